@@ -27,7 +27,7 @@ import {
   type RemapReport,
   type RemapRequest,
 } from '../ingest/ingest.ts'
-import { openMapping, type Mapper, type Mapping } from '../mapping/mapping.ts'
+import { openMapping, type CounterReset, type Mapper, type Mapping } from '../mapping/mapping.ts'
 import type { MappingStage } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
 import { createDeviceMonitor } from './device-monitor.ts'
@@ -55,8 +55,12 @@ export type MappingDeps = { spool: Spool; clock: Clock; emit: Emit; ourTime: Gat
 type Present = { mapping: Mapping; mapper: Mapper; since: EpochMs; config: Config }
 
 /** Rejects with DEVICES_INVALID; before anything else is opened. */
-export function mappingOf(config: Config, clockOffsetMs: () => number | null): Promise<Mapping> {
-  return openMapping(config, { clockOffsetMs, providers: providerNames(config.delivery) })
+export function mappingOf(
+  config: Config,
+  { clockOffsetMs, emit }: { clockOffsetMs: () => number | null; emit: Emit },
+): Promise<Mapping> {
+  const counterReset = (reset: CounterReset) => emit({ kind: 'odometer_reset', ...reset })
+  return openMapping(config, { clockOffsetMs, counterReset, providers: providerNames(config.delivery) })
 }
 
 export function createActiveMapping(deps: MappingDeps, config: Config, first: Mapping): ActiveMapping {
@@ -106,7 +110,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   }
 
   async function swap(config: Config): Promise<void> {
-    const next = presentOf(await mappingOf(config, ourTime.offsetMs), config)
+    const next = presentOf(await mappingOf(config, { clockOffsetMs: ourTime.offsetMs, emit }), config)
     release.beginSwap(next.mapping)
     let succeeded = false
     let thread: Promise<void> | null = null

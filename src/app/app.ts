@@ -114,7 +114,7 @@ export async function startGateway(
       ...(await secretFileWarnings(gatewayDeps.secretFiles ?? [], env)),
     ]
     for (const { what, act } of warnings) emit({ kind: 'config_warning', what, advice: act })
-    const mapping = await mappingOf(config, ourTime.offsetMs)
+    const mapping = await mappingOf(config, { clockOffsetMs: ourTime.offsetMs, emit })
     ops.attach({ ourTime })
     ourTime.start()
     await makeSpoolPrivate(config.spool.path, emit)

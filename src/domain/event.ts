@@ -131,6 +131,16 @@ export const eventFields = {
     devices: count('devices without a known model'),
     what: field<string>('fields that are omitted'),
   },
+  odometer_reset: {
+    source,
+    device,
+    asset: field<string>('asset of the device'),
+    signal: field<string>('type of the signal, and its part'),
+    before: field<number>('last plausible reading, in the unit that is sent'),
+    after: field<number>('reading that counts from now on'),
+    withheld: count('readings that were not sent'),
+    why: field<'agreed' | 'limit'>('the readings agree with each other, or as many as allowed were withheld'),
+  },
   clock_suspect: {
     skewMs: field<number>('clock of this machine minus that of the devices, in ms'),
     devices: count('devices that agree'),
@@ -144,7 +154,6 @@ export const eventFields = {
   },
   clock_unknown: {},
   clock_stepped: { byMs: field<number>('by how much the clock was set, in ms') },
-
   // delivery
   batch_sealed: { provider, lane, batchId, payloads, bytes },
   submission_ended: {

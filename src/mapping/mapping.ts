@@ -53,6 +53,7 @@ export { fieldNames, plainKey } from './fields/field-names.ts'
 export type { MapResult } from './types.ts'
 export { createMapper, type Mapper } from './mapper/mapper.ts'
 export { topicFilterOf } from './path/topic-pattern.ts'
+export type { CounterReset } from './memory/counter-memory.ts'
 export type { StateChanges, UnsentPart } from './state/state-changes.ts'
 export { messageOfStateEntry } from './state/state-restore.ts'
 export { evaluateMessage, mapEvaluation, openEvaluator } from './jsonata/message-evaluation.ts'
@@ -65,6 +66,8 @@ export type OpenMapperOptions = {
   providers?: readonly ProviderName[]
   /** As in MapperDeps. */
   clockOffsetMs?: () => number | null
+  /** As in MapperDeps. */
+  counterReset?: MapperDeps['counterReset']
 }
 
 /** A mapper from the loaded config. Rejects: DEVICES_INVALID, or CONFIG_INVALID for an unchecked config. */
@@ -114,7 +117,11 @@ async function partsOf(
   config: MappingConfig,
   options: OpenMapperOptions,
 ): Promise<{ deps: MapperDeps; mapping: MapperOptions & { clocks: ClockPolicy } }> {
-  const { providers = [defaultProvider], clockOffsetMs = () => null } = options
+  const {
+    providers = [defaultProvider],
+    clockOffsetMs = () => null,
+    counterReset = () => undefined,
+  } = options
   const { sources, problems } = compileSources(config)
   if (problems.length > 0) {
     const lines = problems.map(({ path, message }) => `${path.join('.')} ${message}`)
@@ -131,7 +138,7 @@ async function partsOf(
       : await loadDevices({ readFile: (path) => readFile(path) }, { path: file, providers })
   const { future_max: futureMaxMs, on_future: onFuture } = config.clocks
   return {
-    deps: { devices, clockOffsetMs },
+    deps: { devices, clockOffsetMs, counterReset },
     mapping: { sources, providers, clocks: { futureMaxMs, onFuture } },
   }
 }

@@ -59,6 +59,8 @@ export type RecordContext = {
 
   /** Set by the position: the speed from which motion is to be derived, NaN where it is not. */
   motionSpeed: number
+  /** Set by the signals: the values of the counters of the source; '' for one that is not there. */
+  counterTexts: string[]
   /** Set by the position: it was 0, 0, which is none. */
   zeroPosition: boolean
 }

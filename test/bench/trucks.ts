@@ -46,8 +46,8 @@ export function truckMessages(count: number, from = 0): Message[] {
         heading: index % 360,
         moving: index % 90 > 5,
       },
-      odometer: { value: rounded(90_000 + index / 10, 1), unit: 'km' },
-      engineHours: { value: rounded(2200 + (index % 1000) / 20, 2), unit: 'h' },
+      odometer: { value: rounded(90_000 + index / 1e5, 5), unit: 'km' },
+      engineHours: { value: rounded(2200 + index / 3.6e6, 6), unit: 'h' },
     })
     const topic = `telemetry/v1/truck-${index % 500}`
     return { topic, bytes: Buffer.from(text), qos: 1, retain: false, dup: false, sender, arrivedAt }

@@ -14,6 +14,7 @@ import {
   sourcesSchema,
 } from '../../src/mapping/config.ts'
 import { parseDevices } from '../../src/mapping/devices/device-table.ts'
+import type { CounterReset } from '../../src/mapping/memory/counter-memory.ts'
 import { createMapper, type Mapper, type MapResult } from '../../src/mapping/mapping.ts'
 
 const configSchema = z.object({
@@ -35,6 +36,7 @@ export type World = {
   providers?: readonly string[]
   /** Without it the time of the gateway is unknown, and no device time counts as future. */
   clockOffsetMs?: number
+  counterReset?: (reset: CounterReset) => void
 }
 
 /** The sections as the config loader returns them. */
@@ -53,7 +55,8 @@ export function openMapperOf(sources: readonly unknown[], world: World = {}): Ma
   if (problems.length > 0) throw new Error(JSON.stringify(problems))
   const { future_max: futureMaxMs, on_future: onFuture } = config.clocks
   const clocks = world.clocks === undefined ? {} : { clocks: { futureMaxMs, onFuture } }
-  const deps = { devices: table, clockOffsetMs: () => clockOffsetMs }
+  const { counterReset = () => undefined } = world
+  const deps = { devices: table, clockOffsetMs: () => clockOffsetMs, counterReset }
   return createMapper(deps, { ...compiled, providers, ...clocks })
 }
 

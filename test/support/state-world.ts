@@ -5,6 +5,7 @@ import type { Message } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
 import { compileSources } from '../../src/mapping/compile/compile.ts'
 import { parseDevices } from '../../src/mapping/devices/device-table.ts'
+import { memoryKeyHead } from '../../src/mapping/memory/memory.ts'
 import { createMapper, type StateChanges, type UnsentPart, type Mapper } from '../../src/mapping/mapping.ts'
 import { configOf, type World } from './mapping-world.ts'
 
@@ -12,6 +13,8 @@ export type StateWorld = {
   mapper: Mapper
   /** The content of the spool: state entries and payloads. */
   kept: Map<string, Buffer>
+  /** The entries that remember devices (src/mapping/memory). */
+  remembered: Map<string, Buffer>
   payloads: MappedPayload[]
   unsent: UnsentPart[]
   closedMessages: number
@@ -42,6 +45,7 @@ export function openStates(
   const states: StateWorld = {
     mapper: open(),
     kept: new Map(),
+    remembered: new Map(),
     payloads: [],
     unsent: [],
     closedMessages: 0,
@@ -52,13 +56,14 @@ export function openStates(
     },
     restart() {
       states.mapper = open()
-      states.mapper.restore(states.kept)
+      states.mapper.restore([...states.kept, ...states.remembered])
     },
   }
   return states
 
   function deliver(message: Message): string {
     const result = states.mapper.map(message)
+    store(result.writes ?? [])
     if (result.kind === 'payloads') for (const payload of result.payloads) append(payload, message.dup)
     if (result.kind === 'ignored') states.unsent.push({ ...result, kind: 'ignored', messages: 1 })
     if (result.kind !== 'part') return result.kind
@@ -71,12 +76,17 @@ export function openStates(
 
   function commit({ payloads, writes, closed, unsent }: StateChanges): void {
     for (const payload of payloads) append(payload, false)
-    for (const { key, value } of writes) {
-      if (value === null) states.kept.delete(key)
-      else states.kept.set(key, Buffer.from(value))
-    }
+    store(writes)
     states.closedMessages += closed
     states.unsent.push(...unsent)
+  }
+
+  function store(writes: StateChanges['writes']): void {
+    for (const { key, value } of writes) {
+      const entries = key.startsWith(memoryKeyHead) ? states.remembered : states.kept
+      if (value === null) entries.delete(key)
+      else entries.set(key, Buffer.from(value))
+    }
   }
 
   function append(payload: MappedPayload, dup: boolean): void {

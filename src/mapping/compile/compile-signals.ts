@@ -7,11 +7,14 @@ import { rawOf } from './compile-fields.ts'
 import type { SignalConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { createScale, product, ratioOf } from '../fields/decimal.ts'
-import { compileSignals, type SignalField, type WriteSignals } from '../fields/signals.ts'
+import { compileSignals, type SignalField } from '../fields/signals.ts'
 import { signalUnits, valueUnitOf } from '../fields/units.ts'
 import { decimalFrom } from '../path/value.ts'
 import { compileBounds } from '../plausibility/plausibility.ts'
 import { compileCondition } from '../path/condition.ts'
+import type { CompiledSource } from '../mapper/compiled-source.ts'
+import type { JudgedCounter } from '../memory/judged-counters.ts'
+import { counterSlotOf } from './compile-counters.ts'
 import type { Scope } from './compile-scope.ts'
 
 /** The known signal types of the interface and their units (ingestion-api.md 2.5). */
@@ -24,8 +27,9 @@ const knownTypes = new Map([
 export function compileAllSignals(
   source: SourceConfig,
   { captures, compile, report }: Scope,
-): readonly WriteSignals[] | undefined {
+): Pick<CompiledSource, 'signals' | 'counters'> | undefined {
   const { map, families, origins } = source
+  const counters: JudgedCounter[] = []
   const known = Object.keys(families)
   const signals: { field: SignalField; families: readonly string[] | undefined }[] = []
   let sound = true
@@ -39,16 +43,19 @@ export function compileAllSignals(
     sound &&= field !== undefined && foreign === undefined
     // Decided once: costs nothing for each message.
     if (config.origin !== undefined && !origins.includes(config.origin)) continue
-    if (field) signals.push({ field, families: config.families })
+    if (field === undefined) continue
+    const slot = counterSlotOf(source, { config, field }, counters)
+    signals.push({ field: { ...field, slot }, families: config.families })
   }
   if (!sound) return undefined
-  return [null, ...known].map((family) =>
+  const writers = [null, ...known].map((family) =>
     compileSignals(
       signals
         .filter(({ families: own }) => own === undefined || (family !== null && own.includes(family)))
         .map(({ field }) => field),
     ),
   )
+  return { signals: writers, counters: counters.length === 0 ? null : counters }
 }
 
 /** A word that no signal has as its origin would change nothing. */
@@ -98,6 +105,7 @@ export function signalOf(
     otherwise,
     neverNegative: known !== undefined,
     bounds: compileBounds({ source, field: type, unit: valueUnit, quantity: field.quantity }, plausibility),
+    slot: -1,
     when: field.when === undefined ? null : compileCondition(field.when, captures),
   }
 }

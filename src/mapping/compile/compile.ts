@@ -147,7 +147,7 @@ function compileSource(
     device,
     provider,
     ...fields,
-    signals,
+    ...signals,
     ...memory,
     recordsMax: source.max_records,
     emptyIsNormal: source.fix !== undefined || memory.coalesce !== null,

@@ -11,6 +11,7 @@
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import { bothOf, createCache, type CacheCounters } from '../bounded-cache.ts'
 import type { DeviceRow, DeviceTable } from './device-table.ts'
+import type { DeviceMemory } from '../memory/device-memory.ts'
 import type { Withhold } from '../privacy/privacy.ts'
 import { jsonString } from '../fields/json-string.ts'
 
@@ -54,6 +55,8 @@ export type DeviceEntry = {
   readonly jsonBeforeTime: string
   /** After the value of `signalTimestamp`. */
   readonly jsonAfterTime: string
+  /** What is remembered of the device (memory/), where it was looked up. */
+  memory: DeviceMemory | null
 }
 
 export type DeviceEntries = {
@@ -109,6 +112,7 @@ function makeEntry(
   ])
   return {
     device,
+    memory: null,
     provider,
     deliverable: providers.includes(provider),
     ignored: row === undefined && unknown === 'ignore',

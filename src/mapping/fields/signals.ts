@@ -23,6 +23,8 @@ export type SignalField = {
   /** A distance or duration since the vehicle was built: a value below zero means "absent". */
   neverNegative: boolean
   bounds: Bounds | null
+  /** The place of its value in `counterTexts` of the context; -1 for a signal that is not judged so. */
+  slot: number
   when: Condition | null
 }
 
@@ -84,7 +86,7 @@ function compileKind(fields: readonly SignalField[]): WriteSignal {
 }
 
 function compileSignal(field: SignalField): WriteSignal {
-  const { source, type, valueUnit, part, read, scale, otherwise, neverNegative, bounds, when } = field
+  const { source, type, valueUnit, part, read, scale, otherwise, neverNegative, bounds, slot, when } = field
   const plainLength = bounds === null ? 0 : plainLengthOf(bounds)
   const head = `","type":${jsonString(type)},"value":"`
   const tail =
@@ -113,6 +115,7 @@ function compileSignal(field: SignalField): WriteSignal {
       if (!(number >= bounds.min && number <= bounds.max) && rejects(bounds, number, context))
         return undefined
     }
+    if (slot >= 0) context.counterTexts[slot] = scaled
     return head + scaled + tail
   }
   if (when === null) return write

@@ -2,6 +2,7 @@
 // every message.
 
 import type { CompiledCoalesce } from '../state/coalesced-value.ts'
+import type { JudgedCounter } from '../memory/judged-counters.ts'
 import type { CompiledRemember } from '../memory/remembered-values.ts'
 import type { MotionOptions } from '../state/motion.ts'
 import type { ThinOptions } from '../state/thin.ts'
@@ -50,6 +51,8 @@ export type CompiledSource = {
   gpsLastKnown: WriteGps
   /** By the family of the device's model. */
   signals: readonly WriteSignals[]
+  /** Signals whose jumps and falls are judged; null for none. */
+  counters: readonly JudgedCounter[] | null
   extraFields: WriteExtraFields | null
   motion: MotionOptions | null
   /** Null where nothing is remembered of a device. */

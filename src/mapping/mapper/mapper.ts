@@ -19,6 +19,7 @@ import type { DeviceTable } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { messageKeyOf } from '../identity.ts'
 import { createWithheldCounts, type WithheldValue } from '../plausibility/withheld-counts.ts'
+import type { CounterReset } from '../memory/counter-memory.ts'
 import { createMemory, type MemoryCounters } from '../memory/memory.ts'
 import type { StateChanges } from '../state/state-changes.ts'
 import { createMappingState, type StateCounters } from '../state/state.ts'
@@ -30,7 +31,7 @@ import { createMemoryWrites } from './memory-writes.ts'
 import { createMessageRecords } from './message-records.ts'
 import { createRecordContext } from './record-context.ts'
 import { createRecordMapper } from './record-mapper.ts'
-import { createRecordMemory } from './record-memory.ts'
+import { createRecordMemory, hasMemory } from './record-memory.ts'
 import { createRouting, type Route, type SourceRuntime } from './routing.ts'
 import { isStateful, stateSourceOf } from './state-source.ts'
 
@@ -98,11 +99,10 @@ export type Mapper = {
 
 export type MapperDeps = {
   devices: DeviceTable
-  /**
-   * True time minus the time of the gateway; null while it is unknown. For messages that do not say it
-   * themselves (`arrival`).
-   */
+  /** True time minus ours; null while unknown. For messages that do not say it themselves (`arrival`). */
   clockOffsetMs?: () => number | null
+  /** A reading that jumps or falls counts from now on (memory/counter-memory.ts). */
+  counterReset?: (reset: CounterReset) => void
 }
 
 export type MapperOptions = {
@@ -114,16 +114,16 @@ export type MapperOptions = {
 const lenient: ClockPolicy = { futureMaxMs: 300_000, onFuture: 'accept' }
 
 export function createMapper(
-  { devices, clockOffsetMs = () => null }: MapperDeps,
+  { devices, clockOffsetMs = () => null, counterReset = () => undefined }: MapperDeps,
   { sources, providers = [defaultProvider], clocks = lenient }: MapperOptions,
 ): Mapper {
   const clockCheck = createClockCheck(clocks)
   const routing = createRouting({ devices }, { sources, providers })
   const withheld = createWithheldCounts()
   const context = createRecordContext(withheld)
-  const memory = createMemory(sources.filter(({ remember }) => remember !== null).map(({ name }) => name))
+  const memory = createMemory(sources.filter(hasMemory).map(({ name }) => name))
   const writes = createMemoryWrites(memory)
-  const recordMemory = createRecordMemory(memory, context)
+  const recordMemory = createRecordMemory({ memory, context, counterReset })
   const { checkTime } = clockCheck
   const recordMapper = createRecordMapper({ context, checkTime, memory: recordMemory })
   const state = createMappingState(

@@ -42,6 +42,7 @@ export function createRecordContext(withheld: Pick<WithheldCounts, 'omit' | 'imp
     },
     motionSpeed: Number.NaN,
     zeroPosition: false,
+    counterTexts: [],
   }
   return context
 }

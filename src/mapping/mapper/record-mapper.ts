@@ -52,6 +52,8 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
   let agedMs = 0
   let gps = ''
   let signals: readonly string[] = []
+  /** The same list, or one with '' for signals that are named and not sent, by what is remembered. */
+  let sentSignals: readonly string[] = []
   let extraFields = ''
   /** Derived from the speed; null where it was not. */
   let moving: boolean | null = null
@@ -88,10 +90,11 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     }
     const writeSignals = source.signals[entry.family]
     signals = writeSignals ? writeSignals(record, root, up, context) : []
+    sentSignals = memory.plausible(signals)
     moving = memory.motion()
     memory.note()
-    if (isGpsWithheld && signals.length === 0) {
-      context.ignore('no fix')
+    if (isNothingSent()) {
+      context.ignore(signals.length === 0 ? 'no fix' : 'not plausible')
       return false
     }
     if (gps === '' && signals.length === 0) {
@@ -174,7 +177,15 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
       moving,
       provider,
     }
-    return isGpsWithheld ? { ...record, withheld: { gps: true, signals: [] } } : record
+    if (!isGpsWithheld && sentSignals === signals) return record
+    const hidden = signals.filter((_signal, index) => sentSignals[index] === '')
+    return { ...record, withheld: { gps: isGpsWithheld, signals: hidden } }
+  }
+
+  /** All that the record has is withheld. */
+  function isNothingSent(): boolean {
+    if ((gps !== '' && !isGpsWithheld) || (!isGpsWithheld && sentSignals === signals)) return false
+    return sentSignals.every((signal) => signal === '')
   }
 
   function sentGps(): string {
@@ -215,7 +226,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
       sentTime +
       entry.jsonAfterTime +
       sentGps() +
-      signalsText(signals, ids) +
+      signalsText(sentSignals, ids) +
       extraFields +
       '}'
     return {

@@ -1,9 +1,11 @@
-// record-memory.ts: what memory says about the record at hand: the values that its device did not repeat.
-// One instance serves all records of a mapper; `begin` starts the next one.
+// record-memory.ts: what memory says about the record at hand: the values that its device did not repeat, and
+// whether its counters jump or fall. One instance serves all records of a mapper; `begin` starts a record.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import type { DeviceMemory } from '../memory/device-memory.ts'
+import { advance, judge, type CounterReset, type CounterVerdict } from '../memory/counter-memory.ts'
+import type { CounterReading, DeviceMemory } from '../memory/device-memory.ts'
+import type { JudgedCounter } from '../memory/judged-counters.ts'
 import type { Memory } from '../memory/memory.ts'
 import { lacksRemembered, remember, withRemembered } from '../memory/remembered-values.ts'
 import type { RecordContext } from '../types.ts'
@@ -20,10 +22,19 @@ export type RecordMemory = {
   motion(): boolean | null
   /** Notes the values of the record. */
   note(): void
+  /** The signals with '' in the place of those that are not sent; the same list where all are sent. */
+  plausible(signals: readonly string[]): readonly string[]
 }
 
-export function createRecordMemory(memory: Memory, context: RecordContext): RecordMemory {
+type Deps = { memory: Memory; context: RecordContext; counterReset: (reset: CounterReset) => void }
+
+export function hasMemory({ remember: names, counters }: CompiledSource): boolean {
+  return names !== null || counters !== null
+}
+
+export function createRecordMemory({ memory, context, counterReset }: Deps): RecordMemory {
   let source: CompiledSource | null = null
+  let entry: DeviceEntry | null = null
   let device: DeviceMemory | null = null
   let time: EpochMs = Number.NaN
   let mayChangeFix = false
@@ -36,15 +47,20 @@ export function createRecordMemory(memory: Memory, context: RecordContext): Reco
     isValid,
     motion,
     note,
+    plausible,
   }
 
-  function begin(next: CompiledSource, entry: DeviceEntry, moment: EpochMs): void {
+  function begin(next: CompiledSource, owner: DeviceEntry, moment: EpochMs): void {
     source = null
     mayChangeFix = false
-    if (next.remember === null) return
+    if (!hasMemory(next)) return
     source = next
+    entry = owner
     time = moment
-    device = context.live ? memory.of(next.name, entry) : memory.known(next.name, entry)
+    device = context.live ? memory.of(next.name, owner) : memory.known(next.name, owner)
+    if (next.counters !== null)
+      for (let slot = 0; slot < next.counters.length; slot += 1) context.counterTexts[slot] = ''
+    if (next.remember === null) return
     const { record } = context
     full = withRemembered(next.remember, device, record, time)
     mayChangeFix = next.fix !== null && lacksRemembered(next.remember, record)
@@ -52,7 +68,8 @@ export function createRecordMemory(memory: Memory, context: RecordContext): Reco
 
   function isValid({ validWithMemory }: Fix, isValidAlone: boolean): boolean {
     const { record, root, captures, up } = context
-    if (source === null || validWithMemory === null || full === record) return isValidAlone
+    if ((source?.remember ?? null) === null || validWithMemory === null || full === record)
+      return isValidAlone
     return validWithMemory(full, root === record ? full : root, captures, up)
   }
 
@@ -66,5 +83,79 @@ export function createRecordMemory(memory: Memory, context: RecordContext): Reco
   function note(): void {
     if (source === null || source.remember === null || device === null || !context.live) return
     if (remember(source.remember, device, context.record, time)) memory.changed(device)
+  }
+
+  function plausible(signals: readonly string[]): readonly string[] {
+    const counters = source?.counters ?? null
+    if (counters === null || device === null || entry === null) return signals
+    if (device.asset !== entry.assetId && context.live) moveTo(entry.assetId, device)
+    const { counterTexts } = context
+    let sent: readonly string[] = signals
+    for (let slot = 0; slot < counters.length; slot += 1) {
+      const text = counterTexts[slot] ?? ''
+      const counter = counters[slot]
+      if (text === '' || counter === undefined) continue
+      const state = (device.slots[slot] ??= device.counters.get(counter.name))
+      // An older reading is never compared with a newer one.
+      if (state !== undefined && time < state.time) continue
+      if (context.live && state !== undefined && advance(state, time, text, counter.rule)) {
+        memory.changed(device)
+      } else if (isWithheld(counter, slot, text)) {
+        const written = counter.head + text + counter.tail
+        sent = sent.map((signal) => (signal === written ? '' : signal))
+      }
+    }
+    return sent
+  }
+
+  /** The tracker is in another vehicle now, and its counters are those of that one. */
+  function moveTo(asset: string, own: DeviceMemory): void {
+    own.asset = asset
+    own.counters.clear()
+    own.slots = []
+    memory.changed(own)
+  }
+
+  function isWithheld(counter: JudgedCounter, slot: number, text: string): boolean {
+    if (device === null || entry === null) return false
+    const { name, rule } = counter
+    const before = device.asset === entry.assetId ? device.counters.get(name) : undefined
+    const reading = { time, value: Number(text), text }
+    const verdict = judge(before, reading, rule)
+    if (context.live && verdict.next !== before) {
+      device.counters.set(name, verdict.next)
+      device.slots[slot] = verdict.next
+      memory.changed(device)
+    }
+    const { kind } = verdict
+    if (kind === 'plausible') return false
+    if (verdict.reset !== null) {
+      if (context.live) report(counter, reading, before, verdict)
+      return false
+    }
+    const finding = kind === 'jump' ? counter.jump : counter.fall
+    context.implausible(finding, reading.value)
+    return !finding.isSent
+  }
+
+  function report(
+    { name: signal }: JudgedCounter,
+    { value: after }: CounterReading,
+    before: { value: number; run: { withheld: number } | null } | undefined,
+    { reset: why }: CounterVerdict,
+  ): void {
+    if (source === null || entry === null || before === undefined || why === null) return
+    const { device: name, assetId: asset } = entry
+    const withheld = before.run?.withheld ?? 0
+    counterReset({
+      source: source.name,
+      device: name,
+      asset,
+      signal,
+      before: before.value,
+      after,
+      withheld,
+      why,
+    })
   }
 }

@@ -6,6 +6,22 @@ export type Plain = string | number | boolean
 
 export type RememberedValue = { time: EpochMs; value: Plain }
 
+/** `text`: the value as it was written, which shows its resolution. */
+export type CounterReading = { time: EpochMs; value: number; text: string }
+
+/** The newest plausible reading of a counter (counter-memory.ts). */
+export type CounterState = CounterReading & {
+  /** The readings that were withheld since; null for none. */
+  run: {
+    since: EpochMs
+    withheld: number
+    /** How many of the last ones agree with each other, and since when. */
+    agreeing: number
+    agreeingSince: EpochMs
+    last: CounterReading
+  } | null
+}
+
 export type DeviceMemory = {
   /** Of its entry in the spool. */
   readonly key: string
@@ -13,4 +29,10 @@ export type DeviceMemory = {
   asset: string
   /** By the names of `remember`. */
   values: Map<string, RememberedValue>
+  /** By signal: `OBD_TOTAL_ENGINE_TIME ENGINE`. */
+  counters: Map<string, CounterState>
+  /** Those of `counters` at the places of the counters of the source; filled when they are used. */
+  slots: (CounterState | undefined)[]
+  /** False once it was forgotten. */
+  inUse: boolean
 }

@@ -1,32 +1,76 @@
 // memory-codec.ts: the stored form of what is remembered of a device: JSON.
 //
-//   { "asset": "TRUCK-7", "values": { "lock": [1767085201000, "no"] } }
+//   { "asset": "TRUCK-7", "values": { "lock": [time, "no"] },
+//     "counters": { "OBD_LIFETIME_ODOMETER": [time, "48211.4"] } }
+//
+// While readings are withheld, a counter goes on with the run: since, withheld, agreeing, agreeingSince, and
+// time and value of its last reading.
 //
 // Decoding is total: bytes that are no such entry give null. Unknown keys are of a newer version; they are
 // ignored.
 
 import { isRecord } from '../path/path-eval.ts'
-import type { DeviceMemory, Plain, RememberedValue } from './device-memory.ts'
+import type { CounterReading, CounterState, DeviceMemory, Plain, RememberedValue } from './device-memory.ts'
 
-type Content = Omit<DeviceMemory, 'key'>
+type Content = Pick<DeviceMemory, 'asset' | 'values' | 'counters'>
 
-export function encodeMemory({ asset, values }: Content): Buffer {
+export function encodeMemory({ asset, values, counters }: Content): Buffer {
   const plain: [string, readonly [number, Plain]][] = []
   for (const [name, { time, value }] of values) plain.push([name, [time, value]])
-  return Buffer.from(JSON.stringify({ asset, values: Object.fromEntries(plain) }))
+  const readings: [string, readonly (number | string)[]][] = []
+  for (const [name, state] of counters) readings.push([name, partsOf(state)])
+  return Buffer.from(
+    JSON.stringify({
+      asset,
+      values: values.size === 0 ? undefined : Object.fromEntries(plain),
+      counters: counters.size === 0 ? undefined : Object.fromEntries(readings),
+    }),
+  )
+}
+
+function partsOf({ time, text, run }: CounterState): readonly (number | string)[] {
+  if (run === null) return [time, text]
+  const { since, withheld, agreeing, agreeingSince, last } = run
+  return [time, text, since, withheld, agreeing, agreeingSince, last.time, last.text]
 }
 
 export function decodeMemory(bytes: Buffer): Content | null {
   const found = parsed(bytes)
   if (!isRecord(found) || typeof found['asset'] !== 'string') return null
   const values = new Map<string, RememberedValue>()
-  for (const [name, stored] of Object.entries(isRecord(found['values']) ? found['values'] : {})) {
+  for (const [name, stored] of entriesOf(found['values'])) {
     if (!Array.isArray(stored)) return null
     const [time, value] = stored as unknown[]
     if (typeof time !== 'number' || !isPlain(value)) return null
     values.set(name, { time, value })
   }
-  return { asset: found['asset'], values }
+  const counters = new Map<string, CounterState>()
+  for (const [name, stored] of entriesOf(found['counters'])) {
+    const state = counterIn(stored)
+    if (state === null) return null
+    counters.set(name, state)
+  }
+  return { asset: found['asset'], values, counters }
+}
+
+function entriesOf(value: unknown): [string, unknown][] {
+  return isRecord(value) ? Object.entries(value) : []
+}
+
+function counterIn(stored: unknown): CounterState | null {
+  if (!Array.isArray(stored)) return null
+  const [time, text, since, withheld, agreeing, agreeingSince, lastTime, lastText] = stored as unknown[]
+  const reading = readingOf(time, text)
+  if (reading === null || stored.length === 2) return reading && { ...reading, run: null }
+  const last = readingOf(lastTime, lastText)
+  if (typeof since !== 'number' || typeof withheld !== 'number' || last === null) return null
+  if (typeof agreeing !== 'number' || typeof agreeingSince !== 'number') return null
+  return { ...reading, run: { since, withheld, agreeing, agreeingSince, last } }
+}
+
+function readingOf(time: unknown, text: unknown): CounterReading | null {
+  if (typeof time !== 'number' || typeof text !== 'string' || !Number.isFinite(Number(text))) return null
+  return { time, value: Number(text), text }
 }
 
 function parsed(bytes: Buffer): unknown {

@@ -1,6 +1,8 @@
 // memory.ts: what the mapping remembers of a device, the entry file of the folder.
 //
 //   remembered-values.ts   the last lock, fix and ignition, for messages that do not repeat them
+//   counter-memory.ts      jumps and falls of odometer and engine hours
+//   judged-counters.ts     which signals of a source are judged so
 //   device-memory.ts       the types             memory-codec.ts   the stored form
 //
 // Guarantees
@@ -25,7 +27,13 @@ import type { DeviceMemory } from './device-memory.ts'
 import { decodeMemory, encodeMemory } from './memory-codec.ts'
 
 /** Also its own write: encoded when the spool takes it. */
-type Stored = DeviceMemory & StateWrite & { used: boolean; changed: boolean }
+type Stored = DeviceMemory &
+  StateWrite & {
+    used: boolean
+    changed: boolean
+    /** The list of this write alone, which is usual. */
+    alone: readonly StateWrite[]
+  }
 
 export type MemoryCounters = { devices: number; evictions: number; damaged: number }
 
@@ -85,6 +93,17 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
   }
 
   function of(source: string, entry: DeviceEntry): DeviceMemory | null {
+    const cached = entry.memory as Stored | null
+    if (cached !== null && cached.inUse) {
+      cached.used = true
+      return cached
+    }
+    const found = find(source, entry)
+    entry.memory = found
+    return found
+  }
+
+  function find(source: string, entry: DeviceEntry): DeviceMemory | null {
     const key = keyOf(source, entry)
     const found = devices.get(key)
     if (found !== undefined) {
@@ -102,12 +121,17 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
       key,
       asset,
       values: new Map(),
+      counters: new Map(),
+      slots: [],
+      inUse: true,
+      alone: [],
       used: false,
       changed: false,
       get value() {
         return encodeMemory(stored)
       },
     }
+    stored.alone = [stored]
     return stored
   }
 
@@ -119,7 +143,13 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
   }
 
   function takeWrites(): readonly StateWrite[] | null {
-    if (changes.length === 0) return null
+    const [first] = changes
+    if (first === undefined) return null
+    first.changed = false
+    if (changes.length === 1 && devices.size <= devicesMax) {
+      changes.length = 0
+      return first.alone
+    }
     const taken: StateWrite[] = changes
     for (const one of changes) one.changed = false
     changes = []
@@ -136,12 +166,14 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
         continue
       }
       evictions += 1
+      one.inUse = false
       return { key, value: null }
     }
     throw new Error('unreachable: after one turn no device is marked as used')
   }
 
   function restore(stored: Iterable<readonly [string, Buffer]>): void {
+    for (const one of devices.values()) one.inUse = false
     devices.clear()
     changes = []
     cleanup = []

@@ -5,31 +5,51 @@ import { quantities, quantityNames, type Quantity } from './quantities.ts'
 
 export const plausibilityActions = ['drop', 'flag', 'off'] as const
 
-function ruleOf(quantity: Quantity) {
-  const { min, max, what } = quantities[quantity]
-  return z
-    .strictObject({
-      min: z.number().optional().describe(`Smallest plausible value. Default: ${min}.`),
-      max: z.number().optional().describe(`Largest plausible value. Default: ${max}.`),
-      action: z
-        .enum(plausibilityActions)
-        .optional()
-        .describe(
-          'What to do with a value outside: `drop` omits the field and counts it, `flag` sends and counts it, ' +
-            '`off` does not check it. Default: drop.',
-        ),
-    })
+/** Of counters of the vehicle (memory/counter-memory.ts). */
+const jumps = {
+  jumps: z
+    .enum(plausibilityActions)
     .optional()
-    .describe(`${what}.`)
+    .describe(
+      'What to do with a reading that is larger than the last one by more than the time allows, or smaller: ' +
+        '`drop` omits it until three readings over ten minutes agree with each other, or 20 were omitted, ' +
+        'or for a day; `flag` sends and counts it; `off` does not compare readings. Default: drop.',
+    ),
+}
+
+function ruleOf(quantity: Quantity) {
+  return z.strictObject(boundsOf(quantity)).optional().describe(`${quantities[quantity].what}.`)
+}
+
+function counterRuleOf(quantity: Quantity) {
+  return z
+    .strictObject({ ...boundsOf(quantity), ...jumps })
+    .optional()
+    .describe(`${quantities[quantity].what}.`)
+}
+
+function boundsOf(quantity: Quantity) {
+  const { min, max } = quantities[quantity]
+  return {
+    min: z.number().optional().describe(`Smallest plausible value. Default: ${min}.`),
+    max: z.number().optional().describe(`Largest plausible value. Default: ${max}.`),
+    action: z
+      .enum(plausibilityActions)
+      .optional()
+      .describe(
+        'What to do with a value outside: `drop` omits the field and counts it, `flag` sends and counts it, ' +
+          '`off` does not check it. Default: drop.',
+      ),
+  }
 }
 
 /** Each quantity keeps its own schema, so that rules of one quantity can have options of their own. */
 export const plausibilityShape = {
   speed: ruleOf('speed'),
   heading: ruleOf('heading'),
-  odometer: ruleOf('odometer'),
+  odometer: counterRuleOf('odometer'),
   distance: ruleOf('distance'),
-  engine_hours: ruleOf('engine_hours'),
+  engine_hours: counterRuleOf('engine_hours'),
   duration: ruleOf('duration'),
   battery: ruleOf('battery'),
   fuel: ruleOf('fuel'),

@@ -6,7 +6,10 @@ import type { EventName, EventOf } from '../../domain/event.ts'
 import { noKey } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
-type MappingEvent = Extract<EventName, `mapping_${string}` | 'restart_needed' | 'model_unknown'>
+type MappingEvent = Extract<
+  EventName,
+  `mapping_${string}` | 'restart_needed' | 'model_unknown' | 'odometer_reset'
+>
 
 /** Some fifty problems of a config or a device table, each with its place. */
 const problemsLengthMax = 6000
@@ -41,6 +44,20 @@ export const mappingEvents: EventTable<MappingEvent> = {
         ? 'The config is the same as at the start again. No restart is needed.'
         : `The config changed in ${sections.join(', ')}. Restart the gateway to apply it. ` +
           'Changes of the mapping are in force.',
+  },
+  odometer_reset: {
+    meaning:
+      'An odometer, or the engine hours, jumped or fell and count anew: the unit was replaced, or the tracker ' +
+      'is in another vehicle.',
+    act:
+      'If the tracker was moved, correct the asset of the device in the device table. If the readings are ' +
+      'wrong, check the tracker and the units of the mapping.',
+    level: 'warn',
+    text: ({ device, asset, signal, before, after, withheld, why }) =>
+      `${signal} of device ${quote(device, 64)} (asset ${quote(asset, 64)}) counts from ${after} on, after ` +
+      `${before}. ${plural(withheld, 'reading')} withheld; ` +
+      (why === 'agreed' ? 'the last ones agree with each other.' : 'no more are withheld than that.'),
+    repeats: ({ source, device, signal }) => `${source}|${device}|${signal}`,
   },
   model_unknown: {
     meaning:

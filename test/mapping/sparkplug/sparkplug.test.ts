@@ -598,11 +598,11 @@ test('a single coordinate of a kept message is omitted and counted, and its odom
   map('DBIRTH/GW-1/truck-7', { seq: 1, metrics: truckMetrics }, true)
   const metrics: MetricOf[] = [
     { alias: 1, double: 51.9 },
-    { alias: 4, long: 512_350_000 },
+    { alias: 4, long: 512_341_000 },
   ]
   const result = map('DDATA/GW-1/truck-7', { seq: 2, metrics }, false)
   const [payload] = result.kind === 'payloads' ? result.payloads : []
-  expect(JSON.parse(payload?.json ?? '{}')).toMatchObject({ signals: [{ value: '512350' }] })
+  expect(JSON.parse(payload?.json ?? '{}')).toMatchObject({ signals: [{ value: '512341' }] })
   expect(JSON.parse(payload?.json ?? '{}')).not.toHaveProperty('gps')
   expect(mapper.counters().omitted.get('sparkplug-b|position|half')).toBe(1)
 })

@@ -1,0 +1,138 @@
+// counter-memory.ts: jumps and falls of the counters of a vehicle: odometer and engine hours.
+//
+//   baseline   the newest plausible reading, by device time
+//   jump       a reading above the baseline by more than a vehicle can drive, or an engine run, in between
+//   fall       a reading below it by more than one step of its resolution
+//   run        the readings since the baseline that are withheld
+//
+//   an older reading than the baseline   is sent: older readings are never compared with newer ones
+//   a plausible one                      is sent and becomes the baseline; the run ends
+//   a jump or fall                       is withheld and added to the run
+//   three of the run agree with each     the last one is sent and becomes the baseline: the unit or tracker
+//     other over at least ten minutes      was replaced
+//   20 were withheld, or for a day       the same: a wrong memory must not hide a counter
+//
+// `judge` is pure: it gives the next state and changes nothing.
+
+import type { EpochMs } from '../../std/clock.ts'
+import type { CounterReading, CounterState } from './device-memory.ts'
+
+export type CounterRule = {
+  /** What the counter can grow by in an hour, and by how much more a reading may differ. */
+  perHour: number
+  slack: number
+  /** The step of the values where the config tells it; else 0, and their decimals tell it. */
+  step: number
+}
+
+export type CounterVerdict = {
+  kind: 'plausible' | 'jump' | 'fall'
+  /** The state after it; the same object where nothing changed. */
+  next: CounterState
+  /** Not null where the reading became the baseline although it jumps or falls. */
+  reset: 'agreed' | 'limit' | null
+}
+
+export type CounterReset = {
+  source: string
+  device: string
+  asset: string
+  /** `TYPE PART`. */
+  signal: string
+  before: number
+  after: number
+  /** Readings that were withheld. */
+  withheld: number
+  why: 'agreed' | 'limit'
+}
+
+const hourMs = 3_600_000
+const agreeingMin = 3
+const agreeingMs = 600_000
+const withheldMax = 20
+const withheldMs = 24 * hourMs
+
+/** A difference of floats that equals a step may be a little larger. */
+const rounding = 1 + 1e-6
+
+/**
+ * The same for the usual reading, without an object: a later one that grew as far as it can. Changes `state`;
+ * false where the reading is another one.
+ */
+export function advance(state: CounterState, time: EpochMs, text: string, rule: CounterRule): boolean {
+  if (state.run !== null || !(time > state.time)) return false
+  if (text !== state.text) {
+    const value = Number(text)
+    const grown = value - state.value
+    if (!(grown >= 0 && grown <= (rule.perHour * (time - state.time)) / hourMs + rule.slack)) return false
+    state.value = value
+    state.text = text
+  }
+  state.time = time
+  return true
+}
+
+export function judge(
+  state: CounterState | undefined,
+  reading: CounterReading,
+  rule: CounterRule,
+): CounterVerdict {
+  if (state === undefined) return { kind: 'plausible', next: { ...reading, run: null }, reset: null }
+  if (reading.time < state.time) return { kind: 'plausible', next: state, reset: null }
+  const kind = compare(state, reading, rule)
+  // Of two readings of one time neither is the later one, so the smaller one is no fall.
+  if (kind === 'fall' && reading.time === state.time) return { kind: 'plausible', next: state, reset: null }
+  if (kind === 'plausible') return { kind, next: withBaseline(state, reading), reset: null }
+  const run = runWith(state.run, reading, rule)
+  if (run === state.run) return { kind, next: state, reset: null }
+  const isAgreed = run.agreeing >= agreeingMin && reading.time - run.agreeingSince >= agreeingMs
+  const isOver = run.withheld > withheldMax || reading.time - run.since >= withheldMs
+  if (!isAgreed && !isOver) return { kind, next: { ...state, run }, reset: null }
+  return { kind, next: { ...reading, run: null }, reset: isAgreed ? 'agreed' : 'limit' }
+}
+
+function withBaseline(state: CounterState, reading: CounterReading): CounterState {
+  const { run } = state
+  if (reading.time === state.time && reading.value <= state.value && run === null) return state
+  // A plausible reading from before a run says nothing about the run.
+  const isBefore = run !== null && reading.time < run.last.time
+  return { ...reading, run: isBefore ? run : null }
+}
+
+function runWith(
+  run: CounterState['run'],
+  reading: CounterReading,
+  rule: CounterRule,
+): NonNullable<CounterState['run']> {
+  const { time } = reading
+  if (run === null) return { since: time, withheld: 1, agreeing: 1, agreeingSince: time, last: reading }
+  // Of readings of one time, as of a message that is mapped twice, the first one counts.
+  if (time <= run.last.time) return run
+  const agrees = compare(run.last, reading, rule) === 'plausible'
+  return {
+    since: run.since,
+    withheld: run.withheld + 1,
+    agreeing: agrees ? run.agreeing + 1 : 1,
+    agreeingSince: agrees ? run.agreeingSince : time,
+    last: reading,
+  }
+}
+
+/** `now` is not older than `before`. */
+function compare(before: CounterReading, now: CounterReading, rule: CounterRule): CounterVerdict['kind'] {
+  const { perHour, slack, step } = rule
+  const grown = now.value - before.value
+  if (grown < 0 && -grown > Math.max(step, finestStep(before.text, now.text)) * rounding) return 'fall'
+  const possible = (perHour * (now.time - before.time)) / hourMs
+  return grown > possible + Math.max(slack, step) * rounding ? 'jump' : 'plausible'
+}
+
+/** Of the finer of both readings: 48211 may stand for 48211.0. */
+function finestStep(before: string, now: string): number {
+  return 10 ** -Math.max(decimalsOf(before), decimalsOf(now))
+}
+
+function decimalsOf(text: string): number {
+  const point = text.indexOf('.')
+  return point === -1 || text.includes('e') || text.includes('E') ? 0 : text.length - point - 1
+}

@@ -1,0 +1,67 @@
+// judged-counters.ts: which signals of a source are counters of the vehicle. Decided once, when the source is
+// compiled.
+
+import { jsonString } from '../fields/json-string.ts'
+import type { PlausibilityConfig } from '../plausibility/plausibility-config.ts'
+import { inUnit, measures, quantityOf, unitOf, type Quantity } from '../plausibility/quantities.ts'
+import type { Finding } from '../types.ts'
+import type { CounterRule } from './counter-memory.ts'
+
+export type JudgedCounter = {
+  /** `TYPE PART`. */
+  name: string
+  /** What is written before and after its value. */
+  head: string
+  tail: string
+  rule: CounterRule
+  jump: Finding
+  fall: Finding
+}
+
+export type CounterField = {
+  source: string
+  type: string
+  part: string | undefined
+  valueUnit: string | undefined
+  /** By the config; undefined where name and unit decide. */
+  quantity: Quantity | 'none' | undefined
+  /** What one step of the value in the message is in the unit that is sent. */
+  ratio: number
+}
+
+/** In km an hour, and in hours an hour; the slack in km and hours. */
+const limits = {
+  odometer: { unit: 'KILOMETERS', perHour: 250, slack: 1 },
+  engine_hours: { unit: 'HOURS', perHour: 1, slack: 1 },
+} as const
+
+/** Null for a signal that is no such counter, or is not judged. */
+export function judgedCounter(field: CounterField, config: PlausibilityConfig): JudgedCounter | null {
+  const { source, type, part, valueUnit, ratio } = field
+  const unit = unitOf(valueUnit)
+  const quantity = field.quantity ?? quantityOf(type, unit)
+  if (quantity !== 'odometer' && quantity !== 'engine_hours') return null
+  if (unit === undefined || !measures(quantity, unit)) return null
+  const action = config[quantity]?.jumps ?? 'drop'
+  if (action === 'off') return null
+  const limit = limits[quantity]
+  const finding = (reason: string): Finding => ({
+    key: `${source}|${type}|${reason}`,
+    isSent: action === 'flag',
+    rule: `\`plausibility.${quantity}.jumps\` is ${action}`,
+  })
+  return {
+    name: [type, part ?? '', unit === limit.unit ? '' : unit].join(' ').trimEnd(),
+    head: `","type":${jsonString(type)},"value":"`,
+    tail:
+      (valueUnit === undefined ? '"' : `","valueUnit":${jsonString(valueUnit)}`) +
+      (part === undefined ? '}' : `,"assetPart":${jsonString(part)}}`),
+    rule: {
+      perHour: inUnit(limit.perHour, limit.unit, unit),
+      slack: inUnit(limit.slack, limit.unit, unit),
+      step: ratio === 1 ? 0 : ratio,
+    },
+    jump: finding('jump'),
+    fall: finding('fall'),
+  }
+}
