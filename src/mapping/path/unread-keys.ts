@@ -153,16 +153,26 @@ function unreadIn(
 
   function visit(holder: unknown, path: string, depth: number): void {
     if (!isHolder(holder) || depth > depthMax) return
-    const isList = Array.isArray(holder)
-    for (const [key, value] of Object.entries(holder)) {
+    const inList = isList(holder)
+    for (const [key, value] of entriesOf(holder)) {
       visits += 1
       if (visits > visitsMax) return
       if (marks.get(holder)?.has(key) === true || (depth === 0 && unpacked.has(key))) continue
-      const own = isList ? `${path}[]` : path === '' ? stepText(key) : `${path}.${stepText(key)}`
+      const own = inList ? `${path}[]` : path === '' ? stepText(key) : `${path}.${stepText(key)}`
       if (isHolder(value)) visit(value, own, depth + 1)
-      else if (value !== null && value !== '') found.set(own, isList ? undefined : fieldNear(key))
+      else if (value !== null && value !== '') found.set(own, inList ? undefined : fieldNear(key))
     }
   }
+}
+
+/** One by one: a list of all entries of a large message would cost more than the few that are looked at. */
+function* entriesOf(holder: Holder): Generator<[key: string, value: unknown]> {
+  if (isList(holder)) for (let at = 0; at < holder.length; at += 1) yield [String(at), holder[at]]
+  else for (const key in holder) if (Object.hasOwn(holder, key)) yield [key, holder[key]]
+}
+
+function isList(holder: Holder): holder is readonly unknown[] {
+  return Array.isArray(holder)
 }
 
 function isHolder(value: unknown): value is Holder {

@@ -54,6 +54,9 @@ describe('map --from-dead-letters', () => {
     const { status, stdout } = await runCli(args)
     expect(status).toBe(1)
     expect(stdout).toContain('not read: gps.lat, gps.lon; near: latitude, longitude\n')
+    expect((await runCli(['dead-letters', '--config', config])).stdout).toContain(
+      'The message has `gps.lat`, `gps.lon`, which nothing reads; near: latitude, longitude.',
+    )
     await pipeline.gateway.stop('the test stops it')
     expect((await runCli(args)).stdout).toBe(stdout)
   })
