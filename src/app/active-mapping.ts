@@ -46,6 +46,8 @@ export type ActiveMapping = {
   /** Rejects with DEVICES_INVALID, or where the store is lost; then the previous mapping stays in force. */
   swap(config: Config): Promise<void>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
+  /** Resolves when it is durable, with the number of values that were forgotten. */
+  forget(device: string, signal: string | null): Promise<number>
   readonly decisions: Pick<QuarantineDecisions, 'release' | 'drop'>
   stop(): Promise<void>
 }
@@ -97,6 +99,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       inTurn(signal, (either) =>
         remapDeadLetters({ spool, clock, ourTime, emit, mapping: present.mapping }, request, either),
       ),
+    forget,
     decisions: {
       release: (which, options, signal) =>
         inTurn(signal, (either) => decisions.release(which, options, either)),
@@ -107,6 +110,12 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
 
   function presentOf(mapping: Mapping, present: Config): Present {
     return { mapping, mapper: mapping.open(), since: clock.now(), config: present }
+  }
+
+  async function forget(device: string, signal: string | null): Promise<number> {
+    const { values, writes } = present.mapper.forget(device, signal)
+    await spool.exchange({ take: [], payloads: [], deadLetters: [], stateChanges: writes })
+    return values
   }
 
   async function swap(config: Config): Promise<void> {

@@ -108,7 +108,7 @@ async function openIncoming(
   const activeMapping = createActiveMapping({ spool, clock, emit, ourTime }, inForce.config, inForce.mapping)
   opened(() => activeMapping.stop())
   const taps = createTaps({ clock })
-  const { mapper, release, opsView, remap, decisions } = activeMapping
+  const { mapper, release, opsView, remap, forget, decisions } = activeMapping
   const ingest = createIngest(
     { mapper, spool, clock, ourTime, emit, releaseOrder: release, tap: taps },
     ingestOptions(config.ingest),
@@ -140,6 +140,7 @@ async function openIncoming(
       reload: reload.reload,
       probe: (signal) => probe({ delivery, clock }, signal),
       remap,
+      forget,
       check: spool.check,
     },
     quarantine: decisions,

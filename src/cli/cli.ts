@@ -79,7 +79,7 @@ const commands: Record<string, Entry> = {
     load: async () => (await import('./ledger-command/ledger-command.ts')).ledgerCommand,
   },
   devices: {
-    summary: 'List the devices that the running daemon has seen, and their clock errors.',
+    summary: 'List the devices that the running daemon has seen, or forget what is remembered of one.',
     load: async () => (await import('./devices-command.ts')).devicesCommand,
   },
   passwd: {

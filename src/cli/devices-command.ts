@@ -16,11 +16,36 @@ type Devices = { seen: number; devices: readonly DeviceView[]; clients: readonly
 const skewMinMs = 500
 
 export const devicesCommand: BuildCommand = (io, done) =>
-  withDaemonOptions(new Command('devices')).action(async (options: DaemonOptions) => {
-    const devices = await requestByOptions(options, io, { path: '/devices', method: 'GET' })
-    printAnswer(io, options, devices as Devices, (answer) => textOf(answer, Date.now()))
-    done(0)
-  })
+  new Command('devices')
+    .addCommand(listCommand(io, done), { isDefault: true })
+    .addCommand(forgetCommand(io, done))
+
+const listCommand: BuildCommand = (io, done) =>
+  withDaemonOptions(new Command('list'))
+    .description('List the devices, the largest clock errors first.')
+    .action(async (options: DaemonOptions) => {
+      const devices = await requestByOptions(options, io, { path: '/devices', method: 'GET' })
+      printAnswer(io, options, devices as Devices, (answer) => textOf(answer, Date.now()))
+      done(0)
+    })
+
+const forgetCommand: BuildCommand = (io, done) =>
+  withDaemonOptions(new Command('forget'))
+    .description('Forget what the mapping remembers of a device: its lock and fix, its odometer readings.')
+    .argument('<key>', 'key of the device, as `devices` lists it')
+    .option('--signal <type>', 'forget this signal or value only, such as OBD_LIFETIME_ODOMETER')
+    .action(async (key: string, options: DaemonOptions & { signal?: string }) => {
+      const { signal } = options
+      const query = new URLSearchParams({ device: key, ...(signal !== undefined && { signal }) })
+      const request = { path: `/control/devices/forget?${query.toString()}`, method: 'POST' } as const
+      const report = (await requestByOptions(options, io, request)) as { forgotten: number }
+      printAnswer(io, options, report, ({ forgotten }) =>
+        forgotten === 0
+          ? 'Nothing was remembered of this device or signal.\n'
+          : `${plural(forgotten, 'value')} forgotten. The next reading counts anew.\n`,
+      )
+      done(report.forgotten === 0 ? 1 : 0)
+    })
 
 function textOf({ seen, devices, clients }: Devices, now: number): string {
   return `${[...deviceLines({ seen, devices }, now), ...clientLines(clients, now)].join('\n')}\n`

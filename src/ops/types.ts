@@ -57,6 +57,8 @@ export type DaemonControl = {
   /** Tries at once what waits for a back-off or a slow probe. */
   probe(signal: AbortSignal): Promise<ProbeReport>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
+  /** Forgets what the mapping remembers of a device, or of one of its signals; the number of values. */
+  forget(device: string, signal: string | null): Promise<number>
   /** Reads every record of the spool. */
   check(signal: AbortSignal): Promise<SpoolCheck>
 }

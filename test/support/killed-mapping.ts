@@ -16,6 +16,8 @@ export type KilledMapping = {
   /** Maps one message; resolves when all that it changed is durable. */
   deliver(message: Message): Promise<MapResult>
   tick(nowMs: number): Promise<void>
+  /** The number of values that were forgotten, when that is durable. */
+  forget(device: string, signal: string | null): Promise<number>
   /** Nothing of the memory of the process is left. `changed`: another config or device table. */
   kill(changed?: { sources?: readonly unknown[]; world?: World }): Promise<void>
 }
@@ -42,6 +44,11 @@ export async function openKilledMapping(
       const closed = opened.mapper.tick(nowMs)
       if (closed !== null) put(closed)
       await committed()
+    },
+    async forget(device, signal) {
+      const { values, writes } = opened.mapper.forget(device, signal)
+      await spool.exchange({ take: [], payloads: [], deadLetters: [], stateChanges: writes })
+      return values
     },
     async kill(changed = {}) {
       const copy = join(await newFolder(), 'spool')

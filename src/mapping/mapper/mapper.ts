@@ -20,7 +20,7 @@ import type { DeviceEntry } from '../devices/devices.ts'
 import { messageKeyOf } from '../identity.ts'
 import { createWithheldCounts, type WithheldValue } from '../plausibility/withheld-counts.ts'
 import type { CounterReset } from '../memory/counter-memory.ts'
-import { createMemory, type MemoryCounters } from '../memory/memory.ts'
+import { createMemory, type Memory, type MemoryCounters } from '../memory/memory.ts'
 import type { StateChanges } from '../state/state-changes.ts'
 import { createMappingState, type StateCounters } from '../state/state.ts'
 import type { Decoded, MapResult, StatefulDecoder } from '../types.ts'
@@ -95,6 +95,7 @@ export type Mapper = {
   /** Not null when our own clock is probably wrong: most devices are off by about as much. */
   commonClockSkew(nowMs: EpochMs): CommonSkew | null
   counters(): MapperCounters
+  forget: Memory['forget']
 }
 
 export type MapperDeps = {
@@ -124,8 +125,7 @@ export function createMapper(
   const memory = createMemory(sources.filter(hasMemory).map(({ name }) => name))
   const writes = createMemoryWrites(memory)
   const recordMemory = createRecordMemory({ memory, context, counterReset })
-  const { checkTime } = clockCheck
-  const recordMapper = createRecordMapper({ context, checkTime, memory: recordMemory })
+  const recordMapper = createRecordMapper({ context, ...clockCheck, memory: recordMemory })
   const state = createMappingState(
     routing.runtimes
       .filter(isStateful)
@@ -153,6 +153,7 @@ export function createMapper(
     withheldOf: withheld.ofDevice,
     commonClockSkew: clockCheck.clocks.commonSkew,
     counters,
+    forget: memory.forget,
   }
 
   function mapRemembering(message: Message, live = true): MapResult {

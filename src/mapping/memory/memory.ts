@@ -21,7 +21,7 @@
 // Entries of a source that the config does not have any more are deleted with the next tick.
 
 import type { DeviceEntry } from '../devices/devices.ts'
-import { ownerOf } from '../state/source-state.ts'
+import { ownerOf, ownerParts } from '../state/source-state.ts'
 import type { StateWrite } from '../types.ts'
 import type { DeviceMemory } from './device-memory.ts'
 import { decodeMemory, encodeMemory } from './memory-codec.ts'
@@ -37,6 +37,8 @@ type Stored = DeviceMemory &
 
 export type MemoryCounters = { devices: number; evictions: number; damaged: number }
 
+export type Forgotten = { values: number; writes: readonly StateWrite[] }
+
 export type Memory = {
   /** What is remembered of a device, new where nothing is. Null where its name is too long for a key. */
   of(source: string, entry: DeviceEntry): DeviceMemory | null
@@ -49,6 +51,11 @@ export type Memory = {
   /** Entries to be deleted wait. */
   readonly hasCleanup: boolean
   takeCleanup(): readonly StateWrite[]
+  /**
+   * Forgets a device, or one signal or value of it, in all sources. Returns what makes it durable, and how
+   * many values were forgotten.
+   */
+  forget(device: string, signal: string | null): Forgotten
   restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
   entries(): Iterable<[key: string, value: Buffer]>
   counters(): MemoryCounters
@@ -83,6 +90,7 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
       cleanup = []
       return taken
     },
+    forget,
     restore,
     entries,
     counters: () => ({ devices: devices.size, evictions, damaged }),
@@ -170,6 +178,28 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
       return { key, value: null }
     }
     throw new Error('unreachable: after one turn no device is marked as used')
+  }
+
+  function forget(device: string, signal: string | null): Forgotten {
+    const writes: StateWrite[] = []
+    let values = 0
+    for (const [key, one] of devices) {
+      const head = [...heads.values()].find((start) => key.startsWith(start)) ?? ''
+      if (ownerParts(key.slice(head.length)).name !== device) continue
+      const before = one.counters.size + one.values.size
+      forgetIn(one, signal)
+      const left = one.counters.size + one.values.size
+      values += before - left
+      if (before > left) writes.push(left === 0 ? { key, value: null } : one)
+    }
+    return { values, writes }
+  }
+
+  function forgetIn(one: Stored, signal: string | null): void {
+    for (const name of one.values.keys()) if (signal === null || name === signal) one.values.delete(name)
+    for (const name of one.counters.keys())
+      if (signal === null || name === signal || name.startsWith(`${signal} `)) one.counters.delete(name)
+    one.slots = []
   }
 
   function restore(stored: Iterable<readonly [string, Buffer]>): void {

@@ -50,7 +50,8 @@ export const mappingEvents: EventTable<MappingEvent> = {
       'An odometer, or the engine hours, jumped or fell and count anew: the unit was replaced, or the tracker ' +
       'is in another vehicle.',
     act:
-      'If the tracker was moved, correct the asset of the device in the device table. If the readings are ' +
+      'If the tracker was moved, correct the asset of the device in the device table. If the memory is wrong, run ' +
+      '`devices forget KEY`. If the readings are ' +
       'wrong, check the tracker and the units of the mapping.',
     level: 'warn',
     text: ({ device, asset, signal, before, after, withheld, why }) =>

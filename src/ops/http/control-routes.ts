@@ -4,6 +4,7 @@
 //   POST /control/probe                                               tries the service now
 //   POST /control/dead-letters/remap?dryRun=1&reason=R&source=S       maps dead letters again
 //   POST /control/dead-letters/...                                    control-dead-letters.ts
+//   POST /control/devices/forget?device=KEY&signal=TYPE               forgets what is remembered of a device
 //   POST /control/quarantine/...                                      control-quarantine.ts
 //   POST /control/batches/...                                         control-batches.ts
 //   POST /control/spool/verify                                        reads every record of the spool
@@ -152,6 +153,8 @@ async function change(
       return ok(await control.probe(signal))
     case 'dead-letters/remap':
       return remap(control, query, signal)
+    case 'devices/forget':
+      return forget(control, query)
     case 'spool/verify':
       return ok(await control.check(signal))
     default: {
@@ -175,6 +178,16 @@ function unknownPath(path: string): ControlAnswer {
     why: 'The path does not exist.',
     act: 'Use a path such as /control/reload, /control/probe or /control/dead-letters/remap.',
   })
+}
+
+async function forget(control: DaemonControl, query: URLSearchParams): Promise<JsonAnswer> {
+  const act = 'The parameters are device and signal.'
+  for (const key of query.keys())
+    if (!['device', 'signal'].includes(key)) return badRequest(`Unknown parameter ${quote(key, 40)}.`, act)
+  const device = query.get('device') ?? ''
+  if (device === '') return badRequest('The request names no device.', act)
+  const signal = query.get('signal')
+  return ok({ device, signal, forgotten: await control.forget(device, signal) })
 }
 
 async function remap(

@@ -200,6 +200,24 @@ describe('an odometer', () => {
   })
 })
 
+test('that was forgotten for one signal, or altogether, begins anew, also after a kill', async () => {
+  const world = await openKilledMapping([source()])
+  await world.deliver(message(0, 500_000, { hours: 900 }))
+  expect(await world.forget('truck-8', null)).toBe(0)
+  expect(await world.forget('truck-7', 'OBD_LIFETIME_ODOMETER')).toBe(1)
+  await world.kill()
+  expect(signalsIn(await world.deliver(message(1, 10, { hours: 5 })))).toEqual({
+    OBD_LIFETIME_ODOMETER: '10',
+  })
+  expect(await world.forget('truck-7', null)).toBe(2)
+  expect(world.mapper.map(message(2, 900, { hours: 5 })).kind).toBe('payloads')
+  await world.kill()
+  expect(signalsIn(await world.deliver(message(2, 7, { hours: 5 })))).toEqual({
+    OBD_LIFETIME_ODOMETER: '7',
+    OBD_TOTAL_ENGINE_TIME: '5',
+  })
+})
+
 test('engine hours grow by an hour an hour', () => {
   const { give } = open()
   const of = (minutes: number, value: number) => signalsIn(give(minutes, undefined, { hours: value }))

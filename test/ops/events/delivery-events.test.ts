@@ -106,7 +106,13 @@ describe('POST /control/probe', () => {
       return Promise.resolve({ now: 7, providers: [] })
     }
     ops.ops.attach({
-      control: { reload: unexpectedCall, remap: unexpectedCall, check: unexpectedCall, probe },
+      control: {
+        reload: unexpectedCall,
+        remap: unexpectedCall,
+        forget: unexpectedCall,
+        check: unexpectedCall,
+        probe,
+      },
     })
     const answer = await get(ops.ops.control(), '/control/probe', { method: 'POST' })
     expect([answer.status, answer.text]).toEqual([200, '{"now":7,"providers":[]}\n'])

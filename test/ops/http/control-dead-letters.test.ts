@@ -8,6 +8,7 @@ const unexpectedCall = () => Promise.reject(new Error('unexpected call'))
 const control: DaemonControl = {
   reload: unexpectedCall,
   remap: unexpectedCall,
+  forget: unexpectedCall,
   check: unexpectedCall,
   probe: unexpectedCall,
 }

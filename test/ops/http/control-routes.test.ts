@@ -27,6 +27,7 @@ async function world(changes: Partial<DaemonControl> = {}) {
       asked.push(wanted)
       return report
     },
+    forget: () => Promise.reject(new Error('unexpected call')),
     check: () => Promise.reject(new Error('unexpected call')),
     probe: () => Promise.resolve({ now: 1, providers: [] }),
     ...changes,
@@ -57,6 +58,27 @@ function rawPost(url: string, path: string, headers: Record<string, string>): Pr
 }
 
 describe('a change over HTTP', () => {
+  test('forgets a device, or one signal of it, and refuses a request that names none', async () => {
+    const forgotten: (string | null)[][] = []
+    const forget = (device: string, signal: string | null) => {
+      forgotten.push([device, signal])
+      return Promise.resolve(forgotten.length)
+    }
+    await using daemon = await world({ forget })
+    const one = await daemon.post('/control/devices/forget?device=truck-7&signal=OBD_LIFETIME_ODOMETER')
+    expect([one.status, JSON.parse(one.text)]).toEqual([
+      200,
+      { device: 'truck-7', signal: 'OBD_LIFETIME_ODOMETER', forgotten: 1 },
+    ])
+    expect((await daemon.post('/control/devices/forget?device=truck%207')).status).toBe(200)
+    expect((await daemon.post('/control/devices/forget?signal=X')).status).toBe(400)
+    expect((await daemon.post('/control/devices/forget?device=x&all=1')).status).toBe(400)
+    expect(forgotten).toEqual([
+      ['truck-7', 'OBD_LIFETIME_ODOMETER'],
+      ['truck 7', null],
+    ])
+  })
+
   test('is requested with POST, and answered when it is done', async () => {
     await using ops = await world()
     expect(JSON.parse((await ops.post('/control/reload')).text)).toMatchObject({

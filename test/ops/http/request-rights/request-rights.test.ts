@@ -61,6 +61,7 @@ async function world(more: Partial<OpsConfig> = {}) {
         return { kind: 'reloaded', sources: 1, tookMs: 1, restartNeeded: [] }
       },
       remap: fail,
+      forget: fail,
       check: fail,
       probe: fail,
     },
