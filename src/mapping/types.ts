@@ -56,6 +56,8 @@ export type RecordContext = {
   omit(key: string): undefined
   /** Counts a value that is not plausible (plausibility/plausibility.ts). */
   implausible(finding: Finding, value: number): void
+  /** Whether a value of the record was left out because it is not plausible, or a placeholder. */
+  leftOut: boolean
 
   /** Set by the position: the speed from which motion is to be derived, NaN where it is not. */
   motionSpeed: number

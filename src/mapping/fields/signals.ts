@@ -105,6 +105,7 @@ function compileSignal(field: SignalField): WriteSignal {
     const value = decimalFrom(raw)
     if (value === undefined) {
       const fault = decimalFault(raw)
+      if (fault === 'a placeholder') context.leftOut = true
       return fault === 'absent' ? undefined : context.omit(faults[fault])
     }
     const scaled = scale(value)

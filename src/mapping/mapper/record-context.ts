@@ -37,7 +37,9 @@ export function createRecordContext(withheld: Pick<WithheldCounts, 'omit' | 'imp
       withheld.omit(context.device, key)
       return undefined
     },
+    leftOut: false,
     implausible(finding, value) {
+      if (!finding.isSent) context.leftOut = true
       withheld.implausible(context.device, finding, value)
     },
     motionSpeed: Number.NaN,

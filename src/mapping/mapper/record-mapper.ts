@@ -66,6 +66,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
   function read({ source, isMovingAt }: SourceRuntime, entry: DeviceEntry): boolean {
     const { record, root, up, arrivedAt } = context
     context.device = entry.device
+    context.leftOut = false
     const ownTime = source.time ? timeOf(source.time) : Number.NaN
     if (ownTime === null) return false
     const checked = Number.isNaN(ownTime) ? ownTime : checkTime(entry.device, ownTime, context)
@@ -98,7 +99,8 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
       return false
     }
     if (gps === '' && signals.length === 0) {
-      if (!isFixed || context.zeroPosition) context.ignore('no fix')
+      if (context.leftOut) context.ignore('not plausible')
+      else if (!isFixed || context.zeroPosition) context.ignore('no fix')
       else if (source.emptyIsNormal) context.ignore('nothing to send')
       else context.refuse('NOTHING_TO_SEND', 'Neither a position nor a signal was found in the message.')
       return false

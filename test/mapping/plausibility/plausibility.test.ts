@@ -176,3 +176,14 @@ test('a value that is left out has no part in the payloadId', () => {
   }
   expect(idOf({ v: 999_999, odo: '81000000000' })).toBe(idOf({}))
 })
+
+test('a record with nothing else to send is ignored, and the other records of its message are sent', () => {
+  const records = [{ odo: 526_385_151.875 }, { odo: 1000 }, { odo: 4_294_967_294 }]
+  const list = records.map((one, index) => ({ ts: reading.ts + index, ...one }))
+  const mapper = openMapperOf([truckSource(full, { each: '$' })])
+  const result = mapper.map(messageOf(list))
+  expect(result.kind === 'payloads' && result.payloads).toHaveLength(1)
+  for (const one of [list[0], list[2]])
+    expect(mapper.map(messageOf([one]))).toMatchObject({ kind: 'ignored', reason: 'not plausible' })
+  expect(mapper.map(messageOf([{ ts: 1, odo: 'x' }]))).toMatchObject({ reason: 'NOTHING_TO_SEND' })
+})
