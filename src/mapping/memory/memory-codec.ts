@@ -9,29 +9,33 @@
 // Decoding is total: bytes that are no such entry give null. Unknown keys are of a newer version; they are
 // ignored.
 
+import { jsonString } from '../fields/json-string.ts'
 import { isRecord } from '../path/path-eval.ts'
 import type { CounterReading, CounterState, DeviceMemory, Plain, RememberedValue } from './device-memory.ts'
 
 type Content = Pick<DeviceMemory, 'asset' | 'values' | 'counters'>
 
+/** Put together by hand: a truck in motion is encoded with every message. */
 export function encodeMemory({ asset, values, counters }: Content): Buffer {
-  const plain: [string, readonly [number, Plain]][] = []
-  for (const [name, { time, value }] of values) plain.push([name, [time, value]])
-  const readings: [string, readonly (number | string)[]][] = []
-  for (const [name, state] of counters) readings.push([name, partsOf(state)])
-  return Buffer.from(
-    JSON.stringify({
-      asset,
-      values: values.size === 0 ? undefined : Object.fromEntries(plain),
-      counters: counters.size === 0 ? undefined : Object.fromEntries(readings),
-    }),
-  )
+  let text = `{"asset":${jsonString(asset)}`
+  let before = ',"values":{'
+  for (const [name, { time, value }] of values) {
+    text += `${before}${jsonString(name)}:[${time},${JSON.stringify(value)}]`
+    before = ','
+  }
+  if (values.size > 0) text += '}'
+  before = ',"counters":{'
+  for (const [name, { time, text: value, run }] of counters) {
+    text += `${before}${jsonString(name)}:[${time},"${value}"${run === null ? '' : runText(run)}]`
+    before = ','
+  }
+  if (counters.size > 0) text += '}'
+  return Buffer.from(`${text}}`)
 }
 
-function partsOf({ time, text, run }: CounterState): readonly (number | string)[] {
-  if (run === null) return [time, text]
+function runText(run: NonNullable<CounterState['run']>): string {
   const { since, withheld, agreeing, agreeingSince, last } = run
-  return [time, text, since, withheld, agreeing, agreeingSince, last.time, last.text]
+  return `,${since},${withheld},${agreeing},${agreeingSince},${last.time},"${last.text}"`
 }
 
 export function decodeMemory(bytes: Buffer): Content | null {
