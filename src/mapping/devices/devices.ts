@@ -57,6 +57,8 @@ export type DeviceEntry = {
   readonly jsonAfterTime: string
   /** What is remembered of the device (memory/), where it was looked up. */
   memory: DeviceMemory | null
+  /** Positions since the entry was made: some of them are compared with the fleet. */
+  positions: number
 }
 
 export type DeviceEntries = {
@@ -113,6 +115,7 @@ function makeEntry(
   return {
     device,
     memory: null,
+    positions: 0,
     provider,
     deliverable: providers.includes(provider),
     ignored: row === undefined && unknown === 'ignore',

@@ -91,6 +91,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     }
     const writeSignals = source.signals[entry.family]
     signals = writeSignals ? writeSignals(record, root, up, context) : []
+    if (gps !== '' && !isGpsWithheld) memory.compareWithFleet(source.name, entry, gps)
     sentSignals = memory.plausible(signals)
     moving = memory.motion()
     memory.note()

@@ -8,6 +8,7 @@ import type { CounterReading, DeviceMemory } from '../memory/device-memory.ts'
 import type { JudgedCounter } from '../memory/judged-counters.ts'
 import type { Memory } from '../memory/memory.ts'
 import { lacksRemembered, remember, withRemembered } from '../memory/remembered-values.ts'
+import { createSwappedPositions, placeIn } from '../memory/swapped-positions.ts'
 import type { RecordContext } from '../types.ts'
 import type { CompiledSource, Fix } from './compiled-source.ts'
 
@@ -24,7 +25,11 @@ export type RecordMemory = {
   note(): void
   /** The signals with '' in the place of those that are not sent; the same list where all are sent. */
   plausible(signals: readonly string[]): readonly string[]
+  /** Counts a written position that seems to be swapped. */
+  compareWithFleet(source: string, entry: DeviceEntry, gps: string): void
 }
+
+const comparedEvery = 16
 
 type Deps = { memory: Memory; context: RecordContext; counterReset: (reset: CounterReset) => void }
 
@@ -33,6 +38,7 @@ export function hasMemory({ remember: names, counters }: CompiledSource): boolea
 }
 
 export function createRecordMemory({ memory, context, counterReset }: Deps): RecordMemory {
+  const fleet = createSwappedPositions()
   let source: CompiledSource | null = null
   let entry: DeviceEntry | null = null
   let device: DeviceMemory | null = null
@@ -48,6 +54,17 @@ export function createRecordMemory({ memory, context, counterReset }: Deps): Rec
     motion,
     note,
     plausible,
+    compareWithFleet,
+  }
+
+  /** One of sixteen positions of a device, so that it costs nothing. */
+  function compareWithFleet(name: string, owner: DeviceEntry, gps: string): void {
+    owner.positions += 1
+    if (owner.positions % comparedEvery !== 1 || !context.live) return
+    const { latitude, longitude } = placeIn(gps)
+    if (!fleet.isSwapped(owner.device, latitude, longitude)) return
+    const key = `${name}|position|latitude and longitude may be swapped`
+    context.implausible({ key, isSent: true, rule: 'the positions of the other devices' }, latitude)
   }
 
   function begin(next: CompiledSource, owner: DeviceEntry, moment: EpochMs): void {

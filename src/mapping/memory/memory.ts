@@ -3,6 +3,7 @@
 //   remembered-values.ts   the last lock, fix and ignition, for messages that do not repeat them
 //   counter-memory.ts      jumps and falls of odometer and engine hours
 //   judged-counters.ts     which signals of a source are judged so
+//   swapped-positions.ts   latitude and longitude swapped, by the fleet (not durable)
 //   device-memory.ts       the types             memory-codec.ts   the stored form
 //
 // Guarantees
