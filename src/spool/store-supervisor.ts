@@ -166,6 +166,8 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
       emit({ kind: 'store_reopened', lostMs: clock.monotonic() - lostAtMs })
       notify((listener) => listener.storeReopened?.())
       limits.update(session)
+      // The committer before may have been busy or congested.
+      changed()
       return
     }
     notify((listener) => listener.storeUnrecoverable?.(last))

@@ -49,6 +49,23 @@ describe('a spool whose write fails', () => {
     expect(eventsOf('store_reopened')).toHaveLength(1)
   })
 
+  test('is not busy any more when the store is open again', async () => {
+    const { faults, openStore } = faultyStore()
+    const { spool, clock } = await openSpoolWorld({ openStore, changes: { busyMessages: 3 } })
+    faults.write = 'EIO'
+    const faulty = Array.from({ length: 10 }, (_, n) => {
+      spool.append(payloadNamed(`unlucky-${n}`))
+      return new Promise((resolve) => {
+        spool.endMessage(resolve)
+      })
+    })
+    expect(spool.busy).toBe(true)
+    await Promise.all(faulty)
+    // Ingest reads little while it is busy: no message of a device would come and end it.
+    await passTimeUntil(clock, () => spool.holdReason === null)
+    expect(spool.busy).toBe(false)
+  })
+
   test('rejects the running seals and settles, and the batch comes back', async () => {
     const { faults, openStore } = faultyStore()
     const { spool, clock, publish } = await openSpoolWorld({ openStore })

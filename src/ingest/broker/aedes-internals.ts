@@ -128,6 +128,8 @@ const malformedText = /^(.+) is not well-formed UTF-8$/
 /** The protocol fault that aedes or its parser found; null for an error of the network. */
 export function protocolFaultOf(error: Error): { reason: ClientDropReason; detail: string } | null {
   if ('code' in error || 'errorCode' in error) return null
+  // aedes had an answer for a client that was gone.
+  if (error.message === 'connection closed') return null
   const reason = reasonsByText[error.message]
   if (reason !== undefined) return { reason, detail: clientDrops[reason] }
   const textName = malformedText.exec(error.message)?.[1]

@@ -115,7 +115,7 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
   }
 
   function mayRead(): boolean {
-    if (stopped || waitsForTurn || socket.destroyed || isBlocked()) return false
+    if (stopped || waitsForTurn || waiting.isLost || isBlocked()) return false
     if (!isConnected) return !framing.connectEnded
     return !(publishWaits || partial.isPublish) || mayPublish()
   }
@@ -149,6 +149,7 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
 
   function readChunk(chunk: Buffer): boolean {
     bytesCame = true
+    if (waiting.isLost) return true
     if (!mayBypassStream()) return waiting.isEmpty && mayRead() ? keepPartial(chunk) : waiting.add(chunk)
     let bytes = chunk
     if (partial.started) {

@@ -12,6 +12,11 @@ import { readIntoSharedBuffer, type TakeBytes } from './shared-read-buffer.ts'
 
 export type SocketBuffer = {
   readonly isEmpty: boolean
+  /**
+   * Nothing may be read any more. After a failed write the stream drops what it is given, one tick before it
+   * is destroyed: what is still in it is then not the rest of what was read.
+   */
+  readonly isLost: boolean
   /** At most `bytesMax`; null where there is nothing. */
   take(bytesMax: number): Buffer | null
   /** Copies `chunk` to the end. False: Node is to stop reading the network. */
@@ -39,7 +44,6 @@ export function createSocketBuffer(socket: Socket, { read, takeChunk }: SocketBu
   // read(null) returns everything in the buffer; @types/node lacks the null and the type of the result.
   const readStream: { read(size?: number | null): Buffer | null }['read'] =
     Readable.prototype.read.bind(socket)
-  const readSocket = socket.read.bind(socket)
   const push = socket.push.bind(socket)
   const takeShared: TakeBytes = (chunk) => takeChunk(chunk, true)
   let chunks = 0
@@ -55,10 +59,15 @@ export function createSocketBuffer(socket: Socket, { read, takeChunk }: SocketBu
     get isEmpty() {
       return socket.readableLength === 0
     },
+    get isLost() {
+      return isLost()
+    },
     take(bytesMax) {
       chunks = 0
       const bytes = socket.readableLength
-      return readStream(bytes === 0 ? null : Math.min(bytes, bytesMax))
+      const taken = readStream(bytes === 0 ? null : Math.min(bytes, bytesMax))
+      readNetwork()
+      return taken
     },
     add(chunk) {
       const more = push(isShared ? Buffer.from(chunk) : chunk)
@@ -76,8 +85,18 @@ export function createSocketBuffer(socket: Socket, { read, takeChunk }: SocketBu
       chunks += 1
       socket.unshift(bytes.subarray(start))
     },
-    readNetwork() {
-      if (socket.readableLength < socket.readableHighWaterMark) readSocket(0)
-    },
+    readNetwork,
+  }
+
+  /**
+   * The stream alone does not do it: it takes a read for running from its call until the next push, also
+   * where the socket has stopped reading since then.
+   */
+  function readNetwork(): void {
+    if (!isLost() && socket.readableLength < socket.readableHighWaterMark) socket._read(0)
+  }
+
+  function isLost(): boolean {
+    return socket.destroyed || socket.errored !== null
   }
 }

@@ -8,6 +8,7 @@ import { createPagePool } from '../../../../src/ingest/broker/gate/partial-packe
 import { createPartialBudget } from '../../../../src/ingest/broker/gate/partial-packet/partial-budget.ts'
 import { createTurns } from '../../../../src/ingest/broker/gate/turns.ts'
 import { systemClock } from '../../../../src/std/clock.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { turn } from '../../../support/fake-clock.ts'
 import { openIngest } from '../../../support/ingest-world.ts'
 import { messageOf } from '../../../support/mapping-world.ts'
@@ -41,6 +42,7 @@ async function open() {
     server.close()
   })
   const inFlight: Gate[] = []
+  const intake = { paused: false }
   const aedes = await Aedes.createBroker()
   const gate = createGate(
     {
@@ -53,7 +55,7 @@ async function open() {
       partial: { budget: createPartialBudget({ partialBytesMax: 1e9 }), pool: createPagePool() },
       load: { busy: false, commits: 0 },
       pause: () => undefined,
-      readingPaused: () => false,
+      readingPaused: () => intake.paused,
       message: messageOf(''),
       publish(from) {
         from.countInFlight()
@@ -67,7 +69,7 @@ async function open() {
   client.write(connectBytes('truck'))
   await once(client, 'data')
   gate.startReading()
-  return { client, socket, gate, inFlight }
+  return { client, socket, gate, inFlight, intake }
 }
 
 test('what a socket buffers has a bound while few messages may be read at a time', async () => {
@@ -90,6 +92,46 @@ test('what a socket buffers has a bound while few messages may be read at a time
   }
   expect(most).toBeGreaterThan(0)
   expect(most).toBeLessThanOrEqual(3 * bufferBytes)
+})
+
+test('a socket is read on after a pause in which its buffer was filled by many small chunks', async () => {
+  const { client, socket, gate, inFlight, intake } = await open()
+  intake.paused = true
+  // 33 chunks, which become one, and 16 KiB are reached at the same time.
+  const packet = publishBytes({ topic: 't', payload: 'x'.repeat(492), qos: 0 })
+  for (let sent = 1; sent <= 33; sent += 1) {
+    client.write(packet)
+    await eventually(() => socket.readableLength === sent * packet.length)
+  }
+  expect(socket.readableLength).toBeGreaterThan(bufferBytes)
+  for (let sent = 34; sent <= 100; sent += 1) client.write(packet)
+  intake.paused = false
+  gate.resumeReading()
+  let taken = 0
+  await eventually(() => {
+    const some = inFlight.splice(0).length
+    for (let n = 0; n < some; n += 1) gate.queueAck(puback, 1)
+    gate.writeAcks()
+    taken += some
+    return taken === 100
+  })
+})
+
+test('nothing more is read once a write has failed', async () => {
+  const { client, socket, inFlight, intake, gate } = await open()
+  intake.paused = true
+  // Behind it is what would be taken for a packet, if the rest of the first one was dropped.
+  const inner = publishBytes({ topic: 'inner', payload: 'y'.repeat(2000), qos: 0 })
+  const packet = publishBytes({ topic: 't', payload: Buffer.concat([Buffer.alloc(9000), inner]), qos: 0 })
+  client.write(Buffer.concat([packet, packet]))
+  await eventually(() => socket.readableLength >= bufferBytes)
+  intake.paused = false
+  Object.assign((socket as unknown as { _readableState: { errored: unknown } })._readableState, {
+    errored: new Error('EPIPE'),
+  })
+  gate.resumeReading()
+  await turn()
+  expect(inFlight).toEqual([])
 })
 
 test.each([
