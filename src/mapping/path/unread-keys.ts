@@ -5,14 +5,15 @@
 //   {"lat":47.1,"Longitud":1.4,"spd":54}   nothing reads Longitud, spd
 //
 // Each path is followed through the message and marks the place where it ends. What has a value and no mark,
-// and is not inside of a marked value, is unread. Elements of lists count once: `records[].spd`.
+// and is not inside of a marked value, is unread. Elements of lists count once: `records[].spd`. A condition
+// that asks for an object, as `exists(payload)` does, reads nothing in it.
 
 import { assertNever } from '../../std/assert.ts'
 import { fieldNear } from '../fields/field-names.ts'
 import type { SourceConfig } from '../config.ts'
 import { isRecord, matchingKey, type Step } from './path-eval.ts'
 import type { Path } from './path.ts'
-import { pathIn, pathsReadBy } from './paths-used.ts'
+import { pathIn, pathsReadBy, type PathRead } from './paths-used.ts'
 import type { Up } from '../types.ts'
 
 export type UnreadKeys = {
@@ -35,6 +36,7 @@ type Holder = Record<string, unknown> | readonly unknown[]
 type Marks = Map<Holder, Set<string>>
 
 const keysMax = 8
+const conditions: ReadonlySet<unknown> = new Set(['when', 'valid'])
 const depthMax = 16
 
 /**
@@ -44,10 +46,10 @@ const depthMax = 16
 export function compileFindUnread(source: SourceConfig, visitsMax: number): FindUnread | null {
   if (source.coalesce !== undefined || source.jsonata !== undefined) return null
   const { each: _each, extract, ...options } = source
-  const paths = pathsReadBy(options).map(({ path }) => path)
+  const paths = pathsReadBy(options)
   const fromRoot = extract.flatMap(({ from, when }) => [
-    ...[from].flat().flatMap(pathIn),
-    ...pathsReadBy({ when }).map(({ path }) => path),
+    ...[from].flat().flatMap((text) => pathIn(text).map((path) => ({ path, at: ['from'] }))),
+    ...pathsReadBy({ when }),
   ])
   const unpacked = new Set(extract.map(({ into }) => into))
   return (value, places) => {
@@ -68,20 +70,32 @@ export function unreadText({ keys, more, near }: UnreadKeys): string {
   return `The message has ${keys.map((key) => `\`${key}\``).join(', ')}${others}, which nothing reads${fields}.`
 }
 
-function markAt({ from, levels, steps }: Path, { record, root, up }: Place, marks: Marks): void {
-  if (from === 'record') return mark(record, steps, marks)
-  if (from === 'root') return mark(root, steps, marks)
-  let outer = up
-  for (let left = levels; left > 1; left -= 1) outer = outer?.up
-  mark(outer?.record, steps, marks)
+function markAt({ path, at }: PathRead, place: Place, marks: Marks): void {
+  mark(startOf(path, place), path.steps, { marks, isCondition: conditions.has(at.at(-1)) })
 }
 
-function mark(start: unknown, steps: readonly Step[], marks: Marks): void {
+function startOf({ from, levels }: Path, { record, root, up }: Place): unknown {
+  if (from === 'record') return record
+  if (from === 'root') return root
+  let outer = up
+  for (let left = levels; left > 1; left -= 1) outer = outer?.up
+  return outer?.record
+}
+
+function mark(
+  start: unknown,
+  steps: readonly Step[],
+  { marks, isCondition }: { marks: Marks; isCondition: boolean },
+): void {
   let value = start
   let slot: { holder: Holder; key: string } | null = null
+  let readsWhole = !isCondition
   for (const step of steps) {
     // Parts of a text, and all entries of an object: what is there is read as a whole.
-    if (step.kind === 'split' || step.kind === 'entries') break
+    if (step.kind === 'split' || step.kind === 'entries') {
+      readsWhole = true
+      break
+    }
     const key = keyOf(step, value)
     if (key === undefined) return
     if (step.kind === 'select') markSelector(value, Number(key), step.key, marks)
@@ -89,7 +103,7 @@ function mark(start: unknown, steps: readonly Step[], marks: Marks): void {
     slot = { holder, key }
     value = (holder as Record<string, unknown>)[key]
   }
-  if (slot) add(marks, slot.holder, slot.key)
+  if (slot && (readsWhole || !isHolder(value))) add(marks, slot.holder, slot.key)
 }
 
 /** The key of `value` that the step goes to; undefined where there is none. */

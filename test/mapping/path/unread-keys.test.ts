@@ -26,6 +26,14 @@ describe('the keys that nothing reads', () => {
     expect(unread({}, base)).toMatchObject({ keys: [], near: [] })
   })
 
+  test('are also those inside of an object that a condition asks for', () => {
+    const rest = { when: 'not exists(other) and exists(payload)' }
+    expect(unread({}, { ...base, payload: { Lati: 1, odd: { spd: 2 } } }, rest)).toMatchObject({
+      keys: ['payload.odd.spd', 'payload.Lati'],
+      near: ['speed'],
+    })
+  })
+
   test.each<[string, Record<string, unknown>, object]>([
     ['a condition of the source', { when: 'sat > 3 and exists(hdop)' }, { sat: 4, hdop: 1 }],
     ['the rule of the device', { device: { path: 'imei' } }, { imei: 'a' }],
