@@ -249,6 +249,8 @@ const valuesSource = {
     longitude: { path: 'longitude' },
     speed: { path: 'speed', unit: 'km/h' },
   },
+  // The speeds are numbers of records.
+  plausibility: { speed: { action: 'off' } },
 }
 
 /** A record as three values; `n` is its speed. */
