@@ -50,7 +50,8 @@ function valuesOf({ n }: Message) {
     latitude: (n % 18_000) / 100 - 90,
     longitude: (n % 36_000) / 100 - 180,
     speed: n % 130,
-    odometer: 100_000 + n,
+    // 0.1 m a message: no vehicle goes faster than plausibility allows.
+    odometer: (1_000_000_000 + n) / 10_000,
   }
 }
 

@@ -161,7 +161,8 @@ function truckText(firstTime: number, number: number): string {
   return JSON.stringify({
     ts: firstTime + number,
     gps: { lat: 48 + (number % 9973) / 1e5, lon: 9 + (number % 7919) / 1e5 },
-    odometer: { value: 90_000 + number / 10 },
+    // 0.05 m in each millisecond: 180 km/h.
+    odometer: { value: (1_800_000_000 + number) / 20_000 },
   })
 }
 
