@@ -74,9 +74,11 @@ const fromClient = [0, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0]
 
 /** A SUBSCRIBE has one topic filter per few bytes, so its cost grows with its size. */
 const bytesPerCost = 32
+/** CONNECT has texts of any length, and one of 64 KiB is allowed. */
+const connectBytesPerCost = 256
 
-export function controlCost(size: number): number {
-  return Math.ceil(size / bytesPerCost)
+function controlCost(type: number, size: number): number {
+  return Math.ceil(size / (type === connectType ? connectBytesPerCost : bytesPerCost))
 }
 
 export function createFraming(limits: FramingLimits): Framing {
@@ -133,7 +135,7 @@ export function createFraming(limits: FramingLimits): Framing {
       allowance.packets -= 1
       control += 1
     } else {
-      const cost = controlCost(size)
+      const cost = controlCost(type, size)
       allowance.control -= cost
       if (type === pubrelType) releases += 1
       else control += cost

@@ -58,6 +58,13 @@ describe('portions end where a packet ends', () => {
     expect(framing.connectEnded).toBe(true)
   })
 
+  test('a CONNECT with a long password is no flood of control packets', () => {
+    const framing = createFraming({ ...limits, connectBytesMax: 65_536 })
+    const long = connectBytes('truck', { username: 'truck', password: Buffer.alloc(60_000, 'x') })
+    expect(framing.follow(long, allow(10))).toBe(long.length)
+    expect(framing.control).toBeLessThan(250)
+  })
+
   test('no more messages pass than may be in flight', () => {
     const one = publish(1)
     const chunk = Buffer.concat([one, publish(2), publish(3)])
