@@ -66,13 +66,16 @@ function bytesIn(recorded: Line, text: string): Buffer | null {
   return Buffer.from(JSON.stringify(withExactNumbers(text)['payload']) ?? 'null')
 }
 
+/** In the language since 2025; the type definitions do not have it yet. */
+function hasRawJson(json: object): json is { rawJSON(source: string): unknown } {
+  return 'rawJSON' in json && typeof json.rawJSON === 'function'
+}
+
 /** Numbers are written as they were read: 12.50 stays 12.50, and long numbers keep their digits. */
 function withExactNumbers(text: string): Line {
-  // In the language since 2025; the type definitions do not have it yet.
-  const { rawJSON } = JSON as unknown as { rawJSON(source: string): unknown }
   const exact = (_key: string, value: unknown, context?: { source: string }) =>
-    typeof value === 'number' && context ? rawJSON(context.source) : value
-  return JSON.parse(text, exact as Parameters<typeof JSON.parse>[1]) as Line
+    typeof value === 'number' && context && hasRawJson(JSON) ? JSON.rawJSON(context.source) : value
+  return JSON.parse(text, exact) as Line
 }
 
 function senderIn(recorded: Line, otherwise: Sender): Sender {
