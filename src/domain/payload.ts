@@ -37,3 +37,16 @@ export type MappedPayload = {
 export function payloadIdIn(bytes: Buffer, start: number): PayloadId {
   return bytes.toString('latin1', start + payloadHead.length, start + payloadIdEnd) as PayloadId
 }
+
+/** A value of a device that was left out of payloads, or sent although it is not plausible. */
+export type WithheldValue = {
+  source: string
+  /** As it is counted: `speed`, the type of a signal, the name of an extra field. */
+  field: string
+  reason: string
+  count: number
+  /** Sent nevertheless, by `action: flag`. */
+  isSent: boolean
+  /** The last value that was out of bounds, in the unit of the payload; null for other reasons. */
+  lastValue: number | null
+}

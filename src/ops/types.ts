@@ -6,6 +6,7 @@ import type { GatewayError } from '../std/gateway-error.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 import type { BatchOperations, ProviderView } from '../delivery/types.ts'
 import type { TimeView } from '../domain/arrival.ts'
+import type { WithheldValue } from '../domain/payload.ts'
 import type {
   ClientView,
   ClockVerdictCounters,
@@ -107,19 +108,6 @@ export type MappingView = {
   corrected: ClockVerdictCounters
 }
 
-/** A value of a device that was left out of payloads, or sent although it is not plausible. */
-export type WithheldView = {
-  source: string
-  /** As it is counted: `speed`, the type of a signal, the name of an extra field. */
-  field: string
-  reason: string
-  count: number
-  /** Sent nevertheless, by `action: flag`. */
-  isSent: boolean
-  /** The last value that was out of bounds, in the unit of the payload; null for other reasons. */
-  lastValue: number | null
-}
-
 export type DeviceView = {
   device: string
   /** As the device table has it; null where the device is not in it. */
@@ -132,5 +120,5 @@ export type DeviceView = {
   /** The client that sent its last message; null where that is not known. */
   client: ClientView | null
   /** Values that were omitted, or sent although they are not plausible, since the last reload. */
-  withheld: readonly WithheldView[]
+  withheld: readonly WithheldValue[]
 }

@@ -18,7 +18,7 @@ import type { CommonSkew, DeviceClock } from '../devices/device-clocks.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { messageKeyOf } from '../identity.ts'
-import { createWithheldCounts, type WithheldValue } from '../plausibility/withheld-counts.ts'
+import { createWithheldCounts, type WithheldCounts } from '../plausibility/withheld-counts.ts'
 import type { CounterReset } from '../memory/counter-memory.ts'
 import { createMemory, type Memory, type MemoryCounters } from '../memory/memory.ts'
 import type { StateChanges } from '../state/state-changes.ts'
@@ -90,7 +90,7 @@ export type Mapper = {
   isListed(device: string): boolean
   deviceClock(device: string): DeviceClock | null
   /** What was left out for the device, or sent although it is not plausible, since start. */
-  withheldOf(device: string): readonly WithheldValue[]
+  withheldOf: WithheldCounts['ofDevice']
   deviceClocks(): Iterable<[device: string, clock: DeviceClock]>
   /** Not null when our own clock is probably wrong: most devices are off by about as much. */
   commonClockSkew(nowMs: EpochMs): CommonSkew | null

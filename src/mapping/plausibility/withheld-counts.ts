@@ -4,21 +4,9 @@
 // The memory is bounded: devicesMax devices with keysMax kinds of values each. Of more devices the ones that
 // had nothing for the longest time are forgotten; further kinds of one device are counted in all only.
 
+import type { WithheldValue } from '../../domain/payload.ts'
 import { createCache } from '../bounded-cache.ts'
 import type { Finding } from '../types.ts'
-
-/** A value of a device that was left out of payloads, or sent although it is not plausible. */
-export type WithheldValue = {
-  source: string
-  /** As it is counted: `speed`, the type of a signal, the name of an extra field. */
-  field: string
-  reason: string
-  count: number
-  /** Sent nevertheless, by `action: flag`. */
-  isSent: boolean
-  /** The last value that was out of bounds, in the unit of the payload; null for other reasons. */
-  lastValue: number | null
-}
 
 export type WithheldCounts = {
   /** Keyed `source|field|why`. */
