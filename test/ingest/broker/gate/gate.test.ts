@@ -8,6 +8,7 @@ import { createPagePool } from '../../../../src/ingest/broker/gate/partial-packe
 import { createPartialBudget } from '../../../../src/ingest/broker/gate/partial-packet/partial-budget.ts'
 import { createTurns } from '../../../../src/ingest/broker/gate/turns.ts'
 import { createFakeClock } from '../../../support/fake-clock.ts'
+import { gateOptions as options } from '../../../support/gate-options.ts'
 import { messageOf } from '../../../support/mapping-world.ts'
 import { connectBytes, publishBytes } from '../../../support/mqtt-device.ts'
 
@@ -16,17 +17,6 @@ class DeafSocket extends Socket {
   override write(): boolean {
     return false
   }
-}
-
-const options = {
-  connectBytesMax: 1000,
-  packetBytesMax: 1000,
-  inFlightMax: 10,
-  ackTimeoutMs: 5000,
-  controlPacketsPerSecondMax: 100,
-  partialTimeoutMs: 30_000,
-  idleTimeoutMs: 86_400_000,
-  tcpKeepaliveMs: 900_000,
 }
 
 function open() {

@@ -11,20 +11,12 @@ import { systemClock } from '../../../../src/std/clock.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { turn } from '../../../support/fake-clock.ts'
 import { openIngest } from '../../../support/ingest-world.ts'
+import { gateOptions } from '../../../support/gate-options.ts'
 import { messageOf } from '../../../support/mapping-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import { connectBytes, publishBytes } from '../../../support/mqtt-device.ts'
 
-const options = {
-  connectBytesMax: 1000,
-  packetBytesMax: 1_000_000,
-  inFlightMax: 10,
-  ackTimeoutMs: 5000,
-  controlPacketsPerSecondMax: 100,
-  partialTimeoutMs: 30_000,
-  idleTimeoutMs: 86_400_000,
-  tcpKeepaliveMs: 900_000,
-}
+const options = { ...gateOptions, packetBytesMax: 1_000_000 }
 
 const bufferBytes = 16 * 1024
 
