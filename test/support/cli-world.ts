@@ -12,7 +12,7 @@ export async function runCli(
     env = {},
     stdin = '',
     stop = new AbortController().signal,
-  }: { env?: NodeJS.ProcessEnv; stdin?: string; stop?: AbortSignal } = {},
+  }: { env?: NodeJS.ProcessEnv; stdin?: string | Buffer; stop?: AbortSignal } = {},
 ): Promise<CliResult> {
   const stdout = keptOutput()
   const stderr = keptOutput()

@@ -45,7 +45,8 @@ import { testMapping } from './map-cases.ts'
 import { takeMessages } from './map-messages.ts'
 import { checkOptions, withMapOptions, wrongUse, type MapOptions } from './map-options.ts'
 import { changesText, resultText } from './map-output.ts'
-import { exampleTopic, presetMapping } from './preset-mapping.ts'
+import { chosenTopicText, exampleTopics } from './example-topics.ts'
+import { presetMapping } from './preset-mapping.ts'
 
 export const mapCommand: BuildCommand = (io, done) =>
   withMapOptions(new Command('map')).action(async (files: string[], options: MapOptions) => {
@@ -59,7 +60,7 @@ async function mapMessages(
 ): Promise<ExitStatus> {
   checkOptions(options, files)
   const { config, providers } = await mappingOf(options, io)
-  const topic = topicOf(options, config)
+  const topic = topicOf(options, config, io)
   const settings = { providers, clockOffsetMs: () => 0 }
   const explainer = options.explain ? await openExplainer(config, settings) : null
   const mapper = explainer?.mapper ?? (await openMapper(config, settings))
@@ -147,9 +148,14 @@ async function mappingOf(
 }
 
 /** Undefined where each message has its own. */
-function topicOf(options: MapOptions, config: MappingConfig): string | undefined {
+function topicOf(options: MapOptions, config: MappingConfig, io: CommandIo): string | undefined {
   if (options.topic !== undefined || readsTopics(options)) return options.topic
-  if (options.preset !== undefined) return exampleTopic(config)
+  const [source] = config.sources
+  if (options.preset !== undefined && source) {
+    const topics = exampleTopics(source)
+    io.stderr.write(chosenTopicText(topics, source))
+    return topics[0] ?? ''
+  }
   throw wrongUse(
     'The topic of the messages is missing.',
     'Give --topic TOPIC, or --ndjson for lines with topics.',

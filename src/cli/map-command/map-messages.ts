@@ -16,7 +16,7 @@ export async function takeMessages(
   { options, topic = '' }: { options: MapOptions; topic: string | undefined },
   take: (message: Message) => Promise<boolean>,
 ): Promise<void> {
-  const { ndjson, fromDeadLetters, fromTap, lines } = options
+  const { client, ndjson, fromDeadLetters, fromTap, lines } = options
   let left = options.count ?? Number.POSITIVE_INFINITY
   let number = 0
   const skipped = new Map<string, number>()
@@ -49,7 +49,9 @@ export async function takeMessages(
   }
 
   function defaults() {
-    const { client, user = null, certificate = null, identity = null, retain = false } = options
+    // A preset may take the device from any name of the sender.
+    const unnamed = options.preset === undefined ? null : client
+    const { user = unnamed, certificate = unnamed, identity = unnamed, retain = false } = options
     const sender = { clientId: client, userName: user, certificateName: certificate, identity }
     return { sender, retain, nowMs: systemClock.now() }
   }

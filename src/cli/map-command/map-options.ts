@@ -44,9 +44,9 @@ export function withMapOptions(command: Command): Command {
       'topic of the messages (default with --preset: one that it reads); with --from-tap: topic filter',
     )
     .option('--client <id>', 'client id of the sender', 'map')
-    .option('--user <name>', 'user name of the sender (default: none)')
-    .option('--certificate <name>', "common name of the sender's certificate (default: none)")
-    .option('--identity <name>', 'identity of the sender (default: none)')
+    .option('--user <name>', 'user name of the sender (default: none; with --preset, the client id)')
+    .option('--certificate <name>', "common name of the sender's certificate (default: as --user)")
+    .option('--identity <name>', 'identity of the sender (default: as --user)')
     .option('--retain', 'set the retain flag of the messages')
     .option('--lines', 'read each line as one message')
     .option('--ndjson', 'read each line as one message with its topic, as JSON')

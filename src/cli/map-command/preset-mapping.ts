@@ -32,14 +32,3 @@ export async function presetMapping(
     act: 'Correct the options, or give a config with --config.',
   })
 }
-
-/** A topic that the mapping reads: its first pattern with the names of the captures in their places. */
-export function exampleTopic({ sources }: MappingConfig): string {
-  const [pattern = ''] = [sources[0]?.topic ?? ''].flat()
-  return pattern
-    .replace(/\/#$/, '')
-    .replace(/\{([^}#]*)#?\}/g, '$1')
-    .split('/')
-    .map((level) => (level === '+' || level === '#' ? 'x' : level))
-    .join('/')
-}

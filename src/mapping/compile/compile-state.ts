@@ -56,7 +56,7 @@ function coalesceOf(source: SourceConfig, captures: readonly string[]): Compiled
   const { coalesce } = source
   if (!coalesce) return null
   const { name, value, time, require = [], complete = [], latest = [], window, pair_within: pair } = coalesce
-  const names = new Set(coalesce.names ?? [...namesIn(source), ...require, ...complete, ...latest])
+  const names = new Set(collectedNamesOf(source))
   if (names.size === 0) throw new Malformed('collects nothing: no path of the source reads a value')
   for (const wanted of [...require, ...complete, ...latest])
     if (!names.has(wanted)) throw new Malformed(`names ${wanted}, which is not in \`names\``)
@@ -110,6 +110,14 @@ function isCondition(text: string, captures: readonly string[]): boolean {
     if (error instanceof Malformed) return false
     throw error
   }
+}
+
+/** The names that a source collects; empty without `coalesce`. */
+export function collectedNamesOf(source: SourceConfig): readonly string[] {
+  const { coalesce } = source
+  if (!coalesce) return []
+  const { names, require = [], complete = [], latest = [] } = coalesce
+  return names ?? [...namesIn(source), ...require, ...complete, ...latest]
 }
 
 /** The names of collected values that the source uses. */

@@ -23,7 +23,7 @@ describe('map --preset', () => {
       input: location,
       encoding: 'utf8',
     })
-    expect([run.status, run.stderr]).toEqual([0, ''])
+    expect([run.status, run.stderr]).toEqual([0, expect.stringContaining('the topic owntracks/user/device ')])
     expect(answersIn(run.stdout)).toEqual([
       {
         source: 'preset',
