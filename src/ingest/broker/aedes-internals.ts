@@ -101,18 +101,18 @@ function textNameOf({ cmd, protocolId, clientId, will }: Parser['packet']): stri
   return will !== undefined && will.topic === undefined ? 'will topic' : 'user name'
 }
 
-/** [MQTT-2.3.1-1]; and aedes' parser reads an identifier that is missing from the packet behind it. */
-export function lacksIdentifier({ topic, messageId, length }: PublishPacket): boolean {
-  if (messageId === undefined || messageId < 1) return true
-  return length === undefined || length < 2 + Buffer.byteLength(topic) + 2
+type Fault = { reason: ClientDropReason; detail: string }
+
+const faultsByText: Readonly<Record<string, Fault>> = {
+  'connect did not arrive in time': { reason: 'connect_timeout', detail: clientDrops.connect_timeout },
+  'empty topic not allowed in PUBLISH': badTopic('is empty [MQTT-4.7.3-1]'),
+  '# is not allowed in PUBLISH': badTopic('contains a wildcard [MQTT-3.3.2-2]'),
+  '+ is not allowed in PUBLISH': badTopic('contains a wildcard [MQTT-3.3.2-2]'),
+  'topic has too many levels': badTopic('has more levels than max_topic_levels'),
 }
 
-const reasonsByText: Readonly<Record<string, ClientDropReason>> = {
-  'connect did not arrive in time': 'connect_timeout',
-  'empty topic not allowed in PUBLISH': 'bad_topic',
-  '# is not allowed in PUBLISH': 'bad_topic',
-  '+ is not allowed in PUBLISH': 'bad_topic',
-  'topic has too many levels': 'bad_topic',
+function badTopic(problem: string): Fault {
+  return { reason: 'bad_topic', detail: `It published to a topic that ${problem}.` }
 }
 
 /** Of requireWellFormedTexts. The parser adds an error of its own, which nobody reports. */
@@ -126,17 +126,17 @@ const reasonsOfTexts: Readonly<Record<string, ClientDropReason>> = {
 const malformedText = /^(.+) is not well-formed UTF-8$/
 
 /** The protocol fault that aedes or its parser found; null for an error of the network. */
-export function protocolFaultOf(error: Error): { reason: ClientDropReason; detail: string } | null {
+export function protocolFaultOf(error: Error): Fault | null {
   if ('code' in error || 'errorCode' in error) return null
   // aedes had an answer for a client that was gone.
   if (error.message === 'connection closed') return null
-  const reason = reasonsByText[error.message]
-  if (reason !== undefined) return { reason, detail: clientDrops[reason] }
+  const fault = faultsByText[error.message]
+  if (fault !== undefined) return fault
   const textName = malformedText.exec(error.message)?.[1]
   if (textName !== undefined)
     return {
       reason: reasonsOfTexts[textName] ?? 'protocol_error',
-      detail: `A ${textName} that it sent is not well-formed UTF-8.`,
+      detail: `A ${textName} that it sent is not well-formed UTF-8 [MQTT-1.5.3-1].`,
     }
   return { reason: 'protocol_error', detail: `It broke the MQTT protocol: ${error.message}.` }
 }

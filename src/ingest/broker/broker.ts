@@ -12,6 +12,7 @@
 //   publish-rules/      what a client may publish to
 //   stored-sessions/    sessions, and their QoS 2 messages that are not released
 //   control-packets.ts  SUBSCRIBE and UNSUBSCRIBE
+//   packet-rules.ts     the rules for the layout of packets
 //   topic-rules.ts      the rules for topic names and filters
 //   client-reports.ts   refused CONNECTs and closed connections, by their reason (client-faults.ts)
 //   limits-config.ts    the bounds of connections and their memory, as config
@@ -143,6 +144,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     drainTimeout: 2 * options.ackTimeoutMs,
     persistence: createAedesPersistence({ isSessionPresent: admission.isSessionPresent, release }),
     maxTopicLevels: options.topicLimits.levelsMax,
+    // Of MQTT 3.1; connect-rules.ts has one limit for all.
+    maxClientsIdLength: options.clientIdBytesMax,
     // Bounded by stored-sessions.ts; aedes never reaches its own QoS 2 code.
     maxInflightInbound: 0,
     preConnect,

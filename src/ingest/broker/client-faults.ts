@@ -31,11 +31,11 @@ export type RefusalReason = keyof typeof refusals
  * sentence.
  */
 export const clientDrops = {
-  not_connect: 'Its first packet is not CONNECT.',
-  not_from_client: 'It sent a packet that only servers send.',
+  not_connect: 'Its first packet is not CONNECT [MQTT-3.1.0-1].',
+  not_from_client: 'It sent a packet type that clients do not send (MQTT 2.2.1).',
   connect_too_large: 'Its CONNECT is larger than max_connect_bytes.',
   packet_too_large: 'A packet is larger than max_packet_bytes.',
-  malformed_length: 'A packet has a malformed remaining length.',
+  malformed_length: 'The remaining length of a packet has more than four bytes (MQTT 2.2.3).',
   bad_client_id: 'Its client id contains a null character.',
   bad_topic: 'It published to a topic name that is not valid.',
   bad_will_topic: 'The topic name of its will is not valid.',
@@ -48,6 +48,7 @@ export const clientDrops = {
   connect_timeout: 'It did not send CONNECT within connect_timeout.',
   keepalive_timeout: 'It sent nothing for 1.5 times its keepalive.',
   protocol_error: 'It broke the MQTT protocol.',
+  unsupported_level: 'It asks for a protocol level that does not exist.',
   tls_on_plain_port:
     'It speaks TLS to a listener without TLS (mqtt://). Give the device the port of an mqtts:// listener.',
   publish_refused: 'It published to a topic that it may not use (on_violation: close).',

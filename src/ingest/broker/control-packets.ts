@@ -35,16 +35,11 @@ export function createControlPackets({ subscriptions }: { subscriptions: Subscri
     if (packet.cmd !== 'subscribe' && packet.cmd !== 'unsubscribe' && packet.cmd !== 'pubrel') return false
     // What followed DISCONNECT or a fault in the same portion.
     if (gate.closed) return true
-    // [MQTT-2.3.1-1]; and the parser reads an identifier that is missing from the packet behind it.
-    if (packet.messageId === 0 || packet.length < 2) {
-      gate.drop('no_packet_id', `Its ${packet.cmd.toUpperCase()} has no packet identifier, or 0.`)
-      return true
-    }
     if (packet.cmd === 'pubrel') return false
     const { cmd, messageId } = packet
     const filters =
       cmd === 'subscribe' ? packet.subscriptions.map(({ topic }) => topic) : packet.unsubscriptions
-    const problem = filters.length === 0 ? 'is missing' : firstProblem(filters)
+    const problem = firstProblem(filters)
     if (problem !== null) {
       gate.drop('bad_topic_filter', `Its ${cmd.toUpperCase()} has a topic filter that ${problem}.`)
       return true

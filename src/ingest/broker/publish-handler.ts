@@ -16,7 +16,7 @@ import type { GatewayError } from '../../std/gateway-error.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { ReceivedMessage } from '../types.ts'
 import { createAckSlots, puback, pubrec, type AckHead } from './gate/ack-writer.ts'
-import { lacksIdentifier, type Done, type PublishPacket } from './aedes-internals.ts'
+import type { Done, PublishPacket } from './aedes-internals.ts'
 import type { Clients } from './clients/clients.ts'
 import type { Gate } from './gate/gate.ts'
 import type { PublishRules } from './publish-rules/publish-rules.ts'
@@ -132,8 +132,7 @@ export function createPublishHandler(
     }
     // What followed DISCONNECT or a fault in the same portion.
     if (gate.closed) return
-    if (message.qos > 0 && lacksIdentifier(packet)) gate.drop('no_packet_id')
-    else publish(gate, packet.messageId ?? 0)
+    publish(gate, packet.messageId ?? 0)
   }
 
   function onAck(gate: Gate, head: AckHead, messageId: number, fault: GatewayError | null): void {

@@ -10,7 +10,7 @@ export type TopicLimits = { bytesMax: number; levelsMax: number }
  * What is wrong with `topic`, as the end of "a topic that ..."; null for a valid one. Runs for every message.
  */
 export function topicProblem(topic: string, limits: TopicLimits): string | null {
-  if (topic.length === 0) return 'is empty'
+  if (topic.length === 0) return 'is empty [MQTT-4.7.3-1]'
   // A UTF-16 unit has at most three bytes in UTF-8, so few topics must be measured.
   if (topic.length * 3 > limits.bytesMax && Buffer.byteLength(topic) > limits.bytesMax)
     return 'is longer than max_topic_bytes'
@@ -18,8 +18,8 @@ export function topicProblem(topic: string, limits: TopicLimits): string | null 
   for (let index = 0; index < topic.length; index += 1) {
     const code = topic.charCodeAt(index)
     if (code === slash) levels += 1
-    else if (code === plus || code === hash) return 'contains a wildcard'
-    else if (code === 0) return 'contains a null character'
+    else if (code === plus || code === hash) return 'contains a wildcard [MQTT-3.3.2-2]'
+    else if (code === 0) return 'contains a null character [MQTT-4.7.3-2]'
   }
   if (levels > limits.levelsMax) return 'has more levels than max_topic_levels'
   // [MQTT-4.7.2-1]: topics that begin with $SYS are the broker's own.
@@ -29,13 +29,13 @@ export function topicProblem(topic: string, limits: TopicLimits): string | null 
 
 /** What is wrong with a filter of SUBSCRIBE or UNSUBSCRIBE (MQTT 4.7.1). */
 export function filterProblem(filter: string): string | null {
-  if (filter.length === 0) return 'is empty'
-  if (filter.includes('\0')) return 'contains a null character'
+  if (filter.length === 0) return 'is empty [MQTT-4.7.3-1]'
+  if (filter.includes('\0')) return 'contains a null character [MQTT-4.7.3-2]'
   const levels = filter.split('/')
   for (const [index, level] of levels.entries()) {
     if (level.length > 1 && (level.includes('+') || level.includes('#')))
-      return 'has a wildcard beside other characters of a level'
-    if (level === '#' && index < levels.length - 1) return 'has # before its last level'
+      return 'has a wildcard beside other characters of a level [MQTT-4.7.1-2, MQTT-4.7.1-3]'
+    if (level === '#' && index < levels.length - 1) return 'has # before its last level [MQTT-4.7.1-2]'
   }
   return null
 }

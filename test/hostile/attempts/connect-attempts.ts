@@ -87,7 +87,7 @@ const malformed: readonly Attempt[] = [
   trialOf(stranger, 'speaks MQTT 5', 'CONNACK 1, closed (unsupported_version)', {
     connect: { protocolVersion: 5 },
   }),
-  trialOf(stranger, 'speaks a level that does not exist', 'closed (protocol_error)', {
+  trialOf(stranger, 'speaks a level that does not exist', 'CONNACK 1, closed (unsupported_level)', {
     connect: rawConnect({ level: 9 }),
   }),
   trialOf(stranger, 'sends CONNECT twice', 'CONNACK 0, closed (protocol_error)', {

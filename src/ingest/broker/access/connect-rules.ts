@@ -1,4 +1,4 @@
-// connect-rules.ts: the rules for a CONNECT, in addition to the checks of aedes.
+// connect-rules.ts: the rules for what a CONNECT says. packet-rules.ts has checked its layout.
 
 import type { ConnectPacket } from '../aedes-internals.ts'
 import type { ClientDropReason, RefusalReason } from '../client-faults.ts'
@@ -18,19 +18,16 @@ export function refusalOf(packet: ConnectPacket, clientIdBytesMax: number): Refu
 
 /** A CONNECT that the protocol answers by closing the connection only. */
 export function connectFault(
-  { protocolVersion, clientId, will, username, password }: ConnectPacket,
+  { protocolVersion, clientId, will, username }: ConnectPacket,
   topicLimits: TopicLimits,
 ): { reason: ClientDropReason; detail?: string } | null {
   // Refused as such, with an answer.
   if (protocolVersion === 5) return null
   // [MQTT-1.5.3-2]
   if (clientId.includes('\0'))
-    return { reason: 'bad_client_id', detail: 'Its client id contains a null character.' }
-  if (username?.includes('\0')) return { reason: 'bad_user_name' }
-  // [MQTT-3.1.2-22]
-  if (password !== undefined && username === undefined) return { reason: 'password_without_user' }
-  // [MQTT-3.1.2-14]
-  if (will !== undefined && Number(will.qos) > 2) return { reason: 'bad_will_qos' }
+    return { reason: 'bad_client_id', detail: 'Its client id contains a null character [MQTT-1.5.3-2].' }
+  if (username?.includes('\0'))
+    return { reason: 'bad_user_name', detail: 'Its user name contains a null character [MQTT-1.5.3-2].' }
   const problem = will === undefined ? null : topicProblem(will.topic, topicLimits)
   return problem === null
     ? null

@@ -111,6 +111,9 @@ export type Gate = {
   end(timeoutMs: number): Promise<void>
 }
 
+/** CONNACK 1 (MQTT 3.2.2.3). */
+const connackLevel = Buffer.from([0x20, 2, 0, 1])
+
 export function createGate(deps: GateDeps, options: GateOptions): Gate {
   const { socket, client, clock, writer, turns, partial, message } = deps
   /** The end of the socket was seen. `socket.closed` is true before that, while aedes still reports why. */
@@ -209,7 +212,15 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     dropped = true
     deps.onDrop(gate, reason, detail)
     reader.partial.discard()
-    socket.destroy()
+    if (reason === 'unsupported_level') refuseLevel()
+    else socket.destroy()
+  }
+
+  /** [MQTT-3.1.2-2]; aedes' parser does not read such a CONNECT. */
+  function refuseLevel(): void {
+    reader.stopReading()
+    socket.write(connackLevel)
+    socket.destroySoon()
   }
 
   function end(timeoutMs: number): Promise<void> {

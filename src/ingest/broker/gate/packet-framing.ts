@@ -1,9 +1,9 @@
-// packet-framing.ts: finds the packets of MQTT 3.1.1 in a run of bytes by their fixed headers alone (MQTT
-// 2.2), so that limits hold before anything is buffered. Pure: knows no socket and keeps no bytes.
+// packet-framing.ts: finds the packets of MQTT 3.1.1 in a run of bytes by their fixed headers (MQTT 2.2), so
+// that limits hold before anything is buffered. Knows no socket and keeps no bytes.
 //
 //   byte 1        packet type and flags
 //   bytes 2..5    remaining length, 7 bits a byte, lowest first; the top bit says that another byte follows
-//   then          that many bytes, skipped in one step
+//   then          that many bytes, checked by packet-rules.ts once they are all there
 //
 // A run starts where a packet starts, and is followed across whole packets until one may not pass:
 //
@@ -12,7 +12,20 @@
 //             check of the password)
 //   partial   the last packet is not complete
 //   publish   the next packet is a PUBLISH, and no more messages may be in flight
+//   fault     the next packet breaks the rules, and is a violation when it comes first
 //   turn      the budget of this turn of the event loop is used up (turns.ts)
+
+import { clientDrops } from '../client-faults.ts'
+import {
+  bodyFault,
+  connectLevel,
+  flagsFault,
+  hasValidFlags,
+  hasValidLength,
+  lengthFault,
+  secondConnect,
+  type PacketFault,
+} from '../packet-rules.ts'
 
 export type FramingLimits = {
   /** Remaining length of the first packet. */
@@ -31,7 +44,7 @@ export type Allowance = {
   control: number
 }
 
-export type Violation =
+type HeadViolation =
   | 'not_connect'
   | 'tls_on_plain_port'
   | 'not_from_client'
@@ -39,7 +52,7 @@ export type Violation =
   | 'packet_too_large'
   | 'malformed_length'
 
-export type FramingStop = 'end' | 'connect' | 'partial' | 'publish' | 'turn'
+export type FramingStop = 'end' | 'connect' | 'partial' | 'publish' | 'turn' | 'fault'
 
 export type Framing = {
   /** Follows `bytes` from their start. Returns how many of them may pass; -1 after a violation. */
@@ -55,7 +68,7 @@ export type Framing = {
   readonly unreleased: number
   /** The whole CONNECT has passed. */
   readonly connectEnded: boolean
-  readonly violation: Violation | null
+  readonly violation: PacketFault | null
 }
 
 const connectType = 1
@@ -63,6 +76,7 @@ const publishType = 3
 const pubrelType = 6
 const pingreqType = 12
 const connectHead = 0x10
+const dupFlag = 0b1000
 /** The first byte of a TLS hello (RFC 8446, 5.1). */
 const tlsHandshake = 0x16
 const lengthBytesMax = 4
@@ -87,7 +101,8 @@ export function createFraming(limits: FramingLimits): Framing {
   let control = 0
   let releases = 0
   let unreleased = 0
-  let violation: Violation | null = null
+  let violation: PacketFault | null = null
+  let isVersion31 = false
 
   function follow(bytes: Uint8Array, allowance: Allowance): number {
     control = 0
@@ -99,12 +114,13 @@ export function createFraming(limits: FramingLimits): Framing {
     while (offset < bytes.length) {
       const head = bytes[offset]!
       const size = sizeAt(bytes, offset)
-      if (size < 0) return -1
+      if (size < 0) return endAtFault(offset)
       if (!mayPass(head, allowance)) return offset
       if (size === 0 || offset + size > bytes.length) {
         stop = 'partial'
         return offset
       }
+      if (!check(head, bytes, offset, size)) return endAtFault(offset)
       count(head, size, allowance)
       offset += size
       if (head >> 4 === connectType) {
@@ -114,6 +130,28 @@ export function createFraming(limits: FramingLimits): Framing {
       }
     }
     return offset
+  }
+
+  /** The packets before it pass first: they may be messages, or DISCONNECT. */
+  function endAtFault(offset: number): number {
+    if (offset === 0) return -1
+    violation = null
+    stop = 'fault'
+    return offset
+  }
+
+  /** Whether a whole packet is laid out as it must be. */
+  function check(head: number, bytes: Uint8Array, offset: number, size: number): boolean {
+    let start = offset + 1
+    while (bytes[start]! >= 0x80) start += 1
+    start += 1
+    violation = bodyFault(head, bytes, start, offset + size)
+    if (violation !== null) return false
+    const type = head >> 4
+    if (type === connectType) isVersion31 = connectLevel(bytes, start, offset + size) === 3
+    // The parser of aedes does not know the flag in these packets.
+    else if (isVersion31 && type !== publishType) bytes[offset] = head & ~dupFlag
+    return true
   }
 
   function mayPass(head: number, { messages, packets, control }: Allowance): boolean {
@@ -144,10 +182,12 @@ export function createFraming(limits: FramingLimits): Framing {
 
   function sizeAt(bytes: Uint8Array, offset: number): number {
     const head = bytes[offset]!
-    // [MQTT-3.1.0-1]: the first packet must be CONNECT. A second one is for the broker to refuse.
+    // [MQTT-3.1.0-1]: the first packet must be CONNECT.
     if (!connectEnded && head !== connectHead)
       return violate(head === tlsHandshake ? 'tls_on_plain_port' : 'not_connect')
     if (!fromClient[head >> 4]) return violate('not_from_client')
+    if (connectEnded && head === connectHead) return violateBy(secondConnect)
+    if (!hasValidFlags(head, isVersion31)) return violateBy(flagsFault(head))
     const bytesMax = connectEnded ? limits.packetBytesMax : limits.connectBytesMax
     let remaining = 0
     for (let index = 1; index <= lengthBytesMax; index += 1) {
@@ -156,13 +196,18 @@ export function createFraming(limits: FramingLimits): Framing {
       remaining += (byte & 0x7f) << (7 * (index - 1))
       if (byte >= 0x80 && index === lengthBytesMax) return violate('malformed_length')
       if (remaining > bytesMax) return violate(connectEnded ? 'packet_too_large' : 'connect_too_large')
-      if (byte < 0x80) return 1 + index + remaining
+      if (byte >= 0x80) continue
+      return hasValidLength(head, remaining) ? 1 + index + remaining : violateBy(lengthFault(head, remaining))
     }
     return 0
   }
 
-  function violate(what: Violation): -1 {
-    violation ??= what
+  function violate(reason: HeadViolation): -1 {
+    return violateBy({ reason, detail: clientDrops[reason] })
+  }
+
+  function violateBy(fault: PacketFault): -1 {
+    violation ??= fault
     return -1
   }
 

@@ -217,7 +217,7 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
     budget.control -= controlBefore - allowance.control
     turns.spendControl(controlBefore - allowance.control)
     if (framing.violation !== null) {
-      drop(framing.violation)
+      drop(framing.violation.reason, framing.violation.detail)
       return null
     }
     rate.expectReleases(framing.unreleased)

@@ -7,7 +7,7 @@
 //
 // It takes whole packets of QoS 0 and 1 from the head of a portion, and PINGREQ, and stops at the first
 // packet of another kind. That packet and all that follow go to aedes, so the order of packets is kept.
-// Malformed packets are left to aedes, which names the fault, and packets beyond the limit to the framing.
+// Malformed packets and those beyond the limit are left to the framing, malformed UTF-8 to aedes' parser.
 
 import type { Message, QoS } from '../../../domain/message.ts'
 
@@ -39,13 +39,14 @@ export function takePublishes(
       continue
     }
     const qos = (head >> 1) & 0b11
-    if (head >> 4 !== 3 || qos > 1) return offset
+    // 0x38 and 0x39 have DUP with QoS 0, which the framing judges.
+    if (head >> 4 !== 3 || qos > 1 || (head & 0b1110) === 0b1000) return offset
     let body = offset + 1
     let remaining = 0
     let shift = 0
     for (;;) {
-      // The framing refuses a fifth byte; here the portion may end within the length.
-      if (body >= portion.length) return offset
+      // The framing refuses a fifth byte, and here the portion may end within the length.
+      if (body >= portion.length || shift > 21) return offset
       const byte = portion[body]!
       body += 1
       remaining += (byte & 0x7f) << shift

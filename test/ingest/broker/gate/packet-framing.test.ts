@@ -28,7 +28,7 @@ describe('limits hold before anything is buffered', () => {
   ] as const)('the connection ends when %s', (_what, bytes, violation) => {
     const framing = createFraming(limits)
     expect(framing.follow(Buffer.from(bytes), allow(10))).toBe(-1)
-    expect(framing.violation).toBe(violation)
+    expect(framing.violation?.reason).toBe(violation)
   })
 
   test.each([
@@ -38,7 +38,7 @@ describe('limits hold before anything is buffered', () => {
   ] as const)('after CONNECT the connection ends when %s', (_what, bytes, violation) => {
     const framing = connected()
     expect(framing.follow(Buffer.from(bytes), allow(10))).toBe(-1)
-    expect(framing.violation).toBe(violation)
+    expect(framing.violation?.reason).toBe(violation)
     // It stays ended.
     expect(framing.follow(publish(1), allow(10))).toBe(-1)
   })
@@ -48,6 +48,15 @@ describe('limits hold before anything is buffered', () => {
     const largest = Buffer.concat([Buffer.from([0x30, 0xe8, 0x07]), Buffer.alloc(1000)])
     expect(framing.follow(largest, allow(10))).toBe(largest.length)
   })
+})
+
+test('what stands before a violation passes first', () => {
+  const framing = connected()
+  const chunk = Buffer.concat([publish(1), Buffer.from([0xc0, 1, 0])])
+  expect(framing.follow(chunk, allow(10))).toBe(publish(1).length)
+  expect([framing.stop, framing.violation]).toEqual(['fault', null])
+  expect(framing.follow(chunk.subarray(publish(1).length), allow(10))).toBe(-1)
+  expect(framing.violation?.detail).toBe('Its PINGREQ has the remaining length 1, and not 0 (MQTT 3.12.1).')
 })
 
 describe('portions end where a packet ends', () => {
@@ -87,8 +96,9 @@ describe('portions end where a packet ends', () => {
     expect(framing.stop).toBe('publish')
   })
 
+  /** With one topic filter. */
   const subscribe = (size: number) =>
-    Buffer.from([0x82, 0x80 | (size & 0x7f), size >> 7, ...Buffer.alloc(size)])
+    Buffer.from([0x82, 0x80 | (size & 0x7f), size >> 7, 0, 1, 0, size - 5, ...Buffer.alloc(size - 5, 'a'), 0])
 
   test('the budget of a turn bounds packets, control packets by their size', () => {
     const pings = Buffer.from([0xc0, 0, 0xc0, 0, 0xc0, 0])
