@@ -6,8 +6,12 @@ import { join } from 'node:path'
 const hostile: [what: string, payload: string | Buffer, reason: string][] = [
   ['not JSON', 'lat=52;lon=13', 'NOT_JSON'],
   ['ten thousand levels deep', '['.repeat(10_000) + ']'.repeat(10_000), 'TOO_DEEP'],
-  ['a latitude beyond the pole', messageOf(1, { lat: 91 }), 'OUT_OF_RANGE'],
-  ['a latitude of 1e400', messageOf(2).replace(/"lat":[^,]+/, '"lat":1e400'), 'BAD_VALUE'],
+  ['a latitude beyond the pole', messageOf(1, { lat: 91, odometer: undefined }), 'OUT_OF_RANGE'],
+  [
+    'a latitude of 1e400',
+    messageOf(2, { odometer: undefined }).replace(/"lat":[^,]+/, '"lat":1e400'),
+    'BAD_VALUE',
+  ],
   ['a list', '[1,2,3]', 'NOT_AN_OBJECT'],
   ['a message without its time', JSON.stringify({ lat: 1, lon: 2 }), 'NO_TIME'],
 ]

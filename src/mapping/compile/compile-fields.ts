@@ -214,6 +214,7 @@ function fixOf({ fix, no_fix: noFix }: SourceConfig, captures: readonly string[]
     maxAgeMs: fix.max_age,
     keep: noFix === 'keep',
     keepOld: fix.old === undefined ? noFix === 'keep' : fix.old === 'keep',
+    oldTime: fix.old_time === 'message' || fix.old === 'keep' ? fix.old_time : 'fix of a position alone',
   }
 }
 

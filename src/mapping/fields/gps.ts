@@ -1,7 +1,8 @@
 // gps.ts: the position of a payload (ingestion-api.md 2.4), as text.
 //
-//   latitude, longitude   both or neither. A value that is not a number or out of range refuses the message:
-//                         a wrong place is worse than none, and clamping would invent one
+//   latitude, longitude   both or neither. A value that is not a number or out of range refuses the position,
+//                         and a record that has no signals: a wrong place is worse than none, and clamping
+//                         would invent one
 //   speed                 below zero means "unknown" to many receivers: left out and counted
 //   speed, heading        a value out of bounds is left out or sent, and counted (plausibility/)
 //   heading               360 is 0
@@ -54,7 +55,7 @@ export type GpsFields = {
   extraFields: WriteExtraFields | null
 }
 
-/** `,"gps":{...}`, '' without a position, null where the message was refused. */
+/** `,"gps":{...}`, '' without a position, null where it was refused. */
 export type WriteGps = (record: unknown, root: unknown, up: Up, context: RecordContext) => string | null
 
 export function compileNumber(read: Read, convert: Convert, otherwise: unknown): ReadNumber {

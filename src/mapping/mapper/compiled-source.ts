@@ -80,6 +80,8 @@ export type Fix = {
   maxAgeMs: number
   /** Send an invalid position nevertheless. */
   keep: boolean
-  /** Send an old position, with its own time. */
+  /** Send an old position. */
   keepOld: boolean
+  /** The time that a kept old position is sent with. */
+  oldTime: 'fix' | 'fix of a position alone' | 'message'
 }

@@ -50,6 +50,9 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
   let time: EpochMs = Number.NaN
   /** The arrival time is sent less this age of the position. */
   let agedMs = 0
+  /** Those of an old position that is kept; NaN and 0 without one. */
+  let oldTime: EpochMs = Number.NaN
+  let oldAgeMs = 0
   let gps = ''
   let signals: readonly string[] = []
   /** The same list, or one with '' for signals that are named and not sent, by what is remembered. */
@@ -73,6 +76,8 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     if (checked === null) return false
     time = checked
     agedMs = 0
+    oldTime = Number.NaN
+    oldAgeMs = 0
     context.motionSpeed = Number.NaN
     context.zeroPosition = false
     isLastFix = false
@@ -80,17 +85,25 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     const moment = Number.isNaN(time) ? arrivedAt : time
     memory.begin(source, entry, moment)
     let isFixed = true
+    let isGpsRefused = false
     if (source.fix === null) {
       const text = source.gps(record, root, up, context)
-      if (text === null) return false
-      gps = text
+      gps = text ?? ''
+      isGpsRefused = text === null
     } else {
       const found = readGpsWithFix(source, source.fix, ownTime)
-      if (found === null) return false
-      isFixed = found
+      isFixed = found ?? false
+      isGpsRefused = found === null
     }
+    const refusal = context.rejection
     const writeSignals = source.signals[entry.family]
     signals = writeSignals ? writeSignals(record, root, up, context) : []
+    if (isGpsRefused) {
+      // Without signals nothing is left to send, and the record is refused for its position.
+      context.rejection = refusal
+      if (signals.length === 0) return false
+      if (refusal.kind === 'refused') context.omit(`${source.name}|gps|${refusal.reason}`)
+    }
     if (gps !== '' && !isGpsWithheld) memory.compareWithFleet(source.name, entry, gps)
     sentSignals = memory.plausible(signals)
     moving = memory.motion()
@@ -107,6 +120,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
       return false
     }
     extraFields = source.extraFields ? source.extraFields(record, root, up, context) : ''
+    if (isLastFix) takeTimeOfOldFix(source.fix?.oldTime ?? 'fix')
     if (moving !== null && gps.includes(',"inMotion":')) moving = null
     else if (isMovingAt && !Number.isNaN(context.motionSpeed))
       moving ??= isMovingAt(entry.device, context.motionSpeed, moment) ?? null
@@ -145,11 +159,22 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     }
     isGpsWithheld = gps !== '' && !isValidNow && !fix.keep
     if (isOld && isNamed) {
-      if (Number.isNaN(ownTime) && isByAge(fix)) agedMs = messageTime - fixTime
-      else time = fixTime
+      if (Number.isNaN(ownTime) && isByAge(fix)) oldAgeMs = messageTime - fixTime
+      else oldTime = fixTime
       isLastFix = true
     }
     return isValidNow && !isOld
+  }
+
+  /** An old position has its own time; other values of the message have that of the message. */
+  function takeTimeOfOldFix(oldTimeIs: Fix['oldTime']): void {
+    const isOfMessage =
+      oldTimeIs === 'message' ||
+      (oldTimeIs === 'fix of a position alone' && (signals.length > 0 || extraFields !== ''))
+    isLastFix = !isOfMessage
+    if (isOfMessage) return
+    agedMs = oldAgeMs
+    if (!Number.isNaN(oldTime)) time = oldTime
   }
 
   /** `fixTime` is NaN where the message does not say it. */

@@ -44,8 +44,16 @@ export const fixSchema = z
       .enum(['drop', 'keep'])
       .optional()
       .describe(
-        'What to do with a position that is older than `max_age`: `drop` omits it, `keep` sends it with its ' +
-          'own time. Default: as `no_fix`. `keep` is for devices that measure at one time and transmit later.',
+        'What to do with a position that is older than `max_age`: `drop` omits it, `keep` sends it, with all ' +
+          'of its record, with its own time, for devices that measure at one time and transmit later. Default: ' +
+          'as `no_fix`.',
+      ),
+    old_time: z
+      .enum(['fix', 'message'])
+      .default('fix')
+      .describe(
+        'The time that an old position is kept with: `fix` is its own, and records that repeat it are one ' +
+          'reading; `message` is that of its record, for devices that report a last position again and again.',
       ),
   })
   .describe(

@@ -244,12 +244,12 @@ export const mapSchema = z
   .strictObject({
     time,
     latitude: coordinateField(
-      'Latitude in degrees north. A value beyond 90, or one that is not a number, makes the message a ' +
-        'dead letter.',
+      'Latitude in degrees north. A position with a value beyond 90, or one that is not a number, is omitted ' +
+        'and counted; a record without signals is a dead letter then.',
     ),
     longitude: coordinateField(
-      'Longitude in degrees east. A value beyond 180, or one that is not a number, makes the message a ' +
-        'dead letter.',
+      'Longitude in degrees east. A value beyond 180, or one that is not a number, is treated like that of ' +
+        'the latitude.',
     ),
     speed: numberField(
       unitsOf(speedUnits).optional().describe('Unit in the message. Default: km/h.'),

@@ -263,7 +263,8 @@ export const presetShape = {
     .default('drop-gps')
     .describe(
       'What to do with a position that is not valid by `fix`: `drop-gps` omits it (a message with nothing ' +
-        'else is ignored as `no fix`), `keep` sends it, with its own time where that is known.',
+        'else is ignored as `no fix`), `keep` sends it. An old one has its own time then, or that of its ' +
+        'message where the record has signals or extra fields too.',
     ),
   remember: rememberSchema.optional(),
   origins: z

@@ -317,7 +317,7 @@ describe('the explanation of a field says', () => {
   test('that the last known position is sent with its own time and without heading', () => {
     const keep = source(
       {},
-      { fix: { valid: 'sat > 0', time: { path: 'fixed', format: 'ms' } }, no_fix: 'keep' },
+      { fix: { valid: 'sat > 0', time: { path: 'fixed', format: 'ms' }, old: 'keep' }, no_fix: 'keep' },
     )
     const fields = fieldsOf(explainOne(keep, { ...message, sat: 0, fixed: 1_749_999_000_000 }))
     expect(fields['time']).toMatchObject({

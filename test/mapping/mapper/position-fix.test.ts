@@ -40,13 +40,27 @@ describe('a receiver without a fix', () => {
 
   test('can report it by empty lists, which count as missing values', () => {
     expect(sent({ lat: [], lon: [] }).gps).toBeUndefined()
-    expect(verdictOf(mapped({ lat: [1], lon: [] }))).toBe('HALF_POSITION')
-    expect(verdictOf(mapped({ lat: [1], lon: 2 }))).toBe('BAD_VALUE')
+    expect(verdictOf(mapped({ lat: [1], lon: [] }, {}, {}))).toBe('HALF_POSITION')
+    expect(verdictOf(mapped({ lat: [1], lon: 2 }, {}, {}))).toBe('BAD_VALUE')
   })
 
   test('never makes a dead letter by an invalid position', () => {
     expect(sent({ sat: 0, lat: 91, lon: 181 }, { fix }).gps).toBeUndefined()
-    expect(verdictOf(mapped({ lat: 91, lon: 181 }, { fix }))).toBe('OUT_OF_RANGE')
+    expect(verdictOf(mapped({ lat: 91, lon: 181 }, { fix }, {}))).toBe('OUT_OF_RANGE')
+  })
+
+  test.each([
+    [{ lat: -210, lon: -210 }, 'OUT_OF_RANGE'],
+    [{ lat: null }, 'HALF_POSITION'],
+    [{ lat: 'north' }, 'BAD_VALUE'],
+  ])('loses only its position by %j, which is counted', (position, reason) => {
+    for (const rest of [{}, { fix }, { fix, no_fix: 'keep' }]) {
+      const mapper = openMapperOf([truckSource(withSignal, rest)])
+      const payload = sentIn(mapper.map(messageOf({ ...reading, ...position })))
+      expect(payload.gps).toBeUndefined()
+      expect(payload.signals).toMatchObject([{ value: '5' }])
+      expect(Object.fromEntries(mapper.counters().omitted)).toEqual({ [`trucks|gps|${reason}`]: 1 })
+    }
   })
 
   test('is sent with its last position and without heading, if the source keeps it', () => {
@@ -67,9 +81,22 @@ describe('a position that is older than its message', () => {
   })
 
   test('is sent with its own time if the source keeps it', () => {
-    const { gps, signalTimestamp } = sent({ fixed: ts - 2 * minute }, { fix, no_fix: 'keep' })
-    expect(gps).toEqual({ latitude: 48.8566, longitude: 2.3522, heading: 90 })
-    expect(signalTimestamp).toBe(ts - 2 * minute)
+    const gps = { latitude: 48.8566, longitude: 2.3522, heading: 90 }
+    const fixed = ts - 2 * minute
+    const kept = { fix, no_fix: 'keep' }
+    const position = { heading: { path: 'course' } }
+    expect(sent({ fixed }, { fix: { ...fix, old: 'keep' } })).toMatchObject({ gps, signalTimestamp: fixed })
+    expect(sent({ fixed }, kept, position)).toMatchObject({ gps, signalTimestamp: fixed })
+  })
+
+  test('is sent with the time of its message by `no_fix: keep` if other values of the message have that time', () => {
+    const payload = sent({ fixed: ts - 2 * minute }, { fix, no_fix: 'keep' })
+    expect(payload).toMatchObject({ gps: { latitude: 48.8566 }, signalTimestamp: ts })
+    const fields = { fields: { fuel: { path: 'fuel', type: 'number' } } }
+    expect(sent({ fixed: ts - 2 * minute, fuel: 40 }, { fix, no_fix: 'keep' }, fields)).toMatchObject({
+      fuel: 40,
+      signalTimestamp: ts,
+    })
   })
 
   test('is not kept if its time comes from a clock that was never set', () => {
@@ -89,16 +116,23 @@ describe('a position that is older than its message', () => {
 
 describe('records that repeat the last fix', () => {
   const old = { ...reading, fixed: ts - 3_600_000 }
-  const records = (list: readonly object[], noFix: string, map = {}) => {
-    const source = truckSource(map, { each: 'list', fix, no_fix: noFix })
+  const records = (list: readonly object[], rest: object, map = {}) => {
+    const source = truckSource(map, { each: 'list', fix, ...rest })
     const mapper = openMapperOf([source])
     const result = mapper.map(messageOf({ list }))
     return { result, omitted: Object.fromEntries(mapper.counters().omitted) }
   }
+  const ownTime = { fix: { ...fix, old: 'keep' } }
   const five = [0, 1, 2, 3, 4].map((index) => ({ ...old, ts: ts + index * 1000 }))
 
+  test('are each sent with their own time by `old_time: message`', () => {
+    const { result, omitted } = records(five, { fix: { ...fix, old_time: 'message' }, no_fix: 'keep' })
+    expect(payloadsIn(result).map(({ deviceTime }) => deviceTime)).toEqual(five.map((each) => each.ts))
+    expect(omitted).toEqual({})
+  })
+
   test('become one payload with the time of the fix, and the others are counted', () => {
-    const { result, omitted } = records(five, 'keep')
+    const { result, omitted } = records(five, { no_fix: 'keep' })
     const payloads = payloadsIn(result)
     expect(payloads).toHaveLength(1)
     expect(payloads[0]?.deviceTime).toBe(ts - 3_600_000)
@@ -107,15 +141,17 @@ describe('records that repeat the last fix', () => {
 
   test('are all sent where they say something new, and where they are readings of their own', () => {
     const odometers = five.map((each, index) => ({ ...each, odo: 5000 + index }))
-    expect(payloadsIn(records(odometers, 'keep', withSignal).result)).toHaveLength(5)
+    const times = payloadsIn(records(odometers, { no_fix: 'keep' }, withSignal).result)
+    expect(times.map(({ deviceTime }) => deviceTime)).toEqual(five.map((each) => each.ts))
+    expect(payloadsIn(records(odometers, ownTime, withSignal).result)).toHaveLength(5)
     const equal = [1, 2, 3].map(() => reading)
-    const { result, omitted } = records(equal, 'keep')
+    const { result, omitted } = records(equal, ownTime)
     expect(new Set(payloadsIn(result).map(({ payloadId }) => payloadId)).size).toBe(3)
     expect(omitted).toEqual({})
   })
 
   test('are omitted without `keep`', () => {
-    expect(verdictOf(records(five, 'drop-gps').result)).toBe('no fix')
+    expect(verdictOf(records(five, {}).result)).toBe('no fix')
   })
 })
 
