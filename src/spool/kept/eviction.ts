@@ -5,8 +5,9 @@
 //     -> one exchange for each page takes what belongs to them -> until the store is a little below its bound
 //
 // Whom it hits. Shares within an eighth of the largest one count as largest, so equal shares lose in order of
-// arrival, and a share that is small loses nothing while another is large. Until the shares are counted after
-// a start (a walk in the background, begun when a store is half full), the oldest message of all goes.
+// arrival, and a share that is small loses nothing while another is large. After a start the shares are counted
+// by a walk in the background, begun when a store is half full. A store that becomes full meanwhile waits for
+// the walk; only where it is half a group above its bound before the walk ends, the oldest message of all goes.
 //
 // Bound. A store passes its bound while the walk reads: by one group, and by what was read from the sockets
 // until `behind` pauses reading. It lasts for one page and one write, a few milliseconds.
@@ -73,6 +74,8 @@ export function createEviction(session: Omit<Session, 'eviction'>): Eviction {
     KeptStore,
     { messages: number; bytes: number; shares: string; cancel: CancelTimer | null }
   >()
+  // Of an empty store nothing is left to count.
+  for (const use of Object.values(stores)) use.counted = use.bytes === 0
   const ending = new AbortController()
   const { signal } = ending
   return { check, isBehind, end, idle: async () => void (await Promise.all(work)) }
@@ -104,13 +107,13 @@ export function createEviction(session: Omit<Session, 'eviction'>): Eviction {
 
   /** More than a group above a bound, and room is being made. */
   function isBehind(): boolean {
-    for (const name of running)
-      if (
-        limits[name].onFull === 'drop_oldest' &&
-        stores[name].bytes > limits[name].bytesMax + options.groupBytesMax
-      )
-        return true
+    for (const name of running) if (isAbove(name, options.groupBytesMax)) return true
     return false
+  }
+
+  function isAbove(name: KeptStore, bytes: number): boolean {
+    const { bytesMax, onFull } = limits[name]
+    return onFull === 'drop_oldest' && stores[name].bytes > bytesMax + bytes
   }
 
   async function makeRoom(name: KeptStore): Promise<void> {
@@ -118,6 +121,7 @@ export function createEviction(session: Omit<Session, 'eviction'>): Eviction {
     const target = bytesMax - Math.min(slackMax, bytesMax * slackShare)
     const use = stores[name]
     const range = rangeOf(name)
+    if (!use.counted) await count(name)
     while (!signal.aborted && use.bytes >= target) {
       const large = use.counted ? use.shares.above(use.shares.largest() * largeShare) : []
       const start = startOf(large)
@@ -241,10 +245,10 @@ export function createEviction(session: Omit<Session, 'eviction'>): Eviction {
         if (last !== undefined) use.countedTo = next = keyAfter(last[0])
         return entries
       })
-      if (page.length === 0) break
+      if (page.length < pageMax) break
       // Others come first.
       await turn()
-      if (limits[name].onFull === 'drop_oldest' && use.bytes >= limits[name].bytesMax) return
+      if (isAbove(name, options.groupBytesMax / 2)) return
     }
     use.counted = !signal.aborted
   }
@@ -286,7 +290,7 @@ export function createEviction(session: Omit<Session, 'eviction'>): Eviction {
     return top
       .map(
         ({ kind, name: who, messages }) =>
-          `${kind} ${who === null ? '(others)' : JSON.stringify(who)}: ${messages}`,
+          `${kind} ${who === null ? '(others)' : JSON.stringify(who.replaceAll('\0', '/'))}: ${messages}`,
       )
       .join(', ')
   }
