@@ -16,6 +16,14 @@ export type Sender = {
   identity: string | null
 }
 
+/**
+ * The name under which something is kept for a client: the same client id of another identity is another
+ * client. U+0000 is in no client id, so the last one ends the identity (MQTT 1.5.3).
+ */
+export function clientNameOf({ clientId, identity }: Pick<Envelope, 'clientId' | 'identity'>): string {
+  return identity === null || identity === undefined ? clientId : `${identity}\0${clientId}`
+}
+
 export type QoS = 0 | 1 | 2
 
 /** When a message arrived, in a form that can be corrected later (arrival.ts). */

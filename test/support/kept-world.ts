@@ -88,7 +88,7 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     { ...deps, mapper, releaseOrder: release },
     { heldMessagesMax: 10_000, heldBytesMax: 64 * 1024 ** 2 },
   )
-  const link = intake.links.connect(sender.clientId)
+  const link = intake.links.connect(sender.clientId, sender.identity)
   let left = false
   const leave = async () => {
     if (left) return

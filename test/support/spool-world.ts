@@ -60,6 +60,7 @@ export function keptNamed(
     shelf?: ShelfName
     device?: string | null
     client?: string
+    identity?: string
     padding?: number
     reason?: string
   } = {},
@@ -81,6 +82,7 @@ export function keptNamed(
         clientId: options.client ?? 'c',
         userName: null,
         certificateName: null,
+        identity: options.identity ?? null,
         arrivedAt: 1,
         source: null,
       },

@@ -9,13 +9,14 @@
 // (`identifiersForgotten`). `clientsMax` clients; the ones that disconnected first leave with their entries.
 
 import { hash } from 'node:crypto'
+import { clientNameOf } from '../../domain/message.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { JournalEntries } from '../../spool/spool.ts'
 import type { ClientEntry, ClientLink, IntakeSpool, KnownClient } from '../types.ts'
 
 export type KnownClients = {
-  /** A client has connected. */
-  connect(clientId: string): ClientLink
+  /** A client has connected. Another identity with its client id is another client. */
+  connect(clientId: string, identity: string | null): ClientLink
   /** `clean`: with DISCONNECT. */
   disconnect(link: ClientLink, clean: boolean): void
   /** Replaces the entry of its identifier, and notes it in the group that is open. */
@@ -59,9 +60,10 @@ export function createKnownClients(
 
   // ---- connections
 
-  function connect(clientId: string): ClientLink {
+  function connect(clientId: string, identity: string | null): ClientLink {
     forgetClients()
-    const client = clientOf(Number.parseInt(hash('sha256', clientId, 'hex').slice(0, hashBytes * 2), 16))
+    const digest = hash('sha256', clientNameOf({ clientId, identity }), 'hex')
+    const client = clientOf(Number.parseInt(digest.slice(0, hashBytes * 2), 16))
     const { link: previous, lastConnection: previousConnection } = client
     // Messages of the connection before it may still wait; older ones need it no longer.
     if (previous?.previous) previous.previous = null

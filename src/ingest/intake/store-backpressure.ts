@@ -14,7 +14,7 @@
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { DropReason } from '../../domain/event.ts'
 import type { KeptStore } from '../../domain/kept-store.ts'
-import type { Sender } from '../../domain/message.ts'
+import { clientNameOf, type Sender } from '../../domain/message.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
 import type { Ack } from '../../spool/spool.ts'
 import { storeOf } from '../remap/kept-message.ts'
@@ -80,7 +80,7 @@ export function createStoreBackpressure(
     const store = storeOf(result)
     if (store === null) return null
     const device = 'device' in result ? result.device : null
-    return spool.holds(store, sender.clientId, device) ? store : null
+    return spool.holds(store, clientNameOf(sender), device) ? store : null
   }
 
   function begin(store: KeptStore, message: ReceivedMessage, ack: Ack | null): void {

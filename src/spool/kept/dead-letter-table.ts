@@ -2,6 +2,7 @@
 // and bytes is written with every change, so that a start does not count them.
 
 import type { DeadLetter, DeadLetterStore } from '../../domain/dead-letter.ts'
+import { clientNameOf } from '../../domain/message.ts'
 import type { Store, StoreOp } from '../../storage/storage.ts'
 import { firstEntries } from '../chunk-log/damage-scan.ts'
 import {
@@ -32,7 +33,8 @@ export type NewDeadLetter = { store: DeadLetterStore; value: Buffer }
 export function newDeadLetter(state: SpoolState, deadLetter: DeadLetter): NewDeadLetter {
   const value = deadLetterRecord.encode(deadLetter)
   const { store = 'dead_letters', envelope, device } = deadLetter
-  addToStore(state.stores[store], { client: envelope?.clientId ?? '', device, bytes: value.length })
+  const client = envelope === null ? '' : clientNameOf(envelope)
+  addToStore(state.stores[store], { client, device, bytes: value.length })
   return { store, value }
 }
 

@@ -12,7 +12,7 @@
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
-import type { KeptMessage, ShelfName } from '../../domain/message.ts'
+import { clientNameOf, type KeptMessage, type ShelfName } from '../../domain/message.ts'
 import { deadLetterKeyOf, keptKey } from '../chunk-log/key-layout.ts'
 import { deadLetterRecord, keptMessageRecord } from '../chunk-log/record-codec.ts'
 import type { Reservations, Shelf, SpoolState, StoredEntry } from '../session-state.ts'
@@ -114,10 +114,10 @@ async function findDeadLetter(state: SpoolState, id: string): Promise<StoredEntr
 export function keptEntryOf(
   shelf: Shelf,
   seq: number,
-  { device, envelope: { clientId: client } }: Pick<KeptMessage, 'device' | 'envelope'>,
+  { device, envelope }: Pick<KeptMessage, 'device' | 'envelope'>,
   bytes: number,
 ): StoredEntry {
-  return { kind: 'keptMessage', shelf, seq, client, device, bytes }
+  return { kind: 'keptMessage', shelf, seq, client: clientNameOf(envelope), device, bytes }
 }
 
 export function deadLetterEntryOf(
@@ -125,7 +125,8 @@ export function deadLetterEntryOf(
   { store = 'dead_letters', device, envelope }: DeadLetter,
   bytes: number,
 ): StoredEntry {
-  return { kind: 'deadLetter', key, store, client: envelope?.clientId ?? '', device, bytes }
+  const client = envelope === null ? '' : clientNameOf(envelope)
+  return { kind: 'deadLetter', key, store, client, device, bytes }
 }
 
 function entryGone(id: string): GatewayError {

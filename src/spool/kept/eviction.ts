@@ -5,9 +5,10 @@
 //     -> one exchange for each page takes what belongs to them -> until the store is a little below its bound
 //
 // Whom it hits. Shares within an eighth of the largest one count as largest, so equal shares lose in order of
-// arrival, and a share that is small loses nothing while another is large. After a start the shares are counted
-// by a walk in the background, begun when a store is half full. A store that becomes full meanwhile waits for
-// the walk; only where it is half a group above its bound before the walk ends, the oldest message of all goes.
+// arrival, and a share that is small loses nothing while another is large. After a start the shares are
+// counted by a walk in the background, begun when a store is half full. A store that becomes full meanwhile
+// waits for the walk; only where it is half a group above its bound before the walk ends, the oldest message
+// of all goes.
 //
 // Bound. A store passes its bound while the walk reads: by one group, and by what was read from the sockets
 // until `behind` pauses reading. It lasts for one page and one write, a few milliseconds.

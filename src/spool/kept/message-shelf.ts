@@ -11,7 +11,7 @@
 
 import { assert } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import type { KeptMessage, ShelfName } from '../../domain/message.ts'
+import { clientNameOf, type KeptMessage, type ShelfName } from '../../domain/message.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import { firstReadable, readOne, scan } from '../chunk-log/damage-scan.ts'
 import {
@@ -70,7 +70,7 @@ export function newKeptMessage(state: SpoolState, message: KeptMessage): NewMess
   const at = state.clock.now()
   const value = keptMessageRecord.encode({ at, provider, device, reason, detail, envelope })
   // Counted now and not when it is written: a burst must not exceed the bound.
-  addToStore(state.stores[kindOf(name)], { client: envelope.clientId, device, bytes: value.length })
+  addToStore(state.stores[kindOf(name)], { client: clientNameOf(envelope), device, bytes: value.length })
   return { shelf: shelfNamed(state, name), device, at, value }
 }
 

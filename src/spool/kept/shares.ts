@@ -4,6 +4,9 @@
 //
 // In memory only. What was stored before this session is counted by a walk when it is needed (eviction.ts).
 //
+// A client is its identity and its client id (clientNameOf): another identity with the client id of a device
+// has a share of its own.
+//
 // Bounds: `namesMax` devices and as many clients, with short keys. All further names are one share, `others`.
 // While `others` has messages, no new name gets a share of its own: so the share of a message is the same
 // when it comes and when it goes.
@@ -34,7 +37,7 @@ export type Shares = {
 }
 
 /** Longer names are counted by a hash: a client id may have 64 KiB. */
-const nameLengthMax = 64
+const nameLengthMax = 128
 
 export function createShares({ namesMax }: { namesMax: number }): Shares {
   const devices = createNames('device', namesMax)

@@ -20,7 +20,7 @@ function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
     options,
   )
   const acks: string[] = []
-  const link = intake.links.connect('truck')
+  const link = intake.links.connect('truck', null)
   function send(text: string, qos: QoS = 1, { dup = false, name = text } = {}): void {
     const ack = qos === 0 ? null : (fault: unknown) => void acks.push(fault === null ? name : `fault ${name}`)
     intake.accept({ ...messageOf(text, { topic: 't', qos, dup, sender }), link, messageId: qos }, ack)

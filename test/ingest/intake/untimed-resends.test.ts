@@ -280,7 +280,7 @@ function drive(way: (typeof ways)[number], random: Random, window: number) {
   let published = 0
   let counter = way === 'counts' ? 1000 : 0
   for (let connection = 0; connection < 40; connection += 1) {
-    const link = resends.connect('van')
+    const link = resends.connect('van', null)
     if (way === 'restarts') counter = 0
     // The first one lasts until a client that uses identifiers again at once has shown it.
     const lengthMax = connection === 0 ? 10 * window : random.below(3 * window)

@@ -58,23 +58,34 @@ describe('a full store that drops the oldest', () => {
     expectCounted(world, 'quarantine', 300, left.length)
   })
 
-  test('drops messages of the client with the most, whatever names it invents', async () => {
-    const world = await openSpoolWorld({ changes: { ...wide, quarantineBytesMax: bound } })
-    const { spool } = world
-    await keepAll(spool, named('honest', 3), () => ({ device: 'truck-7', client: 'truck-7', padding: 300 }))
-    const invented = named('name', 200)
-    for (let from = 0; from < invented.length; from += 20)
-      await keepAll(spool, invented.slice(from, from + 20), (name) => ({
-        device: name,
-        client: 'stranger',
-        padding: 300,
-      }))
-    await belowBound(world, 'quarantine')
-    const left = await keptIn(spool, quarantine)
-    expect(left.filter((name) => name.startsWith('honest'))).toEqual(named('honest', 3))
-    expect(left.slice(3)).toEqual(invented.slice(-(left.length - 3)))
-    expect(world.eventsOf('messages_evicted')[0]?.shares).toMatch(/^client "stranger": /)
-  })
+  test.each([
+    ['another client id', { client: 'stranger' }, 'client "stranger": '],
+    [
+      'the same client id, another identity',
+      { client: 'truck-7', identity: 'bob' },
+      'client "bob/truck-7": ',
+    ],
+  ])(
+    'drops messages of the client with the most (%s), whatever names it invents',
+    async (_, stranger, shares) => {
+      const world = await openSpoolWorld({ changes: { ...wide, quarantineBytesMax: bound } })
+      const { spool } = world
+      const honest = { device: 'truck-7', client: 'truck-7', identity: 'alice', padding: 300 }
+      await keepAll(spool, named('honest', 3), () => honest)
+      const invented = named('name', 200)
+      for (let from = 0; from < invented.length; from += 20)
+        await keepAll(spool, invented.slice(from, from + 20), (name) => ({
+          ...stranger,
+          device: name,
+          padding: 300,
+        }))
+      await belowBound(world, 'quarantine')
+      const left = await keptIn(spool, quarantine)
+      expect(left.filter((name) => name.startsWith('honest'))).toEqual(named('honest', 3))
+      expect(left.slice(3)).toEqual(invented.slice(-(left.length - 3)))
+      expect(world.eventsOf('messages_evicted')[0]?.shares).toContain(shares)
+    },
+  )
 
   test('drops messages of the device with the most, under whatever client ids they come', async () => {
     const world = await openSpoolWorld({ changes: { ...wide, quarantineBytesMax: bound } })

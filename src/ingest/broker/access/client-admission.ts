@@ -76,9 +76,9 @@ export function createClientAdmission(deps: Deps): ClientAdmission {
     }
 
     function openSession(admitted: Admitted): void {
-      const openedBy = client.clean
-        ? sessions.openClean(client.id)
-        : sessions.open(client.id, admitted.identity ?? shareKeyOf(gate.address))
+      const { identity } = admitted
+      const of = { clientId: client.id, identity, owner: identity ?? shareKeyOf(gate.address) }
+      const openedBy = client.clean ? sessions.openClean(of) : sessions.open(of)
       // Outside of the promise: an error of aedes is not one of the session.
       void openedBy.then(
         (opened) => setImmediate(admit, opened, admitted),
@@ -93,7 +93,7 @@ export function createClientAdmission(deps: Deps): ClientAdmission {
         if (!gate.closed) refuseConnect(inUse)
         return
       }
-      gate.link = intake.links.connect(client.id)
+      gate.link = intake.links.connect(client.id, identity)
       gate.link.session = session
       gate.expectReleases(session.unreleasedCount)
       gate.sender = { clientId: client.id, userName, certificateName, identity }

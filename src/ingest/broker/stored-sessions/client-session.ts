@@ -7,10 +7,11 @@
 
 import type { Clock } from '../../../std/clock.ts'
 import type { ClientSession } from '../../types.ts'
-import { checksumRecord, unreleasedName } from './session-record-codec.ts'
+import { checksumRecord, unreleasedRecordName, type SessionName } from './session-record-codec.ts'
 
 export type Session = ClientSession & {
-  readonly clientId: string
+  /** Whose it is; null for a clean session. */
+  readonly name: SessionName | null
   /** Checksums by packet identifier. */
   readonly unreleased: Map<number, number>
   /** Open connections with it. */
@@ -25,6 +26,9 @@ export type Session = ClientSession & {
   /** Discarded, expired or evicted: nothing of it is written any more. */
   ended: boolean
 }
+
+/** One that the spool has. */
+export type StoredSession = Session & { readonly name: SessionName }
 
 export type MessageDeps = {
   /** Puts a record into the group that is open; throws where the store is lost. */
@@ -41,21 +45,21 @@ export type MessageDeps = {
 /** A packet identifier has 16 bits, so both bound memory, not correctness. */
 export type UnreleasedLimits = { unreleasedMax: number; unreleasedTotalMax: number }
 
-/** `clientId` is null for a clean session. */
-export function newSession(
-  clientId: string | null,
+/** `name` is null for a clean session. */
+export function newSession<Name extends SessionName | null>(
+  name: Name,
   deps: MessageDeps,
   { unreleasedMax, unreleasedTotalMax }: UnreleasedLimits,
-): Session {
+): Session & { readonly name: Name } {
   const unreleased = new Map<number, number>()
-  const session: Session = {
-    clientId: clientId ?? '',
-    stored: clientId !== null,
+  const session: Session & { readonly name: Name } = {
+    name,
+    stored: name !== null,
     unreleased,
     get unreleasedCount() {
       return unreleased.size
     },
-    connections: clientId === null ? 1 : 0,
+    connections: name === null ? 1 : 0,
     usedAtMs: deps.clock.monotonic(),
     usedAt: 0,
     writtenAtMs: Number.NEGATIVE_INFINITY,
@@ -72,12 +76,16 @@ export function newSession(
       if (session.ended) return
       if (!unreleased.has(messageId)) deps.total += 1
       unreleased.set(messageId, checksum)
-      if (session.stored) deps.put(unreleasedName(session.clientId, messageId), checksumRecord(checksum))
+      if (name !== null) deps.put(unreleasedRecordName(name.key, messageId), checksumRecord(checksum))
     },
     forget: (messageId) => void forget(session, deps, messageId),
     release: (messageId) => release(session, deps, messageId),
   }
   return session
+}
+
+export function isStored(session: Session): session is StoredSession {
+  return session.name !== null
 }
 
 export function forgetAll({ unreleased }: Session, deps: MessageDeps): void {
@@ -94,8 +102,8 @@ function forget({ unreleased }: Session, deps: MessageDeps, messageId: number): 
 async function release(session: Session, deps: MessageDeps, messageId: number): Promise<boolean> {
   const checksum = session.unreleased.get(messageId)
   if (checksum === undefined) return false
-  if (session.stored && !session.ended) {
-    deps.put(unreleasedName(session.clientId, messageId), null)
+  if (session.name !== null && !session.ended) {
+    deps.put(unreleasedRecordName(session.name.key, messageId), null)
     await deps.durable()
     // It is known until the deletion is durable: PUBREL may come again before.
     if (session.unreleased.get(messageId) !== checksum) return false

@@ -1,6 +1,6 @@
 // session-owners.ts: whose session is removed when there is room for no more. The owner of a session is the
-// identity that used it last, or the address where the client has none. Sessions that were used before this
-// process have one owner together, until their clients connect again.
+// identity that it belongs to, or the address that used it last where the client has none. Sessions without
+// an identity that were used before this process have one owner together, until their clients connect again.
 //
 // An owner with more than a hundredth of all sessions loses one of its own. A new session of another owner
 // takes the place of one of the owner with most. So a client that connects under ever new client ids removes
@@ -9,31 +9,31 @@
 import { assert } from '../../../std/assert.ts'
 import type { Session } from './client-session.ts'
 
-export type SessionOwners = {
+export type SessionOwners<Stored extends Session> = {
   /** It was used by this owner just now. */
-  used(session: Session, owner: string): void
+  used(session: Stored, owner: string): void
   /** It was read from the spool. */
-  found(session: Session): void
+  found(session: Stored, identity: string | null): void
   /** The same, by the owner that it has. */
-  touched(session: Session): void
-  removed(session: Session): void
-  /** Null where it was used before this process only. */
-  ownerOf(session: Session): string | null
+  touched(session: Stored): void
+  removed(session: Stored): void
+  /** Null where it has no identity and was used before this process only. */
+  ownerOf(session: Stored): string | null
   /** The one to remove for a new session of `owner`; null where all are connected. */
-  oldestFor(owner: string): Session | null
+  oldestFor(owner: string): Stored | null
 }
 
-/** Of sessions that were read from the spool. */
+/** Of sessions without an identity that were read from the spool. */
 const unknownOwner = ''
 
-export function createSessionOwners(sessionsMax: number): SessionOwners {
+export function createSessionOwners<Stored extends Session>(sessionsMax: number): SessionOwners<Stored> {
   const ownMax = sessionsMax / 100
   /** The session that its owner used longest ago is first. */
-  const owners = new Map<string, Set<Session>>()
-  const ownerOf = new Map<Session, string>()
+  const owners = new Map<string, Set<Stored>>()
+  const ownerOf = new Map<Stored, string>()
   return {
     used,
-    found: (session) => used(session, unknownOwner),
+    found: (session, identity) => used(session, identity ?? unknownOwner),
     touched(session) {
       const owner = ownerOf.get(session)
       if (owner !== undefined) used(session, owner)
@@ -43,7 +43,7 @@ export function createSessionOwners(sessionsMax: number): SessionOwners {
     oldestFor,
   }
 
-  function used(session: Session, owner: string): void {
+  function used(session: Stored, owner: string): void {
     removed(session)
     ownerOf.set(session, owner)
     const sessions = owners.get(owner)
@@ -51,7 +51,7 @@ export function createSessionOwners(sessionsMax: number): SessionOwners {
     else sessions.add(session)
   }
 
-  function removed(session: Session): void {
+  function removed(session: Stored): void {
     const owner = ownerOf.get(session)
     if (owner === undefined) return
     ownerOf.delete(session)
@@ -61,14 +61,14 @@ export function createSessionOwners(sessionsMax: number): SessionOwners {
     if (sessions.size === 0) owners.delete(owner)
   }
 
-  function oldestFor(owner: string): Session | null {
+  function oldestFor(owner: string): Stored | null {
     const own = owners.get(owner)
     if (own !== undefined && own.size > ownMax) {
       const oldest = oldestOf(own)
       if (oldest !== null) return oldest
     }
-    let largest: Set<Session> | null = null
-    let oldestOfLargest: Session | null = null
+    let largest: Set<Stored> | null = null
+    let oldestOfLargest: Stored | null = null
     for (const sessions of owners.values()) {
       if (largest !== null && sessions.size <= largest.size) continue
       const oldest = oldestOf(sessions)
@@ -81,7 +81,7 @@ export function createSessionOwners(sessionsMax: number): SessionOwners {
 }
 
 /** Without a connection. */
-function oldestOf(sessions: ReadonlySet<Session>): Session | null {
+function oldestOf<Stored extends Session>(sessions: ReadonlySet<Stored>): Stored | null {
   for (const session of sessions) if (session.connections === 0) return session
   return null
 }

@@ -1,18 +1,28 @@
 // session-record-codec.ts: the records of stored sessions, as the spool keeps them. Pure.
 //
-//   session CLIENT      float64: wall clock of the last use
-//   qos2 ID CLIENT      uint32: checksum of the message with this packet identifier, which is not released
+//   session KEY         float64: wall clock of the last use
+//   qos2 ID KEY         uint32: checksum of the message with this packet identifier, which is not released
+//   KEY                 CLIENT, or IDENTITY U+0000 CLIENT (clientNameOf)
 
-export type SessionRecord =
-  | { kind: 'session'; clientId: string; usedAt: number }
-  | { kind: 'unreleased'; clientId: string; messageId: number; checksum: number }
+import { clientNameOf } from '../../../domain/message.ts'
 
-export function sessionName(clientId: string): string {
-  return `session ${clientId}`
+export type SessionRecord = { name: SessionName } & (
+  { kind: 'session'; usedAt: number } | { kind: 'unreleased'; messageId: number; checksum: number }
+)
+
+/** `identity` is null for an anonymous client. */
+export type SessionName = { key: string; clientId: string; identity: string | null }
+
+export function sessionNameOf(clientId: string, identity: string | null): SessionName {
+  return { key: clientNameOf({ clientId, identity }), clientId, identity }
 }
 
-export function unreleasedName(clientId: string, messageId: number): string {
-  return `qos2 ${messageId} ${clientId}`
+export function sessionRecordName(key: string): string {
+  return `session ${key}`
+}
+
+export function unreleasedRecordName(key: string, messageId: number): string {
+  return `qos2 ${messageId} ${key}`
 }
 
 export function usedRecord(usedAt: number): Buffer {
@@ -28,12 +38,13 @@ export function checksumRecord(checksum: number): Buffer {
 }
 
 /** Null for a record of another kind, which a later version wrote. */
-export function recordOf(name: string, value: Buffer): SessionRecord | null {
-  const match = /^(?:session|qos2 (\d+)) ([^]*)$/.exec(name)
+export function recordOf(recordName: string, value: Buffer): SessionRecord | null {
+  const match = /^(?:session|qos2 (\d+)) (?:([^]*)\0)?([^\0]*)$/.exec(recordName)
   if (match === null) return null
-  const [, messageId, clientId = ''] = match
+  const [, messageId, identity = null, clientId = ''] = match
+  const name = sessionNameOf(clientId, identity)
   if (messageId === undefined)
-    return value.length < 8 ? null : { kind: 'session', clientId, usedAt: value.readDoubleBE() }
+    return value.length < 8 ? null : { name, kind: 'session', usedAt: value.readDoubleBE() }
   if (value.length < 4) return null
-  return { kind: 'unreleased', clientId, messageId: Number(messageId), checksum: value.readUInt32BE() }
+  return { name, kind: 'unreleased', messageId: Number(messageId), checksum: value.readUInt32BE() }
 }

@@ -18,6 +18,10 @@
 //
 // The messages of a clean session are in memory, and end with its connection.
 //
+// A session belongs to an identity and a client id together: another identity with the same client id has a
+// session of its own, and neither releases nor deletes what the first one stored. A client whose user name
+// was changed starts a new session; the old one expires. Anonymous clients with one client id share one.
+//
 // Bounds: `sessionsMax` sessions. At the bound a session without a connection is removed, reported and
 // counted (session-owners.ts chooses it). One that was not used for `sessionExpiryMs` expires, and is
 // counted. The time of use on the disk may be a twentieth of that old, since it is not written at each use.
@@ -32,22 +36,27 @@ import type { CancelTimer, Clock } from '../../../std/clock.ts'
 import type { ClientSession, IntakeSpool } from '../../types.ts'
 import {
   forgetAll,
+  isStored,
   newSession,
   type MessageDeps,
   type Session,
+  type StoredSession,
   type UnreleasedLimits,
 } from './client-session.ts'
 import { createSessionOwners } from './session-owners.ts'
-import { recordOf, sessionName, unreleasedName, usedRecord } from './session-record-codec.ts'
+import {
+  recordOf,
+  sessionNameOf,
+  sessionRecordName,
+  unreleasedRecordName,
+  usedRecord,
+} from './session-record-codec.ts'
 
 export type StoredSessions = {
-  /**
-   * The session of a client; `present` where it was stored before. Rejects where it cannot be stored.
-   * `owner`: see session-owners.ts.
-   */
-  open(clientId: string, owner: string): Promise<OpenedSession>
+  /** The session of a client; `present` where it was stored before. Rejects where it cannot be stored. */
+  open(client: SessionClient): Promise<OpenedSession>
   /** The session of a connection with Clean Session; deletes the one that is stored. */
-  openClean(clientId: string): Promise<OpenedSession>
+  openClean(client: SessionClient): Promise<OpenedSession>
   /** A connection with this session has ended. */
   closed(session: ClientSession): void
   /** The store is lost: nothing is stored until `restore`. */
@@ -56,6 +65,9 @@ export type StoredSessions = {
   counters(): SessionCounters
   close(): void
 }
+
+/** `owner` pays for it at the bound: see session-owners.ts. */
+export type SessionClient = { clientId: string; identity: string | null; owner: string }
 
 export type OpenedSession = { session: ClientSession; present: boolean }
 
@@ -84,9 +96,9 @@ const refreshShare = 1 / 20
 export function createStoredSessions(deps: Deps, options: SessionOptions): StoredSessions {
   const { spool, clock, ourTime, emit } = deps
   const { sessionsMax, sessionExpiryMs } = options
-  /** The session that was used longest ago is first. */
-  const sessions = new Map<string, Session>()
-  const owners = createSessionOwners(sessionsMax)
+  /** By their keys. The session that was used longest ago is first. */
+  const sessions = new Map<string, StoredSession>()
+  const owners = createSessionOwners<StoredSession>(sessionsMax)
   const messages: MessageDeps = { put, durable, clock, total: 0, makeRoom: makeMessageRoom }
   let restored = false
   let evicted = 0
@@ -106,8 +118,9 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
 
   // ---- connections
 
-  async function open(clientId: string, owner: string): Promise<OpenedSession> {
-    let session = sessions.get(clientId)
+  async function open({ clientId, identity, owner }: SessionClient): Promise<OpenedSession> {
+    const name = sessionNameOf(clientId, identity)
+    let session = sessions.get(name.key)
     if (session !== undefined && isExpired(session)) {
       remove(session)
       expired += 1
@@ -116,8 +129,8 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     const present = session !== undefined
     if (session === undefined) {
       makeRoom(owner)
-      session = newSession(clientId, messages, options)
-      sessions.set(clientId, session)
+      session = newSession(name, messages, options)
+      sessions.set(name.key, session)
       session.created = create(session)
     }
     session.connections += 1
@@ -132,20 +145,20 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     return { session, present }
   }
 
-  async function create(session: Session): Promise<void> {
+  async function create(session: StoredSession): Promise<void> {
     try {
       writeUse(session)
       await durable()
     } catch (error) {
-      if (sessions.get(session.clientId) === session) sessions.delete(session.clientId)
+      if (sessions.get(session.name.key) === session) sessions.delete(session.name.key)
       owners.removed(session)
       session.ended = true
       throw error
     }
   }
 
-  async function openClean(clientId: string): Promise<OpenedSession> {
-    const stored = sessions.get(clientId)
+  async function openClean({ clientId, identity }: SessionClient): Promise<OpenedSession> {
+    const stored = sessions.get(sessionNameOf(clientId, identity).key)
     if (stored !== undefined) {
       remove(stored)
       await durable()
@@ -156,14 +169,14 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
   function closed(session: ClientSession): void {
     const ended = session as Session
     ended.connections -= 1
-    if (ended.stored && !ended.ended) touch(ended)
+    if (isStored(ended) && !ended.ended) touch(ended)
     else forgetAll(ended, messages)
   }
 
-  function touch(session: Session): void {
+  function touch(session: StoredSession): void {
     session.usedAtMs = clock.monotonic()
-    sessions.delete(session.clientId)
-    sessions.set(session.clientId, session)
+    sessions.delete(session.name.key)
+    sessions.set(session.name.key, session)
     owners.touched(session)
     if (!restored || clock.monotonic() - session.writtenAtMs <= sessionExpiryMs * refreshShare) return
     try {
@@ -174,9 +187,9 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     }
   }
 
-  function writeUse(session: Session): void {
+  function writeUse(session: StoredSession): void {
     session.writtenAtMs = clock.monotonic()
-    put(sessionName(session.clientId), usedRecord(ourTime.now()))
+    put(sessionRecordName(session.name.key), usedRecord(ourTime.now()))
   }
 
   // ---- bounds
@@ -199,11 +212,11 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     }
   }
 
-  function evict(session: Session, reason: EvictionReason): void {
+  function evict(session: StoredSession, reason: EvictionReason): void {
     const owner = owners.ownerOf(session)
     remove(session)
     evicted += 1
-    emit({ kind: 'session_evicted', clientId: session.clientId, owner, reason })
+    emit({ kind: 'session_evicted', clientId: session.name.clientId, owner, reason })
   }
 
   function isExpired(session: Session): boolean {
@@ -216,10 +229,11 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
   }
 
   /** The deletions go into the group that is open. */
-  function remove(session: Session): void {
-    for (const messageId of session.unreleased.keys()) put(unreleasedName(session.clientId, messageId), null)
-    put(sessionName(session.clientId), null)
-    sessions.delete(session.clientId)
+  function remove(session: StoredSession): void {
+    const { key } = session.name
+    for (const messageId of session.unreleased.keys()) put(unreleasedRecordName(key, messageId), null)
+    put(sessionRecordName(key), null)
+    sessions.delete(key)
     owners.removed(session)
     session.ended = true
     forgetAll(session, messages)
@@ -258,20 +272,18 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
   }
 
   async function restore(): Promise<void> {
-    const found = new Map<string, Session>()
+    const found = new Map<string, StoredSession>()
     messages.total = 0
     for (const { unreleased } of sessions.values()) unreleased.clear()
     for await (const { key, value } of spool.sessionRecords()) {
       const record = recordOf(key, value)
       if (record === null) continue
-      const session =
-        found.get(record.clientId) ??
-        sessions.get(record.clientId) ??
-        newSession(record.clientId, messages, options)
-      found.set(record.clientId, session)
+      const { name } = record
+      const session = found.get(name.key) ?? sessions.get(name.key) ?? newSession(name, messages, options)
+      found.set(name.key, session)
       if (record.kind === 'session') {
         session.usedAt = record.usedAt
-        if (!sessions.has(record.clientId)) session.usedAtMs = null
+        if (!sessions.has(name.key)) session.usedAtMs = null
       } else {
         session.unreleased.set(record.messageId, record.checksum)
         messages.total += 1
@@ -281,11 +293,11 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     const before = new Set(sessions.values())
     sessions.clear()
     for (const session of [...found.values()].sort(byUse)) {
-      sessions.set(session.clientId, session)
-      if (!before.has(session)) owners.found(session)
+      sessions.set(session.name.key, session)
+      if (!before.has(session)) owners.found(session, session.name.identity)
     }
     for (const session of before) {
-      if (found.has(session.clientId)) continue
+      if (found.has(session.name.key)) continue
       owners.removed(session)
       session.ended = true
     }

@@ -2,6 +2,7 @@ import { connect, type IConnackPacket } from 'mqtt'
 import { describe, expect, test } from 'vitest'
 import type { IngestOptions } from '../../../../src/ingest/ingest.ts'
 import { GatewayError } from '../../../../src/std/gateway-error.ts'
+import { Secret } from '../../../../src/std/secret.ts'
 import type { FakeClock } from '../../../support/fake-clock.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
@@ -22,9 +23,10 @@ async function openDepot(options: Partial<IngestOptions> & { clock?: FakeClock }
     },
     clock: spools.clock,
     /** Connects; PUBREC is not answered by itself. */
-    async connect(clientId: string, clean = false): Promise<Device & { present: boolean }> {
+    async connect(clientId: string, clean = false, user?: string): Promise<Device & { present: boolean }> {
       const device = await world.connection(clientId, { releases: false })
-      const { sessionPresent } = await device.connect({ clean })
+      const credentials = user === undefined ? {} : { username: user, password: Buffer.from(user) }
+      const { sessionPresent } = await device.connect({ clean, ...credentials })
       return Object.assign(device, { present: sessionPresent })
     },
     async restart() {
@@ -40,8 +42,8 @@ async function openDepot(options: Partial<IngestOptions> & { clock?: FakeClock }
 
 type Depot = Awaited<ReturnType<typeof openDepot>>
 
-async function presence(depot: Depot, clientId: string, clean = false): Promise<boolean> {
-  const device = await depot.connect(clientId, clean)
+async function presence(depot: Depot, clientId: string, clean = false, user?: string): Promise<boolean> {
+  const device = await depot.connect(clientId, clean, user)
   device.destroy()
   await device.gone()
   while (depot.world.ingest.counters().connections > 0) await new Promise(setImmediate)
@@ -157,6 +159,82 @@ describe('a stored session', () => {
     expect(new Set(events.slice(0, 32).map((event) => 'owner' in event && event.owner))).toEqual(
       new Set(['127.0.0.9']),
     )
+  })
+})
+
+describe('a stored session belongs to an identity and a client id together', () => {
+  const users = ['alice', 'bob'].map((name) => ({ name, password: new Secret(name) }))
+  const access = [{ anonymous: true, certificates: false, users, passwordFile: null, tokens: [] }]
+
+  test.each([
+    ['bob', true],
+    ['bob', false],
+    [undefined, true],
+    [undefined, false],
+  ])('and %s cannot use or delete that of alice (clean session: %s)', async (stranger, clean) => {
+    await using depot = await openDepot({ access })
+    const first = await depot.connect('van', false, 'alice')
+    first.publish({ ...parked, messageId: 7 })
+    await first.acked(1)
+    first.destroy()
+    await eventually(() => depot.world.ingest.counters().connections === 0)
+    await depot.restart()
+
+    const other = await depot.connect('van', clean, stranger)
+    expect(other.present).toBe(false)
+    other.send({ cmd: 'pubrel', messageId: 7 })
+    await other.acked(1)
+    other.destroy()
+    await eventually(() => depot.world.ingest.counters().connections === 0)
+    await depot.restart()
+
+    const again = await depot.connect('van', false, 'alice')
+    expect(again.present).toBe(true)
+    again.publish({ ...parked, messageId: 7, dup: true })
+    await again.acked(1)
+    expect(depot.stored()).toBe(1)
+  })
+
+  test('and is deleted by a clean session of the same identity only', async () => {
+    await using depot = await openDepot({ access })
+    for (const user of ['alice', 'bob', undefined])
+      expect(await presence(depot, 'van', false, user)).toBe(false)
+    await presence(depot, 'van', true, 'bob')
+    await depot.restart()
+    expect(await presence(depot, 'van', false, 'alice')).toBe(true)
+    expect(await presence(depot, 'van', false, 'bob')).toBe(false)
+    expect(await presence(depot, 'van', false)).toBe(true)
+    expect(depot.world.ingest.counters()).toMatchObject({ sessions: 3 })
+  })
+
+  test('and so do the packet identifiers by which a message without a device time is known', async () => {
+    await using depot = await openDepot({ access })
+    const send = async (user: string, payload: string, dup: boolean) => {
+      const device = await depot.connect('van', false, user)
+      device.publish({ ...parked, payload, qos: 1, messageId: 7, dup })
+      await device.acked(1)
+      device.destroy()
+      await eventually(() => depot.world.ingest.counters().connections === 0)
+    }
+    await send('alice', 'untimed parked', false)
+    await send('bob', 'untimed other', false)
+    await depot.restart()
+    await send('alice', 'untimed parked', true)
+    expect(depot.stored()).toBe(2)
+    await send('bob', 'untimed parked', true)
+    expect(depot.stored()).toBe(3)
+  })
+
+  test('and the bound of sessions is that of identities, also after a restart', async () => {
+    await using depot = await openDepot({ access, sessionsMax: 4 })
+    await presence(depot, 'van', false, 'alice')
+    for (const name of ['a', 'b', 'c']) await presence(depot, name, false, 'bob')
+    await depot.restart()
+    await presence(depot, 'd', false, 'bob')
+    expect(depot.world.events.filter(({ kind }) => kind === 'session_evicted')).toMatchObject([
+      { clientId: 'a', owner: 'bob' },
+    ])
+    expect(await presence(depot, 'van', false, 'alice')).toBe(true)
   })
 })
 
