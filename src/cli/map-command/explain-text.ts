@@ -28,7 +28,8 @@ export function explainedText(explained: Explained, result: string): string {
     if (records.length > 1) lines.push(`  record ${index + 1} of ${records.length}`)
     lines.push(...recordLines(record).map((line) => `  ${line}`))
   }
-  if (unread !== null && unread.keys.length > 0) lines.push(`  not read: ${unreadLine(unread)}`)
+  if (unread !== null && (unread.keys.length > 0 || unread.partOf !== undefined))
+    lines.push(`  not read: ${unreadLine(unread)}`)
   return `${lines.join('\n')}\n`
 }
 
@@ -70,9 +71,11 @@ function conditionLines({ option, text, holds, parts }: Record['conditions'][num
   return [`${option}: false, ${head}:`, ...lines, ...(more > 0 ? [`  and ${more} more`] : [])]
 }
 
-function unreadLine({ keys, more, near }: NonNullable<Explained['unread']>): string {
+function unreadLine({ keys, more, near, partOf }: NonNullable<Explained['unread']>): string {
   const others = more === 0 ? '' : ` and ${more} more`
-  return `${keys.map(visible).join(', ')}${others}${near.length === 0 ? '' : `; near: ${near.join(', ')}`}`
+  const names = keys.length === 0 ? 'nothing' : keys.map(visible).join(', ')
+  const where = partOf === undefined ? '' : ` (only ${partOf} were looked at)`
+  return `${names}${others}${where}${near.length === 0 ? '' : `; near: ${near.join(', ')}`}`
 }
 
 /** Reasons contain conditions, which may have several lines. */

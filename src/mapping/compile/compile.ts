@@ -24,7 +24,7 @@ import { checkExpression } from '../jsonata/expression.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 import { compileRefusalHint } from '../mapper/refusal-hint.ts'
 import { compileCondition, type Condition } from '../path/condition.ts'
-import { compilePaths, type Path, type Read } from '../path/path.ts'
+import { compilePaths, parsePath, type Path, type Read } from '../path/path.ts'
 import { pathIn, pathsReadBy } from '../path/paths-used.ts'
 import { compileEach, type Each } from '../path/record-selection.ts'
 import { Malformed } from '../path/text-cursor.ts'
@@ -125,6 +125,7 @@ function compileSource(
   const signals = compileAllSignals(source, scope.at('map', 'signals'))
   const memory = compileMemory(source, scope)
   checkJsonata(source, scope)
+  for (const [index, text] of source.unused.entries()) compile(['unused', index], () => parsePath(text))
   if (!device || !fields || !signals || !memory) return undefined
   if (each === undefined || when === undefined || extract === undefined || provider === undefined)
     return undefined

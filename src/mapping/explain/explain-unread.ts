@@ -1,44 +1,91 @@
 // explain-unread.ts: the keys of one message that no path of its source reads.
+//
+// A message of a source that collects is judged by what reads its name, value and time; what was collected,
+// by the paths that read the names. With an expression, the message is judged by the parsed expression, and
+// its result by the paths.
 
 import type { Message } from '../../domain/message.ts'
 import type { SourceConfig } from '../config.ts'
+import { compileExpressionUnread } from '../jsonata/expression-unread.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
-import { compileFindUnread, type UnreadKeys } from '../path/unread-keys.ts'
+import {
+  compileFindUnread,
+  compileFindUnreadCollected,
+  compileFindUnreadInParts,
+  type FindUnread,
+  type UnreadKeys,
+} from '../path/unread-keys.ts'
 import type { ExplainedField } from './explain-field.ts'
 import type { Trace } from './explain-trace.ts'
 
+/** Values of a message that are looked at. No further record can be among them. */
 const visitsMax = 5000
-const recordsMax = 1000
 
-/** Null where it cannot be said: bytes that cannot be decoded, or records of several messages. */
-export type ExplainUnread = (
-  message: Message,
-  captures: readonly string[],
-  traces: readonly Trace[],
-) => UnreadKeys | null
+export type ExplainUnread = {
+  /** Null for bytes that cannot be decoded. `evaluated`: the result of the expression. */
+  ofMessage(
+    message: Message,
+    captures: readonly string[],
+    traces: readonly Trace[],
+    evaluated: { value: unknown } | undefined,
+  ): UnreadKeys | null
+  /** Of a record that was collected from several messages. */
+  ofCollected(trace: Trace): UnreadKeys | null
+}
 
 export function compileExplainUnread(config: SourceConfig, source: CompiledSource): ExplainUnread {
-  const find = compileFindUnread(config, visitsMax)
+  const find = compileFindUnread(config, visitsMax) ?? compileFindUnreadInParts(config, visitsMax)
+  const ofCollected = compileFindUnreadCollected(config, visitsMax)
+  const ofExpression = source.jsonata === null ? null : compileExpressionUnread(source.jsonata, visitsMax)
   const { extract, each } = source
   const { decode } = source.encoding
-  return ({ bytes }, captures, traces) => {
-    if (find === null) return null
-    // A decoder with memory is asked once for each message, by the mapper.
-    if (!decode) return traces[0] ? find(traces[0].root, traces) : null
-    const decoded = decode(bytes)
-    if (decoded.kind !== 'value') return null
-    const root = extract === null ? decoded.value : extract(decoded.value, decoded.value, captures)
-    if (each?.kind === 'chain')
-      return find(
-        root,
-        each.expand(root, recordsMax).map((place) => ({ ...place, root })),
-      )
-    const chosen: unknown = each === null ? root : each.read(root, root)
-    const records: readonly unknown[] = each !== null && Array.isArray(chosen) ? chosen : [chosen]
-    return find(
-      root,
-      records.map((record) => ({ record, root, up: undefined })),
-    )
+  return {
+    ofMessage({ bytes }, captures, traces, evaluated) {
+      if (find === null) return null
+      // A decoder with memory is asked once for each message, by the mapper.
+      if (!decode) return traces[0] ? find(traces[0].root, traces) : null
+      const decoded = decode(bytes)
+      if (decoded.kind !== 'value') return null
+      if (ofExpression === null) return inRecords(find, decoded.value, captures)
+      const inMessage = ofExpression(decoded.value)
+      return evaluated ? both(inMessage, inRecords(find, evaluated.value, captures, true)) : inMessage
+    },
+    ofCollected: (trace) => ofCollected?.(trace.root, [trace]) ?? null,
+  }
+
+  function inRecords(
+    findUnread: FindUnread,
+    value: unknown,
+    captures: readonly string[],
+    isResult = false,
+  ): UnreadKeys {
+    const root = extract === null ? value : extract(value, value, captures)
+    const places =
+      each?.kind === 'chain'
+        ? each.expand(root, visitsMax).map((place) => ({ ...place, root }))
+        : recordsIn(each === null ? root : each.read(root, root), isResult || each !== null).map(
+            (record) => ({
+              record,
+              root,
+              up: undefined,
+            }),
+          )
+    return findUnread(root, places.slice(0, visitsMax))
+  }
+}
+
+function recordsIn(chosen: unknown, mayBeList: boolean): readonly unknown[] {
+  return mayBeList && Array.isArray(chosen) ? chosen : [chosen]
+}
+
+function both(first: UnreadKeys, second: UnreadKeys): UnreadKeys {
+  const others = second.keys.filter((key) => !first.keys.includes(key))
+  const partOf = first.partOf ?? second.partOf
+  return {
+    keys: [...first.keys, ...others],
+    more: first.more + second.more,
+    near: [...new Set([...first.near, ...second.near])],
+    ...(partOf === undefined ? {} : { partOf }),
   }
 }
 

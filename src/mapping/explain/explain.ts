@@ -120,7 +120,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     const explained = withPayloads(records, payloads).map(([trace, payload]) =>
       explainTrace(trace, payload, route, message),
     )
-    const unread = route === null ? null : unreadIn(message, route, records)
+    const unread = route === null ? null : unreadIn(message, route, records, evaluated)
     return {
       topic: message.topic,
       captures: route === null ? {} : namesOf(route),
@@ -136,11 +136,25 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     const explained = withPayloads(records, payloads).map(([trace, payload]) =>
       explainTrace(trace, payload, null, null),
     )
-    return { topic: null, captures: {}, values, records: explained, unread: null }
+    const unread = records.map((trace) => explainers.get(trace.source)?.unread.ofCollected(trace) ?? null)
+    const [first = null] = unread.filter((one) => one !== null && one.keys.length > 0)
+    return {
+      topic: null,
+      captures: {},
+      values,
+      records: explained,
+      unread: first && nearMissing(first, explained),
+    }
   }
 
-  function unreadIn(message: Message, { runtime, captures }: Route, records: readonly Trace[]) {
-    return explainers.get(runtime.source.name)?.unread(message, captures, records) ?? null
+  function unreadIn(
+    message: Message,
+    { runtime, captures }: Route,
+    records: readonly Trace[],
+    evaluated: Explained['evaluated'],
+  ) {
+    const { unread } = explainers.get(runtime.source.name) ?? {}
+    return unread?.ofMessage(message, captures, records, evaluated) ?? null
   }
 
   function takeTraces(): Traces {

@@ -6,7 +6,13 @@
 import { quote } from '../../std/quote.ts'
 import type { SourceConfig } from '../config.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import { compileFindUnread, unreadText, type FindUnread } from '../path/unread-keys.ts'
+import {
+  compileFindUnread,
+  compileFindUnreadCollected,
+  compileFindUnreadInParts,
+  unreadText,
+  type FindUnread,
+} from '../path/unread-keys.ts'
 import type { RecordContext, Rejection } from '../types.ts'
 
 /** The rejection of the record at hand, with more detail where something was missing. */
@@ -23,15 +29,26 @@ const visitsMax = 64
 
 export function compileRefusalHint(source: SourceConfig): HintRefusal {
   // Compiled at the first refusal: most sources never have one.
-  let find: FindUnread | null | undefined
+  let inRecord: FindUnread | null | undefined
+  let inPart: FindUnread | null | undefined
   const hasFamilies = Object.keys(source.families).length > 0
   return (rejection, { record, root, up }, entry) => {
     if (rejection.kind !== 'refused' || !reasons.has(rejection.reason)) return rejection
-    find ??= compileFindUnread(source, visitsMax)
+    const find = source.coalesce && rejection.reason === 'NO_DEVICE' ? ofPart() : ofRecord()
     const unread = find === null ? '' : unreadText(find(record, [{ record, root, up }]))
     const ofModel = hasFamilies && rejection.reason === 'NOTHING_TO_SEND' && entry?.family === 0
     const detail = [rejection.detail, unread, ofModel ? modelText(entry) : '']
     return { ...rejection, detail: detail.filter((sentence) => sentence !== '').join(' ') }
+  }
+
+  function ofRecord(): FindUnread | null {
+    return (inRecord ??=
+      compileFindUnread(source, visitsMax) ?? compileFindUnreadCollected(source, visitsMax))
+  }
+
+  /** A message of a source that collects is refused before its value is. */
+  function ofPart(): FindUnread | null {
+    return (inPart ??= compileFindUnreadInParts(source, visitsMax))
   }
 }
 

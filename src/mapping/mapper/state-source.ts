@@ -50,7 +50,7 @@ export function stateSourceOf(
       Object.assign(context, { record: whole, root: whole, up: undefined, captures, arrivedAt, offsetMs })
       context.recordSender = null
       if (recordMapper.read(runtime, entry)) return recordMapper.mapped(source, entry)
-      return context.rejection
+      return source.hintRefusal(context.rejection, context, entry)
     },
   }
 }

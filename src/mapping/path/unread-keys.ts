@@ -6,7 +6,8 @@
 //
 // Each path is followed through the message and marks the place where it ends. What has a value and no mark,
 // and is not inside of a marked value, is unread. Elements of lists count once: `records[].spd`. A condition
-// that asks for an object, as `exists(payload)` does, reads nothing in it.
+// that asks for an object, as `exists(payload)` does, reads nothing in it. What `unused` of the source names
+// counts as read.
 
 import { assertNever } from '../../std/assert.ts'
 import { fieldNear } from '../fields/field-names.ts'
@@ -23,6 +24,8 @@ export type UnreadKeys = {
   more: number
   /** The fields that they may be. */
   near: readonly string[]
+  /** Where not all was looked at: what was, such as `its first 5000 values`. */
+  partOf?: string
 }
 
 type Place = { record: unknown; root: unknown; up: Up }
@@ -40,13 +43,43 @@ const conditions: ReadonlySet<unknown> = new Set(['when', 'valid'])
 const depthMax = 16
 
 /**
- * Null for a source whose records are made of several messages, or by an expression. `visitsMax`: values of a
- * message that are looked at.
+ * For a value that the paths of `source` start at: a message, or the result of its expression. Null where
+ * they read collected values. `visitsMax`: values that are looked at.
  */
 export function compileFindUnread(source: SourceConfig, visitsMax: number): FindUnread | null {
-  if (source.coalesce !== undefined || source.jsonata !== undefined) return null
+  if (source.coalesce !== undefined) return null
   const { each: _each, extract, ...options } = source
-  const paths = pathsReadBy(options)
+  return compileFind({ options, extract, unused: source.unused, visitsMax })
+}
+
+/** The same for the messages of a source that collects: what reads their name, value, time and device. */
+export function compileFindUnreadInParts(source: SourceConfig, visitsMax: number): FindUnread | null {
+  const { coalesce, device, unused } = source
+  if (!coalesce) return null
+  const value = { path: coalesce.value }
+  return compileFind({ options: { device, coalesce, value }, extract: [], unused, visitsMax })
+}
+
+/** The same for the record that was collected. */
+export function compileFindUnreadCollected(source: SourceConfig, visitsMax: number): FindUnread | null {
+  const { coalesce, device: _device, each: _each, extract, ...options } = source
+  if (!coalesce) return null
+  // The names that complete a record are used, and the time is that of the record.
+  const { require = [], complete = [], latest = [] } = coalesce
+  const needed = ['$time', ...require, ...complete, ...latest].map((name) => JSON.stringify(name))
+  return compileFind({ options, extract, unused: [...source.unused, ...needed], visitsMax })
+}
+
+type FindOptions = {
+  options: object
+  extract: SourceConfig['extract']
+  unused: readonly string[]
+  visitsMax: number
+}
+
+function compileFind({ options, extract, unused, visitsMax }: FindOptions): FindUnread {
+  const ignored = unused.flatMap((text) => pathIn(text).map((path) => ({ path, at: ['unused'] })))
+  const paths = [...pathsReadBy(options), ...ignored]
   const fromRoot = extract.flatMap(({ from, when }) => [
     ...[from].flat().flatMap((text) => pathIn(text).map((path) => ({ path, at: ['from'] }))),
     ...pathsReadBy({ when }),
@@ -54,20 +87,27 @@ export function compileFindUnread(source: SourceConfig, visitsMax: number): Find
   const unpacked = new Set(extract.map(({ into }) => into))
   return (value, places) => {
     const marks: Marks = new Map()
-    for (const { record, root, up } of places) {
+    // Without a record there are still paths that start at the message.
+    const none = { record: undefined, root: value, up: undefined }
+    for (const { record, root, up } of places.length > 0 ? places : [none]) {
       for (const path of paths) markAt(path, { record, root, up }, marks)
       for (const path of fromRoot) markAt(path, { record: root, root, up }, marks)
     }
-    return unreadIn(value, { marks, unpacked, visitsMax })
+    return unreadIn(value, { isRead: isMarked(marks), unpacked, visitsMax })
   }
 }
 
+function isMarked(marks: Marks): IsRead {
+  return (holder, key) => marks.get(holder)?.has(key) === true
+}
+
 /** `It has "spd", which nothing reads; near: speed.`; '' where everything is read. */
-export function unreadText({ keys, more, near }: UnreadKeys): string {
+export function unreadText({ keys, more, near, partOf }: UnreadKeys): string {
   if (keys.length === 0) return ''
   const others = more === 0 ? '' : ` and ${more} more`
   const fields = near.length === 0 ? '' : `; near: ${near.join(', ')}`
-  return `The message has ${keys.map((key) => `\`${key}\``).join(', ')}${others}, which nothing reads${fields}.`
+  const where = partOf === undefined ? '' : ` (of ${partOf})`
+  return `The message has ${keys.map((key) => `\`${key}\``).join(', ')}${others}, which nothing reads${where}${fields}.`
 }
 
 function markAt({ path, at }: PathRead, place: Place, marks: Marks): void {
@@ -153,27 +193,30 @@ function add(marks: Marks, holder: Holder, key: string): void {
   else marks.set(holder, new Set([key]))
 }
 
-function unreadIn(
-  root: unknown,
-  { marks, unpacked, visitsMax }: { marks: Marks; unpacked: ReadonlySet<string>; visitsMax: number },
-): UnreadKeys {
+/** Whether the value at `key` is read; `path` are the keys above it, without places in lists. */
+type IsRead = (holder: Holder, key: string, path: readonly string[]) => boolean
+
+type UnreadOptions = { isRead: IsRead; unpacked: ReadonlySet<string>; visitsMax: number }
+
+export function unreadIn(root: unknown, { isRead, unpacked, visitsMax }: UnreadOptions): UnreadKeys {
   const found = new Map<string, string | undefined>()
   let visits = 0
-  visit(root, '', 0)
+  visit(root, '', [])
   const isNear = (path: string) => (found.get(path) === undefined ? 1 : 0)
   const keys = [...found.keys()].sort((a, b) => isNear(a) - isNear(b))
   const near = [...new Set([...found.values()].filter((field) => field !== undefined))]
-  return { keys: keys.slice(0, keysMax), more: Math.max(0, keys.length - keysMax), near }
+  const unread = { keys: keys.slice(0, keysMax), more: Math.max(0, keys.length - keysMax), near }
+  return visits > visitsMax ? { ...unread, partOf: `its first ${visitsMax} values` } : unread
 
-  function visit(holder: unknown, path: string, depth: number): void {
+  function visit(holder: unknown, path: string, above: readonly string[], depth = 0): void {
     if (!isHolder(holder) || depth > depthMax) return
     const inList = isList(holder)
     for (const [key, value] of entriesOf(holder)) {
       visits += 1
       if (visits > visitsMax) return
-      if (marks.get(holder)?.has(key) === true || (depth === 0 && unpacked.has(key))) continue
+      if (isRead(holder, key, above) || (depth === 0 && unpacked.has(key))) continue
       const own = inList ? `${path}[]` : path === '' ? stepText(key) : `${path}.${stepText(key)}`
-      if (isHolder(value)) visit(value, own, depth + 1)
+      if (isHolder(value)) visit(value, own, inList ? above : [...above, key], depth + 1)
       else if (value !== null && value !== '') found.set(own, inList ? undefined : fieldNear(key))
     }
   }

@@ -278,6 +278,14 @@ export const presetShape = {
   plausibility: plausibilitySchema.describe(
     'Like the section `plausibility`, for this source only. What is set here overrides it, option by option.',
   ),
+  unused: z
+    .array(text(1024))
+    .max(256)
+    .default([])
+    .describe(
+      'Paths of values that are left out on purpose, such as rxInfo: `map --explain` and dead letters do not ' +
+        'name them as unread.',
+    ),
   thin: thin.optional(),
   merge: merge.optional(),
   defaults: defaultsSchema.describe(

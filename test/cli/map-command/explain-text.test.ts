@@ -27,6 +27,11 @@ sources:
     topic: vans/{device}/{name#}
     coalesce: { name: { path: name }, require: [lat, lon] }
     map: { latitude: { path: lat }, longitude: { path: lon } }
+  - name: odd
+    topic: odd/{device}
+    unused: [rssi]
+    jsonata: '{ "lat": pos.a, "lon": pos.b, "v": pos.v }'
+    map: { latitude: { path: lat }, longitude: { path: lon } }
 delivery: { base_url: http://127.0.0.1:1 }
 `
 
@@ -73,6 +78,19 @@ describe('map --explain', () => {
       '    sat > 3 (sat is 1)',
     ])
     expect(stdout).toMatch(/^ {2}not read: spd, "x y"; near: speed$/m)
+  })
+
+  test('prints what an expression and the collection of values do not read', async () => {
+    const odd = await explain('odd/1', '{"pos":{"a":1,"b":2,"v":3,"alt":4},"Odo":1}')
+    expect(odd.stdout).toMatch(/^ {2}not read: Odo, pos\.alt, v; near: odometer$/m)
+    const part = await explain('vans/v1/x', '{"name":"lat","value":1,"unit":"deg"}')
+    expect(part.stdout).toMatch(/^ {2}not read: unit$/m)
+  })
+
+  test('prints that only a part of a message was looked at', async () => {
+    const wide = Object.fromEntries(Array.from({ length: 5001 }, (_, index) => [`k${index}`, 1]))
+    const { stdout } = await explain('telemetry/v1/t', JSON.stringify(wide))
+    expect(stdout).toMatch(/not read: k0, .* and 4992 more \(only its first 5000 values were looked at\)$/m)
   })
 
   test('names the keys that nothing reads in the reason of a dead letter', async () => {

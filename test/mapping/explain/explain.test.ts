@@ -382,6 +382,48 @@ describe('the explanation of a record says', () => {
     expect(records[0]?.conditions).toEqual([{ option: 'when', text: 'sat > 3', holds: false, parts }])
   })
 
+  test('which keys of single values nothing reads, and which collected ones', () => {
+    const coalesce = {
+      name: { path: 'n' },
+      value: 'v',
+      names: ['lat', 'lon', 'spd'],
+      time: { path: 'ts', format: 'ms' },
+      window: '1s',
+    }
+    const source = truckSource({ time: { format: 'arrival' } }, { coalesce, unused: ['seq'] })
+    const explainer = explainerOf(configOf([source]))
+    const message = messageOf({ n: 'spd', v: 5, ts: 1_750_000_000_000, unit: 'km/h', seq: 1 })
+    const result = explainer.mapper.map(message)
+    expect(explainer.explain(message, result).unread?.keys).toEqual(['unit'])
+    explainer.mapper.apply()
+    for (const [n, v] of [
+      ['lat', 1],
+      ['lon', 2],
+    ]) {
+      explainer.mapper.map(messageOf({ n, v, ts: 1_750_000_000_000 }))
+      explainer.mapper.apply()
+    }
+    const closed = explainer.mapper.tick(Number.POSITIVE_INFINITY)
+    expect(closed && explainer.explainApplied(closed).unread).toMatchObject({
+      keys: ['spd'],
+      near: ['speed'],
+    })
+  })
+
+  test('of how many values the unread keys are, where there are more', () => {
+    const record = { ts: 1_750_000_000_000, lat: 1, lon: 2 }
+    for (const each of ['$', ['data', 'values']]) {
+      const listed = (list: object[]) => (each === '$' ? list : { data: [{ values: list }] })
+      const unreadOf = (list: object[]) => explainOne(truckSource({}, { each }), listed(list)).unread
+      // More records than a message may have: what reads the others is known nevertheless.
+      const many = Array.from({ length: 1200 }, () => record)
+      expect(unreadOf([...many, { ...record, spd: 3 }])).toMatchObject({ near: ['speed'], more: 0 })
+      expect(unreadOf([...many, { ...record, spd: 3 }])?.partOf).toBeUndefined()
+      const most = Array.from({ length: 6000 }, () => record)
+      expect(unreadOf(most)).toEqual({ keys: [], more: 0, near: [], partOf: 'its first 5000 values' })
+    }
+  })
+
   test('which keys nothing reads, also where no record was mapped', () => {
     const position = { ts: 1_750_000_000_000, lat: 1, lon: 2 }
     expect(explainOne(truckSource(), { ...position, spd: 3 }).unread).toEqual({

@@ -85,7 +85,15 @@ describe('the keys that nothing reads', () => {
     expect(found?.keys[0]).toBe('mileage')
   })
 
-  test('are not known where several messages make a record', () => {
+  test('leave out what the source names as unused', () => {
+    const unused = ['rx', 'a.b', '$.c', 'list']
+    const message = { ...base, rx: [{ lat: 1 }], a: { b: { lon: 1 }, spd: 2 }, c: 1, list: [1], odo: 3 }
+    expect(unread({}, message, { unused })?.keys).toEqual(['a.spd', 'odo'])
+    const [source] = configOf([truckSource({}, { unused: ['$.c'] })]).sources
+    expect(source && compileFindUnread(source, 1000)?.({ c: 1, d: 2 }, []).keys).toEqual(['d'])
+  })
+
+  test('are not known to the paths where several messages make a record', () => {
     const coalesce = { name: { path: 'n' }, value: 'v', window: '1s' }
     expect(unread({}, base, { coalesce })).toBeNull()
   })
@@ -95,7 +103,7 @@ describe('the keys that nothing reads', () => {
     for (let level = 0; level < 200; level += 1) deep = { a: deep }
     expect(unread({}, { ...base, deep })?.keys).toEqual([])
     const wide = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`k${index}`, 1]))
-    expect(unread({}, wide)?.more).toBe(1000 - 8)
+    expect(unread({}, wide)).toMatchObject({ more: 1000 - 8, partOf: 'its first 1000 values' })
   })
 })
 
@@ -105,4 +113,7 @@ test('the sentence names keys and fields', () => {
   )
   expect(unreadText({ keys: ['x'], more: 0, near: [] })).toBe('The message has `x`, which nothing reads.')
   expect(unreadText({ keys: [], more: 0, near: [] })).toBe('')
+  expect(unreadText({ keys: ['x'], more: 1, near: [], partOf: 'its first 9 values' })).toBe(
+    'The message has `x` and 1 more, which nothing reads (of its first 9 values).',
+  )
 })
