@@ -20,7 +20,8 @@ export type ParsedPacket = { length: number } & (
   | { cmd: 'subscribe'; messageId: number; subscriptions: readonly { topic: string; qos: number }[] }
   | { cmd: 'unsubscribe'; messageId: number; unsubscriptions: readonly string[] }
   | { cmd: 'pubrel'; messageId: number }
-  | { cmd: 'connect' | 'publish' | 'pingreq' | 'disconnect' }
+  | { cmd: 'pingreq' }
+  | { cmd: 'connect' | 'publish' | 'puback' | 'pubrec' | 'pubcomp' | 'disconnect' }
 )
 export type PublishPacket = Parameters<Aedes['authorizePublish']>[1]
 export type Done = (error?: Error | null) => void
@@ -141,13 +142,9 @@ export function protocolFaultOf(error: Error): Fault | null {
   return { reason: 'protocol_error', detail: `It broke the MQTT protocol: ${error.message}.` }
 }
 
-type Numbered = { messageId: number }
-
 type PersistenceDeps = {
   /** Whether the CONNECT that is being answered resumes a stored session. Read within `authenticate`. */
   isSessionPresent: () => boolean
-  /** Resolves when the client may use the packet identifier again: PUBCOMP follows. */
-  release: (client: Client, messageId: number) => Promise<void>
 }
 
 /** aedes answers CONNACK with "session present" where it finds subscriptions; this one is refused. */
@@ -155,11 +152,11 @@ const markOfPresence = { topic: 'session', qos: 0 }
 
 /**
  * The part of aedes-persistence that aedes calls without subscriptions. Sessions are opened in
- * `authenticate`, and messages are stored by the intake; here PUBREL releases them. Wills, retained messages
- * and subscriptions are not stored: a will is taken when its connection breaks, and nothing is ever sent to a
- * client.
+ * `authenticate`, messages are stored by the intake, and PUBREL is taken before aedes sees it. Wills,
+ * retained messages and subscriptions are not stored: a will is taken when its connection breaks, and nothing
+ * is ever sent to a client.
  */
-export function createAedesPersistence({ isSessionPresent, release }: PersistenceDeps) {
+export function createAedesPersistence({ isSessionPresent }: PersistenceDeps) {
   return {
     async setup() {},
     async subscriptionsByClient() {
@@ -174,9 +171,6 @@ export function createAedesPersistence({ isSessionPresent, release }: Persistenc
     /** A reply to a message that was never sent. */
     async outgoingClearMessageId() {},
     async outgoingUpdate() {},
-    /** Any may be stored: `incomingDelPacket` looks. */
-    incomingGetPacket: async (_client: Client, packet: Numbered) => packet,
-    incomingDelPacket: (client: Client, { messageId }: Numbered) => release(client, messageId),
     async cleanIncoming() {},
   }
 }

@@ -11,7 +11,7 @@
 //   clients/            what is known of each client by its id, and who may take it over
 //   publish-rules/      what a client may publish to
 //   stored-sessions/    sessions, and their QoS 2 messages that are not released
-//   control-packets.ts  SUBSCRIBE and UNSUBSCRIBE
+//   control-packets.ts  SUBSCRIBE, UNSUBSCRIBE, PUBREL and PINGREQ
 //   packet-rules.ts     the rules for the layout of packets
 //   topic-rules.ts      the rules for topic names and filters
 //   client-reports.ts   refused CONNECTs and closed connections, by their reason (client-faults.ts)
@@ -135,14 +135,14 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     reports,
     gateOf: (client) => gateOf.get(client),
   })
-  const control = createControlPackets(options)
+  const control = createControlPackets({ release }, options)
 
   const aedes = new QuietAedes({
     ...aedesOptions,
     connectTimeout: options.connectTimeoutMs,
     // The gate is first, and says why.
     drainTimeout: 2 * options.ackTimeoutMs,
-    persistence: createAedesPersistence({ isSessionPresent: admission.isSessionPresent, release }),
+    persistence: createAedesPersistence(admission),
     maxTopicLevels: options.topicLimits.levelsMax,
     // Of MQTT 3.1; connect-rules.ts has one limit for all.
     maxClientsIdLength: options.clientIdBytesMax,
@@ -155,11 +155,6 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     authorizeSubscribe: (_client, _subscription, done) => done(null, null),
   })
   aedes.on('clientReady', (client) => gateOf.get(client)?.startReading())
-  // The gate answers PINGREQ, unless a packet for aedes is before it in the same chunk.
-  aedes.on('ping', (_packet, client) => {
-    const gate = gateOf.get(client)
-    if (gate) onPing(gate)
-  })
   aedes.on('clientError', onClientError)
   aedes.on('connectionError', onClientError)
 
@@ -168,7 +163,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   function addConnection(socket: Socket, { certificateName, connection, listener }: Origin): void {
     const client = aedes.handle(socket)
     requireWellFormedTexts(client)
-    offerPackets(client, (packet) => control.take(gate, client, packet))
+    offerPackets(client, (packet) => control.take(gate, packet))
     const gate = gates.open(socket, client, connection)
     gate.certificateName = certificateName
     gate.listener = listener
@@ -205,18 +200,12 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     done(null, true)
   }
 
-  /** [MQTT-4.3.3-2]: PUBCOMP follows. */
-  async function release(client: Client, messageId: number): Promise<void> {
-    const gate = gateOf.get(client)
-    if (!gate?.link?.session) return
-    if (!gate.link.session.stored) intake.links.release(gate.link, messageId)
-    try {
-      await gate.link.session.release(messageId)
-    } catch (error) {
-      // aedes answers in any case, so the connection ends before: the client sends PUBREL again.
-      gate.drop('spool_write_failed')
-      throw error
-    }
+  /** [MQTT-4.3.3-2]: an identifier that is not known is released, too. */
+  function release(gate: Gate, messageId: number): void {
+    const { link } = gate
+    if (!link?.session) return
+    if (!link.session.stored) intake.links.release(link, messageId)
+    gate.release(messageId, link.session.unreleasedCount === 0 ? null : link.session.release(messageId))
   }
 
   function onPing({ link }: Gate): void {

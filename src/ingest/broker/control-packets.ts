@@ -1,23 +1,24 @@
-// control-packets.ts: SUBSCRIBE, UNSUBSCRIBE and the identifier of PUBREL, before aedes sees them.
+// control-packets.ts: SUBSCRIBE, UNSUBSCRIBE, PUBREL and PINGREQ, before aedes sees them.
 //
 // The gateway sends nothing to devices. Many devices subscribe to a topic for commands right after CONNECT,
 // and some connect again without end when that is refused. So by default a subscription is granted with the
 // QoS that it asks for, and nothing of it is stored: whatever a client subscribes to costs its answer only.
 
-import type { Client } from 'aedes'
 import type { ClientDropReason } from './client-faults.ts'
 import type { ParsedPacket } from './aedes-internals.ts'
 import { filterProblem } from './topic-rules.ts'
 
-export type ControlPackets = {
+export type ControlPackets<Gate> = {
   /** Whether it has dealt with the packet, which aedes must not see then. */
-  take(gate: ControlledGate, client: Client, packet: ParsedPacket): boolean
+  take(gate: Gate, packet: ParsedPacket): boolean
   counters(): { subscriptions: number; subscriptionsRefused: number }
 }
 
 type ControlledGate = {
   readonly closed: boolean
   drop(reason: ClientDropReason, detail?: string): void
+  write(answer: Buffer): void
+  ping(): void
 }
 
 export type Subscriptions = 'accept' | 'refuse'
@@ -27,26 +28,39 @@ const unsubackHead = 0xb0
 /** [MQTT-3.9.3-2] */
 const refused = 0x80
 
-export function createControlPackets({ subscriptions }: { subscriptions: Subscriptions }): ControlPackets {
+type FiltersPacket = Extract<ParsedPacket, { cmd: 'subscribe' | 'unsubscribe' }>
+
+/** `release`: a client has released a message of QoS 2. */
+export function createControlPackets<Gate extends ControlledGate>(
+  { release }: { release: (gate: Gate, messageId: number) => void },
+  { subscriptions }: { subscriptions: Subscriptions },
+): ControlPackets<Gate> {
   const counts = { subscriptions: 0, subscriptionsRefused: 0 }
   return { take, counters: () => ({ ...counts }) }
 
-  function take(gate: ControlledGate, client: Client, packet: ParsedPacket): boolean {
-    if (packet.cmd !== 'subscribe' && packet.cmd !== 'unsubscribe' && packet.cmd !== 'pubrel') return false
+  function take(gate: Gate, packet: ParsedPacket): boolean {
+    const { cmd } = packet
+    // aedes knows the others. PUBACK, PUBREC and PUBCOMP answer nothing that the gateway has sent.
+    if (cmd !== 'subscribe' && cmd !== 'unsubscribe' && cmd !== 'pubrel' && cmd !== 'pingreq') return false
     // What followed DISCONNECT or a fault in the same portion.
     if (gate.closed) return true
-    if (packet.cmd === 'pubrel') return false
+    if (cmd === 'pingreq') gate.ping()
+    else if (cmd === 'pubrel') release(gate, packet.messageId)
+    else answerFilters(gate, packet)
+    return true
+  }
+
+  function answerFilters(gate: ControlledGate, packet: FiltersPacket): void {
     const { cmd, messageId } = packet
     const filters =
       cmd === 'subscribe' ? packet.subscriptions.map(({ topic }) => topic) : packet.unsubscriptions
     const problem = firstProblem(filters)
     if (problem !== null) {
       gate.drop('bad_topic_filter', `Its ${cmd.toUpperCase()} has a topic filter that ${problem}.`)
-      return true
+      return
     }
     const granted = cmd === 'subscribe' ? grantedOf(packet.subscriptions) : []
-    client.conn.write(answer(cmd === 'subscribe' ? subackHead : unsubackHead, messageId, granted))
-    return true
+    gate.write(answer(cmd === 'subscribe' ? subackHead : unsubackHead, messageId, granted))
   }
 
   /** The QoS of each filter, in their order [MQTT-3.8.4-5]. */

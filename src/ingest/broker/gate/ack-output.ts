@@ -1,13 +1,13 @@
-// ack-output.ts: what one connection is sent by the gateway itself: PUBACK, PUBREC and PINGRESP, written once
-// per commit, in the order in which they became due. PINGRESP goes the same way, because it confirms to the
-// client, and by the next PINGREQ to the gateway (untimed-resends.ts), all acks before it.
+// ack-output.ts: what one connection is sent by the gateway itself: PUBACK, PUBREC, PUBCOMP and PINGRESP,
+// written once per commit, in the order in which they became due. PINGRESP goes the same way, because it
+// confirms to the client, and by the next PINGREQ to the gateway (untimed-resends.ts), all acks before it.
 
 import type { Socket } from 'node:net'
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
-import type { AckHead, AckWriter } from './ack-writer.ts'
+import type { AckWriter } from './ack-writer.ts'
 
 export type AckOutput = {
-  addAck(head: AckHead, messageId: number): void
+  addAck(head: number, messageId: number): void
   /** False where the answer to the PINGREQ before it is not written yet. */
   addPingResponse(): boolean
   write(): void
@@ -38,7 +38,7 @@ export function createAckOutput(deps: Deps, { ackTimeoutMs }: { ackTimeoutMs: nu
   let cancelTimeout: CancelTimer | null = null
   socket.once('close', () => cancelTimeout?.())
 
-  function addAck(head: AckHead, messageId: number): void {
+  function addAck(head: number, messageId: number): void {
     if (socket.destroyed) return
     add(head, 2)
     bytes[end] = messageId >> 8

@@ -29,6 +29,7 @@ import type { Clock } from '../../../std/clock.ts'
 import type { Sender } from '../../../domain/message.ts'
 import type { Intake } from '../../intake/intake.ts'
 import type { ClientLink, ReceivedMessage } from '../../types.ts'
+import { createAckOrder } from './ack-order.ts'
 import { createAckOutput } from './ack-output.ts'
 import type { AckHead, AckWriter } from './ack-writer.ts'
 import { readAtOnce } from '../aedes-internals.ts'
@@ -101,6 +102,12 @@ export type Gate = {
   countInFlight(): void
   /** Its ack; written with the others of this commit. */
   queueAck(head: AckHead, messageId: number): void
+  /** A PUBREL came; PUBCOMP follows `released`, if it is one, in the order of the packets. */
+  release(messageId: number, released: Promise<unknown> | null): void
+  /** A PINGREQ came. */
+  ping(): void
+  /** SUBACK or UNSUBACK. */
+  write(answer: Buffer): void
   writeAcks(): void
   /** Reads on where reading had paused. */
   resumeReading(): void
@@ -139,8 +146,17 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     expectReleases: (count) => rate.expectReleases(count),
     startReading,
     stopReading: () => reader.stopReading(),
-    countInFlight: () => reader.countInFlight(),
+    countInFlight() {
+      reader.countInFlight()
+      acks.expectAck()
+    },
     queueAck,
+    release,
+    ping,
+    write(answer) {
+      output.write()
+      socket.write(answer)
+    },
     writeAcks,
     resumeReading: () => reader.resumeReading(),
     passTime: (elapsedMs) => silence.pass(elapsedMs),
@@ -159,6 +175,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     },
     options,
   )
+  const acks = createAckOrder({ add: output.addAck, resume: () => reader.resumeReading() })
   const reader = createPacketReader(
     {
       socket,
@@ -166,7 +183,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
       partial,
       turns,
       rate,
-      isBlocked: output.isBlocked,
+      isBlocked: () => acks.isFull || output.isBlocked(),
       readingPaused: () => deps.readingPaused(gate),
       share: createMessageShare(deps.load),
       pause: () => deps.pause(gate),
@@ -199,7 +216,14 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
 
   function queueAck(head: AckHead, messageId: number): void {
     reader.countAcked()
-    output.addAck(head, messageId)
+    acks.ack(head, messageId)
+  }
+
+  function release(messageId: number, released: Promise<unknown> | null): void {
+    const answer = acks.expectRelease(messageId)
+    if (released === null) answer.released()
+    // The client sends PUBREL again on its next connection.
+    else released.then(answer.released, () => drop('spool_write_failed'))
   }
 
   function writeAcks(): void {
