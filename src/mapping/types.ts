@@ -52,8 +52,8 @@ export type RecordContext = {
   quarantine(reason: QuarantineReason, detail: string): null
   /** The device of the record, for what is counted by device; '' where it is not known. */
   device: string
-  /** Leaves out a field and counts it; `key` is `source|field|why`, made when the source was compiled. */
-  omit(key: string): undefined
+  /** Leaves out a field and counts it; `key` is `source|field|why`. `ofDevice`: the same for its device. */
+  omit(key: string, ofDevice?: string): undefined
   /** Counts a value that is not plausible (plausibility/plausibility.ts). */
   implausible(finding: Finding, value: number): void
   /** Whether a value of the record was left out because it is not plausible, or a placeholder. */

@@ -44,8 +44,11 @@ function recordLines({ device, conditions, unpacked, fields, payloadId }: Record
       `model ${model === null ? 'unknown' : visible(model)}${family === null ? ': in no family' : ''}`,
     )
   for (const condition of conditions) lines.push(...conditionLines(condition))
-  for (const { into, found } of unpacked)
-    lines.push(`extract into ${visible(into)}: ${found ? 'found' : 'not found'}`)
+  for (const { into, found, ignored } of unpacked)
+    lines.push(
+      `extract into ${visible(into)}: ${found ? 'found' : 'not found'}`,
+      ...ignored.map((other) => `  ignored: ${visible(other)}`),
+    )
   const sent = payloadId === null ? 'would be sent as' : 'sent as'
   lines.push(...columns([['field', 'path', 'raw', 'unit', sent, 'note'], ...fields.map(rowOf)]))
   return lines

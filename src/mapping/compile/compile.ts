@@ -20,6 +20,7 @@ import {
 } from '../devices/device-rule.ts'
 import { encodings } from '../encodings/encodings.ts'
 import { compileExtract, compileExtractor, type Extract } from '../extract/extract.ts'
+import { createOtherControllers, type OtherControllers } from '../extract/other-controllers.ts'
 import { checkExpression } from '../jsonata/expression.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 import { compileRefusalHint } from '../mapper/refusal-hint.ts'
@@ -118,7 +119,10 @@ function compileSource(
   checkLevels(source, scope)
   checkIdentity(source, patterns, scope)
   checkOrigins(source, scope)
-  const extract = compileExtracts(source, scope)
+  const otherControllers = source.extract.some(({ as }) => as === 'j1939')
+    ? createOtherControllers(source.name, source.extract)
+    : null
+  const extract = compileExtracts(source, otherControllers, scope)
   const device = compile(['device'], () => compileDevice(source.device, captures))
   const provider = compile(['provider'], () => compileProvider(source.provider, captures))
   const fields = compileFields(source, scope)
@@ -141,6 +145,7 @@ function compileSource(
     wills: source.wills ?? (source.encoding === 'sparkplug' ? 'take' : 'ignore'),
     encoding: encodings[source.encoding],
     extract,
+    otherControllers,
     jsonata: source.jsonata ?? null,
     each,
     refuse: refuse.filter((rule) => rule !== undefined),
@@ -204,15 +209,24 @@ function stepsOf(each: SourceConfig['each']) {
 }
 
 function compileExtracts(
-  { extract }: SourceConfig,
+  { extract: entries }: SourceConfig,
+  others: OtherControllers | null,
   { captures, compile }: Scope,
 ): Extract | null | undefined {
-  if (extract.length === 0) return null
-  const extractors = extract.map((entry, index) =>
-    compile(['extract', index], () => compileExtractor(entry, captures)),
+  if (entries.length === 0) return null
+  const extractors = entries.map((entry, index) =>
+    compile(['extract', index], () =>
+      compileExtractor(entry, captures, (other) => others?.add(entry.into, other)),
+    ),
   )
   const sound = extractors.filter((extractor) => extractor !== undefined)
-  return sound.length < extractors.length ? undefined : compileExtract(sound)
+  if (sound.length < extractors.length) return undefined
+  const extract = compileExtract(sound)
+  if (others === null) return extract
+  return (record, root, found, up) => {
+    others.begin()
+    return extract(record, root, found, up)
+  }
 }
 
 function checkJsonata({ jsonata, encoding, coalesce, thin, merge }: SourceConfig, scope: Scope): void {

@@ -17,6 +17,7 @@ import { compileExplainUnread, nearMissing, type ExplainUnread } from './explain
 import { findBy, type PlacedRecord } from './path-finder.ts'
 import { tracedSource, type Trace, type TracedValue, type Traces } from './explain-trace.ts'
 import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from '../mapper/mapper.ts'
+import { ignoredControllers } from '../extract/other-controllers.ts'
 import type { DeviceRow } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { createRouting, type Route } from '../mapper/routing.ts'
@@ -56,8 +57,8 @@ export type ExplainedCondition = {
 export type ExplainedRecord = {
   device: ExplainedDevice
   conditions: readonly ExplainedCondition[]
-  /** The keys of `extract`, and whether a value was unpacked. */
-  unpacked: readonly { into: string; found: boolean }[]
+  /** The keys of `extract`, whether a value was unpacked, and those of other controllers of a bus. */
+  unpacked: readonly { into: string; found: boolean; ignored: readonly string[] }[]
   fields: readonly ExplainedField[]
   /** Null when the record has no payload, or none yet. */
   payloadId: string | null
@@ -188,7 +189,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
         hasFamilies: families.length > 0,
       },
       conditions: own ? conditionsOf(own, trace, captures) : [],
-      unpacked: own ? unpackedIn(own.config, root) : [],
+      unpacked: own ? unpackedIn(own, root, captures) : [],
       fields: own ? own.explain({ ...at, profile: row?.privacy ?? null }) : [],
       payloadId: payload?.payloadId ?? null,
     }
@@ -253,9 +254,18 @@ function conditionsOf(
   return conditions
 }
 
-function unpackedIn({ extract }: SourceConfig, root: unknown): ExplainedRecord['unpacked'] {
+function unpackedIn(
+  { config: { extract }, source }: SourceExplainer,
+  root: unknown,
+  captures: readonly string[],
+): ExplainedRecord['unpacked'] {
   const keys = [...new Set(extract.map(({ into }) => into))]
-  return keys.map((into) => ({ into, found: isRecord(root) && Object.hasOwn(root, into) }))
+  const ignored = ignoredControllers(extract, source.captures)(root, captures)
+  return keys.map((into) => ({
+    into,
+    found: isRecord(root) && Object.hasOwn(root, into),
+    ignored: ignored.filter((one) => one.into === into).map(({ text }) => text),
+  }))
 }
 
 /** Which rule named the device. */

@@ -8,7 +8,7 @@
 import { isUtf8 } from 'node:buffer'
 import { bytesFromBase64, bytesFromHex } from '../encodings/text-bytes.ts'
 import type { ExtractConfig } from './extract-config.ts'
-import { compileJ1939 } from './j1939.ts'
+import { compileJ1939, type OnOther } from './j1939.ts'
 import { compileObd } from './obd.ts'
 import { decodeJson } from '../encodings/lenient-json.ts'
 import { compileLayout } from './binary-layout.ts'
@@ -25,10 +25,14 @@ export type Extractor = { into: string; find: Extract }
 type Unpack = (value: unknown) => unknown
 
 /** Throws Malformed. */
-export function compileExtractor(entry: ExtractConfig, captureNames: readonly string[]): Extractor {
+export function compileExtractor(
+  entry: ExtractConfig,
+  captureNames: readonly string[],
+  onOther?: OnOther,
+): Extractor {
   const read = compilePaths(entry.from)
   const holds = entry.when === undefined ? null : compileCondition(entry.when, captureNames)
-  const unpack = compileUnpack(entry)
+  const unpack = compileUnpack(entry, onOther)
   return {
     into: entry.into,
     find: (record, root, captures, up) =>
@@ -52,14 +56,14 @@ export function compileExtract(extractors: readonly Extractor[]): Extract {
   }
 }
 
-function compileUnpack(entry: ExtractConfig): Unpack {
+function compileUnpack(entry: ExtractConfig, onOther?: OnOther): Unpack {
   switch (entry.as) {
     case 'base64':
       return compileBytes(bytesFromBase64, entry.layout)
     case 'hex':
       return compileBytes(bytesFromHex, entry.layout)
     case 'j1939':
-      return compileJ1939(entry.signals)
+      return compileJ1939(entry.signals, onOther)
     case 'obd':
       return compileObd(entry.signals)
     case 'json':

@@ -12,6 +12,9 @@
 // source address tells them apart. A signal names the addresses that it is taken from, best first; without
 // that it is taken from the engine (address 0). Of several frames of one address the first that has a value
 // gives it. The config says which group and byte holds a value; the presets know some.
+//
+// A value that only another address sends is not taken, and reported: a person who misses the hours must see
+// that they are there.
 
 import { bytesFromHex, hexDigit } from '../encodings/text-bytes.ts'
 import { compileField, type LayoutField, type ReadField, type ReadFields } from './binary-layout.ts'
@@ -39,7 +42,18 @@ const extendedFlag = 0x80000000
 /** PDU formats from here on belong to broadcast groups. */
 const broadcastFrom = 240
 
-export function compileJ1939(signals: Readonly<Record<string, J1939Signal>>): ReadFields<unknown> {
+/** A value of another address than those of its signal. `isFound`: the signal has a value nevertheless. */
+export type OtherController = { signal: string; address: number; isFound: boolean }
+
+/** Called for each value of another address, at most `othersMax` times a message. */
+export type OnOther = (other: OtherController) => void
+
+const othersMax = 16
+
+export function compileJ1939(
+  signals: Readonly<Record<string, J1939Signal>>,
+  onOther: OnOther = () => undefined,
+): ReadFields<unknown> {
   const names = Object.keys(signals)
   const byGroup = new Map<number, GroupSignal[]>()
   for (const [name, signal] of Object.entries(signals)) {
@@ -53,6 +67,7 @@ export function compileJ1939(signals: Readonly<Record<string, J1939Signal>>): Re
     const ranks = new Map<string, number>()
     /** Values that no frame can replace any more. */
     let final = 0
+    let others: { signal: string; address: number }[] | null = null
     for (let at = 0; at < frames.length && final < names.length; at += 1) {
       const frame = frames[at]
       const id = isRecord(frame) ? identifierOf(frame['id']) : -1
@@ -61,7 +76,12 @@ export function compileJ1939(signals: Readonly<Record<string, J1939Signal>>): Re
       if (!wanted || !bytes) continue
       for (const { name, read, rankOf } of wanted) {
         const rank = rankOf(id & 0xff)
-        if (rank < 0 || rank >= (ranks.get(name) ?? Number.POSITIVE_INFINITY)) continue
+        if (rank < 0) {
+          others ??= []
+          if (others.length < othersMax && read(bytes) !== undefined) addOther(others, name, id & 0xff)
+          continue
+        }
+        if (rank >= (ranks.get(name) ?? Number.POSITIVE_INFINITY)) continue
         const number = read(bytes)
         if (number === undefined) continue
         found ??= {}
@@ -70,8 +90,20 @@ export function compileJ1939(signals: Readonly<Record<string, J1939Signal>>): Re
         if (rank === 0) final += 1
       }
     }
+    for (const other of others ?? []) onOther({ ...other, isFound: ranks.has(other.signal) })
     return found
   }
+}
+
+/** A message repeats the frames of a controller. */
+function addOther(others: { signal: string; address: number }[], signal: string, address: number): void {
+  if (others.every((one) => one.signal !== signal || one.address !== address))
+    others.push({ signal, address })
+}
+
+/** As it is written in tables of addresses: `0x27`. */
+export function addressText(address: number): string {
+  return `0x${address.toString(16).padStart(2, '0').toUpperCase()}`
 }
 
 function compileRank(sources: readonly J1939Source[]): GroupSignal['rankOf'] {

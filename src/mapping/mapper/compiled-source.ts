@@ -17,6 +17,7 @@ import type { ReadTime } from '../fields/time-format.ts'
 import type { Condition } from '../path/condition.ts'
 import type { Read } from '../path/path.ts'
 import type { Each } from '../path/record-selection.ts'
+import type { OtherControllers } from '../extract/other-controllers.ts'
 import type { TopicPattern } from '../path/topic-pattern.ts'
 import type { Encoding } from '../types.ts'
 import type { HintRefusal } from './refusal-hint.ts'
@@ -33,6 +34,8 @@ export type CompiledSource = {
   wills: 'take' | 'ignore'
   encoding: Encoding
   extract: Extract | null
+  /** Null where nothing is unpacked from a J1939 bus. */
+  otherControllers: OtherControllers | null
   jsonata: string | null
   /** Chooses the record, or the records, inside the message. */
   each: Each | null

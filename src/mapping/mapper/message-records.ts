@@ -6,7 +6,9 @@
 
 import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
+import { deviceNamed } from '../devices/device-rule.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
+import type { OtherControllers } from '../extract/other-controllers.ts'
 import type { DeviceRecord } from '../state/source-state.ts'
 import type { RawRecord, MappingState, Taken } from '../state/state.ts'
 import type { MapResult, RecordContext, Rejection, Up } from '../types.ts'
@@ -84,6 +86,7 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     context.record = record
     context.up = undefined
     const entry = admitRecord(route, context)
+    if (source.otherControllers?.isEmpty() === false) countOthers(route, source.otherControllers, entry)
     if (entry === null) return rejected(hinted(source, route.entry), message, source, route.entry)
     const result = resultForDevice(entry, message, source)
     if (result !== null) return result
@@ -94,6 +97,14 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     const payload = recordMapper.payload(source, entry, message, 0, null)
     if (typeof payload === 'string') return ignored(source, payload)
     return { kind: 'payloads', source: source.name, payloads: [payload] }
+  }
+
+  /** Also for a message that is ignored because the values are not there. */
+  function countOthers(route: Route, others: OtherControllers, entry: DeviceEntry | null): void {
+    const { rejection } = context
+    context.device = (entry ?? route.entry)?.device ?? deviceNamed(route.runtime.source.device, context) ?? ''
+    others.count(context)
+    context.rejection = rejection
   }
 
   function hinted({ hintRefusal }: CompiledSource, entry: DeviceEntry | null): Rejection {
@@ -137,6 +148,7 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     const { runtime } = route
     const { source } = runtime
     const entry = admitRecord(route, context)
+    if (source.otherControllers?.isEmpty() === false) countOthers(route, source.otherControllers, entry)
     if (entry?.ignored) {
       found.skipped = 'unknown device'
       return null

@@ -33,8 +33,8 @@ export function createRecordContext(withheld: Pick<WithheldCounts, 'omit' | 'imp
       return null
     },
     device: '',
-    omit(key) {
-      withheld.omit(context.device, key)
+    omit(key, ofDevice = key) {
+      withheld.omit(context.device, key, ofDevice)
       return undefined
     },
     leftOut: false,

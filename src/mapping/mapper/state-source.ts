@@ -49,6 +49,8 @@ export function stateSourceOf(
       const offsetMs = arrival === undefined ? sinceArrival(context.latest, arrivedAt) : arrival.offsetMs
       Object.assign(context, { record: whole, root: whole, up: undefined, captures, arrivedAt, offsetMs })
       context.recordSender = null
+      context.device = entry.device
+      source.otherControllers?.count(context)
       if (recordMapper.read(runtime, entry)) return recordMapper.mapped(source, entry)
       return source.hintRefusal(context.rejection, context, entry)
     },

@@ -12,8 +12,8 @@ export type WithheldCounts = {
   /** Keyed `source|field|why`. */
   readonly omitted: Map<string, number>
   readonly flagged: Map<string, number>
-  /** `device` is '' where it is not known. */
-  omit(device: string, key: string): void
+  /** `device` is '' where it is not known. `ofDevice` says more, and is counted for the device alone. */
+  omit(device: string, key: string, ofDevice?: string): void
   implausible(device: string, finding: Finding, value: number): void
   ofDevice(device: string): readonly WithheldValue[]
 }
@@ -29,9 +29,9 @@ export function createWithheldCounts(): WithheldCounts {
   const devices = createCache<Map<string, Count>>(devicesMax)
   return { omitted, flagged, omit, implausible, ofDevice }
 
-  function omit(device: string, key: string): void {
+  function omit(device: string, key: string, ofDevice = key): void {
     omitted.set(key, (omitted.get(key) ?? 0) + 1)
-    count(device, key, false, null)
+    count(device, ofDevice, false, null)
   }
 
   function implausible(device: string, { key, isSent }: Finding, value: number): void {
