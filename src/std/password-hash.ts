@@ -5,8 +5,16 @@
 // scrypt needs 128 * r * 2^ln bytes (16 MiB with the default) and tens of milliseconds of a core. It runs on
 // the threads of libuv, which write the spool as well. So the process computes one at a time; who asks often
 // bounds its questions and remembers verified passwords.
+//
+// scrypt takes the password as the key of an HMAC-SHA-256. That fills keys of up to 64 bytes with zeros, and
+// replaces longer ones by their SHA-256. So some byte strings have the same scrypt hash: "secret" with and
+// without null bytes behind it, and a long password and its 32 bytes of SHA-256. What is hashed here is a
+// text that does not end in a null character, and `verifyPassword` refuses everything else. Left is a SHA-256
+// that is UTF-8 by chance, about one in 100 million.
 
+import { isUtf8 } from 'node:buffer'
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
+import { assert } from './assert.ts'
 
 export type PasswordHash = { ln: number; r: number; p: number; salt: Buffer; hash: Buffer }
 
@@ -21,8 +29,9 @@ const hashBytes = 32
 /** Longer ones are refused without a computation. */
 const passwordBytesMax = 1024
 
-/** The text of a new hash. */
+/** The text of a new hash. `password` does not end in a null character. */
 export async function hashPassword(password: string, cost = defaultCost): Promise<string> {
+  assert(!password.endsWith('\0'), 'a password does not end in a null character')
   const parameters = { ln: cost, r: 8, p: 1, salt: randomBytes(saltBytes) }
   const hash = await derive(Buffer.from(password), parameters, hashBytes)
   const [salt, derived] = [parameters.salt, hash].map((bytes) => bytes.toString('base64').replace(/=+$/, ''))
@@ -44,7 +53,7 @@ export function parsePasswordHash(text: string): PasswordHash | null {
 
 /** Whether `password` is the one of the hash. Waits for other computations of the process. */
 export async function verifyPassword(password: Buffer, expected: PasswordHash): Promise<boolean> {
-  if (password.length > passwordBytesMax) return false
+  if (password.length > passwordBytesMax || password.at(-1) === 0 || !isUtf8(password)) return false
   return timingSafeEqual(await derive(password, expected, expected.hash.length), expected.hash)
 }
 

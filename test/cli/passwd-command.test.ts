@@ -48,6 +48,13 @@ describe('passwd', () => {
     expect(await passwd([file, 'b', '--verify'], 'keep')).toMatchObject({ status: 0 })
   })
 
+  test('refuses a password with a null character', async () => {
+    const file = newFile()
+    const result = await passwd([file, 'a'], 'one\0\n')
+    expect(result.status).toBe(2)
+    expect(result.stderr).toContain('null character')
+  })
+
   test('sets the cost of the hash', async () => {
     const file = newFile()
     await passwd([file, 'a', '--cost', '13'], 'one')

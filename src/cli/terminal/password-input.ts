@@ -64,6 +64,8 @@ function checked(password: string): string {
   if (password === '') throw usage('The password is empty.', 'Give it as the first line of stdin.')
   if (Buffer.byteLength(password) > lengthMax)
     throw usage(`The password has more than ${lengthMax} bytes.`, 'Choose a shorter one.')
+  if (password.includes('\0'))
+    throw usage('The password contains a null character.', 'Give it as text, without null characters.')
   return password
 }
 

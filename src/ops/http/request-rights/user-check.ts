@@ -56,7 +56,10 @@ export function createUserCheck(users: OpsConfig['users']): CheckUser {
     if (given === null || anyone === undefined) return { kind: 'none' }
     const { name, password } = given
     const user = listed.get(name)
-    const digest = createHmac('sha256', key).update(`${name}\0`).update(password).digest('base64')
+    const digest = createHmac('sha256', key)
+      .update(`${Buffer.byteLength(name)}:${name}`)
+      .update(password)
+      .digest('base64')
     if (user !== undefined && known.has(digest)) return { kind: 'user', user }
     const ofAddress = waiting.get(address) ?? 0
     if (checks >= checksMax || ofAddress >= checksOfAddressMax) return { kind: 'busy' }
