@@ -18,6 +18,7 @@ export type IntakeSpool = Pick<
   | 'addDeadLetter'
   | 'addWindowKey'
   | 'putState'
+  | 'putLateState'
   | 'note'
   | 'putSession'
   | 'keepMessage'

@@ -51,7 +51,7 @@ export { compileSources }
 export { collectedNamesOf } from './compile/compile-state.ts'
 export { messageKeyOf } from './identity.ts'
 export { fieldNames, plainKey } from './fields/field-names.ts'
-export type { MapResult } from './types.ts'
+export type { MapResult, StateWrite } from './types.ts'
 export { createMapper, type Mapper } from './mapper/mapper.ts'
 export { topicFilterOf } from './path/topic-pattern.ts'
 export type { CounterReset } from './memory/counter-memory.ts'

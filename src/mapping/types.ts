@@ -61,8 +61,8 @@ export type RecordContext = {
 
   /** Set by the position: the speed from which motion is to be derived, NaN where it is not. */
   motionSpeed: number
-  /** Set by the signals: the values of the counters of the source; '' for one that is not there. */
-  counterTexts: string[]
+  /** Set by the signals: the values of the counters of the source; NaN for one that is not there. */
+  counterValues: number[]
   /** Set by the position: it was 0, 0, which is none. */
   zeroPosition: boolean
 }
@@ -88,8 +88,14 @@ export type Decoded =
 /** Turns the bytes of a message into the value that paths are read from. Total: no bytes make it throw. */
 export type Decode = (bytes: Buffer) => Decoded
 
-/** One entry of the state that the spool keeps. Null deletes. The last of several writes of a key counts. */
-export type StateWrite = { key: string; value: Buffer | null }
+/**
+ * One entry of the state that the spool keeps. Null deletes. The last of several writes of a key counts. With
+ * `isWaiting` the value is read when the spool closes the group of messages: once for all of them, with what
+ * all of them changed. The spool sets it until then.
+ */
+export type StateWrite =
+  | { readonly key: string; readonly value: Buffer | null; isWaiting?: undefined }
+  | { readonly key: string; readonly value: Buffer; isWaiting: boolean }
 
 /** A command that asks a device to publish its definitions again: `bytes` are to be published to `topic`. */
 export type RebirthRequest = { topic: string; bytes: Buffer }

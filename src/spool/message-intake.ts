@@ -29,6 +29,9 @@ export function createMessageIntake(
     putState(key, value) {
       current().committer.open.attachments().putState(key, value)
     },
+    putLateState(entry) {
+      if (!entry.isWaiting) current().committer.open.attachments().putLateState(entry)
+    },
     note(entry) {
       current().committer.open.note(entry)
     },

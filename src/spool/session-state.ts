@@ -20,7 +20,7 @@ import type { ShelfRecord, StateTotalsRecord } from './chunk-log/record-codec.ts
 import type { Shares } from './kept/shares.ts'
 import type { HighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IsLate, SpoolOptions } from './spool-options.ts'
-import type { Exchange } from './types.ts'
+import type { Exchange, LateState } from './types.ts'
 import type { LaneRole, SpoolCounters } from './views.ts'
 
 export type SpoolState = {
@@ -97,9 +97,12 @@ export type MessageGroup = Group & {
 export type CommitAttachments = {
   addDeadLetter(deadLetter: DeadLetter): void
   putState(key: string, value: Buffer | null): void
+  putLateState(entry: LateState): void
   putSession(name: string, value: Buffer | null): void
   keepMessage(message: KeptMessage): void
   take(entry: StoredEntry): void
+  /** No message is added any more. */
+  closed(): void
   prepare(ops: StoreOp[]): void
   committed(): void
 }

@@ -119,6 +119,17 @@ export type SpoolListener = {
   intakeChanged?(): void
 }
 
+/**
+ * An entry of state whose bytes are read when the last message of a write is known, so that they contain what
+ * all of them changed and nothing of later ones. It changes only while messages are mapped.
+ */
+export type LateState = {
+  readonly key: string
+  readonly value: Buffer | null
+  /** It is in the open group; set by the spool. Until it is false again, it need not be put again. */
+  isWaiting: boolean
+}
+
 /** The calls of the hot path. Synchronous; they throw SPOOL_CLOSED while the store is lost. */
 export type MessageIntake = {
   /**
@@ -134,6 +145,8 @@ export type MessageIntake = {
   addWindowKey(windowKey: string): Stored
   /** Puts an entry of state, or deletes it; `key` has 1 to 512 characters. Copies `value`. */
   putState(key: string, value: Buffer | null): void
+  /** The same for an entry that changes with many messages: it is encoded once for all those of a write. */
+  putLateState(entry: LateState): void
   /** Notes a short entry with the message; `journal` reads it back after a start. Copies `entry`. */
   note(entry: Buffer): void
   /** Puts a record of a client's session, or deletes it. */

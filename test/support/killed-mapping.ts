@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { Message } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
 import type { Mapper, MapResult, StateChanges } from '../../src/mapping/mapping.ts'
+import { putWrites } from '../../src/ingest/intake/state-writes.ts'
 import { newFolder } from './folders.ts'
 import { openMapperOf, type World } from './mapping-world.ts'
 import { openSpoolWorld } from './open-spool.ts'
@@ -34,7 +35,7 @@ export async function openKilledMapping(
     payloads: [],
     async deliver(message) {
       const result = opened.mapper.map(message)
-      for (const { key, value } of result.writes ?? []) spool.putState(key, value)
+      putWrites(spool, result.writes ?? [])
       if (result.kind === 'payloads') for (const payload of result.payloads) append(payload)
       if (result.kind === 'part') put(opened.mapper.apply())
       await committed()
@@ -65,7 +66,7 @@ export async function openKilledMapping(
   return opened
 
   function put({ writes, payloads }: StateChanges): void {
-    for (const { key, value } of writes) spool.putState(key, value)
+    putWrites(spool, writes)
     for (const payload of payloads) append(payload)
   }
 

@@ -133,6 +133,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
       return known(windowKey) ? 'duplicate' : 'stored'
     },
     putState() {},
+    putLateState() {},
     note(entry) {
       group.notes.push(Buffer.from(entry))
     },

@@ -27,6 +27,7 @@ import { deviceBefore } from '../remap/release-order.ts'
 import type { IntakeSpool, ReceivedMessage, ReleaseOrder } from '../types.ts'
 import type { Tap } from './message-tap.ts'
 import { createReasonCounter } from './reason-counter.ts'
+import { putWrites } from './state-writes.ts'
 import { createUnmappableCounter } from './unmappable-counter.ts'
 import type { UntimedResends } from './untimed-resends.ts'
 
@@ -59,7 +60,10 @@ export type ResultRouter = {
 }
 
 type Deps = {
-  spool: Pick<IntakeSpool, 'append' | 'addDeadLetter' | 'addWindowKey' | 'putState' | 'keepMessage'>
+  spool: Pick<
+    IntakeSpool,
+    'append' | 'addDeadLetter' | 'addWindowKey' | 'putState' | 'putLateState' | 'keepMessage'
+  >
   clock: Clock
   ourTime: Pick<OurTime, 'stamp'>
   emit: Emit
@@ -82,7 +86,7 @@ export function createResultRouter(
   return { route, routeClosed, countResent, counters }
 
   function route(result: MapResult, message: ReceivedMessage, parts: { apply(): StateChanges }): void {
-    if (result.writes) for (const { key, value } of result.writes) spool.putState(key, value)
+    if (result.writes) putWrites(spool, result.writes)
     // The session knows exactly which QoS 2 messages came before.
     const isExact = message.qos === 2 && message.link?.session?.stored === true
     if (message.dup && !isExact && resends.isDuplicate(message)) {
@@ -168,7 +172,7 @@ export function createResultRouter(
   function routeClosed(applied: StateChanges): void {
     if (tap?.on === true) tap.recordClosed(applied)
     const { payloads, writes, closed, unsent } = applied
-    for (const { key, value } of writes) spool.putState(key, value)
+    putWrites(spool, writes)
     for (const payload of payloads) spool.append(payload)
     counts.mapped += closed
     for (const one of unsent) endPart(one)

@@ -19,6 +19,7 @@ import type { MapResult } from '../../mapping/mapping.ts'
 import type { Ack } from '../../spool/spool.ts'
 import { storeOf } from '../remap/kept-message.ts'
 import type { IntakeSpool, ReceivedMessage } from '../types.ts'
+import { putWrites } from './state-writes.ts'
 import { costOf, waitingCopy, type WaitingMessage, type WaitingOptions } from './waiting-messages.ts'
 
 export type StoreBackpressure = {
@@ -41,7 +42,7 @@ export type StoreBackpressure = {
 }
 
 type Deps = {
-  spool: Pick<IntakeSpool, 'isFull' | 'holds' | 'putState'>
+  spool: Pick<IntakeSpool, 'isFull' | 'holds' | 'putState' | 'putLateState'>
   map: (message: ReceivedMessage) => MapResult
   route: (message: ReceivedMessage, result: MapResult, ack: Ack | null) => void
   drop: (reason: DropReason) => void
@@ -70,7 +71,7 @@ export function createStoreBackpressure(
     const store = list === undefined && result !== null ? storeThatHolds(message, result) : null
     if (list === undefined && store === null) return false
     // State that decoding changed is written with whatever comes next.
-    for (const { key, value } of result?.writes ?? []) spool.putState(key, value)
+    putWrites(spool, result?.writes ?? [])
     if (list !== undefined) addBehind(list, message, ack)
     else if (store !== null) begin(store, message, ack)
     return true

@@ -23,7 +23,7 @@ export type SignalField = {
   /** A distance or duration since the vehicle was built: a value below zero means "absent". */
   neverNegative: boolean
   bounds: Bounds | null
-  /** The place of its value in `counterTexts` of the context; -1 for a signal that is not judged so. */
+  /** The place of its value in `counterValues` of the context; -1 for a signal that is not judged so. */
   slot: number
   when: Condition | null
 }
@@ -116,7 +116,9 @@ function compileSignal(field: SignalField): WriteSignal {
       if (!(number >= bounds.min && number <= bounds.max) && rejects(bounds, number, context))
         return undefined
     }
-    if (slot >= 0) context.counterTexts[slot] = scaled
+    // The same text is the same number, which need not be parsed.
+    if (slot >= 0)
+      context.counterValues[slot] = scaled === value && typeof raw === 'number' ? raw : Number(scaled)
     return head + scaled + tail
   }
   if (when === null) return write

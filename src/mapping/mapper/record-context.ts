@@ -44,7 +44,7 @@ export function createRecordContext(withheld: Pick<WithheldCounts, 'omit' | 'imp
     },
     motionSpeed: Number.NaN,
     zeroPosition: false,
-    counterTexts: [],
+    counterValues: [],
   }
   return context
 }

@@ -76,7 +76,7 @@ export function createRecordMemory({ memory, context, counterReset }: Deps): Rec
     time = moment
     device = context.live ? memory.of(next.name, owner) : memory.known(next.name, owner)
     if (next.counters !== null)
-      for (let slot = 0; slot < next.counters.length; slot += 1) context.counterTexts[slot] = ''
+      for (let slot = 0; slot < next.counters.length; slot += 1) context.counterValues[slot] = Number.NaN
     if (next.remember === null) return
     const { record } = context
     full = withRemembered(next.remember, device, record, time)
@@ -106,20 +106,20 @@ export function createRecordMemory({ memory, context, counterReset }: Deps): Rec
     const counters = source?.counters ?? null
     if (counters === null || device === null || entry === null) return signals
     if (device.asset !== entry.assetId && context.live) moveTo(entry.assetId, device)
-    const { counterTexts } = context
+    const { counterValues } = context
     let sent: readonly string[] = signals
     for (let slot = 0; slot < counters.length; slot += 1) {
-      const text = counterTexts[slot] ?? ''
+      const value = counterValues[slot] ?? Number.NaN
       const counter = counters[slot]
-      if (text === '' || counter === undefined) continue
+      if (Number.isNaN(value) || counter === undefined) continue
       const state = (device.slots[slot] ??= device.counters.get(counter.name))
       // An older reading is never compared with a newer one.
       if (state !== undefined && time < state.time) continue
-      if (context.live && state !== undefined && advance(state, time, text, counter.rule)) {
+      if (context.live && state !== undefined && advance(state, time, value, counter.rule)) {
         memory.changed(device)
-      } else if (isWithheld(counter, slot, text)) {
-        const written = counter.head + text + counter.tail
-        sent = sent.map((signal) => (signal === written ? '' : signal))
+      } else if (isWithheld(counter, slot, value)) {
+        const { head, tail } = counter
+        sent = sent.map((signal) => (signal.startsWith(head) && signal.endsWith(tail) ? '' : signal))
       }
     }
     return sent
@@ -133,11 +133,11 @@ export function createRecordMemory({ memory, context, counterReset }: Deps): Rec
     memory.changed(own)
   }
 
-  function isWithheld(counter: JudgedCounter, slot: number, text: string): boolean {
+  function isWithheld(counter: JudgedCounter, slot: number, value: number): boolean {
     if (device === null || entry === null) return false
     const { name, rule } = counter
     const before = device.asset === entry.assetId ? device.counters.get(name) : undefined
-    const reading = { time, value: Number(text), text }
+    const reading = { time, value }
     const verdict = judge(before, reading, rule)
     if (context.live && verdict.next !== before) {
       device.counters.set(name, verdict.next)

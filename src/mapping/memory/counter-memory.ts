@@ -10,7 +10,9 @@
 //   a jump or fall                       is withheld and added to the run
 //   three of the run agree with each     the last one is sent and becomes the baseline: the unit or tracker
 //     other over at least ten minutes      was replaced
-//   20 were withheld, or for a day       the same: a wrong memory must not hide a counter
+//   20 were withheld, or for a day       the same: a wrong memory must not hide a counter. Readings within
+//                                        one minute count as one of the 20, so that a unit that sends every
+//                                        second has the time to show three that agree
 //
 // `judge` is pure: it gives the next state and changes nothing.
 
@@ -49,8 +51,12 @@ export type CounterReset = {
 const hourMs = 3_600_000
 const agreeingMin = 3
 const agreeingMs = 600_000
-const withheldMax = 20
+const countedMax = 20
+const countedEveryMs = 60_000
 const withheldMs = 24 * hourMs
+
+/** Of a number below 0.000001, which is written with an exponent. */
+const mostDecimals = 7
 
 /** A difference of floats that equals a step may be a little larger. */
 const rounding = 1 + 1e-6
@@ -59,15 +65,11 @@ const rounding = 1 + 1e-6
  * The same for the usual reading, without an object: a later one that grew as far as it can. Changes `state`;
  * false where the reading is another one.
  */
-export function advance(state: CounterState, time: EpochMs, text: string, rule: CounterRule): boolean {
+export function advance(state: CounterState, time: EpochMs, value: number, rule: CounterRule): boolean {
   if (state.run !== null || !(time > state.time)) return false
-  if (text !== state.text) {
-    const value = Number(text)
-    const grown = value - state.value
-    if (!(grown >= 0 && grown <= (rule.perHour * (time - state.time)) / hourMs + rule.slack)) return false
-    state.value = value
-    state.text = text
-  }
+  const grown = value - state.value
+  if (!(grown >= 0 && grown <= (rule.perHour * (time - state.time)) / hourMs + rule.slack)) return false
+  state.value = value
   state.time = time
   return true
 }
@@ -86,7 +88,7 @@ export function judge(
   const run = runWith(state.run, reading, rule)
   if (run === state.run) return { kind, next: state, reset: null }
   const isAgreed = run.agreeing >= agreeingMin && reading.time - run.agreeingSince >= agreeingMs
-  const isOver = run.withheld > withheldMax || reading.time - run.since >= withheldMs
+  const isOver = run.counted > countedMax || reading.time - run.since >= withheldMs
   if (!isAgreed && !isOver) return { kind, next: { ...state, run }, reset: null }
   return { kind, next: { ...reading, run: null }, reset: isAgreed ? 'agreed' : 'limit' }
 }
@@ -105,13 +107,25 @@ function runWith(
   rule: CounterRule,
 ): NonNullable<CounterState['run']> {
   const { time } = reading
-  if (run === null) return { since: time, withheld: 1, agreeing: 1, agreeingSince: time, last: reading }
+  if (run === null)
+    return {
+      since: time,
+      withheld: 1,
+      counted: 1,
+      countedAt: time,
+      agreeing: 1,
+      agreeingSince: time,
+      last: reading,
+    }
   // Of readings of one time, as of a message that is mapped twice, the first one counts.
   if (time <= run.last.time) return run
   const agrees = compare(run.last, reading, rule) === 'plausible'
+  const counts = time - run.countedAt >= countedEveryMs
   return {
     since: run.since,
     withheld: run.withheld + 1,
+    counted: counts ? run.counted + 1 : run.counted,
+    countedAt: counts ? time : run.countedAt,
     agreeing: agrees ? run.agreeing + 1 : 1,
     agreeingSince: agrees ? run.agreeingSince : time,
     last: reading,
@@ -122,17 +136,20 @@ function runWith(
 function compare(before: CounterReading, now: CounterReading, rule: CounterRule): CounterVerdict['kind'] {
   const { perHour, slack, step } = rule
   const grown = now.value - before.value
-  if (grown < 0 && -grown > Math.max(step, finestStep(before.text, now.text)) * rounding) return 'fall'
+  if (grown < 0 && -grown > Math.max(step, finestStep(before.value, now.value)) * rounding) return 'fall'
   const possible = (perHour * (now.time - before.time)) / hourMs
   return grown > possible + Math.max(slack, step) * rounding ? 'jump' : 'plausible'
 }
 
 /** Of the finer of both readings: 48211 may stand for 48211.0. */
-function finestStep(before: string, now: string): number {
+function finestStep(before: number, now: number): number {
   return 10 ** -Math.max(decimalsOf(before), decimalsOf(now))
 }
 
-function decimalsOf(text: string): number {
+/** A number of JavaScript is written with as few digits as it needs, as the texts of signals are. */
+function decimalsOf(value: number): number {
+  const text = String(value)
   const point = text.indexOf('.')
-  return point === -1 || text.includes('e') || text.includes('E') ? 0 : text.length - point - 1
+  if (text.includes('e')) return value < 1 ? mostDecimals : 0
+  return point === -1 ? 0 : text.length - point - 1
 }

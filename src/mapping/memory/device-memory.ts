@@ -6,8 +6,7 @@ export type Plain = string | number | boolean
 
 export type RememberedValue = { time: EpochMs; value: Plain }
 
-/** `text`: the value as it was written, which shows its resolution. */
-export type CounterReading = { time: EpochMs; value: number; text: string }
+export type CounterReading = { time: EpochMs; value: number }
 
 /** The newest plausible reading of a counter (counter-memory.ts). */
 export type CounterState = CounterReading & {
@@ -15,6 +14,9 @@ export type CounterState = CounterReading & {
   run: {
     since: EpochMs
     withheld: number
+    /** Those of them that count towards the most that may be withheld, and when the last one of them was. */
+    counted: number
+    countedAt: EpochMs
     /** How many of the last ones agree with each other, and since when. */
     agreeing: number
     agreeingSince: EpochMs

@@ -1,91 +1,182 @@
-// memory-codec.ts: the stored form of what is remembered of a device: JSON.
+// memory-codec.ts: the stored form of what is remembered of a device.
 //
-//   { "asset": "TRUCK-7", "values": { "lock": [time, "no"] },
-//     "counters": { "OBD_LIFETIME_ODOMETER": [time, "48211.4"] } }
+//   version 2 (1)   asset (text)
+//   count (2)       of the values; each: name (text), time (8), kind (1): false, true, number (8) or text
+//   count (2)       of the counters; each: name (text), 1 with a run, else 0 (1), time (8), value (8)
+//     the run       since (8), withheld (4), counted (4), countedAt (8), agreeing (4), agreeingSince (8),
+//                   time and value of its last reading (8, 8)
 //
-// While readings are withheld, a counter goes on with the run: since, withheld, agreeing, agreeingSince, and
-// time and value of its last reading.
+// A text is its length in bytes (2) and UTF-8. Times and values are float64; numbers are big endian. It is
+// no JSON, since a truck in motion is encoded with nearly every commit.
 //
-// Decoding is total: bytes that are no such entry give null. Unknown keys are of a newer version; they are
-// ignored.
+// Decoding is total: bytes that are no such entry give null.
 
-import { jsonString } from '../fields/json-string.ts'
-import { isRecord } from '../path/path-eval.ts'
 import type { CounterReading, CounterState, DeviceMemory, Plain, RememberedValue } from './device-memory.ts'
 
 type Content = Pick<DeviceMemory, 'asset' | 'values' | 'counters'>
 
-/** Put together by hand: a truck in motion is encoded with every message. */
+const version = 2
+
+const kinds = { false: 0, true: 1, number: 2, text: 3 } as const
+
+/** Texts are cut to this many bytes: more than any name of a signal or an asset has. */
+const textBytesMax = 0xff_ff
+
+/** One entry is written at a time, then copied. */
+let page = Buffer.alloc(4096)
+let end = 0
+
 export function encodeMemory({ asset, values, counters }: Content): Buffer {
-  let text = `{"asset":${jsonString(asset)}`
-  let before = ',"values":{'
-  for (const [name, { time, value }] of values) {
-    text += `${before}${jsonString(name)}:[${time},${JSON.stringify(value)}]`
-    before = ','
-  }
-  if (values.size > 0) text += '}'
-  before = ',"counters":{'
-  for (const [name, { time, text: value, run }] of counters) {
-    text += `${before}${jsonString(name)}:[${time},"${value}"${run === null ? '' : runText(run)}]`
-    before = ','
-  }
-  if (counters.size > 0) text += '}'
-  return Buffer.from(`${text}}`)
+  end = 0
+  room(1)
+  page[end] = version
+  end += 1
+  putText(asset)
+  putCount(values.size)
+  if (values.size > 0) for (const [name, value] of values) putValue(name, value)
+  putCount(counters.size)
+  for (const [name, state] of counters) putCounter(name, state)
+  return Buffer.from(page.subarray(0, end))
 }
 
-function runText(run: NonNullable<CounterState['run']>): string {
-  const { since, withheld, agreeing, agreeingSince, last } = run
-  return `,${since},${withheld},${agreeing},${agreeingSince},${last.time},"${last.text}"`
+function putValue(name: string, { time, value }: RememberedValue): void {
+  putText(name)
+  putNumber(time)
+  room(1)
+  const kind =
+    typeof value === 'number' ? 'number' : typeof value === 'string' ? 'text' : value ? 'true' : 'false'
+  page[end] = kinds[kind]
+  end += 1
+  if (typeof value === 'number') putNumber(value)
+  else if (typeof value === 'string') putText(value)
+}
+
+function putCounter(name: string, { time, value, run }: CounterState): void {
+  putText(name)
+  room(1)
+  page[end] = run === null ? 0 : 1
+  end += 1
+  putNumber(time)
+  putNumber(value)
+  if (run === null) return
+  putNumber(run.since)
+  putUint32(run.withheld)
+  putUint32(run.counted)
+  putNumber(run.countedAt)
+  putUint32(run.agreeing)
+  putNumber(run.agreeingSince)
+  putNumber(run.last.time)
+  putNumber(run.last.value)
+}
+
+function room(bytes: number): void {
+  if (end + bytes <= page.length) return
+  const larger = Buffer.alloc((page.length + bytes) * 2)
+  page.copy(larger)
+  page = larger
+}
+
+function putText(text: string): void {
+  room(2 + text.length * 3)
+  const length = Math.min(page.write(text, end + 2), textBytesMax)
+  page.writeUInt16BE(length, end)
+  end += 2 + length
+}
+
+function putCount(count: number): void {
+  room(2)
+  page.writeUInt16BE(count, end)
+  end += 2
+}
+
+function putUint32(number: number): void {
+  room(4)
+  page.writeUInt32BE(number, end)
+  end += 4
+}
+
+function putNumber(number: number): void {
+  room(8)
+  page.writeDoubleBE(number, end)
+  end += 8
 }
 
 export function decodeMemory(bytes: Buffer): Content | null {
-  const found = parsed(bytes)
-  if (!isRecord(found) || typeof found['asset'] !== 'string') return null
-  const values = new Map<string, RememberedValue>()
-  for (const [name, stored] of entriesOf(found['values'])) {
-    if (!Array.isArray(stored)) return null
-    const [time, value] = stored as unknown[]
-    if (typeof time !== 'number' || !isPlain(value)) return null
-    values.set(name, { time, value })
-  }
-  const counters = new Map<string, CounterState>()
-  for (const [name, stored] of entriesOf(found['counters'])) {
-    const state = counterIn(stored)
-    if (state === null) return null
-    counters.set(name, state)
-  }
-  return { asset: found['asset'], values, counters }
-}
-
-function entriesOf(value: unknown): [string, unknown][] {
-  return isRecord(value) ? Object.entries(value) : []
-}
-
-function counterIn(stored: unknown): CounterState | null {
-  if (!Array.isArray(stored)) return null
-  const [time, text, since, withheld, agreeing, agreeingSince, lastTime, lastText] = stored as unknown[]
-  const reading = readingOf(time, text)
-  if (reading === null || stored.length === 2) return reading && { ...reading, run: null }
-  const last = readingOf(lastTime, lastText)
-  if (typeof since !== 'number' || typeof withheld !== 'number' || last === null) return null
-  if (typeof agreeing !== 'number' || typeof agreeingSince !== 'number') return null
-  return { ...reading, run: { since, withheld, agreeing, agreeingSince, last } }
-}
-
-function readingOf(time: unknown, text: unknown): CounterReading | null {
-  if (typeof time !== 'number' || typeof text !== 'string' || !Number.isFinite(Number(text))) return null
-  return { time, value: Number(text), text }
-}
-
-function parsed(bytes: Buffer): unknown {
+  const reader = createReader(bytes)
   try {
-    return JSON.parse(bytes.toString('utf8'))
+    if (reader.byte() !== version) return null
+    const asset = reader.text()
+    const values = new Map<string, RememberedValue>()
+    for (let left = reader.count(); left > 0; left -= 1)
+      values.set(reader.text(), { time: reader.number(), value: plainIn(reader) })
+    const counters = new Map<string, CounterState>()
+    for (let left = reader.count(); left > 0; left -= 1) counters.set(reader.text(), counterIn(reader))
+    return reader.isAtEnd() ? { asset, values, counters } : null
   } catch (error) {
-    if (error instanceof SyntaxError) return null
+    // Reading behind the end.
+    if (error instanceof RangeError) return null
     throw error
   }
 }
 
-function isPlain(value: unknown): value is Plain {
-  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+type Reader = ReturnType<typeof createReader>
+
+function createReader(bytes: Buffer) {
+  let at = 0
+  const next = (length: number) => (at += length) - length
+  return {
+    byte: () => bytes.readUInt8(next(1)),
+    count: () => bytes.readUInt16BE(next(2)),
+    whole: () => bytes.readUInt32BE(next(4)),
+    /** No time, value or reading is infinite or NaN. */
+    number() {
+      const number = bytes.readDoubleBE(next(8))
+      if (!Number.isFinite(number)) throw new RangeError('not a number')
+      return number
+    },
+    text() {
+      const length = bytes.readUInt16BE(next(2))
+      const start = next(length)
+      if (at > bytes.length) throw new RangeError('behind the end')
+      return bytes.toString('utf8', start, at)
+    },
+    isAtEnd: () => at === bytes.length,
+  }
+}
+
+function plainIn(reader: Reader): Plain {
+  switch (reader.byte()) {
+    case kinds.false:
+      return false
+    case kinds.true:
+      return true
+    case kinds.number:
+      return reader.number()
+    case kinds.text:
+      return reader.text()
+    default:
+      throw new RangeError('no known kind')
+  }
+}
+
+function counterIn(reader: Reader): CounterState {
+  const hasRun = reader.byte() === 1
+  const reading = readingIn(reader)
+  if (!hasRun) return { ...reading, run: null }
+  return {
+    ...reading,
+    run: {
+      since: reader.number(),
+      withheld: reader.whole(),
+      counted: reader.whole(),
+      countedAt: reader.number(),
+      agreeing: reader.whole(),
+      agreeingSince: reader.number(),
+      last: readingIn(reader),
+    },
+  }
+}
+
+function readingIn(reader: Reader): CounterReading {
+  return { time: reader.number(), value: reader.number() }
 }

@@ -27,14 +27,17 @@ import type { StateWrite } from '../types.ts'
 import type { DeviceMemory } from './device-memory.ts'
 import { decodeMemory, encodeMemory } from './memory-codec.ts'
 
-/** Also its own write: encoded when the spool takes it. */
-type Stored = DeviceMemory &
-  StateWrite & {
-    used: boolean
-    changed: boolean
-    /** The list of this write alone, which is usual. */
-    alone: readonly StateWrite[]
-  }
+/** Also its own write: encoded once for all messages that are committed together. */
+type Stored = DeviceMemory & {
+  readonly value: Buffer
+  /** It is in the open group of the spool, which will contain further changes. */
+  isWaiting: boolean
+  used: boolean
+  /** It is in `changes`. */
+  changed: boolean
+  /** The list of this write alone, which is usual. */
+  alone: readonly StateWrite[]
+}
 
 export type MemoryCounters = { devices: number; evictions: number; damaged: number }
 
@@ -47,7 +50,10 @@ export type Memory = {
   known(source: string, entry: DeviceEntry): DeviceMemory | null
   /** Adds it to the writes. */
   changed(memory: DeviceMemory): void
-  /** The changes since the last call; null for none. They are to be taken before the next message. */
+  /**
+   * The changes since the last call; null for none. They are to be taken before the next message. A device
+   * whose write waits in the spool is not among them.
+   */
   takeWrites(): readonly StateWrite[] | null
   /** Entries to be deleted wait. */
   readonly hasCleanup: boolean
@@ -134,6 +140,7 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
       slots: [],
       inUse: true,
       alone: [],
+      isWaiting: false,
       used: false,
       changed: false,
       get value() {
@@ -146,16 +153,16 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
 
   function changed(memory: DeviceMemory): void {
     const stored = memory as Stored
-    if (stored.changed) return
+    if (stored.isWaiting || stored.changed) return
     stored.changed = true
     changes.push(stored)
   }
 
   function takeWrites(): readonly StateWrite[] | null {
-    const [first] = changes
-    if (first === undefined) return null
-    first.changed = false
-    if (changes.length === 1 && devices.size <= devicesMax) {
+    if (changes.length === 0) return null
+    const first = changes[0]
+    if (first !== undefined && changes.length === 1 && devices.size <= devicesMax) {
+      first.changed = false
       changes.length = 0
       return first.alone
     }

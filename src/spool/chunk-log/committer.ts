@@ -30,6 +30,8 @@ export type WritePart = {
 
 /** Messages that become durable together. */
 export type Group = WritePart & {
+  /** Called once, before `prepare` and before the first message of the next group. */
+  closed?(): void
   /** Bytes to write; 0 if all messages in it are duplicates or ignored. */
   bytes: number
   readonly acks: Ack[]
@@ -122,6 +124,7 @@ export function createCommitter<OpenGroup extends Group>(
   }
 
   function queueGroup(): void {
+    open.closed?.()
     queue.push(open)
     queuedBytes += open.bytes
     closedMessages += messagesOf(open)
@@ -186,6 +189,7 @@ export function createCommitter<OpenGroup extends Group>(
     }
     if (open.bytes === 0 && open.acks.length === 0 && open.unawaited === 0) return null
     const group = open
+    group.closed?.()
     closedMessages += messagesOf(open)
     open = deps.makeGroup()
     return group

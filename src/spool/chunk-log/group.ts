@@ -59,6 +59,7 @@ export function createGroup(
     addKey,
     note,
     attachments: () => (attached ??= createAttachments(state, group)),
+    closed: () => attached?.closed(),
     prepare,
     committed,
   }

@@ -15,14 +15,14 @@ import {
   type NewMessage,
 } from './message-shelf.ts'
 import { changeSession, type SessionWrites } from './session-records.ts'
-import { changeState, prepareState, type StateWrites } from './state-entries.ts'
+import { addLateState, changeState, closeState, prepareState, type StateWrites } from './state-entries.ts'
 import { leaveShares } from './store-use.ts'
 
 /** What a deletion counts for among the uncommitted bytes. */
 const deletionBytes = 32
 
 export function createAttachments(state: SpoolState, group: Group): CommitAttachments {
-  const stateWrites: StateWrites = { ops: new Map(), entries: 0, bytes: 0 }
+  const stateWrites: StateWrites = { ops: new Map(), late: new Map(), entries: 0, bytes: 0 }
   const sessionWrites: SessionWrites = new Map()
   const deadLetters: NewDeadLetter[] = []
   const messages: NewMessage[] = []
@@ -34,6 +34,10 @@ export function createAttachments(state: SpoolState, group: Group): CommitAttach
     const added = newDeadLetter(state, deadLetter)
     deadLetters.push(added)
     group.bytes += added.value.length
+  }
+
+  function closed(): void {
+    group.bytes += closeState(state.stateEntries, stateWrites)
   }
 
   function prepare(ops: StoreOp[]): void {
@@ -63,6 +67,9 @@ export function createAttachments(state: SpoolState, group: Group): CommitAttach
     putState(key, value) {
       group.bytes += changeState(state.stateEntries, stateWrites, key, value)
     },
+    putLateState(entry) {
+      group.bytes += addLateState(stateWrites, entry)
+    },
     putSession(name, value) {
       group.bytes += changeSession(sessionWrites, name, value)
     },
@@ -76,6 +83,7 @@ export function createAttachments(state: SpoolState, group: Group): CommitAttach
       leaveShares(state, entry)
       group.bytes += deletionBytes
     },
+    closed,
     prepare,
     committed,
   }

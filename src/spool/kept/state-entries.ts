@@ -4,8 +4,12 @@
 // Only keys and sizes are in memory here. `sizes` and `bytes` are as they will be when all that waits is
 // written. `written` is as of the last write that was put together; the disk is compared with it.
 //
+// Late entries, such as the memory of devices, change with many messages. They are encoded when the group
+// closes, in the turn of its last message: one record for all its messages, which holds what they changed and
+// nothing of later messages.
+//
 // Bound: `stateBytesMax` of keys and records. At the bound intake is held and nothing is refused. Entries
-// that close leave through exchanges, and then intake resumes.
+// that close leave through exchanges, and then intake resumes. Late entries count when their group closes.
 
 import { assert } from '../../std/assert.ts'
 import type { Store, StoreEntry, StoreOp } from '../../storage/storage.ts'
@@ -22,19 +26,42 @@ import {
 } from '../chunk-log/key-layout.ts'
 import { stateRecord, stateTotalsRecord } from '../chunk-log/record-codec.ts'
 import type { SpoolState, StateEntries } from '../session-state.ts'
-import type { StateEntry } from '../types.ts'
+import type { LateState, StateEntry } from '../types.ts'
 
 export function newStateEntries(): StateEntries {
   return { sizes: new Map(), bytes: 0, written: { entries: 0, bytes: 0 } }
 }
 
-/** The changes of one group; the last change of each entry is written. */
-export type StateWrites = { ops: Map<string, StoreOp>; entries: number; bytes: number }
+/** The changes of one group; the last change of each entry is written. `late` is encoded when it closes. */
+export type StateWrites = {
+  ops: Map<string, StoreOp>
+  late: Map<string, LateState>
+  entries: number
+  bytes: number
+}
 
 const totalsKey = laneKey(table.totals, stateTotalsLane)
 
 /** Bounds the keys of the database. */
 const keyLengthMax = 512
+
+/** What a late entry counts for until its size is known. */
+const lateBytes = 256
+
+/** Returns by how many bytes the group grows. */
+export function addLateState(writes: StateWrites, entry: LateState): number {
+  entry.isWaiting = true
+  writes.late.set(entry.key, entry)
+  return lateBytes
+}
+
+/** Encodes the late entries. Returns by how many bytes the group grows. */
+export function closeState(state: StateEntries, writes: StateWrites): number {
+  let grown = 0
+  for (const { key, value } of writes.late.values())
+    grown += changeState(state, writes, key, value) - lateBytes
+  return grown
+}
 
 /** Returns by how many bytes the group grows. */
 export function changeState(
@@ -43,6 +70,12 @@ export function changeState(
   key: string,
   value: Buffer | null,
 ): number {
+  // What was put late before is older than this.
+  const late = writes.late.get(key)
+  if (late !== undefined) {
+    writes.late.delete(key)
+    late.isWaiting = false
+  }
   assert(key.length > 0 && key.length <= keyLengthMax, 'the key of a state entry has 1 to 512 characters')
   const oldSize = state.sizes.get(key)
   // An entry that does not exist needs no deletion.

@@ -5,6 +5,7 @@ import {
   boolean,
   double,
   integer,
+  oneof,
   property,
   record as fields,
   shuffledSubarray,
@@ -128,9 +129,24 @@ describe('an odometer', () => {
   test('is withheld at most twenty times', () => {
     const { odo, resets } = open()
     odo(0, 500_000)
-    const sent = Array.from({ length: 21 }, (_, index) => odo(index / 60 + 1, 10 + (index % 2) * 10_000))
+    const sent = Array.from({ length: 21 }, (_, index) => odo(index + 1, 10 + (index % 2) * 10_000))
     expect(sent.filter((value) => value === undefined)).toHaveLength(20)
     expect(resets).toMatchObject([{ why: 'limit', withheld: 20 }])
+  })
+
+  test('that is sent every second is withheld for twenty minutes, and counts anew after ten', () => {
+    const wild = open()
+    wild.odo(0, 500_000)
+    const sent = Array.from({ length: 1201 }, (_, index) =>
+      wild.odo(index / 60 + 1, 10 + (index % 2) * 10_000),
+    )
+    expect(sent.filter((value) => value === undefined)).toHaveLength(1200)
+    expect(wild.resets).toMatchObject([{ why: 'limit', withheld: 1200 }])
+    const steady = open()
+    steady.odo(0, 500_000)
+    const counted = Array.from({ length: 601 }, (_, index) => steady.odo(index / 60 + 1, 10))
+    expect(counted.filter((value) => value === undefined)).toHaveLength(600)
+    expect(steady.resets).toMatchObject([{ why: 'agreed', withheld: 600 }])
   })
 
   test('is withheld for at most a day', () => {
@@ -273,9 +289,9 @@ describe('for all readings', () => {
     )
   })
 
-  test('whatever they are, at most twenty in a row, or those of a day, are withheld', () => {
+  test('whatever they are, at most twenty minutes of a row, or those of a day, are withheld', () => {
     const any = fields({
-      seconds: integer({ min: 0, max: 20_000 }),
+      seconds: oneof(integer({ min: 0, max: 90 }), integer({ min: 0, max: 20_000 })),
       value: integer({ min: 0, max: 1_000_000 }),
     })
     check(
@@ -283,12 +299,16 @@ describe('for all readings', () => {
         let state: CounterState | undefined
         let time = ts
         let run: number[] = []
+        let counted: number[] = []
         for (const { seconds, value } of readings) {
           time += seconds * 1000 + 1
-          const { kind, next, reset } = judge(state, { time, value, text: String(value) }, rule)
+          const { kind, next, reset } = judge(state, { time, value }, rule)
           state = next
-          run = kind === 'plausible' || reset !== null ? [] : [...run, time]
-          expect(run.length).toBeLessThanOrEqual(20)
+          const isSent = kind === 'plausible' || reset !== null
+          run = isSent ? [] : [...run, time]
+          if (isSent) counted = []
+          else if (time - (counted.at(-1) ?? 0) >= minute) counted.push(time)
+          expect(counted.length).toBeLessThanOrEqual(20)
           expect((run.at(-1) ?? 0) - (run[0] ?? 0)).toBeLessThan(86_400_000)
         }
       }),

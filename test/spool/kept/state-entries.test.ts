@@ -1,7 +1,11 @@
+import { cp } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { stateKey, setAsideKey, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
+import { eventually } from '../../support/eventually.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
+import { newFolder } from '../../support/folders.ts'
+import { createHeldStore } from '../../support/held-store.ts'
 import { createMemoryDisk, withDamagedBlock } from '../../support/memory-store.ts'
 import {
   ended,
@@ -15,6 +19,25 @@ import { exchangeOf, emptyDisk, payloadNamed } from '../../support/spool-world.t
 import { join } from 'node:path'
 
 const bytes = (text: string) => Buffer.from(text)
+
+/** Changes with `now`. */
+function lateState(key: string) {
+  return {
+    key,
+    now: 'new',
+    encoded: 0,
+    isWaiting: false,
+    get value() {
+      this.encoded += 1
+      return bytes(this.now)
+    },
+  }
+}
+
+/** In the database: the key and the record. */
+function bytesOf(key: string, value: string): number {
+  return stateKey(key).length + 5 + value.length
+}
 
 describe('state of the mapping', () => {
   test('is the same after a restart as when the last message was acknowledged', async () => {
@@ -38,6 +61,81 @@ describe('state of the mapping', () => {
     value.write('after!')
     await ended(spool)
     expect(await statesIn(spool)).toEqual({ 'van-1': 'before' })
+  })
+
+  test('that many messages of a write change is encoded once, with what they changed and nothing later', async () => {
+    const store = createHeldStore()
+    const before = await openSpoolWorld({ openStore: store.openStore })
+    const device = lateState('van-1')
+    const change = (to: string) => {
+      device.now = to
+      before.spool.putLateState(device)
+      before.spool.append(payloadNamed(to))
+      return ended(before.spool)
+    }
+    store.hold()
+    const first = [change('1'), change('2'), change('3')]
+    await eventually(() => store.waiting() === 1)
+    const later = [change('4'), change('5')]
+    expect(device.encoded).toBe(1)
+    const copy = join(await newFolder(), 'spool')
+    store.releaseOne()
+    await Promise.all(first)
+    await cp(before.path, copy, { recursive: true })
+    const killed = await openSpoolWorld({ path: copy })
+    expect(await statesIn(killed.spool)).toEqual({ 'van-1': '3' })
+    expect(killed.spool.lanes()).toMatchObject([{ open: 3 }])
+    store.release()
+    await Promise.all(later)
+    expect(device.encoded).toBe(2)
+    expect(await statesIn(before.spool)).toEqual({ 'van-1': '5' })
+    expect(before.spool.totals()).toMatchObject({ stateEntries: 1, stateBytes: bytesOf('van-1', '5') })
+  })
+
+  test('that is encoded late is as of the last message of its group, also where that waits in the queue', async () => {
+    const store = createHeldStore()
+    const { spool, path } = await openSpoolWorld({
+      openStore: store.openStore,
+      changes: { groupBytesMax: 1000 },
+    })
+    const device = lateState('van-1')
+    const change = (to: string, padding = 0) => {
+      device.now = to
+      spool.putLateState(device)
+      spool.append(payloadNamed(to, { padding }))
+      return ended(spool)
+    }
+    store.hold()
+    const running = change('1')
+    await eventually(() => store.waiting() === 1)
+    const queued = change('2', 2000)
+    const open = change('3')
+    store.releaseOne()
+    await running
+    await eventually(() => store.waiting() === 1)
+    store.releaseOne()
+    await queued
+    const copy = join(await newFolder(), 'spool')
+    await cp(path, copy, { recursive: true })
+    expect(await statesIn((await openSpoolWorld({ path: copy })).spool)).toEqual({ 'van-1': '2' })
+    store.release()
+    await open
+    expect(await statesIn(spool)).toEqual({ 'van-1': '3' })
+  })
+
+  test('is that of the last call, whether it is encoded late or at once', async () => {
+    const { spool } = await openSpoolWorld()
+    const devices = ['van-1', 'van-2', 'van-3'].map(lateState)
+    for (const device of devices) spool.putLateState(device)
+    spool.putState('van-1', null)
+    spool.putState('van-2', bytes('at once'))
+    spool.putState('van-3', null)
+    expect(devices.map(({ isWaiting }) => isWaiting)).toEqual([false, false, false])
+    for (const device of devices.slice(2)) spool.putLateState(device)
+    await ended(spool)
+    expect(await statesIn(spool)).toEqual({ 'van-2': 'at once', 'van-3': 'new' })
+    expect(spool.totals().stateEntries).toBe(2)
+    expect(devices.map(({ isWaiting }) => isWaiting)).toEqual([false, false, false])
   })
 
   test('distinguishes keys of any text, including invalid Unicode', async () => {
