@@ -68,6 +68,13 @@ export function hasDisconnected(client: Client): boolean {
   return (client as ClientInternals)._disconnected
 }
 
+/** Leaves a connection open whose client has closed its side; aedes destroys it with all that is unsent. */
+export function stayOpenAtEnd({ conn }: Client): void {
+  for (const listener of conn.listeners('end')) {
+    if (listener.name === 'bound close') conn.off('end', listener as () => void)
+  }
+}
+
 /** Offers each packet behind CONNECT to `take` first; aedes does not see what it takes. */
 export function offerPackets(client: Client, take: (packet: ParsedPacket) => boolean): void {
   const { _parser: parser } = client as ClientInternals

@@ -128,7 +128,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   )
 
   const { message, publish } = handler
-  const gates = createGates({ intake, clock, message, publish, onPing, onDrop: reports.onDrop }, options)
+  const { onDrop } = reports
+  const gates = createGates({ intake, clock, message, publish, onPing, onHalfClosed, onDrop }, options)
   const admission = createClientAdmission({
     ...deps,
     clients,
@@ -213,6 +214,11 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   }
 
   // ---- a client disconnects
+
+  /** Its last acks may follow; when it connects again, that is no take-over. */
+  function onHalfClosed({ sender }: Gate): void {
+    if (sender !== null) clients.ended(sender, false)
+  }
 
   function onClientError(client: Client, error: Error): void {
     const gate = gateOf.get(client)

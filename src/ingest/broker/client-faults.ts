@@ -43,6 +43,7 @@ export const clientDrops = {
   publish_before_connect: 'It published before its CONNECT was accepted.',
   too_many_qos2: 'It has too many QoS 2 messages without PUBREL.',
   acks_not_read: 'It did not read its acknowledgements within ack_timeout.',
+  half_closed: 'It closed its side, and not all its acknowledgements could be sent within 5 s.',
   held_full: 'Its message has to wait for a full store, and max_held_messages or max_held_bytes is reached.',
   spool_write_failed: 'Its message could not be written to the spool.',
   connect_timeout: 'It did not send CONNECT within connect_timeout.',

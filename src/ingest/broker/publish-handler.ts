@@ -139,7 +139,8 @@ export function createPublishHandler(
     if (fault === null) {
       if (!gate.closed) {
         acked += 1
-        if (gate.link !== null) gate.link.acked += 1
+        // A client that is gone sends the message again, with DUP.
+        if (gate.link !== null && !gate.halfClosed) gate.link.acked += 1
       }
       gate.queueAck(head, messageId)
       return

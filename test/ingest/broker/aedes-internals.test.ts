@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { Aedes } from 'aedes'
 import { describe, expect, test } from 'vitest'
+import { stayOpenAtEnd } from '../../../src/ingest/broker/aedes-internals.ts'
 import { openIngest } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { createDevice } from '../../support/mqtt-device.ts'
@@ -26,6 +27,24 @@ describe('aedes', () => {
     const device = await createDevice({ port: (server.address() as AddressInfo).port, clientId: 'truck' })
     await device.connect()
     expect(asked.length).toBeGreaterThan(0)
+    device.destroy()
+    server.close()
+    await new Promise<void>((resolve) => aedes.close(resolve))
+  })
+
+  test('closes at the end of a socket with a listener whose name is "bound close"', async () => {
+    const aedes = await Aedes.createBroker()
+    const server = createServer((socket) => {
+      const before = socket.listeners('end').length
+      const client = aedes.handle(socket)
+      stayOpenAtEnd(client)
+      // Another one is that of stream.finished.
+      expect(socket.listeners('end').filter(({ name }) => name === 'bound close')).toEqual([])
+      expect(socket.listeners('end').length).toBe(before + 1)
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const device = await createDevice({ port: (server.address() as AddressInfo).port, clientId: 'truck' })
+    await device.connect()
     device.destroy()
     server.close()
     await new Promise<void>((resolve) => aedes.close(resolve))

@@ -4,6 +4,7 @@ import { createUntimedResends } from '../../../src/ingest/intake/untimed-resends
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createRandom, type Random } from '../../support/random.ts'
 import { messageOf } from '../../support/mapping-world.ts'
+import { eventually } from '../../support/eventually.ts'
 import { openIngest } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import type { Device } from '../../support/mqtt-device.ts'
@@ -107,8 +108,7 @@ describe('a message without a device time that arrives with DUP is a duplicate',
       if (count < 3) await device.acked(count)
     }
     device.destroy()
-    await device.gone()
-    while (world.ingest.counters().connections > 0) await new Promise(setImmediate)
+    await eventually(() => world.ingest.clients.find('van')?.state === 'lost')
     spool.commit()
     const again = await world.device('van')
     again.publish({ topic: 't', payload: parked, messageId: 1, dup: true })

@@ -22,17 +22,20 @@
 //
 // While any of these holds, the socket's buffer fills to its high-water mark and TCP slows the device down.
 // Whatever ends one of them calls resumeReading(). The time does not count for the keepalive (silence.ts).
+//
+// A client may close its side and wait for its acks. What it sent before is read and acknowledged; then, or
+// after `lastAcksMs`, the connection is closed.
 
 import type { Socket } from 'node:net'
 import type { Client } from 'aedes'
-import type { Clock } from '../../../std/clock.ts'
+import type { CancelTimer, Clock } from '../../../std/clock.ts'
 import type { Sender } from '../../../domain/message.ts'
 import type { Intake } from '../../intake/intake.ts'
 import type { ClientLink, ReceivedMessage } from '../../types.ts'
 import { createAckOrder } from './ack-order.ts'
 import { createAckOutput } from './ack-output.ts'
 import type { AckHead, AckWriter } from './ack-writer.ts'
-import { readAtOnce } from '../aedes-internals.ts'
+import { readAtOnce, stayOpenAtEnd } from '../aedes-internals.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
 import { clientDrops, type ClientDropReason } from '../client-faults.ts'
 import type { Decisions } from '../publish-rules/publish-rules.ts'
@@ -69,6 +72,8 @@ export type GateDeps = {
   publish: (gate: Gate, messageId: number) => void
   /** A PINGREQ; its answer and all acks before it are about to be written. */
   onPing: (gate: Gate) => void
+  /** The client has closed its side. */
+  onHalfClosed: (gate: Gate) => void
   onDrop: (gate: Gate, reason: ClientDropReason, detail: string) => void
 }
 
@@ -90,6 +95,8 @@ export type Gate = {
   readonly closed: boolean
   /** Dropped by the gateway; the reason was reported. */
   readonly dropped: boolean
+  /** The client has closed its side, and everything before was read. Nobody knows whether it reads on. */
+  readonly halfClosed: boolean
   /** From its CONNECT; 0 for none. */
   keepaliveMs: number
   /** Further PUBREL packets of an earlier connection that do not count as control packets. */
@@ -118,6 +125,11 @@ export type Gate = {
   end(timeoutMs: number): Promise<void>
 }
 
+/**
+ * A commit takes milliseconds. Where acks are held for longer, they are held until a store has room, and most
+ * clients that have closed their side are gone.
+ */
+const lastAcksMs = 5000
 /** CONNACK 1 (MQTT 3.2.2.3). */
 const connackLevel = Buffer.from([0x20, 2, 0, 1])
 
@@ -126,6 +138,8 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   /** The end of the socket was seen. `socket.closed` is true before that, while aedes still reports why. */
   let ended = false
   let dropped = false
+  let halfClosed = false
+  let cancelEnd: CancelTimer | null = null
 
   const gate: Gate = {
     connection: deps.connection,
@@ -143,6 +157,9 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     get dropped() {
       return dropped
     },
+    get halfClosed() {
+      return halfClosed
+    },
     expectReleases: (count) => rate.expectReleases(count),
     startReading,
     stopReading: () => reader.stopReading(),
@@ -159,7 +176,9 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     },
     writeAcks,
     resumeReading: () => reader.resumeReading(),
-    passTime: (elapsedMs) => silence.pass(elapsedMs),
+    passTime(elapsedMs) {
+      if (!halfClosed) silence.pass(elapsedMs)
+    },
     drop,
     end,
   }
@@ -198,8 +217,12 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   // aedes reads when the number of `readable` events has caught up with the packets in flight. The gate has
   // its own bound on messages in flight, so aedes must read at every event.
   socket.prependListener('readable', () => readAtOnce(client))
+  stayOpenAtEnd(client)
+  socket.allowHalfOpen = true
+  socket.once('end', onEnd)
   socket.once('close', () => {
     ended = true
+    cancelEnd?.()
     reader.partial.discard()
   })
   return gate
@@ -229,6 +252,14 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   function writeAcks(): void {
     output.write()
     reader.resumeIfFull()
+    if (halfClosed && acks.isIdle) socket.destroySoon()
+  }
+
+  function onEnd(): void {
+    halfClosed = true
+    cancelEnd = clock.after(lastAcksMs, () => drop('half_closed'))
+    if (!acks.isIdle) deps.onHalfClosed(gate)
+    writeAcks()
   }
 
   function drop(reason: ClientDropReason, detail: string = clientDrops[reason]): void {

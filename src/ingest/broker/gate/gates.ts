@@ -28,7 +28,7 @@ export type Gates = {
   counters(): GateCounters
 }
 
-type Deps = Pick<GateDeps, 'clock' | 'message' | 'publish' | 'onPing' | 'onDrop'> & {
+type Deps = Pick<GateDeps, 'clock' | 'message' | 'publish' | 'onPing' | 'onHalfClosed' | 'onDrop'> & {
   intake: Pick<Intake, 'readingPaused' | 'load' | 'pausesSender' | 'onReadingChange'>
 }
 

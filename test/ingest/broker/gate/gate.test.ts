@@ -42,6 +42,7 @@ function open() {
       pause: () => undefined,
       readingPaused: () => false,
       onPing: () => undefined,
+      onHalfClosed: () => undefined,
       message,
       publish(gate) {
         published.push(message.topic)

@@ -54,6 +54,7 @@ async function open() {
         inFlight.push(from)
       },
       onPing: () => undefined,
+      onHalfClosed: () => undefined,
       onDrop: (_gate, reason) => expect.fail(reason),
     },
     options,
