@@ -189,15 +189,26 @@ const obd = z.strictObject({
   ),
 })
 
+const positions = z.strictObject({
+  as: z
+    .literal('positions')
+    .describe(
+      'The positions in the object that a decoder made, whatever it calls them, as a list of records: each is ' +
+        'a copy of the object that holds `from`, with `fix`: latitude, longitude, time (ms), ageMs and ' +
+        'valid. A stored position, which has a time of its own, has its own part in the place of `from`.',
+    ),
+  ...common,
+})
+
 const json = z.strictObject({ as: z.literal('json').describe('JSON in a text.'), ...common })
 
 export const extractSchema = z
-  .array(z.discriminatedUnion('as', [packed, j1939, obd, json]))
+  .array(z.discriminatedUnion('as', [packed, j1939, obd, positions, json]))
   .max(64)
   .default([])
   .describe(
     'Unpacks values inside the message before anything else is read from it: binary fields, CAN frames, ' +
-      'JSON in a text. They run in order: a later one may unpack what an earlier one added.',
+      'JSON in a text, positions of decoders. They run in order: a later one may unpack what an earlier one added.',
   )
 
 export type ExtractConfig = z.output<typeof extractSchema>[number]

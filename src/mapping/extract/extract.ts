@@ -12,6 +12,7 @@ import { compileJ1939, type OnOther } from './j1939.ts'
 import { compileObd } from './obd.ts'
 import { decodeJson } from '../encodings/lenient-json.ts'
 import { compileLayout } from './binary-layout.ts'
+import { compileDecodedPositions } from './decoded-positions.ts'
 import { compilePaths } from '../path/path.ts'
 import { isRecord, setOwn } from '../path/path-eval.ts'
 import { compileCondition } from '../path/condition.ts'
@@ -30,8 +31,16 @@ export function compileExtractor(
   captureNames: readonly string[],
   onOther?: OnOther,
 ): Extractor {
-  const read = compilePaths(entry.from)
   const holds = entry.when === undefined ? null : compileCondition(entry.when, captureNames)
+  if (entry.as === 'positions') {
+    const find = compileDecodedPositions(entry.from)
+    return {
+      into: entry.into,
+      find: (record, root, captures, up) =>
+        holds && !holds(record, root, captures, up) ? undefined : find(record),
+    }
+  }
+  const read = compilePaths(entry.from)
   const unpack = compileUnpack(entry, onOther)
   return {
     into: entry.into,
@@ -56,7 +65,7 @@ export function compileExtract(extractors: readonly Extractor[]): Extract {
   }
 }
 
-function compileUnpack(entry: ExtractConfig, onOther?: OnOther): Unpack {
+function compileUnpack(entry: Exclude<ExtractConfig, { as: 'positions' }>, onOther?: OnOther): Unpack {
   switch (entry.as) {
     case 'base64':
       return compileBytes(bytesFromBase64, entry.layout)

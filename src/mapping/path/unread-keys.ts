@@ -12,6 +12,8 @@
 import { assertNever } from '../../std/assert.ts'
 import { fieldNear } from '../fields/field-names.ts'
 import type { SourceConfig } from '../config.ts'
+import { holderOf } from '../extract/decoded-positions.ts'
+import { findPositions } from '../positions/positions.ts'
 import { isRecord, matchingKey, type Step } from './path-eval.ts'
 import type { Path } from './path.ts'
 import { pathIn, pathsReadBy, type PathRead } from './paths-used.ts'
@@ -80,13 +82,27 @@ type FindOptions = {
 function compileFind({ options, extract, unused, visitsMax }: FindOptions): FindUnread {
   const ignored = unused.flatMap((text) => pathIn(text).map((path) => ({ path, at: ['unused'] })))
   const paths = [...pathsReadBy(options), ...ignored]
-  const fromRoot = extract.flatMap(({ from, when }) => [
-    ...[from].flat().flatMap((text) => pathIn(text).map((path) => ({ path, at: ['from'] }))),
+  const fromRoot = extract.flatMap(({ as, from, when }) => [
+    ...(as === 'positions' ? [] : [from])
+      .flat()
+      .flatMap((text) => pathIn(text).map((path) => ({ path, at: ['from'] }))),
     ...pathsReadBy({ when }),
   ])
   const unpacked = new Set(extract.map(({ into }) => into))
+  const decoded = extract
+    .filter((one) => one.as === 'positions')
+    .flatMap(({ from }) => [from].flat().flatMap(pathIn))
   return (value, places) => {
     const marks: Marks = new Map()
+    for (const path of decoded) {
+      const { holder: find, key } = holderOf(path)
+      const root = places[0]?.root ?? value
+      const holder = find(root)
+      if (!isRecord(holder)) continue
+      findPositions(holder[key], (object, read) => add(marks, object, read))
+      // The records are copies of this object.
+      for (const each of paths) markAt(each, { record: holder, root, up: undefined }, marks)
+    }
     // Without a record there are still paths that start at the message.
     const none = { record: undefined, root: value, up: undefined }
     for (const { record, root, up } of places.length > 0 ? places : [none]) {

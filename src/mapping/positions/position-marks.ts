@@ -1,0 +1,170 @@
+// position-marks.ts: what one object of a decoder says: its coordinates, whether there is a fix, and when it
+// was taken.
+
+import { isRecord } from '../path/path-eval.ts'
+import { booleanFrom } from '../path/value.ts'
+import { roleOf, type Role } from './position-names.ts'
+import { ageFrom, timeFrom, timeOfDate } from './position-times.ts'
+
+/** NaN where it is not said. */
+export type Marks = { time: number; ageMs: number; isValid: boolean }
+
+export type OnRead = (holder: Record<string, unknown>, key: string) => void
+
+type Coordinates = { latitude: unknown; longitude: unknown; number: string }
+
+type Inside = {
+  own: Marks
+  pairs: readonly Coordinates[]
+  /** A latitude without a longitude, or the other way round. */
+  half: Coordinates | undefined
+  /** Times and ages with a number, as in `time1`, for the coordinates with this number. */
+  numbered: ReadonlyMap<string, Partial<Marks>>
+}
+
+export const noMarks: Marks = { time: Number.NaN, ageMs: Number.NaN, isValid: true }
+
+/** Those of an object count for what is inside of it. Of several times the earliest counts. */
+export function inheritedMarks(outer: Marks, own: Marks): Marks {
+  return {
+    time: earlierOf(outer.time, own.time),
+    ageMs: laterOf(outer.ageMs, own.ageMs),
+    isValid: outer.isValid && own.isValid,
+  }
+}
+
+function earlierOf(a: number, b: number): number {
+  if (Number.isNaN(a)) return b
+  return Number.isNaN(b) ? a : Math.min(a, b)
+}
+
+function laterOf(a: number, b: number): number {
+  if (Number.isNaN(a)) return b
+  return Number.isNaN(b) ? a : Math.max(a, b)
+}
+
+/** `isPlace`: the object itself is a position, so that its `status` is that of the fix. */
+export function marksIn(holder: Record<string, unknown>, isPlace: boolean, onRead: OnRead | null): Inside {
+  const sets = new Map<string, Coordinates>()
+  const numbered = new Map<string, Partial<Marks>>()
+  let own: Marks = noMarks
+  let day: unknown
+  let clock: unknown
+  for (const key in holder) {
+    if (!Object.hasOwn(holder, key)) continue
+    const role = roleOf(key)
+    const value = holder[key]
+    if (role.kind === 'other' || value === null || value === undefined || value === '') continue
+    if (role.kind === 'latitude' || role.kind === 'longitude') {
+      if (addCoordinate(sets, role, value)) onRead?.(holder, key)
+      continue
+    }
+    if (role.kind === 'date') day ??= value
+    if (role.kind === 'time') clock ??= value
+    if (isAbout(role) && isRecord(value)) own = inheritedMarks(own, marksAbout(value, role, onRead))
+    const said = saidBy(role, value, isPlace)
+    if (said === null) continue
+    onRead?.(holder, key)
+    const number = 'number' in role ? role.number : ''
+    if (number === '') own = inheritedMarks(own, { ...noMarks, ...said })
+    else numbered.set(number, { ...numbered.get(number), ...said })
+  }
+  if (day !== undefined) own = inheritedMarks(own, { ...noMarks, time: timeOfDate(day, clock) })
+  const pairs: Coordinates[] = []
+  let half: Coordinates | undefined
+  for (const one of sets.values())
+    if (one.latitude === undefined || one.longitude === undefined) half = one
+    else pairs.push(one)
+  return { own, pairs, half, numbered }
+}
+
+function isAbout({ kind }: Role): boolean {
+  return kind === 'about' || kind === 'place' || kind === 'valid' || kind === 'fix type'
+}
+
+/** What an object beside a position says about it; nothing where it has a position itself. */
+function marksAbout(value: Record<string, unknown>, { kind }: Role, onRead: OnRead | null): Marks {
+  const { own, pairs } = marksIn(value, kind === 'place', null)
+  if (pairs.length > 0) return noMarks
+  if (onRead) marksIn(value, kind === 'place', onRead)
+  // Tektelic: fix_status.position is 0 where there is none.
+  const isValid = own.isValid && !(kind === 'fix type' && value['position'] === 0)
+  return { ...own, isValid }
+}
+
+function addCoordinate(
+  sets: Map<string, Coordinates>,
+  role: Extract<Role, { kind: 'latitude' | 'longitude' }>,
+  value: unknown,
+): boolean {
+  const degrees = isRecord(value) ? (value['value'] ?? value['deg']) : value
+  // LON of Dragino is a lamp.
+  const isDegrees = typeof degrees === 'number' || (typeof degrees === 'string' && /\d/.test(degrees))
+  if (!isDegrees) return false
+  const { set, number, kind } = role
+  const known = sets.get(set) ?? { latitude: undefined, longitude: undefined, number }
+  known[kind] ??= degrees
+  sets.set(set, known)
+  return true
+}
+
+/** Null where it says nothing. */
+function saidBy(role: Role, value: unknown, isPlace: boolean): Partial<Marks> | null {
+  switch (role.kind) {
+    case 'time': {
+      const time = timeFrom(value)
+      return Number.isNaN(time) ? null : { time }
+    }
+    case 'age': {
+      const ageMs = ageFrom(value, role.unitMs)
+      if (Number.isNaN(ageMs)) return null
+      return Number.isFinite(ageMs) ? { ageMs } : { isValid: false }
+    }
+    case 'valid':
+      return isRecord(value) ? null : { isValid: booleanFrom(value) !== false && !saysNoFix(value) }
+    case 'invalid':
+      return isRecord(value) ? null : { isValid: !saysYes(value) }
+    case 'timed out':
+      return { isValid: booleanFrom(value) !== true }
+    case 'count':
+      return { isValid: Number(value) !== 0 }
+    case 'fix type':
+      return isRecord(value)
+        ? null
+        : { isValid: value !== 0 && value !== '0' && value !== false && !saysNoFix(value) }
+    case 'status':
+      return isRecord(value) ? null : { isValid: value !== false && !saysNoFix(value) }
+    case 'status of place':
+      return isPlace ? { isValid: !saysNoFix(value) } : null
+    case 'place':
+      return typeof value === 'boolean' ? { isValid: value } : null
+    case 'date':
+    case 'latitude':
+    case 'longitude':
+    case 'about':
+    case 'earlier':
+    case 'elsewhere':
+    case 'other':
+    default:
+      return null
+  }
+}
+
+/** A number other than 0 and 1 is a code of an error. */
+function saysYes(value: unknown): boolean {
+  if (typeof value === 'number') return value !== 0
+  return (
+    booleanFrom(value) === true || (typeof value === 'string' && /^\d+$/.test(value) && Number(value) > 0)
+  )
+}
+
+const noFixWords = new Set('no none v void off na unknown undefined disabled idle 0 never missing'.split(' '))
+const noFixPart =
+  /nofix|notfix|unfix|no[23]dfix|without|invalid|notvalid|fail|timeout|timedout|lost|nolock|unlock|nosignal|nosat|nogps|nognss|nopos|noloc|nosolution|search|locating|acquiring|unavailable|notavailable|notlocated|stale|lastknown|cached|outdated|previous|error|expired/
+
+/** `no fix`, `GPS_TIMEOUT`, `V`. */
+export function saysNoFix(value: unknown): boolean {
+  if (typeof value !== 'string' || value.length > 80) return false
+  const text = value.toLowerCase().replaceAll(/[^a-z\d]/g, '')
+  return noFixWords.has(text) || noFixPart.test(text)
+}

@@ -1,0 +1,157 @@
+// position-names.ts: what the keys of decoders mean. Decoders of trackers are written by hundreds of people;
+// they use the same words with other cases, separators, prefixes and units: `gpsLatitude`, `Lat`,
+// `fix_age_s`.
+//
+// A name with another prefix means another place: `homeLatitude` is not where the tracker is.
+
+import { createCache } from '../bounded-cache.ts'
+
+/**
+ * `set` of a coordinate: coordinates with the same one belong together. `number`: that at the end of the key,
+ * as in `latitude1` and `time1`.
+ */
+export type Role =
+  | { kind: 'latitude' | 'longitude'; set: string; number: string }
+  /** The text, list or object of a position: `location`, `gps`. */
+  | { kind: 'place' }
+  | { kind: 'time' | 'date'; number: string }
+  | { kind: 'age'; unitMs: number; number: string }
+  /** There is no fix where the value is false or 0, where it is true, or where its text says so. */
+  | { kind: 'valid' | 'invalid' | 'count' | 'status' }
+  /** As `invalid`, but a number is the length of a timeout. */
+  | { kind: 'timed out' }
+  /** A number for the kind of fix, of which 0 is none, or a text. */
+  | { kind: 'fix type' }
+  /** The same inside of a place only: `position.status`. */
+  | { kind: 'status of place' }
+  /** Says something about the position beside it: `header.timestamp`, `properties`. */
+  | { kind: 'about' }
+  /** An earlier position: `cached`, `lastPosition`. */
+  | { kind: 'earlier' }
+  /** The place of something else: a gateway, a geofence. */
+  | { kind: 'elsewhere' }
+  | { kind: 'other' }
+
+const cacheMax = 4096
+const cache = createCache<Role>(cacheMax)
+/** Longer keys are nobody's names. */
+const lengthMax = 48
+
+const receiver = '(?:gps|gnss|position(?:ing)?|pos|location|loc)'
+const coordinate = new RegExp(
+  `^(${receiver}|geo|tracker|device|current|cur|coord(?:inate)?s?|point|fix)?` +
+    String.raw`(?:(latt?itude|latitud|lat)|(longt?itude|longitud|lng|long|lon))` +
+    String.raw`(?:deg|degrees?|dd|dec|decimal|wgs84)?(\d{0,3})$`,
+)
+const place = new RegExp(
+  `^(?:current|cur|device|tracker)?(?:${receiver}` +
+    '(?:data|info|fix|location|position|point|coords?|coordinates?)?|' +
+    'coords?|coordinates?|latl(?:ng|on|ong)|l(?:ng|on|ong)lat|geo(?:location|point|json|metry)?|point|' +
+    String.raw`fix(?:position|location))(\d{0,3})$`,
+)
+const time = new RegExp(
+  `^(?:last)?(?:${receiver}|fix|utc|measured?|acquired|acquisition|collect(?:ion|ed)?|sample|event|data|` +
+    'record(?:ed)?)?(?:fix)?(?:utc)?(?:timestamp|time|datetime|timeutc|at|ts|utc|utctime|timeoffix|epoch|' +
+    String.raw`unixtime)(?:utc|ms|s)?(\d{0,3})$`,
+)
+const lastFix = /^last(?:gps|gnss)?(?:fix|position|location)(?:time|timestamp|at)?$/
+const date = new RegExp(String.raw`^(?:${receiver}|utc|fix)?date(?:utc)?(\d{0,3})$`)
+const age = new RegExp(
+  `^(?:last)?(?:${receiver}|fix)*(?:age|ageof(?:the)?(?:${receiver}|fix))` +
+    String.raw`(?:in)?(ms|msec|millis(?:econds)?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)?` +
+    String.raw`(\d{0,3})$`,
+)
+const since = new RegExp(
+  '^(seconds?|secs?|minutes?|mins?|hours?|ms|millis|time)?(?:elapsed)?since(?:last)?(?:gps|gnss)?' +
+    '(?:fix|position|location)(ms|s|secs?|seconds?|mins?|minutes?|hours?)?$',
+)
+const prefix = new RegExp(`^(?:${receiver}|fix|has|is|got|latl(?:ng|on)|coords?|coordinates?)+`)
+const satellites = new RegExp(
+  '^(?:gps|gnss)?(?:num(?:ber)?|nb|no|count|n)?(?:of)?(?:gps|gnss)?sat(?:s|ellites?)?' +
+    '(?:inuse|used|use|count|num(?:ber)?|tracked|inview|visible|infix)?$',
+)
+const elsewhere = new RegExp(
+  '^(?:gateways?|gw|rxinfo|rxmetadata|geofence.*|.*config(?:uration)?|settings?|home.*|cent(?:er|re).*|' +
+    'downlink.*|beacons?.*|ble.*|bluetooth.*|wifi.*|bssids?|anchors?|targets?|dest(?:ination)?|' +
+    '(?:base)?station|user|network.*|waypoints?|poi|ref(?:erence)?)$',
+)
+const earlier = /^(?:cached?|last|prev|previous|former|old|gpsprev|stale).*$/
+
+const validWords = new Set(
+  'fix valid validity fixvalid validfix lock locked located fixed fixok hasfix'.split(' '),
+)
+const validAfterPrefix = new Set('ok success acquired available obtained found ready'.split(' '))
+const invalidWords = new Set(
+  'fixfailed failedfix nofix nogps nognss nognssfix nogpsfix nolock nosignal noposition nolocation stale isstale lastknown cached outdated invalid'.split(
+    ' ',
+  ),
+)
+const invalidAfterPrefix = new Set('failed fail failure error err lost old unavailable'.split(' '))
+const statusAfterPrefix = new Set(
+  'status state type result quality mode stat fixstatus fixtype fixquality fixmode'.split(' '),
+)
+const statusWords = new Set(
+  'rawpositiontype positiontype fixstatus fixtype fixquality fixmode fixstate gpsfixtype'.split(' '),
+)
+const aboutWords = new Set(
+  'header properties meta metadata fixinfo fixstatus gpsinfo quality info'.split(' '),
+)
+
+const unitsMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, s: 1000 }
+
+export function roleOf(key: string): Role {
+  const known = cache.get(key)
+  if (known) return known
+  const role: Role =
+    key.length > lengthMax ? { kind: 'other' } : roleOfName(key.toLowerCase().replaceAll(/[^a-z\d]/g, ''))
+  cache.set(key, role)
+  return role
+}
+
+function roleOfName(name: string): Role {
+  const degrees = coordinate.exec(name)
+  if (degrees) {
+    const [, set = '', latitude, , number = ''] = degrees
+    return { kind: latitude === undefined ? 'longitude' : 'latitude', set: set + number, number }
+  }
+  if (elsewhere.test(name)) return { kind: 'elsewhere' }
+  const ages = age.exec(name)
+  if (ages) return { kind: 'age', unitMs: unitMsOf(ages[1]), number: ages[2] ?? '' }
+  const elapsed = since.exec(name)
+  if (elapsed) return { kind: 'age', unitMs: unitMsOf(elapsed[2] ?? elapsed[1]), number: '' }
+  const moment = time.exec(name)
+  if (moment) return { kind: 'time', number: moment[1] ?? '' }
+  if (lastFix.test(name) && name.endsWith('at')) return { kind: 'time', number: '' }
+  const day = date.exec(name)
+  if (day) return { kind: 'date', number: day[1] ?? '' }
+  return markOf(name)
+}
+
+function markOf(name: string): Role {
+  if (satellites.test(name)) return { kind: 'count' }
+  if (invalidWords.has(name)) return { kind: 'invalid' }
+  if (statusWords.has(name)) return { kind: statusKindOf(name) }
+  const head = prefix.exec(name)?.[0] ?? ''
+  const rest = name.slice(head.length)
+  if (head !== '' && (rest === 'timeout' || rest === 'timedout')) return { kind: 'timed out' }
+  if (head !== '' && (invalidAfterPrefix.has(rest) || invalidWords.has(rest))) return { kind: 'invalid' }
+  if (head !== '' && statusAfterPrefix.has(rest)) return { kind: statusKindOf(name) }
+  if (validWords.has(name) || (head !== '' && (validWords.has(rest) || validAfterPrefix.has(rest))))
+    return { kind: 'valid' }
+  if ((head === 'hasfix' || head === 'isfix' || head.endsWith('fix')) && rest === '') return { kind: 'valid' }
+  if (['status', 'state', 'type', 'result'].includes(name)) return { kind: 'status of place' }
+  if (aboutWords.has(name)) return { kind: 'about' }
+  if (place.test(name)) return { kind: 'place' }
+  return { kind: earlier.test(name) ? 'earlier' : 'other' }
+}
+
+/** 0 as a status of anything else may be "no error". */
+function statusKindOf(name: string): 'status' | 'fix type' {
+  return name.includes('fix') || name.endsWith('quality') ? 'fix type' : 'status'
+}
+
+function unitMsOf(word: string | undefined): number {
+  if (word === undefined || word === 'time') return 1000
+  if (word.startsWith('ms') || word.startsWith('milli')) return 1
+  return unitsMs[word.charAt(0)] ?? 1000
+}

@@ -1,0 +1,47 @@
+// position-pairs.ts: latitude and longitude in one value: a text, a list or a GeoJSON point.
+
+import { isRecord } from '../path/path-eval.ts'
+import { isDecimal } from '../path/value.ts'
+
+export type Pair = { latitude: unknown; longitude: unknown }
+
+const lengthMax = 64
+
+/** Null where it is none. `key`: the name of the value, which can say the order. */
+export function pairIn(value: unknown, key: string): Pair | null {
+  if (Array.isArray(value)) return ofList(value, key)
+  if (typeof value === 'string') return ofText(value, key)
+  if (!isRecord(value) || value['type'] !== 'Point') return null
+  const { coordinates } = value
+  if (!Array.isArray(coordinates)) return null
+  const [longitude, latitude] = coordinates as unknown[]
+  return isNumber(longitude) && isNumber(latitude) ? { latitude, longitude } : null
+}
+
+function ofList(list: readonly unknown[], key: string): Pair | null {
+  const [first, second] = list
+  if (list.length < 2 || list.length > 3 || !isNumber(first) || !isNumber(second)) return null
+  const name = key.toLowerCase()
+  const lonFirst = { latitude: second, longitude: first }
+  const latFirst = { latitude: first, longitude: second }
+  if (/^l(?:o?ng|on).?lat/.test(name)) return lonFirst
+  if (!name.startsWith('coord')) return latFirst
+  // A list named like that of GeoJSON: only a number beyond 90 says which is the longitude.
+  if (Math.abs(Number(first)) > 90) return lonFirst
+  return Math.abs(Number(second)) > 90 ? latFirst : null
+}
+
+function ofText(text: string, key: string): Pair | null {
+  if (text.length > lengthMax) return null
+  const point = /^POINT ?\(([^)]*)\)$/i.exec(text.trim())
+  const parts = (point?.[1] ?? text.replaceAll(/^[[(]|[\])]$/g, '')).trim().split(/[,;/ ]+/)
+  const [first = '', second = ''] = parts
+  if (parts.length < 2 || parts.length > 3 || !parts.every((part) => isDecimal(part))) return null
+  return point || /^l(?:o?ng|on).?lat/i.test(key)
+    ? { latitude: second, longitude: first }
+    : { latitude: first, longitude: second }
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number' || (typeof value === 'string' && isDecimal(value))
+}
