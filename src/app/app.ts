@@ -27,6 +27,7 @@ import type { Emit } from '../domain/event.ts'
 import type { NewId } from '../domain/ids.ts'
 import { configWarnings, secretFileWarnings, type Config } from '../config/config.ts'
 import { deliveryOptions } from '../delivery/config.ts'
+import { doubtfulWords } from '../mapping/mapping.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
 import { openSpool, type Spool } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
@@ -111,6 +112,7 @@ export async function startGateway(
     emit({ kind: 'gateway_starting', version, pid: process.pid, config: configPath })
     const warnings = [
       ...configWarnings(config),
+      ...doubtfulWords(config, config.devices.file === undefined ? new Map() : null),
       ...(await secretFileWarnings(gatewayDeps.secretFiles ?? [], env)),
     ]
     for (const { what, act } of warnings) emit({ kind: 'config_warning', what, advice: act })

@@ -81,7 +81,13 @@ function unknownOption(key: string, path: Keys, root: Shape): string {
 function likeliest(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
   let best: readonly Issue[] | undefined
   let rankMax = -Infinity
-  for (const issues of branches) {
+  for (const branch of branches) {
+    // A branch that is a union itself stands for the likeliest of its own.
+    const issues = branch.flatMap((issue) =>
+      issue.code === 'invalid_union' && issue.path.length === 0
+        ? (likeliest(issue.errors) ?? [issue])
+        : [issue],
+    )
     const wrongKind = issues.some(({ code, path }) => path.length === 0 && code !== 'unrecognized_keys')
     const rank = wrongKind ? -1000 : 100 - issues.length
     if (rank > rankMax) {

@@ -48,6 +48,7 @@ export { casesSchema, type CasesFile } from './cases/case-schema.ts'
 export { runCases, type CaseResult } from './cases/cases.ts'
 export type { Explained, ExplainedField, Explainer } from './explain/explain.ts'
 export { compileSources }
+export { doubtfulWords, type DoubtfulWord, type TableModels } from './doubtful-words.ts'
 export { collectedNamesOf } from './compile/compile-state.ts'
 export { messageKeyOf } from './identity.ts'
 export { fieldNames, plainKey } from './fields/field-names.ts'
@@ -136,7 +137,10 @@ async function partsOf(
   const devices =
     file === undefined
       ? noDevices
-      : await loadDevices({ readFile: (path) => readFile(path) }, { path: file, providers })
+      : await loadDevices(
+          { readFile: (path) => readFile(path) },
+          { path: file, providers, profiles: Object.keys(config.privacy.profiles) },
+        )
   const { future_max: futureMaxMs, on_future: onFuture } = config.clocks
   return {
     deps: { devices, clockOffsetMs, counterReset },

@@ -15,6 +15,9 @@ const synonyms: readonly (readonly [word: string, ...names: string[]])[] = [
   ['iso', 'iso8601', 'rfc3339', 'isodate'],
   ['words', 'rfc2822', 'rfc822', 'rfc1123', 'httpdate'],
   ['compact', 'yyyymmddhhmmss', 'isobasic'],
+  ['auto', 'timestamp', 'number', 'numeric', 'integer', 'int', 'detect', 'any'],
+  ['datetime', 'date', 'sql', 'utc', 'yyyymmddhhmmssutc'],
+  ['s-float', 'float', 'double', 'sfloat', 'secondsfloat', 'unixfloat', 'fractional'],
   ['arrival', 'now', 'server', 'received', 'receivetime'],
   ['min', 'mins', 'minute', 'minutes'],
   ['h', 'hr', 'hrs', 'hour', 'hours'],
@@ -22,6 +25,7 @@ const synonyms: readonly (readonly [word: string, ...names: string[]])[] = [
   ['km/h', 'kph', 'kmh', 'kmph', 'kmhr', 'kilometersperhour', 'kilometresperhour'],
   ['m/s', 'mps', 'ms', 'msec', 'meterspersecond', 'metrespersecond'],
   ['mph', 'mih', 'mileph', 'milesperhour'],
+  ['cm/s', 'cms', 'cmps', 'centimeterspersecond'],
   ['knots', 'kn', 'kt', 'kts', 'knot'],
   ['km', 'kilometer', 'kilometre', 'kilometers', 'kilometres', 'kms'],
   ['m', 'meter', 'metre', 'meters', 'metres', 'mtr'],
@@ -29,6 +33,70 @@ const synonyms: readonly (readonly [word: string, ...names: string[]])[] = [
   ['deg', 'degree', 'degrees', 'decimaldegrees', 'wgs84'],
   ['rad', 'radian', 'radians'],
   ['1e-7deg', '1e7', 'degrees1e7', 'deg1e7', 'e7', 'scaled'],
+  ['ddmm', 'nmea', 'dms', 'ddmmmm', 'degmin', 'degreesminutes', 'minutes'],
+  ['utc', 'gmt', 'z', 'zulu', 'etcutc'],
+  // Quantities and types.
+  ['odometer', 'mileage', 'odo', 'totaldistance'],
+  ['engine_hours', 'enginehours', 'hours', 'enginetime', 'motorhours'],
+  ['hours', 'enginehours', 'enginetime'],
+  ['battery', 'soc', 'charge', 'stateofcharge'],
+  ['temperature', 'temp', 'celsius'],
+  ['voltage', 'volt', 'volts', 'v'],
+  ['altitude', 'alt', 'elevation', 'height'],
+  ['heading', 'course', 'bearing', 'direction', 'cog'],
+  ['speed', 'velocity', 'spd'],
+  ['boolean', 'bool', 'flag', 'truefalse'],
+  ['number', 'float', 'double', 'int', 'integer', 'numeric', 'decimal'],
+  ['u8', 'uint8', 'byte', 'uchar'],
+  ['i8', 'int8', 'char', 'sbyte'],
+  ...[16, 24, 32].flatMap((bits): [string, ...string[]][] => [
+    [`u${bits}le`, `u${bits}`, `uint${bits}`, `uint${bits}le`],
+    [`u${bits}be`, `uint${bits}be`],
+    [`i${bits}le`, `i${bits}`, `int${bits}`, `int${bits}le`, `s${bits}`],
+    [`i${bits}be`, `int${bits}be`],
+  ]),
+  ['bits', 'bit', 'bitfield'],
+  ['hex', 'hexadecimal', 'base16'],
+  ['base64', 'b64'],
+  ['j1939', 'can', 'fms', 'saej1939'],
+  ['obd', 'obd2', 'obdii'],
+  // What to do.
+  ['drop', 'omit', 'remove', 'discard', 'skip', 'delete'],
+  ['drop-gps', 'drop', 'omit', 'remove', 'discard', 'skip'],
+  ['drop_oldest', 'drop', 'evict', 'oldest', 'discardoldest', 'deleteoldest'],
+  ['ignore', 'drop', 'skip', 'discard', 'omit', 'reject', 'no', 'false'],
+  ['take', 'accept', 'use', 'allow', 'keep', 'yes', 'true'],
+  ['accept', 'take', 'allow', 'permit', 'use'],
+  ['refuse', 'reject', 'deny', 'drop', 'forbid'],
+  ['quarantine', 'hold', 'isolate', 'keep'],
+  ['restamp', 'arrival', 'replace', 'now'],
+  ['hold', 'keep', 'wait', 'block', 'stop'],
+  ['flag', 'warn', 'mark', 'report'],
+  ['off', 'none', 'no', 'never', 'disable', 'disabled', 'false', 'identity'],
+  ['set_aside', 'aside', 'move', 'quarantine'],
+  ['coarse', 'round', 'rounded'],
+  ['message', 'arrival', 'now'],
+  ['close', 'disconnect', 'kick'],
+  ['gzip', 'gz', 'zip', 'on', 'yes', 'true', 'deflate'],
+  ['batch', 'bulk', 'many', 'batches'],
+  ['single', 'one', 'individual', 'each'],
+  ['split', 'divide'],
+  ['resend', 'retry', 'repeat'],
+  ['delivered', 'accepted', 'success', 'ok', 'done'],
+  ['oldest-first', 'oldest', 'fifo', 'asc'],
+  ['newest-first', 'newest', 'lifo', 'desc', 'latest'],
+  ['environment', 'env', 'environ'],
+  ['chain', 'aws', 'default', 'iam', 'profile', 'sdk'],
+  ['keys', 'static', 'inline', 'config'],
+  ['read', 'view', 'readonly', 'viewer', 'get'],
+  ['change', 'write', 'admin', 'operator', 'all', 'edit'],
+  ['cn', 'commonname', 'subject'],
+  ['dns', 'san', 'hostname'],
+  ['email', 'mail'],
+  ['warn', 'warning'],
+  ['error', 'err', 'fatal', 'critical', 'silent'],
+  ['info', 'information', 'notice', 'log'],
+  ['trace', 'verbose', 'silly', 'all'],
   // Origins of numbers.
   ['gnss', 'gps', 'glonass', 'satellite', 'positions'],
   ['counted', 'can', 'counter', 'tracker'],
@@ -47,16 +115,34 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   const plain = word.toLowerCase().replace(/[^a-z0-9]/g, '')
   for (const [meant, ...names] of synonyms) if (names.includes(plain) && known.includes(meant)) return meant
   let best: string | undefined
-  // A third of the letters may be wrong. Two swapped neighbours count as two wrong letters.
+  // A third of the letters may be wrong. Two swapped neighbours count as one wrong letter.
   let distanceMin = Math.max(1, Math.round(word.length / 3)) + 1
   for (const candidate of known) {
-    const edits = isTruncated(word, candidate) ? 1 : distance(word.toLowerCase(), candidate.toLowerCase())
+    const edits = editsBetween(word, candidate)
     if (edits < distanceMin) {
       distanceMin = edits
       best = candidate
     }
   }
   return best
+}
+
+function editsBetween(word: string, candidate: string): number {
+  const [written, known] = [word.toLowerCase(), candidate.toLowerCase()]
+  return isTruncated(word, candidate) || isSwapped(written, known) ? 1 : distance(written, known)
+}
+
+/** `drpo` for `drop`. */
+function isSwapped(word: string, candidate: string): boolean {
+  if (word.length !== candidate.length) return false
+  let at = 0
+  while (at < word.length && word[at] === candidate[at]) at += 1
+  return (
+    at < word.length &&
+    word[at] === candidate[at + 1] &&
+    word[at + 1] === candidate[at] &&
+    word.slice(at + 2) === candidate.slice(at + 2)
+  )
 }
 
 /** `max` for `max_bytes`, and `bytes` for `max_bytes`. */

@@ -8,7 +8,7 @@ import { visible } from '../../std/quote.ts'
 import { configWarnings, loadConfig, secretFileWarnings, type Config } from '../../config/config.ts'
 import { deliveryOptions, providerNames } from '../../delivery/config.ts'
 import { defaultProvider } from '../../domain/ids.ts'
-import { loadDevices } from '../../mapping/mapping.ts'
+import { doubtfulWords, loadDevices, type TableModels } from '../../mapping/mapping.ts'
 import { opsUrl } from '../../ops/config.ts'
 import type { Finding } from './connection-findings.ts'
 import { memoryWarning } from './memory-limits.ts'
@@ -34,11 +34,12 @@ export const checkCommand: BuildCommand = (io, done) =>
     )
     .action(async ({ config: path, connect, json }: CheckOptions) => {
       const { config, secretFiles } = await loadConfig(path, { env: io.env })
-      await checkDevices(config)
+      const models = await checkDevices(config)
       const summary = summaryOf(config)
       const memory = await memoryWarning(config)
       const secrets = await secretFileWarnings(secretFiles, io.env)
-      const warnings = [...configWarnings(config), ...secrets, ...(memory === null ? [] : [memory])]
+      const words = doubtfulWords(config, models)
+      const warnings = [...configWarnings(config), ...words, ...secrets, ...(memory === null ? [] : [memory])]
       const findings: Finding[] = []
       const several = providerNames(config.delivery).length > 1
       if (!json) io.stdout.write(`${path} is valid.\n${summaryText(summary)}${warningsText(warnings)}`)
@@ -56,11 +57,16 @@ export const checkCommand: BuildCommand = (io, done) =>
       done(ok ? 0 : 1)
     })
 
-/** Rejects with DEVICES_INVALID. */
-async function checkDevices({ devices, delivery }: Config): Promise<void> {
-  if (devices.file === undefined) return
+/** The models in the device table. Rejects with DEVICES_INVALID. */
+async function checkDevices({ devices, delivery, privacy }: Config): Promise<TableModels> {
+  if (devices.file === undefined) return new Map()
   const providers = providerNames(delivery)
-  await loadDevices({ readFile: (path) => readFile(path) }, { path: devices.file, providers })
+  const profiles = Object.keys(privacy.profiles)
+  const table = await loadDevices(
+    { readFile: (path) => readFile(path) },
+    { path: devices.file, providers, profiles },
+  )
+  return table.models?.() ?? new Map()
 }
 
 /** What the config does, by section. */

@@ -63,7 +63,16 @@ function createRunner(io: CommandIo, loaded: LoadedConfig | null) {
     const cases = await loadCases(file, deps)
     const { file: path } = loaded.config.devices
     const read = { readFile: (name: string) => readFile(name) }
-    const devices = path === undefined ? {} : { devices: await loadDevices(read, { path, providers }) }
+    const devices =
+      path === undefined
+        ? {}
+        : {
+            devices: await loadDevices(read, {
+              path,
+              providers,
+              profiles: Object.keys(loaded.config.privacy.profiles),
+            }),
+          }
     return runCases(cases, { mapping: loaded.config, providers, ...times, ...devices })
   }
 }

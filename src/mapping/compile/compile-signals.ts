@@ -18,7 +18,7 @@ import { counterSlotOf } from './compile-counters.ts'
 import type { Scope } from './compile-scope.ts'
 
 /** The known signal types of the interface and their units (ingestion-api.md 2.5). */
-const knownTypes = new Map([
+export const knownTypes = new Map([
   ['OBD_LIFETIME_ODOMETER', 'KILOMETERS'],
   ['OBD_TOTAL_ENGINE_TIME', 'HOURS'],
 ])

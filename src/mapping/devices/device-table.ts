@@ -8,6 +8,7 @@
 
 import { isUtf8 } from 'node:buffer'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { nearest } from '../../std/nearest-word.ts'
 import { plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
@@ -35,6 +36,8 @@ export type DeviceRow = Readonly<Partial<Record<Exclude<Column, 'device' | 'prov
 export type DeviceTable = {
   find(device: string): DeviceRow | undefined
   readonly size: number
+  /** The models in the table, with the number of their devices. */
+  models?(): ReadonlyMap<string, number>
 }
 
 export type ParsedDevices = { table: DeviceTable; problems: readonly CsvProblem[] }
@@ -53,11 +56,13 @@ export type DevicesOptions = {
   path: string
   /** Providers that payloads can be delivered for; any other provider in a row is a problem. */
   providers: readonly ProviderName[]
+  /** Names of the privacy profiles; any other one in a row is a problem. Default: not checked. */
+  profiles?: readonly string[] | undefined
 }
 
 /** Reads the table; rejects with DEVICES_INVALID and all problems. */
 export async function loadDevices(deps: LoadDevicesDeps, options: DevicesOptions): Promise<DeviceTable> {
-  const { path, providers } = options
+  const { path, providers, profiles } = options
   const bytes = await deps.readFile(path).catch((error: unknown) => {
     throw new GatewayError('DEVICES_INVALID', {
       what: `Cannot read the device table ${path}.`,
@@ -66,7 +71,7 @@ export async function loadDevices(deps: LoadDevicesDeps, options: DevicesOptions
       cause: error,
     })
   })
-  const { table, problems } = parseDevices(bytes, providers)
+  const { table, problems } = parseDevices(bytes, providers, profiles)
   if (problems.length === 0) return table
   const lines = problems.slice(0, linesShown).map(({ line, message }) => `${path}:${line}  ${message}`)
   const more = problems.length > linesShown ? `\n... and ${problems.length - linesShown} more` : ''
@@ -80,6 +85,7 @@ export async function loadDevices(deps: LoadDevicesDeps, options: DevicesOptions
 export function parseDevices(
   bytes: Buffer,
   providers: readonly ProviderName[] = [defaultProvider],
+  profiles?: readonly string[],
 ): ParsedDevices {
   if (bytes.length > bytesMax) return failed(1, `the table is larger than ${bytesMax} bytes`)
   if (!isUtf8(bytes)) return failed(firstBadLine(bytes), 'is not UTF-8; save the table as "CSV UTF-8"')
@@ -93,11 +99,12 @@ export function parseDevices(
   const lines = new Map<string, number>()
   const columns = header.fields.map((name) => name as Column)
   for (const row of body) {
-    const problem = addRow(row, columns, { found, lines, providers })
+    const problem = addRow(row, columns, { found, lines, providers, profiles })
     if (problem !== undefined) problems.push({ line: row.line, message: problem })
   }
   problems.sort((a, b) => a.line - b.line)
-  return { table: { find: (device) => found.get(device), size: found.size }, problems }
+  const models = () => countModels(found.values())
+  return { table: { find: (device) => found.get(device), size: found.size, models }, problems }
 }
 
 function checkHeader({ line, fields }: CsvRow): CsvProblem[] {
@@ -122,12 +129,19 @@ type Collected = {
   found: Map<string, DeviceRow>
   lines: Map<string, number>
   providers: readonly ProviderName[]
+  profiles: readonly string[] | undefined
+}
+
+function countModels(rows: Iterable<DeviceRow>): Map<string, number> {
+  const models = new Map<string, number>()
+  for (const { model } of rows) if (model !== undefined) models.set(model, (models.get(model) ?? 0) + 1)
+  return models
 }
 
 function addRow(
   { line, fields }: CsvRow,
   columns: readonly Column[],
-  { found, lines, providers }: Collected,
+  { found, lines, providers, profiles }: Collected,
 ): string | undefined {
   if (fields.length !== columns.length)
     return `has ${plural(fields.length, 'field')}, but the header has ${plural(columns.length, 'column')}`
@@ -146,9 +160,18 @@ function addRow(
   const row: DeviceRow = Object.fromEntries(entries)
   if (row.provider !== undefined && !providers.includes(row.provider))
     return `names the provider ${quote(row.provider, 80)}; known are ${providers.join(', ')}`
+  // Without its profile everything of the device would be sent.
+  if (row.privacy !== undefined && profiles?.includes(row.privacy) === false)
+    return unknownProfile(row.privacy, profiles)
   lines.set(device, line)
   found.set(device, row)
   return undefined
+}
+
+function unknownProfile(name: string, profiles: readonly string[]): string {
+  const known = profiles.length === 0 ? '`privacy.profiles` has none' : `known are ${profiles.join(', ')}`
+  const meant = nearest(name, profiles)
+  return `names the privacy profile ${quote(name, 80)}; ${known}${meant === undefined ? '' : `. Did you mean "${meant}"?`}`
 }
 
 function failed(line: number, message: string, before: readonly CsvProblem[] = []): ParsedDevices {

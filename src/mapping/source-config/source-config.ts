@@ -2,10 +2,10 @@
 // read. A preset has the same options without a name (preset-merge.ts).
 
 import { z } from 'zod'
-import { duration } from '../../std/schema.ts'
 import { encodingNames, encodingsDescription } from '../encodings/encodings.ts'
 import { fixSchema, rememberSchema } from './fix-config.ts'
 import { mapSchema, paths, text, timeFormatOption } from './map-config.ts'
+import { merge, thin, windowOf } from './thin-config.ts'
 import { plausibilitySchema } from '../plausibility/plausibility-config.ts'
 import { extractSchema } from '../extract/extract-config.ts'
 
@@ -24,8 +24,6 @@ export const defaultsSchema = z
   })
   .prefault({})
   .describe('Values for empty fields of the device table and for devices that are not in it.')
-
-const windowOf = () => duration({ minMs: 1, maxMs: 3_600_000 })
 
 const names = (description: string) => z.array(text(512)).max(256).optional().describe(description)
 
@@ -79,52 +77,6 @@ const coalesce = z
     'For devices that publish each value in a separate message: the values of one device are collected ' +
       'and become one payload. The messages are acknowledged when the values are on disk, so a crash ' +
       'loses none.',
-  )
-
-const thin = z
-  .strictObject({
-    every: windowOf()
-      .optional()
-      .describe(
-        'A payload passes when its device time is at least this much later than that of the last payload.',
-      ),
-    distance: z
-      .number()
-      .positive()
-      .max(1e6)
-      .optional()
-      .describe(
-        'A payload passes when the asset has moved at least this far since the last payload, in metres.',
-      ),
-    heading: z
-      .number()
-      .positive()
-      .max(180)
-      .optional()
-      .describe(
-        'A payload passes when the heading has changed by at least this since the last payload, in ' +
-          'degrees.',
-      ),
-    signal: z
-      .boolean()
-      .default(false)
-      .describe('A payload passes when a signal or extra field differs from the last payload.'),
-  })
-  .describe(
-    'Fewer payloads: a payload that passes none of these rules is ignored and counted as `thinned`. A ' +
-      'payload always passes when the asset starts or stops moving, and when it is older than the last one.',
-  )
-
-const merge = z
-  .strictObject({
-    group: text(64).describe('Name of the group. Sources with the same group make one payload per asset.'),
-    window: windowOf()
-      .prefault('10s')
-      .describe('How long the data of one source waits for the data of the other sources.'),
-  })
-  .describe(
-    'Joins the data of several sources about one asset: the position from one, the odometer from ' +
-      'another. If the data of only one source has arrived when the window ends, it is sent alone.',
   )
 
 const recordPath = z.union([text(1024), pathOption('Path to the record or the list of records.')])
@@ -199,6 +151,11 @@ export const presetShape = {
       'Families of models, for signals that have another meaning on each: `truck: [FMB6*, FMC650]`. A * ' +
         'at the end matches any ending. A device belongs to the first family that matches.',
     ),
+  models: z
+    .array(text(64))
+    .max(512)
+    .default([])
+    .describe('Known models, for `check`: it warns of a model that is not among them.'),
   warn_without_model: text(256)
     .optional()
     .describe(

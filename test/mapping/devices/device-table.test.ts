@@ -15,6 +15,22 @@ const problemsOf = (text: string | Buffer) =>
   parse(text).problems.map(({ line, message }) => `${line}: ${message}`)
 
 describe('a device table', () => {
+  test('may only name privacy profiles that exist', () => {
+    const text = Buffer.from('device,privacy\nA,night\nB,nihgt\nC,\n')
+    const problems = (profiles?: readonly string[]) =>
+      parseDevices(text, undefined, profiles).problems.map(({ line, message }) => `${line}: ${message}`)
+    expect(problems(['night', 'day'])).toEqual([
+      '3: names the privacy profile "nihgt"; known are night, day. Did you mean "night"?',
+    ])
+    expect(problems([])).toHaveLength(2)
+    expect(problems()).toEqual([])
+  })
+
+  test('counts its models', () => {
+    const { table } = parse('device,model\nA,FMC650\nB,FMC650\nC,\n')
+    expect([...(table.models?.() ?? [])]).toEqual([['FMC650', 2]])
+  })
+
   test('gives the columns of each device', () => {
     const { table, problems } = parse(
       'device,asset_id,asset_type,operator,carrier,provider,manufacturer,model\n' +

@@ -1,0 +1,147 @@
+// doubtful-words.ts: words of a valid config that are free, but look like mistakes: a signal type that is
+// nearly a known one, a model that the source does not know. `check` and the start warn of them.
+
+import { nearest } from '../std/nearest-word.ts'
+import { plural } from '../std/quantity.ts'
+import { quote } from '../std/quote.ts'
+import type { MappingConfig, SourceConfig } from './config.ts'
+import { compileFamilies, knownTypes } from './compile/compile-signals.ts'
+import { plainKey } from './fields/field-names.ts'
+
+export type DoubtfulWord = { what: string; act: string }
+
+/** The models in the device table, with the number of their devices. */
+export type TableModels = ReadonlyMap<string, number>
+
+/** The known words of the interface (ingestion-api.md 2), and other names of the same. */
+const interfaceWords: Readonly<Record<string, readonly string[]>> = {
+  OBD_LIFETIME_ODOMETER: ['odometer', 'obdodometer', 'lifetimeodometer', 'totalodometer', 'vehicleodometer'],
+  OBD_TOTAL_ENGINE_TIME: ['enginehours', 'obdenginehours', 'totalenginehours', 'enginetime', 'obdenginetime'],
+  KILOMETERS: ['km', 'kilometer', 'kilometre', 'kilometres'],
+  HOURS: ['h', 'hour', 'hrs'],
+  KILOMETERS_PER_HOUR: ['kmh', 'kph', 'kilometresperhour', 'kilometerperhour'],
+  ENGINE: ['motor', 'engines'],
+  TRACTOR: ['truck', 'tractors'],
+}
+
+/** `table`: null where there is one that was not read. */
+export function doubtfulWords(config: MappingConfig, table: TableModels | null): DoubtfulWord[] {
+  const { sources, defaults } = config
+  const words = [
+    ...interfaceWord('asset_type', defaults.asset_type, 'defaults'),
+    ...sources.flatMap((source) => wordsOf(source)),
+  ]
+  return [...words, ...modelsOf(config, table)]
+}
+
+function wordsOf({ name, map, defaults }: SourceConfig): DoubtfulWord[] {
+  const where = `the source ${quote(name, 64)}`
+  return [
+    ...interfaceWord('asset_type', defaults.asset_type, where),
+    ...interfaceWord('speed_units', map.speed_units, where),
+    ...map.signals.flatMap(({ type, value_unit, part }) => [
+      ...interfaceWord('type', type, where),
+      ...interfaceWord('value_unit', value_unit, where),
+      ...interfaceWord('part', part, where),
+    ]),
+  ]
+}
+
+const kinds: Readonly<Record<string, readonly string[]>> = {
+  type: [...knownTypes.keys()],
+  value_unit: [...new Set(knownTypes.values())],
+  speed_units: ['KILOMETERS_PER_HOUR'],
+  part: ['ENGINE'],
+  asset_type: ['TRACTOR'],
+}
+
+/** Other words are sent as they are: the interface may know more than these. */
+function interfaceWord(option: string, word: string | undefined, where: string): DoubtfulWord[] {
+  const known = kinds[option] ?? []
+  if (word === undefined || known.includes(word)) return []
+  const meant = known.find((one) => isMeant(word, one))
+  if (meant === undefined) return []
+  return [
+    {
+      what: `${where} has the ${option} ${quote(word, 100)}, which is sent as it is. Did you mean "${meant}"?`,
+      act: 'Correct the word, unless the service knows it.',
+    },
+  ]
+}
+
+/** A longer word of its own, as `ENGINE_2`, is meant so. */
+function isMeant(word: string, known: string): boolean {
+  const plain = plainKey(word)
+  if (plain === plainKey(known) || interfaceWords[known]?.includes(plain) === true) return true
+  if (word.startsWith(`${known}_`) || word.length < 4) return false
+  // Of a long word two letters more or less are a mistake; a third of them would be another word.
+  return Math.abs(word.length - known.length) <= 2 && nearest(word, [known]) !== undefined
+}
+
+/** Models count only where a source has families: elsewhere a model is only sent. */
+function modelsOf({ sources, defaults }: MappingConfig, table: TableModels | null): DoubtfulWord[] {
+  const found: DoubtfulWord[] = []
+  const ofFamilies = sources.filter(({ families }) => Object.keys(families).length > 0)
+  for (const source of ofFamilies) {
+    const model = source.model ?? source.defaults.model ?? defaults.model
+    const where = `the source ${quote(source.name, 64)}`
+    if (model !== undefined) found.push(...modelOf(model, [source], where))
+    else if (table?.size === 0)
+      found.push({
+        what:
+          `${where} has no \`model\`, and no device in the device table has one. ` +
+          `Without it this is not sent: ${source.warn_without_model ?? 'values that depend on the model'}.`,
+        act: 'Set `model` of the source, or the column `model` of the device table.',
+      })
+  }
+  if (ofFamilies.length > 0)
+    for (const [model, count] of [...(table ?? [])].slice(0, tableModelsMax))
+      found.push(...modelOf(model, ofFamilies, `the device table, for ${plural(count, 'device')},`))
+  return found
+}
+
+/** Models of the device table that are judged: a table of invented ones must not flood the log. */
+const tableModelsMax = 200
+
+function modelOf(model: string, sources: readonly SourceConfig[], where: string): DoubtfulWord[] {
+  if (sources.some((source) => isKnown(model, source))) return []
+  const known = [...new Set(sources.flatMap(({ models, families }) => [...models, ...exactNames(families)]))]
+  const meant = nearestModel(model, known)
+  const help = meant === undefined ? '' : ` Did you mean "${meant}"?`
+  const [family] = sources.map((source) => familyOf(model, source)).filter((name) => name !== null)
+  const effect =
+    family === undefined
+      ? 'It belongs to no family, so values that depend on the model are omitted.'
+      : `It is read as one of the family ${family}.`
+  return [
+    {
+      what: `${where} has the model ${quote(model, 100)}, which is not a known one. ${effect}${help}`,
+      act: 'Correct the model, or leave it if it is newer than this version.',
+    },
+  ]
+}
+
+/** A longer name, with the variant behind the model, is known as well: `FMC650-QJAA0`. */
+function isKnown(model: string, source: SourceConfig): boolean {
+  if (familyOf(model, source) === null) return false
+  const name = model.toUpperCase()
+  const isNamed = (known: string) => name.startsWith(known.toUpperCase())
+  return source.models.length === 0 || [...source.models, ...exactNames(source.families)].some(isNamed)
+}
+
+function familyOf(model: string, { families }: SourceConfig): string | null {
+  return Object.keys(families)[compileFamilies(families)(model) - 1] ?? null
+}
+
+function exactNames(families: SourceConfig['families']): string[] {
+  return Object.values(families)
+    .flat()
+    .filter((pattern) => !pattern.endsWith('*'))
+}
+
+/** Of several that are as near, the one that begins in the same way for longest. */
+function nearestModel(model: string, known: readonly string[]): string | undefined {
+  const name = model.toUpperCase()
+  const longer = known.filter((one) => name.length >= 4 && one.toUpperCase().startsWith(name))
+  return longer[0] ?? nearest(model, known)
+}
