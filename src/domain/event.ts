@@ -39,7 +39,7 @@ const source = field<string>('name of the source')
 const device = field<string>('key of the device')
 const topic = field<string>('topic of the message')
 const clientId = field<string | null>('MQTT client id; null before CONNECT')
-const identity = field<string | null>('name that the client proved; null for an anonymous client')
+const identity = field<string | null>('name that the client proved; null where it has proved none')
 const address = field<string | null>('address of the client; null where it is not known')
 const fault = field<GatewayError>('error with its code and its three sentences')
 const cause = field<string>('what caused the reload')
@@ -81,8 +81,8 @@ export const eventFields = {
     count: count('pauses since the last such event'),
     top: field<readonly string[]>('identities or client ids with the most of them, and their number'),
   },
-  client_refused: { reason, detail, clientId, address },
-  client_dropped: { reason, detail, clientId, address },
+  client_refused: { reason, detail, clientId, identity, address },
+  client_dropped: { reason, detail, clientId, identity, address },
   access_renewed: { listeners: count('listeners') },
   access_refused: { fault },
   auth_failures: {

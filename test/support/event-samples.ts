@@ -16,6 +16,7 @@ const client = {
   reason: 'bad_credentials',
   detail: 'The password is wrong.',
   clientId: 'c-1',
+  identity: 'fleet',
   address: '::1',
 }
 

@@ -197,7 +197,10 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       return
     }
     // aedes answers an unknown protocol version with CONNACK 1 and does not call authenticate.
-    if (gate.refusal?.returnCode === 1) reports.refuse(gate.refusal.reason, gate.address, packet.clientId)
+    if (gate.refusal?.returnCode === 1) {
+      const { address, certificateName: identity } = gate
+      reports.refuse(gate.refusal.reason, { clientId: packet.clientId, identity, address })
+    }
     done(null, true)
   }
 

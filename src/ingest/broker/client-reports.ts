@@ -9,11 +9,14 @@ import type { Clients } from './clients/clients.ts'
 import type { Gate } from './gate/gate.ts'
 
 export type ClientReports = {
-  refuse(reason: RefusalReason, address: string | null, clientId: string | null): void
+  refuse(reason: RefusalReason, client: RefusedClient): void
   onDrop(gate: Gate, reason: ClientDropReason, detail: string): void
   refused(): ReadonlyMap<string, number>
   dropped(): ReadonlyMap<string, number>
 }
+
+/** `identity`: the name that it proved before it was refused. */
+export type RefusedClient = { clientId: string | null; identity: string | null; address: string | null }
 
 type Deps = { clock: Clock; emit: Emit; clients: Pick<Clients, 'refused' | 'dropped'> }
 
@@ -21,16 +24,18 @@ export function createClientReports({ clock, emit, clients }: Deps): ClientRepor
   const refusedBy = createReasonCounter(clock, { eventEveryMs: 0 })
   const droppedBy = createReasonCounter(clock, { eventEveryMs: 0 })
   return {
-    refuse(reason, address, clientId) {
+    refuse(reason, { clientId, identity, address }) {
       refusedBy.add(null, reason)
       const detail = refusals[reason]
-      emit({ kind: 'client_refused', reason, detail, clientId, address })
+      emit({ kind: 'client_refused', reason, detail, clientId, identity, address })
       if (clientId !== null && clientId !== '') clients.refused(clientId, address, { reason, detail })
     },
     onDrop(gate, reason, detail) {
       droppedBy.add(null, reason)
       const clientId = gate.sender?.clientId ?? null
-      emit({ kind: 'client_dropped', reason, detail, clientId, address: gate.address })
+      // TLS has checked the certificate before CONNECT.
+      const identity = gate.sender === null ? gate.certificateName : gate.sender.identity
+      emit({ kind: 'client_dropped', reason, detail, clientId, identity, address: gate.address })
       if (gate.sender !== null) clients.dropped(gate.sender, { reason, detail })
     },
     refused: refusedBy.counts,

@@ -58,7 +58,7 @@ export const ingestEvents: EventTable<IngestEvent> = {
     meaning: 'The gateway refused a connection.',
     act: 'Look up the reason. If the client is one of yours, correct its settings or its password.',
     level: 'warn',
-    text: ({ clientId, detail }) => `Refused ${client(clientId)}. ${bounded(sentence(detail))}`,
+    text: (event) => `Refused ${clientOf(event)}. ${bounded(sentence(event.detail))}`,
     // Without the client: a scanner with random ids would get a line for each connection.
     repeats: ({ reason }) => reason,
   },
@@ -66,8 +66,7 @@ export const ingestEvents: EventTable<IngestEvent> = {
     meaning: 'The gateway closed a connection.',
     act: 'Look up the reason. If this repeats, check the device.',
     level: 'warn',
-    text: ({ clientId, detail }) =>
-      `Closed the connection of ${client(clientId)}. ${bounded(sentence(detail))}`,
+    text: (event) => `Closed the connection of ${clientOf(event)}. ${bounded(sentence(event.detail))}`,
     repeats: ({ reason }) => reason,
     raises: {
       CONTROL_PACKETS_LIMITED: (event) => droppedFor('too_many_control_packets', event),
@@ -115,7 +114,7 @@ export const ingestEvents: EventTable<IngestEvent> = {
     raises: {
       CLIENT_ID_SHARED: ({ clientId, identity, address, takeOvers }) => ({
         why:
-          `The last one: ${client(clientId)}${identity === null ? '' : ` (identity ${quote(identity, 64)})`} took over from itself ` +
+          `The last one: ${clientOf({ clientId, identity })} took over from itself ` +
           `${plural(takeOvers, 'time')} within ten minutes, the last time from ${address ?? 'an unknown address'}.`,
       }),
     },
@@ -262,10 +261,10 @@ function pausedClients({ detail }: EventOf<'client_paused'>, count: number): str
 
 function droppedFor(cause: string, event: EventOf<'client_dropped'>): Cause | null {
   if (event.reason !== cause) return null
-  const { detail, clientId, address } = event
+  const { detail, address } = event
   return {
     what: (times) => `Closed ${plural(times, 'connection')}. ${bounded(sentence(detail))}`,
-    why: `The latest was that of ${client(clientId)}, address ${quote(address ?? 'unknown', 64)}.`,
+    why: `The latest was that of ${clientOf(event)}, address ${quote(address ?? 'unknown', 64)}.`,
   }
 }
 
@@ -279,6 +278,10 @@ function namesOf(names: readonly string[]): string {
 
 function evicted({ clientId, owner }: EventOf<'session_evicted'>): string {
   return client(clientId) + (owner === null ? '' : `, last used by ${quote(owner, 64)}`)
+}
+
+function clientOf({ clientId, identity }: { clientId: string | null; identity: string | null }): string {
+  return client(clientId) + (identity === null ? '' : ` (identity ${quote(identity, 64)})`)
 }
 
 function client(clientId: string | null): string {

@@ -80,6 +80,13 @@ describe.skipIf(!hasOpenssl)('mqtts:// (skipped where openssl is not installed)'
     })
     expect(senders).toHaveLength(200)
 
+    // Known before CONNECT.
+    const early = connect({ ...options, cert: truck.cert, key: truck.key })
+    early.write(Buffer.from([0xc0, 0]))
+    await ended(early)
+    const dropped = world.events.find(({ kind }) => kind === 'client_dropped')
+    expect(dropped).toMatchObject({ reason: 'not_connect', clientId: null, identity: 'truck-7' })
+
     await ended(connect(options))
     const plain = connectTcp({ port: world.port, host: '127.0.0.1' })
     plain.end(connectBytes('plain'))

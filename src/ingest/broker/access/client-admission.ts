@@ -53,6 +53,8 @@ export function createClientAdmission(deps: Deps): ClientAdmission {
     const gate: Gate = found
     const { certificateName, address, listener } = gate
     const given = { userName: givenName ?? null, password: password ?? null }
+    /** What it has proved: by its certificate, and then as the judgement says. */
+    let proved = certificateName
     if (gate.refusal !== null) refuseConnect(gate.refusal)
     else access.judge({ ...given, listener, certificateName, address, isClosed: () => gate.closed }, judged)
 
@@ -61,6 +63,7 @@ export function createClientAdmission(deps: Deps): ClientAdmission {
       if (judgement.kind === 'refused' || gate.closed) return
       const { resumeReading } = gate
       const { identity } = judgement
+      proved = identity
       if (!clients.mayConnect(client.id, identity)) {
         refuseConnect(inUse)
         return
@@ -71,7 +74,7 @@ export function createClientAdmission(deps: Deps): ClientAdmission {
     }
 
     function refuseConnect({ reason, returnCode }: Refusal): void {
-      reports.refuse(reason, address, client.id)
+      reports.refuse(reason, { clientId: client.id, identity: proved, address })
       done(Object.assign(new Error(reason), { returnCode }), null)
     }
 

@@ -90,6 +90,28 @@ describe('access of clients', () => {
     expect(seen).toEqual([{ clientId: 'truck', userName: 'depot', certificateName: null, identity }])
   })
 
+  test('the events of a connection name the identity that it has proved', async () => {
+    await using world = await openIngest(auto(), { ...rules(false), connectionsPerIdentityMax: 1 })
+    const depot = { username: 'depot', password: Buffer.from('right') }
+    const device = await world.connection('truck')
+    await device.connect(depot)
+    const second = await world.connection('second')
+    await second.connect(depot)
+    const wrong = await world.connection('wrong')
+    await wrong.connect({ ...depot, password: Buffer.from('guess') })
+    device.sendBytes(Buffer.from([0xc0, 1, 0]))
+    await device.gone()
+    const reasons = ['max_connections_per_identity', 'bad_credentials', 'protocol_error']
+    const events = world.events.filter(
+      (event) => event.kind.startsWith('client_') && 'reason' in event && reasons.includes(event.reason),
+    )
+    expect(events).toMatchObject([
+      { kind: 'client_refused', clientId: 'second', identity: 'depot' },
+      { kind: 'client_refused', clientId: 'wrong', identity: null },
+      { kind: 'client_dropped', clientId: 'truck', identity: 'depot' },
+    ])
+  })
+
   test.each(['plain text', 'a hash'])('each byte of a password counts (the config has %s)', async (form) => {
     for (const right of ['right', 'a long password '.repeat(8)]) {
       const text = form === 'a hash' ? await hashPassword(right, 12) : right
