@@ -13,6 +13,9 @@ export type OnRead = (holder: Record<string, unknown>, key: string) => void
 
 type Coordinates = { latitude: unknown; longitude: unknown; number: string }
 
+/** A value that may be a position, or hold one. */
+type Inner = { key: string; kind: Role['kind']; value: unknown }
+
 type Inside = {
   own: Marks
   pairs: readonly Coordinates[]
@@ -20,7 +23,10 @@ type Inside = {
   half: Coordinates | undefined
   /** Times and ages with a number, as in `time1`, for the coordinates with this number. */
   numbered: ReadonlyMap<string, Partial<Marks>>
+  inner: readonly Inner[]
 }
+
+const noNumbers: ReadonlyMap<string, Partial<Marks>> = new Map()
 
 export const noMarks: Marks = { time: Number.NaN, ageMs: Number.NaN, isValid: true }
 
@@ -45,37 +51,42 @@ function laterOf(a: number, b: number): number {
 
 /** `isPlace`: the object itself is a position, so that its `status` is that of the fix. */
 export function marksIn(holder: Record<string, unknown>, isPlace: boolean, onRead: OnRead | null): Inside {
-  const sets = new Map<string, Coordinates>()
-  const numbered = new Map<string, Partial<Marks>>()
+  const sets: { set: string; of: Coordinates }[] = []
+  const inner: Inner[] = []
+  let numbered: Map<string, Partial<Marks>> | null = null
   let own: Marks = noMarks
   let day: unknown
   let clock: unknown
   for (const key in holder) {
-    if (!Object.hasOwn(holder, key)) continue
+    // The value is of JSON: its prototype has no keys.
     const role = roleOf(key)
+    const { kind } = role
     const value = holder[key]
-    if (role.kind === 'other' || value === null || value === undefined || value === '') continue
+    const isHolder = typeof value === 'object' && value !== null
+    if (kind !== 'elsewhere' && (isHolder || (kind === 'place' && typeof value === 'string')))
+      inner.push({ key, kind, value })
+    if (kind === 'other' || value === null || value === undefined || value === '') continue
     if (role.kind === 'latitude' || role.kind === 'longitude') {
       if (addCoordinate(sets, role, value)) onRead?.(holder, key)
       continue
     }
-    if (role.kind === 'date') day ??= value
-    if (role.kind === 'time') clock ??= value
+    if (kind === 'date') day ??= value
+    if (kind === 'time') clock ??= value
     if (isAbout(role) && isRecord(value)) own = inheritedMarks(own, marksAbout(value, role, onRead))
     const said = saidBy(role, value, isPlace)
     if (said === null) continue
     onRead?.(holder, key)
     const number = 'number' in role ? role.number : ''
     if (number === '') own = inheritedMarks(own, { ...noMarks, ...said })
-    else numbered.set(number, { ...numbered.get(number), ...said })
+    else (numbered ??= new Map()).set(number, { ...numbered.get(number), ...said })
   }
   if (day !== undefined) own = inheritedMarks(own, { ...noMarks, time: timeOfDate(day, clock) })
   const pairs: Coordinates[] = []
   let half: Coordinates | undefined
-  for (const one of sets.values())
-    if (one.latitude === undefined || one.longitude === undefined) half = one
-    else pairs.push(one)
-  return { own, pairs, half, numbered }
+  for (const { of } of sets)
+    if (of.latitude === undefined || of.longitude === undefined) half = of
+    else pairs.push(of)
+  return { own, pairs, half, numbered: numbered ?? noNumbers, inner }
 }
 
 function isAbout({ kind }: Role): boolean {
@@ -93,7 +104,7 @@ function marksAbout(value: Record<string, unknown>, { kind }: Role, onRead: OnRe
 }
 
 function addCoordinate(
-  sets: Map<string, Coordinates>,
+  sets: { set: string; of: Coordinates }[],
   role: Extract<Role, { kind: 'latitude' | 'longitude' }>,
   value: unknown,
 ): boolean {
@@ -102,9 +113,12 @@ function addCoordinate(
   const isDegrees = typeof degrees === 'number' || (typeof degrees === 'string' && /\d/.test(degrees))
   if (!isDegrees) return false
   const { set, number, kind } = role
-  const known = sets.get(set) ?? { latitude: undefined, longitude: undefined, number }
-  known[kind] ??= degrees
-  sets.set(set, known)
+  let known = sets.find((one) => one.set === set)
+  if (known === undefined) {
+    known = { set, of: { latitude: undefined, longitude: undefined, number } }
+    sets.push(known)
+  }
+  known.of[kind] ??= degrees
   return true
 }
 

@@ -69,11 +69,17 @@ export function findPositions(decoded: unknown, onRead: OnRead | null = null): F
   if (Array.isArray(decoded)) visitList(decoded, place, search)
   else visit(decoded, place, search)
   const { found, untimed, half, last } = search
+  const [only] = found
+  if (only && found.length === 1 && untimed.length === 0) return [only]
   const stored = found.filter(({ isStored }) => isStored)
-  const current = currentOf(found.filter(({ isStored }) => !isStored)) ?? onlyOf(untimed) ?? half
-  const all = current ? [current, ...stored] : stored
-  if (all.length > 0) return all
-  return last ? [last] : undefined
+  const current = currentOf(found.filter(({ isStored }) => !isStored)) ?? onlyOf(untimed)
+  if (stored.length === 0) return listOf(current ?? half ?? last)
+  // One that cannot be sent must not refuse the stored ones of its message.
+  return current ? [{ ...current, isValid: current.isValid && isUsable(current) }, ...stored] : stored
+}
+
+function listOf(position: FoundPosition | undefined): FoundPosition[] | undefined {
+  return position && [position]
 }
 
 /** Of several without a time nobody knows which is the last one. */
@@ -124,16 +130,12 @@ function visit(holder: Record<string, unknown>, place: Place, search: Search): v
     add(whole, { ...place, marks }, holder, search)
   }
   if (place.depth >= depthMax) return
-  for (const key in holder) {
-    if (!Object.hasOwn(holder, key)) continue
-    const value = holder[key]
-    const { kind } = roleOf(key)
-    if (kind === 'elsewhere') continue
+  for (const { key, kind, value } of inside.inner) {
     const pair = kind === 'place' ? pairIn(value, key) : null
     if (pair) {
       onRead?.(holder, key)
       add(pair, { ...place, marks }, holder, search)
-    } else if (typeof value === 'object' && value !== null) {
+    } else if (typeof value !== 'string') {
       const isPlace = kind === 'place' || kind === 'valid'
       const isEarlier = place.isEarlier || kind === 'earlier' || kind === 'invalid'
       const inner = { marks, isListed: place.isListed, isEarlier, isPlace, depth: place.depth + 1 }

@@ -237,6 +237,13 @@ describe('stored positions', () => {
     expect(stored.map(shortOf)).toEqual(['no fix', [...here, times[1]], 'no fix'])
   })
 
+  test('are sent where the current position is out of range, or half of one', () => {
+    const stored = times.map((time) => [...here, time])
+    const outside = found({ latitude: 214.7, longitude: 214.7, history: three })
+    expect(outside.map(shortOf)).toEqual(['no fix', ...stored])
+    expect(found({ latitude: 51.3, history: three }).map(shortOf)).toEqual(stored)
+  })
+
   test('without a time are not sent, except for the only one', () => {
     expect(found({ points: [at, { ...at, latitude: 52 }] }).map(shortOf)).toEqual(['no fix'])
     expect(found({ points: [{ button: 1 }, at] }).map(shortOf)).toEqual([here])
