@@ -1,4 +1,5 @@
-// status-command.ts: `status`: the state of the running daemon, as text or as its JSON.
+// status-command.ts: `status`: the verdict and the state of the running daemon, as text or as its JSON. It
+// exits with 1 unless the verdict is ok.
 
 import { Command } from 'commander'
 import { formatDuration, formatSize, plural } from '../std/quantity.ts'
@@ -19,7 +20,7 @@ export const statusCommand: BuildCommand = (io, done) =>
     if (!isStatus(answer))
       throw daemonUnreachable(daemon.url, 'What answers there is not a telemetry gateway')
     printAnswer(io, options, answer, statusText)
-    done(0)
+    done(answer.verdict === 'ok' ? 0 : 1)
   })
 
 function isStatus(value: unknown): value is Status {
@@ -27,6 +28,7 @@ function isStatus(value: unknown): value is Status {
   const lists = ['providers', 'lanes', 'conditions'] as const
   return (
     'version' in value &&
+    'verdict' in value &&
     'totals' in value &&
     'spool' in value &&
     lists.every((key) => Array.isArray((value as Record<string, unknown>)[key]))
@@ -39,10 +41,10 @@ function statusText(status: Status): string {
   const ago = agoOf(status)
   const state = status.ready ? 'ready' : `not ready (${status.notReady ?? 'unknown'})`
   return textOfLines([
+    `${status.verdict.toUpperCase().replace('_', ' ')}: ${status.sentence}`,
     `telemetry gateway ${status.version}, ${state}, started ${ago(status.startedAt)}, pid ${status.pid}`,
     '',
     ...problemLines(status),
-    '',
     ...providerTable(status),
     '',
     ...laneTable(status),
@@ -66,15 +68,11 @@ const agoOf = (status: Status) => (at: string | null) =>
 
 function problemLines(status: Status): string[] {
   const ago = agoOf(status)
-  if (status.conditions.length === 0)
-    return [
-      `No problems. Last message ${ago(status.lastMessageAt)}, last delivery ${ago(status.lastAcceptedAt)}.`,
-    ]
-  return status.conditions.flatMap(({ severity, code, key, since, count, what, why, act }, index) => [
-    ...(index > 0 ? [''] : []),
+  return status.conditions.flatMap(({ severity, code, key, since, count, what, why, act }) => [
     `${severity.toUpperCase()} ${code}${key === null ? '' : ` [${key}]`}, began ${ago(since)}` +
       (count > 1 ? `, ${count} times` : ''),
     ...[what, why, act].flatMap((text) => text.split('\n').map((line) => `  ${line}`)),
+    '',
   ])
 }
 

@@ -1,9 +1,19 @@
 // lane-status.ts: the lanes in /status, in the order in which they drain.
 
-import { isoTime, isoTimeOrNull } from '../std/clock.ts'
+import { isoTime, isoTimeOrNull, type EpochMs } from '../std/clock.ts'
 import type { LaneRole, LaneView } from '../spool/spool.ts'
 
 const urgencies: readonly LaneRole['kind'][] = ['live', 'retry', 'backfill']
+
+/** When the oldest payload of a lane was stored, whether or not it is sealed. */
+export function oldestOf({
+  oldestAt,
+  oldestSealedAt,
+}: Pick<LaneView, 'oldestAt' | 'oldestSealedAt'>): EpochMs | null {
+  return oldestAt === null || (oldestSealedAt !== null && oldestSealedAt < oldestAt)
+    ? oldestSealedAt
+    : oldestAt
+}
 
 /**
  * A lane behind another one of its provider waits for that one too. `rates`: payloads per second of each
@@ -30,7 +40,7 @@ export function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<strin
         sealed: lane.sealed,
         bytes: lane.pendingBytes + lane.sealedBytes,
         openedAt: isoTime(lane.openedAt),
-        oldestAt: isoTimeOrNull(lane.oldestAt),
+        oldestAt: isoTimeOrNull(oldestOf(lane)),
         /** Of the sealed ones; they do not count for the time to drain. */
         held: lane.heldPayloads,
         /**

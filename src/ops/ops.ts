@@ -18,6 +18,7 @@
 //
 //   events/       every event: its sentence, its level, its conditions
 //   conditions/   what is wrong now
+//   gateway-verdict/  whether it works, in one word and one sentence
 //   logging/      JSON lines on stdout
 //   metrics/      Prometheus
 //   http/         the servers, and what can be read and changed through them
@@ -44,7 +45,8 @@ import { createLog } from './logging/logging.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { createNotify } from './systemd-notify.ts'
 import type { StageViews } from './types.ts'
-import { buildStatus, deadOf, type Status } from './status.ts'
+import { buildStatus, deadOf, notReadyOf, verdictSource, type Status } from './status.ts'
+import { verdictAnswer, verdictOf } from './gateway-verdict/gateway-verdict.ts'
 import { createTapRoute } from './http/tap-stream.ts'
 
 export { metricCatalogue, submissionDuration } from './metrics/metrics-catalogue.ts'
@@ -152,7 +154,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     http = await openHttp(
       {
         status,
-        notReady: () => notReady,
+        notReady: () => notReadyOf({ notReady, stages }),
+        verdict: () => verdictAnswer(verdictSource(view())),
         metrics: async () => ({ contentType: metrics.contentType, text: await metrics.scrape() }),
         stages,
         tap: createTapRoute({ clock, taps: () => stages.taps ?? null }),
@@ -225,10 +228,12 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function status(): Status {
+    return buildStatus({ version, pid: process.pid, ...view() })
+  }
+
+  function view() {
     reconcile()
-    return buildStatus({
-      version,
-      pid: process.pid,
+    return {
       startedAt,
       now: clock.now(),
       notReady,
@@ -236,16 +241,16 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
       recovered,
       conditions: conditions.open(),
       conditionsHidden: conditions.hidden,
-    })
+    }
   }
 
   function metricsView() {
-    reconcile()
     return {
       stages,
       conditions,
       version,
-      ready: notReady === null,
+      ready: notReadyOf({ notReady, stages }) === null,
+      verdict: verdictOf(verdictSource(view())).verdict,
       linesLost: log.linesLost,
       http: http?.counters() ?? null,
     }

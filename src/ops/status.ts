@@ -14,12 +14,14 @@ import type { Condition } from './conditions/conditions.ts'
 import { conservationOf } from './conservation-check.ts'
 import { statusLanes } from './lane-status.ts'
 import type { MappingView, StageViews } from './types.ts'
+import { lastAcceptedOf, verdictOf, type VerdictSource } from './gateway-verdict/gateway-verdict.ts'
 
 export type StatusSource = {
   version: string
   pid: number
   startedAt: EpochMs
   now: EpochMs
+  /** What the start or the stop does, or why the spool is refused; null where none of these. */
   notReady: string | null
   stages: StageViews
   /** Payloads that were in the spool when it was opened. */
@@ -39,18 +41,21 @@ export function buildStatus(source: StatusSource) {
   const providers = stages.delivery?.providers() ?? []
   const mapping = stages.mapping?.view()
   const ledger = stages.ledger?.view()
+  const notReady = notReadyOf(source)
   return {
     version: source.version,
-    ready: source.notReady === null,
+    /** `ok`, `degraded`, `not_delivering` or `not_receiving`, and why in one sentence. */
+    ...verdictOf(verdictSource(source)),
+    ready: notReady === null,
     /** Why it is not ready; null where it is. */
-    notReady: source.notReady,
+    notReady,
     pid: source.pid,
     startedAt: isoTime(source.startedAt),
     now: isoTime(source.now),
     addresses: stages.ingest?.addresses() ?? [],
     /** When the last message came, and when the service last accepted a payload. */
     lastMessageAt: isoTimeOrNull(ingest?.lastMessageAt),
-    lastAcceptedAt: isoTimeOrNull(latest(providers.map(({ lastAcceptedAt }) => lastAcceptedAt))),
+    lastAcceptedAt: isoTimeOrNull(lastAcceptedOf(providers)),
     providers: providers.map(({ name, endpoint, since, lastAcceptedAt, nextAttemptAt, ...provider }) => ({
       name,
       endpoint,
@@ -130,6 +135,26 @@ export function buildStatus(source: StatusSource) {
       lastAt: isoTime(condition.lastAt),
     })),
     conditionsHidden: source.conditionsHidden,
+  }
+}
+
+/** As `/readyz` says it: also while every acknowledgement is held. */
+export function notReadyOf({ notReady, stages }: Pick<StatusSource, 'notReady' | 'stages'>): string | null {
+  const hold = stages.spool?.holdReason ?? null
+  return notReady ?? (hold === null ? null : `acknowledgements are held: ${hold}`)
+}
+
+export function verdictSource(source: Omit<StatusSource, 'version' | 'pid'>): VerdictSource {
+  const { stages, conditions, notReady, now, startedAt } = source
+  return {
+    now,
+    startedAt,
+    notReady,
+    holdReason: stages.spool?.holdReason ?? null,
+    conditions,
+    providers: stages.delivery?.providers() ?? [],
+    lanes: stages.spool?.lanes() ?? [],
+    lastMessageAt: stages.ingest?.counters().lastMessageAt ?? null,
   }
 }
 
@@ -227,8 +252,4 @@ function nextTryOf({ code, key }: Condition, providers: readonly ProviderView[],
 
 function recordOf(counts: ReadonlyMap<string, number> | undefined): Record<string, number> {
   return Object.fromEntries([...(counts ?? [])].slice(0, reasonsMax))
-}
-
-function latest(times: readonly (EpochMs | null)[]): EpochMs | null {
-  return times.reduce((late, time) => (time !== null && time > (late ?? -Infinity) ? time : late), null)
 }

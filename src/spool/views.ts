@@ -29,6 +29,8 @@ export type LaneView = {
   heldBytes: number
   /** When the oldest pending payload was committed to this lane; null if none is pending. */
   oldestAt: EpochMs | null
+  /** The same of the sealed payloads; after a restart that of their batch. Read on access. */
+  readonly oldestSealedAt: EpochMs | null
   /** Conservation (invariant 6): appended = settled + open, where `open` is counted from the chunks. */
   appended: number
   settled: number

@@ -22,7 +22,7 @@ async function serve(listener: RequestListener) {
 }
 
 /** The least that passes for a status. */
-const fit = '{"version":"1","totals":{},"spool":{},"providers":[],"lanes":[],"conditions":[]}'
+const fit = '{"version":"1","verdict":"ok","totals":{},"spool":{},"providers":[],"lanes":[],"conditions":[]}'
 
 describe('status', () => {
   test('prints problems first, then providers, lanes and totals', async () => {
@@ -47,7 +47,8 @@ describe('status', () => {
     await world.ops.start()
     await world.ops.ready()
     const { status, stdout, stderr } = await runCli(['status', '--url', world.ops.url() ?? ''])
-    expect([status, stderr]).toEqual([0, ''])
+    expect([status, stderr]).toEqual([1, ''])
+    expect(stdout).toMatch(/^NOT DELIVERING: Cannot deliver/)
     expect(stdout).toContain('telemetry gateway 1.2.3, ready')
     expect(stdout).toMatch(/ERROR ENDPOINT_UNAVAILABLE \[default\]/)
     expect(stdout).toMatch(/^1 +default +live +5 +0 +2\.0 KiB/m)
@@ -59,8 +60,10 @@ describe('status', () => {
     await using world = opsWorld()
     await world.ops.start()
     const { status, stdout } = await runCli(['status', '--json', '--url', `${world.ops.url()}/`])
-    expect(status).toBe(0)
-    expect(JSON.parse(stdout)).toMatchObject({ version: '1.2.3', ready: false })
+    expect(status).toBe(1)
+    expect(JSON.parse(stdout)).toMatchObject({ version: '1.2.3', ready: false, verdict: 'not_receiving' })
+    await world.ops.ready()
+    expect((await runCli(['status', '--url', world.ops.url() ?? ''])).status).toBe(0)
   })
 
   test('reports that no daemon answers, and what to check', async () => {

@@ -163,6 +163,7 @@ export function lane(id: number, more: Partial<LaneView> = {}): LaneView {
     heldPayloads: 0,
     heldBytes: 0,
     oldestAt: null,
+    oldestSealedAt: null,
     appended: 0,
     settled: 0,
     open: 0,

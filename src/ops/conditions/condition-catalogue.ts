@@ -18,6 +18,8 @@ type ConditionSpec = {
   severity: Severity
   meaning: string
   act: string
+  /** The verdict follows from it: no message is acknowledged, or nothing is delivered (gateway-verdict). */
+  stops?: 'receiving' | 'delivery'
   /** /status adds to `what` when delivery tries again. */
   showsNextTry?: true
   /** The condition clears automatically when it was not raised again for this long. */
@@ -31,12 +33,14 @@ export const conditionCatalogue = {
   // delivery
   ENDPOINT_UNAVAILABLE: {
     severity: 'error',
+    stops: 'delivery',
     meaning: 'The service accepts no batches. The gateway sends one probe at a time and keeps all data.',
     act: 'Delivery resumes automatically. If this continues, ask the support of the service.',
     showsNextTry: true,
   },
   ENDPOINT_UNAUTHORIZED: {
     severity: 'error',
+    stops: 'delivery',
     meaning: 'The service refuses the signature, the account or the time of the requests. Data is kept.',
     act:
       'Check the credentials, and that their account is registered. The gateway sends a probe every ten ' +
@@ -45,6 +49,7 @@ export const conditionCatalogue = {
   },
   CREDENTIALS_MISSING: {
     severity: 'error',
+    stops: 'delivery',
     meaning: 'There are no credentials to sign with. Data is kept.',
     act: 'Check delivery.credentials in the config, and that the daemon may read them.',
     showsNextTry: true,
@@ -85,6 +90,7 @@ export const conditionCatalogue = {
   },
   WRAPPER_REFUSED: {
     severity: 'error',
+    stops: 'delivery',
     meaning: 'The service refuses every batch, independent of its content. Data is kept.',
     act:
       'Check delivery.base_url, delivery.mode, the provider key and recent changes of the mapping. ' +
@@ -93,6 +99,7 @@ export const conditionCatalogue = {
   },
   NOTHING_ACCEPTED: {
     severity: 'error',
+    stops: 'delivery',
     meaning: 'The service answers 200 and accepts nothing: it lists every payload as failed.',
     act:
       'Correct what the service names: the mapping, the device table, or the registration of the assets. ' +
@@ -107,6 +114,7 @@ export const conditionCatalogue = {
   },
   DELIVERY_STALLED: {
     severity: 'error',
+    stops: 'delivery',
     meaning: 'Batches are due, the endpoint is available, and nothing is delivered. Data is kept.',
     act: 'The gateway tries again automatically. `probe` tries again now.',
   },

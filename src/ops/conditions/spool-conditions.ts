@@ -10,11 +10,13 @@ const reportIt = 'Keep a copy of the spool directory and the log, run `spool ver
 export const spoolConditions = {
   SPOOL_FULL: {
     severity: 'critical',
+    stops: 'receiving',
     meaning: `The spool is full. ${heldMessages}`,
     act: 'See the conditions of delivery for the cause, or raise spool.max_bytes if the disk has room.',
   },
   DISK_LOW: {
     severity: 'critical',
+    stops: 'receiving',
     meaning: `The disk of the spool is nearly full. ${heldMessages}`,
     act:
       'Free space on that file system. Intake then resumes automatically. Never delete files of the ' +
@@ -34,6 +36,7 @@ export const spoolConditions = {
   },
   STATE_FULL: {
     severity: 'critical',
+    stops: 'receiving',
     meaning: `The mapping state reached its limit. ${heldMessages}`,
     act:
       'Wait. Intake resumes when open records are closed. If this continues, raise ' +
@@ -41,6 +44,7 @@ export const spoolConditions = {
   },
   STORE_LOST: {
     severity: 'critical',
+    stops: 'receiving',
     meaning: 'A write to the spool failed. The gateway acknowledges nothing until the store is open again.',
     act: 'Check the disk and its file system (df, dmesg). The gateway opens the store again automatically.',
   },
@@ -98,6 +102,7 @@ export const spoolConditions = {
   },
   SPOOL_UNUSABLE: {
     severity: 'critical',
+    stops: 'receiving',
     meaning:
       'The spool cannot be opened, for another reason than damage. The gateway runs and accepts no ' +
       'connection. Devices keep their data.',

@@ -3,12 +3,13 @@
 //   /         the list of paths
 //   /healthz  200 while the event loop turns. It is never 503: a full disk or a refusing service is no reason
 //             for a restart. /readyz, /status and the conditions show those
-//   /readyz   200 from ready until stopping, else 503 with the reason
+//   /readyz   503 with the reason while every acknowledgement is held, and while starting or stopping; else
+//             200. Never for delivery: a load balancer would take the gateway out when it is needed most
+//   /verdict  ../gateway-verdict: 200 for ok and degraded, else 503
 //   /status   status.ts as JSON
 //   /metrics  Prometheus text
 //   /tap      messages as they come, raw and mapped, as NDJSON, while the client reads: tap-stream.ts
-//   /audit    changes that operators made, newest first: ../audit
-//   /devices, /devices/{key}, /dead-letters, /ledger, /quarantine, /batches    read-routes.ts
+//   /devices, /devices/{key}, /dead-letters, /ledger, /quarantine, /batches, /audit    read-routes.ts
 //   /control/...    changes: POST, on the control socket or by a user: control-routes.ts
 //
 // All else is GET and HEAD. There are two servers (listening/): one on TCP, by default on loopback, and the
@@ -48,6 +49,7 @@ export type HttpSource = {
   status(): unknown
   /** Null where ready. */
   notReady(): string | null
+  verdict(): JsonAnswer
   metrics(): Promise<{ contentType: string; text: string }>
   stages: StageViews
   /** Streams, and gives null; or refuses. */
@@ -235,6 +237,9 @@ async function answerGet(
       const reason = source.notReady()
       return { status: reason === null ? 200 : 503, value: { ready: reason === null, reason } }
     }
+    case '/verdict':
+      await source.turns.next()
+      return source.verdict()
     case '/status':
       await source.turns.next()
       return ok(source.status())
@@ -258,6 +263,7 @@ async function answerGet(
 
 const paths = [
   '/status',
+  '/verdict',
   '/healthz',
   '/readyz',
   '/metrics',

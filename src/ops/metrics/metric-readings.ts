@@ -1,5 +1,6 @@
 // metric-readings.ts: the form of a metric, and how its numbers are read from the counters of the stages.
 
+import type { Verdict } from '../gateway-verdict/gateway-verdict.ts'
 import type { DeadLetterOperations } from '../../dead-letters/dead-letters.ts'
 import { keptStoreNames, type KeptStore } from '../../domain/kept-store.ts'
 import type { ProviderView } from '../../delivery/types.ts'
@@ -17,6 +18,7 @@ export type MetricsView = {
   conditions: Conditions
   version: string
   ready: boolean
+  verdict: Verdict
   linesLost: number
   /** Null before the server listens. */
   http: HttpCounters | null

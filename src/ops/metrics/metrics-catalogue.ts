@@ -4,6 +4,8 @@
 // Names are `gateway_*`, units are base units, every label has a bounded set of values, and a value is a
 // stable code.
 
+import { oldestOf } from '../lane-status.ts'
+import { verdicts } from '../gateway-verdict/gateway-verdict.ts'
 import { httpMetrics } from './http-metrics.ts'
 import { keptMetrics } from './kept-metrics.ts'
 import { ledgerMetrics } from './ledger-metrics.ts'
@@ -109,8 +111,8 @@ const spoolMetrics: readonly Metric[] = [
   ),
   gauge(
     'gateway_payloads_oldest_timestamp_seconds',
-    'When the oldest pending payload was stored, Unix time.',
-    lanes(({ oldestAt }) => (oldestAt === null ? null : oldestAt / 1000), Math.min),
+    'When the oldest payload that is not settled was stored, Unix time. Sealed ones count.',
+    lanes((lane) => secondsOrNull(oldestOf(lane)), Math.min),
   ),
   gauge('gateway_spool_bytes', 'Size of the payloads in the spool.', spool('openBytes')),
   gauge('gateway_spool_limit_bytes', 'Limit of the spool (spool.max_bytes).', spool('bytesMax')),
@@ -198,12 +200,12 @@ const deliveryMetrics: readonly Metric[] = [
   gauge(
     'gateway_last_accepted_timestamp_seconds',
     'When the service last accepted a payload, Unix time.',
-    providers(({ lastAcceptedAt }) => (lastAcceptedAt === null ? null : lastAcceptedAt / 1000)),
+    providers(({ lastAcceptedAt }) => secondsOrNull(lastAcceptedAt)),
   ),
   gauge(
     'gateway_clock_offset_seconds',
     'Clock of the service minus clock of this machine.',
-    providers(({ clockOffsetMs }) => (clockOffsetMs === null ? null : clockOffsetMs / 1000)),
+    providers(({ clockOffsetMs }) => secondsOrNull(clockOffsetMs)),
   ),
 ]
 
@@ -212,7 +214,16 @@ const processMetrics: readonly Metric[] = [
   gauge('gateway_clock_known', '1 while the time of the gateway is known.', ({ stages }) =>
     one((stages.ourTime?.view().by ?? null) === null ? 0 : 1),
   ),
-  gauge('gateway_ready', '1 while the gateway is ready.', ({ ready }) => one(ready ? 1 : 0)),
+  gauge('gateway_ready', '1 while the gateway is ready, as `/readyz` says it.', ({ ready }) =>
+    one(ready ? 1 : 0),
+  ),
+  gauge(
+    'gateway_verdict',
+    '1 for the verdict that holds now: ok, degraded, not_delivering or not_receiving.',
+    labelled(['verdict'], ({ verdict: now }) =>
+      verdicts.map((verdict) => ({ labels: { verdict }, value: verdict === now ? 1 : 0 })),
+    ),
+  ),
   gauge(
     'gateway_build_info',
     'Always 1, with the version as label.',
@@ -260,3 +271,7 @@ export const submissionDuration = {
   labels: ['outcome'],
   buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
 } as const
+
+function secondsOrNull(ms: number | null): number | null {
+  return ms === null ? null : ms / 1000
+}

@@ -279,8 +279,21 @@ export function laneView(lane: Lane): LaneView {
     heldPayloads: claimed.heldPayloads,
     heldBytes: claimed.heldBytes,
     oldestAt: lane.refs[0]?.committedAt ?? null,
+    // For people only: there can be many thousand claims, and delivery reads this view with each batch.
+    get oldestSealedAt() {
+      return oldestClaimAt(lane)
+    },
     appended: lane.nextSeq,
     settled: settledPayloads(lane.settled),
     open: lane.openPayloads,
   }
+}
+
+function oldestClaimAt({ claims }: Lane): EpochMs | null {
+  let oldest: EpochMs | null = null
+  for (const { batch, refs } of claims.values()) {
+    const at = refs?.[0]?.committedAt ?? batch.timestamp
+    if (oldest === null || at < oldest) oldest = at
+  }
+  return oldest
 }

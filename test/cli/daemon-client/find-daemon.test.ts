@@ -45,6 +45,7 @@ describe('a command finds the daemon', () => {
     const users = [{ name: 'alice', password_hash, rights: ['read' as const] }]
     await using world = opsWorld({ ops: opsConfig(undefined, { users }) })
     await world.ops.start()
+    await world.ops.ready()
     const file = join(await newFolder(), 'password')
     await writeFile(file, 'right\n')
     const at = ['--url', world.ops.url() ?? '']

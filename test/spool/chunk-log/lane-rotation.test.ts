@@ -129,3 +129,27 @@ describe('a live lane that is rotated', () => {
     expect(writes).toBe(6)
   })
 })
+
+describe('the view of a lane', () => {
+  test('says when the oldest pending and the oldest sealed payload was stored, also after a restart', async () => {
+    let world = await openSpoolWorld()
+    const { clock } = world
+    const startedAt = clock.now()
+    const agesOf = () =>
+      world.spool
+        .lanes()
+        .map(({ oldestAt, oldestSealedAt }) =>
+          [oldestAt, oldestSealedAt].map((at) => (at === null ? null : at - startedAt)),
+        )
+    await world.publish('one')
+    expect(agesOf()).toEqual([[0, null]])
+    await clock.advance(200_000)
+    await world.spool.seal(1 as LaneId, wide)
+    await clock.advance(50_000)
+    await world.publish('two')
+    expect(agesOf()).toEqual([[250_000, 0]])
+    world = await world.reopen()
+    // Of a sealed batch only the time of sealing is known until it is read.
+    expect(agesOf()).toEqual([[250_000, 200_000]])
+  })
+})
