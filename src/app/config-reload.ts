@@ -7,8 +7,8 @@
 //                              -> valid: swapped between two messages (active-mapping.ts)
 //
 // The sections `sources`, `devices`, `defaults`, `clocks`, `privacy` and `plausibility` are put in force,
-// with the presets and the device table. So are users, tokens, password files and certificates of the
-// broker; where those cannot be used, the former ones stay in force (ACCESS_STALE).
+// with the presets and the device table. So are users, tokens, password files and certificates of the broker
+// and of ops; where those cannot be used, the former ones stay in force (ACCESS_STALE).
 //
 // Changes of other sections are reported and need a restart: sockets, spool and
 // delivery are not rebuilt while they run. Every file that was read is watched, also those of `${file:...}`
@@ -39,8 +39,10 @@ type Deps = {
   emit: Emit
   env: NodeJS.ProcessEnv
   swap: (config: Config) => Promise<void>
-  /** Puts users, tokens and certificates in force. */
+  /** Puts users, tokens and certificates of the broker in force. */
   renew: (config: Config) => Promise<void>
+  /** The same for ops. */
+  renewOps: (config: Config['ops']) => void
   watchFolder?: WatchFolder
 }
 
@@ -50,7 +52,7 @@ const retryMs = 5000
 const fixedSections = ['ingest', 'spool', 'delivery', 'ops', 'log'] as const
 
 export function createConfigReload(
-  { clock, emit, env, swap, renew, watchFolder }: Deps,
+  { clock, emit, env, swap, renew, renewOps, watchFolder }: Deps,
   { path, running }: { path: string; running: Config },
 ): ConfigReload {
   const changed = () => void reload('a file changed')
@@ -115,16 +117,24 @@ export function createConfigReload(
 
   /** A problem there does not keep a new mapping from being put in force. */
   async function renewAccess(config: Config): Promise<void> {
-    const [next, present] = [config, running].map(listenersOf)
-    // Other listeners need a restart, which is reported below.
-    if (!isDeepStrictEqual(next, present)) return
-    try {
-      await renew(config)
-      emit({ kind: 'access_renewed', listeners: config.ingest.broker.listeners.length })
-    } catch (error) {
-      if (!(error instanceof GatewayError)) throw error
-      emit({ kind: 'access_refused', fault: error })
+    let fault: GatewayError | null = null
+    const attempt = async (renewal: () => Promise<void> | void) => {
+      try {
+        await renewal()
+      } catch (error) {
+        if (!(error instanceof GatewayError)) throw error
+        fault ??= error
+      }
     }
+    // Other listeners need a restart, which is reported below.
+    const isSameBroker = isDeepStrictEqual(listenersOf(config), listenersOf(running))
+    if (isSameBroker) await attempt(() => renew(config))
+    // With another address, the users may not be meant for the one in force.
+    const isSameOps = isDeepStrictEqual(opsListenerOf(config), opsListenerOf(running))
+    if (isSameOps) await attempt(() => renewOps(config.ops))
+    if (fault !== null) emit({ kind: 'access_refused', fault })
+    else if (isSameBroker || isSameOps)
+      emit({ kind: 'access_renewed', listeners: config.ingest.broker.listeners.length })
   }
 
   async function read(): Promise<Config> {
@@ -168,7 +178,16 @@ function filesOf({ devices, ingest: { broker } }: Config): string[] {
 /** Without what is put in force while the daemon runs. */
 function fixedOf(config: Config) {
   const { access: _, ...broker } = config.ingest.broker
-  return { ...config, ingest: { ...config.ingest, broker: { ...broker, listeners: listenersOf(config) } } }
+  const { users: _users, ...ops } = config.ops
+  return {
+    ...config,
+    ops: { ...ops, ...opsListenerOf(config) },
+    ingest: { ...config.ingest, broker: { ...broker, listeners: listenersOf(config) } },
+  }
+}
+
+function opsListenerOf({ ops: { listen, tls } }: Config) {
+  return { listen, tls: tls !== undefined }
 }
 
 function listenersOf({ ingest: { broker } }: Config) {

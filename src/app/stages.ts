@@ -120,6 +120,7 @@ async function openIncoming(
       env,
       swap: activeMapping.swap,
       renew: (next) => ingest.renew(ingestOptions(next.ingest)),
+      renewOps: ops.renew,
     },
     { path: configPath, running: config },
   )

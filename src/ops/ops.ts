@@ -77,6 +77,11 @@ export type Ops = {
   attach(stages: Partial<StageViews>): void
   /** Opens the HTTP server; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
   start(): Promise<void>
+  /**
+   * Puts users and certificates in force; open connections stay. Throws CERTIFICATES_INVALID; what cannot be
+   * used stays as it was.
+   */
+  renew(this: void, config: Pick<OpsConfig, 'users' | 'tls'>): void
   /** What the start does now; it shows that the start goes on. Without effect once ready. */
   starting(this: void, progress: string): void
   /** The daemon stays up and accepts nothing, for this reason. */
@@ -115,6 +120,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     attach,
     detach,
     start,
+    renew: (config) => http?.renew(config),
     starting,
     refusing,
     ready,

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
+import { request } from 'node:https'
 import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -15,20 +16,20 @@ beforeAll(async () => {
   hash = await hashPassword('right', 12)
 })
 
-const rest = `
+const rest = (ops: string) => `
 sources: [{ name: trucks, topic: 'telemetry/v1/{device}', map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
 spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s${ops} }
 `
 
-async function start(broker: string, files: Record<string, string>) {
+async function start(broker: string, files: Record<string, string>, ops = '') {
   const folder = await newFolder()
   const write = async (name: string, text: string) => writeFile(join(folder, name), text)
   for (const [name, text] of Object.entries(files)) await write(name, text)
   const config = (baseUrl: string) =>
-    `ingest:\n  broker:${broker}\ndelivery: { base_url: "${baseUrl}" }\n${rest}`
+    `ingest:\n  broker:${broker}\ndelivery: { base_url: "${baseUrl}" }\n${rest(ops)}`
   const pipeline = await startPipeline({ folder, config })
-  return { pipeline, write, port: Number(new URL(pipeline.gateway.addresses.mqtt[0]!).port) }
+  return { pipeline, folder, write, port: Number(new URL(pipeline.gateway.addresses.mqtt[0]!).port) }
 }
 
 const openCodes = (pipeline: Pipeline) => pipeline.status().conditions.map(({ code }) => code)
@@ -140,5 +141,71 @@ describe('changed certificates', () => {
     other.socket.write(Buffer.from([0xc0, 0]))
     const [pong] = (await once(other.socket, 'data')) as [Buffer]
     expect(pong).toEqual(Buffer.from([0xd0, 0]))
+  })
+})
+
+describe('changed users and certificates of ops', () => {
+  const gateways = createAuthority('Gateways')
+  const mqtt = ' { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } }'
+  const ops =
+    ', tls: { cert: "${file:cert.pem}", key: "${file:key.pem}" }' +
+    ', users: [{ name: admin, password_hash: "${file:ops-users}", rights: [read, change] }]'
+
+  /** The status of the answer, and the number of the certificate. */
+  function get(url: string, password: string): Promise<{ status: number; serial: string }> {
+    return new Promise((resolve, reject) => {
+      const authorization = `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`
+      const options = { headers: { authorization }, agent: false, ca: gateways.ca }
+      const sent = request(`${url}/status`, options, (response) => {
+        const { serialNumber } = (response.socket as TLSSocket).getPeerCertificate()
+        response.resume()
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, serial: serialNumber }))
+      })
+      sent.on('error', reject)
+      sent.end()
+    })
+  }
+
+  test('are used for the next requests, without a restart; what cannot be used is a condition', async () => {
+    const [first, second] = [gateways.issue(), gateways.issue()]
+    const files = { 'cert.pem': first.cert, 'key.pem': first.key, 'ops-users': `admin:${hash}\n` }
+    const { pipeline, write } = await start(mqtt, files, ops)
+    const url = pipeline.gateway.addresses.ops
+    const before = await get(url, 'right')
+    expect(before.status).toBe(200)
+
+    await write('ops-users', `admin:${await hashPassword('changed', 12)}\n`)
+    await pipeline.until(() => countOf(pipeline, 'access_renewed') === 1)
+    // It was remembered as right.
+    expect((await get(url, 'right')).status).toBe(401)
+    expect((await get(url, 'changed')).status).toBe(200)
+
+    await write('cert.pem', second.cert)
+    await pipeline.until(() => openCodes(pipeline).includes('ACCESS_STALE'))
+    expect(await get(url, 'changed')).toEqual({ status: 200, serial: before.serial })
+    const { what } = pipeline.status().conditions.find(({ code }) => code === 'ACCESS_STALE')!
+    expect(what).toContain(url)
+    await write('key.pem', second.key)
+    await pipeline.until(() => !openCodes(pipeline).includes('ACCESS_STALE'))
+    const renewed = await get(url, 'changed')
+    expect(renewed.status).toBe(200)
+    expect(renewed.serial).not.toBe(before.serial)
+    expect(countOf(pipeline, 'restart_needed')).toBe(0)
+  })
+
+  test('need a restart where the address or TLS changes with them', async () => {
+    const files = { 'ops-users': `admin:${hash}\n` }
+    const { pipeline, folder } = await start(mqtt, files)
+    const path = join(folder, 'gateway.yaml')
+    const text = await readFile(path, 'utf8')
+    const users = ops.slice(ops.indexOf(', users'))
+    await writeFile(path, text.replace('listen: "127.0.0.1:0"', `listen: "127.0.0.1:65000"${users}`))
+    await pipeline.until(() => countOf(pipeline, 'restart_needed') === 1)
+    const anybody = await fetch(`${pipeline.gateway.addresses.ops}/status`)
+    expect(anybody.status).toBe(200)
+
+    await writeFile(path, text.replace('listen: "127.0.0.1:0"', `listen: "127.0.0.1:0"${users}`))
+    await pipeline.until(() => countOf(pipeline, 'access_renewed') === 2)
+    expect((await fetch(`${pipeline.gateway.addresses.ops}/status`)).status).toBe(401)
   })
 })

@@ -31,7 +31,7 @@ import type { OpsConfig } from '../config.ts'
 import { createRequestRights, type RequestRights, type Right } from './request-rights/request-rights.ts'
 import { takesBody } from './control-dead-letters.ts'
 import { answerControl, isControl, rightFor } from './control-routes.ts'
-import { ok, problem, type JsonAnswer } from './json-answer.ts'
+import { ok, problem, safetyHeaders, type JsonAnswer } from './json-answer.ts'
 import {
   listenOnControlSocket,
   listenOnTcp,
@@ -71,6 +71,8 @@ export type HttpServer = {
   readonly socketPath: string | null
   /** Opens the control socket where it is not open, or where its file is gone. Does not reject. */
   ensureSocket(): Promise<void>
+  /** See Ops. */
+  renew(options: Pick<OpsConfig, 'users' | 'tls'>): void
   counters(): HttpCounters
   close(): Promise<void>
 }
@@ -118,6 +120,10 @@ export async function openHttp(
       return socket?.path ?? null
     },
     ensureSocket: () => (opening ??= ensureSocket(false).finally(() => (opening = null))),
+    renew({ users, tls }) {
+      rights.renew(users)
+      tcp.renew(tls)
+    },
     counters: () => ({
       open: tcp.connections.open,
       closedForOthers: tcp.connections.closedForOthers,
@@ -168,17 +174,6 @@ async function respond(source: Server, request: IncomingMessage, response: Serve
   })
   response.end(request.method === 'HEAD' ? undefined : bytes)
 }
-
-/** No page may embed an answer, run it as a script, or read it from another site. */
-const safetyHeaders = {
-  'cache-control': 'no-store',
-  'content-security-policy':
-    "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-  'cross-origin-resource-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
-} as const
 
 async function answer(
   source: Server,

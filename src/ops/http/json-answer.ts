@@ -32,3 +32,14 @@ export function notYet(what: string): JsonAnswer {
 export function faultAnswer(status: number, { code, what, why, act }: GatewayError): JsonAnswer {
   return { status, value: { code, what, why, act } }
 }
+
+/** No page may embed an answer, run it as a script, or read it from another site. */
+export const safetyHeaders = {
+  'cache-control': 'no-store',
+  'content-security-policy':
+    "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+} as const

@@ -6,7 +6,7 @@
 //   control-socket.ts     the UNIX socket: its mode, and what is in its place
 
 import { createServer, type Server } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
 import { opsUrl, type OpsConfig } from '../../config.ts'
 import { parseInPieces } from './chunk-pieces.ts'
@@ -30,7 +30,13 @@ const connectionsMax = 64
 /** A connection that does not read for this long is closed. */
 const idleMs = 10_000
 
-export type Listener = { url: string; connections: ConnectionCounters; close(): Promise<void> }
+export type Listener = {
+  url: string
+  connections: ConnectionCounters
+  /** For the next handshakes. Throws CERTIFICATES_INVALID; the former certificate then stays in force. */
+  renew(tls: OpsConfig['tls']): void
+  close(): Promise<void>
+}
 
 /** Rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. `answer` gets every request. */
 export async function listenOnTcp(
@@ -38,12 +44,10 @@ export async function listenOnTcp(
   { listen, tls }: Pick<OpsConfig, 'listen' | 'tls'>,
 ): Promise<Listener> {
   const { host, port: wanted } = listen
-  const server: Server = tls
-    ? createTlsServer(
-        { ...limits, cert: tls.cert, key: tls.key.reveal(), minVersion: 'TLSv1.2', handshakeTimeout: 5000 },
-        answer,
-      )
-    : createServer(limits, answer)
+  const secure: TlsServer | null = tls
+    ? createTlsServer({ ...limits, ...contextOf(tls), handshakeTimeout: 5000 }, answer)
+    : null
+  const server: Server = secure ?? createServer(limits, answer)
   server.setTimeout(idleMs)
   parseInPieces(server, tls ? 'secureConnection' : 'connection')
   const connections = closeIdleConnections(server, connectionsMax)
@@ -60,7 +64,25 @@ export async function listenOnTcp(
   const bound = server.address()
   const port = typeof bound === 'object' && bound ? bound.port : wanted
   const url = opsUrl({ host, port }, tls ? 'https' : 'http')
-  return { url, connections, close: () => closed(server) }
+  return { url, connections, renew, close: () => closed(server) }
+
+  function renew(next: OpsConfig['tls']): void {
+    if (next === undefined) return
+    try {
+      secure?.setSecureContext(contextOf(next))
+    } catch (error) {
+      throw new GatewayError('CERTIFICATES_INVALID', {
+        what: `The new certificate of ${url} cannot be used.`,
+        why: `${messageOf(error)}.`,
+        act: 'Correct the files that `ops.tls` names.',
+        cause: error,
+      })
+    }
+  }
+}
+
+function contextOf({ cert, key }: NonNullable<OpsConfig['tls']>) {
+  return { cert, key: key.reveal(), minVersion: 'TLSv1.2' } as const
 }
 
 export type SocketListener = {

@@ -28,6 +28,8 @@ export type RequestRights = {
   admit(request: IncomingMessage, right: Right): Promise<Admitted>
   /** Of a request on the control socket; refused where it is meant for another gateway. */
   admitOnSocket(request: IncomingMessage): Admitted
+  /** Puts other users in force; passwords that were right are forgotten. */
+  renew(users: OpsConfig['users']): void
   refusals(): ReadonlyMap<RefusalReason, number>
 }
 
@@ -55,14 +57,19 @@ const act = 'Nothing was changed.'
 const challenge = { 'www-authenticate': 'Basic realm="telemetry-gateway", charset="UTF-8"' }
 
 export function createRequestRights({ clock, emit }: Deps, options: Options): RequestRights {
-  const { users, anonymous_read: anonymousRead = users.length === 0 } = options
+  let { users } = options
   const allowedHosts = new Set(
     [options.listen.host, ...options.allowed_hosts].map((host) => host.toLowerCase()),
   )
-  const checkUser = createUserCheck(users)
+  let checkUser = createUserCheck(users)
   const counts = new Map<RefusalReason, number>(reasons.map((reason) => [reason, 0]))
   const reports = new Map<RefusalReason, { atMs: number; count: number }>()
-  return { admit, admitOnSocket, refusals: () => counts }
+  return { admit, admitOnSocket, renew, refusals: () => counts }
+
+  function renew(next: OpsConfig['users']): void {
+    users = next
+    checkUser = createUserCheck(next)
+  }
 
   async function admit(request: IncomingMessage, right: Right): Promise<Admitted> {
     const address = request.socket.remoteAddress?.replace(/^::ffff:/, '') ?? ''
@@ -75,6 +82,7 @@ export function createRequestRights({ clock, emit }: Deps, options: Options): Re
       const { reason, why } = foreign
       return refuse(reason, problem(403, { what: 'The request is refused.', why, act: foreignAct }))
     }
+    const anonymousRead = options.anonymous_read ?? users.length === 0
     const isOpen = right === 'open' || (right === 'read' && anonymousRead)
     if (isOpen && request.headers.authorization === undefined)
       return { kind: 'admitted', caller: { via: 'tcp', user: null, address } }
