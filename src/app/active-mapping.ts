@@ -157,7 +157,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       since,
       config: { sources },
     } = present
-    const { omitted, flagged, clocks } = mapper.counters()
+    const { omitted, flagged, clocks, watched } = mapper.counters()
     return {
       since,
       sources: sources.length,
@@ -165,6 +165,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       omitted,
       flagged,
       clocks,
+      watched,
       skewed: monitor.worstClocks(),
       release: release.counters(),
       decisions: decisions.counters(),

@@ -1,6 +1,7 @@
 // device-monitor.ts: checks at intervals what the mapping knows about its devices: whether most clocks
-// differ from ours, which devices have no model, which clocks are worst. For events, /status and
-// /devices; never on the hot path, and in slices, so that a large fleet does not block the event loop.
+// differ from ours, which devices have no model or send what cannot be, which clocks are worst. For events,
+// /status and /devices; never on the hot path, and in slices, so that a large fleet does not block the
+// event loop.
 
 import { setImmediate as turn } from 'node:timers/promises'
 import type { CancelTimer, Clock } from '../std/clock.ts'
@@ -41,6 +42,9 @@ export function createDeviceMonitor({ clock, ourTime, emit, active }: Deps): Dev
   let worst: readonly DeviceView[] = []
   /** Devices without a model in the last event, by source. */
   const reported = new Map<string, number>()
+  /** What the last events said, by source. */
+  const swappedIn = new Map<string, number>()
+  const withheldIn = new Map<string, string>()
   let clients: Pick<Ingest['clients'], 'find'> | null = null
   let walking = false
   let stopped = false
@@ -66,6 +70,7 @@ export function createDeviceMonitor({ clock, ourTime, emit, active }: Deps): Dev
   function check(): void {
     checkOwnClock()
     checkModels()
+    checkSuspects()
     // Never rejects: it only reads what is in memory.
     if (!walking) void findWorst()
   }
@@ -85,7 +90,45 @@ export function createDeviceMonitor({ clock, ourTime, emit, active }: Deps): Dev
     }
   }
 
+  function checkSuspects(): void {
+    const { swapped, withheld } = active().mapper.suspects(ourTime.now())
+    for (const source of swappedIn.keys()) if (!swapped.has(source)) endSwapped(source)
+    for (const source of withheldIn.keys()) if (!withheld.has(source)) endWithheld(source)
+    for (const [source, found] of swapped) {
+      if (swappedIn.get(source) === found.devices) continue
+      swappedIn.set(source, found.devices)
+      emit({ kind: 'positions_swapped', source, ...found })
+    }
+    for (const [source, found] of withheld) {
+      const shown = `${found.devices}|${found.device}|${found.field}`
+      if (withheldIn.get(source) === shown) continue
+      withheldIn.set(source, shown)
+      emit({ kind: 'values_withheld', source, ...found })
+    }
+  }
+
+  function endSwapped(source: string): void {
+    swappedIn.delete(source)
+    emit({ kind: 'positions_swapped', source, device: '', devices: 0 })
+  }
+
+  function endWithheld(source: string): void {
+    withheldIn.delete(source)
+    emit({
+      kind: 'values_withheld',
+      source,
+      device: '',
+      field: '',
+      reason: '',
+      withheld: 0,
+      records: 0,
+      devices: 0,
+    })
+  }
+
   function mappingChanged(): void {
+    for (const source of swappedIn.keys()) endSwapped(source)
+    for (const source of withheldIn.keys()) endWithheld(source)
     for (const source of reported.keys()) emit({ kind: 'model_unknown', source, devices: 0, what: '' })
     reported.clear()
   }

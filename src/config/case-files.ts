@@ -3,7 +3,7 @@
 // loaded.
 
 import { basename, dirname, join, resolve } from 'node:path'
-import type { ConfigProblem } from '../domain/config-problem.ts'
+import type { ConfigProblem } from '../std/config-problem.ts'
 import type { MappingConfig } from '../mapping/config.ts'
 import { casesSchema, type CasesFile } from '../mapping/mapping.ts'
 import { ConfigError, requireConfig } from './config-error.ts'

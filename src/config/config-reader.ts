@@ -10,7 +10,7 @@
 
 import type { z } from 'zod'
 import { visible } from '../std/quote.ts'
-import type { ConfigProblem } from '../domain/config-problem.ts'
+import type { ConfigProblem } from '../std/config-problem.ts'
 import { pathText, problemsOf, withFound } from './schema-errors.ts'
 import { shapeOf, shapesAt, type Shape } from './schema-shape.ts'
 import { parseYamlSource, type Keys, type Position, type YamlSource } from './yaml-source.ts'

@@ -3,7 +3,7 @@
 
 import type { z } from 'zod'
 import { quote } from '../std/quote.ts'
-import type { ConfigProblem } from '../domain/config-problem.ts'
+import type { ConfigProblem } from '../std/config-problem.ts'
 import { descriptionAt, ruleOf, shapesAt, type Shape } from './schema-shape.ts'
 import type { Keys } from './yaml-source.ts'
 import { newKeyOf } from './renamed-keys.ts'

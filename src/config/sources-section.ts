@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { defaultProvider } from '../domain/ids.ts'
-import type { ConfigProblem } from '../domain/config-problem.ts'
+import type { ConfigProblem } from '../std/config-problem.ts'
 import {
   clocksSchema,
   defaultsSchema,

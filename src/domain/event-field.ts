@@ -13,6 +13,8 @@ export function count(of: string): Field<number> {
   return field(`number of ${of}`)
 }
 
+export const source = field<string>('name of the source')
+export const device = field<string>('key of the device')
 export const provider = field<ProviderName>('name of the provider')
 export const requestId = field<string | null>('requestId that the service sent; null without one')
 export const why = field<string>('cause, as far as known')

@@ -10,8 +10,9 @@ import type { KnownBy } from './arrival.ts'
 import type { HeldReason } from './held.ts'
 import type { BatchId, LaneId } from './ids.ts'
 import type { KeptStore } from './kept-store.ts'
-import { count, field, provider, requestId, why, type Field } from './event-field.ts'
+import { count, device, field, provider, requestId, source, why, type Field } from './event-field.ts'
 import type { Outcome } from './outcome.ts'
+import { deviceEventFields } from './device-event.ts'
 import { opsEventFields } from './ops-event.ts'
 import { spoolEventFields, type HoldReason } from './spool-event.ts'
 import { stallEventFields } from './stall-event.ts'
@@ -35,8 +36,6 @@ const retryInMs = field<number>('time until the next try, in ms')
 const act = field<string | null>('what to do; null where the cause does not tell')
 const reason = field<string>('stable code of the reason')
 const detail = field<string>('the reason in words')
-const source = field<string>('name of the source')
-const device = field<string>('key of the device')
 const topic = field<string>('topic of the message')
 const clientId = field<string | null>('MQTT client id; null before CONNECT')
 const identity = field<string | null>('name that the client proved; null where it has proved none')
@@ -126,21 +125,7 @@ export const eventFields = {
   restart_needed: {
     sections: field<readonly string[]>('changed sections of the config; none: as at the start'),
   },
-  model_unknown: {
-    source,
-    devices: count('devices without a known model'),
-    what: field<string>('fields that are omitted'),
-  },
-  odometer_reset: {
-    source,
-    device,
-    asset: field<string>('asset of the device'),
-    signal: field<string>('type of the signal, and its part'),
-    before: field<number>('last plausible reading, in the unit that is sent'),
-    after: field<number>('reading that counts from now on'),
-    withheld: count('readings that were not sent'),
-    why: field<'agreed' | 'limit'>('the readings agree with each other, or as many as allowed were withheld'),
-  },
+  ...deviceEventFields,
   clock_suspect: {
     skewMs: field<number>('clock of this machine minus that of the devices, in ms'),
     devices: count('devices that agree'),

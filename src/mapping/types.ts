@@ -52,6 +52,8 @@ export type RecordContext = {
   quarantine(reason: QuarantineReason, detail: string): null
   /** The device of the record, for what is counted by device; '' where it is not known. */
   device: string
+  /** The same in its source, with the number of its records; null where it is not known. */
+  entry: { readonly device: string; readonly records: number } | null
   /** Leaves out a field and counts it; `key` is `source|field|why`. `ofDevice`: the same for its device. */
   omit(key: string, ofDevice?: string): undefined
   /** Counts a value that is not plausible (plausibility/plausibility.ts). */

@@ -89,6 +89,8 @@ export function buildStatus(source: StatusSource) {
       /** Fields left out, and fields sent although they are not plausible: `source|field|reason`. */
       omitted: recordOf(mapping?.omitted),
       flagged: recordOf(mapping?.flagged),
+      /** As in MappingView. */
+      watched: mapping?.watched ?? { devices: 0, swapped: 0, fleet: 0, beyond: 0 },
     },
     devices: {
       seen: mapping?.clocks.devices ?? 0,

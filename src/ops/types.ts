@@ -99,6 +99,11 @@ export type MappingView = {
     old: number
     restamped: number
   }
+  /**
+   * Devices with values that are not plausible, and those whose positions look swapped; devices that make up
+   * the fleet; values and comparisons of devices beyond these bounds.
+   */
+  watched: { devices: number; swapped: number; fleet: number; beyond: number }
   /** The worst clocks, at the last check. */
   skewed: readonly DeviceView[]
   release: ReleaseCounters

@@ -8,7 +8,7 @@
 //   - { count: 1, after_commit: { cut: 1 } }
 
 import { z } from 'zod'
-import type { ConfigProblem } from '../domain/config-problem.ts'
+import type { ConfigProblem } from '../std/config-problem.ts'
 import { parseDuration } from '../std/quantity.ts'
 
 const rate = z.number().min(0).max(1)

@@ -91,3 +91,88 @@ describe('devices without a model', () => {
     expect(reported().at(-1)).toMatchObject({ devices: 0 })
   })
 })
+
+describe('values that cannot be', () => {
+  const minute = 60_000
+
+  function fleet() {
+    const clock = createFakeClock()
+    const events: GatewayEvent[] = []
+    const odometer = { type: 'OBD_LIFETIME_ODOMETER', path: 'km', unit: 'km' }
+    const mapper = openMapperOf([
+      truckSource({ signals: [odometer], speed: { path: 'speed', unit: 'km/h' } }),
+    ])
+    const mapping = { open: () => mapper, rowOf: () => undefined, admits: () => true }
+    const emit = (event: GatewayEvent) => void events.push(event)
+    const look = createDeviceMonitor({ clock, ourTime: clock, emit, active: () => ({ mapper, mapping }) })
+    look.start({ find: () => null })
+    const send = (device: string, content: object) => {
+      const arrivedAt = clock.now()
+      const message = { ts: arrivedAt, lat: 52, lon: 13, ...content }
+      return mapper.map(messageOf(message, { topic: `telemetry/v1/${device}`, arrivedAt }))
+    }
+    /** A message of each device a minute. */
+    const pass = async (minutes: number, contents: Record<string, object>) => {
+      for (let n = 0; n < minutes; n += 1) {
+        for (const [device, content] of Object.entries(contents)) send(device, content)
+        await clock.advance(minute)
+      }
+    }
+    const ofKind = (kind: GatewayEvent['kind']) => events.filter((event) => event.kind === kind)
+    return { clock, mapper, look, send, pass, ofKind }
+  }
+
+  test('are told of when most of a device are so for 15 minutes, until they are not', async () => {
+    const { pass, ofKind } = fleet()
+    await pass(14, { bad: { speed: 999_999 }, 'half bad': { speed: 300 }, good: { speed: 50 } })
+    expect(ofKind('values_withheld')).toEqual([])
+    await pass(3, { bad: { speed: 999_999 }, 'half bad': { speed: 30 }, good: { speed: 50 } })
+    expect(ofKind('values_withheld')).toMatchObject([
+      { source: 'trucks', devices: 2, device: 'bad', field: 'speed', reason: 'above maximum' },
+    ])
+    await pass(40, { bad: { speed: 60 }, 'half bad': { speed: 30 }, good: { speed: 50 } })
+    expect(ofKind('values_withheld').slice(1)).toMatchObject([{ source: 'trucks', devices: 0 }])
+  })
+
+  test('are usual where they are few, and need ten records or a day', async () => {
+    const { pass, ofKind, send, clock } = fleet()
+    for (let n = 0; n < 20; n += 1) {
+      await pass(1, { truck: { speed: 999_999 } })
+      await pass(2, { truck: { speed: 60 } })
+    }
+    expect(ofKind('values_withheld')).toEqual([])
+    for (let n = 0; n < 5; n += 1) {
+      send('rare', { speed: 999_999 })
+      await clock.advance(300 * minute)
+    }
+    expect(ofKind('values_withheld')).toMatchObject([{ device: 'rare', devices: 1, withheld: 5, records: 5 }])
+  })
+
+  test('are no placeholders', async () => {
+    const { pass, ofKind } = fleet()
+    await pass(20, { truck: { km: 4_294_967_295 } })
+    expect(ofKind('values_withheld')).toEqual([])
+  })
+
+  test('end with the mapping that judged them', async () => {
+    const { pass, ofKind, look } = fleet()
+    await pass(17, { bad: { speed: 999_999 } })
+    look.mappingChanged()
+    expect(ofKind('values_withheld')).toMatchObject([{ devices: 1 }, { devices: 0 }])
+  })
+
+  test('are told of when latitude and longitude look swapped, until they do not', async () => {
+    const { pass, ofKind, mapper } = fleet()
+    const names = ['a', 'b', 'c', 'd', 'e', 'f']
+    await pass(1, Object.fromEntries(names.map((name) => [name, {}])))
+    await pass(1, { other: { lat: 13, lon: 52 }, another: { lat: 13.1, lon: 52.1 } })
+    expect(ofKind('positions_swapped')).toEqual([
+      { kind: 'positions_swapped', source: 'trucks', device: 'other', devices: 2 },
+    ])
+    expect(mapper.counters().watched).toMatchObject({ swapped: 2, fleet: 8, beyond: 0 })
+    await pass(16, { other: {}, another: {} })
+    expect(ofKind('positions_swapped').slice(1)).toEqual([
+      { kind: 'positions_swapped', source: 'trucks', device: '', devices: 0 },
+    ])
+  })
+})

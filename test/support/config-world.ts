@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { duration, secret, size } from '../../src/std/schema.ts'
-import type { ConfigProblem } from '../../src/domain/config-problem.ts'
+import type { ConfigProblem } from '../../src/std/config-problem.ts'
 import { readText } from '../../src/config/config-reader.ts'
 
 const schema = z.strictObject({

@@ -220,6 +220,17 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
   mapping_refused: { kind: 'mapping_refused', cause: 'a file changed', fault },
   restart_needed: { kind: 'restart_needed', sections: ['delivery', 'ops'] },
   model_unknown: { kind: 'model_unknown', source: 'trucks', devices: 1, what: 'odometer' },
+  values_withheld: {
+    kind: 'values_withheld',
+    source: 'trucks',
+    devices: 2,
+    device: 'truck-7',
+    field: 'OBD_LIFETIME_ODOMETER',
+    reason: 'jump',
+    withheld: 38,
+    records: 40,
+  },
+  positions_swapped: { kind: 'positions_swapped', source: 'trucks', devices: 1, device: 'truck-7' },
   odometer_reset: {
     kind: 'odometer_reset',
     source: 'trucks',

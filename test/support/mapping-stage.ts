@@ -27,6 +27,7 @@ export function mappingStage(
       openParts: 0,
       omitted: new Map(),
       flagged: new Map(),
+      watched: { devices: 0, swapped: 0, fleet: 0, beyond: 0 },
       clocks: { devices: seen.length, evictions: 0, future: 0, unset: 0, old: 0, restamped: 0 },
       skewed: [],
       release: { released: 0, payloads: 0, dead: 0, keptAgain: 0, devices: 0 },

@@ -1,6 +1,6 @@
 // compile-scope.ts: the option of the config that is being compiled, and the list of its problems.
 
-import type { ConfigProblem } from '../../domain/config-problem.ts'
+import type { ConfigProblem } from '../../std/config-problem.ts'
 import { Malformed } from '../path/text-cursor.ts'
 
 export type Keys = ConfigProblem['path']

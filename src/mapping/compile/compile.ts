@@ -8,7 +8,7 @@
 //
 // Nothing is compiled by halves: a source with a problem is left out of the result.
 
-import type { ConfigProblem } from '../../domain/config-problem.ts'
+import type { ConfigProblem } from '../../std/config-problem.ts'
 import { plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import type { MappingConfig, SourceConfig } from '../config.ts'

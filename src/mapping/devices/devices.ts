@@ -59,6 +59,8 @@ export type DeviceEntry = {
   memory: DeviceMemory | null
   /** Positions since the entry was made: some of them are compared with the fleet. */
   positions: number
+  /** Records since the entry was made. */
+  records: number
 }
 
 export type DeviceEntries = {
@@ -116,6 +118,7 @@ function makeEntry(
     device,
     memory: null,
     positions: 0,
+    records: 0,
     provider,
     deliverable: providers.includes(provider),
     ignored: row === undefined && unknown === 'ignore',

@@ -14,10 +14,11 @@ import type { EpochMs } from '../../std/clock.ts'
 import { quote } from '../../std/quote.ts'
 import type { CacheCounters } from '../bounded-cache.ts'
 import { createClockCheck, type ClockPolicy } from '../devices/clock-check.ts'
-import type { CommonSkew, DeviceClock } from '../devices/device-clocks.ts'
+import type { CommonSkew, DeviceClock, DeviceClocks } from '../devices/device-clocks.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { messageKeyOf } from '../identity.ts'
+import { createSuspectDevices, type SuspectDevices } from '../plausibility/suspect-devices.ts'
 import { createWithheldCounts, type WithheldCounts } from '../plausibility/withheld-counts.ts'
 import type { CounterReset } from '../memory/counter-memory.ts'
 import { createMemory, type Memory, type MemoryCounters } from '../memory/memory.ts'
@@ -48,14 +49,8 @@ export type MapperCounters = {
   memory: MemoryCounters
   /** Of decoders with memory, by source. */
   decoders: ReadonlyMap<string, ReturnType<StatefulDecoder['counters']>>
-  clocks: {
-    devices: number
-    evictions: number
-    future: number
-    unset: number
-    old: number
-    restamped: number
-  }
+  clocks: ReturnType<DeviceClocks['counters']> & { restamped: number }
+  watched: ReturnType<SuspectDevices['counters']>
 }
 
 export type Mapper = {
@@ -94,6 +89,7 @@ export type Mapper = {
   deviceClocks(): Iterable<[device: string, clock: DeviceClock]>
   /** Not null when our own clock is probably wrong: most devices are off by about as much. */
   commonClockSkew(nowMs: EpochMs): CommonSkew | null
+  suspects: SuspectDevices['suspects']
   counters(): MapperCounters
   forget: Memory['forget']
 }
@@ -121,10 +117,11 @@ export function createMapper(
   const clockCheck = createClockCheck(clocks)
   const routing = createRouting({ devices }, { sources, providers })
   const withheld = createWithheldCounts()
-  const context = createRecordContext(withheld)
+  const watched = createSuspectDevices()
+  const context = createRecordContext(withheld, watched)
   const memory = createMemory(sources.filter(hasMemory).map(({ name }) => name))
   const writes = createMemoryWrites(memory)
-  const recordMemory = createRecordMemory({ memory, context, counterReset })
+  const recordMemory = createRecordMemory({ memory, context, watched, counterReset })
   const recordMapper = createRecordMapper({ context, ...clockCheck, memory: recordMemory })
   const state = createMappingState(
     routing.runtimes
@@ -152,6 +149,7 @@ export function createMapper(
     deviceClocks: clockCheck.clocks.views,
     withheldOf: withheld.ofDevice,
     commonClockSkew: clockCheck.clocks.commonSkew,
+    suspects: watched.suspects,
     counters,
     forget: memory.forget,
   }
@@ -197,6 +195,7 @@ export function createMapper(
       const decoded = route.decode(message.bytes, message.arrivedAt, live)
       const { writes: changes, rebirth, omitted: leftOut = [] } = decoded
       context.device = route.entry?.device ?? ''
+      context.entry = null
       for (const key of leftOut) context.omit(`${source.name}|${key}`)
       return { ...mapBytes(route, decoded, message), writes: changes, rebirth }
     }
@@ -295,16 +294,16 @@ export function createMapper(
       if (runtime.decoder) decoders.set(name, runtime.decoder.counters())
     }
     const clocks = { ...clockCheck.clocks.counters(), restamped: clockCheck.restampedCount() }
-    const { omitted, flagged } = withheld
     return {
       ...routing.counters(),
-      omitted,
-      flagged,
+      omitted: withheld.omitted,
+      flagged: withheld.flagged,
       withoutModel,
       decoders,
       clocks,
       state: state.counters(),
       memory: memory.counters(),
+      watched: watched.counters(),
     }
   }
 }

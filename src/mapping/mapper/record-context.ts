@@ -1,9 +1,13 @@
 // record-context.ts: the one context of a mapper, filled anew for every record (types.ts).
 
 import type { WithheldCounts } from '../plausibility/withheld-counts.ts'
+import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
 import type { RecordContext } from '../types.ts'
 
-export function createRecordContext(withheld: Pick<WithheldCounts, 'omit' | 'implausible'>): RecordContext {
+export function createRecordContext(
+  withheld: Pick<WithheldCounts, 'omit' | 'implausible'>,
+  watched: Pick<SuspectDevices, 'omitted' | 'implausible'> | null = null,
+): RecordContext {
   const context: RecordContext = {
     record: undefined,
     root: undefined,
@@ -33,13 +37,17 @@ export function createRecordContext(withheld: Pick<WithheldCounts, 'omit' | 'imp
       return null
     },
     device: '',
+    entry: null,
     omit(key, ofDevice = key) {
+      if (context.live && context.entry !== null) watched?.omitted(context.entry, key, context.arrivedAt)
       withheld.omit(context.device, key, ofDevice)
       return undefined
     },
     leftOut: false,
     implausible(finding, value) {
       if (!finding.isSent) context.leftOut = true
+      if (context.live && context.entry !== null)
+        watched?.implausible(context.entry, finding.key, context.arrivedAt)
       withheld.implausible(context.device, finding, value)
     },
     motionSpeed: Number.NaN,

@@ -69,6 +69,8 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
   function read({ source, isMovingAt }: SourceRuntime, entry: DeviceEntry): boolean {
     const { record, root, up, arrivedAt } = context
     context.device = entry.device
+    context.entry = entry
+    entry.records += 1
     context.leftOut = false
     const ownTime = source.time ? timeOf(source.time) : Number.NaN
     if (ownTime === null) return false

@@ -8,7 +8,8 @@ import type { CounterReading, DeviceMemory } from '../memory/device-memory.ts'
 import type { JudgedCounter } from '../memory/judged-counters.ts'
 import type { Memory } from '../memory/memory.ts'
 import { lacksRemembered, remember, withRemembered } from '../memory/remembered-values.ts'
-import { createSwappedPositions, placeIn } from '../memory/swapped-positions.ts'
+import { placeIn } from '../memory/swapped-positions.ts'
+import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
 import type { RecordContext } from '../types.ts'
 import type { CompiledSource, Fix } from './compiled-source.ts'
 
@@ -31,14 +32,19 @@ export type RecordMemory = {
 
 const comparedEvery = 16
 
-type Deps = { memory: Memory; context: RecordContext; counterReset: (reset: CounterReset) => void }
+type Deps = {
+  memory: Memory
+  context: RecordContext
+  watched: Pick<SuspectDevices, 'isSwapped'>
+  counterReset: (reset: CounterReset) => void
+}
 
 export function hasMemory({ remember: names, counters }: CompiledSource): boolean {
   return names !== null || counters !== null
 }
 
-export function createRecordMemory({ memory, context, counterReset }: Deps): RecordMemory {
-  const fleet = createSwappedPositions()
+export function createRecordMemory(deps: Deps): RecordMemory {
+  const { memory, context, watched, counterReset } = deps
   let source: CompiledSource | null = null
   let entry: DeviceEntry | null = null
   let device: DeviceMemory | null = null
@@ -61,10 +67,10 @@ export function createRecordMemory({ memory, context, counterReset }: Deps): Rec
   function compareWithFleet(name: string, owner: DeviceEntry, gps: string): void {
     owner.positions += 1
     if (owner.positions % comparedEvery !== 1 || !context.live) return
-    const { latitude, longitude } = placeIn(gps)
-    if (!fleet.isSwapped(owner.device, latitude, longitude)) return
+    const place = placeIn(gps)
+    if (!watched.isSwapped(name, owner, place, context.arrivedAt)) return
     const key = `${name}|position|latitude and longitude may be swapped`
-    context.implausible({ key, isSent: true, rule: 'the positions of the other devices' }, latitude)
+    context.implausible({ key, isSent: true, rule: 'the positions of the other devices' }, place.latitude)
   }
 
   function begin(next: CompiledSource, owner: DeviceEntry, moment: EpochMs): void {

@@ -4,14 +4,19 @@
 // Nothing is corrected: the position is sent and counted as flagged. In memory only. The middle of the fleet
 // is the median of the latitudes and longitudes, so that a few wrong devices do not move it.
 //
-// Bound: `devicesMax` devices make up the fleet; further ones are judged by those.
+// Bound: `devicesMax` devices make up the fleet, the first ones that send a position. Further devices are
+// judged by the middle of those, and do not move it; they are counted as `beyond`. A fleet of that size has
+// its middle where the whole fleet has it, unless the first devices are all of one place and the others are
+// not: then those others may be shown as swapped where their swapped position is near that place.
 
 export type SwappedPositions = {
   /** Notes the position of a device; whether it seems to be swapped. */
   isSwapped(device: string, latitude: number, longitude: number): boolean
+  /** Devices that make up the fleet, and comparisons of further ones. */
+  counters(): { devices: number; beyond: number }
 }
 
-type Place = { latitude: number; longitude: number }
+export type Place = { latitude: number; longitude: number }
 
 const fleetMin = 5
 /** Share of the fleet that must be near its middle: a fleet all over the world says nothing. */
@@ -25,11 +30,13 @@ export function createSwappedPositions(devicesMax = 500): SwappedPositions {
   const places = new Map<string, Place>()
   let middle: Place | null = null
   let since = middleEvery
-  return { isSwapped }
+  let beyond = 0
+  return { isSwapped, counters: () => ({ devices: places.size, beyond }) }
 
   function isSwapped(device: string, latitude: number, longitude: number): boolean {
     const place = { latitude, longitude }
     if (places.size < devicesMax || places.has(device)) places.set(device, place)
+    else beyond += 1
     since += 1
     if (since >= middleEvery || (middle === null && places.size <= middleEvery)) {
       middle = middleOf([...places.values()])

@@ -2,7 +2,7 @@
 // condition (`when`, `valid`). They are searched in the config itself, so that new options are covered as
 // well.
 
-import type { ConfigProblem } from '../../domain/config-problem.ts'
+import type { ConfigProblem } from '../../std/config-problem.ts'
 import { Malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
 import { parsePath, parsePathAt, type Path } from './path.ts'
 

@@ -11,8 +11,9 @@
 //   flag   sent and counted
 //   off    not judged
 //
-// It is counted by source, field and reason, and by device (withheld-counts.ts). A plausible value costs two
-// comparisons, without a call.
+// It is counted by source, field and reason, and by device (withheld-counts.ts). Devices with many such
+// values are shown to the operator (suspect-devices.ts). A plausible value costs two comparisons, without a
+// call.
 //
 // No memory takes part in this: the same message gives the same payload and payloadId.
 

@@ -217,6 +217,21 @@ export const conditionCatalogue = {
       'Fill in the column `model` of the device table, or set `model` of the source if all its devices ' +
       'have the same model.',
   },
+  VALUES_WITHHELD: {
+    severity: 'warning',
+    meaning: 'Most values of a field of some devices are not plausible. They are not sent.',
+    act:
+      'See `/devices/KEY` on ops.listen: it lists what was omitted, and the last value. Check path, unit and scale of the field in the ' +
+      'source with `map --explain`, and the wiring of the device. If the values are right, set `plausibility` of ' +
+      'the source. After a replaced unit, run `devices forget KEY`.',
+  },
+  POSITIONS_SWAPPED: {
+    severity: 'warning',
+    meaning: 'The latitude and longitude of some devices look swapped. They are sent as they are.',
+    act:
+      'Check the paths of `latitude` and `longitude` in the source, or the settings of the device. If the device ' +
+      'really is where it says, nothing needs to be done.',
+  },
   CLOCK_SUSPECT: {
     severity: 'error',
     meaning: 'Most devices are off by the same time, so the clock of this machine is probably wrong.',

@@ -82,6 +82,16 @@ export const mappingMetrics: readonly Metric[] = [
     byField('flagged'),
   ),
   gauge(
+    'gateway_devices_position_swapped',
+    'Devices whose latitude and longitude look swapped.',
+    mapping(({ watched }) => watched.swapped),
+  ),
+  counter(
+    'gateway_devices_not_watched_total',
+    'Comparisons of positions, and values that are not plausible, of devices beyond those that are watched.',
+    mapping(({ watched }) => watched.beyond),
+  ),
+  gauge(
     'gateway_mapping_timestamp_seconds',
     'When the mapping was put in force, Unix time.',
     mapping(({ since }) => since / 1000),

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { createSuspectDevices } from '../../../src/mapping/plausibility/suspect-devices.ts'
+import { createSwappedPositions } from '../../../src/mapping/memory/swapped-positions.ts'
 import { messageOf, openMapperOf, sentIn, truckSource } from '../../support/mapping-world.ts'
 
 const ts = 1_750_000_000_000
@@ -40,4 +42,20 @@ test.each([
   give('other', payload)
   expect(mapper.withheldOf('other')).toEqual([])
   expect(mapper.counters().flagged.size).toBe(0)
+})
+
+test('devices beyond the bound are judged by the others and counted', () => {
+  const fleet = createSwappedPositions(6)
+  for (let index = 0; index < 6; index += 1) fleet.isSwapped(`truck-${index}`, 48 + index / 10, 11)
+  expect(fleet.counters()).toEqual({ devices: 6, beyond: 0 })
+  expect(fleet.isSwapped('further', 11, 48)).toBe(true)
+  expect(fleet.isSwapped('truck-0', 48, 11)).toBe(false)
+  expect(fleet.counters()).toEqual({ devices: 6, beyond: 1 })
+})
+
+test('devices beyond the bound of watched ones are counted', () => {
+  const watched = createSuspectDevices(2)
+  for (const device of ['a', 'b', 'c', 'c'])
+    watched.implausible({ device, records: 1 }, 'trucks|speed|above maximum', 0)
+  expect(watched.counters()).toEqual({ devices: 2, swapped: 0, fleet: 0, beyond: 2 })
 })

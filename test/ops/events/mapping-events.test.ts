@@ -16,10 +16,29 @@ const models = (devices: number): GatewayEvent => ({
   what: 'odometer',
 })
 
+const withheld = (devices: number): GatewayEvent => ({
+  kind: 'values_withheld',
+  source: 's',
+  devices,
+  device: 'd',
+  field: 'speed',
+  reason: 'above maximum',
+  withheld: 9,
+  records: 10,
+})
+const swapped = (devices: number): GatewayEvent => ({
+  kind: 'positions_swapped',
+  source: 's',
+  devices,
+  device: 'd',
+})
+
 describe('conditions of the mapping', () => {
   test.each<[string, GatewayEvent, GatewayEvent]>([
     ['MAPPING_STALE', refused, { kind: 'mapping_reloaded', cause: 'c', sources: 1, tookMs: 1 }],
     ['MODEL_UNKNOWN s', models(3), models(0)],
+    ['VALUES_WITHHELD s', withheld(3), withheld(0)],
+    ['POSITIONS_SWAPPED s', swapped(3), swapped(0)],
     [
       'CLOCK_SUSPECT',
       { kind: 'clock_suspect', skewMs: -3_600_000, devices: 9, judged: 10 },
