@@ -65,7 +65,7 @@ export function marksIn(holder: Record<string, unknown>, isPlace: boolean, onRea
     const isHolder = typeof value === 'object' && value !== null
     if (kind !== 'elsewhere' && (isHolder || (kind === 'place' && typeof value === 'string')))
       inner.push({ key, kind, value })
-    if (kind === 'other' || value === null || value === undefined || value === '') continue
+    if (value === null || value === undefined || value === '') continue
     if (role.kind === 'latitude' || role.kind === 'longitude') {
       if (addCoordinate(sets, role, value)) onRead?.(holder, key)
       continue
@@ -73,7 +73,9 @@ export function marksIn(holder: Record<string, unknown>, isPlace: boolean, onRea
     if (kind === 'date') day ??= value
     if (kind === 'time') clock ??= value
     if (isAbout(role) && isRecord(value)) own = inheritedMarks(own, marksAbout(value, role, onRead))
-    const said = saidBy(role, value, isPlace)
+    const isSilent = kind === 'other' || (kind === 'status of place' && !isPlace)
+    const said =
+      (isSilent ? null : saidBy(role, key, value)) ?? (isExplicit(value) ? { isValid: false } : null)
     if (said === null) continue
     onRead?.(holder, key)
     const number = 'number' in role ? role.number : ''
@@ -108,7 +110,7 @@ function addCoordinate(
   role: Extract<Role, { kind: 'latitude' | 'longitude' }>,
   value: unknown,
 ): boolean {
-  const degrees = isRecord(value) ? (value['value'] ?? value['deg']) : value
+  const degrees = signed(isRecord(value) ? (value['value'] ?? value['deg']) : value)
   // LON of Dragino is a lamp.
   const isDegrees = typeof degrees === 'number' || (typeof degrees === 'string' && /\d/.test(degrees))
   if (!isDegrees) return false
@@ -123,7 +125,7 @@ function addCoordinate(
 }
 
 /** Null where it says nothing. */
-function saidBy(role: Role, value: unknown, isPlace: boolean): Partial<Marks> | null {
+function saidBy(role: Role, key: string, value: unknown): Partial<Marks> | null {
   switch (role.kind) {
     case 'time': {
       const time = timeFrom(value)
@@ -141,7 +143,9 @@ function saidBy(role: Role, value: unknown, isPlace: boolean): Partial<Marks> | 
     case 'timed out':
       return { isValid: booleanFrom(value) !== true }
     case 'count':
-      return { isValid: Number(value) !== 0 }
+      return { isValid: Number(isRecord(value) ? (value['used'] ?? value['inUse'] ?? 1) : value) !== 0 }
+    case 'dilution':
+      return { isValid: !(Number(value) >= dilutionOfNoFix) }
     case 'fix type':
       return isRecord(value)
         ? null
@@ -149,20 +153,24 @@ function saidBy(role: Role, value: unknown, isPlace: boolean): Partial<Marks> | 
     case 'status':
       return isRecord(value) ? null : { isValid: value !== false && !saysNoFix(value) }
     case 'status of place':
-      return isPlace ? { isValid: !saysNoFix(value) } : null
+      return { isValid: !saysNoFix(value) }
     case 'place':
       return typeof value === 'boolean' ? { isValid: value } : null
+    case 'earlier':
+      return typeof value === 'boolean' && fixWord.test(key) ? { isValid: !value } : null
     case 'date':
     case 'latitude':
     case 'longitude':
     case 'about':
-    case 'earlier':
     case 'elsewhere':
     case 'other':
     default:
       return null
   }
 }
+
+const dilutionOfNoFix = 99
+const fixWord = /fix|pos|loc|gps|gnss|known/i
 
 /** A number other than 0 and 1 is a code of an error. */
 function saysYes(value: unknown): boolean {
@@ -181,4 +189,23 @@ export function saysNoFix(value: unknown): boolean {
   if (typeof value !== 'string' || value.length > 80) return false
   const text = value.toLowerCase().replaceAll(/[^a-z\d]/g, '')
   return noFixWords.has(text) || noFixPart.test(text)
+}
+
+const explicit =
+  /(?:no|without|lost)[ _-]?(?:valid[ _-]?)?(?:gps|gnss)?[ _-]?(?:fix|lock)\b|(?:gps|gnss|fix)[ _-]?(?:timeout|timed[ _-]?out|fail|lost)/i
+
+/** A text under any name that can only mean that there is no fix: { event: "GPS_TIMEOUT" }. */
+function isExplicit(value: unknown): boolean {
+  return typeof value === 'string' && value.length <= 40 && explicit.test(value)
+}
+
+const hemisphere = /^([NSEW])? ?(\d{1,3}(?:\.\d+)?) ?°? ?([NSEW])?$/i
+
+/** `51.3 N` as 51.3, `9.4W` as -9.4; other values as they are. */
+function signed(value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  const [, before, degrees = '', behind] = hemisphere.exec(value.trim()) ?? []
+  const letter = (before ?? behind)?.toUpperCase()
+  if (letter === undefined) return value
+  return letter === 'S' || letter === 'W' ? `-${degrees}` : degrees
 }

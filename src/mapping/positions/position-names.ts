@@ -26,8 +26,10 @@ export type Role =
   | { kind: 'status of place' }
   /** Says something about the position beside it: `header.timestamp`, `properties`. */
   | { kind: 'about' }
-  /** An earlier position: `cached`, `lastPosition`. */
+  /** An earlier position: `lastPosition`, or that the one beside it is such a one: `cached_fix: true`. */
   | { kind: 'earlier' }
+  /** Dilution of precision: receivers without a fix give 99.9 and the like. */
+  | { kind: 'dilution' }
   /** The place of something else: a gateway, a geofence. */
   | { kind: 'elsewhere' }
   | { kind: 'other' }
@@ -50,14 +52,14 @@ const place = new RegExp(
     String.raw`fix(?:position|location))(\d{0,3})$`,
 )
 const time = new RegExp(
-  `^(?:last)?(?:${receiver}|fix|utc|measured?|acquired|acquisition|collect(?:ion|ed)?|sample|event|data|` +
-    'record(?:ed)?)?(?:fix)?(?:utc)?(?:timestamp|time|datetime|timeutc|at|ts|utc|utctime|timeoffix|epoch|' +
-    String.raw`unixtime)(?:utc|ms|s)?(\d{0,3})$`,
+  `^(?:last)?(?:${receiver}|fix(?:ed)?|utc|measured?|acquired|acquisition|collect(?:ion|ed)?|sample|event|data|` +
+    'record(?:ed)?)?(?:fix)?(?:utc)?(?:timestamp|time|datetime|timeutc|at|ts|utc|utctime|unix|epoch|' +
+    'unixtime(?:stamp)?)(?:utc|ms|s)?(?:of)?' +
+    String.raw`(?:${receiver}|fix)?(\d{0,3})$`,
 )
-const lastFix = /^last(?:gps|gnss)?(?:fix|position|location)(?:time|timestamp|at)?$/
 const date = new RegExp(String.raw`^(?:${receiver}|utc|fix)?date(?:utc)?(\d{0,3})$`)
 const age = new RegExp(
-  `^(?:last)?(?:${receiver}|fix)*(?:age|ageof(?:the)?(?:${receiver}|fix))` +
+  `^(?:last)?(?:${receiver}|fix|data|measurement|sample)*(?:age|ageof(?:the)?(?:${receiver}|fix))` +
     String.raw`(?:in)?(ms|msec|millis(?:econds)?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)?` +
     String.raw`(\d{0,3})$`,
 )
@@ -65,7 +67,10 @@ const since = new RegExp(
   '^(seconds?|secs?|minutes?|mins?|hours?|ms|millis|time)?(?:elapsed)?since(?:last)?(?:gps|gnss)?' +
     '(?:fix|position|location)(ms|s|secs?|seconds?|mins?|minutes?|hours?)?$',
 )
-const prefix = new RegExp(`^(?:${receiver}|fix|has|is|got|latl(?:ng|on)|coords?|coordinates?)+`)
+const ago = new RegExp(
+  `^(?:last)?(?:${receiver}|fix)+(ms|millis|s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?)?ago$`,
+)
+const prefix = new RegExp(`^(?:${receiver}|fix|has|is|got|from|latl(?:ng|on)|coords?|coordinates?)+`)
 const satellites = new RegExp(
   '^(?:gps|gnss)?(?:num(?:ber)?|nb|no|count|n)?(?:of)?(?:gps|gnss)?sat(?:s|ellites?)?' +
     '(?:inuse|used|use|count|num(?:ber)?|tracked|inview|visible|infix)?$',
@@ -76,13 +81,16 @@ const elsewhere = new RegExp(
     '(?:base)?station|user|network.*|waypoints?|poi|ref(?:erence)?)$',
 )
 const earlier = /^(?:cached?|last|prev|previous|former|old|gpsprev|stale).*$/
+const dilution = /^(?:gps|gnss)?[hp]dop$/
 
 const validWords = new Set(
   'fix valid validity fixvalid validfix lock locked located fixed fixok hasfix'.split(' '),
 )
-const validAfterPrefix = new Set('ok success acquired available obtained found ready'.split(' '))
+const validAfterPrefix = new Set(
+  'ok success acquired available obtained found ready active enabled'.split(' '),
+)
 const invalidWords = new Set(
-  'fixfailed failedfix nofix nogps nognss nognssfix nogpsfix nolock nosignal noposition nolocation stale isstale lastknown cached outdated invalid'.split(
+  'fixfailed failedfix nofix nogps nognss nognssfix nogpsfix nolock nosignal noposition nolocation stale isstale lastknown cached outdated invalid cache'.split(
     ' ',
   ),
 )
@@ -93,9 +101,8 @@ const statusAfterPrefix = new Set(
 const statusWords = new Set(
   'rawpositiontype positiontype fixstatus fixtype fixquality fixmode fixstate gpsfixtype'.split(' '),
 )
-const aboutWords = new Set(
-  'header properties meta metadata fixinfo fixstatus gpsinfo quality info'.split(' '),
-)
+const placeStatusWords = new Set('status state type result mode quality'.split(' '))
+const aboutWords = new Set('header properties meta metadata fixinfo fixstatus gpsinfo info'.split(' '))
 
 const unitsMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, s: 1000 }
 
@@ -119,9 +126,10 @@ function roleOfName(name: string): Role {
   if (ages) return { kind: 'age', unitMs: unitMsOf(ages[1]), number: ages[2] ?? '' }
   const elapsed = since.exec(name)
   if (elapsed) return { kind: 'age', unitMs: unitMsOf(elapsed[2] ?? elapsed[1]), number: '' }
+  const before = ago.exec(name)
+  if (before) return { kind: 'age', unitMs: unitMsOf(before[1]), number: '' }
   const moment = time.exec(name)
   if (moment) return { kind: 'time', number: moment[1] ?? '' }
-  if (lastFix.test(name) && name.endsWith('at')) return { kind: 'time', number: '' }
   const day = date.exec(name)
   if (day) return { kind: 'date', number: day[1] ?? '' }
   return markOf(name)
@@ -129,6 +137,7 @@ function roleOfName(name: string): Role {
 
 function markOf(name: string): Role {
   if (satellites.test(name)) return { kind: 'count' }
+  if (dilution.test(name)) return { kind: 'dilution' }
   if (invalidWords.has(name)) return { kind: 'invalid' }
   if (statusWords.has(name)) return { kind: statusKindOf(name) }
   const head = prefix.exec(name)?.[0] ?? ''
@@ -139,7 +148,7 @@ function markOf(name: string): Role {
   if (validWords.has(name) || (head !== '' && (validWords.has(rest) || validAfterPrefix.has(rest))))
     return { kind: 'valid' }
   if ((head === 'hasfix' || head === 'isfix' || head.endsWith('fix')) && rest === '') return { kind: 'valid' }
-  if (['status', 'state', 'type', 'result'].includes(name)) return { kind: 'status of place' }
+  if (placeStatusWords.has(name)) return { kind: 'status of place' }
   if (aboutWords.has(name)) return { kind: 'about' }
   if (place.test(name)) return { kind: 'place' }
   return { kind: earlier.test(name) ? 'earlier' : 'other' }

@@ -11,7 +11,7 @@ const lengthMax = 64
 export function pairIn(value: unknown, key: string): Pair | null {
   if (Array.isArray(value)) return ofList(value, key)
   if (typeof value === 'string') return ofText(value, key)
-  if (!isRecord(value) || value['type'] !== 'Point') return null
+  if (!isRecord(value) || String(value['type']).toLowerCase() !== 'point') return null
   const { coordinates } = value
   if (!Array.isArray(coordinates)) return null
   const [longitude, latitude] = coordinates as unknown[]

@@ -24,6 +24,7 @@ const lengthMax = 64
 
 const yearFirst =
   /^(\d{4})[-:/.](\d{1,2})[-:/.](\d{1,2})(?:[T ,]+(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:[.,]\d+)?)?)? ?Z?$/i
+const dayFirst = /^(\d{1,2})([./-])(\d{1,2})[./-](\d{4})([T ,]+\d{1,2}:.*)$/i
 const dayTime = /^(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:[.,]\d+)?)? ?Z?$/i
 
 /** Epoch milliseconds; NaN for anything else. */
@@ -41,12 +42,20 @@ function momentFrom(value: unknown): number {
   if (isDecimal(text)) return momentFrom(Number(text))
   const iso = parseDateTime(text, true)
   if (!Number.isNaN(iso)) return iso
+  const turned = dayFirst.exec(text)
+  if (turned) return momentFrom(yearFirstOf(turned))
   const parts = yearFirst.exec(text)
   if (!parts) return parseWords(text, true)
   // A date alone is no time.
   if (parts[4] === undefined) return Number.NaN
   const [year, month, day, hour, minute, second] = parts.slice(1).map((part) => Number(part ?? 0))
   return momentOf(year ?? 0, month ?? 0, day ?? 0, timeOfDay(hour ?? 0, minute ?? 0, second ?? 0))
+}
+
+/** With points the day comes first; else only a number above 12 says which is the day. */
+function yearFirstOf([, first = '', mark, second = '', year = '', clock = '']: readonly string[]): unknown {
+  if (mark === '.' || Number(first) > 12) return `${year}-${second}-${first}${clock}`
+  return Number(second) > 12 ? `${year}-${first}-${second}${clock}` : undefined
 }
 
 /** A date with the time of day beside it. */

@@ -71,11 +71,23 @@ export function findPositions(decoded: unknown, onRead: OnRead | null = null): F
   const { found, untimed, half, last } = search
   const [only] = found
   if (only && found.length === 1 && untimed.length === 0) return [only]
-  const stored = found.filter(({ isStored }) => isStored)
-  const current = currentOf(found.filter(({ isStored }) => !isStored)) ?? onlyOf(untimed)
+  const now = found.filter(({ isStored }) => !isStored)
+  const current = currentOf(now) ?? onlyOf(untimed)
+  const stored = [...found.filter(({ isStored }) => isStored), ...otherTimesOf(now, current)]
   if (stored.length === 0) return listOf(current ?? half ?? last)
   // One that cannot be sent must not refuse the stored ones of its message.
   return current ? [{ ...current, isValid: current.isValid && isUsable(current) }, ...stored] : stored
+}
+
+/** Objects side by side with times of their own are a list, too: { "1": { time, .. }, "2": { time, .. } }. */
+function otherTimesOf(now: readonly FoundPosition[], current: FoundPosition | undefined): FoundPosition[] {
+  const times = new Set([current?.time])
+  const others = now.filter((one) => !Number.isNaN(one.time) && one.isValid && isUsable(one))
+  return others.flatMap((one) => {
+    if (times.has(one.time)) return []
+    times.add(one.time)
+    return [{ ...one, isStored: true, part: {} }]
+  })
 }
 
 function listOf(position: FoundPosition | undefined): FoundPosition[] | undefined {

@@ -469,7 +469,7 @@ describe('the explanation of a record says', () => {
     const unpacked = (packed: string) =>
       explainOne(source, { ts: 1_750_000_000_000, lat: 1, lon: 2, packed }).records[0]?.unpacked
     expect(unpacked('{"v":3}')).toEqual([{ into: 'inner', found: true, ignored: [] }])
-    expect(unpacked('none')).toEqual([{ into: 'inner', found: false }])
+    expect(unpacked('none')).toEqual([{ into: 'inner', found: false, ignored: [] }])
   })
 
   test('the same for each record of a list', () => {

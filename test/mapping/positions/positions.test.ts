@@ -37,6 +37,7 @@ describe('a position is found', () => {
       { type: 'Feature', geometry: { type: 'Point', coordinates: [9.47971, 51.312745] } },
     ],
     ['as a list of longitude and latitude by its name', { lnglat: [at.longitude, at.latitude] }],
+    ['with hemispheres', { lat: '51.312745 N', lon: 'E9.47971' }],
     ['inside of an object', { gps: at }],
     ['inside of an object of another name', { payload: { tracker: { position: at } } }],
     ['as objects with a value', { latitude: { value: at.latitude }, longitude: { value: at.longitude } }],
@@ -115,6 +116,15 @@ describe('a failed fix is seen', () => {
     { location_status: 'last known position' },
     { fix_status: { position: 0 } },
     { age: 'unknown' },
+    { cached_fix: true },
+    { from_cache: true },
+    { gps_enabled: false },
+    { hdop: 99.9 },
+    { satellites: { used: 0, visible: 4 } },
+    { event: 'GPS_TIMEOUT' },
+    { message: 'no fix' },
+    { status: 'No GPS fix' },
+    { gnss_error: 'none', info: 'fix lost' },
   ])('by %j', (mark) => {
     expect(shortOf(found({ ...at, ...mark })[0])).toBe('no fix')
     expect(shortOf(found({ position: at, ...mark })[0])).toBe('no fix')
@@ -138,6 +148,10 @@ describe('a failed fix is seen', () => {
     { gps_error: 0 },
     { valid: 'A' },
     { status: 'timeout of the button' },
+    { last_report: true },
+    { hdop: 1.2 },
+    { event: 'prefix lockers' },
+    { satellites: { used: 6 } },
     { sats: 7 },
     { age: '-' },
   ])('and not by %j', (mark) => {
@@ -163,6 +177,12 @@ describe('the time of a fix is read', () => {
     { header: { timestamp: '2025-12-30T09:00:00Z' } },
     { properties: { measured_at: '2025-12-30T09:00:00Z' } },
     { time: '"2025-12-30T17:00:00.000Z"' },
+    { fixed_at: '2025-12-30T09:00:00Z' },
+    { time_of_fix: seconds },
+    { unix: seconds },
+    { time: '30.12.2025 09:00:00' },
+    { time: '30/12/2025 9:00' },
+    { time: '12/30/2025 9:00' },
     { time: 'Tue Dec 30 09:00:00 GMT 2025' },
     { time: '2025-12-30T09:00:00Z', timestamp: seconds + 600 },
   ])('from %j', (said) => {
@@ -185,6 +205,8 @@ describe('the time of a fix is read', () => {
     [{ age_h: 2 }, 7200],
     [{ ageMs: 1500 }, 1.5],
     [{ time_since_fix: 300 }, 300],
+    [{ last_fix_seconds_ago: 300 }, 300],
+    [{ data_age: '5min' }, 300],
     [{ minutesSinceLastFix: 5 }, 300],
     [{ position: { ...at, age: 300 } }, 300],
   ])('from the age in %j', (said, age) => {
@@ -220,8 +242,9 @@ describe('stored positions', () => {
         ]),
       },
     ],
+    ['as objects side by side', Object.fromEntries(three.map((each, index) => [`p${index}`, each]))],
   ])('%s are found, each with its time', (_how, decoded) => {
-    const stored = found(decoded).filter(({ isStored }) => isStored)
+    const stored = found(decoded).filter(({ time }) => !Number.isNaN(time))
     expect(stored.map(shortOf)).toEqual(times.map((time) => [...here, time]))
   })
 
