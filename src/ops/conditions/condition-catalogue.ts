@@ -3,11 +3,13 @@
 //   spool-conditions.ts    those of the spool and its disk
 //   http-conditions.ts     those of the HTTP server
 //   client-conditions.ts   those of clients and their connections
+//   gateway-conditions.ts  those of the gateway as a whole
 //
 // The event that raises a condition may replace `meaning` and `act` by more exact texts.
 // The documentation is generated from this table. Which event raises and clears a condition: ops/events.
 
 import { clientConditions } from './client-conditions.ts'
+import { gatewayConditions } from './gateway-conditions.ts'
 import { httpConditions } from './http-conditions.ts'
 import { spoolConditions } from './spool-conditions.ts'
 
@@ -205,6 +207,7 @@ export const conditionCatalogue = {
     act: 'See the error in the condition.',
   },
   ...clientConditions,
+  ...gatewayConditions,
   MAPPING_STALE: {
     severity: 'error',
     meaning: 'The changed config or device table has errors. The previous mapping stays in force.',

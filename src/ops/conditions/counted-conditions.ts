@@ -15,4 +15,13 @@ export const countedConditions = {
   },
 } as const
 
+/** Those of earlier runs, as far as they are not counted as new ones. */
+export function waitingDeadLetters(deadLetters: number) {
+  return {
+    what: `${plural(deadLetters, 'dead letter')} from before the start ${deadLetters === 1 ? 'waits' : 'wait'}.`,
+    why: 'Nobody has requeued or purged them.',
+    present: deadLetters,
+  }
+}
+
 export type CountedCode = keyof typeof countedConditions

@@ -3,7 +3,7 @@
 import type { GatewayEvent } from '../../domain/event.ts'
 import type { ConditionCode } from './condition-catalogue.ts'
 import type { Cause, Conditions } from './conditions.ts'
-import { countedConditions, type CountedCode } from './counted-conditions.ts'
+import { countedConditions, waitingDeadLetters, type CountedCode } from './counted-conditions.ts'
 import { eventSpec } from '../events/events.ts'
 
 /** Totals since the start, and the dead letters that are there now. */
@@ -41,6 +41,9 @@ export function createEventConditions(conditions: Conditions): EventConditions {
       const times = counted[code] - (raised[code] ?? 0)
       if (times > 0) raise(code, { ...countedConditions[code], times })
     }
+    const waiting = Math.max(0, counted.deadLettersKept - (raised['DEAD_LETTERS'] ?? 0))
+    if (waiting === 0) conditions.clear('DEAD_LETTERS_WAITING')
+    else conditions.raise('DEAD_LETTERS_WAITING', waitingDeadLetters(waiting))
     // All were requeued, mapped or deleted. The first ones may be raised before they are on disk.
     if (counted.deadLettersKept === 0 && deadLettersKept > 0) conditions.clear('DEAD_LETTERS')
     deadLettersKept = counted.deadLettersKept

@@ -49,6 +49,17 @@ export const mappingEvents: EventTable<MappingEvent> = {
         ? 'The config is the same as at the start again. No restart is needed.'
         : `The config changed in ${sections.join(', ')}. Restart the gateway to apply it. ` +
           'Changes of the mapping are in force.',
+    clears: { RESTART_NEEDED: ({ sections }) => (sections.length === 0 ? null : undefined) },
+    raises: {
+      RESTART_NEEDED: ({ sections }) =>
+        sections.length === 0
+          ? null
+          : {
+              what: `The config changed in ${sections.join(', ')}. The old settings are in force there.`,
+              why: 'Sockets, spool and delivery are set up at the start only. Changes of the mapping are in force.',
+              present: 1,
+            },
+    },
   },
   odometer_reset: {
     meaning:

@@ -215,6 +215,27 @@ describe('a loss stays visible', () => {
     expect(codes()).toEqual(['DEAD_LETTERS'])
   })
 
+  test('dead letters from before the start are a warning until they are gone', () => {
+    const { rules, conditions, codes } = world()
+    rules.reconcile({ DEAD_LETTERS: 0, MESSAGES_DROPPED: 0, deadLettersKept: 3 })
+    expect(conditions.open()).toMatchObject([{ code: 'DEAD_LETTERS_WAITING', severity: 'warning', count: 3 }])
+    rules.reconcile({ DEAD_LETTERS: 2, MESSAGES_DROPPED: 0, deadLettersKept: 5 })
+    const counts = Object.fromEntries(conditions.open().map(({ code, count }) => [code, count]))
+    expect(counts).toEqual({ DEAD_LETTERS: 2, DEAD_LETTERS_WAITING: 3 })
+    rules.reconcile({ DEAD_LETTERS: 2, MESSAGES_DROPPED: 0, deadLettersKept: 2 })
+    expect(codes()).toEqual(['DEAD_LETTERS'])
+  })
+
+  test('a config change that needs a restart is a condition until it is reverted', () => {
+    const { rules, conditions, codes } = world()
+    rules.apply({ kind: 'restart_needed', sections: ['spool', 'ops'] })
+    expect(conditions.open()).toMatchObject([
+      { code: 'RESTART_NEEDED', what: expect.stringContaining('spool, ops') },
+    ])
+    rules.apply({ kind: 'restart_needed', sections: [] })
+    expect(codes()).toEqual([])
+  })
+
   test('a purge is an error with its reasons, for a day', () => {
     const { rules, conditions, clock } = world()
     rules.apply({ kind: 'dead_letters_purged', deadLetters: 3, by: 'age', reasons: '3 mapping NOT_JSON' })

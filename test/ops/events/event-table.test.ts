@@ -48,9 +48,11 @@ describe('every event', () => {
       apply(event)
       for (const { code } of conditions.open()) seen.add(code)
     }
-    expect([...seen].sort()).toEqual(Object.keys(conditionCatalogue).sort())
+    // Follows the counters alone: conditions.test.ts.
+    const byEvents = Object.keys(conditionCatalogue).filter((code) => code !== 'DEAD_LETTERS_WAITING')
+    expect([...seen].sort()).toEqual(byEvents.sort())
     const named = Object.values(eventTable).flatMap(({ raises = {} }) => Object.keys(raises))
-    expect([...new Set(named)].sort()).toEqual(Object.keys(conditionCatalogue).sort())
+    expect([...new Set(named)].sort()).toEqual(byEvents.sort())
   })
 })
 
