@@ -3,6 +3,12 @@
 // are right. Messages are read from where TELEMETRY_TEST_DATA points: its test files (traccar/*.java), samples
 // and frames. Nothing of them is copied.
 //
+// The test files are in the repository github.com/traccar/traccar. To get them:
+//
+//   git clone --depth 1 https://github.com/traccar/traccar /tmp/traccar
+//   mkdir $TELEMETRY_TEST_DATA/traccar
+//   cp /tmp/traccar/src/test/java/org/traccar/protocol/*ProtocolDecoderTest.java $TELEMETRY_TEST_DATA/traccar
+//
 // Where we differ on purpose, the format says why. Everything else must be equal: position, time, speed and
 // heading of each position that Traccar calls valid, and no position that Traccar does not have.
 
@@ -204,6 +210,13 @@ function samplesOf({ samples }: Format): unknown[] {
   return files.map((file) => JSON.parse(readFileSync(join(from, file), 'utf8')) as unknown)
 }
 
+function missingText(decoder: string): string {
+  return (
+    `TELEMETRY_TEST_DATA/traccar/${decoder}ProtocolDecoderTest.java is missing. It is the file ` +
+    `src/test/java/org/traccar/protocol/${decoder}ProtocolDecoderTest.java of github.com/traccar/traccar.`
+  )
+}
+
 const isJson = ({ message }: PublishedCall) => /^\s*[[{]/.test(message)
 
 describe.each(formats)('$preset and the $decoder decoder of Traccar', (format) => {
@@ -211,27 +224,25 @@ describe.each(formats)('$preset and the $decoder decoder of Traccar', (format) =
   const samples = samplesOf(format)
   const decoded = (body: unknown) => format.messages(body).flatMap((one) => format.decode(one as Json))
 
-  test.skipIf(published.length === 0)(
-    'the lines for Traccar find what its published tests say (TELEMETRY_TEST_DATA/traccar)',
-    () => {
-      for (const { verify, message } of published) {
-        const positions = decoded(JSON.parse(message)).filter(isPair)
-        expect(positions.length > 0).toBe(verify.startsWith('Position'))
-      }
-    },
-  )
+  test('the lines for Traccar find what its published tests say (TELEMETRY_TEST_DATA/traccar)', ({
+    skip,
+  }) => {
+    skip(published.length === 0, missingText(format.decoder))
+    for (const { verify, message } of published) {
+      const positions = decoded(JSON.parse(message)).filter(isPair)
+      expect(positions.length > 0).toBe(verify.startsWith('Position'))
+    }
+  })
 
-  test.skipIf(published.length + samples.length === 0)(
-    'have the same positions (TELEMETRY_TEST_DATA)',
-    () => {
-      const bodies = [...published.map(({ message }) => JSON.parse(message) as unknown), ...samples]
-      let compared = 0
-      for (const body of bodies)
-        for (const one of format.messages(body))
-          compared += expectSame(oursOf(format.preset, format.topic, one), format.decode(one as Json))
-      expect(compared).toBeGreaterThan(0)
-    },
-  )
+  test('have the same positions (TELEMETRY_TEST_DATA)', ({ skip }) => {
+    skip(published.length + samples.length === 0, missingText(format.decoder))
+    const bodies = [...published.map(({ message }) => JSON.parse(message) as unknown), ...samples]
+    let compared = 0
+    for (const body of bodies)
+      for (const one of format.messages(body))
+        compared += expectSame(oursOf(format.preset, format.topic, one), format.decode(one as Json))
+    expect(compared).toBeGreaterThan(0)
+  })
 })
 
 describe.skipIf(!existsSync(frames))('teltonika-codec8 and the Teltonika decoder of Traccar', () => {
