@@ -1,11 +1,12 @@
-// vehicle.ts: one truck on a plausible track: it leaves the depot, drives in towns, on roads and stands,
-// accelerates and brakes as a truck does, and turns back when it is far away. Pure except for the random
-// numbers.
+// vehicle.ts: one truck on a plausible track: it starts at the depot, drives in towns, on roads and stands,
+// accelerates and brakes as a truck does, and turns back when it is far away. Speed, odometer and engine
+// hours follow from its name and the time (driving-plan.ts); where it drives is random.
 //
 // Positions move along great circles on a sphere; over the seconds between two readings the error against the
 // ellipsoid is far below that of a GPS receiver.
 
 import type { EpochMs } from '../std/clock.ts'
+import { createDrivingPlan } from './driving-plan.ts'
 
 export type Place = { latitude: number; longitude: number }
 
@@ -39,17 +40,17 @@ export const depot: Place = { latitude: 51.3127, longitude: 9.4797 }
 const earthRadiusM = 6_371_008.8
 /** Beyond this distance a vehicle returns. */
 const outermostM = 120_000
-const accelerationMs2 = 0.7
-const brakingMs2 = 1.4
+/** From this speed on a vehicle makes no tight turns. */
+const straightFromMs = 15
 const toRadians = Math.PI / 180
 
-type Leg = { targetMs: number; turnDegPerS: number; leftS: number }
+type Turn = { leg: number; degPerS: number; leftS: number }
 
 type State = {
   place: Place
   headingDeg: number
   speedMs: number
-  leg: Leg
+  turn: Turn
   odometerM: number
   engineS: number
   fuelPercent: number
@@ -58,48 +59,44 @@ type State = {
 
 export function createVehicle(random: () => number, options: { device: string; startAt: EpochMs }): Vehicle {
   const between = (low: number, high: number) => low + (high - low) * random()
-  const odometerM = between(20_000, 600_000) * 1000
+  const plan = createDrivingPlan(options.device)
   let state: State = {
     // A random place in the yard.
     place: destination(depot, between(0, 360), between(0, 300)),
     headingDeg: between(0, 360),
-    speedMs: 0,
-    leg: { targetMs: between(20, 40) / 3.6, turnDegPerS: 0, leftS: between(30, 120) },
-    odometerM,
-    // A truck's engine runs one hour for about 45 km.
-    engineS: (odometerM / 45_000) * 3600,
+    speedMs: plan.speedMs(options.startAt),
+    turn: { leg: -1, degPerS: 0, leftS: 0 },
+    odometerM: plan.odometerM(options.startAt),
+    engineS: plan.engineS(options.startAt),
     fuelPercent: between(35, 98),
     altitudeM: between(150, 260),
   }
   let at = options.startAt
   let sequence = 0
 
-  function nextLeg(): Leg {
-    const chance = random()
-    if (chance < 0.2) return { targetMs: 0, turnDegPerS: 0, leftS: between(15, 120) }
-    if (chance < 0.6)
-      return { targetMs: between(25, 50) / 3.6, turnDegPerS: between(-1.5, 1.5), leftS: between(30, 180) }
-    return { targetMs: between(60, 85) / 3.6, turnDegPerS: between(-0.15, 0.15), leftS: between(60, 600) }
+  function nextTurn(leg: number): Turn {
+    const most = state.speedMs < straightFromMs ? 1.5 : 0.15
+    return { leg, degPerS: between(-most, most), leftS: between(30, 180) }
   }
 
-  function step(seconds: number): void {
-    const leg = state.leg.leftS > 0 ? state.leg : nextLeg()
-    const gap = leg.targetMs - state.speedMs
-    const change = Math.max(-brakingMs2 * seconds, Math.min(accelerationMs2 * seconds, gap))
-    const speedMs = Math.max(0, state.speedMs + change)
-    const distanceM = ((state.speedMs + speedMs) / 2) * seconds
+  /** Drives from where it is to where it is at `to`. */
+  function step(to: EpochMs, seconds: number): void {
+    const leg = plan.leg(to)
+    const turn = state.turn.leftS > 0 && state.turn.leg === leg ? state.turn : nextTurn(leg)
+    const odometerM = plan.odometerM(to)
+    const distanceM = Math.max(0, odometerM - state.odometerM)
     const farOut = distanceBetween(depot, state.place) > outermostM
     const headingDeg = farOut
       ? bearing(state.place, depot)
-      : turned(state.headingDeg, speedMs > 0 ? leg.turnDegPerS * seconds : 0)
+      : turned(state.headingDeg, distanceM > 0 ? turn.degPerS * seconds : 0)
     const used = state.fuelPercent - distanceM / 9000
     state = {
       place: distanceM > 0 ? destination(state.place, headingDeg, distanceM) : state.place,
       headingDeg,
-      speedMs,
-      leg: { ...leg, leftS: leg.leftS - seconds },
-      odometerM: state.odometerM + distanceM,
-      engineS: state.engineS + seconds,
+      speedMs: plan.speedMs(to),
+      turn: { ...turn, leftS: turn.leftS - seconds },
+      odometerM,
+      engineS: plan.engineS(to),
       fuelPercent: used > 8 ? used : 98,
       altitudeM: Math.min(600, Math.max(80, state.altitudeM + between(-0.01, 0.01) * distanceM)),
     }
@@ -112,7 +109,8 @@ export function createVehicle(random: () => number, options: { device: string; s
       const seconds = sequence === 0 ? 0 : (now - at) / 1000
       // Steps of one second; fewer and longer ones after a long pause, so that catching up is cheap.
       const steps = Math.min(60, Math.ceil(seconds))
-      for (let done = 0; done < steps; done += 1) step(seconds / steps)
+      for (let done = 1; done <= steps; done += 1)
+        step(done === steps ? now : at + (seconds * 1000 * done) / steps, seconds / steps)
       at = now
       sequence += 1
       return readInstruments(state, { device: options.device, sequence, at, random })

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+import { runCli } from '../support/cli-world.ts'
+import { startPipeline } from '../support/pipeline-world.ts'
+
+const config = (baseUrl: string) => `
+ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+sources: [{ name: trucks, preset: simulator }]
+spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+`
+
+type Sent = { signalTimestamp: string; signals: { type: string; value: string }[] }
+
+test('vehicles of a simulator that starts again are no replaced units', async () => {
+  const pipeline = await startPipeline({ config })
+  const broker = pipeline.gateway.addresses.mqtt[0] ?? ''
+  const run = ['simulate', '--broker', broker, '--devices', '2', '--rate', '50', '--count', '20']
+  for (const seed of ['1', '2', '3']) {
+    const { status, stderr } = await runCli([...run, '--seed', seed])
+    expect([status, stderr]).toEqual([0, ''])
+  }
+  await pipeline.until(() => pipeline.status().totals.delivered === 60)
+  expect(pipeline.status().mapping.omitted).toEqual({})
+  const sent = pipeline.sandbox
+    .received({ limit: 100 })
+    .map(({ payload }) => payload as unknown as Sent & { deviceIdentifier: { id: string } })
+    .filter(({ deviceIdentifier }) => deviceIdentifier.id === 'truck-1')
+    .sort((a, b) => Date.parse(a.signalTimestamp) - Date.parse(b.signalTimestamp))
+  expect(sent).toHaveLength(30)
+  for (const type of ['OBD_LIFETIME_ODOMETER', 'OBD_TOTAL_ENGINE_TIME']) {
+    const values = sent.map(({ signals }) => Number(signals.find((one) => one.type === type)?.value))
+    expect(values).toEqual(values.toSorted((a, b) => a - b))
+    expect((values.at(-1) ?? 0) - (values[0] ?? 0)).toBeLessThan(2)
+  }
+})
