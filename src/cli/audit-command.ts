@@ -44,7 +44,7 @@ function textOf({ changes, more, damaged }: AuditAnswer): string {
 }
 
 function linesOf({ at, change, request, by, outcome, result, tookMs }: AuditEntry): string[] {
-  const how = outcome === 'unknown' ? 'unknown: the daemon ended before it was done' : outcome
+  const how = outcome === 'unknown' ? 'unknown: the process ended before it was done' : outcome
   const took = tookMs === null ? '' : ` after ${formatDuration(tookMs)}`
   const facts = Object.entries(result).map(([name, value]) => `${name} ${String(value)}`)
   return [

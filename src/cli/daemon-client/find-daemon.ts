@@ -90,7 +90,7 @@ function checked(url: string): string {
   })
 }
 
-function userName(): string {
+export function userName(): string {
   try {
     return userInfo().username
   } catch {

@@ -51,9 +51,11 @@ export async function fromDaemonOrSpool<Result>(
   options: SpoolOptions,
   io: CommandIo,
   fromDaemon: (daemon: Daemon) => Promise<Result>,
-  fromSpool: (spool: RestingSpool) => Promise<Result>,
+  fromSpool: (spool: RestingSpool, path: string) => Promise<Result>,
 ): Promise<Result> {
-  return fromDaemonOrPath(options, io, fromDaemon, (path) => withSpool(path, fromSpool))
+  return fromDaemonOrPath(options, io, fromDaemon, (path) =>
+    withSpool(path, (spool) => fromSpool(spool, path)),
+  )
 }
 
 async function fromDaemonOrPath<Result>(

@@ -9,6 +9,7 @@ import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
 import { exportLine, selectDeadLetters, type DeadLetterQuery } from '../../dead-letters/dead-letters.ts'
 import type { RestingSpool } from '../../spool/spool.ts'
+import { audited } from '../daemon-client/audited-change.ts'
 import { requestDaemonLines } from '../daemon-client/daemon-client.ts'
 import { fromDaemonOrSpool, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
 import { write, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
@@ -26,12 +27,17 @@ export const exportCommand: BuildCommand = (io, done) =>
     .action(async (ids: string[], options: Options) => {
       const { to } = options
       const query = queryOf(options, ids)
-      const path = `/control/dead-letters/export?${paramsOf(query, { all: true })}`
+      const request = paramsOf(query, { all: true })
+      const path = `/control/dead-letters/export?${request}`
       const count = await fromDaemonOrSpool(
         options,
         io,
         (daemon) => writeLines(requestDaemonLines({ daemon, path, method: 'POST', stop: io.stop }), to, io),
-        (spool) => writeLines(linesOf(spool, query), to, io),
+        async (spool, spoolPath) => {
+          const change = { spoolPath, change: 'dead-letters/export', request }
+          const write = async () => ({ lines: await writeLines(linesOf(spool, query), to, io) })
+          return (await audited(io, change, write)).lines
+        },
       )
       if (to !== undefined) io.stdout.write(`${plural(count, 'dead letter')} written to ${to}.\n`)
       const missing = Math.max(0, new Set(ids).size - count)

@@ -4,6 +4,7 @@ import { Command } from 'commander'
 import { isoTime, systemClock } from '../../std/clock.ts'
 import { formatSize, plural } from '../../std/quantity.ts'
 import type { MergeReport, RepairReport } from '../../spool/spool.ts'
+import { audited } from '../daemon-client/audited-change.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { notes, textOfLines } from '../terminal/text-format.ts'
 import { spoolPathOf, type SpoolPathOptions } from './spool-path.ts'
@@ -35,13 +36,23 @@ export const repairCommand: BuildCommand = (io, done) =>
     .action(async (options: RepairCommandOptions) => {
       // Loaded late: it brings the database.
       const { repairSpool } = await import('../../spool/spool.ts')
-      const report = await repairSpool(await spoolPathOf(options, io), {
-        apply: options.yes ?? false,
-        backup: options.backup ?? null,
-        purge: options.purge ?? false,
-        now: () => systemClock.now(),
-        signal: io.stop,
-      })
+      const spoolPath = await spoolPathOf(options, io)
+      const { yes = false, backup, purge = false } = options
+      const repair = () =>
+        repairSpool(spoolPath, {
+          apply: yes,
+          backup: backup ?? null,
+          purge,
+          now: () => systemClock.now(),
+          signal: io.stop,
+        })
+      const request = new URLSearchParams({
+        ...(backup && { backup }),
+        ...(purge && { purge: '1' }),
+      }).toString()
+      const report = yes
+        ? await audited(io, { spoolPath, change: 'spool/repair', request }, repair)
+        : await repair()
       printAnswer(io, options, report, repairText)
       done(report.state === 'planned' ? 1 : 0)
     })

@@ -4,6 +4,7 @@ import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
 import { plural } from '../../std/quantity.ts'
 import type { RestoreReport } from '../../spool/spool.ts'
+import { audited } from '../daemon-client/audited-change.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { notes, textOfLines } from '../terminal/text-format.ts'
 import { spoolPathOf, type SpoolPathOptions } from './spool-path.ts'
@@ -22,12 +23,20 @@ export const restoreCommand: BuildCommand = (io, done) =>
     .action(async (options: RestoreCommandOptions) => {
       // Loaded late: it brings the database.
       const { restoreSpool } = await import('../../spool/spool.ts')
-      const report = await restoreSpool(options.from, await spoolPathOf(options, io), {
-        replace: options.yes ?? false,
-        now: () => systemClock.now(),
-        newId: () => crypto.randomUUID(),
-        signal: io.stop,
-      })
+      const spoolPath = await spoolPathOf(options, io)
+      const { from, yes: replace = false } = options
+      const restore = () =>
+        restoreSpool(from, spoolPath, {
+          replace,
+          now: () => systemClock.now(),
+          newId: () => crypto.randomUUID(),
+          signal: io.stop,
+        })
+      const request = new URLSearchParams({ from }).toString()
+      // Without --yes it may only show what would be replaced.
+      const isChange = replace ? undefined : ({ state }: RestoreReport) => state === 'restored'
+      const change = { spoolPath, change: 'spool/restore', request, ...(isChange && { isChange }) }
+      const report = await audited(io, change, restore)
       printAnswer(io, options, report, restoreText)
       done(report.state === 'restored' ? 0 : 1)
     })

@@ -5,6 +5,7 @@ import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
 import { formatSize, plural } from '../../std/quantity.ts'
 import type { SnapshotReport } from '../../spool/spool.ts'
+import { audited } from '../daemon-client/audited-change.ts'
 import { requestOrOpen, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { notes, textOfLines } from '../terminal/text-format.ts'
@@ -28,7 +29,10 @@ export const snapshotCommand: BuildCommand = (io, done) =>
       const request = { path, method: 'POST', timeoutMs: Infinity } as const
       const report = await requestOrOpen(options, io, request, async (spoolPath) => {
         const { snapshotResting } = await import('../../spool/spool.ts')
-        return snapshotResting(spoolPath, to, { now: systemClock.now(), signal: io.stop })
+        const change = { spoolPath, change: 'spool/snapshot', request: `to=${encodeURIComponent(to)}` }
+        return audited(io, change, () =>
+          snapshotResting(spoolPath, to, { now: systemClock.now(), signal: io.stop }),
+        )
       })
       printAnswer(io, options, report, snapshotText)
       done(0)

@@ -13,6 +13,7 @@
 //   A line cannot be written (full disk): the change goes on, because changes are what frees the disk. The
 //   condition AUDIT_LOG_FAILED stays until a line is written again. The event `change_made` is in the log of
 //   the daemon in any case.
+//   A command works on the spool without a daemon: it writes the same lines (src/cli/daemon-client/).
 //   A line is damaged: it is left out and counted when the log is read.
 
 import { randomUUID } from 'node:crypto'
@@ -23,8 +24,11 @@ import type { Emit } from '../../domain/event.ts'
 import type { Caller } from '../types.ts'
 import { openAuditFile, readAuditLines } from './audit-file.ts'
 
-/** `refused`: the daemon answered with an error. `unknown`: the daemon ended before the change did. */
+/** `refused`: it ended with an error. `unknown`: the process ended before the change did. */
 export type AuditOutcome = 'done' | 'refused' | 'unknown'
+
+/** `offline`: a command without a daemon. Its names are claims. */
+export type ChangeMaker = Caller | { via: 'offline'; user: string | null; sudoUser: string | null }
 
 export type AuditEntry = {
   at: EpochMs
@@ -32,7 +36,7 @@ export type AuditEntry = {
   change: string
   /** Parameters of the request. */
   request: string
-  by: Caller
+  by: ChangeMaker
   outcome: AuditOutcome
   status: number | null
   /** Numbers of the answer, or the code and the reason of the error. */
@@ -53,7 +57,7 @@ export type ChangeEnd = { status: number; value: unknown }
 
 export type Audit = {
   /** Call the returned function when the change has ended. Never rejects. */
-  begin(change: string, request: string, by: Caller): Promise<(end: ChangeEnd) => Promise<void>>
+  begin(change: string, request: string, by: ChangeMaker): Promise<(end: ChangeEnd) => Promise<void>>
   close(): Promise<void>
 }
 
@@ -69,7 +73,7 @@ export function createAudit(
   let hasFailed = false
   return { begin, close: () => file.close() }
 
-  async function begin(change: string, params: string, by: Caller) {
+  async function begin(change: string, params: string, by: ChangeMaker) {
     const id = randomUUID()
     const at = clock.now()
     const startedMs = clock.monotonic()
@@ -104,11 +108,12 @@ export function createAudit(
   }
 }
 
-/** `socket: root (sudo: alice)`, where the names are claimed; or `TCP: alice at 192.0.2.7`. */
-export function callerText(by: Caller): string {
+/** Names are claimed, but for those over TCP. */
+export function callerText(by: ChangeMaker): string {
   if (by.via === 'tcp') return `${by.user ?? 'unknown'} at ${by.address} over TCP`
   const sudo = by.sudoUser === null ? '' : ` (sudo: ${by.sudoUser})`
-  return `${by.user ?? 'unknown'}${sudo}, as claimed on the socket`
+  const where = by.via === 'socket' ? 'on the socket' : 'by a command without a daemon'
+  return `${by.user ?? 'unknown'}${sudo}, as claimed ${where}`
 }
 
 /** Numbers, short texts and flags of the answer; of a list its length. */

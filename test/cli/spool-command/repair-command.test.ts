@@ -1,8 +1,9 @@
 // `spool repair` as a technician uses it on the spool of a stopped daemon.
 
-import { readdir, rename, rm } from 'node:fs/promises'
+import { chown, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { readAudit } from '../../../src/ops/ops.ts'
 import { runCli } from '../../support/cli-world.ts'
 import { newFolder } from '../../support/folders.ts'
 import { openSpoolWorld } from '../../support/open-spool.ts'
@@ -36,6 +37,53 @@ describe('spool repair', () => {
     expect(stdout).toContain(`A copy of the store is in ${backup}.`)
     const { spool } = await openSpoolWorld({ path })
     expect(spool.lanes()).toMatchObject([{ pending: 5 }])
+  })
+
+  test('is in the audit log, and a plan is not', async () => {
+    const path = await spoolWithoutCurrent()
+    const before = Date.now()
+    await runCli(['spool', 'repair', '--path', path])
+    expect(await readAudit(path, { limit: 10 })).toMatchObject({ changes: [] })
+    const backup = join(await newFolder(), 'copy')
+    const argv = ['spool', 'repair', '--path', path, '--yes', '--backup', backup]
+    const { stderr } = await runCli(argv, { env: { SUDO_USER: 'alice' } })
+    expect(stderr).toBe('')
+    const { changes, damaged } = await readAudit(path, { limit: 10 })
+    expect(damaged).toBe(0)
+    expect(changes).toMatchObject([
+      {
+        change: 'spool/repair',
+        request: `backup=${encodeURIComponent(backup)}`,
+        by: { via: 'offline', sudoUser: 'alice' },
+        outcome: 'done',
+        result: { state: 'repaired' },
+      },
+    ])
+    expect(changes[0]!.at).toBeGreaterThanOrEqual(before)
+    expect((await stat(join(path, 'audit.ndjson'))).mode & 0o777).toBe(0o600)
+    const shown = await runCli(['audit', '--path', path])
+    expect(shown.stdout).toContain('(sudo: alice), as claimed by a command without a daemon')
+  })
+
+  test('is in the audit log where it fails, and leaves nothing where no spool is', async () => {
+    const path = await spoolWithoutCurrent()
+    // The directory of the copy is not empty.
+    const argv = ['spool', 'repair', '--path', path, '--yes', '--backup', join(path, 'store')]
+    expect((await runCli(argv)).status).toBe(1)
+    const { changes } = await readAudit(path, { limit: 10 })
+    expect(changes).toMatchObject([
+      { outcome: 'refused', result: { code: expect.stringMatching(/^[A-Z_]+$/) } },
+    ])
+    const empty = await newFolder()
+    await runCli(['spool', 'repair', '--path', empty, '--yes'])
+    expect(await readdir(empty)).toEqual([])
+  })
+
+  test.skipIf(process.geteuid?.() !== 0)('leaves the audit log to the owner of the spool', async () => {
+    const path = await spoolWithoutCurrent()
+    await chown(path, 12_345, 12_345)
+    await runCli(['spool', 'repair', '--path', path, '--yes'])
+    expect(await stat(join(path, 'audit.ndjson'))).toMatchObject({ uid: 12_345, gid: 12_345 })
   })
 
   test('says that nothing is damaged, ends with status 0, and deletes what is kept with --purge', async () => {

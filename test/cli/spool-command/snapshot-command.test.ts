@@ -2,6 +2,7 @@
 
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { readAudit } from '../../../src/ops/ops.ts'
 import { runCli } from '../../support/cli-world.ts'
 import { newFolder } from '../../support/folders.ts'
 import { openSpoolWorld } from '../../support/open-spool.ts'
@@ -23,6 +24,27 @@ describe('spool snapshot', () => {
     const full = await runCli(['spool', 'snapshot', '--to', to, '--url', url])
     expect(full.status).toBe(1)
     expect(full.stderr).toContain('The directory is not empty.')
+  })
+
+  test('and restore are in the audit log of the spool, also without a daemon', async () => {
+    const world = await openSpoolWorld()
+    await world.publish('a')
+    await world.spool.close()
+    const changesOf = async (path: string) =>
+      (await readAudit(path, { limit: 10 })).changes.map(({ change, outcome }) => `${change} ${outcome}`)
+    const to = join(await newFolder(), 'snapshot')
+    await runCli(['spool', 'snapshot', '--to', to, '--path', world.path])
+    expect(await changesOf(world.path)).toEqual(['spool/snapshot done'])
+    const fresh = join(await newFolder(), 'spool')
+    await runCli(['spool', 'restore', '--from', to, '--path', fresh])
+    expect(await changesOf(fresh)).toEqual(['spool/restore done'])
+    // A plan only.
+    await runCli(['spool', 'restore', '--from', to, '--path', fresh])
+    expect(await changesOf(fresh)).toHaveLength(1)
+    await runCli(['spool', 'restore', '--from', to, '--path', fresh, '--yes'])
+    expect(await changesOf(fresh)).toEqual(['spool/restore done', 'spool/restore done'])
+    await runCli(['dead-letters', 'export', '--path', fresh])
+    expect(await changesOf(fresh)).toContain('dead-letters/export done')
   })
 
   test('copies a spool that nothing uses, and says what a restore sends again', async () => {

@@ -1,0 +1,81 @@
+// audited-change.ts: the audit log for commands that work on a spool without a daemon. They write the same
+// two lines as the daemon, into the same file (src/ops/audit).
+//
+// A log that cannot be written is said on stderr and stops nothing: a repair may be what makes the disk
+// writable. A spool that does not exist yet gets its lines when the work has made it.
+
+import { chown, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { systemClock } from '../../std/clock.ts'
+import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import type { Emit } from '../../domain/event.ts'
+import { auditFileNames, createAudit } from '../../ops/ops.ts'
+import type { CommandIo } from '../terminal/terminal.ts'
+import { userName } from './find-daemon.ts'
+
+export type OfflineChange<Report> = {
+  spoolPath: string
+  change: string
+  /** Its options, as the parameters of the same change over HTTP. */
+  request: string
+  /** Given where the work may turn out to be a plan only: it is then recorded when it is done. */
+  isChange?: (report: Report) => boolean
+}
+
+/** The default of ops.audit_max_bytes: the config may not be known. */
+const auditBytesMax = 16 * 1024 ** 2
+/** Where none of them is, there is no spool yet. */
+const spoolNames: readonly string[] = ['store', 'mark', 'records', ...auditFileNames]
+
+/** Carries out `work` and records it. Rejects where `work` does. */
+export async function audited<Report extends object>(
+  io: Pick<CommandIo, 'env' | 'stderr'>,
+  { spoolPath, change, request, isChange }: OfflineChange<Report>,
+  work: () => Promise<Report>,
+): Promise<Report> {
+  const emit: Emit = (event) => {
+    if (event.kind === 'audit_log_failed')
+      io.stderr.write(`The audit log in ${event.path} cannot be written: ${event.why}\n`)
+  }
+  const audit = createAudit({ clock: systemClock, emit }, { folder: spoolPath, bytesMax: auditBytesMax })
+  const begin = () => audit.begin(change, request, callerOf(io))
+  try {
+    let end = isChange === undefined && (await isSpool(spoolPath)) ? await begin() : null
+    try {
+      const report = await work()
+      if (isChange?.(report) ?? true) end ??= await begin()
+      await end?.({ status: 200, value: report })
+      return report
+    } catch (error) {
+      await end?.({ status: 500, value: faultOf(error) })
+      throw error
+    }
+  } finally {
+    await audit.close()
+    await keepOwner(spoolPath)
+  }
+}
+
+async function isSpool(path: string): Promise<boolean> {
+  const names = await readdir(path).catch((): string[] => [])
+  return names.some((name) => spoolNames.includes(name))
+}
+
+function callerOf({ env }: Pick<CommandIo, 'env'>) {
+  return { via: 'offline', user: userName(), sudoUser: env['SUDO_USER'] ?? null } as const
+}
+
+function faultOf(error: unknown): object {
+  if (!(error instanceof GatewayError)) return { why: messageOf(error) }
+  const { code, what, why } = error
+  return { code, what, why }
+}
+
+/** What root writes must stay writable for the daemon. */
+async function keepOwner(spoolPath: string): Promise<void> {
+  if (process.geteuid?.() !== 0) return
+  const owner = await stat(spoolPath).catch(() => null)
+  if (owner === null) return
+  for (const name of auditFileNames)
+    await chown(join(spoolPath, name), owner.uid, owner.gid).catch(() => undefined)
+}
