@@ -355,11 +355,22 @@ describe('`each`', () => {
   })
 
   test('refuses the whole message if one record cannot be mapped, and names the record', () => {
-    expect(mapped({ records: [reading, { ...reading, lat: 91 }] }, {}, { each: 'records' })).toMatchObject({
-      reason: 'OUT_OF_RANGE',
-      detail: 'Record 2 of the message: The position 91, 2.3522 is out of range.',
+    expect(mapped({ records: [reading, { ...reading, lat: null }] }, {}, { each: 'records' })).toMatchObject({
+      reason: 'HALF_POSITION',
+      detail: expect.stringMatching(/^Record 2 of the message: There is a longitude but no latitude/),
     })
     expect(verdict({ records: [reading, 7] }, {}, { each: 'records' })).toBe('NOT_AN_OBJECT')
+  })
+
+  test('leaves out a record with nothing but a position out of range, and counts it', () => {
+    const outside = { ...reading, lat: 91 }
+    const mapper = openMapperOf([truckSource({}, { each: 'records' })])
+    expect(payloadsIn(mapper.map(messageOf({ records: [outside, reading, outside] })))).toHaveLength(1)
+    expect(Object.fromEntries(mapper.counters().omitted)).toEqual({ 'trucks|gps|OUT_OF_RANGE': 2 })
+    expect(mapped({ records: [outside, outside] }, {}, { each: 'records' })).toMatchObject({
+      reason: 'OUT_OF_RANGE',
+      detail: 'Record 1 of the message: The position 91, 2.3522 is out of range.',
+    })
   })
 
   test('refuses a message with more records than the limit of payloads', () => {

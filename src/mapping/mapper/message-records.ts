@@ -2,7 +2,9 @@
 // kept by a source that collects, thins or merges.
 //
 // All records of a message are mapped, or none: after the acknowledgement it would not be known which of them
-// became payloads.
+// became payloads. A record that has nothing but a position out of range is left out and counted, as
+// one without a fix is; a message of such records only is refused. Half of a position, or a text, refuses the
+// message: with another mapping it may be a right one.
 
 import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
@@ -42,6 +44,8 @@ type Found = {
   names: Set<string>
   /** Why the last record that became nothing did. */
   skipped: string
+  /** Why the first record that has only a position out of range was left out. */
+  outOfRange: { rejection: Rejection; entry: DeviceEntry | null } | null
 }
 
 export function createMessageRecords({ context, recordMapper, state, clockOffsetMs }: Deps): MessageRecords {
@@ -127,7 +131,14 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
       context.refuse('TOO_MANY', detail)
       return rejected(context.rejection, message, source, route.entry)
     }
-    const found: Found = { payloads: [], values: [], mapped: [], names: new Set(), skipped: 'no records' }
+    const found: Found = {
+      payloads: [],
+      values: [],
+      mapped: [],
+      names: new Set(),
+      skipped: 'no records',
+      outOfRange: null,
+    }
     for (let index = 0; index < length; index += 1) {
       const placed = recordAt(index)
       context.record = placed?.record
@@ -135,9 +146,11 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
       const result = addRecord(route, index, message, found)
       if (result !== null) return result
     }
-    const { payloads, values, mapped, skipped } = found
+    const { payloads, values, mapped, skipped, outOfRange } = found
     if (values.length > 0) return takeValues(source, message, values)
     if (mapped.length > 0) return takeRecords(source, message, mapped)
+    if (payloads.length === 0 && outOfRange !== null)
+      return rejected(outOfRange.rejection, message, source, outOfRange.entry)
     return payloads.length === 0
       ? ignored(source, skipped)
       : { kind: 'payloads', source: source.name, payloads }
@@ -165,7 +178,12 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
         return null
       }
       const detail = `Record ${index + 1} of the message: ${rejection.detail}`
-      return rejected({ ...rejection, detail }, message, source, entry ?? route.entry)
+      const refusal = { ...rejection, detail }
+      if (entry === null || rejection.reason !== 'OUT_OF_RANGE')
+        return rejected(refusal, message, source, entry ?? route.entry)
+      context.omit(`${source.name}|gps|${rejection.reason}`)
+      found.outOfRange ??= { rejection: refusal, entry }
+      return null
     }
     if (source.thin !== null || source.merge !== null) {
       found.mapped.push({ entry, mapped: recordMapper.mapped(source, entry) })

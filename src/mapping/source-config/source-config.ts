@@ -167,7 +167,7 @@ export const presetShape = {
     .describe(
       'Path to the part of the message at which all other paths start. When it is a list, each element ' +
         'makes a payload (at most `max_records`); if one of them cannot be mapped, the whole message becomes a ' +
-        'dead letter. In a list of paths, each path starts in the result of the previous one, such as ' +
+        'dead letter; one with nothing but a position out of range is left out and counted. In a list of paths, each path starts in the result of the previous one, such as ' +
         '["$entries()", "value"]. `$up.` reads from the object that contains the record.',
     ),
   max_records: z
