@@ -155,6 +155,7 @@ function saidBy(role: Role, key: string, value: unknown): Partial<Marks> | null 
     case 'status of place':
       return { isValid: !saysNoFix(value) }
     case 'place':
+      if (typeof value === 'string' && /^g(?:ps|nss)$/i.test(key)) return { isValid: !saysNoFix(value) }
       return typeof value === 'boolean' ? { isValid: value } : null
     case 'earlier':
       return typeof value === 'boolean' && fixWord.test(key) ? { isValid: !value } : null
@@ -192,7 +193,7 @@ export function saysNoFix(value: unknown): boolean {
 }
 
 const explicit =
-  /(?:no|without|lost)[ _-]?(?:valid[ _-]?)?(?:gps|gnss)?[ _-]?(?:fix|lock)\b|(?:gps|gnss|fix)[ _-]?(?:timeout|timed[ _-]?out|fail|lost)/i
+  /(?:no|without|lost)[ _-]?(?:valid[ _-]?)?(?:gps|gnss)?[ _-]?(?:fix|lock)\b|(?:gps|gnss|fix)[ _-]?(?:timeout|timed[ _-]?out|fail|lost)|last[ _-]?known/i
 
 /** A text under any name that can only mean that there is no fix: { event: "GPS_TIMEOUT" }. */
 function isExplicit(value: unknown): boolean {

@@ -96,12 +96,12 @@ const invalidWords = new Set(
 )
 const invalidAfterPrefix = new Set('failed fail failure error err lost old unavailable'.split(' '))
 const statusAfterPrefix = new Set(
-  'status state type result quality mode stat fixstatus fixtype fixquality fixmode'.split(' '),
+  'status state type result quality mode source stat fixstatus fixtype fixquality fixmode'.split(' '),
 )
 const statusWords = new Set(
   'rawpositiontype positiontype fixstatus fixtype fixquality fixmode fixstate gpsfixtype'.split(' '),
 )
-const placeStatusWords = new Set('status state type result mode quality'.split(' '))
+const placeStatusWords = new Set('status state type result mode quality source'.split(' '))
 const aboutWords = new Set('header properties meta metadata fixinfo fixstatus gpsinfo info'.split(' '))
 
 const unitsMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, s: 1000 }
@@ -128,6 +128,8 @@ function roleOfName(name: string): Role {
   if (elapsed) return { kind: 'age', unitMs: unitMsOf(elapsed[2] ?? elapsed[1]), number: '' }
   const before = ago.exec(name)
   if (before) return { kind: 'age', unitMs: unitMsOf(before[1]), number: '' }
+  // Smaller numbers, such as a temperature, are no times.
+  if (name === 't') return { kind: 'time', number: '' }
   const moment = time.exec(name)
   if (moment) return { kind: 'time', number: moment[1] ?? '' }
   const day = date.exec(name)

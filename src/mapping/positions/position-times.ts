@@ -77,11 +77,18 @@ function momentOfParts(value: Record<string, unknown>): number {
   return momentOf(year < 100 ? year + 2000 : year, part('month', 'Month'), part('day', 'date', 'Day'), clock)
 }
 
+/** { value: 5, unit: "min" } */
+function textOf({ value, unit }: Record<string, unknown>): string | number {
+  const isNumber = typeof value === 'number' && typeof unit === 'string'
+  return isNumber ? `${value} ${unit}` : typeof value === 'number' ? value : ''
+}
+
 const nothing = new Set(['-', '--', 'n/a', 'na', 'null'])
 
 /** Milliseconds; NaN where the value says nothing, infinity where it cannot be read: the fix may be old. */
 export function ageFrom(value: unknown, unitMs: number): number {
   if (typeof value === 'number') return value >= 0 ? Math.round(value * unitMs) : Number.NaN
+  if (isRecord(value)) return ageFrom(textOf(value), unitMs)
   if (typeof value !== 'string') return Number.NaN
   const text = value.trim()
   if (text === '' || nothing.has(text.toLowerCase())) return Number.NaN
