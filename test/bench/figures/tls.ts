@@ -9,7 +9,7 @@ import type { BenchOptions, Figure } from '../bench.ts'
 import { startServer } from '../children.ts'
 import { startGateway } from '../gateway.ts'
 import type { LoadResult } from '../load.ts'
-import { residentBytes } from '../resident.ts'
+import { processorMs, residentBytes } from '../resident.ts'
 import { endToEnd } from './throughput.ts'
 
 const shareMin = 0.5
@@ -31,10 +31,13 @@ export async function measureTlsShare(options: BenchOptions): Promise<Figure[]> 
       count,
     )
   const runs: Record<'plain' | 'tls', LoadResult[]> = { plain: [], tls: [] }
+  const tlsCpuUsEach: number[] = []
   for (const tls of [false, true]) await load(tls, Math.round(messages / 4))
   for (let pair = 0; pair < options.pairs; pair += 1) {
     runs.plain.push(await load(false, messages))
+    const cpuMs = await processorMs(gateway.pid)
     runs.tls.push(await load(true, messages))
+    tlsCpuUsEach.push((((await processorMs(gateway.pid)) - cpuMs) * 1000) / messages)
   }
   const rates = (kind: 'plain' | 'tls') => runs[kind].map(({ ackedPerS }) => Math.round(ackedPerS))
   const value = median(rates('tls')) / median(rates('plain'))
@@ -49,6 +52,7 @@ export async function measureTlsShare(options: BenchOptions): Promise<Figure[]> 
         messages,
         plainAckedPerS: rates('plain'),
         tlsAckedPerS: rates('tls'),
+        tlsGatewayCpuUsEach: tlsCpuUsEach.map((us) => rounded(us)),
         tlsP99Ms: runs.tls.map(({ latency }) => rounded(latency.p99Ms)),
         loadBusy: runs.tls.map(({ cpuMs, tookMs }) => rounded(cpuMs / tookMs, 2)),
       },

@@ -16,7 +16,7 @@ import {
 } from '../connection-limits/connection-limits.ts'
 import { createAcceptFilter } from './accept-filter.ts'
 import { createTrust, readProxyHeader, type ProxyResult, type Subnet } from './proxy-connection.ts'
-import { certificateNameOf, createTlsServer, type ListenerTls } from './tls-server.ts'
+import { beginTls, certificateNameOf, createTlsServer, type ListenerTls } from './tls-server.ts'
 
 export type ListenerOptions = {
   host: string
@@ -127,7 +127,7 @@ export function openListener(
     socket.once('close', () => {
       if (handshakes.get(ends) === connection) handshakes.delete(ends)
     })
-    secure.server.emit('connection', socket)
+    beginTls(secure.server, socket, bufferBytes)
   }
 
   /** It gets its sockets from `server`, which has read a PROXY protocol header before. */

@@ -4,6 +4,8 @@
 // certificate was revoked meanwhile needs a full handshake.
 
 import { X509Certificate } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { getDefaultHighWaterMark, setDefaultHighWaterMark } from 'node:stream'
 import { createSecureContext, createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls'
 import { messageOf } from '../../../std/gateway-error.ts'
 import type { Secret } from '../../../std/secret.ts'
@@ -35,6 +37,20 @@ export function createTlsServer(
     ...(tls.clientCa === null ? {} : { requestCert: true, rejectUnauthorized: true }),
   })
   return { server, renew: (next) => server.setSecureContext(contextOf(next)) }
+}
+
+/**
+ * Gives a connection to a TLS server. Its TLS socket is created meanwhile, and takes its bounds from the
+ * default of the streams alone: tls.Server has no option for them. 64 KiB is the default of Node.
+ */
+export function beginTls(server: Server, socket: Socket, bufferBytes: number): void {
+  const before = getDefaultHighWaterMark(false)
+  setDefaultHighWaterMark(false, bufferBytes)
+  try {
+    server.emit('connection', socket)
+  } finally {
+    setDefaultHighWaterMark(false, before)
+  }
 }
 
 function contextOf({ cert, key, clientCa, clientCrl }: ListenerTls) {
