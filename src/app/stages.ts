@@ -30,6 +30,7 @@ import { startDeadLetterWork } from './dead-letter-work.ts'
 import { probe } from './endpoint-probe.ts'
 import { processHeap, releaseHeapWhenQuiet } from './heap-release.ts'
 import type { GatewayTime } from './our-time.ts'
+import { startTrafficWatch } from './traffic-watch/traffic-watch.ts'
 
 export type StagesDeps = {
   clock: Clock
@@ -157,19 +158,25 @@ async function openIncoming(
     const end = releaseHeapWhenQuiet({ clock, heap, messages: () => ingest.counters().received })
     opened(async () => end())
   }
-  return { ingest, activeMapping, deadLetters, reload }
+  const traffic = await startTrafficWatch(
+    { clock, emit, counters: ingest.counters },
+    { spoolPath: config.spool.path, silence: config.ops.silence },
+  )
+  opened(() => traffic.stop())
+  return { ingest, activeMapping, deadLetters, reload, traffic }
 }
 
 /** Closes everything within the deadline. Returns the number of payloads that the spool keeps. */
 export async function closeStages(
   { clock, ourTime }: Pick<StagesDeps, 'clock' | 'ourTime'>,
-  { spool, delivery, ledger, ingest, activeMapping, deadLetters, reload }: Stages,
+  { spool, delivery, ledger, ingest, activeMapping, deadLetters, reload, traffic }: Stages,
   { deadlineMs, isLast }: { deadlineMs: number; isLast: boolean },
 ): Promise<number> {
   const deadline = new AbortController()
   const cancel = clock.after(deadlineMs * submissionShare, () => deadline.abort())
   try {
     await reload.stop()
+    await traffic.stop()
     await ingest.stopAccepting()
     await deadLetters.stop()
     await activeMapping.stop()

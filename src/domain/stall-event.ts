@@ -1,5 +1,5 @@
-// stall-event.ts: the events of a delivery that stands still, of late answers, and of a service that accepts
-// nothing.
+// stall-event.ts: the events of a delivery that stands still, of late answers, of a service that accepts
+// nothing, of devices that are silent, and of messages that map to nothing.
 
 import type { EpochMs } from '../std/clock.ts'
 import { count, field, provider, requestId, why } from './event-field.ts'
@@ -16,6 +16,9 @@ export type StallReason =
   | 'acceptance'
   | 'dead_letters_full'
   | 'unknown'
+
+/** The median gap, the pauses of the last days, the setting; `new`: too few messages to know. */
+export type SilenceBasis = 'median' | 'days' | 'setting' | 'new'
 
 const first = field<boolean>('false where only the numbers changed')
 
@@ -57,4 +60,19 @@ export const stallEventFields = {
     first,
   },
   retry_after_ended: { provider },
+  devices_silent: {
+    sinceAt: field<EpochMs | null>('when the last message came, Unix time in ms; null where none ever came'),
+    silentMs: field<number>('time without a message in this run, in ms'),
+    limitMs: field<number>('longest pause that is usual, in ms'),
+    basis: field<SilenceBasis>('what that is taken from'),
+    quiet: field<boolean>('it is a quiet hour or day (ops.silence)'),
+    first,
+  },
+  devices_sending: {},
+  nothing_mapped: {
+    messages: count('messages without a payload'),
+    spanMs: field<number>('time in which they came, in ms'),
+    reasons: field<string>('the most frequent reasons, with their numbers'),
+  },
+  nothing_mapped_ended: {},
 } as const

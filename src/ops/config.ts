@@ -6,6 +6,7 @@ import { isLoopback } from '../std/loopback.ts'
 import { parsePasswordFile } from '../std/password-file.ts'
 import { parsePasswordHash, type PasswordHash } from '../std/password-hash.ts'
 import { duration, secret, size } from '../std/schema.ts'
+import { silenceSchema } from './silence-config.ts'
 
 export type HostPort = { host: string; port: number }
 
@@ -109,6 +110,7 @@ export const opsSchema = z
           'stay sealed and are sent again after the start. Keep TimeoutStopSec of the systemd unit above it.',
       ),
   })
+  .extend({ silence: silenceSchema })
   .prefault({})
   .superRefine(({ listen, tls, users }, context) => {
     const problem = (path: (string | number)[], message: string) =>

@@ -61,6 +61,7 @@ export type { QuarantineView } from './http/quarantine-view.ts'
 export { toDeadLetterParams } from './http/dead-letter-params.ts'
 export { heldActs } from './events/held-batch-events.ts'
 export { toBatchParams } from './http/batch-params.ts'
+export { isQuietAt, type SilenceConfig } from './silence-config.ts'
 export type { Status } from './status.ts'
 
 export type OpsDeps = { clock: Clock; version: string; stdout: Writable; env: NodeJS.ProcessEnv }

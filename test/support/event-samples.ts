@@ -337,6 +337,23 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     first: true,
   },
   requests_answered: { kind: 'requests_answered', provider, hungMs: 12_000 },
+  devices_silent: {
+    kind: 'devices_silent',
+    sinceAt: 1_750_000_000_000,
+    silentMs: 700_000,
+    limitMs: 600_000,
+    basis: 'median',
+    quiet: false,
+    first: true,
+  },
+  devices_sending: { kind: 'devices_sending' },
+  nothing_mapped: {
+    kind: 'nothing_mapped',
+    messages: 40,
+    spanMs: 70_000,
+    reasons: '40 ignored, trucks: no fix',
+  },
+  nothing_mapped_ended: { kind: 'nothing_mapped_ended' },
   delivery_stalled: {
     kind: 'delivery_stalled',
     provider,

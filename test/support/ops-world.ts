@@ -1,6 +1,7 @@
 // ops-world.ts: ops with a clock that is moved by hand, a log that is read line by line, and stages whose
 // counters a test sets. The stages have the types of the real stages, so the compiler reports differences.
 
+import { silenceSchema } from '../../src/ops/silence-config.ts'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -225,7 +226,15 @@ export function stages(view: {
 }
 
 export function opsConfig(listen = { host: '127.0.0.1', port: 0 }, more: Partial<OpsConfig> = {}): OpsConfig {
-  return { listen, allowed_hosts: [], users: [], audit_max_bytes: 1024 ** 2, stop_deadline: 30_000, ...more }
+  const silence = silenceSchema.parse(undefined)
+  const defaults = {
+    allowed_hosts: [],
+    users: [],
+    audit_max_bytes: 1024 ** 2,
+    stop_deadline: 30_000,
+    silence,
+  }
+  return { listen, ...defaults, ...more }
 }
 
 export type OpsWorld = {

@@ -40,6 +40,8 @@ export type Cause = {
   times?: number
   /** How many there are now, for a condition about things that are still there. It replaces `times`. */
   present?: number
+  /** In place of that of the catalogue. */
+  severity?: Severity
   /** Characters of `why` that are kept. */
   whyLengthMax?: number
 }
@@ -76,7 +78,8 @@ export function createConditions({ clock }: { clock: Clock }): Conditions {
   }
 
   function raise(code: ConditionCode, cause: Cause): void {
-    const { severity, meaning, act, quietMs = Infinity } = specOf(code)
+    const { meaning, act, quietMs = Infinity, ...spec } = specOf(code)
+    const { severity = spec.severity } = cause
     const { key = null, what = meaning, times = 1 } = cause
     const name = entryName(code, key)
     const known = entries.get(name)?.condition

@@ -1,0 +1,225 @@
+// traffic-watch.ts: two faults that nothing else notices, because each part works: no device sends at all,
+// and devices send only what maps to nothing. It reads the counters of ingest every few seconds, never the
+// messages.
+//
+//   devices_silent      nothing came for longer than is usual (traffic-history.ts), or than `ops.silence`
+//                       allows. Severity `info` in quiet hours. Cleared by the next message
+//   nothing_mapped   at least 20 messages in 60 s or more, and each was ignored, quarantined or a dead
+//                       letter. Cleared by the next payload, part or deferred message
+//
+// Before any message ever came, `firstMessageMs` is the limit; with fewer than five gaps, `fewMessagesMs`.
+// While the gateway did not run, devices could not send: a pause is judged from the start on, and only pauses
+// within one run are learned.
+//
+// The history is in `<spool>/traffic.json`, written every few minutes and at the stop. It may be lost: then
+// it is learned again. A failed write is tried again with the next one.
+
+import { join } from 'node:path'
+import type { CancelTimer, Clock, EpochMs } from '../../std/clock.ts'
+import type { Emit } from '../../domain/event.ts'
+import type { IngestCounters } from '../../ingest/ingest.ts'
+import { isQuietAt, type SilenceConfig } from '../../ops/ops.ts'
+import { readRegular, replaceRegular } from '../../storage/storage.ts'
+import { createTrafficHistory, type TrafficHistory } from './traffic-history.ts'
+
+export type TrafficWatch = {
+  /** Writes the history. Never rejects. */
+  stop(): Promise<void>
+}
+
+type Counters = Pick<
+  IngestCounters,
+  | 'received'
+  | 'lastMessageAt'
+  | 'mapped'
+  | 'duplicates'
+  | 'deferred'
+  | 'openParts'
+  | 'ignored'
+  | 'dead'
+  | 'quarantined'
+  | 'ignoredByReason'
+  | 'deadByReason'
+  | 'quarantinedByReason'
+>
+
+type Deps = { clock: Clock; emit: Emit; counters: () => Counters }
+
+type Options = { spoolPath: string; silence: SilenceConfig }
+
+const checkEveryMs = 5000
+const writeEveryMs = 300_000
+/** While silence lasts, the event comes again, so that its severity follows the hour. */
+const repeatMs = 60_000
+const firstMessageMs = 600_000
+const fewMessagesMs = 3_600_000
+const unmappedMin = 20
+const unmappedMs = 60_000
+
+export async function startTrafficWatch(deps: Deps, options: Options): Promise<TrafficWatch> {
+  const path = join(options.spoolPath, 'traffic.json')
+  const stored = await readStored(path)
+  const history = createTrafficHistory(stored.history, deps.clock.now())
+  const silence = createSilenceCheck(deps, options.silence, history, stored.lastAt)
+  const unmapped = createUnmappedCheck(deps)
+  let cancel: CancelTimer = () => {}
+  let writtenMs = deps.clock.monotonic()
+  let writing: Promise<void> = Promise.resolve()
+  schedule()
+  return {
+    async stop() {
+      cancel()
+      silence.check(deps.counters())
+      await writing
+      await write()
+    },
+  }
+
+  function schedule(): void {
+    cancel = deps.clock.after(checkEveryMs, () => {
+      const counters = deps.counters()
+      silence.check(counters)
+      unmapped.check(counters)
+      if (deps.clock.monotonic() - writtenMs >= writeEveryMs) {
+        writtenMs = deps.clock.monotonic()
+        writing = write()
+      }
+      schedule()
+    })
+  }
+
+  async function write(): Promise<void> {
+    const text = JSON.stringify({ lastAt: silence.lastAt(), history: history.record() })
+    // The disk is full, or the spool is gone: they have conditions of their own.
+    await replaceRegular(path, text, { isSynced: false }).catch(() => undefined)
+  }
+}
+
+/** Anything that cannot be read is an empty history. */
+async function readStored(path: string): Promise<{ lastAt: EpochMs | null; history: unknown }> {
+  try {
+    const stored: unknown = JSON.parse(await readRegular(path))
+    if (typeof stored !== 'object' || stored === null) return { lastAt: null, history: null }
+    const lastAt = 'lastAt' in stored && typeof stored.lastAt === 'number' ? stored.lastAt : null
+    return { lastAt, history: 'history' in stored ? stored.history : null }
+  } catch {
+    return { lastAt: null, history: null }
+  }
+}
+
+function createSilenceCheck(
+  { clock, emit }: Deps,
+  config: SilenceConfig,
+  history: TrafficHistory,
+  lastBefore: EpochMs | null,
+) {
+  const startMs = clock.monotonic()
+  let received = 0
+  /** Of the last message in this run, and when it was seen. */
+  let last: { at: EpochMs; ms: number } | null = null
+  let checkedMs = startMs
+  let silent: { emittedMs: number; quiet: boolean } | null = null
+  return { check, lastAt: () => last?.at ?? lastBefore }
+
+  function check(counters: Counters): void {
+    const nowMs = clock.monotonic()
+    const came = counters.received - received
+    received = counters.received
+    if (came > 0) arrived(came, Math.min(clock.now(), counters.lastMessageAt ?? clock.now()), nowMs)
+    else judge(nowMs)
+    checkedMs = nowMs
+  }
+
+  function arrived(came: number, at: EpochMs, nowMs: number): void {
+    // When it came, as far as the last check allows.
+    const ms = Math.max(checkedMs, Math.min(nowMs, nowMs - (clock.now() - at)))
+    if (last !== null) {
+      history.addGaps(came, (ms - last.ms) / came)
+      const pauseMs = came === 1 ? ms - last.ms : checkedMs - last.ms
+      if (pauseMs > 0) history.addPause(last.at, last.at + pauseMs)
+    }
+    last = { at, ms }
+    if (silent !== null) emit({ kind: 'devices_sending' })
+    silent = null
+  }
+
+  function judge(nowMs: number): void {
+    const limit = limitNow()
+    const silentMs = nowMs - (last?.ms ?? startMs)
+    if (limit === null || silentMs <= limit.ms) return
+    const quiet = isQuietAt(config, new Date(clock.now()))
+    if (silent !== null && silent.quiet === quiet && nowMs - silent.emittedMs < repeatMs) return
+    const first = silent === null
+    silent = { emittedMs: nowMs, quiet }
+    const sinceAt = last?.at ?? lastBefore
+    emit({ kind: 'devices_silent', sinceAt, silentMs, limitMs: limit.ms, basis: limit.basis, quiet, first })
+  }
+
+  function limitNow(): { ms: number; basis: 'median' | 'days' | 'setting' | 'new' } | null {
+    if (config.after === 'off') return null
+    if (config.after !== 'auto') return { ms: config.after, basis: 'setting' }
+    const usual = history.usualPause(clock.now())
+    if (usual !== null) return usual
+    return { ms: last === null && lastBefore === null ? firstMessageMs : fewMessagesMs, basis: 'new' }
+  }
+}
+
+function createUnmappedCheck({ clock, emit, counters }: Deps) {
+  let from = snapshot(counters(), clock.monotonic())
+  let isUnmapped = false
+  return { check }
+
+  function check(now: Counters): void {
+    if (usefulOf(now) !== from.useful) {
+      if (isUnmapped) emit({ kind: 'nothing_mapped_ended' })
+      isUnmapped = false
+      from = snapshot(now, clock.monotonic())
+      return
+    }
+    const messages = uselessOf(now) - from.useless
+    if (isUnmapped || messages < unmappedMin || clock.monotonic() - from.ms < unmappedMs) return
+    isUnmapped = true
+    const spanMs = clock.monotonic() - from.ms
+    emit({ kind: 'nothing_mapped', messages, spanMs, reasons: reasonsSince(from, now) })
+  }
+}
+
+type Snapshot = { ms: number; useful: number; useless: number; reasons: ReadonlyMap<string, number> }
+
+function snapshot(counters: Counters, ms: number): Snapshot {
+  return { ms, useful: usefulOf(counters), useless: uselessOf(counters), reasons: reasonsOf(counters) }
+}
+
+function usefulOf({ mapped, duplicates, deferred, openParts }: Counters): number {
+  return mapped + duplicates + deferred + openParts
+}
+
+function uselessOf({ ignored, dead, quarantined }: Counters): number {
+  return ignored + dead + quarantined
+}
+
+function reasonsOf(counters: Counters): Map<string, number> {
+  return new Map([
+    ...named('ignored', counters.ignoredByReason),
+    ...named('dead letters', counters.deadByReason),
+    ...named('quarantined', counters.quarantinedByReason),
+  ])
+}
+
+function* named(what: string, counts: ReadonlyMap<string, number>): Iterable<[string, number]> {
+  for (const [key, count] of counts) yield [`${what}, ${key.replace('|', ': ')}`, count]
+}
+
+/** The three most frequent ones, in words. */
+function reasonsSince({ reasons: before }: Snapshot, now: Counters): string {
+  const grown = [...reasonsOf(now)].map(([name, count]): [string, number] => [
+    name,
+    count - (before.get(name) ?? 0),
+  ])
+  return grown
+    .filter(([, count]) => count > 0)
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, 3)
+    .map(([name, count]) => `${count} ${name}`)
+    .join('; ')
+}
