@@ -138,7 +138,8 @@ async function triedOn(
   for (const preset of deps.presets) {
     const source = { name: preset, preset, topic }
     const candidate = await tried(source, preset, notes, [shape], deps)
-    const byTopic = candidate === null && topic.includes('{device}')
+    // A preset for devices that are named by their connection reads a topic that names them.
+    const byTopic = topic.includes('{device}') && candidate?.fit.namedBySender !== false
     candidates.push(
       byTopic ? await tried({ ...source, device: '{device}' }, preset, notes, [shape], deps) : candidate,
     )
@@ -159,8 +160,10 @@ async function tried(
   const mapping = await mappingOf(source)
   const fit = mapping && fitOf(mapping, shapes)
   if (!mapping || !fit || !makesPayloads(fit) || scoreOf(fit) <= 0) return null
-  // A preset that finds no time on foreign topics fits only by chance.
-  return preset !== null && fit.fieldCounts.ownTime === 0 ? null : { source, preset, mapping, fit, notes }
+  // A preset that finds no time on foreign topics, or times of another age, fits only by chance.
+  const { ownTime } = fit.fieldCounts
+  const isForeign = ownTime === 0 || (fit.unset + fit.future) * 2 >= ownTime
+  return preset !== null && isForeign ? null : { source, preset, mapping, fit, notes }
 }
 
 function ranked(candidates: readonly (Candidate | null)[]): Candidate[] {

@@ -3,6 +3,7 @@
 // hours are only noted, because a key named `odometer` may be a trip distance.
 
 import { fieldNames, plainKey } from '../mapping/mapping.ts'
+import { splitUnit, unitWord } from './key-units.ts'
 import { coordinateForm, type CoordinateForm } from './coordinate-form.ts'
 import { jsonIn } from './topic-shapes.ts'
 import type { SourceOptions, TopicShape } from './types.ts'
@@ -25,20 +26,22 @@ const valueKeys = new Set(['value', 'val'])
 export function draftOf(shape: TopicShape, topic: string, named: boolean): Draft | null {
   const { leaves, isArray } = leavesOf(shape)
   const find = (kind: keyof typeof fieldNames) => leafNamed(leaves, fieldNames[kind])
-  const [latitude, longitude, time, speed, heading] = (
-    ['latitude', 'longitude', 'time', 'speed', 'heading'] as const
-  ).map(find)
+  const [latitude, longitude] = [find('latitude'), find('longitude')]
+  const time = leavesNamed(leaves, fieldNames.time).find(({ value }) => formatOf(value) !== undefined)
+  const speed = leavesNamed(leaves, fieldNames.speed).find((leaf) => isSpeed(leaves, leaf))
+  const heading = leavesNamed(leaves, fieldNames.heading).find((leaf) => isHeading(leaves, leaf))
   if (!latitude || !longitude) return null
   const form = coordinateForm(valuesAt(leaves, latitude), valuesAt(leaves, longitude))
   if (form.kind === 'unusable') return null
   const device = deviceOf(shape, find('device'), named)
   if (!named && !device) return null
   const format = time && formatOf(time.value)
+  const speedUnit = speed && speedUnitOf(leaves, speed)
   const map = {
     ...(time && format ? { time: { path: time.path, ...format } } : {}),
     latitude: { path: latitude.path, ...form.options },
     longitude: { path: longitude.path, ...form.options },
-    ...(speed ? { speed: { path: speed.path, unit: speedUnitOf(speed.key) } } : {}),
+    ...(speed ? { speed: { path: speed.path, unit: speedUnit?.unit } } : {}),
     ...(heading ? { heading: { path: heading.path } } : {}),
     ...(speed ? { in_motion: { from: 'speed', above: 5 } } : {}),
   }
@@ -49,7 +52,7 @@ export function draftOf(shape: TopicShape, topic: string, named: boolean): Draft
     map,
   }
   const counters = { odometer: counterOf(leaves, 'odometer'), hours: counterOf(leaves, 'hours') }
-  return { source, notes: notesOf({ speed, format, form, ...counters }) }
+  return { source, notes: notesOf({ leaves, speed, speedUnit, format, form, ...counters }) }
 }
 
 /** The position in the messages of a shape; null where no keys look like one. */
@@ -103,48 +106,99 @@ function counterOf(leaves: readonly Leaf[], kind: 'odometer' | 'hours'): Leaf | 
     kind === 'odometer'
       ? [/odometer|mileage|total_?distance|kilometerstand/i, /trip|gps|gnss|virtual|service/i]
       : [/engine_?hours|hour_?meter|motor_?hours|engine_?run/i, /trip|idle|service/i]
+  const inside = (path: string) => foreign.test(path)
   return (
-    leafNamed(leaves, fieldNames[kind]) ??
-    leaves.find(({ key, value }) => typeof value === 'number' && contained.test(key) && !foreign.test(key))
+    leavesNamed(leaves, fieldNames[kind]).find(({ path, value }) => isNumber(value) && !inside(path)) ??
+    leaves.find(({ key, value }) => isNumber(value) && contained.test(key) && !foreign.test(key))
   )
 }
 
 type Notes = {
+  leaves: readonly Leaf[]
   speed: Leaf | undefined
+  speedUnit: { unit: string; isGuess: boolean } | undefined
   format: { zone?: string } | undefined
   form: CoordinateForm
   odometer: Leaf | undefined
   hours: Leaf | undefined
 }
 
-function notesOf({ speed, format, form, odometer, hours }: Notes): string[] {
+function notesOf({ leaves, speed, speedUnit, format, form, odometer, hours }: Notes): string[] {
   const notes = [
     'No preset fits, so this is a draft from the names of the keys. Compare it with the values that the ' +
       'device shows.',
   ]
   if (form.kind === 'scaled') notes.push(form.note)
-  if (speed && speedUnitOf(speed.key) === 'km/h')
-    notes.push(`Check the unit of ${speed.path}: km/h is a guess.`)
+  if (speed && speedUnit?.isGuess === true) notes.push(`Check the unit of ${speed.path}: km/h is a guess.`)
   if (format?.zone === 'utc') notes.push('The time has no zone; UTC is a guess.')
   if (odometer)
     notes.push(
-      `${odometer.path} may be an odometer. If the dashboard shows the same value, add it as a signal.`,
+      `${odometer.path} may be an odometer. If the dashboard shows the same value, add it as a signal: ` +
+        signalText('OBD_LIFETIME_ODOMETER', odometer.path, unitOf(leaves, odometer), ['km', 'm', 'mi']),
     )
   if (hours)
     notes.push(
-      `${hours.path} may be engine hours. If the dashboard shows the same value, add them as a signal.`,
+      `${hours.path} may be engine hours. If the dashboard shows the same value, add them as a signal: ` +
+        signalText('OBD_TOTAL_ENGINE_TIME', hours.path, unitOf(leaves, hours), ['h', 'min', 's', 'ms']),
     )
   return notes
 }
 
+/** `{ type: OBD_LIFETIME_ODOMETER, path: odometer_m, unit: m }.` */
+function signalText(type: string, path: string, unit: string | null, known: readonly string[]): string {
+  const text = (own: string) =>
+    `{ type: ${type}, path: ${path.includes('"') ? `'${path}'` : path}, unit: ${own} }.`
+  if (unit !== null && known.includes(unit)) return text(unit)
+  return `${text(known[0] ?? '')} The message does not say its unit; it may be ${known.join(', ')}.`
+}
+
+/** The unit in the key, or beside the value: `{ value: 1, unit: km }`. */
+function unitOf(leaves: readonly Leaf[], { path, key }: Leaf): string | null {
+  const inKey = splitUnit(key).unit
+  const parent = /^(.*)\.(?:value|val)$/i.exec(path)?.[1]
+  if (parent === undefined) return inKey
+  const beside = leaves.find((leaf) => leaf.path === `${parent}.unit` || leaf.path === `${parent}.units`)
+  return unitWord(beside?.value) ?? inKey
+}
+
 function leafNamed(leaves: readonly Leaf[], wanted: readonly string[]): Leaf | undefined {
-  // The names are ordered from clear to vague. Of several paths with one name the shortest counts.
-  for (const name of wanted) {
-    const found = leaves.filter(({ key, value }) => plainKey(key) === name && value !== null && value !== '')
-    const [best] = found.sort((a, b) => a.path.length - b.path.length)
-    if (best) return best
-  }
-  return undefined
+  return leavesNamed(leaves, wanted)[0]
+}
+
+/** The best first. The names are ordered from clear to vague; of several paths of one the shortest counts. */
+function leavesNamed(leaves: readonly Leaf[], wanted: readonly string[]): Leaf[] {
+  const isThere = ({ value }: Leaf) => value !== null && value !== ''
+  return wanted.flatMap((name) =>
+    leaves
+      .filter((leaf) => isThere(leaf) && isNamed(leaf.key, name))
+      .sort((a, b) => a.path.length - b.path.length),
+  )
+}
+
+/** Also with a unit behind it: `speed_kn`. */
+function isNamed(key: string, name: string): boolean {
+  return plainKey(key) === name || plainKey(splitUnit(key).name) === name
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number' || (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value.trim()))
+}
+
+/** A text such as "54 km/h" or a word is not read; a number that no vehicle drives is something else. */
+function isSpeed(leaves: readonly Leaf[], leaf: Leaf): boolean {
+  return mostly(leaves, leaf, (value) => value < 1000)
+}
+
+/** Within a circle, and not the number of a direction of travel. */
+function isHeading(leaves: readonly Leaf[], leaf: Leaf): boolean {
+  const isDirection = /^dir/i.test(leaf.key) && mostly(leaves, leaf, (value) => value <= 2)
+  return !isDirection && mostly(leaves, leaf, (value) => value >= 0 && value <= 360)
+}
+
+/** A single other value is a fault of the device. */
+function mostly(leaves: readonly Leaf[], leaf: Leaf, holds: (value: number) => boolean): boolean {
+  const values = valuesAt(leaves, leaf).filter((value) => value !== null && value !== '')
+  return values.filter((value) => isNumber(value) && holds(Number(value))).length * 2 > values.length
 }
 
 function leavesIn(root: unknown): Leaf[] {
@@ -183,11 +237,17 @@ function formatOf(value: unknown): Format | undefined {
   return /(Z|[+-]\d\d:?\d\d)$/i.test(value) ? { format: 'iso' } : { format: 'iso', zone: 'utc' }
 }
 
-function speedUnitOf(key: string): string {
-  const plain = plainKey(key)
-  if (plain.endsWith('mph')) return 'mph'
-  if (plain.endsWith('ms')) return 'm/s'
-  return plain.includes('knot') ? 'knots' : 'km/h'
+const speedUnits = ['km/h', 'm/s', 'knots', 'mph', 'cm/s']
+
+function speedUnitOf(leaves: readonly Leaf[], leaf: Leaf): { unit: string; isGuess: boolean } {
+  const own = unitOf(leaves, leaf)
+  if (own !== null && speedUnits.includes(own)) return { unit: own, isGuess: false }
+  const plain = plainKey(leaf.key)
+  if (plain.endsWith('mph')) return { unit: 'mph', isGuess: false }
+  if (plain.endsWith('kmh') || plain.endsWith('kph')) return { unit: 'km/h', isGuess: false }
+  // Milliseconds are no unit of a speed.
+  if (plain.endsWith('ms')) return { unit: 'm/s', isGuess: false }
+  return plain.includes('knot') ? { unit: 'knots', isGuess: false } : { unit: 'km/h', isGuess: true }
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

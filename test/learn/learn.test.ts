@@ -136,7 +136,8 @@ describe('without a fitting preset', () => {
 
   test('an odometer is noted and not drafted', () => {
     expect(proposed.proposals[0]?.notes).toContain(
-      'ODO may be an odometer. If the dashboard shows the same value, add it as a signal.',
+      'ODO may be an odometer. If the dashboard shows the same value, add it as a signal: ' +
+        '{ type: OBD_LIFETIME_ODOMETER, path: ODO, unit: km }. The message does not say its unit; it may be km, m, mi.',
     )
   })
 

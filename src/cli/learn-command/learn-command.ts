@@ -55,7 +55,7 @@ export const learnCommand: BuildCommand = (io, done) =>
       'after',
       notes(
         'Tries every preset on the messages and proposes the one that reads most of them, with a list of ' +
-          'the values that will be missing, a device table and cases for `map --test`. Changes nothing. Ctrl-C stops listening.',
+          'the values that will be missing, a device table and cases for `map --test --config FILE`. Changes nothing. Ctrl-C stops listening.',
         'The broker inside a gateway refuses subscriptions; use `tap` there.',
         'Exit status 1: no message arrived.',
       ),

@@ -61,7 +61,8 @@ export function learnedText(learned: Learned): string {
     )
   if (cases !== '')
     lines.push(
-      'Cases for `map --test`, beside the config as learned.cases.yaml. Compare them with what the devices show:',
+      'Cases, beside the config as learned.cases.yaml, for `map --test --config FILE`. Compare them with what the ' +
+        'devices show:',
       '',
       visibleLines(cases),
     )
