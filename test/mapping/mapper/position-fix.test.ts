@@ -126,7 +126,9 @@ describe('records that repeat the last fix', () => {
   const five = [0, 1, 2, 3, 4].map((index) => ({ ...old, ts: ts + index * 1000 }))
 
   test('are each sent with their own time by `old_time: message`', () => {
-    const { result, omitted } = records(five, { fix: { ...fix, old_time: 'message' }, no_fix: 'keep' })
+    const ofMessage = { fix: { ...fix, old_time: 'message' }, no_fix: 'keep' }
+    expect(payloadsIn(records([five[0] ?? {}, five[0] ?? {}], ofMessage).result)).toHaveLength(2)
+    const { result, omitted } = records(five, ofMessage)
     expect(payloadsIn(result).map(({ deviceTime }) => deviceTime)).toEqual(five.map((each) => each.ts))
     expect(omitted).toEqual({})
   })
