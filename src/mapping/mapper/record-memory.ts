@@ -3,8 +3,8 @@
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import { advance, judge, type CounterReset, type CounterVerdict } from '../memory/counter-memory.ts'
-import type { CounterReading, DeviceMemory } from '../memory/device-memory.ts'
+import { hasGrown, judge, type CounterReset, type CounterVerdict } from '../memory/counter-memory.ts'
+import { setLevel, settle, type CounterReading, type DeviceMemory } from '../memory/device-memory.ts'
 import type { JudgedCounter } from '../memory/judged-counters.ts'
 import type { Memory } from '../memory/memory.ts'
 import { lacksRemembered, remember, withRemembered } from '../memory/remembered-values.ts'
@@ -113,15 +113,20 @@ export function createRecordMemory(deps: Deps): RecordMemory {
     if (counters === null || device === null || entry === null) return signals
     if (device.asset !== entry.assetId && context.live) moveTo(entry.assetId, device)
     const { counterValues } = context
+    const { levels } = device
+    if (levels.length === 0)
+      for (const [slot, { name }] of counters.entries()) setLevel(device, slot, device.counters.get(name))
     let sent: readonly string[] = signals
     for (let slot = 0; slot < counters.length; slot += 1) {
       const value = counterValues[slot] ?? Number.NaN
       const counter = counters[slot]
       if (Number.isNaN(value) || counter === undefined) continue
-      const state = (device.slots[slot] ??= device.counters.get(counter.name))
+      const before = levels[2 * slot] ?? Number.NaN
       // An older reading is never compared with a newer one.
-      if (state !== undefined && time < state.time) continue
-      if (context.live && state !== undefined && advance(state, time, value, counter.rule)) {
+      if (time < before) continue
+      if (context.live && hasGrown(before, levels[2 * slot + 1] ?? 0, time, value, counter.rule)) {
+        levels[2 * slot] = time
+        levels[2 * slot + 1] = value
         memory.changed(device)
       } else if (isWithheld(counter, slot, value)) {
         const { head, tail } = counter
@@ -136,18 +141,20 @@ export function createRecordMemory(deps: Deps): RecordMemory {
     own.asset = asset
     own.counters.clear()
     own.slots = []
+    own.levels = []
     memory.changed(own)
   }
 
   function isWithheld(counter: JudgedCounter, slot: number, value: number): boolean {
     if (device === null || entry === null) return false
     const { name, rule } = counter
+    settle(device)
     const before = device.asset === entry.assetId ? device.counters.get(name) : undefined
     const reading = { time, value }
     const verdict = judge(before, reading, rule)
     if (context.live && verdict.next !== before) {
       device.counters.set(name, verdict.next)
-      device.slots[slot] = verdict.next
+      setLevel(device, slot, verdict.next)
       memory.changed(device)
     }
     const { kind } = verdict

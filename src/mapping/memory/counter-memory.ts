@@ -61,17 +61,16 @@ const mostDecimals = 7
 /** A difference of floats that equals a step may be a little larger. */
 const rounding = 1 + 1e-6
 
-/**
- * The same for the usual reading, without an object: a later one that grew as far as it can. Changes `state`;
- * false where the reading is another one.
- */
-export function advance(state: CounterState, time: EpochMs, value: number, rule: CounterRule): boolean {
-  if (state.run !== null || !(time > state.time)) return false
-  const grown = value - state.value
-  if (!(grown >= 0 && grown <= (rule.perHour * (time - state.time)) / hourMs + rule.slack)) return false
-  state.value = value
-  state.time = time
-  return true
+/** Whether a later reading grew as far as it can, which is usual: judged without an object. */
+export function hasGrown(
+  before: EpochMs,
+  from: number,
+  time: EpochMs,
+  to: number,
+  rule: CounterRule,
+): boolean {
+  const grown = to - from
+  return time > before && grown >= 0 && grown <= (rule.perHour * (time - before)) / hourMs + rule.slack
 }
 
 export function judge(

@@ -24,7 +24,7 @@
 import type { DeviceEntry } from '../devices/devices.ts'
 import { ownerOf, ownerParts } from '../state/source-state.ts'
 import type { StateWrite } from '../types.ts'
-import type { DeviceMemory } from './device-memory.ts'
+import { settle, type DeviceMemory } from './device-memory.ts'
 import { decodeMemory, encodeMemory } from './memory-codec.ts'
 
 /** Also its own write: encoded once for all messages that are committed together. */
@@ -138,12 +138,14 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
       values: new Map(),
       counters: new Map(),
       slots: [],
+      levels: [],
       inUse: true,
       alone: [],
       isWaiting: false,
       used: false,
       changed: false,
       get value() {
+        settle(stored)
         return encodeMemory(stored)
       },
     }
@@ -204,10 +206,12 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
   }
 
   function forgetIn(one: Stored, signal: string | null): void {
+    settle(one)
     for (const name of one.values.keys()) if (signal === null || name === signal) one.values.delete(name)
     for (const name of one.counters.keys())
       if (signal === null || name === signal || name.startsWith(`${signal} `)) one.counters.delete(name)
     one.slots = []
+    one.levels = []
   }
 
   function restore(stored: Iterable<readonly [string, Buffer]>): void {
@@ -228,6 +232,6 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
   }
 
   function* entries(): Generator<[string, Buffer]> {
-    for (const [key, one] of devices) yield [key, encodeMemory(one)]
+    for (const [key, one] of devices) yield [key, one.value]
   }
 }
