@@ -40,6 +40,7 @@ import { createConditions } from './conditions/conditions.ts'
 import { controlSocketPath, type LogConfig, type OpsConfig } from './config.ts'
 import { spoolConditions } from './conditions/spool-conditions.ts'
 import { createEventConditions } from './conditions/event-conditions.ts'
+import { createFillConditions } from './conditions/fill-conditions.ts'
 import { openHttp, type HttpServer } from './http/http.ts'
 import { createLog } from './logging/logging.ts'
 import { createMetrics } from './metrics/metrics.ts'
@@ -110,6 +111,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const log = createLog({ clock, stdout }, options.log)
   const conditions = createConditions({ clock })
   const eventConditions = createEventConditions(conditions)
+  const fillConditions = createFillConditions(conditions)
   const checkConservation = createConservationCheck({ clock, conditions })
   const metrics = createMetrics({ view: metricsView, lanes: () => stages.spool?.lanes() ?? [] })
   const notify = createNotify({ clock, env })
@@ -233,6 +235,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
       MESSAGES_DROPPED: stages.ingest?.counters().dropped ?? 0,
       deadLettersKept: stages.spool?.totals().deadLetters ?? 0,
     })
+    const totals = stages.spool?.totals()
+    if (totals !== undefined) fillConditions.update(totals)
     checkConservation(conservationOf(stages, recovered))
   }
 

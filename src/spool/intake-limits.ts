@@ -30,6 +30,8 @@ export type IntakeLimits = {
   readonly stores: Pick<FullStores, 'isFull' | 'holds'>
   /** Disk usage of the store, as last measured. */
   readonly diskBytes: number
+  /** Free on its file system, as last measured; null before. */
+  readonly freeBytes: number | null
   /** Compares everything with its bound; `state` is null while the store is lost. */
   update(state: SpoolState | null): void
   /** Cheaper, for the end of a message: what waits to be written counts as well. */
@@ -47,6 +49,7 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
   let heldSinceMs = 0
   let diskLow = false
   let diskBytes = 0
+  let freeBytes: number | null = null
 
   function update(state: SpoolState | null): void {
     if (state !== null && stores.update(state)) changed()
@@ -80,6 +83,9 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
     get diskBytes() {
       return diskBytes
     },
+    get freeBytes() {
+      return freeBytes
+    },
     update,
     updateAfterMessage(state) {
       if (holdReason !== null) return
@@ -89,10 +95,11 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
       if (stores.update(session)) changed()
       session.eviction.check()
     },
-    setDisk({ freeBytes, usedBytes: used }) {
+    setDisk({ freeBytes: free, usedBytes: used }) {
       // To resume, somewhat more than the minimum must be free, so that intake does not flap.
-      diskLow = freeBytes < options.freeBytesMin * (diskLow ? 2 - resumeShare : 1)
+      diskLow = free < options.freeBytesMin * (diskLow ? 2 - resumeShare : 1)
       diskBytes = used
+      freeBytes = free
     },
   }
 }

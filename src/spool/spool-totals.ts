@@ -29,7 +29,9 @@ export function totalsOf(
   {
     limits,
     ...disk
-  }: Pick<SpoolTotals, 'bytesMax' | 'diskBytes'> & { limits: Record<KeptStore, StoreLimit> },
+  }: Pick<SpoolTotals, 'bytesMax' | 'diskBytes' | 'freeBytes' | 'freeBytesMin'> & {
+    limits: Record<KeptStore, StoreLimit>
+  },
 ): SpoolTotals {
   const messages = { quarantine: 0, clock: 0, deferred: 0 }
   const bytesOf = (store: KeptStore) => session?.stores[store].bytes ?? 0

@@ -171,10 +171,12 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       return () => listeners.delete(listener)
     },
     totals() {
-      const { bytesMax } = options
+      const { bytesMax, freeBytesMin } = options
       return totalsOf(peek(), counters, {
         bytesMax,
         diskBytes: limits.diskBytes,
+        freeBytes: limits.freeBytes,
+        freeBytesMin,
         limits: storeLimits(options),
       })
     },

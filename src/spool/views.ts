@@ -146,4 +146,7 @@ export type SpoolTotals = SpoolCounters & {
   /** The limit of the spool, and the last measured disk usage of its files. */
   bytesMax: number
   diskBytes: number
+  /** Free on the file system of the spool, as last measured; null before. Below `freeBytesMin` it holds. */
+  freeBytes: number | null
+  freeBytesMin: number
 }

@@ -146,6 +146,8 @@ export function spoolTotals(more: Partial<SpoolTotals> = {}): SpoolTotals {
     windowIds: 0,
     bytesMax: 1000,
     diskBytes: 0,
+    freeBytes: null,
+    freeBytesMin: 0,
     ...more,
   }
 }

@@ -22,6 +22,24 @@ export const spoolConditions = {
       'Free space on that file system. Intake then resumes automatically. Never delete files of the ' +
       'spool.',
   },
+  SPOOL_FILLING: {
+    severity: 'warning',
+    meaning:
+      'The spool is three quarters full. When it is full, devices get no acknowledgement and keep their data.',
+    act: 'See the conditions of delivery for the cause, or raise spool.max_bytes if the disk has room.',
+  },
+  DISK_FILLING: {
+    severity: 'warning',
+    meaning: 'Little space is left on the file system of the spool: less than twice spool.min_free_bytes.',
+    act: 'Free space on that file system. Never delete files of the spool.',
+  },
+  STORE_FILLING: {
+    severity: 'warning',
+    meaning: 'A store of kept messages (quarantine, deferred messages, dead letters) is three quarters full.',
+    act:
+      'Run `quarantine list` or `dead-letters list`, and decide about what is there, or raise the limit of the ' +
+      'store in `spool`.',
+  },
   QUARANTINE_FULL: {
     severity: 'critical',
     meaning: `The quarantine is full, and its on_full is \`hold\`. ${heldConnections}`,
