@@ -28,6 +28,7 @@ import {
   type RemapRequest,
 } from '../ingest/ingest.ts'
 import { openMapping, type CounterReset, type Mapper, type Mapping } from '../mapping/mapping.ts'
+import type { DeviceRecords } from '../device-records/device-records.ts'
 import type { MappingStage } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
 import { createDeviceMonitor } from './device-monitor.ts'
@@ -52,7 +53,13 @@ export type ActiveMapping = {
   stop(): Promise<void>
 }
 
-export type MappingDeps = { spool: Spool; clock: Clock; emit: Emit; ourTime: GatewayTime }
+export type MappingDeps = {
+  spool: Spool
+  clock: Clock
+  emit: Emit
+  ourTime: GatewayTime
+  records: DeviceRecords
+}
 
 type Present = { mapping: Mapping; mapper: Mapper; since: EpochMs; config: Config }
 
@@ -66,7 +73,7 @@ export function mappingOf(
 }
 
 export function createActiveMapping(deps: MappingDeps, config: Config, first: Mapping): ActiveMapping {
-  const { spool, clock, emit, ourTime } = deps
+  const { spool, clock, emit, ourTime, records } = deps
   const stopping = new AbortController()
   let present: Present = presentOf(first, config)
   const expressions = createExpressions({ clock, emit }, present.mapper)
@@ -74,7 +81,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   const release = createQuarantineRelease(keptDeps, first)
   const deferred = createDeferredMessages({ ...keptDeps, releaseOrder: release }, present)
   const verdicts = createClockVerdicts({ ...keptDeps, mapping: () => present.mapping })
-  const monitor = createDeviceMonitor({ clock, ourTime, emit, active: () => present })
+  const monitor = createDeviceMonitor({ clock, ourTime, emit, records, active: () => present })
   const decisions = createQuarantineDecisions({ ...keptDeps, mapping: () => present.mapping })
   /** Requests of persons run one after the other: two must not take the same dead letter or kept message. */
   let lastRequest: Promise<unknown> = Promise.resolve()
@@ -84,7 +91,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       return present.mapper
     },
     release,
-    opsView: { view, device: monitor.device, devices: monitor.devices },
+    opsView: { view, device: monitor.device, devices: monitor.devices, deviceTotals: monitor.totals },
     inForce: () => ({ mapping: present.mapping, config: present.config }),
     prepare: () => release.findReleasable(),
     start(ingest) {
@@ -109,7 +116,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   }
 
   function presentOf(mapping: Mapping, present: Config): Present {
-    return { mapping, mapper: mapping.open(), since: clock.now(), config: present }
+    return { mapping, mapper: mapping.openLive(records.notes), since: clock.now(), config: present }
   }
 
   async function forget(device: string, signal: string | null): Promise<number> {
@@ -128,6 +135,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       succeeded = true
     } finally {
       if (succeeded) {
+        records.mappingEnds()
         present = next
         ourTime.setTrustLocal(config.clocks.trust_local)
         // Before the release looks for what it can take: the previous mapping must keep no more messages.

@@ -1,7 +1,7 @@
-// device-monitor.ts: checks at intervals what the mapping knows about its devices: whether most clocks
-// differ from ours, which devices have no model or send what cannot be, which clocks are worst. For events,
-// /status and /devices; never on the hot path, and in slices, so that a large fleet does not block the
-// event loop.
+// device-monitor.ts: checks at intervals what is known about the devices: whether most clocks differ from
+// ours, which devices have no model or send what cannot be, which clocks are worst, how many are silent. For
+// events, /status and /devices; never on the hot path, and in slices, so that a large fleet does not block
+// the event loop.
 
 import { setImmediate as turn } from 'node:timers/promises'
 import type { CancelTimer, Clock } from '../std/clock.ts'
@@ -9,7 +9,9 @@ import type { OurTime } from '../domain/arrival.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Ingest } from '../ingest/ingest.ts'
 import type { Mapper, Mapping } from '../mapping/mapping.ts'
-import type { DeviceView } from '../ops/ops.ts'
+import type { DeviceRecords } from '../device-records/device-records.ts'
+import type { DeviceTotals, DeviceView } from '../ops/ops.ts'
+import { createDeviceViews } from './device-views.ts'
 
 export type DeviceMonitor = {
   /** `clients`: those of the broker. */
@@ -18,8 +20,9 @@ export type DeviceMonitor = {
   mappingChanged(): void
   device(key: string): DeviceView | null
   devices(): AsyncIterable<readonly DeviceView[]>
-  /** The worst clocks at the last check. */
+  /** At the last check: the worst clocks, and how many devices are listed and silent. */
   worstClocks(): readonly DeviceView[]
+  totals(): DeviceTotals
   stop(): void
 }
 
@@ -27,6 +30,7 @@ type Deps = {
   clock: Clock
   ourTime: Pick<OurTime, 'now'>
   emit: Emit
+  records: DeviceRecords
   active: () => { mapper: Mapper; mapping: Mapping }
 }
 
@@ -36,7 +40,7 @@ const skewedMax = 5
 /** Less comes from the delay of messages and from clocks that are set from time to time. */
 const skewMinMs = 60_000
 
-export function createDeviceMonitor({ clock, ourTime, emit, active }: Deps): DeviceMonitor {
+export function createDeviceMonitor({ clock, ourTime, emit, records, active }: Deps): DeviceMonitor {
   let cancel: CancelTimer = () => {}
   let suspect = false
   let worst: readonly DeviceView[] = []
@@ -45,7 +49,9 @@ export function createDeviceMonitor({ clock, ourTime, emit, active }: Deps): Dev
   /** What the last events said, by source. */
   const swappedIn = new Map<string, number>()
   const withheldIn = new Map<string, string>()
+  let totals = { listed: 0, silent: 0 }
   let clients: Pick<Ingest['clients'], 'find'> | null = null
+  const views = createDeviceViews({ clock, active, records, clients: () => clients })
   let walking = false
   let stopped = false
   return {
@@ -54,8 +60,9 @@ export function createDeviceMonitor({ clock, ourTime, emit, active }: Deps): Dev
       schedule()
     },
     mappingChanged,
-    device,
+    device: views.device,
     devices,
+    totals: () => ({ ...totals, ...records.counters() }),
     worstClocks: () => worst,
     stop,
   }
@@ -72,7 +79,7 @@ export function createDeviceMonitor({ clock, ourTime, emit, active }: Deps): Dev
     checkModels()
     checkSuspects()
     // Never rejects: it only reads what is in memory.
-    if (!walking) void findWorst()
+    if (!walking) void look()
   }
 
   function checkOwnClock(): void {
@@ -133,22 +140,35 @@ export function createDeviceMonitor({ clock, ourTime, emit, active }: Deps): Dev
     reported.clear()
   }
 
-  async function findWorst(): Promise<void> {
+  /** In slices: the worst clocks, how many devices are silent, and how many are listed. */
+  async function look(): Promise<void> {
     walking = true
-    let found: DeviceView[] = []
-    for await (const slice of devices()) {
+    const { mapper, mapping } = active()
+    let bad: [device: string, skewMs: number][] = []
+    let count = 0
+    for (const [device, { skewMs }] of mapper.deviceClocks()) {
+      records.noteSkew(device, skewMs)
+      if (Math.abs(skewMs) >= skewMinMs) bad.push([device, skewMs])
+      if (bad.length > sliceDevices) bad = worstOf(bad)
+      if (++count % sliceDevices === 0) await turn()
       if (stopped) return
-      const bad = slice.filter(({ skewMs }) => Math.abs(skewMs) >= skewMinMs)
-      found = [...found, ...bad].sort((a, b) => Math.abs(b.skewMs) - Math.abs(a.skewMs)).slice(0, skewedMax)
     }
-    worst = found
+    let silent = 0
+    for (const isSilent of records.silences()) {
+      if (isSilent) silent += 1
+      if (++count % sliceDevices === 0) await turn()
+      if (stopped) return
+    }
+    worst = worstOf(bad).flatMap(([device]) => views.device(device) ?? [])
+    totals = { listed: mapping.listedCount, silent }
     walking = false
   }
 
   async function* devices(): AsyncGenerator<readonly DeviceView[]> {
     let slice: DeviceView[] = []
-    for (const [key, seen] of active().mapper.deviceClocks()) {
-      slice.push(viewOf(key, seen))
+    const { mapping } = active()
+    for (const view of views.all(mapping)) {
+      slice.push(view)
       if (slice.length < sliceDevices) continue
       yield slice
       slice = []
@@ -157,31 +177,12 @@ export function createDeviceMonitor({ clock, ourTime, emit, active }: Deps): Dev
     yield slice
   }
 
-  function device(key: string): DeviceView | null {
-    const seen = active().mapper.deviceClock(key)
-    return seen === null ? null : viewOf(key, seen)
-  }
-
-  function viewOf(key: string, seen: NonNullable<ReturnType<Mapper['deviceClock']>>): DeviceView {
-    const row = active().mapping.rowOf(key)
-    const { messages, lastSeen, skewMs, sender } = seen
-    const listed = row !== undefined
-    const client = sender === null ? null : (clients?.find(sender.clientId) ?? null)
-    const withheld = active().mapper.withheldOf(key)
-    return {
-      device: key,
-      assetId: row?.asset_id ?? null,
-      listed,
-      messages,
-      lastSeen,
-      skewMs,
-      client,
-      withheld,
-    }
-  }
-
   function stop(): void {
     stopped = true
     cancel()
   }
+}
+
+function worstOf(clocks: readonly [device: string, skewMs: number][]): [string, number][] {
+  return clocks.toSorted((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, skewedMax)
 }

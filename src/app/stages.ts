@@ -18,8 +18,6 @@ import { createDelivery } from '../delivery/delivery.ts'
 import { deliveryOptions } from '../delivery/config.ts'
 import { createIngest, createTaps } from '../ingest/ingest.ts'
 import { ingestOptions } from '../ingest/config.ts'
-import { createLedger } from '../ledger/ledger.ts'
-import { ledgerOptions } from '../ledger/config.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { Ops } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
@@ -30,6 +28,7 @@ import { startDeadLetterWork } from './dead-letter-work.ts'
 import { probe } from './endpoint-probe.ts'
 import { processHeap, releaseHeapWhenQuiet } from './heap-release.ts'
 import type { GatewayTime } from './our-time.ts'
+import { openRecords } from './records.ts'
 import { startTrafficWatch } from './traffic-watch/traffic-watch.ts'
 
 export type StagesDeps = {
@@ -86,32 +85,41 @@ function openOutgoing(
   const { clock, random, emit, env, ops, ourTime } = deps
   ops.attach({ spool })
   const options = { ...deliveryOptions(config.delivery), ledger: config.ledger.enabled }
-  const delivery = createDelivery({ spool, clock, random, emit, env }, options)
+  const records = openRecords(deps, spool, config)
+  opened(() => records.stop(AbortSignal.abort()))
+  const { settled } = records.devices.notes
+  const delivery = createDelivery({ spool, clock, random, emit, env, settled }, options)
   opened(() => delivery.stop(AbortSignal.abort()))
   ops.attach({ delivery, batches: delivery.batches })
   delivery.start()
   ourTime.follow(delivery)
-  const { previousEnd } = spool
-  const ledgerDeps = { ...deps, previousEnd, source: spool, clockOffsetMs: ourTime.wallOffsetMs }
-  const ledger = config.ledger.enabled
-    ? createLedger(ledgerDeps, ledgerOptions(config.ledger, config.spool.path))
-    : null
-  ledger?.start()
-  opened(async () => ledger?.stop(AbortSignal.abort()))
-  return { spool, delivery, ledger }
+  records.start()
+  return { spool, delivery, records }
 }
 
 async function openIncoming(
   { clock, emit, env, ops, ourTime }: StagesDeps,
-  { spool, delivery, ledger }: ReturnType<typeof openOutgoing>,
+  { spool, delivery, records }: ReturnType<typeof openOutgoing>,
   { config, configPath, inForce, opened }: StagesConfig & { opened: Opened },
 ) {
-  const activeMapping = createActiveMapping({ spool, clock, emit, ourTime }, inForce.config, inForce.mapping)
+  const { ledger, devices } = records
+  const mappingDeps = { spool, clock, emit, ourTime, records: devices }
+  const activeMapping = createActiveMapping(mappingDeps, inForce.config, inForce.mapping)
+  records.follow(activeMapping)
   opened(() => activeMapping.stop())
   const taps = createTaps({ clock })
   const { mapper, release, opsView, remap, forget, decisions } = activeMapping
   const ingest = createIngest(
-    { mapper, spool, clock, ourTime, emit, releaseOrder: release, tap: taps },
+    {
+      mapper,
+      spool,
+      clock,
+      ourTime,
+      emit,
+      releaseOrder: release,
+      tap: taps,
+      repeated: devices.notes.repeated,
+    },
     ingestOptions(config.ingest),
   )
   const reload = createConfigReload(
@@ -169,7 +177,7 @@ async function openIncoming(
 /** Closes everything within the deadline. Returns the number of payloads that the spool keeps. */
 export async function closeStages(
   { clock, ourTime }: Pick<StagesDeps, 'clock' | 'ourTime'>,
-  { spool, delivery, ledger, ingest, activeMapping, deadLetters, reload, traffic }: Stages,
+  { spool, delivery, records, ingest, activeMapping, deadLetters, reload, traffic }: Stages,
   { deadlineMs, isLast }: { deadlineMs: number; isLast: boolean },
 ): Promise<number> {
   const deadline = new AbortController()
@@ -182,8 +190,8 @@ export async function closeStages(
     await activeMapping.stop()
     if (isLast) ourTime.stop()
     await delivery.stop(deadline.signal)
-    // So that what was settled last can be queried while the daemon does not run.
-    await ledger?.stop(AbortSignal.any([deadline.signal, AbortSignal.timeout(lastCopyMs)]))
+    // So that what was settled last can be queried while the daemon does not run, and after the start.
+    await records.stop(AbortSignal.any([deadline.signal, AbortSignal.timeout(lastCopyMs)]))
     const pending = spool.lanes().reduce((sum, lane) => sum + lane.open, 0)
     // Commits the open group, so that devices get their last acks before their connections are closed.
     await spool.close()

@@ -80,7 +80,7 @@ const commands: Record<string, Entry> = {
   },
   devices: {
     summary: 'List the devices that the running daemon has seen, or forget what is remembered of one.',
-    load: async () => (await import('./devices-command.ts')).devicesCommand,
+    load: async () => (await import('./devices-command/devices-command.ts')).devicesCommand,
   },
   passwd: {
     summary: 'Add, change, verify and delete users of a password file.',

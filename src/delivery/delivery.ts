@@ -52,7 +52,7 @@ import { createOrphanedProviders } from './orphaned-providers.ts'
 import { createTotalShare } from './total-share.ts'
 import { createDeliveryCounters } from './delivery-counters.ts'
 import { createBatchOperations } from './batch-operations/batch-operations.ts'
-import type { BatchOperations, DeliveryCounters, ProviderView } from './types.ts'
+import type { BatchOperations, DeliveryCounters, ProviderView, SettledBatch } from './types.ts'
 
 export type { DeliveryOptions } from './delivery-options.ts'
 export { checkCompression } from './compression-check.ts'
@@ -78,6 +78,8 @@ export type DeliveryDeps = {
   emit: Emit
   /** For `credentials: { source: environment }`. */
   env?: NodeJS.ProcessEnv
+  /** Receives each settled batch. */
+  settled?: (batch: SettledBatch) => void
   /** Shared by several deliveries of one process; the creator closes it. */
   senderWorker?: SenderWorker
 }
@@ -87,7 +89,8 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
   const counters = createDeliveryCounters()
   const { maxInFlightTotal: places, providers } = options
   const total = createTotalShare(deps, { places, providers: providers.length })
-  const senderWorker = deps.senderWorker ?? createSenderWorker(deps, { ledger })
+  const senderWorker =
+    deps.senderWorker ?? createSenderWorker(deps, { ledger: ledger || deps.settled !== undefined })
   const pipelineDeps = { ...deps, env: deps.env ?? process.env, counters, total, senderWorker, ledger }
   const pipelines = providers.map((provider) => createProviderPipeline(pipelineDeps, provider))
   const orphans = createOrphanedProviders(deps, { known: providers.map(({ name }) => name) })

@@ -3,6 +3,7 @@
 import type { EpochMs } from '../std/clock.ts'
 import type { Held, HeldReason } from '../domain/held.ts'
 import type { BatchId, ProviderName } from '../domain/ids.ts'
+import type { Settlement } from '../domain/settlement.ts'
 import type { LaneRole } from '../spool/spool.ts'
 
 export type EndpointState = 'available' | 'unavailable' | 'unauthorized'
@@ -143,4 +144,13 @@ export type BatchOperations = {
   show(batchId: string): Promise<BatchDetail | null>
   /** Rejects where a write fails; what was done before it remains. Ends early where `signal` aborts. */
   run(request: BatchRequest, signal: AbortSignal): Promise<BatchActionReport>
+}
+
+/** What became of the payloads of a batch. `entries`: as receipts/receipt-entries.ts reads them. */
+export type SettledBatch = {
+  provider: ProviderName
+  requestId: string | null
+  at: EpochMs
+  entries: Uint8Array
+  settlements: Settlement['payloads']
 }

@@ -77,7 +77,7 @@ export {
   type ReleaseReport,
   type QuarantineDecisions,
 } from './quarantine/quarantine-decisions.ts'
-export type { ClientView } from './broker/clients/clients.ts'
+export type { ClientFault, ClientView } from './broker/clients/clients.ts'
 export { createTaps } from './intake/message-tap.ts'
 export type { TapEntry, Taps } from './intake/message-tap.ts'
 

@@ -43,6 +43,8 @@ export type Records = {
   receipt(number: number): Promise<Receipt | null>
   /** Frees the disk space of what was dropped. */
   compact(): Promise<void>
+  /** For the tables of others in the same database. */
+  readonly store: Pick<Store, 'write' | 'pages'>
   close(): Promise<void>
 }
 
@@ -71,7 +73,17 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
     bytes: open === null ? 0 : open.head.bytesBefore + open.head.bytes + open.size,
   }
 
-  return { append, dropOldest, totals, beginsAt, indexBlocks, receipt, compact, close: () => store.close() }
+  return {
+    append,
+    dropOldest,
+    totals,
+    beginsAt,
+    indexBlocks,
+    receipt,
+    compact,
+    store,
+    close: () => store.close(),
+  }
 
   async function append(receipts: readonly NumberedReceipt[], now: EpochMs): Promise<{ damaged: number }> {
     if (!baseIsKnown) await findBase(receipts)

@@ -41,7 +41,7 @@ import { visitDelivered, type TimeRange } from './delivered-ids.ts'
 import { search } from './ledger-search.ts'
 import { createFollower, type FollowerOptions, type ReceiptSource } from './receipt-follower.ts'
 import type { PreviousEnd } from './records-check.ts'
-import { createRecordsSupervisor, openOfflineRecords } from './records-supervisor.ts'
+import { createRecordsSupervisor, openOfflineRecords, type RecordsSupervisor } from './records-supervisor.ts'
 import { createTrustedTime } from './trusted-time.ts'
 import type { LedgerAnswer, LedgerQuery } from './types.ts'
 
@@ -88,6 +88,17 @@ export type Ledger = {
   stop(deadline: AbortSignal): Promise<void>
 }
 
+/** Keeps the database of the records open. Others may use it, too. */
+export function createRecords(deps: RecordsDeps, options: LedgerOptions): RecordsSupervisor {
+  return createRecordsSupervisor(deps, {
+    ...options,
+    // `bytesMax` is kept to within one index block, so a small ledger has small ones.
+    blockReceiptBytesMax: Math.min(blockReceiptBytesMax, options.bytesMax / 16),
+  })
+}
+
+export type RecordsDeps = Omit<LedgerDeps, 'source' | 'clockOffsetMs' | 'records'>
+
 export type LedgerDeps = {
   clock: Clock
   emit: Emit
@@ -97,6 +108,8 @@ export type LedgerDeps = {
   /** How the process ended that had the records before. */
   previousEnd?: PreviousEnd
   source: ReceiptSource
+  /** From createRecords(); the caller closes them. Without them the ledger has its own. */
+  records?: RecordsSupervisor
   /** To add to our clock to get the true time; null while unknown. */
   clockOffsetMs: () => number | null
 }
@@ -118,11 +131,7 @@ const unreadable = 'Its records could not be read. `status` shows the reason.'
 
 export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
   const { clock, source } = deps
-  const supervisor = createRecordsSupervisor(deps, {
-    ...options,
-    // `bytesMax` is kept to within one index block, so a small ledger has small ones.
-    blockReceiptBytesMax: Math.min(blockReceiptBytesMax, options.bytesMax / 16),
-  })
+  const supervisor = deps.records ?? createRecords(deps, options)
   const time = createTrustedTime({ clock, offsetMs: deps.clockOffsetMs })
   const follower = createFollower({ ...deps, supervisor, time }, options)
   let running = 0
@@ -134,7 +143,7 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
     view,
     async stop(deadline) {
       await follower.stop(deadline)
-      await supervisor.close()
+      if (deps.records === undefined) await supervisor.close()
     },
   }
 

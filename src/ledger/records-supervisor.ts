@@ -25,6 +25,8 @@ export type RecordsSupervisor = {
   ensure(): Promise<Records | null>
   /** An operation of these records failed. They are closed and opened again. */
   lost(records: Records, error: unknown): Promise<void>
+  /** Work of others in the same database. Null where it is not open or the work failed; never rejects. */
+  use<Result>(work: (store: Records['store']) => Promise<Result>): Promise<Result | null>
   close(): Promise<void>
 }
 
@@ -61,6 +63,7 @@ export function createRecordsSupervisor(
     },
     ensure,
     lost,
+    use,
     close,
   }
 
@@ -123,6 +126,17 @@ export function createRecordsSupervisor(
     // A failure to close does not matter: this handle is not used again.
     await failing.close().catch(() => undefined)
     await failed(error)
+  }
+
+  async function use<Result>(work: (store: Records['store']) => Promise<Result>): Promise<Result | null> {
+    const open = await ensure()
+    if (open === null) return null
+    try {
+      return await work(open.store)
+    } catch (error) {
+      await lost(open, error)
+      return null
+    }
   }
 
   async function close(): Promise<void> {

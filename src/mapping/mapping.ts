@@ -38,9 +38,10 @@ import { GatewayError } from '../std/gateway-error.ts'
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import { compileSources } from './compile/compile.ts'
 import type { MappingConfig } from './config.ts'
-import { loadDevices, noDevices, type DeviceRow } from './devices/device-table.ts'
+import { loadDevices, noDevices, type DeviceRow, type LoadedDevices } from './devices/device-table.ts'
 import { createExplainer, type Explainer } from './explain/explain.ts'
 import type { ClockPolicy } from './devices/clock-check.ts'
+import type { DeviceNotes } from './types.ts'
 import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from './mapper/mapper.ts'
 
 export { unmappableReasons, type QuarantineReason } from './reasons.ts'
@@ -52,7 +53,7 @@ export { doubtfulWords, type DoubtfulWord, type TableModels } from './doubtful-w
 export { collectedNamesOf } from './compile/compile-state.ts'
 export { messageKeyOf } from './identity.ts'
 export { fieldNames, plainKey } from './fields/field-names.ts'
-export type { MapResult, StateWrite } from './types.ts'
+export type { DeviceNotes, MapResult, NotedDevice, StateWrite } from './types.ts'
 export { createMapper, type Mapper } from './mapper/mapper.ts'
 export { topicFilterOf } from './path/topic-pattern.ts'
 export type { CounterReset } from './memory/counter-memory.ts'
@@ -82,7 +83,12 @@ export async function openMapper(config: MappingConfig, options: OpenMapperOptio
 export type Mapping = {
   /** A mapper with its own memory. `onFuture`: the decision of a person, instead of `clocks.on_future`. */
   open(onFuture?: ClockPolicy['onFuture']): Mapper
+  /** The mapper of messages that arrive. */
+  openLive(notes: DeviceNotes): Mapper
   rowOf(device: string): DeviceRow | undefined
+  /** The devices of the table. */
+  listed(): Iterable<string>
+  readonly listedCount: number
   /** Whether messages of the device are mapped, as far as the device table and `devices.unknown` say. */
   admits(device: string): boolean
 }
@@ -93,8 +99,11 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
   const rowOf = (device: string) => deps.devices.find(device)
   const acceptsAll = config.devices.unknown === 'accept'
   return {
+    openLive: (notes) => createMapper({ ...deps, notes }, mapping),
     open: (onFuture) => (onFuture === undefined ? createMapper(deps, mapping) : openFor(onFuture)),
     rowOf,
+    listed: () => deps.devices.names(),
+    listedCount: deps.devices.size,
     admits: (device) => acceptsAll || rowOf(device) !== undefined,
   }
 
@@ -118,7 +127,10 @@ export async function openExplainer(
 async function partsOf(
   config: MappingConfig,
   options: OpenMapperOptions,
-): Promise<{ deps: MapperDeps; mapping: MapperOptions & { clocks: ClockPolicy } }> {
+): Promise<{
+  deps: MapperDeps & { devices: LoadedDevices }
+  mapping: MapperOptions & { clocks: ClockPolicy }
+}> {
   const {
     providers = [defaultProvider],
     clockOffsetMs = () => null,

@@ -3,9 +3,10 @@
 //   RecordContext   the record at hand, and what its parts report about it
 //   Encoding        how the bytes of a message become a value, with or without memory
 //   MapResult       what a message becomes
+//   DeviceNotes     what the mapper reports of devices
 
 import type { ProviderName } from '../domain/ids.ts'
-import type { Sender } from '../domain/message.ts'
+import type { Message, Sender } from '../domain/message.ts'
 import type { DuplicateRule, MappedPayload } from '../domain/payload.ts'
 import type { EpochMs } from '../std/clock.ts'
 import type { DecodeFault, QuarantineReason, UnmappableReason } from './reasons.ts'
@@ -18,6 +19,43 @@ export type Rejection =
   | { kind: 'refused'; reason: string; detail: string }
   | { kind: 'ignored'; reason: string }
   | { kind: 'quarantined'; reason: QuarantineReason; detail: string }
+
+export type Place = { readonly latitude: number; readonly longitude: number }
+
+/** A device as its notes see it: an entry of devices/devices.ts. */
+export type NotedDevice = {
+  readonly device: string
+  readonly provider: ProviderName
+  readonly assetId: string
+  /** The device table has it. */
+  readonly listed: boolean
+  /** Not null: its asset has a privacy profile. */
+  readonly withhold: object | null
+  /** Belongs to the owner of the notes, so that it needs no look-up. */
+  note: object | null
+}
+
+/**
+ * Receives what the mapper sees of devices while messages arrive. It is called for each message, so it
+ * allocates nothing.
+ */
+export type DeviceNotes = {
+  /** The calls that follow are about this message. */
+  begin(message: Message): void
+  /** The message is of this device. A message with many records says so for each. */
+  heard(entry: NotedDevice): void
+  /** A record without a position was read. */
+  read(entry: NotedDevice): void
+  /** A record with the position in the context was read. `at`: the time of the position. */
+  readPosition(entry: NotedDevice, at: EpochMs, isFixed: boolean, place: Place): void
+  /** The message, or a record of it, gives no payload. */
+  lost(
+    entry: NotedDevice,
+    kind: 'ignored' | 'dead' | 'quarantined',
+    source: string | null,
+    reason: string,
+  ): void
+}
 
 /**
  * The record at hand. A mapper has one context and uses it for every record, so that nothing is allocated for
@@ -41,6 +79,10 @@ export type RecordContext = {
 
   /** The message arrives now: it may change what is remembered. */
   live: boolean
+  /** Null for a message that does not arrive now, and where nobody takes notes. */
+  notes: DeviceNotes | null
+  /** The device of the message, or of its last record; null while it is not known. */
+  owner: NotedDevice | null
 
   /** The last rejection. */
   rejection: Rejection
@@ -67,6 +109,9 @@ export type RecordContext = {
   counterValues: number[]
   /** Set by the position: it was 0, 0, which is none. */
   zeroPosition: boolean
+  /** Set by the position; of the last record that had one. */
+  latitude: number
+  longitude: number
 }
 
 /** What is counted of a value that is not plausible. Made when the source was compiled. */

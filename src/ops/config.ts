@@ -97,6 +97,27 @@ export const opsSchema = z
         'Whether reading needs no user. Default: true without `users`, else false. /healthz and /readyz ' +
           'never need one.',
       ),
+    devices: z
+      .strictObject({
+        max: z
+          .int()
+          .min(100)
+          .max(1_000_000)
+          .default(50_000)
+          .describe(
+            'Devices whose record is kept, each with some 2 KB of memory and of disk. Beyond it, a new device ' +
+              'gets the place of one that has been quiet, an unlisted one never that of a listed one. Both are ' +
+              'counted: gateway_device_records_evicted_total, gateway_devices_not_recorded_total.',
+          ),
+        retention: duration({ minMs: 3_600_000, maxMs: 3660 * 24 * 3_600_000 })
+          .prefault('90d')
+          .describe(
+            'How long the record of a device is kept after its last message. Records are deleted only while ' +
+              'the time is known from the answers of the service. Listed devices stay in the list.',
+          ),
+      })
+      .prefault({})
+      .describe('Records of devices: what `devices` and /devices show, over restarts and reloads.'),
     audit_max_bytes: size({ minBytes: 64 * 1024, maxBytes: 1024 ** 3 })
       .prefault('16MiB')
       .describe(

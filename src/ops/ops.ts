@@ -56,7 +56,15 @@ export { eventMeaning, eventTable } from './events/events.ts'
 export { callerText, createAudit, readAudit } from './audit/audit.ts'
 export type { AuditAnswer, AuditEntry } from './audit/audit.ts'
 export { auditFileNames } from './audit/audit-file.ts'
-export type { ClientView, DeviceView, MappingStage, ProbeReport, ReloadReport } from './types.ts'
+export type {
+  ClientView,
+  DeviceClient,
+  DeviceTotals,
+  DeviceView,
+  MappingStage,
+  ProbeReport,
+  ReloadReport,
+} from './types.ts'
 export type { DropReport, RemapReport, ReleaseReport } from '../ingest/ingest.ts'
 export type { QuarantineView } from './http/quarantine-view.ts'
 export { toDeadLetterParams } from './http/dead-letter-params.ts'

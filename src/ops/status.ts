@@ -94,9 +94,17 @@ export function buildStatus(source: StatusSource) {
     },
     devices: {
       seen: mapping?.clocks.devices ?? 0,
-      skewed: (mapping?.skewed ?? []).map(({ client: _client, withheld: _withheld, ...device }) => ({
-        ...device,
-        lastSeen: isoTime(device.lastSeen),
+      /** Records that are kept, rows of the device table, and devices that are silent. */
+      known: stages.mapping?.deviceTotals().devices ?? 0,
+      listed: stages.mapping?.deviceTotals().listed ?? 0,
+      silent: stages.mapping?.deviceTotals().silent ?? 0,
+      skewed: (mapping?.skewed ?? []).map(({ device, assetId, listed, messages, lastSeen, skewMs }) => ({
+        device,
+        assetId,
+        listed,
+        messages,
+        lastSeen,
+        skewMs,
       })),
     },
     reasons: {

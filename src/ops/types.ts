@@ -3,11 +3,13 @@
 
 import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
+import type { RecordCounters } from '../device-records/device-records.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 import type { BatchOperations, ProviderView } from '../delivery/types.ts'
 import type { TimeView } from '../domain/arrival.ts'
 import type { WithheldValue } from '../domain/payload.ts'
 import type {
+  ClientFault,
   ClientView,
   ClockVerdictCounters,
   DeferredCounters,
@@ -74,11 +76,23 @@ export type ReloadReport =
 /** The mapping in force, and what it has seen. */
 export type MappingStage = {
   view(): MappingView
-  /** Null for a device that was not seen recently. */
+  /** Null for a device that is not listed, and was never seen. */
   device(key: string): DeviceView | null
-  /** All devices that were seen, in slices, so that a large fleet does not stop the loop. */
+  /** All devices that are listed or were seen, in slices, so that a large fleet does not stop the loop. */
   devices(): AsyncIterable<readonly DeviceView[]>
+  /** At the last check. */
+  deviceTotals(): DeviceTotals
 }
+
+export type DeviceTotals = RecordCounters & { listed: number; silent: number }
+
+/**
+ * `silent`      its last message is longer ago than its rhythm lets expect
+ * `refused`     the gateway refused its last CONNECT
+ * `not_mapped`  it sends, and its last message gave no payload
+ * `never_sent`  it is in the device table, and no message of it is known
+ */
+export type DeviceState = 'silent' | 'refused' | 'not_mapped' | 'never_sent' | 'sending'
 
 export type MappingView = {
   /** When it was put in force. */
@@ -113,17 +127,57 @@ export type MappingView = {
   corrected: ClockVerdictCounters
 }
 
+/** Times are ISO 8601 strings, null for never or unknown. */
 export type DeviceView = {
   device: string
+  provider: string
   /** As the device table has it; null where the device is not in it. */
   assetId: string | null
   listed: boolean
+  state: DeviceState
+  /** Since when it has this state. */
+  since: string | null
+  /** In words; null for a device that sends. */
+  why: string | null
   messages: number
-  lastSeen: EpochMs
+  messagesPerHour: number
+  /** Its rhythm: the median time between two messages. */
+  medianGapMs: number | null
+  firstSeen: string | null
+  lastSeen: string | null
+  silentSince: string | null
   /** Median of arrival minus device time: below zero its clock is ahead. */
-  skewMs: number
+  skewMs: number | null
   /** The client that sent its last message; null where that is not known. */
-  client: ClientView | null
-  /** Values that were omitted, or sent although they are not plausible, since the last reload. */
+  client: DeviceClient | null
+  /** The last one; null where there was none, and for assets with a privacy profile. */
+  position: { latitude: number; longitude: number; at: string; arrivedAt: string; fixed: boolean } | null
+  lastAccepted: { at: string; requestId: string | null } | null
+  lastRefused: {
+    at: string
+    requestId: string | null
+    outcome: 'retried' | 'dead'
+    reason: string | null
+    detail: string | null
+  } | null
+  duplicates: number
+  /** Messages, or records of lists, that gave no payload; by reason below. */
+  ignored: number
+  deadLetters: number
+  quarantined: number
+  reasons: readonly {
+    kind: 'ignored' | 'dead' | 'quarantined'
+    source: string | null
+    reason: string
+    count: number
+    firstAt: string
+    lastAt: string
+  }[]
+  /** Values that were omitted, or sent although they are not plausible. */
   withheld: readonly WithheldValue[]
+}
+
+export type DeviceClient = Omit<ClientView, 'since' | 'fault'> & {
+  since: string
+  fault: (Omit<ClientFault, 'at'> & { at: string }) | null
 }

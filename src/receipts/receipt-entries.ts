@@ -25,6 +25,8 @@ export type Entries = {
   readonly count: number
   readonly earliest: EpochMs | null
   readonly latest: EpochMs | null
+  /** The names of the devices, each once. */
+  readonly devices: readonly string[]
   at(index: number): Entry
   idAt(index: number): string
   /** The indexes of the payloads with this id, upper or lower case, and of this device; ascending. */
@@ -103,6 +105,7 @@ export function decodeEntries(bytes: Uint8Array): Entries | null {
     count,
     earliest,
     latest,
+    devices: names,
     idAt,
     at: (index) => ({
       payloadId: idAt(index),

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { createDeviceMonitor } from '../../src/app/device-monitor.ts'
+import { createDeviceRecords } from '../../src/device-records/device-records.ts'
+import { defaultProvider } from '../../src/domain/ids.ts'
+import type { Mapper, Mapping } from '../../src/mapping/mapping.ts'
+import type { Clock } from '../../src/std/clock.ts'
 import type { ClientView } from '../../src/ingest/ingest.ts'
 import { openMapperOf, messageOf, truckSource } from '../support/mapping-world.ts'
 import { createFakeClock, turn } from '../support/fake-clock.ts'
@@ -17,6 +21,31 @@ const client: ClientView = {
   fault: null,
 }
 
+function recordsWith(clock: Clock) {
+  return createDeviceRecords(
+    {
+      clock,
+      store: { use: async () => null },
+      providers: [defaultProvider],
+      withheldOf: () => [],
+      knownTime: () => null,
+      isDiskLow: () => false,
+    },
+    { devicesMax: 5000, retentionMs: 1, everyMs: 1, recordsPerRound: 1, roundsToWait: 1 },
+  )
+}
+
+function mappingWith(mapper: Mapper): Mapping {
+  return {
+    open: () => mapper,
+    openLive: () => mapper,
+    rowOf: () => undefined,
+    listed: () => [],
+    listedCount: 0,
+    admits: () => true,
+  }
+}
+
 function world() {
   const clock = createFakeClock()
   const events: GatewayEvent[] = []
@@ -24,10 +53,17 @@ function world() {
     { signals: [{ type: 'OBD_LIFETIME_ODOMETER', path: 'km', unit: 'km', families: ['truck'] }] },
     { families: { truck: ['FMC6*'] }, warn_without_model: 'odometer' },
   )
-  const mapper = openMapperOf([source])
-  const mapping = { open: () => mapper, rowOf: () => undefined, admits: () => true }
+  const records = recordsWith(clock)
+  const mapper = openMapperOf([source], { notes: records.notes })
+  const mapping = mappingWith(mapper)
   const emit = (event: GatewayEvent) => void events.push(event)
-  const look = createDeviceMonitor({ clock, ourTime: clock, emit, active: () => ({ mapper, mapping }) })
+  const look = createDeviceMonitor({
+    clock,
+    ourTime: clock,
+    emit,
+    records,
+    active: () => ({ mapper, mapping }),
+  })
   look.start({ find: (clientId) => (clientId === 'client-1' ? client : null) })
   /** A message of each of `count` devices, whose clocks are off by `skewMs`. */
   const publish = (count: number, skewMs: (n: number) => number) => {
@@ -102,9 +138,16 @@ describe('values that cannot be', () => {
     const mapper = openMapperOf([
       truckSource({ signals: [odometer], speed: { path: 'speed', unit: 'km/h' } }),
     ])
-    const mapping = { open: () => mapper, rowOf: () => undefined, admits: () => true }
+    const records = recordsWith(clock)
+    const mapping = mappingWith(mapper)
     const emit = (event: GatewayEvent) => void events.push(event)
-    const look = createDeviceMonitor({ clock, ourTime: clock, emit, active: () => ({ mapper, mapping }) })
+    const look = createDeviceMonitor({
+      clock,
+      ourTime: clock,
+      emit,
+      records,
+      active: () => ({ mapper, mapping }),
+    })
     look.start({ find: () => null })
     const send = (device: string, content: object) => {
       const arrivedAt = clock.now()

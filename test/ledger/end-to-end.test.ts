@@ -2,9 +2,10 @@
 
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { existsSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { LedgerAnswer } from '../../src/ledger/ledger.ts'
+import { everything } from '../../src/ledger/record-keys.ts'
+import { openLevelStore } from '../../src/storage/storage.ts'
 import { runCli } from '../support/cli-world.ts'
 import {
   messageOf,
@@ -167,10 +168,14 @@ describe('a ledger that cannot answer', () => {
     await pipeline.until(() => delivered(pipeline) === 5)
     expect(await ask(pipeline, 'device=truck-1')).toMatchObject({ status: 404 })
     expect(pipeline.status().ledger).toBeNull()
-    expect(existsSync(join(pipeline.folder, 'spool/records'))).toBe(false)
     const { status, stderr } = await runCli(['ledger', '--url', pipeline.gateway.addresses.ops])
     expect(status).toBe(1)
     expect(stderr).toMatch(/ledger\.enabled/)
+    // The records of devices are in the same database.
+    await pipeline.gateway.stop('to read')
+    const records = await openLevelStore(join(pipeline.folder, 'spool/records'))
+    for await (const page of records.pages(everything)) expect(page).toEqual([])
+    await records.close()
   })
 
   test('because the daemon is stopped is read from its files, unless another process has opened them', async () => {

@@ -15,7 +15,7 @@ import {
 } from '../../src/mapping/config.ts'
 import { parseDevices } from '../../src/mapping/devices/device-table.ts'
 import type { CounterReset } from '../../src/mapping/memory/counter-memory.ts'
-import { createMapper, type Mapper, type MapResult } from '../../src/mapping/mapping.ts'
+import { createMapper, type DeviceNotes, type Mapper, type MapResult } from '../../src/mapping/mapping.ts'
 
 const configSchema = z.object({
   sources: sourcesSchema,
@@ -37,6 +37,7 @@ export type World = {
   /** Without it the time of the gateway is unknown, and no device time counts as future. */
   clockOffsetMs?: number
   counterReset?: (reset: CounterReset) => void
+  notes?: DeviceNotes
 }
 
 /** The sections as the config loader returns them. */
@@ -56,7 +57,8 @@ export function openMapperOf(sources: readonly unknown[], world: World = {}): Ma
   const { future_max: futureMaxMs, on_future: onFuture } = config.clocks
   const clocks = world.clocks === undefined ? {} : { clocks: { futureMaxMs, onFuture } }
   const { counterReset = () => undefined } = world
-  const deps = { devices: table, clockOffsetMs: () => clockOffsetMs, counterReset }
+  const { notes = null } = world
+  const deps = { devices: table, clockOffsetMs: () => clockOffsetMs, counterReset, notes }
   return createMapper(deps, { ...compiled, providers, ...clocks })
 }
 

@@ -14,6 +14,7 @@ const mayImport: Record<string, readonly string[]> = {
   receipts: [],
   storage: [],
   mapping: [],
+  'device-records': ['receipts', 'storage', 'mapping'],
   spool: ['storage'],
   ingest: ['mapping', 'spool'],
   delivery: ['receipts', 'spool'],
@@ -24,7 +25,18 @@ const mayImport: Record<string, readonly string[]> = {
   simulate: [],
   learn: ['mapping'],
   sandbox: [],
-  app: ['ledger', 'dead-letters', 'storage', 'mapping', 'spool', 'ingest', 'delivery', 'ops', 'config'],
+  app: [
+    'device-records',
+    'ledger',
+    'dead-letters',
+    'storage',
+    'mapping',
+    'spool',
+    'ingest',
+    'delivery',
+    'ops',
+    'config',
+  ],
   cli: [
     'app',
     'config',
@@ -44,7 +56,7 @@ const mayImport: Record<string, readonly string[]> = {
 
 /** Types alone may be looked at: ops shows what the stages count and imports none of their code. */
 const mayImportTypes: Record<string, readonly string[]> = {
-  ops: ['ingest', 'ledger', 'dead-letters', 'spool', 'delivery'],
+  ops: ['device-records', 'ingest', 'ledger', 'dead-letters', 'spool', 'delivery'],
 }
 
 type Import = { file: string; line: number; target: string; typeOnly: boolean }

@@ -36,7 +36,7 @@ import { createWakeTimer } from '../watch/wake-timer.ts'
 import { createWatch, sightOf, type Sight } from '../watch/watch.ts'
 
 export function createProviderPipeline(deps: PipelineDeps, options: ProviderOptions): ProviderPipeline {
-  const { spool, clock, random, emit, counters } = deps
+  const { spool, clock, random, emit } = deps
   const { name: provider, baseUrl: url } = options
   const serviceClock = createServiceClock({ clock, emit }, options)
   const keyring = createKeyring({ ...deps, offsetMs: () => serviceClock.offsetMs }, options)
@@ -53,7 +53,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   const trial = createForbiddenTrial()
   const scheduler = createScheduler({ clock, pacing }, options)
   const settler = createSettler(
-    { spool, clock, emit, counters, isolation, suspects, trial, sizeLimit: pacing.sizeLimit, serviceClock },
+    { ...deps, isolation, suspects, trial, sizeLimit: pacing.sizeLimit, serviceClock },
     options,
   )
   const backfillPolicy = createBackfillPolicy(

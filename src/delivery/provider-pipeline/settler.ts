@@ -9,7 +9,6 @@ import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Settlement } from '../../domain/settlement.ts'
-import { encodeReceipt } from '../../receipts/receipts.ts'
 import type { BatchContent, Spool } from '../../spool/spool.ts'
 import { createRate, type CounterSet } from '../delivery-counters.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
@@ -26,7 +25,8 @@ import { forbiddenReason } from '../refusals/refusals.ts'
 import type { Suspects } from '../refusals/suspects.ts'
 import type { ServiceClock } from '../transport/service-clock.ts'
 import { createAcceptance } from '../watch/acceptance.ts'
-import type { AnsweredBatch } from './types.ts'
+import { createSettleReceipts } from './settle-receipts.ts'
+import type { AnsweredBatch, PipelineDeps } from './types.ts'
 import { reportHeld } from './held-report.ts'
 import {
   answerOf,
@@ -69,14 +69,15 @@ type Deps = {
   trial: ForbiddenTrial
   sizeLimit: SizeLimit
   serviceClock: Pick<ServiceClock, 'signingAt'>
-}
+} & Pick<PipelineDeps, 'ledger' | 'settled'>
 
 export function createSettler(deps: Deps, options: ProviderOptions): Settler {
-  const { spool, clock, emit, counters, isolation, suspects, trial, sizeLimit, serviceClock } = deps
+  const { spool, clock, emit, counters, isolation, suspects, trial, sizeLimit } = deps
   const provider = options.name
   const policy = { ...options.backoff, ...options }
   const rate = createRate({ clock })
   const forbiddenLimit = createForbiddenLimit({ clock })
+  const receipts = createSettleReceipts({ ...deps, provider })
   const acceptance = createAcceptance({ emit }, { provider })
   let successes = 0
   let succeededAtMs = Number.NEGATIVE_INFINITY
@@ -236,7 +237,9 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   ): Promise<void> {
     const { lane, batchId } = inFlight.batch
     const { requestId } = settlement
-    await spool.settle(inFlight.batch, settlement, receiptOf(inFlight, settlement))
+    const receipt = receipts.begin(inFlight, settlement)
+    await spool.settle(inFlight.batch, settlement, receipt.bytes)
+    receipt.end()
     const counts = count(inFlight, content, settlement)
     if (counts.delivered > 0) lastAcceptedAt = clock.now()
     counters.settled(counts)
@@ -266,13 +269,6 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
       }
     }
     return counts
-  }
-
-  function receiptOf({ batch, entries }: InFlightBatch, { payloads, requestId }: Settlement): Buffer | null {
-    if (entries === null) return null
-    const { lane, batchId } = batch
-    const at = serviceClock.signingAt()
-    return encodeReceipt({ provider, lane, batchId, requestId, at, entries, settlements: payloads })
   }
 
   function report(inFlight: InFlightBatch, outcome: Outcome, verdict: Verdict, known: Known): Report {

@@ -9,7 +9,7 @@ import type { CounterSet } from '../delivery-counters.ts'
 import type { InFlightBatch } from '../policy/types.ts'
 import type { TotalShare } from '../total-share.ts'
 import type { SenderWorker } from '../transport/sender-worker.ts'
-import type { ProviderView } from '../types.ts'
+import type { ProviderView, SettledBatch } from '../types.ts'
 
 export type ProviderPipeline = {
   start(): void
@@ -34,6 +34,8 @@ export type PipelineDeps = {
   /** Settles write receipts. */
   ledger: boolean
   senderWorker: SenderWorker
+  /** Receives each settled batch. */
+  settled?: (batch: SettledBatch) => void
   /** The places for the submissions of all providers. */
   total: TotalShare
 }

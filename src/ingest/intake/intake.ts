@@ -20,6 +20,7 @@ import type { Clock } from '../../std/clock.ts'
 import type { OurTime } from '../../domain/arrival.ts'
 import type { DropReason, Emit } from '../../domain/event.ts'
 import type { Sender } from '../../domain/message.ts'
+import type { MappedPayload } from '../../domain/payload.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
 import type { Ack } from '../../spool/spool.ts'
 import { isKeptWhole } from '../remap/kept-message.ts'
@@ -45,6 +46,8 @@ export type IntakeDeps = {
   emit: Emit
   releaseOrder?: ReleaseOrder
   tap?: Tap
+  /** Receives each payload that is a duplicate. */
+  repeated?: (payload: Pick<MappedPayload, 'device' | 'provider'>) => void
   /** Sessions of the broker, which are read again with the state. */
   sessions?: { lost(): void; restore(): Promise<void> }
 }

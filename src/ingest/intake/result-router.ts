@@ -20,7 +20,7 @@ import { assertNever } from '../../std/assert.ts'
 import type { OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
 import { envelopeOf, type KeptMessage, type Message } from '../../domain/message.ts'
-import type { DuplicateRule } from '../../domain/payload.ts'
+import type { DuplicateRule, MappedPayload } from '../../domain/payload.ts'
 import type { StateChanges, UnsentPart, MapResult } from '../../mapping/mapping.ts'
 import { deadLetterFor, keptBehind, keptMessageFor, quarantineFor } from '../remap/kept-message.ts'
 import { deviceBefore } from '../remap/release-order.ts'
@@ -70,13 +70,15 @@ type Deps = {
   releaseOrder?: ReleaseOrder | undefined
   tap?: Tap | undefined
   resends: Pick<UntimedResends, 'isDuplicate' | 'enter'>
+  /** Receives each payload that is a duplicate. */
+  repeated?: ((payload: Pick<MappedPayload, 'device' | 'provider'>) => void) | undefined
 }
 
 /** If it seems to be longer, the clock was set meanwhile. */
 const recordAgeMaxMs = 600_000
 
 export function createResultRouter(
-  { spool, clock, ourTime, emit, releaseOrder, tap, resends }: Deps,
+  { spool, clock, ourTime, emit, releaseOrder, tap, resends, repeated }: Deps,
   { eventEveryMs }: { eventEveryMs: number },
 ): ResultRouter {
   const ignoredBy = createReasonCounter(clock, { eventEveryMs })
@@ -163,7 +165,10 @@ export function createResultRouter(
 
   function append({ source, payloads }: Extract<MapResult, { kind: 'payloads' }>): void {
     let stored = 0
-    for (const payload of payloads) if (spool.append(payload) === 'stored') stored += 1
+    for (const payload of payloads) {
+      if (spool.append(payload) === 'stored') stored += 1
+      else repeated?.(payload)
+    }
     if (stored > 0) counts.mapped += 1
     else if (payloads.length > 0) counts.duplicates += 1
     else ignore(source, 'no_payloads', 1)

@@ -40,7 +40,9 @@ export type DeviceTable = {
   models?(): ReadonlyMap<string, number>
 }
 
-export type ParsedDevices = { table: DeviceTable; problems: readonly CsvProblem[] }
+export type LoadedDevices = DeviceTable & { names(): Iterable<string> }
+
+export type ParsedDevices = { table: LoadedDevices; problems: readonly CsvProblem[] }
 
 /** A larger table is a mistake, and reading it would block the daemon for seconds. */
 const bytesMax = 256 * 1024 * 1024
@@ -48,7 +50,7 @@ const bytesMax = 256 * 1024 * 1024
 const fieldLengthMax = 256
 const linesShown = 50
 
-export const noDevices: DeviceTable = { find: () => undefined, size: 0 }
+export const noDevices: LoadedDevices = { find: () => undefined, names: () => [], size: 0 }
 
 export type LoadDevicesDeps = { readFile: (path: string) => Promise<Buffer> }
 
@@ -61,7 +63,7 @@ export type DevicesOptions = {
 }
 
 /** Reads the table; rejects with DEVICES_INVALID and all problems. */
-export async function loadDevices(deps: LoadDevicesDeps, options: DevicesOptions): Promise<DeviceTable> {
+export async function loadDevices(deps: LoadDevicesDeps, options: DevicesOptions): Promise<LoadedDevices> {
   const { path, providers, profiles } = options
   const bytes = await deps.readFile(path).catch((error: unknown) => {
     throw new GatewayError('DEVICES_INVALID', {
@@ -104,7 +106,8 @@ export function parseDevices(
   }
   problems.sort((a, b) => a.line - b.line)
   const models = () => countModels(found.values())
-  return { table: { find: (device) => found.get(device), size: found.size, models }, problems }
+  const names = () => found.keys()
+  return { table: { find: (device) => found.get(device), names, size: found.size, models }, problems }
 }
 
 function checkHeader({ line, fields }: CsvRow): CsvProblem[] {

@@ -44,6 +44,8 @@ export type DeviceEntry = {
   /** The device is not in the table, and `devices.unknown` is `quarantine`. */
   readonly quarantined: boolean
   readonly assetId: string
+  /** The device table has it. */
+  readonly listed: boolean
   readonly family: number
   /** The model that the family was looked up with; null where none is known. */
   readonly model: string | null
@@ -57,6 +59,8 @@ export type DeviceEntry = {
   readonly jsonAfterTime: string
   /** What is remembered of the device (memory/), where it was looked up. */
   memory: DeviceMemory | null
+  /** What is noted of the device (../types.ts). */
+  note: object | null
   /** Positions since the entry was made: some of them are compared with the fleet. */
   positions: number
   /** Records since the entry was made. */
@@ -117,6 +121,7 @@ function makeEntry(
   return {
     device,
     memory: null,
+    note: null,
     positions: 0,
     records: 0,
     provider,
@@ -124,6 +129,7 @@ function makeEntry(
     ignored: row === undefined && unknown === 'ignore',
     quarantined: row === undefined && unknown === 'quarantine',
     assetId,
+    listed: row !== undefined,
     family: options.familyOf(model),
     model: model ?? null,
     withhold: row?.privacy === undefined ? null : (options.profiles.get(row.privacy) ?? null),

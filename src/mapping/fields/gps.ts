@@ -105,6 +105,8 @@ export function compileGps(fields: GpsFields): WriteGps {
       context.zeroPosition = true
       return ''
     }
+    context.latitude = north
+    context.longitude = east
     const speed = writeSpeed ? writeSpeed.read(record, root, up, context) : Number.NaN
     let text = `,"gps":{"latitude":${north},"longitude":${east}`
     if (writeSpeed && speed >= 0) text += `,"speed":${speed}${writeSpeed.tail}`

@@ -22,7 +22,11 @@ export function admitRecord({ runtime, entry, provider }: Route, context: Record
     return context.ignore(source.when.reason)
   if (entry) return checkProvider(entry, context)
   const name = deviceNamed(source.device, context)
-  return name === null ? null : checkProvider(devices.entryOf(name, provider), context)
+  if (name === null) return null
+  const named = devices.entryOf(name, provider)
+  context.owner = named
+  context.notes?.heard(named)
+  return checkProvider(named, context)
 }
 
 /** A payload of a provider that is not in the config would never be sent. Null where it was refused. */

@@ -12,22 +12,23 @@ import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import type { Message } from '../../domain/message.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import { quote } from '../../std/quote.ts'
-import type { CacheCounters } from '../bounded-cache.ts'
 import { createClockCheck, type ClockPolicy } from '../devices/clock-check.ts'
-import type { CommonSkew, DeviceClock, DeviceClocks } from '../devices/device-clocks.ts'
+import type { CommonSkew, DeviceClock } from '../devices/device-clocks.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { messageKeyOf } from '../identity.ts'
 import { createSuspectDevices, type SuspectDevices } from '../plausibility/suspect-devices.ts'
 import { createWithheldCounts, type WithheldCounts } from '../plausibility/withheld-counts.ts'
 import type { CounterReset } from '../memory/counter-memory.ts'
-import { createMemory, type Memory, type MemoryCounters } from '../memory/memory.ts'
+import { createMemory, type Memory } from '../memory/memory.ts'
 import type { StateChanges } from '../state/state-changes.ts'
-import { createMappingState, type StateCounters } from '../state/state.ts'
-import type { Decoded, MapResult, StatefulDecoder } from '../types.ts'
+import { createMappingState } from '../state/state.ts'
+import type { Decoded, DeviceNotes, MapResult, StatefulDecoder } from '../types.ts'
 import { resultForDevice } from './admission.ts'
 import type { CompiledSource } from './compiled-source.ts'
 import { ignored, rejected, unmappable } from './map-result.ts'
+import { createDeviceNoting } from './device-noting.ts'
+import type { MapperCounters } from './mapper-counters.ts'
 import { createMemoryWrites } from './memory-writes.ts'
 import { createMessageRecords } from './message-records.ts'
 import { createRecordContext } from './record-context.ts'
@@ -35,23 +36,6 @@ import { createRecordMapper } from './record-mapper.ts'
 import { createRecordMemory, hasMemory } from './record-memory.ts'
 import { createRouting, type Route, type SourceRuntime } from './routing.ts'
 import { isStateful, stateSourceOf } from './state-source.ts'
-
-export type MapperCounters = {
-  topics: CacheCounters
-  devices: CacheCounters
-  /** Fields that were left out since start, keyed `source|field|why`. */
-  omitted: ReadonlyMap<string, number>
-  /** Fields that were sent although they are not plausible, keyed likewise. */
-  flagged: ReadonlyMap<string, number>
-  /** Devices of no family of models, by source, with what is left out for them. */
-  withoutModel: ReadonlyMap<string, { devices: number; what: string }>
-  state: StateCounters
-  memory: MemoryCounters
-  /** Of decoders with memory, by source. */
-  decoders: ReadonlyMap<string, ReturnType<StatefulDecoder['counters']>>
-  clocks: ReturnType<DeviceClocks['counters']> & { restamped: number }
-  watched: ReturnType<SuspectDevices['counters']>
-}
 
 export type Mapper = {
   /** Total. Without `live` (a kept message is mapped again) decoders remember nothing of it. */
@@ -100,6 +84,8 @@ export type MapperDeps = {
   clockOffsetMs?: () => number | null
   /** A reading that jumps or falls counts from now on (memory/counter-memory.ts). */
   counterReset?: (reset: CounterReset) => void
+  /** Receives what is seen of messages that arrive, and of no others. */
+  notes?: DeviceNotes | null
 }
 
 export type MapperOptions = {
@@ -111,7 +97,7 @@ export type MapperOptions = {
 const lenient: ClockPolicy = { futureMaxMs: 300_000, onFuture: 'accept' }
 
 export function createMapper(
-  { devices, clockOffsetMs = () => null, counterReset = () => undefined }: MapperDeps,
+  { devices, clockOffsetMs = () => null, counterReset = () => undefined, notes = null }: MapperDeps,
   { sources, providers = [defaultProvider], clocks = lenient }: MapperOptions,
 ): Mapper {
   const clockCheck = createClockCheck(clocks)
@@ -119,6 +105,7 @@ export function createMapper(
   const withheld = createWithheldCounts()
   const watched = createSuspectDevices()
   const context = createRecordContext(withheld, watched)
+  const noting = createDeviceNoting(context, notes)
   const memory = createMemory(sources.filter(hasMemory).map(({ name }) => name))
   const writes = createMemoryWrites(memory)
   const recordMemory = createRecordMemory({ memory, context, watched, counterReset })
@@ -133,7 +120,10 @@ export function createMapper(
   for (const { name, jsonata } of sources) if (jsonata !== null) expressions.set(name, jsonata)
   return {
     map: mapRemembering,
-    mapDecoded: (message, source, value) => marked(mapDecoded(message, source, value)),
+    mapDecoded(message, source, value) {
+      noting.begin(message, true)
+      return noting.ended(marked(mapDecoded(message, source, value)))
+    },
     ownerOf: sources.some(({ identity }) => identity !== null) ? ownerOf : null,
     decoded,
     refused,
@@ -156,7 +146,8 @@ export function createMapper(
 
   function mapRemembering(message: Message, live = true): MapResult {
     context.live = live
-    const result = marked(map(message, live))
+    noting.begin(message, live)
+    const result = noting.ended(marked(map(message, live)))
     context.live = true
     return writes.ofResult(result)
   }
@@ -191,6 +182,7 @@ export function createMapper(
     const { source } = route.runtime
     if (route.excluded) return ignored(source, 'excluded topic')
     if (message.retain && source.retained === 'ignore') return ignored(source, 'retained')
+    if (route.entry !== null) noting.heard(route.entry)
     if (route.decode !== null) {
       const decoded = route.decode(message.bytes, message.arrivedAt, live)
       const { writes: changes, rebirth, omitted: leftOut = [] } = decoded

@@ -147,6 +147,8 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
       if (result !== null) return result
     }
     const { payloads, values, mapped, skipped, outOfRange } = found
+    // Each record that was ignored is noted already.
+    if (length > 0) context.owner = outOfRange?.entry ?? null
     if (values.length > 0) return takeValues(source, message, values)
     if (mapped.length > 0) return takeRecords(source, message, mapped)
     if (payloads.length === 0 && outOfRange !== null)
@@ -163,7 +165,7 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     const entry = admitRecord(route, context)
     if (source.otherControllers?.isEmpty() === false) countOthers(route, source.otherControllers, entry)
     if (entry?.ignored) {
-      found.skipped = 'unknown device'
+      skip(found, source, 'unknown device')
       return null
     }
     if (entry?.quarantined) return quarantined(message, source, entry, unlisted(entry))
@@ -174,7 +176,7 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     if (entry === null || !recordMapper.read(runtime, entry)) {
       const rejection = hinted(source, entry ?? route.entry)
       if (rejection.kind === 'ignored') {
-        found.skipped = rejection.reason
+        skip(found, source, rejection.reason)
         return null
       }
       const detail = `Record ${index + 1} of the message: ${rejection.detail}`
@@ -190,9 +192,14 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
       return null
     }
     const payload = recordMapper.payload(source, entry, message, index, found.names)
-    if (typeof payload === 'string') found.skipped = payload
+    if (typeof payload === 'string') skip(found, source, payload)
     else found.payloads.push(payload)
     return null
+  }
+
+  function skip(found: Found, source: CompiledSource, reason: string): void {
+    found.skipped = reason
+    if (context.owner !== null) context.notes?.lost(context.owner, 'ignored', source.name, reason)
   }
 
   function rawRecord(entry: DeviceEntry): RawRecord {

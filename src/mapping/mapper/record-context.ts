@@ -19,6 +19,8 @@ export function createRecordContext(
     offsetMs: null,
     latest: { at: 0, offsetMs: null },
     live: true,
+    notes: null,
+    owner: null,
     rejection: { kind: 'ignored', reason: '' },
     refuse(reason, detail) {
       context.rejection = { kind: 'refused', reason, detail }
@@ -52,6 +54,8 @@ export function createRecordContext(
     },
     motionSpeed: Number.NaN,
     zeroPosition: false,
+    latitude: Number.NaN,
+    longitude: Number.NaN,
     counterValues: [],
   }
   return context

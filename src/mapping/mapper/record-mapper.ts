@@ -18,7 +18,7 @@ import { signalsText } from '../fields/signals.ts'
 import { digestOf, messageKeyOf, partKeyOf, payloadIdOf, signalIdHeadOf, windowKeyOf } from '../identity.ts'
 import type { MappedRecord } from '../state/merge.ts'
 import { payloadOf } from '../state/record-payload.ts'
-import type { RecordContext } from '../types.ts'
+import type { DeviceNotes, RecordContext } from '../types.ts'
 import type { CompiledSource, Fix } from './compiled-source.ts'
 import type { RecordMemory } from './record-memory.ts'
 import type { SourceRuntime } from './routing.ts'
@@ -64,6 +64,8 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
   let isLastFix = false
   /** The position is part of the name and is not sent, by what is remembered of the device. */
   let isGpsWithheld = false
+  /** The position is valid and of the time of the message. */
+  let isCurrentFix = true
   return { read, mapped, payload }
 
   function read({ source, isMovingAt }: SourceRuntime, entry: DeviceEntry): boolean {
@@ -86,7 +88,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     isGpsWithheld = false
     const moment = Number.isNaN(time) ? arrivedAt : time
     memory.begin(source, entry, moment)
-    let isFixed = true
+    isCurrentFix = true
     let isGpsRefused = false
     if (source.fix === null) {
       const text = source.gps(record, root, up, context)
@@ -94,7 +96,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
       isGpsRefused = text === null
     } else {
       const found = readGpsWithFix(source, source.fix, ownTime)
-      isFixed = found ?? false
+      isCurrentFix = found ?? false
       isGpsRefused = found === null
     }
     const refusal = context.rejection
@@ -116,7 +118,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     }
     if (gps === '' && signals.length === 0) {
       if (context.leftOut) context.ignore('not plausible')
-      else if (!isFixed || context.zeroPosition) context.ignore('no fix')
+      else if (!isCurrentFix || context.zeroPosition) context.ignore('no fix')
       else if (source.emptyIsNormal) context.ignore('nothing to send')
       else context.refuse('NOTHING_TO_SEND', 'Neither a position nor a signal was found in the message.')
       return false
@@ -126,7 +128,17 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     if (moving !== null && gps.includes(',"inMotion":')) moving = null
     else if (isMovingAt && !Number.isNaN(context.motionSpeed))
       moving ??= isMovingAt(entry.device, context.motionSpeed, moment) ?? null
+    if (context.notes !== null) noteRead(context.notes, entry, moment)
     return true
+  }
+
+  function noteRead(notes: DeviceNotes, entry: DeviceEntry, moment: EpochMs): void {
+    if (gps === '' || isGpsWithheld) {
+      notes.read(entry)
+      return
+    }
+    const at = Number.isNaN(oldTime) ? moment - oldAgeMs : oldTime
+    notes.readPosition(entry, at, isCurrentFix, context)
   }
 
   /** NaN where the arrival time is used instead; null where the record was refused. */

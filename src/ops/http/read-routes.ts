@@ -1,6 +1,6 @@
 // read-routes.ts: lists over HTTP: devices, dead letters, batches, the ledger and the quarantine.
 //
-//   /devices?limit=        devices that were seen, worst clock first: name, asset, messages, last time, skew
+//   /devices?limit=&state=&sort=    all devices that are listed or were seen (device-list.ts)
 //   /devices/{key}         one of them
 //   /dead-letters?limit=   their number by kind (dead-letters/dead-letter-groups.ts), and the oldest ones,
 //                          without their bytes; selected by stage, reason, device, source, provider, since,
@@ -15,8 +15,9 @@
 
 import { assertNever } from '../../std/assert.ts'
 import { quote } from '../../std/quote.ts'
-import type { DeviceView, StageViews } from '../types.ts'
+import type { StageViews } from '../types.ts'
 import { readBatchParams } from './batch-params.ts'
+import { deviceOf, devicesOf, readDeviceParams } from './device-list.ts'
 import { readDeadLetterParams } from './dead-letter-params.ts'
 import { badRequest, notFound, ok, problem, type JsonAnswer } from './json-answer.ts'
 import { readAudit } from '../audit/audit.ts'
@@ -33,8 +34,12 @@ export async function answerRead(
 ): Promise<JsonAnswer> {
   const limit = Math.min(limitMax, Number(/^\d{1,6}$/.exec(query.get('limit') ?? '')?.[0] ?? limitDefault))
   const found = (value: unknown) => (value === null ? notFound(path, 'The daemon is starting.') : ok(value))
-  if (path === '/devices') return found(await devicesOf(stages, limit))
-  if (path.startsWith('/devices/')) return deviceOf(stages, path)
+  if (path === '/devices') {
+    const selection = readDeviceParams(query, limit)
+    if (typeof selection === 'string') return badRequest(selection, 'Correct the parameters.')
+    return found(await devicesOf(stages, selection))
+  }
+  if (path.startsWith('/devices/')) return deviceOf(stages, path, path.slice('/devices/'.length))
   if (path === '/dead-letters') {
     const selection = readDeadLetterParams(query, ['limit'])
     if (typeof selection === 'string') return notFound(path, selection)
@@ -60,20 +65,6 @@ async function auditOf(folder: string, query: URLSearchParams, limit: number): P
   return ok(await readAudit(folder, { limit, ...timeIn('since'), ...timeIn('until') }))
 }
 
-/** `clients`: those with a fault, whether or not they are devices that were seen. */
-async function devicesOf({ mapping, ingest }: StageViews, limit: number) {
-  if (!mapping) return null
-  let devices: DeviceView[] = []
-  let seen = 0
-  for await (const slice of mapping.devices()) {
-    seen += slice.length
-    devices = [...devices, ...slice]
-      .sort((a, b) => Math.abs(b.skewMs) - Math.abs(a.skewMs) || (a.device < b.device ? -1 : 1))
-      .slice(0, limit)
-  }
-  return { seen, devices, clients: ingest?.clients?.withFaults(limit) ?? [] }
-}
-
 async function ledgerOf(
   { ledger }: StageViews,
   path: string,
@@ -95,19 +86,4 @@ async function ledgerOf(
     default:
       return assertNever(reply)
   }
-}
-
-function deviceOf({ mapping }: StageViews, path: string): JsonAnswer {
-  const key = path.slice('/devices/'.length)
-  let name = key
-  try {
-    name = decodeURIComponent(key)
-  } catch (error) {
-    // A lone percent sign may be part of a name.
-    if (!(error instanceof URIError)) throw error
-  }
-  const value = mapping?.device(name) ?? null
-  return value === null
-    ? notFound(path, 'No message of this device with a device time was mapped recently.')
-    : ok(value)
 }

@@ -6,7 +6,7 @@ import { keptStoreNames, type KeptStore } from '../../domain/kept-store.ts'
 import type { ProviderView } from '../../delivery/types.ts'
 import type { Conditions } from '../conditions/conditions.ts'
 import type { HttpCounters } from '../http/http.ts'
-import type { MappingView, StageViews } from '../types.ts'
+import type { DeviceTotals, MappingView, StageViews } from '../types.ts'
 
 type Sample = { labels: Record<string, string>; value: number }
 type Samples = readonly Sample[]
@@ -94,6 +94,10 @@ export function perStore(read: (totals: SpoolTotals, store: KeptStore) => number
 
 export function deadLetters(key: NumberKey<DeadLetterCounters>): Read {
   return ({ stages }) => one(stages.deadLetters?.counters()[key])
+}
+
+export function deviceRecords(key: NumberKey<DeviceTotals>): Read {
+  return ({ stages }) => one(stages.mapping?.deviceTotals()[key])
 }
 
 export function ledger(key: NumberKey<LedgerView>): Read {

@@ -6,6 +6,7 @@
 
 import { oldestOf } from '../lane-status.ts'
 import { verdicts } from '../gateway-verdict/gateway-verdict.ts'
+import { deviceMetrics } from './device-metrics.ts'
 import { httpMetrics } from './http-metrics.ts'
 import { keptMetrics } from './kept-metrics.ts'
 import { ledgerMetrics } from './ledger-metrics.ts'
@@ -260,6 +261,7 @@ export const metricCatalogue: readonly Metric[] = [
   ...keptMetrics,
   ...deliveryMetrics,
   ...ledgerMetrics,
+  ...deviceMetrics,
   ...httpMetrics,
   ...processMetrics,
 ]

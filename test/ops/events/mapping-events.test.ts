@@ -97,21 +97,25 @@ describe('devices over HTTP', () => {
     deviceView('b/c', { skewMs: -5000, assetId: 'X', listed: true }),
   ]
 
-  test('are listed with the worst clock first, and each has a path of its own', async () => {
+  test('are listed with the worst clock first on request, and each has a path of its own', async () => {
     await using world = opsWorld()
     await world.ops.start()
     world.ops.attach({ mapping: mappingStage({ skewed: [seen[1]!] }, seen) })
     const url = world.ops.url()
-    expect(JSON.parse((await get(url, '/devices')).text)).toEqual({
+    expect(JSON.parse((await get(url, '/devices?sort=clock')).text)).toEqual({
       clients: [],
+      total: 2,
       seen: 2,
+      states: { silent: 0, refused: 0, not_mapped: 0, never_sent: 0, sending: 2 },
+      restored: true,
       devices: [seen[1], seen[0]],
     })
-    expect(JSON.parse((await get(url, '/devices?limit=1')).text)).toEqual({
-      clients: [],
+    expect(JSON.parse((await get(url, '/devices?sort=clock&limit=1')).text)).toMatchObject({
       seen: 2,
       devices: [seen[1]],
     })
+    expect(JSON.parse((await get(url, '/devices')).text)).toMatchObject({ devices: [seen[0], seen[1]] })
+    expect((await get(url, '/devices?sort=name')).status).toBe(400)
     expect(JSON.parse((await get(url, '/devices/b%2Fc')).text)).toEqual(seen[1])
     expect((await get(url, '/devices/%')).status).toBe(404)
     expect(await statusOf(url)).toMatchObject({ devices: { seen: 2, skewed: [{ device: 'b/c' }] } })

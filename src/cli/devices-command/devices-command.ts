@@ -1,0 +1,48 @@
+// devices-command.ts: `devices`: what the running daemon knows of its devices: those that are listed, were
+// seen or were refused, the ones that need a person first. Entry file of this folder.
+
+import { Command, Option } from 'commander'
+import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
+import { wholeNumber } from '../terminal/option-values.ts'
+import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
+import { notes } from '../terminal/text-format.ts'
+import { forgetCommand } from './devices-forget-command.ts'
+import { listText, type DeviceList } from './devices-text.ts'
+import { showCommand } from './devices-show-command.ts'
+
+export const devicesCommand: BuildCommand = (io, done) =>
+  new Command('devices')
+    .addCommand(listCommand(io, done), { isDefault: true })
+    .addCommand(showCommand(io, done))
+    .addCommand(forgetCommand(io, done))
+
+const stateNames = ['silent', 'refused', 'not_mapped', 'never_sent', 'sending']
+
+const listCommand: BuildCommand = (io, done) =>
+  withDaemonOptions(new Command('list'))
+    .description('List all devices, the silent and refused ones first: since when, and why.')
+    .addOption(new Option('--state <state>', 'only devices in this state').choices(stateNames))
+    .addOption(
+      new Option('--sort <order>', 'what comes first: the state, or the largest clock errors')
+        .choices(['state', 'clock'])
+        .default('state'),
+    )
+    .option('--limit <count>', 'devices to list, at most 1000', wholeNumber(1, 1000), 100)
+    .addHelpText(
+      'after',
+      notes(
+        'A device is silent when its last message is longer ago than 10 times its usual gap, and than 30 s. ' +
+          'A device that is in the device table and never sent is in the list, too.',
+      ),
+    )
+    .action(async (options: DaemonOptions & { state?: string; sort: string; limit: number }) => {
+      const { state, sort, limit } = options
+      const query = new URLSearchParams({ limit: String(limit), sort, ...(state !== undefined && { state }) })
+      const list = await requestByOptions(options, io, {
+        path: `/devices?${query.toString()}`,
+        method: 'GET',
+      })
+      const width = 'columns' in io.stdout ? Number(io.stdout.columns) : Number.POSITIVE_INFINITY
+      printAnswer(io, options, list as DeviceList, (answer) => listText(answer, Date.now(), width))
+      done(0)
+    })

@@ -1,0 +1,180 @@
+// devices-text.ts: devices for a person: a table with a row each, and all that is known of one.
+
+import { formatDuration, plural } from '../../std/quantity.ts'
+import { bounded, quote, visible } from '../../std/quote.ts'
+import type { DeviceClient, DeviceView } from '../../ops/ops.ts'
+import { columns } from '../terminal/text-table.ts'
+import { agoText } from '../terminal/text-format.ts'
+
+export type DeviceList = {
+  total: number
+  seen: number
+  states: Readonly<Record<DeviceView['state'], number>>
+  /** False while the records of the time before the start are being read. */
+  restored: boolean
+  devices: readonly DeviceView[]
+  clients: readonly DeviceClient[]
+}
+
+/** The transmission of a message takes time, so a smaller difference is not a clock error. */
+const skewMinMs = 500
+const nameLengthMax = 32
+
+const stateTexts: Readonly<Record<DeviceView['state'], string>> = {
+  silent: 'silent',
+  refused: 'refused',
+  not_mapped: 'not mapped',
+  never_sent: 'never sent',
+  sending: 'sends',
+}
+
+/** `width` of the terminal: longer lines are cut. */
+export function listText(list: DeviceList, now: number, width: number): string {
+  const { total, states, restored, devices, clients } = list
+  if (total === 0) return textOf(['No device is listed, and none was seen.', ...clientLines(clients, now)])
+  const counts = Object.entries(stateTexts)
+    .map(([state, text]) => ({ text, count: states[state as DeviceView['state']] }))
+    .filter(({ count }) => count > 0)
+    .map(({ text, count }) => `${count} ${text}`)
+  const rows = devices.map((device) => [
+    cut(device.device),
+    device.listed ? cut(device.assetId ?? '-') : 'not listed',
+    stateTexts[device.state],
+    device.lastSeen === null ? 'never' : agoText(now - Date.parse(device.lastSeen)),
+    clockText(device.skewMs),
+    device.client === null ? '-' : stateText(device.client),
+    device.why ?? '',
+  ])
+  const head = ['device', 'asset', 'state', 'last message', 'clock', 'connection', 'why']
+  return textOf([
+    `${plural(total, 'device')}: ${counts.join(', ')}.`,
+    ...(restored ? [] : ['The records of the time before the start are not read yet.']),
+    '',
+    ...columns([head, ...rows]).map((line) => (line.length <= width ? line : `${line.slice(0, width - 1)}…`)),
+    ...(devices.length < total ? [`and ${total - devices.length} more`] : []),
+    ...withheldLines(devices),
+    ...clientLines(clients, now),
+  ])
+}
+
+export function deviceText(view: DeviceView, now: number): string {
+  const { client, position, lastAccepted, lastRefused, medianGapMs, reasons } = view
+  const ago = (at: string | null) => (at === null ? 'never' : `${at}, ${agoText(now - Date.parse(at))}`)
+  const rows = [
+    ['device', view.device],
+    ['asset', view.listed ? (view.assetId ?? '-') : 'not listed'],
+    ['provider', view.provider],
+    ['state', stateTexts[view.state] + (view.since === null ? '' : ` since ${view.since}`)],
+    ...(view.why === null ? [] : [['why', view.why]]),
+    ['last message', ago(view.lastSeen)],
+    ['first message', ago(view.firstSeen)],
+    ['messages', `${view.messages}, ${view.messagesPerHour} in the last hour`],
+    ['usual gap', medianGapMs === null ? 'not known yet' : formatDuration(medianGapMs)],
+    ['clock', clockText(view.skewMs)],
+    ...connectionRows(client),
+    [
+      'last position',
+      position === null
+        ? '-'
+        : `${position.latitude}, ${position.longitude} at ${ago(position.at)}${position.fixed ? '' : ', no fix'}`,
+    ],
+    [
+      'last accepted',
+      lastAccepted === null ? 'never' : `${ago(lastAccepted.at)}, requestId ${lastAccepted.requestId ?? '-'}`,
+    ],
+    [
+      'last refused',
+      lastRefused === null
+        ? 'never'
+        : `${ago(lastRefused.at)}, ${lastRefused.outcome}: ${lastRefused.reason ?? '-'}, ` +
+          `${lastRefused.detail ?? ''} requestId ${lastRefused.requestId ?? '-'}`,
+    ],
+    ['duplicates', String(view.duplicates)],
+    ['ignored', String(view.ignored)],
+    ['dead letters', String(view.deadLetters)],
+    ['quarantined', String(view.quarantined)],
+  ]
+  const lost = reasons.map(({ kind, source, reason, count, firstAt, lastAt }) => [
+    `  ${kind}`,
+    source ?? '-',
+    reason,
+    String(count),
+    firstAt,
+    lastAt,
+  ])
+  return textOf([
+    ...columns(rows),
+    ...(lost.length === 0
+      ? []
+      : [
+          '',
+          'messages without a payload',
+          ...columns([['  kind', 'source', 'reason', 'count', 'first', 'last'], ...lost]),
+        ]),
+    ...withheldLines([view]),
+  ])
+}
+
+function connectionRows(client: DeviceClient | null): string[][] {
+  if (client === null) return [['connection', '-']]
+  const { clientId, identity, address, since, takeOvers, refusedMessages, fault } = client
+  return [
+    ['connection', `${stateText(client)} since ${since}`],
+    ['client id', clientId],
+    ['identity', identity ?? '-'],
+    ['address', address ?? '-'],
+    ['take-overs', String(takeOvers)],
+    ['refused by a rule', plural(refusedMessages, 'message')],
+    ...(fault === null ? [] : [['last fault', `${fault.at}, ${fault.reason}: ${fault.detail}`]]),
+  ]
+}
+
+/** Values that devices sent and that were left out, or are not plausible. */
+function withheldLines(devices: readonly DeviceView[]): readonly string[] {
+  const lines = devices.flatMap(({ device, withheld }) =>
+    withheld.map(({ field, reason, count, isSent, lastValue }) => {
+      const last = lastValue === null ? '' : `, last ${lastValue}`
+      return `device ${quote(device, 64)}: ${field} ${isSent ? 'sent' : 'omitted'} ${count} x: ${reason}${last}`
+    }),
+  )
+  return lines.length === 0 ? [] : ['', ...lines]
+}
+
+/** Clients in which the gateway found a fault: many of them are devices from which no message was mapped. */
+function clientLines(clients: readonly DeviceClient[], now: number): readonly string[] {
+  const lines: string[] = []
+  for (const client of clients) {
+    const { clientId, identity, address, refusedMessages, fault } = client
+    if (fault === null) continue
+    const by = [
+      ...(identity === null ? [] : [`identity ${quote(identity, 64)}`]),
+      address ?? 'unknown address',
+    ]
+    const refused = refusedMessages > 0 ? ` ${plural(refusedMessages, 'message')} refused by a rule.` : ''
+    lines.push(
+      `client ${quote(clientId, 64)} (${by.join(', ')}): ${stateText(client)}, ` +
+        `${plural(fault.count, 'fault')}, the last ${agoText(now - Date.parse(fault.at))}: ` +
+        `${visible(bounded(fault.detail))} (${fault.reason})${refused}`,
+    )
+  }
+  return lines.length === 0 ? [] : ['', ...lines]
+}
+
+function stateText({ state, willCame }: DeviceClient): string {
+  if (state === 'lost') return willCame ? 'connection lost (will)' : 'connection lost'
+  return state
+}
+
+function clockText(skewMs: number | null): string {
+  if (skewMs === null) return '-'
+  if (Math.abs(skewMs) < skewMinMs) return 'ok'
+  return `${formatDuration(Math.abs(skewMs))} ${skewMs < 0 ? 'ahead' : 'behind, or late'}`
+}
+
+function cut(text: string): string {
+  return text.length <= nameLengthMax ? text : `${text.slice(0, nameLengthMax - 1)}…`
+}
+
+function textOf(lines: readonly string[]): string {
+  return `${lines.join('\n')}\n`
+}

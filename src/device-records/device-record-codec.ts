@@ -1,0 +1,95 @@
+// device-record-codec.ts: a record as bytes.
+//
+//   key    20 | provider and device, as UTF-8
+//   value  JSON: the format version, the device, its numbers, and the rest by short names
+//
+// A value has at most some 8 KB: losses, withheld values and the length of each text are bounded.
+
+import type { ProviderName } from '../domain/ids.ts'
+import type { Sender } from '../domain/message.ts'
+import type { WithheldValue } from '../domain/payload.ts'
+import type { StoreRange } from '../storage/storage.ts'
+import { column, storedNumbers } from './record-table.ts'
+import { gapsKept } from './rhythm.ts'
+import type { Accepted, DeviceRecord, Loss, Refused } from './types.ts'
+
+const table = 0x20
+const version = 1
+const withheldMax = 16
+const textLengthMax = 256
+
+/** A record that was read. */
+export type StoredRecord = {
+  device: string
+  provider: ProviderName
+  assetId: string
+  isListed: boolean
+  isPrivate: boolean
+  numbers: readonly number[]
+  gaps: readonly number[]
+  sender: Sender | null
+  isFixed: boolean
+  losses: readonly Loss[]
+  accepted: Accepted | null
+  refused: Refused | null
+  withheld: readonly WithheldValue[]
+  skewMs: number | null
+}
+
+export const recordRange: StoreRange = { gte: Buffer.from([table]), lt: Buffer.from([table + 1]) }
+
+export function recordKey(key: string): Buffer {
+  return Buffer.concat([Buffer.from([table]), Buffer.from(key)])
+}
+
+export function encodeRecord(
+  record: DeviceRecord,
+  numbers: Float64Array,
+  withheld: readonly WithheldValue[],
+): Buffer {
+  const { device, provider, assetId, isListed, isPrivate, base, sender, isFixed, accepted, refused } = record
+  const own = numbers.subarray(base, base + column.gaps + gapsKept)
+  const gapCount = Math.min(own[column.gapCount] ?? 0, gapsKept)
+  const stored: StoredRecord = {
+    device,
+    provider,
+    assetId: cut(assetId),
+    isListed,
+    isPrivate,
+    numbers: [...own.subarray(0, storedNumbers)],
+    gaps: [...own.subarray(column.gaps, column.gaps + gapCount)].map(Math.round),
+    sender: sender && boundedSender(sender),
+    isFixed,
+    losses: record.losses,
+    accepted,
+    refused,
+    withheld: withheld.slice(0, withheldMax),
+    skewMs: record.skewMs,
+  }
+  return Buffer.from(JSON.stringify([version, stored]))
+}
+
+/** Null for what is no record of this version. */
+export function decodeRecord(value: Buffer): StoredRecord | null {
+  try {
+    const [found, stored] = JSON.parse(value.toString()) as [number, StoredRecord]
+    return found === version && typeof stored.device === 'string' ? stored : null
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) return null
+    throw error
+  }
+}
+
+/** A client chooses these texts. */
+function boundedSender({ clientId, userName, certificateName, identity }: Sender): Sender {
+  return {
+    clientId: cut(clientId),
+    userName: userName === null ? null : cut(userName),
+    certificateName: certificateName === null ? null : cut(certificateName),
+    identity: identity === null ? null : cut(identity),
+  }
+}
+
+function cut(text: string): string {
+  return text.length <= textLengthMax ? text : text.slice(0, textLengthMax).toWellFormed()
+}

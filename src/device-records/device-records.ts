@@ -1,0 +1,198 @@
+// device-records.ts: what is known of each device, over restarts and reloads: its messages and their rhythm,
+// its last position, what the service answered, and what became nothing and why. Entry file of this folder.
+//
+// Guarantees
+//   A device that sent a message is known by its key, provider and name, until it has sent nothing for
+//   `ops.devices.retention`, or until `ops.devices.max` others are known.
+//   Nothing depends on the records. They may be lost or damaged, and no message is late.
+//
+// How they are fed
+//   mapper    heard, read, lost      while a message is mapped; the mapping keeps the record with what it
+//                                    knows of the device, so there is no look-up
+//   intake    repeated               a duplicate
+//   delivery  settled                the entries of a batch, which the sender thread packed for the ledger
+//
+// How they are kept
+//   record-table.ts    in memory: a row of numbers for each device, and a small object
+//   record-writer.ts   on the disk: in the database of the ledger, in slices, not synced
+//   rhythm.ts          how often a device sends, and whether it is silent
+//
+// What can go wrong, and what then happens
+//   the process is killed         the changes of the last minute or two are missing
+//   the store cannot be used      the records are in memory only; see ledger/records-supervisor.ts
+//   too many devices              see record-table.ts; counted
+
+import type { Clock, EpochMs } from '../std/clock.ts'
+import type { ProviderName } from '../domain/ids.ts'
+import type { WithheldValue } from '../domain/payload.ts'
+import { createRecordNotes, type RecordNotes } from './record-notes.ts'
+import { column, createRecordTable, keyOf } from './record-table.ts'
+import { createRecordWriter, type RecordsStore, type WriterOptions } from './record-writer.ts'
+import { gapsKept, isSilent, medianGap, silentAfter } from './rhythm.ts'
+import { withheldSum } from './withheld-sum.ts'
+import type { DeviceRecord, DeviceRecordView } from './types.ts'
+
+export type { Accepted, DeviceRecordView, Loss, LossKind, Position, Refused } from './types.ts'
+export type { RecordsStore } from './record-writer.ts'
+export type { SettledBatch } from './record-notes.ts'
+
+export type DeviceRecordsOptions = WriterOptions & { devicesMax: number }
+
+export type DeviceRecords = {
+  readonly notes: RecordNotes
+  start(): void
+  /** The devices with this name: one for each provider that it was known for. */
+  find(device: string): readonly DeviceRecordView[]
+  /** All, in slices. */
+  views(): Iterable<DeviceRecordView>
+  /** One value for each record. */
+  silences(): Iterable<boolean>
+  /** `skewMs`: the median of the mapping in force. */
+  noteSkew(device: string, skewMs: number): void
+  /** Another mapping comes: what this one has withheld is added. */
+  mappingEnds(): void
+  counters(): RecordCounters
+  stop(deadline: AbortSignal): Promise<void>
+}
+
+export type RecordCounters = {
+  devices: number
+  devicesMax: number
+  /** Removed to make room, by age, and those that got no record. */
+  evicted: number
+  expired: number
+  notRecorded: number
+  /** Stored records that could not be read. */
+  unreadable: number
+  /** Whether the stored ones were read, and how many wait to be written. */
+  restored: boolean
+  waiting: number
+  written: number
+}
+
+type Deps = {
+  clock: Clock
+  store: RecordsStore
+  /** Providers of the config. */
+  providers: readonly ProviderName[]
+  /** Of the mapping in force. */
+  withheldOf: (device: string) => readonly WithheldValue[]
+  knownTime: () => EpochMs | null
+  isDiskLow: () => boolean
+}
+
+const hourMs = 3_600_000
+
+export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): DeviceRecords {
+  const { clock, providers } = deps
+  const table = createRecordTable(options)
+  const writer = createRecordWriter({ ...deps, table, withheldOf }, options)
+  const notes = createRecordNotes({ table, changed: writer.changed })
+  let listeningSince = clock.now()
+  return {
+    notes,
+    start() {
+      listeningSince = clock.now()
+      writer.start()
+    },
+    find,
+    *views() {
+      for (const record of table.all()) yield viewOf(record)
+    },
+    *silences() {
+      for (const record of table.all()) yield rhythmOf(record).isSilentNow
+    },
+    noteSkew(device, skewMs) {
+      for (const record of recordsOf(device)) record.skewMs = skewMs
+    },
+    mappingEnds() {
+      for (const record of table.all()) record.withheld = withheldOf(record)
+    },
+    counters: () => {
+      const { devices, evicted, notRecorded } = table.counters()
+      const { restored } = writer
+      return {
+        devices,
+        devicesMax: options.devicesMax,
+        evicted,
+        notRecorded,
+        restored,
+        ...writer.counters(),
+      }
+    },
+    stop: writer.stop,
+  }
+
+  function* recordsOf(device: string): Generator<DeviceRecord> {
+    for (const provider of providers) {
+      const record = table.find(keyOf({ device, provider }))
+      if (record !== undefined) yield record
+    }
+  }
+
+  function find(device: string): readonly DeviceRecordView[] {
+    return [...recordsOf(device)].map(viewOf)
+  }
+
+  function withheldOf({ device, withheld }: DeviceRecord): readonly WithheldValue[] {
+    return withheldSum(withheld, deps.withheldOf(device))
+  }
+
+  function rhythmOf({ base }: DeviceRecord) {
+    const { numbers } = table
+    const lastAt = numbers[base + column.lastAt]!
+    const gaps = numbers.subarray(base + column.gaps, base + column.gaps + gapsKept)
+    const sentForMs = lastAt - numbers[base + column.firstAt]!
+    const medianGapMs = medianGap(gaps, numbers[base + column.gapCount]!, sentForMs)
+    const silentAfterMs = silentAfter(medianGapMs)
+    const times = { now: clock.now(), listeningSince, afterMs: silentAfterMs }
+    return { lastAt, medianGapMs, silentAfterMs, isSilentNow: lastAt !== 0 && isSilent(lastAt, times) }
+  }
+
+  function viewOf(record: DeviceRecord): DeviceRecordView {
+    const { device, provider, assetId, sender, accepted, refused, losses, skewMs, base } = record
+    const row = table.numbers.subarray(base, base + column.gaps + gapsKept)
+    const { lastAt, medianGapMs, silentAfterMs, isSilentNow } = rhythmOf(record)
+    return {
+      device,
+      provider,
+      assetId,
+      messages: row[column.messages]!,
+      firstSeen: timeOrNull(row[column.firstAt]!),
+      lastSeen: timeOrNull(lastAt),
+      lastMappedAt: timeOrNull(row[column.mappedAt]!),
+      messagesPerHour: messagesPerHour(row, clock.now()),
+      medianGapMs,
+      silentAfterMs,
+      silentSince: isSilentNow ? lastAt : null,
+      sender,
+      position: positionOf(record, row),
+      accepted,
+      refused,
+      duplicates: row[column.duplicates]!,
+      losses: losses.map((loss) => ({ ...loss })),
+      withheld: withheldOf(record),
+      skewMs,
+    }
+  }
+}
+
+/** Of the last 60 minutes: the present hour, and the share of the hour before that belongs to them. */
+function messagesPerHour(row: Float64Array, now: EpochMs): number {
+  const agoMs = now - row[column.hourAt]!
+  const count = row[column.hourCount]!
+  if (agoMs < 0 || agoMs >= 2 * hourMs) return 0
+  if (agoMs >= hourMs) return Math.round(count * (2 - agoMs / hourMs))
+  return Math.round(row[column.hourBefore]! * (1 - agoMs / hourMs) + count)
+}
+
+function positionOf({ isFixed }: DeviceRecord, row: Float64Array): DeviceRecordView['position'] {
+  const arrivedAt = row[column.positionArrivedAt]!
+  if (arrivedAt === 0) return null
+  const place = { latitude: row[column.latitude]!, longitude: row[column.longitude]! }
+  return { ...place, at: row[column.positionAt]!, arrivedAt, isFixed }
+}
+
+function timeOrNull(at: EpochMs): EpochMs | null {
+  return at === 0 ? null : at
+}

@@ -1,0 +1,198 @@
+// record-notes.ts: notes what the mapper and the service say about devices. On the hot path: a message of a
+// known device changes some numbers of its row and allocates nothing.
+
+import { decodeEntries } from '../receipts/receipt-entries.ts'
+import type { Message } from '../domain/message.ts'
+import type { Settlement } from '../domain/settlement.ts'
+import type { DeviceNotes, NotedDevice, Place } from '../mapping/types.ts'
+import type { EpochMs } from '../std/clock.ts'
+import { column, keyOf, type NamedDevice, type RecordTable } from './record-table.ts'
+import { gapMinMs, gapsKept } from './rhythm.ts'
+import type { DeviceRecord, LossKind } from './types.ts'
+
+/** What one settle did with the payloads of a batch. */
+export type SettledBatch = {
+  provider: NamedDevice['provider']
+  requestId: string | null
+  at: EpochMs
+  /** As the sender thread packed them (receipts/receipt-entries.ts). */
+  entries: Uint8Array
+  settlements: Settlement['payloads']
+}
+
+export type RecordNotes = DeviceNotes & {
+  repeated(device: NamedDevice): void
+  settled(batch: SettledBatch): void
+}
+
+type Deps = {
+  table: RecordTable
+  /** The record is to be written. */
+  changed: (record: DeviceRecord) => void
+}
+
+const hourMs = 3_600_000
+/** Kinds of losses of one device; of more, the one that was noted first is replaced. */
+const lossesMax = 16
+const textLengthMax = 200
+
+export function createRecordNotes({ table, changed }: Deps): RecordNotes {
+  let message: Message | null = null
+  /** Of the message; never 0, which is that of a new row. */
+  let number = 0
+  /** For payloads that name the asset and not the device. */
+  const byAsset = new Map<string, DeviceRecord>()
+  return { begin, heard, read, readPosition, lost, repeated, settled }
+
+  function begin(next: Message): void {
+    message = next
+    number += 1
+  }
+
+  function recordOf(entry: NotedDevice): DeviceRecord | null {
+    const { note } = entry
+    return note !== null && !(note as DeviceRecord).isGone ? (note as DeviceRecord) : bind(entry)
+  }
+
+  /** The mapping sees the device for the first time since it is in force, or the record was removed. */
+  function bind(entry: NotedDevice): DeviceRecord | null {
+    const record = table.find(keyOf(entry)) ?? table.add(entry, entry.listed)
+    if (record === null) return null
+    if (record.assetId !== entry.assetId) byAsset.delete(record.assetId)
+    record.assetId = entry.assetId
+    record.isListed = entry.listed
+    record.isPrivate = entry.withhold !== null
+    if (record.isPrivate) table.numbers[record.base + column.positionArrivedAt] = 0
+    if (entry.assetId !== entry.device) byAsset.set(entry.assetId, record)
+    entry.note = record
+    return record
+  }
+
+  function heard(entry: NotedDevice): void {
+    const record = recordOf(entry)
+    if (record === null || message === null) return
+    const { numbers } = table
+    const { base } = record
+    const before = numbers[base + column.number]
+    if (before === number) return
+    numbers[base + column.number] = number
+    const { arrivedAt } = message
+    const count = numbers[base + column.messages]!
+    const lastAt = numbers[base + column.lastAt]!
+    numbers[base + column.messages] = count + 1
+    if (count === 0) numbers[base + column.firstAt] = arrivedAt
+    else numbers[base + column.used] = 1
+    if (arrivedAt >= lastAt || lastAt - arrivedAt > hourMs) numbers[base + column.lastAt] = arrivedAt
+    const gapMs = arrivedAt - lastAt
+    // The first message since the start of the gateway has 0 there: the time before is no gap of the device.
+    if (gapMs >= gapMinMs && before !== 0) noteGap(base, gapMs)
+    countInHour(base, arrivedAt)
+    record.sender = message.sender
+    if (!record.isDirty) changed(record)
+  }
+
+  function noteGap(base: number, gapMs: number): void {
+    const { numbers } = table
+    const count = numbers[base + column.gapCount]!
+    numbers[base + column.gaps + (count % gapsKept)] = gapMs
+    numbers[base + column.gapCount] = count + 1
+  }
+
+  function countInHour(base: number, now: EpochMs): void {
+    const { numbers } = table
+    const aheadMs = now - numbers[base + column.hourAt]!
+    if (aheadMs >= hourMs || aheadMs < 0) {
+      numbers[base + column.hourBefore] =
+        aheadMs < 2 * hourMs && aheadMs > 0 ? numbers[base + column.hourCount]! : 0
+      numbers[base + column.hourAt] = now - (now % hourMs)
+      numbers[base + column.hourCount] = 0
+    }
+    numbers[base + column.hourCount]! += 1
+  }
+
+  function read(entry: NotedDevice): void {
+    const record = recordOf(entry)
+    if (record !== null && message !== null) table.numbers[record.base + column.mappedAt] = message.arrivedAt
+  }
+
+  function readPosition(entry: NotedDevice, at: EpochMs, isFixed: boolean, place: Place): void {
+    const record = recordOf(entry)
+    if (record === null || message === null) return
+    const { numbers } = table
+    const { base } = record
+    const { arrivedAt } = message
+    numbers[base + column.mappedAt] = arrivedAt
+    if (record.isPrivate) return
+    record.isFixed = isFixed
+    numbers[base + column.latitude] = place.latitude
+    numbers[base + column.longitude] = place.longitude
+    numbers[base + column.positionAt] = at
+    numbers[base + column.positionArrivedAt] = arrivedAt
+  }
+
+  function lost(entry: NotedDevice, kind: LossKind, source: string | null, reason: string): void {
+    const record = recordOf(entry)
+    if (record === null || message === null) return
+    const { arrivedAt } = message
+    const { losses } = record
+    for (const loss of losses) {
+      if (loss.reason !== reason || loss.kind !== kind || loss.source !== source) continue
+      loss.count += 1
+      loss.lastAt = arrivedAt
+      return
+    }
+    if (losses.length >= lossesMax) losses.shift()
+    losses.push({ kind, source, reason, count: 1, firstAt: arrivedAt, lastAt: arrivedAt })
+  }
+
+  function repeated(device: NamedDevice): void {
+    const record = table.find(keyOf(device))
+    if (record !== undefined) table.numbers[record.base + column.duplicates]! += 1
+  }
+
+  function settled({ provider, requestId, at, entries: packed, settlements }: SettledBatch): void {
+    const entries = decodeEntries(packed)
+    if (entries === null) return
+    const accepted = { at, requestId }
+    if (settlements === 'all delivered') {
+      for (const device of entries.devices) {
+        const record = named(device, provider)
+        if (record === null) continue
+        record.accepted = accepted
+        if (!record.isDirty) changed(record)
+      }
+      return
+    }
+    for (const [index, settlement] of settlements.entries()) {
+      const { device } = entries.at(index)
+      const record = device === null ? null : named(device, provider)
+      if (record === null) continue
+      if (settlement.kind === 'delivered') record.accepted = accepted
+      else if (settlement.kind === 'retry')
+        record.refused = {
+          ...accepted,
+          outcome: 'retried',
+          reason: short(settlement.failure.errorType),
+          detail: short(settlement.failure.errorMessage),
+        }
+      else
+        record.refused = {
+          ...accepted,
+          outcome: 'dead',
+          reason: short(settlement.reason),
+          detail: short(settlement.detail),
+        }
+      if (!record.isDirty) changed(record)
+    }
+  }
+
+  /** A payload names its device, or the asset where `identify` of the source says so. */
+  function named(name: string, provider: NamedDevice['provider']): DeviceRecord | null {
+    const record = table.find(keyOf({ device: name, provider })) ?? byAsset.get(name)
+    return record === undefined || record.isGone ? null : record
+  }
+}
+
+function short(text: string | undefined): string | null {
+  return text === undefined ? null : text.slice(0, textLengthMax).toWellFormed()
+}

@@ -1,0 +1,226 @@
+// record-writer.ts: keeps the records on the disk, and reads them after a start.
+//
+//   start   the records are read in pages while messages come in already. A record that exists by then gets
+//           the numbers of the stored one added
+//   every   records that changed are written, those that wait longest first: at most `recordsPerRound`. So
+//   10 s    the disk gets a bounded number of bytes however many devices send. A record waits a minute unless
+//           it is new
+//   hourly  records without a message for `retentionMs` are removed, while the time is known
+//   stop    all that changed are written
+//
+// The writes are not synced: after a power cut, and after kill -9, the changes of the last minutes may be
+// missing. While the store cannot be used, the records are in memory only, and the next round tries again.
+
+import type { CancelTimer, Clock, EpochMs } from '../std/clock.ts'
+import type { WithheldValue } from '../domain/payload.ts'
+import type { Store, StoreOp } from '../storage/storage.ts'
+import {
+  decodeRecord,
+  encodeRecord,
+  recordKey,
+  recordRange,
+  type StoredRecord,
+} from './device-record-codec.ts'
+import { column, keyOf, storedNumbers, type RecordTable } from './record-table.ts'
+import type { DeviceRecord } from './types.ts'
+
+/** The records database. `use` gives null where it is not open, or the work failed; it never rejects. */
+export type RecordsStore = {
+  use<Result>(work: (store: Pick<Store, 'write' | 'pages'>) => Promise<Result>): Promise<Result | null>
+}
+
+export type RecordWriter = {
+  start(): void
+  changed(record: DeviceRecord): void
+  removed(record: DeviceRecord): void
+  /** Resolves when the stored records were read. */
+  readonly restored: boolean
+  counters(): { written: number; waiting: number; unreadable: number; expired: number }
+  /** Never rejects. */
+  stop(deadline: AbortSignal): Promise<void>
+}
+
+export type WriterOptions = {
+  retentionMs: number
+  everyMs: number
+  recordsPerRound: number
+  /** Rounds that a changed record waits. */
+  roundsToWait: number
+}
+
+type Deps = {
+  clock: Clock
+  store: RecordsStore
+  table: RecordTable
+  /** The withheld values of the device, those of the mapping in force included. */
+  withheldOf: (record: DeviceRecord) => readonly WithheldValue[]
+  /** Null while the time is not known. */
+  knownTime: () => EpochMs | null
+  /** The disk has little room: nothing is written. */
+  isDiskLow: () => boolean
+}
+
+const slice = 200
+const expireEveryRounds = 360
+
+export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWriter {
+  const { clock, store, table, withheldOf, knownTime, isDiskLow } = deps
+  /** In the order in which they changed, with the round of the change. */
+  const waiting = new Map<DeviceRecord, number>()
+  const removals: string[] = []
+  const counters = { written: 0, unreadable: 0, expired: 0 }
+  let round = 0
+  let restored = false
+  let cancel: CancelTimer = () => {}
+  let running: Promise<void> = Promise.resolve()
+  let stopped = false
+  return {
+    start() {
+      running = run()
+    },
+    changed,
+    removed(record) {
+      waiting.delete(record)
+      removals.push(record.key)
+    },
+    get restored() {
+      return restored
+    },
+    counters: () => ({ ...counters, waiting: waiting.size }),
+    stop,
+  }
+
+  function changed(record: DeviceRecord): void {
+    record.isDirty = true
+    // A new one is written in the next round.
+    const isNew = table.numbers[record.base + column.messages]! <= 1
+    waiting.set(record, isNew ? round - options.roundsToWait : round)
+  }
+
+  function schedule(): void {
+    cancel = clock.after(options.everyMs, () => {
+      running = run()
+    })
+  }
+
+  /** Never rejects: `use` does not. */
+  async function run(): Promise<void> {
+    round += 1
+    if (!restored) await restore()
+    if (restored) await writeRound(options.recordsPerRound, false)
+    if (restored && round % expireEveryRounds === 0) expire()
+    if (!stopped) schedule()
+  }
+
+  async function restore(): Promise<void> {
+    const done = await store.use(async ({ pages }) => {
+      for await (const page of pages(recordRange, { pageBytes: 256 * 1024 })) {
+        for (const [, value] of page) take(decodeRecord(value))
+        if (stopped) return false
+      }
+      return true
+    })
+    restored = done === true
+  }
+
+  function take(stored: StoredRecord | null): void {
+    if (stored === null) {
+      counters.unreadable += 1
+      return
+    }
+    const live = table.find(keyOf(stored))
+    const record = live ?? table.add(stored, stored.isListed)
+    if (record !== null) merge(record, stored, live !== undefined)
+  }
+
+  function merge(record: DeviceRecord, stored: StoredRecord, isLive: boolean): void {
+    const { numbers } = table
+    const { base } = record
+    const hasPosition = numbers[base + column.positionArrivedAt] !== 0
+    for (let index = 0; index < storedNumbers; index += 1) {
+      if (hasPosition && index >= column.positionAt && index <= column.longitude) continue
+      const value = stored.numbers[index] ?? 0
+      const now = numbers[base + index]!
+      if (index === column.messages || index === column.duplicates) numbers[base + index] = now + value
+      else if (index === column.firstAt || now === 0) numbers[base + index] = value
+    }
+    if (!isLive || numbers[base + column.gapCount] === 0) {
+      numbers.set(stored.gaps, base + column.gaps)
+      numbers[base + column.gapCount] = stored.gaps.length
+    }
+    numbers[base + column.used] = 1
+    if (!isLive) {
+      record.assetId = stored.assetId
+      record.isListed = stored.isListed
+      record.isPrivate = stored.isPrivate
+    }
+    record.sender ??= stored.sender
+    record.accepted ??= stored.accepted
+    record.refused ??= stored.refused
+    record.skewMs ??= stored.skewMs
+    record.withheld = stored.withheld
+    record.losses = mergedLosses(record, stored)
+    if (!isLive) record.isFixed = stored.isFixed
+    if (record.isPrivate) numbers[base + column.positionArrivedAt] = 0
+  }
+
+  async function writeRound(most: number, isAll: boolean): Promise<void> {
+    if (isDiskLow()) return
+    let left = most
+    while (left > 0) {
+      const ops = nextOps(Math.min(slice, left), isAll)
+      if (ops.length === 0) return
+      left -= ops.length
+      const written = await store.use(async (open) => {
+        await open.write(ops, { sync: false })
+        return true
+      })
+      if (written === null) return
+      counters.written += ops.length
+    }
+  }
+
+  /** What could not be written is lost with its round: the next change of the device writes it again. */
+  function nextOps(most: number, isAll: boolean): StoreOp[] {
+    const ops: StoreOp[] = removals.splice(0, most).map((key) => ({ type: 'del', key: recordKey(key) }))
+    for (const [record, since] of waiting) {
+      if (ops.length >= most || (!isAll && round - since < options.roundsToWait)) break
+      waiting.delete(record)
+      record.isDirty = false
+      const value = encodeRecord(record, table.numbers, withheldOf(record))
+      ops.push({ type: 'put', key: recordKey(record.key), value })
+    }
+    return ops
+  }
+
+  function expire(): void {
+    const now = knownTime()
+    if (now === null) return
+    for (const record of table.all()) {
+      if (table.numbers[record.base + column.lastAt]! >= now - options.retentionMs) continue
+      table.remove(record)
+      removals.push(record.key)
+      waiting.delete(record)
+      counters.expired += 1
+    }
+  }
+
+  async function stop(deadline: AbortSignal): Promise<void> {
+    stopped = true
+    cancel()
+    await running
+    if (restored && !deadline.aborted) await writeRound(Number.POSITIVE_INFINITY, true)
+  }
+}
+
+function mergedLosses(record: DeviceRecord, stored: StoredRecord): DeviceRecord['losses'] {
+  const merged = stored.losses.map((loss) => ({ ...loss }))
+  for (const loss of record.losses) {
+    const known = merged.find(
+      ({ kind, source, reason }) => kind === loss.kind && source === loss.source && reason === loss.reason,
+    )
+    if (known === undefined) merged.push(loss)
+    else Object.assign(known, { count: known.count + loss.count, lastAt: loss.lastAt })
+  }
+  return merged
+}

@@ -1,0 +1,92 @@
+// types.ts: what is kept of one device, and what is shown of it.
+
+import type { ProviderName } from '../domain/ids.ts'
+import type { Sender } from '../domain/message.ts'
+import type { WithheldValue } from '../domain/payload.ts'
+import type { EpochMs } from '../std/clock.ts'
+
+/** What messages became that gave no payload. */
+export type LossKind = 'ignored' | 'dead' | 'quarantined'
+
+/** `reason` is one of a bounded set of texts; `source` is null where no source took the message. */
+export type Loss = {
+  readonly kind: LossKind
+  readonly source: string | null
+  readonly reason: string
+  count: number
+  firstAt: EpochMs
+  lastAt: EpochMs
+}
+
+/** The last answer of the service about a payload of the device. */
+export type Accepted = { at: EpochMs; requestId: string | null }
+
+export type Refused = Accepted & {
+  outcome: 'retried' | 'dead'
+  reason: string | null
+  detail: string | null
+}
+
+/** Its numbers are in one array for all devices: see record-table.ts. */
+export type DeviceRecord = {
+  readonly key: string
+  readonly device: string
+  readonly provider: ProviderName
+  /** Where its numbers begin. */
+  readonly base: number
+  /** As the mapping had it at the last message. */
+  assetId: string
+  isListed: boolean
+  /** Its asset has a privacy profile: positions and messages of it are not kept. */
+  isPrivate: boolean
+  /** Of the last message. */
+  sender: Sender | null
+  /** Whether the receiver had a fix then; false for a last known position. */
+  isFixed: boolean
+  losses: Loss[]
+  accepted: Accepted | null
+  refused: Refused | null
+  /** Those of earlier mappings and starts; the mapper has those since its own. */
+  withheld: readonly WithheldValue[]
+  /** Median of arrival minus device time at the last look; null while unknown. */
+  skewMs: number | null
+  isDirty: boolean
+  /** It is in the table no more. */
+  isGone: boolean
+}
+
+export type Position = {
+  latitude: number
+  longitude: number
+  /** Device time, or the arrival where the message has none. */
+  at: EpochMs
+  arrivedAt: EpochMs
+  isFixed: boolean
+}
+
+/** A record as it is at the moment of the question. */
+export type DeviceRecordView = {
+  device: string
+  provider: ProviderName
+  assetId: string
+  messages: number
+  firstSeen: EpochMs | null
+  lastSeen: EpochMs | null
+  /** When a record of the device was last read without a rejection. */
+  lastMappedAt: EpochMs | null
+  /** Those of the last 60 minutes, about. */
+  messagesPerHour: number
+  /** Null while too few messages came to know it. */
+  medianGapMs: number | null
+  silentAfterMs: number
+  /** Its last message, where that was longer ago than its rhythm lets expect; else null. */
+  silentSince: EpochMs | null
+  sender: Sender | null
+  position: Position | null
+  accepted: Accepted | null
+  refused: Refused | null
+  duplicates: number
+  losses: readonly Loss[]
+  withheld: readonly WithheldValue[]
+  skewMs: number | null
+}

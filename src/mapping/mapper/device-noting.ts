@@ -1,0 +1,31 @@
+// device-noting.ts: tells the notes (../types.ts) which device a message is of, and what became of it.
+
+import type { Message } from '../../domain/message.ts'
+import type { DeviceNotes, MapResult, NotedDevice, RecordContext } from '../types.ts'
+
+export function createDeviceNoting(context: RecordContext, notes: DeviceNotes | null) {
+  context.notes = notes
+  return { begin, heard, ended }
+
+  function begin(message: Message, live: boolean): void {
+    context.owner = null
+    context.notes = live ? notes : null
+    context.notes?.begin(message)
+  }
+
+  function heard(entry: NotedDevice): void {
+    context.owner = entry
+    context.notes?.heard(entry)
+  }
+
+  /** The device of a message without a payload is known where its topic, or a record of it, names one. */
+  function ended(result: MapResult): MapResult {
+    const { owner, notes: target } = context
+    context.notes = notes
+    if (owner === null || target === null) return result
+    const { kind, source } = result
+    if (kind === 'ignored' || kind === 'quarantined') target.lost(owner, kind, source, result.reason)
+    else if (kind === 'unmappable') target.lost(owner, 'dead', source, result.reason)
+    return result
+  }
+}
