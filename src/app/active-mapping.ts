@@ -29,9 +29,10 @@ import {
 } from '../ingest/ingest.ts'
 import { openMapping, type CounterReset, type Mapper, type Mapping } from '../mapping/mapping.ts'
 import type { DeviceRecords } from '../device-records/device-records.ts'
-import type { MappingStage } from '../ops/ops.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import type { Forgotten, MappingStage } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
-import { createDeviceMonitor } from './device-monitor.ts'
+import { createDeviceMessages, createDeviceMonitor } from './device-monitor/device-monitor.ts'
 import type { GatewayTime } from './our-time.ts'
 
 export type ActiveMapping = {
@@ -47,8 +48,8 @@ export type ActiveMapping = {
   /** Rejects with DEVICES_INVALID, or where the store is lost; then the previous mapping stays in force. */
   swap(config: Config): Promise<void>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
-  /** Resolves when it is durable, with the number of values that were forgotten. */
-  forget(device: string, signal: string | null): Promise<number>
+  /** Resolves when the mapping has durably forgotten it. */
+  forget(device: string, signal: string | null): Promise<Forgotten>
   readonly decisions: Pick<QuarantineDecisions, 'release' | 'drop'>
   stop(): Promise<void>
 }
@@ -59,6 +60,8 @@ export type MappingDeps = {
   emit: Emit
   ourTime: GatewayTime
   records: DeviceRecords
+  /** Null without one. */
+  ledger: Pick<Ledger, 'query'> | null
 }
 
 type Present = { mapping: Mapping; mapper: Mapper; since: EpochMs; config: Config }
@@ -82,6 +85,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   const deferred = createDeferredMessages({ ...keptDeps, releaseOrder: release }, present)
   const verdicts = createClockVerdicts({ ...keptDeps, mapping: () => present.mapping })
   const monitor = createDeviceMonitor({ clock, ourTime, emit, records, active: () => present })
+  const messages = createDeviceMessages({ records, mapping: () => present.mapping, ledger: deps.ledger })
   const decisions = createQuarantineDecisions({ ...keptDeps, mapping: () => present.mapping })
   /** Requests of persons run one after the other: two must not take the same dead letter or kept message. */
   let lastRequest: Promise<unknown> = Promise.resolve()
@@ -91,7 +95,13 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       return present.mapper
     },
     release,
-    opsView: { view, device: monitor.device, devices: monitor.devices, deviceTotals: monitor.totals },
+    opsView: {
+      view,
+      device: monitor.device,
+      messages: messages.messagesOf,
+      devices: monitor.devices,
+      deviceTotals: monitor.totals,
+    },
     inForce: () => ({ mapping: present.mapping, config: present.config }),
     prepare: () => release.findReleasable(),
     start(ingest) {
@@ -119,10 +129,10 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     return { mapping, mapper: mapping.openLive(records.notes), since: clock.now(), config: present }
   }
 
-  async function forget(device: string, signal: string | null): Promise<number> {
+  async function forget(device: string, signal: string | null): Promise<Forgotten> {
     const { values, writes } = present.mapper.forget(device, signal)
     await spool.exchange({ take: [], payloads: [], deadLetters: [], stateChanges: writes })
-    return values
+    return { values, records: signal === null ? records.forget(device) : 0 }
   }
 
   async function swap(config: Config): Promise<void> {

@@ -5,7 +5,13 @@ import type { Clock } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Config } from '../config/config.ts'
 import { providerNames } from '../delivery/config.ts'
-import { createDeviceRecords, type DeviceRecords } from '../device-records/device-records.ts'
+import {
+  createClientRecords,
+  createDeviceRecords,
+  type ClientRecords,
+  type DeviceRecords,
+} from '../device-records/device-records.ts'
+import type { Ingest } from '../ingest/ingest.ts'
 import { ledgerOptions } from '../ledger/config.ts'
 import { createLedger, createRecords, type Ledger } from '../ledger/ledger.ts'
 import type { Mapper } from '../mapping/mapping.ts'
@@ -19,6 +25,8 @@ export type OpenRecords = {
   start(): void
   /** Which mapper is in force. */
   follow(active: { readonly mapper: Pick<Mapper, 'withheldOf'> }): void
+  /** Restores what was known of them, and keeps what changes. */
+  followClients(clients: Pick<Ingest['clients'], 'takeChanged' | 'restore' | 'forgetBefore'>): void
   /** Writes and copies what there is until `deadline` aborts, then closes the database. */
   stop(deadline: AbortSignal): Promise<void>
 }
@@ -48,25 +56,33 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
   )
   const ledgerDeps = { ...deps, records: database, source: spool, clockOffsetMs: ourTime.wallOffsetMs }
   const ledger = isLedgerOn ? createLedger(ledgerDeps, options) : null
+  let clientRecords: ClientRecords | null = null
+  const recordDeps = {
+    clock,
+    store: database,
+    knownTime() {
+      const offsetMs = ourTime.wallOffsetMs()
+      return offsetMs === null ? null : clock.now() + offsetMs
+    },
+    isDiskLow: () => spool.holdReason === 'disk_low',
+  }
+  const writing = {
+    retentionMs: config.ops.devices.retention,
+    everyMs: 10_000,
+    recordsPerRound: 500,
+    roundsToWait: 6,
+  }
   let active: { readonly mapper: Pick<Mapper, 'withheldOf'> } | null = null
   const devices = createDeviceRecords(
     {
-      clock,
-      store: database,
+      ...recordDeps,
       providers: providerNames(config.delivery),
       withheldOf: (device) => active?.mapper.withheldOf(device) ?? [],
-      knownTime() {
-        const offsetMs = ourTime.wallOffsetMs()
-        return offsetMs === null ? null : clock.now() + offsetMs
-      },
-      isDiskLow: () => spool.holdReason === 'disk_low',
     },
     {
+      ...writing,
       devicesMax: config.ops.devices.max,
-      retentionMs: config.ops.devices.retention,
-      everyMs: 10_000,
-      recordsPerRound: 500,
-      roundsToWait: 6,
+      messagesBytesMax: config.ops.devices.messages_max_bytes,
     },
   )
   return {
@@ -79,7 +95,13 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
     follow(next) {
       active = next
     },
+    followClients(source) {
+      clientRecords = createClientRecords({ ...recordDeps, source }, writing)
+      // It never rejects.
+      void clientRecords.start()
+    },
     async stop(deadline) {
+      await clientRecords?.stop(deadline)
       await devices.stop(deadline)
       await ledger?.stop(deadline)
       await database.close()

@@ -103,7 +103,7 @@ async function openIncoming(
   { config, configPath, inForce, opened }: StagesConfig & { opened: Opened },
 ) {
   const { ledger, devices } = records
-  const mappingDeps = { spool, clock, emit, ourTime, records: devices }
+  const mappingDeps = { spool, clock, emit, ourTime, records: devices, ledger }
   const activeMapping = createActiveMapping(mappingDeps, inForce.config, inForce.mapping)
   records.follow(activeMapping)
   opened(() => activeMapping.stop())
@@ -122,6 +122,7 @@ async function openIncoming(
     },
     ingestOptions(config.ingest),
   )
+  records.followClients(ingest.clients)
   const reload = createConfigReload(
     {
       clock,

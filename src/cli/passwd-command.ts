@@ -1,12 +1,8 @@
 // passwd-command.ts: `passwd`: adds, changes, verifies and deletes users of a password file. It needs no
 // daemon; a running one sees the change and reads the file again.
-//
-// The new file is written beside the old one, with mode 0600 and its owner, and renamed over it, so a reader
-// finds the old or the new one and never a part. The name of the new file is also the lock: two commands at
-// the same time would lose a change of one of them.
 
-import { chown, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { readFile, realpath } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
 import { parsePasswordFile, userNameProblem, withUser } from '../std/password-file.ts'
@@ -14,6 +10,7 @@ import { costMax, costMin, hashPassword, verifyPassword } from '../std/password-
 import { quote } from '../std/quote.ts'
 import { wholeNumber } from './terminal/option-values.ts'
 import { readPassword } from './terminal/password-input.ts'
+import { replaceFile } from './terminal/replace-file.ts'
 import type { BuildCommand, CommandIo, ExitStatus } from './terminal/terminal.ts'
 import { notes } from './terminal/text-format.ts'
 
@@ -59,13 +56,12 @@ async function changeUser(
   // Asked for before the lock is taken: a person may take minutes.
   if (options.delete) {
     await requireUser(path, user)
-    await replaceFile(path, (text) => withUser(text, user, null))
+    await changeFile(path, (text) => withUser(text, user, null))
     io.stdout.write(`Deleted user ${quote(user)}. Its open connections stay.\n`)
     return 0
   }
   const password = await readPassword(io, `Password of ${user}`, true)
-  const hash = await hashPassword(password, options.cost)
-  await replaceFile(path, (text) => withUser(text, user, hash))
+  await storePassword(path, user, password, options.cost)
   io.stdout.write(`Stored the password of user ${quote(user)} in ${path}.\n`)
   return 0
 }
@@ -87,6 +83,16 @@ async function requireUser(path: string, user: string) {
   return found
 }
 
+export async function storePassword(
+  path: string,
+  user: string,
+  password: string,
+  cost: number = deviceCost,
+): Promise<void> {
+  const hash = await hashPassword(password, cost)
+  await changeFile(path, (text) => withUser(text, user, hash))
+}
+
 /** The text of the file, which may not be there yet where `isNew` is given. */
 async function readText(path: string, isNew?: string): Promise<string> {
   try {
@@ -97,40 +103,15 @@ async function readText(path: string, isNew?: string): Promise<string> {
   }
 }
 
-async function replaceFile(path: string, change: (text: string) => string): Promise<void> {
-  const temporary = `${path}.new`
-  const file = await open(temporary, 'wx', 0o600).catch((error: unknown) => {
-    throw unwritable(path, temporary, error)
-  })
-  try {
+/** The file has only lines that can be read, before and after. */
+async function changeFile(path: string, change: (text: string) => string): Promise<void> {
+  await replaceFile(path, { noun: 'password file', mode: 0o600 }, async () => {
     const text = change(await readText(path, ''))
     const { problems } = parsePasswordFile(text)
     const [first] = problems
     if (first !== undefined) throw unreadable(path, `Line ${first.line} ${first.message}.`)
-    await file.writeFile(text)
-    await file.chmod(0o600)
-    await keepOwner(path, temporary)
-    await file.sync()
-    await file.close()
-    await rename(temporary, path)
-  } catch (error) {
-    await file.close().catch(() => undefined)
-    await rm(temporary, { force: true })
-    throw error instanceof GatewayError ? error : unwritable(path, temporary, error)
-  }
-  const folder = await open(dirname(path), 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
-}
-
-/** What root writes must stay readable for the daemon: it gets the owner of the old file or the folder. */
-async function keepOwner(path: string, temporary: string): Promise<void> {
-  if (process.geteuid?.() !== 0) return
-  const { uid, gid } = await stat(path).catch(() => stat(dirname(path)))
-  await chown(temporary, uid, gid)
+    return text
+  })
 }
 
 function usage(why: string): GatewayError {
@@ -147,17 +128,5 @@ function unreadable(path: string, why: string, cause?: unknown): GatewayError {
     why,
     act: 'Check the path and the user name. A wrong line can be deleted with an editor.',
     ...(cause === undefined ? {} : { cause }),
-  })
-}
-
-function unwritable(path: string, temporary: string, cause: unknown): GatewayError {
-  const isLocked = codeOf(cause) === 'EEXIST'
-  return new GatewayError('OUTPUT_UNWRITABLE', {
-    what: `Cannot change the password file ${path}.`,
-    why: isLocked ? `Another command is changing it: ${temporary} exists.` : `${messageOf(cause)}.`,
-    act: isLocked
-      ? `Run the command again. If no other one runs, delete ${temporary}.`
-      : 'Check the permissions of the folder.',
-    cause,
   })
 }

@@ -14,7 +14,9 @@
 //
 // How they are kept
 //   record-table.ts    in memory: a row of numbers for each device, and a small object
+//   recent-messages.ts in memory only: the last messages of each device
 //   record-writer.ts   on the disk: in the database of the ledger, in slices, not synced
+//   client-records.ts  the same for what the broker knows of clients
 //   rhythm.ts          how often a device sends, and whether it is silent
 //
 // What can go wrong, and what then happens
@@ -25,6 +27,7 @@
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { ProviderName } from '../domain/ids.ts'
 import type { WithheldValue } from '../domain/payload.ts'
+import { createRecentMessages, type RecentMessage } from './recent-messages.ts'
 import { createRecordNotes, type RecordNotes } from './record-notes.ts'
 import { column, createRecordTable, keyOf } from './record-table.ts'
 import { createRecordWriter, type RecordsStore, type WriterOptions } from './record-writer.ts'
@@ -33,22 +36,32 @@ import { withheldSum } from './withheld-sum.ts'
 import type { DeviceRecord, DeviceRecordView } from './types.ts'
 
 export type { Accepted, DeviceRecordView, Loss, LossKind, Position, Refused } from './types.ts'
+export { createClientRecords, type ClientRecords } from './client-records.ts'
+export type { RecentMessage } from './recent-messages.ts'
 export type { RecordsStore } from './record-writer.ts'
 export type { SettledBatch } from './record-notes.ts'
 
-export type DeviceRecordsOptions = WriterOptions & { devicesMax: number }
+export type DeviceRecordsOptions = WriterOptions & {
+  devicesMax: number
+  /** Memory for the last messages of all devices. */
+  messagesBytesMax: number
+}
 
 export type DeviceRecords = {
   readonly notes: RecordNotes
   start(): void
   /** The devices with this name: one for each provider that it was known for. */
   find(device: string): readonly DeviceRecordView[]
+  /** The last messages of the device, the newest first. */
+  recent(device: string): { messages: readonly RecentMessage[]; skipped: number }
   /** All, in slices. */
   views(): Iterable<DeviceRecordView>
   /** One value for each record. */
   silences(): Iterable<boolean>
   /** `skewMs`: the median of the mapping in force. */
   noteSkew(device: string, skewMs: number): void
+  /** Removes the records of this name; their number. */
+  forget(device: string): number
   /** Another mapping comes: what this one has withheld is added. */
   mappingEnds(): void
   counters(): RecordCounters
@@ -68,6 +81,10 @@ export type RecordCounters = {
   restored: boolean
   waiting: number
   written: number
+  /** Devices whose last messages are kept, their memory, and messages without room. */
+  rings: number
+  ringBytes: number
+  notKept: number
 }
 
 type Deps = {
@@ -85,9 +102,10 @@ const hourMs = 3_600_000
 
 export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): DeviceRecords {
   const { clock, providers } = deps
-  const table = createRecordTable(options)
+  const recent = createRecentMessages({ bytesMax: options.messagesBytesMax })
+  const table = createRecordTable({ removed }, options)
   const writer = createRecordWriter({ ...deps, table, withheldOf }, options)
-  const notes = createRecordNotes({ table, changed: writer.changed })
+  const notes = createRecordNotes({ table, recent, changed: writer.changed })
   let listeningSince = clock.now()
   return {
     notes,
@@ -96,6 +114,11 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
       writer.start()
     },
     find,
+    recent(device) {
+      const records = [...recordsOf(device)]
+      const messages = records.flatMap(recent.of).sort((a, b) => b.arrivedAt - a.arrivedAt)
+      return { messages, skipped: records.reduce((sum, { ring }) => sum + (ring?.skipped ?? 0), 0) }
+    },
     *views() {
       for (const record of table.all()) yield viewOf(record)
     },
@@ -104,6 +127,11 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
     },
     noteSkew(device, skewMs) {
       for (const record of recordsOf(device)) record.skewMs = skewMs
+    },
+    forget(device) {
+      const found = [...recordsOf(device)]
+      for (const record of found) table.remove(record)
+      return found.length
     },
     mappingEnds() {
       for (const record of table.all()) record.withheld = withheldOf(record)
@@ -117,10 +145,16 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
         evicted,
         notRecorded,
         restored,
+        ...recent.counters(),
         ...writer.counters(),
       }
     },
     stop: writer.stop,
+  }
+
+  function removed(record: DeviceRecord): void {
+    recent.drop(record)
+    writer.removed(record)
   }
 
   function* recordsOf(device: string): Generator<DeviceRecord> {

@@ -7,6 +7,7 @@ import type { Settlement } from '../domain/settlement.ts'
 import type { DeviceNotes, NotedDevice, Place } from '../mapping/types.ts'
 import type { EpochMs } from '../std/clock.ts'
 import { column, keyOf, type NamedDevice, type RecordTable } from './record-table.ts'
+import type { RecentKind, RecentMessages } from './recent-messages.ts'
 import { gapMinMs, gapsKept } from './rhythm.ts'
 import type { DeviceRecord, LossKind } from './types.ts'
 
@@ -27,6 +28,7 @@ export type RecordNotes = DeviceNotes & {
 
 type Deps = {
   table: RecordTable
+  recent: Pick<RecentMessages, 'add' | 'drop'>
   /** The record is to be written. */
   changed: (record: DeviceRecord) => void
 }
@@ -36,13 +38,13 @@ const hourMs = 3_600_000
 const lossesMax = 16
 const textLengthMax = 200
 
-export function createRecordNotes({ table, changed }: Deps): RecordNotes {
+export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes {
   let message: Message | null = null
   /** Of the message; never 0, which is that of a new row. */
   let number = 0
   /** For payloads that name the asset and not the device. */
   const byAsset = new Map<string, DeviceRecord>()
-  return { begin, heard, read, readPosition, lost, repeated, settled }
+  return { begin, heard, read, readPosition, ended, lost, repeated, settled }
 
   function begin(next: Message): void {
     message = next
@@ -62,7 +64,10 @@ export function createRecordNotes({ table, changed }: Deps): RecordNotes {
     record.assetId = entry.assetId
     record.isListed = entry.listed
     record.isPrivate = entry.withhold !== null
-    if (record.isPrivate) table.numbers[record.base + column.positionArrivedAt] = 0
+    if (record.isPrivate) {
+      table.numbers[record.base + column.positionArrivedAt] = 0
+      recent.drop(record)
+    }
     if (entry.assetId !== entry.device) byAsset.set(entry.assetId, record)
     entry.note = record
     return record
@@ -94,7 +99,8 @@ export function createRecordNotes({ table, changed }: Deps): RecordNotes {
   function noteGap(base: number, gapMs: number): void {
     const { numbers } = table
     const count = numbers[base + column.gapCount]!
-    numbers[base + column.gaps + (count % gapsKept)] = gapMs
+    // As an integer: a remainder of floating-point numbers is slow.
+    numbers[base + column.gaps + ((count | 0) % gapsKept)] = gapMs
     numbers[base + column.gapCount] = count + 1
   }
 
@@ -128,6 +134,11 @@ export function createRecordNotes({ table, changed }: Deps): RecordNotes {
     numbers[base + column.longitude] = place.longitude
     numbers[base + column.positionAt] = at
     numbers[base + column.positionArrivedAt] = arrivedAt
+  }
+
+  function ended(entry: NotedDevice, became: RecentKind): void {
+    const record = recordOf(entry)
+    if (record !== null && message !== null && !record.isPrivate) recent.add(record, message, became)
   }
 
   function lost(entry: NotedDevice, kind: LossKind, source: string | null, reason: string): void {

@@ -61,7 +61,11 @@ export function keyOf({ device, provider }: NamedDevice): string {
   return provider === defaultProvider ? device : `${device}\0${provider}`
 }
 
-export function createRecordTable({ devicesMax }: { devicesMax: number }): RecordTable {
+/** `removed` is called for each record that leaves the table. */
+export function createRecordTable(
+  { removed = () => undefined }: { removed?: (record: DeviceRecord) => void },
+  { devicesMax }: { devicesMax: number },
+): RecordTable {
   const byKey = new Map<string, DeviceRecord>()
   const bySlot: (DeviceRecord | undefined)[] = []
   const freeSlots: number[] = []
@@ -108,7 +112,9 @@ export function createRecordTable({ devicesMax }: { devicesMax: number }): Recor
       refused: null,
       withheld: [],
       skewMs: null,
+      ring: null,
       isDirty: false,
+      isStored: false,
       isGone: false,
     }
     byKey.set(record.key, record)
@@ -149,6 +155,7 @@ export function createRecordTable({ devicesMax }: { devicesMax: number }): Recor
 
   function remove(record: DeviceRecord): void {
     record.isGone = true
+    removed(record)
     byKey.delete(record.key)
     const slot = record.base / rowLength
     bySlot[slot] = undefined

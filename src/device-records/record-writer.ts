@@ -65,7 +65,8 @@ const expireEveryRounds = 360
 
 export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWriter {
   const { clock, store, table, withheldOf, knownTime, isDiskLow } = deps
-  /** In the order in which they changed, with the round of the change. */
+  /** Those that are not on the disk, and the others with the round of the change; the first change first. */
+  const fresh = new Set<DeviceRecord>()
   const waiting = new Map<DeviceRecord, number>()
   const removals: string[] = []
   const counters = { written: 0, unreadable: 0, expired: 0 }
@@ -80,21 +81,22 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     },
     changed,
     removed(record) {
+      fresh.delete(record)
       waiting.delete(record)
-      removals.push(record.key)
+      // At most those that were written: a flood of invented names adds none.
+      if (record.isStored) removals.push(record.key)
     },
     get restored() {
       return restored
     },
-    counters: () => ({ ...counters, waiting: waiting.size }),
+    counters: () => ({ ...counters, waiting: fresh.size + waiting.size }),
     stop,
   }
 
   function changed(record: DeviceRecord): void {
     record.isDirty = true
-    // A new one is written in the next round.
-    const isNew = table.numbers[record.base + column.messages]! <= 1
-    waiting.set(record, isNew ? round - options.roundsToWait : round)
+    if (record.isStored) waiting.set(record, round)
+    else fresh.add(record)
   }
 
   function schedule(): void {
@@ -107,7 +109,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
   async function run(): Promise<void> {
     round += 1
     if (!restored) await restore()
-    if (restored) await writeRound(options.recordsPerRound, false)
+    if (restored) await writeRound(options.recordsPerRound, null)
     if (restored && round % expireEveryRounds === 0) expire()
     if (!stopped) schedule()
   }
@@ -134,6 +136,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
   }
 
   function merge(record: DeviceRecord, stored: StoredRecord, isLive: boolean): void {
+    record.isStored = true
     const { numbers } = table
     const { base } = record
     const hasPosition = numbers[base + column.positionArrivedAt] !== 0
@@ -164,11 +167,13 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     if (record.isPrivate) numbers[base + column.positionArrivedAt] = 0
   }
 
-  async function writeRound(most: number, isAll: boolean): Promise<void> {
+  /** `deadline`: of a stop, which writes all that changed. */
+  async function writeRound(most: number, deadline: AbortSignal | null): Promise<void> {
     if (isDiskLow()) return
     let left = most
     while (left > 0) {
-      const ops = nextOps(Math.min(slice, left), isAll)
+      if (deadline?.aborted === true) return
+      const ops = nextOps(Math.min(slice, left), deadline !== null)
       if (ops.length === 0) return
       left -= ops.length
       const written = await store.use(async (open) => {
@@ -183,14 +188,26 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
   /** What could not be written is lost with its round: the next change of the device writes it again. */
   function nextOps(most: number, isAll: boolean): StoreOp[] {
     const ops: StoreOp[] = removals.splice(0, most).map((key) => ({ type: 'del', key: recordKey(key) }))
+    // A flood of new names leaves half of the write to the others.
+    const freshMax = isAll ? most : most / 2
+    for (const record of fresh) {
+      if (ops.length >= freshMax) break
+      fresh.delete(record)
+      ops.push(put(record))
+    }
     for (const [record, since] of waiting) {
       if (ops.length >= most || (!isAll && round - since < options.roundsToWait)) break
       waiting.delete(record)
-      record.isDirty = false
-      const value = encodeRecord(record, table.numbers, withheldOf(record))
-      ops.push({ type: 'put', key: recordKey(record.key), value })
+      ops.push(put(record))
     }
     return ops
+  }
+
+  function put(record: DeviceRecord): StoreOp {
+    record.isDirty = false
+    record.isStored = true
+    const value = encodeRecord(record, table.numbers, withheldOf(record))
+    return { type: 'put', key: recordKey(record.key), value }
   }
 
   function expire(): void {
@@ -199,8 +216,6 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     for (const record of table.all()) {
       if (table.numbers[record.base + column.lastAt]! >= now - options.retentionMs) continue
       table.remove(record)
-      removals.push(record.key)
-      waiting.delete(record)
       counters.expired += 1
     }
   }
@@ -209,7 +224,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     stopped = true
     cancel()
     await running
-    if (restored && !deadline.aborted) await writeRound(Number.POSITIVE_INFINITY, true)
+    if (restored) await writeRound(Number.POSITIVE_INFINITY, deadline)
   }
 }
 

@@ -4,6 +4,7 @@ import type { ProviderName } from '../domain/ids.ts'
 import type { Sender } from '../domain/message.ts'
 import type { WithheldValue } from '../domain/payload.ts'
 import type { EpochMs } from '../std/clock.ts'
+import type { MessageRing } from './recent-messages.ts'
 
 /** What messages became that gave no payload. */
 export type LossKind = 'ignored' | 'dead' | 'quarantined'
@@ -50,7 +51,11 @@ export type DeviceRecord = {
   withheld: readonly WithheldValue[]
   /** Median of arrival minus device time at the last look; null while unknown. */
   skewMs: number | null
+  /** Its last messages (recent-messages.ts); null where none are kept. */
+  ring: MessageRing | null
   isDirty: boolean
+  /** It is on the disk. */
+  isStored: boolean
   /** It is in the table no more. */
   isGone: boolean
 }

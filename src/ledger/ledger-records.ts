@@ -41,6 +41,8 @@ export type Records = {
   /** Newest first, from the one that holds `number` on. Damaged ones are left out. */
   indexBlocks(number: number): AsyncGenerator<IndexBlock>
   receipt(number: number): Promise<Receipt | null>
+  /** Puts another receipt in the place of one, or deletes it. The index stays. */
+  replace(number: number, value: Buffer | null): Promise<void>
   /** Frees the disk space of what was dropped. */
   compact(): Promise<void>
   /** For the tables of others in the same database. */
@@ -80,6 +82,7 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
     beginsAt,
     indexBlocks,
     receipt,
+    replace,
     compact,
     store,
     close: () => store.close(),
@@ -197,6 +200,11 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
   async function receipt(number: number): Promise<Receipt | null> {
     const value = await store.get(receiptKey(number))
     return value === undefined ? null : decodeReceipt(value)
+  }
+
+  async function replace(number: number, value: Buffer | null): Promise<void> {
+    const key = receiptKey(number)
+    await store.write([value === null ? { type: 'del', key } : { type: 'put', key, value }], { sync: false })
   }
 
   async function beginsAt(): Promise<EpochMs | null> {

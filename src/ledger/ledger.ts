@@ -38,6 +38,7 @@ import type { Emit } from '../domain/event.ts'
 import type { CheckStore, OpenStore } from '../storage/storage.ts'
 import { parseLedgerQuery, type LedgerParams } from './ledger-query.ts'
 import { visitDelivered, type TimeRange } from './delivered-ids.ts'
+import { forgetDevice } from './forget-device.ts'
 import { search } from './ledger-search.ts'
 import { createFollower, type FollowerOptions, type ReceiptSource } from './receipt-follower.ts'
 import type { PreviousEnd } from './records-check.ts'
@@ -70,6 +71,8 @@ export type LedgerReply =
   /** The records are not open, or too many queries run. */
   | { kind: 'unavailable'; why: string }
 
+export type LedgerForgotten = { kind: 'forgotten'; entries: number } | { kind: 'unavailable'; why: string }
+
 export type Ledger = {
   start(): void
   /** Never rejects. */
@@ -83,6 +86,8 @@ export type Ledger = {
     visit: (payloadId: string) => void,
     signal: AbortSignal,
   ): Promise<{ kind: 'asked'; since: EpochMs | null } | { kind: 'unavailable'; why: string }>
+  /** Deletes the entries of a device. Never rejects. */
+  forget(device: string, signal: AbortSignal): Promise<LedgerForgotten>
   view(): LedgerView
   /** Copies all receipts until `deadline` aborts, then closes the records. */
   stop(deadline: AbortSignal): Promise<void>
@@ -140,6 +145,7 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
     start: follower.start,
     query,
     visitDelivered: delivered,
+    forget,
     view,
     async stop(deadline) {
       await follower.stop(deadline)
@@ -189,6 +195,23 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
       if (await visitDelivered(records, times, visit, signal))
         return { kind: 'asked', since: await records.beginsAt() }
       return { kind: 'unavailable', why: 'The request was interrupted.' }
+    } catch (error) {
+      await supervisor.lost(records, error)
+      return { kind: 'unavailable', why: unreadable }
+    }
+  }
+
+  async function forget(device: string, signal: AbortSignal): Promise<LedgerForgotten> {
+    // A receipt that is copied later would bring entries back.
+    if (!(await follower.catchUp(signal)))
+      return { kind: 'unavailable', why: 'It does not have the latest results. `status` shows the reason.' }
+    const records = await supervisor.ensure()
+    if (records === null) return { kind: 'unavailable', why: notOpen }
+    try {
+      const { entries, isDone } = await forgetDevice(records, device, signal)
+      return isDone
+        ? { kind: 'forgotten', entries }
+        : { kind: 'unavailable', why: 'The request was interrupted.' }
     } catch (error) {
       await supervisor.lost(records, error)
       return { kind: 'unavailable', why: unreadable }

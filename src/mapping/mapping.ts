@@ -63,6 +63,7 @@ export { evaluateMessage, mapEvaluation, openEvaluator } from './jsonata/message
 export { createEvaluator, type Evaluator } from './jsonata/jsonata.ts'
 export { isDecoderState } from './encodings/encodings.ts'
 export { loadDevices }
+export { editDevices, readDeviceFields, type DeviceFields } from './devices/device-table-text.ts'
 
 export type OpenMapperOptions = {
   /** Providers that payloads can be delivered for. */
@@ -86,6 +87,8 @@ export type Mapping = {
   /** The mapper of messages that arrive. */
   openLive(notes: DeviceNotes): Mapper
   rowOf(device: string): DeviceRow | undefined
+  /** Explains a message by this mapping. Slow, for a person; made at the first call. */
+  explainer(): Explainer
   /** The devices of the table. */
   listed(): Iterable<string>
   readonly listedCount: number
@@ -98,9 +101,11 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
   const { deps, mapping } = await partsOf(config, options)
   const rowOf = (device: string) => deps.devices.find(device)
   const acceptsAll = config.devices.unknown === 'accept'
+  let explainer: Explainer | null = null
   return {
     openLive: (notes) => createMapper({ ...deps, notes }, mapping),
     open: (onFuture) => (onFuture === undefined ? createMapper(deps, mapping) : openFor(onFuture)),
+    explainer: () => (explainer ??= createExplainer(deps, mapping, config)),
     rowOf,
     listed: () => deps.devices.names(),
     listedCount: deps.devices.size,

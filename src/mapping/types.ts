@@ -48,6 +48,8 @@ export type DeviceNotes = {
   read(entry: NotedDevice): void
   /** A record with the position in the context was read. `at`: the time of the position. */
   readPosition(entry: NotedDevice, at: EpochMs, isFixed: boolean, place: Place): void
+  /** All of the message was mapped. Not for a message that is mapped later, after its expression. */
+  ended(entry: NotedDevice, became: MapResult['kind']): void
   /** The message, or a record of it, gives no payload. */
   lost(
     entry: NotedDevice,
@@ -83,6 +85,8 @@ export type RecordContext = {
   notes: DeviceNotes | null
   /** The device of the message, or of its last record; null while it is not known. */
   owner: NotedDevice | null
+  /** The records of the message that gave no payload are noted one by one. */
+  isLossNoted: boolean
 
   /** The last rejection. */
   rejection: Rejection

@@ -109,6 +109,13 @@ export const opsSchema = z
               'gets the place of one that has been quiet, an unlisted one never that of a listed one. Both are ' +
               'counted: gateway_device_records_evicted_total, gateway_devices_not_recorded_total.',
           ),
+        messages_max_bytes: size({ minBytes: 0, maxBytes: 4 * 1024 ** 3 })
+          .prefault('64MiB')
+          .describe(
+            'Memory for the last 20 messages of each device, which `devices show` prints with what became of ' +
+              'them; 8 KiB a device. Beyond it, devices that are quiet for ten minutes lose theirs. They are ' +
+              'not kept for assets with a privacy profile, nor over a restart. `0B` keeps none.',
+          ),
         retention: duration({ minMs: 3_600_000, maxMs: 3660 * 24 * 3_600_000 })
           .prefault('90d')
           .describe(

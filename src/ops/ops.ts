@@ -59,9 +59,13 @@ export { auditFileNames } from './audit/audit-file.ts'
 export type {
   ClientView,
   DeviceClient,
+  DeviceMessage,
+  DeviceMessages,
   DeviceTotals,
   DeviceView,
+  Forgotten,
   MappingStage,
+  MessageOutcome,
   ProbeReport,
   ReloadReport,
 } from './types.ts'

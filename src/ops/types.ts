@@ -23,6 +23,7 @@ import type {
 } from '../ingest/ingest.ts'
 export type { ClientView } from '../ingest/ingest.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { Explained, MapResult } from '../mapping/mapping.ts'
 import type { DeadLetterOperations } from '../dead-letters/dead-letters.ts'
 import type { Spool, SpoolCheck } from '../spool/spool.ts'
 
@@ -44,7 +45,7 @@ export type StageViews = {
   batches?: BatchOperations | null
   /** Work of an operator on the whole spool. */
   spoolWork?: Pick<Spool, 'snapshot' | 'assignLane'> | null
-  ledger?: Pick<Ledger, 'query' | 'view'> | null
+  ledger?: (Pick<Ledger, 'query' | 'view'> & Partial<Pick<Ledger, 'forget'>>) | null
   control?: DaemonControl | null
   ourTime?: { view(): TimeView } | null
 }
@@ -60,11 +61,14 @@ export type DaemonControl = {
   /** Tries at once what waits for a back-off or a slow probe. */
   probe(signal: AbortSignal): Promise<ProbeReport>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
-  /** Forgets what the mapping remembers of a device, or of one of its signals; the number of values. */
-  forget(device: string, signal: string | null): Promise<number>
+  /** Forgets a device: what the mapping remembers, and its record; or one of its signals alone. */
+  forget(device: string, signal: string | null): Promise<Forgotten>
   /** Reads every record of the spool. */
   check(signal: AbortSignal): Promise<SpoolCheck>
 }
+
+/** Values that the mapping remembered, and records: one for each provider. */
+export type Forgotten = { values: number; records: number }
 
 /** The state after the try. */
 export type ProbeReport = { now: EpochMs; providers: readonly ProviderView[] }
@@ -78,6 +82,8 @@ export type MappingStage = {
   view(): MappingView
   /** Null for a device that is not listed, and was never seen. */
   device(key: string): DeviceView | null
+  /** Its last messages, the newest first. */
+  messages(key: string, options: { explain: boolean }, signal: AbortSignal): Promise<DeviceMessages>
   /** All devices that are listed or were seen, in slices, so that a large fleet does not stop the loop. */
   devices(): AsyncIterable<readonly DeviceView[]>
   /** At the last check. */
@@ -88,7 +94,7 @@ export type DeviceTotals = RecordCounters & { listed: number; silent: number }
 
 /**
  * `silent`      its last message is longer ago than its rhythm lets expect
- * `refused`     the gateway refused its last CONNECT
+ * `refused`     the gateway refused its last CONNECT, or a rule refuses what it sends
  * `not_mapped`  it sends, and its last message gave no payload
  * `never_sent`  it is in the device table, and no message of it is known
  */
@@ -129,8 +135,10 @@ export type MappingView = {
 
 /** Times are ISO 8601 strings, null for never or unknown. */
 export type DeviceView = {
+  /** Its key; of a refused client of no known device, its client id or its address. */
   device: string
-  provider: string
+  kind: 'device' | 'client' | 'address'
+  provider: string | null
   /** As the device table has it; null where the device is not in it. */
   assetId: string | null
   listed: boolean
@@ -177,7 +185,44 @@ export type DeviceView = {
   withheld: readonly WithheldValue[]
 }
 
-export type DeviceClient = Omit<ClientView, 'since' | 'fault'> & {
+/** `skipped`: messages that were not kept, because too many came in a second. */
+export type DeviceMessages = { messages: readonly DeviceMessage[]; skipped: number }
+
+export type DeviceMessage = {
+  at: string
+  topic: string
+  qos: number
+  dup: boolean
+  retain: boolean
+  bytes: Buffer
+  /** Bytes that were not kept. */
+  cutBytes: number
+  /** What it became when it arrived. */
+  became: MapResult['kind']
+  /** Why it gave no payload; null where it did, or where the mapping in force says something else. */
+  reason: string | null
+  /** Those that the mapping in force makes of it. */
+  payloads: readonly {
+    payloadId: string
+    payload: unknown
+    /** The newest first; empty while the payload is in the spool. Null where the ledger cannot be asked. */
+    outcomes: readonly MessageOutcome[] | null
+  }[]
+  explained?: Explained
+}
+
+export type MessageOutcome = {
+  at: string
+  outcome: 'delivered' | 'retried' | 'dead'
+  requestId: string | null
+  batchId: string
+  reason: string | null
+  detail: string | null
+}
+
+export type DeviceClient = Omit<ClientView, 'since' | 'refusedAt' | 'messageRefusedAt' | 'fault'> & {
   since: string
+  refusedAt: string | null
+  messageRefusedAt: string | null
   fault: (Omit<ClientFault, 'at'> & { at: string }) | null
 }

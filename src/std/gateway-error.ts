@@ -10,6 +10,7 @@ export const errorCodes = {
   CONFIG_INVALID: 'The configuration has problems. All of them are listed with line and column.',
   CONFIG_UNREADABLE: 'The configuration file cannot be read.',
   DEVICES_INVALID: 'The device table cannot be read or has invalid rows.',
+  DEVICE_LISTED: 'The device table has the device already.',
   PASSWORDS_INVALID: 'A password file cannot be read or has invalid lines.',
   CERTIFICATES_INVALID: 'Certificates of a listener cannot be used.',
   USAGE: 'The command line is wrong.',

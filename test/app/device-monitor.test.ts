@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
-import { createDeviceMonitor } from '../../src/app/device-monitor.ts'
+import { createDeviceMonitor } from '../../src/app/device-monitor/device-monitor.ts'
 import { createDeviceRecords } from '../../src/device-records/device-records.ts'
 import { defaultProvider } from '../../src/domain/ids.ts'
 import type { Mapper, Mapping } from '../../src/mapping/mapping.ts'
@@ -12,6 +12,10 @@ import { createFakeClock, turn } from '../support/fake-clock.ts'
 const client: ClientView = {
   clientId: 'client-1',
   identity: null,
+  userName: null,
+  protocol: null,
+  refusedAt: null,
+  messageRefusedAt: null,
   address: '10.0.0.7',
   state: 'lost',
   since: 1,
@@ -31,7 +35,14 @@ function recordsWith(clock: Clock) {
       knownTime: () => null,
       isDiskLow: () => false,
     },
-    { devicesMax: 5000, retentionMs: 1, everyMs: 1, recordsPerRound: 1, roundsToWait: 1 },
+    {
+      devicesMax: 5000,
+      messagesBytesMax: 1024 ** 2,
+      retentionMs: 1,
+      everyMs: 1,
+      recordsPerRound: 1,
+      roundsToWait: 1,
+    },
   )
 }
 
@@ -39,6 +50,9 @@ function mappingWith(mapper: Mapper): Mapping {
   return {
     open: () => mapper,
     openLive: () => mapper,
+    explainer: () => {
+      throw new Error('not asked')
+    },
     rowOf: () => undefined,
     listed: () => [],
     listedCount: 0,
@@ -64,7 +78,11 @@ function world() {
     records,
     active: () => ({ mapper, mapping }),
   })
-  look.start({ find: (clientId) => (clientId === 'client-1' ? client : null) })
+  look.start({
+    find: (clientId) => (clientId === 'client-1' ? client : null),
+    findAddress: () => null,
+    all: () => [client],
+  })
   /** A message of each of `count` devices, whose clocks are off by `skewMs`. */
   const publish = (count: number, skewMs: (n: number) => number) => {
     for (let n = 0; n < count; n += 1) {
@@ -148,7 +166,7 @@ describe('values that cannot be', () => {
       records,
       active: () => ({ mapper, mapping }),
     })
-    look.start({ find: () => null })
+    look.start({ find: () => null, findAddress: () => null, all: () => [] })
     const send = (device: string, content: object) => {
       const arrivedAt = clock.now()
       const message = { ts: arrivedAt, lat: 52, lon: 13, ...content }

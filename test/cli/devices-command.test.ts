@@ -69,7 +69,7 @@ describe('devices forget, against a running daemon', () => {
     const { send, forget } = await world()
     await send(500_000, 9000)
     expect((await forget('truck-7', '--json')).stdout).toBe(
-      '{"device":"truck-7","signal":null,"forgotten":2}\n',
+      '{"device":"truck-7","signal":null,"forgotten":2,"records":1}\n',
     )
     expect(await send(12, 3)).toEqual({ OBD_LIFETIME_ODOMETER: '12', OBD_TOTAL_ENGINE_TIME: '3' })
     for (const args of [['truck-8'], ['truck-7', '--signal', 'FUEL']]) {

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { DeviceView } from '../../src/ops/ops.ts'
+import type { DeviceMessage, DeviceView } from '../../src/ops/ops.ts'
 import { runCli } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
@@ -204,4 +204,53 @@ test('the position of an asset with a privacy profile is not kept', async () => 
   const pipeline = await start(await folderWith('truck-1,TRK-1,hidden\n'))
   await publish(pipeline, 'truck-1', [{ ts: Date.now() }])
   expect(await deviceOf(pipeline, 'truck-1')).toMatchObject({ messages: 1, position: null })
+})
+
+test('`devices show` has the last messages: raw, mapped, and what became of them up to the requestId', async () => {
+  const pipeline = await start(await folderWith('truck-1,TRK-1,\n'))
+  const ts = Date.now() - 60_000
+  await publish(
+    pipeline,
+    'truck-1',
+    Array.from({ length: 25 }, (_, n) => ({ ts: ts + n * 1000, v: n })),
+  )
+  const bad = await pipeline.device('truck-1')
+  bad.publish({ topic: 'telemetry/v1/truck-1', payload: 'not json' })
+  await bad.acked(1)
+  await pipeline.until(() => pipeline.status().totals.delivered === 25)
+  const requestIds = new Set(
+    pipeline.events.flatMap((e) => (e.kind === 'batch_settled' ? [e.requestId] : [])),
+  )
+  const { body } = await ask(pipeline, '/devices/truck-1?messages=1&explain=1')
+  const { lastMessages, lastMessagesSkipped } = body as {
+    lastMessages: (DeviceMessage & { message: string })[]
+    lastMessagesSkipped: number
+  }
+  expect(lastMessages.length + lastMessagesSkipped).toBeGreaterThanOrEqual(20)
+  const mapped = lastMessages.find(({ became }) => became === 'payloads')
+  expect(JSON.parse(mapped?.message ?? '')).toMatchObject({ lat: 52.5, lon: 13.4 })
+  const [payload] = mapped?.payloads ?? []
+  expect(payload?.payload).toMatchObject({ payloadId: payload?.payloadId, gps: { latitude: 52.5 } })
+  expect(requestIds).toContain(payload?.outcomes?.[0]?.requestId)
+  expect(payload?.outcomes).toMatchObject([{ outcome: 'delivered' }])
+  expect(mapped?.explained?.records[0]?.fields.map(({ field }) => field)).toContain('latitude')
+
+  const url = pipeline.gateway.addresses.ops
+  const { stdout } = await runCli(['devices', 'show', 'truck-1', '--url', url])
+  expect(stdout).toMatch(/^ {6}[0-9a-f-]{36} delivered .*, requestId [0-9a-f-]{36}$/m)
+  const explained = await runCli(['devices', 'show', 'truck-1', '--explain', '--url', url])
+  expect(explained.stdout).toMatch(/^ +latitude +lat +52\.5/m)
+})
+
+test('a message without a payload is shown with its reason, and none of an asset with a privacy profile', async () => {
+  const pipeline = await start(await folderWith('truck-2,TRK-2,hidden\n'))
+  const device = await pipeline.device('truck-1')
+  device.publish({ topic: 'telemetry/v1/truck-1', payload: 'not json' })
+  await device.acked(1)
+  await publish(pipeline, 'truck-2', [{ ts: Date.now() }])
+  const shown = async (name: string) => (await ask(pipeline, `/devices/${name}?messages=1`)).body as unknown
+  expect(await shown('truck-1')).toMatchObject({
+    lastMessages: [{ message: 'not json', became: 'unmappable', reason: 'NOT_JSON', payloads: [] }],
+  })
+  expect(await shown('truck-2')).toMatchObject({ messages: 1, lastMessages: [] })
 })

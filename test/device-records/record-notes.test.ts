@@ -4,6 +4,7 @@ import { createDeviceRecords, type RecordsStore } from '../../src/device-records
 import { defaultProvider, type ProviderName } from '../../src/domain/ids.ts'
 import type { Message } from '../../src/domain/message.ts'
 import type { NotedDevice } from '../../src/mapping/mapping.ts'
+import { recordRange } from '../../src/device-records/device-record-codec.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { uuidNamed, encodeEntries } from '../support/ledger-world.ts'
 import { messageOf } from '../support/mapping-world.ts'
@@ -28,6 +29,7 @@ function world(
     },
     {
       devicesMax: options.devicesMax ?? 1000,
+      messagesBytesMax: 1024 ** 2,
       retentionMs: 90 * 86_400_000,
       everyMs: 10_000,
       recordsPerRound: 500,
@@ -229,6 +231,39 @@ describe('on the disk', () => {
     expect(early).toBe(1)
     expect(records.counters().written).toBeGreaterThan(7)
     expect(records.counters().written).toBeLessThan(12)
+  })
+
+  test('a new device is written in the next round, also behind others that wait', async () => {
+    const { use } = await storeOf()
+    const { clock, records, entryOf, send } = world({ store: { use } })
+    records.start()
+    send(entryOf('truck-1'))
+    await clock.advance(10_000)
+    await eventually(() => records.counters().written === 1)
+    send(entryOf('truck-1'))
+    send(entryOf('truck-2'))
+    await eventually(() => clock.pending() === 1)
+    await clock.advance(10_000)
+    await eventually(() => records.counters().written === 2)
+    expect(records.counters().waiting).toBe(1)
+  })
+
+  test('a device that made room for another one, or was forgotten, is not on the disk', async () => {
+    const { use, store } = await storeOf()
+    const { clock, records, entryOf, send } = world({ store: { use }, devicesMax: 100 })
+    records.start()
+    await eventually(() => records.counters().restored)
+    for (let n = 0; n < 100; n += 1) send(entryOf(`truck-${n}`))
+    await eventually(() => clock.pending() === 1)
+    await clock.advance(10_000)
+    await eventually(() => records.counters().waiting === 0)
+    for (let n = 0; n < 5000; n += 1) send(entryOf(`invented-${n}`))
+    expect(records.forget('invented-4999')).toBe(1)
+    await records.stop(new AbortController().signal)
+    let stored = 0
+    for await (const page of store.pages(recordRange)) stored += page.length
+    expect(stored).toBe(records.counters().devices)
+    expect(stored).toBe(99)
   })
 
   test('a record that cannot be read is counted, and the others are there', async () => {

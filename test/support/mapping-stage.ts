@@ -7,6 +7,7 @@ export function deviceView(device: string, more: Partial<DeviceView> = {}): Devi
     device,
     assetId: null,
     listed: false,
+    kind: 'device',
     provider: 'default',
     state: 'sending',
     since: null,
@@ -52,6 +53,7 @@ export function mappingStage(
       deferred: { evaluated: 0, payloads: 0, dead: 0, keptAgain: 0, timeouts: 0 },
       ...view,
     }),
+    messages: () => Promise.resolve({ messages: [], skipped: 0 }),
     device: (key) => seen.find(({ device }) => device === key) ?? null,
     async *devices() {
       yield seen
@@ -66,6 +68,9 @@ export function mappingStage(
       restored: true,
       waiting: 0,
       written: 0,
+      rings: 0,
+      ringBytes: 0,
+      notKept: 0,
       listed: 0,
       silent: 0,
     }),

@@ -233,7 +233,7 @@ export function opsConfig(listen = { host: '127.0.0.1', port: 0 }, more: Partial
     allowed_hosts: [],
     users: [],
     audit_max_bytes: 1024 ** 2,
-    devices: { max: 1000, retention: 86_400_000 },
+    devices: { max: 1000, retention: 86_400_000, messages_max_bytes: 1024 ** 2 },
     stop_deadline: 30_000,
     silence,
   }

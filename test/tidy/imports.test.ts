@@ -56,7 +56,7 @@ const mayImport: Record<string, readonly string[]> = {
 
 /** Types alone may be looked at: ops shows what the stages count and imports none of their code. */
 const mayImportTypes: Record<string, readonly string[]> = {
-  ops: ['device-records', 'ingest', 'ledger', 'dead-letters', 'spool', 'delivery'],
+  ops: ['device-records', 'ingest', 'mapping', 'ledger', 'dead-letters', 'spool', 'delivery'],
 }
 
 type Import = { file: string; line: number; target: string; typeOnly: boolean }

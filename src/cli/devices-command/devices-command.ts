@@ -6,7 +6,9 @@ import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daem
 import { wholeNumber } from '../terminal/option-values.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { notes } from '../terminal/text-format.ts'
+import { acceptCommand, addCommand } from './devices-add-command.ts'
 import { forgetCommand } from './devices-forget-command.ts'
+import { importCommand } from './devices-import-command.ts'
 import { listText, type DeviceList } from './devices-text.ts'
 import { showCommand } from './devices-show-command.ts'
 
@@ -14,6 +16,9 @@ export const devicesCommand: BuildCommand = (io, done) =>
   new Command('devices')
     .addCommand(listCommand(io, done), { isDefault: true })
     .addCommand(showCommand(io, done))
+    .addCommand(addCommand(io, done))
+    .addCommand(importCommand(io, done))
+    .addCommand(acceptCommand(io, done))
     .addCommand(forgetCommand(io, done))
 
 const stateNames = ['silent', 'refused', 'not_mapped', 'never_sent', 'sending']

@@ -1,9 +1,10 @@
-// devices-show-command.ts: `devices show`: everything that is known of one device.
+// devices-show-command.ts: `devices show`: everything that is known of one device, with its last messages.
 
 import { Command } from 'commander'
-import type { DeviceView } from '../../ops/ops.ts'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
+import { notes } from '../terminal/text-format.ts'
+import { messagesText, type ShownDevice } from './device-messages-text.ts'
 import { deviceText } from './devices-text.ts'
 
 export const showCommand: BuildCommand = (io, done) =>
@@ -12,9 +13,19 @@ export const showCommand: BuildCommand = (io, done) =>
       'Show a device: its connection, its last position, what the service answered, what was lost.',
     )
     .argument('<key>', 'key of the device, as `devices` lists it')
-    .action(async (key: string, options: DaemonOptions) => {
-      const request = { path: `/devices/${encodeURIComponent(key)}`, method: 'GET' } as const
-      const device = (await requestByOptions(options, io, request)) as DeviceView
-      printAnswer(io, options, device, (view) => deviceText(view, Date.now()))
+    .option('--explain', 'explain each value of the last messages, as `map --explain` does')
+    .addHelpText(
+      'after',
+      notes(
+        'The last 20 messages since the start of the daemon are shown raw, with their payloads and what became of ' +
+          'each, up to the requestId of the service. None are kept for assets with a privacy profile.',
+      ),
+    )
+    .action(async (key: string, options: DaemonOptions & { explain?: boolean }) => {
+      const query = `messages=1${options.explain ? '&explain=1' : ''}`
+      const request = { path: `/devices/${encodeURIComponent(key)}?${query}`, method: 'GET' } as const
+      const device = (await requestByOptions(options, io, request)) as ShownDevice
+      const width = 'columns' in io.stdout ? Number(io.stdout.columns) : Number.POSITIVE_INFINITY
+      printAnswer(io, options, device, (view) => deviceText(view, Date.now()) + messagesText(view, width))
       done(0)
     })

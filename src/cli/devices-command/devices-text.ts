@@ -20,6 +20,8 @@ export type DeviceList = {
 const skewMinMs = 500
 const nameLengthMax = 32
 
+const kindTexts = { device: 'not listed', client: 'no device', address: 'address' } as const
+
 const stateTexts: Readonly<Record<DeviceView['state'], string>> = {
   silent: 'silent',
   refused: 'refused',
@@ -38,7 +40,7 @@ export function listText(list: DeviceList, now: number, width: number): string {
     .map(({ text, count }) => `${count} ${text}`)
   const rows = devices.map((device) => [
     cut(device.device),
-    device.listed ? cut(device.assetId ?? '-') : 'not listed',
+    device.listed ? cut(device.assetId ?? '-') : kindTexts[device.kind],
     stateTexts[device.state],
     device.lastSeen === null ? 'never' : agoText(now - Date.parse(device.lastSeen)),
     clockText(device.skewMs),
@@ -62,8 +64,8 @@ export function deviceText(view: DeviceView, now: number): string {
   const ago = (at: string | null) => (at === null ? 'never' : `${at}, ${agoText(now - Date.parse(at))}`)
   const rows = [
     ['device', view.device],
-    ['asset', view.listed ? (view.assetId ?? '-') : 'not listed'],
-    ['provider', view.provider],
+    ['asset', view.listed ? (view.assetId ?? '-') : kindTexts[view.kind]],
+    ['provider', view.provider ?? '-'],
     ['state', stateTexts[view.state] + (view.since === null ? '' : ` since ${view.since}`)],
     ...(view.why === null ? [] : [['why', view.why]]),
     ['last message', ago(view.lastSeen)],
@@ -117,12 +119,14 @@ export function deviceText(view: DeviceView, now: number): string {
 
 function connectionRows(client: DeviceClient | null): string[][] {
   if (client === null) return [['connection', '-']]
-  const { clientId, identity, address, since, takeOvers, refusedMessages, fault } = client
+  const { clientId, identity, userName, address, protocol, since, takeOvers, refusedMessages, fault } = client
   return [
     ['connection', `${stateText(client)} since ${since}`],
-    ['client id', clientId],
+    ['client id', clientId === '' ? '-' : clientId],
     ['identity', identity ?? '-'],
+    ['user name', userName ?? '-'],
     ['address', address ?? '-'],
+    ['protocol', protocol ?? '-'],
     ['take-overs', String(takeOvers)],
     ['refused by a rule', plural(refusedMessages, 'message')],
     ...(fault === null ? [] : [['last fault', `${fault.at}, ${fault.reason}: ${fault.detail}`]]),

@@ -79,7 +79,10 @@ export type Broker = {
   stopReading(): void
   close(): Promise<void>
   counters(): BrokerCounters
-  readonly clients: Pick<Clients, 'find' | 'withFaults'>
+  readonly clients: Pick<
+    Clients,
+    'find' | 'findAddress' | 'withFaults' | 'all' | 'takeChanged' | 'restore' | 'forgetBefore'
+  >
 }
 
 /** Where a connection comes from. */
@@ -199,7 +202,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     // aedes answers an unknown protocol version with CONNACK 1 and does not call authenticate.
     if (gate.refusal?.returnCode === 1) {
       const { address, certificateName: identity } = gate
-      reports.refuse(gate.refusal.reason, { clientId: packet.clientId, identity, address })
+      const { clientId, username: userName = null } = packet
+      reports.refuse(gate.refusal.reason, { clientId, identity, userName, address })
     }
     done(null, true)
   }

@@ -15,8 +15,13 @@ export type ClientReports = {
   dropped(): ReadonlyMap<string, number>
 }
 
-/** `identity`: the name that it proved before it was refused. */
-export type RefusedClient = { clientId: string | null; identity: string | null; address: string | null }
+/** `identity`: the name that it proved before it was refused. `userName`: the one that it gave. */
+export type RefusedClient = {
+  clientId: string | null
+  identity: string | null
+  userName?: string | null
+  address: string | null
+}
 
 type Deps = { clock: Clock; emit: Emit; clients: Pick<Clients, 'refused' | 'dropped'> }
 
@@ -24,11 +29,11 @@ export function createClientReports({ clock, emit, clients }: Deps): ClientRepor
   const refusedBy = createReasonCounter(clock, { eventEveryMs: 0 })
   const droppedBy = createReasonCounter(clock, { eventEveryMs: 0 })
   return {
-    refuse(reason, { clientId, identity, address }) {
+    refuse(reason, { clientId, identity, userName = null, address }) {
       refusedBy.add(null, reason)
       const detail = refusals[reason]
       emit({ kind: 'client_refused', reason, detail, clientId, identity, address })
-      if (clientId !== null && clientId !== '') clients.refused(clientId, address, { reason, detail })
+      clients.refused({ clientId, userName, address }, { reason, detail })
     },
     onDrop(gate, reason, detail) {
       droppedBy.add(null, reason)
@@ -37,6 +42,7 @@ export function createClientReports({ clock, emit, clients }: Deps): ClientRepor
       const identity = gate.sender === null ? gate.certificateName : gate.sender.identity
       emit({ kind: 'client_dropped', reason, detail, clientId, identity, address: gate.address })
       if (gate.sender !== null) clients.dropped(gate.sender, { reason, detail })
+      else clients.refused({ clientId: null, address: gate.address }, { reason, detail })
     },
     refused: refusedBy.counts,
     dropped: droppedBy.counts,

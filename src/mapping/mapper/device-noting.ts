@@ -9,6 +9,7 @@ export function createDeviceNoting(context: RecordContext, notes: DeviceNotes | 
 
   function begin(message: Message, live: boolean): void {
     context.owner = null
+    context.isLossNoted = false
     context.notes = live ? notes : null
     context.notes?.begin(message)
   }
@@ -19,11 +20,13 @@ export function createDeviceNoting(context: RecordContext, notes: DeviceNotes | 
   }
 
   /** The device of a message without a payload is known where its topic, or a record of it, names one. */
-  function ended(result: MapResult): MapResult {
-    const { owner, notes: target } = context
+  function ended(result: MapResult, arrives = true): MapResult {
+    const { owner, notes: target, isLossNoted } = context
     context.notes = notes
     if (owner === null || target === null) return result
     const { kind, source } = result
+    if (arrives) target.ended(owner, kind)
+    if (isLossNoted) return result
     if (kind === 'ignored' || kind === 'quarantined') target.lost(owner, kind, source, result.reason)
     else if (kind === 'unmappable') target.lost(owner, 'dead', source, result.reason)
     return result

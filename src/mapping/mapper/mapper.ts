@@ -122,7 +122,7 @@ export function createMapper(
     map: mapRemembering,
     mapDecoded(message, source, value) {
       noting.begin(message, true)
-      return noting.ended(marked(mapDecoded(message, source, value)))
+      return noting.ended(marked(mapDecoded(message, source, value)), false)
     },
     ownerOf: sources.some(({ identity }) => identity !== null) ? ownerOf : null,
     decoded,

@@ -147,8 +147,8 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
       if (result !== null) return result
     }
     const { payloads, values, mapped, skipped, outOfRange } = found
-    // Each record that was ignored is noted already.
-    if (length > 0) context.owner = outOfRange?.entry ?? null
+    context.isLossNoted = length > 0 && outOfRange === null
+    if (outOfRange !== null) context.owner = outOfRange.entry
     if (values.length > 0) return takeValues(source, message, values)
     if (mapped.length > 0) return takeRecords(source, message, mapped)
     if (payloads.length === 0 && outOfRange !== null)

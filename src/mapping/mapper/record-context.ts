@@ -21,6 +21,7 @@ export function createRecordContext(
     live: true,
     notes: null,
     owner: null,
+    isLossNoted: false,
     rejection: { kind: 'ignored', reason: '' },
     refuse(reason, detail) {
       context.rejection = { kind: 'refused', reason, detail }

@@ -4,7 +4,7 @@
 //   POST /control/probe                                               tries the service now
 //   POST /control/dead-letters/remap?dryRun=1&reason=R&source=S       maps dead letters again
 //   POST /control/dead-letters/...                                    control-dead-letters.ts
-//   POST /control/devices/forget?device=KEY&signal=TYPE               forgets what is remembered of a device
+//   POST /control/devices/forget?device=KEY&signal=TYPE&ledger=1      control-devices.ts
 //   POST /control/quarantine/...                                      control-quarantine.ts
 //   POST /control/batches/...                                         control-batches.ts
 //   POST /control/spool/verify                                        reads every record of the spool
@@ -23,6 +23,7 @@ import type { Right } from './request-rights/request-rights.ts'
 import { changeBatches } from './control-batches.ts'
 import { changeDeadLetters } from './control-dead-letters.ts'
 import { changeQuarantine } from './control-quarantine.ts'
+import { forgetDevice } from './control-devices.ts'
 import { changeSpool } from './control-spool.ts'
 import { badRequest, faultAnswer, notYet, ok, problem, type JsonAnswer } from './json-answer.ts'
 
@@ -139,7 +140,7 @@ const wrongUse: ReadonlySet<string> = new Set([
 
 /** Null for an unknown path. */
 async function change(
-  { deadLetters, quarantine, batches, spoolWork }: StageViews,
+  { deadLetters, quarantine, batches, spoolWork, mapping, ledger }: StageViews,
   control: DaemonControl,
   { path, query, request, caller }: Route,
   signal: AbortSignal,
@@ -154,7 +155,7 @@ async function change(
     case 'dead-letters/remap':
       return remap(control, query, signal)
     case 'devices/forget':
-      return forget(control, query)
+      return forgetDevice({ mapping: mapping ?? null, ledger: ledger ?? null }, control, query, signal)
     case 'spool/verify':
       return ok(await control.check(signal))
     default: {
@@ -178,16 +179,6 @@ function unknownPath(path: string): ControlAnswer {
     why: 'The path does not exist.',
     act: 'Use a path such as /control/reload, /control/probe or /control/dead-letters/remap.',
   })
-}
-
-async function forget(control: DaemonControl, query: URLSearchParams): Promise<JsonAnswer> {
-  const act = 'The parameters are device and signal.'
-  for (const key of query.keys())
-    if (!['device', 'signal'].includes(key)) return badRequest(`Unknown parameter ${quote(key, 40)}.`, act)
-  const device = query.get('device') ?? ''
-  if (device === '') return badRequest('The request names no device.', act)
-  const signal = query.get('signal')
-  return ok({ device, signal, forgotten: await control.forget(device, signal) })
 }
 
 async function remap(

@@ -3,14 +3,17 @@
 //   /devices?limit=&state=&sort=    the devices that need a person first: silent, refused, not mapped, never
 //                                   sent; the latest change first. `state` selects one state. `sort=clock`:
 //                                   the worst clock first
-//   /devices/{key}                  one of them; 404 with the nearest names for one that was never heard of
+//   /devices/{key}?messages=1&explain=1    one of them, with its last messages: raw, mapped, and what became
+//                                   of each payload; 404 with the nearest names where nothing is known
 //
 // The list is made in slices, and holds no more than `limit` devices and a slice.
 
+import { isoTime, isoTimeOrNull } from '../../std/clock.ts'
 import { nearestNames } from '../../std/nearest-names.ts'
 import { quote } from '../../std/quote.ts'
 import type { DeviceClient, DeviceState, DeviceView, StageViews } from '../types.ts'
-import { notFound, ok, problem, type JsonAnswer } from './json-answer.ts'
+import { badRequest, notFound, ok, problem, type JsonAnswer } from './json-answer.ts'
+import { contentOf } from './tap-stream.ts'
 
 export type DeviceSelection = { limit: number; state: DeviceState | null; sort: 'state' | 'clock' }
 
@@ -60,7 +63,13 @@ export async function devicesOf({ mapping, ingest }: StageViews, selection: Devi
   return { total, seen, states: counts, restored, devices, clients: faultsOf(ingest, limit) }
 }
 
-export async function deviceOf({ mapping }: StageViews, path: string, key: string): Promise<JsonAnswer> {
+export async function deviceOf(
+  { mapping }: StageViews,
+  path: string,
+  { key, query, signal }: { key: string; query: URLSearchParams; signal: AbortSignal },
+): Promise<JsonAnswer> {
+  const wanted = readShowParams(query)
+  if (typeof wanted === 'string') return badRequest(wanted, 'Correct the parameters.')
   if (!mapping) return notFound(path, 'The daemon is starting.')
   let name = key
   try {
@@ -70,7 +79,12 @@ export async function deviceOf({ mapping }: StageViews, path: string, key: strin
     if (!(error instanceof URIError)) throw error
   }
   const value = mapping.device(name)
-  if (value !== null) return ok(value)
+  if (value !== null && wanted === null) return ok(value)
+  if (value !== null) {
+    const { messages, skipped } = await mapping.messages(name, wanted ?? { explain: false }, signal)
+    const shown = messages.map(({ bytes, cutBytes, ...one }) => ({ ...one, ...contentOf(bytes, cutBytes) }))
+    return ok({ ...value, lastMessages: shown, lastMessagesSkipped: skipped })
+  }
   const names: string[] = []
   for await (const slice of mapping.devices()) {
     names.push(...slice.map(({ device }) => device))
@@ -87,12 +101,24 @@ export async function deviceOf({ mapping }: StageViews, path: string, key: strin
   })
 }
 
+/** Null where no messages are asked for. */
+function readShowParams(query: URLSearchParams): { explain: boolean } | null | string {
+  for (const [key, value] of query) {
+    if (key !== 'messages' && key !== 'explain')
+      return `Unknown parameter ${quote(key, 40)}: the parameters are messages and explain.`
+    if (value !== '0' && value !== '1') return `${key} must be 0 or 1, found ${quote(value, 40)}.`
+  }
+  return query.get('messages') === '1' ? { explain: query.get('explain') === '1' } : null
+}
+
 function faultsOf(ingest: StageViews['ingest'], limit: number): readonly DeviceClient[] {
   const clients = ingest?.clients?.withFaults(limit) ?? []
-  return clients.map(({ since, fault, ...client }) => ({
+  return clients.map(({ since, refusedAt, messageRefusedAt, fault, ...client }) => ({
     ...client,
-    since: new Date(since).toISOString(),
-    fault: fault && { ...fault, at: new Date(fault.at).toISOString() },
+    since: isoTime(since),
+    refusedAt: isoTimeOrNull(refusedAt),
+    messageRefusedAt: isoTimeOrNull(messageRefusedAt),
+    fault: fault && { ...fault, at: isoTime(fault.at) },
   }))
 }
 

@@ -39,7 +39,8 @@ export async function answerRead(
     if (typeof selection === 'string') return badRequest(selection, 'Correct the parameters.')
     return found(await devicesOf(stages, selection))
   }
-  if (path.startsWith('/devices/')) return deviceOf(stages, path, path.slice('/devices/'.length))
+  if (path.startsWith('/devices/'))
+    return deviceOf(stages, path, { key: path.slice('/devices/'.length), query, signal })
   if (path === '/dead-letters') {
     const selection = readDeadLetterParams(query, ['limit'])
     if (typeof selection === 'string') return notFound(path, selection)

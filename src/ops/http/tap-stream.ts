@@ -154,7 +154,7 @@ function lineOf(entry: TapEntry): string {
 }
 
 /** As text where it is text. Text that was cut may end within a character. */
-function contentOf(bytes: Buffer, cutBytes: number): Record<string, unknown> {
+export function contentOf(bytes: Buffer, cutBytes: number): Record<string, unknown> {
   const cut = cutBytes === 0 ? {} : { cutBytes }
   for (let less = 0; less <= (cutBytes === 0 ? 0 : 3); less += 1) {
     const part = bytes.subarray(0, bytes.length - less)

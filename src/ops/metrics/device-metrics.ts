@@ -31,6 +31,16 @@ export const deviceMetrics: readonly Metric[] = [
     'Records removed at ops.devices.retention.',
     deviceRecords('expired'),
   ),
+  gauge(
+    'gateway_device_message_bytes',
+    'Memory for the last messages of devices.',
+    deviceRecords('ringBytes'),
+  ),
+  counter(
+    'gateway_device_messages_not_kept_total',
+    'Messages that `devices show` does not have: messages_max_bytes is reached, or 5000 came in a second.',
+    deviceRecords('notKept'),
+  ),
   counter(
     'gateway_device_records_unreadable_total',
     'Stored records that cannot be read.',

@@ -62,13 +62,13 @@ describe('a change over HTTP', () => {
     const forgotten: (string | null)[][] = []
     const forget = (device: string, signal: string | null) => {
       forgotten.push([device, signal])
-      return Promise.resolve(forgotten.length)
+      return Promise.resolve({ values: forgotten.length, records: 0 })
     }
     await using daemon = await world({ forget })
     const one = await daemon.post('/control/devices/forget?device=truck-7&signal=OBD_LIFETIME_ODOMETER')
     expect([one.status, JSON.parse(one.text)]).toEqual([
       200,
-      { device: 'truck-7', signal: 'OBD_LIFETIME_ODOMETER', forgotten: 1 },
+      { device: 'truck-7', signal: 'OBD_LIFETIME_ODOMETER', forgotten: 1, records: 0 },
     ])
     expect((await daemon.post('/control/devices/forget?device=truck%207')).status).toBe(200)
     expect((await daemon.post('/control/devices/forget?signal=X')).status).toBe(400)

@@ -74,7 +74,8 @@ export function createClientAdmission(deps: Deps): ClientAdmission {
     }
 
     function refuseConnect({ reason, returnCode }: Refusal): void {
-      reports.refuse(reason, { clientId: client.id, identity: proved, address })
+      const { userName } = given
+      reports.refuse(reason, { clientId: client.id, identity: proved, userName, address })
       done(Object.assign(new Error(reason), { returnCode }), null)
     }
 
@@ -100,7 +101,7 @@ export function createClientAdmission(deps: Deps): ClientAdmission {
       gate.link.session = session
       gate.expectReleases(session.unreleasedCount)
       gate.sender = { clientId: client.id, userName, certificateName, identity }
-      clients.connected(gate.sender, address)
+      clients.connected(gate.sender, address, isVersion311(client) ? 'MQTT 3.1.1' : 'MQTT 3.1')
       // MQTT 3.1 has no such flag. aedes reads it before `done` returns.
       sessionPresent = present && isVersion311(client)
       done(null, true)

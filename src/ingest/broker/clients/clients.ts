@@ -4,41 +4,26 @@
 //   connected      it has a connection
 //   disconnected   it ended its connection with DISCONNECT
 //   lost           its connection ended in another way: a will says so, and so does a silent network
-//   refused        it was never admitted since the start
+//   refused        it was never admitted
 //
 // A client id belongs to the identity of its open connection: another identity cannot take it over. An
 // anonymous client has no identity, so a client that proves one may take over from it. The same identity may
 // always: that is how a device comes back whose old connection is still open. Two devices with one client id
 // take over from each other without end; `sharedMin` times in `sharedWindowMs` raise a condition.
 //
-// Bounds: clients with a connection are bounded by max_connections. Of the others, `closedMax` are kept, and
-// `refusedMax` of those that were never admitted; at the bound, the one that changed first is forgotten.
+// A connection that ends before its CONNECT was read has no client id: it is known by its address.
+//
+// Bounds: clients with a connection are bounded by max_connections, the others in client-table.ts. What is
+// known is written to the disk at intervals and restored (changed-clients.ts).
 
 import type { Clock, EpochMs } from '../../../std/clock.ts'
 import type { Emit } from '../../../domain/event.ts'
 import type { Sender } from '../../../domain/message.ts'
+import type { ChangedClient, StoredClient } from './changed-clients.ts'
+import { addressKey, createClientTable, viewOf, type Client } from './client-table.ts'
+import type { ClientView } from './types.ts'
 
-export type ClientState = 'connected' | 'disconnected' | 'lost' | 'refused'
-
-export type ClientView = {
-  readonly clientId: string
-  readonly identity: string | null
-  readonly address: string | null
-  readonly state: ClientState
-  /** Since when it has this state. */
-  readonly since: EpochMs
-  /** Its will came when it was last lost. */
-  readonly willCame: boolean
-  /** How often it connected while its earlier connection was open. */
-  readonly takeOvers: number
-  /** Messages that a rule did not allow. */
-  readonly refusedMessages: number
-  /** The last fault that the gateway found. */
-  readonly fault: ClientFault | null
-}
-
-/** `reason` is a stable code; `count` faults since the start, of any kind. */
-export type ClientFault = { reason: string; detail: string; at: EpochMs; count: number }
+export type { ClientFault, ClientState, ClientView } from './types.ts'
 
 type Fault = { reason: string; detail: string }
 
@@ -46,39 +31,42 @@ export type Clients = {
   /** Whether a client with this identity may have the client id. */
   mayConnect(clientId: string, identity: string | null): boolean
   /** It was admitted; an earlier connection with its id is about to end. */
-  connected(sender: Sender, address: string | null): void
+  connected(sender: Sender, address: string | null, protocol?: string | null): void
   ended(sender: Sender, withDisconnect: boolean): void
   willCame(sender: Sender): void
-  /** Its CONNECT was refused. */
-  refused(clientId: string, address: string | null, fault: Fault): void
+  /** Its CONNECT was refused, or the connection ended before it. */
+  refused(client: RefusedClient, fault: Fault): void
   /** The gateway closed its connection. */
   dropped(sender: Sender, fault: Fault): void
   /** A rule did not allow its message. */
   messageRefused(sender: Sender, fault: Fault): void
   find(clientId: string): ClientView | null
+  /** What is known of an address without a client id. */
+  findAddress(address: string): ClientView | null
+  all(): Iterable<ClientView>
+  /** Those that changed since the last call, and those that were forgotten. */
+  takeChanged(most: number): readonly ChangedClient[]
+  /** Those of an earlier process; one that is known by now is left as it is. */
+  restore(clients: Iterable<StoredClient>): void
+  /** Forgets those without a connection that did not change since `before`. */
+  forgetBefore(before: EpochMs): void
   /** At most `most` clients with a fault, the latest fault first. */
   withFaults(most: number): readonly ClientView[]
   takeOvers(): number
 }
 
-type Client = { -readonly [Key in keyof ClientView]: ClientView[Key] } & {
-  /** Of the last connection. */
-  sender: Sender | null
-  /** Take-overs since `windowFromMs`, monotonic. */
-  recentTakeOvers: number
-  windowFromMs: number
+/** What is known of a client that was not admitted. */
+export type RefusedClient = {
+  clientId: string | null
+  userName?: string | null
+  address: string | null
 }
 
-const closedMax = 20_000
-const refusedMax = 1000
 const sharedMin = 6
 const sharedWindowMs = 600_000
 
 export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Clients {
-  const open = new Map<string, Client>()
-  /** The client that changed first is first. */
-  const closed = new Map<string, Client>()
-  const neverAdmitted = new Map<string, Client>()
+  const table = createClientTable({ clock })
   let takeOvers = 0
   return {
     mayConnect,
@@ -88,38 +76,45 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     refused,
     dropped,
     messageRefused,
-    find(clientId) {
-      const client = found(clientId)
-      return client === null ? null : viewOf(client)
-    },
+    find: viewAt,
+    findAddress: (address) => viewAt(addressKey(address)),
     withFaults,
+    *all() {
+      for (const client of table.all()) yield viewOf(client)
+    },
+    takeChanged: table.takeChanged,
+    restore: table.restore,
+    forgetBefore: table.forgetBefore,
     takeOvers: () => takeOvers,
   }
 
-  function found(clientId: string): Client | null {
-    return open.get(clientId) ?? closed.get(clientId) ?? neverAdmitted.get(clientId) ?? null
+  function viewAt(key: string): ClientView | null {
+    const client = table.find(key)
+    return client === null ? null : viewOf(client)
   }
 
   function mayConnect(clientId: string, identity: string | null): boolean {
-    const holder = open.get(clientId)
+    const holder = table.holder(clientId)
     return holder === undefined || holder.identity === null || holder.identity === identity
   }
 
-  function connected(sender: Sender, address: string | null): void {
-    const { clientId, identity } = sender
-    const client = found(clientId) ?? newClient(clientId)
-    closed.delete(clientId)
-    neverAdmitted.delete(clientId)
-    open.set(clientId, client)
+  function connected(sender: Sender, address: string | null, protocol: string | null = null): void {
+    const { clientId, identity, userName } = sender
+    const client = table.find(clientId) ?? table.create(clientId)
     const isTakeOver = client.state === 'connected'
     Object.assign(client, {
       sender,
       identity,
+      userName,
       address,
+      protocol,
       state: 'connected',
       since: clock.now(),
       willCame: false,
+      refusedAt: null,
     })
+    table.open(client)
+    table.changed(client)
     if (isTakeOver) countTakeOver(client)
   }
 
@@ -141,89 +136,62 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
   }
 
   function ended(sender: Sender, withDisconnect: boolean): void {
-    const client = open.get(sender.clientId)
+    const client = table.holder(sender.clientId)
     // The connection of another one that took over stays.
     if (client?.sender !== sender) return
-    open.delete(sender.clientId)
     client.state = withDisconnect ? 'disconnected' : 'lost'
     client.since = clock.now()
-    keep(closed, client, closedMax)
+    table.close(client)
+    table.changed(client)
   }
 
   function willCame(sender: Sender): void {
-    const client = found(sender.clientId)
+    const client = table.find(sender.clientId)
     // Just before or after the end of its connection. After a take-over it says nothing.
-    if (client?.sender === sender) client.willCame = true
+    if (client?.sender !== sender) return
+    client.willCame = true
+    table.changed(client)
   }
 
-  function refused(clientId: string, address: string | null, fault: Fault): void {
-    const client = found(clientId) ?? newClient(clientId)
+  function refused({ clientId, userName = null, address }: RefusedClient, fault: Fault): void {
+    const id = clientId ?? ''
+    if (id === '' && address === null) return
+    const key = id === '' ? addressKey(address ?? '') : id
+    const client = table.find(key) ?? table.create(id, key)
     note(client, fault)
+    // Another client tried to use the id of this one.
+    if (client.state === 'connected') return
+    client.refusedAt = clock.now()
+    client.userName = userName
     if (client.state !== 'refused') return
     client.address = address
-    keep(neverAdmitted, client, refusedMax)
+    client.since = client.refusedAt
+    table.close(client)
   }
 
   function dropped({ clientId }: Sender, fault: Fault): void {
-    const client = found(clientId)
+    const client = table.find(clientId)
     if (client !== null) note(client, fault)
   }
 
   function messageRefused({ clientId }: Sender, fault: Fault): void {
-    const client = found(clientId)
+    const client = table.find(clientId)
     if (client === null) return
     client.refusedMessages += 1
     note(client, fault)
+    client.messageRefusedAt = client.fault?.at ?? null
   }
 
   function note(client: Client, { reason, detail }: Fault): void {
     client.fault = { reason, detail, at: clock.now(), count: (client.fault?.count ?? 0) + 1 }
+    table.changed(client)
   }
 
   function withFaults(most: number): readonly ClientView[] {
-    const faulty: Client[] = []
-    for (const clients of [open, closed, neverAdmitted])
-      for (const client of clients.values()) if (client.fault !== null) faulty.push(client)
-    return faulty
+    return [...table.all()]
+      .filter(({ fault }) => fault !== null)
       .sort((a, b) => b.fault!.at - a.fault!.at)
       .slice(0, most)
       .map(viewOf)
-  }
-
-  function newClient(clientId: string): Client {
-    return {
-      clientId,
-      identity: null,
-      address: null,
-      state: 'refused',
-      since: clock.now(),
-      willCame: false,
-      takeOvers: 0,
-      refusedMessages: 0,
-      fault: null,
-      sender: null,
-      recentTakeOvers: 0,
-      windowFromMs: clock.monotonic(),
-    }
-  }
-}
-
-function viewOf({
-  sender: _sender,
-  recentTakeOvers: _recent,
-  windowFromMs: _from,
-  ...view
-}: Client): ClientView {
-  return view
-}
-
-/** Behind the others; forgets the first at the bound. */
-function keep(clients: Map<string, Client>, client: Client, most: number): void {
-  clients.delete(client.clientId)
-  clients.set(client.clientId, client)
-  if (clients.size <= most) return
-  for (const first of clients.keys()) {
-    clients.delete(first)
-    return
   }
 }

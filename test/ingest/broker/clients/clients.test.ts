@@ -188,6 +188,7 @@ describe('what is known of clients', () => {
     certificateName: null,
     identity: null,
   })
+  const fault = { reason: 'bad_credentials', detail: 'd.' }
 
   test('a device that comes back now and then shares its id with nobody', async () => {
     const { clock, events, clients } = open()
@@ -218,8 +219,8 @@ describe('what is known of clients', () => {
     const truck = senderOf('truck-7')
     clients.connected(truck, null)
     clients.ended(truck, false)
-    const fault = { reason: 'bad_credentials', detail: 'd.' }
-    for (let n = 0; n < 30_000; n += 1) clients.refused(`stranger-${n}`, '10.0.0.8', fault)
+    for (let n = 0; n < 30_000; n += 1)
+      clients.refused({ clientId: `stranger-${n}`, address: '10.0.0.8' }, fault)
     expect(clients.find('truck-7')).toMatchObject({ state: 'lost' })
     expect(clients.find('stranger-0')).toBeNull()
     expect(clients.withFaults(100_000)).toHaveLength(1000)
@@ -232,6 +233,63 @@ describe('what is known of clients', () => {
     expect(clients.find('other-29999')).toMatchObject({ state: 'disconnected' })
     expect(clients.find('other-9999')).toBeNull()
     expect(clients.find('other-10000')).not.toBeNull()
+  })
+
+  test('outlives the process: what changed is given once, and restored as closed', async () => {
+    const { clock, clients } = open()
+    const truck = senderOf('truck-7')
+    clients.connected(truck, '10.0.0.7', 'MQTT 3.1.1')
+    clients.refused({ clientId: 'stranger', userName: 'truck-8', address: '10.0.0.8' }, fault)
+    clients.refused({ clientId: null, address: '10.0.0.9' }, { reason: 'tls_on_plain_port', detail: 't.' })
+    const changed = clients.takeChanged(2)
+    expect(changed.map(({ view }) => view?.clientId)).toEqual(['truck-7', 'stranger'])
+    const rest = clients.takeChanged(10)
+    expect(rest).toHaveLength(1)
+    expect(clients.takeChanged(10)).toEqual([])
+
+    await clock.advance(60_000)
+    const savedAt = clock.now()
+    const next = createClients({ clock, emit: () => undefined })
+    next.connected(truck, '10.0.0.77')
+    next.restore([...changed, ...rest].map(({ key, view }) => ({ key, view: view!, savedAt })))
+    expect(next.find('truck-7')).toMatchObject({ state: 'connected', address: '10.0.0.77' })
+    expect(next.find('stranger')).toMatchObject({ state: 'refused', userName: 'truck-8', fault })
+    expect(next.findAddress('10.0.0.9')).toMatchObject({
+      clientId: '',
+      fault: { reason: 'tls_on_plain_port' },
+    })
+
+    const later = createClients({ clock, emit: () => undefined })
+    later.restore([...changed, ...rest].map(({ key, view }) => ({ key, view: view!, savedAt })))
+    expect(later.find('truck-7')).toMatchObject({
+      state: 'disconnected',
+      since: savedAt,
+      address: '10.0.0.7',
+    })
+    // A client that was restored is removed from the disk when it is forgotten.
+    await clock.advance(1)
+    later.forgetBefore(clock.now())
+    expect(later.takeChanged(10).map(({ view }) => view)).toEqual([null, null, null])
+  })
+
+  test('an admitted client that is refused later says so, until it connects again', () => {
+    const { clients } = open()
+    const truck = senderOf('truck-7')
+    clients.connected(truck, null)
+    clients.refused({ clientId: 'truck-7', address: null }, { reason: 'client_id_in_use', detail: 'd.' })
+    expect(clients.find('truck-7')).toMatchObject({ state: 'connected', refusedAt: null })
+    clients.ended(truck, false)
+    clients.refused({ clientId: 'truck-7', address: null }, fault)
+    expect(clients.find('truck-7')).toMatchObject({ state: 'lost', refusedAt: expect.any(Number) as number })
+    clients.connected(truck, null)
+    expect(clients.find('truck-7')).toMatchObject({ refusedAt: null })
+  })
+
+  test('a flood of names that were never written leaves nothing to write', () => {
+    const { clients } = open()
+    for (let n = 0; n < 5000; n += 1)
+      clients.refused({ clientId: `stranger-${n}`, address: '10.0.0.8' }, fault)
+    expect(clients.takeChanged(100_000)).toHaveLength(1000)
   })
 
   test('a client of MQTT 5 stands in the list with the reason', async () => {

@@ -4,18 +4,20 @@
 // the event loop.
 
 import { setImmediate as turn } from 'node:timers/promises'
-import type { CancelTimer, Clock } from '../std/clock.ts'
-import type { OurTime } from '../domain/arrival.ts'
-import type { Emit } from '../domain/event.ts'
-import type { Ingest } from '../ingest/ingest.ts'
-import type { Mapper, Mapping } from '../mapping/mapping.ts'
-import type { DeviceRecords } from '../device-records/device-records.ts'
-import type { DeviceTotals, DeviceView } from '../ops/ops.ts'
+import type { CancelTimer, Clock } from '../../std/clock.ts'
+import type { OurTime } from '../../domain/arrival.ts'
+import type { Emit } from '../../domain/event.ts'
+import type { Ingest } from '../../ingest/ingest.ts'
+import type { Mapper, Mapping } from '../../mapping/mapping.ts'
+import type { DeviceRecords } from '../../device-records/device-records.ts'
+import type { DeviceTotals, DeviceView } from '../../ops/ops.ts'
 import { createDeviceViews } from './device-views.ts'
+
+export { createDeviceMessages } from './device-messages.ts'
 
 export type DeviceMonitor = {
   /** `clients`: those of the broker. */
-  start(clients: Pick<Ingest['clients'], 'find'>): void
+  start(clients: Pick<Ingest['clients'], 'find' | 'findAddress' | 'all'>): void
   /** Another mapping is in force: the events about models begin again. */
   mappingChanged(): void
   device(key: string): DeviceView | null
@@ -50,7 +52,7 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
   const swappedIn = new Map<string, number>()
   const withheldIn = new Map<string, string>()
   let totals = { listed: 0, silent: 0 }
-  let clients: Pick<Ingest['clients'], 'find'> | null = null
+  let clients: Pick<Ingest['clients'], 'find' | 'findAddress' | 'all'> | null = null
   const views = createDeviceViews({ clock, active, records, clients: () => clients })
   let walking = false
   let stopped = false

@@ -1,0 +1,112 @@
+// device-state.ts: the state of a device in one word and in a sentence. It is the first of these that holds:
+//
+//   refused      its CONNECT was refused after its last message, or a rule refuses what it sends
+//   never_sent   it is in the device table, and no message is known
+//   silent       its last message is longer ago than its rhythm lets expect
+//   not_mapped   its last message gave no payload
+//   sending
+
+import { isoTime, isoTimeOrNull, type EpochMs } from '../../std/clock.ts'
+import { formatDuration } from '../../std/quantity.ts'
+import type { DeviceRecordView, Loss } from '../../device-records/device-records.ts'
+import type { ClientView } from '../../ingest/ingest.ts'
+import type { DeviceView } from '../../ops/ops.ts'
+
+type Found = { record: DeviceRecordView | null; client: ClientView | null; now: EpochMs }
+
+export function stateOf(found: Found): Pick<DeviceView, 'state' | 'since' | 'why'> {
+  const { record, client, now } = found
+  const lastAt = record?.lastSeen ?? null
+  if (client !== null && isRefused(client, lastAt))
+    return {
+      state: 'refused',
+      since: isoTime(client.refusedAt ?? client.messageRefusedAt ?? client.since),
+      why: refusalText(client, now),
+    }
+  if (record === null || lastAt === null)
+    return {
+      state: 'never_sent',
+      since: null,
+      why: `The device table has it, and no message of it has come. ${connectionText(client, now)}`,
+    }
+  if (record.silentSince !== null)
+    return {
+      state: 'silent',
+      since: isoTime(record.silentSince),
+      why: `${rhythmText(record, now)} ${connectionText(client, now)}${lossText(lastLoss(record))}`,
+    }
+  const loss = lastLoss(record)
+  if (loss !== null)
+    return {
+      state: 'not_mapped',
+      since: isoTime(Math.max(loss.firstAt, record.lastMappedAt ?? 0)),
+      why: lossText(loss).trim(),
+    }
+  return { state: 'sending', since: isoTimeOrNull(record.firstSeen), why: null }
+}
+
+/** What the last message became, where it gave no payload. */
+function lastLoss({ losses, lastSeen, lastMappedAt }: DeviceRecordView): Loss | null {
+  const last = losses.findLast(({ lastAt }) => lastSeen !== null && lastAt >= lastSeen)
+  if (last === undefined) return null
+  // Of a list some records may give payloads.
+  return last.lastAt > (lastMappedAt ?? 0) ? last : null
+}
+
+/** Its CONNECT was refused after the last message, or a rule refuses all that it sends. */
+export function isRefused(
+  { state, refusedAt, messageRefusedAt }: ClientView,
+  lastSeen: EpochMs | null,
+): boolean {
+  const at = state !== 'connected' && refusedAt !== null ? refusedAt : messageRefusedAt
+  return at !== null && at > (lastSeen ?? 0)
+}
+
+function refusalText(client: ClientView, now: EpochMs): string {
+  const { state, refusedAt, messageRefusedAt, fault, address } = client
+  const detail = fault?.detail ?? ''
+  const from = address === null ? '' : ` from ${address}`
+  if (state !== 'connected' && refusedAt !== null)
+    return `It was refused${from}, the last time ${agoOf(refusedAt, now)}. ${detail}`
+  return `A rule refuses its messages, the last time ${agoOf(messageRefusedAt ?? now, now)}. ${detail}`
+}
+
+function rhythmText({ lastSeen, medianGapMs }: DeviceRecordView, now: EpochMs): string {
+  const last = `No message for ${formatDuration(Math.max(0, now - (lastSeen ?? now)))}.`
+  if (medianGapMs === null) return last
+  const usual = medianGapMs < 1000 ? 'every second' : `every ${formatDuration(medianGapMs)}`
+  return `${last.slice(0, -1)}, before one ${usual}.`
+}
+
+function connectionText(client: ClientView | null, now: EpochMs): string {
+  if (client === null) return 'It is not connected.'
+  const ago = agoOf(client.since, now)
+  switch (client.state) {
+    case 'connected':
+      return `It has been connected for ${formatDuration(Math.max(0, now - client.since))}.`
+    case 'lost':
+      return `Its connection was lost ${ago}${client.willCame ? ' (will)' : ''}.`
+    case 'disconnected':
+      return `It disconnected ${ago}.`
+    case 'refused':
+    default:
+      return `Its client was refused ${ago}.`
+  }
+}
+
+const becameTexts = {
+  ignored: 'was ignored',
+  dead: 'became a dead letter',
+  quarantined: 'was quarantined',
+} as const
+
+function lossText(loss: Loss | null): string {
+  if (loss === null) return ''
+  const { kind, reason, count } = loss
+  const times = count === 1 ? '' : ` (${count} times)`
+  return ` Its last message ${becameTexts[kind]}: ${reason}${times}.`
+}
+
+function agoOf(at: EpochMs, now: EpochMs): string {
+  return `${formatDuration(Math.max(0, now - at))} ago`
+}

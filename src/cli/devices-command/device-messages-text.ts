@@ -1,0 +1,68 @@
+// device-messages-text.ts: the last messages of a device for a person: raw, what they became, and what became
+// of each payload.
+
+import { plural } from '../../std/quantity.ts'
+import { bounded, visible } from '../../std/quote.ts'
+import type { DeviceMessage, DeviceView, MessageOutcome } from '../../ops/ops.ts'
+import { explainedText } from '../map-command/explain-text.ts'
+import { mapResultText } from '../terminal/text-format.ts'
+
+/** As the daemon sends it: text where it is text. */
+type ShownMessage = Omit<DeviceMessage, 'bytes'> & { message?: string; hex?: string }
+
+export type ShownDevice = DeviceView & {
+  lastMessages: readonly ShownMessage[]
+  lastMessagesSkipped: number
+}
+
+const rawLengthMax = 400
+
+/** `width` of the terminal: longer lines are cut. */
+export function messagesText(
+  { lastMessages, lastMessagesSkipped }: Pick<ShownDevice, 'lastMessages' | 'lastMessagesSkipped'>,
+  width: number,
+): string {
+  if (lastMessages.length === 0) return '\nno messages are kept\n'
+  const skipped = lastMessagesSkipped === 0 ? '' : `, ${lastMessagesSkipped} more were not kept`
+  const lines = lastMessages
+    .flatMap(messageLines)
+    .map((line) => (line.length <= width ? line : `${line.slice(0, width - 1)}…`))
+  return `\nlast ${plural(lastMessages.length, 'message')}, the newest first${skipped}\n${lines.join('\n')}\n`
+}
+
+function messageLines(message: ShownMessage): string[] {
+  const { at, topic, became, reason, payloads, explained } = message
+  const raw = message.message ?? `hex ${message.hex ?? ''}`
+  const cut = message.cutBytes === 0 ? '' : ` (${message.cutBytes} bytes more)`
+  return [
+    `  ${at} ${visible(topic)}`,
+    `    raw     ${visible(bounded(raw, rawLengthMax))}${cut}`,
+    `    became  ${becameText(became, payloads.length, reason)}`,
+    ...payloads.flatMap(({ payloadId, payload, outcomes }) => [
+      `    payload ${visible(JSON.stringify(payload))}`,
+      ...outcomeTexts(outcomes).map((text) => `      ${payloadId} ${text}`),
+    ]),
+    ...(explained === undefined
+      ? []
+      : explainedText(explained, becameText(became, payloads.length, reason))
+          .trimEnd()
+          .split('\n')
+          .map((line) => `    ${line}`)),
+  ]
+}
+
+function becameText(became: ShownMessage['became'], payloads: number, reason: string | null): string {
+  if (became === 'payloads' && payloads === 0) return 'payloads, which the mapping in force does not make'
+  const kept = Array.from({ length: payloads })
+  return visible(mapResultText({ kind: became, payloads: kept, reason: reason ?? 'by another mapping' }))
+}
+
+/** The newest first. */
+function outcomeTexts(outcomes: readonly MessageOutcome[] | null): string[] {
+  if (outcomes === null) return ['no ledger can be asked']
+  if (outcomes.length === 0) return ['waits in the spool, or its result is not in the ledger yet']
+  return outcomes.map(({ at, outcome, requestId, reason, detail }) => {
+    const why = reason === null ? '' : `, ${reason}${detail === null ? '' : `: ${detail}`}`
+    return visible(`${outcome} ${at}, requestId ${requestId ?? '-'}${why}`)
+  })
+}

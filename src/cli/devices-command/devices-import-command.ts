@@ -1,0 +1,48 @@
+// devices-import-command.ts: `devices import`: adds the rows of a CSV file to the device table.
+
+import { readFile } from 'node:fs/promises'
+import { Command } from 'commander'
+import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { plural } from '../../std/quantity.ts'
+import { withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
+import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
+import { notes } from '../terminal/text-format.ts'
+import { inForceText, openTable, putInForce, type TableChange } from './device-table-file.ts'
+import { daemonOf, requireConfig } from './devices-add-command.ts'
+
+export const importCommand: BuildCommand = (io, done) =>
+  withDaemonOptions(new Command('import'))
+    .description('Add the devices of a CSV file to the device table of the config.')
+    .argument('<file>', 'CSV file with the columns of the device table')
+    .option('--replace', 'replace the rows of devices that are listed with other fields')
+    .addHelpText(
+      'after',
+      notes(
+        'Needs --config. Either all devices of the file are added, or none: every problem is found before.',
+      ),
+    )
+    .action(async (file: string, options: DaemonOptions & { replace?: boolean }) => {
+      const table = await openTable(io, requireConfig(options))
+      const bytes = await readFile(file).catch((error: unknown) => {
+        throw new GatewayError('INPUT_UNREADABLE', {
+          what: `Cannot read ${file}.`,
+          why: `${messageOf(error)}.`,
+          act: 'Check the path and its permissions.',
+          cause: error,
+        })
+      })
+      const rows = table.read(bytes, file)
+      const change = await table.change(rows, options.replace ? 'replace' : 'report')
+      const inForce = await putInForce(io, daemonOf(options))
+      printAnswer(io, options, { ...change, inForce }, importedText)
+      done(0)
+    })
+
+function importedText({ file, added, replaced, same, inForce }: TableChange & { inForce: boolean }): string {
+  const counts = [
+    `${plural(added, 'device')} added to ${file}`,
+    ...(replaced > 0 ? [`${replaced} replaced`] : []),
+    ...(same > 0 ? [`${same} listed already`] : []),
+  ]
+  return `${counts.join(', ')}.\n${inForceText(inForce)}`
+}

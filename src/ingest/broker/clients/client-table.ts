@@ -1,0 +1,159 @@
+// client-table.ts: what is kept of each client, by its id, or by its address where it has none: the clients
+// with a connection, those without, and those that were never admitted. Each kind has a bound; at the bound,
+// the one that changed first is forgotten.
+
+import type { Clock, EpochMs } from '../../../std/clock.ts'
+import type { Sender } from '../../../domain/message.ts'
+import { createChangedClients, type ChangedClient, type StoredClient } from './changed-clients.ts'
+import type { ClientView } from './types.ts'
+
+export type Client = { -readonly [Key in keyof ClientView]: ClientView[Key] } & {
+  key: string
+  /** It is on the disk, or is being written. */
+  isStored: boolean
+  /** Of the last connection. */
+  sender: Sender | null
+  /** Take-overs since `windowFromMs`, monotonic. */
+  recentTakeOvers: number
+  windowFromMs: number
+}
+
+export type ClientTable = {
+  find(key: string): Client | null
+  /** Creates it without keeping it. */
+  create(clientId: string, key?: string): Client
+  /** It has a connection. */
+  open(client: Client): void
+  /** It has none. */
+  close(client: Client): void
+  changed(client: Client): void
+  /** The one with a connection. */
+  holder(clientId: string): Client | undefined
+  all(): Iterable<Client>
+  takeChanged(most: number): readonly ChangedClient[]
+  restore(clients: Iterable<StoredClient>): void
+  forgetBefore(before: EpochMs): void
+}
+
+const closedMax = 20_000
+const refusedMax = 1000
+
+export function createClientTable({ clock }: { clock: Clock }): ClientTable {
+  const opened = new Map<string, Client>()
+  /** The client that changed first is first. */
+  const closed = new Map<string, Client>()
+  const neverAdmitted = new Map<string, Client>()
+  const withoutId = new Map<string, Client>()
+  const changes = createChangedClients()
+  return {
+    find,
+    create,
+    open(client) {
+      closed.delete(client.key)
+      neverAdmitted.delete(client.key)
+      opened.set(client.key, client)
+    },
+    close,
+    changed: changes.changed,
+    holder: (clientId) => opened.get(clientId),
+    all,
+    takeChanged,
+    restore,
+    forgetBefore,
+  }
+
+  function find(key: string): Client | null {
+    return opened.get(key) ?? closed.get(key) ?? neverAdmitted.get(key) ?? withoutId.get(key) ?? null
+  }
+
+  function close(client: Client): void {
+    opened.delete(client.key)
+    if (client.state !== 'refused') keep(closed, client, closedMax)
+    else keep(client.clientId === '' ? withoutId : neverAdmitted, client, refusedMax)
+  }
+
+  function* all(): Generator<Client> {
+    for (const clients of [opened, closed, neverAdmitted, withoutId])
+      for (const client of clients.values()) yield client
+  }
+
+  function takeChanged(most: number): readonly ChangedClient[] {
+    return changes.take(most, (key) => {
+      const client = find(key)
+      if (client === null) return null
+      client.isStored = true
+      return viewOf(client)
+    })
+  }
+
+  function restore(clients: Iterable<StoredClient>): void {
+    for (const { key, view, savedAt } of clients) {
+      if (find(key) !== null) continue
+      const client = Object.assign(create(view.clientId, key), view, { isStored: true })
+      // Its connection ended with the process, when nobody noted it.
+      if (client.state === 'connected')
+        Object.assign(client, { state: 'disconnected', since: Math.max(view.since, savedAt) })
+      close(client)
+    }
+  }
+
+  function forgetBefore(before: EpochMs): void {
+    for (const clients of [closed, neverAdmitted, withoutId])
+      for (const client of clients.values()) {
+        if (Math.max(client.since, client.fault?.at ?? 0) >= before) continue
+        clients.delete(client.key)
+        changes.forgotten(client)
+      }
+  }
+
+  /** Behind the others; forgets the first at the bound. */
+  function keep(clients: Map<string, Client>, client: Client, most: number): void {
+    clients.delete(client.key)
+    clients.set(client.key, client)
+    if (clients.size <= most) return
+    for (const first of clients.values()) {
+      clients.delete(first.key)
+      changes.forgotten(first)
+      return
+    }
+  }
+
+  function create(clientId: string, key: string = clientId): Client {
+    return {
+      key,
+      isStored: false,
+      clientId,
+      identity: null,
+      userName: null,
+      address: null,
+      protocol: null,
+      state: 'refused',
+      since: clock.now(),
+      willCame: false,
+      takeOvers: 0,
+      refusedMessages: 0,
+      messageRefusedAt: null,
+      refusedAt: null,
+      fault: null,
+      sender: null,
+      recentTakeOvers: 0,
+      windowFromMs: clock.monotonic(),
+    }
+  }
+}
+
+export function viewOf({
+  key: _key,
+  isStored: _isStored,
+  sender: _sender,
+  recentTakeOvers: _recent,
+  windowFromMs: _from,
+  ...view
+}: Client): ClientView {
+  return view
+}
+
+/** No client id has a null character. */
+export function addressKey(address: string): string {
+  return `\0${address}`
+}

@@ -1,0 +1,34 @@
+// types.ts: what is known of a client, as others see it.
+
+import type { EpochMs } from '../../../std/clock.ts'
+
+export type ClientState = 'connected' | 'disconnected' | 'lost' | 'refused'
+
+export type ClientView = {
+  /** '' for what is known of an address only. */
+  readonly clientId: string
+  readonly identity: string | null
+  /** As its last CONNECT had it, whether it was checked or not. */
+  readonly userName: string | null
+  readonly address: string | null
+  /** Of its last connection. */
+  readonly protocol: string | null
+  readonly state: ClientState
+  /** Since when it has this state. */
+  readonly since: EpochMs
+  /** Its will came when it was last lost. */
+  readonly willCame: boolean
+  /** How often it connected while its earlier connection was open. */
+  readonly takeOvers: number
+  /** Messages that a rule did not allow. */
+  readonly refusedMessages: number
+  /** The last of them; null where none was since it connected. */
+  readonly messageRefusedAt: EpochMs | null
+  /** When its CONNECT was last refused; null where it connected since. */
+  readonly refusedAt: EpochMs | null
+  /** The last fault that the gateway found. */
+  readonly fault: ClientFault | null
+}
+
+/** `reason` is a stable code; `count` faults since the start, of any kind. */
+export type ClientFault = { reason: string; detail: string; at: EpochMs; count: number }

@@ -1,0 +1,128 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { DeviceView } from '../../src/ops/ops.ts'
+import { runCli } from '../support/cli-world.ts'
+import { eventually } from '../support/eventually.ts'
+import { newFolder } from '../support/folders.ts'
+import { createDevice, type Device } from '../support/mqtt-device.ts'
+import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
+
+const config = (baseUrl: string) => `
+ingest:
+  broker:
+    listeners: [{ url: "mqtt://127.0.0.1:0" }]
+    access: { users: [{ name: truck-1, password: "\${env:ONE}" }, { name: truck-2, password: "\${env:TWO}" }] }
+    rules: { publish: [{ topics: ["telemetry/v1/{identity}"] }] }
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
+devices: { file: ./devices.csv, unknown: accept }
+spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+`
+
+async function start(folder: string): Promise<Pipeline> {
+  await writeFile(join(folder, 'devices.csv'), 'device,asset_id\ntruck-1,TRK-1\ntruck-2,TRK-2\n')
+  const env = { ONE: 'first', TWO: 'second', AWS_ACCESS_KEY_ID: 'AKIDEXAMPLE', AWS_SECRET_ACCESS_KEY: 'x' }
+  return startPipeline({ config, folder, deps: { env } })
+}
+
+async function connectionTo(pipeline: Pipeline, clientId: string): Promise<Device> {
+  const port = Number(new URL(pipeline.gateway.addresses.mqtt[0] ?? '').port)
+  const device = await createDevice({ port, clientId })
+  onTestFinished(() => device.destroy())
+  return device
+}
+
+const asUser = (username: string, password: string) => ({ username, password: Buffer.from(password) })
+
+async function list(pipeline: Pipeline, query = ''): Promise<readonly DeviceView[]> {
+  const response = await fetch(`${pipeline.gateway.addresses.ops}/devices${query}`)
+  return ((await response.json()) as { devices: DeviceView[] }).devices
+}
+
+const named = (views: readonly DeviceView[], name: string) => views.find(({ device }) => device === name)
+
+test('every refused client is in the list, as its device where it has one, and over a restart', async () => {
+  const folder = await newFolder()
+  const pipeline = await start(folder)
+  // By the user name: the client id is that of no device.
+  const wrong = await connectionTo(pipeline, 'imei-4711')
+  expect(await wrong.connect(asUser('truck-1', 'guess'))).toMatchObject({ returnCode: 4 })
+  const modern = await connectionTo(pipeline, 'modern')
+  await modern.connect({ protocolVersion: 5 })
+  const tls = await connectionTo(pipeline, 'nobody')
+  tls.sendBytes(Buffer.from('160301020001000001fc0303', 'hex'))
+  await Promise.all([wrong.gone(), modern.gone(), tls.gone()])
+
+  const check = async (from: Pipeline) => {
+    const views = await list(from)
+    expect(named(views, 'truck-1')).toMatchObject({
+      kind: 'device',
+      listed: true,
+      state: 'refused',
+      client: { clientId: 'imei-4711', userName: 'truck-1', fault: { reason: 'bad_credentials', count: 1 } },
+    })
+    expect(named(views, 'truck-1')?.why).toMatch(/^It was refused from 127\.0\.0\.1, .*password is wrong\.$/)
+    expect(named(views, 'truck-2')).toMatchObject({ state: 'never_sent' })
+    expect(named(views, 'imei-4711')).toBeUndefined()
+    expect(named(views, 'modern')).toMatchObject({ kind: 'client', listed: false, state: 'refused' })
+    expect(named(views, 'modern')?.why).toContain('MQTT 5')
+    expect(named(views, '127.0.0.1')).toMatchObject({ kind: 'address', state: 'refused' })
+    expect(named(views, '127.0.0.1')?.why).toContain('It speaks TLS to a listener without TLS')
+    expect(await list(from, '?state=refused')).toHaveLength(3)
+  }
+  await check(pipeline)
+  const { stdout } = await runCli(['devices', 'show', 'modern', '--url', pipeline.gateway.addresses.ops])
+  expect(stdout).toMatch(/^last fault +.*unsupported_version/m)
+  await pipeline.gateway.stop('restart')
+
+  const again = await start(folder)
+  await eventually(async () => named(await list(again), 'modern') !== undefined)
+  await check(again)
+  // With its password it is refused no more.
+  const right = await connectionTo(again, 'imei-4711')
+  expect(await right.connect(asUser('truck-1', 'first'))).toMatchObject({ returnCode: 0 })
+  right.publish({
+    topic: 'telemetry/v1/truck-1',
+    payload: JSON.stringify({ ts: Date.now(), lat: 1, lon: 2 }),
+  })
+  await right.acked(1)
+  expect(named(await list(again), 'truck-1')).toMatchObject({
+    state: 'sending',
+    client: { state: 'connected', protocol: 'MQTT 3.1.1', address: '127.0.0.1', refusedAt: null },
+  })
+})
+
+test('a client whose messages a rule refuses is refused, though it is connected', async () => {
+  const pipeline = await start(await newFolder())
+  const device = await connectionTo(pipeline, 'truck-2')
+  await device.connect(asUser('truck-2', 'second'))
+  device.publish({ topic: 'telemetry/v1/truck-1', payload: '{}' })
+  await device.acked(1)
+  const view = named(await list(pipeline), 'truck-2')
+  expect(view).toMatchObject({ state: 'refused', client: { state: 'connected', refusedMessages: 1 } })
+  expect(view?.why).toMatch(/^A rule refuses its messages, the last time /)
+  expect(named(await list(pipeline), 'truck-1')).toMatchObject({ state: 'never_sent' })
+})
+
+test('a device that sent and is refused later says both', async () => {
+  const pipeline = await start(await newFolder())
+  const device = await connectionTo(pipeline, 'truck-2')
+  await device.connect(asUser('truck-2', 'second'))
+  device.publish({
+    topic: 'telemetry/v1/truck-2',
+    payload: JSON.stringify({ ts: Date.now(), lat: 1, lon: 2 }),
+  })
+  await device.acked(1)
+  device.send({ cmd: 'disconnect' })
+  await device.gone()
+  await eventually(async () => named(await list(pipeline), 'truck-2')?.client?.state === 'disconnected')
+  const wrong = await connectionTo(pipeline, 'truck-2')
+  expect(await wrong.connect(asUser('truck-2', 'changed'))).toMatchObject({ returnCode: 4 })
+  const [view] = await list(pipeline)
+  expect(view).toMatchObject({ device: 'truck-2', state: 'refused', messages: 1, kind: 'device' })
+})
