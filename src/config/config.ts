@@ -38,8 +38,16 @@ import { spoolSchema } from '../spool/config.ts'
 import { ConfigError, requireConfig } from './config-error.ts'
 import { createPresets } from './preset-files.ts'
 import { readText } from './config-reader.ts'
+import { checkPorts } from './port-conflicts.ts'
 import { filesOfSecrets } from './secret-files.ts'
-import { checkSources, mappingShape, withOneProvider } from './sources-section.ts'
+import {
+  checkSources,
+  devicesPlaceOf,
+  devicesPlaceSchema,
+  mappingShape,
+  withOneProvider,
+  type DevicesPlace,
+} from './sources-section.ts'
 import type { SubstituteDeps } from './substitute.ts'
 import type { YamlSource } from './yaml-source.ts'
 
@@ -47,6 +55,7 @@ export { createMappingReader, loadCases, loadPresetCases } from './case-files.ts
 export { configWarnings } from './config-warnings.ts'
 export { secretFileWarnings } from './secret-files.ts'
 export { ConfigError } from './config-error.ts'
+export type { DevicesPlace } from './sources-section.ts'
 export { packagedNames } from './preset-files.ts'
 export { referenceText, schemaText } from './config-reference.ts'
 
@@ -71,6 +80,8 @@ export type LoadedConfig = {
   presetFiles: readonly string[]
   /** The files that have secrets. */
   secretFiles: readonly string[]
+  /** Line and column of an option. */
+  positionOf: YamlSource['positionOf']
 }
 
 export type LoadConfigDeps = {
@@ -86,7 +97,8 @@ export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<Lo
   const read = new Map<string, string>()
   const substitution = substitutionFor(path, deps, read)
   const presets = createPresets(substitution, { folder })
-  const steps = { expand: presets.expand, check: checkSources }
+  const check = (written: unknown) => [...checkSources(written), ...checkPorts(written)]
+  const steps = { expand: presets.expand, check }
   const { config: written, positionOf } = requireConfig(
     path,
     await readText(text, configSchema, substitution, steps),
@@ -95,7 +107,7 @@ export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<Lo
   const config = withAbsolutePaths({ ...written, sources }, folder)
   checkControlSocket(path, config, { env: deps.env, positionOf })
   const secretFiles = [...filesOfSecrets(config, read), ...namedSecretFiles(config)]
-  return { path, config, presetFiles: presets.files(), secretFiles }
+  return { path, config, presetFiles: presets.files(), secretFiles, positionOf }
 }
 
 /** The path of the socket depends on spool.path and on the environment, so the schema cannot check it. */
@@ -132,6 +144,14 @@ export async function loadDaemonPlaces(path: string, deps: LoadConfigDeps): Prom
 export async function loadSpoolPath(path: string, deps: LoadConfigDeps): Promise<string> {
   const { spool } = await loadSections(path, { spool: spoolSchema.prefault({}) }, deps)
   return resolve(dirname(resolve(path)), spool.path)
+}
+
+/** The device table, also of a config with problems elsewhere. Null: none, or its options have problems. */
+export async function loadDevicesPlace(path: string, deps: LoadConfigDeps): Promise<DevicesPlace | null> {
+  const text = await readConfig(path, deps)
+  const only = { sections: ['devices.file', 'delivery.providers', 'privacy.profiles'] }
+  const result = await readText(text, devicesPlaceSchema, substitutionFor(path, deps), only)
+  return result.kind === 'problems' ? null : devicesPlaceOf(result.config, dirname(resolve(path)))
 }
 
 async function loadSections<Sections extends z.ZodRawShape>(

@@ -1,7 +1,9 @@
-// sources-section.ts: the sections of the mapping, and the checks on them that the schema cannot express.
+// sources-section.ts: the sections of the mapping, the checks on them that the schema cannot express, and
+// where the device table is.
 
+import { resolve } from 'node:path'
 import { z } from 'zod'
-import { defaultProvider } from '../domain/ids.ts'
+import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import type { ConfigProblem } from '../std/config-problem.ts'
 import {
   clocksSchema,
@@ -63,4 +65,45 @@ export function withOneProvider<Source extends { provider?: string | undefined }
   const [name] = names
   if (names.length !== 1 || name === undefined || name === defaultProvider) return [...sources]
   return sources.map((source) => ({ ...source, provider: source.provider ?? name }))
+}
+
+/** Where the device table is and what it may name; read also from a config with problems in other options. */
+export type DevicesPlace = {
+  file: string
+  /** Null where the config does not say it clearly: then providers of the table are not checked. */
+  providers: readonly ProviderName[] | null
+  /** Undefined likewise. */
+  profiles: readonly string[] | undefined
+}
+
+export const devicesPlaceSchema = z.object({
+  devices: z.object({ file: z.string().optional() }).nullish(),
+  delivery: z.object({ providers: z.unknown().optional() }).nullish(),
+  privacy: z.object({ profiles: z.unknown().optional() }).nullish(),
+})
+
+const namedSchema = z.array(z.looseObject({ name: z.string() }))
+
+/** `folder`: of the config. */
+export function devicesPlaceOf(
+  { devices, delivery, privacy }: z.output<typeof devicesPlaceSchema>,
+  folder: string,
+): DevicesPlace | null {
+  if (devices?.file === undefined) return null
+  return {
+    file: resolve(folder, devices.file),
+    providers: providersOf(delivery?.providers),
+    profiles: profilesOf(privacy?.profiles),
+  }
+}
+
+function providersOf(written: unknown): DevicesPlace['providers'] {
+  if (written === undefined) return [defaultProvider]
+  const { data } = namedSchema.safeParse(written)
+  return data?.map(({ name }) => name as ProviderName) ?? null
+}
+
+function profilesOf(written: unknown): DevicesPlace['profiles'] {
+  if (written === undefined) return []
+  return typeof written === 'object' && written !== null ? Object.keys(written) : undefined
 }

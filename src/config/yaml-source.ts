@@ -84,14 +84,10 @@ export function parseYamlSource(text: string): YamlSource {
       // After the first error of a line the parser only guesses.
       if (seenLines.has(position.line) && error.code !== 'DUPLICATE_KEY') continue
       seenLines.add(position.line)
-      problems.push({ ...position, message: sentenceFor(error, lineAt(position.line)) })
+      problems.push({ ...position, message: sentenceFor(error, { text, line: position.line }) })
       if (problems.length === syntaxErrorsMax) break
     }
     return problems
-  }
-
-  function lineAt(line: number): string {
-    return text.split('\n', line)[line - 1] ?? ''
   }
 
   function nodeAt(keys: Keys): Node | undefined {
@@ -139,17 +135,79 @@ function childOf(
   return pair ? { at: pair.key as Node, value: pair.value } : undefined
 }
 
-function sentenceFor({ code, message }: YAMLError, line: string): string {
+type Place = { text: string; line: number }
+
+function sentenceFor({ code, message }: YAMLError, place: Place): string {
   if (code === 'DUPLICATE_KEY') return 'this key occurs twice in one map. Keep one of them.'
   if (code === 'MULTIPLE_DOCS')
     return 'the file has more than one YAML document. Keep only the part before this "---".'
   if (code === 'TAG_RESOLVE_FAILED') return `${firstLine(message)}. The config uses no YAML tags ("!").`
   if (code === 'TAB_AS_INDENT') return 'the line is indented with a tab. YAML needs spaces.'
-  const unquoted = /(^|[^"'])\$\{/.test(line) && /[{[]/.test(line.replace(/\$\{/g, ''))
-  const hint = unquoted ? ' Inside { } or [ ] put it in quotes: "${env:NAME}".' : ''
-  return `${firstLine(message).replace(/\.?$/, '.')}${hint}`
+  return `${firstLine(message).replace(/\.?$/, '.')}${hintFor(message, place)}`
 }
 
 function firstLine(text: string): string {
   return text.split('\n', 1)[0] ?? text
+}
+
+/** Likely causes by what the parser says, where the lines show none. */
+const hintsByMessage: readonly (readonly [RegExp, string])[] = [
+  [/^Invalid escape/, 'In double quotes a backslash begins an escape. Use single quotes.'],
+  [
+    /^All (mapping|sequence) items|^A block sequence may not be used/,
+    'Indent the line with as many spaces as the other keys or entries of the same level.',
+  ],
+  [/^Unexpected (alias|anchor|tag)/, 'Put a value that begins with "*", "&" or "!" in quotes.'],
+  [/^Sequence item without/, 'Begin each entry of the list with "- ".'],
+  [/end with a [\]}]|must be sufficiently indented/, 'A "{" or "[" is not closed with "}" or "]".'],
+  [
+    /^Unexpected (flow-(map|seq)-end|scalar)|^Document contains/,
+    'There may be a "}", "]" or quote too many.',
+  ],
+  [
+    /^Nested mappings are not allowed|^Implicit (map )?keys?/,
+    'Check the indentation of this line and of the line above: a key has either a value on its line or ' +
+      'further keys below.',
+  ],
+]
+
+/** Likely causes by what the line contains, the surest first. */
+const hintsByLine: readonly (readonly [RegExp, string])[] = [
+  [/^(<{7}|={7}|>{7})/, 'The line is left over from a merge conflict. Delete it.'],
+  [/^ *\t/, 'The line is indented with a tab. YAML needs spaces.'],
+  [/^ *\u00a0/, 'The line is indented with non-breaking spaces. YAML needs usual ones.'],
+  [/[:-] +[@`%]/, 'Put a value that begins with "@", "`" or "%" in quotes.'],
+  [/[:-] +[*&!](?![\w-]+( |$))/, 'Put a value that begins with "*", "&" or "!" in quotes.'],
+  [/[:-] +(\{[^{}]*\}|\[[^[\]]*\])[^\s,#}\]]/, 'Put a value that begins with "{" or "[" in quotes.'],
+  [/^[^"'#]*[\w-]+: +[^"'{[#]*[\w)]: /, 'Put a value that contains ": " in quotes.'],
+]
+
+/** `key:value` and a key without ":". URLs and times have a colon without a space, too. */
+const noSpace = /^ *(- +)?[A-Za-z_][\w-]*:(?!\/\/)[^\s:/]/
+const noColon = /^ *(- +)?[A-Za-z_][\w-]* *$/
+
+/** What probably causes a syntax error, as a sentence; '' where nothing suggests itself. */
+function hintFor(message: string, { text, line }: Place): string {
+  const lines = text.split('\n')
+  const own = lines[line - 1] ?? ''
+  const unquoted = /(^|[^"'])\$\{/.test(own) && /[{[]/.test(own.replace(/\$\{/g, ''))
+  if (unquoted) return ' Inside { } or [ ] put it in quotes: "${env:NAME}".'
+  const [, mark = ''] = /^Missing closing (["'])quote/.exec(message) ?? []
+  if (mark !== '') return ` ${openQuoteHint(lines, mark)}`
+  const near = [own, ...lines.slice(Math.max(0, line - 2), line - 1)].filter((one) => one.trim() !== '')
+  const byLine = near.flatMap((one) => hintsByLine.filter(([pattern]) => pattern.test(one)))[0]
+  if (byLine !== undefined) return ` ${byLine[1]}`
+  const isAboutKey = /^(Implicit|Nested|All mapping|Unexpected|Missing)/.test(message)
+  if (isAboutKey && near.some((one) => noSpace.test(one)))
+    return ' Write a space after the colon: "key: value".'
+  if (isAboutKey && near.some((one) => noColon.test(one))) return ' A key needs a colon: "key: value".'
+  const byMessage = hintsByMessage.find(([pattern]) => pattern.test(message))
+  return byMessage === undefined ? '' : ` ${byMessage[1]}`
+}
+
+/** The parser reads an open quote to the end of the file, and reports it there. */
+function openQuoteHint(lines: readonly string[], mark: string): string {
+  const opened = lines.findIndex((line) => (line.replace(/#.*$/, '').split(mark).length - 1) % 2 === 1)
+  const where = opened === -1 ? '' : `, probably in line ${opened + 1}`
+  return `A quote is opened${where}, and not closed.`
 }

@@ -263,5 +263,8 @@ function problemOfBaseUrl(text: string): string | null {
   if (!/^[A-Za-z0-9._~/-]*$/.test(path)) return 'must have a path of letters, digits and . _ ~ - only'
   if (path.split('/').some((part) => part === '.' || part === '..') || /\/\/./.test(path))
     return 'must have no empty, "." or ".." part in its path'
+  const [operation = ''] = /\/v2\/telemetry(\/.*)?$/i.exec(path) ?? []
+  if (operation !== '')
+    return `must be without the path of the operation, which the gateway adds: use "${text.slice(0, -operation.length)}"`
   return null
 }

@@ -2,16 +2,14 @@
 // problems of its surroundings. Exit status 0 valid, 2 the config has problems, 1 a connection has.
 
 import { Command } from 'commander'
-import { readFile } from 'node:fs/promises'
 import { formatSize } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
-import { configWarnings, loadConfig, secretFileWarnings, type Config } from '../../config/config.ts'
+import type { Config } from '../../config/config.ts'
 import { deliveryOptions, providerNames } from '../../delivery/config.ts'
 import { defaultProvider } from '../../domain/ids.ts'
-import { doubtfulWords, loadDevices, type TableModels } from '../../mapping/mapping.ts'
 import { opsUrl } from '../../ops/config.ts'
+import { checkConfig, type CheckedConfig } from './config-findings.ts'
 import type { Finding } from './connection-findings.ts'
-import { memoryWarning } from './memory-limits.ts'
 import type { BuildCommand } from '../terminal/terminal.ts'
 import { notes } from '../terminal/text-format.ts'
 
@@ -33,13 +31,8 @@ export const checkCommand: BuildCommand = (io, done) =>
       ),
     )
     .action(async ({ config: path, connect, json }: CheckOptions) => {
-      const { config, secretFiles } = await loadConfig(path, { env: io.env })
-      const models = await checkDevices(config)
+      const { config, warnings } = await checkConfig(path, io.env)
       const summary = summaryOf(config)
-      const memory = await memoryWarning(config)
-      const secrets = await secretFileWarnings(secretFiles, io.env)
-      const words = doubtfulWords(config, models)
-      const warnings = [...configWarnings(config), ...words, ...secrets, ...(memory === null ? [] : [memory])]
       const findings: Finding[] = []
       const several = providerNames(config.delivery).length > 1
       if (!json) io.stdout.write(`${path} is valid.\n${summaryText(summary)}${warningsText(warnings)}`)
@@ -56,18 +49,6 @@ export const checkCommand: BuildCommand = (io, done) =>
       if (json) io.stdout.write(`${JSON.stringify(answer)}\n`)
       done(ok ? 0 : 1)
     })
-
-/** The models in the device table. Rejects with DEVICES_INVALID. */
-async function checkDevices({ devices, delivery, privacy }: Config): Promise<TableModels> {
-  if (devices.file === undefined) return new Map()
-  const providers = providerNames(delivery)
-  const profiles = Object.keys(privacy.profiles)
-  const table = await loadDevices(
-    { readFile: (path) => readFile(path) },
-    { path: devices.file, providers, profiles },
-  )
-  return table.models?.() ?? new Map()
-}
 
 /** What the config does, by section. */
 function summaryOf(config: Config): Record<string, string[]> {
@@ -133,7 +114,7 @@ function summaryText(summary: Record<string, string[]>): string {
   return rows.join('')
 }
 
-function warningsText(warnings: ReturnType<typeof configWarnings>): string {
+function warningsText(warnings: CheckedConfig['warnings']): string {
   return warnings.map(({ what, act }) => `  ${'warning'.padEnd(10)} ${visible(`${what} ${act}`)}\n`).join('')
 }
 

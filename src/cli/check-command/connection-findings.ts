@@ -24,7 +24,7 @@ export type Finding = Omit<ConnectionStep, 'name'> & {
   providers: readonly string[]
 }
 
-type Provider = ReturnType<typeof deliveryOptions>['providers'][number]
+export type Provider = ReturnType<typeof deliveryOptions>['providers'][number]
 
 export async function* checkSurroundings(
   config: Config,
@@ -49,7 +49,9 @@ export async function* checkSurroundings(
 }
 
 /** One provider of each connection, with the names of all that use it. */
-function connectionsOf(providers: readonly Provider[]): readonly (readonly [Provider, readonly string[]])[] {
+export function connectionsOf(
+  providers: readonly Provider[],
+): readonly (readonly [Provider, readonly string[]])[] {
   const found = new Map<string, [Provider, string[]]>()
   for (const provider of providers) {
     const { baseUrl, proxy, ca, clientCertificate } = provider
@@ -75,7 +77,7 @@ async function checkCredentials(provider: Provider, env: NodeJS.ProcessEnv): Pro
 }
 
 /** Looks at the nearest existing directory: the check must not create the spool. */
-async function checkSpool({ spool }: Config): Promise<Finding> {
+export async function checkSpool({ spool }: Config): Promise<Finding> {
   const about = { name: 'spool', providers: [] } as const
   try {
     const directory = await nearestExisting(spool.path)
@@ -103,7 +105,7 @@ async function checkSpool({ spool }: Config): Promise<Finding> {
   }
 }
 
-async function nearestExisting(path: string): Promise<string> {
+export async function nearestExisting(path: string): Promise<string> {
   try {
     await stat(path)
     return path

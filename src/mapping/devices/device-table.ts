@@ -56,8 +56,8 @@ export type LoadDevicesDeps = { readFile: (path: string) => Promise<Buffer> }
 
 export type DevicesOptions = {
   path: string
-  /** Providers that payloads can be delivered for; any other provider in a row is a problem. */
-  providers: readonly ProviderName[]
+  /** Providers that payloads can be delivered for; another one in a row is a problem. Null: not checked. */
+  providers: readonly ProviderName[] | null
   /** Names of the privacy profiles; any other one in a row is a problem. Default: not checked. */
   profiles?: readonly string[] | undefined
 }
@@ -86,7 +86,7 @@ export async function loadDevices(deps: LoadDevicesDeps, options: DevicesOptions
 
 export function parseDevices(
   bytes: Buffer,
-  providers: readonly ProviderName[] = [defaultProvider],
+  providers: readonly ProviderName[] | null = [defaultProvider],
   profiles?: readonly string[],
 ): ParsedDevices {
   if (bytes.length > bytesMax) return failed(1, `the table is larger than ${bytesMax} bytes`)
@@ -131,7 +131,7 @@ function checkHeader({ line, fields }: CsvRow): CsvProblem[] {
 type Collected = {
   found: Map<string, DeviceRow>
   lines: Map<string, number>
-  providers: readonly ProviderName[]
+  providers: readonly ProviderName[] | null
   profiles: readonly string[] | undefined
 }
 
@@ -161,7 +161,7 @@ function addRow(
   const before = lines.get(device)
   if (before !== undefined) return `repeats the device ${quote(device, 80)} of line ${before}`
   const row: DeviceRow = Object.fromEntries(entries)
-  if (row.provider !== undefined && !providers.includes(row.provider))
+  if (row.provider !== undefined && providers?.includes(row.provider) === false)
     return `names the provider ${quote(row.provider, 80)}; known are ${providers.join(', ')}`
   // Without its profile everything of the device would be sent.
   if (row.privacy !== undefined && profiles?.includes(row.privacy) === false)

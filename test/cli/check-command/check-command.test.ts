@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { IncomingMessage } from 'node:http'
@@ -123,6 +123,110 @@ describe('check', () => {
     expect([twice.status, twice.stderr]).toEqual([2, expect.stringContaining('fleet.csv:3')])
     await writeFile(join(config.folder, 'fleet.csv'), 'device,asset_id\na,1\n')
     expect((await runCli(['check', '--config', config.path])).status).toBe(0)
+  })
+
+  test('finds a base_url with the path of the operation, and says what to write', async () => {
+    for (const path of ['/v2/telemetry', '/v2/telemetry/batch', '/depot/v2/telemetry/batch/']) {
+      await using config = await configWith(`base_url: "https://api.example.com${path}"`)
+      const { status, stderr } = await runCli(['check', '--config', config.path])
+      expect(status).toBe(2)
+      const right = `https://api.example.com${path.startsWith('/depot') ? '/depot' : ''}`
+      expect(stderr).toContain(
+        `delivery.base_url must be without the path of the operation, which the gateway adds: use "${right}"`,
+      )
+    }
+    await using fine = await configWith('base_url: "https://api.example.com/v2/telemetry-eu"')
+    expect((await runCli(['check', '--config', fine.path])).status).toBe(0)
+  })
+
+  test.each([
+    ['mqtt://127.0.0.1:8080', '127.0.0.1:8080', 'ops.listen'],
+    ['mqtt://0.0.0.0:9000', '[::1]:9000', null],
+    ['mqtt://127.0.0.1:9000', '0.0.0.0:9000', 'ops.listen'],
+    ['mqtt://localhost:9000', '127.0.0.1:9000', 'ops.listen'],
+    ['mqtt://127.0.0.1', 'localhost:1883', 'ops.listen'],
+    ['mqtt://127.0.0.1:0', '127.0.0.1:0', null],
+    ['mqtt://127.0.0.2:9000', '127.0.0.1:9000', null],
+  ])('finds a port that is used twice: %s and ops %s', async (listener, ops, where) => {
+    await using config = await configWith(
+      `base_url: "http://127.0.0.1:8081" }\nops: { listen: "${ops}", users: []`,
+    )
+    const text = await readFile(config.path, 'utf8')
+    await writeFile(
+      config.path,
+      text.replace(
+        'broker: { access: { anonymous: true } }',
+        `broker: { listeners: [{ url: "${listener}" }], access: { anonymous: true, anonymous_beyond_loopback: true } }`,
+      ),
+    )
+    const { status, stderr } = await runCli(['check', '--config', config.path])
+    expect(status).toBe(where === null ? 0 : 2)
+    const problem = `${where} must have a port of its own: ingest.broker.listeners[0].url uses port`
+    expect(stderr.includes(problem)).toBe(where !== null)
+  })
+
+  test('finds two listeners with one port', async () => {
+    await using config = await configWith('base_url: "http://127.0.0.1:8081"')
+    const text = await readFile(config.path, 'utf8')
+    const listeners = 'listeners: [{ url: "mqtt://127.0.0.1:9001" }, { url: "mqtt://localhost:9001" }]'
+    await writeFile(config.path, text.replace('broker: {', `broker: { ${listeners},`))
+    const { status, stderr } = await runCli(['check', '--config', config.path])
+    expect(status).toBe(2)
+    expect(stderr).toMatch(
+      /gateway\.yaml:1:\d+ {2}ingest\.broker\.listeners\[1\]\.url must have a port of its own/,
+    )
+  })
+
+  test('finds missing files of credentials and passwords, with their lines', async () => {
+    await using config = await configWith(
+      'base_url: "http://127.0.0.1:8081", credentials: { source: file, path: keys.json }',
+    )
+    const text = await readFile(config.path, 'utf8')
+    await writeFile(config.path, text.replace('anonymous: true', 'password_file: users.passwd'))
+    const { status, stderr } = await runCli(['check', '--config', config.path])
+    expect(status).toBe(2)
+    expect(stderr).toMatch(
+      /gateway\.yaml:1:\d+ +ingest\.broker\.access\.password_file names a file that does not exist: \S+users\.passwd/,
+    )
+    expect(stderr).toMatch(
+      /gateway\.yaml:7:\d+ +delivery\.credentials\.path names a file that does not exist: \S+keys\.json/,
+    )
+    await writeFile(join(config.folder, 'keys.json'), '{}', { mode: 0o600 })
+    await writeFile(join(config.folder, 'users.passwd'), 'truck-7:secret\n', { mode: 0o600 })
+    const wrong = await runCli(['check', '--json', '--config', config.path])
+    expect(JSON.parse(wrong.stderr)).toMatchObject({
+      error: { problems: [{ line: 1, path: 'ingest.broker.access.password_file' }] },
+    })
+    expect(wrong.stderr).not.toContain('truck-7:secret')
+  })
+
+  test('reports problems of the device table together with those of the config', async () => {
+    await using config = await configWith(
+      'base_url: "http://127.0.0.1:8081", max_in_flight: 0 }\ndevices: { file: fleet.csv',
+    )
+    await writeFile(join(config.folder, 'fleet.csv'), 'device,asset_id,provider\na,1,\na,2,\nb,3,south\n')
+    const { status, stderr } = await runCli(['check', '--config', config.path])
+    expect([status, stderr.split('\n', 1)[0]]).toEqual([2, 'CONFIG_INVALID'])
+    expect(stderr).toContain('delivery.max_in_flight must be 1 to 64')
+    expect(stderr).toMatch(/fleet\.csv:3 +repeats the device/)
+    expect(stderr).toMatch(/fleet\.csv:4 +names the provider "south"/)
+    const json = await runCli(['check', '--json', '--config', config.path])
+    expect(JSON.parse(json.stderr)).toMatchObject({
+      error: {
+        code: 'CONFIG_INVALID',
+        problems: [{ line: 7 }, { file: expect.stringContaining('fleet.csv'), line: 3 }, { line: 4 }],
+      },
+    })
+  })
+
+  test('does not blame the device table for providers that it cannot read', async () => {
+    await using config = await configWith(
+      'base_url: "http://127.0.0.1:8081", providers: 7 }\ndevices: { file: fleet.csv',
+    )
+    await writeFile(join(config.folder, 'fleet.csv'), 'device,provider\na,south\n')
+    const { stderr } = await runCli(['check', '--config', config.path])
+    expect(stderr).toContain('delivery.providers')
+    expect(stderr).not.toContain('fleet.csv')
   })
 
   test('a missing file is status 2', async () => {
