@@ -90,6 +90,10 @@ const commands: Record<string, Entry> = {
     summary: 'Run a local ingestion API for trials and tests.',
     load: async () => (await import('./sandbox-command/sandbox-command.ts')).sandboxCommand,
   },
+  doctor: {
+    summary: 'Examine machine, config, service and daemon, one line for each check.',
+    load: async () => (await import('./doctor-command/doctor-command.ts')).doctorCommand,
+  },
   simulate: {
     summary: 'Publish messages of simulated vehicles to a broker.',
     load: async () => (await import('./simulate-command.ts')).simulateCommand,

@@ -57,6 +57,7 @@ import type { BatchOperations, DeliveryCounters, ProviderView, SettledBatch } fr
 export type { DeliveryOptions } from './delivery-options.ts'
 export { checkCompression } from './compression-check.ts'
 export { checkConnection, type ConnectionStep } from './transport/connection-check.ts'
+export { findSigningKeys, sendSignedRequest, type SigningKeys } from './signed-request.ts'
 
 export type Delivery = {
   /** Starts with the recovered batches. */

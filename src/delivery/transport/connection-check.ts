@@ -11,9 +11,10 @@ import { request as httpRequest } from 'node:http'
 import { connect, isIP } from 'node:net'
 import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import type { TLSSocket } from 'node:tls'
+import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { formatDuration } from '../../std/quantity.ts'
+import { bounded } from '../../std/quote.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import { hostOf, portOf } from '../proxy.ts'
 import type { Environment } from '../proxy.ts'
@@ -95,10 +96,30 @@ function checkTls(target: Target): Promise<ConnectionStep> {
   const { host } = target
   return check('tls', `TLS with ${host} failed.`, async () => {
     const socket = await openTls(target)
-    const until = socket.getPeerCertificate().valid_to
+    const certificate = socket.getPeerCertificate(true)
     socket.destroy()
-    return `The certificate of ${host} is trusted and valid until ${until}.`
+    const chain = chainOf(certificate).map(nameOf).join(', ')
+    return `The certificate of ${host} is trusted and valid until ${certificate.valid_to}. Chain: ${chain}.`
   })
+}
+
+const chainLengthMax = 8
+
+/** From the service to the authority that is trusted. The last one names itself as its issuer. */
+function chainOf(certificate: DetailedPeerCertificate): readonly DetailedPeerCertificate[] {
+  const chain = [certificate]
+  while (chain.length < chainLengthMax) {
+    const last = chain[chain.length - 1]
+    const issuer = last?.issuerCertificate
+    if (issuer === undefined || issuer.fingerprint256 === last?.fingerprint256) break
+    chain.push(issuer)
+  }
+  return chain
+}
+
+function nameOf({ subject }: DetailedPeerCertificate): string {
+  const { CN, O } = subject as { CN?: string; O?: string }
+  return bounded(CN ?? O ?? 'without a name', 80)
 }
 
 async function checkClock(target: Target): Promise<ConnectionStep> {

@@ -1,0 +1,127 @@
+// unit-checks.ts: the systemd unit of the daemon: whether it is there, starts at boot, was restarted, and
+// whether its limits fit the config.
+
+import { execFile } from 'node:child_process'
+import { formatDuration } from '../../std/quantity.ts'
+import type { Config } from '../../config/config.ts'
+import { memoryWarning } from '../check-command/memory-limits.ts'
+import type { DoctorFinding } from './doctor-finding.ts'
+
+const name = 'systemd'
+const unit = 'telemetry-gateway.service'
+const answerMs = 5000
+const properties = [
+  'LoadState',
+  'ActiveState',
+  'SubState',
+  'Result',
+  'UnitFileState',
+  'NeedDaemonReload',
+  'NRestarts',
+  'LimitNOFILE',
+  'TimeoutStopUSec',
+] as const
+
+type Unit = ReadonlyMap<string, string>
+
+/** `config`: null where it is invalid. */
+export async function checkUnit(config: Config | null, env: NodeJS.ProcessEnv): Promise<DoctorFinding[]> {
+  const skipped = (what: string): DoctorFinding[] => [{ name, state: 'skipped', what }]
+  const found = await readUnit(env)
+  if (found === null) return skipped('systemd does not answer on this machine.')
+  if (found.get('LoadState') === 'not-found') return skipped(`There is no unit ${unit}.`)
+  const problems = [
+    ...stateProblems(found),
+    ...(config === null ? [] : [...limitProblems(found, config), ...(await memoryProblems(config))]),
+  ]
+  if (problems.length > 0) return problems
+  const state = `${found.get('ActiveState')} (${found.get('SubState')})`
+  return [{ name, state: 'ok', what: `The unit ${unit} is ${state} and starts at boot.` }]
+}
+
+function readUnit(env: NodeJS.ProcessEnv): Promise<Unit | null> {
+  const args = ['show', unit, `--property=${properties.join()}`]
+  return new Promise((resolve) => {
+    execFile('systemctl', args, { env, timeout: answerMs }, (error, stdout) => {
+      if (error !== null) return resolve(null)
+      const pairs = stdout.split('\n').map((line) => {
+        const at = line.indexOf('=')
+        return [line.slice(0, at), line.slice(at + 1)] as const
+      })
+      resolve(new Map(pairs))
+    })
+  })
+}
+
+function stateProblems(found: Unit): DoctorFinding[] {
+  const problems: DoctorFinding[] = []
+  const add = (state: DoctorFinding['state'], what: string, act: string) =>
+    problems.push({ name, state, what, act })
+  const log = `See \`journalctl -u ${unit} -n 50\`.`
+  const active = found.get('ActiveState')
+  if (active === 'failed') add('failed', `The unit ${unit} has failed: ${found.get('Result')}.`, log)
+  else if (active === 'inactive')
+    add('warning', `The unit ${unit} is not started.`, `Run \`systemctl start ${unit}\`.`)
+  else if (active !== 'active')
+    add('warning', `The unit ${unit} is ${active} (${found.get('SubState')}).`, log)
+  if (found.get('UnitFileState') === 'disabled')
+    add('warning', 'The daemon does not start at boot.', `Run \`systemctl enable ${unit}\`.`)
+  if (found.get('NeedDaemonReload') === 'yes')
+    add('warning', 'The unit file was changed and is not in force.', 'Run `systemctl daemon-reload`.')
+  const restarts = Number(found.get('NRestarts') ?? 0)
+  if (restarts > 0)
+    add('warning', `systemd restarted the daemon ${restarts} times since it was started.`, log)
+  return problems
+}
+
+/** Files of the spool and connections to the service. */
+const otherFiles = 1000
+
+function limitProblems(found: Unit, { ingest, ops }: Config): DoctorFinding[] {
+  const problems: DoctorFinding[] = []
+  const files = Number(found.get('LimitNOFILE'))
+  const needed = ingest.broker.limits.max_connections + otherFiles
+  if (files < needed)
+    problems.push({
+      name,
+      state: 'warning',
+      what: `The unit allows ${files} open files; ingest.broker.limits.max_connections needs ${needed}.`,
+      act: `Set LimitNOFILE=${needed} with \`systemctl edit ${unit}\`.`,
+    })
+  const stopMs = durationIn(found.get('TimeoutStopUSec') ?? '')
+  if (stopMs !== null && stopMs <= ops.stop_deadline)
+    problems.push({
+      name,
+      state: 'warning',
+      what: `TimeoutStopSec of the unit is ${formatDuration(stopMs)}, ops.stop_deadline is ${formatDuration(ops.stop_deadline)}.`,
+      why: 'systemd kills the daemon before it has stopped in order.',
+      act: `Set TimeoutStopSec above it with \`systemctl edit ${unit}\`.`,
+    })
+  return problems
+}
+
+async function memoryProblems(config: Config): Promise<DoctorFinding[]> {
+  const warning = await memoryWarning(config)
+  return warning === null ? [] : [{ name, state: 'warning', ...warning }]
+}
+
+const unitsMs: Readonly<Record<string, number>> = {
+  us: 0.001,
+  ms: 1,
+  s: 1000,
+  min: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+}
+
+/** `1min 30s`, as systemd writes it. Null: no limit, or another form. */
+function durationIn(text: string): number | null {
+  let ms = 0
+  for (const word of text.split(' ')) {
+    const [, amount, unitName = ''] = /^(\d+(?:\.\d+)?)([a-z]+)$/.exec(word) ?? []
+    const unitMs = Object.hasOwn(unitsMs, unitName) ? unitsMs[unitName] : undefined
+    if (amount === undefined || unitMs === undefined) return null
+    ms += Number(amount) * unitMs
+  }
+  return ms
+}
