@@ -94,6 +94,10 @@ const commands: Record<string, Entry> = {
     summary: 'Examine machine, config, service and daemon, one line for each check.',
     load: async () => (await import('./doctor-command/doctor-command.ts')).doctorCommand,
   },
+  publish: {
+    summary: 'Publish one message by hand and follow it to its requestId.',
+    load: async () => (await import('./publish-command/publish-command.ts')).publishCommand,
+  },
   simulate: {
     summary: 'Publish messages of simulated vehicles to a broker.',
     load: async () => (await import('./simulate-command.ts')).simulateCommand,

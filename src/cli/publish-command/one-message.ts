@@ -1,0 +1,74 @@
+// one-message.ts: one MQTT message as a device sends it: connect, publish with QoS 1, PUBACK, disconnect.
+
+import { connect } from 'mqtt'
+import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+
+type Message = { topic: string; bytes: Buffer; client: string; stop: AbortSignal }
+type Broker = { url: string; username?: string; password?: string; ca?: Buffer }
+
+const timeoutMs = 10_000
+
+/** Resolves with the time until the PUBACK. Rejects with BROKER_UNREACHABLE. */
+export function publishOne(
+  { topic, bytes, client: clientId, stop }: Message,
+  { url, ...login }: Broker,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const client = connect(url, {
+      clientId,
+      protocolVersion: 4,
+      clean: true,
+      reconnectPeriod: 0,
+      connectTimeout: timeoutMs,
+      ...login,
+    })
+    let isConnected = false
+    const timer = setTimeout(() => fail(late(isConnected)), timeoutMs)
+    const onStop = () => fail('stopped')
+    stop.addEventListener('abort', onStop, { once: true })
+    const end = () => {
+      clearTimeout(timer)
+      stop.removeEventListener('abort', onStop)
+    }
+    const fail = (why: string, cause?: unknown) => {
+      end()
+      client.end(true)
+      reject(refused(url, { isConnected, why, cause }))
+    }
+    client.on('connect', () => {
+      isConnected = true
+      const startedMs = performance.now()
+      client.publish(topic, bytes, { qos: 1 }, (error) => {
+        if (error) return fail(messageOf(error), error)
+        end()
+        client.end()
+        resolve(performance.now() - startedMs)
+      })
+    })
+    client.on('error', (error) => fail(messageOf(error), error))
+    client.on('close', () => fail('the broker closed the connection'))
+  })
+}
+
+function late(isConnected: boolean): string {
+  return isConnected ? `no PUBACK within ${timeoutMs / 1000} s` : `no CONNACK within ${timeoutMs / 1000} s`
+}
+
+function refused(
+  url: string,
+  { isConnected, why, cause }: { isConnected: boolean; why: string; cause: unknown },
+): GatewayError {
+  const place = new URL(url)
+  place.username = ''
+  place.password = ''
+  return new GatewayError('BROKER_UNREACHABLE', {
+    what: isConnected
+      ? `The broker ${place.href} did not acknowledge the message.`
+      : `Cannot connect to the broker ${place.href}.`,
+    why: `${why.replace(/\.$/, '')}.`,
+    act: isConnected
+      ? 'A rule for topics or a full spool can be the cause: see `telemetry-gateway status` and the log.'
+      : 'Check --broker, --username and --password-file, for mqtts also --ca, and that the daemon runs.',
+    cause,
+  })
+}

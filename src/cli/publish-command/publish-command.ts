@@ -1,0 +1,145 @@
+// publish-command.ts: `publish`: publishes one message by hand to the broker of a running daemon, and follows
+// it: acknowledged, mapped, and the answer of the service with its requestId.
+//
+//   one-message.ts    connects as a device, publishes with QoS 1, waits for the PUBACK
+//   follow.ts         finds the message in the tap, then its payloads in the ledger
+//
+// It is a real message: what is mapped from it is delivered.
+
+import { readFile } from 'node:fs/promises'
+import { buffer } from 'node:stream/consumers'
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { visible } from '../../std/quote.ts'
+import { newRandomId } from '../../domain/ids.ts'
+import type { Status } from '../../ops/ops.ts'
+import { requestDaemon } from '../daemon-client/daemon-client.ts'
+import { findDaemon } from '../daemon-client/find-daemon.ts'
+import { brokerUrl, duration } from '../terminal/option-values.ts'
+import { readPasswordFile } from '../terminal/password-argument.ts'
+import type { BuildCommand, CommandIo, ExitStatus } from '../terminal/terminal.ts'
+import { notes } from '../terminal/text-format.ts'
+import { followMessage, type Step } from './follow.ts'
+import { publishOne } from './one-message.ts'
+
+type PublishOptions = {
+  config?: string
+  socket?: string
+  broker?: string
+  topic: string
+  message?: string
+  file?: string
+  client: string
+  username?: string
+  passwordFile?: string
+  ca?: string
+  wait: number
+  json?: boolean
+}
+
+export const publishCommand: BuildCommand = (io, done) =>
+  new Command('publish')
+    .requiredOption('--topic <topic>', 'topic of the message (required)', topicName)
+    .option('--message <text>', 'the message (default: --file, else stdin)')
+    .option('--file <file>', 'publish the bytes of this file')
+    .option('--config <file>', 'find the daemon by this config')
+    .option('--socket <path>', 'use this control socket')
+    .option(
+      '--broker <url>',
+      'address of its broker (default: as the daemon says)',
+      brokerUrl(['mqtt:', 'mqtts:']),
+    )
+    .option('--client <id>', 'client id', `publish-${newRandomId().slice(0, 8)}`)
+    .option('--username <name>', 'user name (default: none)')
+    .option('--password-file <file>', 'file with the password (default: none)')
+    .option('--ca <file>', 'PEM file of the authority of the broker, for mqtts')
+    .addOption(
+      new Option('--wait <duration>', 'wait this long for the answer of the service')
+        .argParser(duration(100, 86_400_000))
+        .default(30_000, '30s'),
+    )
+    .option('--json', 'print each step as a line of JSON')
+    .addHelpText(
+      'after',
+      notes(
+        'The message is a real one: the payloads made of it are delivered.',
+        'Exit status 1: it was not acknowledged, became no payload, or was not delivered in time.',
+      ),
+    )
+    .action(async (options: PublishOptions) => done(await publish(options, io)))
+
+async function publish(options: PublishOptions, io: CommandIo): Promise<ExitStatus> {
+  const { topic, client, json, wait: waitMs } = options
+  const bytes = await bytesOf(options, io)
+  const place = {
+    ...(options.config && { config: options.config }),
+    ...(options.socket && { socket: options.socket }),
+  }
+  const daemon = await findDaemon(place, io)
+  const broker = options.broker ?? (await brokerOf(daemon, io))
+  const { username, passwordFile, ca } = options
+  const send = async () =>
+    publishOne(
+      { topic, bytes, client, stop: io.stop },
+      {
+        url: broker,
+        ...(username === undefined ? {} : { username }),
+        ...(passwordFile === undefined ? {} : { password: await readPasswordFile(passwordFile) }),
+        ...(ca === undefined ? {} : { ca: await readInput(ca) }),
+      },
+    )
+  let status: ExitStatus = 0
+  for await (const step of followMessage({ daemon, stop: io.stop }, { topic, client, waitMs }, send)) {
+    io.stdout.write(json ? `${JSON.stringify(step)}\n` : `${visible(textOf(step))}\n`)
+    if (!step.ok) status = 1
+  }
+  return status
+}
+
+function textOf({ kind, what }: Step): string {
+  return `${kind.padEnd(13)} ${what}`
+}
+
+async function bytesOf({ message, file }: PublishOptions, { stdin }: CommandIo): Promise<Buffer> {
+  if (message !== undefined && file !== undefined)
+    throw new GatewayError('USAGE', {
+      what: 'Both --message and --file are given.',
+      why: 'One message is published.',
+      act: 'Give one of them.',
+    })
+  if (message !== undefined) return Buffer.from(message)
+  return file === undefined || file === '-' ? buffer(stdin) : readInput(file)
+}
+
+async function readInput(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path)
+  } catch (error) {
+    throw new GatewayError('INPUT_UNREADABLE', {
+      what: `Cannot read ${path}.`,
+      why: `${messageOf(error)}.`,
+      act: 'Give a file that exists and that you may read.',
+      cause: error,
+    })
+  }
+}
+
+type Daemon = Awaited<ReturnType<typeof findDaemon>>
+
+/** A listener of the daemon, the one without TLS first. */
+async function brokerOf(daemon: Daemon, { stop }: CommandIo): Promise<string> {
+  const { addresses } = (await requestDaemon({ daemon, path: '/status', method: 'GET', stop })) as Status
+  const found = addresses.find((url) => url.startsWith('mqtt://')) ?? addresses[0]
+  if (found !== undefined) return found.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+  throw new GatewayError('BROKER_UNREACHABLE', {
+    what: 'The daemon listens on no address for devices.',
+    why: 'It is starting or stopping, or its spool cannot be opened.',
+    act: '`telemetry-gateway status` shows the reason.',
+  })
+}
+
+/** [MQTT-3.3.2-2]: the topic of a message has no wildcards. */
+function topicName(text: string): string {
+  if (text !== '' && !/[+#\0]/.test(text)) return text
+  throw new InvalidArgumentError('Give the topic of a message, without wildcards ("+", "#").')
+}
