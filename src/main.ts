@@ -8,6 +8,9 @@ import { writeSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { runCommandLine } from './cli/cli.ts'
 import { relaunchForMemory } from './cli/relaunch.ts'
+import { reportError } from './cli/terminal/error-report.ts'
+import { outputEnded, type ExitStatus } from './cli/terminal/terminal.ts'
+import { codeOf, GatewayError, messageOf } from './std/gateway-error.ts'
 
 relaunchForMemory(process.argv.slice(2))
 
@@ -24,18 +27,28 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-// Every write to a pipe without a reader fails. A daemon must survive the loss of its log reader.
-process.stdout.on('error', () => undefined)
+const argv = process.argv.slice(2)
+const isJson = argv.includes('--json')
+
+// Every write to a pipe without a reader fails, and each one to a full disk. A daemon must survive the loss
+// of its log reader; another command has nothing more to do, and stops in order.
+let outputError: Error | null = null
+const isDaemon = argv.find((word) => !word.startsWith('-')) === 'run'
+process.stdout.on('error', (error) => {
+  if (isDaemon || outputError !== null) return
+  outputError = error
+  stop.abort(outputEnded)
+})
 process.stderr.on('error', () => undefined)
 
 // Unhandled rejections arrive here too. The state of the process is unknown. The spool survives an end at any
 // moment, so ending is the safest reaction.
 process.on('uncaughtException', (error) => {
+  const what = 'fatal: this is a fault of the gateway. It ends now. No acknowledged message is lost.'
+  const why = inspect(error)
+  const fault = { code: 'FAULT', what, why, act: 'Report it, with this text.' }
   try {
-    writeSync(
-      2,
-      `fatal: this is a fault of the gateway. It ends now. No acknowledged message is lost.\n${inspect(error)}\n`,
-    )
+    writeSync(2, isJson ? `${JSON.stringify({ error: fault })}\n` : `${what}\n${why}\n`)
   } finally {
     process.exit(1)
   }
@@ -43,7 +56,7 @@ process.on('uncaughtException', (error) => {
 
 const { stdin, stdout, stderr, env } = process
 const onHangUp = (listener: () => void) => void process.on('SIGHUP', listener)
-const status = await runCommandLine(process.argv.slice(2), {
+const status = await runCommandLine(argv, {
   stdin,
   stdout,
   stderr,
@@ -53,4 +66,16 @@ const status = await runCommandLine(process.argv.slice(2), {
 })
 // What a command wrote may still be on its way to a slow reader.
 await Promise.all([stdout, stderr].map((stream) => new Promise((resolve) => stream.write('', resolve))))
-process.exit(status)
+// An error of the last write is reported one turn later.
+await new Promise((resolve) => setImmediate(resolve))
+process.exit(exitStatus())
+
+function exitStatus(): ExitStatus {
+  if (outputError === null || codeOf(outputError) === 'EPIPE') return status
+  const error = new GatewayError('OUTPUT_UNWRITABLE', {
+    what: 'Cannot write the output of the command.',
+    why: `${messageOf(outputError)}.`,
+    act: 'Write it to a disk with space. What was written is incomplete.',
+  })
+  return reportError(error, stderr, { json: isJson })
+}

@@ -11,9 +11,10 @@
 // Exit status: 0 success, 1 failure, 2 wrong usage or invalid config. `--json` prints JSON, also for errors.
 
 import { Command, CommanderError } from 'commander'
+import { GatewayError } from '../std/gateway-error.ts'
 import { reportError } from './terminal/error-report.ts'
 import { readVersion } from './terminal/package-version.ts'
-import type { BuildCommand, CommandIo, ExitStatus } from './terminal/terminal.ts'
+import { outputEnded, type BuildCommand, type CommandIo, type ExitStatus } from './terminal/terminal.ts'
 
 type Entry = { summary: string; load: () => Promise<BuildCommand> }
 
@@ -102,6 +103,10 @@ const commands: Record<string, Entry> = {
     summary: 'Publish messages of simulated vehicles to a broker.',
     load: async () => (await import('./simulate-command.ts')).simulateCommand,
   },
+  version: {
+    summary: 'Print the version of the gateway and of Node.',
+    load: async () => (await import('./version-command.ts')).versionCommand,
+  },
   docs: {
     summary: 'Write the generated parts of the documentation.',
     load: async () => (await import('./docs-command.ts')).docsCommand,
@@ -129,9 +134,16 @@ export async function runCommandLine(argv: readonly string[], io: CommandIo): Pr
   } catch (error) {
     // --help and --version end here, too, with 0.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+    if (io.stop.reason === outputEnded && followsFromEnd(error)) return 0
     return reportError(error, io.stderr, { json })
   }
   return status ?? 0
+}
+
+/** An error that the end of the output brought about. Others are reported also then. */
+function followsFromEnd(error: unknown): boolean {
+  if (error === outputEnded) return true
+  return error instanceof GatewayError && /^(DAEMON|BROKER)_UNREACHABLE$/.test(error.code)
 }
 
 const usageHint = 'Run it with --help to see its usage.'
@@ -165,6 +177,27 @@ function usageError(text: string, json: boolean): string {
 /** Also for subcommands: a wrong option of one must not end the process. */
 function withInheritedSettings(parent: Command, command: Command): Command {
   command.copyInheritedSettings(parent)
+  nameUnknownFirst(command)
   for (const subcommand of command.commands) withInheritedSettings(command, subcommand)
   return command
+}
+
+type CommanderInternals = {
+  args: readonly string[]
+  missingMandatoryOptionValue(option: unknown): void
+  unknownOption(flag: string): void
+}
+
+/**
+ * An unknown option is often the misspelt one that is missing. Commander names the missing one first and has
+ * no setting for the order (a test fails where an update changes these methods).
+ */
+function nameUnknownFirst(command: Command): void {
+  const internals = command as unknown as CommanderInternals
+  const nameMissing = internals.missingMandatoryOptionValue.bind(command)
+  internals.missingMandatoryOptionValue = (option) => {
+    const unknown = internals.args.find((word) => /^--?[A-Za-z]/.test(word))
+    if (unknown !== undefined) internals.unknownOption(unknown)
+    nameMissing(option)
+  }
 }

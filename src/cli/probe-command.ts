@@ -25,14 +25,14 @@ export const probeCommand: BuildCommand = (io, done) =>
       done(report.providers.every(({ endpoint }) => endpoint === 'available') ? 0 : 1)
     })
 
-function textOf({ now, providers }: ProbeReport): string {
+function textOf({ now, providers }: ProbeReport, width: number): string {
   const rows = providers.map(({ name, endpoint, nextAttemptAt, lastRequestId, inFlight }) => [
     name,
     endpoint,
     nextAttemptAt === null || endpoint === 'available' ? '-' : nextText(nextAttemptAt - now, inFlight),
     lastRequestId ?? '-',
   ])
-  const lines = columns([['provider', 'endpoint', 'next attempt', 'last requestId'], ...rows])
+  const lines = columns([['provider', 'endpoint', 'next attempt', 'last requestId'], ...rows], width)
   const isFailing = providers.some(({ endpoint }) => endpoint !== 'available')
   return `${[...lines, ...(isFailing ? ['', '`status` shows the reason.'] : [])].join('\n')}\n`
 }

@@ -29,7 +29,7 @@ const listCommand: BuildCommand = (io, done) =>
       const request = { path: `/quarantine?${query}`, method: 'GET', timeoutMs: Infinity } as const
       const view = (await requestByOptions(options, io, request)) as QuarantineView
       const textOf = device === undefined ? groupsText : messagesText
-      printAnswer(io, options, view, (answer) => textOf(answer, Date.now()))
+      printAnswer(io, options, view, (answer, width) => textOf(answer, Date.now(), width))
       done(0)
     })
 
@@ -82,6 +82,12 @@ function withSelection(command: Command): Command {
 }
 
 function checkedSelection({ device, id, reason, all }: Selection): Selection {
+  if (device !== undefined && all === true)
+    throw new GatewayError('USAGE', {
+      what: 'Both --device and --all are given.',
+      why: '--all selects the messages of every device.',
+      act: 'Give one of them.',
+    })
   const isOne = id !== undefined
   if (isOne ? all !== true : device !== undefined || all === true)
     return { device, id, reason, all } as Selection
@@ -107,7 +113,8 @@ function queryOf(params: Record<string, string | boolean | undefined>): string {
   return query.toString()
 }
 
-function groupsText({ scanned, more, shelves, groups }: QuarantineView, now: number): string {
+function groupsText(view: QuarantineView, now: number, width: number): string {
+  const { scanned, more, shelves, groups } = view
   if (scanned === 0) return 'The quarantine is empty.\n'
   const rows = groups.map(({ device, reason, messages, oldestAt, latestAt, detail }) => [
     device ?? '-',
@@ -119,12 +126,15 @@ function groupsText({ scanned, more, shelves, groups }: QuarantineView, now: num
   ])
   const all = shelves.reduce((sum, { messages }) => sum + messages, 0)
   return textOfLines([
-    ...columns([['device', 'reason', 'messages', 'oldest', 'latest', 'detail of the latest'], ...rows]),
+    ...columns(
+      [['device', 'reason', 'messages', 'oldest', 'latest', 'detail of the latest'], ...rows],
+      width,
+    ),
     ...(more ? [`The list is incomplete: there are ${plural(all, 'message')}.`] : []),
   ])
 }
 
-function messagesText({ scanned, messages }: QuarantineView, now: number): string {
+function messagesText({ scanned, messages }: QuarantineView, now: number, width: number): string {
   if (scanned === 0) return 'The quarantine has no messages of this device.\n'
   const rows = messages.map(({ id, reason, arrivedAt, topic, detail }) => [
     id,
@@ -134,7 +144,8 @@ function messagesText({ scanned, messages }: QuarantineView, now: number): strin
     detail,
   ])
   const rest = messages.length < scanned ? [`and ${scanned - messages.length} more`] : []
-  return textOfLines([...columns([['id', 'reason', 'arrived', 'topic', 'detail'], ...rows]), ...rest])
+  const head = ['id', 'reason', 'arrived', 'topic', 'detail']
+  return textOfLines([...columns([head, ...rows], width), ...rest])
 }
 
 function releaseText(report: ReleaseReport): string {

@@ -17,6 +17,7 @@ import { notes } from './terminal/text-format.ts'
 
 const reportMs = 5000
 const watchMs = 250
+const noListener = /\b(ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ENETUNREACH)\b/
 
 type SimulateOptions = {
   broker: string
@@ -106,7 +107,8 @@ async function simulate(options: SimulateOptions, io: CommandIo): Promise<ExitSt
 
 /**
  * Ends with `acked` after `--count`, and with `stopped` on a signal. Ends with `silent` when nothing was
- * acknowledged for `--wait` although messages are due; without `--count` only if nothing ever was.
+ * acknowledged for `--wait` although messages are due; without `--count` only if nothing ever was. Where
+ * nothing listens at the start, it does not wait.
  */
 async function watch(
   fleet: Fleet,
@@ -121,13 +123,16 @@ async function watch(
   let ackedBefore = 0
   let progressAtMs = systemClock.monotonic()
   let reportAtMs = progressAtMs + reportMs
+  let wasConnected = false
   while (await pause(systemClock, watchMs, either)) {
     const nowMs = systemClock.monotonic()
     if (nowMs >= reportAtMs) {
       onReport()
       reportAtMs = nowMs + reportMs
     }
-    const { acked, unacked } = fleet.stats()
+    const { acked, unacked, connected, lastProblem } = fleet.stats()
+    wasConnected ||= connected > 0 || acked > 0
+    if (!wasConnected && noListener.test(lastProblem ?? '')) return 'silent'
     if (acked > ackedBefore || unacked === 0) progressAtMs = nowMs
     ackedBefore = acked
     const mayGiveUp = options.count !== undefined || acked === 0

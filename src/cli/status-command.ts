@@ -2,26 +2,78 @@
 // exits with 1 unless the verdict is ok.
 
 import { Command } from 'commander'
+import { pause, systemClock } from '../std/clock.ts'
 import { formatDuration, formatSize, plural } from '../std/quantity.ts'
 import type { Status } from '../ops/ops.ts'
 import { daemonUnreachable, requestDaemon } from './daemon-client/daemon-client.ts'
 import { withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
 import { findDaemon } from './daemon-client/find-daemon.ts'
+import { isUnreachable } from './daemon-client/spool-access.ts'
+import { reportError } from './terminal/error-report.ts'
+import { duration } from './terminal/option-values.ts'
 import { columns } from './terminal/text-table.ts'
-import { printAnswer, type BuildCommand } from './terminal/terminal.ts'
-import { agoText, textOfLines } from './terminal/text-format.ts'
+import {
+  printAnswer,
+  terminalWidth,
+  type BuildCommand,
+  type CommandIo,
+  type ExitStatus,
+} from './terminal/terminal.ts'
+import { agoText, notes, textOfLines } from './terminal/text-format.ts'
 
 const timeoutMs = 5000
+const watchMs = 2000
+/** Cursor to the corner, then clear to the end of the screen. */
+const clearScreen = '\u001b[H\u001b[J'
+
+type StatusOptions = DaemonOptions & { watch?: number | true }
 
 export const statusCommand: BuildCommand = (io, done) =>
-  withDaemonOptions(new Command('status')).action(async (options: DaemonOptions) => {
-    const daemon = await findDaemon(options, io)
-    const answer = await requestDaemon({ daemon, path: '/status', method: 'GET', stop: io.stop, timeoutMs })
-    if (!isStatus(answer))
-      throw daemonUnreachable(daemon.url, 'What answers there is not a telemetry gateway')
-    printAnswer(io, options, answer, statusText)
-    done(answer.verdict === 'ok' ? 0 : 1)
-  })
+  withDaemonOptions(new Command('status'))
+    .option('--watch [interval]', 'show it again and again, every 2s, until Ctrl-C', duration(500, 3_600_000))
+    .addHelpText('after', notes('Exit status 1: the verdict, with --watch the last one, is not ok.'))
+    .action(async (options: StatusOptions) => {
+      const { watch } = options
+      if (watch === undefined) return done(await show(options, io))
+      done(await watchStatus(options, io, watch === true ? watchMs : watch))
+    })
+
+async function show(options: StatusOptions, io: CommandIo, before = ''): Promise<ExitStatus> {
+  const daemon = await findDaemon(options, io)
+  const answer = await requestDaemon({ daemon, path: '/status', method: 'GET', stop: io.stop, timeoutMs })
+  if (!isStatus(answer)) throw daemonUnreachable(daemon.url, 'What answers there is not a telemetry gateway')
+  if (!options.json) io.stdout.write(before)
+  printAnswer(io, options, answer, statusText)
+  return answer.verdict === 'ok' ? 0 : 1
+}
+
+/** Ends at a stop. A daemon that does not answer is shown and asked again: it may be starting. */
+async function watchStatus(options: StatusOptions, io: CommandIo, everyMs: number): Promise<ExitStatus> {
+  const { json = false } = options
+  // A terminal is drawn anew; a file or a pipe gets one status behind the other.
+  const before = Number.isFinite(terminalWidth(io.stdout)) ? clearScreen : '\n'
+  let status: ExitStatus = 1
+  let isFirst = true
+  // The timers of the clock do not keep the process alive.
+  const alive = setInterval(() => undefined, 2 ** 30)
+  try {
+    do {
+      try {
+        status = await show(options, io, isFirst && before === '\n' ? '' : before)
+      } catch (error) {
+        if (io.stop.aborted) break
+        if (!isUnreachable(error)) throw error
+        status = 1
+        if (!json && before === clearScreen) io.stdout.write(before)
+        reportError(error, json ? io.stderr : io.stdout, { json })
+      }
+      isFirst = false
+    } while (await pause(systemClock, everyMs, io.stop))
+  } finally {
+    clearInterval(alive)
+  }
+  return status
+}
 
 function isStatus(value: unknown): value is Status {
   if (typeof value !== 'object' || value === null) return false
@@ -36,7 +88,7 @@ function isStatus(value: unknown): value is Status {
 }
 
 /** Problems first. */
-function statusText(status: Status): string {
+function statusText(status: Status, width: number): string {
   const { totals, spool } = status
   const ago = agoOf(status)
   const state = status.ready ? 'ready' : `not ready (${status.notReady ?? 'unknown'})`
@@ -45,9 +97,9 @@ function statusText(status: Status): string {
     `telemetry gateway ${status.version}, ${state}, started ${ago(status.startedAt)}, pid ${status.pid}`,
     '',
     ...problemLines(status),
-    ...providerTable(status),
+    ...providerTable(status, width),
     '',
-    ...laneTable(status),
+    ...laneTable(status, width),
     '',
     `messages   ${totals.messages} received, ${totals.acked} acknowledged, ${totals.ignored} ignored, ` +
       `${totals.dropped} dropped`,
@@ -76,7 +128,7 @@ function problemLines(status: Status): string[] {
   ])
 }
 
-function providerTable(status: Status): string[] {
+function providerTable(status: Status, width: number): string[] {
   const ago = agoOf(status)
   const rows = status.providers.map((provider) => [
     provider.name,
@@ -87,10 +139,8 @@ function providerTable(status: Status): string[] {
     String(provider.inFlight),
     offsetText(provider.clockOffsetMs),
   ])
-  return columns([
-    ['provider', 'endpoint', 'since', 'last accepted', 'payloads/s', 'in flight', 'clock offset'],
-    ...rows,
-  ])
+  const head = ['provider', 'endpoint', 'since', 'last accepted', 'payloads/s', 'in flight', 'clock offset']
+  return columns([head, ...rows], width)
 }
 
 function clockText({ by, offsetMs, isDisputed }: Status['clock']): string {
@@ -110,7 +160,7 @@ function drainText(seconds: number | null): string {
   return seconds === 0 ? '-' : formatDuration(seconds * 1000)
 }
 
-function laneTable(status: Status): string[] {
+function laneTable(status: Status, width: number): string[] {
   const ago = agoOf(status)
   const rows = status.lanes.map((lane) => [
     String(lane.id),
@@ -122,8 +172,6 @@ function laneTable(status: Status): string[] {
     lane.oldestAt === null ? '-' : ago(lane.oldestAt),
     drainText(lane.secondsToDrain),
   ])
-  return columns([
-    ['lane', 'provider', 'urgency', 'pending', 'sealed', 'size', 'oldest', 'time to drain'],
-    ...rows,
-  ])
+  const head = ['lane', 'provider', 'urgency', 'pending', 'sealed', 'size', 'oldest', 'time to drain']
+  return columns([head, ...rows], width)
 }

@@ -14,6 +14,7 @@ export const errorCodes = {
   PASSWORDS_INVALID: 'A password file cannot be read or has invalid lines.',
   CERTIFICATES_INVALID: 'Certificates of a listener cannot be used.',
   USAGE: 'The command line is wrong.',
+  FAULT: 'The gateway has a fault. The process ends; no acknowledged message is lost.',
   ADDRESS_IN_USE: 'Another process listens on the configured address.',
   ADDRESS_UNAVAILABLE: 'The gateway cannot listen on the configured address.',
   SPOOL_LOCKED: 'Another process uses the spool directory.',
@@ -84,7 +85,8 @@ export class GatewayError extends Error {
 export function messageOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown)
   const cause = thrown.cause instanceof Error ? ` (${thrown.cause.message})` : ''
-  return thrown.message + cause
+  // A connection to a name with several addresses fails with an empty message and a code.
+  return (thrown.message === '' ? (codeOf(thrown) ?? thrown.name) : thrown.message) + cause
 }
 
 /** The `code` of a Node or LevelDB error, also where it stands on the cause. */

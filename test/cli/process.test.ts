@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
@@ -85,6 +85,33 @@ describe('the process', () => {
     const stderr = text(child.stderr)
     expect(await once(child, 'exit')).toEqual([0, null])
     expect(await stderr).toBe('')
+  })
+
+  test('a command whose output nobody reads any more ends, whatever it waits for', async () => {
+    const lines = Array.from({ length: 200_000 }, () => '{"topic":"a/b","message":"x"}').join('\n')
+    const child = spawn(process.execPath, [source('main.ts'), 'map', '--preset', 'simulator', '--ndjson'])
+    const stderr = text(child.stderr)
+    // The end of the input never comes.
+    child.stdin.on('error', () => undefined).write(`${lines}\n`)
+    await once(child.stdout, 'data')
+    child.stdout.destroy()
+    const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
+    expect([code === null, signal]).toEqual([false, null])
+    expect(await stderr).not.toMatch(/fatal|UNREACHABLE/)
+  })
+
+  test.skipIf(!existsSync('/dev/full')).each([
+    [['--help'], /^OUTPUT_UNWRITABLE\n.*Cannot write the output[\s\S]*ENOSPC/],
+    [['version', '--json'], /^\{"error":\{"code":"OUTPUT_UNWRITABLE"/],
+  ])('a full device fails the command: %j', (argv, stderr) => {
+    const full = openSync('/dev/full', 'w')
+    const run = spawnSync(process.execPath, [source('main.ts'), ...argv], {
+      stdio: ['ignore', full, 'pipe'],
+      encoding: 'utf8',
+    })
+    closeSync(full)
+    expect(run.status).toBe(1)
+    expect(run.stderr).toMatch(stderr)
   })
 
   const oldNode = ['/usr/bin/node', '/usr/local/bin/node'].find(

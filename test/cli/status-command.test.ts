@@ -66,6 +66,31 @@ describe('status', () => {
     expect((await runCli(['status', '--url', world.ops.url() ?? ''])).status).toBe(0)
   })
 
+  test('--watch shows it again until it is stopped, also while no daemon answers', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    await world.ops.ready()
+    const stop = new AbortController()
+    let shown = 0
+    const server = await serve((_, response) => {
+      shown += 1
+      if (shown === 3) stop.abort()
+      if (shown === 2) response.end('no JSON')
+      else response.end(fit)
+    })
+    const json = await runCli(['status', '--watch', '500ms', '--json', '--url', server.url], {
+      stop: stop.signal,
+    })
+    await server[Symbol.asyncDispose]()
+    expect(
+      json.stdout
+        .trim()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as { version: string }).version)[0],
+    ).toBe('1')
+    expect(json.stderr).toMatch(/^\{"error":\{"code":"DAEMON_UNREACHABLE"/)
+  })
+
   test('reports that no daemon answers, and what to check', async () => {
     const { status, stderr } = await runCli(['status', '--url', 'http://127.0.0.1:1'])
     expect(status).toBe(1)

@@ -113,14 +113,20 @@ describe('simulate', () => {
     expect(lines[0]).toMatch(/^10 published, 3 acknowledged .* 7 unacknowledged/)
   })
 
-  test('fails when there is no broker, naming the address without its password', async () => {
-    const { thrown } = await run(['--broker', 'mqtt://me:hush@127.0.0.1:1', '--wait', '300ms'])
+  test('fails at once when there is no broker, naming the address without its password', async () => {
+    // The timeout of the test is shorter than the wait.
+    const { thrown } = await run(['--broker', 'mqtt://me:hush@127.0.0.1:1', '--wait', '10m'])
     expect(thrown).toMatchObject({
       code: 'BROKER_UNREACHABLE',
       what: expect.stringMatching(/^\d+ messages to mqtt:\/\/127\.0\.0\.1:1 stayed unacknowledged\.$/),
       why: expect.stringMatching(/ECONNREFUSED/),
     })
     expect(String(thrown)).not.toContain('hush')
+  })
+
+  test('fails at once when nothing listens on any address of a name', async () => {
+    const { thrown } = await run(['--broker', 'mqtt://localhost:1', '--wait', '10m'])
+    expect(thrown).toMatchObject({ why: expect.stringMatching(/ECONNREFUSED/) })
   })
 
   test.each([

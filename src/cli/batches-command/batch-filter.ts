@@ -48,6 +48,12 @@ export function filterOf({ provider, reason: reasons, olderThan }: BatchFilterOp
 /** Without a selection the command does not assume that all are meant. */
 export function selectionOf(options: BatchFilterOptions, ids: readonly string[]): BatchSelection {
   const selection = ids.length === 0 ? filterOf(options) : { ...filterOf(options), ids }
+  if (options.all === true && ids.length > 0)
+    throw new GatewayError('USAGE', {
+      what: 'BatchIds are given together with --all.',
+      why: '--all selects every held batch, the ids only some.',
+      act: 'Give one of them.',
+    })
   if (Object.keys(selection).length > 0 || options.all === true) return selection
   throw new GatewayError('USAGE', {
     what: 'No batch is selected.',

@@ -47,11 +47,12 @@ const listCommand: BuildCommand = (io, done) =>
       const request = { path: `/batches?${params.toString()}`, method: 'GET', timeoutMs: Infinity } as const
       const list = (await requestByOptions(options, io, request)) as BatchList
       const isFiltered = Object.keys(filterOf(options)).length > 0
-      printAnswer(io, options, list, (answer) => listText(answer, isFiltered))
+      printAnswer(io, options, list, (answer, width) => listText(answer, isFiltered, width))
       done(0)
     })
 
-function listText({ now, groups, batches, more }: BatchList, isFiltered: boolean): string {
+function listText(list: BatchList, isFiltered: boolean, width: number): string {
+  const { now, groups, batches, more } = list
   if (batches.length === 0)
     return isFiltered ? 'No sealed batch matches.\n' : 'There are no sealed batches.\n'
   const head = [
@@ -69,7 +70,7 @@ function listText({ now, groups, batches, more }: BatchList, isFiltered: boolean
   const lines = [
     ...groups.map((group) => groupText(group, now)),
     '',
-    ...columns([head, ...batches.map((view) => rowOf(view, now))]),
+    ...columns([head, ...batches.map((view) => rowOf(view, now))], width),
     ...(more > 0 ? [`${plural(more, 'more batch', 'more batches')}. --limit shows more of them.`] : []),
     ...legend(groups),
   ]

@@ -35,6 +35,12 @@ export function queryOf(options: FilterOptions, ids: readonly string[] = []): De
 /** For commands that change something: without a selection they do not assume that all are meant. */
 export function requiredQuery(options: FilterOptions, ids: readonly string[]): DeadLetterQuery {
   const query = queryOf(options, ids)
+  if (options.all === true && ids.length > 0)
+    throw new GatewayError('USAGE', {
+      what: 'Ids are given together with --all.',
+      why: '--all selects every dead letter, the ids only some.',
+      act: 'Give one of them.',
+    })
   if (Object.keys(query).length > 0 || options.all === true) return query
   throw new GatewayError('USAGE', {
     what: 'No dead letter is selected.',

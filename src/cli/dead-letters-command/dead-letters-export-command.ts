@@ -12,7 +12,7 @@ import type { RestingSpool } from '../../spool/spool.ts'
 import { audited } from '../daemon-client/audited-change.ts'
 import { requestDaemonLines } from '../daemon-client/daemon-client.ts'
 import { fromDaemonOrSpool, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
-import { write, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
+import { printAnswer, write, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
 import { paramsOf, queryOf, withFilterOptions, type FilterOptions } from './dead-letter-filter.ts'
 import { notes } from '../terminal/text-format.ts'
 
@@ -22,10 +22,10 @@ export const exportCommand: BuildCommand = (io, done) =>
   withFilterOptions(withSpoolOptions(new Command('export')))
     .argument('[id...]', 'dead letters to export (default: all that match)')
     .description('Write dead letters as NDJSON. They stay in the spool.')
-    .option('--to <file>', 'write into this new file (default: stdout)')
+    .option('--to <file>', 'write into this new file; - is stdout, the default')
     .addHelpText('after', notes('Exit status 1: an id does not exist.'))
     .action(async (ids: string[], options: Options) => {
-      const { to } = options
+      const to = options.to === '-' ? undefined : options.to
       const query = queryOf(options, ids)
       const request = paramsOf(query, { all: true })
       const path = `/control/dead-letters/export?${request}`
@@ -39,11 +39,25 @@ export const exportCommand: BuildCommand = (io, done) =>
           return (await audited(io, change, write)).lines
         },
       )
-      if (to !== undefined) io.stdout.write(`${plural(count, 'dead letter')} written to ${to}.\n`)
+      if (to !== undefined)
+        printAnswer(
+          io,
+          options,
+          { deadLetters: count, to },
+          (answer) => `${plural(count, 'dead letter')} written to ${answer.to}.\n`,
+        )
       const missing = Math.max(0, new Set(ids).size - count)
-      if (missing > 0) io.stderr.write(`${plural(missing, 'id')} not found.\n`)
-      done(missing > 0 ? 1 : 0)
+      if (missing > 0) throw notFound(missing)
+      done(0)
     })
+
+function notFound(missing: number): GatewayError {
+  return new GatewayError('SPOOL_ENTRY_GONE', {
+    what: `${plural(missing, 'id')} not found.`,
+    why: 'There is no such dead letter, or another command took it. The others were written.',
+    act: '`dead-letters list` shows the ids.',
+  })
+}
 
 async function* linesOf(spool: RestingSpool, query: DeadLetterQuery): AsyncGenerator<string> {
   for await (const entry of selectDeadLetters(spool, query)) yield exportLine(entry).trimEnd()

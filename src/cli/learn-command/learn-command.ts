@@ -18,7 +18,7 @@ import {
   type EndReason,
   type ObservedTraffic,
 } from '../../learn/learn.ts'
-import { brokerUrl, duration } from '../terminal/option-values.ts'
+import { brokerUrl, directory, duration } from '../terminal/option-values.ts'
 import type { BuildCommand, CommandIo, ExitStatus } from '../terminal/terminal.ts'
 import { writeLearned } from './learn-files.ts'
 import { learnedJson, learnedText } from './learn-text.ts'
@@ -49,7 +49,11 @@ export const learnCommand: BuildCommand = (io, done) =>
         .default(60_000, '60s'),
     )
     .option('--topic <filter>', 'listen to this topic filter', '#')
-    .option('--to <dir>', 'write sources.yaml, devices.csv and learned.cases.yaml into this directory')
+    .option(
+      '--to <dir>',
+      'write sources.yaml, devices.csv and learned.cases.yaml into this directory',
+      directory,
+    )
     .option('--json', 'print one JSON document')
     .addHelpText(
       'after',

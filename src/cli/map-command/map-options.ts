@@ -2,6 +2,7 @@
 
 import { Command } from 'commander'
 import { GatewayError } from '../../std/gateway-error.ts'
+import { quote } from '../../std/quote.ts'
 import { wholeNumber } from '../terminal/option-values.ts'
 import { notes } from '../terminal/text-format.ts'
 
@@ -92,6 +93,13 @@ export function checkOptions(options: MapOptions, files: readonly string[]): voi
   ]
   for (const [found, names] of contradictions)
     if (found) throw wrongUse(`${names} are given together.`, 'Give one of them.')
+  const { topic, fromTap, fromDeadLetters } = options
+  if (topic !== undefined && fromTap !== true && fromDeadLetters !== true && /[+#]/.test(topic))
+    throw new GatewayError('USAGE', {
+      what: `The topic ${quote(topic)} has a wildcard.`,
+      why: 'Messages have a topic without wildcards; only filters of subscriptions have "+" and "#".',
+      act: 'Give the topic of a message, such as fleet/truck-7/data.',
+    })
   const alone: [string | undefined, boolean, string, string][] = [
     [options.model, preset !== undefined, '--model', '--preset'],
     [options.sourceTopic, preset !== undefined, '--source-topic', '--preset'],

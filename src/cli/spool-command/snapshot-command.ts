@@ -7,13 +7,14 @@ import { formatSize, plural } from '../../std/quantity.ts'
 import type { SnapshotReport } from '../../spool/spool.ts'
 import { audited } from '../daemon-client/audited-change.ts'
 import { requestOrOpen, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
+import { directory } from '../terminal/option-values.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { notes, textOfLines } from '../terminal/text-format.ts'
 
 export const snapshotCommand: BuildCommand = (io, done) =>
   withSpoolOptions(new Command('snapshot'))
     .description('Write a copy of the whole spool as it is between two writes, and read it back.')
-    .requiredOption('--to <dir>', 'write into this empty directory (required)')
+    .requiredOption('--to <dir>', 'write into this empty directory (required)', directory)
     .addHelpText(
       'after',
       notes(

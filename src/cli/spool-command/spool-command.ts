@@ -4,6 +4,7 @@ import { Command } from 'commander'
 import { formatSize } from '../../std/quantity.ts'
 import type { SpoolCheck } from '../../spool/spool.ts'
 import { requestOrRead, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
+import { directory } from '../terminal/option-values.ts'
 import { columns } from '../terminal/text-table.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { textOfLines, notes } from '../terminal/text-format.ts'
@@ -73,7 +74,7 @@ const salvageCommand: BuildCommand = (io, done) =>
     .description('Write everything that can be read from a spool as NDJSON. The spool is not changed.')
     .option('--path <dir>', 'spool directory, which no daemon may use')
     .option('--config <file>', 'use spool.path of this config')
-    .requiredOption('--to <dir>', 'write into this empty directory (required)')
+    .requiredOption('--to <dir>', 'write into this empty directory (required)', directory)
     .option('--json', 'print the report as JSON')
     .addHelpText('after', notes('Import the result with `dead-letters requeue --file`.'))
     .action(async (options: SalvageOptions) => {

@@ -23,6 +23,12 @@ export function duration(leastMs: number, mostMs: number): (text: string) => num
   }
 }
 
+/** A directory to write into; `-` would be one of that name. */
+export function directory(text: string): string {
+  if (text !== '-' && text !== '') return text
+  throw new InvalidArgumentError('Give a directory: several files are written.')
+}
+
 export function time(text: string): number {
   const parsed = parseTimeArgument(text, Date.now())
   if (parsed.kind === 'time') return parsed.at

@@ -22,14 +22,29 @@ export type ExitStatus = 0 | 1 | 2
 /** Builds a command. Its action calls `done` with the exit status, or rejects with a GatewayError. */
 export type BuildCommand = (io: CommandIo, done: (status: ExitStatus) => void) => Command
 
-/** Prints one line of JSON for a program, or text for a person. */
+/**
+ * The reason of `stop` where nobody reads the output any more (`tap | head -1`), or where it cannot be
+ * written (a full disk). main.ts says which.
+ */
+export const outputEnded = new Error('the output of the command ended')
+
+/** Prints one line of JSON for a program, or text for a person. `width`: as terminalWidth(). */
 export function printAnswer<Answer>(
-  { stdout }: CommandIo,
+  { stdout }: Pick<CommandIo, 'stdout'>,
   { json }: { json?: boolean },
   answer: Answer,
-  textOf: (answer: Answer) => string,
+  textOf: (answer: Answer, width: number) => string,
 ): void {
-  stdout.write(json ? `${JSON.stringify(answer)}\n` : visibleLines(textOf(answer)))
+  stdout.write(json ? `${JSON.stringify(answer)}\n` : visibleLines(textOf(answer, terminalWidth(stdout))))
+}
+
+/** A narrower terminal has no use for a table. */
+const columnsMin = 40
+
+/** Columns of the terminal. A file or a pipe has no limit, nor a terminal that does not say it. */
+export function terminalWidth(stdout: Writable): number {
+  const { isTTY, columns = 0 } = stdout as Writable & { isTTY?: boolean; columns?: number }
+  return isTTY === true && columns > 0 ? Math.max(columns, columnsMin) : Number.POSITIVE_INFINITY
 }
 
 /** Text of devices or of the service must not move the cursor of a terminal, or hide other text. */
@@ -37,8 +52,9 @@ export function visibleLines(text: string): string {
   return text.split('\n').map(visible).join('\n')
 }
 
-/** Waits while the reader of stdout is slower than this command; not after a stop. */
+/** Waits while the reader of stdout is slower; not after a stop. Rejects with outputEnded. */
 export async function write({ stdout, stop }: CommandIo, text: string): Promise<void> {
+  if (stop.reason === outputEnded) throw outputEnded
   if (stdout.write(text) || stop.aborted) return
   await new Promise<void>((resolve) => {
     const proceed = () => {

@@ -19,9 +19,18 @@ const noBorders = {
   middle: '  ',
 }
 
-/** Each row as one line without trailing blanks. */
-export function columns(rows: readonly (readonly string[])[]): string[] {
-  const cells = rows.map((row) => row.map(visible))
+/**
+ * Each row as one line without trailing blanks. Where the table is wider than `widthMax`, the widest columns
+ * get narrower and their cells go on in further lines: nothing is cut off.
+ */
+export function columns(
+  rows: readonly (readonly string[])[],
+  widthMax: number = Number.POSITIVE_INFINITY,
+): string[] {
+  const cells = fitted(
+    rows.map((row) => row.map(visible)),
+    widthMax,
+  )
   const pages = Array.from({ length: Math.ceil(cells.length / pageRows) }, (_, page) =>
     cells.slice(page * pageRows, (page + 1) * pageRows),
   )
@@ -31,6 +40,40 @@ export function columns(rows: readonly (readonly string[])[]): string[] {
   for (const page of laidOut)
     for (const [column, width] of page.widths.entries()) widths[column] = Math.max(widths[column] ?? 0, width)
   return pages.flatMap((page) => layOut(page, widths).lines)
+}
+
+const gapColumns = 2
+const columnMin = 8
+
+function fitted(rows: string[][], widthMax: number): string[][] {
+  const widths: number[] = []
+  for (const row of rows)
+    for (const [column, { length }] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, length)
+  const gaps = gapColumns * (widths.length - 1)
+  let over = widths.reduce((sum, width) => sum + width, gaps) - widthMax
+  if (over <= 0) return rows
+  for (; over > 0; over -= 1) {
+    const widest = Math.max(...widths)
+    if (widest <= columnMin) break
+    widths[widths.indexOf(widest)] = widest - 1
+  }
+  return rows.map((row) => row.map((cell, column) => folded(cell, widths[column] ?? cell.length)))
+}
+
+/** In lines of at most `width`, at a blank where there is one. */
+function folded(text: string, width: number): string {
+  const lines: string[] = []
+  let rest = text
+  while (rest.length > width) {
+    const blank = rest.lastIndexOf(' ', width)
+    const isIndent = rest.slice(0, Math.max(0, blank)).trim() === ''
+    // Not between the halves of a character.
+    const end = /[\ud800-\udbff]/.test(rest.charAt(width - 1)) ? width - 1 : width
+    const at = isIndent ? end : blank
+    lines.push(rest.slice(0, at))
+    rest = rest.slice(at).replace(/^ /, '')
+  }
+  return [...lines, rest].join('\n')
 }
 
 function layOut(

@@ -296,6 +296,8 @@ describe('wrong usage', () => {
   test.each([
     ['a requeue without a selection', ['requeue']],
     ['a purge without a selection', ['purge', '--yes']],
+    ['a requeue of one id and of all', ['requeue', 'f'.repeat(32), '--all']],
+    ['a purge of one id and of all', ['purge', 'f'.repeat(32), '--all', '--yes']],
     ['an unknown stage', ['list', '--stage', 'other']],
     ['an invalid time', ['list', '--since', 'yesterday']],
     ['a file together with ids', ['requeue', 'f'.repeat(32), '--file', '-']],

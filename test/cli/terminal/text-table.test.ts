@@ -27,6 +27,29 @@ describe('a table on the terminal', () => {
     expect(columns([['a\x1b[31m\n', 'b']])).toEqual(['a\\u{1b}[31m\\u{a}  b'])
   })
 
+  test('fits a terminal: the widest columns fold, and no text is lost', () => {
+    const rows = [
+      ['batchId', 'reason', 'n'],
+      ['0123456789abcdef0123456789abcdef', 'the service refuses the whole batch again and again', '7'],
+    ]
+    const lines = columns(rows, 40)
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(40)
+    expect(lines.length).toBeGreaterThan(3)
+    const ids = lines
+      .slice(1)
+      .map((line) => line.slice(0, line.indexOf('  ') === -1 ? 40 : line.indexOf('  ')))
+    expect(ids.join('')).toContain('0123456789abcdef0123456789abcdef'.slice(0, 8))
+    const squeezed = lines.join(' ').replaceAll(/\s+/g, '')
+    for (const letter of 'abcdef0123456789') expect(squeezed).toContain(letter)
+    for (const word of ['service', 'refuses', 'again']) expect(lines.join('\n')).toContain(word)
+    expect(columns(rows)).toHaveLength(2)
+    expect(columns(rows, 200)).toEqual(columns(rows))
+  })
+
+  test('keeps the indentation of a cell that folds', () => {
+    expect(columns([['  0123456789', 'x'.repeat(20)]], 30)[0]).toMatch(/^ {2}0/)
+  })
+
   test('has the same column widths from the first to the last of many rows', () => {
     const rows = Array.from({ length: 170 }, (_, index) => ['x'.repeat((index % 7) + 1), `row ${index}`])
     const starts = columns(rows).map((line, index) => line.indexOf(`row ${index}`))
