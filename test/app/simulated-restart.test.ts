@@ -10,7 +10,7 @@ delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
 ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
 `
 
-type Sent = { signalTimestamp: string; signals: { type: string; value: string }[] }
+type Sent = { signalTimestamp: number; signals: { type: string; value: string }[] }
 
 test('vehicles of a simulator that starts again are no replaced units', async () => {
   const pipeline = await startPipeline({ config })
@@ -26,7 +26,7 @@ test('vehicles of a simulator that starts again are no replaced units', async ()
     .received({ limit: 100 })
     .map(({ payload }) => payload as unknown as Sent & { deviceIdentifier: { id: string } })
     .filter(({ deviceIdentifier }) => deviceIdentifier.id === 'truck-1')
-    .sort((a, b) => Date.parse(a.signalTimestamp) - Date.parse(b.signalTimestamp))
+    .sort((a, b) => a.signalTimestamp - b.signalTimestamp)
   expect(sent).toHaveLength(30)
   for (const type of ['OBD_LIFETIME_ODOMETER', 'OBD_TOTAL_ENGINE_TIME']) {
     const values = sent.map(({ signals }) => Number(signals.find((one) => one.type === type)?.value))
