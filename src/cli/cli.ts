@@ -103,6 +103,11 @@ const commands: Record<string, Entry> = {
     summary: 'Publish messages of simulated vehicles to a broker.',
     load: async () => (await import('./simulate-command.ts')).simulateCommand,
   },
+  'support-bundle': {
+    summary: 'Write one archive for a person who helps: status, config, log, metrics, without secrets.',
+    load: async () =>
+      (await import('./support-bundle-command/support-bundle-command.ts')).supportBundleCommand,
+  },
   version: {
     summary: 'Print the version of the gateway and of Node.',
     load: async () => (await import('./version-command.ts')).versionCommand,

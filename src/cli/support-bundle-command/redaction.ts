@@ -1,0 +1,97 @@
+// redaction.ts: what a support bundle must not contain: secrets, and positions unless they are asked for.
+//
+//   the config      without comments; values of options with a secret are ***, users of URLs too
+//   every text      each secret that the environment or a file gives to the config is replaced, wherever it
+//                   occurs; coordinates and values of positions are replaced
+
+import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { parseDocument, visit } from 'yaml'
+
+const hidden = '***'
+/** Shorter values would replace usual words. */
+const secretLengthMin = 6
+const literalLengthMin = 4
+const secretName = /pass|secret|token|key|hash|auth|credential/i
+const reference = /\$\{(env|file):([^}]+)\}/g
+
+/** The config as YAML that may be shown, and the secrets that stand in it: `check` may quote them. */
+export function shownConfig(text: string): { shown: string; secrets: string[] } {
+  const secrets: string[] = []
+  const document = parseDocument(text, { prettyErrors: false })
+  if (document.errors.length > 0)
+    return { shown: '# The config is not valid YAML. It is left out: it may contain secrets.\n', secrets }
+  visit(document, {
+    Node: (_, node) => {
+      node.comment = null
+      node.commentBefore = null
+    },
+    Pair: (_, { key, value }) => {
+      const name = Object(key) as { value?: unknown }
+      const scalar = Object(value) as { value?: unknown }
+      if (typeof scalar.value !== 'string' && typeof scalar.value !== 'number') return
+      const isReference = /^\$\{[^}]+\}$/.test(String(scalar.value))
+      if (secretName.test(String(name.value)) && !isReference && !isPath(String(name.value))) {
+        if (String(scalar.value).length >= literalLengthMin) secrets.push(String(scalar.value))
+        scalar.value = hidden
+      }
+    },
+  })
+  document.comment = null
+  document.commentBefore = null
+  return { shown: withoutUsers(String(document)), secrets }
+}
+
+/** Options that name a file, an interval or a limit. */
+function isPath(name: string): boolean {
+  return /_file$|_after$|_bytes$|^max_/.test(name)
+}
+
+function withoutUsers(text: string): string {
+  return text.replaceAll(/(\w+:\/\/)[^/\s"'@]+@/g, `$1${hidden}@`)
+}
+
+/** The secrets that a config gets from elsewhere. `files`: more files that have some. */
+export async function secretsOf(
+  configPath: string,
+  configText: string,
+  { env, files }: { env: NodeJS.ProcessEnv; files: readonly string[] },
+): Promise<string[]> {
+  const secrets = new Set<string>()
+  const add = (text: string | undefined) => {
+    for (const part of [text ?? '', ...(text ?? '').split(/\r?\n/)])
+      if (part.trim().length >= secretLengthMin) secrets.add(part.trim())
+  }
+  for (const [name, value] of Object.entries(env)) if (secretName.test(name)) add(value)
+  const paths = new Set(files)
+  for (const [, kind, name = ''] of configText.matchAll(reference))
+    if (kind === 'env') add(env[name])
+    else paths.add(resolve(dirname(resolve(configPath)), name))
+  for (const path of paths) {
+    // A file that cannot be read gave nothing to this command.
+    const text = await readFile(path, 'utf8').catch(() => '')
+    add(text)
+    for (const [, value] of text.matchAll(/:\s*"([^"]+)"/g)) add(value)
+  }
+  return [...secrets].sort((a, b) => b.length - a.length)
+}
+
+const positionFields =
+  /("(?:lat|lon|lng|latitude|longitude|position|lastValue)"\s*:\s*)("(?:[^"\\]|\\.)*"|-?[\d.]+)/gi
+/** A number with four or more decimals is a place to ten metres. */
+const coordinate = /-?\b\d{1,3}\.\d{4,}\b/g
+
+export function redacted(
+  text: string,
+  { secrets, positions }: { secrets: readonly string[]; positions: boolean },
+): string {
+  let shown = text
+  for (const secret of secrets) {
+    shown = shown.replaceAll(secret, hidden)
+    // As it stands in JSON.
+    const escaped = JSON.stringify(secret).slice(1, -1)
+    if (escaped !== secret) shown = shown.replaceAll(escaped, hidden)
+  }
+  shown = withoutUsers(shown)
+  return positions ? shown : shown.replaceAll(positionFields, `$1"${hidden}"`).replaceAll(coordinate, hidden)
+}
