@@ -125,5 +125,7 @@ describe('the process', () => {
     expect(stderr).toMatch(/^NODE_TOO_OLD\n {2}This is Node \d/)
     expect(stderr).toContain('22.19')
     expect(stderr).toContain('npm ci')
+    const json = spawnSync(oldNode ?? '', [source('start.js'), 'status', '--json'], { encoding: 'utf8' })
+    expect(JSON.parse(json.stderr)).toMatchObject({ error: { code: 'NODE_TOO_OLD' } })
   })
 })

@@ -52,12 +52,28 @@ function fitted(rows: string[][], widthMax: number): string[][] {
   const gaps = gapColumns * (widths.length - 1)
   let over = widths.reduce((sum, width) => sum + width, gaps) - widthMax
   if (over <= 0) return rows
-  for (; over > 0; over -= 1) {
-    const widest = Math.max(...widths)
-    if (widest <= columnMin) break
-    widths[widths.indexOf(widest)] = widest - 1
-  }
+  // Words stay whole where that is enough.
+  narrow(longestWords(rows))
+  narrow(widths.map(() => columnMin))
   return rows.map((row) => row.map((cell, column) => folded(cell, widths[column] ?? cell.length)))
+
+  /** The widest column first, none below its floor. */
+  function narrow(floors: readonly number[]): void {
+    for (; over > 0; over -= 1) {
+      const spare = widths.map((width, column) => (width > (floors[column] ?? 0) ? width : 0))
+      const widest = Math.max(...spare)
+      if (widest === 0) return
+      widths[spare.indexOf(widest)] = widest - 1
+    }
+  }
+}
+
+function longestWords(rows: readonly string[][]): number[] {
+  const longest: number[] = []
+  for (const row of rows)
+    for (const [column, cell] of row.entries())
+      longest[column] = Math.max(longest[column] ?? columnMin, ...cell.split(' ').map(({ length }) => length))
+  return longest
 }
 
 /** In lines of at most `width`, at a blank where there is one. */

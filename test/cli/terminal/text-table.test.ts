@@ -46,6 +46,17 @@ describe('a table on the terminal', () => {
     expect(columns(rows, 200)).toEqual(columns(rows))
   })
 
+  test('folds between words, and within a word only where nothing else is left', () => {
+    const rows = [
+      ['endpoint', 'last accepted', 'why'],
+      ['unavailable', '3 min 20 s ago', 'the connection was refused'],
+    ]
+    const text = columns(rows, 40).join('\n')
+    for (const word of ['endpoint', 'accepted', 'unavailable', 'connection', 'refused'])
+      expect(text).toContain(word)
+    for (const line of columns(rows, 40)) expect(line.length).toBeLessThanOrEqual(40)
+  })
+
   test('keeps the indentation of a cell that folds', () => {
     expect(columns([['  0123456789', 'x'.repeat(20)]], 30)[0]).toMatch(/^ {2}0/)
   })
