@@ -70,6 +70,7 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
     retentionMs: config.ops.devices.retention,
     everyMs: 10_000,
     recordsPerRound: 500,
+    newPerRound: 2000,
     roundsToWait: 6,
   }
   let active: { readonly mapper: Pick<Mapper, 'withheldOf'> } | null = null

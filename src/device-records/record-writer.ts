@@ -2,9 +2,9 @@
 //
 //   start   the records are read in pages while messages come in already. A record that exists by then gets
 //           the numbers of the stored one added
-//   every   records that changed are written, those that wait longest first: at most `recordsPerRound`. So
-//   10 s    the disk gets a bounded number of bytes however many devices send. A record waits a minute unless
-//           it is new
+//   every   records that changed are written, those that wait longest first: at most `recordsPerRound`, and
+//   10 s    `newPerRound` of devices that are not on the disk yet. So the disk gets a bounded number of bytes
+//           however many devices send. A record waits a minute unless it is new
 //   hourly  records without a message for `retentionMs` are removed, while the time is known
 //   stop    all that changed are written
 //
@@ -44,6 +44,7 @@ export type WriterOptions = {
   retentionMs: number
   everyMs: number
   recordsPerRound: number
+  newPerRound: number
   /** Rounds that a changed record waits. */
   roundsToWait: number
 }
@@ -109,7 +110,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
   async function run(): Promise<void> {
     round += 1
     if (!restored) await restore()
-    if (restored) await writeRound(options.recordsPerRound, null)
+    if (restored) await writeRound(null)
     if (restored && round % expireEveryRounds === 0) expire()
     if (!stopped) schedule()
   }
@@ -168,14 +169,17 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
   }
 
   /** `deadline`: of a stop, which writes all that changed. */
-  async function writeRound(most: number, deadline: AbortSignal | null): Promise<void> {
+  async function writeRound(deadline: AbortSignal | null): Promise<void> {
     if (isDiskLow()) return
-    let left = most
-    while (left > 0) {
+    const isAll = deadline !== null
+    const left = {
+      fresh: isAll ? Number.POSITIVE_INFINITY : options.newPerRound,
+      known: isAll ? Number.POSITIVE_INFINITY : options.recordsPerRound,
+    }
+    for (;;) {
       if (deadline?.aborted === true) return
-      const ops = nextOps(Math.min(slice, left), deadline !== null)
+      const ops = nextOps(left, isAll)
       if (ops.length === 0) return
-      left -= ops.length
       const written = await store.use(async (open) => {
         await open.write(ops, { sync: false })
         return true
@@ -186,18 +190,19 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
   }
 
   /** What could not be written is lost with its round: the next change of the device writes it again. */
-  function nextOps(most: number, isAll: boolean): StoreOp[] {
-    const ops: StoreOp[] = removals.splice(0, most).map((key) => ({ type: 'del', key: recordKey(key) }))
-    // A flood of new names leaves half of the write to the others.
-    const freshMax = isAll ? most : most / 2
+  function nextOps(left: { fresh: number; known: number }, isAll: boolean): StoreOp[] {
+    const ops: StoreOp[] = removals.splice(0, slice).map((key) => ({ type: 'del', key: recordKey(key) }))
     for (const record of fresh) {
-      if (ops.length >= freshMax) break
+      if (ops.length >= slice || left.fresh <= 0) break
       fresh.delete(record)
+      left.fresh -= 1
       ops.push(put(record))
     }
     for (const [record, since] of waiting) {
-      if (ops.length >= most || (!isAll && round - since < options.roundsToWait)) break
+      if (ops.length >= slice || left.known <= 0) break
+      if (!isAll && round - since < options.roundsToWait) break
       waiting.delete(record)
+      left.known -= 1
       ops.push(put(record))
     }
     return ops
@@ -224,7 +229,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     stopped = true
     cancel()
     await running
-    if (restored) await writeRound(Number.POSITIVE_INFINITY, deadline)
+    if (restored) await writeRound(deadline)
   }
 }
 

@@ -41,6 +41,7 @@ function recordsWith(clock: Clock) {
       retentionMs: 1,
       everyMs: 1,
       recordsPerRound: 1,
+      newPerRound: 1,
       roundsToWait: 1,
     },
   )

@@ -33,6 +33,7 @@ function world(
       retentionMs: 90 * 86_400_000,
       everyMs: 10_000,
       recordsPerRound: 500,
+      newPerRound: 2000,
       roundsToWait: 6,
     },
   )

@@ -58,6 +58,11 @@ const elsewhere: Record<string, string> = {
     'asks for a password; test/cli/passwd-command.test.ts gives some',
   'npm run gateway -- passwd /etc/telemetry-gateway/users truck-7 --verify': 'the same',
   'npm run gateway -- passwd /etc/telemetry-gateway/users truck-7 --delete': 'the same',
+  'npm run gateway -- devices add truck-7 --asset TRK-7 --password --config /etc/telemetry-gateway/gateway.yaml':
+    'changes an installed gateway; test/cli/devices-command runs it with other paths',
+  'npm run gateway -- devices accept truck-8 --asset TRK-8 --config /etc/telemetry-gateway/gateway.yaml':
+    'the same',
+  'npm run gateway -- devices import fleet.csv --config /etc/telemetry-gateway/gateway.yaml': 'the same',
   'npm run bench': 'minutes on a quiet machine; test/bench runs its parts',
 }
 
