@@ -78,6 +78,7 @@ const expectedFiles = [
   /^dist\/launcher\.sh$/,
   /^docs\/([a-z0-9-]+\/)*[a-z0-9-]+\.md$/,
   /^config\/(presets|examples)\/[a-z0-9-]+(\.cases)?\.(yaml|csv)$/,
+  /^config\/monitoring\/(alert-rules(\.test)?\.yaml|grafana-dashboard\.json)$/,
   /^config\/(reference\.md|gateway\.schema\.json)$/,
   /^systemd\/telemetry-gateway\.(service|conf)$/,
 ]
@@ -132,7 +133,12 @@ describe.skipIf(missing !== null)('the release', () => {
     const unexpected = own.filter((file) => !expectedFiles.some((pattern) => pattern.test(file)))
     expect(unexpected).toEqual([])
     expect(own).not.toContain('dist/stale.js')
-    for (const file of ['dist/start.js', 'dist/main.js', 'config/presets/owntracks.yaml'])
+    for (const file of [
+      'dist/start.js',
+      'dist/main.js',
+      'config/presets/owntracks.yaml',
+      'config/monitoring/alert-rules.yaml',
+    ])
       expect(own).toContain(file)
   })
 

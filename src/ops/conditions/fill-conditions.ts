@@ -70,7 +70,7 @@ export function createFillConditions(conditions: Pick<Conditions, 'raise' | 'cle
 }
 
 /** As the limit of the spool counts it. */
-function usedBytes({ openBytes, stores, stateBytes, receiptBytes }: Totals): number {
+export function usedBytes({ openBytes, stores, stateBytes, receiptBytes }: Totals): number {
   return keptStoreNames.reduce(
     (sum, store) => sum + stores[store].bytes,
     openBytes + stateBytes + receiptBytes,

@@ -14,7 +14,7 @@ export const keptMetrics: readonly Metric[] = [
     perStore(({ stores }, store) => stores[store].bytes),
   ),
   gauge(
-    'gateway_kept_max_bytes',
+    'gateway_kept_limit_bytes',
     'Limit of a store.',
     perStore(({ stores }, store) => stores[store].bytesMax),
   ),

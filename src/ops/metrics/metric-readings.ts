@@ -56,9 +56,11 @@ export function labelled(labels: readonly string[], read: Read): Reading {
 
 /**
  * Samples of one metric. Sources and reasons come from the config and from closed sets; this bounds them
- * anyway.
+ * anyway. Those beyond it are added up in one more sample, so that a sum over all of them is right.
  */
 const samplesMax = 100
+/** Every label of the sample of those beyond. */
+const otherLabel = 'other'
 
 /** A label value is a stable code. Reasons in words, such as `no fix`, become one; /status has the words. */
 export function labelCode(text: string): string {
@@ -154,7 +156,13 @@ export function byField(counts: 'omitted' | 'flagged'): Reading {
 }
 
 export function samplesOf(counts: Counts, labelsOf: (key: string) => Sample['labels']): Samples {
-  return [...(counts ?? [])].slice(0, samplesMax).map(([key, value]) => ({ labels: labelsOf(key), value }))
+  const all = [...(counts ?? [])]
+  const samples = all.slice(0, samplesMax).map(([key, value]) => ({ labels: labelsOf(key), value }))
+  const [first] = samples
+  if (first === undefined || all.length <= samplesMax) return samples
+  const rest = all.slice(samplesMax).reduce((sum, [, value]) => sum + value, 0)
+  const labels = Object.fromEntries(Object.keys(first.labels).map((label) => [label, otherLabel]))
+  return [...samples, { labels, value: rest }]
 }
 
 /** Lanes come and go; what is scraped is combined by provider and role. */

@@ -4,14 +4,15 @@
 // Names are `gateway_*`, units are base units, every label has a bounded set of values, and a value is a
 // stable code.
 
+import { usedBytes } from '../conditions/fill-conditions.ts'
 import { oldestOf } from '../lane-status.ts'
-import { verdicts } from '../gateway-verdict/gateway-verdict.ts'
 import { deviceMetrics } from './device-metrics.ts'
 import { httpMetrics } from './http-metrics.ts'
 import { keptMetrics } from './kept-metrics.ts'
 import { ledgerMetrics } from './ledger-metrics.ts'
 import { clientMetrics } from './client-metrics.ts'
 import { mappingMetrics } from './mapping-metrics.ts'
+import { processMetrics } from './process-metrics.ts'
 import {
   bySource,
   counter,
@@ -22,7 +23,6 @@ import {
   labelled,
   lanes,
   one,
-  openConditions,
   providers,
   samplesOf,
   spool,
@@ -63,6 +63,11 @@ const ingestMetrics: readonly Metric[] = [
   ),
   counter('gateway_messages_dropped_total', 'QoS 0 messages lost. Alert on any increase.', ingest('dropped')),
   counter('gateway_ingest_bytes_total', 'Size of the messages received.', ingest('bytes')),
+  gauge(
+    'gateway_last_message_timestamp_seconds',
+    'When the last message came, Unix time. Absent until one comes.',
+    ({ stages }) => one(secondsOrNull(stages.ingest?.counters().lastMessageAt ?? null) ?? undefined),
+  ),
   gauge('gateway_messages_held', 'Messages whose acknowledgement is held.', ingest('held')),
   gauge('gateway_connections', 'Connections of devices.', ingest('connections')),
   ...clientMetrics,
@@ -116,8 +121,24 @@ const spoolMetrics: readonly Metric[] = [
     lanes((lane) => secondsOrNull(oldestOf(lane)), Math.min),
   ),
   gauge('gateway_spool_bytes', 'Size of the payloads in the spool.', spool('openBytes')),
+  gauge(
+    'gateway_spool_used_bytes',
+    'Size of all that the limit of the spool counts: payloads, kept messages, mapping state and receipts.',
+    ({ stages }) => {
+      const totals = stages.spool?.totals()
+      return one(totals && usedBytes(totals))
+    },
+  ),
   gauge('gateway_spool_limit_bytes', 'Limit of the spool (spool.max_bytes).', spool('bytesMax')),
   gauge('gateway_spool_disk_bytes', 'Size of the files of the spool.', spool('diskBytes')),
+  gauge('gateway_spool_disk_free_bytes', 'Free space on the file system of the spool.', ({ stages }) =>
+    one(stages.spool?.totals().freeBytes ?? undefined),
+  ),
+  gauge(
+    'gateway_spool_disk_free_limit_bytes',
+    'Free space below which nothing is acknowledged (spool.min_free_bytes).',
+    spool('freeBytesMin'),
+  ),
   gauge(
     'gateway_spool_held',
     '1 while the spool accepts no messages, by reason.',
@@ -200,57 +221,13 @@ const deliveryMetrics: readonly Metric[] = [
   ),
   gauge(
     'gateway_last_accepted_timestamp_seconds',
-    'When the service last accepted a payload, Unix time.',
+    'When the service last accepted a payload, Unix time. Absent until it does.',
     providers(({ lastAcceptedAt }) => secondsOrNull(lastAcceptedAt)),
   ),
   gauge(
     'gateway_clock_offset_seconds',
     'Clock of the service minus clock of this machine.',
     providers(({ clockOffsetMs }) => secondsOrNull(clockOffsetMs)),
-  ),
-]
-
-const processMetrics: readonly Metric[] = [
-  gauge('gateway_condition', '1 while a condition is open.', openConditions),
-  gauge('gateway_clock_known', '1 while the time of the gateway is known.', ({ stages }) =>
-    one((stages.ourTime?.view().by ?? null) === null ? 0 : 1),
-  ),
-  gauge('gateway_ready', '1 while the gateway is ready, as `/readyz` says it.', ({ ready }) =>
-    one(ready ? 1 : 0),
-  ),
-  gauge(
-    'gateway_verdict',
-    '1 for the verdict that holds now: ok, degraded, not_delivering or not_receiving.',
-    labelled(['verdict'], ({ verdict: now }) =>
-      verdicts.map((verdict) => ({ labels: { verdict }, value: verdict === now ? 1 : 0 })),
-    ),
-  ),
-  gauge(
-    'gateway_build_info',
-    'Always 1, with the version as label.',
-    labelled(['version', 'node'], ({ version }) => [
-      { labels: { version, node: process.version }, value: 1 },
-    ]),
-  ),
-  counter('gateway_log_lines_lost_total', 'Log lines lost because stdout was not read.', ({ linesLost }) =>
-    one(linesLost),
-  ),
-  gauge(
-    'gateway_event_loop_lag_seconds',
-    'Delay of the event loop since the last scrape.',
-    labelled(['quantile'], ({ eventLoopLag }) => [
-      { labels: { quantile: '0.5' }, value: eventLoopLag.p50S },
-      { labels: { quantile: '0.99' }, value: eventLoopLag.p99S },
-      { labels: { quantile: '1' }, value: eventLoopLag.maxS },
-    ]),
-  ),
-  gauge('process_resident_memory_bytes', 'Resident memory.', () => one(process.memoryUsage.rss())),
-  counter('process_cpu_seconds_total', 'Processor time, user and system.', () => {
-    const { user, system } = process.cpuUsage()
-    return one((user + system) / 1e6)
-  }),
-  gauge('process_start_time_seconds', 'When the process started, Unix time.', () =>
-    one(performance.timeOrigin / 1000),
   ),
 ]
 

@@ -88,7 +88,10 @@ export function createMetrics({ view, lanes }: Deps): Metrics {
         collect() {
           gauge.reset()
           if (!seen) return
-          for (const { labels, value } of read(seen)) gauge.set(labels, value)
+          const samples = read(seen)
+          // Without a label it has the value 0 after a reset. What is not known is absent, not 0.
+          if (samples.length === 0 && labels.length === 0) gauge.remove()
+          for (const sample of samples) gauge.set(sample.labels, sample.value)
         },
       })
       return

@@ -141,6 +141,34 @@ describe('the metrics', () => {
     expect((await get(second.ops.url(), '/metrics')).text).toContain('gateway_messages_received_total 0\n')
   })
 
+  test('of which one gateway knows nothing are absent, not 0', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    const before = (await get(world.ops.url(), '/metrics')).text
+    for (const name of ['gateway_last_message_timestamp_seconds', 'gateway_spool_disk_free_bytes'])
+      expect(before).not.toMatch(new RegExp(`^${name} `, 'm'))
+    const totals = spoolTotals({ freeBytes: 7000, freeBytesMin: 1000, openBytes: 10, stateBytes: 5 })
+    world.ops.attach(stages({ ingest: ingestCounters({ lastMessageAt: 1_750_000_000_500 }), totals }))
+    const after = (await get(world.ops.url(), '/metrics')).text
+    for (const line of [
+      'gateway_last_message_timestamp_seconds 1750000000.5',
+      'gateway_spool_disk_free_bytes 7000',
+      'gateway_spool_disk_free_limit_bytes 1000',
+      'gateway_spool_used_bytes 15',
+    ])
+      expect(after).toContain(`${line}\n`)
+  })
+
+  test('beyond the bound of samples are added up in one', async () => {
+    await using world = opsWorld()
+    const many = new Map(Array.from({ length: 150 }, (_, n) => [`s${n}|R`, 2]))
+    world.ops.attach(stages({ ingest: ingestCounters({ deadByReason: many }) }))
+    await world.ops.start()
+    const { text } = await get(world.ops.url(), '/metrics')
+    expect(text).toContain('gateway_messages_dead_total{source="other",reason="other"} 100\n')
+    expect(text.match(/^gateway_messages_dead_total\{/gm)).toHaveLength(101)
+  })
+
   test('have a bounded number of label values', async () => {
     await using world = opsWorld()
     const many = new Map(Array.from({ length: 5000 }, (_, n) => [`s${n}|R`, 1]))

@@ -1,0 +1,81 @@
+// What promtool of Prometheus says of the metrics of a running gateway, of the alert rules and of their tests. On a
+// machine without promtool (Debian: the package prometheus) all of it is skipped, with a message.
+
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { eventSamples } from '../support/event-samples.ts'
+import { createDevice } from '../support/mqtt-device.ts'
+import { get, ingestCounters, lane, opsWorld, provider, spoolTotals, stages } from '../support/ops-world.ts'
+import { startPipeline, messageOf, topicOf } from '../support/pipeline-world.ts'
+
+const run = promisify(execFile)
+const promtool = '/usr/bin/promtool'
+if (!existsSync(promtool))
+  process.stderr.write('The metrics and alert rules are not checked: promtool is not installed\n')
+
+const monitoring = resolve(import.meta.dirname, '../../config/monitoring')
+
+/** Status and output of `promtool check metrics`; it reads the metrics from its standard input. */
+async function checkMetrics(text: string): Promise<{ status: number | null; output: string }> {
+  const child = spawn(promtool, ['check', 'metrics'], { stdio: 'pipe' })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)))
+  child.stdin.end(text)
+  const [status] = (await once(child, 'close')) as [number | null]
+  return { status, output }
+}
+
+describe.skipIf(!existsSync(promtool))('promtool', () => {
+  test('finds nothing in the metrics of a gateway that received, delivered, refused and kept messages', async () => {
+    const pipeline = await startPipeline()
+    const device = await pipeline.device('truck-1')
+    for (const messageId of [1, 2, 3])
+      device.publish({ topic: topicOf('truck-1'), payload: messageOf(messageId), messageId })
+    device.publish({ topic: topicOf('truck-1'), payload: 'not JSON', messageId: 4 })
+    await device.acked(4)
+    const port = Number(new URL(pipeline.gateway.addresses.mqtt[0] ?? '').port)
+    const newer = await createDevice({ port, clientId: 'truck-2' })
+    await newer.connect({ protocolVersion: 5 }).catch(() => undefined)
+    await pipeline.until(() => pipeline.status().totals.delivered === 3)
+    const { text } = await get(pipeline.gateway.addresses.ops, '/metrics')
+    expect(text).toMatch(/^gateway_submission_duration_seconds_count\{outcome="answered"\} [1-9]/m)
+    expect(await checkMetrics(text)).toEqual({ status: 0, output: '' })
+  })
+
+  test('finds nothing in the metrics of every event, with names of sources that need quotes', async () => {
+    await using world = opsWorld()
+    const reasons = new Map([['my "own"\\trucks\n|no fix', 1]])
+    world.ops.attach(
+      stages({
+        lanes: [lane(1, { pending: 3, oldestAt: 1_750_000_000_000 })],
+        providers: [provider('North "Haulage"', { clockOffsetMs: -5, lastAcceptedAt: 1_750_000_000_000 })],
+        totals: spoolTotals({ freeBytes: 1 }),
+        ingest: ingestCounters({ ignoredByReason: reasons, lastMessageAt: 1_750_000_000_000 }),
+      }),
+    )
+    for (const event of Object.values(eventSamples)) world.ops.emit(event)
+    await world.ops.start()
+    const { text } = await get(world.ops.url(), '/metrics')
+    expect(await checkMetrics(text)).toEqual({ status: 0, output: '' })
+  })
+
+  test('would find a metric with a wrong name', async () => {
+    const { status, output } = await checkMetrics('# TYPE gateway_lag_ms gauge\ngateway_lag_ms 1\n')
+    expect(status).toBe(3)
+    expect(output).toContain('no help text')
+  })
+
+  test('accepts the alert rules', async () => {
+    const { stdout } = await run(promtool, ['check', 'rules', join(monitoring, 'alert-rules.yaml')])
+    expect(stdout).toMatch(/SUCCESS: \d+ rules found/)
+  })
+
+  test('runs the tests of the alert rules', async () => {
+    const { stdout } = await run(promtool, ['test', 'rules', join(monitoring, 'alert-rules.test.yaml')])
+    expect(stdout).toContain('SUCCESS')
+  })
+})
