@@ -146,6 +146,8 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
   let refusal: GatewayError | null = null
   let stopped: Promise<void> | null = null
   let hasBegun = false
+  /** The spool was opened before by this process. */
+  let hasRun = false
   void begun.promise.then(
     () => (hasBegun = true),
     () => undefined, // The caller of the start gets it.
@@ -182,6 +184,9 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
   /** From an open spool to its end. Null where that is the stop. */
   async function run(spool: Spool): Promise<GatewayError | null> {
     const wasRefused = refusal !== null
+    const { previousEnd: end } = spool
+    if (end !== 'clean' && !hasRun) emit({ kind: 'gateway_ended_unclean', end })
+    hasRun = true
     stages = await openStages(deps, spool, { ...start, inForce })
     refusal = null
     await ops.ready()

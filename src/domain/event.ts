@@ -267,6 +267,11 @@ export const eventFields = {
     tookMs,
     addresses: field<readonly string[]>('addresses of the listeners, of ops, and of the control socket'),
   },
+  gateway_ended_unclean: {
+    end: field<'unclean' | 'aborted'>(
+      '`aborted`: by a signal of a fault or of the watchdog, or twice within ten minutes',
+    ),
+  },
   gateway_stopping: {
     reason: field<string>('signal or error that stops the gateway'),
     deadlineMs: field<number>('longest time that the stop takes, in ms'),

@@ -418,6 +418,7 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
   control_socket_opened: { kind: 'control_socket_opened', path: '/spool/control.sock' },
   gateway_starting: { kind: 'gateway_starting', version: '1.2.3', pid: 1, config: 'gateway.yaml' },
   gateway_ready: { kind: 'gateway_ready', tookMs: 900, addresses: ['mqtt://127.0.0.1:1883'] },
+  gateway_ended_unclean: { kind: 'gateway_ended_unclean', end: 'aborted' },
   gateway_stopping: { kind: 'gateway_stopping', reason: 'SIGTERM', deadlineMs: 30_000 },
   gateway_stopped: { kind: 'gateway_stopped', tookMs: 900, pending: 1 },
 }

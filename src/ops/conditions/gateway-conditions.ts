@@ -1,6 +1,8 @@
 // gateway-conditions.ts: the conditions of the gateway as a whole: what a person should look at although
 // nothing has failed.
 
+const dayMs = 86_400_000
+
 export const gatewayConditions = {
   DEVICES_SILENT: {
     severity: 'warning',
@@ -18,6 +20,14 @@ export const gatewayConditions = {
     act:
       'Use `tap` to see the messages, and `map --explain` with one of them. Check topics and sources of the ' +
       'config, and the device table.',
+  },
+  LAST_RUN_ENDED_UNCLEAN: {
+    severity: 'warning',
+    meaning:
+      'The last run of the gateway did not stop in order. `info` for a kill or a power cut, `warning` for a fault or ' +
+      'the watchdog.',
+    act: 'Look for the cause: `journalctl -u telemetry-gateway` before the start, `dmesg` for the disk and memory.',
+    quietMs: dayMs,
   },
   RESTART_NEEDED: {
     severity: 'warning',

@@ -25,6 +25,26 @@ export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}` | 
     level: 'info',
     text: ({ tookMs }) => `Ready after ${formatDuration(tookMs)}.`,
   },
+  gateway_ended_unclean: {
+    level: { oneOf: ['info', 'warn'], of: ({ end }) => (end === 'aborted' ? 'warn' : 'info') },
+    raises: {
+      LAST_RUN_ENDED_UNCLEAN: ({ end }) =>
+        end === 'unclean'
+          ? {
+              what: 'The last run did not stop in order. What was acknowledged is in the spool.',
+              why: 'It was killed, or the machine lost power.',
+              severity: 'info',
+              present: 1,
+            }
+          : {
+              what: 'The last run was ended by a fault, by the watchdog of systemd, or twice within ten minutes.',
+              why:
+                'The watchdog ends a gateway whose event loop stands still. LevelDB and the disk end it where files ' +
+                'are damaged; the tables were checked before this start.',
+              present: 1,
+            },
+    },
+  },
   gateway_stopping: {
     meaning: 'The gateway stops.',
     level: 'info',

@@ -1,0 +1,266 @@
+// The ways in which a gateway looks alive and does not work. Each must be seen: the verdict with its sentence,
+// a condition with what, why and what to do, and the metric of that condition.
+
+import { readFile, writeFile } from 'node:fs/promises'
+import { createServer, type RequestListener } from 'node:http'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { ConditionCode } from '../../src/ops/conditions/condition-catalogue.ts'
+import type { Verdict } from '../../src/ops/gateway-verdict/gateway-verdict.ts'
+import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
+import { Secret } from '../../src/std/secret.ts'
+import { realDisk } from '../../src/storage/storage.ts'
+import { createDevice } from '../support/mqtt-device.ts'
+import { get } from '../support/ops-world.ts'
+import {
+  messageOf,
+  startPipeline,
+  topicOf,
+  type Pipeline,
+  type PipelineOptions,
+} from '../support/pipeline-world.ts'
+
+const withPassword = {
+  AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
+  AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
+  PASSWORD: 'right',
+}
+
+type Way = {
+  name: string
+  options?: PipelineOptions
+  /** What happens; without it a device publishes one message. */
+  act?: (pipeline: Pipeline) => Promise<void>
+  code: ConditionCode
+  verdict: Verdict
+  sentence: RegExp
+  /** What a person is told to do. */
+  cure: RegExp
+}
+
+/** Short waits, so that the thresholds are reached soon. */
+const delivery = 'batch: { max_payloads: 1, linger: 20ms }, timeout: 1s, backoff: { min: 10ms, max: 100ms }'
+
+const ways: Way[] = [
+  {
+    name: 'the service fails',
+    options: { sandbox: { faults: { always: 500 } } },
+    code: 'ENDPOINT_UNAVAILABLE',
+    verdict: 'not_delivering',
+    sentence: /the service answers 500/,
+    cure: /resumes automatically/,
+  },
+  {
+    name: 'nothing listens at the address of the service',
+    options: { baseUrl: 'http://127.0.0.1:9' },
+    code: 'ENDPOINT_UNAVAILABLE',
+    verdict: 'not_delivering',
+    sentence: /Cannot deliver/,
+    cure: /base_url|resumes automatically/,
+  },
+  {
+    name: 'the service accepts connections and never answers',
+    options: { sandbox: { faults: { hang: 1 } } },
+    code: 'ENDPOINT_UNAVAILABLE',
+    verdict: 'not_delivering',
+    sentence: /Cannot deliver/,
+    cure: /./,
+  },
+  {
+    name: 'the service refuses the account',
+    options: { sandbox: { accounts: [{ accessKeyId: 'OTHER', secret: new Secret('other') }] } },
+    code: 'ENDPOINT_UNAUTHORIZED',
+    verdict: 'not_delivering',
+    sentence: /the service answers 403/,
+    cure: /credentials/,
+  },
+  {
+    name: 'the service refuses every payload',
+    options: { sandbox: { faults: { fail: [{ error_type: 'Internal' }] } } },
+    act: (pipeline) => publish(pipeline, 20),
+    code: 'NOTHING_ACCEPTED',
+    verdict: 'not_delivering',
+    sentence: /accepted none of the last/,
+    cure: /./,
+  },
+  {
+    name: 'there are no credentials',
+    options: { deps: { env: {} } },
+    code: 'CREDENTIALS_MISSING',
+    verdict: 'not_delivering',
+    sentence: /No credentials to sign with/,
+    cure: /delivery\.credentials/,
+  },
+  {
+    name: 'the clock of the machine is wrong',
+    options: { sandbox: { faults: { clock_offset: 7_200_000 } } },
+    code: 'CLOCK_OFF',
+    verdict: 'degraded',
+    sentence: /^CLOCK_OFF/,
+    cure: /timedatectl/,
+  },
+  {
+    name: 'a device is refused for its password',
+    options: { config: (baseUrl) => withUsers(baseUrl), deps: { env: withPassword } },
+    act: guessPasswords,
+    code: 'AUTH_FAILURES',
+    verdict: 'degraded',
+    sentence: /^AUTH_FAILURES/,
+    cure: /./,
+  },
+  {
+    name: 'two devices share one client id',
+    act: shareClientId,
+    code: 'CLIENT_ID_SHARED',
+    verdict: 'degraded',
+    sentence: /^CLIENT_ID_SHARED/,
+    cure: /client id of its own/,
+  },
+  {
+    name: 'the config was changed and needs a restart',
+    act: changeConfig,
+    code: 'RESTART_NEEDED',
+    verdict: 'degraded',
+    sentence: /^RESTART_NEEDED/,
+    cure: /Restart the gateway/,
+  },
+]
+
+describe('a gateway that does not work is seen where', () => {
+  test.each(ways)(
+    '$name',
+    async ({ options, act = (one) => publish(one), code, verdict, sentence, cure }) => {
+      const pipeline = await startPipeline({ sections: { delivery }, ...options })
+      await act(pipeline)
+      expect(await severityOf(pipeline, { code, verdict, sentence, cure })).not.toBe('info')
+    },
+  )
+
+  test.each<[string, RequestListener]>([
+    ['answers 404', (_, response) => response.writeHead(404).end('not found')],
+    ['redirects', (_, response) => response.writeHead(302, { location: 'http://127.0.0.1:9/login' }).end()],
+    ['shows a login page', (_, response) => response.end('<!doctype html><title>Login</title>')],
+  ])('another server %s: the config is named, and not the service', async (_, listener) => {
+    const server = createServer((request, response) => {
+      request.resume()
+      request.on('end', () => listener(request, response))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    const address = server.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const pipeline = await startPipeline({ baseUrl: `http://127.0.0.1:${port}`, sections: { delivery } })
+    await publish(pipeline)
+    const seen = {
+      verdict: 'not_delivering' as const,
+      sentence: /Cannot deliver|refuses/,
+      cure: /delivery\.base_url/,
+    }
+    expect(await severityOf(pipeline, { code: 'ENDPOINT_UNAVAILABLE', ...seen })).not.toBe('info')
+  })
+
+  test('the disk is full, and it is ready again when there is room', async () => {
+    let freeBytes = 0
+    const disk = { ...realDisk, freeBytes: () => Promise.resolve(freeBytes) }
+    const pipeline = await startPipeline({ deps: { disk } })
+    const seen = { verdict: 'not_receiving' as const, sentence: /^The disk of the spool/, cure: /Free space/ }
+    expect(await severityOf(pipeline, { code: 'DISK_LOW', ...seen })).not.toBe('info')
+    const { ops } = pipeline.gateway.addresses
+    expect((await get(ops, '/readyz')).status).toBe(503)
+    expect((await get(ops, '/healthz')).status).toBe(200)
+    freeBytes = 1e12
+    await pipeline.until(() => pipeline.status().ready)
+    expect((await get(ops, '/readyz')).status).toBe(200)
+    expect(pipeline.status().verdict).toBe('ok')
+  })
+
+  test('dead letters are left from before the start', async () => {
+    const before = await startPipeline()
+    const device = await before.device('truck-1')
+    device.publish({ topic: topicOf('truck-1'), payload: 'no JSON', messageId: 1 })
+    await before.until(() => device.acks.length === 1)
+    await before.gateway.stop('test')
+    const pipeline = await startPipeline({ folder: before.folder })
+    const seen = {
+      verdict: 'degraded' as const,
+      sentence: /1 dead letter from before/,
+      cure: /dead-letters list/,
+    }
+    expect(await severityOf(pipeline, { code: 'DEAD_LETTERS_WAITING', ...seen })).not.toBe('info')
+  })
+})
+
+/** Of the condition, which is seen everywhere. */
+async function severityOf(
+  pipeline: Pipeline,
+  { code, verdict, sentence, cure }: Pick<Way, 'code' | 'verdict' | 'sentence' | 'cure'>,
+): Promise<string | undefined> {
+  const found = () => pipeline.status().conditions.find((one) => one.code === code)
+  await pipeline.until(() => found() !== undefined && pipeline.status().verdict === verdict)
+  const condition = found()
+  expect(condition?.what).toMatch(/.\.( .*)?$/)
+  expect(condition?.why).toMatch(/\S/)
+  expect(condition?.act).toMatch(cure)
+  const { ops } = pipeline.gateway.addresses
+  const answer = await get(ops, '/verdict')
+  expect(answer.status).toBe(verdict === 'degraded' ? 200 : 503)
+  expect(JSON.parse(answer.text)).toMatchObject({ verdict, sentence: expect.stringMatching(sentence) })
+  const metrics = (await get(ops, '/metrics')).text
+  expect(metrics).toMatch(new RegExp(`^gateway_condition\\{code="${code}",severity="\\w+"\\} 1$`, 'm'))
+  expect(metrics).toContain(`gateway_verdict{verdict="${verdict}"} 1`)
+  return condition?.severity
+}
+
+async function publish(pipeline: Pipeline, count = 1): Promise<void> {
+  const device = await pipeline.device('truck-1')
+  for (let n = 1; n <= count; n += 1)
+    device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n })
+  await pipeline.until(() => device.acks.length === count)
+}
+
+async function guessPasswords(pipeline: Pipeline): Promise<void> {
+  const port = Number(new URL(pipeline.gateway.addresses.mqtt[0] ?? '').port)
+  for (let n = 0; n < 10; n += 1) {
+    const device = await createDevice({ port, clientId: `truck-${n}` })
+    onTestFinished(() => device.destroy())
+    const credentials = { username: `user-${n}`, password: Buffer.from('wrong') }
+    expect(await device.connect(credentials)).toMatchObject({ returnCode: 4 })
+  }
+}
+
+async function shareClientId(pipeline: Pipeline): Promise<void> {
+  for (let n = 0; n < 7; n += 1) await pipeline.device('truck-1')
+}
+
+async function changeConfig({ folder, gateway }: Pipeline): Promise<void> {
+  const path = join(folder, 'gateway.yaml')
+  const text = await readFile(path, 'utf8')
+  await writeFile(path, text.replace('max_bytes: 1GiB', 'max_bytes: 2GiB'))
+  await gateway.reload('test')
+}
+
+function withUsers(baseUrl: string): string {
+  return `
+ingest:
+  broker:
+    listeners: [{ url: "mqtt://127.0.0.1:0" }]
+    access: { users: [{ name: alice, password: "\${env:PASSWORD}" }] }
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map:
+      time:      { path: ts, format: ms }
+      latitude:  { path: lat }
+      longitude: { path: lon }
+defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
+spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+log: { level: debug }
+`
+}
