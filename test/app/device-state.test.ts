@@ -1,0 +1,155 @@
+import { describe, expect, test } from 'vitest'
+import { stateOf } from '../../src/app/device-monitor/device-state.ts'
+import type { DeviceRecordView, Loss } from '../../src/device-records/device-records.ts'
+import { defaultProvider } from '../../src/domain/ids.ts'
+import type { ClientView } from '../../src/ingest/ingest.ts'
+
+const hour = 3_600_000
+const now = 1_760_000_000_000
+const iso = (at: number) => new Date(at).toISOString()
+
+function record(more: Partial<DeviceRecordView> = {}): DeviceRecordView {
+  return {
+    device: 'truck-1',
+    provider: defaultProvider,
+    assetId: 'TRK-1',
+    messages: 100,
+    firstSeen: now - 48 * hour,
+    lastSeen: now - 2 * hour,
+    lastMappedAt: now - 2 * hour,
+    messagesPerHour: 0,
+    medianGapMs: 30_000,
+    silentAfterMs: 300_000,
+    silentSince: now - 2 * hour,
+    sender: null,
+    position: null,
+    accepted: null,
+    refused: null,
+    duplicates: 0,
+    losses: [],
+    withheld: [],
+    skewMs: null,
+    ...more,
+  }
+}
+
+function client(more: Partial<ClientView> = {}): ClientView {
+  return {
+    clientId: 'truck-1',
+    identity: null,
+    userName: null,
+    address: '10.0.0.7',
+    protocol: 'MQTT 3.1.1',
+    state: 'connected',
+    since: now - 5 * hour,
+    willCame: false,
+    takeOvers: 0,
+    refusedMessages: 0,
+    messageRefusedAt: null,
+    refusedAt: null,
+    fault: null,
+    ...more,
+  }
+}
+
+const loss = (at: number, more: Partial<Loss> = {}): Loss => ({
+  kind: 'ignored',
+  source: 'trucks',
+  reason: 'no fix',
+  count: 3,
+  firstAt: now - 48 * hour,
+  lastAt: at,
+  ...more,
+})
+const wrong = { reason: 'bad_credentials', detail: 'Its password is wrong.', at: now - hour, count: 4 }
+
+describe('the state of a device, since when, and why', () => {
+  test.each<[string, DeviceRecordView | null, ClientView | null, ReturnType<typeof stateOf>]>([
+    [
+      'connected and silent',
+      record(),
+      client(),
+      {
+        state: 'silent',
+        since: iso(now - 2 * hour),
+        why: 'No message for 2 h, before one every 30 s. It has been connected for 5 h.',
+      },
+    ],
+    [
+      'silent since its connection was lost',
+      record({ medianGapMs: 0 }),
+      client({ state: 'lost', since: now - 2 * hour, willCame: true }),
+      {
+        state: 'silent',
+        since: iso(now - 2 * hour),
+        why: 'No message for 2 h, before one every second. Its connection was lost 2 h ago (will).',
+      },
+    ],
+    [
+      'silent, and its last message gave nothing',
+      record({ lastMappedAt: now - 48 * hour, losses: [loss(now - 2 * hour)] }),
+      null,
+      {
+        state: 'silent',
+        since: iso(now - 2 * hour),
+        why:
+          'No message for 2 h, before one every 30 s. It is not connected. ' +
+          'Its last message was ignored: no fix (3 times).',
+      },
+    ],
+    [
+      'refused after its last message',
+      record(),
+      client({ state: 'lost', refusedAt: now - hour, fault: wrong }),
+      {
+        state: 'refused',
+        since: iso(now - hour),
+        why: 'It was refused from 10.0.0.7, the last time 1 h ago. Its password is wrong.',
+      },
+    ],
+    [
+      'refused before its last message, and sending since',
+      record({ silentSince: null }),
+      client({ state: 'connected', refusedAt: now - 3 * hour, fault: wrong }),
+      { state: 'sending', since: iso(now - 48 * hour), why: null },
+    ],
+    [
+      'sending without a fix for two days',
+      record({ silentSince: null, lastMappedAt: now - 48 * hour, losses: [loss(now - 2 * hour)] }),
+      client(),
+      {
+        state: 'not_mapped',
+        since: iso(now - 48 * hour),
+        why: 'Its last message was ignored: no fix (3 times).',
+      },
+    ],
+    [
+      'mapped again after a dead letter',
+      record({ silentSince: null, losses: [loss(now - 3 * hour, { kind: 'dead', reason: 'NOT_JSON' })] }),
+      client(),
+      { state: 'sending', since: iso(now - 48 * hour), why: null },
+    ],
+    [
+      'listed, and never heard of',
+      null,
+      null,
+      {
+        state: 'never_sent',
+        since: null,
+        why: 'The device table has it, and no message of it has come. It is not connected.',
+      },
+    ],
+    [
+      'listed and connected, without a message',
+      null,
+      client({ since: now - hour }),
+      {
+        state: 'never_sent',
+        since: null,
+        why: 'The device table has it, and no message of it has come. It has been connected for 1 h.',
+      },
+    ],
+  ])('%s', (_what, known, from, expected) => {
+    expect(stateOf({ record: known, client: from, now })).toEqual(expected)
+  })
+})
