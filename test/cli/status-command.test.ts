@@ -2,7 +2,16 @@ import { createServer, type RequestListener } from 'node:http'
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import type { ProviderName } from '../../src/domain/ids.ts'
-import { ingestCounters, lane, opsWorld, provider, spoolTotals, stages } from '../support/ops-world.ts'
+import {
+  ingestCounters,
+  keptOutput,
+  lane,
+  opsWorld,
+  provider,
+  spoolTotals,
+  stages,
+} from '../support/ops-world.ts'
+import { runCommandLine } from '../../src/cli/cli.ts'
 import { runCli } from '../support/cli-world.ts'
 
 async function serve(listener: RequestListener) {
@@ -64,6 +73,34 @@ describe('status', () => {
     expect(JSON.parse(stdout)).toMatchObject({ version: '1.2.3', ready: false, verdict: 'not_receiving' })
     await world.ops.ready()
     expect((await runCli(['status', '--url', world.ops.url() ?? ''])).status).toBe(0)
+  })
+
+  test('fits a terminal, and has no colour and no cursor movement in a pipe', async () => {
+    await using world = opsWorld()
+    const names = ['a-provider-with-a-long-name', 'another-provider-with-a-long-name'] as ProviderName[]
+    world.ops.attach(stages({ providers: names.map((name) => provider(name, {})) }))
+    await world.ops.start()
+    await world.ops.ready()
+    const shown = keptOutput()
+    const terminal = Object.assign(shown.stream, { isTTY: true, columns: 60 })
+    const stop = new AbortController()
+    const io = {
+      stdin: process.stdin,
+      stdout: terminal,
+      stderr: keptOutput().stream,
+      env: {},
+      stop: stop.signal,
+      onHangUp: () => undefined,
+    }
+    await runCommandLine(['status', '--url', world.ops.url() ?? ''], io)
+    const lines = shown.text().split('\n')
+    const table = lines.slice(lines.findIndex((line) => line.startsWith('provider ')))
+    const rows = table.slice(0, table.indexOf(''))
+    expect(rows.length).toBeGreaterThan(2)
+    for (const line of rows) expect(line.length).toBeLessThanOrEqual(60)
+    const piped = await runCli(['status', '--url', world.ops.url() ?? ''])
+    expect(piped.stdout).not.toContain('\u001b')
+    expect(Math.max(...piped.stdout.split('\n').map(({ length }) => length))).toBeGreaterThan(60)
   })
 
   test('--watch shows it again until it is stopped, also while no daemon answers', async () => {

@@ -22,7 +22,7 @@ export const showCommand: BuildCommand = (io, done) =>
       done(0)
     })
 
-function detailText(detail: BatchDetail): string {
+function detailText(detail: BatchDetail, width: number): string {
   const { batchId, provider, role, payloads, bytes, sealedAt, held, submissions, contents, answers } = detail
   const time = (at: number) => new Date(at).toISOString()
   const rows = [
@@ -44,9 +44,12 @@ function detailText(detail: BatchDetail): string {
     ['next try', detail.nextTryAt === null ? '-' : time(detail.nextTryAt)],
   ]
   const lines = [
-    ...columns(rows),
+    ...columns(rows, width),
     ...(answers.length === 0 ? [] : ['', 'last answers']),
-    ...columns(answers.map(({ at, requestId, text }) => [`  ${time(at)}`, requestId ?? '-', text])),
+    ...columns(
+      answers.map(({ at, requestId, text }) => [`  ${time(at)}`, requestId ?? '-', text]),
+      width,
+    ),
     '',
     'payloads',
     ...columns(contents.map(({ payloadId, device }) => [`  ${payloadId}`, device ?? '-'])),

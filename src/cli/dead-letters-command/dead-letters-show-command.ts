@@ -22,11 +22,11 @@ export const showCommand: BuildCommand = (io, done) =>
       } as const
       const entry = await requestOrRead(options, io, request, (spool) => spool.deadLetter(id))
       if (entry === null) throw noSuchDeadLetter(id)
-      printAnswer(io, options, entry, (answer) => textOf(answer, options.hex ?? false))
+      printAnswer(io, options, entry, (answer, width) => textOf(answer, options.hex ?? false, width))
       done(0)
     })
 
-function textOf({ id, deadLetter }: DeadLetterEntry, hex: boolean): string {
+function textOf({ id, deadLetter }: DeadLetterEntry, hex: boolean, width: number): string {
   const { stage, reason, detail, at, provider, device, payloadId, batchId, requestId, failure, payload } =
     deadLetter
   const rows: [string, string | null][] = [
@@ -46,9 +46,15 @@ function textOf({ id, deadLetter }: DeadLetterEntry, hex: boolean): string {
   ]
   const fields = failure?.validationErrorDetails ?? []
   const lines = [
-    ...columns(rows.filter((row): row is [string, string] => row[1] !== null)),
+    ...columns(
+      rows.filter((row): row is [string, string] => row[1] !== null),
+      width,
+    ),
     ...(fields.length > 0 ? ['', 'fields that the service refused:'] : []),
-    ...columns(fields.map(({ field, message }) => [`  ${field}`, message])),
+    ...columns(
+      fields.map(({ field, message }) => [`  ${field}`, message]),
+      width,
+    ),
     ...messageLines(deadLetter, hex),
     ...(payload === null ? [] : ['', 'payload:', ...linesOf(JSON.stringify(payload, null, 2))]),
   ]

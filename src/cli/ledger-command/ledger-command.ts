@@ -18,7 +18,7 @@ import { withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-o
 import { findDaemon } from '../daemon-client/find-daemon.ts'
 import { isUnreachable, spoolPathIn } from '../daemon-client/spool-access.ts'
 import { wholeNumber } from '../terminal/option-values.ts'
-import type { BuildCommand, CommandIo } from '../terminal/terminal.ts'
+import { terminalWidth, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
 import { csvExport, jsonExport, tableExport, type Export } from './ledger-export.ts'
 import { notes } from '../terminal/text-format.ts'
 
@@ -69,7 +69,7 @@ function exportOf({ csv, json }: Options, { stdout }: CommandIo): Export {
   if (csv && json) throw usage('Both --csv and --json are given.', 'Each of them is a format of the output.')
   const print = (text: string) => void stdout.write(text)
   if (csv) return csvExport(print)
-  return json ? jsonExport(print) : tableExport(print)
+  return json ? jsonExport(print) : tableExport(print, terminalWidth(stdout))
 }
 
 function readOptions(options: Options): { query: LedgerQuery; count: number } {

@@ -13,7 +13,8 @@ export type Export = {
 
 type Write = (text: string) => void
 
-export function tableExport(write: Write): Export {
+/** `width`: of the terminal. */
+export function tableExport(write: Write, width: number): Export {
   let count = 0
   return {
     begin({ from, to }) {
@@ -29,7 +30,7 @@ export function tableExport(write: Write): Export {
       const head =
         count === 0 ? [['settled', 'device', 'measured', 'outcome', 'requestId', 'batchId', 'payloadId']] : []
       count += some.length
-      write(`${columns([...head, ...some.map(rowOf)]).join('\n')}\n`)
+      write(`${columns([...head, ...some.map(rowOf)], width).join('\n')}\n`)
     },
     end({ next, oldestAt, behind }) {
       const since = oldestAt === null ? 'It is empty.' : `Its oldest entry is of ${localTime(oldestAt)}.`

@@ -37,7 +37,8 @@ const verifyCommand: BuildCommand = (io, done) =>
       done(check.ok ? 0 : 1)
     })
 
-function checkText({ ok, tables, lanes, shelves, problems, problemsHidden }: SpoolCheck): string {
+function checkText(check: SpoolCheck, width: number): string {
+  const { ok, tables, lanes, shelves, problems, problemsHidden } = check
   const tableRows = tables.map(({ table, records, bytes, damaged }) => [
     table,
     String(records),
@@ -56,11 +57,11 @@ function checkText({ ok, tables, lanes, shelves, problems, problemsHidden }: Spo
   ])
   const hidden = problemsHidden > 0 ? [`and ${problemsHidden} more`] : []
   return textOfLines([
-    ...columns([['table', 'records', 'size', 'damaged'], ...tableRows]),
+    ...columns([['table', 'records', 'size', 'damaged'], ...tableRows], width),
     '',
-    ...columns([['lane', 'provider', 'role', 'batches', 'appended', 'settled', 'open'], ...laneRows]),
+    ...columns([['lane', 'provider', 'role', 'batches', 'appended', 'settled', 'open'], ...laneRows], width),
     ...(shelfRows.length > 0
-      ? ['', ...columns([['shelf', 'kept', 'taken', 'damaged', 'messages'], ...shelfRows])]
+      ? ['', ...columns([['shelf', 'kept', 'taken', 'damaged', 'messages'], ...shelfRows], width)]
       : []),
     '',
     ...(ok

@@ -43,7 +43,7 @@ export function columns(
 }
 
 const gapColumns = 2
-const columnMin = 8
+const columnMin = 5
 
 function fitted(rows: string[][], widthMax: number): string[][] {
   const widths: number[] = []
