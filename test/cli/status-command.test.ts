@@ -82,7 +82,7 @@ describe('status', () => {
     await world.ops.start()
     await world.ops.ready()
     const shown = keptOutput()
-    const terminal = Object.assign(shown.stream, { isTTY: true, columns: 60 })
+    const terminal = Object.assign(shown.stream, { isTTY: true, columns: 72 })
     const stop = new AbortController()
     const io = {
       stdin: process.stdin,
@@ -97,10 +97,10 @@ describe('status', () => {
     const table = lines.slice(lines.findIndex((line) => line.startsWith('provider ')))
     const rows = table.slice(0, table.indexOf(''))
     expect(rows.length).toBeGreaterThan(2)
-    for (const line of rows) expect(line.length).toBeLessThanOrEqual(60)
+    for (const line of rows) expect(line.length).toBeLessThanOrEqual(72)
     const piped = await runCli(['status', '--url', world.ops.url() ?? ''])
     expect(piped.stdout).not.toContain('\u001b')
-    expect(Math.max(...piped.stdout.split('\n').map(({ length }) => length))).toBeGreaterThan(60)
+    expect(Math.max(...piped.stdout.split('\n').map(({ length }) => length))).toBeGreaterThan(72)
   })
 
   test('--watch shows it again until it is stopped, also while no daemon answers', async () => {
