@@ -85,7 +85,9 @@ const tables: Record<string, () => string> = {
           ...Object.keys(raises ?? {}).map((code) => `raises ${quoted(code)}`),
           ...Object.keys(clears).map((code) => `clears ${quoted(code)}`),
         ].join(', '),
-        loggedFields(name).map(quoted).join(', '),
+        loggedFields(name)
+          .map(([field]) => quoted(field))
+          .join(', '),
       ]),
     ),
   fields: () => table(['field', 'meaning'], fieldRows()),
@@ -103,7 +105,7 @@ function raisedBy(code: string): string {
   return events.map(([name]) => quoted(name)).join(', ')
 }
 
-/** Fields of the type of an event that the log writes as several. */
+/** Fields that the log writes as several, by name, or by event and name. */
 const compound: Record<string, Record<string, string>> = {
   fault: {
     code: 'code of the error',
@@ -111,7 +113,7 @@ const compound: Record<string, Record<string, string>> = {
     why: 'cause, as far as known',
     act: 'what to do',
   },
-  outcome: {
+  'submission_ended.outcome': {
     outcome: 'result of the submission',
     status: 'HTTP status of the answer',
     requestId: 'requestId that the service sent; null without one',
@@ -122,24 +124,39 @@ const compound: Record<string, Record<string, string>> = {
   },
 }
 
-type Fields = Record<string, { meaning: string }>
+/** Events that a meaning names. A meaning of more is the usual one, and stands without them. */
+const namedEventsMax = 3
 
-function loggedFields(event: string): string[] {
-  const fields = Object.keys(eventFields[event as keyof typeof eventFields])
-  return fields.flatMap((name) => Object.keys(compound[name] ?? { [name]: '' }))
+/** Name and meaning of each field of an event, as the log has them. */
+function loggedFields(event: string): [string, string][] {
+  const fields: Record<string, { meaning: string }> = eventFields[event as EventName]
+  return Object.entries(fields).flatMap(([name, { meaning }]) =>
+    Object.entries(compound[`${event}.${name}`] ?? compound[name] ?? { [name]: meaning }),
+  )
 }
 
-/** By name; the meanings of a name that has several stand side by side. */
+/** By name; of a name with several meanings, each says of which events it is. */
 function fieldRows(): string[][] {
-  const meanings = new Map<string, Set<string>>()
-  const add = (name: string, meaning: string) =>
-    meanings.set(name, (meanings.get(name) ?? new Set()).add(meaning))
-  for (const fields of Object.values(eventFields) as Fields[])
-    for (const [name, { meaning }] of Object.entries(fields))
-      for (const [part, text] of Object.entries(compound[name] ?? { [name]: meaning })) add(part, text)
+  const meanings = new Map<string, Map<string, string[]>>()
+  for (const event of Object.keys(eventFields))
+    for (const [name, meaning] of loggedFields(event)) {
+      const events = meanings.get(name) ?? new Map<string, string[]>()
+      meanings.set(name, events.set(meaning, [...(events.get(meaning) ?? []), event]))
+    }
   return [...meanings]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, texts]) => [quoted(name), [...texts].join('; or: ')])
+    .map(([name, texts]) => [quoted(name), [...texts].sort(byEvents).map(withEvents).join('<br>')])
+}
+
+type MeaningOfEvents = [meaning: string, events: readonly string[]]
+
+function byEvents([, a]: MeaningOfEvents, [, b]: MeaningOfEvents): number {
+  return b.length - a.length
+}
+
+function withEvents([meaning, events]: MeaningOfEvents, _index: number, all: readonly unknown[]): string {
+  if (all.length === 1 || events.length > namedEventsMax) return meaning
+  return `${events.map(quoted).join(', ')}: ${meaning}`
 }
 
 function quoted(name: string): string {

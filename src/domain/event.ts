@@ -40,6 +40,7 @@ const topic = field<string>('topic of the message')
 const clientId = field<string | null>('MQTT client id; null before CONNECT')
 const identity = field<string | null>('name that the client proved; null where it has proved none')
 const address = field<string | null>('address of the client; null where it is not known')
+const connectedMs = field<number>('how long it was connected, in ms')
 const fault = field<GatewayError>('error with its code and its three sentences')
 const cause = field<string>('what caused the reload')
 const offsetMs = field<number>('clock of the service minus clock of this machine, in ms')
@@ -80,6 +81,8 @@ export const eventFields = {
     count: count('pauses since the last such event'),
     top: field<readonly string[]>('identities or client ids with the most of them, and their number'),
   },
+  client_connected: { clientId, identity, address },
+  client_disconnected: { reason, detail, clientId, identity, address, connectedMs },
   client_refused: { reason, detail, clientId, identity, address },
   client_dropped: { reason, detail, clientId, identity, address },
   access_renewed: { listeners: count('listeners') },

@@ -166,7 +166,8 @@ export const logSchema = z
       .enum(['trace', 'debug', 'info', 'warn', 'error'])
       .default('info')
       .describe(
-        'Lowest level of the log lines that are written. `debug` adds a line per submission, `info` has ' +
+        'Lowest level of the log lines that are written. `debug` adds a line for each submission, and for each ' +
+          'connection of a client and its end. `info` has refused clients, ' +
           'start, stop and changes. What loses data is `error` and is always written.',
       ),
   })

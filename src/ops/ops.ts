@@ -277,6 +277,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
       ready: notReadyOf({ notReady, stages }) === null,
       verdict: verdictOf(verdictSource(view())).verdict,
       linesLost: log.linesLost,
+      linesSuppressed: log.linesSuppressed,
       http: http?.counters() ?? null,
     }
   }

@@ -145,6 +145,8 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     count: 12,
     top: ['truck-7 (12)'],
   },
+  client_connected: { kind: 'client_connected', clientId: 'c-1', identity: 'fleet', address: '::1' },
+  client_disconnected: { kind: 'client_disconnected', ...client, connectedMs: 42_000 },
   client_refused: { kind: 'client_refused', ...client },
   config_warning: { kind: 'config_warning', what: 'Everybody may read.', advice: 'Change it.' },
   access_renewed: { kind: 'access_renewed', listeners: 2 },

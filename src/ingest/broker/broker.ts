@@ -24,6 +24,7 @@ import type { Socket } from 'node:net'
 import type { AedesOptions, Client } from 'aedes'
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
+import type { Sender } from '../../domain/message.ts'
 import type { Intake } from '../intake/intake.ts'
 import { notePing } from '../intake/untimed-resends.ts'
 import type { Access } from './access/access.ts'
@@ -37,6 +38,7 @@ import {
   type ConnectPacket,
 } from './aedes-internals.ts'
 import type { Connection, ConnectionLimits } from './connection-limits/connection-limits.ts'
+import type { DisconnectReason } from './client-faults.ts'
 import { createClientReports } from './client-reports.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientAdmission } from './access/client-admission.ts'
@@ -175,6 +177,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     socket.once('close', () => {
       if (gate.sender !== null) {
         intake.connectionEnded(gate.sender)
+        reports.ended(gate, howEnded(gate.sender, gate, client))
         clients.ended(gate.sender, hasDisconnected(client))
       }
       if (gate.link !== null) intake.links.disconnect(gate.link, hasDisconnected(client))
@@ -221,6 +224,13 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   }
 
   // ---- a client disconnects
+
+  function howEnded(sender: Sender, { halfClosed }: Gate, client: Client): DisconnectReason {
+    if (hasDisconnected(client)) return 'disconnect'
+    if (stopping) return 'gateway_stopping'
+    if (halfClosed) return 'closed'
+    return clients.isConnected(sender) ? 'connection_lost' : 'taken_over'
+  }
 
   /** Its last acks may follow; when it connects again, that is no take-over. */
   function onHalfClosed({ sender }: Gate): void {

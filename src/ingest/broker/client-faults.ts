@@ -1,5 +1,5 @@
-// client-faults.ts: why the gateway refuses a CONNECT or closes a connection. The key is a stable code and a
-// label of the metrics; the text is the sentence of the log line.
+// client-faults.ts: why the gateway refuses a CONNECT or closes a connection, and how other connections end.
+// The key is a stable code and a label of the metrics; the text is the sentence of the log line.
 
 export const refusals = {
   max_connections: 'The limit ingest.broker.limits.max_connections is reached.',
@@ -64,3 +64,14 @@ export const clientDrops = {
 } as const
 
 export type ClientDropReason = keyof typeof clientDrops
+
+/** How the connection of an admitted client ended that the gateway did not close for one of the above. */
+export const disconnects = {
+  disconnect: 'It sent DISCONNECT.',
+  closed: 'It closed its connection without DISCONNECT.',
+  connection_lost: 'Its connection broke.',
+  taken_over: 'It connected again.',
+  gateway_stopping: 'The gateway stops.',
+} as const
+
+export type DisconnectReason = keyof typeof disconnects

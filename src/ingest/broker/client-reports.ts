@@ -1,16 +1,27 @@
-// client-reports.ts: counts and reports refused CONNECTs and connections that the gateway closed, by reason,
-// and notes them for the device list.
+// client-reports.ts: reports the begin and the end of connections. Counts refused CONNECTs and connections
+// that the gateway closed, by reason, and notes them for the device list.
 
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import { createReasonCounter } from '../intake/reason-counter.ts'
-import { refusals, type ClientDropReason, type RefusalReason } from './client-faults.ts'
+import {
+  clientDrops,
+  disconnects,
+  refusals,
+  type ClientDropReason,
+  type DisconnectReason,
+  type RefusalReason,
+} from './client-faults.ts'
 import type { Clients } from './clients/clients.ts'
 import type { Gate } from './gate/gate.ts'
 
 export type ClientReports = {
   refuse(reason: RefusalReason, client: RefusedClient): void
   onDrop(gate: Gate, reason: ClientDropReason, detail: string): void
+  /** Its CONNECT was accepted. */
+  connected(gate: Gate): void
+  /** The connection of an admitted client has ended; `how`, where the gateway did not drop it. */
+  ended(gate: Gate, how: DisconnectReason): void
   refused(): ReadonlyMap<string, number>
   dropped(): ReadonlyMap<string, number>
 }
@@ -43,6 +54,18 @@ export function createClientReports({ clock, emit, clients }: Deps): ClientRepor
       emit({ kind: 'client_dropped', reason, detail, clientId, identity, address: gate.address })
       if (gate.sender !== null) clients.dropped(gate.sender, { reason, detail })
       else clients.refused({ clientId: null, address: gate.address }, { reason, detail })
+    },
+    connected(gate) {
+      gate.acceptedAtMs = clock.monotonic()
+      const { clientId = null, identity = null } = gate.sender ?? {}
+      emit({ kind: 'client_connected', clientId, identity, address: gate.address })
+    },
+    ended({ sender, address, acceptedAtMs, dropReason }, how) {
+      const { clientId = null, identity = null } = sender ?? {}
+      const connectedMs = clock.monotonic() - acceptedAtMs
+      const reason = dropReason ?? how
+      const detail = dropReason === null ? disconnects[how] : clientDrops[dropReason]
+      emit({ kind: 'client_disconnected', reason, detail, clientId, identity, address, connectedMs })
     },
     refused: refusedBy.counts,
     dropped: droppedBy.counts,

@@ -3,8 +3,9 @@
 // this folder, and `npm run docs`. The types refuse an event without an entry, and an entry for a condition
 // that does not exist.
 //
-//   spool-events, spool-loss-events, dead-letter-events, ingest-events, mapping-events, clock-events,
-//   delivery-events, endpoint-events, stall-events, ledger-events, gateway-events: the entries, by area
+//   client-events, spool-events, spool-loss-events, dead-letter-events, ingest-events, mapping-events,
+//   clock-events, delivery-events, endpoint-events, stall-events, ledger-events, gateway-events: the
+//   entries, by area
 //   ../conditions/counted-conditions   the conditions that follow a counter
 //   ../conditions/         the codes of the conditions, their severity and what to do
 //   ../logging/            the log lines
@@ -14,6 +15,7 @@
 
 import type { EventName, EventOf, GatewayEvent } from '../../domain/event.ts'
 import { specOf, type ConditionCode } from '../conditions/condition-catalogue.ts'
+import { clientEvents } from './client-events/client-events.ts'
 import { clockEvents } from './clock-events.ts'
 import { deadLetterEvents } from './dead-letter-events.ts'
 import { deliveryEvents } from './delivery-events.ts'
@@ -29,6 +31,7 @@ import type { EventSpec, EventTable } from './types.ts'
 
 export const eventTable: EventTable<EventName> = {
   ...gatewayEvents,
+  ...clientEvents,
   ...ingestEvents,
   ...mappingEvents,
   ...clockEvents,

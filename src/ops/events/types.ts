@@ -21,6 +21,8 @@ export type EventSpec<Event> = Words<Event> & {
   act?: string
   /** Lines with the same key are one thing that repeats. Without it, or at null, every line is written. */
   repeats?(this: void, event: Event): string | null
+  /** Whose line it is, where keys of `repeats` come from outside: bounds their lines (repeated-lines.ts). */
+  group?(this: void, event: Event): string
   /** The fields in the log, where they are not those of the event. */
   fields?(this: void, event: Event): Record<string, unknown>
   /** Characters that are kept of a `why`, in the log and in the condition. */

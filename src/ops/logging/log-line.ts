@@ -21,6 +21,11 @@ export function repeatKeyOf(event: GatewayEvent): string | null {
   return key === null ? null : `${event.kind}|${key}`
 }
 
+/** Lines of one group have a bound of their own; null where the event has none. */
+export function groupOf(event: GatewayEvent): string | null {
+  return eventSpec(event).group?.(event) ?? null
+}
+
 export function lineOf(event: GatewayEvent): { text: string; fields: Record<string, unknown> } {
   const { fields, whyLengthMax = textLengthMax } = eventSpec(event)
   return { text: eventText(event), fields: cleaned(fields?.(event) ?? event, whyLengthMax) }

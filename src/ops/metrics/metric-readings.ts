@@ -20,6 +20,7 @@ export type MetricsView = {
   ready: boolean
   verdict: Verdict
   linesLost: number
+  linesSuppressed: number
   /** Null before the server listens. */
   http: HttpCounters | null
   acceptedByLane: ReadonlyMap<string, number>

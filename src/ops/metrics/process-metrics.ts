@@ -28,6 +28,11 @@ export const processMetrics: readonly Metric[] = [
   counter('gateway_log_lines_lost_total', 'Log lines lost because stdout was not read.', ({ linesLost }) =>
     one(linesLost),
   ),
+  counter(
+    'gateway_log_lines_suppressed_total',
+    'Log lines not written because they repeat; the next line of their kind says how many.',
+    ({ linesSuppressed }) => one(linesSuppressed),
+  ),
   gauge(
     'gateway_event_loop_lag_p50_seconds',
     'Median delay of the event loop since the last scrape.',

@@ -29,7 +29,7 @@ type Deps = {
   limits: Pick<ConnectionLimits, 'accept'>
   sessions: Pick<StoredSessions, 'open' | 'openClean' | 'closed'>
   clients: Pick<Clients, 'mayConnect' | 'connected'>
-  reports: Pick<ClientReports, 'refuse'>
+  reports: Pick<ClientReports, 'refuse' | 'connected'>
   intake: Pick<Intake, 'links'>
   gateOf: (client: Client) => Gate | undefined
 }
@@ -102,6 +102,7 @@ export function createClientAdmission(deps: Deps): ClientAdmission {
       gate.expectReleases(session.unreleasedCount)
       gate.sender = { clientId: client.id, userName, certificateName, identity }
       clients.connected(gate.sender, address, isVersion311(client) ? 'MQTT 3.1.1' : 'MQTT 3.1')
+      reports.connected(gate)
       // MQTT 3.1 has no such flag. aedes reads it before `done` returns.
       sessionPresent = present && isVersion311(client)
       done(null, true)

@@ -33,6 +33,8 @@ export type Clients = {
   /** It was admitted; an earlier connection with its id is about to end. */
   connected(sender: Sender, address: string | null, protocol?: string | null): void
   ended(sender: Sender, withDisconnect: boolean): void
+  /** Whether this connection of it is open, and no later one took over. */
+  isConnected(sender: Sender): boolean
   willCame(sender: Sender): void
   /** Its CONNECT was refused, or the connection ended before it. */
   refused(client: RefusedClient, fault: Fault): void
@@ -72,6 +74,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     mayConnect,
     connected,
     ended,
+    isConnected: (sender) => table.holder(sender.clientId)?.sender === sender,
     willCame,
     refused,
     dropped,

@@ -95,8 +95,11 @@ export type Gate = {
   readonly closed: boolean
   /** Dropped by the gateway; the reason was reported. */
   readonly dropped: boolean
+  readonly dropReason: ClientDropReason | null
   /** The client has closed its side, and everything before was read. Nobody knows whether it reads on. */
   readonly halfClosed: boolean
+  /** When its CONNECT was accepted, monotonic; 0 before. */
+  acceptedAtMs: number
   /** From its CONNECT; 0 for none. */
   keepaliveMs: number
   /** Further PUBREL packets of an earlier connection that do not count as control packets. */
@@ -137,7 +140,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   const { socket, client, clock, writer, turns, partial, message } = deps
   /** The end of the socket was seen. `socket.closed` is true before that, while aedes still reports why. */
   let ended = false
-  let dropped = false
+  let dropReason: ClientDropReason | null = null
   let halfClosed = false
   let cancelEnd: CancelTimer | null = null
 
@@ -150,12 +153,16 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     link: null,
     decisions: null,
     refusal: null,
+    acceptedAtMs: 0,
     keepaliveMs: 0,
     get closed() {
       return socket.destroyed
     },
     get dropped() {
-      return dropped
+      return dropReason !== null
+    },
+    get dropReason() {
+      return dropReason
     },
     get halfClosed() {
       return halfClosed
@@ -263,8 +270,8 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   }
 
   function drop(reason: ClientDropReason, detail: string = clientDrops[reason]): void {
-    if (dropped || ended) return
-    dropped = true
+    if (dropReason !== null || ended) return
+    dropReason = reason
     deps.onDrop(gate, reason, detail)
     reader.partial.discard()
     if (reason === 'unsupported_level') refuseLevel()

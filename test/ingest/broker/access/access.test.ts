@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Message, Sender } from '../../../../src/domain/message.ts'
 import { hashPassword } from '../../../../src/std/password-hash.ts'
 import { Secret } from '../../../../src/std/secret.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { openIngest, textOf, wordMapper } from '../../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import { connectBytes, createDevice, publishBytes } from '../../../support/mqtt-device.ts'
@@ -101,6 +102,7 @@ describe('access of clients', () => {
     await wrong.connect({ ...depot, password: Buffer.from('guess') })
     device.sendBytes(Buffer.from([0xc0, 1, 0]))
     await device.gone()
+    await eventually(() => world.events.some(({ kind }) => kind === 'client_disconnected'))
     const reasons = ['max_connections_per_identity', 'bad_credentials', 'protocol_error']
     const events = world.events.filter(
       (event) => event.kind.startsWith('client_') && 'reason' in event && reasons.includes(event.reason),
@@ -109,6 +111,7 @@ describe('access of clients', () => {
       { kind: 'client_refused', clientId: 'second', identity: 'depot' },
       { kind: 'client_refused', clientId: 'wrong', identity: null },
       { kind: 'client_dropped', clientId: 'truck', identity: 'depot' },
+      { kind: 'client_disconnected', clientId: 'truck', identity: 'depot' },
     ])
   })
 

@@ -1,0 +1,76 @@
+import { describe, expect, test } from 'vitest'
+import type { EventOf } from '../../../src/domain/event.ts'
+import { eventually } from '../../support/eventually.ts'
+import { openIngest, type IngestWorld } from '../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+
+const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
+
+const connects = (world: IngestWorld) => world.events.filter(({ kind }) => kind === 'client_connected')
+
+function ends(world: IngestWorld): EventOf<'client_disconnected'>[] {
+  return world.events.filter((event) => event.kind === 'client_disconnected')
+}
+
+const who = { clientId: 'truck-7', identity: null, address: '127.0.0.1' }
+
+describe('the connection of a device is reported when it begins and when it ends', () => {
+  test('with its client id, its address, how long it was connected, and DISCONNECT', async () => {
+    await using world = await openIngest(auto())
+    const device = await world.device('truck-7')
+    expect(connects(world)).toEqual([{ kind: 'client_connected', ...who }])
+    device.send({ cmd: 'disconnect' })
+    await device.gone()
+    await eventually(() => ends(world).length === 1)
+    const [end] = ends(world)
+    expect(end).toMatchObject({ ...who, reason: 'disconnect', detail: 'It sent DISCONNECT.' })
+    expect(end?.connectedMs).toBeGreaterThan(0)
+    expect(end?.connectedMs).toBeLessThan(30_000)
+  })
+
+  test.each<[string, string, (device: Awaited<ReturnType<IngestWorld['device']>>) => void]>([
+    ['closed', 'that closes without DISCONNECT', (device) => device.end()],
+    [
+      'not_from_client',
+      'that the gateway closes',
+      (device) => device.sendBytes(Buffer.from([0x20, 2, 0, 0])),
+    ],
+  ])('%s: one %s', async (reason, _what, act) => {
+    await using world = await openIngest(auto())
+    const device = await world.device('truck-7')
+    act(device)
+    await eventually(() => ends(world).length === 1)
+    expect(ends(world)).toMatchObject([{ ...who, reason }])
+  })
+
+  test('taken_over: one that connects again, and once for each connection', async () => {
+    await using world = await openIngest(auto())
+    await world.device('truck-7')
+    await world.device('truck-7')
+    await eventually(() => ends(world).length === 1)
+    expect(ends(world)).toMatchObject([{ ...who, reason: 'taken_over' }])
+    expect(connects(world)).toHaveLength(2)
+  })
+
+  test('gateway_stopping: the gateway stops', async () => {
+    const world = await openIngest(auto())
+    await world.device('truck-7')
+    await world[Symbol.asyncDispose]()
+    expect(ends(world)).toMatchObject([{ ...who, reason: 'gateway_stopping' }])
+  })
+
+  test('a client that is refused has neither, and nothing is reported for a message', async () => {
+    await using world = await openIngest(auto())
+    const refused = await world.connection('truck-8')
+    await refused.connect({ protocolVersion: 5 }).catch(() => undefined)
+    await refused.gone()
+    const device = await world.device('truck-7')
+    const before = world.events.length
+    for (let messageId = 1; messageId <= 100; messageId += 1)
+      device.publish({ topic: 'telemetry/v1/truck-7', payload: `${messageId}`, messageId })
+    await device.acked(100)
+    expect(world.events.slice(before)).toEqual([])
+    expect(connects(world)).toEqual([{ kind: 'client_connected', ...who }])
+    expect(ends(world)).toEqual([])
+  })
+})

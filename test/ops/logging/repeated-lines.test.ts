@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'vitest'
+import type { EventOf } from '../../../src/domain/event.ts'
+import { createLog } from '../../../src/ops/logging/logging.ts'
+import { get, handClock, keptOutput, opsWorld } from '../../support/ops-world.ts'
+
+type Refused = EventOf<'client_refused'>
+
+const refusal = (clientId: string, address: string, reason = 'bad_credentials'): Refused => ({
+  kind: 'client_refused',
+  reason,
+  detail: 'Its user name or password is wrong.',
+  clientId,
+  identity: null,
+  address,
+})
+
+function world(level: 'info' | 'debug' = 'info') {
+  const clock = handClock()
+  const output = keptOutput()
+  const log = createLog({ clock, stdout: output.stream }, { level })
+  /** Refusals that the lines stand for: each for itself and those that it says were not written. */
+  const accounted = () => output.lines().reduce((sum, { suppressed }) => sum + 1 + Number(suppressed ?? 0), 0)
+  return { clock, output, log, accounted }
+}
+
+describe('a client that is refused again and again', () => {
+  test('has a line at once, and then one a minute that says how many are left out', () => {
+    const { log, output, clock } = world()
+    for (let n = 0; n < 100; n += 1) log.write(refusal('truck-7', '10.0.0.7'))
+    clock.move(60_000)
+    expect(output.lines().map(({ level, msg, suppressed }) => [level, msg, suppressed])).toEqual([
+      ['info', 'Refused client "truck-7". Its user name or password is wrong.', undefined],
+      [
+        'info',
+        'Refused client "truck-7". Its user name or password is wrong. 98 further lines like this not written.',
+        98,
+      ],
+    ])
+    expect(log.linesSuppressed).toBe(98)
+  })
+
+  test('has a line of its own beside others of its address', () => {
+    const { log, output } = world()
+    for (let round = 0; round < 5; round += 1)
+      for (const clientId of ['truck-7', 'truck-8', 'truck-9']) log.write(refusal(clientId, '10.0.0.7'))
+    expect(output.lines().map(({ clientId }) => clientId)).toEqual(['truck-7', 'truck-8', 'truck-9'])
+  })
+})
+
+describe('a scanner with invented client ids', () => {
+  test('gets eleven lines a minute, and all its attempts are counted in them', () => {
+    const { log, output, clock, accounted } = world()
+    for (let n = 0; n < 5000; n += 1) log.write(refusal(`x${n}`, '192.0.2.1'))
+    expect(output.lines()).toHaveLength(11)
+    log.write(refusal('truck-7', '10.0.0.7'))
+    expect(output.lines().at(-1)).toMatchObject({ clientId: 'truck-7' })
+    clock.move(60_000)
+    expect(output.lines()).toHaveLength(13)
+    expect(accounted()).toBe(5001)
+    expect(log.linesSuppressed).toBe(5000 - 12)
+  })
+
+  test('from many addresses gets 61 lines in a minute, and as many in the next', () => {
+    const { log, output, clock, accounted } = world()
+    for (let minute = 1; minute <= 3; minute += 1) {
+      for (let n = 0; n < 3000; n += 1)
+        log.write(refusal(`${minute}-${n}`, `10.${minute}.${n >> 8}.${n & 255}`))
+      expect(output.lines().length).toBeLessThanOrEqual(minute * 62)
+      clock.move(60_001)
+    }
+    log.close()
+    expect(accounted()).toBe(9000)
+  })
+
+  test('does not hide lines of another event', () => {
+    const { log, output } = world()
+    for (let n = 0; n < 3000; n += 1) log.write(refusal(`x${n}`, `192.0.2.${n & 255}`))
+    log.write({ kind: 'client_taken_over', clientId: 'truck-7', identity: null, address: '10.0.0.7' })
+    expect(output.lines().at(-1)).toMatchObject({ event: 'client_taken_over', clientId: 'truck-7' })
+  })
+
+  test('cannot use the key that further lines share', () => {
+    const { log, accounted } = world()
+    for (const clientId of ['*', '', '\0', 'a|b'])
+      for (let n = 0; n < 30; n += 1) log.write(refusal(clientId, 'x'))
+    for (let n = 0; n < 30; n += 1) log.write(refusal(`${n}`, 'x'))
+    log.close()
+    expect(accounted()).toBe(150)
+  })
+})
+
+describe('lines of connects and disconnects', () => {
+  const connected = {
+    kind: 'client_connected',
+    clientId: 'truck-7',
+    identity: 'fleet',
+    address: '10.0.0.7',
+  } as const
+
+  test('are written for each connection at level debug, and not at info', () => {
+    for (const [level, lines] of [
+      ['debug', 20],
+      ['info', 0],
+    ] as const) {
+      const { log, output } = world(level)
+      for (let n = 0; n < 20; n += 1) log.write(connected)
+      expect(output.lines()).toHaveLength(lines)
+    }
+  })
+
+  test('say who, from where, why and after how long', () => {
+    const { log, output } = world('debug')
+    log.write(connected)
+    const { kind: _kind, ...who } = connected
+    const detail = 'Its connection broke.'
+    log.write({
+      kind: 'client_disconnected',
+      ...who,
+      reason: 'connection_lost',
+      detail,
+      connectedMs: 61_000.4,
+    })
+    expect(output.lines().map(({ msg }) => msg)).toEqual([
+      'Connected: client "truck-7" (identity "fleet"), from 10.0.0.7.',
+      expect.stringMatching(
+        /^Disconnected: client "truck-7" \(identity "fleet"\), after .+\. Its connection broke\.$/,
+      ),
+    ])
+    expect(output.lines()[1]).toMatchObject({ ...who, reason: 'connection_lost', connectedMs: 61_000 })
+  })
+})
+
+test('lines that were not written are a metric', async () => {
+  await using of = opsWorld()
+  for (let n = 0; n < 50; n += 1) of.ops.emit(refusal('truck-7', '10.0.0.7'))
+  of.clock.move(60_000)
+  await of.ops.start()
+  const { text } = await get(of.ops.url(), '/metrics')
+  expect(text).toContain('gateway_log_lines_suppressed_total 48\n')
+})
