@@ -35,11 +35,10 @@ import { gapsKept, isSilent, medianGap, silentAfter } from './rhythm.ts'
 import { withheldSum } from './withheld-sum.ts'
 import type { DeviceRecord, DeviceRecordView } from './types.ts'
 
-export type { Accepted, DeviceRecordView, Loss, LossKind, Position, Refused } from './types.ts'
+export type { DeviceRecordView, Loss } from './types.ts'
 export { createClientRecords, type ClientRecords } from './client-records.ts'
 export type { RecentMessage } from './recent-messages.ts'
 export type { RecordsStore } from './record-writer.ts'
-export type { SettledBatch } from './record-notes.ts'
 
 export type DeviceRecordsOptions = WriterOptions & {
   devicesMax: number

@@ -49,7 +49,7 @@ export { casesSchema, type CasesFile } from './cases/case-schema.ts'
 export { runCases, type CaseResult } from './cases/cases.ts'
 export type { Explained, ExplainedField, Explainer } from './explain/explain.ts'
 export { compileSources }
-export { doubtfulWords, type DoubtfulWord, type TableModels } from './doubtful-words.ts'
+export { doubtfulWords, type TableModels } from './doubtful-words.ts'
 export { collectedNamesOf } from './compile/compile-state.ts'
 export { messageKeyOf } from './identity.ts'
 export { fieldNames, plainKey } from './fields/field-names.ts'

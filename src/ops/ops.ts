@@ -57,7 +57,6 @@ export { callerText, createAudit, readAudit } from './audit/audit.ts'
 export type { AuditAnswer, AuditEntry } from './audit/audit.ts'
 export { auditFileNames } from './audit/audit-file.ts'
 export type {
-  ClientView,
   DeviceClient,
   DeviceMessage,
   DeviceMessages,

@@ -23,7 +23,7 @@ import type { ChangedClient, StoredClient } from './changed-clients.ts'
 import { addressKey, createClientTable, viewOf, type Client } from './client-table.ts'
 import type { ClientView } from './types.ts'
 
-export type { ClientFault, ClientState, ClientView } from './types.ts'
+export type { ClientFault, ClientView } from './types.ts'
 
 type Fault = { reason: string; detail: string }
 
