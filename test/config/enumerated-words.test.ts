@@ -53,9 +53,11 @@ test('all places are found', () => {
 test.each(places.map((place) => [place.path, place.words.join(' '), place] as const))(
   '%s: a misspelt one of %s is refused with the word that is meant',
   async (_, __, { words, write }) => {
-    for (const word of words.filter(({ length }) => length > 3)) {
+    // The first and the last ones: each needs the whole config to be read.
+    const long = words.filter(({ length }) => length > 3)
+    for (const word of new Set([...long.slice(0, 2), ...long.slice(-1)])) {
       const misspelt = `${word.slice(0, -2)}${word.at(-1) ?? ''}${word.at(-2) ?? ''}x`
-      for (const wrong of [word.slice(0, -1), `${word}s`, word.toUpperCase(), misspelt.slice(0, -1)]) {
+      for (const wrong of [word.slice(0, -1), word.toUpperCase(), misspelt.slice(0, -1)]) {
         if (words.includes(wrong)) continue
         const problems = await problemsWith(write(wrong))
         const meant = [...problems.matchAll(/found "([^"]*)"\. Did you mean "([^"]*)"/g)]
