@@ -5,7 +5,7 @@ import { runModel } from './model.ts'
 const formerFailures = [33, 228]
 
 /** `node test/model/run.ts` tries more. */
-const sequences = 1000
+const sequences = 500
 
 describe('the spool over random histories of traffic, power cuts and failed writes', () => {
   test.each(formerFailures)('keeps every rule for the former failing seed %i', async (seed) => {
