@@ -143,9 +143,9 @@ function saidBy(role: Role, key: string, value: unknown): Partial<Marks> | null 
     case 'timed out':
       return { isValid: booleanFrom(value) !== true }
     case 'count':
-      return { isValid: Number(isRecord(value) ? (value['used'] ?? value['inUse'] ?? 1) : value) !== 0 }
+      return { isValid: plainNumber(isRecord(value) ? (value['used'] ?? value['inUse'] ?? 1) : value) !== 0 }
     case 'dilution':
-      return { isValid: !(Number(value) >= dilutionOfNoFix) }
+      return { isValid: !(plainNumber(value) >= dilutionOfNoFix) }
     case 'fix type':
       return isRecord(value)
         ? null
@@ -209,4 +209,9 @@ function signed(value: unknown): unknown {
   const letter = (before ?? behind)?.toUpperCase()
   if (letter === undefined) return value
   return letter === 'S' || letter === 'W' ? `-${degrees}` : degrees
+}
+
+/** NaN for objects and lists: Number throws where their `toString` is no function. */
+function plainNumber(value: unknown): number {
+  return typeof value === 'object' && value !== null ? Number.NaN : Number(value)
 }

@@ -11,8 +11,9 @@ const lengthMax = 64
 export function pairIn(value: unknown, key: string): Pair | null {
   if (Array.isArray(value)) return ofList(value, key)
   if (typeof value === 'string') return ofText(value, key)
-  if (!isRecord(value) || String(value['type']).toLowerCase() !== 'point') return null
-  const { coordinates } = value
+  if (!isRecord(value)) return null
+  const { type, coordinates } = value
+  if (typeof type !== 'string' || type.toLowerCase() !== 'point') return null
   if (!Array.isArray(coordinates)) return null
   const [longitude, latitude] = coordinates as unknown[]
   return isNumber(longitude) && isNumber(latitude) ? { latitude, longitude } : null

@@ -285,3 +285,12 @@ test('each key that was read is named', () => {
   findPositions({ ...at, sats: 7, battery: 80, gps: { time: seconds } }, (_holder, key) => read.push(key))
   expect([...new Set(read)].sort()).toEqual(['latitude', 'longitude', 'sats', 'time'])
 })
+
+test.each(['type', 'sats', 'hdop', 'age', 'time', 'fix', 'latitude'])(
+  'an object without a usable toString as %s breaks nothing',
+  (key) => {
+    const odd = { toString: 3, valueOf: 1 }
+    for (const one of [{ [key]: odd }, { [key]: { used: odd } }, { [key]: [odd] }])
+      expect(() => findPositions({ latitude: 51, longitude: 9, position: one, ...one })).not.toThrow()
+  },
+)
