@@ -187,8 +187,7 @@ function withInheritedSettings(parent: Command, command: Command): Command {
   return command
 }
 
-type CommanderInternals = {
-  args: readonly string[]
+type CommanderInternals = Command & {
   missingMandatoryOptionValue(option: unknown): void
   unknownOption(flag: string): void
 }
@@ -198,7 +197,7 @@ type CommanderInternals = {
  * no setting for the order (a test fails where an update changes these methods).
  */
 function nameUnknownFirst(command: Command): void {
-  const internals = command as unknown as CommanderInternals
+  const internals = command as CommanderInternals
   const nameMissing = internals.missingMandatoryOptionValue.bind(command)
   internals.missingMandatoryOptionValue = (option) => {
     const unknown = internals.args.find((word) => /^--?[A-Za-z]/.test(word))

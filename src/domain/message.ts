@@ -24,6 +24,9 @@ export function clientNameOf({ clientId, identity }: Pick<Envelope, 'clientId' |
   return identity === null || identity === undefined ? clientId : `${identity}\0${clientId}`
 }
 
+/** In place of a sender that is not known. */
+export const noSender: Sender = { clientId: '', userName: null, certificateName: null, identity: null }
+
 export type QoS = 0 | 1 | 2
 
 /** When a message arrived, in a form that can be corrected later (arrival.ts). */

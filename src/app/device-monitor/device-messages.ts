@@ -6,7 +6,7 @@
 // changed since. Messages that need others (collected, Sparkplug), or an expression, are shown raw.
 
 import { isoTime } from '../../std/clock.ts'
-import type { Message, Sender } from '../../domain/message.ts'
+import { noSender, type Message, type Sender } from '../../domain/message.ts'
 import type { DeviceRecords, RecentMessage } from '../../device-records/device-records.ts'
 import type { Ledger, LedgerEntry } from '../../ledger/ledger.ts'
 import type { Explained, Explainer, MapResult, Mapping } from '../../mapping/mapping.ts'
@@ -36,7 +36,7 @@ export function createDeviceMessages({ records, mapping, ledger }: Deps) {
     const { messages, skipped } = records.recent(device)
     const explainer = mapping().explainer()
     const [known] = records.find(device)
-    const sender = known?.sender ?? nobody
+    const sender = known?.sender ?? noSender
     const mapped = messages.map((message) => mapAgain(explainer, message, { sender, explain }))
     const entries = await entriesOf(device, mapped, signal)
     return { skipped, messages: mapped.map((one) => shown(one, entries)) }
@@ -71,8 +71,6 @@ export function createDeviceMessages({ records, mapping, ledger }: Deps) {
     return found
   }
 }
-
-const nobody: Sender = { clientId: '', userName: null, certificateName: null, identity: null }
 
 /** `sender`: the one of the last message, which a source may take the device from. */
 function mapAgain(

@@ -20,7 +20,7 @@ export async function checkFiles({ path, config, secretFiles, env }: Files): Pro
     ...(await spoolProblems(config.spool.path)),
   ]
   if (problems.length > 0) return problems
-  const what = 'Nobody else can change the config, read the secrets, or read the spool.'
+  const what = 'No other user can change the config, read the secrets, or read the spool.'
   return [{ name, state: 'ok', what }]
 }
 

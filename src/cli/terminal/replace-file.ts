@@ -11,7 +11,7 @@ import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 /** `mode`: null for that of the old file. */
 export type ReplaceOptions = { noun: string; mode: number | null }
 
-/** `change` gives the new text while nobody else changes the file. Rejects with OUTPUT_UNWRITABLE. */
+/** `change` gives the new text while no other process changes the file. Rejects with OUTPUT_UNWRITABLE. */
 export async function replaceFile(
   path: string,
   { noun, mode }: ReplaceOptions,

@@ -3,7 +3,7 @@
 //
 // A name is never completed: a template with an empty part names no device, or two vehicles could become one.
 
-import type { Sender } from '../../domain/message.ts'
+import { noSender, type Sender } from '../../domain/message.ts'
 import { quote } from '../../std/quote.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compilePaths, type Read } from '../path/path.ts'
@@ -34,8 +34,6 @@ const senderParts: Record<(typeof senderNames)[number], Part> = {
   certificate: (_captures, sender) => sender.certificateName ?? '',
   identity: (_captures, sender) => sender.identity ?? '',
 }
-
-const nobody: Sender = { clientId: '', userName: null, certificateName: null, identity: null }
 
 export function compileDevicePath(path: string | readonly string[]): DeviceRule {
   const read: Read = compilePaths(path)
@@ -101,7 +99,7 @@ export function compileDeviceTemplate(text: string, captureNames: readonly strin
   }
   const join = joined(parts)
   if (asksSender) return { kind: 'sender', name: join }
-  return { kind: 'topic', name: (captures) => join(captures, nobody) }
+  return { kind: 'topic', name: (captures) => join(captures, noSender) }
 }
 
 function joined(parts: readonly Part[]): Part {

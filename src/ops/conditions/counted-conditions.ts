@@ -19,7 +19,7 @@ export const countedConditions = {
 export function waitingDeadLetters(deadLetters: number) {
   return {
     what: `${plural(deadLetters, 'dead letter')} from before the start ${deadLetters === 1 ? 'waits' : 'wait'}.`,
-    why: 'Nobody has requeued or purged them.',
+    why: 'They were neither requeued nor purged.',
     present: deadLetters,
   }
 }

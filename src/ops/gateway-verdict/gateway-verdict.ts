@@ -5,7 +5,7 @@
 //   not_receiving    devices get no acknowledgement, cannot connect, or are silent for too long
 //   not_delivering   payloads wait, and the service accepts none
 //   degraded         it receives and delivers, and at least one condition needs a person
-//   ok               none of these. Conditions of severity `info` need nobody
+//   ok               none of these. Conditions of severity `info` do not count
 //
 // The first that holds is the verdict. Which conditions stop what: `stops` in the condition catalogue. With
 // several providers, delivery stops only where it stops for each of them. Delivery is also seen by its
