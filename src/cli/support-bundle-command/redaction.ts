@@ -1,8 +1,8 @@
 // redaction.ts: what a support bundle must not contain: secrets, and positions unless they are asked for.
 //
 //   the config      without comments; values of options with a secret are ***, users of URLs too
-//   every text      secrets from the environment or a file are replaced in it, and so are coordinates and other
-//                   values of positions
+//   every text      secrets from the environment or a file are replaced in it, and so are coordinates and
+//                   other values of positions
 
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
