@@ -24,7 +24,7 @@ const baseUrl = z
 
 const proxy = z
   .string()
-  .meta({ examples: ['environment', 'none', 'http://proxy.example.com:3128'] })
+  .meta({ format: 'url', examples: ['environment', 'none', 'http://proxy.example.com:3128'] })
   .refine(isProxy, {
     error: 'must be environment, none, or a URL such as http://proxy.example.com:3128 without a user name',
   })
@@ -96,7 +96,9 @@ export const limitsFields = {
     .number()
     .min(0.01)
     .max(1e6)
-    .describe('Maximum average number of payloads per second.'),
+    .describe(
+      'Maximum average number of payloads per second. A new batch holds at most what may be sent in 10 s.',
+    ),
   requests_per_second: z
     .number()
     .min(0.01)

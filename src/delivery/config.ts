@@ -276,8 +276,13 @@ function providerOptions(section: Section, own: ProviderConfig): ProviderOptions
   }
 }
 
+/** That of the section, also for connections that are not to the service. */
+export function sectionProxy(section: DeliveryConfig): ProxyOptions {
+  return proxyOptions(section, {})
+}
+
 /** `auth` belongs to the proxy of the same level. */
-function proxyOptions(section: Section, own: ProviderConfig): ProxyOptions {
+function proxyOptions(section: Section, own: Pick<ProviderConfig, 'proxy' | 'proxy_auth'>): ProxyOptions {
   const proxy = own.proxy ?? section.proxy
   const auth = own.proxy === undefined ? (own.proxy_auth ?? section.proxy_auth) : own.proxy_auth
   if (proxy === 'environment' || proxy === 'none') return { from: proxy }

@@ -9,7 +9,8 @@ import type { ProviderName } from '../domain/ids.ts'
 import type { Sender } from '../domain/message.ts'
 import type { WithheldValue } from '../domain/payload.ts'
 import type { StoreRange } from '../storage/storage.ts'
-import { column, storedNumbers } from './record-table.ts'
+import { hoursKept } from './hourly-counts.ts'
+import { column, hoursColumn, storedNumbers } from './record-table.ts'
 import { gapsKept } from './rhythm.ts'
 import type { Accepted, DeviceRecord, Loss, Refused } from './types.ts'
 
@@ -27,6 +28,8 @@ export type StoredRecord = {
   isPrivate: boolean
   numbers: readonly number[]
   gaps: readonly number[]
+  /** As in the row; an earlier version has none. */
+  hours?: readonly number[]
   sender: Sender | null
   isFixed: boolean
   losses: readonly Loss[]
@@ -58,6 +61,7 @@ export function encodeRecord(
     isPrivate,
     numbers: [...own.subarray(0, storedNumbers)],
     gaps: [...own.subarray(column.gaps, column.gaps + gapCount)].map(Math.round),
+    hours: [...numbers.subarray(base + hoursColumn, base + hoursColumn + hoursKept)],
     sender: sender && boundedSender(sender),
     isFixed,
     losses: record.losses,

@@ -9,7 +9,7 @@
 // How they are fed
 //   mapper    heard, read, lost      while a message is mapped; the mapping keeps the record with what it
 //                                    knows of the device, so there is no look-up
-//   intake    repeated               a duplicate
+//   intake    payload                whether a payload is new or a duplicate
 //   delivery  settled                the entries of a batch, which the sender thread packed for the ledger
 //
 // How they are kept
@@ -17,6 +17,7 @@
 //   recent-messages.ts in memory only: the last messages of each device
 //   record-writer.ts   on the disk: in the database of the ledger, in slices, not synced
 //   client-records.ts  the same for what the broker knows of clients
+//   hourly-counts.ts   messages of the last 24 hours
 //   rhythm.ts          how often a device sends, and whether it is silent
 //
 // What can go wrong, and what then happens
@@ -29,13 +30,14 @@ import type { ProviderName } from '../domain/ids.ts'
 import type { WithheldValue } from '../domain/payload.ts'
 import { createRecentMessages, type RecentMessage } from './recent-messages.ts'
 import { createRecordNotes, type RecordNotes } from './record-notes.ts'
-import { column, createRecordTable, keyOf } from './record-table.ts'
+import { hourlyCounts } from './hourly-counts.ts'
+import { column, createRecordTable, hoursColumn, keyOf } from './record-table.ts'
 import { createRecordWriter, type RecordsStore, type WriterOptions } from './record-writer.ts'
 import { gapsKept, isSilent, medianGap, silentAfter } from './rhythm.ts'
 import { withheldSum } from './withheld-sum.ts'
-import type { DeviceRecord, DeviceRecordView } from './types.ts'
+import type { DeviceRecord, DeviceRecordView, Loss, Repeating } from './types.ts'
 
-export type { DeviceRecordView, Loss } from './types.ts'
+export type { DeviceRecordView, Loss, Repeating } from './types.ts'
 export { createClientRecords, type ClientRecords } from './client-records.ts'
 export type { RecentMessage } from './recent-messages.ts'
 export type { RecordsStore } from './record-writer.ts'
@@ -51,12 +53,16 @@ export type DeviceRecords = {
   start(): void
   /** The devices with this name: one for each provider that it was known for. */
   find(device: string): readonly DeviceRecordView[]
+  /** Messages of each of the last 24 hours, the oldest first; null where it has no record. */
+  messagesByHour(this: void, device: string): readonly number[] | null
   /** The last messages of the device, the newest first. */
   recent(device: string): { messages: readonly RecentMessage[]; skipped: number }
   /** All, in slices. */
   views(): Iterable<DeviceRecordView>
-  /** One value for each record. */
-  silences(): Iterable<boolean>
+  /** One value for each record: silent, the loss where its last messages gave no payload, or repeating. */
+  standings(): Iterable<Standing>
+  /** A message of it that was kept became a payload. */
+  mappedLater(this: void, device: string): void
   /** `skewMs`: the median of the mapping in force. */
   noteSkew(device: string, skewMs: number): void
   /** Removes the records of this name; their number. */
@@ -66,6 +72,8 @@ export type DeviceRecords = {
   counters(): RecordCounters
   stop(deadline: AbortSignal): Promise<void>
 }
+
+export type Standing = { device: string; isSilent: boolean; loss: Loss | null; isRepeating: boolean }
 
 export type RecordCounters = {
   devices: number
@@ -98,6 +106,15 @@ type Deps = {
 }
 
 const hourMs = 3_600_000
+/** So many messages in a row that bring nothing new, over this time: the same one, or several. */
+const repeatsMin = 20
+const repeatsMs = 60_000
+const repeatsOtherMs = 300_000
+/** The same for a device that sends rarely. */
+const repeatsSlowMin = 5
+const repeatsSlowMs = 900_000
+/** The first repeat may be of another message. */
+const repeatsUnlike = 2
 
 export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): DeviceRecords {
   const { clock, providers } = deps
@@ -113,6 +130,7 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
       writer.start()
     },
     find,
+    messagesByHour,
     recent(device) {
       const records = [...recordsOf(device)]
       const messages = records.flatMap(recent.of).sort((a, b) => b.arrivedAt - a.arrivedAt)
@@ -121,8 +139,14 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
     *views() {
       for (const record of table.all()) yield viewOf(record)
     },
-    *silences() {
-      for (const record of table.all()) yield rhythmOf(record).isSilentNow
+    *standings() {
+      for (const record of table.all()) yield standingOf(record)
+    },
+    mappedLater(device) {
+      for (const record of recordsOf(device)) {
+        table.numbers[record.base + column.mappedAt] = clock.now()
+        writer.changed(record)
+      }
     },
     noteSkew(device, skewMs) {
       for (const record of recordsOf(device)) record.skewMs = skewMs
@@ -167,8 +191,30 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
     return [...recordsOf(device)].map(viewOf)
   }
 
+  function messagesByHour(device: string): readonly number[] | null {
+    const { numbers } = table
+    const each = [...recordsOf(device)].map(({ base }) => {
+      const present = { hourAt: numbers[base + column.hourAt]!, hourCount: numbers[base + column.hourCount]! }
+      return hourlyCounts({ numbers, base: base + hoursColumn }, present, clock.now())
+    })
+    // A device with several providers has a record for each.
+    return each.length === 0
+      ? null
+      : each.reduce((sum, hours) => sum.map((count, hour) => count + (hours[hour] ?? 0)))
+  }
+
   function withheldOf({ device, withheld }: DeviceRecord): readonly WithheldValue[] {
     return withheldSum(withheld, deps.withheldOf(device))
+  }
+
+  function standingOf(record: DeviceRecord): Standing {
+    const { device, losses, base } = record
+    const rhythm = rhythmOf(record)
+    const { lastAt, isSilentNow: isSilent } = rhythm
+    const mappedAt = table.numbers[base + column.mappedAt]!
+    const loss = lastLossOf({ losses, lastSeen: lastAt, lastMappedAt: mappedAt })
+    const isRepeating = repeatingOf(table.numbers.subarray(base, base + column.gaps), rhythm) !== null
+    return { device, isSilent, loss, isRepeating }
   }
 
   function rhythmOf({ base }: DeviceRecord) {
@@ -203,11 +249,43 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
       accepted,
       refused,
       duplicates: row[column.duplicates]!,
+      repeating: repeatingOf(row, { lastAt, silentAfterMs }),
       losses: losses.map((loss) => ({ ...loss })),
       withheld: withheldOf(record),
       skewMs,
     }
   }
+}
+
+/** What the last message became, where it gave no payload. */
+export function lastLossOf({
+  losses,
+  lastSeen,
+  lastMappedAt,
+}: Pick<DeviceRecordView, 'losses' | 'lastSeen' | 'lastMappedAt'>): Loss | null {
+  const last = losses.findLast(({ lastAt }) => lastSeen !== null && lastAt >= lastSeen)
+  if (last === undefined) return null
+  // Of a list some records may give payloads.
+  return last.lastAt > (lastMappedAt ?? 0) ? last : null
+}
+
+/**
+ * A backlog that is sent again has other messages each time, and is over soon. What a device sends twice, or
+ * on two paths, has new messages in between.
+ */
+function repeatingOf(
+  row: Float64Array,
+  { lastAt, silentAfterMs }: { lastAt: EpochMs; silentAfterMs: number },
+): Repeating | null {
+  const messages = row[column.repeats]!
+  const from = row[column.repeatsFrom]!
+  const spanMs = row[column.repeatedAt]! - from
+  const isOneMessage = messages < 2 * row[column.repeatsAlike]! + repeatsUnlike
+  const isOften = messages >= repeatsMin && spanMs >= (isOneMessage ? repeatsMs : repeatsOtherMs)
+  const isSlow = messages >= repeatsSlowMin && spanMs >= repeatsSlowMs && isOneMessage
+  // It sends something else now.
+  if (!(isOften || isSlow) || lastAt - row[column.repeatedAt]! > silentAfterMs) return null
+  return { messages, from, newAt: timeOrNull(row[column.newAt]!), isOneMessage }
 }
 
 /** Of the last 60 minutes: the present hour, and the share of the hour before that belongs to them. */

@@ -3,13 +3,17 @@
 
 import { decodeEntries } from '../receipts/receipt-entries.ts'
 import type { Message } from '../domain/message.ts'
+import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
 import type { DeviceNotes, NotedDevice, Place } from '../mapping/types.ts'
 import type { EpochMs } from '../std/clock.ts'
-import { column, keyOf, type NamedDevice, type RecordTable } from './record-table.ts'
+import { endHour } from './hourly-counts.ts'
+import { column, hoursColumn, keyOf, type NamedDevice, type RecordTable } from './record-table.ts'
 import type { RecentKind, RecentMessages } from './recent-messages.ts'
 import { gapMinMs, gapsKept } from './rhythm.ts'
 import type { DeviceRecord, LossKind } from './types.ts'
+
+export type NotedPayload = Pick<MappedPayload, 'device' | 'provider' | 'windowKey' | 'duplicateRule'>
 
 /** What one settle did with the payloads of a batch. */
 export type SettledBatch = {
@@ -22,7 +26,8 @@ export type SettledBatch = {
 }
 
 export type RecordNotes = DeviceNotes & {
-  repeated(device: NamedDevice): void
+  /** Right after the message was mapped: what became of each payload of it. */
+  payload(payload: NotedPayload, became: 'stored' | 'duplicate'): void
   settled(batch: SettledBatch): void
 }
 
@@ -42,9 +47,11 @@ export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes
   let message: Message | null = null
   /** Of the message; never 0, which is that of a new row. */
   let number = 0
+  /** Of the last payload. */
+  let last: DeviceRecord | null = null
   /** For payloads that name the asset and not the device. */
   const byAsset = new Map<string, DeviceRecord>()
-  return { begin, heard, read, readPosition, ended, lost, repeated, settled }
+  return { begin, heard, read, readPosition, ended, lost, payload, settled }
 
   function begin(next: Message): void {
     message = next
@@ -108,6 +115,8 @@ export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes
     const { numbers } = table
     const aheadMs = now - numbers[base + column.hourAt]!
     if (aheadMs >= hourMs || aheadMs < 0) {
+      const present = { hourAt: numbers[base + column.hourAt]!, hourCount: numbers[base + column.hourCount]! }
+      endHour({ numbers, base: base + hoursColumn }, present, now)
       numbers[base + column.hourBefore] =
         aheadMs < 2 * hourMs && aheadMs > 0 ? numbers[base + column.hourCount]! : 0
       numbers[base + column.hourAt] = now - (now % hourMs)
@@ -156,9 +165,44 @@ export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes
     losses.push({ kind, source, reason, count: 1, firstAt: arrivedAt, lastAt: arrivedAt })
   }
 
-  function repeated(device: NamedDevice): void {
-    const record = table.find(keyOf(device))
-    if (record !== undefined) table.numbers[record.base + column.duplicates]! += 1
+  /**
+   * A stored payload with the window key of the message before repeats it, too: the dedup window forgets a
+   * key after a while.
+   */
+  function payload(
+    { device, provider, windowKey, duplicateRule }: NotedPayload,
+    became: 'stored' | 'duplicate',
+  ): void {
+    if (last === null || last.isGone || last.device !== device || last.provider !== provider)
+      last = table.find(keyOf({ device, provider })) ?? null
+    if (last === null || message === null) return
+    const { numbers } = table
+    const { base } = last
+    const isFirst = numbers[base + column.payloadNumber] !== number
+    const isTimed = duplicateRule === 'always'
+    const isAlike = isFirst && isTimed && windowKey === last.windowKey
+    if (isFirst) {
+      numbers[base + column.payloadNumber] = number
+      last.windowKey = isTimed ? windowKey : ''
+    }
+    if (became === 'duplicate') numbers[base + column.duplicates]! += 1
+    else if (!isAlike) {
+      numbers[base + column.repeats] = 0
+      numbers[base + column.newAt] = message.arrivedAt
+      return
+    }
+    if (isFirst) noteRepeat(base, message.arrivedAt, isAlike)
+  }
+
+  function noteRepeat(base: number, at: EpochMs, isAlike: boolean): void {
+    const { numbers } = table
+    if (numbers[base + column.repeats] === 0) {
+      numbers[base + column.repeatsAlike] = 0
+      numbers[base + column.repeatsFrom] = at
+    }
+    numbers[base + column.repeats]! += 1
+    if (isAlike) numbers[base + column.repeatsAlike]! += 1
+    numbers[base + column.repeatedAt] = at
   }
 
   function settled({ provider, requestId, at, entries: packed, settlements }: SettledBatch): void {

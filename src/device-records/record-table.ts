@@ -2,7 +2,7 @@
 // row for each device, so that a message allocates nothing and costs no look-up: the mapping keeps the record
 // with what it knows of the device.
 //
-//   row   | messages | firstAt | lastAt | ... | the last gaps |       column names below
+//   row   | messages | firstAt | lastAt | ... | the last gaps | hours |       column names below
 //
 // At `devicesMax` a new device gets the row of one that sent nothing during a whole turn of the clock hand
 // (second chance). A device that sent one message only goes first, so a flood of invented names removes
@@ -10,6 +10,7 @@
 // counted.
 
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
+import { hoursKept } from './hourly-counts.ts'
 import { gapsKept } from './rhythm.ts'
 import type { DeviceRecord } from './types.ts'
 
@@ -32,10 +33,23 @@ export const column = {
   /** It sent since the hand passed. */
   used: 13,
   gapCount: 14,
-  gaps: 15,
+  /**
+   * Messages in a row that brought nothing new, those with the window key of the one before, and the times
+   * of the first and the last one.
+   */
+  repeats: 15,
+  repeatsAlike: 16,
+  repeatsFrom: 17,
+  repeatedAt: 18,
+  /** Number of the last message with a payload. */
+  payloadNumber: 19,
+  newAt: 20,
+  gaps: 21,
 } as const
 
-const rowLength = column.gaps + gapsKept
+/** Behind the gaps: hourly-counts.ts. */
+export const hoursColumn = column.gaps + gapsKept
+const rowLength = hoursColumn + hoursKept
 /** Numbers that are kept over a restart: the first ones. */
 export const storedNumbers = column.duplicates + 1
 /** After a turn without a free row, the next one waits for so many attempts. */
@@ -112,6 +126,7 @@ export function createRecordTable(
       refused: null,
       withheld: [],
       skewMs: null,
+      windowKey: '',
       ring: null,
       isDirty: false,
       isStored: false,

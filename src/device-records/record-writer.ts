@@ -21,7 +21,8 @@ import {
   recordRange,
   type StoredRecord,
 } from './device-record-codec.ts'
-import { column, keyOf, storedNumbers, type RecordTable } from './record-table.ts'
+import { endHour, hoursKept } from './hourly-counts.ts'
+import { column, hoursColumn, keyOf, storedNumbers, type RecordTable } from './record-table.ts'
 import type { DeviceRecord } from './types.ts'
 
 /** The records database. `use` gives null where it is not open, or the work failed; it never rejects. */
@@ -140,6 +141,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     record.isStored = true
     const { numbers } = table
     const { base } = record
+    mergeHours(record, stored)
     const hasPosition = numbers[base + column.positionArrivedAt] !== 0
     for (let index = 0; index < storedNumbers; index += 1) {
       if (hasPosition && index >= column.positionAt && index <= column.longitude) continue
@@ -166,6 +168,23 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     record.losses = mergedLosses(record, stored)
     if (!isLive) record.isFixed = stored.isFixed
     if (record.isPrivate) numbers[base + column.positionArrivedAt] = 0
+  }
+
+  /** Before the numbers are merged: `hourAt` is still that of this process. */
+  function mergeHours({ base }: DeviceRecord, { numbers: stored, hours = [] }: StoredRecord): void {
+    const { numbers } = table
+    const places = hours.slice(0, hoursKept).map((count) => (count >= 0 ? count : 0))
+    const own = numbers[base + column.hourAt]!
+    const present = { hourAt: stored[column.hourAt] ?? 0, hourCount: stored[column.hourCount] ?? 0 }
+    const row = Float64Array.from({ length: hoursKept }, (_, index) => places[index] ?? 0)
+    // It sent before the stored record was read: what that says of the hours before is added.
+    if (own > present.hourAt) endHour({ numbers: row, base: 0 }, present, own)
+    if (own === 0 || own > present.hourAt)
+      for (const [index, count] of row.entries()) numbers[base + hoursColumn + index]! += count
+    else if (own === present.hourAt) {
+      numbers[base + column.hourCount]! += present.hourCount
+      for (const [index, count] of row.entries()) numbers[base + hoursColumn + index]! += count
+    }
   }
 
   /** `deadline`: of a stop, which writes all that changed. */

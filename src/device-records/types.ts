@@ -28,6 +28,9 @@ export type Refused = Accepted & {
   detail: string | null
 }
 
+/** `newAt`: when the last new message came; null where none came since the start. */
+export type Repeating = { messages: number; from: EpochMs; newAt: EpochMs | null; isOneMessage: boolean }
+
 /** Its numbers are in one array for all devices: see record-table.ts. */
 export type DeviceRecord = {
   readonly key: string
@@ -51,6 +54,8 @@ export type DeviceRecord = {
   withheld: readonly WithheldValue[]
   /** Median of arrival minus device time at the last look; null while unknown. */
   skewMs: number | null
+  /** Of the first payload of its last message; '' where it has no device time. */
+  windowKey: string
   /** Its last messages (recent-messages.ts); null where none are kept. */
   ring: MessageRing | null
   isDirty: boolean
@@ -91,6 +96,8 @@ export type DeviceRecordView = {
   accepted: Accepted | null
   refused: Refused | null
   duplicates: number
+  /** Its last messages brought nothing new; else null. */
+  repeating: Repeating | null
   losses: readonly Loss[]
   withheld: readonly WithheldValue[]
   skewMs: number | null

@@ -12,8 +12,8 @@ import type { BatchId, LaneId } from './ids.ts'
 import type { KeptStore } from './kept-store.ts'
 import { count, device, field, provider, requestId, source, why, type Field } from './event-field.ts'
 import type { Outcome } from './outcome.ts'
-import { deviceEventFields } from './device-event.ts'
-import { opsEventFields } from './ops-event.ts'
+import { ingestEventFields, listenerEventFields } from './ingest-event.ts'
+import { alertEventFields, opsEventFields } from './ops-event.ts'
 import { spoolEventFields, type HoldReason } from './spool-event.ts'
 import { stallEventFields } from './stall-event.ts'
 
@@ -75,6 +75,7 @@ export const eventFields = {
     count: count('connections since the last such event'),
     top: field<readonly string[]>('addresses or identities with the most of them, and their number'),
   },
+  ...listenerEventFields,
   client_paused: {
     reason,
     detail,
@@ -128,7 +129,7 @@ export const eventFields = {
   restart_needed: {
     sections: field<readonly string[]>('changed sections of the config; none: as at the start'),
   },
-  ...deviceEventFields,
+  ...ingestEventFields,
   clock_suspect: {
     skewMs: field<number>('clock of this machine minus that of the devices, in ms'),
     devices: count('devices that agree'),
@@ -248,6 +249,7 @@ export const eventFields = {
   ...stallEventFields,
 
   ...opsEventFields,
+  ...alertEventFields,
 
   // ledger
   ledger_opened: {

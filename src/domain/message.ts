@@ -29,6 +29,12 @@ export const noSender: Sender = { clientId: '', userName: null, certificateName:
 
 export type QoS = 0 | 1 | 2
 
+/** The name of the embedded broker as a message source. */
+export const embeddedBrokerName = 'broker'
+
+/** User properties of MQTT 5. Without a prototype. */
+export type UserProperties = Readonly<Record<string, string>>
+
 /** When a message arrived, in a form that can be corrected later (arrival.ts). */
 export type Arrival = {
   bootId: string
@@ -53,6 +59,9 @@ export type Message = {
   /** DUP: the client says that it sent this message before (MQTT 3.3.1.1). */
   dup: boolean
   sender: Sender
+  /** The message source that it came from (`from` of a source); without it, the embedded broker. */
+  from?: string | null
+  userProperties?: UserProperties | null
   /** Our time at the moment the packet was read. */
   arrivedAt: EpochMs
   /** Its number among the messages that arrived in the same millisecond, from 0. */
@@ -77,10 +86,13 @@ export type Envelope = {
   /** Messages kept by version 0.1.0 have none. */
   arrival?: Arrival
   source: string | null
+  /** As in Message. The embedded broker is not named. */
+  from?: string
+  userProperties?: UserProperties
 }
 
 export function envelopeOf(message: Message, source: string | null): Envelope {
-  const { topic, bytes, qos, retain, dup, sender, arrivedAt, arrival } = message
+  const { topic, bytes, qos, retain, dup, sender, arrivedAt, arrival, from, userProperties } = message
   return {
     topic,
     bytes: bytes.toString('base64'),
@@ -94,6 +106,8 @@ export function envelopeOf(message: Message, source: string | null): Envelope {
     arrivedAt,
     ...(arrival && { arrival: { ...arrival } }),
     source,
+    ...(from && { from }),
+    ...(userProperties && { userProperties: { ...userProperties } }),
   }
 }
 

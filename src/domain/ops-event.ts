@@ -1,12 +1,21 @@
-// ops-event.ts: the events of the HTTP server: changes by operators, their audit log, refused requests and
-// the control socket.
+// ops-event.ts: the events of the HTTP server (changes by operators, their audit log, refused requests and
+// the control socket), and of alerts.
 
 import type { GatewayError } from '../std/gateway-error.ts'
 import { count, field, why } from './event-field.ts'
 
 /** Why a request on ops.listen is refused. */
 export type RequestRefusal =
-  'host' | 'cross_site' | 'malformed' | 'no_users' | 'no_user' | 'bad_password' | 'right' | 'busy'
+  | 'host'
+  | 'cross_site'
+  | 'malformed'
+  | 'no_users'
+  | 'no_user'
+  | 'bad_password'
+  | 'right'
+  | 'busy'
+  | 'limited'
+  | 'no_token'
 
 export const opsEventFields = {
   change_made: {
@@ -30,4 +39,24 @@ export const opsEventFields = {
   },
   control_socket_failed: { fault: field<GatewayError>('why it cannot be opened') },
   control_socket_opened: { path: field<string>('path of the socket') },
+}
+
+const receiver = field<string>('name of the receiver or heartbeat')
+
+export const alertEventFields = {
+  alert_sent: {
+    receiver,
+    headline: field<string>('first line of the alert'),
+    changes: count('changes of conditions in it'),
+  },
+  alert_failed: {
+    receiver,
+    why,
+    act: field<string>('what to do'),
+    failures: count('failed tries in a row'),
+    retryInMs: field<number>('time until the next try, in ms'),
+  },
+  alert_incomplete: { receiver, why },
+  alert_receiver_works: { receiver },
+  alert_receiver_removed: { receiver },
 }

@@ -1,5 +1,5 @@
-// stall-event.ts: the events of a delivery that stands still, of late answers, of a service that accepts
-// nothing, of devices that are silent, and of messages that map to nothing.
+// stall-event.ts: the events of a delivery that stands still or falls behind, of late and failing answers, of
+// a service that accepts nothing, of devices that are silent or repeat, and of messages that map to nothing.
 
 import type { EpochMs } from '../std/clock.ts'
 import { count, field, provider, requestId, why } from './event-field.ts'
@@ -42,6 +42,43 @@ export const stallEventFields = {
     provider,
     hungMs: field<number>('time since the first request that hung, in ms'),
   },
+  answers_slow: {
+    provider,
+    medianMs: field<number>('median of the last answers, with the upload, in ms'),
+    answers: count('answers that it is taken of; 0 where it is over'),
+    timeoutMs: field<number>('delivery.timeout, in ms'),
+  },
+  submissions_failing: {
+    provider,
+    failed: count('requests of these that failed; 0 where it is over'),
+    requests: count('last requests'),
+  },
+  payloads_failing: {
+    provider,
+    failed: count('payloads of these that the service did not accept; 0 where it is over'),
+    payloads: count('payloads in the last settled batches'),
+  },
+  backlog_grows: {
+    provider,
+    payloads: count('payloads that wait, without retries; 0 where it is over'),
+    grownBy: count('payloads that wait more than a minute ago'),
+    oldestAt: field<EpochMs | null>('since when the oldest of them waits, Unix time in ms'),
+    ratePerS: field<number>('payloads per second that were delivered within the last minute'),
+    first,
+  },
+  devices_not_mapped: {
+    devices: count('devices whose messages give no payload; 0 where it is over'),
+    sending: count('devices that send'),
+    example: field<string>('key of one of them'),
+    reasons: field<string>('the most frequent reasons, with their numbers of devices'),
+    isMany: field<boolean>('they are a tenth of those that send, or more'),
+  },
+  devices_repeating: {
+    devices: count('devices that send, and bring nothing new; 0 where it is over'),
+    sending: count('devices that send'),
+    example: field<string>('key of one of them'),
+    isMany: field<boolean>('they are a tenth of those that send, or more'),
+  },
   delivery_stalled: {
     provider,
     reason: field<StallReason>('why nothing moves'),
@@ -70,7 +107,8 @@ export const stallEventFields = {
   },
   devices_sending: {},
   nothing_mapped: {
-    messages: count('messages without a payload'),
+    messages: count('messages without a new payload'),
+    duplicates: count('of these, the duplicates of earlier messages'),
     spanMs: field<number>('time in which they came, in ms'),
     reasons: field<string>('the most frequent reasons, with their numbers'),
   },

@@ -10,6 +10,7 @@ import {
 } from './broker/access/access-config.ts'
 import { connectionLimitOptions } from './broker/connection-limits/connection-limits-config.ts'
 import { isLoopback } from '../std/loopback.ts'
+import { bridgeOptions, bridgesSchema } from './bridges/bridge-config.ts'
 import { limitsSchema } from './broker/limits-config.ts'
 import { publishRulesOptions, publishRulesSchema } from './broker/publish-rules/publish-rules-config.ts'
 import { listenerOptions, listenerSchema } from './broker/listeners/listener-config.ts'
@@ -19,9 +20,8 @@ const brokerSchema = z
   .strictObject({
     listeners: z
       .array(listenerSchema)
-      .min(1)
       .prefault([{ url: 'mqtt://127.0.0.1:1883' }])
-      .describe('Addresses on which devices connect.'),
+      .describe('Addresses on which devices connect. May be empty where there are bridges.'),
     access: accessSchema.prefault({}).describe('Which clients may connect.'),
     passwords: passwordsSchema.describe('How passwords of clients are checked.'),
     rules: publishRulesSchema.describe('Which topics clients may publish to.'),
@@ -29,7 +29,7 @@ const brokerSchema = z
       .enum(['accept', 'refuse'])
       .default('accept')
       .describe(
-        'Answer to a client that subscribes. The gateway sends nothing to clients in either case. `accept` grants ' +
+        'Answer to a client that subscribes. The gateway sends nothing but rebirth requests of Sparkplug. `accept` grants ' +
           'each subscription and stores nothing: some devices connect again without end when one is refused. ' +
           '`refuse` answers with SUBACK 128.',
       ),
@@ -52,7 +52,7 @@ const brokerSchema = z
         refuse([...path, 'anonymous'], anonymousText(address))
     })
   })
-  .describe('The embedded MQTT broker. It receives messages and sends none.')
+  .describe('The embedded MQTT broker. It receives messages, and sends none but rebirth requests.')
 
 const nobodyText =
   'must have anonymous: true, certificates: true, a user, a password_file or a token; otherwise no device can ' +
@@ -68,20 +68,34 @@ function anonymousText(address: string): string {
 export const ingestSchema = z
   .strictObject({
     broker: brokerSchema,
-    bridges: z
-      .array(z.unknown())
-      .max(0, { error: 'must be empty: this version of the gateway does not connect to external brokers' })
-      .default([])
-      .describe('External brokers to receive messages from. Not available in this version.'),
+    bridges: bridgesSchema,
+    rebirth_requests: z
+      .boolean()
+      .default(true)
+      .describe(
+        'Ask nodes of Sparkplug to publish their births again where one was missed: a client that has subscribed to ' +
+          'its command topic (NCMD), or over the broker of a bridge, whose user must be allowed to publish there. A ' +
+          'node is asked at most once a minute, and less often while it does not answer.',
+      ),
+  })
+  .superRefine(({ broker, bridges }, context) => {
+    if (broker.listeners.length + bridges.length > 0) return
+    const message = 'must have a listener where there is no bridge'
+    context.addIssue({ code: 'custom', path: ['broker', 'listeners'], message })
   })
   .prefault({})
 
 export type IngestConfig = z.output<typeof ingestSchema>
 
-export function ingestOptions({ broker }: IngestConfig): IngestOptions {
+export { bridgeSchema, bridgeWarnings } from './bridges/bridge-config.ts'
+export { urlText } from './bridges/bridge-socket.ts'
+
+export function ingestOptions({ broker, bridges, rebirth_requests }: IngestConfig): IngestOptions {
   const { access, limits } = broker
   return {
     listeners: broker.listeners.map(listenerOptions),
+    bridges: bridges.map(bridgeOptions),
+    rebirthRequests: rebirth_requests,
     access: broker.listeners.map((listener) => accessOptions(listener.access ?? access)),
     passwords: passwordOptions(broker.passwords),
     rules: publishRulesOptions(broker.rules),

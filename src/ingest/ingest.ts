@@ -1,4 +1,5 @@
-// ingest.ts: takes messages from devices over MQTT 3.1.1 and puts them into the spool.
+// ingest.ts: takes messages from devices over MQTT 3.1.1, and from other brokers, and puts them into the
+// spool.
 //
 // Promises
 //   PUBACK (QoS 1) and PUBREC (QoS 2) are sent after the fsync of the group that holds the message, in the
@@ -12,6 +13,8 @@
 //
 // How
 //   broker/       sockets, MQTT, limits, acknowledgements      -> intake
+//   message-sources/  other message sources: what they promise  -> intake
+//   bridges/      MQTT brokers as message sources              -> message-sources
 //   intake/       the hot path: map, store, hold, count        -> the spool
 //   quarantine/   releases messages that were kept because of their device or its clock
 //   expressions/  maps messages of sources with a JSONata expression, after their acknowledgement
@@ -30,9 +33,11 @@
 //   acks of a device are held     PINGREQ is answered up to the first message that must wait. A connection
 //                                 that is not read does not expire
 //   a CONNECT is refused          CONNACK has the code, client_refused the reason
-//   a client subscribes           granted, and nothing is ever sent; with `subscriptions: refuse` SUBACK 128
+//   a client subscribes           granted; only rebirth requests of Sparkplug are ever sent
+//                                 (rebirth-requests.ts). With `subscriptions: refuse` SUBACK 128
 //   a will                        marks the client as lost; ignored or taken like QoS 0 (sources[].wills)
 //   a retained message            taken once like any other, not kept
+//   a bridge has no connection    its messages wait at its broker; nothing else waits (bridges/bridges.ts)
 //   the address is in use         start fails with ADDRESS_IN_USE or ADDRESS_UNAVAILABLE; nothing was read
 
 import { GatewayError, messageOf } from '../std/gateway-error.ts'
@@ -47,12 +52,19 @@ import {
   type PasswordOptions,
 } from './broker/access/access.ts'
 import { createBroker, type Broker, type BrokerCounters, type BrokerOptions } from './broker/broker.ts'
+import { createMqttBridge, type BridgeOptions } from './bridges/bridges.ts'
+import {
+  createMessageSources,
+  embeddedBroker,
+  type MessageSourceStatus,
+} from './message-sources/message-sources.ts'
 import { createIntake, type IntakeCounters, type IntakeDeps, type IntakeOptions } from './intake/intake.ts'
 import {
   createStoredSessions,
   type SessionCounters,
   type SessionOptions,
 } from './broker/stored-sessions/stored-sessions.ts'
+import { createRebirthRequests, type RebirthCounters } from './rebirth-requests.ts'
 import type { IntakeMapper } from './types.ts'
 import {
   openListener,
@@ -61,6 +73,7 @@ import {
   type ListenerOptions,
 } from './broker/listeners/listeners.ts'
 
+export { abilitiesOf, checkBridge, filtersOf } from './bridges/bridges.ts'
 export { createDeferredMessages, type DeferredCounters } from './expressions/deferred-messages.ts'
 export { createExpressions } from './expressions/expressions.ts'
 export {
@@ -78,10 +91,18 @@ export {
   type QuarantineDecisions,
 } from './quarantine/quarantine-decisions.ts'
 export type { ClientFault, ClientView } from './broker/clients/clients.ts'
+export type { ReasonCount } from './intake/reason-counter.ts'
 export { createTaps } from './intake/message-tap.ts'
 export type { TapEntry, Taps } from './intake/message-tap.ts'
+export type { MessageSourceStatus } from './message-sources/message-sources.ts'
 
-export type IngestCounters = IntakeCounters & BrokerCounters & SessionCounters & AccessCounters
+export type IngestDeps = IntakeDeps & { random?: () => number }
+
+export type IngestCounters = IntakeCounters &
+  BrokerCounters &
+  SessionCounters &
+  AccessCounters &
+  RebirthCounters
 
 export type Ingest = {
   /** Opens the listeners; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
@@ -89,15 +110,18 @@ export type Ingest = {
   /** Puts another mapping in force between two messages; rejects, and keeps the old one, without a store. */
   swap(mapper: IntakeMapper): Promise<void>
   /**
-   * Puts users, tokens, certificates and their revocation lists in force; open connections stay. Rejects with
+   * Puts users, tokens, certificates, their revocation lists, and the credentials of bridges in force; open
+   * connections stay. Rejects with
    * PASSWORDS_INVALID or CERTIFICATES_INVALID; what cannot be used stays as it was.
    */
-  renew(options: Pick<IngestOptions, 'access' | 'listeners'>): Promise<void>
+  renew(options: Pick<IngestOptions, 'access' | 'listeners' | 'bridges'>): Promise<void>
   /** Takes no new connection and reads no further packet. What was read is still acknowledged. */
   stopAccepting(): Promise<void>
   /** After the last acks: closes the connections. */
   close(): Promise<void>
   counters(): IngestCounters
+  /** The embedded broker, if it listens, and the bridges. */
+  messageSources(): readonly MessageSourceStatus[]
   /** What is known of the clients, by their ids. */
   readonly clients: Broker['clients']
   /** The addresses in use, as URLs; with the port that the system chose where the config has 0. */
@@ -109,18 +133,36 @@ export type IngestOptions = IntakeOptions &
   ConnectionLimitOptions &
   SessionOptions & {
     listeners: readonly ListenerOptions[]
+    bridges?: readonly BridgeOptions[]
+    /** Default: true. */
+    rebirthRequests?: boolean
     /** The rules of each listener. */
     access: readonly AccessOptions[]
     passwords: PasswordOptions
   }
 
-export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
-  const { clock, emit } = deps
+export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
+  const { clock, emit, random = Math.random } = deps
   const sessions = createStoredSessions(deps, options)
-  const intake = createIntake({ ...deps, sessions }, options)
+  const rebirths = createRebirthRequests(
+    {
+      clock,
+      emit,
+      publish: ({ from, sender }, { topic, bytes }) =>
+        from ? sources.publish(from, topic, bytes) : broker.sendCommand(sender, topic, bytes),
+    },
+    options.rebirthRequests ?? true,
+  )
+  const intake = createIntake({ ...deps, sessions, requestRebirth: rebirths.request }, options)
   const access = createAccess({ clock, emit }, options.passwords)
   const limits = createConnectionLimits({ clock, emit }, options)
   const broker = createBroker({ intake, access, limits, sessions, clock, emit }, options)
+  const bridges = (options.bridges ?? []).map((bridge) => ({
+    source: createMqttBridge({ clock, emit, random }, bridge),
+    silentAfterMs: bridge.silentAfterMs,
+    unheardAfterMs: bridge.unheardAfterMs,
+  }))
+  const sources = createMessageSources({ intake, spool: deps.spool, clock, emit }, bridges)
   let listeners: Listener[] = []
 
   async function start(): Promise<void> {
@@ -129,11 +171,12 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
     await access.load(options.access)
     await broker.start()
     const failed = (fault: GatewayError) => emit({ kind: 'listener_failed', fault })
+    const { handshakeFailed } = broker
     try {
       for (const [index, listener] of options.listeners.entries()) {
         const connected: ListenerDeps['connected'] = (socket, origin) =>
           broker.addConnection(socket, { ...origin, listener: index })
-        const listenerDeps: ListenerDeps = { connected, limits, clock, failed }
+        const listenerDeps: ListenerDeps = { connected, limits, clock, emit, failed, handshakeFailed }
         listeners.push(await openListener(listenerDeps, listener, options.connectTimeoutMs))
       }
     } catch (error) {
@@ -141,10 +184,15 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
       throw error
     }
     for (const { url } of listeners) emit({ kind: 'listener_opened', url })
+    sources.start()
   }
 
-  async function renew(next: Pick<IngestOptions, 'access' | 'listeners'>): Promise<void> {
+  async function renew(next: Pick<IngestOptions, 'access' | 'listeners' | 'bridges'>): Promise<void> {
     let fault: unknown = null
+    for (const { source } of bridges) {
+      const found = next.bridges?.find(({ name }) => name === source.name)
+      if (found) source.renew(found)
+    }
     for (const [index, listener] of listeners.entries()) {
       try {
         listener.renew(next.listeners[index]?.tls ?? null)
@@ -156,20 +204,40 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
     if (fault !== null) throw fault
   }
 
-  function stopAccepting(): Promise<void> {
+  async function stopAccepting(): Promise<void> {
     for (const listener of listeners) listener.close()
     broker.stopReading()
-    return intake.finish()
+    await sources.release()
+    await intake.finish()
+    // The spool is closed before the connections are: no timer may write to it meanwhile.
+    sessions.close()
   }
 
   async function close(): Promise<void> {
     await stopAccepting()
+    await sources.close()
     await broker.close()
     limits.close()
     access.close()
     intake.close()
-    sessions.close()
     listeners = []
+  }
+
+  function counters(): IngestCounters {
+    return {
+      ...intake.counters(),
+      ...broker.counters(),
+      ...sessions.counters(),
+      ...access.counters(),
+      ...rebirths.counters(),
+      acked: broker.counters().acked + sources.acked(),
+    }
+  }
+
+  function messageSources(): readonly MessageSourceStatus[] {
+    const others = sources.status()
+    if (options.listeners.length === 0) return others
+    return [embeddedBroker(counters(), others, options.inFlightMax), ...others]
   }
 
   return {
@@ -178,12 +246,8 @@ export function createIngest(deps: IntakeDeps, options: IngestOptions): Ingest {
     renew,
     stopAccepting,
     close,
-    counters: () => ({
-      ...intake.counters(),
-      ...broker.counters(),
-      ...sessions.counters(),
-      ...access.counters(),
-    }),
+    counters,
+    messageSources,
     clients: broker.clients,
     addresses: () => listeners.map(({ url }) => url),
   }

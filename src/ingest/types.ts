@@ -4,6 +4,7 @@
 import type { Message, QoS } from '../domain/message.ts'
 import type { Mapper } from '../mapping/mapping.ts'
 import type { Spool } from '../spool/spool.ts'
+import type { RebirthRequests } from './rebirth-requests.ts'
 
 /** The part of the spool that takes messages in. */
 export type IntakeSpool = Pick<
@@ -51,11 +52,16 @@ export type ReceivedMessage = Message & {
   link?: ClientLink | null
   /** The client may not publish it: it is acknowledged and ignored for this reason. */
   violation?: string | null
+  /** It cannot be mapped: it becomes a dead letter for this reason. */
+  refusal?: MessageRefusal | null
   /** Packet identifier; 0 with QoS 0. */
   messageId?: number
   /** Its place among the messages of the connection that want an ack, from 0. */
   ordinal?: number
 }
+
+/** Why a message of a message source becomes a dead letter without being mapped. */
+export type MessageRefusal = { reason: 'BAD_TOPIC' | 'OVERSIZED'; detail: string }
 
 /** A connection of a client to the embedded broker. Acks are given in the order of the messages. */
 export type ClientLink = {
@@ -139,3 +145,6 @@ export type ReleaseOrder = {
   /** Another message of the device was kept. */
   addBehind(device: string): void
 }
+
+/** Publishes a request to a node of Sparkplug, on the way back of the message. */
+export type RequestRebirth = RebirthRequests['request']

@@ -4,6 +4,7 @@ import { connect, type IClientOptions, type MqttClient } from 'mqtt'
 import type { Clock } from '../std/clock.ts'
 import { GatewayError, messageOf } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
+import { shownUrl } from '../std/shown-url.ts'
 import type { Secret } from '../std/secret.ts'
 import type { Message } from '../domain/message.ts'
 
@@ -104,9 +105,13 @@ function disconnect(client: MqttClient): void {
   client.end(true)
 }
 
+/** CONNACK of MQTT 3.1.1 (3.2.2.3): the login is wrong or missing, or the user may not connect. */
+const loginRefused = new Set<unknown>([4, 5])
+
 function unreachable(options: ListenOptions, why: string, cause?: unknown): GatewayError {
+  if (loginRefused.has((cause as { code?: unknown } | undefined)?.code)) return notLoggedIn(options)
   return new GatewayError('BROKER_UNREACHABLE', {
-    what: `Cannot subscribe at the broker ${withoutUser(options.brokerUrl)}.`,
+    what: `Cannot subscribe at the broker ${shownUrl(options.brokerUrl)}.`,
     why: `${why.replace(/\.$/, '')}.`,
     act:
       'Check the address, the port, --username and --password-file, and for mqtts:// the certificate ' +
@@ -115,20 +120,27 @@ function unreachable(options: ListenOptions, why: string, cause?: unknown): Gate
   })
 }
 
+function notLoggedIn({ brokerUrl, username, password }: ListenOptions): GatewayError {
+  const given = username !== undefined || new URL(brokerUrl).username !== ''
+  return new GatewayError('BROKER_UNREACHABLE', {
+    what: `Cannot subscribe at the broker ${shownUrl(brokerUrl)}.`,
+    why: given
+      ? 'The broker refuses the user name or the password, or the user may not connect.'
+      : 'The broker lets no client in without a user name and a password.',
+    act: given
+      ? password === undefined && new URL(brokerUrl).password === ''
+        ? 'Pass the password: --password-file FILE.'
+        : 'Check --username, the file of --password-file, and the access rules of the broker.'
+      : 'Pass them: --username NAME --password-file FILE.',
+  })
+}
+
 function subscriptionRefused({ brokerUrl, filter }: ListenOptions): GatewayError {
   return new GatewayError('SUBSCRIPTION_REFUSED', {
-    what: `The broker ${withoutUser(brokerUrl)} refuses the subscription to ${quote(filter)}.`,
+    what: `The broker ${shownUrl(brokerUrl)} refuses the subscription to ${quote(filter)}.`,
     why: 'Its access rules do not allow it. The broker inside a gateway sends no messages to clients.',
     act:
       'Use the broker of the provider, or narrow --topic to the topics that you may read. For the messages ' +
       'of a running gateway use `telemetry-gateway tap`.',
   })
-}
-
-/** The URL without its user and password. */
-function withoutUser(text: string): string {
-  const url = new URL(text)
-  url.username = ''
-  url.password = ''
-  return url.href
 }

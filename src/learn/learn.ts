@@ -19,6 +19,7 @@
 //                        a fix, where it finds a position or a signal in the message.
 //   source-yaml.ts       the proposal as YAML; examples.ts: as a device table and as cases
 //   unread-reason.ts     what the other messages are
+//   bridge-topics.ts     what a bridge subscribes to, for the proposed sources
 //
 // Failures
 //   the broker refuses the connection     BROKER_UNREACHABLE
@@ -28,16 +29,18 @@
 //   there is no traffic                   the proposal is empty; the caller reports it
 
 import type { MappingConfig } from '../mapping/config.ts'
+import { topicsRead } from '../mapping/mapping.ts'
 import { examplesOf } from './examples.ts'
 import { fitOf, makesPayloads, scoreOf, readsWithoutFix } from './preset-fit.ts'
 import { draftOf } from './source-draft.ts'
-import { isOrdinaryWord, looksLikeName } from './topic-shapes.ts'
+import { isOrdinaryWord, isShortNumber, looksLikeName } from './topic-shapes.ts'
 import type { Fit, ObservedTraffic, Proposal, Proposed, SourceOptions, TopicShape } from './types.ts'
 
 export { listen, type EndReason } from './broker-listener.ts'
 export { bytesText } from './message-text.ts'
 export { missingValuesOf } from './missing-values.ts'
 export { casesYaml, devicesCsv } from './examples.ts'
+export { bridgeTopics } from './bridge-topics.ts'
 export { sourcesYaml } from './source-yaml.ts'
 export { createCollector } from './topic-shapes.ts'
 export { unreadReason } from './unread-reason.ts'
@@ -116,11 +119,17 @@ async function presetsWithOwnTopics({ presets, mappingOf, signal }: ProposeDeps)
 async function rankedFor(shape: TopicShape, deps: ProposeDeps): Promise<Candidate[]> {
   const topic = topicOf(shape)
   const found = await triedOn(topic, shape, [], deps)
-  if (found.length > 0 || topic.includes('{device}')) return found
+  // A broker does not tell who sent a message, so a preset that names devices by their connection is the last
+  // choice.
+  if (topic.includes('{device}') || found.some(({ fit }) => !fit.namedBySender)) return found
   // One topic, and nothing in the message names the device.
   const guess = guessedTopic(shape)
   const why = 'Only one topic was heard, and nothing in its messages names the device: '
-  if (guess !== null) return triedOn(guess, shape, [`${why}the level of {device} is a guess.`], deps)
+  if (guess !== null) {
+    const guessed = await triedOn(guess, shape, [`${why}the level of {device} is a guess.`], deps)
+    if (guessed.length > 0) return guessed
+  }
+  if (found.length > 0 || guess !== null) return found
   const draft = draftOf(shape, topic, true)
   if (!draft) return []
   const source = { name: nameOf(shape), ...draft.source, device: '{clientid}' }
@@ -190,6 +199,7 @@ function proposalOf(
   return {
     source: { ...source, name },
     preset,
+    topics: mapping.sources.flatMap(topicsRead),
     others: others.slice(0, othersMax),
     shapes,
     fit,
@@ -211,10 +221,11 @@ export function topicOf({ filter, last }: TopicShape): string {
   return at === -1 ? filter : levels.with(at, '{device}').join('/')
 }
 
-/** The last level that is no ordinary word becomes {device}; null where only the first one is none. */
+/** The last level that is no ordinary word becomes {device}, else a short number; null without one. */
 function guessedTopic({ filter }: TopicShape): string | null {
   const levels = filter.split('/')
-  const at = levels.findLastIndex((level, index) => index > 0 && level !== '+' && !isOrdinaryWord(level))
+  const word = levels.findLastIndex((level, index) => index > 0 && level !== '+' && !isOrdinaryWord(level))
+  const at = word === -1 ? levels.findLastIndex((level, index) => index > 0 && isShortNumber(level)) : word
   return at === -1 ? null : levels.with(at, '{device}').join('/')
 }
 

@@ -121,6 +121,11 @@ export function isOrdinaryWord(level: string): boolean {
   return level === '' || ordinaryWords.has(level.toLowerCase()) || /^v?[-_.]?\d{1,2}$/i.test(level)
 }
 
+/** `7` of `trucks/7/pos`: a device of a small fleet, or a version. */
+export function isShortNumber(level: string): boolean {
+  return /^\d{1,2}$/.test(level)
+}
+
 /** This many shapes that differ only in one level and have similar messages make that level a name. */
 const alikeMin = 5
 
@@ -138,9 +143,7 @@ function joined(shapes: readonly TopicShape[]): TopicShape[] {
       const [first] = members
       if (filter === null || !first || members.length < sameMin) continue
       const own = keys.get(first)
-      const few = members.filter(
-        (shape) => isSame(keys.get(shape), own) && !isOrdinaryWord(levelOf(shape, at)),
-      )
+      const few = members.filter((shape) => isSame(keys.get(shape), own) && mayBeName(levelOf(shape, at)))
       const many = members.filter((shape) => isAlike(keys.get(shape), own))
       const alike = new Set(many.length >= alikeMin ? many : few)
       if (alike.size < sameMin) continue
@@ -157,6 +160,10 @@ function widenedAt({ filter }: TopicShape, at: number): string | null {
   const levels = filter.split('/')
   const level = levels[at]
   return level === undefined || level === '' || level === '+' ? null : levels.with(at, '+').join('/')
+}
+
+function mayBeName(level: string): boolean {
+  return !isOrdinaryWord(level) || isShortNumber(level)
 }
 
 function levelOf({ filter }: TopicShape, at: number): string {

@@ -86,6 +86,8 @@ export type Proposal = {
   source: SourceOptions & { name: string }
   /** Null for a draft. */
   preset: string | null
+  /** Of the source, or of its preset. */
+  topics: readonly string[]
   /** Other presets that fit, the best first. */
   others: readonly string[]
   shapes: readonly TopicShape[]

@@ -4,6 +4,7 @@
 //   10 number 00    index block   describes the receipts from this number on, some hundred (receipt-index.ts)
 //   10 number 01    receipt       as the spool had it (receipts/receipts.ts)
 //   20, 21          devices and clients of device-records/, which the ledger does not read
+//   22              samples of ops/history, likewise
 //
 // The number has 8 bytes, big-endian, and only grows. Index blocks lie between their receipts and not in a
 // table of their own: all new keys are behind all old ones, so LevelDB never merges old tables with new.

@@ -36,6 +36,7 @@
 import { readFile } from 'node:fs/promises'
 import { GatewayError } from '../std/gateway-error.ts'
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
+import { embeddedBrokerName } from '../domain/message.ts'
 import { compileSources } from './compile/compile.ts'
 import type { MappingConfig } from './config.ts'
 import { loadDevices, noDevices, type DeviceRow, type LoadedDevices } from './devices/device-table.ts'
@@ -49,13 +50,15 @@ export { casesSchema, type CasesFile } from './cases/case-schema.ts'
 export { runCases, type CaseResult } from './cases/cases.ts'
 export type { Explained, ExplainedField, Explainer } from './explain/explain.ts'
 export { compileSources }
+export { messageSourceWarnings, topicsRead, untakenTopics } from './message-source-warnings.ts'
 export { doubtfulWords, type TableModels } from './doubtful-words.ts'
 export { collectedNamesOf } from './compile/compile-state.ts'
 export { messageKeyOf } from './identity.ts'
 export { fieldNames, plainKey } from './fields/field-names.ts'
+export { withheldByField, type WithheldField } from './plausibility/withheld-counts.ts'
 export type { DeviceNotes, MapResult, NotedDevice, StateWrite } from './types.ts'
 export { createMapper, type Mapper } from './mapper/mapper.ts'
-export { topicFilterOf } from './path/topic-pattern.ts'
+export { covers, filterText, parseTopic, topicFilterOf, type TopicPattern } from './path/topic-pattern.ts'
 export type { CounterReset } from './memory/counter-memory.ts'
 export type { StateChanges, UnsentPart } from './state/state-changes.ts'
 export { messageOfStateEntry } from './state/state-restore.ts'
@@ -102,9 +105,10 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
   const rowOf = (device: string) => deps.devices.find(device)
   const acceptsAll = config.devices.unknown === 'accept'
   let explainer: Explainer | null = null
+  const received = { ...mapping, unnamedFrom: embeddedBrokerName }
   return {
-    openLive: (notes) => createMapper({ ...deps, notes }, mapping),
-    open: (onFuture) => (onFuture === undefined ? createMapper(deps, mapping) : openFor(onFuture)),
+    openLive: (notes) => createMapper({ ...deps, notes }, received),
+    open: (onFuture) => (onFuture === undefined ? createMapper(deps, received) : openFor(onFuture)),
     explainer: () => (explainer ??= createExplainer(deps, mapping, config)),
     rowOf,
     listed: () => deps.devices.names(),
@@ -114,7 +118,7 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
 
   /** A person's decision also counts while our own time is unknown: the arrival is then taken as right. */
   function openFor(onFuture: ClockPolicy['onFuture']): Mapper {
-    return createMapper(deps, { ...mapping, clocks: { ...mapping.clocks, onFuture, trustsArrival: true } })
+    return createMapper(deps, { ...received, clocks: { ...mapping.clocks, onFuture, trustsArrival: true } })
   }
 }
 

@@ -3,6 +3,9 @@
 
 /** Why a message is unmappable. */
 export const unmappableReasons = {
+  BAD_TOPIC: 'The topic has "#", "+" or NUL, or is not UTF-8. A bridge got it from its broker.',
+  OVERSIZED:
+    'The message is larger than `max_packet_bytes` of its bridge. Beyond 80 KiB its bytes are not kept.',
   NO_SOURCE: 'No source of the config has a topic pattern that matches.',
   NOT_UTF8: 'The bytes are not UTF-8.',
   NOT_JSON: 'The text is not JSON; the detail names the place.',

@@ -5,7 +5,7 @@
 // a write fails, the request has no effect and the file is cut back to the last whole line.
 
 import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
-import { GatewayError, messageOf } from '../std/gateway-error.ts'
+import { GatewayError, whyUnwritable } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
 import type { ReceivedPayload } from './received-payloads.ts'
 
@@ -47,7 +47,7 @@ function opened(path: string): number {
   } catch (error) {
     throw new GatewayError('OUTPUT_UNWRITABLE', {
       what: `Cannot write accepted payloads to ${quote(path)}.`,
-      why: messageOf(error),
+      why: whyUnwritable(path, error),
       act: 'Name a file in a directory that exists and that this user may write.',
       cause: error,
     })

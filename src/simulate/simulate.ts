@@ -80,6 +80,8 @@ export type Fleet = {
   /** Makes no new message, waits for unacknowledged ones until `deadline` aborts, then disconnects. */
   stop(deadline: AbortSignal): Promise<void>
   stats(): FleetStats
+  /** The client id is one of a vehicle. */
+  hasClient(clientId: string): boolean
 }
 
 /** Messages that one device keeps while the broker does not ack: 15 minutes at one per second. */
@@ -104,6 +106,7 @@ export function createFleet({ clock, random, newId }: FleetDeps, options: FleetO
   let lastProblem: string | null = null
   let turn = 0
   let ending: Promise<unknown> = Promise.resolve()
+  const clientIds = new Set<string>()
   const trucks: readonly Truck[] = Array.from({ length: options.devices }, (_, index) => addTruck(index + 1))
 
   return {
@@ -122,11 +125,14 @@ export function createFleet({ clock, random, newId }: FleetDeps, options: FleetO
       await ending
     },
     stats,
+    hasClient: (clientId) => clientIds.has(clientId),
   }
 
   function addTruck(number: number): Truck {
     const name = `truck-${number}`
     const vehicle = createVehicle(seededRandom(drawSeed(random)), { device: name, startAt: clock.now() })
+    const clientId = `${name}-${newId().slice(0, 8)}`
+    clientIds.add(clientId)
     const device = createDevice(
       {
         clock,
@@ -138,7 +144,7 @@ export function createFleet({ clock, random, newId }: FleetDeps, options: FleetO
       },
       {
         brokerUrl: options.brokerUrl,
-        clientId: `${name}-${newId().slice(0, 8)}`,
+        clientId,
         unackedMax: unackedPerDeviceMax,
         inFlightMax: inFlightPerDeviceMax,
         keepaliveS: 30,

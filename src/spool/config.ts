@@ -38,7 +38,7 @@ export const spoolSchema = z.strictObject({
     .prefault('20GiB')
     .describe(
       'Size limit of the spool. A part of it (a quarter, at most 64MiB) is reserved for settling. ' +
-        'When the rest is used, acknowledgements are held, so devices keep their data and resend it. ' +
+        'When the rest is used, acknowledgements are held, so senders (devices, brokers of bridges) keep their messages and send them again. ' +
         'QoS 0 messages are dropped and counted. Intake resumes automatically after batches are ' +
         'delivered.',
     ),

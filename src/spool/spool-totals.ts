@@ -29,7 +29,7 @@ export function totalsOf(
   {
     limits,
     ...disk
-  }: Pick<SpoolTotals, 'bytesMax' | 'diskBytes' | 'freeBytes' | 'freeBytesMin'> & {
+  }: Pick<SpoolTotals, 'bytesMax' | 'reserveBytes' | 'diskBytes' | 'freeBytes' | 'freeBytesMin'> & {
     limits: Record<KeptStore, StoreLimit>
   },
 ): SpoolTotals {

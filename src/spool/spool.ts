@@ -65,6 +65,7 @@ import type { Batch, Spool, SpoolListener } from './types.ts'
 export type * from './types.ts'
 export type * from './views.ts'
 export type { IsLate, SpoolDeps, SpoolOptions } from './spool-options.ts'
+export { formatVersion } from './chunk-log/record-codec.ts'
 export { storeChanged, storeSignature } from './opening/store-watch.ts'
 export { isUnknown } from './chunk-log/lane.ts'
 export { openRestingSpool, openSalvage, type RestingSpool, type Salvage } from './salvage/salvage.ts'
@@ -171,9 +172,10 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       return () => listeners.delete(listener)
     },
     totals() {
-      const { bytesMax, freeBytesMin } = options
+      const { bytesMax, reserveBytes, freeBytesMin } = options
       return totalsOf(peek(), counters, {
         bytesMax,
+        reserveBytes,
         diskBytes: limits.diskBytes,
         freeBytes: limits.freeBytes,
         freeBytesMin,

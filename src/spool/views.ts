@@ -143,8 +143,9 @@ export type SpoolTotals = SpoolCounters & {
   stateBytes: number
   groups: number
   windowIds: number
-  /** The limit of the spool, and the last measured disk usage of its files. */
+  /** The limit of the spool, its part that is kept for settling, and the last measured disk usage. */
   bytesMax: number
+  reserveBytes: number
   diskBytes: number
   /** Free on the file system of the spool, as last measured; null before. Below `freeBytesMin` it holds. */
   freeBytes: number | null

@@ -66,9 +66,26 @@ export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promi
   })
 }
 
+const dayMs = 86_400_000
+const digits = Array.from({ length: 1000 }, (_, number) => String(number).padStart(3, '0'))
+/** Of the last time that was written: lists have thousands of times, most of one day. */
+let isoDay = { from: Number.NaN, text: '' }
+
 /** ISO 8601, as programs outside read times. */
 export function isoTime(at: EpochMs): string {
-  return new Date(at).toISOString()
+  const ms = Math.floor(at) - isoDay.from
+  // Not so without a day yet, nor for what is no time.
+  if (!(ms >= 0 && ms < dayMs)) return isoTimeOfOtherDay(at)
+  const two = (number: number) => digits[Math.floor(number)]!.slice(1)
+  const [hours, minutes, seconds] = [ms / 3_600_000, (ms / 60_000) % 60, (ms / 1000) % 60]
+  return `${isoDay.text}${two(hours)}:${two(minutes)}:${two(seconds)}.${digits[ms % 1000]!}Z`
+}
+
+function isoTimeOfOtherDay(at: EpochMs): string {
+  const text = new Date(at).toISOString()
+  // Years of more than four digits, and times before 1970, stay as they are.
+  if (at >= 0 && text.length === 24) isoDay = { from: at - (at % dayMs), text: text.slice(0, 11) }
+  return text
 }
 
 /**

@@ -5,10 +5,13 @@
 // (domain/outcome.ts). A GatewayError is a failure of the environment: a full disk, a wrong config, a port in
 // use.
 
+import { dirname, resolve } from 'node:path'
+
 /** Every code with its meaning, one sentence each. The documentation is generated from this table. */
 export const errorCodes = {
   CONFIG_INVALID: 'The configuration has problems. All of them are listed with line and column.',
   CONFIG_UNREADABLE: 'The configuration file cannot be read.',
+  RESTART_REQUIRED: 'The new sources do not fit the bridges that run. Both are applied by a restart.',
   DEVICES_INVALID: 'The device table cannot be read or has invalid rows.',
   DEVICE_LISTED: 'The device table has the device already.',
   PASSWORDS_INVALID: 'A password file cannot be read or has invalid lines.',
@@ -95,4 +98,28 @@ export function codeOf(thrown: unknown): string | undefined {
     if ('code' in error && typeof error.code === 'string') return error.code
   }
   return undefined
+}
+
+/** Why a file or a directory that a person named cannot be written, as a sentence. */
+export function whyUnwritable(path: string, error: unknown): string {
+  switch (codeOf(error)) {
+    case 'ENOENT':
+      return `The directory ${dirname(resolve(path))} does not exist.`
+    case 'ENOTDIR':
+      return 'A part of the path is a file, not a directory.'
+    case 'EISDIR':
+      return 'It is a directory.'
+    case 'EEXIST':
+      return 'It exists. Nothing is replaced.'
+    case 'EACCES':
+    case 'EPERM':
+      return 'The user of the command may not write there.'
+    case 'EROFS':
+      return 'The file system is read-only.'
+    case 'ENOSPC':
+      return 'The disk is full.'
+    case undefined:
+    default:
+      return `${messageOf(error).replace(/\.$/, '')}.`
+  }
 }

@@ -15,8 +15,12 @@ export function visible(text: string): string {
   return text.replace(invisible, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
 }
 
-/** `text`, cut after `lengthMax` UTF-16 units with the number of missing units. */
+/**
+ * `text`, cut after at most `lengthMax` UTF-16 units with the number of missing units. No character is cut in
+ * two: half of one is no valid text, and strict readers refuse JSON with it.
+ */
 export function bounded(text: string, lengthMax = 200): string {
   if (text.length <= lengthMax) return text
-  return `${text.slice(0, lengthMax)}… (${text.length - lengthMax} more)`
+  const shown = text.slice(0, lengthMax).replace(/[\uD800-\uDBFF]$/, '')
+  return `${shown}… (${text.length - shown.length} more)`
 }

@@ -63,6 +63,12 @@ async function restored(pipeline: Pipeline): Promise<void> {
   }
 }
 
+function sumOf(device: object): number {
+  const { messagesByHour } = device as { messagesByHour: readonly number[] }
+  expect(messagesByHour).toHaveLength(24)
+  return messagesByHour.reduce((sum, count) => sum + count, 0)
+}
+
 test('a device keeps its record over a restart, and its messages are counted on', async () => {
   const folder = await folderWith('')
   const first = await start(folder)
@@ -88,6 +94,7 @@ test('a device keeps its record over a restart, and its messages are counted on'
   const second = await start(folder)
   await restored(second)
   const after = await deviceOf(second, 'truck-1')
+  expect(sumOf(after)).toBe(2)
   expect(after).toMatchObject({
     messages: 2,
     firstSeen: before.firstSeen,
@@ -97,6 +104,10 @@ test('a device keeps its record over a restart, and its messages are counted on'
     withheld: [{ field: 'speed', count: 1 }],
   })
   await publish(second, 'truck-1', [{ ts: ts + 3000, v: 999_999 }])
+  expect(sumOf(await deviceOf(second, 'truck-1'))).toBe(3)
+  expect(await ask(second, '/devices?hours=1')).toMatchObject({
+    body: { devices: [{ device: 'truck-1', messagesByHour: expect.arrayContaining([0]) as number[] }] },
+  })
   expect(await deviceOf(second, 'truck-1')).toMatchObject({
     messages: 3,
     firstSeen: before.firstSeen,

@@ -120,6 +120,41 @@ describe('the rhythm', () => {
     await clock.advance(3 * 60 * minute)
     expect(view('truck-1')?.messagesPerHour).toBe(0)
   })
+
+  test('each of the last 24 hours has its messages, also of a device that paused or whose clock was set', async () => {
+    const { records, clock, entryOf, send } = world()
+    const hours = () => records.messagesByHour('truck-1')
+    const counts = (...last: number[]) => [...Array<number>(24 - last.length).fill(0), ...last]
+    expect(hours()).toBeNull()
+    await clock.advance(60 * minute - (clock.now() % (60 * minute)))
+    send(entryOf('truck-1'))
+    send(entryOf('truck-1'))
+    expect(hours()).toEqual(counts(2))
+    await clock.advance(60 * minute)
+    expect(hours()).toEqual(counts(2, 0))
+    await clock.advance(120 * minute)
+    for (let n = 0; n < 5; n += 1) send(entryOf('truck-1'))
+    expect(hours()).toEqual(counts(2, 0, 0, 5))
+    await clock.advance(60 * minute)
+    send(entryOf('truck-1'))
+    expect(hours()).toEqual(counts(2, 0, 0, 5, 1))
+    await clock.advance(20 * 60 * minute)
+    expect(hours()).toEqual([0, 0, 5, 1, ...Array<number>(20).fill(0)])
+    send(entryOf('truck-1'))
+    expect(hours()).toEqual([0, 0, 5, 1, ...Array<number>(19).fill(0), 1])
+    await clock.advance(25 * 60 * minute)
+    expect(hours()).toEqual(counts())
+    send(entryOf('truck-1'))
+    expect(hours()).toEqual(counts(1))
+    // A day with a message in each hour, and a pause: its hours had other messages the day before.
+    for (let hour = 0; hour < 24; hour += 1) {
+      await clock.advance(60 * minute)
+      send(entryOf('truck-1'))
+    }
+    await clock.advance(5 * 60 * minute)
+    send(entryOf('truck-1'))
+    expect(hours()).toEqual([...Array<number>(19).fill(1), 0, 0, 0, 0, 1])
+  })
 })
 
 describe('at the bound', () => {
@@ -217,6 +252,39 @@ describe('on the disk', () => {
     })
   })
 
+  test.each([
+    ['in the same hour', 0, [3, 1, 5]],
+    ['in the next one', 60 * minute, [3, 1, 2, 3]],
+    ['hours later', 180 * minute, [3, 1, 2, 0, 0, 3]],
+  ])('the messages of each hour go on after a restart %s', async (_, laterMs, last) => {
+    const { use, setOpen } = await storeOf()
+    const first = world({ store: { use } })
+    const { clock } = first
+    await clock.advance(60 * minute - (clock.now() % (60 * minute)))
+    first.records.start()
+    for (const count of [3, 1, 2]) {
+      for (let n = 0; n < count; n += 1) first.send(first.entryOf('truck-1'))
+      if (count !== 2) await clock.advance(60 * minute)
+    }
+    await first.records.stop(new AbortController().signal)
+
+    setOpen(false)
+    await clock.advance(laterMs)
+    const second = world({ store: { use }, clock })
+    second.records.start()
+    for (let n = 0; n < 3; n += 1) second.send(second.entryOf('truck-1'))
+    setOpen(true)
+    await clock.advance(10_000)
+    await eventually(() => second.records.counters().restored)
+    expect(second.records.messagesByHour('truck-1')?.slice(-last.length)).toEqual(last)
+    // And what it knows is written again.
+    await second.records.stop(new AbortController().signal)
+    const third = world({ store: { use }, clock })
+    third.records.start()
+    await eventually(() => third.records.counters().restored)
+    expect(third.records.messagesByHour('truck-1')?.slice(-last.length)).toEqual(last)
+  })
+
   test('a device that sends all the time is written once a minute, and a new one in the next round', async () => {
     const { use } = await storeOf()
     const { clock, records, entryOf, send } = world({ store: { use } })
@@ -279,5 +347,107 @@ describe('on the disk', () => {
     second.records.start()
     await eventually(() => second.records.counters().restored)
     expect(second.records.counters()).toMatchObject({ unreadable: 1, devices: 1 })
+  })
+})
+
+describe('a device that sends what came before', () => {
+  const second = 1000
+  type World = ReturnType<typeof world>
+
+  /** A message with one payload each `everyMs`. */
+  async function receive(
+    { clock, records, entryOf, send }: World,
+    messages: readonly { key: string; became: 'stored' | 'duplicate' }[],
+    everyMs = 2 * second,
+  ) {
+    const { device, provider } = entryOf('truck-1')
+    for (const { key, became } of messages) {
+      send(entryOf('truck-1'))
+      records.notes.payload({ device, provider, windowKey: key, duplicateRule: 'always' }, became)
+      await clock.advance(everyMs)
+    }
+  }
+
+  const times = (count: number, became: 'stored' | 'duplicate', keyOf: (n: number) => string) =>
+    Array.from({ length: count }, (_, n) => ({ key: keyOf(n), became }))
+
+  const repeated = (count: number) => times(count, 'duplicate', () => 'a')
+
+  test('repeats after a minute of 20 duplicates, since its last new message, until a new one comes', async () => {
+    const one = world()
+    const newAt = one.clock.now()
+    await receive(one, [{ key: 'a', became: 'stored' }, ...repeated(30)])
+    expect(one.view('truck-1')?.repeating).toBeNull()
+    await receive(one, repeated(2))
+    expect(one.view('truck-1')).toMatchObject({
+      duplicates: 32,
+      repeating: { messages: 32, newAt, isOneMessage: true },
+    })
+    // The dedup window forgets its key after ten minutes.
+    await receive(one, [{ key: 'a', became: 'stored' }, ...repeated(1)])
+    expect([...one.records.standings()]).toMatchObject([{ isRepeating: true }])
+    await receive(one, [{ key: 'b', became: 'stored' }])
+    expect([...one.records.standings()]).toMatchObject([{ isRepeating: false }])
+  })
+
+  test('does not repeat where it sends each message twice', async () => {
+    const one = world()
+    for (let n = 0; n < 100; n += 1)
+      await receive(one, [
+        { key: `a${n}`, became: 'stored' },
+        { key: `a${n}`, became: 'duplicate' },
+      ])
+    expect(one.view('truck-1')).toMatchObject({ duplicates: 100, repeating: null })
+  })
+
+  test('does not repeat while a backlog comes again, and does where a few messages come for ever', async () => {
+    const one = world()
+    await receive(
+      one,
+      times(120, 'duplicate', (n) => `stored-${n}`),
+    )
+    expect(one.view('truck-1')?.repeating).toBeNull()
+    await receive(
+      one,
+      times(40, 'duplicate', (n) => `stored-${n % 5}`),
+    )
+    expect(one.view('truck-1')?.repeating).toMatchObject({ messages: 160, newAt: null, isOneMessage: false })
+  })
+
+  test('repeats after a quarter of an hour where it sends rarely', async () => {
+    const one = world()
+    await receive(one, repeated(4), 4 * minute)
+    expect(one.view('truck-1')?.repeating).toBeNull()
+    await receive(one, repeated(2), 4 * minute)
+    expect(one.view('truck-1')?.repeating).toMatchObject({ messages: 6, isOneMessage: true })
+  })
+
+  test('does not repeat where its messages have no time, or one of the records of each is new', async () => {
+    const one = world()
+    const { device, provider } = one.entryOf('truck-1')
+    for (let n = 0; n < 60; n += 1) {
+      one.send(one.entryOf('truck-1'))
+      if (n < 30)
+        one.records.notes.payload({ device, provider, windowKey: 'a', duplicateRule: 'resend' }, 'stored')
+      else
+        for (const [key, became] of [
+          ['a', 'duplicate'],
+          [`b${n}`, 'stored'],
+        ] as const)
+          one.records.notes.payload({ device, provider, windowKey: key, duplicateRule: 'always' }, became)
+      await one.clock.advance(10 * second)
+    }
+    expect(one.view('truck-1')).toMatchObject({ duplicates: 30, repeating: null })
+  })
+
+  test('does not repeat any more where it sends something else', async () => {
+    const one = world()
+    await receive(one, repeated(40))
+    expect(one.view('truck-1')?.repeating).not.toBeNull()
+    for (let n = 0; n < 20; n += 1) {
+      one.send(one.entryOf('truck-1'))
+      await one.clock.advance(2 * second)
+    }
+    expect(one.view('truck-1')?.repeating).toBeNull()
   })
 })

@@ -97,6 +97,17 @@ test('every refused client is in the list, as its device where it has one, and o
   })
 })
 
+test('a device that two clients name is in the list once', async () => {
+  const pipeline = await start(await newFolder())
+  const wrong = await connectionTo(pipeline, 'truck-2')
+  await wrong.connect(asUser('truck-2', 'wrong'))
+  const modem = await connectionTo(pipeline, 'modem-51')
+  await modem.connect({ ...asUser('truck-2', 'x'), protocolVersion: 5 }).catch(() => null)
+  await eventually(async () => named(await list(pipeline), 'truck-2')?.client?.clientId === 'modem-51')
+  const views = (await list(pipeline)).filter(({ device }) => device === 'truck-2')
+  expect(views).toMatchObject([{ kind: 'device', listed: true, state: 'refused' }])
+})
+
 test('a client whose messages a rule refuses is refused, though it is connected', async () => {
   const pipeline = await start(await newFolder())
   const device = await connectionTo(pipeline, 'truck-2')

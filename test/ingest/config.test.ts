@@ -24,6 +24,14 @@ describe('the section ingest', () => {
     })
   })
 
+  test('needs no listener and no access where there is a bridge', () => {
+    const bridges = [{ name: 'depot', url: 'mqtt://10.0.0.1', topics: ['a/#'], client_id: 'gw' }]
+    expect(problems({ broker: { listeners: [] }, bridges })).toEqual([])
+    expect(problems({ broker: { listeners: [] } })).toEqual([
+      'broker.listeners must have a listener where there is no bridge',
+    ])
+  })
+
   test('refuses a config in which no client may connect', () => {
     expect(problems({})).toEqual([
       expect.stringMatching(
@@ -60,7 +68,7 @@ describe('the section ingest', () => {
     ])
   })
 
-  test('refuses bridges, which this version does not have, two users of one name, and unknown keys', () => {
+  test('refuses two users of one name, and unknown keys', () => {
     expect(
       problems({
         broker: {
@@ -72,12 +80,10 @@ describe('the section ingest', () => {
           },
           limits: { max_conections: 3 },
         },
-        bridges: [{ url: 'mqtt://other' }],
       }),
     ).toEqual([
       'broker.access.users.1.name must be unique, found "a" twice',
       'broker.limits Unrecognized key: "max_conections"',
-      'bridges must be empty: this version of the gateway does not connect to external brokers',
     ])
   })
 

@@ -145,7 +145,7 @@ describe('without a fitting preset', () => {
     const { proposals, unread } = await learned([{ topic: 'house/lamp', message: '{"on":true}' }])
     expect(proposals).toEqual([])
     expect(unread.map(({ filter }) => filter)).toEqual(['house/lamp'])
-    expect(sourcesYaml({ proposals })).toBe('')
+    expect(sourcesYaml({ proposals }, 'depot')).toBe('')
   })
 
   test.each([
@@ -171,6 +171,23 @@ describe('without a fitting preset', () => {
       expect.stringMatching(/^Only one device was heard: ".*"\. Check that \{device\} is at the right level/),
     )
   })
+
+  test.each([
+    ['three', ['7', '8', '9']],
+    ['one', ['7']],
+  ])(
+    'no preset that names devices by their connection where the topic has a number: %s',
+    async (_name, numbers) => {
+      const message = JSON.stringify({ ts: at - 1000, lat: 52.5, lon: 13.3, speed: 4 })
+      const sent = numbers.map((number) => ({ topic: `trucks/${number}/pos`, message }))
+      const [proposal, ...others] = (await learned(sent)).proposals
+      expect(others).toEqual([])
+      expect(proposal).toMatchObject({
+        source: { topic: 'trucks/{device}/pos' },
+        fit: { devices: numbers.length, deviceNames: numbers, namedBySender: false },
+      })
+    },
+  )
 
   test('the client names the device where nothing else does', async () => {
     const [proposal] = (await learned([{ ...truck(1), topic: 'fleet/data' }])).proposals

@@ -65,10 +65,22 @@ describe('topics are grouped by shape', () => {
         ['fleet/k9/data', message],
       ]),
     ).toEqual(['fleet/+/data'])
+    expect(
+      filters([
+        ['trucks/7/pos', message],
+        ['trucks/12/pos', message],
+      ]),
+    ).toEqual(['trucks/+/pos'])
   })
 
   test('two topics stay apart where the level says what the messages are, or their keys differ', () => {
     const message = '{"lat":1,"lon":2,"tst":3}'
+    expect(
+      filters([
+        ['van/v1/up', message],
+        ['van/v2/up', message],
+      ]),
+    ).toHaveLength(2)
     expect(
       filters([
         ['van/position', message],

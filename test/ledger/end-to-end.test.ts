@@ -3,6 +3,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type { IsoTimes } from '../../src/std/iso-times.ts'
 import type { LedgerAnswer } from '../../src/ledger/ledger.ts'
 import { everything } from '../../src/ledger/record-keys.ts'
 import { openLevelStore } from '../../src/storage/storage.ts'
@@ -52,13 +53,15 @@ describe('vehicle 7 at 14:03', () => {
     const command = ['ledger', '--url', url, '--device', 'truck-7', '--at', asTyped]
     const { status, stdout } = await runCli([...command, '--json'])
     expect(status).toBe(0)
-    const { entries } = JSON.parse(stdout) as LedgerAnswer
+    const { entries } = JSON.parse(stdout) as IsoTimes<LedgerAnswer>
     const received = pipeline.sandbox
       .received({ device: 'truck-7', limit: 10 })
       .filter(({ payload }) => Math.abs(Number(payload['signalTimestamp']) - when.getTime()) < 100)
     expect(received).toHaveLength(1)
     // Of 14:02:20, 14:03:20 and 14:04:20 the last one is more than a minute from 14:03.
-    expect(entries.map(({ deviceTime }) => Number(deviceTime) - when.getTime() - 7)).toEqual([0, -60_000])
+    expect(entries.map(({ deviceTime }) => Date.parse(deviceTime ?? '') - when.getTime() - 7)).toEqual([
+      0, -60_000,
+    ])
     expect(entries[0]).toMatchObject({
       device: 'truck-7',
       outcome: 'delivered',
@@ -66,7 +69,7 @@ describe('vehicle 7 at 14:03', () => {
       batchId: received[0]?.batchId,
       payloadId: received[0]?.payload['payloadId'],
     })
-    expect(Math.abs(Date.now() - (entries[0]?.at ?? 0))).toBeLessThan(60_000)
+    expect(Math.abs(Date.now() - Date.parse(entries[0]?.at ?? ''))).toBeLessThan(60_000)
     const table = (await runCli(command)).stdout.split('\n')
     expect(table[0]).toMatch(/^Payloads measured from .* 14:02:00 to .* 14:04:00, local time:$/)
     expect(table[1]).toMatch(/^settled +device +measured +outcome +requestId +batchId +payloadId$/)

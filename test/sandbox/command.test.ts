@@ -14,7 +14,15 @@ import { batchOf, call, signed, telemetry, type SignOptions } from '../support/s
 async function start(...argv: string[]) {
   const stop = new AbortController()
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
-  const io = { stdin, stdout, stderr, env: {}, stop: stop.signal, onHangUp: () => undefined }
+  const io = {
+    stdin,
+    stdout,
+    stderr,
+    env: {},
+    stop: stop.signal,
+    onHangUp: () => undefined,
+    endWithReader: () => undefined,
+  }
   const ended = runCommandLine(['sandbox', '--listen', '127.0.0.1:0', '--json', ...argv], io)
   onTestFinished(async () => {
     stop.abort()

@@ -1,6 +1,5 @@
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { CommanderError } from 'commander'
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../../src/std/gateway-error.ts'
 import { simulateCommand } from '../../src/cli/simulate-command.ts'
@@ -16,6 +15,7 @@ async function run(argv: string[], stop: AbortSignal = new AbortController().sig
     env: {},
     stop,
     onHangUp: () => undefined,
+    endWithReader: () => undefined,
   }
   let status: ExitStatus | null = null
   const command = simulateCommand(io, (ended) => void (status = ended))
@@ -118,7 +118,7 @@ describe('simulate', () => {
     const { thrown } = await run(['--broker', 'mqtt://me:hush@127.0.0.1:1', '--wait', '10m'])
     expect(thrown).toMatchObject({
       code: 'BROKER_UNREACHABLE',
-      what: expect.stringMatching(/^\d+ messages to mqtt:\/\/127\.0\.0\.1:1 stayed unacknowledged\.$/),
+      what: expect.stringMatching(/^\d+ messages to mqtt:\/\/\*\*\*@127\.0\.0\.1:1 stayed unacknowledged\.$/),
       why: expect.stringMatching(/ECONNREFUSED/),
     })
     expect(String(thrown)).not.toContain('hush')
@@ -141,7 +141,8 @@ describe('simulate', () => {
     [['--broker', 'mqtt://127.0.0.1', '--format', 'morse'], 'an unknown format'],
   ])('refuses %j: %s', async (argv) => {
     const { thrown, status } = await run(argv)
-    expect(thrown).toBeInstanceOf(CommanderError)
+    // Of commander, or of a URL, which is not shown.
+    expect((thrown as { code?: string }).code).toMatch(/^(commander\.|USAGE$)/)
     expect(status).toBeNull()
   })
 })

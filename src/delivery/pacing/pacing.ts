@@ -13,6 +13,8 @@ import { createGoodput, type Goodput } from './goodput.ts'
 import { createRateLimit, type RateLimit } from './rate-limit.ts'
 import { createSizeLimit, type SizeLimit } from './size-limit.ts'
 
+export { payloadsAtOnce } from './rate-limit.ts'
+
 export type Pacing = {
   sizeLimit: SizeLimit
   goodput: Goodput

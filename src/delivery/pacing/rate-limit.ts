@@ -2,7 +2,9 @@
 //
 // Two token buckets that hold the tokens of one second and fill on the monotonic clock. A batch may start
 // when both have a token, and then takes what it needs: a batch larger than one second's tokens leaves a debt
-// that is refilled before the next one. So the mean rate is right for batches of any size.
+// that is refilled before the next one. So the mean rate is right for batches of any size. A new batch holds
+// what may be sent in 10 s at most, so that payloads flow steadily and the debt is short; a batch that was
+// sealed before keeps its size.
 
 import type { Clock } from '../../std/clock.ts'
 
@@ -11,6 +13,8 @@ export type RateLimit = {
   waitMs(): number
   take(payloads: number): void
 }
+
+const batchS = 10
 
 export type RateOptions = { payloadsPerS: number | null; requestsPerS: number | null }
 
@@ -23,6 +27,11 @@ export function createRateLimit({ clock }: { clock: Clock }, options: RateOption
     waitMs: () => Math.max(...buckets.map((bucket) => bucket.waitMs())),
     take: (payloads) => buckets.forEach((bucket) => bucket.take(payloads)),
   }
+}
+
+/** Payloads of a new batch. */
+export function payloadsAtOnce({ payloadsPerS }: Pick<RateOptions, 'payloadsPerS'>): number {
+  return payloadsPerS === null ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor(payloadsPerS * batchS))
 }
 
 type Bucket = { waitMs(): number; take(payloads: number): void }

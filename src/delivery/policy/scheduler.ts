@@ -23,7 +23,7 @@ import type { LaneRole, LaneView, SealLimits } from '../../spool/spool.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import type { InFlightBatches } from './in-flight-batches.ts'
 import { retryDelayMs } from './retry-delays.ts'
-import type { Pacing } from '../pacing/pacing.ts'
+import { payloadsAtOnce, type Pacing } from '../pacing/pacing.ts'
 import type { InFlightBatch } from './types.ts'
 
 export type Choice =
@@ -73,7 +73,7 @@ const emptySealPauseMs = 100
 
 export function createScheduler({ clock, pacing }: Deps, options: ProviderOptions): Scheduler {
   const single = options.mode === 'single'
-  const payloadsMax = single ? 1 : options.batch.payloadsMax
+  const payloadsMax = single ? 1 : Math.min(options.batch.payloadsMax, payloadsAtOnce(options.rate))
   // The linger fills a batch; a single payload has none to fill.
   const lingerMs = single ? 0 : options.batch.lingerMs
   const { order, shareMin } = options.backfill

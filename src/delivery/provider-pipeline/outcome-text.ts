@@ -15,15 +15,18 @@ const checkAddress =
 
 /** Why the service was not reached, and what a person can do. */
 export function unreachableOf(outcome: Outcome): { reason?: UnreachableReason; act?: string } {
-  if (outcome.kind === 'unexpected' || isPage(outcome)) return { act: checkAddress }
+  if (outcome.kind === 'unexpected' || isForeign(outcome)) return { act: checkAddress }
   if (outcome.kind !== 'unreachable') return {}
   const { reason, act } = outcome
   return act === undefined ? { reason } : { reason, act }
 }
 
-/** The message quotes the start of the answer. */
-function isPage(outcome: Outcome): boolean {
-  return outcome.kind === 'unreadable' && /<(!doctype|html|head|body)\b/i.test(outcome.message)
+/** It is a page, or JSON of another service. The message quotes the start of the answer. */
+function isForeign(outcome: Outcome): boolean {
+  return (
+    outcome.kind === 'unreadable' &&
+    /<(!doctype|html|head|body)\b|has neither "accepted"/i.test(outcome.message)
+  )
 }
 
 export function requestIdOf(outcome: Outcome): string | null {

@@ -1,5 +1,4 @@
-// provider-pipeline.ts: the entry file of the delivery of one provider: its p-queue, its sealed batches, its
-// endpoint.
+// provider-pipeline.ts: the entry file of the delivery of one provider: queue, sealed batches, endpoint.
 //
 //   pump -> choose -> [p-queue: batch-sender.ts: seal, send; settler.ts: verdict, settle or hold]
 //     ^                                        |
@@ -10,7 +9,7 @@
 // is free.
 //
 // A session is one opening of the spool. When it is lost, running submissions are aborted, their results
-// ignored, and the next session starts with the batches that the spool has.
+// ignored. The next one starts with the batches that the spool has.
 
 import PQueue from 'p-queue'
 import { GatewayError } from '../../std/gateway-error.ts'
@@ -52,15 +51,16 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   })
   const trial = createForbiddenTrial()
   const scheduler = createScheduler({ clock, pacing }, options)
+  const watched: typeof emit = (event) => watch.emit(event)
   const settler = createSettler(
-    { ...deps, isolation, suspects, trial, sizeLimit: pacing.sizeLimit, serviceClock },
+    { ...deps, emit: watched, isolation, suspects, trial, sizeLimit: pacing.sizeLimit, serviceClock },
     options,
   )
   const backfillPolicy = createBackfillPolicy(
     { spool, clock, emit, rotated: pump, rejected: (error) => spoolRejected(error, session) },
     options,
   )
-  const watch = createWatch({ clock, emit, look }, { provider, url })
+  const watch = createWatch({ clock, emit, look }, { provider, url, timeoutMs: options.timeoutMs })
   const queue = new PQueue({ concurrency: options.maxInFlight })
   const wakeTimer = createWakeTimer({ clock }, pump)
   const sendBatch = createBatchSender({
@@ -285,7 +285,8 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   function look(): Sight {
     return {
       ...sightOf(session.batches),
-      isWorkDue: session.batches.size > 0 || scheduler.isDue(spool.lanes()),
+      isLaneDue: scheduler.isDue(spool.lanes()),
+      hasPending: spool.lanes().some((lane) => lane.provider === provider && lane.pending > 0),
       isEndpointAvailable: session.down === null && endpoint.view().state === 'available',
       waitingForPlace: places.waiting,
       running,
@@ -301,7 +302,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       since,
       ...settler.last(),
       clockOffsetMs: serviceClock.offsetMs,
-      nextAttemptAt,
+      nextAttemptAt: watch.nextAttemptAt(nextAttemptAt),
       inFlight: running - places.waiting,
       ratePerS: settler.ratePerS(),
     }

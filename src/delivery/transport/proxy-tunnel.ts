@@ -7,7 +7,7 @@
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
-import type { Socket } from 'node:net'
+import type { LookupFunction, Socket } from 'node:net'
 import { rootCertificates } from 'node:tls'
 import type { buildConnector } from 'undici'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
@@ -19,6 +19,8 @@ export type TunnelOptions = {
   timeoutMs: number
   /** PEM of authorities that may sign the certificate of an https proxy, besides the public ones. */
   ca: string | undefined
+  /** In place of that of Node. */
+  lookup?: LookupFunction
 }
 
 /** A connector for a pool; `connectTls` does the TLS handshake with the service over the tunnel. */
@@ -39,7 +41,10 @@ export function createTunnel(
 }
 
 /** An unused connection to `authority`. Rejects with a code `TUNNEL_...` that unreachable.ts knows. */
-export function openTunnel({ proxy, timeoutMs, ca }: TunnelOptions, authority: string): Promise<Socket> {
+export function openTunnel(
+  { proxy, timeoutMs, ca, lookup }: TunnelOptions,
+  authority: string,
+): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const url = new URL(proxy.url)
     const host = hostOf(url)
@@ -56,6 +61,7 @@ export function openTunnel({ proxy, timeoutMs, ca }: TunnelOptions, authority: s
         ...(proxy.authorization === null ? {} : { 'proxy-authorization': proxy.authorization }),
       },
       ...(ca === undefined ? {} : { ca: [ca, ...rootCertificates] }),
+      ...(lookup === undefined ? {} : { lookup }),
     })
     const fail = (code: string, why: string) => {
       clearTimeout(timer)

@@ -6,8 +6,13 @@ import type { Wait } from '../policy/types.ts'
 
 /** What the pipeline of a provider does now. Times are monotonic. */
 export type Sight = {
-  /** A batch is in hand, or a lane could give one. */
-  isWorkDue: boolean
+  /** Batches in hand, without the held ones, and when the next held one is due. */
+  inHand: number
+  heldAtMs: number | null
+  /** A lane could give a batch now. */
+  isLaneDue: boolean
+  /** Payloads wait, also those that are not due yet. */
+  hasPending: boolean
   isEndpointAvailable: boolean
   /** Requests that wait for a place of `max_in_flight_total`. */
   waitingForPlace: number
@@ -50,8 +55,18 @@ export function stallOf(sight: Sight, nowMs: number): Stall {
   return { reason: reason ?? 'unknown', untilMs }
 }
 
+/** When the next submission may start; null: now, or when something is due. For an available endpoint. */
+export function nextStartMs({ rateWaitMs, isLaneDue, running, waits, heldAtMs }: Sight, nowMs: number) {
+  const rateAtMs = nowMs + rateWaitMs
+  let earliestMs = heldAtMs ?? Number.POSITIVE_INFINITY
+  for (const { readyAtMs } of waits.values()) earliestMs = Math.min(earliestMs, readyAtMs)
+  const waitsForBatch = !isLaneDue && running === 0 && earliestMs < Number.POSITIVE_INFINITY
+  const atMs = waitsForBatch ? Math.max(rateAtMs, earliestMs) : rateAtMs
+  return atMs > nowMs ? atMs : null
+}
+
 /** What the batches in hand wait for. */
-export function sightOf(batches: InFlightBatches): Pick<Sight, 'isFull' | 'waits'> {
+export function sightOf(batches: InFlightBatches): Pick<Sight, 'inHand' | 'heldAtMs' | 'isFull' | 'waits'> {
   const waits = new Map<Wait, { batches: number; readyAtMs: number }>()
   for (const { running, wait, readyAtMs } of batches.all()) {
     if (running) continue
@@ -62,5 +77,5 @@ export function sightOf(batches: InFlightBatches): Pick<Sight, 'isFull' | 'waits
       known.readyAtMs = Math.min(known.readyAtMs, readyAtMs)
     }
   }
-  return { isFull: batches.full, waits }
+  return { inHand: batches.size, heldAtMs: batches.held.dueAt(), isFull: batches.full, waits }
 }

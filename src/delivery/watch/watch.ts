@@ -4,6 +4,7 @@
 //   stalled      work is due and the endpoint is available, but for 20 s no batch was settled or cut, and no
 //                request is in flight (stall.ts)
 //   Retry-After  the service asked for a wait of 30 s or more, from the answer until the wait is over
+//   quality      the service answers late, or much of what is sent fails (answer-quality.ts)
 //
 // An endpoint that is not available, held batches and a lost store have conditions of their own.
 //
@@ -16,8 +17,9 @@ import type { ProviderName } from '../../domain/ids.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import { endOf, reasonText } from '../provider-pipeline/outcome-text.ts'
 import type { StallReason } from '../../domain/stall-event.ts'
+import { createAnswerQuality } from './answer-quality.ts'
 import { createHangingRequests, type Hanging } from './hanging-requests.ts'
-import { stallOf, type Sight } from './stall.ts'
+import { nextStartMs, stallOf, type Sight } from './stall.ts'
 import { createWakeTimer } from './wake-timer.ts'
 
 export { sightOf, type Sight } from './stall.ts'
@@ -26,12 +28,16 @@ export type Watch = {
   /** A request starts; returns its number. `uploadMs`: what its upload takes, as far as known. */
   began(uploadMs: number): number
   ended(number: number, outcome: Outcome, tookMs: number): void
+  /** Passes the event on, and sees what became of the payloads of a batch. */
+  emit: Emit
   /** The service asked for a wait of `askedMs`; the gateway waits for `waitMs`. */
   retryAfter(request: { askedMs: number; waitMs: number; requestId: string | null }): void
   /** The waits were ended early. */
   released(): void
   /** A batch was settled or replaced. */
   progressed(): void
+  /** When the next submission may start; null: now. `opensAt`: as the endpoint has it. */
+  nextAttemptAt(opensAt: EpochMs | null): EpochMs | null
   /** There may be work. */
   consider(): void
   stop(): void
@@ -39,14 +45,16 @@ export type Watch = {
 
 type Deps = { clock: Clock; emit: Emit; look: () => Sight }
 
-type Options = { provider: ProviderName; url: string }
+type Options = { provider: ProviderName; url: string; timeoutMs: number }
 
 const stalledMs = 20_000
 const againMs = 10_000
 const retryAfterShownMs = 30_000
 
-export function createWatch({ clock, emit, look }: Deps, { provider, url }: Options): Watch {
+export function createWatch({ clock, emit, look }: Deps, { provider, url, timeoutMs }: Options): Watch {
   const requests = createHangingRequests({ clock })
+  const isAvailable = () => look().isEndpointAvailable
+  const quality = createAnswerQuality({ emit, isAvailable }, { provider, timeoutMs })
   const timer = createWakeTimer({ clock }, check)
   let hanging: Hanging | null = null
   /** Since when work is due and nothing of it moves; null where nothing is due. */
@@ -64,12 +72,17 @@ export function createWatch({ clock, emit, look }: Deps, { provider, url }: Opti
       return number
     },
     ended,
+    emit(event) {
+      emit(event)
+      if (event.kind === 'batch_settled') quality.settled(event)
+    },
     retryAfter,
     released: endRetryAfter,
     progressed() {
       if (stillSinceMs !== null) stillSinceMs = clock.monotonic()
       if (stalled !== null) resume()
     },
+    nextAttemptAt,
     consider() {
       if (stillSinceMs !== null) return
       stillSinceMs = clock.monotonic()
@@ -80,6 +93,7 @@ export function createWatch({ clock, emit, look }: Deps, { provider, url }: Opti
 
   function ended(number: number, outcome: Outcome, tookMs: number): void {
     requests.ended(number)
+    quality.ended(outcome, tookMs)
     const end = endOf(outcome)
     if ('message' in outcome) lastFailure = outcome
     if (end === 'answered') requests.answered(tookMs)
@@ -116,17 +130,19 @@ export function createWatch({ clock, emit, look }: Deps, { provider, url }: Opti
     if (stillSinceMs === null) return
     const sight = look()
     const isVisible = !sight.isEndpointAvailable || retryUntilMs !== null || hanging !== null
-    if (!sight.isWorkDue || isVisible) {
-      stillSinceMs = sight.isWorkDue && sight.isEndpointAvailable ? stillSinceMs : null
+    // Payloads that become due while the limit allows nothing wake nobody.
+    const isLimited = sight.rateWaitMs > 0 && sight.hasPending
+    const isWorkDue = sight.inHand > 0 || sight.isLaneDue || isLimited
+    // What stands still does so until something is settled, or nothing is left of it.
+    const isWorkLeft = isWorkDue || (stalled !== null && sight.hasPending)
+    if (!isWorkLeft || isVisible) {
+      stillSinceMs = isWorkDue && sight.isEndpointAvailable ? stillSinceMs : null
       if (stalled !== null) resume()
       return
     }
     if (nowMs - stillSinceMs < stalledMs) return
     // Whether its answer is late is for hanging-requests.ts to say.
-    if (requests.size > 0) {
-      if (stalled !== null) resume()
-      return
-    }
+    if (requests.size > 0) return
     const { reason, untilMs } = stallOf(sight, nowMs)
     const sinceAt = wallAt(stillSinceMs)
     const untilAt = untilMs === null ? null : wallAt(Math.max(untilMs, nowMs))
@@ -134,6 +150,12 @@ export function createWatch({ clock, emit, look }: Deps, { provider, url }: Opti
     const lastAnswer = lastFailure === null ? null : reasonText(lastFailure)
     stalled = reason
     emit({ kind: 'delivery_stalled', provider, reason, sinceAt, untilAt, lastAnswer, first })
+  }
+
+  function nextAttemptAt(opensAt: EpochMs | null): EpochMs | null {
+    const sight = look()
+    const atMs = sight.isEndpointAvailable ? nextStartMs(sight, clock.monotonic()) : null
+    return atMs === null ? opensAt : Math.max(opensAt ?? 0, wallAt(atMs))
   }
 
   function resume(): void {

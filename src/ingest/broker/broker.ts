@@ -23,9 +23,11 @@
 import type { Socket } from 'node:net'
 import type { AedesOptions, Client } from 'aedes'
 import type { Clock } from '../../std/clock.ts'
+import type { TlsFailure } from '../../std/tls/tls.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Sender } from '../../domain/message.ts'
 import type { Intake } from '../intake/intake.ts'
+import type { ClientLink, ClientSession } from '../types.ts'
 import { notePing } from '../intake/untimed-resends.ts'
 import type { Access } from './access/access.ts'
 import {
@@ -43,8 +45,10 @@ import { createClientReports } from './client-reports.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientAdmission } from './access/client-admission.ts'
 import { connectFault, refusalOf } from './access/connect-rules.ts'
+import { createCommandTopics, type CommandTopics } from './command-topics.ts'
 import { createControlPackets, type Subscriptions } from './control-packets.ts'
 import type { Gate } from './gate/gate.ts'
+import type { TlsUse } from './listeners/handshake-failures.ts'
 import { createGates, type GateCounters, type GatesOptions } from './gate/gates.ts'
 import {
   createPublishRules,
@@ -75,11 +79,15 @@ export type BrokerOptions = GatesOptions & {
 
 export type Broker = {
   start(): Promise<void>
+  /** A connection to a listener ended in its TLS handshake. */
+  handshakeFailed(reason: TlsFailure, address: string | null): void
   /** Takes over a connected socket. */
   addConnection(socket: Socket, origin: Origin): void
   /** Reads nothing more; acks are still written. */
   stopReading(): void
   close(): Promise<void>
+  /** Sends a command to a client that has subscribed to it; false where it has not. */
+  readonly sendCommand: CommandTopics['send']
   counters(): BrokerCounters
   readonly clients: Pick<
     Clients,
@@ -92,6 +100,8 @@ export type Origin = {
   /** Null where TLS did not ask for a certificate. */
   certificateName: string | null
   connection: Connection
+  /** Null without TLS. */
+  tls: TlsUse | null
   /** The number of the listener, in the order of the config. */
   listener: number
 }
@@ -141,7 +151,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     reports,
     gateOf: (client) => gateOf.get(client),
   })
-  const control = createControlPackets({ release }, options)
+  const commands = createCommandTopics()
+  const control = createControlPackets({ release, commands }, options)
 
   const aedes = new QuietAedes({
     ...aedesOptions,
@@ -166,20 +177,25 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   // ---- a client connects
 
-  function addConnection(socket: Socket, { certificateName, connection, listener }: Origin): void {
+  function handshakeFailed(reason: TlsFailure, address: string | null): void {
+    reports.refuse(reason, { clientId: null, identity: null, address })
+  }
+
+  function addConnection(socket: Socket, { certificateName, connection, tls, listener }: Origin): void {
     const client = aedes.handle(socket)
     requireWellFormedTexts(client)
     offerPackets(client, (packet) => control.take(gate, packet))
     const gate = gates.open(socket, client, connection)
     gate.certificateName = certificateName
     gate.listener = listener
+    gate.tls = tls
     gateOf.set(client, gate)
     socket.once('close', () => {
       if (gate.sender !== null) {
         intake.connectionEnded(gate.sender)
         reports.ended(gate, howEnded(gate.sender, gate, client))
         clients.ended(gate.sender, hasDisconnected(client))
-      }
+      } else if (!gate.dropped && !stopping) gate.tls?.closedUnused()
       if (gate.link !== null) intake.links.disconnect(gate.link, hasDisconnected(client))
       if (gate.link?.session) sessions.closed(gate.link.session)
     })
@@ -193,6 +209,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     const gate = gateOf.get(client)
     if (gate === undefined) return
     limits.connectReceived(gate.connection)
+    gate.tls?.connectReceived()
+    gate.tls = null
     gate.refusal = refusalOf(packet, options.clientIdBytesMax)
     // silence.ts keeps it: aedes does not know when a connection is not read.
     gate.keepaliveMs = (packet.keepalive ?? 0) * 1000
@@ -205,18 +223,31 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     // aedes answers an unknown protocol version with CONNACK 1 and does not call authenticate.
     if (gate.refusal?.returnCode === 1) {
       const { address, certificateName: identity } = gate
-      const { clientId, username: userName = null } = packet
+      const { clientId, username = null } = packet
+      const userName = deps.access.shownName({ listener: gate.listener, userName: username })
       reports.refuse(gate.refusal.reason, { clientId, identity, userName, address })
     }
     done(null, true)
   }
 
-  /** [MQTT-4.3.3-2]: an identifier that is not known is released, too. */
+  /** [MQTT-4.3.3-2]: an identifier that is not known is released, too. A lost store delays PUBCOMP. */
   function release(gate: Gate, messageId: number): void {
     const { link } = gate
     if (!link?.session) return
-    if (!link.session.stored) intake.links.release(link, messageId)
-    gate.release(messageId, link.session.unreleasedCount === 0 ? null : link.session.release(messageId))
+    const { session } = link
+    const { storeReturn } = intake
+    const released =
+      storeReturn === null
+        ? releaseNow(link, session, messageId)
+        : storeReturn.then(() => releaseNow(link, session, messageId))
+    gate.release(messageId, released)
+  }
+
+  function releaseNow(link: ClientLink, session: ClientSession, messageId: number): Promise<unknown> | null {
+    const forgotten = session.unreleasedCount === 0 ? null : session.release(messageId)
+    if (session.stored) return forgotten
+    const noted = intake.links.release(link, messageId)
+    return noted === null || forgotten === null ? (noted ?? forgotten) : Promise.all([noted, forgotten])
   }
 
   function onPing({ link }: Gate): void {
@@ -258,9 +289,11 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   return {
     start: () => aedes.listen(),
+    handshakeFailed,
     addConnection,
     stopReading,
     close,
+    sendCommand: commands.send,
     counters: () => ({
       acked: handler.acked(),
       ...gates.counters(),

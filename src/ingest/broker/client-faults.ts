@@ -1,7 +1,45 @@
 // client-faults.ts: why the gateway refuses a CONNECT or closes a connection, and how other connections end.
 // The key is a stable code and a label of the metrics; the text is the sentence of the log line.
 
+import type { TlsFailure } from '../../std/tls/tls.ts'
+
+/** Connections to a mqtts:// listener that end before their CONNECT. */
+const tlsFailures = {
+  tls_server_certificate_expired:
+    'It refuses the certificate of the listener, because it has expired. Renew the certificate.',
+  tls_server_certificate_untrusted:
+    'It does not know the authority of the certificate of the listener. Give it this authority, and put the whole ' +
+    'chain into tls.cert.',
+  tls_server_certificate_rejected:
+    'It refuses the certificate of the listener. Check its dates, its host names and its authority.',
+  tls_no_common_version: 'It has no TLS version in common with the listener, which needs TLS 1.2 or 1.3.',
+  tls_no_common_cipher:
+    'It has no cipher in common with the listener. Check the type of the key in tls.cert, and the ciphers of the device.',
+  tls_client_certificate_missing:
+    'It sends no certificate, which tls.client_ca of the listener requires. Give the device a certificate.',
+  tls_client_certificate_untrusted:
+    'Its certificate is not valid now, or not of an authority in tls.client_ca of the listener.',
+  tls_client_certificate_expired: 'Its certificate has expired. Give the device a new one.',
+  tls_client_certificate_revoked: 'Its certificate is in tls.client_crl of the listener.',
+  tls_revocation_list_expired:
+    'A revocation list in tls.client_crl of the listener has expired. Renew the list; until then all certificates of its ' +
+    'authority are refused.',
+  not_tls:
+    'It does not speak TLS to a listener with TLS (mqtts://). Switch TLS on in the device, or give it the port of an ' +
+    'mqtt:// listener.',
+  http_on_tls_port: 'It speaks HTTP to a listener for MQTT.',
+  tls_timeout: 'It did not complete the TLS handshake within connect_timeout.',
+  tls_closed:
+    'It closed its connection during the TLS handshake. Many clients do that when they refuse the certificate of the ' +
+    'listener: check its dates, host names and authority.',
+  tls_unused:
+    'It closed its connection after the TLS handshake without CONNECT. Some clients do that when they refuse the ' +
+    'certificate of the listener: check its dates, host names and authority. A health check should open TCP only.',
+  tls_failed: 'Its TLS handshake is not valid.',
+} as const satisfies Record<TlsFailure, string>
+
 export const refusals = {
+  ...tlsFailures,
   max_connections: 'The limit ingest.broker.limits.max_connections is reached.',
   unsupported_version:
     'It speaks MQTT 5. This version of the gateway speaks MQTT 3.1 and 3.1.1. Set the device to 3.1.1.',

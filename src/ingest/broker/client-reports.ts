@@ -67,7 +67,7 @@ export function createClientReports({ clock, emit, clients }: Deps): ClientRepor
       const detail = dropReason === null ? disconnects[how] : clientDrops[dropReason]
       emit({ kind: 'client_disconnected', reason, detail, clientId, identity, address, connectedMs })
     },
-    refused: refusedBy.counts,
-    dropped: droppedBy.counts,
+    refused: refusedBy.byReason,
+    dropped: droppedBy.byReason,
   }
 }

@@ -1,11 +1,14 @@
 // control-packets.ts: SUBSCRIBE, UNSUBSCRIBE, PUBREL and PINGREQ, before aedes sees them.
 //
-// The gateway sends nothing to devices. Many devices subscribe to a topic for commands right after CONNECT,
-// and some connect again without end when that is refused. So by default a subscription is granted with the
-// QoS that it asks for, and nothing of it is stored: whatever a client subscribes to costs its answer only.
+// The gateway sends nothing to devices but rebirth requests of Sparkplug (command-topics.ts). Many devices
+// subscribe to a topic for commands right after CONNECT, and some connect again without end when that is
+// refused. So by default a subscription is granted with the QoS that it asks for, and nothing else of it is
+// kept: whatever a client subscribes to costs its answer only.
 
+import type { Sender } from '../../domain/message.ts'
 import type { ClientDropReason } from './client-faults.ts'
 import type { ParsedPacket } from './aedes-internals.ts'
+import type { CommandTopics } from './command-topics.ts'
 import { filterProblem } from './topic-rules.ts'
 
 export type ControlPackets<Gate> = {
@@ -16,6 +19,7 @@ export type ControlPackets<Gate> = {
 
 type ControlledGate = {
   readonly closed: boolean
+  readonly sender: Sender | null
   drop(reason: ClientDropReason, detail?: string): void
   write(answer: Buffer): void
   ping(): void
@@ -30,9 +34,15 @@ const refused = 0x80
 
 type FiltersPacket = Extract<ParsedPacket, { cmd: 'subscribe' | 'unsubscribe' }>
 
-/** `release`: a client has released a message of QoS 2. */
+/** `release`: a client has released a message of QoS 2. `commands`: hears of granted subscriptions. */
 export function createControlPackets<Gate extends ControlledGate>(
-  { release }: { release: (gate: Gate, messageId: number) => void },
+  {
+    release,
+    commands,
+  }: {
+    release: (gate: Gate, messageId: number) => void
+    commands: Pick<CommandTopics, 'subscribed' | 'unsubscribed'>
+  },
   { subscriptions }: { subscriptions: Subscriptions },
 ): ControlPackets<Gate> {
   const counts = { subscriptions: 0, subscriptionsRefused: 0 }
@@ -61,6 +71,8 @@ export function createControlPackets<Gate extends ControlledGate>(
     }
     const granted = cmd === 'subscribe' ? grantedOf(packet.subscriptions) : []
     gate.write(answer(cmd === 'subscribe' ? subackHead : unsubackHead, messageId, granted))
+    if (cmd === 'unsubscribe') commands.unsubscribed(gate, filters)
+    else if (subscriptions === 'accept') commands.subscribed(gate, filters)
   }
 
   /** The QoS of each filter, in their order [MQTT-3.8.4-5]. */

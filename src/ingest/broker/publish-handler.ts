@@ -20,7 +20,7 @@ import type { Done, PublishPacket } from './aedes-internals.ts'
 import type { Clients } from './clients/clients.ts'
 import type { Gate } from './gate/gate.ts'
 import type { PublishRules } from './publish-rules/publish-rules.ts'
-import { topicProblem, type TopicLimits } from './topic-rules.ts'
+import { isBridgeState, topicProblem, type TopicLimits } from './topic-rules.ts'
 
 export type PublishHandler = {
   /** Filled by a parser before it calls `publish`; the sender is added here, the arrival by the intake. */
@@ -40,6 +40,9 @@ type Deps = {
   gateOf: (client: Client) => Gate | undefined
   stopping: () => boolean
 }
+
+/** Why the state of a bridge is ignored. */
+const bridgeState = 'bridge_state'
 
 export function createPublishHandler(
   { intake, clients, rules, gateOf, stopping }: Deps,
@@ -71,12 +74,13 @@ export function createPublishHandler(
       return
     }
     const problem = topicProblem(message.topic, topicLimits)
-    if (problem !== null) {
+    const isNotice = problem !== null && isBridgeState(message.topic, problem)
+    if (problem !== null && !isNotice) {
       gate.drop('bad_topic', `It published to a topic that ${problem}.`)
       return
     }
     gate.connection.budget?.count(message.topic.length + message.bytes.length)
-    const violation = rules.violationOf(gate, sender, message.topic)
+    const violation = isNotice ? null : rules.violationOf(gate, sender, message.topic)
     if (violation !== null) {
       const detail = rules.refused(gate, sender, message.topic, violation)
       if (onViolation === 'close') {
@@ -84,7 +88,7 @@ export function createPublishHandler(
         return
       }
     }
-    message.violation = violation
+    message.violation = isNotice ? bridgeState : violation
     // Nothing is stored for subscribers, so RETAIN says nothing about the message.
     message.retain = false
     message.sender = sender

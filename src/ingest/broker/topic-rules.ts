@@ -23,8 +23,18 @@ export function topicProblem(topic: string, limits: TopicLimits): string | null 
   }
   if (levels > limits.levelsMax) return 'has more levels than max_topic_levels'
   // [MQTT-4.7.2-1]: topics that begin with $SYS are the broker's own.
-  if (topic.startsWith('$SYS/')) return 'begins with $SYS'
+  if (topic.startsWith('$SYS/')) return systemTopic
   return null
+}
+
+const systemTopic = 'begins with $SYS'
+
+/**
+ * The state of a bridge, which Mosquitto publishes when it connects, and as its will (`notifications`, on by
+ * default). It may be sent, and is ignored.
+ */
+export function isBridgeState(topic: string, problem: string | null): boolean {
+  return problem === systemTopic && topic.startsWith('$SYS/broker/connection/')
 }
 
 /** What is wrong with a filter of SUBSCRIBE or UNSUBSCRIBE (MQTT 4.7.1). */

@@ -31,6 +31,7 @@ import { mapKept, remapSlice } from '../remap/remap.ts'
 import {
   addResult,
   exchangeSlice,
+  type SliceTarget,
   newSliceResult,
   type RemapEntry,
   type SliceResult,
@@ -58,7 +59,7 @@ export type DeferredCounters = {
   timeouts: number
 }
 
-type Deps = {
+type Deps = Pick<SliceTarget, 'mapped'> & {
   spool: KeptSpool
   clock: Clock
   ourTime: OurTime
@@ -73,7 +74,7 @@ const retryMs = 1000
 const eventEveryMs = 1000
 
 export function createDeferredMessages(
-  { spool, clock, ourTime, emit, expressions, releaseOrder }: Deps,
+  { spool, mapped, clock, ourTime, emit, expressions, releaseOrder }: Deps,
   first: { mapping: Mapping; mapper: Mapper },
 ): DeferredMessages {
   const stopping = new AbortController()
@@ -155,7 +156,7 @@ export function createDeferredMessages(
   }
 
   async function settle(slice: SliceResult): Promise<void> {
-    await exchangeSlice(spool, slice, clock.now())
+    await exchangeSlice({ spool, mapped }, slice, clock.now())
     counts.evaluated += slice.entries
     counts.payloads += slice.payloads.length
     counts.dead += slice.refused.length

@@ -49,7 +49,8 @@ export function createExpressions(
     if (switches.isOff(source)) return 'later'
     const decoded = mapper.decoded(message, source)
     if (decoded.kind === 'ended') return decoded
-    const evaluation = await evaluator.evaluate(source, decoded.value)
+    const userProperties = message.userProperties ?? null
+    const evaluation = await evaluator.evaluate(source, decoded.value, { userProperties })
     reportFault()
     if (evaluation.kind === 'later') return 'later'
     const isCostly = evaluation.kind === 'refused' && costly.has(evaluation.reason)

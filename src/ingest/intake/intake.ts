@@ -16,19 +16,16 @@
 // deferred + openParts + dropped + returned + held. Per message: no promise, no closure, no log line, and one
 // message object for all.
 
-import type { Clock } from '../../std/clock.ts'
-import type { OurTime } from '../../domain/arrival.ts'
-import type { DropReason, Emit } from '../../domain/event.ts'
+import type { DropReason } from '../../domain/event.ts'
 import type { Sender } from '../../domain/message.ts'
-import type { MappedPayload } from '../../domain/payload.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
 import type { Ack } from '../../spool/spool.ts'
 import { isKeptWhole } from '../remap/kept-message.ts'
-import type { IntakeMapper, IntakeSpool, ReceivedMessage, ReleaseOrder } from '../types.ts'
+import type { IntakeMapper, IntakeSpool, ReceivedMessage } from '../types.ts'
 import { createDropReporter } from './dropped-messages.ts'
 import { createMappingState, type MappingState } from './mapping-state.ts'
-import type { Tap } from './message-tap.ts'
 import type { IntakeCounters } from './intake-counters.ts'
+import type { IntakeDeps, IntakeOptions } from './intake-deps.ts'
 import { createResultRouter } from './result-router.ts'
 import { createStoreBackpressure } from './store-backpressure.ts'
 import { createUntimedResends, type UntimedResends } from './untimed-resends.ts'
@@ -36,27 +33,7 @@ import { addUnreleased, isUnreleased } from './unreleased-messages.ts'
 import { createWaitingList } from './waiting-messages.ts'
 
 export type { IntakeCounters } from './intake-counters.ts'
-
-export type IntakeDeps = {
-  /** In force until swap(). */
-  mapper: IntakeMapper
-  spool: IntakeSpool
-  clock: Clock
-  ourTime: OurTime
-  emit: Emit
-  releaseOrder?: ReleaseOrder
-  tap?: Tap
-  /** Receives each payload that is a duplicate. */
-  repeated?: (payload: Pick<MappedPayload, 'device' | 'provider'>) => void
-  /** Sessions of the broker, which are read again with the state. */
-  sessions?: { lost(): void; restore(): Promise<void> }
-}
-
-export type IntakeOptions = {
-  /** Bounds of what waits while the spool takes nothing in; at the bound reading stops. */
-  heldMessagesMax: number
-  heldBytesMax: number
-}
+export type { IntakeDeps, IntakeOptions } from './intake-deps.ts'
 
 export type Intake = {
   /**
@@ -66,15 +43,17 @@ export type Intake = {
   accept(message: ReceivedMessage, ack: Ack | null): void
   /** The connections of the clients whose messages come here. */
   readonly links: Pick<UntimedResends, 'connect' | 'disconnect' | 'release'>
+  /** While the store is lost: resolves when it is open and read. Nothing may be noted before. */
+  readonly storeReturn: Promise<void> | null
   /** Whose topic it is, by the mapping in force. */
   readonly owners: Pick<MappingState, 'ownerOf'>
-  /** No socket may be read for now; the listener of onReadingChange is called when this changes. */
+  /** No socket may be read for now; the listeners of onReadingChange are called when this changes. */
   readonly readingPaused: boolean
   /**
-   * While it is busy, only a few messages of each connection may be read between commits; the same listener.
+   * While it is busy, only a few messages of each connection may be read between commits; the same listeners.
    */
   readonly load: Pick<IntakeSpool, 'busy' | 'commits'>
-  /** Too much of this connection waits for a full store, so it is not read; the same listener. */
+  /** Too much of this connection waits for a full store, so it is not read; the same listeners. */
   pausesSender(sender: Sender): boolean
   onReadingChange(listener: () => void): void
   /** A connection has ended: its messages without an ack that wait are left to the device. */
@@ -105,6 +84,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   const counters = { received: 0, lastMessageAt: 0, bytes: 0, dropped: 0 }
   /** The state of the mapping is being read: nothing may be mapped. */
   let restoring = false
+  let storeReturn: PromiseWithResolvers<void> | null = null
   /** Messages that arrived in this millisecond before. */
   let serial = 0
   let draining = false
@@ -112,12 +92,13 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   let wasBusy = false
   let finished = false
   const finishing: (() => void)[] = []
-  let onReadingChange: () => void = () => {}
+  const readingListeners: (() => void)[] = []
 
   const unlisten = spool.listen({
     intakeChanged,
     storeLost() {
       restoring = true
+      storeReturn ??= Promise.withResolvers()
       sessions?.lost()
     },
     storeReopened() {
@@ -194,6 +175,8 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     await sessions?.restore()
     await state.restore()
     restoring = false
+    storeReturn?.resolve()
+    storeReturn = null
     intakeChanged()
   }
 
@@ -249,11 +232,13 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     checkFinished()
   }
 
-  function finish(): Promise<void> {
-    return new Promise((resolve) => {
+  async function finish(): Promise<void> {
+    await new Promise<void>((resolve) => {
       finishing.push(resolve)
       checkFinished()
     })
+    // Open records stay in the spool; no timer writes after this.
+    state.close()
   }
 
   function checkFinished(): void {
@@ -270,17 +255,22 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     onReadingChange()
   }
 
+  function onReadingChange(): void {
+    for (const listener of readingListeners) listener()
+  }
+
   return {
     accept,
     links: resends,
+    get storeReturn() {
+      return storeReturn?.promise ?? null
+    },
     owners: state,
     get readingPaused() {
       return readingPaused
     },
     load: spool,
-    onReadingChange(listener) {
-      onReadingChange = listener
-    },
+    onReadingChange: (listener) => void readingListeners.push(listener),
     counters: () => ({
       ...counters,
       lastMessageAt: counters.lastMessageAt || null,

@@ -9,7 +9,7 @@
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { OurTime } from '../../domain/arrival.ts'
 import type { StateChanges, MapResult } from '../../mapping/mapping.ts'
-import { mapperFailed } from '../remap/mapper-failure.ts'
+import { mapperFailed, refusedMessage } from '../remap/mapper-failure.ts'
 import type { IntakeMapper, IntakeSpool, ReceivedMessage } from '../types.ts'
 import type { ResultRouter } from './result-router.ts'
 
@@ -62,6 +62,7 @@ export function createMappingState(
 
   function map(message: ReceivedMessage): MapResult {
     if (message.violation) return { kind: 'ignored', source: '', reason: message.violation }
+    if (message.refusal) return refusedMessage(message, message.refusal)
     try {
       return mapper.map(message)
     } catch (error) {

@@ -21,7 +21,13 @@ export type Tap = {
 }
 
 /** What passes; null for everything. A device is also found by its name in the topic or as client id. */
-export type TapFilter = { device: string | null; topic: string | null; source: string | null }
+export type TapFilter = {
+  device: string | null
+  topic: string | null
+  source: string | null
+  /** False for a client whose messages are left out. */
+  passes?: (clientId: string) => boolean
+}
 
 export type TapEntry =
   | {
@@ -151,6 +157,7 @@ function keep(tap: OpenTap, entry: TapEntry): void {
 
 function passes({ filter, matchesTopic }: OpenTap, message: Message, result: MapResult): boolean {
   const { device, source } = filter
+  if (filter.passes?.(message.sender.clientId) === false) return false
   if (source !== null && result.source !== source) return false
   return matchesTopic(message.topic) && (device === null || isAbout(device, message, result))
 }

@@ -3,11 +3,15 @@
 
 import type { Clock } from '../../std/clock.ts'
 
+/** `source` is null where there is none. */
+export type ReasonCount = { source: string | null; reason: string; count: number }
+
 export type ReasonCounter = {
   /** Counts one; true where an event should report it. */
   add(source: string | null, reason: string): boolean
-  /** Keyed `source|reason`; by the reason alone where there is no source. */
-  counts(): ReadonlyMap<string, number>
+  counts(): readonly ReasonCount[]
+  /** Over all sources. */
+  byReason(): ReadonlyMap<string, number>
 }
 
 type Entry = { count: number; reportedAtMs: number }
@@ -19,7 +23,7 @@ const others = 'others'
 export function createReasonCounter(clock: Clock, options: { eventEveryMs: number }): ReasonCounter {
   const bySource = new Map<string | null, Map<string, Entry>>()
   let pairs = 0
-  return { add, counts }
+  return { add, counts, byReason }
 
   function add(source: string | null, reason: string): boolean {
     const entry = bySource.get(source)?.get(reason) ?? newEntry(source, reason)
@@ -49,11 +53,16 @@ export function createReasonCounter(clock: Clock, options: { eventEveryMs: numbe
     return entry
   }
 
-  function counts(): ReadonlyMap<string, number> {
-    const flat = new Map<string, number>()
+  function counts(): readonly ReasonCount[] {
+    const flat: ReasonCount[] = []
     for (const [source, byReason] of bySource)
-      for (const [reason, { count }] of byReason)
-        flat.set(source === null ? reason : `${source}|${reason}`, count)
+      for (const [reason, { count }] of byReason) flat.push({ source, reason, count })
     return flat
+  }
+
+  function byReason(): ReadonlyMap<string, number> {
+    const sums = new Map<string, number>()
+    for (const { reason, count } of counts()) sums.set(reason, (sums.get(reason) ?? 0) + count)
+    return sums
   }
 }

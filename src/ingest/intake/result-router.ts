@@ -26,7 +26,8 @@ import { deadLetterFor, keptBehind, keptMessageFor, quarantineFor } from '../rem
 import { deviceBefore } from '../remap/release-order.ts'
 import type { IntakeSpool, ReceivedMessage, ReleaseOrder } from '../types.ts'
 import type { Tap } from './message-tap.ts'
-import { createReasonCounter } from './reason-counter.ts'
+import { createReasonCounter, type ReasonCount } from './reason-counter.ts'
+import type { RebirthRequests } from '../rebirth-requests.ts'
 import { putWrites } from './state-writes.ts'
 import { createUnmappableCounter } from './unmappable-counter.ts'
 import type { UntimedResends } from './untimed-resends.ts'
@@ -45,9 +46,9 @@ export type RoutedCounters = {
   quarantined: number
   /** Kept whole until their expression is evaluated. */
   deferred: number
-  ignoredByReason: ReadonlyMap<string, number>
-  deadByReason: ReadonlyMap<string, number>
-  quarantinedByReason: ReadonlyMap<string, number>
+  ignoredByReason: readonly ReasonCount[]
+  deadByReason: readonly ReasonCount[]
+  quarantinedByReason: readonly ReasonCount[]
 }
 
 export type ResultRouter = {
@@ -58,6 +59,12 @@ export type ResultRouter = {
   countResent(): void
   counters(): RoutedCounters
 }
+
+/** What became of a payload, right after its message was mapped. */
+export type NotePayload = (
+  payload: Pick<MappedPayload, 'device' | 'provider' | 'windowKey' | 'duplicateRule'>,
+  became: ReturnType<IntakeSpool['append']>,
+) => void
 
 type Deps = {
   spool: Pick<
@@ -70,15 +77,16 @@ type Deps = {
   releaseOrder?: ReleaseOrder | undefined
   tap?: Tap | undefined
   resends: Pick<UntimedResends, 'isDuplicate' | 'enter'>
-  /** Receives each payload that is a duplicate. */
-  repeated?: ((payload: Pick<MappedPayload, 'device' | 'provider'>) => void) | undefined
+  /** Receives each payload that was stored or is a duplicate. */
+  notePayload?: NotePayload | undefined
+  requestRebirth?: RebirthRequests['request'] | undefined
 }
 
 /** If it seems to be longer, the clock was set meanwhile. */
 const recordAgeMaxMs = 600_000
 
 export function createResultRouter(
-  { spool, clock, ourTime, emit, releaseOrder, tap, resends, repeated }: Deps,
+  { spool, clock, ourTime, emit, releaseOrder, tap, resends, notePayload, requestRebirth }: Deps,
   { eventEveryMs }: { eventEveryMs: number },
 ): ResultRouter {
   const ignoredBy = createReasonCounter(clock, { eventEveryMs })
@@ -89,10 +97,12 @@ export function createResultRouter(
 
   function route(result: MapResult, message: ReceivedMessage, parts: { apply(): StateChanges }): void {
     if (result.writes) putWrites(spool, result.writes)
+    if (result.rebirth) requestRebirth?.(result.rebirth, message)
     // The session knows exactly which QoS 2 messages came before.
     const isExact = message.qos === 2 && message.link?.session?.stored === true
     if (message.dup && !isExact && resends.isDuplicate(message)) {
       resends.enter(message, 'duplicate')
+      noteResent(result)
       countResent()
       return
     }
@@ -110,8 +120,8 @@ export function createResultRouter(
         ignore(result.source, result.reason, 1)
         break
       case 'part':
-        if (isDuplicate(result)) counts.duplicates += 1
-        else routeClosed(parts.apply())
+        if (notedPart(result, isNew(result))) routeClosed(parts.apply())
+        else counts.duplicates += 1
         break
       case 'deferred':
         defer(result, message)
@@ -166,12 +176,28 @@ export function createResultRouter(
   function append({ source, payloads }: Extract<MapResult, { kind: 'payloads' }>): void {
     let stored = 0
     for (const payload of payloads) {
-      if (spool.append(payload) === 'stored') stored += 1
-      else repeated?.(payload)
+      const became = spool.append(payload)
+      if (became === 'stored') stored += 1
+      notePayload?.(payload, became)
     }
     if (stored > 0) counts.mapped += 1
     else if (payloads.length > 0) counts.duplicates += 1
     else ignore(source, 'no_payloads', 1)
+  }
+
+  function noteResent(result: MapResult): void {
+    if (result.kind === 'payloads') for (const one of result.payloads) notePayload?.(one, 'duplicate')
+    else if (result.kind === 'part') notedPart(result, false)
+  }
+
+  function notedPart(part: Extract<MapResult, { kind: 'part' }>, isStored: boolean): boolean {
+    const { windowKey, duplicateRule, records } = part
+    const entry = records[0]?.entry
+    if (entry !== undefined && notePayload !== undefined) {
+      const { device, provider } = entry
+      notePayload({ device, provider, windowKey, duplicateRule }, isStored ? 'stored' : 'duplicate')
+    }
+    return isStored
   }
 
   function routeClosed(applied: StateChanges): void {

@@ -3,14 +3,13 @@
 
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
-import { createReasonCounter } from './reason-counter.ts'
+import { createReasonCounter, type ReasonCount } from './reason-counter.ts'
 
 type Unmappable = { source: string | null; reason: string; detail: string }
 
 export type UnmappableCounter = {
   add(unmappable: Unmappable, topic: string): void
-  /** Keyed as those of reason-counter.ts. */
-  counts(): ReadonlyMap<string, number>
+  counts(): readonly ReasonCount[]
 }
 
 export function createUnmappableCounter(

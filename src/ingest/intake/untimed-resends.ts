@@ -41,8 +41,11 @@ export type UntimedResends = Pick<KnownClients, 'connect' | 'disconnect' | 'rest
   isDuplicate(message: ReceivedMessage): boolean
   /** The message was stored (`untimed`, `other`), or is a duplicate; noted in the group that is open. */
   enter(message: ReceivedMessage, what: Entered): void
-  /** The client has released its QoS 2 message. */
-  release(link: ClientLink, messageId: number): void
+  /**
+   * The client has released its QoS 2 message. Resolves when that is durable: the client may use the
+   * identifier again after PUBCOMP only. Null where no entry is released.
+   */
+  release(link: ClientLink, messageId: number): Promise<void> | null
   counters(): ResendCounters
 }
 
@@ -126,12 +129,15 @@ export function createUntimedResends(
     known.add(entry)
   }
 
-  function release({ client }: ClientLink, messageId: number): void {
+  function release({ client, connection }: ClientLink, messageId: number): Promise<void> | null {
     const entry = client.entries.get(messageId)
-    if (entry?.qos !== 2) return
+    // A release that waited for the store may come after a message of the next connection.
+    if (entry?.qos !== 2 || entry.connection > connection) return null
     known.remove(entry)
-    // No caller waits for this write. If it fails, all entries are read from the store again.
-    spool.endMessage(() => {})
+    // If the write fails, all entries are read from the store again.
+    return new Promise((resolve, reject) => {
+      spool.endMessage((fault) => (fault === null ? resolve() : reject(fault)))
+    })
   }
 }
 

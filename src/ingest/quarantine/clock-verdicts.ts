@@ -30,7 +30,7 @@ import type { Expressions } from '../expressions/expressions.ts'
 import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
 import { future } from '../remap/kept-message.ts'
 import { mapperFactory, retryUntilDone, waitForRoom } from '../remap/release-throttle.ts'
-import { exchangeSlice, type SliceResult } from '../remap/slice-result.ts'
+import { exchangeSlice, type SliceResult, type SliceTarget } from '../remap/slice-result.ts'
 import type { KeptSpool } from '../types.ts'
 import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
 import { releaseSlices } from './release-slices.ts'
@@ -54,7 +54,7 @@ export type ClockVerdictCounters = {
   keptAgain: number
 }
 
-type Deps = {
+type Deps = Pick<SliceTarget, 'mapped'> & {
   spool: KeptSpool
   clock: Clock
   ourTime: OurTime
@@ -68,6 +68,7 @@ const eventEveryMs = 1000
 
 export function createClockVerdicts({
   spool,
+  mapped,
   clock,
   ourTime,
   emit,
@@ -131,7 +132,7 @@ export function createClockVerdicts({
   async function settle(slice: SliceResult): Promise<void> {
     if (!(await waitForRoom(spool, clock, signal))) return
     const { payloads, keptMessages, refused } = slice
-    const taken = await exchangeSlice(spool, slice, clock.now())
+    const taken = await exchangeSlice({ spool, mapped }, slice, clock.now())
     counts.released += taken - keptMessages.length
     counts.payloads += payloads.length
     counts.dead += refused.length

@@ -30,7 +30,7 @@ import type { Mapping } from '../../mapping/mapping.ts'
 import type { Expressions } from '../expressions/expressions.ts'
 import { deadLetterFor, deadLetterStoreOf, unknownDevice } from '../remap/kept-message.ts'
 import { mapperFactory, waitForRoom } from '../remap/release-throttle.ts'
-import { exchangeSlice, type SliceResult } from '../remap/slice-result.ts'
+import { exchangeSlice, type SliceResult, type SliceTarget } from '../remap/slice-result.ts'
 import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
 import { releaseSlices } from './release-slices.ts'
 import type { KeptSpool } from '../types.ts'
@@ -69,7 +69,7 @@ export type QuarantineDecisions = {
 /** Messages, since the start. */
 export type DecisionCounters = { released: number; dead: number; dropped: number }
 
-type Deps = {
+type Deps = Pick<SliceTarget, 'mapped'> & {
   spool: KeptSpool
   clock: Clock
   ourTime: OurTime
@@ -82,6 +82,7 @@ const droppedAtOnce = 500
 
 export function createQuarantineDecisions({
   spool,
+  mapped,
   clock,
   ourTime,
   emit,
@@ -148,7 +149,7 @@ export function createQuarantineDecisions({
     return async (slice: SliceResult): Promise<void> => {
       const { payloads, keptMessages, ignored, refused } = slice
       if (!(await waitForRoom(spool, clock, signal))) return
-      const released = await exchangeSlice(spool, slice, clock.now())
+      const released = await exchangeSlice({ spool, mapped }, slice, clock.now())
       report.released += released
       report.payloads += payloads.length
       for (const { reason } of refused) count(report.dead, reason, 1)

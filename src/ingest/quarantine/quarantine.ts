@@ -33,7 +33,7 @@ import type { Expressions } from '../expressions/expressions.ts'
 import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
 import { unknownDevice } from '../remap/kept-message.ts'
 import { mapperFactory, retryUntilDone, waitForRoom } from '../remap/release-throttle.ts'
-import { exchangeSlice, type SliceResult } from '../remap/slice-result.ts'
+import { exchangeSlice, type SliceResult, type SliceTarget } from '../remap/slice-result.ts'
 import type { KeptSpool, ReleaseOrder } from '../types.ts'
 import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
 import { releaseSlices } from './release-slices.ts'
@@ -64,7 +64,7 @@ export type ReleaseCounters = {
   devices: number
 }
 
-type Deps = {
+type Deps = Pick<SliceTarget, 'mapped'> & {
   spool: KeptSpool
   clock: Clock
   ourTime: OurTime
@@ -82,7 +82,7 @@ const restMs = 100
 const eventEveryMs = 1000
 
 export function createQuarantineRelease(
-  { spool, clock, ourTime, emit, expressions }: Deps,
+  { spool, mapped, clock, ourTime, emit, expressions }: Deps,
   first: Mapping,
 ): QuarantineRelease {
   const stopping = new AbortController()
@@ -237,7 +237,7 @@ export function createQuarantineRelease(
   async function settle(slice: SliceResult): Promise<void> {
     const { payloads, keptMessages, refused } = slice
     if (!(await waitForRoom(spool, clock, signal))) return
-    counts.released += await exchangeSlice(spool, slice, clock.now())
+    counts.released += await exchangeSlice({ spool, mapped }, slice, clock.now())
     counts.payloads += payloads.length
     counts.dead += refused.length
     counts.keptAgain += keptMessages.length

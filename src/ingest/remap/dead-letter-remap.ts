@@ -3,8 +3,8 @@
 // A message that can be mapped now leaves the dead letters in the write that adds its payloads (or keeps it
 // where messages wait for their device, their clock or their expression). One that still cannot be mapped
 // stays as it is, with its id, its time and its first reason. So does one that a person dropped from
-// quarantine, unless the request names that reason. A dry run changes nothing. Dead letters that arrive
-// during the work are left for the next request.
+// quarantine, or that a bridge could not read, unless the request names that reason. A dry run changes
+// nothing. Dead letters that arrive during the work are left for the next request.
 
 import type { Clock } from '../../std/clock.ts'
 import { correctedEnvelope, type OurTime } from '../../domain/arrival.ts'
@@ -47,6 +47,9 @@ export type RemapReport = {
   stillRefused: Record<string, number>
 }
 
+/** Dropped by a person, or not readable: only a request that names the reason maps them. */
+const byNameOnly: ReadonlySet<string> = new Set([droppedByPerson, 'BAD_TOPIC', 'OVERSIZED'])
+
 export type RemapDeps = { spool: KeptSpool; clock: Clock; ourTime: OurTime; emit: Emit; mapping: Mapping }
 
 /** Rejects with a fault of the spool; what was done before it remains. Ends early where `signal` aborts. */
@@ -84,7 +87,7 @@ export async function remapDeadLetters(
     for await (const { id, deadLetter } of request.deadLetters ?? spool.deadLetters(filter)) {
       // A time in the future is that of a clock that was set back since.
       const isNew = deadLetter.at > startedAt && deadLetter.at <= clock.now()
-      const isExcluded = isNew || (deadLetter.reason === droppedByPerson && reason === null)
+      const isExcluded = isNew || (byNameOnly.has(deadLetter.reason) && reason === null)
       if (isExcluded && request.deadLetters === undefined) continue
       const { envelope } = deadLetter
       if (envelope !== null && (source === null || envelope.source === source))

@@ -16,7 +16,7 @@ export const future: QuarantineReason = 'FUTURE'
 /** The message as it arrived. */
 export function messageFrom(envelope: Envelope): Message {
   const { topic, bytes, qos, retain, dup, arrivedAt, arrival } = envelope
-  const { clientId, userName, certificateName, identity = null } = envelope
+  const { clientId, userName, certificateName, identity = null, from, userProperties } = envelope
   return {
     topic,
     bytes: Buffer.from(bytes, 'base64'),
@@ -26,6 +26,8 @@ export function messageFrom(envelope: Envelope): Message {
     sender: { clientId, userName, certificateName, identity },
     arrivedAt,
     ...(arrival && { arrival }),
+    ...(from && { from }),
+    ...(userProperties && { userProperties }),
   }
 }
 

@@ -6,6 +6,7 @@ import { hash } from 'node:crypto'
 import { messageOf } from '../../std/gateway-error.ts'
 import type { Message } from '../../domain/message.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
+import type { MessageRefusal } from '../types.ts'
 
 export function mapperFailed(message: Message, error: unknown): MapResult {
   return {
@@ -16,6 +17,12 @@ export function mapperFailed(message: Message, error: unknown): MapResult {
     detail: `The mapping threw: ${messageOf(error)}. This is a fault of the gateway; please report it.`,
     windowKey: keyOf(message),
   }
+}
+
+/** A message that its message source could not read as a whole or as valid. It is of no listed device. */
+export function refusedMessage(message: Message, { reason, detail }: MessageRefusal): MapResult {
+  const windowKey = keyOf(message)
+  return { kind: 'unmappable', source: null, device: null, reason, detail, windowKey, unlisted: true }
 }
 
 /** The same sender, topic and bytes give the same key. */

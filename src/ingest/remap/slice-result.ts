@@ -126,8 +126,11 @@ function ignore({ ignored }: SliceResult, source: string, reason: string, messag
  * Takes the messages off their shelves in the write that adds what they became; what cannot be mapped becomes
  * a dead letter. Resolves with their number when the write is durable.
  */
+/** `mapped`: a kept message of this device became payloads. */
+export type SliceTarget = { spool: Pick<Spool, 'exchange'>; mapped?: ((device: string) => void) | undefined }
+
 export async function exchangeSlice(
-  spool: Pick<Spool, 'exchange'>,
+  { spool, mapped }: SliceTarget,
   { taken, payloads, keptMessages, refused }: SliceResult,
   at: EpochMs,
 ): Promise<number> {
@@ -135,5 +138,6 @@ export async function exchangeSlice(
   for (const { id } of refused) if (id !== null) take.push(id)
   const deadLetters = refused.map((one) => deadLetterFor(one, one.envelope, at))
   await spool.exchange({ take, payloads, deadLetters, keptMessages, stateChanges: [] })
+  if (mapped !== undefined) for (const device of new Set(payloads.map((one) => one.device))) mapped(device)
   return take.length
 }

@@ -46,7 +46,7 @@ export type CompiledSources = {
 export function compileSources(config: MappingConfig): CompiledSources {
   const problems: ConfigProblem[] = []
   const sources: CompiledSource[] = []
-  const earlier: { name: string; pattern: TopicPattern }[] = []
+  const earlier: Earlier[] = []
   reportEmptyBounds(config, problems)
   const profiles = compileProfiles(config.privacy, createScope(problems, ['privacy', 'profiles']))
   for (const [index, source] of withPlausibility(config).entries()) {
@@ -77,9 +77,11 @@ function reportEmptyBounds(config: MappingConfig, problems: ConfigProblem[]): vo
     problems.push({ path, message: 'must have `min` less than or equal to `max`.' })
 }
 
+type Earlier = { name: string; pattern: TopicPattern; from: SourceConfig['from'] }
+
 function compileTopics(
-  { name, topic }: SourceConfig,
-  earlier: { name: string; pattern: TopicPattern }[],
+  { name, topic, from }: SourceConfig,
+  earlier: Earlier[],
   { compile, report }: Scope,
 ): readonly TopicPattern[] | undefined {
   const patterns: TopicPattern[] = []
@@ -88,7 +90,7 @@ function compileTopics(
     const keys = typeof topic === 'string' ? [] : [index]
     const pattern = compile(keys, () => parseTopic(text))
     if (!pattern) continue
-    const above = earlier.find((other) => covers(other.pattern, pattern))
+    const above = earlier.find((other) => covers(other.pattern, pattern) && includes(other.from, from))
     if (above)
       report(
         keys,
@@ -96,8 +98,12 @@ function compileTopics(
       )
     patterns.push(pattern)
   }
-  earlier.push(...patterns.map((pattern) => ({ name, pattern })))
+  earlier.push(...patterns.map((pattern) => ({ name, pattern, from })))
   return patterns.length === texts.length ? patterns : undefined
+}
+
+function includes(all: SourceConfig['from'], some: SourceConfig['from']): boolean {
+  return all === undefined || (some?.every((name) => all.includes(name)) ?? false)
 }
 
 type Shared = { config: MappingConfig; profiles: ReadonlyMap<string, Withhold> }
@@ -140,6 +146,7 @@ function compileSource(
     patterns,
     captures,
     exclude: exclude.filter((pattern) => pattern !== undefined),
+    from: source.from === undefined ? null : new Set(source.from),
     identity: source.identity === undefined ? null : captures.indexOf(source.identity),
     retained: source.retained,
     wills: source.wills ?? (source.encoding === 'sparkplug' ? 'take' : 'ignore'),

@@ -115,7 +115,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
 
   function explain(message: Message, result: MapResult, evaluated?: Explained['evaluated']): Explained {
     const { records, values } = takeTraces()
-    const routed = routing.routeOf(message.topic)
+    const routed = routing.routeOf(message.topic, message.from)
     const route = routed.runtime === null ? null : routed
     const payloads = result.kind === 'payloads' ? result.payloads : []
     const explained = withPayloads(records, payloads).map(([trace, payload]) =>

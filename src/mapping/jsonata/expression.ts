@@ -4,6 +4,7 @@
 import { createRequire } from 'node:module'
 import { messageOf } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
+import type { UserProperties } from '../../domain/message.ts'
 import { Malformed } from '../path/text-cursor.ts'
 
 export type ExpressionLimits = {
@@ -42,7 +43,8 @@ export type WorkerStart = {
   progress: SharedArrayBuffer
 }
 
-export type WorkerJob = { source: string; input: unknown }
+/** `properties`: the user properties of the message (MQTT 5); an expression reads them as `$properties`. */
+export type WorkerJob = { source: string; input: unknown; properties: UserProperties | null }
 
 /** Slots in `progress`: the current job in the batch (`noJob`: none), and when it started. */
 export const jobSlot = 0

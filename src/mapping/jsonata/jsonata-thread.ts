@@ -51,11 +51,11 @@ async function evaluateAll(jobs: readonly WorkerJob[]): Promise<ExpressionResult
   return outcomes
 }
 
-async function evaluate({ source, input }: WorkerJob): Promise<ExpressionResult> {
+async function evaluate({ source, input, properties }: WorkerJob): Promise<ExpressionResult> {
   const expression = compiled.get(source)
   try {
     assert(expression, 'a job names a source with an expression')
-    const found: unknown = await expression.evaluate(input)
+    const found: unknown = await expression.evaluate(input, { properties: properties ?? {} })
     return resultOf(found, limits)
   } catch (error) {
     return refusalOf(error)

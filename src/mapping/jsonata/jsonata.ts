@@ -28,6 +28,7 @@
 import { Worker } from 'node:worker_threads'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import { messageOf } from '../../std/gateway-error.ts'
+import type { UserProperties } from '../../domain/message.ts'
 import {
   elapsedMs,
   expressionLimits,
@@ -52,9 +53,11 @@ export type EvaluatorOptions = {
 export type Evaluation =
   ExpressionResult | { kind: 'later'; why: 'full' | 'aborted' | 'closed' | 'no worker' }
 
+export type EvaluationOptions = { signal?: AbortSignal; userProperties?: UserProperties | null }
+
 export type Evaluator = {
   /** Never rejects. `decoded` must not change until the promise resolves. */
-  evaluate(source: string, decoded: unknown, signal?: AbortSignal): Promise<Evaluation>
+  evaluate(source: string, decoded: unknown, more?: EvaluationOptions): Promise<Evaluation>
   /** The queue is at its bound: wait for a result before the next call. */
   readonly full: boolean
   counters(): EvaluatorCounters
@@ -108,14 +111,15 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
   let fault: string | null = null
   let ending: Promise<unknown> = Promise.resolve()
 
-  function evaluate(source: string, input: unknown, signal?: AbortSignal): Promise<Evaluation> {
+  function evaluate(source: string, input: unknown, more: EvaluationOptions = {}): Promise<Evaluation> {
+    const { signal, userProperties: properties = null } = more
     return new Promise((answer) => {
       if (closed) answer({ kind: 'later', why: 'closed' })
       else if (signal?.aborted === true) answer({ kind: 'later', why: 'aborted' })
       else if (isFull()) answer({ kind: 'later', why: 'full' })
       else if (startsPaused) answer({ kind: 'later', why: 'no worker' })
       else {
-        queue.push({ source, input, signal, threadsLost: 0, outcome: null, answer })
+        queue.push({ source, input, properties, signal, threadsLost: 0, outcome: null, answer })
         pump()
       }
     })
@@ -144,7 +148,7 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
     // The process must not end while a caller waits for a result.
     worker.ref()
     worker.postMessage(
-      posted.map(({ source, input }) => ({ source, input })),
+      posted.map(({ source, input, properties }) => ({ source, input, properties })),
       [],
     )
     watch(limits.timeoutMs)

@@ -25,7 +25,8 @@ export async function evaluateMessage(
   evaluator: Pick<Evaluator, 'evaluate'>,
 ): Promise<Evaluation | null> {
   const decoded = mapper.decoded(message, source)
-  return decoded.kind === 'value' ? evaluator.evaluate(source, decoded.value) : null
+  if (decoded.kind !== 'value') return null
+  return evaluator.evaluate(source, decoded.value, { userProperties: message.userProperties ?? null })
 }
 
 /** The result of a deferred message; null when its expression was not evaluated. */

@@ -28,6 +28,8 @@ export type CompiledSource = {
   /** Names of all captures; a pattern that does not have one leaves it empty. */
   captures: readonly string[]
   exclude: readonly TopicPattern[]
+  /** Message sources whose messages it takes; null for all. */
+  from: ReadonlySet<string> | null
   /** The place of the capture that must be the identity of the client; null where it may be any. */
   identity: number | null
   retained: 'take' | 'ignore'

@@ -92,16 +92,18 @@ export type MapperOptions = {
   sources: readonly CompiledSource[]
   providers?: readonly ProviderName[]
   clocks?: ClockPolicy
+  /** As in createRouting. */
+  unnamedFrom?: string | null
 }
 
 const lenient: ClockPolicy = { futureMaxMs: 300_000, onFuture: 'accept' }
 
 export function createMapper(
   { devices, clockOffsetMs = () => null, counterReset = () => undefined, notes = null }: MapperDeps,
-  { sources, providers = [defaultProvider], clocks = lenient }: MapperOptions,
+  { sources, providers = [defaultProvider], clocks = lenient, unnamedFrom = null }: MapperOptions,
 ): Mapper {
   const clockCheck = createClockCheck(clocks)
-  const routing = createRouting({ devices }, { sources, providers })
+  const routing = createRouting({ devices }, { sources, providers, unnamedFrom })
   const withheld = createWithheldCounts()
   const watched = createSuspectDevices()
   const context = createRecordContext(withheld, watched)
@@ -164,19 +166,20 @@ export function createMapper(
   }
 
   function refused(message: Message, name: string, reason: string, detail: string): MapResult {
-    const route = routing.routeOf(message.topic)
+    const route = routing.routeOf(message.topic, message.from)
     if (route.runtime === null || route.runtime.source.name !== name) return marked(foreign(message, name))
     return marked(unmappable(message, route.runtime.source, route.entry, reason, detail))
   }
 
   function map(message: Message, live: boolean): MapResult {
-    const route = routing.routeOf(message.topic)
+    const route = routing.routeOf(message.topic, message.from)
     if (message.will === true && route.runtime?.source.wills !== 'take')
       return { kind: 'ignored', source: route.runtime?.source.name ?? '', reason: 'will' }
     if (route.runtime === null) {
       const kept = state.mapKept(message)
       if (kept !== null) return kept
-      context.refuse('NO_SOURCE', `No source takes the topic ${quote(message.topic, 120)}.`)
+      const from = message.from ? ` from ${quote(message.from, 64)}` : ''
+      context.refuse('NO_SOURCE', `No source takes the topic ${quote(message.topic, 120)}${from}.`)
       return ended(message, null, null)
     }
     const { source } = route.runtime
@@ -204,7 +207,7 @@ export function createMapper(
   }
 
   function ownerOf(topic: string): string | null {
-    const route = routing.routeOf(topic)
+    const route = routing.routeOf(topic, null)
     return route.runtime === null ? null : route.owner
   }
 
@@ -246,13 +249,13 @@ export function createMapper(
   }
 
   function mapDecoded(message: Message, name: string, value: unknown): MapResult {
-    const route = routing.routeOf(message.topic)
+    const route = routing.routeOf(message.topic, message.from)
     if (route.runtime === null || route.runtime.source.name !== name) return foreign(message, name)
     return records.mapEvaluated(route, value, message)
   }
 
   function decoded(message: Message, name: string): ReturnType<Mapper['decoded']> {
-    const route = routing.routeOf(message.topic)
+    const route = routing.routeOf(message.topic, message.from)
     if (route.runtime === null || route.runtime.source.name !== name)
       return { kind: 'ended', result: marked(foreign(message, name)) }
     const found = decodeOf(route.runtime, message)

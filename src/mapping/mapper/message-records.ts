@@ -11,6 +11,7 @@ import type { MappedPayload } from '../../domain/payload.ts'
 import { deviceNamed } from '../devices/device-rule.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import type { OtherControllers } from '../extract/other-controllers.ts'
+import { addUserProperties } from '../path/user-properties.ts'
 import type { DeviceRecord } from '../state/source-state.ts'
 import type { RawRecord, MappingState, Taken } from '../state/state.ts'
 import type { MapResult, RecordContext, Rejection, Up } from '../types.ts'
@@ -73,7 +74,9 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     return mapPlainList(route, value, message)
   }
 
-  function begin({ captures }: Route, root: unknown, { sender, arrivedAt, arrival }: Message): void {
+  function begin({ captures }: Route, root: unknown, message: Message): void {
+    const { sender, arrivedAt, arrival, userProperties } = message
+    if (userProperties) addUserProperties(root, userProperties)
     context.captures = captures
     context.root = root
     context.sender = sender

@@ -4,7 +4,7 @@ import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import { bothOf, createCache, sumOf, type Cache, type CacheCounters } from '../bounded-cache.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import { createDeviceEntries, type DeviceEntries, type DeviceEntry } from '../devices/devices.ts'
-import { capturesIn, compileTopics, type TopicPattern } from '../path/topic-pattern.ts'
+import { capturesIn, compileTopics, type MatchTopic, type TopicPattern } from '../path/topic-pattern.ts'
 import { createMotion, type Motion } from '../state/motion.ts'
 import type { Decode, DecodeWithMemory, StatefulDecoder } from '../types.ts'
 import type { CompiledSource } from './compiled-source.ts'
@@ -39,7 +39,8 @@ export type Routed = Route | { runtime: null }
 
 export type Routing = {
   runtimes: readonly SourceRuntime[]
-  routeOf(topic: string): Routed
+  /** `from`: the message source; undefined or null: see `unnamedFrom`. */
+  routeOf(topic: string, from?: string | null): Routed
   counters(): { topics: CacheCounters; devices: CacheCounters }
 }
 
@@ -54,14 +55,25 @@ const cachedTopicLengthMax = 256
 
 const noRoute = { runtime: null }
 
+/** The topics of the sources that take messages of one message source. */
+type Topics = {
+  patterns: readonly { pattern: TopicPattern; index: number; order: readonly number[] | null }[]
+  match: MatchTopic
+  routes: Cache<Routed>
+  refused: Cache<Routed>
+}
+
+type Options = {
+  sources: readonly CompiledSource[]
+  providers: readonly ProviderName[]
+  /** The message source of messages that name none; null: it is not known, and any source may take them. */
+  unnamedFrom?: string | null
+}
+
 export function createRouting(
   { devices }: { devices: DeviceTable },
-  { sources, providers }: { sources: readonly CompiledSource[]; providers: readonly ProviderName[] },
+  { sources, providers, unnamedFrom = null }: Options,
 ): Routing {
-  const patterns = sources.flatMap((source, index) =>
-    source.patterns.map((pattern) => ({ pattern, index, order: orderOf(source, pattern) })),
-  )
-  const matchTopic = compileTopics(patterns.map(({ pattern }) => pattern))
   const excluders = sources.map(({ exclude }) => compileTopics(exclude))
   const entriesMax = Math.max(1024, Math.floor(devicesMax / Math.max(1, sources.length)))
   const runtimes = sources.map((source): SourceRuntime => ({
@@ -71,23 +83,42 @@ export function createRouting(
     decode: source.encoding.decode ?? null,
     decoder: source.encoding.createDecoder?.({ source: source.name }) ?? null,
   }))
-  const routes: Cache<Routed> = createCache(topicsMax)
-  const refused: Cache<Routed> = createCache(refusedTopicsMax)
+  /** Message sources that a source names. All others have the topics of the sources that name none. */
+  const named = new Set(sources.flatMap(({ from }) => [...(from ?? [])]))
+  const topicsOf = new Map([...named].map((name) => [name, topicsFor(({ from }) => from?.has(name) ?? true)]))
+  const elsewhere = topicsFor(({ from }) => from === null)
+  const unnamed = unnamedFrom === null ? topicsFor(() => true) : (topicsOf.get(unnamedFrom) ?? elsewhere)
   return { runtimes, routeOf, counters }
 
-  function routeOf(topic: string): Routed {
-    return routes.get(topic) ?? refused.get(topic) ?? findRoute(topic)
+  function topicsFor(isTaken: (source: CompiledSource) => boolean): Topics {
+    const patterns = sources.flatMap((source, index) =>
+      isTaken(source)
+        ? source.patterns.map((pattern) => ({ pattern, index, order: orderOf(source, pattern) }))
+        : [],
+    )
+    const shared = Math.max(refusedTopicsMax, Math.floor(topicsMax / (named.size + 1)))
+    return {
+      patterns,
+      match: compileTopics(patterns.map(({ pattern }) => pattern)),
+      routes: createCache(shared),
+      refused: createCache(refusedTopicsMax),
+    }
   }
 
-  function findRoute(topic: string): Routed {
-    const route = makeRoute(topic)
+  function routeOf(topic: string, from?: string | null): Routed {
+    const topics = from === undefined || from === null ? unnamed : (topicsOf.get(from) ?? elsewhere)
+    return topics.routes.get(topic) ?? topics.refused.get(topic) ?? findRoute(topics, topic)
+  }
+
+  function findRoute(topics: Topics, topic: string): Routed {
+    const route = makeRoute(topics, topic)
     if (topic.length > cachedTopicLengthMax) return route
     const isRefused = route.runtime === null || route.entry?.ignored || route.entry?.quarantined
-    ;(isRefused ? refused : routes).set(topic, route)
+    ;(isRefused ? topics.refused : topics.routes).set(topic, route)
     return route
   }
 
-  function makeRoute(topic: string): Routed {
+  function makeRoute({ patterns, match: matchTopic }: Topics, topic: string): Routed {
     const match = patterns[matchTopic(topic)]
     const runtime = match && runtimes[match.index]
     if (!match || !runtime) return noRoute
@@ -105,8 +136,9 @@ export function createRouting(
   }
 
   function counters(): ReturnType<Routing['counters']> {
+    const all = new Set([...topicsOf.values(), elsewhere, unnamed])
     return {
-      topics: bothOf(routes.counters(), refused.counters()),
+      topics: sumOf([...all].map(({ routes, refused }) => bothOf(routes.counters(), refused.counters()))),
       devices: sumOf(runtimes.map(({ devices }) => devices.counters())),
     }
   }

@@ -67,6 +67,12 @@ function parseLevel(text: string, isLast: boolean): Level {
   return { kind: rest ? 'rest' : 'any', capture: name }
 }
 
+/** The MQTT filter, without names of captures. */
+export function filterText({ levels }: TopicPattern): string {
+  const texts = { any: '+', rest: '#' }
+  return levels.map((level) => (level.kind === 'literal' ? level.text : texts[level.kind])).join('/')
+}
+
 /** Whether every topic that `later` matches is matched by `earlier` too. */
 export function covers(earlier: TopicPattern, later: TopicPattern): boolean {
   for (const [index, level] of earlier.levels.entries()) {
@@ -79,6 +85,23 @@ export function covers(earlier: TopicPattern, later: TopicPattern): boolean {
     if (level.kind === 'literal' && (other.kind !== 'literal' || other.text !== level.text)) return false
   }
   return later.levels.length === earlier.levels.length
+}
+
+/** Whether there is a topic that both match. */
+export function overlaps(one: TopicPattern, other: TopicPattern): boolean {
+  for (let index = 0; ; index += 1) {
+    const [a, b] = [one.levels[index], other.levels[index]]
+    if (index === 0 && (hidesFrom(a, b) || hidesFrom(b, a))) return false
+    // `a/#` matches `a`, too.
+    if (a?.kind === 'rest' || b?.kind === 'rest') return true
+    if (a === undefined || b === undefined) return a === b
+    if (a.kind === 'literal' && b.kind === 'literal' && a.text !== b.text) return false
+  }
+}
+
+/** A leading wildcard matches no topic that starts with `$`. */
+function hidesFrom(wildcard: Level | undefined, level: Level | undefined): boolean {
+  return wildcard?.kind !== 'literal' && level?.kind === 'literal' && level.text.startsWith('$')
 }
 
 type Node = {

@@ -57,11 +57,21 @@ export function createWithheldCounts(): WithheldCounts {
   }
 
   function ofDevice(device: string): readonly WithheldValue[] {
-    return [...(devices.get(device) ?? [])].map(([key, value]) => {
-      const parts = key.split('|')
-      const reason = parts.pop() ?? ''
-      const field = parts.pop() ?? ''
-      return { source: parts.join('|'), field, reason, ...value }
-    })
+    return [...(devices.get(device) ?? [])].map(([key, value]) => ({ ...partsOf(key), ...value }))
   }
+}
+
+/** `omitted` or `flagged` as a list, for those who show them. */
+export function withheldByField(counts: ReadonlyMap<string, number>): readonly WithheldField[] {
+  return [...counts].map(([key, values]) => ({ ...partsOf(key), values }))
+}
+
+export type WithheldField = ReturnType<typeof partsOf> & { values: number }
+
+/** Of these only a source may have a `|`. */
+function partsOf(key: string): { source: string; field: string; reason: string } {
+  const parts = key.split('|')
+  const reason = parts.pop() ?? ''
+  const field = parts.pop() ?? ''
+  return { source: parts.join('|'), field, reason }
 }

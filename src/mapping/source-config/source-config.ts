@@ -260,6 +260,16 @@ export const sourceSchema = z.strictObject({
         '`config/presets`), or the path of a file of the same form that ends in .yaml. `map` is merged ' +
         'field by field.',
     ),
+  from: z
+    .array(text(64))
+    .min(1)
+    .max(65)
+    .meta({ examples: [['depot']] })
+    .optional()
+    .describe(
+      'Where the messages come from: names of `ingest.bridges`, and `broker` for devices that connect to the ' +
+        'gateway. Messages from elsewhere go to the next source that matches. Default: from everywhere.',
+    ),
   ...presetShape,
 })
 

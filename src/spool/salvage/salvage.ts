@@ -35,9 +35,12 @@ import { openRestingFiles, type RestingFiles } from './resting-files.ts'
 import { createRecordReader, type Salvaged } from './salvaged-records.ts'
 import { checkPages } from './spool-check.ts'
 
+/** First the bytes of the tables, of their total; then records, whose number is not known before. */
+export type OnCheckProgress = (progress: { done: number; total?: number; unit: 'bytes' | 'records' }) => void
+
 /** A spool that no daemon uses. */
 export type RestingSpool = Pick<Spool, 'deadLetters' | 'deadLetter'> & {
-  check(signal: AbortSignal): Promise<SpoolCheck>
+  check(signal: AbortSignal, onProgress?: OnCheckProgress): Promise<SpoolCheck>
   close(): Promise<void>
 }
 
@@ -60,17 +63,22 @@ export async function openRestingSpool(path: string): Promise<RestingSpool> {
       const deadLetter = key === null ? null : deadLetterRecord.decode(await files.get(key))
       return deadLetter === null ? null : { id, deadLetter }
     },
-    check: async (signal) => (await checkFiles(files, await markOf(files), signal)).check,
+    check: async (signal, onProgress) =>
+      (await checkFiles(files, await markOf(files), { signal, onProgress })).check,
     close: files.close,
   }
 }
 
 /** Reads the whole spool once for the check. Rejects as openRestingSpool does, and when it is aborted. */
-export async function openSalvage(path: string, signal: AbortSignal): Promise<Salvage> {
+export async function openSalvage(
+  path: string,
+  signal: AbortSignal,
+  onProgress?: OnCheckProgress,
+): Promise<Salvage> {
   const files = await openRestingFiles(path)
   try {
     const mark = await markOf(files)
-    const { check, sums } = await checkFiles(files, mark, signal)
+    const { check, sums } = await checkFiles(files, mark, { signal, onProgress })
     const known = ownMark(mark, sums)
     const claimed = claimedPayloads(sums, known)
     return {
@@ -100,21 +108,41 @@ function ownMark({ found }: MarkBefore, { instance }: Sums): Mark | null {
 async function checkFiles(
   files: RestingFiles,
   mark: MarkBefore,
-  signal: AbortSignal,
+  { signal, onProgress = () => undefined }: { signal: AbortSignal; onProgress: OnCheckProgress | undefined },
 ): Promise<{ check: SpoolCheck; sums: Sums }> {
   const eachPage = () => refuseAborted(signal)
+  const total = files.tables.reduce((sum, { bytes }) => sum + bytes, 0)
+  let bytesRead = 0
+  const onBytes = (bytes: number) => {
+    eachPage()
+    bytesRead += bytes
+    onProgress({ done: bytesRead, total, unit: 'bytes' })
+  }
   try {
     // Also blocks whose entries are all overwritten, and filters.
-    for (const table of files.tables) await files.checkTable(table, { signal, onBytes: eachPage })
-    return await checkPages(pagesOf(files, allKeys), { eachPage, mark, damage: () => files.damage })
+    for (const table of files.tables) await files.checkTable(table, { signal, onBytes })
+    return await checkPages(pagesOf(files, allKeys, onProgress), {
+      eachPage,
+      mark,
+      damage: () => files.damage,
+    })
   } catch (error) {
     refuseAborted(signal)
     throw files.explain(error)
   }
 }
 
-async function* pagesOf(files: RestingFiles, range: StoreRange): AsyncGenerator<Scanned> {
-  for await (const entries of files.pages(range)) yield { kind: 'entries', entries }
+async function* pagesOf(
+  files: RestingFiles,
+  range: StoreRange,
+  onProgress: OnCheckProgress,
+): AsyncGenerator<Scanned> {
+  let records = 0
+  for await (const entries of files.pages(range)) {
+    yield { kind: 'entries', entries }
+    records += entries.length
+    onProgress({ done: records, unit: 'records' })
+  }
 }
 
 async function* deadLettersOf(

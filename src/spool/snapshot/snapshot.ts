@@ -15,12 +15,13 @@
 // live-snapshot.ts makes one of a spool in use, resting-snapshot.ts of one that nothing uses. restore.ts
 // makes a spool of one.
 
-import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { isoTime, type EpochMs } from '../../std/clock.ts'
-import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { GatewayError, messageOf, whyUnwritable } from '../../std/gateway-error.ts'
 import { formatSize } from '../../std/quantity.ts'
 import {
+  makeOutputDirectory,
   checkInThread,
   damageText,
   realDisk,
@@ -40,10 +41,10 @@ export type MarkNow = Omit<Mark, 'serial' | 'lanesLeftOut'>
 /** Rejects with OUTPUT_UNWRITABLE unless `to` is missing or an empty directory. */
 export async function prepareTarget(to: string): Promise<void> {
   try {
-    await mkdir(to, { recursive: true })
+    await makeOutputDirectory(to)
     if ((await readdir(to)).length > 0) throw unwritable(to, 'The directory is not empty.')
   } catch (error) {
-    throw asUnwritable(to, error)
+    throw error instanceof GatewayError ? error : unwritable(to, whyUnwritable(to, error), error)
   }
 }
 

@@ -5,9 +5,16 @@ import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { pause, systemClock } from '../../std/clock.ts'
-import { codeOf, GatewayError } from '../../std/gateway-error.ts'
+import { codeOf, GatewayError, whyUnwritable } from '../../std/gateway-error.ts'
 import { formatSize } from '../../std/quantity.ts'
-import { copyFiles, explainDirectory, lockStore, realDisk, type StoreLock } from '../../storage/storage.ts'
+import {
+  copyFiles,
+  explainDirectory,
+  lockStore,
+  makeOutputDirectory,
+  realDisk,
+  type StoreLock,
+} from '../../storage/storage.ts'
 import { storePathOf, storesAside } from '../opening/aside.ts'
 
 export type Places = { spoolPath: string; storePath: string; journalFile: string }
@@ -101,14 +108,14 @@ export async function backUp({ spoolPath, storePath }: Places, to: string): Prom
   if (`${resolve(to)}/`.startsWith(`${resolve(spoolPath)}/`))
     throw unusable('The directory is inside of the spool.')
   try {
-    await realDisk.makeDirectory(to)
+    await makeOutputDirectory(to)
     if ((await readdir(to)).length > 0) throw unusable('The directory is not empty.')
     const bytes = await realDisk.usedBytes(storePath)
     const free = await realDisk.freeBytes(to)
     if (free < bytes) throw unusable(`The copy needs ${formatSize(bytes)}, and ${formatSize(free)} are free.`)
     await copyFiles(storePath, to)
   } catch (error) {
-    throw error instanceof GatewayError ? error : unusable(String(error))
+    throw error instanceof GatewayError ? error : unusable(whyUnwritable(to, error))
   }
 }
 

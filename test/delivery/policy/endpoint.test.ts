@@ -156,7 +156,9 @@ describe('while the endpoint is unavailable', () => {
     await probe({ why: 'not valid yet', reason: 'clock', act: 'Set the time.' })
     await probe({ why: 'not valid yet', reason: 'clock', act: 'Set the time.' })
     await probe({ why: '500' })
-    const shown = events.map((event) => ('act' in event ? [event.kind, event.why, event.act] : []))
+    const shown = events.map((event) =>
+      'act' in event && 'why' in event ? [event.kind, event.why, event.act] : [],
+    )
     expect(shown).toEqual([
       ['endpoint_unavailable', '500', null],
       ['probe_failed', '503', null],

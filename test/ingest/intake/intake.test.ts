@@ -68,18 +68,14 @@ describe('the result of a message', () => {
       held: 0,
     })
     expect(spool.payloads).toHaveLength(4)
-    expect(intake.counters().ignoredByReason).toEqual(
-      new Map([
-        ['words|requested', 1],
-        ['words|no_payloads', 1],
-      ]),
-    )
-    expect(intake.counters().deadByReason).toEqual(
-      new Map([
-        ['words|BAD', 1],
-        ['MAPPER_FAILED', 1],
-      ]),
-    )
+    expect(intake.counters().ignoredByReason).toEqual([
+      { source: 'words', reason: 'requested', count: 1 },
+      { source: 'words', reason: 'no_payloads', count: 1 },
+    ])
+    expect(intake.counters().deadByReason).toEqual([
+      { source: 'words', reason: 'BAD', count: 1 },
+      { source: null, reason: 'MAPPER_FAILED', count: 1 },
+    ])
     expectConservation(intake)
   })
 

@@ -190,7 +190,7 @@ describe('full dead letters in the whole pipeline', () => {
     await healthy.acked(5)
     await pipeline.until(() => pipeline.status().totals.delivered === 5)
     expect(pipeline.status().conditions.map(({ code }) => code)).toContain('DEAD_LETTERS_FULL')
-    expect(pipeline.status().conservation.messages.difference).toBe(0)
+    expect(pipeline.status().internals.conservation.messages.difference).toBe(0)
     expect(broken.acks.map(({ messageId }) => messageId)).not.toContain(held)
     const purge = '/control/dead-letters/purge?all=1&yes=1'
     expect((await send(pipeline.gateway.addresses.control, purge, { method: 'POST' })).status).toBe(200)

@@ -260,6 +260,60 @@ describe('a QoS 2 message of a clean session that arrives with DUP', () => {
   })
 })
 
+test.each([
+  ['a clean session', true],
+  ['a stored session', false],
+])('PUBCOMP of %s waits while the store is lost, and follows its write', async (_session, clean) => {
+  const spool = createMemoryIntakeSpool({ commits: 'auto' })
+  await using world = await openIngest(spool)
+  const device = await world.connection('van', { releases: false })
+  await device.connect({ clean })
+  device.publish({ topic: 't', payload: parked, messageId: 1, qos: 2 })
+  await device.acked(1)
+  spool.lose()
+  device.send({ cmd: 'pubrel', messageId: 1 })
+  device.send({ cmd: 'subscribe', messageId: 2, subscriptions: [{ topic: 'commands', qos: 0 }] })
+  await device.until((received) => received.some(({ cmd }) => cmd === 'suback'))
+  expect(device.acks.map(({ cmd }) => cmd)).toEqual(['pubrec'])
+  spool.reopen()
+  await device.acked(2)
+  expect(device.acks.map(({ cmd }) => cmd)).toEqual(['pubrec', 'pubcomp'])
+  const again = await world.connection('van', { releases: false })
+  await again.connect({ clean })
+  again.publish({ topic: 't', payload: parked, messageId: 1, qos: 2, dup: true })
+  await again.acked(1)
+  expect(spool.payloads).toHaveLength(2)
+})
+
+test('PUBCOMP of a clean session follows the write of the release', async () => {
+  const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+  await using world = await openIngest(spool)
+  const device = await world.device('van', { releases: false })
+  device.publish({ topic: 't', payload: parked, messageId: 1, qos: 2 })
+  await spool.ended(1)
+  spool.commit()
+  await device.acked(1)
+  device.send({ cmd: 'pubrel', messageId: 1 })
+  await spool.ended(2)
+  device.send({ cmd: 'subscribe', messageId: 2, subscriptions: [{ topic: 'commands', qos: 0 }] })
+  await device.until((received) => received.some(({ cmd }) => cmd === 'suback'))
+  expect(device.acks.map(({ cmd }) => cmd)).toEqual(['pubrec'])
+  spool.commit()
+  await device.acked(2)
+})
+
+test('a late release of one connection does not release a message of the next one', () => {
+  const resends = createUntimedResends({ clock: createFakeClock(), spool: { note() {}, endMessage() {} } })
+  const enter = (link: ReturnType<typeof resends.connect>) =>
+    resends.enter({ ...messageOf(parked, { topic: 't', qos: 2 }), link, messageId: 1 }, 'untimed')
+  const first = resends.connect('van', null)
+  enter(first)
+  const second = resends.connect('van', null)
+  enter(second)
+  expect(resends.release(first, 1)).toBeNull()
+  expect(resends.release(second, 1)).not.toBeNull()
+})
+
 /**
  * How clients choose identifiers: `counts` up for ever, `restarts` at 1 on each connection, takes the `lowest`
  * that is free.

@@ -51,6 +51,16 @@ describe('an expression', () => {
     })
   })
 
+  test('reads the user properties of its message as $properties, and never those of the message', async () => {
+    const { evaluate } = open({ all: '{ "vin": $properties.vin, "n": $count($keys($properties)) }' })
+    const userProperties = Object.assign(Object.create(null) as Record<string, string>, { vin: 'V1' })
+    const forged = { properties: { vin: 'forged' }, $properties: { vin: 'forged' } }
+    expect(await evaluate('all', forged, { userProperties })).toMatchObject({ value: { vin: 'V1', n: 1 } })
+    // Those of the message before are gone.
+    expect(await evaluate('all', forged)).toMatchObject({ value: { n: 0 } })
+    expect(await evaluate('all', forged, { userProperties: null })).not.toHaveProperty('value.vin')
+  })
+
   test('that selects nothing gives an undefined value', async () => {
     expect(await open({ none: 'a.b' }).evaluate('none', {})).toEqual({ kind: 'value', value: undefined })
   })
@@ -151,9 +161,9 @@ test('beyond the bound of the queue a call is refused with `later`', async () =>
 test('an aborted call is not evaluated', async () => {
   const { evaluate, counters } = open({ good: 'a' })
   const stop = new AbortController()
-  const answer = evaluate('good', { a: 1 }, stop.signal)
+  const answer = evaluate('good', { a: 1 }, stop)
   stop.abort()
   expect(await answer).toEqual({ kind: 'later', why: 'aborted' })
-  expect(await evaluate('good', { a: 1 }, stop.signal)).toEqual({ kind: 'later', why: 'aborted' })
+  expect(await evaluate('good', { a: 1 }, stop)).toEqual({ kind: 'later', why: 'aborted' })
   expect(counters().evaluated).toBe(0)
 })

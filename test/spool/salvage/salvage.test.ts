@@ -147,6 +147,25 @@ describe('a walk over every record', () => {
     await resting.close()
   })
 
+  test('says how far it is: bytes of the tables, then records', async () => {
+    const { spool, path } = await filled()
+    await spool.close()
+    // An open turns the log into a table.
+    await (await openLevelStore(join(path, 'store'))).close()
+    const resting = await openRestingSpool(path)
+    const last = { bytes: { done: 0, total: -1 }, records: { done: 0, total: -1 } }
+    const check = await resting.check(
+      never,
+      ({ unit, done, total = 0 }) => void (last[unit] = { done, total }),
+    )
+    await resting.close()
+    expect(last.bytes.total).toBeGreaterThan(0)
+    expect(last.bytes.done / last.bytes.total).toBeCloseTo(1, 1)
+    const records = check.tables.reduce((sum, table) => sum + table.records, 0)
+    expect(last.records.done).toBeGreaterThanOrEqual(records)
+    expect(records).toBeGreaterThan(0)
+  })
+
   test.each([
     ['a chunk', seqKey(table.chunks, lane1, 0), /^chunks, record .*checksum/],
     ['a batch', seqKey(table.batches, lane1, 0), /^batches, record .*checksum/],

@@ -65,6 +65,8 @@ export type Admitted = { kind: 'admitted'; identity: string | null; userName: st
 export type Access = {
   /** `judged` is called at once, or when the check or the delay of a refusal is over. */
   judge(attempt: Attempt, judged: (judgement: Judgement) => void): void
+  /** The name of a client as it may be shown: one that is not configured may be a password or a token. */
+  shownName(attempt: Pick<Attempt, 'listener' | 'userName'>): string | null
   /**
    * Reads the password files and puts the rules in force, one for each listener. Rejects with
    * PASSWORDS_INVALID; the former rules are then kept.
@@ -92,6 +94,7 @@ export function createAccess(
   let rules: readonly Rules[] = []
   return {
     judge,
+    shownName,
     load,
     counters: () => ({
       ...checks.counters(),
@@ -110,6 +113,13 @@ export function createAccess(
       loaded.push({ anonymous, certificates, users: await loadUsers(named, readText) })
     rules = loaded
     checks.forget()
+  }
+
+  function shownName({ listener, userName }: Pick<Attempt, 'listener' | 'userName'>): string | null {
+    const users = rules[listener]?.users
+    if (userName === null || users === undefined) return null
+    if (users.isEmpty || users.passwordOf(userName) !== null) return userName
+    return users.tokenName(userName)
   }
 
   function judge(attempt: Attempt, judged: (judgement: Judgement) => void): void {

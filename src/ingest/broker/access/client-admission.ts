@@ -74,7 +74,7 @@ export function createClientAdmission(deps: Deps): ClientAdmission {
     }
 
     function refuseConnect({ reason, returnCode }: Refusal): void {
-      const { userName } = given
+      const userName = access.shownName({ listener, userName: given.userName })
       reports.refuse(reason, { clientId: client.id, identity: proved, userName, address })
       done(Object.assign(new Error(reason), { returnCode }), null)
     }

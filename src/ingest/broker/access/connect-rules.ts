@@ -2,7 +2,7 @@
 
 import type { ConnectPacket } from '../aedes-internals.ts'
 import type { ClientDropReason, RefusalReason } from '../client-faults.ts'
-import { topicProblem, type TopicLimits } from '../topic-rules.ts'
+import { isBridgeState, topicProblem, type TopicLimits } from '../topic-rules.ts'
 
 /** A refused CONNECT: the return code of CONNACK (MQTT 3.2.2.3) and why. */
 export type Refusal = { returnCode: 1 | 2 | 3 | 4 | 5; reason: RefusalReason }
@@ -29,6 +29,7 @@ export function connectFault(
   if (username?.includes('\0'))
     return { reason: 'bad_user_name', detail: 'Its user name contains a null character [MQTT-1.5.3-2].' }
   const problem = will === undefined ? null : topicProblem(will.topic, topicLimits)
+  if (will !== undefined && isBridgeState(will.topic, problem)) return null
   return problem === null
     ? null
     : { reason: 'bad_will_topic', detail: `Its will has a topic that ${problem}.` }

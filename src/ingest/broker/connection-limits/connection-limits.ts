@@ -54,6 +54,8 @@ export type Connection = {
   readonly address: string | null
   /** What its client may send; null before its CONNECT was accepted. */
   readonly budget: ClientBudget | null
+  /** It was closed at a bound. */
+  readonly isRefused: boolean
 }
 
 export type ConnectionLimits = {
@@ -102,6 +104,7 @@ type Tracked = {
   identity: string | null
   clientId: string
   budget: ClientBudget | null
+  isRefused: boolean
 }
 
 /** The sockets of one address. The unauthenticated ones are in the order in which they came. */
@@ -160,6 +163,7 @@ export function createConnectionLimits(
       identity: null,
       clientId: '',
       budget: null,
+      isRefused: false,
     }
     return enter(tracked) ? tracked : null
   }
@@ -229,6 +233,7 @@ export function createConnectionLimits(
     }
     assert(victim !== null, 'a share at its bound has a connection without CONNECT')
     report.add(reason, share.key)
+    victim.isRefused = true
     remove(victim)
     victim.close()
   }

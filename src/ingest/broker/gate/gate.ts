@@ -38,6 +38,7 @@ import type { AckHead, AckWriter } from './ack-writer.ts'
 import { readAtOnce, stayOpenAtEnd } from '../aedes-internals.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
 import { clientDrops, type ClientDropReason } from '../client-faults.ts'
+import type { TlsUse } from '../listeners/handshake-failures.ts'
 import type { Decisions } from '../publish-rules/publish-rules.ts'
 import type { Refusal } from '../access/connect-rules.ts'
 import { createMessageShare } from './message-share.ts'
@@ -91,6 +92,8 @@ export type Gate = {
   decisions: Decisions | null
   /** Why its CONNECT will be refused, found before aedes authenticates it. */
   refusal: Refusal | null
+  /** For TLS, until its CONNECT comes. */
+  tls: TlsUse | null
   /** The connection is closed or about to close. */
   readonly closed: boolean
   /** Dropped by the gateway; the reason was reported. */
@@ -153,6 +156,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     link: null,
     decisions: null,
     refusal: null,
+    tls: null,
     acceptedAtMs: 0,
     keepaliveMs: 0,
     get closed() {

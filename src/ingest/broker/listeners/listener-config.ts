@@ -13,7 +13,7 @@ export const listenerSchema = z
   .strictObject({
     url: z
       .string()
-      .meta({ examples: ['mqtt://127.0.0.1:1883', 'mqtts://0.0.0.0:8883'] })
+      .meta({ format: 'uri', examples: ['mqtt://127.0.0.1:1883', 'mqtts://0.0.0.0:8883'] })
       .transform((text, context) => {
         const address = parseUrl(text)
         if (typeof address !== 'string') return address

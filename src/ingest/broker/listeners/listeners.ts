@@ -7,14 +7,18 @@
 // that names the client (proxy-connection.ts).
 
 import { createServer, type AddressInfo, type Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
 import type { Clock } from '../../../std/clock.ts'
+import { carrierOf, isPortCheck, tlsFailureOf, type TlsFailure } from '../../../std/tls/tls.ts'
 import {
   plainAddress,
   type Connection,
   type ConnectionLimits,
 } from '../connection-limits/connection-limits.ts'
+import type { Emit } from '../../../domain/event.ts'
 import { createAcceptFilter } from './accept-filter.ts'
+import { createHandshakeFailures, type TlsUse } from './handshake-failures.ts'
 import { createTrust, readProxyHeader, type ProxyResult, type Subnet } from './proxy-connection.ts'
 import { beginTls, certificateNameOf, createTlsServer, type ListenerTls } from './tls-server.ts'
 
@@ -37,9 +41,15 @@ export type Listener = {
 
 export type ListenerDeps = {
   /** Called with each connected socket; for TLS after the handshake. */
-  connected: (socket: Socket, origin: { certificateName: string | null; connection: Connection }) => void
+  connected: (
+    socket: Socket,
+    origin: { certificateName: string | null; connection: Connection; tls: TlsUse | null },
+  ) => void
   limits: Pick<ConnectionLimits, 'mayConnect' | 'admit' | 'admitProxy' | 'clientNamed' | 'refuse' | 'end'>
   clock: Clock
+  emit: Emit
+  /** A connection ended in its TLS handshake or before its CONNECT, and not because of a limit. */
+  handshakeFailed: (reason: TlsFailure, address: string | null) => void
   failed: (fault: GatewayError) => void
 }
 
@@ -65,10 +75,13 @@ export function openListener(
   const socketOptions = { noDelay: true, highWaterMark: bufferBytes, allowHalfOpen: false }
 
   const { limits, clock } = deps
+  let url = urlOf(port)
+  const failures = createHandshakeFailures(deps, () => url)
   const isTrusted = proxyTrusted === undefined ? null : createTrust(proxyTrusted)
   const secure = tls === null ? null : createSecureServer(tls)
   /** Connections in their handshake, by both ends of the socket. */
   const handshakes = new Map<string, Connection>()
+  const connectionOf = new WeakMap<Socket, Connection>()
   const server = createServer({ ...socketOptions, blockList: createAcceptFilter(mayConnect) }, onSocket)
   return new Promise((resolve, reject) => {
     server.once('error', (error) => reject(unavailable(urlOf(port), error)))
@@ -77,7 +90,8 @@ export function openListener(
       server.on('error', (error) => deps.failed(unavailable(urlOf(port), error)))
       const { port: chosen } = server.address() as AddressInfo
       const renew = (next: ListenerTls | null) => void (next !== null && secure?.renew(next))
-      resolve({ url: urlOf(chosen), renew, close: () => void server.close() })
+      url = urlOf(chosen)
+      resolve({ url, renew, close: () => void server.close() })
     })
   })
 
@@ -119,11 +133,12 @@ export function openListener(
 
   function begin(socket: Socket, connection: Connection): void {
     if (secure === null) {
-      deps.connected(socket, { certificateName: null, connection })
+      deps.connected(socket, { certificateName: null, connection, tls: null })
       return
     }
     const ends = endsOf(socket)
     handshakes.set(ends, connection)
+    connectionOf.set(socket, connection)
     socket.once('close', () => {
       if (handshakes.get(ends) === connection) handshakes.delete(ends)
     })
@@ -140,10 +155,31 @@ export function openListener(
         deps.connected(socket, {
           certificateName: certificateNameOf(socket, tls.certificateName),
           connection,
+          tls: useOf(connection),
         })
     })
-    created.server.on('tlsClientError', (_error, socket) => socket.destroy())
+    created.server.on('tlsClientError', (error, socket) => {
+      socket.destroy()
+      reportFailure(error, socket)
+    })
     return created
+  }
+
+  function useOf(connection: Connection): TlsUse {
+    return { connectReceived: failures.succeeded, closedUnused: () => failed('tls_unused', connection) }
+  }
+
+  function reportFailure(error: Error, socket: TLSSocket): void {
+    const carrier = carrierOf(socket)
+    const connection = carrier === null ? undefined : connectionOf.get(carrier)
+    const reason = tlsFailureOf(error, socket)
+    if (connection !== undefined && !isPortCheck(reason, socket)) failed(reason, connection)
+  }
+
+  function failed(reason: TlsFailure, { address, isRefused }: Connection): void {
+    if (isRefused) return
+    deps.handshakeFailed(reason, address)
+    failures.failed(reason, address)
   }
 }
 

@@ -18,7 +18,7 @@ import type { Clock } from '../../../std/clock.ts'
 import type { Emit } from '../../../domain/event.ts'
 import type { Sender } from '../../../domain/message.ts'
 import { quote } from '../../../std/quote.ts'
-import { createReasonCounter } from '../../intake/reason-counter.ts'
+import { createReasonCounter, type ReasonCount } from '../../intake/reason-counter.ts'
 import type { Clients } from '../clients/clients.ts'
 import { compileRules, type MatchAllowed, type PublishRule } from './allowed-topics.ts'
 
@@ -56,10 +56,11 @@ export type PublishRules = {
   violationOf(connection: RestrictedConnection, sender: Sender, topic: string): Violation | null
   /** Counts and reports one; returns the sentence for its connection. */
   refused(connection: RestrictedConnection, sender: Sender, topic: string, violation: Violation): string
-  /** Refused messages, keyed by the reason, and by `identity|reason` (`|reason` for anonymous clients). */
+  /** Refused messages by reason, and by identity and reason. */
   counters(): {
     refusedMessages: ReadonlyMap<string, number>
-    refusedByIdentity: ReadonlyMap<string, number>
+    /** `source` is the identity; null for anonymous clients. */
+    refusedByIdentity: readonly ReasonCount[]
   }
 }
 
@@ -86,7 +87,7 @@ export function createPublishRules(
   return {
     violationOf,
     refused,
-    counters: () => ({ refusedMessages: byReason.counts(), refusedByIdentity: byIdentity.counts() }),
+    counters: () => ({ refusedMessages: byReason.byReason(), refusedByIdentity: byIdentity.counts() }),
   }
 
   function violationOf(connection: RestrictedConnection, sender: Sender, topic: string): Violation | null {
@@ -130,9 +131,9 @@ export function createPublishRules(
     violation: Violation,
   ): string {
     const { clientId, identity } = sender
-    byReason.add(null, violation)
     const detail = `It published to ${quote(topic, 100)}, which ${violations[violation]}.`
-    const isReported = byIdentity.add(identity ?? '', violation)
+    byReason.add(null, violation)
+    const isReported = byIdentity.add(identity, violation)
     clients.messageRefused(sender, { reason: violation, detail })
     if (isReported)
       emit({ kind: 'publish_refused', reason: violation, detail, clientId, identity, address, topic })

@@ -39,7 +39,7 @@ describe('a will', () => {
     device.destroy()
     expect(await stateOf(world, 'truck-7', 'lost')).toMatchObject({ willCame: true })
     expect(spool.payloads.map(({ device }) => device)).toEqual(['truck-7'])
-    expect(world.ingest.counters().ignoredByReason).toEqual(new Map([['trucks|will', 1]]))
+    expect(world.ingest.counters().ignoredByReason).toEqual([{ source: 'trucks', reason: 'will', count: 1 }])
     expect(world.ingest.clients.find('truck-8')).toBeNull()
   })
 

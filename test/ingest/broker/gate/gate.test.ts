@@ -29,7 +29,7 @@ function open() {
   const deps = {
     socket,
     client,
-    connection: { address: null, budget: null },
+    connection: { address: null, budget: null, isRefused: false },
     clock,
     writer: createAckWriter(),
     turns: createTurns(),

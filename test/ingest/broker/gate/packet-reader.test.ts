@@ -40,7 +40,7 @@ async function open() {
     {
       socket,
       client: aedes.handle(socket),
-      connection: { address: null, budget: null },
+      connection: { address: null, budget: null, isRefused: false },
       clock: systemClock,
       writer: createAckWriter(),
       turns: createTurns(),

@@ -108,9 +108,9 @@ describe('rules of the broker', () => {
       const { received, mapped, ignored, ignoredByReason, refusedMessages, refusedByIdentity } =
         world.ingest.counters()
       expect({ received, mapped, ignored }).toEqual({ received: 6, mapped: 4, ignored: 2 })
-      expect(ignoredByReason).toEqual(new Map([['|topic_not_allowed', 2]]))
+      expect(ignoredByReason).toEqual([{ source: '', reason: 'topic_not_allowed', count: 2 }])
       expect(refusedMessages).toEqual(new Map([['topic_not_allowed', 2]]))
-      expect(refusedByIdentity).toEqual(new Map([['truck-7|topic_not_allowed', 2]]))
+      expect(refusedByIdentity).toEqual([{ source: 'truck-7', reason: 'topic_not_allowed', count: 2 }])
     },
   )
 
@@ -262,10 +262,10 @@ describe('a source that names the identity', () => {
     expect(world.ingest.counters()).toMatchObject({
       mapped: 2,
       ignored: 2,
-      refusedByIdentity: new Map([
-        ['truck-7|not_own_name', 1],
-        ['|not_own_name', 1],
-      ]),
+      refusedByIdentity: [
+        { source: 'truck-7', reason: 'not_own_name', count: 1 },
+        { source: null, reason: 'not_own_name', count: 1 },
+      ],
     })
   })
 

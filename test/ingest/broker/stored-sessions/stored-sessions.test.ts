@@ -35,6 +35,7 @@ async function openDepot(options: Partial<IngestOptions> & { clock?: FakeClock }
       await world[Symbol.asyncDispose]()
       world = await openIngest(spools.spool, { clock: spools.clock, ...options })
     },
+    close: () => spools.spool.close(),
     stored: () => spools.spool.lanes().reduce((sum, { pending }) => sum + pending, 0),
     [Symbol.asyncDispose]: () => world[Symbol.asyncDispose](),
   }
@@ -96,6 +97,18 @@ describe('CONNACK says that a session is present', () => {
       await client.endAsync()
     }
     expect(seen).toEqual([false, true])
+  })
+})
+
+describe('a stop', () => {
+  test('ends the look for expired sessions before the spool is closed', async () => {
+    await using depot = await openDepot({ sessionExpiryMs: 10_000 })
+    await presence(depot, 'van')
+    await depot.world.ingest.stopAccepting()
+    await depot.close()
+    // A timer that writes would throw here: the spool is closed, the connections are not.
+    await depot.clock.advance(60_000)
+    expect(depot.world.ingest.counters()).toMatchObject({ sessions: 1, sessionsExpired: 0 })
   })
 })
 

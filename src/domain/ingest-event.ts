@@ -1,0 +1,118 @@
+// ingest-event.ts: the events of TLS of listeners, of message sources, and of what devices send: models that
+// are not known, and values that cannot be.
+
+import { count, device, field, source } from './event-field.ts'
+
+const shown = field<string>('one of the devices; empty for none')
+
+const messageSource = field<string>('name of the message source')
+const clientId = field<string>('MQTT client id of the connection')
+
+const certificate = field<string>('what it is for, and the address or name of that')
+const listener = field<string>('address of the listener')
+
+export const listenerEventFields = {
+  listener_tls_failing: {
+    listener,
+    reason: field<string>('stable code of the last failure'),
+    detail: field<string>('the reason in words'),
+    count: count('failed handshakes since the last such event'),
+    top: field<readonly string[]>('addresses with the most of them, and their number'),
+  },
+  listener_tls_works: { listener },
+  certificate_expires: {
+    certificate,
+    state: field<'ends_soon' | 'expired' | 'not_yet_valid'>('`ends_soon`: within 14 days'),
+    detail: field<string>('the same in words, with the date'),
+  },
+  certificate_renewed: { certificate },
+} as const
+
+export const ingestEventFields = {
+  message_source_connected: {
+    messageSource,
+    clientId,
+    url: field<string>('address of the server'),
+    sessionPresent: field<boolean>('the server had kept the session'),
+    removedFilters: field<readonly string[]>('filters of the session that the config does not have any more'),
+  },
+  message_source_lost: {
+    messageSource,
+    clientId,
+    reason: field<string>('stable code of the reason'),
+    detail: field<string>('the reason in words'),
+    act: field<string>('what to do'),
+    retryInMs: field<number>('time until the next try, in ms'),
+  },
+  message_source_paused: { messageSource, clientId },
+  message_source_at_risk: {
+    messageSource,
+    clientId,
+    risk: field<
+      | 'clean_session'
+      | 'short_expiry'
+      | 'qos_0'
+      | 'expiry_reduced'
+      | 'qos_0_granted'
+      | 'session_lost'
+      | 'small_window'
+      | 'short_connections'
+      | 'sessions_left'
+      | 'group_restarted'
+      | 'oversized'
+      | 'bad_topic'
+    >('stable code of what the server would lose or delay'),
+    detail: field<string>('the same in words'),
+  },
+  message_source_safe: { messageSource, risk: field<string>('code of the risk that is over') },
+  message_source_silent: {
+    messageSource,
+    clientId: field<string | null>('client id of the connection; null for all of the source'),
+    quietMs: field<number>('time without a message, in ms'),
+    neverHeard: field<boolean>('no message came since the start'),
+  },
+  message_source_heard: {
+    messageSource,
+    clientId: field<string | null>('client id of the connection; null for all of the source'),
+  },
+  message_source_released: {
+    messageSource,
+    clientId,
+    session: field<'kept' | 'left_group' | 'left_with_rest' | 'none'>(
+      '`kept`: it queues what arrives, `left_group`: the other members get it, `left_with_rest`: so, too, and the ' +
+        'session keeps what it had before, `none`: nothing is queued',
+    ),
+  },
+
+  rebirth_requested: { messageSource, topic: field<string>('topic of the command') },
+
+  model_unknown: {
+    source,
+    devices: count('devices without a known model'),
+    what: field<string>('fields that are omitted'),
+  },
+  odometer_reset: {
+    source,
+    device,
+    asset: field<string>('asset of the device'),
+    signal: field<string>('type of the signal, and its part'),
+    before: field<number>('last plausible reading, in the unit that is sent'),
+    after: field<number>('reading that counts from now on'),
+    withheld: count('readings that were not sent'),
+    why: field<'agreed' | 'limit'>('the readings agree with each other, or as many as allowed were withheld'),
+  },
+  values_withheld: {
+    source,
+    devices: count('devices most of whose values of a field are not plausible'),
+    device: shown,
+    field: field<string>('field of that device'),
+    reason: field<string>('why, for most of the values'),
+    withheld: count('values of the field that are not plausible'),
+    records: count('records of the device in the same time'),
+  },
+  positions_swapped: {
+    source,
+    devices: count('devices whose latitude and longitude look swapped'),
+    device: shown,
+  },
+} as const

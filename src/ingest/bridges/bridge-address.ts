@@ -1,0 +1,38 @@
+// bridge-address.ts: the address of a broker and topic filters, as the config has them.
+
+import type { z } from 'zod'
+import { defaultPorts, type BridgeUrl } from './bridge-socket.ts'
+
+/** The address, or what is wrong with it. */
+export function parseUrl(text: string): BridgeUrl | string {
+  const match =
+    /^(mqtts?|wss?):\/\/(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@?#[\]]+))(?::(\d{1,5}))?(\/[^\s?#@]*)?$/.exec(text)
+  const host = match?.[2] ?? match?.[3]
+  if (!match || host === undefined)
+    return (
+      'must be mqtt://HOST:PORT, mqtts://HOST:PORT, ws://HOST:PORT/PATH or wss://HOST:PORT/PATH, without user and ' +
+      'password; they have options of their own'
+    )
+  const scheme = match[1] as BridgeUrl['scheme']
+  const port = match[4] === undefined ? defaultPorts[scheme] : Number(match[4])
+  const path = match[5] ?? '/'
+  if (port < 1 || port > 65_535) return `must have a port of 1 to 65535, found ${port}`
+  if (path !== '/' && scheme.startsWith('mqtt')) return `must have no path, found "${path}"`
+  return { scheme, host, port, path }
+}
+
+/** MQTT 4.7.1. */
+export function checkFilter(text: string, context: z.RefinementCtx): void {
+  const refuse = (message: string) => context.addIssue({ code: 'custom', message })
+  const levels = text.split('/')
+  if (text === '' || text.includes('\0') || Buffer.byteLength(text) > 65_000) refuse('must be a topic filter')
+  else if (text.startsWith('$share/')) refuse('must not begin with $share/; use share_group')
+  else if (levels.some((level) => level.includes('{')))
+    refuse(`is a filter of MQTT: write + in the place of a capture, found "${text}"`)
+  else if (
+    levels.some(
+      (level, index) => (level.includes('#') && index < levels.length - 1) || /.[+#]|[+#]./.test(level),
+    )
+  )
+    refuse(`may have "+" and "#" as whole levels only, and "#" as the last one, found "${text}"`)
+}

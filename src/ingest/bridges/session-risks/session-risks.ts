@@ -1,0 +1,152 @@
+// session-risks.ts: what would lose or strand messages at the broker, as conditions: by the config, by
+// CONNACK and SUBACK, and by what is seen of the window. One report for all connections of a bridge.
+
+import type { IConnackPacket } from 'mqtt-packet'
+import type { CancelTimer, Clock } from '../../../std/clock.ts'
+import type { Emit, EventOf } from '../../../domain/event.ts'
+import { formatDuration } from '../../../std/quantity.ts'
+import type { MessageRefusal } from '../../types.ts'
+import type { Granted } from '../bridge-faults/bridge-faults.ts'
+import type { BridgeOptions } from '../types.ts'
+
+/** The data should survive an outage that is longer. */
+export const shortExpiryMs = 3_600_000
+
+type SessionRisk = EventOf<'message_source_at_risk'>['risk']
+
+export type SessionRisks = {
+  /** What the config itself allows; `check` warns of it, too. */
+  configured(clientId: string): void
+  /** `wasOpen`: this process had a session with this client id before. */
+  connected(clientId: string, connack: IConnackPacket, wasOpen: boolean): void
+  granted(clientId: string, granted: readonly Granted[]): void
+  /** So few messages were outstanding at most, again and again; null: not now. */
+  window(clientId: string, messages: number | null): void
+  /** Connections that broke soon after they were opened, in a row; null: not any more. */
+  shortConnections(clientId: string, times: number | null): void
+  /** The broker was down, and kept the session. `afterMs`: since the last refused try. */
+  brokerRestarted(clientId: string, afterMs: number): void
+  /** A message that cannot be mapped became a dead letter. */
+  refusedMessage(clientId: string, refusal: MessageRefusal): void
+  close(): void
+}
+
+/** What happened once is shown for so long after the last time. */
+const shownForMs = 86_400_000
+/** The first member that is back after a restart ends the gap. */
+const oneRestartMs = 60_000
+
+export function createSessionRisks(
+  { clock, emit }: { clock: Clock; emit: Emit },
+  options: BridgeOptions,
+): SessionRisks {
+  const { name: messageSource, keepsSession, sessionExpiryMs } = options
+  /** The connections that have each risk. */
+  const open = new Map<SessionRisk, Set<string>>()
+  const timers = new Map<SessionRisk, CancelTimer>()
+  let restartedAtMs: number | null = null
+
+  function report(risk: SessionRisk, clientId: string, detail: string | null): void {
+    const clients = open.get(risk) ?? new Set()
+    const had = clients.size > 0
+    if (detail === null) clients.delete(clientId)
+    else clients.add(clientId)
+    open.set(risk, clients)
+    if (detail !== null) emit({ kind: 'message_source_at_risk', messageSource, clientId, risk, detail })
+    else if (had && clients.size === 0) emit({ kind: 'message_source_safe', messageSource, risk })
+  }
+
+  /** Over when it did not happen again for a day. */
+  function happened(risk: SessionRisk, clientId: string, detail: string): void {
+    report(risk, clientId, detail)
+    timers.get(risk)?.()
+    timers.set(
+      risk,
+      clock.after(shownForMs, () => {
+        for (const one of open.get(risk) ?? []) report(risk, one, null)
+      }),
+    )
+  }
+
+  return {
+    configured(clientId) {
+      if (!keepsSession)
+        report('clean_session', clientId, 'With session: clean messages are lost while it is not connected')
+      else if (options.isVersion5 && sessionExpiryMs < shortExpiryMs)
+        report(
+          'short_expiry',
+          clientId,
+          `session_expiry is ${formatDuration(sessionExpiryMs)}. Messages of a longer outage are lost`,
+        )
+      if (options.qos === 0) report('qos_0', clientId, 'With qos: 0 the broker delivers no message again')
+    },
+    connected(clientId, { properties, sessionPresent }, wasOpen) {
+      const expiryMs = (properties?.sessionExpiryInterval ?? Infinity) * 1000
+      const isReduced = keepsSession && expiryMs < sessionExpiryMs
+      report(
+        'expiry_reduced',
+        clientId,
+        isReduced
+          ? `The broker keeps the session for ${formatDuration(expiryMs)} only, and the config asks for ` +
+              `${formatDuration(sessionExpiryMs)}. Messages of a longer outage are lost`
+          : null,
+      )
+      if (!keepsSession) return
+      // Another client with this client id removes the session: the other risk says so.
+      const isTaken = open.get('short_connections')?.has(clientId) === true
+      report(
+        'session_lost',
+        clientId,
+        wasOpen && !sessionPresent && !isTaken
+          ? 'The broker does not have the session any more. Messages from the time without a connection are lost'
+          : null,
+      )
+    },
+    granted(clientId, granted) {
+      const low = granted.filter(({ code }) => code < options.qos).map(({ filter }) => filter)
+      report(
+        'qos_0_granted',
+        clientId,
+        low.length > 0
+          ? `The broker grants QoS 0 for ${low.join(', ')}. It delivers no message again, and queues none`
+          : null,
+      )
+    },
+    shortConnections(clientId, times) {
+      if (times !== null) report('session_lost', clientId, null)
+      report(
+        'short_connections',
+        clientId,
+        times === null
+          ? null
+          : `${times} connections in a row broke within seconds. Another client may use the same client id`,
+      )
+    },
+    brokerRestarted(clientId, afterMs) {
+      const now = clock.monotonic()
+      if (options.shareGroup === null) return
+      if (restartedAtMs !== null && now - restartedAtMs < oneRestartMs) return
+      restartedAtMs = now
+      happened(
+        'group_restarted',
+        clientId,
+        `The broker was down. If it is a Mosquitto 2.0, it forgot the share group and dropped what came in the ` +
+          `${formatDuration(afterMs)} before this connection`,
+      )
+    },
+    refusedMessage: (clientId, { reason, detail }) =>
+      happened(reason === 'OVERSIZED' ? 'oversized' : 'bad_topic', clientId, detail),
+    close() {
+      for (const cancel of timers.values()) cancel()
+    },
+    window(clientId, messages) {
+      report(
+        'small_window',
+        clientId,
+        messages === null
+          ? null
+          : `The broker sends at most ${messages} messages before it waits for an acknowledgement`,
+      )
+    },
+  }
+}

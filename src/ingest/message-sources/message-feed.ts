@@ -1,0 +1,185 @@
+// message-feed.ts: hands the messages of one source to the intake, and gives it the acknowledgements: in the
+// order of the messages within a partition, once, and only while the partition is assigned.
+//
+// Per message: no promise and no closure. The spool calls one function for each; the functions are used
+// again, each bound to a slot that has the partition and the position.
+
+import { assert } from '../../std/assert.ts'
+import type { Clock, EpochMs } from '../../std/clock.ts'
+import type { GatewayError } from '../../std/gateway-error.ts'
+import { noSender, type Sender } from '../../domain/message.ts'
+import type { Ack } from '../../spool/spool.ts'
+import type { Intake } from '../intake/intake.ts'
+import type { IntakeSpool, ReceivedMessage } from '../types.ts'
+import type { MessageFeed, MessageSource, Partition, SourceCounters, SourceMessage } from './types.ts'
+
+export type FeedOfSource = {
+  start(): void
+  /** There may be more or less room now. */
+  update(): void
+  counters(): SourceCounters
+  /** Monotonic, and by the wall clock; null before the first message. */
+  lastMessageAtMs(): number | null
+  lastMessageAt(): EpochMs | null
+}
+
+type Deps = {
+  intake: Pick<Intake, 'accept' | 'connectionEnded' | 'readingPaused' | 'pausesSender'>
+  spool: Pick<IntakeSpool, 'holdReason'>
+  clock: Clock
+}
+
+type Slot = { partition: Partition | null; position: number; ordinal: number; ack: Ack }
+
+/** Slots that are kept for reuse; more may be in use. */
+const freeMax = 65_536
+
+export function createMessageFeed({ intake, spool, clock }: Deps, source: MessageSource): FeedOfSource {
+  const { windowMax, ackKind } = source.traits
+  const free: Slot[] = []
+  const partitions = new Set<Partition>()
+  let toFlush: Partition[] = []
+  const counters = { received: 0, acked: 0, redelivered: 0 }
+  let lastMessageAtMs: number | null = null
+  /** One object for all messages, as the intake allows. */
+  const message: ReceivedMessage = {
+    topic: '',
+    bytes: Buffer.alloc(0),
+    qos: 0,
+    retain: false,
+    dup: false,
+    sender: noSender,
+    arrivedAt: 0,
+    serial: 0,
+    from: source.name,
+    userProperties: null,
+    violation: null,
+    refusal: null,
+    // The packet identifier belongs to our link, not to the client that sent the message.
+    link: null,
+    messageId: 0,
+  }
+  const feed: MessageFeed = { assign, revoke, room, take }
+
+  return {
+    start: () => source.start(feed),
+    update: () => source.want(isHeld() ? 0 : windowMax),
+    counters: () => ({ ...counters, outstanding: outstanding() }),
+    lastMessageAtMs: () => lastMessageAtMs,
+    lastMessageAt: () =>
+      lastMessageAtMs === null ? null : clock.now() - Math.round(clock.monotonic() - lastMessageAtMs),
+  }
+
+  function assign(label: string, sender: Sender = noSender): Partition {
+    const partition: Partition = {
+      label,
+      // A copy: the intake finds what waits by the object.
+      sender: { ...sender },
+      assigned: true,
+      taken: 0,
+      acked: 0,
+      lastAcked: 0,
+      lastTakenAtMs: clock.monotonic(),
+    }
+    partitions.add(partition)
+    return partition
+  }
+
+  function revoke(partition: Partition): void {
+    if (!partition.assigned) return
+    partition.assigned = false
+    partitions.delete(partition)
+    intake.connectionEnded(partition.sender)
+  }
+
+  function isHeld(): boolean {
+    return spool.holdReason !== null || intake.readingPaused
+  }
+
+  function room({ assigned, sender, taken, acked }: Partition): number {
+    if (!assigned || isHeld() || intake.pausesSender(sender)) return 0
+    return Math.max(0, windowMax - (taken - acked))
+  }
+
+  function take(partition: Partition, position: number | null, from: SourceMessage): void {
+    assert(partition.assigned, 'a revoked partition hands nothing over')
+    const now = clock.monotonic()
+    partition.lastTakenAtMs = now
+    lastMessageAtMs = now
+    counters.received += 1
+    if (from.redelivered) counters.redelivered += 1
+    message.topic = from.topic
+    message.bytes = from.bytes
+    message.qos = position === null ? 0 : from.qos
+    message.retain = from.retain
+    message.dup = from.redelivered
+    message.userProperties = from.userProperties
+    message.violation = from.ignoredFor
+    message.refusal = from.refusal
+    message.sender = partition.sender
+    intake.accept(message, position === null ? null : slotFor(partition, position).ack)
+  }
+
+  function slotFor(partition: Partition, position: number): Slot {
+    const slot = free.pop() ?? newSlot()
+    slot.partition = partition
+    slot.position = position
+    slot.ordinal = partition.taken
+    partition.taken += 1
+    return slot
+  }
+
+  function newSlot(): Slot {
+    const slot: Slot = {
+      partition: null,
+      position: 0,
+      ordinal: 0,
+      ack(fault) {
+        const { partition, position, ordinal } = slot
+        assert(partition !== null, 'an acknowledgement is given once')
+        slot.partition = null
+        if (free.length < freeMax) free.push(slot)
+        settle(partition, position, { ordinal, fault })
+      },
+    }
+    return slot
+  }
+
+  function settle(
+    partition: Partition,
+    position: number,
+    { ordinal, fault }: { ordinal: number; fault: GatewayError | null },
+  ): void {
+    // Of an older link, or behind a message that was given back: the server delivers it again.
+    if (!partition.assigned) return
+    if (fault !== null) {
+      revoke(partition)
+      source.giveBack(partition)
+      return
+    }
+    assert(ordinal === partition.acked, 'acknowledgements keep the order of the messages')
+    partition.acked += 1
+    partition.lastAcked = position
+    counters.acked += 1
+    if (ackKind === 'each') source.acknowledge(partition, position)
+    if (toFlush.length === 0) queueMicrotask(flush)
+    if (toFlush.at(-1) !== partition && !toFlush.includes(partition)) toFlush.push(partition)
+  }
+
+  /** Right after the commit gave its last acknowledgement. */
+  function flush(): void {
+    const flushed = toFlush
+    toFlush = []
+    for (const partition of flushed) {
+      if (!partition.assigned) continue
+      if (ackKind === 'up_to') source.acknowledge(partition, partition.lastAcked)
+      source.flush(partition)
+    }
+  }
+
+  function outstanding(): number {
+    let sum = 0
+    for (const { taken, acked } of partitions) sum += taken - acked
+    return sum
+  }
+}

@@ -1,0 +1,125 @@
+// silence-watch.ts: finds message sources that are connected and bring nothing for longer than usual. A link
+// can be dead without an error: the broker answers pings and delivers nothing. So the links of a silent
+// source connect again, once in each such time; with a session nothing is lost by that.
+//
+// The same for one link among several, which the messages of the others would hide: it is silent where the
+// others had so many messages meanwhile that it should have had some, too.
+
+import type { CancelTimer, Clock } from '../../std/clock.ts'
+import type { Emit } from '../../domain/event.ts'
+import type { FeedOfSource } from './message-feed.ts'
+import type { MessageSource } from './types.ts'
+
+export type SilenceWatch = {
+  start(): void
+  isSilent(source: MessageSource): boolean
+  close(): void
+}
+
+type Watched = { source: MessageSource; feed: FeedOfSource; silentAfterMs: number; unheardAfterMs: number }
+
+/** What is known of a link: when it was heard, and how many messages its source had then. */
+type Heard = { messages: number; atMs: number; ofSource: number; reconnectedAtMs: number | null }
+
+const everyMs = 5000
+/** Messages of the source for each of its links, in which a link that has none is silent. */
+const sharesMin = 20
+
+export function createSilenceWatch(
+  { clock, emit }: { clock: Clock; emit: Emit },
+  entries: readonly Watched[],
+): SilenceWatch {
+  const silent = new Map<MessageSource, { reconnectedAtMs: number }>()
+  /** By client id. */
+  const heardOf = new Map<MessageSource, Map<string, Heard>>()
+  let startedAtMs = 0
+  let cancel: CancelTimer = () => {}
+
+  function start(): void {
+    startedAtMs = clock.monotonic()
+    arm()
+  }
+
+  function arm(): void {
+    const shortest = Math.min(
+      ...entries.map((entry) => Math.min(entry.silentAfterMs, entry.unheardAfterMs) / 4),
+    )
+    cancel = clock.after(Math.min(everyMs, shortest), () => {
+      for (const entry of entries) {
+        check(entry)
+        checkLinks(entry)
+      }
+      arm()
+    })
+  }
+
+  function check({ source, feed, silentAfterMs, unheardAfterMs }: Watched): void {
+    const now = clock.monotonic()
+    const lastMs = feed.lastMessageAtMs()
+    const known = silent.get(source)
+    if (known !== undefined && lastMs !== null && now - lastMs < silentAfterMs) {
+      silent.delete(source)
+      emit({ kind: 'message_source_heard', messageSource: source.name, clientId: null })
+      return
+    }
+    // A link that is not connected has a condition of its own.
+    const connected = source.view().links.filter(({ state }) => state === 'connected')
+    if (connected.length === 0) return
+    const sinceMs = Math.max(
+      lastMs ?? startedAtMs,
+      known?.reconnectedAtMs ?? 0,
+      Math.min(...connected.map((link) => link.sinceMs)),
+    )
+    // It was said once that none came; from then on the usual time counts.
+    const isFirst = lastMs === null && known === undefined
+    if (now - sinceMs < (isFirst ? unheardAfterMs : silentAfterMs)) return
+    silent.set(source, { reconnectedAtMs: now })
+    emit({
+      kind: 'message_source_silent',
+      messageSource: source.name,
+      clientId: null,
+      quietMs: now - (lastMs ?? startedAtMs),
+      neverHeard: lastMs === null,
+    })
+    source.reconnect(null)
+  }
+
+  function checkLinks({ source, silentAfterMs }: Watched): void {
+    const { links } = source.view()
+    if (links.length < 2) return
+    const now = clock.monotonic()
+    const ofSource = links.reduce((sum, { messages }) => sum + messages, 0)
+    const known = heardOf.get(source) ?? new Map<string, Heard>()
+    heardOf.set(source, known)
+    for (const { clientId, state, sinceMs, messages, lastMessageMs } of links) {
+      const heard = known.get(clientId)
+      if (heard === undefined || heard.messages !== messages) {
+        if (heard !== undefined && heard.reconnectedAtMs !== null)
+          emit({ kind: 'message_source_heard', messageSource: source.name, clientId })
+        known.set(clientId, { messages, atMs: lastMessageMs ?? now, ofSource, reconnectedAtMs: null })
+        continue
+      }
+      const quietMs = now - Math.max(heard.atMs, sinceMs, heard.reconnectedAtMs ?? 0)
+      const isShort = ofSource - heard.ofSource < sharesMin * links.length
+      if (state !== 'connected' || quietMs < silentAfterMs || isShort) continue
+      known.set(clientId, { ...heard, reconnectedAtMs: now })
+      const silentMs = now - heard.atMs
+      emit({
+        kind: 'message_source_silent',
+        messageSource: source.name,
+        clientId,
+        quietMs: silentMs,
+        neverHeard: messages === 0,
+      })
+      source.reconnect(clientId)
+    }
+  }
+
+  return {
+    start,
+    isSilent: (source) =>
+      silent.has(source) ||
+      [...(heardOf.get(source)?.values() ?? [])].some((link) => link.reconnectedAtMs !== null),
+    close: () => cancel(),
+  }
+}

@@ -1,0 +1,98 @@
+// A rate limit that is lower than what comes in: what waits for it stays visible until something is settled.
+
+import { afterEach, describe, expect, test } from 'vitest'
+import { createConditions } from '../../../src/ops/conditions/conditions.ts'
+import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
+import { createDeliveryWorld, type DeliveryWorld } from '../../support/delivery-world.ts'
+import type { Script } from '../../support/scripted-service.ts'
+
+let world: DeliveryWorld
+
+afterEach(() => world.end())
+
+const batch = { payloadsMax: 500, bodyBytesMax: 1_000_000, lingerMs: 1000 }
+
+function codes(): readonly string[] {
+  const all = createConditions({ clock: world.clock })
+  const { apply } = createEventConditions(all)
+  for (const event of world.events) apply(event)
+  return all.open().map(({ code }) => code)
+}
+
+const nextInMs = () => {
+  const at = world.delivery.providers()[0]?.nextAttemptAt
+  return at === null || at === undefined ? null : at - world.clock.now()
+}
+
+/** One payload each half second. */
+async function publishFor(seconds: number): Promise<void> {
+  for (let n = 0; n < 2 * seconds; n += 1) {
+    await world.publish(`p${world.clock.now()}`)
+    await world.pass(500)
+  }
+}
+
+describe('delivery.limits', () => {
+  test.each([0.2, 1])('of %d payloads per second: new batches are small, and payloads flow', async (perS) => {
+    world = await createDeliveryWorld({
+      provider: { batch, maxInFlight: 1, rate: { payloadsPerS: perS, requestsPerS: null } },
+    })
+    await publishFor(120)
+    const sizes = world.ofKind('batch_sealed').map(({ payloads }) => payloads)
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(10 * perS)
+    expect(sizes.length).toBeGreaterThanOrEqual(10)
+    expect(codes()).not.toContain('RATE_LIMITED')
+    expect(world.ofKind('delivery_moves')).toEqual([])
+  })
+
+  test('a wait has its condition and its end for as long as nothing is settled', async () => {
+    world = await createDeliveryWorld({
+      provider: { batch, maxInFlight: 1, rate: { payloadsPerS: null, requestsPerS: 0.01 } },
+    })
+    await publishFor(5)
+    const settled = world.ofKind('batch_settled').length
+    expect(settled).toBe(1)
+    for (let waitedS = 5; waitedS < 95; waitedS += 5) {
+      await publishFor(5)
+      if (waitedS < 35) continue
+      expect(codes()).toEqual(['RATE_LIMITED'])
+      expect(nextInMs()).toBeGreaterThan(0)
+      expect(nextInMs()).toBeLessThanOrEqual(100_000)
+    }
+    expect(world.ofKind('delivery_moves')).toEqual([])
+    await publishFor(30)
+    expect(world.ofKind('batch_settled').length).toBe(settled + 1)
+    expect(world.ofKind('delivery_moves')).toHaveLength(1)
+  })
+
+  test('nothing is due for a moment, and what stands still does not move', async () => {
+    world = await createDeliveryWorld({
+      provider: {
+        batch: { ...batch, lingerMs: 40_000 },
+        maxInFlight: 1,
+        rate: { payloadsPerS: null, requestsPerS: 0.01 },
+      },
+    })
+    await world.publish('p1')
+    await world.pass(41_000)
+    await world.publish('p2')
+    await world.pass(70_000)
+    expect(codes()).toEqual(['RATE_LIMITED'])
+    expect(world.ofKind('delivery_moves')).toEqual([])
+    await world.pass(60_000)
+    expect(codes()).toEqual([])
+  })
+})
+
+test('the next attempt of the only batch is the end of its back-off', async () => {
+  const refuse: Script = () => ({
+    status: 429,
+    headers: { 'retry-after': '300' },
+    body: { requestId: 'request-9', message: 'later' },
+  })
+  world = await createDeliveryWorld({ script: refuse, provider: { maxInFlight: 1 } })
+  await world.publish('p1')
+  await world.pass(10_000)
+  expect(nextInMs()).toBeGreaterThan(200_000)
+  expect(nextInMs()).toBeLessThanOrEqual(300_000)
+})

@@ -1,0 +1,156 @@
+// Bridges to a Mosquitto that requires a client certificate, over TLS and WebSocket: the check names the cause where the
+// certificate or the port is wrong, and the running bridge has a fault and no connection.
+
+import { describe, expect, test } from 'vitest'
+import { bridgeOptions, bridgesSchema } from '../../../src/ingest/bridges/bridge-config.ts'
+import { checkBridge } from '../../../src/ingest/bridges/bridges.ts'
+import { createAuthority } from '../../support/certificates.ts'
+import { eventually } from '../../support/eventually.ts'
+import { openIngest } from '../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+import { hasMosquitto, startMosquitto } from '../../support/mosquitto.ts'
+
+const dayMs = 86_400_000
+const never = new AbortController().signal
+const daysFromNow = (days: number) => new Date(Date.now() + days * dayMs)
+
+const authority = createAuthority()
+const another = createAuthority('Another Authority')
+const names = ['gateway']
+const own = { ca: authority.ca, ...authority.issue({ names }) }
+const ofAnother = { ca: authority.ca, ...another.issue({ names }) }
+const expired = {
+  ca: authority.ca,
+  ...authority.issue({ names, from: daysFromNow(-9), until: daysFromNow(-1) }),
+}
+const ofTomorrow = {
+  ca: authority.ca,
+  ...authority.issue({ names, from: daysFromNow(1), until: daysFromNow(9) }),
+}
+const revoked = { ca: authority.ca, ...authority.issue({ names }) }
+const none = { ca: authority.ca }
+const otherKey = { ...own, key: revoked.key }
+const noPem = { ...own, cert: 'gateway.pem' }
+const brokerOfAnother = { ...own, ca: another.ca }
+
+const requires = [
+  'cafile %d/ca.pem',
+  'certfile %d/cert.pem',
+  'keyfile %d/key.pem',
+  'crlfile %d/crl.pem',
+  'require_certificate true',
+]
+
+async function startBroker() {
+  const server = authority.issue()
+  const { ports } = await startMosquitto({
+    listeners: [requires, [...requires, 'protocol websockets'], ['protocol websockets']],
+    files: {
+      'ca.pem': authority.ca,
+      'crl.pem': authority.revoke([revoked]),
+      'cert.pem': server.cert,
+      'key.pem': server.key,
+    },
+  })
+  const [tls = 0, wss = 0, ws = 0] = ports
+  return { tls, wss, ws }
+}
+
+type Broker = Awaited<ReturnType<typeof startBroker>>
+
+type Row = [about: string, tls: object | undefined, url: (broker: Broker) => string, why: RegExp, act: RegExp]
+
+const tlsUrl = ({ tls }: Broker) => `mqtts://localhost:${tls}`
+const wssUrl = ({ wss }: Broker) => `wss://localhost:${wss}/mqtt`
+const requiresOne = /^The broker requires a certificate of the gateway/
+const refusesIt = /^The broker refuses the certificate of the gateway/
+const setOne = /`tls.cert` and `tls.key`/
+
+const rows: Row[] = [
+  ['no certificate', none, tlsUrl, requiresOne, setOne],
+  ['no certificate, by wss', none, wssUrl, requiresOne, setOne],
+  ['one of another authority', ofAnother, tlsUrl, refusesIt, setOne],
+  ['one of another authority, by wss', ofAnother, wssUrl, refusesIt, setOne],
+  ['an expired one', expired, tlsUrl, /certificate of the gateway has expired/, /Renew the certificate/],
+  [
+    'an expired one, by wss',
+    expired,
+    wssUrl,
+    /certificate of the gateway has expired/,
+    /Renew the certificate/,
+  ],
+  ['one that begins tomorrow', ofTomorrow, tlsUrl, refusesIt, /valid now/],
+  ['a revoked one', revoked, tlsUrl, /is revoked/, /new certificate/],
+  ['the key of another certificate', otherKey, tlsUrl, /do not belong together/, /belong together/],
+  ['the key of another certificate, by wss', otherKey, wssUrl, /do not belong together/, /belong together/],
+  ['a path in place of PEM', noPem, tlsUrl, /cannot be read/, /PEM texts/],
+  [
+    'another authority of the broker',
+    brokerOfAnother,
+    tlsUrl,
+    /not signed by the authority in `tls\.ca`/,
+    /`tls.ca`/,
+  ],
+  [
+    'another authority of the broker, by wss',
+    brokerOfAnother,
+    wssUrl,
+    /not signed by the authority in `tls\.ca`/,
+    /`tls.ca`/,
+  ],
+  [
+    'mqtt:// to a port for WebSocket',
+    undefined,
+    ({ ws }) => `mqtt://localhost:${ws}`,
+    /is not MQTT/,
+    /WebSocket/,
+  ],
+  ['mqtts:// to a port for wss://', own, ({ wss }) => `mqtts://localhost:${wss}`, /is not MQTT/, /WebSocket/],
+  ['wss:// to a port for ws://', own, ({ ws }) => `wss://localhost:${ws}/mqtt`, /There is no TLS/, /for TLS/],
+  [
+    'wss:// to a port for mqtts://',
+    own,
+    ({ tls }) => `wss://localhost:${tls}`,
+    /closes the connection/,
+    /`url`/,
+  ],
+]
+
+describe.skipIf(!hasMosquitto)('a bridge to a Mosquitto that requires client certificates', () => {
+  test('has a fault and no connection where the certificate is wrong, and the check says what to do', async () => {
+    const broker = await startBroker()
+    const findings = await Promise.all(
+      rows.map(async ([about, tls, url, why, act]) => {
+        const [config] = bridgesSchema.parse([
+          { name: 'depot', topics: ['t/#'], client_id: about, url: url(broker), tls, connect_timeout: '5s' },
+        ])
+        const finding = await checkBridge(config!, never)
+        return {
+          about,
+          state: finding.state,
+          why: why.test(finding.why ?? '') ? 'as expected' : finding.why,
+          act: act.test(finding.act ?? '') ? 'as expected' : finding.act,
+        }
+      }),
+    )
+    expect(findings).toEqual(
+      rows.map(([about]) => ({ about, state: 'failed', why: 'as expected', act: 'as expected' })),
+    )
+    const bridges = bridgesSchema.parse(
+      rows.map(([, tls, url], index) => ({
+        name: `b${index}`,
+        topics: ['t/#'],
+        client_id: `b${index}`,
+        url: url(broker),
+        tls,
+      })),
+    )
+    await using world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }), {
+      bridges: bridges.map(bridgeOptions),
+    })
+    const links = () => world.ingest.messageSources().flatMap((source) => source.links)
+    await eventually(() => links().every(({ losses }) => losses > 0))
+    expect(links().filter(({ sessionPresent }) => sessionPresent !== null)).toEqual([])
+    expect(links().filter(({ lastFault }) => lastFault === null)).toEqual([])
+  })
+})

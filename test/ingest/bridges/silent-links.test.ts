@@ -1,0 +1,123 @@
+// Links to a real Mosquitto that are connected and bring nothing, and retained messages over restarts.
+
+import { chmod, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { connectAsync } from 'mqtt'
+import { describe, expect, test } from 'vitest'
+import { bridgeOptions, bridgesSchema } from '../../../src/ingest/bridges/bridge-config.ts'
+import type { BridgeOptions } from '../../../src/ingest/bridges/bridges.ts'
+import { startCutProxy } from '../../support/cut-proxy.ts'
+import { eventually } from '../../support/eventually.ts'
+import { newFolder } from '../../support/folders.ts'
+import { openIngest, textOf } from '../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+import { hasMosquitto, publishAll, startMosquitto } from '../../support/mosquitto.ts'
+
+const shortTimes = { reconnectFirstMs: 20, silentAfterMs: 250, unheardAfterMs: 250 }
+
+async function openBridge(options: object, times: Partial<BridgeOptions> = {}) {
+  const spool = createMemoryIntakeSpool({ commits: 'auto' })
+  const parsed = bridgesSchema.parse([
+    { name: 'depot', topics: ['t/#'], client_id: 'gw', keepalive: '1s', ...options },
+  ])
+  const bridges = parsed.map((one) => ({ ...bridgeOptions(one), reconnectFirstMs: 20, ...times }))
+  const world = await openIngest(spool, { bridges })
+  const link = () => world.ingest.messageSources()[1]!.links[0]!
+  return {
+    texts: () => spool.payloads.map(textOf).toSorted(),
+    source: () => world.ingest.messageSources()[1]!,
+    link,
+    connected: () => eventually(() => link().state === 'connected'),
+    eventsOf: (kind: string): readonly Record<string, unknown>[] =>
+      world.events.filter((event) => event.kind === kind),
+    [Symbol.asyncDispose]: () => world[Symbol.asyncDispose](),
+  }
+}
+
+const messages = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, index) => ({ topic: `t/${index % 7}`, payload: `m${from + index}` }))
+
+describe.skipIf(!hasMosquitto)('a silent link to Mosquitto', () => {
+  test('that answers pings and delivers nothing is opened again, and nothing is lost', async () => {
+    const mosquitto = await startMosquitto()
+    const proxy = await startCutProxy(mosquitto.port)
+    await using bridge = await openBridge({ url: `mqtt://127.0.0.1:${proxy.port}` }, shortTimes)
+    await bridge.connected()
+    const url = `mqtt://127.0.0.1:${mosquitto.port}`
+    await publishAll(url, messages(50))
+    await eventually(() => bridge.texts().length === 50)
+    proxy.answerPingsOnly()
+    await publishAll(url, messages(50, 50))
+    await eventually(() => new Set(bridge.texts()).size === 100)
+    await eventually(() => bridge.eventsOf('message_source_heard').length > 0)
+    expect(bridge.eventsOf('message_source_silent').at(-1)).toMatchObject({ neverHeard: false })
+    // No other link error: only the watch ended it.
+    expect(new Set(bridge.eventsOf('message_source_lost').map(({ reason }) => reason))).toEqual(
+      new Set(['silent']),
+    )
+    expect(bridge.link().sessionPresent).toBe(true)
+  })
+
+  test('whose user may read nothing says so again and again, until the rules of the broker let it', async () => {
+    const folder = await newFolder()
+    // Mosquitto runs as another user.
+    await chmod(folder, 0o755)
+    const rules = join(folder, 'acl')
+    await writeFile(rules, 'topic write t/#\n', { mode: 0o644 })
+    const mosquitto = await startMosquitto({ lines: [`acl_file ${rules}`] })
+    const url = `mqtt://127.0.0.1:${mosquitto.port}`
+    await using bridge = await openBridge({ url }, shortTimes)
+    await bridge.connected()
+    await publishAll(url, messages(20))
+    await eventually(() => bridge.eventsOf('message_source_silent').length === 2)
+    expect(bridge.eventsOf('message_source_silent')).toMatchObject([
+      { neverHeard: true },
+      { neverHeard: true },
+    ])
+    expect(bridge.source()).toMatchObject({ received: 0, isSilent: true })
+    await writeFile(rules, 'topic readwrite t/#\n')
+    await mosquitto.stop()
+    await mosquitto.start()
+    await bridge.connected()
+    await publishAll(url, messages(20, 20))
+    await eventually(() => bridge.texts().length === 20)
+    await eventually(() => bridge.eventsOf('message_source_heard').length === 1)
+  })
+})
+
+describe.skipIf(!hasMosquitto)('with retained: once', () => {
+  test.each([5, '3.1.1'])(
+    'by MQTT %s stored messages are taken when the session is new, and not again after restarts',
+    async (protocol) => {
+      const mosquitto = await startMosquitto()
+      const url = `mqtt://127.0.0.1:${mosquitto.port}`
+      const publisher = await connectAsync(url, { reconnectPeriod: 20 })
+      const retain = (text: string) => publisher.publishAsync(`t/${text}`, text, { qos: 1, retain: true })
+      await retain('m1')
+      await retain('m2')
+      const options = { url, protocol, retained: 'once' }
+      {
+        await using first = await openBridge(options)
+        await eventually(() => first.texts().length === 2)
+        expect(first.texts()).toEqual(['m1', 'm2'])
+      }
+      // While the bridge is away it is queued, as a live message.
+      await retain('m3')
+      {
+        await using second = await openBridge(options)
+        await eventually(() => second.texts().length === 1)
+        expect(second.texts()).toEqual(['m3'])
+        await mosquitto.stop()
+        await mosquitto.start()
+        await second.connected()
+        await retain('m4')
+        await eventually(() => second.texts().length === 2)
+        expect(second.texts()).toEqual(['m3', 'm4'])
+        expect(second.source().retainedIgnored > 0).toBe(protocol !== 5)
+      }
+      await using other = await openBridge({ ...options, client_id: 'other' })
+      await eventually(() => other.texts().length === 4)
+      await publisher.endAsync()
+    },
+  )
+})

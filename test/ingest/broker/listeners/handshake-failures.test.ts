@@ -1,0 +1,213 @@
+import { spawn } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls, type ConnectionOptions } from 'node:tls'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { ListenerTls } from '../../../../src/ingest/broker/listeners/tls-server.ts'
+import { createHandshakeFailures } from '../../../../src/ingest/broker/listeners/handshake-failures.ts'
+import type { GatewayEvent } from '../../../../src/domain/event.ts'
+import type { TlsFailure } from '../../../../src/std/tls/tls.ts'
+import { Secret } from '../../../../src/std/secret.ts'
+import { createAuthority, type Certificate } from '../../../support/certificates.ts'
+import { eventually } from '../../../support/eventually.ts'
+import { createFakeClock } from '../../../support/fake-clock.ts'
+import { newFolder } from '../../../support/folders.ts'
+import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { connectBytes } from '../../../support/mqtt-device.ts'
+
+const day = 86_400_000
+const ours = createAuthority()
+const others = createAuthority('Another authority')
+const past = { from: new Date(Date.now() - 3 * day), until: new Date(Date.now() - day) }
+const good = ours.issue()
+const truck = ours.issue({ names: ['truck-7'] })
+const expired = ours.issue(past)
+
+function tlsOf({ cert, key }: Certificate, more: Partial<ListenerTls> = {}): ListenerTls {
+  return { cert, key: new Secret(key), clientCa: null, clientCrl: null, certificateName: 'cn', ...more }
+}
+
+async function listenerWith(tls: ListenerTls, connectTimeoutMs = 10_000): Promise<IngestWorld> {
+  const listeners = [{ host: '127.0.0.1', port: 0, tls }]
+  const world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }), {
+    listeners,
+    connectTimeoutMs,
+  })
+  onTestFinished(() => world[Symbol.asyncDispose]())
+  return world
+}
+
+/** A client that checks the certificate of the gateway. It is closed after the test. */
+function tlsClient({ port }: IngestWorld, options: ConnectionOptions = {}): Socket {
+  return closedAfter(
+    connectTls({ host: '127.0.0.1', port, servername: 'localhost', ca: ours.ca, ...options }),
+  )
+}
+
+function tcpClient({ port }: IngestWorld, bytes: Buffer | null): Socket {
+  const socket = closedAfter(connectTcp(port, '127.0.0.1'))
+  if (bytes !== null) socket.write(bytes)
+  return socket
+}
+
+function closedAfter(socket: Socket): Socket {
+  socket.on('error', () => socket.destroy())
+  onTestFinished(() => void socket.destroy())
+  return socket
+}
+
+const openssl = '/usr/bin/openssl'
+const onlyTls12 = { maxVersion: 'TLSv1.2', minVersion: 'TLSv1.2' } as const
+const withClientCa = { clientCa: ours.ca }
+
+type Case = [
+  reason: TlsFailure | 'tls_closed|tls_unused',
+  tls: ListenerTls,
+  client: (world: IngestWorld) => Socket,
+]
+const cases: Case[] = [
+  // Node checks the certificate after the handshake, and closes.
+  ['tls_closed|tls_unused', tlsOf(expired), (world) => tlsClient(world)],
+  ['tls_closed|tls_unused', tlsOf(expired), (world) => tlsClient(world, onlyTls12)],
+  ['tls_closed|tls_unused', tlsOf(good), (world) => tlsClient(world, { ca: others.ca })],
+  ['tls_closed|tls_unused', tlsOf(good), (world) => tlsClient(world, { servername: 'elsewhere' })],
+  [
+    'tls_no_common_version',
+    tlsOf(good),
+    (world) =>
+      tlsClient(world, { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }),
+  ],
+  [
+    'tls_no_common_cipher',
+    tlsOf(good),
+    (world) => tlsClient(world, { ...onlyTls12, ciphers: 'ECDHE-RSA-AES128-GCM-SHA256' }),
+  ],
+  ['tls_client_certificate_missing', tlsOf(good, withClientCa), (world) => tlsClient(world)],
+  ['tls_client_certificate_missing', tlsOf(good, withClientCa), (world) => tlsClient(world, onlyTls12)],
+  [
+    'tls_client_certificate_untrusted',
+    tlsOf(good, withClientCa),
+    (world) => tlsClient(world, others.issue()),
+  ],
+  ['tls_client_certificate_expired', tlsOf(good, withClientCa), (world) => tlsClient(world, expired)],
+  [
+    'tls_client_certificate_revoked',
+    tlsOf(good, { ...withClientCa, clientCrl: ours.revoke([truck]) }),
+    (world) => tlsClient(world, truck),
+  ],
+  ['not_tls', tlsOf(good), (world) => tcpClient(world, connectBytes('truck-7'))],
+  ['not_tls', tlsOf(good), (world) => tcpClient(world, connectBytes('t'.repeat(200)))],
+  ['http_on_tls_port', tlsOf(good), (world) => tcpClient(world, Buffer.from('GET / HTTP/1.1\r\n\r\n'))],
+  ['tls_failed', tlsOf(good), (world) => tcpClient(world, Buffer.from('160301000501020304050607', 'hex'))],
+]
+
+function refusedOf({ ingest }: IngestWorld): Record<string, number> {
+  return Object.fromEntries(ingest.counters().refusedByReason)
+}
+
+describe('a connection that fails in TLS is a refused client', () => {
+  test.each(cases)('%s', async (reasons, tls, client) => {
+    const world = await listenerWith(tls)
+    client(world)
+    await eventually(() => Object.keys(refusedOf(world)).length > 0)
+    const [[reason, count] = ['', 0], ...more] = Object.entries(refusedOf(world))
+    expect(reasons.split('|')).toContain(reason)
+    expect({ count, more }).toEqual({ count: 1, more: [] })
+    expect(world.events.filter(({ kind }) => kind === 'client_refused')).toMatchObject([
+      { reason, clientId: null, address: '127.0.0.1' },
+    ])
+    expect(world.ingest.clients.findAddress('127.0.0.1')).toMatchObject({ fault: { reason } })
+  })
+
+  test('tls_timeout: a client that sends nothing, or stops in the middle', async () => {
+    const world = await listenerWith(tlsOf(good), 300)
+    tcpClient(world, null)
+    tcpClient(world, Buffer.from('1603010200010001fc0303', 'hex'))
+    await eventually(() => (refusedOf(world)['tls_timeout'] ?? 0) >= 2)
+    expect(refusedOf(world)).toEqual({ tls_timeout: 2 })
+  })
+
+  test('a check whether the port is open is none, and neither is a client that connects', async () => {
+    const world = await listenerWith(tlsOf(good))
+    const check = tcpClient(world, null)
+    await new Promise((resolve) => check.once('connect', resolve))
+    check.destroy()
+    const client = tlsClient(world)
+    client.write(connectBytes('truck-7'))
+    await new Promise((resolve) => client.once('data', resolve))
+    client.destroy()
+    await eventually(() => world.events.some(({ kind }) => kind === 'client_disconnected'))
+    expect(refusedOf(world)).toEqual({})
+  })
+})
+
+/** These send an alert, which names what they do not accept. */
+describe.skipIf(!existsSync(openssl))('an OpenSSL client (skipped where openssl is not installed)', () => {
+  test.each<[TlsFailure, Certificate, string]>([
+    ['tls_server_certificate_expired', expired, ours.ca],
+    ['tls_server_certificate_untrusted', good, others.ca],
+    ['tls_server_certificate_rejected', ours.issue({ names: ['elsewhere'] }), ours.ca],
+  ])('%s', async (reason, certificate, ca) => {
+    const world = await listenerWith(tlsOf(certificate))
+    const file = join(await newFolder(), 'ca.pem')
+    writeFileSync(file, ca)
+    const verify = ['-verify_return_error', '-verify_hostname', 'localhost', '-CAfile', file]
+    const client = spawn(openssl, ['s_client', '-connect', `127.0.0.1:${world.port}`, ...verify], {
+      stdio: 'ignore',
+    })
+    onTestFinished(() => void client.kill())
+    await eventually(() => Object.keys(refusedOf(world)).length > 0)
+    expect(refusedOf(world)).toEqual({ [reason]: 1 })
+  })
+})
+
+describe('a listener on which no TLS connection succeeds is reported', () => {
+  test('after five failures, and no longer when a client has sent its CONNECT', async () => {
+    const world = await listenerWith(tlsOf(good))
+    const kinds = () => world.events.map(({ kind }) => kind)
+    for (let n = 1; n <= 5; n += 1) {
+      expect(kinds()).not.toContain('listener_tls_failing')
+      tlsClient(world, { ca: others.ca })
+      await eventually(() => kinds().filter((kind) => kind === 'client_refused').length === n)
+    }
+    expect(world.events.find(({ kind }) => kind === 'listener_tls_failing')).toMatchObject({
+      listener: world.ingest.addresses()[0],
+      count: 5,
+      top: ['127.0.0.1 (5)'],
+    })
+    // The handshake alone does not show that the client accepts the certificate.
+    expect(kinds()).not.toContain('listener_tls_works')
+    tlsClient(world).write(connectBytes('truck-7'))
+    await eventually(() => kinds().includes('listener_tls_works'))
+  })
+
+  test('failures far apart are none, HTTP is none, and the reports are bounded', async () => {
+    const clock = createFakeClock()
+    const events: GatewayEvent[] = []
+    const failures = createHandshakeFailures(
+      { clock, emit: (event) => events.push(event) },
+      () => 'mqtts://x:1',
+    )
+    for (let n = 0; n < 10; n += 1) {
+      failures.failed('tls_closed', '10.0.0.1')
+      await clock.advance(10 * 60_000)
+    }
+    for (let n = 0; n < 100; n += 1) failures.failed('http_on_tls_port', '10.0.0.1')
+    expect(events).toEqual([])
+    failures.succeeded()
+    for (let n = 0; n < 1000; n += 1) failures.failed('not_tls', `10.1.${n >> 8}.${n & 255}`)
+    expect(events).toMatchObject([{ kind: 'listener_tls_failing', count: 5 }])
+    await clock.advance(10_000)
+    failures.failed('not_tls', '10.2.0.0')
+    expect(events).toMatchObject([{ count: 5 }, { count: 996 }])
+    failures.succeeded()
+    failures.succeeded()
+    expect(events.map(({ kind }) => kind)).toEqual([
+      'listener_tls_failing',
+      'listener_tls_failing',
+      'listener_tls_works',
+    ])
+  })
+})
