@@ -1,0 +1,75 @@
+// alert-body.ts: an alert as JSON: the body of a webhook, and the stdin of a command. Version 1. Its schema
+// is the type of the body and its reference (docs/alerts.md, config/alert.schema.json).
+//
+// Rules: times are ISO 8601 strings. Keys are added, and neither renamed nor removed, within one version.
+
+import { z } from 'zod'
+import { isoTime, isoTimeOrNull } from '../std/clock.ts'
+import { textOf } from './alert-text.ts'
+import type { Alert } from './types.ts'
+
+const time = z.iso.datetime()
+const severity = z.enum(['info', 'warning', 'error', 'critical'])
+
+const change = z.strictObject({
+  kind: z
+    .enum(['raised', 'worsened', 'repeated', 'cleared'])
+    .describe('`worsened`: its severity rose. `repeated`: it is still raised after the time in `repeat`.'),
+  code: z.string().describe('Code of the condition, or `VERDICT`.'),
+  key: z.string().nullable().describe('What it is about, such as a provider; null: the gateway.'),
+  severity: severity.describe('How bad it is, or was.'),
+  since: time.describe('When it began.'),
+  clearedAt: time.nullable().describe('When it was cleared; null while it is raised.'),
+  count: z.int().min(0).describe('How often it happened since it began.'),
+  what: z.string().describe('What is wrong, or was.'),
+  why: z.string().describe('Why, as far as it is known.'),
+  act: z.string().describe('What to do.'),
+})
+
+export const alertSchema = z.strictObject({
+  version: z.literal(1).describe('Version of this document.'),
+  id: z.string().describe('Id of the alert. A try that is repeated has the same id.'),
+  test: z.boolean().describe('True for an alert of `alerts test`.'),
+  gateway: z.string().describe('Name of the gateway: `alerts.gateway`.'),
+  gatewayVersion: z.string().describe('Version of the gateway.'),
+  receiver: z.string().describe('Name of the receiver in the config.'),
+  createdAt: time.describe('When the alert was made, by our time.'),
+  severity: severity.describe('Worst of the changes that are not `cleared`; `info` where all are.'),
+  headline: z.string().describe('One line: the first change, and how many more there are.'),
+  text: z.string().describe('The whole alert as plain text.'),
+  verdict: z.string().describe('Verdict of the gateway at that time, as in /status.'),
+  sentence: z.string().describe('The verdict in words.'),
+  open: z.int().min(0).describe('Open conditions that the receiver gets alerts of.'),
+  omitted: z
+    .int()
+    .min(0)
+    .describe(
+      'How often a condition changed and changed back since the last alert, before it could be sent.',
+    ),
+  changes: z.array(change).describe('What changed since the last alert, the worst first.'),
+})
+
+export type AlertBody = z.infer<typeof alertSchema>
+
+export function bodyOf(alert: Alert): AlertBody {
+  const { isTest, version, createdAt, changes, ...rest } = alert
+  return {
+    version: 1,
+    ...rest,
+    test: isTest,
+    gatewayVersion: version,
+    createdAt: isoTime(createdAt),
+    severity: worstOf(alert),
+    text: textOf(alert),
+    changes: changes.map(({ since, clearedAt, ...one }) => ({
+      ...one,
+      since: isoTime(since),
+      clearedAt: isoTimeOrNull(clearedAt),
+    })),
+  }
+}
+
+/** The changes are sorted by it. */
+function worstOf({ changes }: Alert): AlertBody['severity'] {
+  return changes.find(({ kind }) => kind !== 'cleared')?.severity ?? 'info'
+}

@@ -1,0 +1,301 @@
+// alert-sender.ts: decides when one receiver gets an alert, sends it, and remembers what the receiver knows.
+//
+//   look()   every second: what is open -> what the receiver does not know yet (alert-changes.ts)
+//     changes wait for others (`wait`)    -> a change that is undone meanwhile is only counted (`omitted`)
+//     the limit of the hour is reached    -> they wait (alert-limit.ts)
+//     the last try failed                 -> they wait: 5 s, doubled to 15 min, with jitter, or Retry-After
+//     else one try, alone                 -> sent: the receiver knows them. Failed: the next try has what is
+//                                            different then. Not answered: the receiver may know them, so it
+//                                            is sent their end, too
+//
+// Nothing queues, so no queue can overflow. The id of an alert is on the disk before its first byte leaves,
+// and stays the same as long as its changes do: a receiver recognises a try that is repeated after a timeout
+// or a kill. What the receiver knows is kept over restarts. What it knew before the restart counts as cleared
+// only when the gateway has been ready for two minutes, because conditions are raised again by then.
+
+import type { Clock } from '../std/clock.ts'
+import type { Emit } from '../domain/event.ts'
+import {
+  applyChanges,
+  changesKey,
+  changesOf,
+  isWanted,
+  nameOf,
+  withTried,
+  type ConditionFilter,
+} from './alert-changes.ts'
+import { maySend, recentAlerts, type SentAlert } from './alert-limit.ts'
+import { headlineOf } from './alert-text.ts'
+import type { SenderState } from './alert-state.ts'
+import { tryOnce } from './receiver-try.ts'
+import type { Alert, AlertReceiver, AlertReceiverView, Change, Sent, Situation } from './types.ts'
+
+export type SenderSettings = {
+  name: string
+  receiver: AlertReceiver
+  /** Digest of all that identifies the target. */
+  targetId: string
+  filter: ConditionFilter
+  waitMs: number
+  repeatMs: number
+  perHour: number
+}
+
+export type AlertSender = {
+  look(situation: Situation): void
+  view(): AlertReceiverView
+  state(): SenderState
+  /** Puts other settings in force. With another target the receiver knows nothing. */
+  use(settings: SenderSettings, isSameTarget: boolean): void
+  /** The next try begins at once. */
+  retryNow(): void
+  /** Ends a running try. `isRemoved`: the config has the receiver no more. */
+  stop(isRemoved: boolean): Promise<void>
+}
+
+export type SenderDeps = {
+  clock: Clock
+  random: () => number
+  newId: () => string
+  emit: Emit
+  alertBase: () => Pick<Alert, 'gateway' | 'version'>
+  /** Writes the states of all receivers; resolves after a bounded time, whatever the disk does. */
+  save: () => Promise<void>
+}
+
+const backoffMs = { min: 5000, max: 900_000 }
+const retryAfterMaxMs = 3_600_000
+const restoredGraceMs = 120_000
+
+export function createAlertSender(
+  deps: SenderDeps,
+  first: SenderSettings,
+  stored: SenderState | null,
+): AlertSender {
+  const { clock, random, newId, emit, alertBase, save } = deps
+  let settings = first
+  let reported = new Map(stored?.reported.map((one) => [nameOf(one), one]))
+  /** What it may know: a try had it, and was not answered. */
+  let maybe = new Map(stored?.maybe.map((one) => [nameOf(one), one]))
+  /** Known from before a restart, and not seen open since. */
+  let restored = new Set([...reported.keys(), ...maybe.keys()])
+  let recent: SentAlert[] = [...(stored?.recent ?? [])]
+  let pending = stored?.pending ?? null
+  let omitted = stored?.omitted ?? 0
+  let lastSentAt = stored?.lastSentAt ?? null
+  /** Changes that wait, by kind and name, since when on the monotonic clock. */
+  let waiting = new Map<string, number>()
+  let completeSince: number | null = null
+  /** The limit held an alert back since the last one. */
+  let isLimited = false
+  let failures = 0
+  let isIncomplete = false
+  let retryAt = 0
+  let lastFailedAt: number | null = null
+  let lastFailure: string | null = null
+  const counts = { sent: 0, failed: 0, dropped: 0 }
+  let stopping = new AbortController()
+  let running: Promise<void> | null = null
+
+  return { look, view, state, use, retryNow: () => void (retryAt = 0), stop }
+
+  function look(situation: Situation): void {
+    const [now, nowMs] = [clock.now(), clock.monotonic()]
+    keepTimesPast(now)
+    noteCompleteness(situation.isComplete, nowMs)
+    const { name, filter, waitMs, repeatMs, perHour } = settings
+    const open = situation.conditions.filter(
+      // That it fails itself it cannot be sent, and need not know afterwards.
+      (one) => isWanted(one, filter) && !(one.code === 'ALERTS_FAILING' && one.key === name),
+    )
+    for (const one of open) restored.delete(nameOf(one))
+    const maySayCleared = (one: string) =>
+      completeSince !== null && (!restored.has(one) || nowMs - completeSince >= restoredGraceMs)
+    const changes = changesOf(open, reported, { now, repeatMs, maybe, maySayCleared })
+    noteWaiting(changes, nowMs)
+    if (running !== null || nowMs < retryAt) return
+    const isDue = changes.length > 0 && nowMs - Math.min(...waiting.values()) >= waitMs
+    const isSummary = changes.length === 0 && omitted > 0 && isLimited
+    if (!isDue && !isSummary) return
+    if (!maySend(changes, recent, { now, perHour })) {
+      isLimited = true
+      return
+    }
+    running = attempt(situation, changes, open.length).finally(() => {
+      running = null
+    })
+  }
+
+  /** The clock may have been set back: nothing was sent in the future. */
+  function keepTimesPast(now: number): void {
+    recent = recentAlerts(recent, now)
+    for (const one of reported.values()) one.sentAt = Math.min(one.sentAt, now)
+  }
+
+  /** What is missing from an incomplete list may be open nevertheless. */
+  function noteCompleteness(isComplete: boolean, nowMs: number): void {
+    if (isComplete) {
+      completeSince ??= nowMs
+      return
+    }
+    completeSince = null
+    restored = new Set([...reported.keys(), ...maybe.keys()])
+  }
+
+  function noteWaiting(changes: readonly Change[], nowMs: number): void {
+    const before = waiting
+    waiting = new Map()
+    for (const change of changes) {
+      const key = waitingKey(change)
+      waiting.set(key, before.get(key) ?? nowMs)
+    }
+    // While a try runs, its changes are neither sent nor undone yet.
+    if (running !== null) {
+      for (const [key, since] of before) if (!waiting.has(key)) waiting.set(key, since)
+      return
+    }
+    for (const key of before.keys()) {
+      const isUndone = !waiting.has(key) && !waiting.has(key.replace(/^\w+/, 'cleared'))
+      if (!isUndone || key.startsWith('repeated ')) continue
+      omitted += 1
+      counts.dropped += 1
+    }
+  }
+
+  async function attempt(situation: Situation, changes: readonly Change[], open: number): Promise<void> {
+    const { receiver, name } = settings
+    const { signal } = stopping
+    const key = changesKey(changes)
+    if (pending?.key !== key) pending = { id: newId(), key }
+    const parts = { changes, omitted, open }
+    const alert: Alert = {
+      id: pending.id,
+      isTest: false,
+      ...alertBase(),
+      receiver: name,
+      createdAt: clock.now(),
+      headline: headlineOf(parts),
+      verdict: situation.verdict,
+      sentence: situation.sentence,
+      ...parts,
+    }
+    const maybeBefore = maybe
+    maybe = withTried(maybe, changes)
+    await save()
+    const sent = await tryOnce(clock, receiver, (ends) => receiver.send(alert, ends), signal)
+    // The receiver was removed, or has another target: what this one knows is of no use.
+    if (signal.aborted) return
+    if (sent.kind === 'sent') succeeded(alert, sent)
+    else {
+      if (!sent.mayHaveArrived) maybe = maybeBefore
+      failed(sent)
+    }
+    void save() // It never rejects.
+  }
+
+  function succeeded(alert: Alert, { warning }: Sent & { kind: 'sent' }): void {
+    const { name } = settings
+    const now = clock.now()
+    applyChanges(reported, alert.changes, now)
+    for (const change of alert.changes) {
+      waiting.delete(waitingKey(change))
+      maybe.delete(nameOf(change))
+    }
+    recent.push({ at: now, codes: [...new Set(alert.changes.map(({ code }) => code))] })
+    omitted = Math.max(0, omitted - alert.omitted)
+    pending = null
+    isLimited = false
+    lastSentAt = now
+    counts.sent += 1
+    emit({ kind: 'alert_sent', receiver: name, headline: alert.headline, changes: alert.changes.length })
+    if (warning !== null) emit({ kind: 'alert_incomplete', receiver: name, why: warning })
+    else if (isFaulty()) emit({ kind: 'alert_receiver_works', receiver: name })
+    isIncomplete = warning !== null
+    failures = 0
+    retryAt = 0
+  }
+
+  function failed({ why, act, retryAfterMs }: Sent & { kind: 'failed' }): void {
+    failures += 1
+    counts.failed += 1
+    lastFailedAt = clock.now()
+    lastFailure = why
+    const delayMs = Math.min(backoffMs.max, backoffMs.min * 2 ** Math.min(failures - 1, 20))
+    const retryInMs = Math.max(delayMs * (0.5 + random() / 2), Math.min(retryAfterMs ?? 0, retryAfterMaxMs))
+    retryAt = clock.monotonic() + retryInMs
+    emit({
+      kind: 'alert_failed',
+      receiver: settings.name,
+      why,
+      act,
+      failures,
+      retryInMs: Math.round(retryInMs),
+    })
+  }
+
+  function use(next: SenderSettings, isSameTarget: boolean): void {
+    settings = next
+    retryAt = 0
+    if (isSameTarget) {
+      // What it does not get any more is neither open nor cleared for it.
+      for (const known of [reported, maybe])
+        for (const [name, one] of known) if (!isWanted(one, next.filter)) known.delete(name)
+      return
+    }
+    stopping.abort()
+    stopping = new AbortController()
+    if (isFaulty()) emit({ kind: 'alert_receiver_removed', receiver: next.name })
+    reported = new Map()
+    maybe = new Map()
+    waiting = new Map()
+    restored = new Set()
+    recent = []
+    pending = null
+    omitted = 0
+    failures = 0
+    isIncomplete = false
+  }
+
+  function view(): AlertReceiverView {
+    const { name, receiver } = settings
+    const waitsMs = retryAt - clock.monotonic()
+    return {
+      name,
+      type: receiver.type,
+      target: receiver.target,
+      lastSentAt,
+      lastFailedAt,
+      lastFailure,
+      failures,
+      nextTryAt: failures > 0 && waitsMs > 0 ? Math.round(clock.now() + waitsMs) : null,
+      waiting: waiting.size,
+      ...counts,
+    }
+  }
+
+  function state(): SenderState {
+    return {
+      target: settings.targetId,
+      reported: [...reported.values()],
+      maybe: [...maybe.values()],
+      recent: [...recent],
+      pending,
+      omitted,
+      lastSentAt,
+    }
+  }
+
+  async function stop(isRemoved: boolean): Promise<void> {
+    stopping.abort()
+    if (isRemoved && isFaulty()) emit({ kind: 'alert_receiver_removed', receiver: settings.name })
+    await running
+  }
+
+  function isFaulty(): boolean {
+    return failures > 0 || isIncomplete
+  }
+}
+
+function waitingKey(change: Change): string {
+  return `${change.kind} ${nameOf(change)}`
+}

@@ -1,0 +1,88 @@
+// alert-text.ts: an alert in words: the headline, which is the subject of a mail, and the text.
+//
+// Texts of conditions may have parts from outside, such as names of devices. Their control characters are
+// written out, so that none can end a line or a header.
+
+import { isoTime } from '../std/clock.ts'
+import { formatDuration, plural } from '../std/quantity.ts'
+import { visible } from '../std/quote.ts'
+import type { Alert, Change } from './types.ts'
+
+const headlineLengthMax = 140
+const shownMax = 20
+
+const words: Record<Change['kind'], string> = {
+  raised: 'RAISED',
+  worsened: 'WORSE',
+  repeated: 'STILL RAISED',
+  cleared: 'CLEARED',
+}
+
+type Parts = Pick<Alert, 'changes' | 'omitted' | 'open'>
+
+/** Without the name of the gateway. */
+export function headlineOf({ changes, omitted }: Parts): string {
+  const [first] = changes
+  if (first === undefined) return `Conditions changed and changed back ${timesOf(omitted)}`
+  const more = changes.length > 1 ? ` (and ${changes.length - 1} more)` : ''
+  const about = `${first.code}${first.key === null ? '' : ` ${first.key}`}`
+  const text =
+    first.kind === 'cleared'
+      ? `${words.cleared} ${about}`
+      : `${words[first.kind]} ${first.severity} ${about}: ${first.what}`
+  return shortened(visible(text), headlineLengthMax - more.length) + more
+}
+
+/** Ends after a whole word, where it is too long. */
+function shortened(text: string, lengthMax: number): string {
+  if (text.length <= lengthMax) return text
+  return `${text.slice(0, lengthMax - 1).replace(/\s+\S*$/, '')}…`
+}
+
+/** The whole alert as plain text. `lengthMax`: for receivers that refuse long ones. */
+export function textOf(alert: Alert, lengthMax = 60_000): string {
+  const { gateway, changes, omitted, open, sentence, version, isTest } = alert
+  const head = [
+    `${visible(gateway)}: ${isTest ? 'TEST. ' : ''}${visible(alert.headline)}`,
+    '',
+    visible(sentence),
+    ...(isTest ? [] : [`${plural(open, 'condition')} open that you get alerts of.`]),
+  ]
+  const tail = [
+    ...(omitted > 0
+      ? ['', `Not sent one by one: conditions changed and changed back ${timesOf(omitted)}.`]
+      : []),
+    '',
+    `Look: \`telemetry-gateway status\` on ${visible(gateway)}. Version ${version}, alert ${alert.id}.`,
+  ]
+  const parts: string[] = []
+  let length = [...head, ...tail].join('\n').length
+  for (const [index, change] of changes.entries()) {
+    const part = `\n${changeText(change, alert.createdAt)}`
+    if (index >= shownMax || length + part.length > lengthMax - 40) {
+      parts.push(`\n${plural(changes.length - index, 'more change')}: see the status.`)
+      break
+    }
+    length += part.length + 1
+    parts.push(part)
+  }
+  return `${[...head, ...parts, ...tail].join('\n')}\n`
+}
+
+function timesOf(count: number): string {
+  return count === 1 ? 'once' : `${count} times`
+}
+
+function changeText(change: Change, now: number): string {
+  const { kind, code, key, severity, since, clearedAt, what, why, act } = change
+  const about = `${words[kind]} ${severity} ${code}${key === null ? '' : ` ${visible(key)}`}`
+  const lasted = formatDuration(Math.max(0, (clearedAt ?? now) - since))
+  if (kind === 'cleared') return `${about}\n  since ${isoTime(since)}, for ${lasted}`
+  return [
+    about,
+    `  since ${isoTime(since)} (${lasted})`,
+    `  what  ${visible(what)}`,
+    `  why   ${visible(why)}`,
+    `  act   ${visible(act)}`,
+  ].join('\n')
+}

@@ -1,0 +1,124 @@
+// types.ts: what an alert is, what a receiver does with it, and what is shown of both.
+
+import type { EpochMs } from '../std/clock.ts'
+
+export type AlertSeverity = 'info' | 'warning' | 'error' | 'critical'
+
+/** A condition as it is open now; `VERDICT` for the verdict itself. */
+export type OpenCondition = {
+  code: string
+  key: string | null
+  severity: AlertSeverity
+  since: EpochMs
+  count: number
+  what: string
+  why: string
+  act: string
+}
+
+/** How the gateway is, at one moment. */
+export type Situation = {
+  verdict: string
+  sentence: string
+  /** False while the gateway starts, stops or refuses its spool. */
+  isReady: boolean
+  /** False while it is not ready, and while there are more conditions than are kept. */
+  isComplete: boolean
+  conditions: readonly OpenCondition[]
+}
+
+export type ChangeKind = 'raised' | 'worsened' | 'repeated' | 'cleared'
+
+/** One thing that an alert says. */
+export type Change = OpenCondition & {
+  kind: ChangeKind
+  /** When it was first missing; null while it is open. */
+  clearedAt: EpochMs | null
+}
+
+export type Alert = {
+  /** The same for all tries of one alert. */
+  id: string
+  isTest: boolean
+  gateway: string
+  version: string
+  receiver: string
+  createdAt: EpochMs
+  headline: string
+  verdict: string
+  sentence: string
+  /** Worst first; cleared ones last. */
+  changes: readonly Change[]
+  /** Changes since the last alert that were undone before they could be sent. */
+  omitted: number
+  /** Conditions of this receiver that are open now. */
+  open: number
+}
+
+export type Sent =
+  | {
+      kind: 'sent'
+      /** What the receiver answered. */
+      detail: string
+      /** What was not as it should be, such as a refused recipient. */
+      warning: string | null
+    }
+  | {
+      kind: 'failed'
+      why: string
+      act: string
+      /** The time that the receiver asked for. */
+      retryAfterMs: number | null
+      /** It may have got the alert nevertheless: it did not answer in time, or the connection broke. */
+      mayHaveArrived: boolean
+    }
+
+export type AlertReceiver = {
+  type: 'webhook' | 'email' | 'command'
+  /** Where it sends, without secrets. */
+  target: string
+  /** The longest time of a try. */
+  timeoutMs: number
+  /** Tries once. Never rejects, and ends soon after `signal` aborts. */
+  send(alert: Alert, signal: AbortSignal): Promise<Sent>
+  /** Looks whether it can be reached, and sends nothing. */
+  check(signal: AbortSignal): Promise<Sent>
+}
+
+/** State and counters of one receiver or heartbeat. Counters are since the start. */
+export type AlertReceiverView = {
+  name: string
+  type: AlertReceiver['type'] | 'heartbeat'
+  target: string
+  lastSentAt: EpochMs | null
+  lastFailedAt: EpochMs | null
+  /** Why the last failed try failed. */
+  lastFailure: string | null
+  /** Failed tries in a row. */
+  failures: number
+  nextTryAt: EpochMs | null
+  /** Changes that wait. */
+  waiting: number
+  sent: number
+  failed: number
+  /** Changes that were never sent one by one. */
+  dropped: number
+}
+
+export type AlertTest = {
+  name: string
+  type: AlertReceiverView['type']
+  target: string
+  ok: boolean
+  /** What the receiver answered, or why it failed. */
+  detail: string
+  act: string | null
+  tookMs: number
+}
+
+/** What ops shows and starts. */
+export type AlertsStage = {
+  receivers(): readonly AlertReceiverView[]
+  /** Sends a test to each, or to one; null: there is no receiver of this name. */
+  test(name: string | null, signal: AbortSignal): Promise<readonly AlertTest[] | null>
+}
