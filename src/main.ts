@@ -9,6 +9,7 @@ import { inspect } from 'node:util'
 import { runCommandLine } from './cli/cli.ts'
 import { relaunchForMemory } from './cli/relaunch.ts'
 import { reportError } from './cli/terminal/error-report.ts'
+import { watchOutputReader } from './cli/terminal/output-reader.ts'
 import { outputEnded, type ExitStatus } from './cli/terminal/terminal.ts'
 import { codeOf, GatewayError, messageOf } from './std/gateway-error.ts'
 
@@ -63,6 +64,7 @@ const status = await runCommandLine(argv, {
   env,
   stop: stop.signal,
   onHangUp,
+  endWithReader: () => watchOutputReader(() => stop.abort(outputEnded)),
 })
 // What a command wrote may still be on its way to a slow reader.
 await Promise.all([stdout, stderr].map((stream) => new Promise((resolve) => stream.write('', resolve))))

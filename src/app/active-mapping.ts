@@ -27,7 +27,13 @@ import {
   type RemapReport,
   type RemapRequest,
 } from '../ingest/ingest.ts'
-import { openMapping, type CounterReset, type Mapper, type Mapping } from '../mapping/mapping.ts'
+import {
+  openMapping,
+  withheldByField,
+  type CounterReset,
+  type Mapper,
+  type Mapping,
+} from '../mapping/mapping.ts'
 import type { DeviceRecords } from '../device-records/device-records.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Forgotten, MappingStage } from '../ops/ops.ts'
@@ -80,7 +86,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   const stopping = new AbortController()
   let present: Present = presentOf(first, config)
   const expressions = createExpressions({ clock, emit }, present.mapper)
-  const keptDeps = { spool, clock, ourTime, emit, expressions }
+  const keptDeps = { spool, clock, ourTime, emit, expressions, mapped: records.mappedLater }
   const release = createQuarantineRelease(keptDeps, first)
   const deferred = createDeferredMessages({ ...keptDeps, releaseOrder: release }, present)
   const verdicts = createClockVerdicts({ ...keptDeps, mapping: () => present.mapping })
@@ -99,6 +105,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       view,
       device: monitor.device,
       messages: messages.messagesOf,
+      messagesByHour: records.messagesByHour,
       devices: monitor.devices,
       deviceTotals: monitor.totals,
     },
@@ -180,8 +187,8 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       since,
       sources: sources.length,
       openParts: mapper.openParts(),
-      omitted,
-      flagged,
+      omitted: withheldByField(omitted),
+      flagged: withheldByField(flagged),
       clocks,
       watched,
       skewed: monitor.worstClocks(),

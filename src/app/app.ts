@@ -21,6 +21,7 @@
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { assert } from '../std/assert.ts'
+import { createAlerts, type Alerts } from '../alerts/alerts.ts'
 import type { Clock } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
@@ -28,6 +29,7 @@ import type { NewId } from '../domain/ids.ts'
 import { configWarnings, secretFileWarnings, type Config } from '../config/config.ts'
 import { deliveryOptions } from '../delivery/config.ts'
 import { doubtfulWords } from '../mapping/mapping.ts'
+import type { Taps } from '../ingest/ingest.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
 import { openSpool, type Spool } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
@@ -43,7 +45,7 @@ import { createBackfillRule } from './backfill-rule.ts'
 import type { KernelClock } from './kernel-clock.ts'
 import { createOurTime, type GatewayTime } from './our-time.ts'
 import { isRefusal, openSpoolOrWait } from './refused-spool.ts'
-import { closeStages, openStages, type Stages, type StagesConfig } from './stages.ts'
+import { alertsOptions, closeStages, openStages, type Stages, type StagesConfig } from './stages.ts'
 
 export { realPlaces, systemKernelClock } from './kernel-clock.ts'
 
@@ -83,11 +85,13 @@ export type Gateway = {
   /** Reads config, presets and device table again, and puts them in force if they are valid. */
   reload(cause: string): Promise<ReloadReport>
   status(): ReturnType<Ops['status']>
+  /** Shows messages as they arrive. Null while the spool is not open. */
+  readonly taps: Taps | null
   /** Stops everything within the deadline of the config; does not reject. */
   stop(reason: string): Promise<void>
 }
 
-type Deps = GatewayDeps & { emit: Emit; ops: Ops; ourTime: GatewayTime }
+type Deps = GatewayDeps & { emit: Emit; ops: Ops; ourTime: GatewayTime; alerts: Alerts }
 
 /** Resolves when devices can publish, or when the spool is refused. */
 export async function startGateway(
@@ -108,6 +112,12 @@ export async function startGateway(
     { clock, emit, kernel: gatewayDeps.kernel },
     { trustLocal: config.clocks.trust_local },
   )
+  const alerts = createAlerts(
+    { ...gatewayDeps, emit, situation: ops.situation, clockOffsetMs: ourTime.wallOffsetMs },
+    alertsOptions(config),
+    config.spool.path,
+  )
+  ops.attach({ alerts: alerts.stage })
   try {
     emit({ kind: 'gateway_starting', version, pid: process.pid, config: configPath })
     const warnings = [
@@ -121,11 +131,13 @@ export async function startGateway(
     ourTime.start()
     await makeSpoolPrivate(config.spool.path, emit)
     await ops.start()
-    const deps = { ...gatewayDeps, emit, ops, ourTime }
+    await alerts.start()
+    const deps = { ...gatewayDeps, emit, ops, ourTime, alerts }
     const gateway = gatewayOf(deps, { config, configPath, inForce: { mapping, config } })
     await gateway.begun
     return gateway
   } catch (error) {
+    await alerts.stop()
     ourTime.stop()
     await ops.stop()
     throw error
@@ -163,6 +175,9 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
     probe: () => stages?.delivery.probe(),
     reload: async (cause) => stages?.reload.reload(cause) ?? { kind: 'refused', fault: notOpen() },
     status: () => ops.status(),
+    get taps() {
+      return stages?.taps ?? null
+    },
     stop(reason) {
       stopped ??= stopAll(reason)
       return stopped
@@ -236,6 +251,7 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
       emit({ kind: 'gateway_stopping', reason, deadlineMs })
       ops.stopping(reason)
       stopping.abort()
+      await deps.alerts.stop()
       await life
       if (stages !== null) pending = await closeStages(deps, stages, { deadlineMs, isLast: true })
       deps.ourTime.stop()

@@ -7,12 +7,15 @@
 //                              -> valid: swapped between two messages (active-mapping.ts)
 //
 // The sections `sources`, `devices`, `defaults`, `clocks`, `privacy` and `plausibility` are put in force,
-// with the presets and the device table. So are users, tokens, password files and certificates of the broker
-// and of ops; where those cannot be used, the former ones stay in force (ACCESS_STALE).
+// with the presets and the device table. So are `alerts`; users, tokens, password files and certificates of
+// the broker and of ops; and user names, passwords and certificates of bridges; where those cannot be used,
+// the former ones stay in force (ACCESS_STALE).
 //
-// Changes of other sections are reported and need a restart: sockets, spool and
-// delivery are not rebuilt while they run. Every file that was read is watched, also those of `${file:...}`
-// and those of a config that was refused.
+// Changes of other sections are reported and need a restart: sockets, bridges, spool and delivery are not
+// rebuilt while they run. Where bridges changed, and no new source takes what a bridge that runs still
+// delivers, its messages would become dead letters: the new mapping is refused (RESTART_REQUIRED) until the
+// restart, which applies both. Every file that was read is watched, also those of `${file:...}` and those of
+// a config that was refused.
 //
 // One reload at a time; requests during a reload are answered by one more reload after it. A swap that failed
 // because the store was lost is tried again.
@@ -22,8 +25,10 @@ import { resolve } from 'node:path'
 import { readFile } from 'node:fs/promises'
 import type { CancelTimer, Clock } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
+import { quote } from '../std/quote.ts'
 import type { Emit } from '../domain/event.ts'
-import { loadConfig, type Config } from '../config/config.ts'
+import { certificateWarnings, loadConfig, type Config } from '../config/config.ts'
+import { untakenTopics } from '../mapping/mapping.ts'
 import type { ReloadReport } from '../ops/ops.ts'
 import { createFileWatch, type WatchFolder } from './file-watch.ts'
 
@@ -43,16 +48,21 @@ type Deps = {
   renew: (config: Config) => Promise<void>
   /** The same for ops. */
   renewOps: (config: Config['ops']) => void
+  /** Puts the receivers of alerts in force. */
+  renewAlerts: (config: Config) => void
+  /** Broker and ops are in force. */
+  renewed: (config: Config) => void
   watchFolder?: WatchFolder
 }
 
 const watchOptions = { settleMs: 200, pollMs: 30_000 }
 const retryMs = 5000
+const shownMax = 3
 /** Sections that need a restart. A change of their secrets is not seen: a secret cannot be compared. */
 const fixedSections = ['ingest', 'spool', 'delivery', 'ops', 'log'] as const
 
 export function createConfigReload(
-  { clock, emit, env, swap, renew, renewOps, watchFolder }: Deps,
+  { clock, emit, env, swap, renew, renewOps, renewAlerts, renewed, watchFolder }: Deps,
   { path, running }: { path: string; running: Config },
 ): ConfigReload {
   const changed = () => void reload('a file changed')
@@ -100,12 +110,15 @@ export function createConfigReload(
     try {
       await watch.watch([...files])
       const config = await read()
+      refuseStranded(config)
       await renewAccess(config)
+      renewAlerts(config)
       await swap(config)
       const tookMs = clock.monotonic() - startedAtMs
       emit({ kind: 'mapping_reloaded', cause, sources: config.sources.length, tookMs })
       const restartNeeded = reportRestartNeeded(config)
-      return { kind: 'reloaded', sources: config.sources.length, tookMs, restartNeeded }
+      const warnings = certificateWarnings(config, clock.now()).map(({ what, act }) => `${what} ${act}`)
+      return { kind: 'reloaded', sources: config.sources.length, tookMs, restartNeeded, warnings }
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       emit({ kind: 'mapping_refused', cause, fault: error })
@@ -113,6 +126,15 @@ export function createConfigReload(
         cancelRetry = clock.after(retryMs, () => void reload('the store is open again'))
       return { kind: 'refused', fault: error }
     }
+  }
+
+  /** The bridges of the start deliver until the restart. */
+  function refuseStranded(config: Config): void {
+    if (isDeepStrictEqual(bridgesOf(config), bridgesOf(running))) return
+    const { bridges } = running.ingest
+    const before = untakenTopics(running.sources, bridges)
+    const stranded = untakenTopics(config.sources, bridges).filter((topic) => !before.includes(topic))
+    if (stranded.length > 0) throw restartRequired(stranded)
   }
 
   /** A problem there does not keep a new mapping from being put in force. */
@@ -126,8 +148,10 @@ export function createConfigReload(
         fault ??= error
       }
     }
-    // Other listeners need a restart, which is reported below.
-    const isSameBroker = isDeepStrictEqual(listenersOf(config), listenersOf(running))
+    // Other listeners and bridges need a restart, which is reported below.
+    const isSameBroker =
+      isDeepStrictEqual(listenersOf(config), listenersOf(running)) &&
+      isDeepStrictEqual(bridgesOf(config), bridgesOf(running))
     if (isSameBroker) await attempt(() => renew(config))
     // With another address, the users may not be meant for the one in force.
     const isSameOps = isDeepStrictEqual(opsListenerOf(config), opsListenerOf(running))
@@ -135,6 +159,7 @@ export function createConfigReload(
     if (fault !== null) emit({ kind: 'access_refused', fault })
     else if (isSameBroker || isSameOps)
       emit({ kind: 'access_renewed', listeners: config.ingest.broker.listeners.length })
+    if (fault === null && isSameBroker && isSameOps) renewed(config)
   }
 
   async function read(): Promise<Config> {
@@ -182,7 +207,11 @@ function fixedOf(config: Config) {
   return {
     ...config,
     ops: { ...ops, ...opsListenerOf(config) },
-    ingest: { ...config.ingest, broker: { ...broker, listeners: listenersOf(config) } },
+    ingest: {
+      ...config.ingest,
+      broker: { ...broker, listeners: listenersOf(config) },
+      bridges: bridgesOf(config),
+    },
   }
 }
 
@@ -195,6 +224,25 @@ function listenersOf({ ingest: { broker } }: Config) {
     const { access: _, tls, ...fixed } = listener
     const asksForCertificate = tls?.client_ca !== undefined
     return { ...fixed, asksForCertificate, certificateName: tls?.certificate_name }
+  })
+}
+
+/**
+ * Where they connect to, and what they do there; with another address, the password may not be meant for it.
+ */
+function bridgesOf({ ingest }: Config) {
+  return ingest.bridges.map(({ username: _name, password: _password, tls: _tls, ...fixed }) => fixed)
+}
+
+function restartRequired(topics: readonly string[]): GatewayError {
+  const shown = topics.slice(0, shownMax).map((topic) => quote(topic, 120))
+  const more = topics.length > shownMax ? ` and ${topics.length - shownMax} more` : ''
+  return new GatewayError('RESTART_REQUIRED', {
+    what: 'The config changed in bridges and in sources that belong together.',
+    why:
+      `Bridges change at a restart only. Until then the one that runs delivers what no new source takes ` +
+      `(${shown.join(', ')}${more}): the messages would become dead letters.`,
+    act: 'Restart the gateway: it applies bridges and sources together.',
   })
 }
 

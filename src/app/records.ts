@@ -10,6 +10,7 @@ import {
   createDeviceRecords,
   type ClientRecords,
   type DeviceRecords,
+  type RecordsStore,
 } from '../device-records/device-records.ts'
 import type { Ingest } from '../ingest/ingest.ts'
 import { ledgerOptions } from '../ledger/config.ts'
@@ -22,6 +23,8 @@ import type { GatewayTime } from './our-time.ts'
 export type OpenRecords = {
   ledger: Ledger | null
   devices: DeviceRecords
+  /** For others that keep something in the same database. */
+  store: RecordsStore
   start(): void
   /** Which mapper is in force. */
   follow(active: { readonly mapper: Pick<Mapper, 'withheldOf'> }): void
@@ -89,6 +92,7 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
   return {
     ledger,
     devices,
+    store: database,
     start() {
       ledger?.start()
       devices.start()

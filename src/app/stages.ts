@@ -10,19 +10,22 @@
 //   -> running submissions get most of the time, then are aborted, and their batches stay sealed
 //   -> the last group is committed and acknowledged, the store is closed -> connections
 
+import type { Alerts } from '../alerts/alerts.ts'
 import type { Clock } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Config } from '../config/config.ts'
 import { createDelivery } from '../delivery/delivery.ts'
-import { deliveryOptions } from '../delivery/config.ts'
-import { createIngest, createTaps } from '../ingest/ingest.ts'
+import { deliveryOptions, sectionProxy } from '../delivery/config.ts'
+import { createIngest, createTaps, type Ingest } from '../ingest/ingest.ts'
 import { ingestOptions } from '../ingest/config.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { Ops } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { CheckStore, OpenStore } from '../storage/storage.ts'
 import { createActiveMapping } from './active-mapping.ts'
+import { startBridgeSessions, withFormerFilters } from './bridge-sessions/bridge-sessions.ts'
+import { startCertificateWatch } from './certificate-watch/certificate-watch.ts'
 import { createConfigReload } from './config-reload.ts'
 import { startDeadLetterWork } from './dead-letter-work.ts'
 import { probe } from './endpoint-probe.ts'
@@ -40,6 +43,7 @@ export type StagesDeps = {
   emit: Emit
   ops: Ops
   ourTime: GatewayTime
+  alerts: Alerts
 }
 
 /** The config of the start with its path, and the mapping in force with the config that it was made from. */
@@ -90,7 +94,7 @@ function openOutgoing(
   const { settled } = records.devices.notes
   const delivery = createDelivery({ spool, clock, random, emit, env, settled }, options)
   opened(() => delivery.stop(AbortSignal.abort()))
-  ops.attach({ delivery, batches: delivery.batches })
+  ops.attach({ delivery, batches: delivery.batches, records: records.store })
   delivery.start()
   ourTime.follow(delivery)
   records.start()
@@ -98,7 +102,7 @@ function openOutgoing(
 }
 
 async function openIncoming(
-  { clock, emit, env, ops, ourTime }: StagesDeps,
+  { clock, random, emit, env, ops, ourTime, alerts }: StagesDeps,
   { spool, delivery, records }: ReturnType<typeof openOutgoing>,
   { config, configPath, inForce, opened }: StagesConfig & { opened: Opened },
 ) {
@@ -109,20 +113,29 @@ async function openIncoming(
   opened(() => activeMapping.stop())
   const taps = createTaps({ clock })
   const { mapper, release, opsView, remap, forget, decisions } = activeMapping
+  const sessionOptions = {
+    spoolPath: config.spool.path,
+    bridges: ingestOptions(config.ingest).bridges ?? [],
+  }
+  const bridges = await withFormerFilters(sessionOptions)
   const ingest = createIngest(
     {
       mapper,
       spool,
       clock,
+      random,
       ourTime,
       emit,
       releaseOrder: release,
       tap: taps,
-      repeated: devices.notes.repeated,
+      notePayload: devices.notes.payload,
     },
-    ingestOptions(config.ingest),
+    { ...ingestOptions(config.ingest), bridges },
   )
   records.followClients(ingest.clients)
+  const certificates = startCertificateWatch({ clock, emit }, config)
+  opened(async () => certificates.stop())
+  ops.attach({ certificates })
   const reload = createConfigReload(
     {
       clock,
@@ -131,6 +144,8 @@ async function openIncoming(
       swap: activeMapping.swap,
       renew: (next) => ingest.renew(ingestOptions(next.ingest)),
       renewOps: ops.renew,
+      renewAlerts: (next) => alerts.use(alertsOptions(next)),
+      renewed: certificates.use,
     },
     { path: configPath, running: config },
   )
@@ -168,29 +183,66 @@ async function openIncoming(
     opened(async () => end())
   }
   const traffic = await startTrafficWatch(
-    { clock, emit, counters: ingest.counters },
+    {
+      clock,
+      emit,
+      counters: ingest.counters,
+      takesIn: () => spool.holdReason === null && isReachable(config, ingest),
+      lanes: spool.lanes,
+      providers: delivery.providers,
+    },
     { spoolPath: config.spool.path, silence: config.ops.silence },
   )
   opened(() => traffic.stop())
-  return { ingest, activeMapping, deadLetters, reload, traffic }
+  const bridgeSessions = await startBridgeSessions(
+    { clock, emit, messageSources: ingest.messageSources },
+    sessionOptions,
+  )
+  opened(() => bridgeSessions.stop())
+  return { ingest, activeMapping, deadLetters, reload, certificates, traffic, bridgeSessions, taps }
+}
+
+/** Devices reach the gateway: by a listener, or by the broker of a bridge that is connected. */
+function isReachable({ ingest: { broker } }: Config, ingest: Pick<Ingest, 'messageSources'>): boolean {
+  const isOpen = ({ state }: { state: string }) => state === 'connected'
+  return broker.listeners.length > 0 || ingest.messageSources().some(({ links }) => links.some(isOpen))
+}
+
+/** Of a config; a reload puts other receivers in force. */
+export function alertsOptions({ alerts, delivery }: Config) {
+  return { alerts, proxy: sectionProxy(delivery) }
 }
 
 /** Closes everything within the deadline. Returns the number of payloads that the spool keeps. */
 export async function closeStages(
-  { clock, ourTime }: Pick<StagesDeps, 'clock' | 'ourTime'>,
-  { spool, delivery, records, ingest, activeMapping, deadLetters, reload, traffic }: Stages,
+  { clock, ourTime, ops }: Pick<StagesDeps, 'clock' | 'ourTime' | 'ops'>,
+  {
+    spool,
+    delivery,
+    records,
+    ingest,
+    activeMapping,
+    deadLetters,
+    reload,
+    certificates,
+    traffic,
+    bridgeSessions,
+  }: Stages,
   { deadlineMs, isLast }: { deadlineMs: number; isLast: boolean },
 ): Promise<number> {
   const deadline = new AbortController()
   const cancel = clock.after(deadlineMs * submissionShare, () => deadline.abort())
   try {
     await reload.stop()
+    certificates.stop()
     await traffic.stop()
+    await bridgeSessions.stop()
     await ingest.stopAccepting()
     await deadLetters.stop()
     await activeMapping.stop()
     if (isLast) ourTime.stop()
     await delivery.stop(deadline.signal)
+    await ops.saveHistory()
     // So that what was settled last can be queried while the daemon does not run, and after the start.
     await records.stop(AbortSignal.any([deadline.signal, AbortSignal.timeout(lastCopyMs)]))
     const pending = spool.lanes().reduce((sum, lane) => sum + lane.open, 0)

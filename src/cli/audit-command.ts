@@ -1,6 +1,7 @@
 // audit-command.ts: `audit`: the changes that operators made, who made them, and what they did.
 
 import { Command } from 'commander'
+import { isoTimes, type IsoTimes } from '../std/iso-times.ts'
 import { formatDuration } from '../std/quantity.ts'
 import { bounded, visible } from '../std/quote.ts'
 import { callerText, readAudit, type AuditAnswer, type AuditEntry } from '../ops/ops.ts'
@@ -30,12 +31,14 @@ export const auditCommand: BuildCommand = (io, done) =>
         Object.entries(query).map(([key, value]): [string, string] => [key, String(value)]),
       )
       const request = { path: `/audit?${params.toString()}`, method: 'GET' } as const
-      const answer = await requestOrOpen<AuditAnswer>(options, io, request, (path) => readAudit(path, query))
+      const answer = await requestOrOpen<IsoTimes<AuditAnswer>>(options, io, request, async (path) =>
+        isoTimes(await readAudit(path, query)),
+      )
       printAnswer(io, options, answer, textOf)
       done(0)
     })
 
-function textOf({ changes, more, damaged }: AuditAnswer): string {
+function textOf({ changes, more, damaged }: IsoTimes<AuditAnswer>): string {
   const lines = changes.flatMap(linesOf)
   if (changes.length === 0) lines.push('The audit log has no such change.')
   if (more) lines.push('There are more. Raise --limit, or give --until.')
@@ -43,12 +46,12 @@ function textOf({ changes, more, damaged }: AuditAnswer): string {
   return `${lines.map(visible).join('\n')}\n`
 }
 
-function linesOf({ at, change, request, by, outcome, result, tookMs }: AuditEntry): string[] {
+function linesOf({ at, change, request, by, outcome, result, tookMs }: IsoTimes<AuditEntry>): string[] {
   const how = outcome === 'unknown' ? 'unknown: the process ended before it was done' : outcome
   const took = tookMs === null ? '' : ` after ${formatDuration(tookMs)}`
   const facts = Object.entries(result).map(([name, value]) => `${name} ${String(value)}`)
   return [
-    `${new Date(at).toISOString()}  ${change}  ${how}${took}`,
+    `${at}  ${change}  ${how}${took}`,
     `  by ${callerText(by)}`,
     ...(request === '' ? [] : [`  with ${bounded(request, 300)}`]),
     ...(facts.length === 0 ? [] : [`  ${bounded(facts.join(', '), 500)}`]),

@@ -6,12 +6,13 @@
 // process: main.ts does.
 //
 //   daemon-client/   requests to the running daemon, or to its spool where none runs
-//   terminal/        streams and exit status, tables, errors, option values
+//   terminal/        streams and exit status, tables, errors, option values, progress of long work
 //
 // Exit status: 0 success, 1 failure, 2 wrong usage or invalid config. `--json` prints JSON, also for errors.
 
 import { Command, CommanderError } from 'commander'
 import { GatewayError } from '../std/gateway-error.ts'
+import { withoutLogins } from '../std/shown-url.ts'
 import { reportError } from './terminal/error-report.ts'
 import { readVersion } from './terminal/package-version.ts'
 import { outputEnded, type BuildCommand, type CommandIo, type ExitStatus } from './terminal/terminal.ts'
@@ -22,6 +23,10 @@ const commands: Record<string, Entry> = {
   trial: {
     summary: 'Run vehicles, gateway and a local ingestion API on this machine. Needs no config.',
     load: async () => (await import('./trial-command/trial-command.ts')).trialCommand,
+  },
+  init: {
+    summary: 'Write the first config of a gateway, with its devices and passwords.',
+    load: async () => (await import('./init-command/init-command.ts')).initCommand,
   },
   run: {
     summary: 'Run the daemon.',
@@ -66,6 +71,10 @@ const commands: Record<string, Entry> = {
   quarantine: {
     summary: 'List, release and drop messages in quarantine.',
     load: async () => (await import('./quarantine-command.ts')).quarantineCommand,
+  },
+  alerts: {
+    summary: 'List the receivers of alerts, and send a test through them.',
+    load: async () => (await import('./alerts-command/alerts-command.ts')).alertsCommand,
   },
   audit: {
     summary: 'Show the changes that operators made.',
@@ -127,7 +136,9 @@ export async function runCommandLine(argv: readonly string[], io: CommandIo): Pr
   const called = words[0] === 'help' ? words[1] : words[0]
   for (const [name, { summary, load }] of Object.entries(commands)) {
     const isCalled = name === called
-    const command = isCalled ? (await load())(io, (ended) => void (status = ended)) : new Command(name)
+    const command = isCalled
+      ? (await load())({ ...io, json }, (ended) => void (status = ended))
+      : new Command(name)
     program.addCommand(withInheritedSettings(program, command.description(summary)))
   }
   try {
@@ -135,7 +146,9 @@ export async function runCommandLine(argv: readonly string[], io: CommandIo): Pr
       program.outputHelp({ error: true })
       return 2
     }
-    await program.parseAsync([...argv], { from: 'user' })
+    const isUnknownHelp = words[0] === 'help' && called !== undefined && !Object.hasOwn(commands, called)
+    // Without it commander prints the whole help for a command that does not exist.
+    await program.parseAsync(isUnknownHelp ? [called] : [...argv], { from: 'user' })
   } catch (error) {
     // --help and --version end here, too, with 0.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
@@ -143,6 +156,16 @@ export async function runCommandLine(argv: readonly string[], io: CommandIo): Pr
     return reportError(error, io.stderr, { json })
   }
   return status ?? 0
+}
+
+/** All commands with their options, for a manual: none of them runs. */
+export async function wholeProgram(io: CommandIo): Promise<Command> {
+  const program = newProgram(io, false)
+  for (const { summary, load } of Object.values(commands))
+    program.addCommand(
+      withInheritedSettings(program, (await load())(io, () => undefined).description(summary)),
+    )
+  return program
 }
 
 /** An error that the end of the output brought about. Others are reported also then. */
@@ -166,11 +189,16 @@ function newProgram({ stdout, stderr }: CommandIo, json: boolean): Command {
     .configureOutput({
       writeOut: (text) => void stdout.write(text),
       writeErr: (text) => void stderr.write(text),
-      outputError: (text, print) => print(usageError(text.replace(/^error: /, ''), json)),
+      outputError: (text, print) => print(usageError(withoutValue(text.replace(/^error: /, '')), json)),
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     })
     .addHelpText('after', '\nExit status: 0 success, 1 failure, 2 wrong usage or invalid config.')
+}
+
+/** The value of an unknown option, which may be a password. */
+function withoutValue(text: string): string {
+  return withoutLogins(text.replace(/'(--?[\w-]+)=.*'/s, "'$1'"))
 }
 
 function usageError(text: string, json: boolean): string {

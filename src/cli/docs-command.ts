@@ -1,6 +1,7 @@
 // docs-command.ts: `docs`: writes the generated parts of the documentation, or reports which are stale.
 //
 //   config/reference.md, config/gateway.schema.json      from the schema of the config
+//   config/status.schema.json, config/alert.schema.json  from the schemas of /status and of alerts
 //   pages, between <!-- generated: NAME --> and <!-- end -->    NAME is one of `tables` below
 
 import { Command } from 'commander'
@@ -8,13 +9,19 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { codeOf, errorCodes } from '../std/gateway-error.ts'
-import { configSchema, referenceText, schemaText } from '../config/config.ts'
+import { alertSchema } from '../alerts/alerts.ts'
+import { configSchema, fieldRows, referenceText, schemaText } from '../config/config.ts'
 import { eventFields, type EventName } from '../domain/event.ts'
 import {
   conditionCatalogue,
   eventMeaning,
   eventTable,
+  answerShape,
+  listOf,
   metricCatalogue,
+  requestCodes,
+  routes,
+  statusSchema,
   submissionDuration,
 } from '../ops/ops.ts'
 import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
@@ -47,12 +54,28 @@ export function docsCommand(io: CommandIo, done: (status: ExitStatus) => void): 
 }
 
 /** Pages with generated parts; the rest of them is written by hand. */
-const pages = ['README.md', 'docs/errors.md', 'docs/events-and-conditions.md', 'docs/metrics.md']
+const pages = [
+  'README.md',
+  'docs/alerts.md',
+  'docs/errors.md',
+  'docs/events-and-conditions.md',
+  'docs/http.md',
+  'docs/metrics.md',
+  'docs/status.md',
+]
 
 /** By path: from the present text to the right one; null where there is nothing to write. */
 const documents: Record<string, (present: string | null) => string | null> = {
   'config/reference.md': () => referenceText(configSchema),
   'config/gateway.schema.json': () => schemaText(configSchema),
+  'config/status.schema.json': () => {
+    const title = 'Status of the telemetry gateway, version 1'
+    return `${JSON.stringify({ title, ...answerShape(statusSchema) }, null, 2)}\n`
+  },
+  'config/alert.schema.json': () => {
+    const title = 'Alert of the telemetry gateway, version 1'
+    return `${JSON.stringify({ title, ...answerShape(alertSchema) }, null, 2)}\n`
+  },
   ...Object.fromEntries(pages.map((page) => [page, withTables])),
 }
 
@@ -62,6 +85,13 @@ const tables: Record<string, () => string> = {
       ['code', 'meaning'],
       Object.entries(errorCodes).map(([code, meaning]) => [quoted(code), meaning]),
     ),
+  requests: () =>
+    table(
+      ['code', 'meaning'],
+      Object.entries(requestCodes).map(([code, meaning]) => [quoted(code), meaning]),
+    ),
+  reads: () => pathTable('GET'),
+  changes: () => pathTable('POST'),
   conditions: () =>
     table(
       ['condition', 'severity', 'meaning', 'what to do', 'raised by'],
@@ -90,7 +120,17 @@ const tables: Record<string, () => string> = {
           .join(', '),
       ]),
     ),
-  fields: () => table(['field', 'meaning'], fieldRows()),
+  fields: () => table(['field', 'meaning'], eventFieldRows()),
+  status: () =>
+    table(
+      ['field', 'type', 'meaning'],
+      fieldRows(statusSchema).map(([path, type, meaning]) => [quoted(path), type, meaning]),
+    ),
+  alert: () =>
+    table(
+      ['field', 'type', 'meaning'],
+      fieldRows(alertSchema).map(([path, type, meaning]) => [quoted(path), type, meaning]),
+    ),
   metrics: () =>
     table(
       ['metric', 'type', 'labels', 'meaning'],
@@ -98,6 +138,25 @@ const tables: Record<string, () => string> = {
         ({ name, type, labels, help }) => [quoted(name), type, labels.join(', '), help],
       ),
     ),
+}
+
+function pathTable(method: string): string {
+  const documented = routes.filter(({ path }) => !path.startsWith('/page/assets/'))
+  const { paths } = listOf(documented.filter((route) => route.method === method))
+  return table(
+    ['path', 'answer', 'parameters'],
+    paths.map(({ path, summary, parameters }) => [
+      quoted(path),
+      summary,
+      parameters
+        .filter((one) => one.in === 'query')
+        .map(({ name, required, description, rule }) => {
+          const is = [...(required ? ['required'] : []), ...(/^a (text|time) /.test(rule) ? [] : [rule])]
+          return `${quoted(name)}: ${description}${is.length > 0 ? ` (${is.join('; ')})` : ''}`
+        })
+        .join('<br>'),
+    ]),
+  )
 }
 
 function raisedBy(code: string): string {
@@ -136,7 +195,7 @@ function loggedFields(event: string): [string, string][] {
 }
 
 /** By name; of a name with several meanings, each says of which events it is. */
-function fieldRows(): string[][] {
+function eventFieldRows(): string[][] {
   const meanings = new Map<string, Map<string, string[]>>()
   for (const event of Object.keys(eventFields))
     for (const [name, meaning] of loggedFields(event)) {

@@ -17,7 +17,7 @@ import { notes } from './terminal/text-format.ts'
 type PasswdOptions = { delete?: boolean; verify?: boolean; cost: number }
 
 /** About 8 ms: 5,000 devices that connect at once are checked within a minute. */
-const deviceCost = 12
+export const deviceCost = 12
 
 export const passwdCommand: BuildCommand = (io, done) =>
   new Command('passwd')

@@ -2,6 +2,7 @@
 // now, and prints the result. Exit status 0 when all endpoints are available, else 1.
 
 import { Command } from 'commander'
+import type { IsoTimes } from '../std/iso-times.ts'
 import { formatDuration } from '../std/quantity.ts'
 import type { ProbeReport } from '../ops/ops.ts'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
@@ -20,16 +21,18 @@ export const probeCommand: BuildCommand = (io, done) =>
     )
     .action(async (options: DaemonOptions) => {
       const request = { path: '/control/probe', method: 'POST', timeoutMs: Infinity } as const
-      const report = (await requestByOptions(options, io, request)) as ProbeReport
+      const report = (await requestByOptions(options, io, request)) as IsoTimes<ProbeReport>
       printAnswer(io, options, report, textOf)
       done(report.providers.every(({ endpoint }) => endpoint === 'available') ? 0 : 1)
     })
 
-function textOf({ now, providers }: ProbeReport, width: number): string {
+function textOf({ now, providers }: IsoTimes<ProbeReport>, width: number): string {
   const rows = providers.map(({ name, endpoint, nextAttemptAt, lastRequestId, inFlight }) => [
     name,
     endpoint,
-    nextAttemptAt === null || endpoint === 'available' ? '-' : nextText(nextAttemptAt - now, inFlight),
+    nextAttemptAt === null || endpoint === 'available'
+      ? '-'
+      : nextText(Date.parse(nextAttemptAt) - Date.parse(now), inFlight),
     lastRequestId ?? '-',
   ])
   const lines = columns([['provider', 'endpoint', 'next attempt', 'last requestId'], ...rows], width)

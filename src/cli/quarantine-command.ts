@@ -2,13 +2,14 @@
 
 import { Command } from 'commander'
 import { GatewayError } from '../std/gateway-error.ts'
+import type { IsoTimes } from '../std/iso-times.ts'
 import { plural } from '../std/quantity.ts'
 import type { DropReport, QuarantineView, ReleaseReport } from '../ops/ops.ts'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
 import { wholeNumber } from './terminal/option-values.ts'
 import { columns } from './terminal/text-table.ts'
 import { printAnswer, type BuildCommand } from './terminal/terminal.ts'
-import { agoText, countLines, textOfLines, notes } from './terminal/text-format.ts'
+import { agoSince, countLines, textOfLines, notes } from './terminal/text-format.ts'
 
 type Selection = { device?: string; id?: string; reason?: string; all?: boolean }
 
@@ -27,7 +28,7 @@ const listCommand: BuildCommand = (io, done) =>
       const { device, limit } = options
       const query = queryOf({ device, limit: String(limit) })
       const request = { path: `/quarantine?${query}`, method: 'GET', timeoutMs: Infinity } as const
-      const view = (await requestByOptions(options, io, request)) as QuarantineView
+      const view = (await requestByOptions(options, io, request)) as IsoTimes<QuarantineView>
       const textOf = device === undefined ? groupsText : messagesText
       printAnswer(io, options, view, (answer, width) => textOf(answer, Date.now(), width))
       done(0)
@@ -113,15 +114,15 @@ function queryOf(params: Record<string, string | boolean | undefined>): string {
   return query.toString()
 }
 
-function groupsText(view: QuarantineView, now: number, width: number): string {
+function groupsText(view: IsoTimes<QuarantineView>, now: number, width: number): string {
   const { scanned, more, shelves, groups } = view
   if (scanned === 0) return 'The quarantine is empty.\n'
   const rows = groups.map(({ device, reason, messages, oldestAt, latestAt, detail }) => [
     device ?? '-',
     reason,
     String(messages),
-    agoText(now - oldestAt),
-    agoText(now - latestAt),
+    agoSince(oldestAt, now),
+    agoSince(latestAt, now),
     detail,
   ])
   const all = shelves.reduce((sum, { messages }) => sum + messages, 0)
@@ -134,12 +135,12 @@ function groupsText(view: QuarantineView, now: number, width: number): string {
   ])
 }
 
-function messagesText({ scanned, messages }: QuarantineView, now: number, width: number): string {
+function messagesText({ scanned, messages }: IsoTimes<QuarantineView>, now: number, width: number): string {
   if (scanned === 0) return 'The quarantine has no messages of this device.\n'
   const rows = messages.map(({ id, reason, arrivedAt, topic, detail }) => [
     id,
     reason,
-    agoText(now - arrivedAt),
+    agoSince(arrivedAt, now),
     topic,
     detail,
   ])

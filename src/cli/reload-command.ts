@@ -2,6 +2,7 @@
 
 import { Command } from 'commander'
 import { formatDuration, plural } from '../std/quantity.ts'
+import { visible } from '../std/quote.ts'
 import type { ReloadReport } from '../ops/ops.ts'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
 import { printAnswer, type BuildCommand } from './terminal/terminal.ts'
@@ -24,8 +25,9 @@ export const reloadCommand: BuildCommand = (io, done) =>
       done(0)
     })
 
-function textOf({ sources, tookMs, restartNeeded }: Reloaded): string {
-  const text = `The mapping is in force: ${plural(sources, 'source')}, loaded in ${formatDuration(tookMs)}.\n`
+function textOf({ sources, tookMs, restartNeeded, warnings }: Reloaded): string {
+  const loaded = `The mapping is in force: ${plural(sources, 'source')}, loaded in ${formatDuration(tookMs)}.\n`
+  const text = [loaded, ...warnings.map((warning) => `Warning: ${visible(warning)}\n`)].join('')
   if (restartNeeded.length === 0) return text
   return `${text}Restart the daemon to apply the changes in ${restartNeeded.join(', ')}.\n`
 }

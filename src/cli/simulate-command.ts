@@ -7,11 +7,12 @@ import { pause, systemClock } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import { formatDuration, plural } from '../std/quantity.ts'
 import { quote } from '../std/quote.ts'
+import { shownUrl } from '../std/shown-url.ts'
 import { newRandomId } from '../domain/ids.ts'
 import { createFleet, createLatency, formatNames, seededRandom } from '../simulate/simulate.ts'
 import type { Fleet, FleetStats, FormatName, LatencySummary } from '../simulate/simulate.ts'
 import { brokerUrl, duration, wholeNumber } from './terminal/option-values.ts'
-import type { BuildCommand, CommandIo, ExitStatus } from './terminal/terminal.ts'
+import { outputEnded, type BuildCommand, type CommandIo, type ExitStatus } from './terminal/terminal.ts'
 import { readPasswordFile } from './terminal/password-argument.ts'
 import { notes } from './terminal/text-format.ts'
 
@@ -61,6 +62,7 @@ export const simulateCommand: BuildCommand = (io, done) =>
     .action(async (options: SimulateOptions) => done(await simulate(options, io)))
 
 async function simulate(options: SimulateOptions, io: CommandIo): Promise<ExitStatus> {
+  io.endWithReader()
   const clock = systemClock
   const period = createPeriods()
   const fleet = createFleet(
@@ -86,7 +88,9 @@ async function simulate(options: SimulateOptions, io: CommandIo): Promise<ExitSt
     fleet.start()
     const ended = await watch(fleet, { options, io, onReport: report })
     // After a stop, acknowledgements may still arrive for `--wait`; after `silent` that time is over.
-    await fleet.stop(AbortSignal.timeout(ended === 'silent' ? 0 : options.wait))
+    const { connected, acked } = fleet.stats()
+    const isOver = ended === 'silent' || io.stop.reason === outputEnded || connected + acked === 0
+    await fleet.stop(AbortSignal.timeout(isOver ? 0 : options.wait))
   } finally {
     clearInterval(alive)
   }
@@ -206,7 +210,7 @@ function unackedError(options: SimulateOptions, stats: FleetStats): GatewayError
       ? `${devices - connected} of ${plural(devices, 'vehicle')} had no connection. Last problem: ${quote(lastProblem)}.`
       : 'The connections were open and no PUBACK arrived. A gateway sends none while it cannot store messages.'
   return new GatewayError('BROKER_UNREACHABLE', {
-    what: `${plural(unacked, 'message')} to ${withoutUser(options.broker)} stayed unacknowledged.`,
+    what: `${plural(unacked, 'message')} to ${shownUrl(options.broker)} stayed unacknowledged.`,
     why,
     act: 'Check that the broker runs at this address and accepts these clients, and the `status` of the gateway.',
   })
@@ -225,14 +229,6 @@ async function withPassword({ broker: text, passwordFile }: SimulateOptions): Pr
       act: 'Write it as mqtt://USER@HOST:PORT.',
     })
   url.password = encodeURIComponent(await readPasswordFile(passwordFile))
-  return url.href
-}
-
-/** The URL without user and password. */
-function withoutUser(text: string): string {
-  const url = new URL(text)
-  url.username = ''
-  url.password = ''
   return url.href
 }
 

@@ -4,6 +4,7 @@
 import { Command } from 'commander'
 import { pause, systemClock } from '../std/clock.ts'
 import { formatDuration, formatSize, plural } from '../std/quantity.ts'
+import { visible } from '../std/quote.ts'
 import type { Status } from '../ops/ops.ts'
 import { daemonUnreachable, requestDaemon } from './daemon-client/daemon-client.ts'
 import { withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
@@ -11,6 +12,7 @@ import { findDaemon } from './daemon-client/find-daemon.ts'
 import { isUnreachable } from './daemon-client/spool-access.ts'
 import { reportError } from './terminal/error-report.ts'
 import { duration } from './terminal/option-values.ts'
+import { inRows, rowsOf, screenful } from './terminal/screenful.ts'
 import { columns } from './terminal/text-table.ts'
 import {
   printAnswer,
@@ -38,20 +40,28 @@ export const statusCommand: BuildCommand = (io, done) =>
       done(await watchStatus(options, io, watch === true ? watchMs : watch))
     })
 
+/** `before`: what to write first; clearScreen for a text that must fit the screen. */
 async function show(options: StatusOptions, io: CommandIo, before = ''): Promise<ExitStatus> {
   const daemon = await findDaemon(options, io)
   const answer = await requestDaemon({ daemon, path: '/status', method: 'GET', stop: io.stop, timeoutMs })
   if (!isStatus(answer)) throw daemonUnreachable(daemon.url, 'What answers there is not a telemetry gateway')
   if (!options.json) io.stdout.write(before)
-  printAnswer(io, options, answer, statusText)
+  printAnswer(
+    io,
+    options,
+    answer,
+    before === clearScreen ? screenText(rowsOf(io.stdout as { rows?: number })) : statusText,
+  )
   return answer.verdict === 'ok' ? 0 : 1
 }
 
 /** Ends at a stop. A daemon that does not answer is shown and asked again: it may be starting. */
 async function watchStatus(options: StatusOptions, io: CommandIo, everyMs: number): Promise<ExitStatus> {
   const { json = false } = options
+  io.endWithReader()
   // A terminal is drawn anew; a file or a pipe gets one status behind the other.
-  const before = Number.isFinite(terminalWidth(io.stdout)) ? clearScreen : '\n'
+  const isDrawn = Number.isFinite(terminalWidth(io.stdout)) && io.env['TERM'] !== 'dumb'
+  const before = isDrawn ? clearScreen : '\n'
   let status: ExitStatus = 1
   let isFirst = true
   // The timers of the clock do not keep the process alive.
@@ -87,45 +97,96 @@ function isStatus(value: unknown): value is Status {
   )
 }
 
-/** Problems first. */
 function statusText(status: Status, width: number): string {
-  const { totals, spool } = status
+  return textOfLines(statusLines(status, width, problemLines(status)))
+}
+
+/** Of a screen that is not high enough, each problem takes less and less of it. */
+function screenText(rows: number) {
+  return (status: Status, columns: number): string => {
+    const forms = [problemLines(status), problemHeads(status), problemRows(status, columns)]
+    const lines = forms.map((problems) => statusLines(status, columns - 1, problems).map(visible))
+    const [sentence = '', ...others] = lines.at(-1) ?? []
+    lines.push([inRows(sentence, columns, 2), ...others])
+    return textOfLines(screenful(lines, { columns, rows }, 'telemetry-gateway status'))
+  }
+}
+
+/** Problems first. */
+function statusLines(status: Status, width: number, problems: readonly string[]): string[] {
+  const { totals, spool, waiting } = status
   const ago = agoOf(status)
   const state = status.ready ? 'ready' : `not ready (${status.notReady ?? 'unknown'})`
-  return textOfLines([
+  return [
     `${status.verdict.toUpperCase().replace('_', ' ')}: ${status.sentence}`,
     `telemetry gateway ${status.version}, ${state}, started ${ago(status.startedAt)}, pid ${status.pid}`,
     '',
-    ...problemLines(status),
+    ...problems,
     ...providerTable(status, width),
     '',
     ...laneTable(status, width),
     '',
+    ...bridgeLines(status),
     `messages   ${totals.messages} received, ${totals.acked} acknowledged, ${totals.ignored} ignored, ` +
-      `${totals.dropped} dropped`,
+      `${totals.unmappable} unmappable, ${totals.dropped} dropped`,
     `kept       ${spool.quarantined} in quarantine, ${spool.deferred} waiting for their expression, ` +
-      `${totals.openParts} in open records`,
+      `${waiting.openMessages} in open records`,
     `payloads   ${totals.payloads} stored, ${plural(totals.duplicates, 'duplicate')}, ` +
-      `${totals.delivered} delivered, ${totals.retried} retried, ${totals.dead} dead`,
+      `${totals.delivered} delivered, ${totals.retried} retried, ${totals.dead} given up`,
+    `devices    ${devicesText(status.devices)}`,
     `clock      ${clockText(status.clock)}`,
     `spool      ${formatSize(spool.bytes)}` +
       (spool.bytesMax === null ? '' : ` of ${formatSize(spool.bytesMax)}`) +
       `, ${plural(spool.deadLetters, 'dead letter')}` +
+      fullText(spool) +
       (spool.hold === null ? '' : `, accepts nothing: ${spool.hold}`),
-  ])
+  ]
+}
+
+function fullText({ secondsToFull, fullFirst, hold }: Status['spool']): string {
+  // A daemon of an earlier version does not say it.
+  if (typeof secondsToFull !== 'number' || hold !== null) return ''
+  return `, the ${fullFirst ?? 'spool'} is full in about ${formatDuration(secondsToFull * 1000)}`
 }
 
 const agoOf = (status: Status) => (at: string | null) =>
   at === null ? 'never' : agoText(Date.parse(status.now) - Date.parse(at))
 
+type Condition = Status['conditions'][number]
+
 function problemLines(status: Status): string[] {
-  const ago = agoOf(status)
-  return status.conditions.flatMap(({ severity, code, key, since, count, what, why, act }) => [
-    `${severity.toUpperCase()} ${code}${key === null ? '' : ` [${key}]`}, began ${ago(since)}` +
-      (count > 1 ? `, ${count} times` : ''),
-    ...[what, why, act].flatMap((text) => text.split('\n').map((line) => `  ${line}`)),
+  return status.conditions.flatMap((condition) => [
+    headOf(status, condition),
+    ...[condition.what, condition.why, condition.act].flatMap((text) => indented(text)),
     '',
   ])
+}
+
+/** Without causes and cures. */
+function problemHeads(status: Status): string[] {
+  const all = status.conditions.flatMap((one) => [headOf(status, one), ...indented(one.what)])
+  return all.length === 0 ? [] : [...all, '']
+}
+
+/** A row for each. */
+function problemRows(status: Status, columnsMax: number): string[] {
+  const all = status.conditions.map(({ severity, code, key, what }) =>
+    inRows(
+      visible(`${severity.toUpperCase()} ${code}${key === null ? '' : ` [${key}]`}: ${what}`),
+      columnsMax,
+      1,
+    ),
+  )
+  return all.length === 0 ? [] : [...all, '']
+}
+
+function headOf(status: Status, { severity, code, key, since, count }: Condition): string {
+  const times = count > 1 ? `, ${count} times` : ''
+  return `${severity.toUpperCase()} ${code}${key === null ? '' : ` [${key}]`}, began ${agoOf(status)(since)}${times}`
+}
+
+function indented(text: string): string[] {
+  return text.split('\n').map((line) => `  ${line}`)
 }
 
 function providerTable(status: Status, width: number): string[] {
@@ -135,12 +196,34 @@ function providerTable(status: Status, width: number): string[] {
     provider.endpoint,
     ago(provider.since),
     ago(provider.lastAcceptedAt),
-    provider.ratePerS.toFixed(1),
+    provider.payloadsPerSecond.toFixed(1),
     String(provider.inFlight),
     offsetText(provider.clockOffsetMs),
   ])
   const head = ['provider', 'endpoint', 'since', 'last accepted', 'payloads/s', 'in flight', 'clock offset']
   return columns([head, ...rows], width)
+}
+
+/** One line for each connection of a bridge. */
+function bridgeLines(status: Status): string[] {
+  const ago = agoOf(status)
+  return status.messageSources.flatMap(({ name, url, messages, outstanding, connections }) =>
+    connections.length === 0
+      ? []
+      : [
+          `bridge     ${name}, ${url ?? ''}: ${plural(messages, 'message')}, ${outstanding} not acknowledged yet`,
+          ...connections.map(
+            ({ clientId, state, since, lastFault }) =>
+              `           ${clientId}: ${state} ${ago(since)}` + (lastFault === null ? '' : `, ${lastFault}`),
+          ),
+        ],
+  )
+}
+
+function devicesText({ known, silent, refused, repeating, notMapped, neverSent }: Status['devices']): string {
+  const counts = { silent, refused, repeating, 'not mapped': notMapped, 'never sent': neverSent }
+  const some = Object.entries(counts).filter(([, devices]) => devices > 0)
+  return [`${known} known`, ...some.map(([state, devices]) => `${devices} ${state}`)].join(', ')
 }
 
 function clockText({ by, offsetMs, isDisputed }: Status['clock']): string {

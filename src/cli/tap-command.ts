@@ -13,10 +13,10 @@ import { mapResultText, notes } from './terminal/text-format.ts'
 
 type TapOptions = DaemonOptions & { device?: string; topic?: string; source?: string; count?: number }
 
-/** A line of the daemon (ops/http/tap-stream.ts). */
+/** A line of the daemon (ops/http/streams/tap-stream.ts). */
 type TapLine = {
   kind: string
-  at?: number
+  at?: string
   topic?: string
   qos?: number
   retain?: boolean
@@ -58,6 +58,7 @@ export const tapCommand: BuildCommand = (io, done) =>
     .action(async (options: TapOptions) => done(await tap(options, io)))
 
 async function tap(options: TapOptions, io: CommandIo): Promise<ExitStatus> {
+  io.endWithReader()
   const daemon = await findDaemon(options, io)
   const { url } = daemon
   const silent = new AbortController()
@@ -110,9 +111,9 @@ function parseLine(url: string, text: string): TapLine {
 }
 
 function textOf(line: TapLine): string {
-  const { kind, at = 0, payloads = [], morePayloads = 0 } = line
+  const { kind, at = '', payloads = [], morePayloads = 0 } = line
   if (kind === 'dropped') return `(${plural(line.count ?? 0, 'more message')} not shown)\n\n`
-  const time = new Date(at).toISOString().slice(11, 23)
+  const time = at.slice(11, 23)
   const lines = kind === 'closed' ? [`${time}  made from earlier messages`] : messageLines(time, line)
   for (const payload of payloads) lines.push(`    ${visible(JSON.stringify(payload))}`)
   if (morePayloads > 0) lines.push(`    and ${morePayloads} more`)

@@ -8,12 +8,20 @@
 // with broken syntax is not validated, and the sections' own checks run only on what the schema accepts. No
 // message shows a secret, or a value that came from the environment or a file.
 
+import { isCollection } from 'yaml'
 import type { z } from 'zod'
 import { visible } from '../std/quote.ts'
+import { shownUrl, withoutLogins } from '../std/shown-url.ts'
 import type { ConfigProblem } from '../std/config-problem.ts'
 import { pathText, problemsOf, withFound } from './schema-errors.ts'
 import { shapeOf, shapesAt, type Shape } from './schema-shape.ts'
-import { parseYamlSource, type Keys, type Position, type YamlSource } from './yaml-source.ts'
+import {
+  parseYamlSource,
+  type Keys,
+  type Position,
+  type YamlProblem,
+  type YamlSource,
+} from './yaml-source.ts'
 import { substitute, type SubstituteDeps, type Substitutions } from './substitute.ts'
 
 /** A problem as it is shown: with its position, and with the option in the sentence. */
@@ -49,10 +57,10 @@ export async function readText<Schema extends z.ZodType>(
 ): Promise<ReadResult<z.output<Schema>>> {
   const source = parseYamlSource(text)
   if (sections) source.keepOnly(sections)
-  const problems: LocatedProblem[] = source.problems.map((problem) => ({ ...problem, path: '' }))
+  const problems = source.problems.map(unnamed)
   if (!source.sound) return { kind: 'problems', problems: inOrder(problems) }
   const substitutions = await substitute(source, deps)
-  problems.push(...substitutions.problems.map((problem) => ({ ...problem, path: '' })))
+  problems.push(...substitutions.problems.map(unnamed))
   let written: unknown
   try {
     written = source.plain()
@@ -76,6 +84,11 @@ export async function readText<Schema extends z.ZodType>(
   if (problems.length > 0 || !result.success) return { kind: 'problems', problems: inOrder(problems) }
   const { positionOf } = source
   return { kind: 'config', config: result.config, written: result.expansion.written, positionOf }
+}
+
+/** A problem of the text itself, which is of no option. */
+function unnamed({ message, ...position }: YamlProblem): LocatedProblem {
+  return { ...position, path: '', message: withoutLogins(message) }
 }
 
 function unexpanded(written: unknown): Promise<Expansion> {
@@ -104,7 +117,7 @@ async function validate<Schema extends z.ZodType>(
   }
   const { written } = expansion
   const literals = literalSecrets(written, root, source, substitutions)
-  const hidden = (path: Keys) => hiddenAt(path, root, source, substitutions)
+  const hidden = (path: Keys, value: unknown) => hiddenAt({ path, value }, root, source, substitutions)
   const context = { root, config: written, hidden }
   const problems = parsed.success ? [] : parsed.error.issues.flatMap((issue) => problemsOf(issue, context))
   problems.push(
@@ -142,18 +155,30 @@ function retype(
 }
 
 function hiddenAt(
-  path: Keys,
+  { path, value }: { path: Keys; value: unknown },
   root: Shape,
   source: YamlSource,
   substitutions: Substitutions,
 ): string | undefined {
   const substituted = substitutions.of(source.nodeAt(path))
   if (substituted) return `*** (${substituted.written})`
-  return isSecret(root, path) ? '***' : undefined
+  if (typeof value === 'string' && isUrl(root, path)) return shownUrl(value)
+  // An empty list or map is no secret.
+  return isSecret(root, path) && !isCollection(source.nodeAt(path)) ? '***' : undefined
+}
+
+/** A text in the place of a map with a secret is most likely that secret. */
+function hasSecret(properties: Shape['properties'] = {}): boolean {
+  return Object.values(properties).some(({ format }) => format === 'secret')
 }
 
 function isSecret(root: Shape, path: Keys): boolean {
-  return shapesAt(root, path).some(({ format }) => format === 'secret')
+  return shapesAt(root, path).some(({ format, properties }) => format === 'secret' || hasSecret(properties))
+}
+
+/** The value may have a password, also where it is no valid URL. */
+function isUrl(root: Shape, path: Keys): boolean {
+  return shapesAt(root, path).some(({ format = '' }) => /^(uri|url|host:port)$/.test(format))
 }
 
 function literalSecrets(
@@ -188,9 +213,8 @@ function placer(source: YamlSource, substitutions: Substitutions, secrets: reado
   return ({ path, message: found }: ConfigProblem): LocatedProblem => {
     let text = substitutions.hide(found)
     for (const secret of secrets) if (secret.length > 0) text = text.replaceAll(secret, '***')
-    // The user part of a URL is often a password.
-    text = text.replaceAll(/\/\/[^/\s"@]+@/g, '//***@')
-    const name = /^(unknown )?option "/.test(text) ? '' : pathText(path)
+    text = withoutLogins(text)
+    const name = /^(unknown )?option ("|a text)/.test(text) ? '' : pathText(path)
     const message = visible(name === '' ? text : `${name} ${text}`)
     return { ...source.positionOf(path), path: pathText(path), message }
   }

@@ -1,5 +1,6 @@
 // config-reference.ts: generates the documentation of the config from the schema: config/reference.md for
-// people and config/gateway.schema.json for editors. `npm run docs` writes both.
+// people and config/gateway.schema.json for editors; and the table of fields of another document, such as
+// /status. `npm run docs` writes them.
 
 import type { z } from 'zod'
 import { alternatives, requirednessOf, shapeOf, typeOf, type Shape } from './schema-shape.ts'
@@ -33,6 +34,38 @@ export function referenceText(schema: z.ZodType): string {
     lines.push(...children(root, section, name))
   }
   return `${lines.join('\n').trimEnd()}\n`
+}
+
+/** Path, type and meaning of each field; `[]` stands for each entry of a list. */
+export function fieldRows(schema: z.ZodType): [path: string, type: string, meaning: string][] {
+  const root = shapeOf(schema)
+  return rowsOf(root, root, '')
+}
+
+function rowsOf(root: Shape, shape: Shape, path: string): [string, string, string][] {
+  return alternatives(root, shape).flatMap((one) => [
+    ...(one.items ? rowsOf(root, one.items, `${path}[]`) : []),
+    ...Object.entries(one.properties ?? {}).flatMap(([name, field]): [string, string, string][] => {
+      const below = path === '' ? name : `${path}.${name}`
+      const types = alternatives(root, field).flatMap(typesOf)
+      return [
+        [below, [...new Set(types)].join(' or '), field.description ?? ''],
+        ...rowsOf(root, field, below),
+      ]
+    }),
+  ])
+}
+
+/** Of what the gateway says a range is of no use. */
+function typesOf({ type, ...shape }: Shape): string[] {
+  // JSON Schema allows a list of types.
+  const types = [type as string | readonly string[] | undefined].flat()
+  return types.map((one) => {
+    if (one === 'null') return 'null'
+    if (one === 'integer') return 'whole number'
+    if (one === 'number') return 'number'
+    return typeOf(one === undefined ? shape : { ...shape, type: one })
+  })
 }
 
 /** Deeper than any option is nested. A schema that refers to itself ends here. */

@@ -1,13 +1,23 @@
 // config-warnings.ts: what a valid config allows and a person should know: `check` shows it, and the start
 // writes it to the log.
 
-import type { IngestConfig } from '../ingest/config.ts'
+import { alertWarnings, type AlertsConfig } from '../alerts/config.ts'
+import { bridgeWarnings, type IngestConfig } from '../ingest/config.ts'
+import type { SourceConfig } from '../mapping/config.ts'
+import { messageSourceWarnings } from '../mapping/mapping.ts'
 import type { OpsConfig } from '../ops/config.ts'
 import { isLoopback } from '../std/loopback.ts'
 
 export type ConfigWarning = { what: string; act: string }
 
-export function configWarnings({ ingest, ops }: { ingest: IngestConfig; ops: OpsConfig }): ConfigWarning[] {
+type Sections = {
+  ingest: IngestConfig
+  ops: OpsConfig
+  alerts: AlertsConfig
+  sources: readonly SourceConfig[]
+}
+
+export function configWarnings({ ingest, ops, alerts, sources }: Sections): ConfigWarning[] {
   const { listeners, access } = ingest.broker
   const warnings: ConfigWarning[] = []
   for (const { url, access: own } of listeners) {
@@ -26,6 +36,9 @@ export function configWarnings({ ingest, ops }: { ingest: IngestConfig; ops: Ops
         act: 'Configure users, tokens or certificates in `access`.',
       })
   }
+  for (const bridge of ingest.bridges) warnings.push(...bridgeWarnings(bridge, isLoopback))
+  warnings.push(...messageSourceWarnings(sources, ingest.bridges, listeners.length > 0))
+  warnings.push(...alertWarnings(alerts))
   if (!isLoopback(ops.listen.host) && (ops.users.length === 0 || ops.anonymous_read === true))
     warnings.push({
       what: `Everybody who reaches ${ops.listen.host}:${ops.listen.port} (ops.listen) can read status and devices.`,

@@ -23,6 +23,7 @@ import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
+import { alertsSchema } from '../alerts/config.ts'
 import { deliverySchema, providerNames } from '../delivery/config.ts'
 import { ingestSchema } from '../ingest/config.ts'
 import { ledgerSchema } from '../ledger/config.ts'
@@ -53,11 +54,20 @@ import type { YamlSource } from './yaml-source.ts'
 
 export { createMappingReader, loadCases, loadPresetCases } from './case-files.ts'
 export { configWarnings } from './config-warnings.ts'
+export {
+  certificateCure,
+  certificatesOf,
+  certificateState,
+  certificateText,
+  certificateWarnings,
+  type CertificateState,
+  type ConfigCertificate,
+} from './certificates/certificates.ts'
 export { secretFileWarnings } from './secret-files.ts'
 export { ConfigError } from './config-error.ts'
 export type { DevicesPlace } from './sources-section.ts'
 export { packagedNames } from './preset-files.ts'
-export { referenceText, schemaText } from './config-reference.ts'
+export { fieldRows, referenceText, schemaText } from './config-reference.ts'
 
 export const configSchema = z.strictObject({
   ingest: ingestSchema.describe('How devices connect.'),
@@ -66,6 +76,7 @@ export const configSchema = z.strictObject({
   delivery: deliverySchema.describe('How payloads are sent to the ingestion API.'),
   ledger: ledgerSchema,
   ops: opsSchema.describe('HTTP server for status, health and metrics, and the stop of the daemon.'),
+  alerts: alertsSchema,
   log: logSchema.describe('The log of the daemon.'),
 })
 

@@ -3,6 +3,7 @@
 
 import type { z } from 'zod'
 import { quote } from '../std/quote.ts'
+import { lengthOf, mayHoldLogin } from '../std/shown-url.ts'
 import type { ConfigProblem } from '../std/config-problem.ts'
 import { descriptionAt, ruleOf, shapesAt, type Shape } from './schema-shape.ts'
 import type { Keys } from './yaml-source.ts'
@@ -19,8 +20,8 @@ export type ExplainContext = {
   root: Shape
   /** The config as plain values. */
   config: unknown
-  /** What to show instead of the value at a path, for secrets and substituted values. */
-  hidden: (path: Keys) => string | undefined
+  /** What to show instead of the value at a path, for secrets, URLs and substituted values. */
+  hidden: (path: Keys, value: unknown) => string | undefined
 }
 
 /** The problems that one issue stands for. */
@@ -42,7 +43,7 @@ export function problemsOf(issue: Issue, context: ExplainContext): ConfigProblem
     return [{ path, message: `${ownWords ? ended(issue.message) : 'is required.'}${purpose}` }]
   // The sentence of a section about a map or a list needs no value.
   if (ownWords && typeof value === 'object') return [{ path, message: `${ended(issue.message)}${purpose}` }]
-  const hidden = context.hidden(path)
+  const hidden = context.hidden(path, value) ?? withoutLogin(value)
   const rule = ownWords ? issue.message : ruleOf(shapesAt(root, path))
   const help = hidden === undefined ? suggestionFor(value, root, path) : ''
   return [{ path, message: `${withFound(rule, hidden, shown(value))}${help}${purpose}` }]
@@ -52,13 +53,17 @@ function ended(sentence: string): string {
   return sentence.endsWith('.') ? sentence : `${sentence}.`
 }
 
+function shownKey(key: string): string {
+  return mayHoldLogin(key) ? lengthOf(key) : quote(key, 60)
+}
+
 /** How a path is written in a sentence: `sources[0].map.time`. */
 export function pathText(keys: Keys): string {
   let text = ''
   for (const key of keys) {
     if (typeof key === 'number') text += `[${key}]`
     else if (/^[\w-]+$/.test(key)) text += text === '' ? key : `.${key}`
-    else text += `[${quote(key, 60)}]`
+    else text += `[${shownKey(key)}]`
   }
   return text
 }
@@ -67,11 +72,11 @@ function unknownOption(key: string, path: Keys, root: Shape): string {
   const known = [...new Set(shapesAt(root, path).flatMap(({ properties }) => Object.keys(properties ?? {})))]
   const newKey = newKeyOf([...path, key])
   if (newKey !== undefined && known.includes(newKey))
-    return `option ${quote(key, 60)} was renamed: use "${newKey}".`
+    return `option ${shownKey(key)} was renamed: use "${newKey}".`
   const near = nearest(key, known)
   const place = path.length === 0 ? '' : ` in ${pathText(path)}`
   const help = near ? `Did you mean "${near}"?` : `Known options: ${known.join(', ')}.`
-  return `unknown option ${quote(key, 60)}${place}. ${help}`
+  return `unknown option ${shownKey(key)}${place}. ${help}`
 }
 
 /**
@@ -102,6 +107,11 @@ function likeliest(branches: readonly (readonly Issue[])[]): readonly Issue[] | 
 export function withFound(message: string, hidden: string | undefined, found: string): string {
   if (hidden !== undefined) return `${message.replace(/,? found .*$/s, '')}, found ${hidden}.`
   return ended(/\bfound\b/.test(message) ? message : `${message}, found ${found}`)
+}
+
+/** A URL with a password may stand in the place of anything. */
+function withoutLogin(value: unknown): string | undefined {
+  return typeof value === 'string' && mayHoldLogin(value) ? lengthOf(value) : undefined
 }
 
 function suggestionFor(value: unknown, root: Shape, path: Keys): string {

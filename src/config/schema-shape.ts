@@ -137,6 +137,7 @@ export function typeOf(shape: Shape): string {
     const range = rangeOf(shape, '')
     return `${shape.type === 'integer' ? 'whole number' : 'number'}${range === '' ? '' : `, ${range}`}`
   }
+  if (shape.type === 'string' && shape.format && /^ur[il]$/.test(shape.format)) return 'URL'
   if (shape.type === 'string' && shape.format) return shape.format === 'secret' ? 'secret' : shape.format
   return (
     { string: 'text', number: 'number', boolean: 'true or false', array: 'list', object: 'map' }[
@@ -183,6 +184,7 @@ function textRuleOf({ format, examples, minLength, maxLength }: Shape): string {
   if (format === 'duration') return `a duration${example}`
   if (format === 'size') return `a size${example}`
   if (format === 'host:port') return `HOST:PORT${example}`
+  if (format === 'uri' || format === 'url') return `a URL${example}`
   const length = maxLength === undefined ? '' : ` of at most ${maxLength} characters`
   return `${minLength ? 'non-empty text' : 'text'}${length}${example}`
 }

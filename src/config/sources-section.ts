@@ -4,6 +4,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
+import { embeddedBrokerName } from '../domain/message.ts'
 import type { ConfigProblem } from '../std/config-problem.ts'
 import {
   clocksSchema,
@@ -29,7 +30,9 @@ export const mappingSchema = z.object(mappingShape)
 /** Checks topic patterns, paths, units and providers. Finds nothing where the schema has problems already. */
 export function checkSources(written: unknown): readonly ConfigProblem[] {
   const mapping = mappingSchema.safeParse(written)
-  return mapping.success ? [...compileSources(mapping.data).problems, ...checkProviders(written)] : []
+  return mapping.success
+    ? [...compileSources(mapping.data).problems, ...checkProviders(written), ...checkFrom(written)]
+    : []
 }
 
 /** The options that decide on the provider. */
@@ -55,6 +58,25 @@ function checkProviders(written: unknown): readonly ConfigProblem[] {
     const message = `must be one of delivery.providers (${known}), found "${provider}".`
     return [{ path: [...path, 'provider'], message }]
   })
+}
+
+const fromSchema = z.object({
+  sources: z.array(z.object({ from: z.array(z.string()).optional() })),
+  ingest: z.object({ bridges: z.array(z.object({ name: z.string() })).optional() }).optional(),
+})
+
+/** A name that is none would be a source without messages. */
+function checkFrom(written: unknown): readonly ConfigProblem[] {
+  const { data } = fromSchema.safeParse(written)
+  if (data === undefined) return []
+  const names = [embeddedBrokerName, ...(data.ingest?.bridges ?? []).map(({ name }) => name)]
+  return data.sources.flatMap(({ from = [] }, index) =>
+    from.flatMap((name, at): ConfigProblem[] => {
+      if (names.includes(name)) return []
+      const message = `must be one of ${names.join(', ')}, found "${name}". It names ingest.bridges, or the broker of the gateway.`
+      return [{ path: ['sources', index, 'from', at], message }]
+    }),
+  )
 }
 
 /** The only provider is that of all sources. */

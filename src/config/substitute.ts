@@ -11,10 +11,11 @@
 import { isScalar, visit, type Node, type Scalar } from 'yaml'
 import { codeOf } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
+import { lengthOf, mayHoldLogin } from '../std/shown-url.ts'
 import type { YamlSource, YamlProblem } from './yaml-source.ts'
 
 type Substituted = {
-  /** The text in the config, such as `${env:KEY}`. */
+  /** The text in the config, such as `${env:KEY}`; of a URL only its references. */
   written: string
   /** Every text that was inserted. */
   texts: readonly string[]
@@ -57,7 +58,7 @@ export async function substitute(source: YamlSource, deps: SubstituteDeps): Prom
       problems.push({ ...source.positionOfNode(node), message })
     }
     node.value = await expand(written, deps, texts, fail)
-    if (texts.length > 0) substituted.set(node, { written, texts })
+    if (texts.length > 0) substituted.set(node, { written: originOf(written), texts })
   }
   return {
     problems,
@@ -102,7 +103,9 @@ async function expand(
     result += written.slice(at, start)
     const end = closingBrace(written, start + 2)
     if (end < 0) {
-      fail(`"}" is missing after "\${" in ${quote(written)}. For a literal \${ write $\${.`)
+      fail(
+        `"}" is missing after "\${" in ${mayHoldLogin(written) ? lengthOf(written) : quote(written)}. For a literal \${ write $\${.`,
+      )
       return result
     }
     const text = await valueOf(written.slice(start + 2, end), deps, texts, fail)
@@ -110,6 +113,13 @@ async function expand(
     result += text ?? ''
     at = end + 1
   }
+}
+
+/** Beside a reference there may be a password. */
+function originOf(written: string): string {
+  const references = written.match(/\$\{[^}]*\}+/g) ?? []
+  const isUrl = mayHoldLogin(written.replaceAll(/\$\{[^}]*\}+/g, ''))
+  return isUrl ? references.join(' ') : written
 }
 
 /** The position of the brace that closes the one before `from`; a `${` between opens another one. */

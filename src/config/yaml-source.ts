@@ -143,7 +143,10 @@ function sentenceFor({ code, message }: YAMLError, place: Place): string {
     return 'the file has more than one YAML document. Keep only the part before this "---".'
   if (code === 'TAG_RESOLVE_FAILED') return `${firstLine(message)}. The config uses no YAML tags ("!").`
   if (code === 'TAB_AS_INDENT') return 'the line is indented with a tab. YAML needs spaces.'
-  return `${firstLine(message).replace(/\.?$/, '.')}${hintFor(message, place)}`
+  // What the parser quotes may be a part of a password.
+  return `${firstLine(message)
+    .replace(/: ".*$/, '')
+    .replace(/\.?$/, '.')}${hintFor(message, place)}`
 }
 
 function firstLine(text: string): string {

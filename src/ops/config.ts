@@ -6,7 +6,11 @@ import { isLoopback } from '../std/loopback.ts'
 import { parsePasswordFile } from '../std/password-file.ts'
 import { parsePasswordHash, type PasswordHash } from '../std/password-hash.ts'
 import { duration, secret, size } from '../std/schema.ts'
+import { conditionCatalogue, type ConditionCode } from './conditions/condition-catalogue.ts'
 import { silenceSchema } from './silence-config.ts'
+
+/** For options that name conditions. */
+export const conditionCodes = Object.keys(conditionCatalogue) as ConditionCode[]
 
 export type HostPort = { host: string; port: number }
 
@@ -73,7 +77,7 @@ export const opsSchema = z
           name: z
             .string()
             .regex(/^[^:\p{Cc}]{1,64}$/u, { error: 'must have 1 to 64 characters, without a colon' })
-            .describe('User name for HTTP Basic authentication.'),
+            .describe('User name for the login page and for HTTP Basic authentication.'),
           password_hash: secret().describe(
             'Hash of the password: `${file:/etc/...}` of a file that `telemetry-gateway passwd` wrote. It may have ' +
               'several users.',
@@ -96,6 +100,29 @@ export const opsSchema = z
       .describe(
         'Whether reading needs no user. Default: true without `users`, else false. /healthz and /readyz ' +
           'never need one.',
+      ),
+    login: z
+      .strictObject({
+        idle: duration({ minMs: 60_000, maxMs: 90 * 24 * 3_600_000 })
+          .prefault('2h')
+          .describe(
+            'A session ends when it was not used for this long. A page that is open and shows live values uses it.',
+          ),
+        max_age: duration({ minMs: 60_000, maxMs: 90 * 24 * 3_600_000 })
+          .prefault('12h')
+          .describe('A session ends this long after the login, used or not.'),
+        secure_cookie: z
+          .boolean()
+          .default(false)
+          .describe(
+            'Whether browsers send the cookie of a session over HTTPS only. Always so with `tls`. Set it where ' +
+              'a proxy in front of `listen` ends TLS.',
+          ),
+      })
+      .prefault({})
+      .describe(
+        'Sessions of `users` who log in with a browser. At most 20 of a user and 200 in all; beyond, the one ' +
+          'that was not used for longest ends. A restart ends all of them.',
       ),
     devices: z
       .strictObject({

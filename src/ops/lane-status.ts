@@ -1,25 +1,17 @@
 // lane-status.ts: the lanes in /status, in the order in which they drain.
 
-import { isoTime, isoTimeOrNull, type EpochMs } from '../std/clock.ts'
+import { isoTime, isoTimeOrNull } from '../std/clock.ts'
+import { oldestOf } from './lane-age.ts'
 import type { LaneRole, LaneView } from '../spool/spool.ts'
+import type { Status } from './status-schema/status-schema.ts'
 
 const urgencies: readonly LaneRole['kind'][] = ['live', 'retry', 'backfill']
-
-/** When the oldest payload of a lane was stored, whether or not it is sealed. */
-export function oldestOf({
-  oldestAt,
-  oldestSealedAt,
-}: Pick<LaneView, 'oldestAt' | 'oldestSealedAt'>): EpochMs | null {
-  return oldestAt === null || (oldestSealedAt !== null && oldestSealedAt < oldestAt)
-    ? oldestSealedAt
-    : oldestAt
-}
 
 /**
  * A lane behind another one of its provider waits for that one too. `rates`: payloads per second of each
  * provider that delivers now; without one, the time to drain is not known.
  */
-export function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<string, number>) {
+export function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<string, number>): Status['lanes'] {
   const before = new Map<string, number>()
   return [...lanes]
     .sort((a, b) => urgencies.indexOf(a.role.kind) - urgencies.indexOf(b.role.kind) || a.id - b.id)
@@ -35,18 +27,13 @@ export function statusLanes(lanes: readonly LaneView[], rates: ReadonlyMap<strin
         id: lane.id,
         provider: lane.provider,
         urgency: lane.role.kind,
-        role: lane.role,
+        retry: lane.role.kind === 'retry' ? { schedule: lane.role.schedule, step: lane.role.step } : null,
         pending: lane.pending,
         sealed: lane.sealed,
+        held: lane.heldPayloads,
         bytes: lane.pendingBytes + lane.sealedBytes,
         openedAt: isoTime(lane.openedAt),
         oldestAt: isoTimeOrNull(oldestOf(lane)),
-        /** Of the sealed ones; they do not count for the time to drain. */
-        held: lane.heldPayloads,
-        /**
-         * Until the rest is delivered at the rate of the last minute, urgent lanes first; null where nothing
-         * moves.
-         */
         secondsToDrain: open === 0 ? 0 : toDrain,
       }
     })

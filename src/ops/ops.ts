@@ -21,7 +21,9 @@
 //   gateway-verdict/  whether it works, in one word and one sentence
 //   logging/      JSON lines on stdout
 //   metrics/      Prometheus
+//   history/      the last hour, day and week, for plots
 //   http/         the servers, and what can be read and changed through them
+//   page/         what the servers show to browsers
 //   audit/        the audit log of changes
 //
 // What can go wrong, and what then happens
@@ -31,24 +33,29 @@
 //   a stage throws         /status answers 500 with the reason; everything else works
 //   systemd-notify hangs   it is killed after 5 s; see systemd-notify.ts
 
-import type { Writable } from 'node:stream'
-import type { Clock } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
-import type { Emit, GatewayEvent } from '../domain/event.ts'
+import type { GatewayEvent } from '../domain/event.ts'
 import { conservationOf, createConservationCheck } from './conservation-check.ts'
 import { createConditions } from './conditions/conditions.ts'
-import { controlSocketPath, type LogConfig, type OpsConfig } from './config.ts'
+import { controlSocketPath } from './config.ts'
+import { alertConditions } from './conditions/alert-conditions.ts'
 import { spoolConditions } from './conditions/spool-conditions.ts'
 import { createEventConditions } from './conditions/event-conditions.ts'
 import { createFillConditions } from './conditions/fill-conditions.ts'
 import { openHttp, type HttpServer } from './http/http.ts'
+import { createHistory } from './history/history.ts'
 import { createLog } from './logging/logging.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { createNotify } from './systemd-notify.ts'
 import type { StageViews } from './types.ts'
-import { buildStatus, deadOf, notReadyOf, verdictSource, type Status } from './status.ts'
+import { buildStatus, notReadyOf, verdictSource } from './status.ts'
+import type { Status } from './status-schema/status-schema.ts'
+import { deadLettersOf } from './totals-status.ts'
 import { verdictAnswer, verdictOf } from './gateway-verdict/gateway-verdict.ts'
-import { createTapRoute } from './http/tap-stream.ts'
+import type { Ops, OpsDeps, OpsOptions } from './ops-interface.ts'
+import type { Situation } from '../alerts/types.ts'
+import { createEventStreams } from './http/streams/event-stream.ts'
+import { createTapRoute } from './http/streams/tap-stream.ts'
 
 export { metricCatalogue, submissionDuration } from './metrics/metrics-catalogue.ts'
 export { conditionCatalogue } from './conditions/condition-catalogue.ts'
@@ -71,49 +78,15 @@ export type {
 export type { DropReport, RemapReport, ReleaseReport } from '../ingest/ingest.ts'
 export type { QuarantineView } from './http/quarantine-view.ts'
 export { toDeadLetterParams } from './http/dead-letter-params.ts'
+export { requestCodes } from './http/json-answer.ts'
+export { listOf } from './http/http-routing/route-list.ts'
+export { routes } from './http/route-table.ts'
 export { heldActs } from './events/held-batch-events.ts'
 export { toBatchParams } from './http/batch-params.ts'
 export { isQuietAt, type SilenceConfig } from './silence-config.ts'
-export type { Status } from './status.ts'
+export { answerShape, statusSchema, type Status } from './status-schema/status-schema.ts'
 
-export type OpsDeps = { clock: Clock; version: string; stdout: Writable; env: NodeJS.ProcessEnv }
-
-export type OpsOptions = {
-  ops: OpsConfig
-  log: LogConfig
-  /** Of the config. The audit log is below it, and the control socket where no other place is given. */
-  spoolPath: string
-}
-
-export type Ops = {
-  /** For every stage. Never throws. */
-  emit: Emit
-  /** Adds what exists by now. */
-  attach(stages: Partial<StageViews>): void
-  /** Opens the HTTP server; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
-  start(): Promise<void>
-  /**
-   * Puts users and certificates in force; open connections stay. Throws CERTIFICATES_INVALID; what cannot be
-   * used stays as it was.
-   */
-  renew(this: void, config: Pick<OpsConfig, 'users' | 'tls'>): void
-  /** What the start does now; it shows that the start goes on. Without effect once ready. */
-  starting(this: void, progress: string): void
-  /** The daemon stays up and accepts nothing, for this reason. */
-  refusing(fault: GatewayError): void
-  /** The stages are closed; others may be attached. */
-  detach(): void
-  /** Resolves when the control socket is open, as far as that is possible. */
-  ready(): Promise<void>
-  stopping(reason: string): void
-  /** After everything else has stopped. */
-  stop(): Promise<void>
-  status(): Status
-  /** Base URL of the HTTP server; null before start() and after stop(). */
-  url(): string | null
-  /** `unix:` and the path of the control socket; null while it is not open. */
-  control(): string | null
-}
+export type { Ops, OpsDeps, OpsOptions } from './ops-interface.ts'
 
 export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const { clock, version, stdout, env } = deps
@@ -126,6 +99,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const checkConservation = createConservationCheck({ clock, conditions })
   const metrics = createMetrics({ view: metricsView, lanes: () => stages.spool?.lanes() ?? [] })
   const notify = createNotify({ clock, env })
+  const history = createHistory({ clock, stages })
+  const events = createEventStreams({ clock, status, history })
   let recovered = 0
   let notReady: string | null = 'starting'
   let isStopping = false
@@ -141,8 +116,10 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     refusing,
     ready,
     stopping,
+    saveHistory: history.save,
     stop,
     status,
+    situation,
     url: () => http?.url ?? null,
     control: () => (http?.socketPath ? `unix:${http.socketPath}` : null),
   }
@@ -173,14 +150,19 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   async function start(): Promise<void> {
+    history.start()
     http = await openHttp(
       {
+        version,
+        now: clock.now,
         status,
         notReady: () => notReadyOf({ notReady, stages }),
         verdict: () => verdictAnswer(verdictSource(view())),
         metrics: async () => ({ contentType: metrics.contentType, text: await metrics.scrape() }),
         stages,
+        history: history.read,
         tap: createTapRoute({ clock, taps: () => stages.taps ?? null }),
+        events: events.open,
       },
       { clock, emit },
       { ...options.ops, spoolPath: options.spoolPath, socket: socketPlace() },
@@ -196,11 +178,13 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   function detach(): void {
     for (const name of Object.keys(stages) as (keyof StageViews)[])
-      if (name !== 'ourTime') stages[name] = null
+      if (name !== 'ourTime' && name !== 'alerts') stages[name] = null
     recovered = 0
+    history.detached()
     eventConditions.countersBegin()
     // The next stages report what is wrong then. The clock is no stage, and the spool reports its openings.
-    conditions.clearOthers((code) => code in spoolConditions || code.startsWith('CLOCK_'))
+    const stay = { ...spoolConditions, ...alertConditions }
+    conditions.clearOthers((code) => code in stay || code.startsWith('CLOCK_'))
   }
 
   function starting(progress: string): void {
@@ -233,6 +217,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   async function stop(): Promise<void> {
     notReady ??= 'stopping'
+    history.stop()
+    events.stop()
     metrics.stop()
     log.close()
     const server = http
@@ -242,7 +228,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   function reconcile(): void {
     eventConditions.reconcile({
-      DEAD_LETTERS: deadOf(stages),
+      DEAD_LETTERS: deadLettersOf(stages),
       MESSAGES_DROPPED: stages.ingest?.counters().dropped ?? 0,
       deadLettersKept: stages.spool?.totals().deadLetters ?? 0,
     })
@@ -255,6 +241,13 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     return buildStatus({ version, pid: process.pid, ...view() })
   }
 
+  function situation(): Situation {
+    const source = verdictSource(view())
+    const isReady = notReady === null
+    const isComplete = isReady && !conditions.isFull
+    return { ...verdictOf(source), isReady, isComplete, conditions: source.conditions }
+  }
+
   function view() {
     reconcile()
     return {
@@ -265,6 +258,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
       recovered,
       conditions: conditions.open(),
       conditionsHidden: conditions.hidden,
+      forecast: history.forecast(),
     }
   }
 
@@ -278,6 +272,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
       linesLost: log.linesLost,
       linesSuppressed: log.linesSuppressed,
       http: http?.counters() ?? null,
+      watchers: events.counters(),
     }
   }
 }

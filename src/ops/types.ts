@@ -2,8 +2,9 @@
 // only, so that ops works while any stage is missing and loads none of their code.
 
 import type { EpochMs } from '../std/clock.ts'
+import type { AlertsStage } from '../alerts/types.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
-import type { RecordCounters } from '../device-records/device-records.ts'
+import type { RecordCounters, RecordsStore } from '../device-records/device-records.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 import type { BatchOperations, ProviderView } from '../delivery/types.ts'
 import type { TimeView } from '../domain/arrival.ts'
@@ -21,18 +22,20 @@ import type {
   DecisionCounters,
   QuarantineDecisions,
 } from '../ingest/ingest.ts'
-export type { ClientView } from '../ingest/ingest.ts'
+export type { ClientView, ReasonCount } from '../ingest/ingest.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import type { Explained, MapResult } from '../mapping/mapping.ts'
+import type { Explained, MapResult, WithheldField } from '../mapping/mapping.ts'
 import type { DeadLetterOperations } from '../dead-letters/dead-letters.ts'
 import type { Spool, SpoolCheck } from '../spool/spool.ts'
 
 /** Each is null until it is attached: ops starts before the store is opened. */
 export type StageViews = {
-  ingest: (Pick<Ingest, 'counters' | 'addresses'> & Partial<Pick<Ingest, 'clients'>>) | null
+  ingest:
+    (Pick<Ingest, 'counters' | 'addresses'> & Partial<Pick<Ingest, 'clients' | 'messageSources'>>) | null
   spool: Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull' | 'lanes' | 'totals'> | null
   delivery: Pick<Delivery, 'providers' | 'counters'> | null
   /** Shows messages as they come. */
+  certificates?: { certificates(): readonly CertificateView[] } | null
   taps?: Pick<Taps, 'open'> | null
   mapping?: MappingStage | null
   /** To list the quarantine. */
@@ -48,7 +51,14 @@ export type StageViews = {
   ledger?: (Pick<Ledger, 'query' | 'view'> & Partial<Pick<Ledger, 'forget'>>) | null
   control?: DaemonControl | null
   ourTime?: { view(): TimeView } | null
+  /** Where the history is kept. */
+  records?: RecordsStore | null
+  /** Receivers of alerts. */
+  alerts?: AlertsStage | null
 }
+
+/** A certificate of the config. */
+export type CertificateView = { use: string; name: string; notAfterMs: number }
 
 /** Who sends a request. On the control socket the names are claims of the client. */
 export type Caller =
@@ -74,7 +84,14 @@ export type Forgotten = { values: number; records: number }
 export type ProbeReport = { now: EpochMs; providers: readonly ProviderView[] }
 
 export type ReloadReport =
-  | { kind: 'reloaded'; sources: number; tookMs: number; restartNeeded: readonly string[] }
+  | {
+      kind: 'reloaded'
+      sources: number
+      tookMs: number
+      restartNeeded: readonly string[]
+      /** Of certificates. */
+      warnings: readonly string[]
+    }
   | { kind: 'refused'; fault: GatewayError }
 
 /** The mapping in force, and what it has seen. */
@@ -84,21 +101,34 @@ export type MappingStage = {
   device(key: string): DeviceView | null
   /** Its last messages, the newest first. */
   messages(key: string, options: { explain: boolean }, signal: AbortSignal): Promise<DeviceMessages>
+  /** Messages of each of the last 24 hours, the oldest first; null where no message of it is known. */
+  messagesByHour(key: string): readonly number[] | null
   /** All devices that are listed or were seen, in slices, so that a large fleet does not stop the loop. */
   devices(): AsyncIterable<readonly DeviceView[]>
   /** At the last check. */
   deviceTotals(): DeviceTotals
 }
 
-export type DeviceTotals = RecordCounters & { listed: number; silent: number }
+export type DeviceTotals = RecordCounters & {
+  /** As in DeviceState; a silent device may be refused, too. */
+  listed: number
+  silent: number
+  neverSent: number
+  refused: number
+  repeating: number
+  notMapped: number
+  /** Null before the first check. */
+  checkedAt: EpochMs | null
+}
 
 /**
  * `silent`      its last message is longer ago than its rhythm lets expect
  * `refused`     the gateway refused its last CONNECT, or a rule refuses what it sends
+ * `repeating`   it sends, and its last messages bring nothing new: each is a duplicate
  * `not_mapped`  it sends, and its last message gave no payload
  * `never_sent`  it is in the device table, and no message of it is known
  */
-export type DeviceState = 'silent' | 'refused' | 'not_mapped' | 'never_sent' | 'sending'
+export type DeviceState = 'silent' | 'refused' | 'repeating' | 'not_mapped' | 'never_sent' | 'sending'
 
 export type MappingView = {
   /** When it was put in force. */
@@ -106,10 +136,9 @@ export type MappingView = {
   sources: number
   /** Messages in open records. */
   openParts: number
-  /** Omitted fields, keyed `source|field|reason`. */
-  omitted: ReadonlyMap<string, number>
-  /** Fields that were sent although they are not plausible, keyed likewise. */
-  flagged: ReadonlyMap<string, number>
+  omitted: readonly WithheldField[]
+  /** Fields that were sent although they are not plausible. */
+  flagged: readonly WithheldField[]
   /** Device times that were checked since then. */
   clocks: {
     devices: number

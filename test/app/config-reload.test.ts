@@ -68,7 +68,8 @@ describe('a changed file', () => {
     await publish(pipeline, 'truck-1', [4])
     await pipeline.until(() => pipeline.status().totals.delivered === 4)
     expect(kinds(pipeline)).toContain('mapping_reloaded')
-    const { conservation, totals, spool } = pipeline.status()
+    const { internals, totals, spool } = pipeline.status()
+    const { conservation } = internals
     expect(conservation.messages.difference).toBe(0)
     expect(conservation.payloads.difference).toBe(0)
     expect([totals.released, spool.quarantined]).toEqual([3, 0])

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { KnownBy } from '../../src/domain/arrival.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { createDeviceMonitor } from '../../src/app/device-monitor/device-monitor.ts'
 import { createDeviceRecords } from '../../src/device-records/device-records.ts'
@@ -61,7 +62,7 @@ function mappingWith(mapper: Mapper): Mapping {
   }
 }
 
-function world() {
+function world(by: KnownBy | null = null) {
   const clock = createFakeClock()
   const events: GatewayEvent[] = []
   const source = truckSource(
@@ -74,7 +75,7 @@ function world() {
   const emit = (event: GatewayEvent) => void events.push(event)
   const look = createDeviceMonitor({
     clock,
-    ourTime: clock,
+    ourTime: { now: clock.now, view: () => ({ by, offsetMs: 0, isDisputed: false }) },
     emit,
     records,
     active: () => ({ mapper, mapping }),
@@ -106,6 +107,13 @@ describe('clocks', () => {
     expect(kinds().filter((kind) => kind.startsWith('clock_'))).toEqual(['clock_suspect', 'clock_trusted'])
   })
 
+  test('that all differ by the same amount bring a backlog, where the service confirms our time', async () => {
+    const { clock, kinds, publish } = world('service')
+    publish(10, () => 3_600_000)
+    await clock.advance(10_000)
+    expect(kinds()).not.toContain('clock_suspect')
+  })
+
   test('that differ by different amounts are a fault of the devices', async () => {
     const { clock, kinds, publish } = world()
     publish(10, (n) => n * 3_600_000)
@@ -131,7 +139,7 @@ describe('clocks', () => {
     expect(look.device('nobody')).toBeNull()
     const sizes: number[] = []
     for await (const slice of look.devices()) sizes.push(slice.length)
-    expect(sizes).toEqual([1000, 1000, 500])
+    expect(sizes).toEqual([...Array.from({ length: 10 }, () => 250), 0])
   })
 })
 
@@ -162,7 +170,7 @@ describe('values that cannot be', () => {
     const emit = (event: GatewayEvent) => void events.push(event)
     const look = createDeviceMonitor({
       clock,
-      ourTime: clock,
+      ourTime: { now: clock.now, view: () => ({ by: null, offsetMs: null, isDisputed: false }) },
       emit,
       records,
       active: () => ({ mapper, mapping }),

@@ -26,6 +26,7 @@ function record(more: Partial<DeviceRecordView> = {}): DeviceRecordView {
     accepted: null,
     refused: null,
     duplicates: 0,
+    repeating: null,
     losses: [],
     withheld: [],
     skewMs: null,
@@ -112,6 +113,19 @@ describe('the state of a device, since when, and why', () => {
       record({ silentSince: null }),
       client({ state: 'connected', refusedAt: now - 3 * hour, fault: wrong }),
       { state: 'sending', since: iso(now - 48 * hour), why: null },
+    ],
+    [
+      'repeating its last message',
+      record({
+        silentSince: null,
+        repeating: { messages: 79, from: now - hour, newAt: now - 2 * hour, isOneMessage: true },
+      }),
+      client(),
+      {
+        state: 'repeating',
+        since: iso(now - 2 * hour),
+        why: `It repeats its last message (79 times). The last new one came at ${iso(now - 2 * hour)}, 2 h ago.`,
+      },
     ],
     [
       'sending without a fix for two days',

@@ -139,7 +139,7 @@ describe('a spool that is lost while the daemon runs', () => {
     const again = await pipeline.device('truck-1')
     await acked(again, 3)
     expect(openPayloads(pipeline)).toBe(2)
-    expect(pipeline.status().conservation).toMatchObject({})
+    expect(pipeline.status().internals.conservation).toMatchObject({})
   }, 30_000)
 })
 

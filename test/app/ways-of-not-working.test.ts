@@ -1,25 +1,24 @@
 // The ways in which a gateway looks alive and does not work. Each must be seen: the verdict with its sentence,
-// a condition with what, why and what to do, and the metric of that condition.
+// a condition with what, why and what to do, and the metric of that condition. Those that take time, and a daemon
+// that is stuck, are in test/system.
 
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
 import { once } from 'node:events'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ConditionCode } from '../../src/ops/conditions/condition-catalogue.ts'
-import type { Verdict } from '../../src/ops/gateway-verdict/gateway-verdict.ts'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { Secret } from '../../src/std/secret.ts'
 import { realDisk } from '../../src/storage/storage.ts'
-import { createDevice } from '../support/mqtt-device.ts'
+import { connectBytes, createDevice } from '../support/mqtt-device.ts'
+import { createAuthority, type Certificate } from '../support/certificates.ts'
 import { get } from '../support/ops-world.ts'
-import {
-  messageOf,
-  startPipeline,
-  topicOf,
-  type Pipeline,
-  type PipelineOptions,
-} from '../support/pipeline-world.ts'
+import { startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
+import { publish, severityOf, type Way } from '../support/ways-world.ts'
+
+const dayMs = 86_400_000
 
 const withPassword = {
   AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
@@ -27,21 +26,15 @@ const withPassword = {
   PASSWORD: 'right',
 }
 
-type Way = {
-  name: string
-  options?: PipelineOptions
-  /** What happens; without it a device publishes one message. */
-  act?: (pipeline: Pipeline) => Promise<void>
-  code: ConditionCode
-  verdict: Verdict
-  sentence: RegExp
-  /** What a person is told to do. */
-  cure: RegExp
-}
-
 /** Short waits, so that the thresholds are reached soon. */
 const delivery =
   'batch: { max_payloads: 1, linger: 20ms }, timeout: 200ms, backoff: { min: 10ms, max: 100ms }'
+
+const certificate = createAuthority().issue({ until: new Date(Date.now() + 90 * dayMs) })
+const expired = createAuthority().issue({
+  from: new Date(Date.now() - 3 * dayMs),
+  until: new Date(Date.now() - dayMs),
+})
 
 const ways: Way[] = [
   {
@@ -109,6 +102,38 @@ const ways: Way[] = [
     verdict: 'degraded',
     sentence: /^AUTH_FAILURES/,
     cure: /./,
+  },
+  {
+    name: 'the clients refuse the certificate of the listener',
+    options: { config: withTls(certificate), deps: { env: { ...withPassword, TLS_KEY: certificate.key } } },
+    act: (pipeline) => failToConnect(pipeline, (port) => connectTls({ host: '127.0.0.1', port })),
+    code: 'TLS_HANDSHAKES_FAIL',
+    verdict: 'degraded',
+    sentence: /^TLS_HANDSHAKES_FAIL/,
+    cure: /dates and host names/,
+  },
+  {
+    name: 'the certificate of a listener has expired',
+    options: { config: withTls(expired), deps: { env: { ...withPassword, TLS_KEY: expired.key } } },
+    act: async () => {},
+    code: 'CERTIFICATE_EXPIRES',
+    verdict: 'degraded',
+    sentence: /^CERTIFICATE_EXPIRES/,
+    cure: /Renew it/,
+  },
+  {
+    name: 'devices speak plain MQTT to the port of an mqtts listener',
+    options: { config: withTls(certificate), deps: { env: { ...withPassword, TLS_KEY: certificate.key } } },
+    act: (pipeline) =>
+      failToConnect(pipeline, (port) => {
+        const socket = connectTcp(port, '127.0.0.1')
+        socket.write(connectBytes('truck-1'))
+        return socket
+      }),
+    code: 'TLS_HANDSHAKES_FAIL',
+    verdict: 'degraded',
+    sentence: /^TLS_HANDSHAKES_FAIL/,
+    cure: /devices/,
   },
   {
     name: 'two devices share one client id',
@@ -196,34 +221,6 @@ describe('a gateway that does not work is seen where', () => {
   })
 })
 
-/** Of the condition, which is seen everywhere. */
-async function severityOf(
-  pipeline: Pipeline,
-  { code, verdict, sentence, cure }: Pick<Way, 'code' | 'verdict' | 'sentence' | 'cure'>,
-): Promise<string | undefined> {
-  const found = () => pipeline.status().conditions.find((one) => one.code === code)
-  await pipeline.until(() => found() !== undefined && pipeline.status().verdict === verdict)
-  const condition = found()
-  expect(condition?.what).toMatch(/.\.( .*)?$/)
-  expect(condition?.why).toMatch(/\S/)
-  expect(condition?.act).toMatch(cure)
-  const { ops } = pipeline.gateway.addresses
-  const answer = await get(ops, '/verdict')
-  expect(answer.status).toBe(verdict === 'degraded' ? 200 : 503)
-  expect(JSON.parse(answer.text)).toMatchObject({ verdict, sentence: expect.stringMatching(sentence) })
-  const metrics = (await get(ops, '/metrics')).text
-  expect(metrics).toMatch(new RegExp(`^gateway_condition\\{code="${code}",severity="\\w+"\\} 1$`, 'm'))
-  expect(metrics).toContain(`gateway_verdict{verdict="${verdict}"} 1`)
-  return condition?.severity
-}
-
-async function publish(pipeline: Pipeline, count = 1): Promise<void> {
-  const device = await pipeline.device('truck-1')
-  for (let n = 1; n <= count; n += 1)
-    device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n })
-  await pipeline.until(() => device.acks.length === count)
-}
-
 async function guessPasswords(pipeline: Pipeline): Promise<void> {
   const port = Number(new URL(pipeline.gateway.addresses.mqtt[0] ?? '').port)
   // Refusals are delayed: side by side they take a second.
@@ -234,6 +231,17 @@ async function guessPasswords(pipeline: Pipeline): Promise<void> {
     return (await device.connect(credentials)).returnCode
   })
   expect(new Set(await Promise.all(codes))).toEqual(new Set([4]))
+}
+
+/** As often as it takes to be sure. */
+async function failToConnect(pipeline: Pipeline, connect: (port: number) => Socket): Promise<void> {
+  const port = Number(new URL(pipeline.gateway.addresses.mqtt[0] ?? '').port)
+  for (let n = 0; n < 5; n += 1) {
+    const socket = connect(port)
+    onTestFinished(() => void socket.destroy())
+    socket.on('error', () => socket.destroy())
+    await new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  }
 }
 
 async function shareClientId(pipeline: Pipeline): Promise<void> {
@@ -247,12 +255,23 @@ async function changeConfig({ folder, gateway }: Pipeline): Promise<void> {
   await gateway.reload('test')
 }
 
+function withTls({ cert }: Certificate): (baseUrl: string) => string {
+  const tls = `tls: { cert: ${JSON.stringify(cert)}, key: "\${env:TLS_KEY}" }`
+  const broker = `listeners: [{ url: "mqtts://127.0.0.1:0", ${tls} }], access: { anonymous: true }`
+  return (baseUrl) => configOf(baseUrl, broker)
+}
+
 function withUsers(baseUrl: string): string {
+  return configOf(
+    baseUrl,
+    'listeners: [{ url: "mqtt://127.0.0.1:0" }], ' +
+      'access: { users: [{ name: alice, password: "${env:PASSWORD}" }] }',
+  )
+}
+
+function configOf(baseUrl: string, broker: string): string {
   return `
-ingest:
-  broker:
-    listeners: [{ url: "mqtt://127.0.0.1:0" }]
-    access: { users: [{ name: alice, password: "\${env:PASSWORD}" }] }
+ingest: { broker: { ${broker} } }
 sources:
   - name: trucks
     topic: telemetry/v1/{device}

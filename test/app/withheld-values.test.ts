@@ -47,8 +47,11 @@ test('a value that is not plausible is counted at the device, in the status and 
     { ...counted, field: 'OBD_TOTAL_ENGINE_TIME', isSent: true, lastValue: 300_000 },
   ])
   expect(pipeline.status().mapping).toMatchObject({
-    omitted: { 'trucks|speed|above maximum': 2, 'trucks|OBD_LIFETIME_ODOMETER|above maximum': 2 },
-    flagged: { 'trucks|OBD_TOTAL_ENGINE_TIME|above maximum': 2 },
+    omitted: [
+      { source: 'trucks', field: 'speed', reason: 'above maximum', values: 2 },
+      { source: 'trucks', field: 'OBD_LIFETIME_ODOMETER', reason: 'above maximum', values: 2 },
+    ],
+    flagged: [{ source: 'trucks', field: 'OBD_TOTAL_ENGINE_TIME', reason: 'above maximum', values: 2 }],
   })
   const { text } = await get(ops, '/metrics')
   expect(text).toContain(

@@ -101,6 +101,55 @@ describe('the command line', () => {
       })
   })
 
+  test.each([
+    [['dead-letters', 'requeue', '5', '--all'], 'Ids are given together with --all.'],
+    [
+      ['dead-letters', 'requeue', '--file', 'a', '--device', 'b'],
+      '--file is given together with ids, a filter',
+    ],
+    [['dead-letters', 'purge', '--all', '--device', 'a'], '--device and --all are given together.'],
+    [['batches', 'retry', 'a', '--all'], 'BatchIds are given together with --all.'],
+    [['batches', 'drop', '--all', '--provider', 'a'], 'A filter and --all are given together.'],
+    [['quarantine', 'drop', '--all', '--device', 'a', '--reason', 'b'], 'Both --device and --all are given.'],
+    [['learn', '--broker', 'mqtt://127.0.0.1:1', '--topic', 'a/#/b'], 'Give a topic filter'],
+    [['learn', '--broker', 'mqtt://127.0.0.1:1', '--topic', 'a+'], 'Give a topic filter'],
+    [['map', '--preset', 'simulator', '--topic', ''], 'The topic is empty.'],
+    [['spool', 'repair', '--path', 'a', '--backup', '-'], 'Give a directory'],
+    [['sandbox', '--listen', '127.0.0.1:0', '--accepted', '-'], 'Give a file'],
+  ])('refuses what contradicts itself or cannot be meant: %j', async (argv, why) => {
+    const { status, stdout, stderr } = await runCli(argv)
+    expect([status, stdout]).toEqual([2, ''])
+    expect(stderr).toContain(why)
+  })
+
+  test('beside --json everything on stderr is JSON, also a note before an error', async () => {
+    const { status, stderr } = await runCli(['map', '--preset', 'simulator', '--json', '/nope'])
+    const lines = stderr
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object)
+    expect(status).toBe(1)
+    expect(lines).toMatchObject([
+      { note: expect.stringContaining('topic') },
+      { error: { code: 'INPUT_UNREADABLE' } },
+    ])
+  })
+
+  test.each(['statsu', 'toString'])('help names a command that does not exist: %s', async (name) => {
+    const { status, stderr } = await runCli(['help', name])
+    expect(status).toBe(2)
+    expect(stderr).toContain(`unknown command '${name}'`)
+  })
+
+  test('a file named - is stdin', async () => {
+    const mapped = await runCli(['map', '--preset', 'simulator', '--topic', 'a', '-'], { stdin: '{}' })
+    expect(mapped.stdout).toContain('NO_SOURCE')
+    const faults = await runCli(['devices', 'import', '-', '--config', 'config/examples/gateway.yaml'], {
+      stdin: 'nonsense',
+    })
+    expect(faults.stderr).toContain('unknown column "nonsense"')
+  })
+
   test('a misspelt command gets a suggestion', async () => {
     expect((await runCli(['statsu'])).stderr).toContain('Did you mean status?')
   })

@@ -104,7 +104,14 @@ describe('a password at a terminal', () => {
       setRawMode: (raw: boolean) => void modes.push(raw),
     })
     const stop = new AbortController()
-    const io = { stdin, stdout: stderr.stream, stderr: stderr.stream, env: {}, onHangUp: () => undefined }
+    const io = {
+      stdin,
+      stdout: stderr.stream,
+      stderr: stderr.stream,
+      env: {},
+      onHangUp: () => undefined,
+      endWithReader: () => undefined,
+    }
     return { stdin, modes, stop, io: { ...io, stop: stop.signal }, text: stderr.text }
   }
 

@@ -43,9 +43,14 @@ describe('probe', () => {
     const { status, stdout } = await runCli(['probe', '--json', '--url', pipeline.gateway.addresses.control])
     expect(status).toBe(1)
     expect(JSON.parse(stdout)).toMatchObject({
-      now: expect.any(Number),
+      now: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as string,
       providers: [
-        { name: 'default', endpoint: 'unauthorized', nextAttemptAt: expect.any(Number), inFlight: 0 },
+        {
+          name: 'default',
+          endpoint: 'unauthorized',
+          nextAttemptAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as string,
+          inFlight: 0,
+        },
       ],
     })
   })

@@ -100,6 +100,25 @@ describe('the process', () => {
     expect(await stderr).not.toMatch(/fatal|UNREACHABLE/)
   })
 
+  test('a command that waits ends when the reader of its pipe ends, before it writes again', async () => {
+    await using server = createServer((request, response) => {
+      response.writeHead(200)
+      // One message, and then nothing.
+      if (request.url?.startsWith('/tap')) response.write('{"kind":"message","topic":"a/b"}\n')
+      else response.end('{}')
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const address = server.address()
+    const url = `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`
+    // A pipe as a shell makes it: those of `spawn` are sockets. `wc` ends when the command has ended.
+    const command = `"${process.execPath}" ${source('main.ts')} tap --url ${url} --json`
+    const child = spawn('sh', ['-c', `{ ${command} 2>&3 | head -1 >&4; } 3>&1 4>&2 | wc -c`])
+    const [shown, errors] = await Promise.all([text(child.stderr), text(child.stdout)])
+    expect(shown).toBe('{"kind":"message","topic":"a/b"}\n')
+    expect(errors.trim()).toBe('0')
+    server.closeAllConnections()
+  })
+
   test.skipIf(!existsSync('/dev/full')).each([
     [['--help'], /^OUTPUT_UNWRITABLE\n.*Cannot write the output[\s\S]*ENOSPC/],
     [['version', '--json'], /^\{"error":\{"code":"OUTPUT_UNWRITABLE"/],

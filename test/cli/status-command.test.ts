@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from 'node:http'
 import { once } from 'node:events'
-import { describe, expect, test } from 'vitest'
+import { createServer as createNetServer, type AddressInfo } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ProviderName } from '../../src/domain/ids.ts'
 import {
   ingestCounters,
@@ -13,6 +14,7 @@ import {
 } from '../support/ops-world.ts'
 import { runCommandLine } from '../../src/cli/cli.ts'
 import { runCli } from '../support/cli-world.ts'
+import { eventually } from '../support/eventually.ts'
 
 async function serve(listener: RequestListener) {
   const server = createServer(listener)
@@ -91,6 +93,7 @@ describe('status', () => {
       env: {},
       stop: stop.signal,
       onHangUp: () => undefined,
+      endWithReader: () => undefined,
     }
     await runCommandLine(['status', '--url', world.ops.url() ?? ''], io)
     const lines = shown.text().split('\n')
@@ -102,6 +105,54 @@ describe('status', () => {
     expect(piped.stdout).not.toContain('\u001b')
     expect(Math.max(...piped.stdout.split('\n').map(({ length }) => length))).toBeGreaterThan(72)
   })
+
+  test.each([
+    { columns: 80, rows: 24, last: /^[1-9]\d* more lines: telemetry-gateway status$/ },
+    { columns: 50, rows: 12, last: /^[1-9]\d* more lines: telemetry-gateway status$/ },
+    { columns: 200, rows: 100, last: /^spool / },
+  ])(
+    '--watch on $columns x $rows: one screen with the verdict, every problem, and what is left out',
+    async ({ last, ...size }) => {
+      await using world = opsWorld()
+      world.ops.attach(stages({ providers: ['a', 'b', 'c', 'd'].map((name) => provider(name, {})) }))
+      await world.ops.start()
+      await world.ops.ready()
+      for (const name of ['a', 'b', 'c'] as ProviderName[])
+        world.ops.emit({
+          kind: 'endpoint_unavailable',
+          provider: name,
+          failures: 5,
+          why: `HTTP 500, ${'a long cause '.repeat(12)}.`,
+          requestId: 'r',
+          retryInMs: 1,
+          act: null,
+        })
+      const stop = new AbortController()
+      const shown = keptOutput()
+      const io = {
+        stdin: process.stdin,
+        stdout: Object.assign(shown.stream, { isTTY: true, ...size }),
+        stderr: keptOutput().stream,
+        env: {},
+        stop: stop.signal,
+        onHangUp: () => undefined,
+        endWithReader: () => undefined,
+      }
+      const argv = ['status', '--url', world.ops.url() ?? '', '--watch', '500ms']
+      const watched = runCommandLine(argv, io)
+      await eventually(() => shown.text().includes('\n'))
+      stop.abort()
+      await watched
+      const [, screen = ''] = shown.text().split('\u001b[H\u001b[J')
+      const rows = screen.split('\n')
+      // The cursor is in the last row.
+      expect(rows.length).toBeLessThanOrEqual(size.rows)
+      expect(Math.max(...rows.map(({ length }) => length))).toBeLessThan(size.columns)
+      expect(rows[0]).toMatch(/^DEGRADED: /)
+      for (const name of ['a', 'b', 'c']) expect(screen).toContain(`[${name}]`)
+      expect(rows.at(-2)).toMatch(last)
+    },
+  )
 
   test('--watch shows it again until it is stopped, also while no daemon answers', async () => {
     await using world = opsWorld()
@@ -127,6 +178,27 @@ describe('status', () => {
     ).toBe('1')
     expect(json.stderr).toMatch(/^\{"error":\{"code":"DAEMON_UNREACHABLE"/)
   })
+
+  test('says that a daemon accepts the connection and does not answer, also for work without a limit', async () => {
+    // As a daemon under SIGSTOP: the kernel accepts the connection.
+    const silent = createNetServer(() => undefined).listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    onTestFinished(() => void silent.close())
+    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
+    const ended = await Promise.all(
+      [['status'], ['probe'], ['dead-letters', 'list'], ['tap']].map((argv) =>
+        runCli([...argv, '--url', url]),
+      ),
+    )
+    for (const { status, stderr } of ended) {
+      expect(status).toBe(1)
+      expect(stderr).toMatch(
+        /^DAEMON_UNREACHABLE\n {2}The daemon at http:\/\/127\.0\.0\.1:\d+ accepts the connection and gives no answer within 5 s\.\n/,
+      )
+      expect(stderr).toContain('event loop is busy')
+      expect(stderr).toContain('systemctl status')
+    }
+  }, 15_000)
 
   test('reports that no daemon answers, and what to check', async () => {
     const { status, stderr } = await runCli(['status', '--url', 'http://127.0.0.1:1'])

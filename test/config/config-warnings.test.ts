@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { alertsSchema } from '../../src/alerts/config.ts'
 import { configWarnings } from '../../src/config/config.ts'
 import { ingestSchema } from '../../src/ingest/config.ts'
 import { opsSchema } from '../../src/ops/config.ts'
@@ -10,7 +11,8 @@ const tls = createAuthority().issue()
 function warningsOf(url: string, access: object, listen = '127.0.0.1:8080'): string[] {
   const listeners = [url.startsWith('mqtts') ? { url, tls } : { url }]
   const ingest = ingestSchema.parse({ broker: { listeners, access } })
-  return configWarnings({ ingest, ops: opsSchema.parse({ listen }) }).map(({ what }) => what)
+  const sections = { ingest, ops: opsSchema.parse({ listen }), alerts: alertsSchema.parse({}), sources: [] }
+  return configWarnings(sections).map(({ what }) => what)
 }
 
 describe('a valid config', () => {

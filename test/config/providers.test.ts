@@ -36,6 +36,19 @@ async function problemsOf(text: string): Promise<readonly string[]> {
   return error.lines.map((line) => line.replace(/^.*gateway\.yaml:/, ''))
 }
 
+test('`from` of a source names bridges, or the broker of the gateway', async () => {
+  const bridges = "bridges: [{ name: depot, url: 'mqtt://127.0.0.1', topics: ['a/+'], client_id: g }]"
+  const text = (from: string) =>
+    configText(`  - { name: a, topic: 'a/{device}', from: [${from}], ${map} }`, '').replace(
+      'access: { anonymous: true } }',
+      `access: { anonymous: true } }, ${bridges}`,
+    )
+  expect((await load(text('depot, broker'))).sources[0]?.from).toEqual(['depot', 'broker'])
+  expect(await problemsOf(text('broker, dept'))).toEqual([
+    expect.stringMatching(/sources\[0\]\.from\[1\] must be one of broker, depot, found "dept"/),
+  ])
+})
+
 describe('the provider of a source', () => {
   test.each([
     ['a name of the list', '  - { name: a, topic: "a/{device}", provider: north, MAP }'],

@@ -56,9 +56,14 @@ describe('what was received is accounted for', () => {
     await world.ops.start()
     const ingest = ingestCounters({ received: 10, mapped: 5, returned: 2, held: 3 })
     world.ops.attach(stages({ ingest, lanes: [lane(1, { appended: 7, settled: 3, open: 3 })] }))
-    const { conservation, conditions } = await statusOf(world.ops.url())
-    expect(conservation.messages).toEqual({ received: 10, carried: 0, accounted: 10, difference: 0 })
-    expect(conservation.lanes).toEqual([{ id: 1, appended: 7, settled: 3, open: 3, difference: 1 }])
+    const { internals, conditions } = await statusOf(world.ops.url())
+    expect(internals.conservation.messages).toEqual({
+      received: 10,
+      carried: 0,
+      accounted: 10,
+      difference: 0,
+    })
+    expect(internals.conservation.lanes).toEqual([{ id: 1, appended: 7, settled: 3, open: 3, difference: 1 }])
     expect(conditions).toMatchObject([{ code: 'CONSERVATION_BROKEN', key: 'lane 1' }])
   })
 })

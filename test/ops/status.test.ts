@@ -24,8 +24,8 @@ describe('the status', () => {
       dead: 4,
       dropped: 1,
       held: 10,
-      ignoredByReason: new Map([['trucks|NO_POSITION', 10]]),
-      deadByReason: new Map([['trucks|NOT_JSON', 4]]),
+      ignoredByReason: [{ source: 'trucks', reason: 'NO_POSITION', count: 10 }],
+      deadByReason: [{ source: 'trucks', reason: 'NOT_JSON', count: 4 }],
     }),
     totals: spoolTotals({
       payloads: 80,
@@ -89,17 +89,19 @@ describe('the status', () => {
         payloads: 80,
         delivered: 30,
         retried: 3,
-        dead: 6,
+        unmappable: 4,
+        dead: 2,
         duplicates: 6,
         ignored: 10,
         quarantined: 0,
         dropped: 1,
       },
-      reasons: {
-        ignored: { 'trucks|NO_POSITION': 10 },
-        dead: { 'trucks|NOT_JSON': 4 },
-        outcomes: { answered: 9 },
-      },
+      reasons: [
+        { kind: 'ignored', source: 'trucks', reason: 'NO_POSITION', messages: 10 },
+        { kind: 'unmappable', source: 'trucks', reason: 'NOT_JSON', messages: 4 },
+      ],
+      outcomes: [{ outcome: 'answered', submissions: 9 }],
+      waiting: { heldMessages: 10, openMessages: 0 },
       spool: { bytes: 470, bytesMax: 1000, deadLetters: 6, hold: null },
     })
     expect(Object.keys(status.lanes[0] ?? {})).toEqual(
@@ -173,7 +175,7 @@ describe('the status', () => {
       tookMs: 1,
     })
     world.ops.attach(stages(view))
-    expect(world.ops.status().conservation).toEqual({
+    expect(world.ops.status().internals.conservation).toEqual({
       messages: { received: 100, carried: 0, accounted: 100, difference: 0 },
       payloads: { recovered: 17, appended: 80, gone: 33, open: 62, difference: 2 },
       lanes: expect.arrayContaining([{ id: 1, appended: 50, settled: 30, open: 20, difference: 0 }]),

@@ -96,9 +96,12 @@ function shown(
   entries: ReadonlyMap<string, readonly LedgerEntry[]> | null,
 ): DeviceMessage {
   const { arrivedAt, topic, qos, dup, retain, bytes, cutBytes, became } = message
-  const isWhole = cutBytes === 0 && became === result.kind
+  const isSame = became === result.kind
+  const isWhole = cutBytes === 0 && (isSame || result.kind === 'payloads')
   const hasReason = result.kind === 'ignored' || result.kind === 'quarantined' || result.kind === 'unmappable'
-  const payloads = isWhole && result.kind === 'payloads' ? result.payloads.slice(0, payloadsShown) : []
+  const mapped = isWhole && result.kind === 'payloads' ? result.payloads : []
+  // A kept message became payloads later, if the ledger has them.
+  const payloads = mapped.filter(({ payloadId }) => isSame || entries?.has(payloadId)).slice(0, payloadsShown)
   return {
     at: isoTime(arrivedAt),
     topic,
@@ -108,7 +111,7 @@ function shown(
     bytes,
     cutBytes,
     became,
-    reason: isWhole && hasReason ? result.reason : null,
+    reason: isSame && isWhole && hasReason ? result.reason : null,
     payloads: payloads.map(({ payloadId, json }) => ({
       payloadId,
       payload: JSON.parse(json) as unknown,

@@ -1,7 +1,7 @@
 // device-monitor.ts: checks at intervals what is known about the devices: whether most clocks differ from
-// ours, which devices have no model or send what cannot be, which clocks are worst, how many are silent. For
-// events, /status and /devices; never on the hot path, and in slices, so that a large fleet does not block
-// the event loop.
+// ours, which devices have no model, send what cannot be, map to nothing or repeat, which clocks are worst,
+// how many are silent. For events, /status and /devices; never on the hot path, and in slices, so that a
+// large fleet does not block the event loop.
 
 import { setImmediate as turn } from 'node:timers/promises'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
@@ -11,6 +11,9 @@ import type { Ingest } from '../../ingest/ingest.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
 import type { DeviceRecords } from '../../device-records/device-records.ts'
 import type { DeviceTotals, DeviceView } from '../../ops/ops.ts'
+import { createUnmappedDevices } from './unmapped-devices.ts'
+import { createRepeatingDevices } from './repeating-devices.ts'
+import type { GatewayTime } from '../our-time.ts'
 import { createDeviceViews } from './device-views.ts'
 
 export { createDeviceMessages } from './device-messages.ts'
@@ -30,7 +33,7 @@ export type DeviceMonitor = {
 
 type Deps = {
   clock: Clock
-  ourTime: Pick<OurTime, 'now'>
+  ourTime: Pick<OurTime, 'now'> & Pick<GatewayTime, 'view'>
   emit: Emit
   records: DeviceRecords
   active: () => { mapper: Mapper; mapping: Mapping }
@@ -38,9 +41,15 @@ type Deps = {
 
 const checkEveryMs = 10_000
 const sliceDevices = 1000
+/** A view costs more than a look: 250 hold the loop for 1 to 3 ms. */
+const sliceViews = 250
 const skewedMax = 5
 /** Less comes from the delay of messages and from clocks that are set from time to time. */
 const skewMinMs = 60_000
+
+type StateTotals = Pick<DeviceTotals, 'neverSent' | 'refused' | 'repeating' | 'notMapped' | 'checkedAt'>
+
+const noStates: StateTotals = { neverSent: 0, refused: 0, repeating: 0, notMapped: 0, checkedAt: null }
 
 export function createDeviceMonitor({ clock, ourTime, emit, records, active }: Deps): DeviceMonitor {
   let cancel: CancelTimer = () => {}
@@ -51,14 +60,19 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
   /** What the last events said, by source. */
   const swappedIn = new Map<string, number>()
   const withheldIn = new Map<string, string>()
-  let totals = { listed: 0, silent: 0 }
+  let totals: StateTotals & { listed: number; silent: number } = { ...noStates, listed: 0, silent: 0 }
+  let countStatesAtMs = 0
   let clients: Pick<Ingest['clients'], 'find' | 'findAddress' | 'all'> | null = null
   const views = createDeviceViews({ clock, active, records, clients: () => clients })
+  const unmapped = createUnmappedDevices({ emit })
+  const repeating = createRepeatingDevices({ emit })
   let walking = false
   let stopped = false
   return {
     start(found) {
       clients = found
+      // Else /status would say for the first seconds that no device is listed.
+      void look()
       schedule()
     },
     mappingChanged,
@@ -85,7 +99,10 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
   }
 
   function checkOwnClock(): void {
-    const alike = active().mapper.commonClockSkew(ourTime.now())
+    const { by, isDisputed } = ourTime.view()
+    // Where the service confirms our time, devices that are late together bring a backlog.
+    const isConfirmed = by === 'service' && !isDisputed
+    const alike = isConfirmed ? null : active().mapper.commonClockSkew(ourTime.now())
     if (alike !== null) emit({ kind: 'clock_suspect', ...alike })
     else if (suspect) emit({ kind: 'clock_trusted' })
     suspect = alike !== null
@@ -156,14 +173,44 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
       if (stopped) return
     }
     let silent = 0
-    for (const isSilent of records.silences()) {
-      if (isSilent) silent += 1
+    unmapped.begin()
+    repeating.begin()
+    for (const standing of records.standings()) {
+      if (standing.isSilent) silent += 1
+      unmapped.add(standing)
+      repeating.add(standing)
       if (++count % sliceDevices === 0) await turn()
       if (stopped) return
     }
+    unmapped.end()
+    repeating.end()
     worst = worstOf(bad).flatMap(([device]) => views.device(device) ?? [])
-    totals = { listed: mapping.listedCount, silent }
+    totals = { ...totals, listed: mapping.listedCount, silent }
+    await countStates(mapping)
     walking = false
+  }
+
+  /** A view of each device is made for this, so it is at most a hundredth of the time. */
+  async function countStates(mapping: Mapping): Promise<void> {
+    if (clock.monotonic() < countStatesAtMs) return
+    const states = { ...noStates }
+    let count = 0
+    let busyMs = 0
+    let sinceMs = clock.monotonic()
+    for (const { state } of views.all(mapping)) {
+      if (state === 'never_sent') states.neverSent += 1
+      else if (state === 'refused') states.refused += 1
+      else if (state === 'repeating') states.repeating += 1
+      else if (state === 'not_mapped') states.notMapped += 1
+      if (++count % sliceViews !== 0) continue
+      busyMs += clock.monotonic() - sinceMs
+      await turn()
+      if (stopped) return
+      sinceMs = clock.monotonic()
+    }
+    busyMs += clock.monotonic() - sinceMs
+    countStatesAtMs = clock.monotonic() + 100 * busyMs
+    totals = { ...totals, ...states, checkedAt: clock.now() }
   }
 
   async function* devices(): AsyncGenerator<readonly DeviceView[]> {
@@ -171,7 +218,7 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
     const { mapping } = active()
     for (const view of views.all(mapping)) {
       slice.push(view)
-      if (slice.length < sliceDevices) continue
+      if (slice.length < sliceViews) continue
       yield slice
       slice = []
       await turn()

@@ -3,12 +3,18 @@
 //   refused      its CONNECT was refused after its last message, or a rule refuses what it sends
 //   never_sent   it is in the device table, and no message is known
 //   silent       its last message is longer ago than its rhythm lets expect
+//   repeating    its last messages bring nothing new: each is a duplicate
 //   not_mapped   its last message gave no payload
 //   sending
 
 import { isoTime, isoTimeOrNull, type EpochMs } from '../../std/clock.ts'
 import { formatDuration } from '../../std/quantity.ts'
-import type { DeviceRecordView, Loss } from '../../device-records/device-records.ts'
+import {
+  lastLossOf,
+  type DeviceRecordView,
+  type Loss,
+  type Repeating,
+} from '../../device-records/device-records.ts'
 import type { ClientView } from '../../ingest/ingest.ts'
 import type { DeviceView } from '../../ops/ops.ts'
 
@@ -33,9 +39,16 @@ export function stateOf(found: Found): Pick<DeviceView, 'state' | 'since' | 'why
     return {
       state: 'silent',
       since: isoTime(record.silentSince),
-      why: `${rhythmText(record, now)} ${connectionText(client, now)}${lossText(lastLoss(record))}`,
+      why: `${rhythmText(record, now)} ${connectionText(client, now)}${lossText(lastLossOf(record))}`,
     }
-  const loss = lastLoss(record)
+  const { repeating } = record
+  if (repeating !== null)
+    return {
+      state: 'repeating',
+      since: isoTime(repeating.newAt ?? repeating.from),
+      why: repeatingText(repeating, now),
+    }
+  const loss = lastLossOf(record)
   if (loss !== null)
     return {
       state: 'not_mapped',
@@ -43,14 +56,6 @@ export function stateOf(found: Found): Pick<DeviceView, 'state' | 'since' | 'why
       why: lossText(loss).trim(),
     }
   return { state: 'sending', since: isoTimeOrNull(record.firstSeen), why: null }
-}
-
-/** What the last message became, where it gave no payload. */
-function lastLoss({ losses, lastSeen, lastMappedAt }: DeviceRecordView): Loss | null {
-  const last = losses.findLast(({ lastAt }) => lastSeen !== null && lastAt >= lastSeen)
-  if (last === undefined) return null
-  // Of a list some records may give payloads.
-  return last.lastAt > (lastMappedAt ?? 0) ? last : null
 }
 
 /** Its CONNECT was refused after the last message, or a rule refuses all that it sends. */
@@ -69,6 +74,15 @@ function refusalText(client: ClientView, now: EpochMs): string {
   if (state !== 'connected' && refusedAt !== null)
     return `It was refused${from}, the last time ${agoOf(refusedAt, now)}. ${detail}`
   return `A rule refuses its messages, the last time ${agoOf(messageRefusedAt ?? now, now)}. ${detail}`
+}
+
+function repeatingText({ messages, newAt, from, isOneMessage }: Repeating, now: EpochMs): string {
+  const what = isOneMessage ? 'its last message' : 'earlier messages'
+  const last =
+    newAt === null
+      ? `No new one came in the ${formatDuration(Math.max(0, now - from))} since ${isoTime(from)}.`
+      : `The last new one came at ${isoTime(newAt)}, ${agoOf(newAt, now)}.`
+  return `It repeats ${what} (${messages} times). ${last}`
 }
 
 function rhythmText({ lastSeen, medianGapMs }: DeviceRecordView, now: EpochMs): string {

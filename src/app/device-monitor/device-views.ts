@@ -49,9 +49,16 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       if (view.client !== null) owned.add(view.client.clientId)
       yield view
     }
-    for (const client of clients()?.all() ?? [])
-      if (isRefused(client, null) && (client.clientId === '' || !owned.has(client.clientId)))
-        yield refusedClient(client)
+    for (const client of clients()?.all() ?? []) {
+      const { clientId } = client
+      if (!isRefused(client, null) || owned.has(clientId) || isDevice(clientId, mapping)) continue
+      yield refusedClient(client)
+    }
+  }
+
+  /** It is in the list by itself, perhaps with another client. */
+  function isDevice(name: string, mapping: Mapping): boolean {
+    return name !== '' && (records.find(name).length > 0 || mapping.rowOf(name) !== undefined)
   }
 
   /** Refused clients by the user name that they gave; the last one of a name counts. */

@@ -1,15 +1,16 @@
-// traffic-watch.ts: two faults that nothing else notices, because each part works: no device sends at all,
-// and devices send only what maps to nothing. It reads the counters of ingest every few seconds, never the
-// messages.
+// traffic-watch.ts: three faults that nothing else notices, because each part works: no device sends at all,
+// devices send only what maps to nothing, and more comes in than is delivered (backlog-watch.ts). It reads
+// counters every few seconds, never the messages.
 //
 //   devices_silent      nothing came for longer than is usual (traffic-history.ts), or than `ops.silence`
 //                       allows. Severity `info` in quiet hours. Cleared by the next message
-//   nothing_mapped   at least 20 messages in 60 s or more, and each was ignored, quarantined or a dead
-//                       letter. Cleared by the next payload, part or deferred message
+//   nothing_mapped   at least 20 messages in 60 s or more, and each was ignored, quarantined, a dead
+//                    letter or a duplicate. Cleared by the next new payload, part or deferred message
 //
 // Before any message ever came, `firstMessageMs` is the limit; with fewer than five gaps, `fewMessagesMs`.
-// While the gateway did not run, devices could not send: a pause is judged from the start on, and only pauses
-// within one run are learned.
+// While the gateway did not run, or took nothing in (the spool is full, no bridge is connected and there is
+// no listener), devices could not send: a pause is judged from then on, and only pauses within such a time
+// are learned.
 //
 // The history is in `<spool>/traffic.json`, written every few minutes and at the stop. It may be lost: then
 // it is learned again. A failed write is tried again with the next one.
@@ -20,6 +21,7 @@ import type { Emit } from '../../domain/event.ts'
 import type { IngestCounters } from '../../ingest/ingest.ts'
 import { isQuietAt, type SilenceConfig } from '../../ops/ops.ts'
 import { readRegular, replaceRegular } from '../../storage/storage.ts'
+import { createBacklogCheck, type BacklogDeps } from './backlog-watch.ts'
 import { createTrafficHistory, type TrafficHistory } from './traffic-history.ts'
 
 export type TrafficWatch = {
@@ -43,7 +45,13 @@ type Counters = Pick<
   | 'quarantinedByReason'
 >
 
-type Deps = { clock: Clock; emit: Emit; counters: () => Counters }
+type Deps = {
+  clock: Clock
+  emit: Emit
+  counters: () => Counters
+  /** Messages could come now: it is not the gateway itself that keeps them away. */
+  takesIn: () => boolean
+} & Pick<BacklogDeps, 'lanes' | 'providers'>
 
 type Options = { spoolPath: string; silence: SilenceConfig }
 
@@ -62,6 +70,7 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
   const history = createTrafficHistory(stored.history, deps.clock.now())
   const silence = createSilenceCheck(deps, options.silence, history, stored.lastAt)
   const unmapped = createUnmappedCheck(deps)
+  const backlog = createBacklogCheck(deps)
   let cancel: CancelTimer = () => {}
   let writtenMs = deps.clock.monotonic()
   let writing: Promise<void> = Promise.resolve()
@@ -80,6 +89,7 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
       const counters = deps.counters()
       silence.check(counters)
       unmapped.check(counters)
+      backlog.check()
       if (deps.clock.monotonic() - writtenMs >= writeEveryMs) {
         writtenMs = deps.clock.monotonic()
         writing = write()
@@ -108,7 +118,7 @@ async function readStored(path: string): Promise<{ lastAt: EpochMs | null; histo
 }
 
 function createSilenceCheck(
-  { clock, emit }: Deps,
+  { clock, emit, takesIn }: Pick<Deps, 'clock' | 'emit' | 'takesIn'>,
   config: SilenceConfig,
   history: TrafficHistory,
   lastBefore: EpochMs | null,
@@ -118,6 +128,8 @@ function createSilenceCheck(
   /** Of the last message in this run, and when it was seen. */
   let last: { at: EpochMs; ms: number } | null = null
   let checkedMs = startMs
+  /** Until then nothing could come. */
+  let closedMs = startMs
   let silent: { emittedMs: number; quiet: boolean } | null = null
   return { check, lastAt: () => last?.at ?? lastBefore }
 
@@ -126,7 +138,8 @@ function createSilenceCheck(
     const came = counters.received - received
     received = counters.received
     if (came > 0) arrived(came, Math.min(clock.now(), counters.lastMessageAt ?? clock.now()), nowMs)
-    else judge(nowMs)
+    else if (takesIn()) judge(nowMs)
+    else closedMs = nowMs
     checkedMs = nowMs
   }
 
@@ -136,7 +149,7 @@ function createSilenceCheck(
     if (last !== null) {
       history.addGaps(came, (ms - last.ms) / came)
       const pauseMs = came === 1 ? ms - last.ms : checkedMs - last.ms
-      if (pauseMs > 0) history.addPause(last.at, last.at + pauseMs)
+      if (pauseMs > 0 && closedMs <= last.ms) history.addPause(last.at, last.at + pauseMs)
     }
     last = { at, ms }
     if (silent !== null) emit({ kind: 'devices_sending' })
@@ -145,7 +158,7 @@ function createSilenceCheck(
 
   function judge(nowMs: number): void {
     const limit = limitNow()
-    const silentMs = nowMs - (last?.ms ?? startMs)
+    const silentMs = nowMs - Math.max(last?.ms ?? startMs, closedMs)
     if (limit === null || silentMs <= limit.ms) return
     const quiet = isQuietAt(config, new Date(clock.now()))
     if (silent !== null && silent.quiet === quiet && nowMs - silent.emittedMs < repeatMs) return
@@ -180,34 +193,49 @@ function createUnmappedCheck({ clock, emit, counters }: Deps) {
     if (isUnmapped || messages < unmappedMin || clock.monotonic() - from.ms < unmappedMs) return
     isUnmapped = true
     const spanMs = clock.monotonic() - from.ms
-    emit({ kind: 'nothing_mapped', messages, spanMs, reasons: reasonsSince(from, now) })
+    const duplicates = now.duplicates - from.duplicates
+    emit({ kind: 'nothing_mapped', messages, duplicates, spanMs, reasons: reasonsSince(from, now) })
   }
 }
 
-type Snapshot = { ms: number; useful: number; useless: number; reasons: ReadonlyMap<string, number> }
+type Snapshot = {
+  ms: number
+  useful: number
+  useless: number
+  duplicates: number
+  reasons: ReadonlyMap<string, number>
+}
 
 function snapshot(counters: Counters, ms: number): Snapshot {
-  return { ms, useful: usefulOf(counters), useless: uselessOf(counters), reasons: reasonsOf(counters) }
+  return {
+    ms,
+    useful: usefulOf(counters),
+    useless: uselessOf(counters),
+    duplicates: counters.duplicates,
+    reasons: reasonsOf(counters),
+  }
 }
 
-function usefulOf({ mapped, duplicates, deferred, openParts }: Counters): number {
-  return mapped + duplicates + deferred + openParts
+function usefulOf({ mapped, deferred, openParts }: Counters): number {
+  return mapped + deferred + openParts
 }
 
-function uselessOf({ ignored, dead, quarantined }: Counters): number {
-  return ignored + dead + quarantined
+function uselessOf({ ignored, dead, quarantined, duplicates }: Counters): number {
+  return ignored + dead + quarantined + duplicates
 }
 
 function reasonsOf(counters: Counters): Map<string, number> {
   return new Map([
+    ['duplicates of earlier messages', counters.duplicates] as const,
     ...named('ignored', counters.ignoredByReason),
     ...named('dead letters', counters.deadByReason),
     ...named('quarantined', counters.quarantinedByReason),
   ])
 }
 
-function* named(what: string, counts: ReadonlyMap<string, number>): Iterable<[string, number]> {
-  for (const [key, count] of counts) yield [`${what}, ${key.replace('|', ': ')}`, count]
+function* named(what: string, counts: Counters['ignoredByReason']): Iterable<[string, number]> {
+  for (const { source, reason, count } of counts)
+    yield [`${what}, ${source === null ? '' : `${source}: `}${reason}`, count]
 }
 
 /** The three most frequent ones, in words. */

@@ -54,6 +54,12 @@ export function selectionOf(options: BatchFilterOptions, ids: readonly string[])
       why: '--all selects every held batch, the ids only some.',
       act: 'Give one of them.',
     })
+  if (options.all === true && Object.keys(selection).length > 0)
+    throw new GatewayError('USAGE', {
+      what: 'A filter and --all are given together.',
+      why: '--all selects every held batch, a filter only some.',
+      act: 'Give one of them.',
+    })
   if (Object.keys(selection).length > 0 || options.all === true) return selection
   throw new GatewayError('USAGE', {
     what: 'No batch is selected.',

@@ -2,6 +2,7 @@
 // here; each other subcommand has a file of its own.
 
 import { Command } from 'commander'
+import type { IsoTimes } from '../../std/iso-times.ts'
 import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
 import { heldReasons, type HeldReason } from '../../domain/held.ts'
 import type { BatchGroup, BatchList, BatchView } from '../../delivery/types.ts'
@@ -10,7 +11,7 @@ import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daem
 import { wholeNumber } from '../terminal/option-values.ts'
 import { columns } from '../terminal/text-table.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
-import { agoText, notes } from '../terminal/text-format.ts'
+import { agoSince, notes } from '../terminal/text-format.ts'
 import { filterOf, withBatchFilter, type BatchFilterOptions } from './batch-filter.ts'
 import { dropCommand } from './batches-drop-command.ts'
 import { markDeliveredCommand } from './batches-mark-delivered-command.ts'
@@ -19,6 +20,8 @@ import { retryCommand } from './batches-retry-command.ts'
 import { showCommand } from './batches-show-command.ts'
 import { splitCommand } from './batches-split-command.ts'
 import { reasonText } from './batch-text.ts'
+
+type BatchesAnswer = IsoTimes<Omit<BatchList, 'more'>> & { more: boolean; moreBatches: number }
 
 export const batchesCommand: BuildCommand = (io, done) =>
   new Command('batches')
@@ -45,14 +48,15 @@ const listCommand: BuildCommand = (io, done) =>
       const params = toBatchParams(filterOf(options))
       params.set('limit', String(options.limit))
       const request = { path: `/batches?${params.toString()}`, method: 'GET', timeoutMs: Infinity } as const
-      const list = (await requestByOptions(options, io, request)) as BatchList
+      const list = (await requestByOptions(options, io, request)) as BatchesAnswer
       const isFiltered = Object.keys(filterOf(options)).length > 0
       printAnswer(io, options, list, (answer, width) => listText(answer, isFiltered, width))
       done(0)
     })
 
-function listText(list: BatchList, isFiltered: boolean, width: number): string {
-  const { now, groups, batches, more } = list
+function listText(list: BatchesAnswer, isFiltered: boolean, width: number): string {
+  const { groups, batches, moreBatches } = list
+  const now = Date.parse(list.now)
   if (batches.length === 0)
     return isFiltered ? 'No sealed batch matches.\n' : 'There are no sealed batches.\n'
   const head = [
@@ -71,22 +75,24 @@ function listText(list: BatchList, isFiltered: boolean, width: number): string {
     ...groups.map((group) => groupText(group, now)),
     '',
     ...columns([head, ...batches.map((view) => rowOf(view, now))], width),
-    ...(more > 0 ? [`${plural(more, 'more batch', 'more batches')}. --limit shows more of them.`] : []),
+    ...(moreBatches > 0
+      ? [`${plural(moreBatches, 'more batch', 'more batches')}. --limit shows more of them.`]
+      : []),
     ...legend(groups),
   ]
   return `${lines.join('\n')}\n`
 }
 
 function groupText(
-  { provider, state, reason, batches, payloads, oldestAt }: BatchGroup,
+  { provider, state, reason, batches, payloads, oldestAt }: IsoTimes<BatchGroup>,
   now: number,
 ): string {
   const what = `${plural(batches, 'batch', 'batches')} with ${plural(payloads, 'payload')}`
-  const oldest = `oldest ${agoText(now - oldestAt)}`
+  const oldest = `oldest ${agoSince(oldestAt, now)}`
   return `${what} ${state}${reason === null ? '' : ` (${reason})`}, provider ${provider}, ${oldest}`
 }
 
-function rowOf(view: BatchView, now: number): string[] {
+function rowOf(view: IsoTimes<BatchView>, now: number): string[] {
   const { batchId, provider, role, payloads, bytes, sealedAt, state, held, submissions } = view
   return [
     batchId,
@@ -94,20 +100,21 @@ function rowOf(view: BatchView, now: number): string[] {
     role,
     String(payloads),
     formatSize(bytes),
-    agoText(now - sealedAt),
-    held === null ? state : `held: ${held.reason}, ${agoText(now - held.since)}`,
+    agoSince(sealedAt, now),
+    held === null ? state : `held: ${held.reason}, ${agoSince(held.since, now)}`,
     String(submissions),
     view.lastRequestId ?? '-',
     nextText(view, now),
   ]
 }
 
-function nextText({ state, nextTryAt }: BatchView, now: number): string {
+function nextText({ state, nextTryAt }: IsoTimes<BatchView>, now: number): string {
   if (state === 'in flight') return 'runs now'
-  return nextTryAt === null || nextTryAt <= now ? 'in turn' : `in ${formatDuration(nextTryAt - now)}`
+  const inMs = nextTryAt === null ? 0 : Date.parse(nextTryAt) - now
+  return inMs <= 0 ? 'in turn' : `in ${formatDuration(inMs)}`
 }
 
-function legend(groups: readonly BatchGroup[]): string[] {
+function legend(groups: readonly Pick<BatchGroup, 'reason'>[]): string[] {
   const all = Object.keys(heldReasons) as HeldReason[]
   const reasons = all.filter((reason) => groups.some((group) => group.reason === reason))
   return reasons.length === 0 ? [] : ['', ...reasons.map(reasonText)]

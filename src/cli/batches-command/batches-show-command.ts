@@ -1,6 +1,7 @@
 // batches-show-command.ts: `batches show`: one batch with its payloads and its last answers.
 
 import { Command } from 'commander'
+import type { IsoTimes } from '../../std/iso-times.ts'
 import { formatSize } from '../../std/quantity.ts'
 import type { BatchDetail } from '../../delivery/types.ts'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
@@ -17,21 +18,20 @@ export const showCommand: BuildCommand = (io, done) =>
     .action(async (batchId: string, options: DaemonOptions) => {
       const path = `/control/batches/show?id=${encodeURIComponent(batchId.toLowerCase())}`
       const request = { path, method: 'POST', timeoutMs: Infinity } as const
-      const detail = (await requestByOptions(options, io, request)) as BatchDetail
+      const detail = (await requestByOptions(options, io, request)) as IsoTimes<BatchDetail>
       printAnswer(io, options, detail, detailText)
       done(0)
     })
 
-function detailText(detail: BatchDetail, width: number): string {
+function detailText(detail: IsoTimes<BatchDetail>, width: number): string {
   const { batchId, provider, role, payloads, bytes, sealedAt, held, submissions, contents, answers } = detail
-  const time = (at: number) => new Date(at).toISOString()
   const rows = [
     ['batchId', batchId],
     ['provider', provider],
     ['lane', role],
     ['payloads', `${payloads}, ${formatSize(bytes)}`],
-    ['sealed', time(sealedAt)],
-    ['state', held === null ? detail.state : `held since ${time(held.since)}`],
+    ['sealed', sealedAt],
+    ['state', held === null ? detail.state : `held since ${held.since}`],
     ...(held === null
       ? []
       : [
@@ -41,18 +41,21 @@ function detailText(detail: BatchDetail, width: number): string {
     ['submissions', String(submissions)],
     ['processed', detail.mayBeProcessed ? 'perhaps' : 'no: every submission was refused'],
     ['requestId', detail.lastRequestId ?? '-'],
-    ['next try', detail.nextTryAt === null ? '-' : time(detail.nextTryAt)],
+    ['next try', detail.nextTryAt ?? '-'],
   ]
   const lines = [
     ...columns(rows, width),
     ...(answers.length === 0 ? [] : ['', 'last answers']),
     ...columns(
-      answers.map(({ at, requestId, text }) => [`  ${time(at)}`, requestId ?? '-', text]),
+      answers.map(({ at, requestId, text }) => [`  ${at}`, requestId ?? '-', text]),
       width,
     ),
     '',
     'payloads',
-    ...columns(contents.map(({ payloadId, device }) => [`  ${payloadId}`, device ?? '-'])),
+    ...columns(
+      contents.map(({ payloadId, device }) => [`  ${payloadId}`, device ?? '-']),
+      width,
+    ),
   ]
   return `${lines.join('\n')}\n`
 }

@@ -2,11 +2,14 @@
 // problems of its surroundings. Exit status 0 valid, 2 the config has problems, 1 a connection has.
 
 import { Command } from 'commander'
+import { systemClock } from '../../std/clock.ts'
 import { formatSize } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
-import type { Config } from '../../config/config.ts'
+import { certificateWarnings, type Config } from '../../config/config.ts'
 import { deliveryOptions, providerNames } from '../../delivery/config.ts'
 import { defaultProvider } from '../../domain/ids.ts'
+import { urlText } from '../../ingest/config.ts'
+import { receiversOf } from '../alerts-command/config-alerts.ts'
 import { opsUrl } from '../../ops/config.ts'
 import { checkConfig, type CheckedConfig } from './config-findings.ts'
 import type { Finding } from './connection-findings.ts'
@@ -20,7 +23,7 @@ export const checkCommand: BuildCommand = (io, done) =>
     .requiredOption('--config <file>', 'config to check (required)')
     .option(
       '--connect',
-      'also check DNS, connection, certificate, clock, credentials, compression and spool directory',
+      'also check DNS, connection, certificate, clock, credentials, compression, spool directory, bridges and alerts',
     )
     .option('--json', 'print one JSON document')
     .addHelpText(
@@ -31,7 +34,8 @@ export const checkCommand: BuildCommand = (io, done) =>
       ),
     )
     .action(async ({ config: path, connect, json }: CheckOptions) => {
-      const { config, warnings } = await checkConfig(path, io.env)
+      const { config, warnings: found } = await checkConfig(path, io.env)
+      const warnings = [...found, ...certificateWarnings(config, systemClock.now())]
       const summary = summaryOf(config)
       const findings: Finding[] = []
       const several = providerNames(config.delivery).length > 1
@@ -59,7 +63,13 @@ function summaryOf(config: Config): Record<string, string[]> {
         `${secure ? 'mqtts' : 'mqtt'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
     ),
     access: ingest.broker.listeners.map(({ access }) => accessText(access ?? ingest.broker.access)),
-    sources: sources.map(({ name, topic }) => `${name} on ${[topic].flat().join(', ')}`),
+    bridges: ingest.bridges.map(
+      ({ name, url, topics }) => `${name} to ${urlText(url)}: ${topics.join(', ')}`,
+    ),
+    sources: sources.map(
+      ({ name, topic, from }) =>
+        `${name} on ${[topic].flat().join(', ')}${from ? `, from ${from.join(', ')}` : ''}`,
+    ),
     devices: [
       devices.file === undefined
         ? `no device table; unknown devices: ${devices.unknown}`
@@ -70,7 +80,14 @@ function summaryOf(config: Config): Record<string, string[]> {
       `${spool.path}, at most ${formatSize(spool.max_bytes)}, keeps ${formatSize(spool.min_free_bytes)} of the disk free`,
     ],
     ops: [opsUrl(ops.listen)],
+    alerts: alertsText(config),
   }
+}
+
+function alertsText(config: Config): string[] {
+  return receiversOf(config).map(({ name, type, target, from }) =>
+    [`${name}: ${type} to ${target}`, ...(from === null ? [] : [`from ${from}`])].join(', '),
+  )
 }
 
 function accessText(access: Config['ingest']['broker']['access']): string {

@@ -3,7 +3,8 @@
 //
 // All problems are reported together: errors of the config do not hide those of the device table.
 
-import { readFile } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { access, readFile } from 'node:fs/promises'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { parsePasswordFile } from '../../std/password-file.ts'
 import {
@@ -121,9 +122,26 @@ function namedFiles({ ingest, delivery }: Config): NamedFile[] {
   ]
 }
 
+/** Programs of receivers of alerts that this user cannot start. */
+async function commandWarnings({ alerts }: Config): Promise<Warning[]> {
+  const warnings: Warning[] = []
+  for (const receiver of alerts.receivers) {
+    const [path = ''] = receiver.type === 'command' ? receiver.command : []
+    if (path === '' || (await access(path, constants.X_OK).then(yes, no))) continue
+    warnings.push({
+      what: `The command of the receiver "${receiver.name}" cannot be executed: ${path}.`,
+      act: 'Check its path and its mode, as the user of the daemon.',
+    })
+  }
+  return warnings
+}
+
+const yes = () => true
+const no = () => false
+
 async function checkFiles({ config, positionOf }: LoadedConfig) {
   const problems: ConfigError['problems'][number][] = []
-  const warnings: Warning[] = []
+  const warnings: Warning[] = await commandWarnings(config)
   for (const { keys, path, isPasswords } of namedFiles(config)) {
     const option = keys.map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('')
     const name = option.slice(1).replaceAll('.[', '[')

@@ -1,7 +1,8 @@
 // connection-findings.ts: the checks of `check --connect`, one step each, so that the first failed step is
 // the cause:
-// the connection to the service of each provider, its credentials, and the spool directory. Changes nothing
-// and sends no telemetry.
+// the connection to the service of each provider, its credentials, the spool directory, each bridge, and each
+// receiver of alerts.
+// Changes nothing, sends no telemetry and takes no message.
 
 import { constants } from 'node:fs'
 import { access, stat, statfs } from 'node:fs/promises'
@@ -11,6 +12,8 @@ import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { formatSize } from '../../std/quantity.ts'
 import type { Config } from '../../config/config.ts'
 import { deliveryOptions } from '../../delivery/config.ts'
+import { tryReceivers } from '../alerts-command/config-alerts.ts'
+import { checkBridge } from '../../ingest/ingest.ts'
 import {
   checkCompression,
   checkConnection,
@@ -19,8 +22,8 @@ import {
 } from '../../delivery/delivery.ts'
 
 export type Finding = Omit<ConnectionStep, 'name'> & {
-  name: ConnectionStep['name'] | 'credentials' | 'compression' | 'spool'
-  /** Providers of this connection or these credentials. Empty for the spool. */
+  name: ConnectionStep['name'] | 'credentials' | 'compression' | 'spool' | 'bridge' | 'alerts'
+  /** Providers of this connection or these credentials. Empty for the spool, bridges and alerts. */
   providers: readonly string[]
 }
 
@@ -46,6 +49,30 @@ export async function* checkSurroundings(
     if (compression !== null) yield { name: 'compression', providers: [provider.name], ...compression }
   }
   yield await checkSpool(config)
+  for (const { state, ...finding } of await tryBridges(config, stop))
+    yield { name: 'bridge', providers: [], ok: state !== 'failed', ...finding }
+  for (const finding of await checkAlerts(config, { env, stop })) yield { ...finding, providers: [] }
+}
+
+/** All at once: a broker that does not answer takes its `connect_timeout`. */
+export function tryBridges(
+  { ingest }: Config,
+  stop: AbortSignal,
+): Promise<Awaited<ReturnType<typeof checkBridge>>[]> {
+  return Promise.all(ingest.bridges.map((bridge) => checkBridge(bridge, stop)))
+}
+
+/** Whether each receiver of alerts can be reached; sends nothing. */
+export async function checkAlerts(
+  config: Config,
+  deps: { env: NodeJS.ProcessEnv; stop: AbortSignal },
+): Promise<(Pick<ConnectionStep, 'ok' | 'what' | 'why' | 'act'> & { name: 'alerts' })[]> {
+  const tests = await tryReceivers(config, deps)
+  return tests.map(({ name, type, target, ok, detail, act }) => {
+    const about = `${name} (${type} ${target})`
+    if (ok) return { name: 'alerts', ok, what: `${about}: ${detail}` }
+    return { name: 'alerts', ok, what: `${about} cannot be reached.`, why: `${detail}.`, act: act ?? '' }
+  })
 }
 
 /** One provider of each connection, with the names of all that use it. */

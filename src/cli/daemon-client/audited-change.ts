@@ -10,7 +10,8 @@ import { systemClock } from '../../std/clock.ts'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import type { Emit } from '../../domain/event.ts'
 import { auditFileNames, createAudit } from '../../ops/ops.ts'
-import type { CommandIo } from '../terminal/terminal.ts'
+import { withProgress } from '../terminal/progress.ts'
+import { printNote, type CommandIo } from '../terminal/terminal.ts'
 import { userName } from './find-daemon.ts'
 
 export type OfflineChange<Report> = {
@@ -29,20 +30,20 @@ const spoolNames: readonly string[] = ['store', 'mark', 'records', ...auditFileN
 
 /** Carries out `work` and records it. Rejects where `work` does. */
 export async function audited<Report extends object>(
-  io: Pick<CommandIo, 'env' | 'stderr'>,
+  io: Pick<CommandIo, 'env' | 'stderr' | 'stdout' | 'json'>,
   { spoolPath, change, request, isChange }: OfflineChange<Report>,
   work: () => Promise<Report>,
 ): Promise<Report> {
   const emit: Emit = (event) => {
     if (event.kind === 'audit_log_failed')
-      io.stderr.write(`The audit log in ${event.path} cannot be written: ${event.why}\n`)
+      printNote(io, `The audit log in ${event.path} cannot be written: ${event.why}`)
   }
   const audit = createAudit({ clock: systemClock, emit }, { folder: spoolPath, bytesMax: auditBytesMax })
   const begin = () => audit.begin(change, request, callerOf(io))
   try {
     let end = isChange === undefined && (await isSpool(spoolPath)) ? await begin() : null
     try {
-      const report = await work()
+      const report = await withProgress(io, { what: 'Working on the spool' }, work)
       if (isChange?.(report) ?? true) end ??= await begin()
       await end?.({ status: 200, value: report })
       return report

@@ -9,12 +9,17 @@
 import { request as requestHttp, type IncomingMessage } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { codeOf, errorCodes, GatewayError, messageOf, type ErrorCode } from '../../std/gateway-error.ts'
+import { formatDuration } from '../../std/quantity.ts'
+import { shownUrl } from '../../std/shown-url.ts'
 
 /** Far above any bounded answer of the daemon. */
 const answerLengthMax = 64 * 1024 * 1024
 /** A line has one message of at most 64 KiB and its payloads, or one dead letter. */
 const lineLengthMax = 16 * 1024 * 1024
 const defaultTimeoutMs = 30_000
+/** After this time without an answer, the daemon is asked whether it lives. */
+const quietMs = 1000
+const silentMs = 5000
 /** To find out whether the daemon is there. */
 const presenceMs = 3000
 
@@ -35,12 +40,19 @@ export type DaemonRequest = {
 export async function requestDaemon(request: DaemonRequest): Promise<unknown> {
   let status: number
   let answer: unknown
+  const { timeoutMs = defaultTimeoutMs } = request
+  const limit = limitOf(request, timeoutMs)
+  let isConnected = false
   try {
-    const response = await send(request)
+    const response = await send(request, limit.signal, () => (isConnected = true))
     status = response.statusCode ?? 0
     answer = JSON.parse(await textOf(response))
   } catch (error) {
+    if (limit.signal.aborted && !request.stop.aborted)
+      throw daemonSilent(request.daemon.url, { timeoutMs: limit.ms, isConnected }, error)
     throw daemonUnreachable(request.daemon.url, whyOf(error), error)
+  } finally {
+    limit.end()
   }
   if (status === 200) return answer
   throw errorIn(request.daemon.url, status, answer)
@@ -49,12 +61,65 @@ export async function requestDaemon(request: DaemonRequest): Promise<unknown> {
 /** Whether the daemon that is meant answers there. One that is too busy to answer does. */
 export async function answersAt(daemon: Daemon, stop: AbortSignal): Promise<boolean> {
   try {
-    const response = await send({ daemon, path: '/healthz', method: 'GET', stop, timeoutMs: presenceMs })
+    const response = await send(
+      { daemon, path: '/healthz', method: 'GET', stop },
+      AbortSignal.timeout(presenceMs),
+    )
     response.resume()
     return response.statusCode === 200
   } catch (error) {
     stop.throwIfAborted()
-    return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
+    return isTimeout(error)
+  }
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
+}
+
+type Limit = { signal: AbortSignal; ms: number; end: () => void }
+
+/** Work without a limit of time also ends where the daemon does not even say that it lives. */
+function limitOf({ daemon, stop }: DaemonRequest, timeoutMs: number): Limit {
+  if (Number.isFinite(timeoutMs))
+    return { signal: AbortSignal.timeout(timeoutMs), ms: timeoutMs, end: () => undefined }
+  const silent = new AbortController()
+  let isOver = false
+  let timer = setTimeout(ask, quietMs)
+  return {
+    signal: silent.signal,
+    ms: silentMs,
+    end: () => {
+      isOver = true
+      clearTimeout(timer)
+    },
+  }
+
+  function ask(): void {
+    const question = { daemon, path: '/healthz', method: 'GET', stop } as const
+    send(question, AbortSignal.timeout(silentMs)).then(
+      (response) => {
+        response.resume()
+        if (!isOver) timer = setTimeout(ask, quietMs)
+      },
+      (error: unknown) => {
+        if (isTimeout(error)) silent.abort()
+        else if (!isOver) timer = setTimeout(ask, quietMs)
+      },
+    )
+  }
+}
+
+/** Of an answer whose end may take any time. */
+async function headOf(request: DaemonRequest): Promise<IncomingMessage> {
+  const limit = limitOf(request, Infinity)
+  try {
+    return await send(request, limit.signal, () => undefined)
+  } catch (error) {
+    if (!limit.signal.aborted || request.stop.aborted) throw error
+    throw daemonSilent(request.daemon.url, { timeoutMs: limit.ms, isConnected: true }, error)
+  } finally {
+    limit.end()
   }
 }
 
@@ -62,7 +127,7 @@ export async function answersAt(daemon: Daemon, stop: AbortSignal): Promise<bool
 export async function* requestDaemonLines(request: DaemonRequest): AsyncGenerator<string> {
   const { url } = request.daemon
   try {
-    const response = await send({ timeoutMs: Infinity, ...request })
+    const response = await headOf(request)
     const { statusCode: status = 0 } = response
     if (status !== 200) throw errorIn(url, status, JSON.parse(await textOf(response)))
     const decoder = new TextDecoder()
@@ -81,7 +146,7 @@ export async function* requestDaemonLines(request: DaemonRequest): AsyncGenerato
 
 export function daemonUnreachable(url: string, why: string, cause?: unknown): GatewayError {
   return new GatewayError('DAEMON_UNREACHABLE', {
-    what: `The daemon does not answer at ${url.replace(/^unix:/, 'the socket ')}.`,
+    what: `The daemon does not answer at ${placeOf(url)}.`,
     why: `${why}.`,
     act:
       'Check `systemctl status telemetry-gateway`. Give --config with the config of the daemon, or --socket ' +
@@ -90,16 +155,34 @@ export function daemonUnreachable(url: string, why: string, cause?: unknown): Ga
   })
 }
 
+function daemonSilent(
+  url: string,
+  { timeoutMs, isConnected }: { timeoutMs: number; isConnected: boolean },
+  cause: unknown,
+): GatewayError {
+  const time = formatDuration(timeoutMs)
+  if (!isConnected) return daemonUnreachable(url, `No connection was accepted within ${time}`, cause)
+  return new GatewayError('DAEMON_UNREACHABLE', {
+    what: `The daemon at ${placeOf(url)} accepts the connection and gives no answer within ${time}.`,
+    why: 'Its process is stopped, or its event loop is busy.',
+    act:
+      'Check `systemctl status telemetry-gateway` and the load of the machine. The watchdog of the unit restarts a ' +
+      'daemon that hangs (WatchdogSec). A change that was requested may still be made.',
+    cause,
+  })
+}
+
+function placeOf(url: string): string {
+  return url.startsWith('unix:') ? `the socket ${url.slice('unix:'.length)}` : shownUrl(url)
+}
+
 /** Resolves with the head of the answer; its body is still to be read. */
-function send({
-  daemon: { url, headers },
-  path,
-  method,
-  stop,
-  timeoutMs = defaultTimeoutMs,
-  body,
-}: DaemonRequest): Promise<IncomingMessage> {
-  const signal = Number.isFinite(timeoutMs) ? AbortSignal.any([stop, AbortSignal.timeout(timeoutMs)]) : stop
+function send(
+  { daemon: { url, headers }, path, method, stop, body }: DaemonRequest,
+  timeout: AbortSignal,
+  onConnect: () => void = () => undefined,
+): Promise<IncomingMessage> {
+  const signal = AbortSignal.any([stop, timeout])
   const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
   const options = { method, signal, agent: false, headers: { ...headers, ...length } } as const
   return new Promise((resolve, reject) => {
@@ -109,6 +192,7 @@ function send({
     const request = target.protocol === 'https:' ? requestHttps : requestHttp
     const sent = request(target, { ...options, ...place }, resolve)
     sent.on('error', reject)
+    sent.on('socket', (socket) => socket.once('connect', onConnect))
     sent.end(body)
   })
 }

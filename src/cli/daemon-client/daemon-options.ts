@@ -2,6 +2,7 @@
 // from them.
 
 import type { Command } from 'commander'
+import { withProgress } from '../terminal/progress.ts'
 import type { CommandIo } from '../terminal/terminal.ts'
 import { requestDaemon, type DaemonRequest } from './daemon-client.ts'
 import { defaultUrl, findDaemon, serviceSocket, type PlaceOptions } from './find-daemon.ts'
@@ -18,11 +19,15 @@ export function withDaemonOptions(command: Command): Command {
     .option('--json', 'print the answer as JSON')
 }
 
+export const waitForDaemon = { what: 'Waiting for the daemon' }
+
 /** Sends a request to the daemon that the options name. */
 export async function requestByOptions(
   options: DaemonOptions,
   io: CommandIo,
   request: Omit<DaemonRequest, 'daemon' | 'stop'>,
 ): Promise<unknown> {
-  return requestDaemon({ ...request, daemon: await findDaemon(options, io), stop: io.stop })
+  return withProgress(io, waitForDaemon, async () =>
+    requestDaemon({ ...request, daemon: await findDaemon(options, io), stop: io.stop }),
+  )
 }

@@ -11,7 +11,7 @@
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
 import { GatewayError } from '../../std/gateway-error.ts'
-import { quote } from '../../std/quote.ts'
+import { shownUrl } from '../../std/shown-url.ts'
 import { opsUrl } from '../../ops/config.ts'
 import { readPasswordFile } from '../terminal/password-argument.ts'
 import type { CommandIo } from '../terminal/terminal.ts'
@@ -82,10 +82,12 @@ async function onTcp(url: string, { user, passwordFile }: PlaceOptions): Promise
 }
 
 function checked(url: string): string {
-  if (/^https?:\/\//.test(url) && URL.canParse(url)) return url.replace(/\/+$/, '')
+  const parsed = /^https?:\/\//.test(url) && URL.canParse(url) ? new URL(url) : null
+  // An "@" in the path comes from a password with "/", which ends the host.
+  if (parsed !== null && !parsed.pathname.includes('@') && !/[?#]/.test(url)) return url.replace(/\/+$/, '')
   throw new GatewayError('USAGE', {
-    what: `--url is not an http:// or https:// URL: ${quote(url)}.`,
-    why: 'The daemon answers over HTTP.',
+    what: `--url is not an http:// or https:// URL: ${shownUrl(url)}.`,
+    why: 'The daemon answers over HTTP. The URL has no query and no fragment.',
     act: `Write it as ${defaultUrl}.`,
   })
 }

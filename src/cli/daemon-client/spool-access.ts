@@ -3,9 +3,10 @@
 import type { Command } from 'commander'
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { RestingSpool } from '../../spool/spool.ts'
+import { withProgress, type ReportAmount } from '../terminal/progress.ts'
 import type { CommandIo } from '../terminal/terminal.ts'
 import { requestDaemon, type Daemon, type DaemonRequest } from './daemon-client.ts'
-import { withDaemonOptions, type DaemonOptions } from './daemon-options.ts'
+import { waitForDaemon, withDaemonOptions, type DaemonOptions } from './daemon-options.ts'
 import { findDaemon } from './find-daemon.ts'
 import { notes } from '../terminal/text-format.ts'
 
@@ -25,13 +26,13 @@ export function requestOrRead<Answer>(
   options: SpoolOptions,
   io: CommandIo,
   request: Omit<DaemonRequest, 'daemon' | 'stop'>,
-  read: (spool: RestingSpool) => Promise<Answer>,
+  read: (spool: RestingSpool, report: ReportAmount) => Promise<Answer>,
 ): Promise<Answer> {
   return fromDaemonOrSpool(
     options,
     io,
-    async (daemon) => (await requestDaemon({ ...request, daemon, stop: io.stop })) as Answer,
-    read,
+    (daemon) => askDaemon<Answer>(io, request, daemon),
+    (spool) => withProgress(io, { what: 'Reading the spool' }, (report) => read(spool, report)),
   )
 }
 
@@ -42,9 +43,20 @@ export function requestOrOpen<Answer>(
   request: Omit<DaemonRequest, 'daemon' | 'stop'>,
   work: (path: string) => Promise<Answer>,
 ): Promise<Answer> {
-  const fromDaemon = async (daemon: Daemon) =>
-    (await requestDaemon({ ...request, daemon, stop: io.stop })) as Answer
+  const fromDaemon = (daemon: Daemon) => askDaemon<Answer>(io, request, daemon)
   return fromDaemonOrPath(options, io, fromDaemon, work)
+}
+
+function askDaemon<Answer>(
+  io: CommandIo,
+  request: Omit<DaemonRequest, 'daemon' | 'stop'>,
+  daemon: Daemon,
+): Promise<Answer> {
+  return withProgress(
+    io,
+    waitForDaemon,
+    async () => (await requestDaemon({ ...request, daemon, stop: io.stop })) as Answer,
+  )
 }
 
 export async function fromDaemonOrSpool<Result>(

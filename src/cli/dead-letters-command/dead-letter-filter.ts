@@ -41,6 +41,12 @@ export function requiredQuery(options: FilterOptions, ids: readonly string[]): D
       why: '--all selects every dead letter, the ids only some.',
       act: 'Give one of them.',
     })
+  if (options.all === true && Object.keys(query).length > 0)
+    throw new GatewayError('USAGE', {
+      what: `--${Object.keys(query).join(', --')} and --all are given together.`,
+      why: '--all selects every dead letter, a filter only some.',
+      act: 'Give one of them.',
+    })
   if (Object.keys(query).length > 0 || options.all === true) return query
   throw new GatewayError('USAGE', {
     what: 'No dead letter is selected.',

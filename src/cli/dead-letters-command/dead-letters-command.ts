@@ -3,13 +3,14 @@
 // each other subcommand has a file of its own.
 
 import { Command } from 'commander'
+import { isoTimes, type IsoTimes } from '../../std/iso-times.ts'
 import { plural } from '../../std/quantity.ts'
 import { listDeadLetters, type DeadLetterList } from '../../dead-letters/dead-letters.ts'
 import type { RemapReport } from '../../ops/ops.ts'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
 import { requestOrRead, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
-import { agoText, textOfLines, notes } from '../terminal/text-format.ts'
+import { agoSince, textOfLines, notes } from '../terminal/text-format.ts'
 import { paramsOf, queryOf, withFilterOptions, type FilterOptions } from './dead-letter-filter.ts'
 import { editCommand } from './dead-letters-edit-command.ts'
 import { exportCommand } from './dead-letters-export-command.ts'
@@ -41,8 +42,8 @@ const listCommand: BuildCommand = (io, done) =>
       const query = queryOf(options)
       const path = `/dead-letters?${paramsOf(query)}`
       const request = { path, method: 'GET', timeoutMs: Infinity } as const
-      const list = await requestOrRead(options, io, request, (spool) =>
-        listDeadLetters(spool, query, shownMax),
+      const list = await requestOrRead(options, io, request, async (spool) =>
+        isoTimes(await listDeadLetters(spool, query, shownMax)),
       )
       const isFiltered = Object.keys(query).length > 0
       printAnswer(io, options, list, (answer) =>
@@ -77,7 +78,7 @@ const remapCommand: BuildCommand = (io, done) =>
     })
 
 function listText(
-  { scanned, more, groups, deadLetters }: DeadLetterList,
+  { scanned, more, groups, deadLetters }: IsoTimes<DeadLetterList>,
   now: number,
   { ids, isFiltered }: { ids: boolean; isFiltered: boolean },
 ): string {
@@ -88,13 +89,13 @@ function listText(
     const origin = isPayload ? `provider ${provider ?? '-'}` : `source ${source ?? '-'}`
     return [
       `${plural(count, isPayload ? 'payload' : 'message')}: ${fields ?? reason}, ${plural(devices, 'device')}`,
-      `  ${stage}, ${reason}, ${origin}; oldest ${agoText(now - oldestAt)}, latest ${agoText(now - latestAt)}`,
+      `  ${stage}, ${reason}, ${origin}; oldest ${agoSince(oldestAt, now)}, latest ${agoSince(latestAt, now)}`,
       `  latest: ${detail}`,
     ]
   })
   if (ids)
     for (const { id, at, stage, reason, device, detail } of deadLetters)
-      lines.push(`${id}  ${new Date(at).toISOString()}  ${stage} ${reason}  ${device ?? '-'}  ${detail}`)
+      lines.push(`${id}  ${at}  ${stage} ${reason}  ${device ?? '-'}  ${detail}`)
   if (more) lines.push(`Only the oldest ${scanned} dead letters are included.`)
   return textOfLines(lines)
 }

@@ -5,13 +5,14 @@ import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Command } from 'commander'
-import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { GatewayError, whyUnwritable } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
 import { exportLine, selectDeadLetters, type DeadLetterQuery } from '../../dead-letters/dead-letters.ts'
 import type { RestingSpool } from '../../spool/spool.ts'
 import { audited } from '../daemon-client/audited-change.ts'
 import { requestDaemonLines } from '../daemon-client/daemon-client.ts'
 import { fromDaemonOrSpool, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
+import { withProgress, type ReportAmount } from '../terminal/progress.ts'
 import { printAnswer, write, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
 import { paramsOf, queryOf, withFilterOptions, type FilterOptions } from './dead-letter-filter.ts'
 import { notes } from '../terminal/text-format.ts'
@@ -29,16 +30,20 @@ export const exportCommand: BuildCommand = (io, done) =>
       const query = queryOf(options, ids)
       const request = paramsOf(query, { all: true })
       const path = `/control/dead-letters/export?${request}`
-      const count = await fromDaemonOrSpool(
-        options,
-        io,
-        (daemon) => writeLines(requestDaemonLines({ daemon, path, method: 'POST', stop: io.stop }), to, io),
-        async (spool, spoolPath) => {
-          const change = { spoolPath, change: 'dead-letters/export', request }
-          const write = async () => ({ lines: await writeLines(linesOf(spool, query), to, io) })
-          return (await audited(io, change, write)).lines
-        },
-      )
+      const work = { what: 'Writing dead letters', streams: to === undefined }
+      const count = await withProgress(io, work, (report) => {
+        const save = (lines: AsyncIterable<string>) => writeLines(counting(lines, report), to, io)
+        return fromDaemonOrSpool(
+          options,
+          io,
+          (daemon) => save(requestDaemonLines({ daemon, path, method: 'POST', stop: io.stop })),
+          async (spool, spoolPath) => {
+            const change = { spoolPath, change: 'dead-letters/export', request }
+            const write = async () => ({ lines: await save(linesOf(spool, query)) })
+            return (await audited(io, change, write)).lines
+          },
+        )
+      })
       if (to !== undefined)
         printAnswer(
           io,
@@ -61,6 +66,15 @@ function notFound(missing: number): GatewayError {
 
 async function* linesOf(spool: RestingSpool, query: DeadLetterQuery): AsyncGenerator<string> {
   for await (const entry of selectDeadLetters(spool, query)) yield exportLine(entry).trimEnd()
+}
+
+async function* counting(lines: AsyncIterable<string>, report: ReportAmount): AsyncGenerator<string> {
+  let done = 0
+  for await (const line of lines) {
+    done += 1
+    report({ done, unit: 'lines' })
+    yield line
+  }
 }
 
 /** Resolves with the number of lines. Creates the file with the first line, or at the end without one. */
@@ -88,7 +102,7 @@ async function writeLines(
     if (error instanceof GatewayError) throw error
     throw new GatewayError('OUTPUT_UNWRITABLE', {
       what: `Cannot write ${to}.`,
-      why: `${messageOf(error)}.`,
+      why: whyUnwritable(to, error),
       act: 'Give a file that does not exist yet, on a disk with space.',
       cause: error,
     })

@@ -1,6 +1,7 @@
 // dead-letters-show-command.ts: `dead-letters show`: prints one dead letter with its content.
 
 import { Command } from 'commander'
+import { isoTimes, type IsoTimes } from '../../std/iso-times.ts'
 import { formatSize } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
@@ -20,13 +21,15 @@ export const showCommand: BuildCommand = (io, done) =>
         path: `/control/dead-letters/show?id=${encodeURIComponent(id)}`,
         method: 'POST',
       } as const
-      const entry = await requestOrRead(options, io, request, (spool) => spool.deadLetter(id))
+      const entry = await requestOrRead(options, io, request, async (spool) =>
+        isoTimes(await spool.deadLetter(id)),
+      )
       if (entry === null) throw noSuchDeadLetter(id)
       printAnswer(io, options, entry, (answer, width) => textOf(answer, options.hex ?? false, width))
       done(0)
     })
 
-function textOf({ id, deadLetter }: DeadLetterEntry, hex: boolean, width: number): string {
+function textOf({ id, deadLetter }: IsoTimes<DeadLetterEntry>, hex: boolean, width: number): string {
   const { stage, reason, detail, at, provider, device, payloadId, batchId, requestId, failure, payload } =
     deadLetter
   const rows: [string, string | null][] = [
@@ -34,7 +37,7 @@ function textOf({ id, deadLetter }: DeadLetterEntry, hex: boolean, width: number
     ['stage', stage],
     ['reason', reason],
     ['detail', detail],
-    ['since', new Date(at).toISOString()],
+    ['since', at],
     ['provider', provider],
     ['device', device],
     ['payloadId', payloadId],
@@ -61,7 +64,7 @@ function textOf({ id, deadLetter }: DeadLetterEntry, hex: boolean, width: number
   return `${lines.join('\n')}\n`
 }
 
-function envelopeRows({ envelope }: DeadLetter): [string, string | null][] {
+function envelopeRows({ envelope }: IsoTimes<DeadLetter>): [string, string | null][] {
   if (envelope === null) return []
   const { source, topic, qos, retain, dup, arrivedAt } = envelope
   const { clientId, userName, certificateName, identity = null } = envelope
@@ -73,11 +76,11 @@ function envelopeRows({ envelope }: DeadLetter): [string, string | null][] {
     ['user', userName],
     ['certificate', certificateName],
     ['identity', identity],
-    ['arrived', `${new Date(arrivedAt).toISOString()}, ${flags}`],
+    ['arrived', `${arrivedAt}, ${flags}`],
   ]
 }
 
-function messageLines({ envelope }: DeadLetter, hex: boolean): string[] {
+function messageLines({ envelope }: IsoTimes<DeadLetter>, hex: boolean): string[] {
   if (envelope === null) return []
   const bytes = Buffer.from(envelope.bytes, 'base64')
   const text = hex ? null : textIn(bytes)

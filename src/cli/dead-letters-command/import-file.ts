@@ -14,9 +14,11 @@ import { pipeline } from 'node:stream/promises'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import type { ImportCheck, ImportReport, ImportStart } from '../../dead-letters/dead-letters.ts'
 import { requestByOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
+import { withProgress, type ReportAmount } from '../terminal/progress.ts'
 import type { CommandIo } from '../terminal/terminal.ts'
+import { queryOf, type FilterOptions } from './dead-letter-filter.ts'
 
-export type ImportFileOptions = DaemonOptions & { all?: boolean; dryRun?: boolean; withoutLedger?: boolean }
+export type ImportFileOptions = DaemonOptions & FilterOptions & { dryRun?: boolean; withoutLedger?: boolean }
 
 const partBytesMax = 3 * 1024 * 1024
 /** Ends a stretch. The daemon accepts four times as many. */
@@ -31,14 +33,16 @@ export async function importFile(
   options: ImportFileOptions,
   io: CommandIo,
 ): Promise<ImportReport[]> {
-  if (ids.length > 0 || options.all === true)
+  if (ids.length > 0 || options.all === true || Object.keys(queryOf(options)).length > 0)
     throw new GatewayError('USAGE', {
-      what: '--file is given together with ids or --all.',
+      what: '--file is given together with ids, a filter or --all.',
       why: 'A file is imported as a whole.',
       act: 'Give one of them. Filter a file with grep or jq.',
     })
-  if (file === '-') return fromStdin(io, (path) => importPath(path, options, io))
-  return importPath(file, options, io)
+  return withProgress(io, { what: 'Importing' }, (report) => {
+    if (file === '-') return fromStdin(io, (path) => importPath(path, options, { io, report }))
+    return importPath(file, options, { io, report })
+  })
 }
 
 async function fromStdin<Result>(
@@ -55,8 +59,19 @@ async function fromStdin<Result>(
   }
 }
 
-async function importPath(path: string, options: ImportFileOptions, io: CommandIo): Promise<ImportReport[]> {
+async function importPath(
+  path: string,
+  options: ImportFileOptions,
+  { io, report }: { io: CommandIo; report: ReportAmount },
+): Promise<ImportReport[]> {
   const file = await reading(path, () => open(path, 'r'))
+  const { size: total } = await file.stat()
+  /** Each byte is read twice: to plan and to import. */
+  let bytesRead = 0
+  const countBytes = (bytes: number) => {
+    bytesRead += bytes
+    report({ done: bytesRead / 2, total, unit: 'bytes' })
+  }
   try {
     const reports: ImportReport[] = []
     let start = { from: 0, firstLine: 1 }
@@ -64,7 +79,10 @@ async function importPath(path: string, options: ImportFileOptions, io: CommandI
       const plan = await planStretch(file)(start)
       if (plan === null) return reports
       await checkStretch(plan.token)
-      for (const part of plan.parts) reports.push(await importPart(await readAgain(file, part), plan.token))
+      for (const part of plan.parts) {
+        reports.push(await importPart(await readAgain(file, part), plan.token))
+        countBytes(part.end - part.from)
+      }
       start = plan.next
     }
   } finally {
@@ -81,6 +99,7 @@ async function importPath(path: string, options: ImportFileOptions, io: CommandI
         if (part === null) break
         const start: ImportStart = await send(`import-plan${token === null ? '' : `?import=${token}`}`, part)
         token = start.import
+        countBytes(part.end - part.from)
         const { body, ...range } = part
         parts.push(range)
         next = { from: part.end, firstLine: part.firstLine + linesIn(body) }

@@ -8,32 +8,36 @@ import { explainedText } from '../map-command/explain-text.ts'
 import { mapResultText } from '../terminal/text-format.ts'
 
 /** As the daemon sends it: text where it is text. */
-type ShownMessage = Omit<DeviceMessage, 'bytes'> & { message?: string; hex?: string }
+type ShownMessage = Omit<DeviceMessage, 'bytes' | 'cutBytes'> & {
+  message?: string
+  hex?: string
+  cutBytes?: number
+}
 
 export type ShownDevice = DeviceView & {
+  now: string
   lastMessages: readonly ShownMessage[]
   lastMessagesSkipped: number
 }
 
 const rawLengthMax = 400
 
-/** `width` of the terminal: longer lines are cut. */
+/** `width` of the terminal, for tables. */
 export function messagesText(
   { lastMessages, lastMessagesSkipped }: Pick<ShownDevice, 'lastMessages' | 'lastMessagesSkipped'>,
   width: number,
 ): string {
   if (lastMessages.length === 0) return '\nno messages are kept\n'
   const skipped = lastMessagesSkipped === 0 ? '' : `, ${lastMessagesSkipped} more were not kept`
-  const lines = lastMessages
-    .flatMap(messageLines)
-    .map((line) => (line.length <= width ? line : `${line.slice(0, width - 1)}…`))
+  const lines = lastMessages.flatMap((message) => messageLines(message, width))
   return `\nlast ${plural(lastMessages.length, 'message')}, the newest first${skipped}\n${lines.join('\n')}\n`
 }
 
-function messageLines(message: ShownMessage): string[] {
+function messageLines(message: ShownMessage, width: number): string[] {
   const { at, topic, became, reason, payloads, explained } = message
   const raw = message.message ?? `hex ${message.hex ?? ''}`
-  const cut = message.cutBytes === 0 ? '' : ` (${message.cutBytes} bytes more)`
+  const { cutBytes = 0 } = message
+  const cut = cutBytes === 0 ? '' : ` (${plural(cutBytes, 'byte')} more)`
   return [
     `  ${at} ${visible(topic)}`,
     `    raw     ${visible(bounded(raw, rawLengthMax))}${cut}`,
@@ -44,7 +48,7 @@ function messageLines(message: ShownMessage): string[] {
     ]),
     ...(explained === undefined
       ? []
-      : explainedText(explained, becameText(became, payloads.length, reason))
+      : explainedText(explained, becameText(became, payloads.length, reason), width - 4)
           .trimEnd()
           .split('\n')
           .map((line) => `    ${line}`)),
@@ -53,6 +57,8 @@ function messageLines(message: ShownMessage): string[] {
 
 function becameText(became: ShownMessage['became'], payloads: number, reason: string | null): string {
   if (became === 'payloads' && payloads === 0) return 'payloads, which the mapping in force does not make'
+  if (became !== 'payloads' && payloads > 0)
+    return `${became} when it came; ${plural(payloads, 'payload')} by the mapping in force`
   const kept = Array.from({ length: payloads })
   return visible(mapResultText({ kind: became, payloads: kept, reason: reason ?? 'by another mapping' }))
 }

@@ -21,7 +21,7 @@ export const devicesCommand: BuildCommand = (io, done) =>
     .addCommand(acceptCommand(io, done))
     .addCommand(forgetCommand(io, done))
 
-const stateNames = ['silent', 'refused', 'not_mapped', 'never_sent', 'sending']
+const stateNames = ['silent', 'refused', 'repeating', 'not_mapped', 'never_sent', 'sending']
 
 const listCommand: BuildCommand = (io, done) =>
   withDaemonOptions(new Command('list'))
@@ -48,6 +48,6 @@ const listCommand: BuildCommand = (io, done) =>
         method: 'GET',
       })
       const width = 'columns' in io.stdout ? Number(io.stdout.columns) : Number.POSITIVE_INFINITY
-      printAnswer(io, options, list as DeviceList, (answer) => listText(answer, Date.now(), width))
+      printAnswer(io, options, list as DeviceList, (answer) => listText(answer, width))
       done(0)
     })

@@ -1,6 +1,7 @@
 // devices-import-command.ts: `devices import`: adds the rows of a CSV file to the device table.
 
 import { readFile } from 'node:fs/promises'
+import { buffer } from 'node:stream/consumers'
 import { Command } from 'commander'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
@@ -13,7 +14,7 @@ import { daemonOf, requireConfig } from './devices-add-command.ts'
 export const importCommand: BuildCommand = (io, done) =>
   withDaemonOptions(new Command('import'))
     .description('Add the devices of a CSV file to the device table of the config.')
-    .argument('<file>', 'CSV file with the columns of the device table')
+    .argument('<file>', 'CSV file with the columns of the device table; - is stdin')
     .option('--replace', 'replace the rows of devices that are listed with other fields')
     .addHelpText(
       'after',
@@ -23,7 +24,8 @@ export const importCommand: BuildCommand = (io, done) =>
     )
     .action(async (file: string, options: DaemonOptions & { replace?: boolean }) => {
       const table = await openTable(io, requireConfig(options))
-      const bytes = await readFile(file).catch((error: unknown) => {
+      const read = file === '-' ? buffer(io.stdin) : readFile(file)
+      const bytes = await read.catch((error: unknown) => {
         throw new GatewayError('INPUT_UNREADABLE', {
           what: `Cannot read ${file}.`,
           why: `${messageOf(error)}.`,

@@ -25,7 +25,7 @@ export const showCommand: BuildCommand = (io, done) =>
       const query = `messages=1${options.explain ? '&explain=1' : ''}`
       const request = { path: `/devices/${encodeURIComponent(key)}?${query}`, method: 'GET' } as const
       const device = (await requestByOptions(options, io, request)) as ShownDevice
-      const width = 'columns' in io.stdout ? Number(io.stdout.columns) : Number.POSITIVE_INFINITY
-      printAnswer(io, options, device, (view) => deviceText(view, Date.now()) + messagesText(view, width))
+      const textOf = (view: ShownDevice, width: number) => deviceText(view, width) + messagesText(view, width)
+      printAnswer(io, options, device, textOf)
       done(0)
     })

@@ -7,6 +7,8 @@ import { columns } from '../terminal/text-table.ts'
 import { agoText } from '../terminal/text-format.ts'
 
 export type DeviceList = {
+  /** By the clock of the gateway, whose times these are. */
+  now: string
   total: number
   seen: number
   states: Readonly<Record<DeviceView['state'], number>>
@@ -25,13 +27,14 @@ const kindTexts = { device: 'not listed', client: 'no device', address: 'address
 const stateTexts: Readonly<Record<DeviceView['state'], string>> = {
   silent: 'silent',
   refused: 'refused',
+  repeating: 'repeats',
   not_mapped: 'not mapped',
   never_sent: 'never sent',
   sending: 'sends',
 }
 
-/** `width` of the terminal: longer lines are cut. */
-export function listText(list: DeviceList, now: number, width: number): string {
+export function listText(list: DeviceList, width: number): string {
+  const now = Date.parse(list.now)
   const { total, states, restored, devices, clients } = list
   if (total === 0) return textOf(['No device is listed, and none was seen.', ...clientLines(clients, now)])
   const counts = Object.entries(stateTexts)
@@ -52,14 +55,15 @@ export function listText(list: DeviceList, now: number, width: number): string {
     `${plural(total, 'device')}: ${counts.join(', ')}.`,
     ...(restored ? [] : ['The records of the time before the start are not read yet.']),
     '',
-    ...columns([head, ...rows]).map((line) => (line.length <= width ? line : `${line.slice(0, width - 1)}…`)),
+    ...columns([head, ...rows], width),
     ...(devices.length < total ? [`and ${total - devices.length} more`] : []),
     ...withheldLines(devices),
     ...clientLines(clients, now),
   ])
 }
 
-export function deviceText(view: DeviceView, now: number): string {
+export function deviceText(view: DeviceView & { now: string }, width: number): string {
+  const now = Date.parse(view.now)
   const { client, position, lastAccepted, lastRefused, medianGapMs, reasons } = view
   const ago = (at: string | null) => (at === null ? 'never' : `${at}, ${agoText(now - Date.parse(at))}`)
   const rows = [
@@ -105,13 +109,13 @@ export function deviceText(view: DeviceView, now: number): string {
     lastAt,
   ])
   return textOf([
-    ...columns(rows),
+    ...columns(rows, width),
     ...(lost.length === 0
       ? []
       : [
           '',
           'messages without a payload',
-          ...columns([['  kind', 'source', 'reason', 'count', 'first', 'last'], ...lost]),
+          ...columns([['  kind', 'source', 'reason', 'count', 'first', 'last'], ...lost], width),
         ]),
     ...withheldLines([view]),
   ])

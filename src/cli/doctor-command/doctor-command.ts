@@ -4,7 +4,8 @@
 //   config-findings    (check-command) config, device table, files with credentials
 //   service-checks     name, proxy, connection, certificate, clock, credentials, signature
 //   disk-checks        flush, write wear; connection-findings (check-command): free space
-//   listener-checks    addresses of the broker and of ops
+//   listener-checks    addresses of the broker and of ops; connection-findings: bridges, alerts
+//   certificate-checks dates and names of the certificates in the config
 //   file-checks        owners and modes
 //   unit-checks        the systemd unit
 //
@@ -19,7 +20,7 @@ import { realPlaces, systemKernelClock } from '../../app/app.ts'
 import { providerNames } from '../../delivery/config.ts'
 import type { Status } from '../../ops/ops.ts'
 import { checkConfig, type CheckedConfig } from '../check-command/config-findings.ts'
-import { checkSpool } from '../check-command/connection-findings.ts'
+import { checkAlerts, checkSpool, tryBridges } from '../check-command/connection-findings.ts'
 import { requestDaemon } from '../daemon-client/daemon-client.ts'
 import { findDaemon } from '../daemon-client/find-daemon.ts'
 import { isLoopback } from '../../std/loopback.ts'
@@ -28,6 +29,7 @@ import { notes } from '../terminal/text-format.ts'
 import { checkFlush, checkWear } from './disk-checks.ts'
 import { findingLine, fromStep, type DoctorFinding, type RunningDaemon } from './doctor-finding.ts'
 import { checkFiles } from './file-checks.ts'
+import { checkCertificates } from './certificate-checks.ts'
 import { checkListeners } from './listener-checks.ts'
 import { checkServices } from './service-checks.ts'
 import { checkUnit } from './unit-checks.ts'
@@ -51,22 +53,25 @@ export const doctorCommand: BuildCommand = (io, done) =>
         'Exit status 1: a check failed.',
       ),
     )
-    .action(async (options: DoctorOptions) => {
-      const { json } = options
-      const checks: DoctorFinding[] = []
-      let several = false
-      const examination = examine(options, io, (names) => {
-        several = names.length > 1
-      })
-      for await (const finding of examination) {
-        checks.push(finding)
-        if (!json) io.stdout.write(findingLine(finding, several))
-        if (io.stop.aborted) break
-      }
-      const ok = checks.every(({ state }) => state !== 'failed')
-      io.stdout.write(json ? `${JSON.stringify({ ok, checks })}\n` : summaryOf(checks))
-      done(ok ? 0 : 1)
-    })
+    .action(async (options: DoctorOptions) => done((await examineMachine(options, io)) ? 0 : 1))
+
+/** Prints one line for each check. False: one failed. */
+export async function examineMachine(options: DoctorOptions, io: CommandIo): Promise<boolean> {
+  const { json } = options
+  const checks: DoctorFinding[] = []
+  let several = false
+  const examination = examine(options, io, (names) => {
+    several = names.length > 1
+  })
+  for await (const finding of examination) {
+    checks.push(finding)
+    if (!json) io.stdout.write(findingLine(finding, several))
+    if (io.stop.aborted) break
+  }
+  const ok = checks.every(({ state }) => state !== 'failed')
+  io.stdout.write(json ? `${JSON.stringify({ ok, checks })}\n` : summaryOf(checks))
+  return ok
+}
 
 function summaryOf(checks: readonly DoctorFinding[]): string {
   const count = (state: DoctorFinding['state']) => checks.filter((one) => one.state === state).length
@@ -95,6 +100,9 @@ async function* examine(
     yield await checkFlush(config)
     yield await checkWear(daemon)
     yield* checkListeners(config, daemon)
+    yield* checkCertificates(config)
+    for (const bridge of await tryBridges(config, io.stop)) yield { name: 'bridge', ...bridge }
+    for (const finding of await checkAlerts(config, io)) yield fromStep(finding)
     yield* await checkFiles({ path, config, secretFiles, env })
   }
   yield* await checkUnit(checked?.config ?? null, env)

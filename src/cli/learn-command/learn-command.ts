@@ -9,6 +9,7 @@ import { Secret } from '../../std/secret.ts'
 import { newRandomId } from '../../domain/ids.ts'
 import { createMappingReader, packagedNames } from '../../config/config.ts'
 import {
+  bridgeTopics,
   casesYaml,
   createCollector,
   devicesCsv,
@@ -17,11 +18,20 @@ import {
   sourcesYaml,
   type EndReason,
   type ObservedTraffic,
+  type Proposed,
 } from '../../learn/learn.ts'
-import { brokerUrl, directory, duration } from '../terminal/option-values.ts'
-import type { BuildCommand, CommandIo, ExitStatus } from '../terminal/terminal.ts'
+import { brokerUrl as urlOf, directory, duration, topicFilter } from '../terminal/option-values.ts'
+import {
+  printNote,
+  terminalWidth,
+  type BuildCommand,
+  type CommandIo,
+  type ExitStatus,
+} from '../terminal/terminal.ts'
+import { bridgeName, bridgeYaml, ownListener, type LearnedBroker } from './bridge-draft.ts'
 import { writeLearned } from './learn-files.ts'
 import { learnedJson, learnedText } from './learn-text.ts'
+import { withProgress } from '../terminal/progress.ts'
 import { notes } from '../terminal/text-format.ts'
 
 type LearnOptions = {
@@ -35,11 +45,11 @@ type LearnOptions = {
   to?: string
 }
 
-const broker = brokerUrl(['mqtt:', 'mqtts:', 'tcp:', 'ssl:', 'ws:', 'wss:'])
+const brokerOption = urlOf(['mqtt:', 'mqtts:', 'tcp:', 'ssl:', 'ws:', 'wss:'])
 
 export const learnCommand: BuildCommand = (io, done) =>
   new Command('learn')
-    .requiredOption('--broker <url>', 'URL of the broker: mqtt, mqtts, ws or wss (required)', broker)
+    .requiredOption('--broker <url>', 'URL of the broker: mqtt, mqtts, ws or wss (required)', brokerOption)
     .option('--username <name>', 'user name (default: none)')
     .option('--password-file <file>', 'file with the password (default: none)')
     .option('--ca <file>', "PEM file of the authority that signed the broker's certificate (default: system)")
@@ -48,7 +58,7 @@ export const learnCommand: BuildCommand = (io, done) =>
         .argParser(duration(100, 86_400_000))
         .default(60_000, '60s'),
     )
-    .option('--topic <filter>', 'listen to this topic filter', '#')
+    .option('--topic <filter>', 'listen to this topic filter', topicFilter, '#')
     .option(
       '--to <dir>',
       'write sources.yaml, devices.csv and learned.cases.yaml into this directory',
@@ -58,8 +68,8 @@ export const learnCommand: BuildCommand = (io, done) =>
     .addHelpText(
       'after',
       notes(
-        'Tries every preset on the messages and proposes the one that reads most of them, with a list of ' +
-          'the values that will be missing, a device table and cases for `map --test --config FILE`. Changes nothing. Ctrl-C stops listening.',
+        'Tries every preset on the messages and proposes the one that reads most of them, with a bridge to ' +
+          'this broker, a list of the values that will be missing, a device table and cases for `map --test --config FILE`. Changes nothing. Ctrl-C stops listening.',
         'The broker inside a gateway refuses subscriptions; use `tap` there.',
         'Exit status 1: no message arrived.',
       ),
@@ -67,26 +77,39 @@ export const learnCommand: BuildCommand = (io, done) =>
     .action(async (options: LearnOptions) => done(await learn(options, io)))
 
 async function learn(options: LearnOptions, io: CommandIo): Promise<ExitStatus> {
+  // With --to the result are files.
+  if (options.to === undefined) io.endWithReader()
   const collector = createCollector()
   const startedAtMs = systemClock.monotonic()
-  const ended = await listen(
-    {
-      clock: systemClock,
-      signal: io.stop,
-      onMessage: collector.take,
-      onSubscribed: () =>
-        void io.stderr.write(`Listening to ${options.topic} for ${formatDuration(options.for)}.\n`),
-    },
-    {
-      brokerUrl: options.broker,
-      filter: options.topic,
-      clientId: `telemetry-gateway-learn-${newRandomId().slice(0, 8)}`,
-      username: options.username,
-      password: options.passwordFile === undefined ? undefined : await secretIn(options.passwordFile),
-      ca: options.ca === undefined ? undefined : await textIn(options.ca),
-      forMs: options.for,
-    },
-  )
+  const broker: LearnedBroker = {
+    url: options.broker,
+    username: options.username,
+    password: options.passwordFile === undefined ? undefined : await secretIn(options.passwordFile),
+    passwordFile: options.passwordFile,
+    ca: options.ca === undefined ? undefined : await textIn(options.ca),
+    caFile: options.ca,
+  }
+  const { url: brokerUrl, username, password, ca } = broker
+  const place = {
+    brokerUrl,
+    filter: options.topic,
+    clientId: `telemetry-gateway-learn-${newRandomId().slice(0, 8)}`,
+    username,
+    password,
+    ca,
+    forMs: options.for,
+  }
+  const said = `Listening to ${options.topic} for ${formatDuration(options.for)}`
+  const onSubscribed = () => printNote(io, `${said}.`)
+  const ended = await withProgress(io, { what: 'Listening' }, (report) => {
+    let done = 0
+    const onMessage: typeof collector.take = (...message) => {
+      done += 1
+      report({ done, unit: 'messages' })
+      collector.take(...message)
+    }
+    return listen({ clock: systemClock, signal: io.stop, onMessage, onSubscribed }, place)
+  })
   const traffic = collector.traffic()
   const tookMs = systemClock.monotonic() - startedAtMs
   // A signal ends the listening. The proposal is still made; a second signal ends the process.
@@ -100,14 +123,25 @@ async function learn(options: LearnOptions, io: CommandIo): Promise<ExitStatus> 
     traffic,
     summary,
     ...proposed,
-    yaml: sourcesYaml(proposed),
+    yaml: await configYaml(proposed, broker, options.topic),
     devices: devicesCsv(proposed),
     cases: casesYaml(proposed),
   }
   if (options.to !== undefined) await writeLearned(options.to, learned)
-  const text = options.json ? `${JSON.stringify(learnedJson(learned))}\n` : learnedText(learned)
+  const text = options.json
+    ? `${JSON.stringify(learnedJson(learned))}\n`
+    : learnedText(learned, terminalWidth(io.stdout))
   io.stdout.write(text)
   return traffic.messages === 0 ? 1 : 0
+}
+
+/** The bridge and the sources; '' where nothing is proposed. */
+async function configYaml(proposed: Proposed, broker: LearnedBroker, heard: string): Promise<string> {
+  const topics = bridgeTopics(proposed, heard.replace(/^\$share\/[^/]+\//, ''))
+  const sources = sourcesYaml(proposed, bridgeName(broker))
+  if (sources === '') return ''
+  const ingest = topics.length === 0 ? ownListener : await bridgeYaml(broker, topics)
+  return `${ingest}\n${sources}`
 }
 
 function mappings({ env }: CommandIo) {

@@ -19,7 +19,7 @@ export type Learned = Proposed & {
   traffic: ObservedTraffic
   /** Number of messages and topics, time, and why it ended, in one sentence. */
   summary: string
-  /** The section `sources` of a config. */
+  /** The sections `ingest` and `sources` of a config. */
   yaml: string
   /** The device table and the cases; '' for none. */
   devices: string
@@ -31,7 +31,7 @@ const shapesShown = 12
 const messageLengthMax = 600
 const devicesShown = 20
 
-export function learnedText(learned: Learned): string {
+export function learnedText(learned: Learned, width: number): string {
   const { traffic, summary, proposals, unread, yaml, devices, cases } = learned
   const lines = [summary]
   if (traffic.messages === 0) {
@@ -45,13 +45,18 @@ export function learnedText(learned: Learned): string {
     lines.push(
       `${plural(traffic.unshaped, 'message')} skipped: the topics have too many different forms. Narrow --topic.`,
     )
-  for (const proposal of proposals) lines.push('', ...proposalLines(proposal))
+  for (const proposal of proposals) lines.push('', ...proposalLines(proposal, width))
   if (unread.length > 0) {
     lines.push('', 'No preset reads these topics:')
-    lines.push(...shapeTable(unread), ...unread.slice(0, shapesShown).flatMap(unreadLines))
+    lines.push(...shapeTable(unread, width), ...unread.slice(0, shapesShown).flatMap(unreadLines))
   }
   if (yaml !== '')
-    lines.push('', 'Put this into the config and try it with `check` and `map --explain`:', '', yaml)
+    lines.push(
+      '',
+      'A bridge to this broker, and sources. Put them into the config and try them with `check --connect` and `map --explain`:',
+      '',
+      yaml,
+    )
   if (devices !== '')
     lines.push(
       'A device table (`devices: { file: devices.csv }`). Fill in what you know; empty fields use the defaults:',
@@ -69,7 +74,7 @@ export function learnedText(learned: Learned): string {
   return `${lines.join('\n').trimEnd()}\n`
 }
 
-function proposalLines(proposal: Proposal): string[] {
+function proposalLines(proposal: Proposal, width: number): string[] {
   const { source, preset, others, shapes, fit } = proposal
   const { taken, mapped, fieldCounts, devices } = fit
   const what = preset === null ? 'draft of a mapping' : `preset ${preset}`
@@ -78,19 +83,20 @@ function proposalLines(proposal: Proposal): string[] {
     `${visible(source.name)}: ${what}${instead}`,
     `  ${mapped} of ${taken} messages tried map to ${plural(fieldCounts.payloads, 'payload')} of ${plural(devices, 'device')}`,
     ...missingValuesOf(proposal).map((sentence) => `  - ${visible(sentence)}`),
-    ...shapeTable(shapes),
+    ...shapeTable(shapes, width),
     ...shapes.slice(0, shapesShown).flatMap(lastLines),
     ...(fit.lastPayloads.length > 0 ? ['  last payloads'] : []),
     ...fit.lastPayloads.map(({ json }) => `    ${visible(bounded(json, messageLengthMax))}`),
   ]
 }
 
-function shapeTable(shapes: readonly TopicShape[]): string[] {
+function shapeTable(shapes: readonly TopicShape[], width: number): string[] {
   const rows = shapes
     .slice(0, shapesShown)
     .map(({ filter, topics, messages }) => [filter, String(topics), String(messages)])
   const more = shapes.length - rows.length
-  const table = columns([['topic filter', 'topics', 'messages'], ...rows]).map((line) => `  ${line}`)
+  const head = ['topic filter', 'topics', 'messages']
+  const table = columns([head, ...rows], width - 2).map((line) => `  ${line}`)
   return more > 0 ? [...table, `  and ${more} more`] : table
 }
 

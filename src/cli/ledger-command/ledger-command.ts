@@ -3,6 +3,7 @@
 
 import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
+import { isoTimes, type IsoTimes } from '../../std/iso-times.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import {
   limitMax,
@@ -35,7 +36,8 @@ type Options = DaemonOptions & {
   csv?: boolean
 }
 
-type RunQuery = (query: LedgerQuery) => Promise<LedgerAnswer>
+type Answer = IsoTimes<LedgerAnswer>
+type RunQuery = (query: LedgerQuery) => Promise<Answer>
 
 export const ledgerCommand: BuildCommand = (io, done) =>
   withDaemonOptions(new Command('ledger'))
@@ -88,7 +90,7 @@ function usage(what: string, why: string): GatewayError {
 async function exportAll(run: RunQuery, query: LedgerQuery, count: number, output: Export): Promise<void> {
   let left = count
   let next: LedgerQuery | null = query
-  let last: LedgerAnswer | null = null
+  let last: Answer | null = null
   while (next !== null && left > 0) {
     const answer = await run({ ...next, limit: Math.min(left, limitMax) })
     if (last === null) output.begin(query)
@@ -98,7 +100,8 @@ async function exportAll(run: RunQuery, query: LedgerQuery, count: number, outpu
     const after = parseCursor(last.next ?? '')
     next = after === null ? null : { ...query, after }
   }
-  output.end({ next: last?.next ?? null, oldestAt: last?.oldestAt ?? null, behind: last?.behind ?? 0 })
+  const more = (last?.next ?? null) !== null
+  output.end({ more, next: last?.next ?? null, oldestAt: last?.oldestAt ?? null, behind: last?.behind ?? 0 })
 }
 
 /** Runs queries on the daemon, or on the ledger of a stopped one. */
@@ -114,7 +117,7 @@ async function withLedger(
       const path = `/ledger?${paramsOf(query)}`
       const answer = await requestDaemon({ daemon, path, method: 'GET', stop: io.stop })
       answered = true
-      return answer as LedgerAnswer
+      return answer as Answer
     })
   } catch (error) {
     if (answered || !isUnreachable(error)) throw error
@@ -124,7 +127,7 @@ async function withLedger(
       { openStore: openExistingStore, checkStore: checkInThread, clock: systemClock },
       { path },
     )
-    await use((query) => ledger.query(query, io.stop))
+    await use(async (query) => isoTimes(await ledger.query(query, io.stop)))
   }
 }
 

@@ -1,14 +1,17 @@
 // ledger-export.ts: prints ledger entries as a table, as CSV or as JSON, answer by answer.
 
 import type { LedgerAnswer, LedgerEntry, LedgerQuery } from '../../ledger/ledger.ts'
+import type { IsoTimes } from '../../std/iso-times.ts'
 import { plural } from '../../std/quantity.ts'
 import { bounded, visible } from '../../std/quote.ts'
 import { columns } from '../terminal/text-table.ts'
 
+type Entry = IsoTimes<LedgerEntry>
+
 export type Export = {
   begin(query: LedgerQuery): void
-  entries(some: readonly LedgerEntry[]): void
-  end(last: Omit<LedgerAnswer, 'entries'>): void
+  entries(some: readonly Entry[]): void
+  end(last: Omit<IsoTimes<LedgerAnswer>, 'entries'> & { more: boolean }): void
 }
 
 type Write = (text: string) => void
@@ -41,12 +44,12 @@ export function tableExport(write: Write, width: number): Export {
   }
 }
 
-function rowOf({ at, device, deviceTime, requestId, batchId, payloadId, ...result }: LedgerEntry): string[] {
+function rowOf({ at, device, deviceTime, requestId, batchId, payloadId, ...result }: Entry): string[] {
   const measured = deviceTime === null ? '-' : localTime(deviceTime)
   return [localTime(at), device ?? '-', measured, outcomeText(result), requestId ?? '-', batchId, payloadId]
 }
 
-type Result = Pick<LedgerEntry, 'outcome' | 'step' | 'reason' | 'detail'>
+type Result = Pick<Entry, 'outcome' | 'step' | 'reason' | 'detail'>
 
 function outcomeText({ outcome, step, reason, detail }: Result): string {
   const what = step === null ? outcome : `${outcome} after attempt ${step + 1}`
@@ -55,9 +58,8 @@ function outcomeText({ outcome, step, reason, detail }: Result): string {
 }
 
 /** `2026-11-21 14:03:05` in the time zone of this process. */
-function localTime(at: number): string {
+function localTime(at: string | number): string {
   const date = new Date(at)
-  if (Number.isNaN(date.getTime())) return String(at)
   const two = (value: number) => String(value).padStart(2, '0')
   const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join('-')
   return `${day} ${[date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(':')}`
@@ -77,22 +79,21 @@ export function jsonExport(write: Write): Export {
   }
 }
 
-const csvColumns: readonly (readonly [name: string, read: (entry: LedgerEntry) => string | number | null])[] =
-  [
-    ['settled_at', ({ at }) => utcTime(at)],
-    ['device', ({ device }) => device],
-    ['device_time', ({ deviceTime }) => (deviceTime === null ? null : utcTime(deviceTime))],
-    ['outcome', ({ outcome }) => outcome],
-    ['reason', ({ reason }) => reason],
-    ['detail', ({ detail }) => detail],
-    ['schedule', ({ schedule }) => schedule],
-    ['step', ({ step }) => step],
-    ['provider', ({ provider }) => provider],
-    ['lane', ({ lane }) => lane],
-    ['payload_id', ({ payloadId }) => payloadId],
-    ['batch_id', ({ batchId }) => batchId],
-    ['request_id', ({ requestId }) => requestId],
-  ]
+const csvColumns: readonly (readonly [name: string, read: (entry: Entry) => string | number | null])[] = [
+  ['settled_at', ({ at }) => at],
+  ['device', ({ device }) => device],
+  ['device_time', ({ deviceTime }) => deviceTime],
+  ['outcome', ({ outcome }) => outcome],
+  ['reason', ({ reason }) => reason],
+  ['detail', ({ detail }) => detail],
+  ['schedule', ({ schedule }) => schedule],
+  ['step', ({ step }) => step],
+  ['provider', ({ provider }) => provider],
+  ['lane', ({ lane }) => lane],
+  ['payload_id', ({ payloadId }) => payloadId],
+  ['batch_id', ({ batchId }) => batchId],
+  ['request_id', ({ requestId }) => requestId],
+]
 
 export function csvExport(write: Write): Export {
   return {
@@ -111,9 +112,4 @@ export function csvCell(value: string | number | null): string {
   // A terminal or a log may show the file.
   const text = visible(isFormula ? `'${plain}` : plain)
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}
-
-function utcTime(at: number): string {
-  const date = new Date(at)
-  return Number.isNaN(date.getTime()) ? String(at) : date.toISOString()
 }

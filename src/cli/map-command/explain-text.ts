@@ -17,7 +17,7 @@ type Record = Explained['records'][number]
 const partsMax = 12
 
 /** `result` is the result of the message, in words. */
-export function explainedText(explained: Explained, result: string): string {
+export function explainedText(explained: Explained, result: string, width: number): string {
   const { topic, values, evaluated, records, unread } = explained
   const lines = [`${visible(topic ?? 'collected messages')}: ${visible(oneLine(result))}`]
   if (evaluated)
@@ -26,14 +26,14 @@ export function explainedText(explained: Explained, result: string): string {
     lines.push(`  value ${visible(name)}: ${wanted ? shown(value) : 'not collected'}`)
   for (const [index, record] of records.entries()) {
     if (records.length > 1) lines.push(`  record ${index + 1} of ${records.length}`)
-    lines.push(...recordLines(record).map((line) => `  ${line}`))
+    lines.push(...recordLines(record, width - 2).map((line) => `  ${line}`))
   }
   if (unread !== null && (unread.keys.length > 0 || unread.partOf !== undefined))
     lines.push(`  not read: ${unreadLine(unread)}`)
   return `${lines.join('\n')}\n`
 }
 
-function recordLines({ device, conditions, unpacked, fields, payloadId }: Record): string[] {
+function recordLines({ device, conditions, unpacked, fields, payloadId }: Record, width: number): string[] {
   const { name, from, listed, family, model, hasFamilies } = device
   const lines = [
     `device ${name === null ? 'unknown' : visible(name)}: ${visible(from)}; ${listed ? '' : 'not '}in the device table` +
@@ -50,7 +50,7 @@ function recordLines({ device, conditions, unpacked, fields, payloadId }: Record
       ...ignored.map((other) => `  ignored: ${visible(other)}`),
     )
   const sent = payloadId === null ? 'would be sent as' : 'sent as'
-  lines.push(...columns([['field', 'path', 'raw', 'unit', sent, 'note'], ...fields.map(rowOf)]))
+  lines.push(...columns([['field', 'path', 'raw', 'unit', sent, 'note'], ...fields.map(rowOf)], width))
   return lines
 }
 

@@ -40,7 +40,14 @@ import {
   type Mapper,
   type StateChanges,
 } from '../../mapping/mapping.ts'
-import { write, type BuildCommand, type CommandIo, type ExitStatus } from '../terminal/terminal.ts'
+import {
+  printNote,
+  terminalWidth,
+  write,
+  type BuildCommand,
+  type CommandIo,
+  type ExitStatus,
+} from '../terminal/terminal.ts'
 import { testMapping } from './map-cases.ts'
 import { takeMessages } from './map-messages.ts'
 import { checkOptions, withMapOptions, wrongUse, type MapOptions } from './map-options.ts'
@@ -59,6 +66,7 @@ async function mapMessages(
   options: MapOptions,
 ): Promise<ExitStatus> {
   checkOptions(options, files)
+  io.endWithReader()
   const { config, providers } = await mappingOf(options, io)
   const topic = topicOf(options, config, io)
   const settings = { providers, clockOffsetMs: () => 0 }
@@ -66,11 +74,15 @@ async function mapMessages(
   const mapper = explainer?.mapper ?? (await openMapper(config, settings))
   const evaluator = openEvaluator(systemClock, mapper)
   try {
-    const form = { json: options.json === true, hasTopics: readsTopics(options) }
+    const form = {
+      json: options.json === true,
+      hasTopics: readsTopics(options),
+      width: terminalWidth(io.stdout),
+    }
     const run = createRun(io, { mapper, explainer, evaluator }, form)
     await takeMessages(io, files, { options, topic }, run.map)
     await run.close()
-    if (run.hasForeignTopics() && options.preset !== undefined) io.stderr.write(foreignTopics(config))
+    if (run.hasForeignTopics() && options.preset !== undefined) printNote(io, foreignTopics(config))
     return run.status()
   } finally {
     await evaluator?.close()
@@ -87,7 +99,7 @@ type RunDeps = {
 function createRun(
   io: CommandIo,
   { mapper, explainer, evaluator }: RunDeps,
-  { json, hasTopics }: { json: boolean; hasTopics: boolean },
+  { json, hasTopics, width }: { json: boolean; hasTopics: boolean; width: number },
 ) {
   let status: ExitStatus = 0
   let foreign = false
@@ -101,7 +113,7 @@ function createRun(
     if (result.kind === 'unmappable') status = 1
     if (result.kind === 'unmappable' && result.reason === 'NO_SOURCE') foreign = true
     const explained = explainer?.explain(message, result, evaluated) ?? null
-    await write(io, resultText(result, explained, { json, topic: hasTopics ? message.topic : null }))
+    await write(io, resultText(result, explained, { json, topic: hasTopics ? message.topic : null, width }))
     if (result.kind === 'part') await print(mapper.apply())
     return true
   }
@@ -117,7 +129,7 @@ function createRun(
 
   async function print(changes: StateChanges): Promise<void> {
     if (changes.unsent.some(({ kind }) => kind === 'unmappable')) status = 1
-    const text = changesText(changes, explainer?.explainApplied(changes) ?? null, json)
+    const text = changesText(changes, explainer?.explainApplied(changes) ?? null, { json, width })
     if (text !== '') await write(io, text)
   }
 
@@ -153,7 +165,7 @@ function topicOf(options: MapOptions, config: MappingConfig, io: CommandIo): str
   const [source] = config.sources
   if (options.preset !== undefined && source) {
     const topics = exampleTopics(source)
-    io.stderr.write(chosenTopicText(topics, source))
+    printNote(io, chosenTopicText(topics, source).trimEnd())
     return topics[0] ?? ''
   }
   throw wrongUse(
@@ -164,5 +176,5 @@ function topicOf(options: MapOptions, config: MappingConfig, io: CommandIo): str
 
 function foreignTopics({ sources }: MappingConfig): string {
   const topics = sources.flatMap(({ topic }) => topic).join(', ')
-  return `The preset reads ${topics}. Give --source-topic with the pattern of your topics, such as fleet/{device}.\n`
+  return `The preset reads ${topics}. Give --source-topic with the pattern of your topics, such as fleet/{device}.`
 }

@@ -7,18 +7,20 @@ import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 /** MQTT cannot carry a larger message (MQTT 2.2.3). A longer line is an error. */
 const messageBytesMax = 268_435_455
 
-/** Rejects with INPUT_UNREADABLE. */
+export const stdinName = '-'
+
+/** Rejects with INPUT_UNREADABLE. `-` is stdin, and so is no file. */
 export async function* messagesIn(
   files: readonly string[],
   stdin: Readable,
   byLine: boolean,
 ): AsyncGenerator<Buffer> {
-  if (files.length === 0) {
-    if (byLine) yield* linesIn(stdin)
-    else yield Buffer.concat((await stdin.toArray()).map(bytesOf))
-    return
-  }
-  for (const file of files) {
+  for (const file of files.length === 0 ? [stdinName] : files) {
+    if (file === stdinName) {
+      if (byLine) yield* linesIn(stdin)
+      else yield Buffer.concat((await stdin.toArray()).map(bytesOf))
+      continue
+    }
     const bytes = await readFile(file).catch((error: unknown) => {
       throw unreadable(file, error)
     })

@@ -1,11 +1,12 @@
 // map-messages.ts: the messages of `map`: files or stdin, lines with topics, or what the daemon has.
 
+import { addAbortSignal } from 'node:stream'
 import { systemClock } from '../../std/clock.ts'
 import { plural } from '../../std/quantity.ts'
 import type { Message } from '../../domain/message.ts'
-import type { CommandIo } from '../terminal/terminal.ts'
+import { printNote, type CommandIo } from '../terminal/terminal.ts'
 import { takeDeadLetters, takeFromTap } from './daemon-messages.ts'
-import { messagesIn } from './map-input.ts'
+import { messagesIn, stdinName } from './map-input.ts'
 import type { MapOptions } from './map-options.ts'
 import { recordedMessage } from './recorded-messages.ts'
 
@@ -22,12 +23,21 @@ export async function takeMessages(
   const skipped = new Map<string, number>()
   if (fromDeadLetters === true) await takeDeadLetters(options, io, takeLine)
   else if (fromTap === true) await takeFromTap(options, io, takeLine)
-  else
-    for await (const bytes of messagesIn(files, io.stdin, lines === true || ndjson === true)) {
-      const goesOn = ndjson === true ? await takeLine(bytes.toString()) : await takeOne(bytes)
-      if (!goesOn) break
+  else await takeInput()
+  for (const [why, count] of skipped) printNote(io, `${plural(count, 'line')} skipped: ${why}.`)
+
+  async function takeInput(): Promise<void> {
+    // A wait for the next line of stdin ends at a stop, too.
+    if (files.length === 0 || files.includes(stdinName)) addAbortSignal(io.stop, io.stdin)
+    try {
+      for await (const bytes of messagesIn(files, io.stdin, lines === true || ndjson === true)) {
+        const goesOn = ndjson === true ? await takeLine(bytes.toString()) : await takeOne(bytes)
+        if (!goesOn) break
+      }
+    } catch (error) {
+      if (!io.stop.aborted) throw error
     }
-  for (const [why, count] of skipped) io.stderr.write(`${plural(count, 'line')} skipped: ${why}.\n`)
+  }
 
   function takeOne(bytes: Buffer): Promise<boolean> {
     const { sender, retain, nowMs: arrivedAt } = defaults()

@@ -35,7 +35,7 @@ export type MapOptions = {
 
 export function withMapOptions(command: Command): Command {
   return command
-    .argument('[file...]', 'files with one message each (default: stdin)')
+    .argument('[file...]', 'files with one message each; - is stdin (default: stdin)')
     .option('--config <file>', 'map with the sources of this config')
     .option('--preset <name>', 'map with this preset alone, without a config')
     .option('--model <name>', 'with --preset: model of the devices')
@@ -94,6 +94,8 @@ export function checkOptions(options: MapOptions, files: readonly string[]): voi
   for (const [found, names] of contradictions)
     if (found) throw wrongUse(`${names} are given together.`, 'Give one of them.')
   const { topic, fromTap, fromDeadLetters } = options
+  if (topic === '' && fromTap !== true && fromDeadLetters !== true)
+    throw wrongUse('The topic is empty.', 'Give the topic of a message, such as fleet/truck-7/data.')
   if (topic !== undefined && fromTap !== true && fromDeadLetters !== true && /[+#]/.test(topic))
     throw new GatewayError('USAGE', {
       what: `The topic ${quote(topic)} has a wildcard.`,

@@ -10,23 +10,27 @@ import { explainedText } from './explain-text.ts'
 export function resultText(
   result: MapResult,
   explained: Explained | null,
-  { json, topic }: { json: boolean; topic: string | null },
+  { json, topic, width }: { json: boolean; topic: string | null; width: number },
 ): string {
   const own = resultLine(result)
   const line = topic === null ? own : `{"topic":${JSON.stringify(topic)},${own.slice(1)}`
   if (explained === null) return `${line}\n`
   if (json) return `${line.slice(0, -1)},"explained":${JSON.stringify(explained)}}\n`
-  return `${explainedText(explained, `source ${result.source ?? 'none'}: ${mapResultText(result)}`)}\n`
+  return `${explainedText(explained, `source ${result.source ?? 'none'}: ${mapResultText(result)}`, width)}\n`
 }
 
 /** What a change of state made of earlier messages; '' where it made nothing. */
-export function changesText(changes: StateChanges, explained: Explained | null, json: boolean): string {
+export function changesText(
+  changes: StateChanges,
+  explained: Explained | null,
+  { json, width }: { json: boolean; width: number },
+): string {
   const lines = changesLines(changes)
   if (explained === null) return lines.map((line) => `${line}\n`).join('')
   if (lines.length === 0) return ''
   if (json) return `{"source":null,"applied":[${lines.join(',')}],"explained":${JSON.stringify(explained)}}\n`
   const payloads = explained.records.filter(({ payloadId }) => payloadId !== null).length
-  return `${explainedText(explained, payloads === 0 ? lines.join(' ') : plural(payloads, 'payload'))}\n`
+  return `${explainedText(explained, payloads === 0 ? lines.join(' ') : plural(payloads, 'payload'), width)}\n`
 }
 
 function resultLine(result: MapResult): string {

@@ -95,7 +95,9 @@ function senderIn(recorded: Line, otherwise: Sender): Sender {
 function timeIn({ arrivedAt, at, tst }: Line): number | null {
   const found = [arrivedAt, at].find((time) => typeof time === 'number' && Number.isFinite(time))
   if (typeof found === 'number') return found
-  const time = typeof tst === 'string' ? Date.parse(tst) : Number.NaN
+  // A tap and mosquitto_sub write ISO 8601.
+  const text = [arrivedAt, at, tst].find((time) => typeof time === 'string')
+  const time = text === undefined ? Number.NaN : Date.parse(text)
   return Number.isNaN(time) ? null : time
 }
 

@@ -3,6 +3,7 @@
 
 import { pause, systemClock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
+import type { IsoTimes } from '../../std/iso-times.ts'
 import { formatDuration } from '../../std/quantity.ts'
 import type { LedgerAnswer, LedgerEntry } from '../../ledger/ledger.ts'
 import { requestDaemon, requestDaemonLines, type Daemon } from '../daemon-client/daemon-client.ts'
@@ -99,14 +100,15 @@ function mappedStep(line: TapLine | null): Step {
   return { kind: 'mapped', ok: kind === 'payloads' && payloads.length > 0, what }
 }
 
-async function settled(
+/** What became of the payload, as soon as the ledger knows it. */
+export async function settled(
   { daemon, stop }: Deps,
   payloadId: string,
   { endAtMs, waitMs }: { endAtMs: number; waitMs: number },
 ): Promise<Step> {
   const path = `/ledger?${new URLSearchParams({ payload: payloadId, limit: '1' }).toString()}`
   do {
-    const answer = (await requestDaemon({ daemon, path, method: 'GET', stop })) as LedgerAnswer
+    const answer = (await requestDaemon({ daemon, path, method: 'GET', stop })) as IsoTimes<LedgerAnswer>
     const [entry] = answer.entries
     if (entry !== undefined) return settledStep(entry)
     if (systemClock.monotonic() >= endAtMs) {
@@ -121,7 +123,7 @@ async function settled(
   })
 }
 
-function settledStep({ outcome, payloadId, requestId, reason, detail }: LedgerEntry): Step {
+function settledStep({ outcome, payloadId, requestId, reason, detail }: IsoTimes<LedgerEntry>): Step {
   const why = [reason, detail].filter((text) => text !== null && text !== '').join(': ')
   const what = [`payload ${payloadId}`, `requestId ${requestId ?? 'none'}`, ...(why === '' ? [] : [why])]
   return { kind: outcome, ok: outcome === 'delivered', what: what.join(', '), payloadId, requestId }

@@ -2,6 +2,7 @@
 
 import { connect } from 'mqtt'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { shownUrl } from '../../std/shown-url.ts'
 
 type Message = { topic: string; bytes: Buffer; client: string; stop: AbortSignal }
 type Broker = { url: string; username?: string; password?: string; ca?: Buffer }
@@ -58,13 +59,10 @@ function refused(
   url: string,
   { isConnected, why, cause }: { isConnected: boolean; why: string; cause: unknown },
 ): GatewayError {
-  const place = new URL(url)
-  place.username = ''
-  place.password = ''
   return new GatewayError('BROKER_UNREACHABLE', {
     what: isConnected
-      ? `The broker ${place.href} did not acknowledge the message.`
-      : `Cannot connect to the broker ${place.href}.`,
+      ? `The broker ${shownUrl(url)} did not acknowledge the message.`
+      : `Cannot connect to the broker ${shownUrl(url)}.`,
     why: `${why.replace(/\.$/, '')}.`,
     act: isConnected
       ? 'A rule for topics or a full spool can be the cause: see `telemetry-gateway status` and the log.'

@@ -49,7 +49,10 @@ export const publishCommand: BuildCommand = (io, done) =>
       'address of its broker (default: as the daemon says)',
       brokerUrl(['mqtt:', 'mqtts:']),
     )
-    .option('--client <id>', 'client id', `publish-${newRandomId().slice(0, 8)}`)
+    .addOption(
+      // Without the id in the help, which the manual is made of.
+      new Option('--client <id>', 'client id').default(`publish-${newRandomId().slice(0, 8)}`, 'a new one'),
+    )
     .option('--username <name>', 'user name (default: none)')
     .option('--password-file <file>', 'file with the password (default: none)')
     .option('--ca <file>', 'PEM file of the authority of the broker, for mqtts')
@@ -92,6 +95,8 @@ async function publish(options: PublishOptions, io: CommandIo): Promise<ExitStat
   for await (const step of followMessage({ daemon, stop: io.stop }, { topic, client, waitMs }, send)) {
     io.stdout.write(json ? `${JSON.stringify(step)}\n` : `${visible(textOf(step))}\n`)
     if (!step.ok) status = 1
+    // The message is published: what follows only waits.
+    if (step.kind === 'acknowledged') io.endWithReader()
   }
   return status
 }

@@ -7,7 +7,9 @@ import { readFaults, type FaultsInput } from '../../sandbox/sandbox.ts'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 
-/** Throws GatewayError INPUT_UNREADABLE or CONFIG_INVALID with all problems. */
+const stdinFd = 0
+
+/** `-` is stdin. Throws GatewayError INPUT_UNREADABLE or CONFIG_INVALID with all problems. */
 export function readFaultsFile(file: string): FaultsInput {
   const lines = new LineCounter()
   const document = parseDocument(textOf(file), { lineCounter: lines })
@@ -33,7 +35,7 @@ export function readFaultsFile(file: string): FaultsInput {
 
 function textOf(file: string): string {
   try {
-    return readFileSync(file, 'utf8')
+    return readFileSync(file === '-' ? stdinFd : file, 'utf8')
   } catch (error) {
     throw new GatewayError('INPUT_UNREADABLE', {
       what: `Cannot read the faults from ${quote(file)}.`,

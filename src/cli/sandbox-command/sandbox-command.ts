@@ -5,6 +5,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { systemClock, whenAborted } from '../../std/clock.ts'
 import { parseSize } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
+import { shownUrl } from '../../std/shown-url.ts'
 import { newRandomId } from '../../domain/ids.ts'
 import {
   createSandbox,
@@ -15,7 +16,7 @@ import {
   type SandboxAccount,
   type SandboxOptions,
 } from '../../sandbox/sandbox.ts'
-import { wholeNumber } from '../terminal/option-values.ts'
+import { outputFile, wholeNumber } from '../terminal/option-values.ts'
 import type { BuildCommand, CommandIo } from '../terminal/terminal.ts'
 import { accountsOf, usage, type AccountOptions } from './account-options.ts'
 import { readFaultsFile } from './faults-file.ts'
@@ -50,10 +51,11 @@ export const sandboxCommand: BuildCommand = (io, done) =>
       repeatable('--aggregator <id[=provider,...]>', 'the account must name a provider, one of these'),
     )
     .addOption(new Option('--base-path <path>', 'path before /v2/telemetry').default('', 'none'))
-    .option('--faults <file>', 'inject the faults of this YAML or JSON file (default: none)')
+    .option('--faults <file>', 'inject the faults of this YAML or JSON file; - is stdin (default: none)')
     .option(
       '--accepted <file>',
       'append each accepted payload to this file as a line of JSON (default: none)',
+      outputFile,
     )
     .option('--accepted-sync', 'force these lines to the disk before the answer (default: no)')
     .addOption(
@@ -133,7 +135,7 @@ function addressOf(listen: string): { host: string; port: number } {
   const port = Number(match?.[3])
   if (host === undefined || port > 65_535)
     throw usage(
-      `--listen is not an address: ${quote(listen)}.`,
+      `--listen is not an address: ${shownUrl(listen)}.`,
       'Write it as HOST:PORT, such as 127.0.0.1:8081 or [::1]:8081.',
     )
   return { host, port }

@@ -5,6 +5,8 @@ import { isoTime, systemClock } from '../../std/clock.ts'
 import { formatSize, plural } from '../../std/quantity.ts'
 import type { MergeReport, RepairReport } from '../../spool/spool.ts'
 import { audited } from '../daemon-client/audited-change.ts'
+import { directory } from '../terminal/option-values.ts'
+import { withProgress } from '../terminal/progress.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { notes, textOfLines } from '../terminal/text-format.ts'
 import { spoolPathOf, type SpoolPathOptions } from './spool-path.ts'
@@ -22,7 +24,7 @@ export const repairCommand: BuildCommand = (io, done) =>
     .option('--path <dir>', 'spool directory, which no daemon may have open')
     .option('--config <file>', 'use spool.path of this config')
     .option('--yes', 'repair')
-    .option('--backup <dir>', 'first copy the store as it is into this empty directory')
+    .option('--backup <dir>', 'first copy the store as it is into this empty directory', directory)
     .option('--purge', 'with --yes: delete the damaged files that this and earlier repairs keep')
     .option('--json', 'print the report as JSON')
     .addHelpText(
@@ -39,13 +41,17 @@ export const repairCommand: BuildCommand = (io, done) =>
       const spoolPath = await spoolPathOf(options, io)
       const { yes = false, backup, purge = false } = options
       const repair = () =>
-        repairSpool(spoolPath, {
-          apply: yes,
-          backup: backup ?? null,
-          purge,
-          now: () => systemClock.now(),
-          signal: io.stop,
-        })
+        withProgress(io, { what: 'Repairing the spool' }, (count) =>
+          repairSpool(spoolPath, {
+            apply: yes,
+            backup: backup ?? null,
+            purge,
+            now: () => systemClock.now(),
+            signal: io.stop,
+            onProgress: ({ bytesRead, bytesTotal }) =>
+              count({ done: bytesRead, total: bytesTotal, unit: 'bytes' }),
+          }),
+        )
       const request = new URLSearchParams({
         ...(backup && { backup }),
         ...(purge && { purge: '1' }),

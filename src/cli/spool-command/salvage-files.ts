@@ -13,15 +13,16 @@
 //   report.json             damage, problems, and the number of lines
 
 import { createWriteStream, type WriteStream } from 'node:fs'
-import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { assertNever } from '../../std/assert.ts'
-import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { GatewayError, messageOf, whyUnwritable } from '../../std/gateway-error.ts'
 import { envelopeLine, exportLine, messageLine, payloadLine } from '../../dead-letters/dead-letters.ts'
 import { envelopeOf } from '../../domain/message.ts'
 import type { messageOfStateEntry } from '../../mapping/mapping.ts'
 import type { Salvaged, SpoolCheck } from '../../spool/spool.ts'
+import type { ReportAmount } from '../terminal/progress.ts'
 
 export type SalvageReport = {
   path: string
@@ -37,16 +38,26 @@ export type SalvageReport = {
 }
 
 /** Rejects as openSalvage does, or with OUTPUT_UNWRITABLE. */
-export async function salvageTo(path: string, to: string, stop: AbortSignal): Promise<SalvageReport> {
+export async function salvageTo(
+  path: string,
+  to: string,
+  stop: AbortSignal,
+  count: ReportAmount,
+): Promise<SalvageReport> {
   // Loaded late: it brings the database.
   const { openSalvage } = await import('../../spool/spool.ts')
   const { messageOfStateEntry } = await import('../../mapping/mapping.ts')
   await makeEmpty(to)
-  const salvage = await openSalvage(path, stop)
+  const salvage = await openSalvage(path, stop, count)
   try {
     const files = await writing(to, async (write) => {
+      let lines = 0
       for await (const found of salvage.entries(stop))
-        for (const [file, line] of linesOf(found, messageOfStateEntry)) await write(file, line)
+        for (const [file, line] of linesOf(found, messageOfStateEntry)) {
+          await write(file, line)
+          lines += 1
+          count({ done: lines, unit: 'lines' })
+        }
     })
     const unreadable = files.find(({ file }) => file === 'unreadable.ndjson')?.lines ?? 0
     const { notes } = salvage
@@ -94,10 +105,11 @@ function payloadFile({ suspect, batch, isSettled }: Extract<Salvaged, { kind: 'p
 
 async function makeEmpty(to: string): Promise<void> {
   try {
-    await mkdir(to, { recursive: true })
+    const { makeOutputDirectory } = await import('../../storage/storage.ts')
+    await makeOutputDirectory(to)
     if ((await readdir(to)).length === 0) return
   } catch (error) {
-    throw unwritable(to, `${messageOf(error)}.`, error)
+    throw unwritable(to, whyUnwritable(to, error), error)
   }
   throw unwritable(to, 'The directory is not empty.', undefined)
 }

@@ -6,6 +6,7 @@ import type { SpoolCheck } from '../../spool/spool.ts'
 import { requestOrRead, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
 import { directory } from '../terminal/option-values.ts'
 import { columns } from '../terminal/text-table.ts'
+import { withProgress } from '../terminal/progress.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { textOfLines, notes } from '../terminal/text-format.ts'
 import { assignLaneCommand } from './assign-lane-command.ts'
@@ -13,6 +14,7 @@ import { repairCommand } from './repair-command.ts'
 import { restoreCommand } from './restore-command.ts'
 import { snapshotCommand } from './snapshot-command.ts'
 import { spoolPathOf } from './spool-path.ts'
+import { waitingCommand } from './waiting-command.ts'
 import { salvageTo, type SalvageReport } from './salvage-files.ts'
 
 type SalvageOptions = { path?: string; config?: string; to: string; json?: boolean }
@@ -20,6 +22,7 @@ type SalvageOptions = { path?: string; config?: string; to: string; json?: boole
 export const spoolCommand: BuildCommand = (io, done) =>
   new Command('spool')
     .addCommand(verifyCommand(io, done))
+    .addCommand(waitingCommand(io, done))
     .addCommand(repairCommand(io, done))
     .addCommand(salvageCommand(io, done))
     .addCommand(snapshotCommand(io, done))
@@ -32,7 +35,7 @@ const verifyCommand: BuildCommand = (io, done) =>
     .addHelpText('after', notes('Exit status 1: a file or a record is damaged, or a total is wrong.'))
     .action(async (options: SpoolOptions) => {
       const request = { path: '/control/spool/verify', method: 'POST', timeoutMs: Infinity } as const
-      const check = await requestOrRead(options, io, request, (spool) => spool.check(io.stop))
+      const check = await requestOrRead(options, io, request, (spool, report) => spool.check(io.stop, report))
       printAnswer(io, options, check, checkText)
       done(check.ok ? 0 : 1)
     })
@@ -79,21 +82,27 @@ const salvageCommand: BuildCommand = (io, done) =>
     .option('--json', 'print the report as JSON')
     .addHelpText('after', notes('Import the result with `dead-letters requeue --file`.'))
     .action(async (options: SalvageOptions) => {
-      const report = await salvageTo(await spoolPathOf(options, io), options.to, io.stop)
-      printAnswer(io, options, report, (answer) => salvageText(answer, options.to))
+      const spoolPath = await spoolPathOf(options, io)
+      const report = await withProgress(io, { what: 'Salvaging the spool' }, (count) =>
+        salvageTo(spoolPath, options.to, io.stop, count),
+      )
+      printAnswer(io, options, report, (answer, width) => salvageText(answer, { to: options.to, width }))
       done(0)
     })
 
 /** Files that `dead-letters requeue --file` reads. */
 const importable = ['payloads.ndjson', 'dead-letters.ndjson', 'messages.ndjson', 'open-parts.ndjson']
 
-function salvageText({ notes, problems, problemsHidden, files }: SalvageReport, to: string): string {
+function salvageText(
+  { notes, problems, problemsHidden, files }: SalvageReport,
+  { to, width }: { to: string; width: number },
+): string {
   const hidden = problemsHidden > 0 ? [`  and ${problemsHidden} more`] : []
   const rows = files.map(({ file, lines }) => [`  ${file}`, String(lines)])
   return textOfLines([
     ...notes,
     `Lines written to ${to}:`,
-    ...columns(rows),
+    ...columns(rows, width),
     ...(problems.length === 0
       ? ['Everything could be read, and the totals are right.']
       : ['Problems:', ...problems.map((problem) => `  ${problem}`), ...hidden]),

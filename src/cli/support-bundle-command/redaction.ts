@@ -1,17 +1,21 @@
 // redaction.ts: what a support bundle must not contain: secrets, and positions unless they are asked for.
 //
-//   the config      without comments; values of options with a secret are ***, users of URLs too
+//   the config      without comments; values of options with a secret are ***, users of URLs too; of
+//                   receivers of alerts, host and program stay
 //   every text      secrets from the environment or a file are replaced in it, and so are coordinates and
 //                   other values of positions
 
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { parseDocument, visit } from 'yaml'
+import { isCollection, isScalar, isSeq, parseDocument, visit } from 'yaml'
+import { mayHoldLogin, shownUrl, withoutLogins } from '../../std/shown-url.ts'
 
 const hidden = '***'
 /** Shorter values would replace usual words. */
 const secretLengthMin = 6
 const literalLengthMin = 4
+/** Shorter arguments of commands are options and usual words. */
+const argumentLengthMin = 8
 const secretName = /pass|secret|token|key|hash|auth|credential/i
 const reference = /\$\{(env|file):([^}]+)\}/g
 
@@ -21,10 +25,19 @@ export function shownConfig(text: string): { shown: string; secrets: string[] } 
   const document = parseDocument(text, { prettyErrors: false })
   if (document.errors.length > 0)
     return { shown: '# The config is not valid YAML. It is left out: it may contain secrets.\n', secrets }
+  hideReceivers(document.get('alerts'), secrets)
   visit(document, {
     Node: (_, node) => {
       node.comment = null
       node.commentBefore = null
+    },
+    Scalar: (position, node) => {
+      node.comment = null
+      node.commentBefore = null
+      const { value } = node
+      if (position === 'key' || typeof value !== 'string' || !mayHoldLogin(value)) return
+      if (value.length >= literalLengthMin) secrets.push(value)
+      node.value = shownUrl(value)
     },
     Pair: (_, { key, value }) => {
       const name = Object(key) as { value?: unknown }
@@ -39,16 +52,37 @@ export function shownConfig(text: string): { shown: string; secrets: string[] } 
   })
   document.comment = null
   document.commentBefore = null
-  return { shown: withoutUsers(String(document)), secrets }
+  return { shown: withoutLogins(String(document)), secrets }
+}
+
+/** The path of a webhook is a secret often, and so may be an argument of a command. */
+function hideReceivers(alerts: unknown, secrets: string[]): void {
+  if (!isCollection(alerts)) return
+  const keep = (text: string) => {
+    if (text.length >= argumentLengthMin) secrets.push(text)
+  }
+  visit(alerts, {
+    Pair: (_, { key, value }) => {
+      const name = String((Object(key) as { value?: unknown }).value)
+      if (name.endsWith('url') && isScalar(value) && typeof value.value === 'string') {
+        const written = value.value
+        if (written.includes('${') || !URL.canParse(written)) return
+        const { origin, pathname, search } = new URL(written)
+        for (const part of [written, ...pathname.split('/'), ...search.split(/[?&=]/)]) keep(part)
+        value.value = `${origin}/${hidden}`
+      } else if (name === 'command' && isSeq(value))
+        for (const word of value.items.slice(1)) {
+          if (!isScalar(word)) continue
+          keep(String(word.value))
+          word.value = hidden
+        }
+    },
+  })
 }
 
 /** Options that name a file, an interval or a limit. */
 function isPath(name: string): boolean {
   return /_file$|_after$|_bytes$|^max_/.test(name)
-}
-
-function withoutUsers(text: string): string {
-  return text.replaceAll(/(\w+:\/\/)[^/\s"'@]+@/g, `$1${hidden}@`)
 }
 
 /** The secrets that a config gets from elsewhere. `files`: more files that have some. */
@@ -92,6 +126,6 @@ export function redacted(
     const escaped = JSON.stringify(secret).slice(1, -1)
     if (escaped !== secret) shown = shown.replaceAll(escaped, hidden)
   }
-  shown = withoutUsers(shown)
+  shown = withoutLogins(shown)
   return positions ? shown : shown.replaceAll(positionFields, `$1"${hidden}"`).replaceAll(coordinate, hidden)
 }

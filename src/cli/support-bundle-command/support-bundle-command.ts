@@ -16,7 +16,7 @@ import { pipeline } from 'node:stream/promises'
 import { gzipSync } from 'node:zlib'
 import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
-import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { GatewayError, messageOf, whyUnwritable } from '../../std/gateway-error.ts'
 import { formatSize } from '../../std/quantity.ts'
 import { checkConfig } from '../check-command/config-findings.ts'
 import { requestDaemon, requestDaemonLines, type Daemon } from '../daemon-client/daemon-client.ts'
@@ -99,7 +99,7 @@ async function collect(options: BundleOptions, io: CommandIo): Promise<ArchiveFi
   if (options.verify) {
     const request = { path: '/control/spool/verify', method: 'POST', timeoutMs: Infinity } as const
     const check = await partOf(() =>
-      requestOrRead({ config: path }, io, request, (spool) => spool.check(stop)),
+      requestOrRead({ config: path }, io, request, (spool, report) => spool.check(stop, report)),
     )
     parts.push({ name: 'verify.json', text: jsonText(check) })
   }
@@ -182,7 +182,7 @@ async function writeBundle({ to }: BundleOptions, io: CommandIo, archive: Buffer
   } catch (error) {
     throw new GatewayError('OUTPUT_UNWRITABLE', {
       what: `Cannot write ${to}.`,
-      why: `${messageOf(error)}.`,
+      why: whyUnwritable(to, error),
       act: 'Give a file that does not exist yet, on a disk with space.',
       cause: error,
     })

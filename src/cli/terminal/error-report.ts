@@ -3,6 +3,7 @@
 import type { Writable } from 'node:stream'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { visible } from '../../std/quote.ts'
+import { withoutLogins } from '../../std/shown-url.ts'
 import type { ExitStatus } from './terminal.ts'
 
 /** Codes of wrong usage and invalid config (exit status 2). All others are failures (1). */
@@ -17,7 +18,9 @@ const wrongUsage: ReadonlySet<string> = new Set([
 /** Prints `error` and returns the exit status. Throws what is not a GatewayError: that is a fault of ours. */
 export function reportError(error: unknown, stderr: Writable, { json }: { json: boolean }): ExitStatus {
   if (!(error instanceof GatewayError)) throw error
-  const { code, what, why, act } = error
+  const { code } = error
+  // A message of the system or of a library may quote what it was given.
+  const [what = '', why = '', act = ''] = [error.what, error.why, error.act].map(withoutLogins)
   if (json) {
     const problems = 'problems' in error ? { problems: error.problems } : {}
     stderr.write(`${JSON.stringify({ error: { code, what, why, act, ...problems } })}\n`)

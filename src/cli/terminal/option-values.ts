@@ -3,6 +3,8 @@
 
 import { InvalidArgumentError } from 'commander'
 import { formatDuration, parseDuration } from '../../std/quantity.ts'
+import { GatewayError } from '../../std/gateway-error.ts'
+import { shownUrl } from '../../std/shown-url.ts'
 import { parseTimeArgument } from '../../std/time-argument.ts'
 
 export function wholeNumber(least: number, most: number): (text: string) => number {
@@ -29,18 +31,41 @@ export function directory(text: string): string {
   throw new InvalidArgumentError('Give a directory: several files are written.')
 }
 
+/** A file that is written while standard output has something else. */
+export function outputFile(text: string): string {
+  if (text !== '-' && text !== '') return text
+  throw new InvalidArgumentError('Give a file: standard output has the other output of the command.')
+}
+
+/** [MQTT-4.7.1-2] and [MQTT-4.7.1-3]: a wildcard is a whole level, and "#" the last one. */
+export function topicFilter(text: string): string {
+  const levels = text.split('/')
+  const isWhole = levels.every((level) => level.length === 1 || !/[+#\0]/.test(level))
+  if (text !== '' && isWhole && !levels.slice(0, -1).includes('#')) return text
+  throw new InvalidArgumentError(
+    'Give a topic filter, with "+" for one level and "#" as the last level only.',
+  )
+}
+
 export function time(text: string): number {
   const parsed = parseTimeArgument(text, Date.now())
   if (parsed.kind === 'time') return parsed.at
   throw new InvalidArgumentError(parsed.why)
 }
 
+/** The value of --broker. */
 export function brokerUrl(protocols: readonly string[]): (text: string) => string {
   return (text) => {
     if (URL.canParse(text)) {
-      const { protocol, hostname } = new URL(text)
-      if (protocols.includes(protocol) && hostname !== '') return text
+      const { protocol, hostname, pathname } = new URL(text)
+      // An "@" in the path comes from a password with "/", which ends the host.
+      if (protocols.includes(protocol) && hostname !== '' && !pathname.includes('@')) return text
     }
-    throw new InvalidArgumentError('Give a URL such as mqtt://broker.example:1883.')
+    // InvalidArgumentError would print the value, which may have a password.
+    throw new GatewayError('USAGE', {
+      what: `--broker is not a URL of a broker: ${shownUrl(text)}.`,
+      why: `It must begin with one of ${protocols.map((one) => `${one}//`).join(', ')}.`,
+      act: 'Give a URL such as mqtt://broker.example:1883. Write "/", "?" and "#" of a password as %2F, %3F and %23.',
+    })
   }
 }

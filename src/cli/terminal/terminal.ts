@@ -14,6 +14,13 @@ export type CommandIo = {
   stop: AbortSignal
   /** Calls `listener` at each SIGHUP. Before the first call a SIGHUP ends the process, the default. */
   onHangUp(listener: () => void): void
+  /**
+   * From now on the end of the reader of stdout stops the command at once, and not only at its next write.
+   * For commands that wait and change nothing meanwhile.
+   */
+  endWithReader(): void
+  /** The command prints JSON, also its errors. */
+  json?: boolean
 }
 
 /** 0 success, 1 failure, 2 wrong usage or invalid config. */
@@ -36,6 +43,11 @@ export function printAnswer<Answer>(
   textOf: (answer: Answer, width: number) => string,
 ): void {
   stdout.write(json ? `${JSON.stringify(answer)}\n` : visibleLines(textOf(answer, terminalWidth(stdout))))
+}
+
+/** Says on stderr what is no error. Beside --json it is a line of JSON, as errors are. */
+export function printNote({ stderr, json }: Pick<CommandIo, 'stderr' | 'json'>, text: string): void {
+  stderr.write(json === true ? `${JSON.stringify({ note: text })}\n` : `${text}\n`)
 }
 
 /** A narrower terminal has no use for a table. */

@@ -10,6 +10,11 @@ export function textOfLines(lines: readonly string[]): string {
 }
 
 /** `3 s ago`; also where the clock of the other side is ahead. */
+/** `at`: ISO 8601. */
+export function agoSince(at: string, now: number): string {
+  return agoText(now - Date.parse(at))
+}
+
 export function agoText(ms: number): string {
   return `${formatDuration(Math.max(0, ms))} ago`
 }
@@ -34,10 +39,14 @@ export function mapResultText({ kind, payloads = [], reason = '', detail = '' }:
     case 'deferred':
       return 'waits for its expression'
     case 'quarantined':
-      return `quarantined, ${reason}: ${detail}`
+      return `quarantined, ${withDetail(reason, detail)}`
     default:
-      return `dead letter, ${reason}: ${detail}`
+      return `dead letter, ${withDetail(reason, detail)}`
   }
+}
+
+function withDetail(reason: string, detail: string): string {
+  return detail === '' ? reason : `${reason}: ${detail}`
 }
 
 /** One indented line for each key, such as a reason with its count. */

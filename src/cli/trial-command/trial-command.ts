@@ -4,7 +4,10 @@
 //
 // It is the real gateway with a real config file and a real spool, in a temporary folder that is removed at
 // the end.
-// It uses the default ports where they are free, else ports that the system chooses.
+//
+//   trial-ports.ts      which ports
+//   hand-published.ts   messages of other clients than the vehicles, followed to their requestId
+//   trial-report.ts     what is shown
 
 import { createWriteStream } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -13,7 +16,7 @@ import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { Command } from 'commander'
 import { pause, systemClock } from '../../std/clock.ts'
-import { GatewayError } from '../../std/gateway-error.ts'
+import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { newRandomId } from '../../domain/ids.ts'
 import { realPlaces, startGateway, systemKernelClock, type Gateway } from '../../app/app.ts'
 import { loadConfig } from '../../config/config.ts'
@@ -23,15 +26,14 @@ import { checkInThread, openLevelStore, realDisk } from '../../storage/storage.t
 import { duration, wholeNumber } from '../terminal/option-values.ts'
 import { readVersion } from '../terminal/package-version.ts'
 import type { BuildCommand, CommandIo } from '../terminal/terminal.ts'
-import { createTrialReport } from './trial-report.ts'
+import { createLiveOutput } from '../terminal/live-output.ts'
 import { notes } from '../terminal/text-format.ts'
+import { createHandPublished } from './hand-published.ts'
+import { chooseTrialPorts, trialHost, type PortOptions, type TrialPorts } from './trial-ports.ts'
+import { createTrialReport } from './trial-report.ts'
 
-type TrialOptions = { devices: number; rate: number; for?: number }
+type TrialOptions = PortOptions & { devices: number; rate: number; for?: number }
 
-type Ports = { mqtt: number; ops: number }
-
-const defaultPorts: Ports = { mqtt: 1883, ops: 8080 }
-const sandboxPort = 8081
 const reportMs = 1000
 /** Time for the last acknowledgements. */
 const lastAcksMs = 10_000
@@ -41,19 +43,30 @@ export const trialCommand: BuildCommand = (io, done) =>
     .option('--devices <number>', 'simulated vehicles', wholeNumber(1, 10_000), 5)
     .option('--rate <number>', 'messages per second of all vehicles together', wholeNumber(1, 10_000), 5)
     .option('--for <duration>', 'end after this time (default: no end)', duration(reportMs, 365 * 86_400_000))
+    .option('--mqtt-port <port>', 'port of the broker (default: 1883, or a free one)', port)
+    .option('--service-port <port>', 'port of the ingestion API (default: 8081, or a free one)', port)
+    .option('--status-port <port>', 'port of status and metrics (default: 8080, or a free one)', port)
     .addHelpText(
       'after',
-      notes('Prints the addresses, a command to publish a message, and a line each second. Ctrl-C ends it.'),
+      notes(
+        'Port 0 is one that the system chooses. Prints the addresses, a command to publish a message, the ' +
+          'counts of all publishers once a second, and what becomes of messages that others than the ' +
+          'vehicles publish. Ctrl-C ends it.',
+      ),
     )
     .action(async (options: TrialOptions) => {
       await runTrial(options, io)
       done(0)
     })
 
-async function runTrial({ devices, rate, for: forMs }: TrialOptions, io: CommandIo): Promise<void> {
+const port = wholeNumber(0, 65_535)
+
+async function runTrial({ devices, rate, for: forMs, ...asked }: TrialOptions, io: CommandIo): Promise<void> {
   const random = Math.random
   const newId = newRandomId
-  const folder = await mkdtemp(join(tmpdir(), 'telemetry-gateway-trial-'))
+  const ports = await chooseTrialPorts(asked)
+  io.endWithReader()
+  const folder = await newFolder()
   const log = createWriteStream(join(folder, 'gateway.log'))
   const closing: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })]
   try {
@@ -61,24 +74,29 @@ async function runTrial({ devices, rate, for: forMs }: TrialOptions, io: Command
       { clock: systemClock, newId, random },
       { accounts: [sandboxAccount], receivedMax: 1000 },
     )
-    const service = await withFreePort((anyPort) =>
-      sandbox.listen({ host: '127.0.0.1', port: anyPort ? 0 : sandboxPort }),
-    )
+    const service = await sandbox.listen({ host: trialHost, port: ports.service })
     closing.push(() => sandbox.close())
-    const gateway = await withFreePort((anyPort) => {
-      const ports = anyPort ? { mqtt: 0, ops: 0 } : defaultPorts
-      return openGateway(io, { folder, serviceUrl: service.url, ports, log })
-    })
+    const gateway = await openGateway(io, { folder, serviceUrl: service.url, ports, log })
     closing.push(() => gateway.stop('the trial ends'))
+    // Stopped while it started: it may have no address.
+    if (io.stop.aborted) return
     const [brokerUrl = ''] = gateway.addresses.mqtt
     const fleet = createFleet({ clock: systemClock, random, newId }, { brokerUrl, devices, ratePerS: rate })
+    const output = createLiveOutput(io.stdout, io.env)
+    const report = createTrialReport({ gateway, sandbox, fleet, clock: systemClock, output })
+    report.welcome({ service: service.url, folder })
     fleet.start()
     closing.push(() => fleet.stop(AbortSignal.timeout(lastAcksMs)))
-    const report = createTrialReport({ gateway, sandbox, fleet, clock: systemClock, stdout: io.stdout })
-    report.welcome({ service: service.url, folder })
-    const ended = forMs === undefined ? io.stop : AbortSignal.any([io.stop, AbortSignal.timeout(forMs)])
-    while (await pause(systemClock, reportMs, ended)) report.tick()
+    const lost = new AbortController()
+    const fault = gateway.broken.finally(() => lost.abort())
+    const timeIsOver = forMs === undefined ? [] : [AbortSignal.timeout(forMs)]
+    const ended = AbortSignal.any([io.stop, lost.signal, ...timeIsOver])
+    const { hasClient: isVehicle } = fleet
+    const hand = createHandPublished({ gateway, isVehicle, show: report.show, stop: ended })
+    while (await pause(systemClock, reportMs, ended)) report.tick(hand)
+    hand.read()
     report.farewell()
+    if (lost.signal.aborted) throw await fault
   } finally {
     // Along the flow of data: vehicles, gateway, service, folder.
     for (const close of closing.reverse()) await close()
@@ -86,9 +104,27 @@ async function runTrial({ devices, rate, for: forMs }: TrialOptions, io: Command
   }
 }
 
+async function newFolder(): Promise<string> {
+  try {
+    return await mkdtemp(join(tmpdir(), 'telemetry-gateway-trial-'))
+  } catch (error) {
+    throw new GatewayError('OUTPUT_UNWRITABLE', {
+      what: `Cannot make a folder in ${tmpdir()}.`,
+      why: `${messageOf(error)}.`,
+      act: 'Set TMPDIR to a folder that you may write to, on a disk with space.',
+      cause: error,
+    })
+  }
+}
+
 async function openGateway(
   io: CommandIo,
-  { folder, serviceUrl, ports, log }: { folder: string; serviceUrl: string; ports: Ports; log: Writable },
+  {
+    folder,
+    serviceUrl,
+    ports,
+    log,
+  }: { folder: string; serviceUrl: string; ports: TrialPorts; log: Writable },
 ): Promise<Gateway> {
   const path = join(folder, 'gateway.yaml')
   await writeFile(path, configText(serviceUrl, ports))
@@ -109,16 +145,17 @@ async function openGateway(
       openStore: openLevelStore,
       checkStore: checkInThread,
       disk: realDisk,
+      stop: io.stop,
     },
     config,
     path,
   )
 }
 
-function configText(serviceUrl: string, ports: Ports): string {
+function configText(serviceUrl: string, ports: TrialPorts): string {
   return `# The config of this trial, as you would write it for \`run\`.
 ingest:
-  broker: { listeners: [{ url: mqtt://127.0.0.1:${ports.mqtt} }], access: { anonymous: true } }
+  broker: { listeners: [{ url: mqtt://${trialHost}:${ports.mqtt} }], access: { anonymous: true } }
 sources:
   - name: trucks
     topic: telemetry/v1/{device}
@@ -138,16 +175,6 @@ delivery:
   base_url: ${serviceUrl}
   credentials: { source: environment }
   batch: { linger: 1s }
-ops: { listen: 127.0.0.1:${ports.ops} }
+ops: { listen: ${trialHost}:${ports.status} }
 `
-}
-
-/** Opens with the default ports; where one is in use, with ports that the system chooses. */
-async function withFreePort<Result>(open: (anyPort: boolean) => Promise<Result>): Promise<Result> {
-  try {
-    return await open(false)
-  } catch (error) {
-    if (!(error instanceof GatewayError) || error.code !== 'ADDRESS_IN_USE') throw error
-    return open(true)
-  }
 }

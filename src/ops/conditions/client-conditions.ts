@@ -63,6 +63,23 @@ export const clientConditions = {
       'they are in order, raise the limit in ingest.broker.limits.',
     quietMs: 300_000,
   },
+  TLS_HANDSHAKES_FAIL: {
+    severity: 'warning',
+    meaning:
+      'Connections to an mqtts:// listener fail before their CONNECT: 5 or more within 30 minutes, and none succeeded ' +
+      'since. Devices that connect there cannot send.',
+    act:
+      'Look at the reason. `doctor` checks the certificate of the listener: its dates and host names. Run `devices`: ' +
+      'it lists the addresses with their reasons. If they are none of yours, block them in the firewall.',
+    quietMs: 1_800_000,
+  },
+  CERTIFICATE_EXPIRES: {
+    severity: 'warning',
+    meaning:
+      'A certificate in the config ends within 14 days, or has expired (`error`): of a listener, its client ' +
+      'authorities, ops, a bridge or the delivery. With an expired one, devices or the other side refuse to connect.',
+    act: 'Renew it in the file that the config names. The gateway takes it over within seconds (`reload` does it at once).',
+  },
   PROXY_HEADER_WRONG: {
     severity: 'warning',
     meaning: 'Connections are closed because of the PROXY protocol.',

@@ -1,16 +1,22 @@
 // condition-catalogue.ts: every condition with its severity, meaning and what to do. The codes are API.
 //
 //   spool-conditions.ts    those of the spool and its disk
+//   slow-delivery-conditions.ts  those of a delivery that works, and not well
 //   http-conditions.ts     those of the HTTP server
+//   alert-conditions.ts    those of alerts
 //   client-conditions.ts   those of clients and their connections
 //   gateway-conditions.ts  those of the gateway as a whole
+//   message-source-conditions.ts  those of bridges
 //
 // The event that raises a condition may replace `meaning` and `act` by more exact texts.
 // The documentation is generated from this table. Which event raises and clears a condition: ops/events.
 
+import { alertConditions } from './alert-conditions.ts'
 import { clientConditions } from './client-conditions.ts'
 import { gatewayConditions } from './gateway-conditions.ts'
 import { httpConditions } from './http-conditions.ts'
+import { messageSourceConditions } from './message-source-conditions.ts'
+import { slowDeliveryConditions } from './slow-delivery-conditions.ts'
 import { spoolConditions } from './spool-conditions.ts'
 
 export const severities = ['info', 'warning', 'error', 'critical'] as const
@@ -22,6 +28,8 @@ type ConditionSpec = {
   act: string
   /** The verdict follows from it: no message is acknowledged, or nothing is delivered (gateway-verdict). */
   stops?: 'receiving' | 'delivery'
+  /** Where payloads wait and none is accepted, the verdict names it as the likely cause. */
+  delays?: true
   /** /status adds to `what` when delivery tries again. */
   showsNextTry?: true
   /** The condition clears automatically when it was not raised again for this long. */
@@ -109,11 +117,13 @@ export const conditionCatalogue = {
   },
   SERVICE_HANGING: {
     severity: 'warning',
+    delays: true,
     meaning: 'The service accepts requests and does not answer, or answers much later than before.',
     act:
       'Ask the support of the service. A request without an answer ends after delivery.timeout, and the ' +
       'same bytes are sent again.',
   },
+  ...slowDeliveryConditions,
   DELIVERY_STALLED: {
     severity: 'error',
     stops: 'delivery',
@@ -122,11 +132,13 @@ export const conditionCatalogue = {
   },
   RATE_LIMITED: {
     severity: 'info',
+    delays: true,
     meaning: 'Batches wait because of delivery.limits.',
     act: 'Nothing if the limit is intended. If not, raise or remove delivery.limits.',
   },
   RETRY_AFTER: {
     severity: 'warning',
+    delays: true,
     meaning:
       'The service asked for a wait before the next request (Retry-After). The gateway waits at most 10 min.',
     act: 'Wait. `probe` tries again now. If the wait is much too long, ask the support of the service.',
@@ -161,7 +173,7 @@ export const conditionCatalogue = {
     severity: 'critical',
     meaning:
       'The dead letters reached their limit. Messages that cannot be mapped get no acknowledgement; ' +
-      'devices keep them.',
+      'senders keep them.',
     act:
       'Run `dead-letters list`. Correct the cause and requeue the dead letters, or export and purge ' +
       'them.',
@@ -207,6 +219,7 @@ export const conditionCatalogue = {
     act: 'See the error in the condition.',
   },
   ...clientConditions,
+  ...messageSourceConditions,
   ...gatewayConditions,
   MAPPING_STALE: {
     severity: 'error',
@@ -261,6 +274,7 @@ export const conditionCatalogue = {
     act: 'Check the memory of the machine. The gateway tries again automatically.',
   },
   ...httpConditions,
+  ...alertConditions,
 
   // ledger: nothing is late or lost by these
   LEDGER_UNAVAILABLE: {

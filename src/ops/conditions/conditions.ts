@@ -55,6 +55,8 @@ export type Conditions = {
   open(): readonly Condition[]
   /** Conditions that were removed because there were too many, since the start. */
   readonly hidden: number
+  /** One more would remove another one. */
+  readonly isFull: boolean
 }
 
 const conditionsMax = 64
@@ -74,6 +76,9 @@ export function createConditions({ clock }: { clock: Clock }): Conditions {
     open,
     get hidden() {
       return hidden
+    },
+    get isFull() {
+      return entries.size >= conditionsMax
     },
   }
 

@@ -1,7 +1,8 @@
 // fill-conditions.ts: warnings long before a limit of the spool is reached. They follow the totals of the
 // spool, because what fills slowly has no event.
 //
-//   SPOOL_FILLING   the spool uses three quarters of spool.max_bytes
+//   SPOOL_FILLING   the spool uses three quarters of spool.max_bytes without the reserve for settling: beyond
+//                   that it takes nothing in
 //   DISK_FILLING    less than twice spool.min_free_bytes is free
 //   STORE_FILLING   a store of kept messages uses three quarters of its limit; one for each store
 //
@@ -16,7 +17,15 @@ import type { Conditions } from './conditions.ts'
 
 type Totals = Pick<
   SpoolTotals,
-  'openBytes' | 'stores' | 'stateBytes' | 'receiptBytes' | 'bytesMax' | 'freeBytes' | 'freeBytesMin'
+  | 'openBytes'
+  | 'stores'
+  | 'stateBytes'
+  | 'receiptBytes'
+  | 'bytesMax'
+  | 'reserveBytes'
+  | 'diskBytes'
+  | 'freeBytes'
+  | 'freeBytesMin'
 >
 
 const fillingShare = 0.75
@@ -34,9 +43,11 @@ export function createFillConditions(conditions: Pick<Conditions, 'raise' | 'cle
   return { update }
 
   function update(totals: Totals): void {
-    const used = usedBytes(totals)
-    judge('SPOOL_FILLING', null, used / (totals.bytesMax * fillingShare), () => ({
-      what: `The spool uses ${formatSize(used)} of ${formatSize(totals.bytesMax)}.`,
+    const { bytesMax, reserveBytes, diskBytes } = totals
+    const used = Math.max(usedBytes(totals), diskBytes - reserveBytes)
+    const intakeMax = bytesMax - reserveBytes
+    judge('SPOOL_FILLING', null, used / (intakeMax * fillingShare), () => ({
+      what: `The spool uses ${formatSize(used)} of ${formatSize(intakeMax)}.`,
       why: 'More comes in than is delivered, or much is kept. `status` shows what waits.',
     }))
     const { freeBytes, freeBytesMin } = totals

@@ -11,15 +11,35 @@ export const gatewayConditions = {
       'No device of the whole gateway sends for longer than usual (ops.silence). In quiet hours its severity is ' +
       '`info`.',
     act:
-      'Check the network of the depot and that devices can reach the listeners (`status` shows the addresses). ' +
+      'Check the network of the depot, and that devices can reach the listeners or the broker of the bridge (`status` ' +
+      'shows the addresses). ' +
       '`devices` shows who sent last.',
   },
   NOTHING_MAPPED: {
     severity: 'warning',
-    meaning: 'Devices send, and none of their messages becomes a payload.',
+    meaning: 'Devices send, and none of their messages becomes a new payload.',
     act:
       'Use `tap` to see the messages, and `map --explain` with one of them. Check topics and sources of the ' +
-      'config, and the device table.',
+      'config, and the device table. Where the messages are duplicates, see DEVICES_REPEATING.',
+  },
+  DEVICES_REPEATING: {
+    severity: 'warning',
+    meaning:
+      'Devices send the same messages again and again: each is a duplicate, which is acknowledged and not delivered. ' +
+      '`info` where they are less than a tenth of the devices that send.',
+    act:
+      'Run `devices --state repeating`, and `devices show KEY` for one of them. Check its clock, its receiver and its ' +
+      'firmware: the time and the values of its messages do not change. Nothing where it is parked and repeats its ' +
+      'last fix.',
+  },
+  DEVICES_NOT_MAPPED: {
+    severity: 'warning',
+    meaning:
+      'Devices send, and their messages give no payload, while those of other devices do. `info` where they are less ' +
+      'than a tenth of the devices that send.',
+    act:
+      'Run `devices --state not_mapped`, and `devices show KEY` for one of them. Correct the source, or add the device ' +
+      'to the table.',
   },
   LAST_RUN_ENDED_UNCLEAN: {
     severity: 'warning',

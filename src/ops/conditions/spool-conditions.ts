@@ -1,7 +1,8 @@
 // spool-conditions.ts: the conditions of the spool and its disk: limits, lost and damaged files.
 
 /** For a condition, and for the log line of the same cause. */
-export const heldMessages = 'Devices get no acknowledgement and keep their data. QoS 0 messages are dropped.'
+export const heldMessages =
+  'Senders get no acknowledgement and keep their messages. QoS 0 messages are dropped.'
 const heldConnections =
   'A message for it gets no acknowledgement and waits with its connection. Other connections continue.'
 const copyFirst = 'Check the disk (dmesg, SMART). Copy the spool directory before you do anything else.'
@@ -25,7 +26,7 @@ export const spoolConditions = {
   SPOOL_FILLING: {
     severity: 'warning',
     meaning:
-      'The spool is three quarters full. When it is full, devices get no acknowledgement and keep their data.',
+      'The spool is three quarters full. When it is full, senders get no acknowledgement and keep their messages.',
     act: 'See the conditions of delivery for the cause, or raise spool.max_bytes if the disk has room.',
   },
   DISK_FILLING: {
@@ -115,7 +116,7 @@ export const spoolConditions = {
     severity: 'critical',
     meaning:
       'Files of the spool are damaged. The gateway runs, does not open the spool, and accepts no ' +
-      'connection. Devices keep their data.',
+      'connection. Senders keep their messages.',
     act: 'Run `spool repair`. The gateway then opens the spool automatically. Delete no file.',
   },
   SPOOL_UNUSABLE: {
@@ -123,7 +124,7 @@ export const spoolConditions = {
     stops: 'receiving',
     meaning:
       'The spool cannot be opened, for another reason than damage. The gateway runs and accepts no ' +
-      'connection. Devices keep their data.',
+      'connection. Senders keep their messages.',
     act: 'See the error in the condition. The gateway tries again automatically.',
   },
   SPOOL_SET_ASIDE: {

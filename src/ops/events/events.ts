@@ -3,9 +3,9 @@
 // this folder, and `npm run docs`. The types refuse an event without an entry, and an entry for a condition
 // that does not exist.
 //
-//   client-events, spool-events, spool-loss-events, dead-letter-events, ingest-events, mapping-events,
-//   clock-events, delivery-events, endpoint-events, stall-events, ledger-events, gateway-events: the
-//   entries, by area
+//   client-events (message-source-events), spool-events, spool-loss-events, dead-letter-events,
+//   ingest-events, mapping-events, clock-events, delivery-events, endpoint-events, stall-events,
+//   ledger-events, gateway-events, alert-events: the entries, by area
 //   ../conditions/counted-conditions   the conditions that follow a counter
 //   ../conditions/         the codes of the conditions, their severity and what to do
 //   ../logging/            the log lines
@@ -15,6 +15,7 @@
 
 import type { EventName, EventOf, GatewayEvent } from '../../domain/event.ts'
 import { specOf, type ConditionCode } from '../conditions/condition-catalogue.ts'
+import { alertEvents } from './alert-events.ts'
 import { clientEvents } from './client-events/client-events.ts'
 import { clockEvents } from './clock-events.ts'
 import { deadLetterEvents } from './dead-letter-events.ts'
@@ -24,7 +25,9 @@ import { gatewayEvents, httpEvents, operatorEvents } from './gateway-events.ts'
 import { ingestEvents } from './ingest-events.ts'
 import { ledgerEvents } from './ledger-events.ts'
 import { mappingEvents } from './mapping-events.ts'
-import { stallEvents } from './stall-events.ts'
+import { messageSourceEvents } from './client-events/message-source-events.ts'
+import { poorEvents } from './stall-events/poor-events.ts'
+import { stallEvents } from './stall-events/stall-events.ts'
 import { spoolEvents } from './spool-events.ts'
 import { spoolLossEvents } from './spool-loss-events.ts'
 import type { EventSpec, EventTable } from './types.ts'
@@ -33,6 +36,7 @@ export const eventTable: EventTable<EventName> = {
   ...gatewayEvents,
   ...clientEvents,
   ...ingestEvents,
+  ...messageSourceEvents,
   ...mappingEvents,
   ...clockEvents,
   ...spoolEvents,
@@ -40,10 +44,12 @@ export const eventTable: EventTable<EventName> = {
   ...deliveryEvents,
   ...endpointEvents,
   ...stallEvents,
+  ...poorEvents,
   ...deadLetterEvents,
   ...ledgerEvents,
   ...operatorEvents,
   ...httpEvents,
+  ...alertEvents,
 }
 
 /** The entry of an event. Throws for an event that the table does not have. */

@@ -90,6 +90,8 @@ const refusalTexts: Record<RequestRefusal, string> = {
   bad_password: 'the user or the password was wrong',
   right: 'the user does not have the right',
   busy: 'too many passwords were being checked',
+  limited: 'too many wrong passwords came from the address',
+  no_token: 'a browser sent it without the token of its login',
 }
 
 /** Wrong passwords within a minute that a person should look at. */
@@ -127,10 +129,13 @@ export const httpEvents: EventTable<keyof typeof opsEventFields> = {
       `${user === null ? '' : `, user ${quote(user, 64)}`}: ${refusalTexts[reason]}.`,
     raises: {
       HTTP_PASSWORDS_REFUSED: ({ reason, count, address, user }) =>
-        reason !== 'bad_password' || count < passwordsMax
+        (reason !== 'bad_password' && reason !== 'limited') || count < passwordsMax
           ? null
           : {
-              what: `${plural(count, 'wrong password')} for ops.listen within a minute.`,
+              what:
+                reason === 'limited'
+                  ? `${plural(count, 'password')} for ops.listen refused within a minute, after too many wrong ones.`
+                  : `${plural(count, 'wrong password')} for ops.listen within a minute.`,
               why: `The last one came from ${quote(address, 60)}, for the user ${quote(user ?? '', 64)}.`,
             },
     },

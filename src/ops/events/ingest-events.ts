@@ -8,7 +8,10 @@ import { countedConditions } from '../conditions/counted-conditions.ts'
 import { noKey, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
-type IngestEvent = Extract<EventName, `${'message' | 'messages' | 'quarantine' | 'expressions'}_${string}`>
+type IngestEvent = Exclude<
+  Extract<EventName, `${'message' | 'messages' | 'quarantine' | 'expressions'}_${string}`>,
+  `message_source_${string}`
+>
 
 export const ingestEvents: EventTable<IngestEvent> = {
   messages_dropped: {

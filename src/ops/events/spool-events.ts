@@ -132,7 +132,7 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     repeats: () => '',
   },
   spool_held: {
-    meaning: 'The spool accepts no messages. Devices get no acknowledgement, and QoS 0 messages are dropped.',
+    meaning: 'The spool accepts no messages. Senders get no acknowledgement, and QoS 0 messages are dropped.',
     level: { oneOf: ['warn', 'error'], of: ({ reason }) => (reason === 'store_lost' ? 'error' : 'warn') },
     text: ({ detail }) => `${bounded(sentence(detail))} ${heldMessages}`,
     repeats: ({ reason }) => reason,

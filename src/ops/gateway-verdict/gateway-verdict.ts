@@ -2,15 +2,15 @@
 // sentence and the two ages that prove it. Pure. On top of /status and `status`, and at /verdict for
 // monitors.
 //
-//   not_receiving    devices get no acknowledgement, cannot connect, or are silent for too long
+//   not_receiving    senders get no acknowledgement, devices cannot connect, or are silent for too long
 //   not_delivering   payloads wait, and the service accepts none
 //   degraded         it receives and delivers, and at least one condition needs a person
 //   ok               none of these. Conditions of severity `info` do not count
 //
 // The first that holds is the verdict. Which conditions stop what: `stops` in the condition catalogue. With
 // several providers, delivery stops only where it stops for each of them. Delivery is also seen by its
-// result: where payloads wait and none was accepted for `waitsMs`, the verdict is not_delivering without a
-// condition.
+// result: where payloads wait and none was accepted for `waitsMs`, the verdict is not_delivering, with the
+// condition that is the likely cause (`delays`) where there is one.
 
 import { isoTimeOrNull, type EpochMs } from '../../std/clock.ts'
 import { formatDuration } from '../../std/quantity.ts'
@@ -19,7 +19,7 @@ import type { ProviderView } from '../../delivery/types.ts'
 import type { LaneView } from '../../spool/spool.ts'
 import { severities, specOf } from '../conditions/condition-catalogue.ts'
 import type { Condition } from '../conditions/conditions.ts'
-import { oldestOf } from '../lane-status.ts'
+import { oldestOf } from '../lane-age.ts'
 
 export const verdicts = ['ok', 'degraded', 'not_delivering', 'not_receiving'] as const
 export type Verdict = (typeof verdicts)[number]
@@ -79,14 +79,17 @@ function causeOf(source: VerdictSource): [Verdict, string] {
   if (first !== undefined && stopsAll(stopped, source.providers))
     return ['not_delivering', sentence(first.what)]
   const waiting = waitingSince(source)
-  if (waiting !== null)
+  const problems = conditions.filter(needsPerson)
+  if (waiting !== null) {
+    const likely = [...problems, ...conditions].find(({ code }) => specOf(code).delays)
+    const cause = likely === undefined ? '' : `${sentence(likely.what)} `
     return [
       'not_delivering',
-      `Payloads wait for ${formatDuration(source.now - waiting)}, and none is accepted.`,
+      `${cause}Payloads wait for ${formatDuration(source.now - waiting)}, and none is accepted.`,
     ]
-  const problems = conditions.filter(needsPerson)
+  }
   const [worst] = problems
-  if (worst === undefined) return ['ok', isIdle(source) ? 'Nothing waits for delivery.' : 'Delivering.']
+  if (worst === undefined) return ['ok', progressOf(source)]
   const others = problems.length === 1 ? '' : ` (1 of ${problems.length} problems)`
   return ['degraded', `${worst.code}${others}: ${sentence(worst.what)}`]
 }
@@ -118,8 +121,10 @@ function waitingSince({ now, startedAt, providers, lanes }: VerdictSource): Epoc
   return oldest === null || now - oldest < waitsMs ? null : oldest
 }
 
-function isIdle({ lanes }: VerdictSource): boolean {
-  return lanes.every(({ pending, sealed }) => pending + sealed === 0)
+/** Where nothing is wrong, as far as is known. */
+function progressOf({ lanes, providers }: VerdictSource): string {
+  if (lanes.every(({ pending, sealed }) => pending + sealed === 0)) return 'Nothing waits for delivery.'
+  return lastAcceptedOf(providers) === null ? 'The first payloads wait for an answer.' : 'Delivering.'
 }
 
 function agesOf({ now, startedAt, lastMessageAt, providers }: VerdictSource): string {

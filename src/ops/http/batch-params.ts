@@ -4,40 +4,54 @@
 import { quote } from '../../std/quote.ts'
 import { heldReasons, type HeldReason } from '../../domain/held.ts'
 import type { BatchSelection } from '../../delivery/types.ts'
+import { badParameter, type JsonAnswer } from './json-answer.ts'
+import { choices, integer, text, texts } from './http-routing/parameters.ts'
 
 const providersShownMax = 20
 
-/**
- * The selection, or what is wrong with the parameters. Those named in `others` are skipped. `providers`: all
- * that exist; null while they are not known.
- */
-export function readBatchParams(
-  params: URLSearchParams,
-  { others, providers }: { others: readonly string[]; providers: readonly string[] | null },
-): BatchSelection | string {
-  const selection: BatchSelection = {}
-  const ids = params.getAll('id')
-  if (ids.length > 0) selection.ids = ids
-  for (const key of ['provider', 'olderThanMs'])
-    if (params.getAll(key).length > 1) return `${key} is given more than once.`
-  for (const [key, value] of params) {
-    if (key === 'id' || others.includes(key)) continue
-    if (key === 'provider') {
-      if (providers?.includes(value) === false) return unknownProvider(value, providers)
-      selection.provider = value
-    } else if (key === 'reason' && Object.hasOwn(heldReasons, value))
-      selection.reasons = [...(selection.reasons ?? []), value as HeldReason]
-    else if (key === 'olderThanMs' && /^\d{1,15}$/.test(value)) selection.olderThanMs = Number(value)
-    else return `Unknown parameter or value: ${quote(key, 40)} with ${quote(value, 60)}.`
-  }
-  return selection
+export const batchParameters = {
+  id: texts('Only this batch. May be given more than once.'),
+  reason: choices(
+    'Only batches that are held for this reason. May be given more than once.',
+    Object.keys(heldReasons) as HeldReason[],
+  ),
+  provider: text('Only of this provider.'),
+  olderThanMs: integer('Only batches that were sealed longer ago.', { min: 0, max: 999_999_999_999_999 }),
 }
 
-function unknownProvider(name: string, providers: readonly string[]): string {
-  const shown = providers.slice(0, providersShownMax).map((provider) => quote(provider, 64))
-  const more = providers.length - shown.length
-  const names = [...shown, ...(more > 0 ? [`${more} more`] : [])].join(', ')
-  return `The provider ${quote(name, 64)} is not in the config of the daemon. Its providers: ${names}.`
+type Values = {
+  id: readonly string[]
+  reason: readonly HeldReason[]
+  provider?: string | undefined
+  olderThanMs?: number | undefined
+}
+
+/**
+ * The selection, or a refusal where there is no such provider. `providers`: all that exist; null while they
+ * are not known.
+ */
+export function batchSelectionOf(
+  { id, reason, provider, olderThanMs }: Values,
+  providers: readonly string[] | null,
+): { kind: 'selection'; selection: BatchSelection } | { kind: 'refused'; answer: JsonAnswer } {
+  if (provider !== undefined && providers?.includes(provider) === false)
+    return { kind: 'refused', answer: unknownProvider(provider, providers) }
+  const selection: BatchSelection = {}
+  if (id.length > 0) selection.ids = id
+  if (reason.length > 0) selection.reasons = [...reason]
+  if (provider !== undefined) selection.provider = provider
+  if (olderThanMs !== undefined) selection.olderThanMs = olderThanMs
+  return { kind: 'selection', selection }
+}
+
+export function unknownProvider(name: string, providers: readonly string[]): JsonAnswer {
+  const allowed = providers.slice(0, providersShownMax)
+  const more = providers.length - allowed.length
+  const names = [...allowed.map((one) => quote(one, 64)), ...(more > 0 ? [`${more} more`] : [])].join(', ')
+  return badParameter(
+    `The provider ${quote(name, 64)} is not in the config of the daemon. Its providers: ${names}.`,
+    { parameter: 'provider', found: name.slice(0, 200), allowed },
+  )
 }
 
 export function toBatchParams({ ids = [], reasons = [], ...selection }: BatchSelection): URLSearchParams {

@@ -1,90 +1,273 @@
-// read-routes.ts: lists over HTTP: devices, dead letters, batches, the ledger and the quarantine.
+// read-routes.ts: the paths that show something: GET and HEAD.
 //
-//   /devices?limit=&state=&sort=    all devices that are listed or were seen (device-list.ts)
-//   /devices/{key}         one of them
-//   /dead-letters?limit=   their number by kind (dead-letters/dead-letter-groups.ts), and the oldest ones,
-//                          without their bytes; selected by stage, reason, device, source, provider, since,
-//                          until
-//   /ledger?device=&at=&from=&to=&payload=&batch=&request=&outcome=&limit=&after=
-//                          what became of payloads (ledger/ledger-query.ts), newest first
-//   /quarantine?device=&limit=    quarantine-view.ts
-//   /audit?since=&until=&limit=    changes that operators made (../audit), newest first; epoch milliseconds
-//   /batches?provider=&reason=&olderThanMs=&limit=    sealed batches that are not settled, held first
+//   /healthz  200 while the event loop turns. It is never 503: a full disk or a refusing service is no reason
+//             for a restart. /readyz, /status and the conditions show those
+//   /readyz   503 with the reason while every acknowledgement is held, and while starting or stopping; else
+//             200. Never for delivery: a load balancer would take the gateway out when it is needed most
+//   /verdict  ../gateway-verdict: 200 for ok and degraded, else 503
+//   /status   status.ts as JSON
+//   /history  ../history: columns for plots
+//   /metrics  Prometheus text
+//   /devices, /devices/{key}        device-list.ts
+//   /dead-letters, /ledger, /quarantine, /batches, /audit    lists of what the stages keep
 //
-// Each reads a bounded part and reports when there is more.
+// Each list reads a bounded part and reports when there is more.
 
+import { z } from 'zod'
 import { assertNever } from '../../std/assert.ts'
-import { quote } from '../../std/quote.ts'
-import type { StageViews } from '../types.ts'
-import { readBatchParams } from './batch-params.ts'
-import { deviceOf, devicesOf, readDeviceParams } from './device-list.ts'
-import { readDeadLetterParams } from './dead-letter-params.ts'
-import { badRequest, notFound, ok, problem, type JsonAnswer } from './json-answer.ts'
+import { isoTime } from '../../std/clock.ts'
+import { isoTimes } from '../../std/iso-times.ts'
 import { readAudit } from '../audit/audit.ts'
+import { historySpans } from '../history/history.ts'
+import { statusSchema } from '../status-schema/status-schema.ts'
+import {
+  auditSchema,
+  batchesSchema,
+  deadLettersSchema,
+  ledgerSchema,
+  quarantineSchema,
+  readySchema,
+  verdictSchema,
+} from './answer-schemas/answer-schemas.ts'
+import { deviceSchema, devicesSchema } from './answer-schemas/device-schemas.ts'
+import { historySchema } from './answer-schemas/history-schemas.ts'
+import { batchParameters, batchSelectionOf } from './batch-params.ts'
+import { deadLetterParameters, deadLetterQueryOf } from './dead-letter-params.ts'
+import { deviceOf, devicesOf, deviceSorts, deviceStates, withHours } from './device-list.ts'
+import { ok, problem, starting, type JsonAnswer, type TextAnswer } from './json-answer.ts'
 import { quarantineOf } from './quarantine-view.ts'
+import {
+  anyParameters,
+  choice,
+  flag,
+  limit,
+  noParameters,
+  text,
+  time,
+  timeText,
+} from './http-routing/parameters.ts'
+import { route, type Route, type RouteRequest } from './http-routing/route.ts'
 
-type Request = { path: string; query: URLSearchParams; signal: AbortSignal }
+const ledgerOutcomes = ['delivered', 'retried', 'dead'] as const
 
-const limitDefault = 100
-const limitMax = 1000
+export const readRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/healthz',
+    summary: 'Shows that the event loop runs: for liveness probes.',
+    right: 'open',
+    atOnce: true,
+    parameters: anyParameters,
+    answers: { 200: { means: 'The event loop runs.', contentType: 'text/plain; charset=utf-8' } },
+    answer: () => plain('ok\n'),
+  }),
+  route({
+    method: 'GET',
+    path: '/readyz',
+    summary: 'Shows whether messages are accepted: for readiness probes.',
+    right: 'open',
+    atOnce: true,
+    parameters: anyParameters,
+    answers: {
+      200: { means: 'Messages are accepted.', schema: readySchema },
+      503: { means: 'Every acknowledgement is held, or the gateway starts or stops.', schema: readySchema },
+    },
+    answer({ source }) {
+      const reason = source.notReady()
+      return { status: reason === null ? 200 : 503, value: { ready: reason === null, reason } }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/verdict',
+    summary: 'Says in one word and one sentence whether the gateway works: for monitors.',
+    right: 'read',
+    parameters: anyParameters,
+    answers: {
+      200: { means: 'The verdict is ok or degraded.', schema: verdictSchema },
+      503: { means: 'The verdict is not_delivering or not_receiving.', schema: verdictSchema },
+    },
+    answer: ({ source }) => source.verdict(),
+  }),
+  route({
+    method: 'GET',
+    path: '/status',
+    summary: 'Shows the state: providers, lanes, totals, conditions.',
+    right: 'read',
+    parameters: noParameters,
+    answers: { 200: { means: 'The state.', schema: statusSchema } },
+    answer: ({ source }) => ok(source.status()),
+  }),
+  route({
+    method: 'GET',
+    path: '/history',
+    summary: 'Shows how it went over the last hour, day or week, for plots.',
+    right: 'read',
+    parameters: z.strictObject({
+      span: choice(
+        '`hour`: every 10 s. `day`: every 2 min. `week`: every 15 min. Default: hour.',
+        historySpans,
+      ),
+    }),
+    answers: { 200: { means: 'One array for each column.', schema: historySchema } },
+    answer: ({ source, values: { span = 'hour' } }) => ok(source.history(span)),
+  }),
+  route({
+    method: 'GET',
+    path: '/metrics',
+    summary: 'Shows the metrics as Prometheus text.',
+    right: 'read',
+    parameters: anyParameters,
+    answers: { 200: { means: 'The metrics.', contentType: 'text/plain; version=0.0.4; charset=utf-8' } },
+    async answer({ source }) {
+      const { contentType, text: body } = await source.metrics()
+      return { status: 200, contentType, body }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/devices',
+    summary: 'Lists all devices that are listed, were seen or were refused.',
+    right: 'read',
+    parameters: z.strictObject({
+      limit: limit('At most this many devices, and this many clients with a fault.'),
+      state: choice('Only devices in this state.', deviceStates),
+      find: text('Only devices whose key, asset, client id or user name contains this.'),
+      hours: flag('Shows the messages of each of the last 24 hours.'),
+      sort: choice('`state`: those that need a person first. `clock`: the worst clock first.', deviceSorts),
+    }),
+    answers: { 200: { means: 'The devices, and how many there are in each state.', schema: devicesSchema } },
+    async answer({ source, values: { limit: most, state = null, sort = 'state', find = '', hours } }) {
+      const list = await devicesOf(source.stages, { limit: most, state, sort, find })
+      if (list === null) return starting()
+      const devices = hours ? withHours(source.stages, list.devices) : list.devices
+      return ok({ now: isoTime(source.now()), ...list, devices })
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/devices/{key}',
+    summary: 'Shows one device.',
+    right: 'read',
+    parameters: z.strictObject({
+      messages: flag('Shows its last messages too: raw, mapped, and what became of them.'),
+      explain: flag('With `messages`: explains each value.'),
+    }),
+    answers: { 200: { means: 'The device.', schema: deviceSchema } },
+    answer: ({ source, key, values, signal }) => deviceOf(source, { key, ...values, signal }),
+  }),
+  route({
+    method: 'GET',
+    path: '/dead-letters',
+    summary: 'Counts dead letters by kind, and lists the oldest ones without their content.',
+    right: 'read',
+    parameters: z.strictObject({ ...deadLetterParameters, limit: limit('At most this many in the list.') }),
+    answers: { 200: { means: 'The dead letters.', schema: deadLettersSchema } },
+    async answer({ source, values: { limit: most, ...selection } }) {
+      return orStarting((await source.stages.deadLetters?.list(deadLetterQueryOf(selection), most)) ?? null)
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/ledger',
+    summary: 'Shows what became of payloads, the newest first.',
+    right: 'read',
+    parameters: z.strictObject({
+      device: text('Only of this device.'),
+      at: timeText('Device time within a minute of this time.'),
+      from: timeText('Device time from this time on.'),
+      to: timeText('Device time until this time.'),
+      payload: text('Only this payloadId.'),
+      batch: text('Only of this batchId.'),
+      request: text('Only of this requestId.'),
+      outcome: choice('Only this outcome.', ledgerOutcomes),
+      limit: limit('At most this many entries.', 10_000),
+      after: text('`next` of the last answer, to continue.'),
+    }),
+    answers: { 200: { means: 'The entries.', schema: ledgerSchema } },
+    answer: ledgerOf,
+  }),
+  route({
+    method: 'GET',
+    path: '/quarantine',
+    summary: 'Counts the messages in quarantine by device and reason.',
+    right: 'read',
+    parameters: z.strictObject({
+      device: text('Only of this device, with its messages.'),
+      limit: limit('At most this many groups and messages.'),
+    }),
+    answers: { 200: { means: 'The messages in quarantine.', schema: quarantineSchema } },
+    async answer({ source, values: { device = null, limit: most } }) {
+      return orStarting(await quarantineOf(source.stages, { device, limit: most }))
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/batches',
+    summary: 'Lists sealed batches that are not settled, held batches first.',
+    right: 'read',
+    parameters: z.strictObject({ ...batchParameters, limit: limit('At most this many batches.') }),
+    answers: { 200: { means: 'The batches.', schema: batchesSchema } },
+    answer({ source, values: { limit: most, ...values } }) {
+      const { batches } = source.stages
+      const read = batchSelectionOf(values, batches?.providers ?? null)
+      if (read.kind === 'refused') return read.answer
+      if (!batches) return starting()
+      const { more, ...list } = batches.list(read.selection, most)
+      return ok(isoTimes({ ...list, more: more > 0, moreBatches: more }))
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/audit',
+    summary: 'Lists the changes that operators made, the newest first.',
+    right: 'read',
+    parameters: z.strictObject({
+      since: time('From this time on.'),
+      until: time('Before this time.'),
+      limit: limit('At most this many changes.'),
+    }),
+    answers: { 200: { means: 'The changes.', schema: auditSchema } },
+    async answer({ spoolPath, values: { limit: most, since, until } }) {
+      const range = { ...(since !== undefined && { since }), ...(until !== undefined && { until }) }
+      return ok(isoTimes(await readAudit(spoolPath, { limit: most, ...range })))
+    },
+  }),
+]
 
-export async function answerRead(
-  stages: StageViews & { spoolPath: string },
-  { path, query, signal }: Request,
-): Promise<JsonAnswer> {
-  const limit = Math.min(limitMax, Number(/^\d{1,6}$/.exec(query.get('limit') ?? '')?.[0] ?? limitDefault))
-  const found = (value: unknown) => (value === null ? notFound(path, 'The daemon is starting.') : ok(value))
-  if (path === '/devices') {
-    const selection = readDeviceParams(query, limit)
-    if (typeof selection === 'string') return badRequest(selection, 'Correct the parameters.')
-    return found(await devicesOf(stages, selection))
-  }
-  if (path.startsWith('/devices/'))
-    return deviceOf(stages, path, { key: path.slice('/devices/'.length), query, signal })
-  if (path === '/dead-letters') {
-    const selection = readDeadLetterParams(query, ['limit'])
-    if (typeof selection === 'string') return notFound(path, selection)
-    return found((await stages.deadLetters?.list(selection, limit)) ?? null)
-  }
-  if (path === '/ledger') return ledgerOf(stages, path, query, signal)
-  if (path === '/quarantine') return found(await quarantineOf(stages, { device: query.get('device'), limit }))
-  if (path === '/audit') return auditOf(stages.spoolPath, query, limit)
-  if (path === '/batches') {
-    const providers = stages.batches?.providers ?? null
-    const selection = readBatchParams(query, { others: ['limit'], providers })
-    if (typeof selection === 'string') return badRequest(selection, 'Correct the parameters.')
-    return found(stages.batches?.list(selection, limit) ?? null)
-  }
-  return notFound(path, 'The path is unknown.')
+function orStarting(value: unknown): JsonAnswer {
+  return value === null ? starting() : ok(isoTimes(value))
 }
 
-async function auditOf(folder: string, query: URLSearchParams, limit: number): Promise<JsonAnswer> {
-  for (const [key, value] of query)
-    if (!/^(since|until|limit)$/.test(key) || !/^\d{1,15}$/.test(value))
-      return badRequest(`Unknown parameter or value: ${quote(key, 40)}.`, 'Use since, until and limit.')
-  const timeIn = (key: string) => (query.has(key) ? { [key]: Number(query.get(key)) } : {})
-  return ok(await readAudit(folder, { limit, ...timeIn('since'), ...timeIn('until') }))
+function plain(body: string): TextAnswer {
+  return { status: 200, contentType: 'text/plain; charset=utf-8', body }
 }
 
-async function ledgerOf(
-  { ledger }: StageViews,
-  path: string,
-  query: URLSearchParams,
-  signal: AbortSignal,
-): Promise<JsonAnswer> {
-  if (!ledger)
-    return notFound(path, 'The ledger is switched off (ledger.enabled), or the daemon is starting.')
-  const reply = await ledger.query(Object.fromEntries(query), signal)
+type LedgerValues = { limit: number } & Readonly<Record<string, string | number | undefined>>
+
+async function ledgerOf({ source, values, signal }: RouteRequest<LedgerValues>): Promise<JsonAnswer> {
+  const { ledger, spool } = source.stages
+  if (!ledger) return spool === null ? starting() : ledgerOff
+  const texts = Object.entries(values).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]],
+  )
+  const reply = await ledger.query(Object.fromEntries(texts) as Record<string, string>, signal)
   switch (reply.kind) {
     case 'answer':
-      return ok(reply.answer)
+      return ok(isoTimes({ ...reply.answer, more: reply.answer.next !== null }))
     case 'invalid':
-      return problem(400, reply)
+      return problem(400, 'REQUEST_INVALID', reply)
     case 'unavailable': {
       const what = 'The ledger cannot be read now.'
-      return problem(503, { what, why: reply.why, act: 'Try again in a moment.' })
+      return problem(503, 'UNAVAILABLE', { what, why: reply.why, act: 'Try again in a moment.' })
     }
     default:
       return assertNever(reply)
   }
 }
+
+const ledgerOff = problem(404, 'SWITCHED_OFF', {
+  what: 'There is no ledger.',
+  why: 'The ledger is switched off (ledger.enabled), or the daemon is starting.',
+  act: 'Set ledger.enabled to true and restart the daemon.',
+})

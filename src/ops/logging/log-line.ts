@@ -3,6 +3,7 @@
 import { GatewayError } from '../../std/gateway-error.ts'
 import { bounded } from '../../std/quote.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
+import type { ConditionCode } from '../conditions/condition-catalogue.ts'
 import { eventSpec, eventText } from '../events/events.ts'
 import type { Level } from '../events/types.ts'
 
@@ -24,6 +25,22 @@ export function repeatKeyOf(event: GatewayEvent): string | null {
 /** Lines of one group have a bound of their own; null where the event has none. */
 export function groupOf(event: GatewayEvent): string | null {
   return eventSpec(event).group?.(event) ?? null
+}
+
+/** It may end what another event has reported. */
+export function endsSomething(event: GatewayEvent): boolean {
+  return eventSpec(event).clears !== undefined
+}
+
+/** It clears a condition that the other event raises: what the other one says is over. */
+export function ends(event: GatewayEvent, other: GatewayEvent): boolean {
+  const { clears = {} } = eventSpec(event)
+  const { raises = {} } = eventSpec(other)
+  return (Object.keys(clears) as ConditionCode[]).some((code) => {
+    const key = clears[code]?.(event)
+    const cause = key === undefined ? null : raises[code]?.(other)
+    return cause ? (cause.key ?? null) === key : false
+  })
 }
 
 export function lineOf(event: GatewayEvent): { text: string; fields: Record<string, unknown> } {

@@ -7,11 +7,11 @@
 import { pino } from 'pino'
 import type { Writable } from 'node:stream'
 import type { Clock } from '../../std/clock.ts'
-import { plural } from '../../std/quantity.ts'
+import { formatDuration, plural } from '../../std/quantity.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
 import type { LogConfig } from '../config.ts'
 import { levelOf, lineOf } from './log-line.ts'
-import { createRepeatedLines } from './repeated-lines.ts'
+import { createRepeatedLines, type Summary } from './repeated-lines.ts'
 
 /** If stdout is not read, lines accumulate in memory. Lines beyond this are counted and discarded. */
 const unwrittenBytesMax = 4 * 1024 * 1024
@@ -52,14 +52,15 @@ export function createLog(deps: { clock: Clock; stdout: Writable }, { level }: L
   }
 
   function write(event: GatewayEvent): void {
-    if (logger.isLevelEnabled(levelOf(event)) && repeated.isDue(event)) put(event, 0)
+    repeated.note(event)
+    if (logger.isLevelEnabled(levelOf(event)) && repeated.isDue(event)) put(event, null)
   }
 
-  function put(event: GatewayEvent, suppressed: number): void {
+  function put(event: GatewayEvent, summary: Summary | null): void {
     const { text, fields } = lineOf(event)
-    const left = suppressed === 0 ? '' : ` ${plural(suppressed, 'further line')} like this not written.`
-    const more = suppressed === 0 ? {} : { suppressed }
-    logger[levelOf(event)]({ event: event.kind, ...fields, ...more }, text + left)
+    const facts = { event: event.kind, ...fields }
+    if (summary === null) logger[levelOf(event)](facts, text)
+    else logger[levelOf(event)]({ ...facts, ...summaryFields(summary) }, `${summaryText(summary)}: ${text}`)
   }
 
   function writeLine(text: string): void {
@@ -69,4 +70,17 @@ export function createLog(deps: { clock: Clock; stdout: Writable }, { level }: L
     }
     stdout.write(text)
   }
+}
+
+/** `suppressed`: lines that are left out, without the one that the summary has. */
+function summaryFields({ times, lastAt, isOver }: Summary) {
+  return { summary: true, suppressed: times - 1, lastAt: new Date(lastAt).toISOString(), isOver }
+}
+
+function summaryText({ times, lastAgoMs, isShared, isOver }: Summary): string {
+  const more = `${times} more ${times === 1 ? 'time' : 'times'}`
+  const lines = isShared ? `${plural(times, 'more line')} of this kind` : more
+  const last = times === 1 ? '' : ', the last one'
+  const ago = `${formatDuration(Math.round(lastAgoMs))} ago`
+  return `Summary: ${lines} in the last minute${last}${times === 1 ? ', ' : ' '}${ago}${isOver ? ', over since' : ''}`
 }

@@ -2,7 +2,10 @@
 //
 //   first of its key       written
 //   within the minute      counted; the latest is kept
-//   the minute is over     the latest is written with `suppressed: n`, or, after a quiet minute, removed
+//   the minute is over     a summary with the latest is written, or, after a quiet minute, the key is removed
+//
+// A summary is no news: it says how often, when the last one was, and whether another event has meanwhile
+// ended what the last one says (it clears the condition that the last one raised).
 //
 // The number of keys is bounded. Beyond it the oldest is written and removed, so a flood of new keys writes
 // lines and uses no more memory. Where the keys come from outside, such as client ids, an event also has a
@@ -14,9 +17,9 @@
 // So each client of a depot is named, a scanner with invented client ids gets eleven lines a minute, and many
 // scanners get sixty-one.
 
-import type { CancelTimer, Clock } from '../../std/clock.ts'
+import type { CancelTimer, Clock, EpochMs } from '../../std/clock.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
-import { groupOf, repeatKeyOf } from './log-line.ts'
+import { ends, endsSomething, groupOf, repeatKeyOf } from './log-line.ts'
 
 const windowMs = 60_000
 const repeatsMax = 256
@@ -25,7 +28,21 @@ const keysPerEventMax = 60
 /** In the place of a key. No client id has it. */
 const others = '\0'
 
+/** What a line stands for that was not written when it was due. */
+export type Summary = {
+  /** Lines in all, with the latest. */
+  times: number
+  lastAt: EpochMs
+  lastAgoMs: number
+  /** They have several keys. */
+  isShared: boolean
+  /** What the latest says has ended since. */
+  isOver: boolean
+}
+
 export type RepeatedLines = {
+  /** To be called for each event, also for one without a line. */
+  note(event: GatewayEvent): void
   /** True where the line is to be written now. */
   isDue(event: GatewayEvent): boolean
   /** Lines that were counted in another one instead of written; counted when that one is written. */
@@ -35,12 +52,20 @@ export type RepeatedLines = {
 }
 
 /** `within`: where its key is counted, too. */
-type Repeat = { latest: GatewayEvent; suppressed: number; endsAt: number; within: readonly string[] }
+type Repeat = {
+  latest: GatewayEvent
+  suppressed: number
+  lastAt: EpochMs
+  lastMs: number
+  isOver: boolean
+  endsAt: number
+  within: readonly string[]
+}
 type Keyed = { key: string; within: readonly string[] }
 
 export function createRepeatedLines(
   clock: Clock,
-  put: (event: GatewayEvent, suppressed: number) => void,
+  put: (event: GatewayEvent, summary: Summary) => void,
 ): RepeatedLines {
   /** In the order in which their minutes end: every entry is added, and put back, at the end. */
   const repeats = new Map<string, Repeat>()
@@ -48,7 +73,13 @@ export function createRepeatedLines(
   const keysIn = new Map<string, number>()
   let suppressedInAll = 0
   let cancelSweep: CancelTimer | null = null
-  return { isDue, suppressed: () => suppressedInAll, close }
+  return { note, isDue, suppressed: () => suppressedInAll, close }
+
+  function note(event: GatewayEvent): void {
+    if (repeats.size === 0 || !endsSomething(event)) return
+    for (const repeat of repeats.values())
+      if (repeat.suppressed > 0 && !repeat.isOver) repeat.isOver = ends(event, repeat.latest)
+  }
 
   function isDue(event: GatewayEvent): boolean {
     const key = repeatKeyOf(event)
@@ -61,6 +92,9 @@ export function createRepeatedLines(
     }
     repeat.suppressed += 1
     repeat.latest = event
+    repeat.lastAt = clock.now()
+    repeat.lastMs = clock.monotonic()
+    repeat.isOver = false
     return false
   }
 
@@ -78,10 +112,19 @@ export function createRepeatedLines(
   function remember({ key, within }: Keyed, latest: GatewayEvent): void {
     for (const [oldestKey, oldest] of repeats) {
       if (repeats.size < repeatsMax) break
-      flush(oldest)
+      flush(oldestKey, oldest)
       remove(oldestKey, oldest)
     }
-    repeats.set(key, { latest, suppressed: 0, endsAt: clock.monotonic() + windowMs, within })
+    const now = clock.monotonic()
+    repeats.set(key, {
+      latest,
+      suppressed: 0,
+      lastAt: clock.now(),
+      lastMs: now,
+      isOver: false,
+      endsAt: now + windowMs,
+      within,
+    })
     for (const name of within) keysIn.set(name, (keysIn.get(name) ?? 0) + 1)
     cancelSweep ??= clock.after(windowMs, sweep)
   }
@@ -106,7 +149,7 @@ export function createRepeatedLines(
         remove(key, repeat)
         continue
       }
-      flush(repeat)
+      flush(key, repeat)
       repeats.delete(key)
       repeats.set(key, { ...repeat, suppressed: 0, endsAt: now + windowMs })
     }
@@ -114,17 +157,18 @@ export function createRepeatedLines(
     if (next) cancelSweep = clock.after(Math.max(1, next.endsAt - now), sweep)
   }
 
-  function flush({ latest, suppressed }: Repeat): void {
-    if (suppressed === 0) return
+  function flush(key: string, { latest, suppressed: times, lastAt, lastMs, isOver }: Repeat): void {
+    if (times === 0) return
     // The latest is written itself, so it is not among those left out.
-    suppressedInAll += suppressed - 1
-    put(latest, suppressed - 1)
+    suppressedInAll += times - 1
+    const lastAgoMs = clock.monotonic() - lastMs
+    put(latest, { times, lastAt, lastAgoMs, isShared: key.endsWith(`|${others}`), isOver })
   }
 
   function close(): void {
     cancelSweep?.()
     cancelSweep = null
-    for (const repeat of repeats.values()) flush(repeat)
+    for (const [key, repeat] of repeats) flush(key, repeat)
     repeats.clear()
     keysIn.clear()
   }

@@ -21,13 +21,28 @@ export const clientMetrics: readonly Metric[] = [
   ),
   counter(
     'gateway_subscriptions_granted_total',
-    'Topic filters that clients subscribed to and that were granted. Nothing is sent for them.',
+    'Topic filters that clients subscribed to and that were granted. Only rebirth requests are sent for them.',
     ingest('subscriptions'),
   ),
   counter(
     'gateway_subscriptions_refused_total',
     'Topic filters that clients subscribed to and that were refused (subscriptions: refuse).',
     ingest('subscriptionsRefused'),
+  ),
+  counter(
+    'gateway_rebirths_requested_total',
+    'Requests to nodes of Sparkplug to publish their births again.',
+    ingest('rebirthsRequested'),
+  ),
+  counter(
+    'gateway_rebirths_limited_total',
+    'Rebirth requests that were not published, because the node had one shortly before.',
+    ingest('rebirthsLimited'),
+  ),
+  counter(
+    'gateway_rebirths_unreachable_total',
+    'Rebirth requests that were not published: the client has not subscribed, or the bridge is not connected.',
+    ingest('rebirthsUnreachable'),
   ),
   counter(
     'gateway_client_pauses_total',

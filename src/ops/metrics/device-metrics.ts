@@ -12,6 +12,26 @@ export const deviceMetrics: readonly Metric[] = [
     deviceRecords('silent'),
   ),
   gauge(
+    'gateway_devices_never_sent',
+    'Rows of the device table of which no message is known.',
+    deviceRecords('neverSent'),
+  ),
+  gauge(
+    'gateway_devices_refused',
+    'Devices whose last CONNECT was refused, or whose messages a rule refuses.',
+    deviceRecords('refused'),
+  ),
+  gauge(
+    'gateway_devices_repeating',
+    'Devices that send, and bring nothing new: each message is a duplicate.',
+    deviceRecords('repeating'),
+  ),
+  gauge(
+    'gateway_devices_not_mapped',
+    'Devices whose last message gave no payload.',
+    deviceRecords('notMapped'),
+  ),
+  gauge(
     'gateway_device_records_waiting',
     'Records that changed and are not on the disk.',
     deviceRecords('waiting'),

@@ -2,7 +2,7 @@
 // metrics-catalogue.ts. The counters of the mapping itself begin anew with each reload, as Prometheus expects
 // of a restart.
 
-import { releasedOf } from '../status.ts'
+import { releasedOf } from '../totals-status.ts'
 import {
   bySource,
   byField,

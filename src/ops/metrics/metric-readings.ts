@@ -5,8 +5,9 @@ import type { DeadLetterOperations } from '../../dead-letters/dead-letters.ts'
 import { keptStoreNames, type KeptStore } from '../../domain/kept-store.ts'
 import type { ProviderView } from '../../delivery/types.ts'
 import type { Conditions } from '../conditions/conditions.ts'
+import type { EventStreams } from '../http/streams/event-stream.ts'
 import type { HttpCounters } from '../http/http.ts'
-import type { DeviceTotals, MappingView, StageViews } from '../types.ts'
+import type { DeviceTotals, MappingView, ReasonCount, StageViews } from '../types.ts'
 
 type Sample = { labels: Record<string, string>; value: number }
 type Samples = readonly Sample[]
@@ -23,6 +24,7 @@ export type MetricsView = {
   linesSuppressed: number
   /** Null before the server listens. */
   http: HttpCounters | null
+  watchers: ReturnType<EventStreams['counters']>
   acceptedByLane: ReadonlyMap<string, number>
   eventLoopLag: { p50S: number; p99S: number; maxS: number }
 }
@@ -124,44 +126,48 @@ export function providers(read: (provider: ProviderView) => number | null): Read
   )
 }
 
-type ByReason = {
-  [K in keyof IngestCounters]: IngestCounters[K] extends ReadonlyMap<string, number> ? K : never
+type KeyOf<Counted> = {
+  [K in keyof IngestCounters]: IngestCounters[K] extends Counted ? K : never
 }[keyof IngestCounters]
 
-/** Keys are `source|reason`; a source may have a `|`, a reason never has. */
-export function bySource(key: ByReason): Reading {
+/** A label is empty where there is no source. */
+export function bySource(key: KeyOf<readonly ReasonCount[]>): Reading {
   return labelled(['source', 'reason'], ({ stages }) =>
-    samplesOf(stages.ingest?.counters()[key], (name) => {
-      const bar = name.lastIndexOf('|')
-      return { source: name.slice(0, Math.max(0, bar)), reason: labelCode(name.slice(bar + 1)) }
-    }),
+    bounded(
+      (stages.ingest?.counters()[key] ?? []).map(({ source, reason, count }) => ({
+        labels: { source: source ?? '', reason: labelCode(reason) },
+        value: count,
+      })),
+    ),
   )
 }
 
-export function byReason(key: ByReason): Reading {
+export function byReason(key: KeyOf<ReadonlyMap<string, number>>): Reading {
   return labelled(['reason'], ({ stages }) =>
     samplesOf(stages.ingest?.counters()[key], (reason) => ({ reason: labelCode(reason) })),
   )
 }
 
-/** Keys are `source|field|reason`; of these only a source may have a `|`. */
 export function byField(counts: 'omitted' | 'flagged'): Reading {
   return labelled(['source', 'field', 'reason'], ({ stages }) =>
-    samplesOf(stages.mapping?.view()[counts], (key) => {
-      const parts = key.split('|')
-      const reason = labelCode(parts.pop() ?? '')
-      const field = parts.pop() ?? ''
-      return { source: parts.join('|'), field, reason }
-    }),
+    bounded(
+      (stages.mapping?.view()[counts] ?? []).map(({ source, field, reason, values }) => ({
+        labels: { source, field, reason: labelCode(reason) },
+        value: values,
+      })),
+    ),
   )
 }
 
 export function samplesOf(counts: Counts, labelsOf: (key: string) => Sample['labels']): Samples {
-  const all = [...(counts ?? [])]
-  const samples = all.slice(0, samplesMax).map(([key, value]) => ({ labels: labelsOf(key), value }))
+  return bounded([...(counts ?? [])].map(([key, value]) => ({ labels: labelsOf(key), value })))
+}
+
+function bounded(all: Samples): Samples {
+  const samples = all.slice(0, samplesMax)
   const [first] = samples
   if (first === undefined || all.length <= samplesMax) return samples
-  const rest = all.slice(samplesMax).reduce((sum, [, value]) => sum + value, 0)
+  const rest = all.slice(samplesMax).reduce((sum, { value }) => sum + value, 0)
   const labels = Object.fromEntries(Object.keys(first.labels).map((label) => [label, otherLabel]))
   return [...samples, { labels, value: rest }]
 }

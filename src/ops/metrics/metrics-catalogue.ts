@@ -5,13 +5,15 @@
 // stable code.
 
 import { usedBytes } from '../conditions/fill-conditions.ts'
-import { oldestOf } from '../lane-status.ts'
+import { oldestOf } from '../lane-age.ts'
+import { alertMetrics } from './alert-metrics.ts'
 import { deviceMetrics } from './device-metrics.ts'
 import { httpMetrics } from './http-metrics.ts'
 import { keptMetrics } from './kept-metrics.ts'
 import { ledgerMetrics } from './ledger-metrics.ts'
 import { clientMetrics } from './client-metrics.ts'
 import { mappingMetrics } from './mapping-metrics.ts'
+import { messageSourceMetrics } from './message-source-metrics.ts'
 import { processMetrics } from './process-metrics.ts'
 import {
   bySource,
@@ -71,6 +73,7 @@ const ingestMetrics: readonly Metric[] = [
   gauge('gateway_messages_held', 'Messages whose acknowledgement is held.', ingest('held')),
   gauge('gateway_connections', 'Connections of devices.', ingest('connections')),
   ...clientMetrics,
+  ...messageSourceMetrics,
   gauge('gateway_sessions', 'Stored sessions of clients without Clean Session.', ingest('sessions')),
   counter(
     'gateway_sessions_evicted_total',
@@ -240,6 +243,7 @@ export const metricCatalogue: readonly Metric[] = [
   ...ledgerMetrics,
   ...deviceMetrics,
   ...httpMetrics,
+  ...alertMetrics,
   ...processMetrics,
 ]
 

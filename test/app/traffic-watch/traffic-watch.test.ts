@@ -5,8 +5,10 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { startTrafficWatch } from '../../../src/app/traffic-watch/traffic-watch.ts'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import { isQuietAt, silenceSchema } from '../../../src/ops/silence-config.ts'
+import type { ProviderView } from '../../../src/delivery/types.ts'
+import type { LaneView } from '../../../src/spool/spool.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { ingestCounters } from '../../support/ops-world.ts'
+import { ingestCounters, lane, provider } from '../../support/ops-world.ts'
 
 const second = 1000
 const minute = 60 * second
@@ -17,8 +19,18 @@ async function world(silence: object = working, folder?: string) {
   const clock = createFakeClock()
   const events: GatewayEvent[] = []
   let counters = ingestCounters()
+  let takesIn = true
+  let lanes: LaneView[] = []
+  let providers: ProviderView[] = []
   const watch = await startTrafficWatch(
-    { clock, emit: (event) => void events.push(event), counters: () => counters },
+    {
+      clock,
+      emit: (event) => void events.push(event),
+      counters: () => counters,
+      takesIn: () => takesIn,
+      lanes: () => lanes,
+      providers: () => providers,
+    },
     { spoolPath, silence: silenceSchema.parse(silence) },
   )
   onTestFinished(() => watch.stop())
@@ -30,6 +42,10 @@ async function world(silence: object = working, folder?: string) {
     clock,
     watch,
     count,
+    setTakesIn: (isOpen: boolean) => (takesIn = isOpen),
+    waits(more: { lanes: LaneView[]; providers: ProviderView[] }) {
+      ;({ lanes, providers } = more)
+    },
     /** Messages come, each mapped, one every `everyMs`. */
     async messages(times: number, everyMs: number) {
       for (let n = 0; n < times; n += 1) {
@@ -82,6 +98,30 @@ describe('a gateway without messages', () => {
     expect(after.last()).toMatchObject({ kind: 'devices_silent', sinceAt: lastAt, basis: 'median' })
   })
 
+  test('is not reported while the gateway itself takes nothing in, and counts from then on', async () => {
+    const { clock, kinds, last, messages, setTakesIn } = await world()
+    await messages(20, 10 * second)
+    const lastAt = clock.now() - 10 * second
+    setTakesIn(false)
+    await clock.advance(30 * minute)
+    setTakesIn(true)
+    await clock.advance(80 * second)
+    expect(kinds()).toEqual([])
+    await clock.advance(30 * second)
+    expect(last()).toMatchObject({ kind: 'devices_silent', sinceAt: lastAt, basis: 'median' })
+  })
+
+  test('does not learn the pause that the gateway itself made', async () => {
+    const { clock, kinds, messages, setTakesIn } = await world()
+    await messages(20, 10 * second)
+    setTakesIn(false)
+    await clock.advance(30 * minute)
+    setTakesIn(true)
+    await messages(20, 10 * second)
+    await clock.advance(110 * second)
+    expect(kinds()).toEqual(['devices_silent'])
+  })
+
   test('follows the setting, and `off`', async () => {
     const set = await world({ ...working, after: '30s' })
     await set.clock.advance(35 * second)
@@ -132,8 +172,8 @@ describe('messages that become nothing', () => {
           received: 5 + 6 * n,
           ignored: 5 * n,
           dead: n,
-          ignoredByReason: new Map([['trucks|no fix', 5 * n]]),
-          deadByReason: new Map([['trucks|NOT_JSON', n]]),
+          ignoredByReason: [{ source: 'trucks', reason: 'no fix', count: 5 * n }],
+          deadByReason: [{ source: 'trucks', reason: 'NOT_JSON', count: n }],
         })
         await clock.advance(5 * second)
       }
@@ -151,12 +191,84 @@ describe('messages that become nothing', () => {
     expect(kinds()).toEqual(['nothing_mapped', 'nothing_mapped_ended'])
   })
 
+  test('are reported where each is a duplicate, and not where new ones come in between', async () => {
+    const { clock, count, kinds, last, messages } = await world()
+    const receive = async (times: number, mappedOf: (n: number) => number) => {
+      for (let n = 1; n <= times; n += 1) {
+        count({ received: 5 + 2 * n, duplicates: 2 * n, mapped: mappedOf(n) })
+        await clock.advance(5 * second)
+      }
+    }
+    await receive(30, (n) => n)
+    expect(kinds()).toEqual([])
+    count({ mapped: 31, duplicates: 0 })
+    await clock.advance(5 * second)
+    await receive(13, () => 31)
+    expect(kinds()).toEqual(['nothing_mapped'])
+    expect(last()).toMatchObject({
+      messages: 24,
+      duplicates: 24,
+      reasons: '24 duplicates of earlier messages',
+    })
+    await messages(1, 5 * second)
+    expect(kinds()).toEqual(['nothing_mapped', 'nothing_mapped_ended'])
+  })
+
   test('are no fault while others become payloads, or are few', async () => {
     const { clock, count, kinds, messages } = await world()
     count({ received: 15, ignored: 15 })
     await clock.advance(5 * minute)
     count({ received: 1000, ignored: 999 })
     for (let n = 0; n < 30; n += 1) await messages(1, 4 * second)
+    expect(kinds()).toEqual([])
+  })
+})
+
+describe('a backlog that grows', () => {
+  test('is reported after two minutes with the numbers, again each minute, and cleared when it shrinks', async () => {
+    const { clock, waits, kinds, last } = await world()
+    const startedAt = clock.now()
+    let payloads = 0
+    const pass = async (seconds: number, perCheck: number) => {
+      for (let s = 0; s < seconds; s += 5) {
+        payloads += perCheck
+        waits({
+          lanes: [lane(1, { pending: payloads, oldestAt: startedAt })],
+          providers: [provider('default', { lastAcceptedAt: clock.now(), ratePerS: 10 })],
+        })
+        await clock.advance(5 * second)
+      }
+    }
+    await pass(115, 50)
+    expect(kinds()).toEqual([])
+    await pass(10, 50)
+    expect(last()).toMatchObject({ kind: 'backlog_grows', grownBy: 600, oldestAt: startedAt, first: true })
+    await pass(120, 50)
+    expect(kinds()).toHaveLength(3)
+    expect(last()).toMatchObject({ first: false })
+    await pass(70, -1)
+    expect(last()).toMatchObject({ kind: 'backlog_grows', payloads: 0 })
+    const count = kinds().length
+    await pass(120, -1)
+    expect(kinds()).toHaveLength(count)
+  })
+
+  test.each<[string, Parameters<typeof lane>[1], Parameters<typeof provider>[1]]>([
+    ['nothing is accepted', {}, { lastAcceptedAt: null }],
+    ['the service is not available', {}, { endpoint: 'unavailable' }],
+    ['only held batches wait', { pending: 0, sealed: 5, heldPayloads: 5 }, {}],
+    ['only retries wait', { role: { kind: 'retry', schedule: 'default', step: 1 } }, {}],
+    ['payloads are young', { oldestAt: Number.MAX_SAFE_INTEGER }, {}],
+  ])('is not reported where %s', async (_, more, view) => {
+    const { clock, waits, kinds } = await world()
+    const startedAt = clock.now()
+    for (let n = 1; n < 60; n += 1) {
+      waits({
+        lanes: [lane(1, { pending: 10 * n, oldestAt: startedAt, ...more })],
+        providers: [provider('default', { lastAcceptedAt: clock.now(), ...view })],
+      })
+      await clock.advance(5 * second)
+    }
     expect(kinds()).toEqual([])
   })
 })

@@ -68,7 +68,7 @@ describe('batches list', () => {
   test('is filtered, and printed as JSON', async () => {
     await using world = await daemon()
     const { stdout } = await world.run('list', '--provider', 'north', '--json')
-    expect(JSON.parse(stdout)).toMatchObject({ batches: [{ batchId: b }], more: 0 })
+    expect(JSON.parse(stdout)).toMatchObject({ batches: [{ batchId: b }], more: false, moreBatches: 0 })
     expect((await world.run('list', '--reason', 'stuck')).stdout).toBe('No sealed batch matches.\n')
     expect((await world.run('list', '--older-than', '1h', '--json')).stdout).toContain(a)
     const wrong = await world.run('list', '--reason', 'other')

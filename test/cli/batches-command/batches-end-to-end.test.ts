@@ -43,7 +43,7 @@ describe('a batch that the service processed and answers 409 for', () => {
     ])
     await pipeline.until(() => pipeline.status().conditions.every(({ code }) => code !== 'BATCHES_HELD'))
     expect(pipeline.status().totals.delivered).toBe(3)
-    expect(pipeline.status().conservation.payloads.difference).toBe(0)
+    expect(pipeline.status().internals.conservation.payloads.difference).toBe(0)
     expect(pipeline.log()).toMatch(/"event":"operator_action".*"action":"mark-delivered"/)
     const ledger = await runCli(['ledger', '--batch', batchId, '--url', url])
     expect(ledger.stdout).toContain('MARKED_BY_OPERATOR')

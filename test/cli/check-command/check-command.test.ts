@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { Secret } from '../../../src/std/secret.ts'
 import { createAuthority } from '../../support/certificates.ts'
+import { openScriptedBroker } from '../../support/scripted-broker.ts'
 import { runCli } from '../../support/cli-world.ts'
 import { startConnectProxy } from '../../support/connect-proxy.ts'
 import { startSandbox } from '../../support/pipeline-world.ts'
@@ -112,6 +113,39 @@ describe('check', () => {
     expect(JSON.parse(stderr)).toMatchObject({
       error: { code: 'CONFIG_INVALID', problems: [{ line: 7, column: 48, path: 'delivery.max_in_flight' }] },
     })
+  })
+
+  test('tries each bridge with --connect, and takes nothing there', async () => {
+    await using broker = await openScriptedBroker({ granted: ([filter]) => [filter === 'low/+' ? 0 : 1] })
+    const { url } = await startSandbox()
+    await using config = await configWith(`base_url: "${url}"`)
+    const bridge = (name: string, port: number, topic: string) =>
+      `{ name: ${name}, url: "mqtt://127.0.0.1:${port}", topics: ["${topic}"], client_id: ${name} }`
+    const bridges = [bridge('depot', broker.port, 'telemetry/v1/+'), bridge('yard', broker.port, 'low/+')]
+    const text = (await readFile(config.path, 'utf8')).replace('telemetry/v1/{device}', '+/v1/{device}')
+    const write = (all: readonly string[]) =>
+      writeFile(config.path, text.replace('ingest: {', `ingest: { bridges: [${all.join()}],`))
+    await write(bridges)
+    const { status, connect, stdout } = await findings(config.path)
+    expect(status).toBe(0)
+    expect(connect.filter(({ name }) => name === 'bridge')).toMatchObject([
+      { ok: true, what: expect.stringMatching(/^depot: .* grants QoS 1 for telemetry/) as string },
+      {
+        ok: true,
+        what: expect.stringMatching(/^yard: .*only QoS 0/) as string,
+        act: expect.anything() as string,
+      },
+    ])
+    expect(JSON.parse(stdout)).toMatchObject({
+      config: { bridges: [`depot to mqtt://127.0.0.1:${broker.port}: telemetry/v1/+`, expect.anything()] },
+    })
+    expect(broker.connections.map(({ connect: { clientId } }) => clientId)).not.toContain('depot')
+    await write([...bridges, bridge('gone', 1, 'telemetry/v1/+')])
+    const { stdout: lines, status: failed } = await runCli(['check', '--connect', '--config', config.path], {
+      env: keys,
+    })
+    expect(failed).toBe(1)
+    expect(lines).toMatch(/failed bridge +gone: mqtt:\/\/127.0.0.1:1 cannot be used\.\n +Nothing listens/)
   })
 
   test('also checks the device table', async () => {

@@ -69,7 +69,7 @@ describe('payloads that the service refused', () => {
     await pipeline.until(() => pipeline.status().totals.delivered === 4)
     expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 4, duplicatesAcrossBatches: 0 })
     expect(pipeline.status().conditions.map(({ code }) => code)).not.toContain('DEAD_LETTERS')
-    expect(pipeline.status().conservation.payloads.difference).toBe(0)
+    expect(pipeline.status().internals.conservation.payloads.difference).toBe(0)
     expect((await runCli(['dead-letters', '--url', url])).stdout).toBe('There are no dead letters.\n')
   })
 

@@ -1,6 +1,6 @@
 // `doctor` against a real sandbox, real sockets, real files and a real daemon; systemctl is a script.
 
-import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { createServer as createTcpServer, type AddressInfo } from 'node:net'
@@ -12,6 +12,7 @@ import { createAuthority } from '../../support/certificates.ts'
 import { runCli } from '../../support/cli-world.ts'
 import { newFolder } from '../../support/folders.ts'
 import { startPipeline, startSandbox } from '../../support/pipeline-world.ts'
+import { openScriptedBroker } from '../../support/scripted-broker.ts'
 import { startSpawnedDaemon, writeDaemonConfig } from '../../support/spawned-daemon.ts'
 import { startTlsService } from '../../support/tls-service.ts'
 
@@ -109,6 +110,25 @@ describe('doctor', () => {
     expect(await readdir(folder)).toEqual(['gateway.yaml'])
   })
 
+  test('an expired certificate of a listener fails, and check names it', async () => {
+    const { url } = await startSandbox()
+    const { path, folder } = await writeConfig(url)
+    const until = new Date(Date.now() - 86_400_000)
+    const { cert, key } = createAuthority().issue({ from: new Date(until.getTime() - 86_400_000), until })
+    await writeFile(join(folder, 'cert.pem'), cert)
+    await writeFile(join(folder, 'key.pem'), key, { mode: 0o600 })
+    const tls = 'url: "mqtts://127.0.0.1:0", tls: { cert: "${file:cert.pem}", key: "${file:key.pem}" }'
+    const text = await readFile(path, 'utf8')
+    await writeFile(path, text.replace('url: "mqtt://127.0.0.1:0"', tls))
+    const { status, of } = await doctor(path)
+    expect(status).toBe(1)
+    const what = expect.stringMatching(/^The certificate of the listener mqtts:.* has expired at 2/) as string
+    expect(of('certificate')).toMatchObject([{ state: 'failed', what, act: expect.stringMatching(/Renew/) }])
+    const check = await runCli(['check', '--json', '--config', path], { env: keys })
+    expect(check.status).toBe(0)
+    expect(JSON.parse(check.stdout)).toMatchObject({ ok: true, warnings: [{ what }] })
+  })
+
   test('prints one line for each check, the cure in it, and a summary', async () => {
     const { path } = await writeConfig('http://127.0.0.1:1')
     const { status, stdout } = await runCli(['doctor', '--config', path], { env: {} })
@@ -128,6 +148,22 @@ describe('doctor', () => {
     expect(of('kernel clock')).toHaveLength(1)
     expect(of('systemd')).toHaveLength(1)
     expect((await runCli(['doctor', '--config', path])).stdout).toMatch(/^failed +config .*timout/m)
+  })
+
+  test('tries each bridge, and says what cannot be used or loses messages', async () => {
+    await using broker = await openScriptedBroker({ granted: () => [0] })
+    const { url } = await startSandbox()
+    const bridge = (name: string, port: number) =>
+      `{ name: ${name}, url: "mqtt://127.0.0.1:${port}", topics: ["a/+"], client_id: ${name} }`
+    const { path } = await writeConfig(url)
+    const bridges = `bridges: [${bridge('low', broker.port)}, ${bridge('gone', 1)}]`
+    await writeFile(path, (await readFile(path, 'utf8')).replace('ingest: {', `ingest: { ${bridges},`))
+    const { of, status } = await doctor(path)
+    expect(of('bridge').map(({ state, what }) => `${state} ${what}`)).toEqual([
+      expect.stringMatching(/^warning low: .*only QoS 0 for a\/\+/),
+      expect.stringMatching(/^failed gone: /),
+    ])
+    expect(status).toBe(1)
   })
 
   test('the chain of the certificate is shown', async () => {

@@ -1,10 +1,14 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { runCli, type CliResult } from '../../support/cli-world.ts'
+import { eventually } from '../../support/eventually.ts'
 import { newFolder } from '../../support/folders.ts'
 import { openIngest } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+import { startSandbox } from '../../support/pipeline-world.ts'
+import { startSpawnedDaemon } from '../../support/spawned-daemon.ts'
 import { openMqttBroker, type MqttBroker } from '../../support/mqtt-broker.ts'
 
 const position = (ts: number, more = '') =>
@@ -31,6 +35,106 @@ async function publishTrucks(broker: MqttBroker): Promise<void> {
     await broker.publish(topic, position(1_767_085_201_000 + index * 1000, index < 2 ? '' : ',"sp":40'))
   }
 }
+
+describe('the bridge that learn proposes', () => {
+  async function learned(broker: MqttBroker, publish: () => Promise<void>, more: readonly string[] = []) {
+    const { stdout } = await learn(broker, publish, ['--json', ...more])
+    const { yaml } = JSON.parse(stdout) as { yaml: string }
+    const { ingest, sources } = parse(yaml) as {
+      ingest: { bridges?: Record<string, unknown>[] }
+      sources: { name: string; from: string[] }[]
+    }
+    return { yaml, bridge: ingest.bridges?.[0], sources }
+  }
+  const yard = (broker: MqttBroker) =>
+    broker.publish('yard/box-17/pos', '{"lat":48.1,"lng":2.2,"time":"2026-01-28 15:00:00","spd":3}')
+
+  test('has the address, the topics of the sources, a client id and a session', async () => {
+    await using broker = await openMqttBroker()
+    const { bridge, sources } = await learned(broker, async () => {
+      await publishTrucks(broker)
+      await yard(broker)
+    })
+    expect(bridge).toEqual({
+      name: '127-0-0-1',
+      url: broker.url,
+      topics: ['teltonika/+/data', 'yard/+/pos'],
+      client_id: expect.stringMatching(/^telemetry-gateway-[0-9a-f]{8}$/),
+      protocol: '3.1.1',
+      qos: 1,
+      session: 'keep',
+    })
+    expect(sources.map(({ from }) => from)).toEqual([['127-0-0-1'], ['127-0-0-1']])
+  })
+
+  test('subscribes to those topics of a preset on which something was heard', async () => {
+    await using broker = await openMqttBroker()
+    const message = {
+      ident: '864636060000001',
+      timestamp: 1_767_085_201,
+      'position.latitude': 51.3,
+      'position.longitude': 9.4,
+    }
+    const { bridge } = await learned(broker, () =>
+      broker.publish('flespi/message/gw/devices/4530001', JSON.stringify(message)),
+    )
+    expect(bridge?.['topics']).toEqual(['flespi/message/gw/devices/+'])
+  })
+
+  test('subscribes to no more than --topic', async () => {
+    await using broker = await openMqttBroker()
+    const truck = 'teltonika/864636060000001/data'
+    const { bridge } = await learned(broker, () => broker.publish(truck, position(1_767_085_201_000)), [
+      '--topic',
+      truck,
+    ])
+    expect(bridge?.['topics']).toEqual([truck])
+  })
+
+  test('names where the password is, and never the password', async () => {
+    await using broker = await openMqttBroker({ user: { name: 'guest', password: 'open sesame' } })
+    const file = join(await newFolder(), 'password')
+    await writeFile(file, 'open sesame\n')
+    const byFile = await learned(broker, () => yard(broker), ['--username', 'guest', '--password-file', file])
+    expect(byFile.bridge).toMatchObject({ username: 'guest', password: `\${file:${file}}` })
+    const url = broker.url.replace('//', '//guest:open%20sesame@')
+    const second = { ...broker, url, subscribed: () => broker.subscribed(3) }
+    const byUrl = await learned(second, () => yard(broker))
+    expect(byUrl.bridge).toMatchObject({
+      url: broker.url,
+      username: 'guest',
+      password: '${env:BROKER_PASSWORD}',
+    })
+    expect(byFile.yaml + byUrl.yaml).not.toMatch(/sesame/)
+  })
+
+  test('is left out where the client id names the devices, which a bridge does not know', async () => {
+    await using broker = await openMqttBroker()
+    const { bridge, yaml, sources } = await learned(broker, () =>
+      broker.publish('pos', '{"lat":48.1,"lng":2.2,"time":"2026-01-28 15:00:00","spd":3}'),
+    )
+    expect([bridge, sources[0]?.from]).toEqual([undefined, ['broker']])
+    expect(yaml).toContain('# A bridge does not know the client id.')
+  })
+
+  test('works with `run` as it stands: a message at the broker reaches the service', async () => {
+    await using broker = await openMqttBroker()
+    const { sandbox, url } = await startSandbox()
+    const folder = join(await newFolder(), 'learned')
+    const { status, stdout } = await learn(broker, () => publishTrucks(broker), ['--to', folder])
+    expect([status, stdout]).toEqual([0, expect.stringContaining('bridges:')])
+    const config = join(folder, 'gateway.yaml')
+    expect(await runCli(['check', '--config', config])).toMatchObject({ status: 0, stderr: '' })
+    expect((await runCli(['check', '--config', config])).stdout).not.toContain('warning    The source')
+    // The ports of the test.
+    const text = (await readFile(config, 'utf8')).replace('http://127.0.0.1:8081', url)
+    await writeFile(config, `${text}ops: { listen: "127.0.0.1:0" }\n`)
+    await startSpawnedDaemon(config)
+    await broker.subscribed(3)
+    await broker.publish('teltonika/864636060000001/data', position(1_767_085_300_000))
+    await eventually(() => sandbox.stats().payloadsAccepted === 1)
+  })
+})
 
 describe('learn', () => {
   test('proposes a preset, and lists the values that will be missing', async () => {
@@ -69,9 +173,7 @@ describe('learn', () => {
     ])
     expect(unread).toMatchObject([{ filter: 'lamps/kitchen', last: { message: '{"on":true}' } }])
     const path = join(await newFolder(), 'gateway.yaml')
-    const rest =
-      'ingest: { broker: { access: { anonymous: true } } }\ndelivery: { base_url: http://127.0.0.1:1 }\n'
-    await writeFile(path, rest + yaml)
+    await writeFile(path, `delivery: { base_url: http://127.0.0.1:1 }\n${yaml}`)
     expect(await runCli(['check', '--config', path])).toMatchObject({ status: 0, stderr: '' })
     expect(await readFile(path, 'utf8')).toContain('# 6 messages on teltonika/+/data')
   })
@@ -96,14 +198,7 @@ describe('learn', () => {
     expect(stdout).toContain(table)
     const cases = await readFile(join(folder, 'learned.cases.yaml'), 'utf8')
     expect(stdout).toContain(cases.split('\n')[1] ?? 'missing')
-    const rest = [
-      'ingest: { broker: { access: { anonymous: true } } }',
-      'delivery: { base_url: http://127.0.0.1:1 }',
-      'devices: { file: devices.csv, unknown: quarantine }',
-      '',
-    ].join('\n')
     const config = join(folder, 'gateway.yaml')
-    await writeFile(config, rest + (await readFile(join(folder, 'sources.yaml'), 'utf8')))
     expect(await runCli(['check', '--config', config])).toMatchObject({ status: 0, stderr: '' })
     const tested = await runCli(['map', '--test', '--config', config])
     expect(tested.stdout).toContain('learned.cases.yaml: 2 passed\n')
@@ -152,6 +247,11 @@ describe('learn', () => {
     expect(refused.status).toBe(1)
     expect(refused.stderr).toMatch(/^BROKER_UNREACHABLE/)
     expect(refused.stderr).not.toContain('wrong one')
+    expect(refused.stderr).toMatch(/Check --username/)
+    const noPassword = await runCli(['learn', '--broker', broker.url, '--username', 'guest'])
+    expect(noPassword.stderr).toMatch(/--password-file FILE\.$/m)
+    const nobody = await runCli(['learn', '--broker', broker.url])
+    expect(nobody.stderr).toMatch(/lets no client in without a user name.+--username NAME/s)
   })
 
   test('reports that a gateway refuses subscriptions, and what to use instead', async () => {

@@ -46,6 +46,7 @@ async function runMap(argv: readonly string[], stdin: string | readonly Buffer[]
     env: {},
     stop: new AbortController().signal,
     onHangUp: () => undefined,
+    endWithReader: () => undefined,
   }
   let status: number | null = null
   const command = mapCommand(io, (end) => {

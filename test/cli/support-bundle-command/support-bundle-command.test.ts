@@ -70,7 +70,10 @@ describe('support-bundle', () => {
   test('is made without a daemon and without a valid config, and says what is missing', async () => {
     const folder = await newFolder()
     const config = join(folder, 'gateway.yaml')
-    await writeFile(config, 'delivery: { base_url: "https://me:hush-hush@x", proxy_auth: plain-secret }\n')
+    // A daemon of another test may run at the default address.
+    const ops = 'ops: { listen: "127.0.0.1:1" }'
+    const delivery = 'delivery: { base_url: "https://me:hush-hush@x", proxy_auth: plain-secret }'
+    await writeFile(config, `${ops}\n${delivery}\n`)
     const to = join(folder, 'bundle.tar.gz')
     expect(
       await runCli(['support-bundle', '--config', config, '--to', to, '--positions'], { env }),
@@ -87,7 +90,7 @@ describe('support-bundle', () => {
       '# s3cret-comment\na: { password: abc123, password_file: users, key: "${file:k.pem}" } # s3cret\nurl: mqtt://u:p@h:1\n',
     )
     expect(text).not.toMatch(/s3cret|abc123|u:p/)
-    expect(secrets).toEqual(['abc123'])
+    expect(secrets).toEqual(['abc123', 'mqtt://u:p@h:1'])
     expect(text).toContain('password_file: users')
     expect(text).toContain('${file:k.pem}')
     expect(text).toContain('mqtt://***@h:1')

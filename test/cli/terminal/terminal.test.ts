@@ -13,6 +13,7 @@ describe('an answer that is printed', () => {
       env: {},
       stop: new AbortController().signal,
       onHangUp: () => undefined,
+      endWithReader: () => undefined,
     }
     printAnswer(io, {}, 'truck\u001b[2J\u0007\r\u202e7\nnext\n', (name) => name)
     expect(text()).toBe('truck\\u{1b}[2J\\u{7}\\u{d}\\u{202e}7\nnext\n')

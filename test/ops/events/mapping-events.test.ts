@@ -85,9 +85,15 @@ describe('status', () => {
     })
     const release = { released: 2, payloads: 2, dead: 1, keptAgain: 0, devices: 0 }
     world.ops.attach({ ...stages({ ingest }), mapping: mappingStage({ release }) })
-    const { totals, conservation } = world.ops.status()
-    expect(conservation.messages).toEqual({ received: 20, carried: 4, accounted: 24, difference: 0 })
-    expect(totals).toMatchObject({ quarantined: 5, deferred: 6, openParts: 4, released: 2, dead: 1 })
+    const { totals, waiting, internals } = world.ops.status()
+    expect(internals.conservation.messages).toEqual({
+      received: 20,
+      carried: 4,
+      accounted: 24,
+      difference: 0,
+    })
+    expect(totals).toMatchObject({ quarantined: 5, deferred: 6, released: 2, unmappable: 1 })
+    expect(waiting.openMessages).toBe(4)
   })
 })
 
@@ -103,29 +109,37 @@ describe('devices over HTTP', () => {
     world.ops.attach({ mapping: mappingStage({ skewed: [seen[1]!] }, seen) })
     const url = world.ops.url()
     expect(JSON.parse((await get(url, '/devices?sort=clock')).text)).toEqual({
+      now: '2025-06-15T15:06:40.000Z',
       clients: [],
       total: 2,
       seen: 2,
-      states: { silent: 0, refused: 0, not_mapped: 0, never_sent: 0, sending: 2 },
+      states: { silent: 0, refused: 0, repeating: 0, not_mapped: 0, never_sent: 0, sending: 2 },
       restored: true,
       devices: [seen[1], seen[0]],
+      more: false,
     })
     expect(JSON.parse((await get(url, '/devices?sort=clock&limit=1')).text)).toMatchObject({
       seen: 2,
       devices: [seen[1]],
+      more: true,
     })
     expect(JSON.parse((await get(url, '/devices')).text)).toMatchObject({ devices: [seen[0], seen[1]] })
     expect((await get(url, '/devices?sort=name')).status).toBe(400)
-    expect(JSON.parse((await get(url, '/devices/b%2Fc')).text)).toEqual(seen[1])
+    expect(JSON.parse((await get(url, '/devices/b%2Fc')).text)).toEqual({
+      now: '2025-06-15T15:06:40.000Z',
+      ...seen[1],
+      // Of the device records, which this world has not.
+      messagesByHour: null,
+    })
     expect((await get(url, '/devices/%')).status).toBe(404)
     expect(await statusOf(url)).toMatchObject({ devices: { seen: 2, skewed: [{ device: 'b/c' }] } })
   })
 
-  test('are not found before the mapping is in force', async () => {
+  test('are not there yet before the mapping is in force', async () => {
     await using world = opsWorld()
     await world.ops.start()
     for (const path of ['/devices', '/devices/a', '/dead-letters', '/quarantine'])
-      expect((await get(world.ops.url(), path)).status).toBe(404)
+      expect((await get(world.ops.url(), path)).status).toBe(503)
   })
 })
 
@@ -135,10 +149,13 @@ describe('metrics of the mapping', () => {
     await world.ops.start()
     world.ops.attach({
       ...stages({
-        ingest: ingestCounters({ openParts: 7, quarantinedByReason: new Map([['a|FUTURE', 2]]) }),
+        ingest: ingestCounters({
+          openParts: 7,
+          quarantinedByReason: [{ source: 'a', reason: 'FUTURE', count: 2 }],
+        }),
       }),
       mapping: mappingStage({
-        omitted: new Map([['a|speed|not a number', 4]]),
+        omitted: [{ source: 'a', field: 'speed', reason: 'not a number', values: 4 }],
         clocks: { devices: 1, evictions: 0, future: 2, unset: 3, old: 4, restamped: 0 },
       }),
     })

@@ -47,6 +47,12 @@ describe('the verdict', () => {
     ['delivers', {}, 'ok', /^Delivering\. Last message 2 s ago, last accepted 3 s ago\.$/],
     ['has nothing to deliver', { lanes: [] }, 'ok', /^Nothing waits for delivery\. Last message 2 s ago/],
     ['is new', { lanes: [], providers: [provider('default')], lastMessageAt: null }, 'ok', /No message came/],
+    [
+      'has sent nothing yet',
+      { providers: [provider('default')], startedAt: now - 3000 },
+      'ok',
+      /^The first payloads wait for an answer\. Last message 2 s ago, nothing accepted since the start 3 s ago\.$/,
+    ],
     ['starts', { notReady: 'starting' }, 'not_receiving', /^Not ready: starting\. /],
     ['holds all', { holdReason: 'disk_low' }, 'not_receiving', /^Acknowledgements are held: disk_low\./],
     ['is full', { conditions: [condition('SPOOL_FULL')] }, 'not_receiving', /^The spool is full/],
@@ -81,6 +87,31 @@ describe('the verdict', () => {
       { providers: stale, lanes: [lane(1, { sealed: 1, oldestSealedAt: now - 4 * minute })] },
       'not_delivering',
       /^Payloads wait for 4 min, and none is accepted\./,
+    ],
+    [
+      'delivers nothing because of its own limit',
+      {
+        conditions: [
+          condition('RATE_LIMITED', { severity: 'info', what: 'Nothing is delivered since 12:00.' }),
+        ],
+        providers: stale,
+        lanes: [lane(1, { sealed: 1, oldestSealedAt: now - 4 * minute })],
+      },
+      'not_delivering',
+      /^Nothing is delivered since 12:00\. Payloads wait for 4 min/,
+    ],
+    [
+      'delivers nothing, and names the likely cause',
+      {
+        conditions: [
+          condition('CLOCK_OFF'),
+          condition('SERVICE_HANGING', { what: 'The service does not answer.' }),
+        ],
+        providers: stale,
+        lanes: [lane(1, { sealed: 1, oldestSealedAt: now - 4 * minute })],
+      },
+      'not_delivering',
+      /^The service does not answer\. Payloads wait for 4 min, and none is accepted\./,
     ],
     [
       'accepts nothing since the start',

@@ -1,5 +1,6 @@
 import { request } from 'node:http'
 import { describe, expect, test } from 'vitest'
+import { isoTimes } from '../../../src/std/iso-times.ts'
 import type { DaemonControl } from '../../../src/ops/types.ts'
 import { openDeadLettersWorld, refusedPayload, telemetryOf } from '../../support/dead-letters-world.ts'
 import { get, opsWorld, send } from '../../support/ops-world.ts'
@@ -56,7 +57,7 @@ describe('dead letters over HTTP', () => {
       JSON.parse((await get(ops.url, `/dead-letters?${query}`)).text) as unknown
     expect(await list('device=b')).toMatchObject({ scanned: 1, deadLetters: [{ device: 'b' }] })
     expect(await list('limit=1')).toMatchObject({ scanned: 2, deadLetters: [{ device: 'a' }] })
-    expect((await get(ops.url, '/dead-letters?stage=other')).status).toBe(404)
+    expect((await get(ops.url, '/dead-letters?stage=other')).status).toBe(400)
   })
 
   test('are shown whole on the control socket only', async () => {
@@ -64,8 +65,8 @@ describe('dead letters over HTTP', () => {
     await ops.add(refusedPayload('a'))
     const id = await ops.idOf('a')
     const shown = await ops.post(`show?id=${id}`)
-    expect(JSON.parse(shown.text)).toEqual({ id, deadLetter: refusedPayload('a') })
-    expect((await get(ops.url, `/control/dead-letters/show?id=${id}`)).status).toBe(404)
+    expect(JSON.parse(shown.text)).toEqual({ id, deadLetter: isoTimes(refusedPayload('a')) })
+    expect((await get(ops.url, `/control/dead-letters/show?id=${id}`)).status).toBe(405)
     expect((await ops.post('show?id=nothing')).status).toBe(404)
   })
 

@@ -21,7 +21,7 @@ async function world(changes: Partial<DaemonControl> = {}) {
   const control: DaemonControl = {
     async reload(cause) {
       asked.push(cause)
-      return { kind: 'reloaded', sources: 3, tookMs: 5, restartNeeded: [] }
+      return { kind: 'reloaded', sources: 3, tookMs: 5, restartNeeded: [], warnings: [] }
     },
     async remap(wanted) {
       asked.push(wanted)
@@ -92,7 +92,7 @@ describe('a change over HTTP', () => {
 
   test('is not made by GET, nor by an invalid request', async () => {
     await using ops = await world()
-    expect((await get(ops.url, '/control/reload')).status).toBe(404)
+    expect((await get(ops.url, '/control/reload')).status).toBe(405)
     for (const path of ['/control/other', '/control/', '/control/dead-letters'])
       expect((await ops.post(path)).status).toBe(404)
     for (const query of ['dryrun=1', 'dryRun=yes', 'limit=5'])
@@ -119,7 +119,7 @@ describe('a change over HTTP', () => {
       remap: () => Promise.reject(new GatewayError('SPOOL_CLOSED', { what: 'W.', why: 'Y.', act: 'A.' })),
     })
     const refused = await ops.post('/control/reload')
-    expect([refused.status, JSON.parse(refused.text)]).toEqual([
+    expect([refused.status, JSON.parse(refused.text)]).toMatchObject([
       422,
       { code: 'CONFIG_INVALID', what: 'W.', why: 'a.yaml:3:1  x', act: 'A.' },
     ])

@@ -8,7 +8,7 @@ describe('over HTTP', () => {
     await using world = opsWorld()
     await world.ops.start()
     expect((await get(world.ops.url(), '/')).text).toContain('/status')
-    expect((await get(world.ops.url(), '/?x=1')).status).toBe(200)
+    expect((await get(world.ops.url(), '/?x=1')).status).toBe(400)
   })
 
   test('an unknown path and another method are answered with what, why and what to do', async () => {
@@ -16,7 +16,9 @@ describe('over HTTP', () => {
     await world.ops.start()
     const unknown = await get(world.ops.url(), '/etc/passwd')
     expect(unknown.status).toBe(404)
-    expect(Object.keys(JSON.parse(unknown.text) as object)).toEqual(['what', 'why', 'act'])
+    expect(Object.keys(JSON.parse(unknown.text) as object)).toEqual(
+      'type title status detail instance code what why act nearest'.split(' '),
+    )
     const post = await get(world.ops.url(), '/status', { method: 'DELETE' })
     expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })
@@ -101,7 +103,25 @@ describe('over HTTP', () => {
       socket.on('error', () => undefined)
       socket.on('close', () => resolve(text))
     })
-    expect(answer).toContain('431')
+    expect(answer).toMatch(/^HTTP\/1\.1 431 /)
+    expect(answer).toContain('"code":"HEAD_TOO_LARGE"')
+  })
+
+  test('what is not HTTP is refused with a problem, and the connection closed', async () => {
+    await using world = opsWorld()
+    await world.ops.start()
+    const { port } = new URL(world.ops.url() ?? '')
+    const answer = await new Promise<string>((resolve) => {
+      let text = ''
+      const socket = connect(Number(port), '127.0.0.1', () => socket.write('nonsense\r\n\r\n'))
+      socket.on('data', (chunk) => (text += chunk.toString('latin1')))
+      socket.on('close', () => resolve(text))
+    })
+    const [head = '', body = ''] = answer.split('\r\n\r\n')
+    expect(head).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
+    expect(head).toContain('content-type: application/problem+json')
+    expect(head).toContain('x-content-type-options: nosniff')
+    expect(JSON.parse(body)).toMatchObject({ status: 400, code: 'REQUEST_MALFORMED' })
   })
 
   test('connections are bounded', async () => {

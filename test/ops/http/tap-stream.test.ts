@@ -72,7 +72,7 @@ describe('a tap', () => {
     taps.record(messageOn('a/b'), mapped('truck-7'))
     expect(await tap.next()).toEqual({
       kind: 'message',
-      at: 1_750_000_000_000,
+      at: '2025-06-15T15:06:40.000Z',
       topic: 'a/b',
       qos: 1,
       retain: false,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { EventOf } from '../../../src/domain/event.ts'
+import type { EventOf, GatewayEvent } from '../../../src/domain/event.ts'
 import { createLog } from '../../../src/ops/logging/logging.ts'
 import { get, handClock, keptOutput, opsWorld } from '../../support/ops-world.ts'
 
@@ -32,7 +32,8 @@ describe('a client that is refused again and again', () => {
       ['info', 'Refused client "truck-7". Its user name or password is wrong.', undefined],
       [
         'info',
-        'Refused client "truck-7". Its user name or password is wrong. 98 further lines like this not written.',
+        'Summary: 99 more times in the last minute, the last one 1 min ago: ' +
+          'Refused client "truck-7". Its user name or password is wrong.',
         98,
       ],
     ])
@@ -44,6 +45,65 @@ describe('a client that is refused again and again', () => {
     for (let round = 0; round < 5; round += 1)
       for (const clientId of ['truck-7', 'truck-8', 'truck-9']) log.write(refusal(clientId, '10.0.0.7'))
     expect(output.lines().map(({ clientId }) => clientId)).toEqual(['truck-7', 'truck-8', 'truck-9'])
+  })
+})
+
+describe('a summary', () => {
+  const link = { messageSource: 'depot', clientId: 'gw' }
+  const lost: GatewayEvent = {
+    kind: 'message_source_lost',
+    ...link,
+    reason: 'unreachable',
+    detail: 'Nothing listens there.',
+    act: 'Start it.',
+    retryInMs: 1000,
+  }
+  const connected: GatewayEvent = {
+    kind: 'message_source_connected',
+    ...link,
+    url: 'mqtt://10.0.0.1:1883',
+    sessionPresent: true,
+    removedFilters: [],
+  }
+
+  /** The summary of two losses, the last one 10 s after the first, with what came after it. */
+  function summaryAfter(later: readonly GatewayEvent[], level: 'info' | 'debug' = 'info') {
+    const { log, output, clock } = world(level)
+    log.write(lost)
+    clock.move(10_000)
+    log.write(lost)
+    clock.move(5000)
+    for (const event of later) log.write(event)
+    clock.move(45_000)
+    return output.lines().find(({ summary }) => summary === true)
+  }
+
+  test('says when its last line was due', () => {
+    expect(summaryAfter([])).toMatchObject({
+      suppressed: 0,
+      lastAt: '2025-06-15T15:06:50.000Z',
+      isOver: false,
+      msg: expect.stringMatching(/^Summary: 1 more time in the last minute, 50 s ago: Bridge/),
+    })
+  })
+
+  test('says that what it reports has ended since', () => {
+    expect(summaryAfter([connected])).toMatchObject({
+      isOver: true,
+      msg: expect.stringMatching(/^Summary: 1 more time in the last minute, 50 s ago, over since: Bridge/),
+    })
+  })
+
+  test('does not say so where it has come back, or another one has ended', () => {
+    expect(summaryAfter([connected, lost])).toMatchObject({ isOver: false })
+    expect(summaryAfter([{ ...connected, clientId: 'gw-2' }])).toMatchObject({ isOver: false })
+  })
+
+  test('of several clients says that they are more of a kind', () => {
+    const { log, output, clock } = world()
+    for (let n = 0; n < 13; n += 1) log.write(refusal(`x${n}`, '192.0.2.1'))
+    clock.move(60_000)
+    expect(output.lines().at(-1)?.msg).toMatch(/^Summary: 2 more lines of this kind in the last minute, /)
   })
 })
 

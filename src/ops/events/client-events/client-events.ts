@@ -12,7 +12,7 @@ import type { EventTable } from '../types.ts'
 
 type ClientEvent = Extract<
   EventName,
-  `${'auth' | 'access' | 'listener' | 'client' | 'publish' | 'session'}_${string}`
+  `${'auth' | 'access' | 'certificate' | 'listener' | 'client' | 'publish' | 'session'}_${string}`
 >
 
 export const clientEvents: EventTable<ClientEvent> = {
@@ -40,6 +40,44 @@ export const clientEvents: EventTable<ClientEvent> = {
       PROXY_HEADER_WRONG: (event) =>
         event.reason.startsWith('proxy_') ? { ...refusedConnections(event), key: event.reason } : null,
     },
+  },
+  listener_tls_failing: {
+    level: 'warn',
+    repeats: ({ listener }) => listener,
+    raises: {
+      TLS_HANDSHAKES_FAIL: ({ listener, detail, count, top }) => ({
+        key: listener,
+        times: count,
+        what: (times) =>
+          `No client gets through TLS on ${listener}: ${plural(times, 'connection')} failed, none succeeded since.`,
+        why: `The last one: ${sentence(detail)} ${topOf(top)}`,
+      }),
+    },
+  },
+  listener_tls_works: {
+    meaning: 'A client got through TLS again on this listener.',
+    level: 'info',
+    text: ({ listener }) => `A client got through TLS again on ${listener}.`,
+    repeats: ({ listener }) => listener,
+    clears: { TLS_HANDSHAKES_FAIL: ({ listener }) => listener },
+  },
+  certificate_expires: {
+    level: { oneOf: ['warn', 'error'], of: ({ state }) => (state === 'ends_soon' ? 'warn' : 'error') },
+    raises: {
+      CERTIFICATE_EXPIRES: ({ certificate, state, detail }) => ({
+        key: certificate,
+        present: 1,
+        what: bounded(detail, 300),
+        why: state === 'ends_soon' ? 'It ends within 14 days.' : 'Connections that need it are refused.',
+        severity: state === 'ends_soon' ? 'warning' : 'error',
+      }),
+    },
+  },
+  certificate_renewed: {
+    meaning: 'A certificate that had expired, or was about to, is in order again.',
+    level: 'info',
+    text: ({ certificate }) => `The certificate of ${quote(certificate, 100)} is in order again.`,
+    clears: { CERTIFICATE_EXPIRES: ({ certificate }) => certificate },
   },
   client_paused: {
     meaning: 'Clients sent more than their rate and were not read for a while. Nothing was dropped.',

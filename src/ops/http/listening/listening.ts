@@ -2,15 +2,18 @@
 // socket. Headers, times and connections are bounded: a port scanner must not cost the daemon anything.
 //
 //   idle-connections.ts   closes idle connections where there are too many
+//   malformed-requests.ts answers what is not HTTP
 //   chunk-pieces.ts       what is parsed at once
 //   control-socket.ts     the UNIX socket: its mode, and what is in its place
 
 import { createServer, type Server } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
+import { isPortCheck, tlsFailureOf } from '../../../std/tls/tls.ts'
 import { opsUrl, type OpsConfig } from '../../config.ts'
 import { parseInPieces } from './chunk-pieces.ts'
 import { listenOnSocket, socketIdentity, type SocketPlace } from './control-socket.ts'
+import { answerMalformedRequests } from './malformed-requests.ts'
 import { closeIdleConnections, type ConnectionCounters } from './idle-connections.ts'
 
 export type { SocketPlace } from './control-socket.ts'
@@ -33,6 +36,8 @@ const idleMs = 10_000
 export type Listener = {
   url: string
   connections: ConnectionCounters
+  /** TLS handshakes that failed, by reason. */
+  tlsFailures: ReadonlyMap<string, number>
   /** For the next handshakes. Throws CERTIFICATES_INVALID; the former certificate then stays in force. */
   renew(tls: OpsConfig['tls']): void
   close(): Promise<void>
@@ -48,6 +53,12 @@ export async function listenOnTcp(
     ? createTlsServer({ ...limits, ...contextOf(tls), handshakeTimeout: 5000 }, answer)
     : null
   const server: Server = secure ?? createServer(limits, answer)
+  const tlsFailures = new Map<string, number>()
+  secure?.on('tlsClientError', (error, socket) => {
+    const reason = tlsFailureOf(error, socket)
+    if (!isPortCheck(reason, socket)) tlsFailures.set(reason, (tlsFailures.get(reason) ?? 0) + 1)
+  })
+  answerMalformedRequests(server)
   server.setTimeout(idleMs)
   parseInPieces(server, tls ? 'secureConnection' : 'connection')
   const connections = closeIdleConnections(server, connectionsMax)
@@ -64,7 +75,7 @@ export async function listenOnTcp(
   const bound = server.address()
   const port = typeof bound === 'object' && bound ? bound.port : wanted
   const url = opsUrl({ host, port }, tls ? 'https' : 'http')
-  return { url, connections, renew, close: () => closed(server) }
+  return { url, connections, tlsFailures, renew, close: () => closed(server) }
 
   function renew(next: OpsConfig['tls']): void {
     if (next === undefined) return
@@ -98,6 +109,7 @@ export async function listenOnControlSocket(
   place: SocketPlace,
 ): Promise<SocketListener> {
   const server = createServer(limits, answer)
+  answerMalformedRequests(server)
   server.maxConnections = connectionsMax
   server.setTimeout(idleMs)
   await listenOnSocket(server, place)

@@ -1,14 +1,17 @@
-// user-check.ts: HTTP Basic authentication of the users in ops.users.
+// user-check.ts: the passwords of the users in ops.users: by HTTP Basic authentication, or by the login page.
 //
 // A check takes tens of milliseconds of a core and shares its threads with the spool, so it is not repeated:
 // what was right stays known, as an HMAC under a key of this process. At most `checksMax` checks wait, and
 // at most `checksOfAddressMax` of one address; the request beyond is answered 429. Wrong passwords are
-// answered later and later, by address and user; a right one never is.
+// answered later and later, by address and user; a right one never is. An address that gave many wrong
+// ones waits for its next check: wrong-passwords.ts.
 
 import { createHmac, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '../../../std/clock.ts'
 import { verifyPassword, type PasswordHash } from '../../../std/password-hash.ts'
 import { passwordHashOf, type OpsConfig } from '../../config.ts'
+import type { WrongPasswords } from './wrong-passwords.ts'
 
 export type OpsUser = { name: string; rights: ReadonlySet<'read' | 'change'> }
 
@@ -18,6 +21,8 @@ export type UserCheck =
   | { kind: 'wrong'; name: string }
   /** Too many at once. */
   | { kind: 'busy' }
+  /** Too many wrong ones of this address. */
+  | { kind: 'limited'; name: string; retryInMs: number }
 
 const checksMax = 8
 const checksOfAddressMax = 2
@@ -32,9 +37,14 @@ const delayedMax = 16
 type Listed = OpsUser & { hash: PasswordHash }
 type Failure = { count: number; atMs: number }
 
-export type CheckUser = (authorization: string | undefined, address: string) => Promise<UserCheck>
+export type Credentials = { name: string; password: Buffer }
 
-export function createUserCheck(users: OpsConfig['users']): CheckUser {
+export type CheckUser = (given: Credentials | null, address: string) => Promise<UserCheck>
+
+export function createUserCheck(
+  { clock, limits }: { clock: Pick<Clock, 'monotonic'>; limits: WrongPasswords },
+  users: OpsConfig['users'],
+): CheckUser {
   const listed = new Map<string, Listed>()
   for (const user of users) {
     const { name, rights } = user
@@ -51,8 +61,7 @@ export function createUserCheck(users: OpsConfig['users']): CheckUser {
   let delayed = 0
   return check
 
-  async function check(authorization: string | undefined, address: string): Promise<UserCheck> {
-    const given = credentialsIn(authorization)
+  async function check(given: Credentials | null, address: string): Promise<UserCheck> {
     if (given === null || anyone === undefined) return { kind: 'none' }
     const { name, password } = given
     const user = listed.get(name)
@@ -61,6 +70,8 @@ export function createUserCheck(users: OpsConfig['users']): CheckUser {
       .update(password)
       .digest('base64')
     if (user !== undefined && known.has(digest)) return { kind: 'user', user }
+    const retryInMs = limits.waitMs(address, clock.monotonic())
+    if (retryInMs > 0) return { kind: 'limited', name, retryInMs }
     const ofAddress = waiting.get(address) ?? 0
     if (checks >= checksMax || ofAddress >= checksOfAddressMax) return { kind: 'busy' }
     checks += 1
@@ -80,6 +91,7 @@ export function createUserCheck(users: OpsConfig['users']): CheckUser {
       failures.delete(`${address} ${name}`)
       return { kind: 'user', user }
     }
+    limits.note(address, clock.monotonic())
     await delayAfter(`${address} ${name.slice(0, 64)}`)
     return { kind: 'wrong', name }
   }
@@ -101,11 +113,26 @@ export function createUserCheck(users: OpsConfig['users']): CheckUser {
   }
 }
 
-function credentialsIn(header: string | undefined): { name: string; password: Buffer } | null {
+export function basicCredentials(header: string | undefined): Credentials | null {
   const text = /^Basic +([A-Za-z0-9+/=]{1,2048})$/i.exec(header ?? '')?.[1]
   if (text === undefined) return null
   const bytes = Buffer.from(text, 'base64')
   const colon = bytes.indexOf(0x3a)
   if (colon < 0) return null
   return { name: bytes.subarray(0, colon).toString('utf8'), password: bytes.subarray(colon + 1) }
+}
+
+/** A session of the one stays valid for the other. */
+export function isSameUser(a: OpsConfig['users'][number], b: OpsConfig['users'][number]): boolean {
+  return (
+    a.name === b.name &&
+    a.rights.length === b.rights.length &&
+    a.rights.every((right) => b.rights.includes(right)) &&
+    hashTextOf(a) === hashTextOf(b)
+  )
+}
+
+function hashTextOf(user: OpsConfig['users'][number]): string {
+  const { salt, hash } = passwordHashOf(user) ?? { salt: null, hash: null }
+  return `${salt?.toString('hex')} ${hash?.toString('hex')}`
 }

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { Secret } from '../../../../src/std/secret.ts'
 import { costMin, hashPassword } from '../../../../src/std/password-hash.ts'
 import type { OpsConfig } from '../../../../src/ops/config.ts'
+import { startAskedControl } from '../../../support/asked-control.ts'
 import { createAuthority } from '../../../support/certificates.ts'
 import { get, opsConfig, opsWorld } from '../../../support/ops-world.ts'
 
@@ -51,21 +52,7 @@ const paths = [
 
 async function world(more: Partial<OpsConfig> = {}) {
   const made = opsWorld({ ops: opsConfig({ host: '127.0.0.1', port: 0 }, more) })
-  await made.ops.start()
-  const asked: string[] = []
-  const fail = () => Promise.reject(new Error('unexpected call'))
-  made.ops.attach({
-    control: {
-      reload: async (cause) => {
-        asked.push(cause)
-        return { kind: 'reloaded', sources: 1, tookMs: 1, restartNeeded: [] }
-      },
-      remap: fail,
-      forget: fail,
-      check: fail,
-      probe: fail,
-    },
-  })
+  const asked = await startAskedControl(made)
   return Object.assign(made, { url: made.ops.url(), asked })
 }
 
@@ -138,6 +125,22 @@ describe('a request of a web page', () => {
       })
     expect(answers[0]?.headers).not.toHaveProperty('access-control-allow-origin')
   })
+})
+
+test('a health check of HTTP/1.0 without a host is answered', async () => {
+  await using world = opsWorld()
+  await world.ops.start()
+  const { port } = new URL(world.ops.url() ?? '')
+  for (const path of ['/healthz', '/readyz', '/status']) {
+    const answer = await new Promise<string>((resolve) => {
+      let text = ''
+      const socket = connect(Number(port), '127.0.0.1', () => socket.write(`GET ${path} HTTP/1.0\r\n\r\n`))
+      socket.on('data', (chunk) => (text += chunk.toString('latin1')))
+      socket.on('close', () => resolve(text))
+    })
+    // It is not ready in this test.
+    expect(answer.split(' ')[1]).toBe({ '/healthz': '200', '/readyz': '503', '/status': '403' }[path])
+  }
 })
 
 describe('a request that two programs could read in two ways', () => {
@@ -277,6 +280,19 @@ describe('with users', () => {
         { change: 'reload', by: { via: 'tcp', user: 'alice', address: '127.0.0.1' }, outcome: 'done' },
       ],
     })
+  })
+
+  test('a failed TLS handshake is counted by its reason', async () => {
+    const authority = createAuthority()
+    const { cert, key } = authority.issue()
+    await using ops = await world({ users, tls: { cert, key: new Secret(key) } })
+    const plain = connect(Number(new URL(ops.url ?? '').port), '127.0.0.1')
+    plain.on('error', () => plain.destroy())
+    plain.write('GET / HTTP/1.1\r\n\r\n')
+    await new Promise<void>((resolve) => plain.once('close', () => resolve()))
+    const headers = login('alice')
+    const metrics = (await send(ops.url, '/metrics', { headers, ca: authority.ca })).text
+    expect(metrics).toContain('gateway_http_refused_total{reason="http_on_tls_port"} 1')
   })
 })
 

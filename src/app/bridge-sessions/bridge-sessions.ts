@@ -1,0 +1,235 @@
+// bridge-sessions.ts: remembers under which client ids bridges had sessions, and says which are left at a
+// broker: `connections` was lowered, or a client id changed, or a bridge was removed. In a share group the
+// broker keeps giving such a session its share, and no client reads it.
+//
+//   sessions_left   a client id was connected with a kept session, the config does not have it any more, and
+//                   its session_expiry has not passed since then. Over when the config has it again, or after
+//                   that time. Who removed the sessions at the broker deletes the file to end it at once
+//
+// The sessions are in `<spool>/bridge-sessions.json`, written when there is a new one, every few minutes and
+// at the stop. It may be lost: then nothing is said of sessions from before.
+//
+// A broker is known by host and port: two may run on one machine. If the config has another port for a client
+// id, and none with the port of before, it is taken for the same broker, such as one that has TLS now.
+//
+// It remembers the filters, too: a session keeps them, so the bridge unsubscribes those that the config does
+// not have any more (bridge-attempt.ts).
+//
+// Bound: 10,000 sessions; beyond it the ones that were connected last are kept.
+
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { z } from 'zod'
+import type { CancelTimer, Clock } from '../../std/clock.ts'
+import { bounded, quote } from '../../std/quote.ts'
+import type { Emit } from '../../domain/event.ts'
+import { filtersOf, type IngestOptions, type MessageSourceStatus } from '../../ingest/ingest.ts'
+import { readRegular, replaceRegular } from '../../storage/storage.ts'
+
+export type BridgeSessions = {
+  /** Writes the sessions. Never rejects. */
+  stop(): Promise<void>
+}
+
+type Deps = {
+  clock: Clock
+  emit: Emit
+  messageSources: () => readonly Pick<MessageSourceStatus, 'name' | 'links'>[]
+}
+
+type Options = { spoolPath: string; bridges: NonNullable<IngestOptions['bridges']> }
+
+const sessionSchema = z.object({
+  host: z.string(),
+  /** Null in a file of an earlier version. */
+  port: z.int().nullable().default(null),
+  clientId: z.string(),
+  bridge: z.string(),
+  /** When it was seen connected last. */
+  lastAt: z.number(),
+  expiryMs: z.number(),
+  filters: z.array(z.string()).default([]),
+})
+
+type Session = z.infer<typeof sessionSchema>
+type Place = Pick<Session, 'host' | 'port' | 'clientId'>
+
+const sessionsMax = 10_000
+const checkEveryMs = 1000
+const writeEveryMs = 300_000
+const shownMax = 3
+
+export async function startBridgeSessions(deps: Deps, options: Options): Promise<BridgeSessions> {
+  const { clock, emit } = deps
+  const path = fileIn(options.spoolPath)
+  const sessions = await readSessions(path, options.bridges)
+  const used = new Set(options.bridges.flatMap(placesOf).map(keyOf))
+  /** What was said of each bridge. */
+  const said = new Map<string, string>()
+  let cancel: CancelTimer = () => {}
+  let writtenMs = clock.monotonic()
+  let writing: Promise<void> = Promise.resolve()
+  check()
+  schedule()
+  return {
+    async stop() {
+      cancel()
+      check()
+      await writing
+      await write()
+    },
+  }
+
+  function schedule(): void {
+    cancel = clock.after(checkEveryMs, () => {
+      check()
+      schedule()
+    })
+  }
+
+  function check(): void {
+    const isNew = note()
+    const nowMs = clock.monotonic()
+    if (isNew || (sessions.size > 0 && nowMs - writtenMs >= writeEveryMs)) {
+      writtenMs = nowMs
+      writing = writing.then(write)
+    }
+    report()
+  }
+
+  /** True where the file lacks a session. */
+  function note(): boolean {
+    let isNew = false
+    const sources = deps.messageSources()
+    for (const bridge of options.bridges) {
+      const { name, url, keepsSession, sessionExpiryMs } = bridge
+      const filters = [...filtersOf(bridge)]
+      for (const { clientId, state } of sources.find((source) => source.name === name)?.links ?? []) {
+        if (state !== 'connected') continue
+        const { host, port } = url
+        const key = keyOf({ host, port, clientId })
+        const known = sessions.get(key)
+        sessions.delete(key)
+        // With Clean Session the broker has removed the one of before.
+        if ((known !== undefined) !== keepsSession) isNew = true
+        if (keepsSession && !isDeepStrictEqual(known?.filters, filters)) isNew = true
+        if (keepsSession)
+          sessions.set(key, {
+            host,
+            port,
+            clientId,
+            bridge: name,
+            lastAt: clock.now(),
+            expiryMs: sessionExpiryMs,
+            filters,
+          })
+      }
+    }
+    for (const key of sessions.keys()) {
+      if (sessions.size <= sessionsMax) break
+      sessions.delete(key)
+    }
+    return isNew
+  }
+
+  function report(): void {
+    const left = new Map<string, Session[]>()
+    for (const [key, session] of sessions) {
+      if (used.has(key)) continue
+      if (clock.now() - session.lastAt >= session.expiryMs) sessions.delete(key)
+      else left.set(session.bridge, [...(left.get(session.bridge) ?? []), session])
+    }
+    for (const [messageSource, those] of left) {
+      const url = options.bridges.find(({ name }) => name === messageSource)?.url
+      const detail = leftText(those, url ?? null)
+      if (said.get(messageSource) === detail) continue
+      said.set(messageSource, detail)
+      const clientId = those[0]!.clientId
+      emit({ kind: 'message_source_at_risk', messageSource, clientId, risk: 'sessions_left', detail })
+    }
+    for (const messageSource of said.keys()) {
+      if (left.has(messageSource)) continue
+      said.delete(messageSource)
+      emit({ kind: 'message_source_safe', messageSource, risk: 'sessions_left' })
+    }
+  }
+
+  async function write(): Promise<void> {
+    const text = JSON.stringify([...sessions.values()])
+    // The disk is full, or the spool is gone: they have conditions of their own.
+    await replaceRegular(path, text, { isSynced: false }).catch(() => undefined)
+  }
+}
+
+/** The bridges, each with the filters that its sessions had when they were connected last. */
+export async function withFormerFilters({ spoolPath, bridges }: Options): Promise<Options['bridges']> {
+  const sessions = await readSessions(fileIn(spoolPath), bridges)
+  return bridges.map((bridge) => {
+    const formerFilters = new Map(
+      placesOf(bridge).map((place) => [place.clientId, sessions.get(keyOf(place))?.filters ?? []]),
+    )
+    return { ...bridge, formerFilters }
+  })
+}
+
+function fileIn(spoolPath: string): string {
+  return join(spoolPath, 'bridge-sessions.json')
+}
+
+function placesOf({ url, clientIds }: Options['bridges'][number]): Place[] {
+  return clientIds.map((clientId) => ({ host: url.host, port: url.port, clientId }))
+}
+
+function keyOf({ host, port, clientId }: Place): string {
+  return `${host}:${port} ${clientId}`
+}
+
+/** By broker and client id. One whose port is not in the config has that of the config, where it is free. */
+async function readSessions(path: string, bridges: Options['bridges']): Promise<Map<string, Session>> {
+  const sessions = new Map((await readStored(path)).map((session) => [keyOf(session), session]))
+  const configured = new Set(bridges.flatMap(placesOf).map(keyOf))
+  for (const bridge of bridges)
+    for (const place of placesOf(bridge)) {
+      if (sessions.has(keyOf(place))) continue
+      const moved = [...sessions].filter(
+        ([key, one]) => one.host === place.host && one.clientId === place.clientId && !configured.has(key),
+      )
+      const [key, session] = moved.find(([, one]) => one.bridge === bridge.name) ?? moved[0] ?? []
+      if (key === undefined || session === undefined) continue
+      sessions.delete(key)
+      sessions.set(keyOf(place), { ...session, port: place.port })
+    }
+  return sessions
+}
+
+function isAt({ host, port }: Session, url: { host: string; port: number } | null): boolean {
+  return host === url?.host && (port === null || port === url.port)
+}
+
+function placeText({ host, port }: Session): string {
+  return port === null ? bounded(host, 40) : `${bounded(host, 40)}:${port}`
+}
+
+/** `url`: that of the bridge in the config. */
+function leftText(sessions: readonly Session[], url: { host: string; port: number } | null): string {
+  const shown = sessions
+    .slice(0, shownMax)
+    .map((one) => quote(one.clientId, 36) + (isAt(one, url) ? '' : ` at ${placeText(one)}`))
+  const more = sessions.length > shownMax ? ` and ${sessions.length - shownMax} more` : ''
+  return (
+    `Sessions of removed client ids may be left at the broker: ` +
+    `${shown.join(', ')}${more}. No client receives their messages`
+  )
+}
+
+/** Anything that cannot be read is an empty list. */
+async function readStored(path: string): Promise<Session[]> {
+  try {
+    return z
+      .array(sessionSchema)
+      .max(sessionsMax)
+      .parse(JSON.parse(await readRegular(path)))
+  } catch {
+    return []
+  }
+}

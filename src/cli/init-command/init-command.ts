@@ -1,0 +1,198 @@
+// init-command.ts: `init`: the first config of a gateway. It asks at a terminal, or takes everything from its
+// options, writes config, device table, users and keys, checks them, examines the machine, and says what is
+// next. Exit status 0: the files are written and the config is valid, also where `doctor` finds something.
+//
+//   setup-answers   what it must know, from options and questions
+//   new-config      the config as text
+//   setup-files     the files: never half-written, nothing of a person replaced without --force
+
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { text as readAll } from 'node:stream/consumers'
+import { join, resolve } from 'node:path'
+import { Command } from 'commander'
+import { systemClock } from '../../std/clock.ts'
+import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { plural } from '../../std/quantity.ts'
+import { checkConfig } from '../check-command/config-findings.ts'
+import { examineMachine } from '../doctor-command/doctor-command.ts'
+import { interrupted } from '../terminal/questions.ts'
+import { columns } from '../terminal/text-table.ts'
+import { terminalWidth, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
+import { notes, textOfLines } from '../terminal/text-format.ts'
+import type { Setup } from './new-config.ts'
+import { completeSetup, withSetupOptions, type AccessKeys, type SetupOptions } from './setup-answers.ts'
+import { refuseReplacing, writeSetup, type WrittenSetup } from './setup-files.ts'
+
+type InitOptions = SetupOptions & {
+  to: string
+  keys?: string
+  force?: boolean
+  doctor: boolean
+  json?: boolean
+}
+
+const defaultFolder = '/etc/telemetry-gateway'
+
+export const initCommand: BuildCommand = (io, done) =>
+  withSetupOptions(new Command('init').option('--to <dir>', 'write into this directory', defaultFolder))
+    .option('--keys <file>', 'JSON with accessKeyId and secretAccessKey; - is standard input')
+    .option('--force', 'also where a person wrote a config there; it is kept under another name')
+    .option('--no-doctor', 'do not examine the machine at the end')
+    .option('--json', 'print one JSON document; asks nothing')
+    .addHelpText(
+      'after',
+      notes(
+        'At a terminal it asks for what the options do not say. Otherwise --service is required, and the rest has ' +
+          'defaults.',
+        'Each new device gets a user with a new password. It is printed once and stored as a hash.',
+        'Ctrl-C before the end leaves everything as it was.',
+      ),
+    )
+    .action(async (options: InitOptions) => {
+      const { json = false, force = false } = options
+      const folder = resolve(options.to)
+      const input = options.input && !json
+      await refuseReplacing(folder, { force, keys: options.keys !== undefined })
+      const given = options.keys === undefined ? null : await readKeys(io, options.keys)
+      const answered = await completeSetup(io, { ...options, input }, given !== null)
+      const keys = given ?? answered.keys
+      await refuseReplacing(folder, { force, keys: keys !== null })
+      const warnings: string[] = []
+      const written = await writeSetup(
+        folder,
+        { setup: absolute(answered.setup), keys, now: systemClock.now() },
+        async (config) => {
+          const found = await checked(config, folder, io)
+          warnings.push(...found)
+          if (io.stop.aborted) throw interrupted()
+        },
+      )
+      const config = join(folder, 'gateway.yaml')
+      if (json) io.stdout.write(`${JSON.stringify({ config, ...written, warnings })}\n`)
+      else io.stdout.write(writtenText(written, warnings, terminalWidth(io.stdout)))
+      let isHealthy = true
+      if (options.doctor && !json) {
+        io.stdout.write('\nThe machine, as `telemetry-gateway doctor` sees it:\n')
+        isHealthy = await examineMachine({ config }, io)
+      }
+      if (!json) io.stdout.write(nextSteps(written, answered.setup, isHealthy))
+      done(0)
+    })
+
+/** Paths on the command line start at the working directory, those in a config at its folder. */
+function absolute(setup: Setup): Setup {
+  const { tls, spoolPath } = setup
+  return {
+    ...setup,
+    spoolPath: resolve(spoolPath),
+    tls: tls === null ? null : { cert: resolve(tls.cert), key: resolve(tls.key) },
+  }
+}
+
+async function readKeys(io: CommandIo, path: string): Promise<AccessKeys> {
+  try {
+    const text = path === '-' ? await readAll(io.stdin) : await readFile(path, 'utf8')
+    const { accessKeyId, secretAccessKey } = JSON.parse(text) as Record<string, unknown>
+    if (typeof accessKeyId === 'string' && typeof secretAccessKey === 'string' && accessKeyId !== '')
+      return JSON.parse(text) as AccessKeys
+    throw new Error('accessKeyId or secretAccessKey is missing')
+  } catch (error) {
+    const isSyntax = error instanceof SyntaxError
+    throw new GatewayError('INPUT_UNREADABLE', {
+      what: `The keys in ${path === '-' ? 'standard input' : path} cannot be used.`,
+      // The message of the parser quotes the text.
+      why: isSyntax ? 'It is not JSON.' : `${messageOf(error)}.`,
+      act: 'Give {"accessKeyId": "...", "secretAccessKey": "..."}. Nothing was written.',
+      ...(isSyntax ? {} : { cause: error }),
+    })
+  }
+}
+
+/** The sentences of the warnings. The problems name the files as they will be called. */
+async function checked(config: string, folder: string, { env }: CommandIo): Promise<string[]> {
+  const temporary = resolve(config, '..')
+  try {
+    const { warnings } = await checkConfig(config, env)
+    return warnings.map(({ what, act }) => `${what} ${act}`.replaceAll(temporary, folder))
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    const { what, why } = error
+    throw new GatewayError(error.code, {
+      what: what.replaceAll(temporary, folder),
+      why: why.replaceAll(temporary, folder),
+      act: 'Run the command again with other answers. Nothing was written.',
+      cause: error,
+    })
+  }
+}
+
+function writtenText(
+  { files, kept, passwords }: WrittenSetup,
+  warnings: readonly string[],
+  width: number,
+): string {
+  const rows = passwords.map(({ user, password }) => [`  ${user}`, password])
+  return textOfLines([
+    '',
+    'Written:',
+    ...files.map((file) => `  ${file}`),
+    ...kept.map((file) => `  ${file}  (as it was before)`),
+    ...(rows.length === 0
+      ? []
+      : [
+          '',
+          `User names and passwords of ${plural(rows.length, 'device')}. They are shown only now; note them:`,
+          ...columns(rows, width),
+        ]),
+    '',
+    'The config is valid.',
+    ...warnings.map((warning) => `  warning  ${warning}`),
+  ])
+}
+
+/** Where a package and README install the unit. */
+const units = ['/usr/lib/systemd/system', '/lib/systemd/system', '/etc/systemd/system'].map(
+  (place) => `${place}/telemetry-gateway.service`,
+)
+
+function nextSteps(
+  { folder, hasKeys, passwords }: WrittenSetup,
+  { listen, devices }: Setup,
+  isHealthy: boolean,
+): string {
+  const config = join(folder, 'gateway.yaml')
+  const isService = folder === defaultFolder && units.some((path) => existsSync(path))
+  const [device] = devices
+  const keys = `Write the keys of the ingestion API into ${join(folder, 'ingestion.json')}:`
+  const steps: [text: string, ...lines: string[]][] = [
+    ...(hasKeys ? [] : [[keys, '{"accessKeyId": "...", "secretAccessKey": "..."}'] as [string, string]]),
+    ...(isHealthy
+      ? []
+      : [
+          [
+            'Correct what failed above, and look again:',
+            `sudo telemetry-gateway doctor --config ${config}`,
+          ] as [string, string],
+        ]),
+    isService
+      ? ['Start it:', 'sudo systemctl enable telemetry-gateway', 'sudo systemctl restart telemetry-gateway']
+      : ['Start it:', `telemetry-gateway run --config ${config}`],
+    [
+      'Look at it:',
+      isService ? 'sudo telemetry-gateway status' : `telemetry-gateway status --config ${config}`,
+    ],
+    device === undefined
+      ? ['Add devices:', `sudo telemetry-gateway devices add KEY --password --config ${config}`]
+      : [
+          `Connect the devices to ${listen.replace('0.0.0.0', 'ADDRESS-OF-THIS-MACHINE')}, with QoS 1` +
+            `${passwords.length > 0 ? ' and the passwords above' : ''}.`,
+        ],
+    ['See which device is silent, and why:', `sudo telemetry-gateway devices --config ${config}`],
+  ]
+  const lines = steps.flatMap(([text, ...commands], index) => [
+    `  ${index + 1}. ${text}`,
+    ...commands.map((command) => `       ${command}`),
+  ])
+  return textOfLines(['', 'Next:', ...lines])
+}

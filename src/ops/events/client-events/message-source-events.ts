@@ -1,0 +1,160 @@
+// message-source-events.ts: the events of message sources: bridges to other brokers.
+
+import { formatDuration } from '../../../std/quantity.ts'
+import { bounded, quote } from '../../../std/quote.ts'
+import type { EventName } from '../../../domain/event.ts'
+import { sentence } from '../event-text.ts'
+import type { EventTable } from '../types.ts'
+
+type MessageSourceEvent = Extract<EventName, `message_source_${string}` | 'rebirth_requested'>
+
+type Link = { messageSource: string; clientId: string }
+
+/** A silent connection is a condition beside that of its source. */
+const sourceOrLink = ({ messageSource, clientId }: { messageSource: string; clientId: string | null }) =>
+  clientId === null ? messageSource : `${messageSource} ${clientId}`
+
+const silentLink =
+  'The broker gives it no share, or the connection is dead. The bridge connects it again. A broker that shares by ' +
+  'topic or client does so, too, where few devices publish.'
+
+const keyOf = ({ messageSource, clientId }: Link) => `${messageSource} ${clientId}`
+
+export const messageSourceEvents: EventTable<MessageSourceEvent> = {
+  message_source_connected: {
+    meaning: 'A bridge is connected and subscribed.',
+    level: 'info',
+    text: ({ messageSource, clientId, url, sessionPresent, removedFilters }) =>
+      `Bridge ${quote(messageSource, 64)} is connected to ${bounded(url, 200)} as ${quote(clientId, 64)}, ` +
+      `${sessionPresent ? 'with the session that the broker kept' : 'with a new session'}.` +
+      (removedFilters.length === 0
+        ? ''
+        : ` It has unsubscribed ${bounded(removedFilters.join(', '), 200)}, which the config does not have any more.`),
+    repeats: keyOf,
+    clears: { MESSAGE_SOURCE_DISCONNECTED: keyOf, MESSAGE_SOURCE_PAUSED: keyOf },
+  },
+  message_source_lost: {
+    level: 'warn',
+    text: (event) =>
+      `Bridge ${linkText(event)} is not connected. ${bounded(sentence(event.detail))} ` +
+      `The next try is in ${formatDuration(event.retryInMs)}.`,
+    repeats: (event) => `${keyOf(event)}|${event.reason}`,
+    raises: {
+      MESSAGE_SOURCE_DISCONNECTED: (event) => ({
+        key: keyOf(event),
+        what: `Bridge ${linkText(event)} is not connected. Only what the broker keeps for its session waits there.`,
+        why: sentence(event.detail),
+        act: event.act,
+      }),
+    },
+  },
+  message_source_paused: {
+    level: 'warn',
+    repeats: keyOf,
+    raises: {
+      MESSAGE_SOURCE_PAUSED: (event) => ({
+        key: keyOf(event),
+        what: `Bridge ${linkText(event)} has disconnected, because the spool takes nothing in.`,
+        why: 'The broker queues its messages now, as far as its limits allow.',
+      }),
+    },
+  },
+  message_source_at_risk: {
+    // The others would lose messages, this one has.
+    level: { oneOf: ['warn', 'error'], of: ({ risk }) => (risk === 'oversized' ? 'error' : 'warn') },
+    repeats: ({ messageSource, risk }) => `${messageSource}|${risk}`,
+    raises: {
+      MESSAGE_SOURCE_AT_RISK: ({ messageSource, clientId, risk, detail }) => ({
+        key: `${messageSource} ${risk}`,
+        what: `Bridge ${quote(messageSource, 64)}: ${bounded(sentence(detail), 220)}`,
+        why: `Seen on the connection ${quote(clientId, 64)} (${risk}).`,
+        act: riskActs[risk],
+        severity: risk === 'oversized' ? 'error' : 'warning',
+      }),
+    },
+  },
+  message_source_safe: {
+    meaning: 'What the broker of a bridge would have lost or delayed is in order again.',
+    level: 'debug',
+    text: ({ messageSource, risk }) => `Bridge ${quote(messageSource, 64)}: ${risk} is over.`,
+    clears: { MESSAGE_SOURCE_AT_RISK: ({ messageSource, risk }) => `${messageSource} ${risk}` },
+  },
+  message_source_silent: {
+    level: 'warn',
+    repeats: sourceOrLink,
+    raises: {
+      MESSAGE_SOURCE_SILENT: ({ messageSource, clientId, quietMs, neverHeard }) => ({
+        key: sourceOrLink({ messageSource, clientId }),
+        what:
+          clientId === null
+            ? `Bridge ${quote(messageSource, 64)} is connected and brought no message for ${formatDuration(quietMs)}.`
+            : `One connection of bridge ${linkText({ messageSource, clientId })} brought no message for ` +
+              `${formatDuration(quietMs)}; others did.`,
+        why:
+          clientId !== null
+            ? silentLink
+            : neverHeard
+              ? 'None came since the start. Its topics may be wrong. With share_group: some brokers (NATS, older RabbitMQ) grant a shared subscription and deliver nothing.'
+              : 'The devices may be off, or the connection may be dead. The bridge connects again.',
+      }),
+    },
+  },
+  message_source_heard: {
+    meaning: 'A bridge that was silent brings messages again.',
+    level: 'info',
+    text: ({ messageSource, clientId }) =>
+      clientId === null
+        ? `Bridge ${quote(messageSource, 64)} brings messages again.`
+        : `The connection ${quote(clientId, 64)} of bridge ${quote(messageSource, 64)} brings messages again.`,
+    clears: { MESSAGE_SOURCE_SILENT: sourceOrLink },
+  },
+  rebirth_requested: {
+    meaning: 'A node of Sparkplug was asked to publish its births again, because one was missed.',
+    level: 'info',
+    text: ({ messageSource, topic }) =>
+      `A rebirth request was published to ${bounded(topic, 200)} (${messageSource}).`,
+    repeats: ({ messageSource }) => messageSource,
+  },
+  message_source_released: {
+    meaning: 'A bridge has disconnected, because the gateway stops.',
+    level: 'info',
+    text: (event) => `Bridge ${linkText(event)} has disconnected: ${sessionTexts[event.session]}`,
+  },
+}
+
+const riskActs = {
+  clean_session: 'Set session: keep if messages must not be lost.',
+  short_expiry: 'Set session_expiry to the longest outage that the data must survive.',
+  qos_0: 'Set qos: 1 if messages must not be lost.',
+  expiry_reduced: 'Raise the limit for sessions at the broker, or lower session_expiry to what is true.',
+  qos_0_granted: 'Allow QoS 1 for this user at the broker.',
+  session_lost:
+    'Find out why the broker lost the session: a restart without persistence, its own expiry, or a removal.',
+  short_connections:
+    'Give each gateway a client_id of its own. If no other one has it, look for the cause in the log of the broker.',
+  sessions_left:
+    'Take these client ids into the config again until their messages have come. Or remove the sessions at the ' +
+    'broker, stop the gateway, and delete bridge-sessions.json in the spool directory. It ends after session_expiry, too.',
+  group_restarted:
+    'Where that matters, use one connection without share_group: plain subscriptions are kept. It is shown for a day.',
+  oversized:
+    'Raise max_packet_bytes of the bridge if such messages are meant for the gateway, then requeue the dead letters ' +
+    '(OVERSIZED). Those beyond 80 KiB have topic, size and beginning only. It is shown for a day.',
+  bad_topic:
+    'Look for the client that publishes there, and report it to the operator of the broker: MQTT does not allow such ' +
+    'a topic. The message is a dead letter (BAD_TOPIC). It is shown for a day.',
+  small_window: 'Raise the window at the broker; for Mosquitto set max_inflight_messages 1000.',
+}
+
+const sessionTexts = {
+  kept: 'the broker keeps its session, and queues what arrives until it returns.',
+  left_group: 'it has left the share group, and the other members get what arrives.',
+  left_with_rest:
+    'it has left the share group, and the other members get what arrives. Its session keeps what the broker had for it ' +
+    'before: start it again with this client id.',
+  none: 'the broker keeps no session, and what arrives now is lost to it.',
+}
+
+function linkText({ messageSource, clientId }: Link): string {
+  return `${quote(messageSource, 64)} (${quote(clientId, 64)})`
+}

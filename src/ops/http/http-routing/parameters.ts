@@ -1,0 +1,242 @@
+// parameters.ts: the kinds of parameters of a request, as zod schemas of the texts in its URL. Each kind
+// carries the rule that a refusal shows, and what the OpenAPI document says of it, made of the same numbers
+// and names.
+
+import { z } from 'zod'
+import type { EpochMs } from '../../../std/clock.ts'
+import { quote } from '../../../std/quote.ts'
+import { parseTimeArgument } from '../../../std/time-argument.ts'
+import type { ParameterProblem } from '../json-answer.ts'
+
+/** What a schema of a parameter knows of itself. */
+export type ParameterMeta = {
+  description: string
+  /** `limit must be RULE, found "x".` */
+  rule: string
+  required: boolean
+  allowed?: readonly string[]
+  /** JSON Schema of the text or texts. */
+  json: Readonly<Record<string, unknown>>
+}
+
+export const noParameters = z.strictObject({})
+
+/** Of paths for probes and scrapers, which may add parameters of their own. */
+export const anyParameters = z.object({})
+
+const lengthMax = 4096
+/** Of the values of one parameter. The length of a URL is bounded, too. */
+const valuesMax = 1000
+
+const metas = z.registry<ParameterMeta>()
+
+function withMeta<Schema extends z.ZodType>(schema: Schema, meta: ParameterMeta): Schema {
+  metas.add(schema, meta)
+  return schema
+}
+
+/** Of a parameter that was made here. */
+export function metaOf(schema: z.core.$ZodType | undefined): ParameterMeta {
+  const meta = schema && metas.get(schema)
+  if (meta === undefined) throw new Error('a parameter of a route is none of parameters.ts')
+  return meta
+}
+
+const textRule = `a text of 1 to ${lengthMax} characters`
+const textJson = { type: 'string', minLength: 1, maxLength: lengthMax }
+
+export function text(description: string) {
+  const meta = { description, rule: textRule, required: false, json: textJson }
+  return withMeta(z.string().min(1).max(lengthMax).optional(), meta)
+}
+
+/** A field of a form, which a browser also sends where it is empty; that is as if it were absent. */
+export function field(description: string) {
+  const rule = `a text of at most ${lengthMax} characters`
+  const meta = { description, rule, required: false, json: { type: 'string', maxLength: lengthMax } }
+  return withMeta(
+    z
+      .string()
+      .max(lengthMax)
+      .optional()
+      .transform((value) => (value === '' ? undefined : value)),
+    meta,
+  )
+}
+
+export function requiredText(description: string) {
+  const meta = { description, rule: textRule, required: true, json: textJson }
+  return withMeta(z.string().min(1).max(lengthMax), meta)
+}
+
+/** May be given more than once. */
+export function texts(description: string) {
+  const meta = { description, rule: textRule, required: false, json: { type: 'array', items: textJson } }
+  return withMeta(z.preprocess(asList, z.array(z.string().min(1).max(lengthMax)).max(valuesMax)), meta)
+}
+
+export function choice<const Name extends string>(description: string, allowed: readonly Name[]) {
+  const json = { type: 'string', enum: allowed }
+  const meta = { description, rule: `one of ${allowed.join(', ')}`, required: false, allowed, json }
+  return withMeta(z.enum(allowed).optional(), meta)
+}
+
+/** May be given more than once. */
+export function choices<const Name extends string>(description: string, allowed: readonly Name[]) {
+  const json = { type: 'array', items: { type: 'string', enum: allowed } }
+  const meta = { description, rule: `one of ${allowed.join(', ')}`, required: false, allowed, json }
+  return withMeta(z.preprocess(asList, z.array(z.enum(allowed)).max(valuesMax)), meta)
+}
+
+const flagValues = ['0', '1'] as const
+
+/** False where it is absent. */
+export function flag(description: string) {
+  const json = { type: 'string', enum: flagValues, default: '0' }
+  const meta = { description, rule: '0 or 1', required: false, allowed: flagValues, json }
+  return withMeta(
+    z
+      .enum(flagValues)
+      .optional()
+      .transform((value) => value === '1'),
+    meta,
+  )
+}
+
+function number({ min, max }: { min: number; max: number }) {
+  return z
+    .string()
+    .regex(/^\d{1,15}$/)
+    .transform(Number)
+    .pipe(z.number().min(min).max(max))
+}
+
+type Range = { min: number; max: number }
+
+export function integer(description: string, { min, max }: Range) {
+  const json = { type: 'integer', minimum: min, maximum: max }
+  const meta = { description, rule: `a whole number from ${min} to ${max}`, required: false, json }
+  return withMeta(number({ min, max }).optional(), meta)
+}
+
+export function requiredInteger(description: string, { min, max }: Range) {
+  const json = { type: 'integer', minimum: min, maximum: max }
+  const meta = { description, rule: `a whole number from ${min} to ${max}`, required: true, json }
+  return withMeta(number({ min, max }), meta)
+}
+
+export function limit(description: string, max = 1000) {
+  const json = { type: 'integer', minimum: 1, maximum: max, default: 100 }
+  const meta = { description, rule: `a whole number from 1 to ${max}`, required: false, json }
+  return withMeta(
+    number({ min: 1, max })
+      .optional()
+      .transform((value) => value ?? 100),
+    meta,
+  )
+}
+
+const timeRule = 'a time such as 2026-11-21T14:03:20Z, or milliseconds since 1970'
+const timeJson = {
+  anyOf: [
+    { type: 'string', format: 'date-time' },
+    { type: 'string', pattern: String.raw`^\d{1,15}$` },
+  ],
+}
+
+/** Epoch milliseconds. */
+export function time(description: string) {
+  const meta = { description, rule: timeRule, required: false, json: timeJson }
+  const parsed = z.string().transform((value, context) => {
+    const at = timeIn(value)
+    if (at === null) context.addIssue(timeRule)
+    return at ?? z.NEVER
+  })
+  return withMeta(parsed.optional(), meta)
+}
+
+/** A time as ledger queries know it; the text, because the ledger reads it. */
+export function timeText(description: string) {
+  const rule = 'a time such as 2026-11-21T14:03:20Z, 14:03 (today), 2h (ago), or milliseconds since 1970'
+  const meta = { description, rule, required: false, json: textJson }
+  const parsed = z.string().transform((value, context) => {
+    if (parseTimeArgument(withPlus(value), 0).kind === 'invalid') context.addIssue(rule)
+    return withPlus(value)
+  })
+  return withMeta(parsed.optional(), meta)
+}
+
+function timeIn(value: string): EpochMs | null {
+  if (/^\d{1,15}$/.test(value)) return Number(value)
+  if (!/^\d{4}-/.test(value)) return null
+  const parsed = parseTimeArgument(withPlus(value), 0)
+  return parsed.kind === 'time' ? parsed.at : null
+}
+
+/** `14:03 +02:00`: in a URL a plus is a space. */
+function withPlus(value: string): string {
+  return value.replace(/(T.*) (\d\d:\d\d)$/, '$1+$2')
+}
+
+function asList(value: unknown): unknown {
+  if (value === undefined) return []
+  return Array.isArray(value) ? value : [value]
+}
+
+/** Texts by name; a name that is given twice has a list. */
+export type RawParameters = Record<string, string | string[]>
+
+/** Reads the part of a URL behind the question mark. */
+export function rawParametersIn(query: string): RawParameters {
+  const raw = Object.create(null) as RawParameters
+  for (const [name, value] of new URLSearchParams(query)) {
+    const before = raw[name]
+    raw[name] = before === undefined ? value : [...(Array.isArray(before) ? before : [before]), value]
+  }
+  return raw
+}
+
+export type ReadParameters =
+  | { kind: 'values'; values: unknown }
+  | { kind: 'invalid'; problems: readonly (ParameterProblem & { why: string })[] }
+
+export function readParameters(schema: z.ZodObject, raw: RawParameters): ReadParameters {
+  const parsed = schema.safeParse(raw)
+  if (parsed.success) return { kind: 'values', values: parsed.data }
+  const problems = new Map<string, ParameterProblem & { why: string }>()
+  for (const issue of parsed.error.issues) {
+    const unknown = issue.code === 'unrecognized_keys'
+    for (const name of unknown ? issue.keys : [String(issue.path[0])])
+      if (!problems.has(name))
+        problems.set(name, unknown ? unknownName(schema, name, raw) : problemOf(schema, name, raw))
+  }
+  return { kind: 'invalid', problems: [...problems.values()] }
+}
+
+function unknownName(schema: z.ZodObject, name: string, raw: RawParameters) {
+  const allowed = Object.keys(schema.shape)
+  const names = allowed.length === 0 ? 'The path takes none.' : `Use ${allowed.join(', ')}.`
+  return {
+    parameter: name,
+    found: foundIn(raw[name]),
+    why: `Unknown parameter ${quote(name, 40)}. ${names}`,
+    allowed,
+  }
+}
+
+function problemOf(schema: z.ZodObject, parameter: string, raw: RawParameters) {
+  const { rule, allowed, json } = metaOf(schema.shape[parameter])
+  const value = raw[parameter]
+  const found = foundIn(value)
+  const more = allowed === undefined ? {} : { allowed }
+  if (value === undefined)
+    return { parameter, found, why: `${parameter} is missing. It must be ${rule}.`, ...more }
+  if (Array.isArray(value) && json['type'] !== 'array')
+    return { parameter, found, why: `${parameter} is given more than once.`, ...more }
+  return { parameter, found, why: `${parameter} must be ${rule}, found ${quote(found ?? '', 60)}.`, ...more }
+}
+
+function foundIn(value: string | string[] | undefined): string | null {
+  if (value === undefined) return null
+  return (Array.isArray(value) ? value.join(', ') : value).slice(0, 200)
+}

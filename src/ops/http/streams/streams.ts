@@ -1,0 +1,55 @@
+// streams.ts: the paths that answer as long as the client reads. Entry file of this folder.
+//
+//   /tap      messages as they come, raw and mapped: tap-stream.ts
+//   /events   the state for pages that stay open: event-stream.ts
+
+import { z } from 'zod'
+import { wantsEvents } from '../accepted-type.ts'
+import { noParameters, text } from '../http-routing/parameters.ts'
+import { route, type Route } from '../http-routing/route.ts'
+import { eventStreamType } from './event-stream.ts'
+import { tapContentType } from './tap-stream.ts'
+
+export const streamRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/tap',
+    summary: 'Streams messages as they come, raw and mapped, one JSON line each.',
+    right: 'read',
+    atOnce: true,
+    parameters: z.strictObject({
+      device: text('Only of this device.'),
+      topic: text('Only of topics that match this filter.'),
+      source: text('Only of this source.'),
+    }),
+    answers: {
+      200: {
+        means: 'Lines until the client closes the connection; with `Accept: text/event-stream`, events.',
+        contentType: tapContentType,
+        otherType: eventStreamType,
+      },
+    },
+    answer({ source, values, request, response, access }) {
+      const asEvents = wantsEvents(request.headers.accept)
+      const contentType = asEvents ? eventStreamType : tapContentType
+      if (request.method === 'HEAD') return { status: 200, contentType, body: '' }
+      const { device = null, topic = null, source: name = null } = values
+      return source.tap({ device, topic, source: name, asEvents }, response, access) ?? 'streams'
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/events',
+    summary: 'Streams the state as server-sent events, for pages that stay open.',
+    right: 'read',
+    atOnce: true,
+    parameters: noParameters,
+    answers: {
+      200: { means: 'Events until the client closes the connection.', contentType: eventStreamType },
+    },
+    answer({ source, request, response, access }) {
+      if (request.method === 'HEAD') return { status: 200, contentType: eventStreamType, body: '' }
+      return source.events(response, access) ?? 'streams'
+    },
+  }),
+]

@@ -1,0 +1,43 @@
+// browser.ts: what every view does in the browser: times in the zone of the reader, and buttons to copy.
+// Entry file of this folder; each other file is a script of its own, which a view loads when it needs it.
+//
+//   live-regions.ts   new values without a reload
+//   page-plots.ts     plots that can be zoomed
+//   tap-list.ts       messages as they come
+//
+// Plain DOM, no framework. Foreign text is set as text, never as markup.
+
+// The Swedish form is that of ISO 8601, `2026-11-23 14:03:20`: the same for readers of every language.
+const zoned = new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'medium' })
+const zonedLong = new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'long' })
+
+document.documentElement.classList.add('scripted')
+improve(document)
+document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+document.addEventListener('regions-renewed', () => improve(document))
+
+function improve(root: ParentNode): void {
+  for (const element of root.querySelectorAll('time')) {
+    const time = new Date(element.dateTime)
+    if (Number.isNaN(time.getTime())) continue
+    element.title = zonedLong.format(time)
+    if ('local' in element.dataset) element.textContent = zoned.format(time)
+  }
+  for (const box of root.querySelectorAll<HTMLElement>('.copy')) addButton(box)
+}
+
+function addButton(box: HTMLElement): void {
+  // A page without TLS, from another machine, may not use the clipboard.
+  if (box.querySelector('button') !== null || !('clipboard' in navigator)) return
+  const text = box.querySelector('code')?.textContent ?? ''
+  const button = document.createElement('button')
+  button.type = 'button'
+  button.textContent = 'Copy'
+  button.addEventListener('click', () => {
+    navigator.clipboard.writeText(text).then(
+      () => (button.textContent = 'Copied'),
+      () => (button.textContent = 'Not copied: select the text'),
+    )
+  })
+  box.append(button)
+}

@@ -1,0 +1,96 @@
+// page-changes.ts: what can be changed from a view. A user with the right to change gets a link to a view
+// that asks first (page-views/change-page.ts). Everybody else gets the command to copy.
+
+import { html, type Html } from './html.ts'
+import { link, toCopy } from './shown-values.ts'
+
+/** Names of parameters of POST /control/ACTION, and their values. */
+export type ChangeParameters = Readonly<Record<string, string | number | null>>
+
+export type ChangeOffer = {
+  /** Behind /control/, such as `dead-letters/requeue`. */
+  action: string
+  parameters: ChangeParameters
+  /** On the button. */
+  name: string
+}
+
+export type Access = { canChange: boolean }
+
+/** Several changes of one thing. */
+export function changes(access: Access, offers: readonly ChangeOffer[]): Html {
+  if (access.canChange)
+    return html`<p class="changes">
+      ${offers.map(
+        ({ action, parameters, name }) =>
+          html`<a class="button" href="${link('/page/change', { change: action, ...parameters })}"
+            >${name}…</a
+          > `,
+      )}
+    </p>`
+  return html`<div class="changes">
+    ${offers.map(
+      (offer) =>
+        html`<details>
+          <summary>${offer.name}</summary>
+          <p class="quiet">The page changes nothing here. Run this command on the machine of the gateway:</p>
+          ${toCopy(commandOf(offer))}
+        </details>`,
+    )}
+  </div>`
+}
+
+/** Their ids are arguments of the command, not options. */
+const withArgument: Readonly<Record<string, string>> = {
+  'dead-letters': 'id',
+  batches: 'id',
+  devices: 'device',
+}
+
+/** Without `yes`, these only report what they would do. */
+const asksFirst = /^(dead-letters\/purge|quarantine\/drop|batches\/(reissue|split|mark-delivered|drop))$/
+
+export function takesYes(action: string): boolean {
+  return asksFirst.test(action)
+}
+
+/** The command that does the same. */
+export function commandOf({ action, parameters }: Omit<ChangeOffer, 'name'>): string {
+  const [group = ''] = action.split('/')
+  const options: string[] = []
+  let argument: string | null = null
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value === null || value === '') continue
+    if (name === withArgument[group]) argument = String(value)
+    else if (flags.has(name)) options.push(`--${name}`)
+    else options.push(`--${name}`, quoted(String(value)))
+  }
+  if (asksFirst.test(action)) options.push('--yes')
+  return commandText(action.split('/'), argument, options)
+}
+
+/** `options` are words for a shell already. An argument that looks like an option stands behind `--`. */
+export function commandText(
+  command: readonly string[],
+  argument: string | null,
+  options: readonly string[],
+): string {
+  const words = ['telemetry-gateway', ...command]
+  if (argument === null) return [...words, ...options].join(' ')
+  if (argument.startsWith('-')) return [...words, ...options, '--', quoted(argument)].join(' ')
+  return [...words, quoted(argument), ...options].join(' ')
+}
+
+const flags: ReadonlySet<string> = new Set(['all', 'restamp', 'discard', 'ledger'])
+
+const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+
+/** As one word for bash and zsh. Characters that nobody sees are written out, so that copying keeps them. */
+export function quoted(text: string): string {
+  if (/^[\w./][\w.:/@%+=,-]*$/.test(text)) return text
+  if (text.search(invisible) === -1) return `'${text.replaceAll("'", "'\\''")}'`
+  const written = text
+    .replaceAll(/[\\']/g, '\\$&')
+    .replace(invisible, (one) => `\\U${(one.codePointAt(0) ?? 0).toString(16).padStart(8, '0')}`)
+  return `$'${written}'`
+}

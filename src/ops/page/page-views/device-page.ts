@@ -1,0 +1,258 @@
+// device-page.ts: `/page/device?key=`: what is known of one device: since when it is silent or refused and
+// why, its last messages raw beside what they became, and what was kept of it.
+
+import { formatDuration, plural } from '../../../std/quantity.ts'
+import type { DeadLetterList } from '../../../dead-letters/types.ts'
+import type { QuarantineView } from '../../http/quarantine-view.ts'
+import { messagesSection, type ShownMessage } from '../last-messages.ts'
+import { html, nothing, type Html } from '../html.ts'
+import { changes, commandText, quoted, type Access } from '../page-changes.ts'
+import { bars } from '../svg-plots.ts'
+import { ago, at, count, link, named, rate, sentence, toCopy } from '../shown-values.ts'
+import { facts, table } from '../table.ts'
+import { rhythm, skewText, stateWords, type DeviceRow } from './devices-page.ts'
+import { deadLetterRows } from './dead-letters-page.ts'
+
+export type DeviceShown = {
+  now: string
+  device: DeviceRow
+  messages: readonly ShownMessage[]
+  /** Messages that were not kept. */
+  skipped: number
+  deadLetters: DeadLetterList | null
+  quarantine: QuarantineView | null
+  access: Access
+}
+
+export function deviceView(shown: DeviceShown): Html {
+  return html`${story(shown)} ${acceptSection(shown)} ${messagesSection(shown)} ${keptSections(shown)}
+  ${rowSection(shown)} ${forgetSection(shown)}`
+}
+
+function story({ device, now }: DeviceShown): Html {
+  const { state, since, why, client, lastAccepted, lastRefused, position } = device
+  const fault = client?.fault ?? null
+  return html`<section id="story" data-region aria-label="State">
+    <div class="verdict ${state}">
+      <p class="word">
+        ${capital(stateWords[state])}${
+          since !== null &&
+          state !== 'sending' &&
+          html` <span class="since">since ${at(since)}, ${ago(since, now)}</span>`
+        }
+      </p>
+      ${why !== null && html`<p class="sentence">${sentence(why)}</p>`}
+      ${fault !== null && state !== 'sending' && html`<p>Last fault of its connection, ${ago(fault.at, now)}: <code>${fault.reason}</code> ${sentence(fault.detail)}</p>`}
+    </div>
+    ${facts([
+      ['Asset', device.assetId === null ? null : named(device.assetId)],
+      ['Provider', device.provider === null ? null : named(device.provider)],
+      [
+        'Device table',
+        device.listed ? 'listed' : device.kind === 'device' ? html`<strong>not listed</strong>` : null,
+      ],
+      ['First message', ago(device.firstSeen, now)],
+      ['Last message', html`${ago(device.lastSeen, now)}, ${count(device.messages)} in all`],
+      ['Rhythm', rhythm(device.medianGapMs)],
+      [
+        'In the last hour',
+        device.messagesPerHour === 1 ? '1 message' : `${rate(device.messagesPerHour)} messages`,
+      ],
+      [
+        'Last 24 hours',
+        device.messagesByHour ? bars(device.messagesByHour, 'Messages in each of the last 24 hours') : null,
+      ],
+      ['Clock', skewText(device.skewMs)],
+      ['Position', position === null ? null : positionText(position, now)],
+      [
+        'Last accepted',
+        lastAccepted === null
+          ? ago(null, now)
+          : html`${ago(lastAccepted.at, now)}${requestOf(lastAccepted.requestId)}`,
+      ],
+      [
+        'Last refused',
+        lastRefused === null
+          ? null
+          : html`${ago(lastRefused.at, now)}: ${lastRefused.outcome},
+              <code>${lastRefused.reason}</code> ${lastRefused.detail}${requestOf(lastRefused.requestId)}`,
+      ],
+      ['Client', client === null ? null : clientText(client, now)],
+      [
+        'Gave nothing',
+        device.ignored + device.duplicates === 0
+          ? null
+          : `${count(device.ignored)} ignored, ${count(device.duplicates)} duplicates`,
+      ],
+    ])}
+    <p>
+      <a href="${link('/page/ledger', { device: device.device })}">Ledger of this device</a>
+      ·
+      <a href="${link('/page/live', { device: device.device })}">Live messages</a>
+    </p>
+    ${
+      device.reasons.length > 0 &&
+      table({
+        caption: 'Messages that gave no payload',
+        columns: ['What became of them', 'Source', 'Reason', '*Messages', 'First', 'Last'],
+        rows: device.reasons.map((one) => [
+          one.kind,
+          named(one.source),
+          sentence(one.reason),
+          count(one.count),
+          ago(one.firstAt, now),
+          ago(one.lastAt, now),
+        ]),
+      })
+    }
+    ${
+      device.withheld.length > 0 &&
+      table({
+        caption: 'Values out of bounds',
+        columns: ['Field', 'Source', 'Reason', '*Values', 'Sent nevertheless'],
+        rows: device.withheld.map((one) => [
+          named(one.field),
+          named(one.source),
+          one.reason,
+          count(one.count),
+          one.isSent ? 'yes' : 'no',
+        ]),
+      })
+    }
+  </section>`
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+function requestOf(requestId: string | null): Html {
+  if (requestId === null) return nothing
+  return html` <a class="quiet" href="${link('/page/ledger', { request: requestId })}"
+    >request ${requestId}</a
+  >`
+}
+
+function positionText(position: NonNullable<DeviceRow['position']>, now: string): Html {
+  const { latitude, longitude, fixed, arrivedAt } = position
+  return html`${latitude.toFixed(5)}, ${longitude.toFixed(5)}
+  ${ago(arrivedAt, now)}${!fixed && html` <span class="quiet">without a fix</span>`}`
+}
+
+function clientText(client: NonNullable<DeviceRow['client']>, now: string): Html {
+  const { clientId, userName, identity, address, protocol, state, since, takeOvers, refusedMessages } = client
+  return html`${named(clientId)}, <span class="state ${state}">${state}</span> since
+    ${ago(since, now)}${
+      address !== null && html`, from <code>${address}</code>`
+    }${protocol !== null && html`, ${protocol}`}${userName !== null && html`, user ${named(userName)}`}${
+      identity !== null && html`, identity ${named(identity)}`
+    }${takeOvers > 0 && html`, ${plural(takeOvers, 'take-over')}`}${
+      refusedMessages > 0 && html`, ${plural(refusedMessages, 'refused message')}`
+    }`
+}
+
+function acceptSection({ device }: DeviceShown): Html {
+  if (device.kind !== 'device' || device.listed) return nothing
+  const options = ['--asset', quoted(device.device), '--config', '/etc/telemetry-gateway/gateway.yaml']
+  const command = commandText(['devices', 'accept'], device.device, options)
+  return html`<section aria-labelledby="accept-title">
+    <h2 id="accept-title">Accept this device</h2>
+    <p>
+      It is not in the device
+      table.${
+        device.quarantined > 0 &&
+        html` ${plural(device.quarantined, 'message')} of it went to quarantine, and leaves it when the device
+        is listed.`
+      }
+      Run this command on the machine of the gateway, with the asset that it belongs to:
+    </p>
+    ${toCopy(command)}
+    <p>Or add this row to the device table; the gateway reads it within seconds:</p>
+    ${toCopy(rowText(device))}
+  </section>`
+}
+
+function keptSections({ deadLetters, quarantine, device, access, now }: DeviceShown): Html {
+  return html`${
+    deadLetters !== null &&
+    deadLetters.deadLetters.length > 0 &&
+    html`<section aria-labelledby="dead-title">
+      <h2 id="dead-title">Dead letters</h2>
+      ${deadLetterRows('Dead letters of this device', deadLetters.deadLetters, now)}
+      <p>
+        <a href="${link('/page/dead-letters', { device: device.device })}">All dead letters of this device</a>
+      </p>
+    </section>`
+  }${
+    quarantine !== null &&
+    quarantine.messages.length > 0 &&
+    html`<section aria-labelledby="quarantine-title">
+      <h2 id="quarantine-title">In quarantine</h2>
+      ${table({
+        caption: 'Messages of this device in quarantine, the oldest first',
+        columns: ['Came', 'Reason', 'Detail', 'Topic'],
+        rows: quarantine.messages.map((one) => [
+          at(iso(one.arrivedAt)),
+          html`<code>${one.reason}</code>`,
+          one.detail,
+          html`<code class="long">${one.topic}</code>`,
+        ]),
+      })}
+      ${changes(access, [
+        ...(device.listed
+          ? [
+              {
+                action: 'quarantine/release',
+                parameters: { device: device.device },
+                name: 'Release its messages',
+              },
+            ]
+          : []),
+        { action: 'quarantine/drop', parameters: { device: device.device }, name: 'Drop its messages' },
+      ])}
+    </section>`
+  }`
+}
+
+function iso(time: number): string {
+  return new Date(time).toISOString()
+}
+
+function rowSection({ device }: DeviceShown): Html {
+  if (device.kind !== 'device' || !device.listed) return nothing
+  return html`<section aria-labelledby="row-title">
+    <h2 id="row-title">Row of the device table</h2>
+    ${toCopy(rowText(device))}
+  </section>`
+}
+
+/** With the header that names its columns. */
+function rowText({ device, assetId, provider }: DeviceRow): string {
+  const cells = [
+    device,
+    assetId ?? device,
+    ...(provider === null || provider === 'default' ? [] : [provider]),
+  ]
+  const names = ['device', 'asset_id', 'provider'].slice(0, cells.length)
+  return `${names.join(',')}\n${cells.map(csvCell).join(',')}`
+}
+
+function csvCell(text: string): string {
+  return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+function forgetSection({ device, access, now }: DeviceShown): Html {
+  if (device.messages === 0) return nothing
+  const known =
+    device.firstSeen === null
+      ? ''
+      : formatDuration(Math.max(0, Date.parse(now) - Date.parse(device.firstSeen)))
+  return html`<section aria-labelledby="forget-title">
+    <h2 id="forget-title">Forget it</h2>
+    <p class="quiet">
+      Deletes what is known of it${known !== '' && html` since ${known}`}: its record here, and what the
+      mapping remembers.
+    </p>
+    ${changes(access, [{ action: 'devices/forget', parameters: { device: device.device }, name: 'Forget the device' }])}
+  </section>`
+}

@@ -1,0 +1,251 @@
+// overview-page.ts: `/`: does it work, what needs a person, what waits, and where.
+
+import { formatDuration, formatSize, plural } from '../../../std/quantity.ts'
+import type { Status } from '../../status-schema/status-schema.ts'
+import { placeOfCondition } from '../condition-places.ts'
+import { html, type Html } from '../html.ts'
+import { ago, count, named, rate, sentence } from '../shown-values.ts'
+import { verdictWords } from '../layout.ts'
+import { table } from '../table.ts'
+
+export function overviewOf(status: Status, plots: Html): Html {
+  return html`${verdictSection(status)} ${conditionsSection(status)} ${plots}
+    <div class="columns">${waitingSection(status)} ${diskSection(status)}</div>
+    ${providersSection(status)} ${sourcesSection(status)} ${totalsSection(status)}`
+}
+
+function verdictSection(status: Status): Html {
+  const { verdict, sentence: words, now } = status
+  return html`<section class="verdict ${verdict}" id="verdict" data-region aria-label="Verdict">
+    <p class="word">${verdictWords[verdict]}</p>
+    <p class="sentence">${words}</p>
+    <dl class="ages">
+      <div>
+        <dt>Last message of a device</dt>
+        <dd>${ago(status.lastMessageAt, now)}</dd>
+      </div>
+      <div>
+        <dt>Last payload accepted by the service</dt>
+        <dd>${ago(status.lastAcceptedAt, now)}</dd>
+      </div>
+    </dl>
+  </section>`
+}
+
+function conditionsSection({ conditions, conditionsHidden, now }: Status): Html {
+  return html`<section id="conditions" data-region aria-labelledby="conditions-title">
+    <h2 id="conditions-title">Problems</h2>
+    ${conditions.length === 0 && html`<p class="quiet">None.</p>`}
+    ${conditions.map((one) => conditionArticle(one, now))}
+    ${conditionsHidden > 0 && html`<p>${plural(conditionsHidden, 'more problem')} not shown.</p>`}
+  </section>`
+}
+
+function conditionArticle(one: Status['conditions'][number], now: string): Html {
+  const place = placeOfCondition(one.code)
+  return html`<article class="condition ${one.severity}">
+    <h3><span class="severity">${one.severity}</span> ${sentence(one.what)}</h3>
+    <p>${sentence(one.why)}</p>
+    <p class="act">
+      <strong>What to do:</strong> ${sentence(one.act)}
+      ${place !== null && html`<a href="${place.path}">${place.name}</a>`}
+    </p>
+    <p class="quiet">
+      <code>${one.code}</code>${one.key !== null && html` ${named(one.key)}`}, since
+      ${ago(one.since, now)}${
+        one.count > 1 && html`, ${count(one.count)} times, last ${ago(one.lastAt, now)}`
+      }
+    </p>
+  </article>`
+}
+
+/** What waits for delivery: how much, how old, and until when. */
+function waitingSection({ lanes, waiting, now }: Status): Html {
+  const open = lanes.filter(({ pending, sealed }) => pending + sealed > 0)
+  const total = open.reduce((sum, { pending, sealed }) => sum + pending + sealed, 0)
+  const oldest = open.reduce<string | null>(
+    (early, { oldestAt: at }) => (at !== null && (early === null || at < early) ? at : early),
+    null,
+  )
+  return html`<section id="waiting" data-region aria-labelledby="waiting-title">
+    <h2 id="waiting-title">What waits</h2>
+    <dl class="numbers">
+      <div>
+        <dt>Payloads</dt>
+        <dd>${count(total)}</dd>
+      </div>
+      <div>
+        <dt>Oldest</dt>
+        <dd>${total === 0 ? html`<span class="quiet">none</span>` : ago(oldest, now)}</dd>
+      </div>
+      <div>
+        <dt>Sent in</dt>
+        <dd>${drainText(open)}</dd>
+      </div>
+    </dl>
+    ${
+      open.length > 0 &&
+      table({
+        caption: 'By lane, in the order in which they are sent',
+        columns: ['Provider', 'Lane', '*Payloads', '*Held', 'Oldest', 'Sent in'],
+        rows: open.map((lane) => [
+          named(lane.provider),
+          html`${lane.urgency}${lane.retry !== null && html` ${named(lane.retry.schedule)} ${lane.retry.step + 1}`}`,
+          count(lane.pending + lane.sealed),
+          count(lane.held),
+          ago(lane.oldestAt, now),
+          drainOf(lane.secondsToDrain),
+        ]),
+      })
+    }
+    ${
+      waiting.heldMessages + waiting.openMessages > 0 &&
+      html`<p>
+        ${plural(waiting.heldMessages, 'message')} without an acknowledgement,
+        ${plural(waiting.openMessages, 'message')} waiting to become one payload with others.
+      </p>`
+    }
+  </section>`
+}
+
+function drainText(lanes: Status['lanes']): Html {
+  if (lanes.length === 0) return html`<span class="quiet">nothing waits</span>`
+  const times = lanes.map(({ secondsToDrain }) => secondsToDrain)
+  if (times.includes(null)) return html`unknown <span class="quiet">(nothing moves)</span>`
+  return drainOf(Math.max(...times.map((one) => one ?? 0)))
+}
+
+function drainOf(seconds: number | null): Html {
+  if (seconds === null) return html`<span class="quiet short">nothing moves</span>`
+  return html`<span class="short"
+    >${seconds < 1 ? 'less than 1 s' : `about ${formatDuration(seconds * 1000)}`}</span
+  >`
+}
+
+function diskSection({ spool }: Status): Html {
+  const { diskBytes, bytesMax, freeBytes, freeBytesMin, hold } = spool
+  return html`<section id="disk" data-region aria-labelledby="disk-title">
+    <h2 id="disk-title">Disk</h2>
+    <dl class="numbers">
+      <div>
+        <dt>Spool</dt>
+        <dd>
+          ${formatSize(diskBytes)}${bytesMax !== null && html` <span class="quiet">of ${formatSize(bytesMax)}</span>`}
+        </dd>
+      </div>
+      <div>
+        <dt>Free on the disk</dt>
+        <dd>${freeBytes === null ? 'unknown' : formatSize(freeBytes)}</dd>
+      </div>
+    </dl>
+    ${bytesMax !== null && html`<meter min="0" max="${bytesMax}" value="${diskBytes}" high="${Math.round(bytesMax * 0.8)}" aria-label="Spool, of its limit">${Math.round((100 * diskBytes) / bytesMax)} %</meter>`}
+    ${hold === null && html`<p>${fullText(spool)}</p>`}
+    <p class="quiet">Below ${formatSize(freeBytesMin)} free, acknowledgements are held.</p>
+    ${hold !== null && html`<p class="bad">All acknowledgements are held: ${hold}.</p>`}
+  </section>`
+}
+
+function fullText({ secondsToFull, fullFirst, secondsToFullWhy }: Status['spool']): Html {
+  if (secondsToFull === null) return html`<span class="quiet">${secondsToFullWhy}</span>`
+  return html`If it goes on like this, the ${fullFirst} is full in
+    <strong>about ${formatDuration(secondsToFull * 1000)}</strong>.`
+}
+
+function providersSection({ providers, now }: Status): Html {
+  return html`<section id="providers" data-region aria-labelledby="providers-title">
+    <h2 id="providers-title">Providers</h2>
+    ${table({
+      caption: 'Delivery to the service',
+      columns: [
+        'Provider',
+        'Service',
+        'Since',
+        'Last accepted',
+        '*Payloads/s',
+        '*In flight',
+        'Next try',
+        'Its clock',
+      ],
+      rows: providers.map((one) => [
+        named(one.name),
+        html`<span class="state ${one.endpoint}">${one.endpoint}</span>`,
+        ago(one.since, now),
+        ago(one.lastAcceptedAt, now),
+        rate(one.payloadsPerSecond),
+        count(one.inFlight),
+        one.nextAttemptAt === null ? 'now' : ago(one.nextAttemptAt, now),
+        one.clockOffsetMs === null ? html`<span class="quiet">unknown</span>` : offset(one.clockOffsetMs),
+      ]),
+      empty: 'Nothing is delivered yet.',
+    })}
+  </section>`
+}
+
+function offset(ms: number): string {
+  const size = Math.abs(ms)
+  if (size < 1000) return 'as ours'
+  return `${formatDuration(size)} ${ms > 0 ? 'ahead' : 'behind'}`
+}
+
+function sourcesSection({ messageSources, addresses, clients, lastMessageAt, now }: Status): Html {
+  const isOnly = messageSources.length === 1
+  return html`<section id="sources" data-region aria-labelledby="sources-title">
+    <h2 id="sources-title">Message sources</h2>
+    ${table({
+      caption: 'The embedded broker and the bridges',
+      columns: ['Source', 'Connection', '*Messages', '*Not acknowledged', '*Waiting there', 'Last message'],
+      rows: messageSources.map((one) => [
+        named(one.name),
+        one.kind === 'broker' ? brokerText(addresses, clients.connections) : bridgeText(one, now),
+        count(one.messages),
+        count(one.outstanding),
+        one.lag === null ? '' : count(one.lag),
+        html`${ago(isOnly ? lastMessageAt : one.lastMessageAt, now)}${one.silent && html` <span class="bad">silent</span>`}`,
+      ]),
+    })}
+  </section>`
+}
+
+function brokerText(addresses: readonly string[], connections: number): Html {
+  const [first = ''] = addresses
+  const others = addresses.length > 1 ? ` and ${addresses.length - 1} more` : ''
+  return html`<code>${first}</code>${others}, ${plural(connections, 'client')} connected`
+}
+
+function bridgeText({ url, connections }: Status['messageSources'][number], now: string): Html {
+  return html`<code>${url}</code>${connections.map(
+      (one) =>
+        html`<br /><span class="state ${one.state}">${one.state}</span> since
+          ${ago(one.since, now)}${one.lastFault !== null && html`: ${one.lastFault}`}`,
+    )}`
+}
+
+function totalsSection({ totals, startedAt, now }: Status): Html {
+  const rows: readonly [string, number, string][] = [
+    ['Messages received', totals.messages, ''],
+    ['Payloads stored', totals.payloads, ''],
+    ['Payloads delivered', totals.delivered, ''],
+    ['Duplicates', totals.duplicates, 'acknowledged, not stored again'],
+    ['Ignored', totals.ignored, 'by a rule of the config'],
+    ['Quarantined', totals.quarantined, ''],
+    ['Not mapped', totals.unmappable, 'became dead letters'],
+    ['Refused for good', totals.dead, 'by the service; became dead letters'],
+    ['Dropped', totals.dropped, 'QoS 0, while nothing could be stored'],
+    ['Damaged', totals.damaged, 'could not be read from the disk'],
+  ]
+  return html`<section id="totals" data-region aria-labelledby="totals-title">
+    <h2 id="totals-title">Since the start, ${ago(startedAt, now)}</h2>
+    <dl class="numbers">
+      ${rows
+        .filter(([, value], index) => index < 3 || value > 0)
+        .map(
+          ([name, value, note]) =>
+            html`<div>
+              <dt>${name}</dt>
+              <dd>${count(value)}</dd>
+              ${note !== '' && html`<dd class="quiet">${note}</dd>`}
+            </div>`,
+        )}
+    </dl>
+  </section>`
+}

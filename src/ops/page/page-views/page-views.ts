@@ -1,0 +1,300 @@
+// page-views.ts: the paths of the views. Entry file of this folder; each other file makes the HTML of one
+// view, of values that the stages give.
+//
+// A view needs the right to read; those of whole dead letters and batches need a user, as /control does. What
+// the stages cannot give yet is answered as a problem, which http-routing shows.
+
+import { z } from 'zod'
+import { bounded } from '../../../std/quote.ts'
+import type { MappingStage } from '../../types.ts'
+import type { HistorySpan } from '../../history/history.ts'
+import { readAudit } from '../../audit/audit.ts'
+import { deadLetterQueryOf } from '../../http/dead-letter-params.ts'
+import { deviceOf, devicesOf, deviceStates, withHours } from '../../http/device-list.ts'
+import { choice, field, integer, requiredText, text } from '../../http/http-routing/parameters.ts'
+import { route, type Route, type RouteRequest } from '../../http/http-routing/route.ts'
+import { notFound, starting, type JsonAnswer, type TextAnswer } from '../../http/json-answer.ts'
+import { quarantineOf } from '../../http/quarantine-view.ts'
+import { contentOf } from '../../http/streams/tap-stream.ts'
+import type { Right } from '../../http/request-rights/request-rights.ts'
+import type { Status } from '../../status-schema/status-schema.ts'
+import { inFrame, type PageRequest } from '../frame.ts'
+import { plotsSection } from '../history-plots.ts'
+import { pageType, type Shown } from '../layout.ts'
+import { sharedView } from '../shared-views.ts'
+import { auditView } from './audit-page.ts'
+import { batchesView, batchView } from './batches-page.ts'
+import { deadLetterView } from './dead-letter-page.ts'
+import { deadLettersView } from './dead-letters-page.ts'
+import { deviceView, type DeviceShown } from './device-page.ts'
+import { devicesView } from './devices-page.ts'
+import { ledgerView, type LedgerSelection } from './ledger-page.ts'
+import { liveView } from './live-page.ts'
+import { mapView, type Mapped } from './map-page.ts'
+import { overviewOf } from './overview-page.ts'
+import { quarantineOverview } from './quarantine-page.ts'
+import { refusedView } from './refused-page.ts'
+
+const devicesPerPage = 50
+
+/** GET / answers it to browsers. */
+export function overviewPage(
+  request: PageRequest,
+  span: HistorySpan = 'hour',
+): Promise<TextAnswer | JsonAnswer> {
+  return inFrame(request, (status) => ({
+    title: 'Overview',
+    path: '/',
+    body: overviewOf(status, plotsSection(request.source.history(span))),
+    hasPlots: true,
+    isLive: true,
+  }))
+}
+
+/** Views of one thing, below those that list it. */
+const placeOf: Readonly<Record<string, string>> = {
+  '/page/device': '/page/devices',
+  '/page/dead-letter': '/page/dead-letters',
+  '/page/batch': '/page/batches',
+}
+
+type ViewOf<Shape extends z.ZodRawShape> = {
+  path: string
+  summary: string
+  right?: Right
+  parameters: Shape
+  /** Walks through all devices, and shows everybody the same: shared-views.ts. */
+  isShared?: true
+  shown(
+    request: RouteRequest<z.output<z.ZodObject<Shape>>>,
+    status: Status,
+  ): Promise<Omit<Shown, 'path'> | JsonAnswer> | Omit<Shown, 'path'> | JsonAnswer
+}
+
+function view<Shape extends z.ZodRawShape>(of: ViewOf<Shape>): Route {
+  const { path, summary, right = 'read', parameters, isShared = false, shown } = of
+  return route({
+    method: 'GET',
+    path,
+    summary,
+    right,
+    page: true,
+    parameters: z.strictObject(parameters),
+    answers: { 200: { means: 'The view.', contentType: pageType } },
+    answer: (request) =>
+      inFrame(request, async (status) => {
+        const make = async () => shown(request, status)
+        const key = `${path} ${JSON.stringify(request.values)}`
+        const made = await (isShared ? sharedView(request.source, key, make) : make())
+        return 'value' in made ? made : { path: placeOf[path] ?? path, ...made }
+      }),
+  })
+}
+
+const accessOf = ({ access }: PageRequest) => ({ canChange: access.mayChange && access.user !== null })
+
+export const viewRoutes: readonly Route[] = [
+  view({
+    path: '/page/devices',
+    summary: 'Shows all devices, those that need a person first.',
+    isShared: true,
+    parameters: {
+      find: field('Only devices whose key, asset or client id contains this.'),
+      state: choice('Only devices in this state.', deviceStates),
+      from: integer('Number of the first one, from 0.', { min: 0, max: 10_000_000 }),
+    },
+    async shown({ source, values: { find = '', state = null, from = 0 } }, { now }) {
+      const limit = from + devicesPerPage
+      const list = await devicesOf(source.stages, { limit, state, find, sort: 'state' })
+      if (list === null) return starting()
+      const devices = withHours(source.stages, list.devices.slice(from, limit))
+      const body = devicesView({ ...list, now, find, state, from, perPage: devicesPerPage, devices })
+      return { title: 'Devices', isLive: true, body }
+    },
+  }),
+  view({
+    path: '/page/device',
+    summary: 'Shows one device: its state, its last messages, and what was kept of it.',
+    parameters: { key: requiredText('The key of the device.') },
+    async shown(request, { now }) {
+      const { source, values } = request
+      const { mapping, deadLetters } = source.stages
+      const device = mapping?.device(values.key) ?? null
+      if (!mapping || device === null)
+        return deviceOf(source, { key: values.key, messages: false, explain: false, signal: request.signal })
+      const body = deviceView({
+        now,
+        device: { ...device, messagesByHour: mapping.messagesByHour(values.key) },
+        ...(await lastMessages(mapping, request)),
+        deadLetters: (await deadLetters?.list({ device: values.key }, keptShown)) ?? null,
+        quarantine: await quarantineOf(source.stages, { device: values.key, limit: keptShown }),
+        access: accessOf(request),
+      })
+      return { title: bounded(values.key, 100), isLive: true, body }
+    },
+  }),
+  view({
+    path: '/page/map',
+    summary: 'Shows the last position of each device.',
+    isShared: true,
+    parameters: {},
+    async shown({ source: { stages } }) {
+      if (!stages.mapping) return starting()
+      const positions: Mapped[] = []
+      let without = 0
+      for await (const slice of stages.mapping.devices()) {
+        for (const { device, state, position } of slice) {
+          if (position === null) without += 1
+          else positions.push({ device, state, latitude: position.latitude, longitude: position.longitude })
+        }
+      }
+      return { title: 'Map', isLive: true, body: mapView({ positions, without }) }
+    },
+  }),
+  view({
+    path: '/page/refused',
+    summary: 'Shows the connections and messages that were refused in the last hour.',
+    isShared: true,
+    parameters: {},
+    async shown({ source }, status) {
+      const list = await devicesOf(source.stages, { limit: 1000, state: 'refused', sort: 'state' })
+      if (list === null) return starting()
+      const body = refusedView({ now: status.now, clients: list.clients, status })
+      return { title: 'Refused connections', isLive: true, body }
+    },
+  }),
+  view({
+    path: '/page/dead-letters',
+    summary: 'Shows dead letters by cause, and the oldest ones.',
+    parameters: {
+      stage: choice('Only of this stage.', ['mapping', 'delivery']),
+      reason: field('Only with this reason.'),
+      device: field('Only of this device.'),
+      source: field('Only of this source.'),
+      provider: field('Only of this provider.'),
+    },
+    async shown(request, { now }) {
+      const { deadLetters } = request.source.stages
+      if (!deadLetters) return starting()
+      const selection = deadLetterQueryOf({ id: [], ...request.values })
+      const list = await deadLetters.list(selection, 100)
+      const body = deadLettersView({ now, list, selection, access: accessOf(request) })
+      return { title: 'Dead letters', body }
+    },
+  }),
+  view({
+    path: '/page/dead-letter',
+    summary: 'Shows one dead letter, whole.',
+    right: 'show',
+    parameters: { id: requiredText('Its id.') },
+    async shown(request, { now }) {
+      const { source, values, access } = request
+      const { deadLetters } = source.stages
+      if (!deadLetters) return starting()
+      const entry = await deadLetters.show(values.id)
+      if (entry === null) return gone(`There is no dead letter ${values.id}.`)
+      const body = deadLetterView({ ...entry, now, access: accessOf(request), token: access.token })
+      return { title: 'Dead letter', body }
+    },
+  }),
+  view({
+    path: '/page/quarantine',
+    summary: 'Shows what is in quarantine, by device and reason.',
+    parameters: {},
+    async shown(request, { now }) {
+      const shown = await quarantineOf(request.source.stages, { device: null, limit: 500 })
+      if (shown === null) return starting()
+      const body = quarantineOverview({ now, view: shown, access: accessOf(request) })
+      return { title: 'Quarantine', body }
+    },
+  }),
+  view({
+    path: '/page/batches',
+    summary: 'Shows sealed batches that are not settled, held ones first.',
+    parameters: {},
+    shown(request, { now }) {
+      const { batches } = request.source.stages
+      if (!batches) return starting()
+      const body = batchesView({ list: batches.list({}, 200), now, access: accessOf(request) })
+      return { title: 'Batches', body }
+    },
+  }),
+  view({
+    path: '/page/batch',
+    summary: 'Shows one sealed batch: its payloads, and the answers of the service.',
+    right: 'show',
+    parameters: { id: requiredText('Its batchId.') },
+    async shown(request, { now }) {
+      const { batches } = request.source.stages
+      if (!batches) return starting()
+      const batch = await batches.show(request.values.id)
+      if (batch === null) return gone(`There is no sealed batch ${request.values.id}.`)
+      return { title: 'Batch', body: batchView({ batch, now, access: accessOf(request) }) }
+    },
+  }),
+  view({
+    path: '/page/ledger',
+    summary: 'Shows what became of payloads, the newest first.',
+    parameters: {
+      device: field('Only of this device.'),
+      at: field('Measured within a minute of this time.'),
+      from: field('Measured from this time on.'),
+      to: field('Measured until this time.'),
+      payload: field('Only this payloadId.'),
+      batch: field('Only this batchId.'),
+      request: field('Only this requestId.'),
+      outcome: field('Only this outcome.'),
+      after: text('Continues behind the last entry of a page.'),
+    },
+    async shown({ source, values, signal }, { now }) {
+      const { ledger } = source.stages
+      const given = Object.entries(values).filter((pair): pair is [string, string] => pair[1] !== undefined)
+      const query: Record<string, string> = { ...Object.fromEntries(given), limit: '100' }
+      const reply = (await ledger?.query(query, signal)) ?? ledgerOff
+      const answer = reply.kind === 'answer' ? reply.answer : reply.why
+      const selection = Object.fromEntries(given.filter(([name]) => name !== 'after')) as LedgerSelection
+      return { title: 'Ledger', body: ledgerView({ now, selection, answer }) }
+    },
+  }),
+  view({
+    path: '/page/live',
+    summary: 'Shows messages as they come, raw and mapped.',
+    parameters: {
+      device: field('Only of this device.'),
+      topic: field('Only of topics that match this filter.'),
+      source: field('Only of this source.'),
+    },
+    shown: ({ values }) => ({ title: 'Live', hasTap: true, body: liveView(values) }),
+  }),
+  view({
+    path: '/page/changes',
+    summary: 'Shows the changes that operators made.',
+    parameters: {},
+    async shown({ spoolPath }, { now }) {
+      const answer = await readAudit(spoolPath, { limit: 100 })
+      return { title: 'Changes', body: auditView({ answer, now }) }
+    },
+  }),
+]
+
+const keptShown = 20
+const ledgerOff = {
+  kind: 'unavailable',
+  why: 'The ledger is switched off, or the gateway is starting.',
+} as const
+
+function gone(what: string): JsonAnswer {
+  return notFound(what, 'It was settled, requeued or deleted.', 'Go back to the list.')
+}
+
+async function lastMessages(
+  mapping: MappingStage,
+  { values, signal }: RouteRequest<{ key: string }>,
+): Promise<Pick<DeviceShown, 'messages' | 'skipped'>> {
+  const { messages, skipped } = await mapping.messages(values.key, { explain: false }, signal)
+  const shown = messages.map(({ bytes, cutBytes, ...one }) => {
+    const { message, hex } = contentOf(bytes, cutBytes) as { message?: string; hex?: string }
+    return { ...one, cutBytes, content: message ?? hex ?? '' }
+  })
+  return { messages: shown, skipped }
+}

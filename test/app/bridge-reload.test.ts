@@ -1,0 +1,81 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { newFolder } from '../support/folders.ts'
+import { startPipeline } from '../support/pipeline-world.ts'
+import { openScriptedBroker } from '../support/scripted-broker.ts'
+
+test('a corrected password of a bridge is used for its next connection; another address needs a restart', async () => {
+  await using broker = await openScriptedBroker({
+    connack: ({ password }) => ({ reasonCode: password?.toString() === 'right' ? 0 : 134 }),
+  })
+  const folder = await newFolder()
+  const config = (baseUrl: string, topic = 't/+') => `
+ingest:
+  broker: { listeners: [] }
+  bridges: [{ name: depot, url: "mqtt://127.0.0.1:${broker.port}", topics: ["${topic}"], client_id: gw, username: gw, password: "\${file:./password}" }]
+delivery: { base_url: "${baseUrl}" }
+sources: [{ name: trucks, topic: 't/{device}', map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
+spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+`
+  await writeFile(join(folder, 'password'), 'wrong')
+  const pipeline = await startPipeline({ folder, config })
+  const codes = () => pipeline.status().conditions.map(({ code }) => code)
+  await pipeline.until(() => codes().includes('MESSAGE_SOURCE_DISCONNECTED'))
+  expect(JSON.stringify([pipeline.events, pipeline.status()])).not.toContain('wrong')
+
+  await writeFile(join(folder, 'password'), 'right')
+  await pipeline.until(() => pipeline.status().messageSources[0]?.connectedAt !== null)
+  await eventually(() => !codes().includes('MESSAGE_SOURCE_DISCONNECTED'))
+  const restarts = () => pipeline.events.filter(({ kind }) => kind === 'restart_needed')
+  expect(restarts()).toEqual([])
+
+  await writeFile(join(folder, 'gateway.yaml'), config(pipeline.baseUrl, 'other/+'))
+  await pipeline.until(() => restarts().length === 1)
+  expect(restarts()).toMatchObject([{ sections: ['ingest'] }])
+})
+
+test('a bridge that is renamed or removed with its source is applied by a restart; until then its messages are mapped as before', async () => {
+  await using broker = await openScriptedBroker()
+  const folder = await newFolder()
+  const depot = `{ name: depot, url: "mqtt://127.0.0.1:${broker.port}", topics: ["t/+"], client_id: gw }`
+  const config = (bridges: string, from: string) => (baseUrl: string) => `
+ingest: { broker: { listeners: [] }, bridges: [${bridges}] }
+delivery: { base_url: "${baseUrl}", batch: { linger: 5ms } }
+sources: [{ name: trucks, topic: 't/{device}', ${from} map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
+spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+`
+  const pipeline = await startPipeline({ folder, config: config(depot, 'from: [depot],') })
+  const write = (bridges: string, from: string) =>
+    writeFile(join(folder, 'gateway.yaml'), config(bridges, from)(pipeline.baseUrl))
+  const stale = () => pipeline.status().conditions.find(({ code }) => code === 'MAPPING_STALE')
+  const kinds = (kind: string) => pipeline.events.filter((event) => event.kind === kind).length
+  const link = await broker.connection(0)
+  let sent = 0
+  const mapped = async () => {
+    sent += 1
+    const payload = JSON.stringify({ ts: Date.now(), lat: 51 + sent / 1000, lon: 9 })
+    link.send({ cmd: 'publish', topic: 't/7', payload, qos: 1, messageId: sent, dup: false, retain: false })
+    await pipeline.until(() => pipeline.sandbox.stats().distinctPayloadIds === sent)
+  }
+  await mapped()
+
+  await write(depot.replace('depot', 'yard'), 'from: [yard],')
+  await pipeline.until(() => stale() !== undefined)
+  expect(stale()).toMatchObject({ why: expect.stringContaining('"depot: t/+"') as string })
+  expect(stale()?.act).toContain('Restart')
+  await mapped()
+  await write('', 'from: [broker],')
+  await pipeline.until(() => kinds('mapping_refused') === 2)
+  await mapped()
+
+  // A source that takes the messages of all fits both bridges.
+  await write(depot.replace('depot', 'yard'), '')
+  await pipeline.until(() => stale() === undefined)
+  expect(kinds('restart_needed')).toBe(1)
+  await mapped()
+  expect(pipeline.status().spool.deadLetters).toBe(0)
+})

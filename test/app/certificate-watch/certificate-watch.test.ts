@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest'
+import { startCertificateWatch } from '../../../src/app/certificate-watch/certificate-watch.ts'
+import { certificatesOf, certificateWarnings, type Config } from '../../../src/config/config.ts'
+import { deliverySchema } from '../../../src/delivery/config.ts'
+import type { GatewayEvent } from '../../../src/domain/event.ts'
+import { ingestSchema } from '../../../src/ingest/config.ts'
+import { opsSchema } from '../../../src/ops/config.ts'
+import { createAuthority, type Certificate } from '../../support/certificates.ts'
+import { createFakeClock, fakeStartMs } from '../../support/fake-clock.ts'
+
+const dayMs = 86_400_000
+const authority = createAuthority()
+
+/** Seconds are the precision of a certificate. */
+const at = (days: number) => new Date(fakeStartMs + days * dayMs)
+
+function issue(fromDays: number, untilDays: number, names?: string[]): Certificate {
+  return authority.issue({ from: at(fromDays), until: at(untilDays), ...(names && { names }) })
+}
+
+function configWith(
+  tls: Certificate,
+  { ops, url = 'mqtts://0.0.0.0:8883' }: { ops?: Certificate; url?: string } = {},
+) {
+  return {
+    ingest: ingestSchema.parse({
+      broker: { listeners: [{ url, tls }], access: { users: [{ name: 'a', password: 'x' }] } },
+    }),
+    ops: opsSchema.parse({ ...(ops && { tls: ops }) }),
+    delivery: deliverySchema.parse({ base_url: 'https://service.example' }),
+  } as Config
+}
+
+describe('a certificate of the config', () => {
+  test.each([
+    [issue(-90, -1), [/listener mqtts:\/\/0.0.0.0:8883 \(CN=localhost\) has expired at 2/]],
+    [issue(-90, 29), [/is valid until 2/]],
+    [issue(1, 90), [/is not valid before 2/]],
+    [issue(-90, 31), []],
+  ])('is named by check when it has expired or ends within 30 days (%#)', (tls, expected) => {
+    const found = certificateWarnings(configWith(tls), fakeStartMs).map(({ what }) => what)
+    expect(found).toEqual(expected.map((each) => expect.stringMatching(each)))
+  })
+
+  test('ends with the first of its chain', () => {
+    const [leaf, middle] = [issue(-90, 90), issue(-90, 5, ['middle'])]
+    const chain = { cert: `${leaf.cert}${middle.cert}`, key: leaf.key }
+    expect(certificatesOf(configWith(chain))).toMatchObject([{ subject: 'CN=middle', use: 'listener' }])
+  })
+
+  test('that does not name the address of its listener is noted', () => {
+    const hostOf = (url: string) => certificatesOf(configWith(issue(-1, 90), { url }))[0]?.otherHost
+    expect(hostOf('mqtts://0.0.0.0')).toBe(null)
+    expect(hostOf('mqtts://localhost')).toBe(null)
+    expect(hostOf('mqtts://10.0.0.7')).toBe('10.0.0.7')
+    expect(hostOf('mqtts://gateway.example.org')).toBe('gateway.example.org')
+  })
+})
+
+describe('while the gateway runs', () => {
+  test('it is reported 14 days before its end, again at its end, and no more when it is renewed', async () => {
+    const clock = createFakeClock()
+    const events: GatewayEvent[] = []
+    const good = issue(-1, 400)
+    const watch = startCertificateWatch(
+      { clock, emit: (event) => events.push(event) },
+      configWith(issue(-90, 15), { ops: good }),
+    )
+    expect(events).toEqual([])
+    await clock.advance(dayMs + 3_600_000)
+    const certificate = 'listener mqtts://0.0.0.0:8883'
+    const soon = { kind: 'certificate_expires', certificate, state: 'ends_soon' }
+    expect(events).toMatchObject([soon])
+    await clock.advance(14 * dayMs)
+    expect(events).toMatchObject([soon, { kind: 'certificate_expires', certificate, state: 'expired' }])
+    watch.use(configWith(good))
+    expect(events.slice(2)).toEqual([{ kind: 'certificate_renewed', certificate }])
+    expect(clock.pending()).toBe(1)
+    watch.stop()
+    expect(clock.pending()).toBe(0)
+  })
+})

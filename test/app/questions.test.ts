@@ -1,0 +1,193 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { systemClock, type Clock } from '../../src/std/clock.ts'
+import { runCli } from '../support/cli-world.ts'
+import { eventually } from '../support/eventually.ts'
+import { newFolder } from '../support/folders.ts'
+import { createDevice } from '../support/mqtt-device.ts'
+import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
+
+const minute = 60_000
+
+type Question = { question: string; command: string; field: string }
+
+/** What the command prints for a person, and what is in the field. */
+type Answer = { says: RegExp; holds: unknown }
+
+const text = (pattern: RegExp) => expect.stringMatching(pattern) as string
+const anyNumber = expect.any(Number) as number
+const time = text(/^\d{4}-\d{2}-\d{2}T.*Z$/)
+const uuid = text(/^[0-9a-f-]{36}$/)
+
+const answers: Record<string, Answer> = {
+  'Which devices are silent?': { says: /^truck-2 +ASSET-2 +silent/m, holds: 'truck-2' },
+  'Since when is this device silent, and why?': {
+    says: /^truck-2 .*1 h .*No message for 1 h .*before one every 1 min/m,
+    holds: time,
+  },
+  'When did this device send last?': { says: /^last message +2\d{3}-/m, holds: time },
+  'How often does it usually send?': { says: /^usual gap +1 min/m, holds: anyNumber },
+  'Where was it last?': { says: /^last position +52\.5001, 13\.4/m, holds: 52.5001 },
+  'Is it connected, and from which address?': { says: /^address +127\.0\.0\.1/m, holds: 'connected' },
+  'What did it send last, and under which requestId was it accepted?': {
+    says: /raw +\{"ts".*\n.*\n.*\n.*delivered .*requestId [0-9a-f-]{36}/,
+    holds: uuid,
+  },
+  'It sends, but nothing arrives: why?': { says: /became a dead letter: NOT_JSON/, holds: 'NOT_JSON' },
+  'Why does a value of it not arrive?': { says: /speed omitted 1 x: above maximum/, holds: 'above maximum' },
+  'Why does the service refuse its payloads?': { says: /Unknown asset\./, holds: 'Unknown asset.' },
+  'Why can it not connect?': { says: /It speaks MQTT 5/, holds: text(/^It speaks MQTT 5/) },
+  'Is its clock right?': { says: /^clock +2 h ahead/m, holds: anyNumber },
+  'Which devices of the device table never sent?': {
+    says: /^truck-9 +ASSET-9 +never sent/m,
+    holds: 'truck-9',
+  },
+  'Which devices send and are not in the device table?': {
+    says: /^truck-8 +UNKNOWN_DEVICE/m,
+    holds: 'truck-8',
+  },
+  'Does it work?': { says: /^DEGRADED: /, holds: 'degraded' },
+  'What is wrong, why, and what do I do?': { says: /Run `dead-letters list`/, holds: text(/^Run/) },
+  'When did the last message come?': { says: /Last message .*(ago|now)/, holds: anyNumber },
+  'When was the last payload accepted?': { says: /last accepted .*(ago|now)/, holds: anyNumber },
+  'How much waits for delivery, and how long will it take?': { says: /time to drain\n/, holds: 0 },
+  'How old is the oldest payload that waits?': { says: /oldest/, holds: null },
+  'Is the service reachable, and since when?': { says: /^default +available/m, holds: time },
+  'How full is the disk?': { says: /^spool +.* of 1\.0 GiB/m, holds: anyNumber },
+  'Is the time of this machine right?': { says: /^clock +known by/m, holds: true },
+  'Which version runs, and since when?': { says: /^telemetry gateway \S+, ready, started /m, holds: time },
+  'Under which requestId was vehicle 7 delivered at 14:03?': { says: /truck-7.*[0-9a-f-]{36}/, holds: uuid },
+  'What became of this payload?': { says: /delivered/, holds: 'delivered' },
+  'What could not be delivered, and why?': { says: /delivery, Validation/, holds: 'Validation' },
+  'Which batches wait for a person?': { says: /no sealed batches/, holds: [] },
+  'Who changed something, and when?': { says: /reload/, holds: 'reload' },
+  'Is this config right?': { says: /is valid\./, holds: true },
+}
+
+describe('docs/questions.md', () => {
+  test('has an answer of a running gateway for every question', async () => {
+    const questions = await readQuestions()
+    expect(questions.map(({ question }) => question)).toEqual(Object.keys(answers))
+    const { path, at, payloadId } = await depot()
+    const wrong: unknown[] = []
+    for (const { question, command, field } of questions) {
+      const argv = command
+        .replace('14:03', at)
+        .replace('PAYLOAD-ID', payloadId)
+        .replace(/( --config gateway\.yaml)?$/, ` --config ${path}`)
+        .split(' ')
+      const { says, holds } = answers[question] ?? { says: /^$/, holds: undefined }
+      const forPeople = await runCli(argv, { env })
+      if (!says.test(forPeople.stdout)) wrong.push({ question, ...forPeople })
+      const { stdout } = await runCli([...argv, '--json'], { env })
+      const found = valueAt(JSON.parse(stdout), field)
+      if (!isEqual(found, holds)) wrong.push({ question, field, found })
+    }
+    expect(wrong).toEqual([])
+  })
+})
+
+async function readQuestions(): Promise<Question[]> {
+  const page = await readFile(resolve(import.meta.dirname, '../../docs/questions.md'), 'utf8')
+  return [...page.matchAll(/^\| (.+?) \| `(.+?)` \| `(.+?)` \|$/gm)].map(
+    ([, question = '', command = '', field = '']) => ({ question, command, field }),
+  )
+}
+
+function isEqual(found: unknown, wanted: unknown): boolean {
+  try {
+    expect(found).toEqual(wanted)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** `devices[state=silent].device`, `lanes[0].oldestAt`. */
+function valueAt(value: unknown, field: string): unknown {
+  let found = value
+  for (const [, name, key = '', wanted] of field.matchAll(/([\w]+)|\[(\w+)(?:=([^\]]+))?\]/g)) {
+    if (name !== undefined) found = (found as Record<string, unknown>)[name]
+    else if (wanted === undefined) found = (found as unknown[])[Number(key)]
+    else found = (found as Record<string, unknown>[]).find((one) => one[key] === wanted)
+  }
+  return found
+}
+
+const env = { AWS_ACCESS_KEY_ID: 'SANDBOX', AWS_SECRET_ACCESS_KEY: 'sandbox' }
+
+/** Seven trucks of the device table that each have a problem or none, one that is not in it, one that never sent. */
+async function depot(): Promise<{ path: string; at: string; payloadId: string }> {
+  // It began over an hour ago, so that a device can have been silent for that long.
+  let aheadMs = -69 * minute
+  const clock: Clock = {
+    now: () => systemClock.now() + aheadMs,
+    monotonic: () => systemClock.monotonic() + aheadMs,
+    after: systemClock.after,
+  }
+  const folder = await newFolder()
+  const listed = [1, 2, 3, 4, 5, 6, 7, 9].map((n) => `truck-${n},ASSET-${n}\n`)
+  await writeFile(join(folder, 'devices.csv'), `device,asset_id\n${listed.join('')}`)
+  const fail = [{ device: 'truck-5', error_type: 'Validation', message: 'Unknown asset.' }]
+  const pipeline = await startPipeline({ folder, clock, config, sandbox: { faults: { fail } } })
+  const path = join(folder, 'gateway.yaml')
+  const send = async (name: string, payload: string) => {
+    const device = await pipeline.device(name)
+    device.publish({ topic: topicOf(name), payload, messageId: 1 })
+    await device.acked(1)
+  }
+  const positionAt = (ts: number, more: Record<string, unknown> = {}) => messageOf(1, { ts, ...more })
+  const device = await pipeline.device('truck-2')
+  for (let n = 1; n <= 9; n += 1) {
+    device.publish({ topic: topicOf('truck-2'), payload: positionAt(clock.now()), messageId: n })
+    await device.acked(n)
+    aheadMs += minute
+  }
+  aheadMs = 0
+  await runCli(['reload', '--config', path])
+  const measuredAt = clock.now()
+  await send('truck-1', positionAt(measuredAt))
+  await send('truck-3', 'no json')
+  await send('truck-5', positionAt(measuredAt))
+  await send('truck-6', positionAt(measuredAt + 120 * minute))
+  await send('truck-7', positionAt(measuredAt, { speed: 9999 }))
+  await send('truck-8', positionAt(measuredAt))
+  await refuse(pipeline, 'truck-4')
+  await pipeline.until(() => pipeline.status().totals.delivered === 11 && pipeline.status().totals.dead === 1)
+  const [received] = pipeline.sandbox.received({ device: 'truck-7', limit: 1 })
+  const payloadId = String((received?.payload as { payloadId?: string } | undefined)?.payloadId)
+  await eventually(async () => {
+    const { stdout } = await runCli(['ledger', '--payload', payloadId, '--config', path])
+    return stdout.includes('delivered')
+  })
+  return { path, at: new Date(measuredAt).toISOString(), payloadId }
+}
+
+async function refuse(pipeline: Pipeline, clientId: string): Promise<void> {
+  const port = Number(new URL(pipeline.gateway.addresses.mqtt[0] ?? '').port)
+  const device = await createDevice({ port, clientId })
+  await device.connect({ protocolVersion: 5 }).catch(() => null)
+  device.destroy()
+}
+
+function config(baseUrl: string): string {
+  return `
+ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map:
+      time:      { path: ts, format: ms }
+      latitude:  { path: lat }
+      longitude: { path: lon }
+      speed:     { path: speed, unit: km/h }
+devices: { file: devices.csv, unknown: quarantine }
+clocks: { trust_local: true }
+defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
+spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+delivery: { base_url: "${baseUrl}", batch: { linger: 20ms }, errors: { Validation: [10ms] } }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+log: { level: debug }
+`
+}

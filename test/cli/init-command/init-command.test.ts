@@ -1,0 +1,339 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync, statSync, writeFileSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { runCommandLine } from '../../../src/cli/cli.ts'
+import { configText, newTable, untouched } from '../../../src/cli/init-command/new-config.ts'
+import { runCli } from '../../support/cli-world.ts'
+import { eventually } from '../../support/eventually.ts'
+import { newFolder } from '../../support/folders.ts'
+import { keptOutput } from '../../support/ops-world.ts'
+
+let folder = ''
+let etc = ''
+beforeEach(async () => {
+  folder = await newFolder()
+  etc = join(folder, 'etc')
+})
+
+const service = ['--service', 'https://ingest.example.com']
+const init = (...more: string[]) =>
+  runCli(['init', '--to', etc, '--spool', join(folder, 'spool'), '--no-doctor', ...more])
+const textOf = (name: string) => readFileSync(join(etc, name), 'utf8')
+const filesOf = () => readdirSync(etc).toSorted()
+const own = ['devices.csv', 'gateway.yaml', 'ingestion.json', 'users']
+
+/** `init` at a terminal that shows nothing by itself. */
+function atTerminal(...more: string[]) {
+  const stdin = Object.assign(new PassThrough(), {
+    isTTY: true,
+    raw: false,
+    setRawMode: (raw: boolean) => void (stdin.raw = raw),
+  })
+  const stdout = keptOutput()
+  const stderr = keptOutput()
+  const stop = new AbortController()
+  const io = {
+    stdin,
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    env: {},
+    stop: stop.signal,
+    onHangUp: () => undefined,
+    endWithReader: () => undefined,
+  }
+  const argv = ['init', '--to', etc, '--no-doctor', ...more]
+  return {
+    stdin,
+    stop,
+    shown: stdout.text,
+    errors: stderr.text,
+    ended: runCommandLine(argv, io),
+    async answer(question: string, line: string) {
+      await eventually(() => stdout.text().split('\n').at(-1)?.includes(question) === true)
+      stdin.write(`${line}\n`)
+      // Makes the last line of the output differ, as the echo of a terminal does.
+      stdout.stream.write(stdin.raw ? '' : '\n')
+    },
+  }
+}
+
+describe('init without a terminal', () => {
+  test('writes a config, a table, users and keys that are valid together', async () => {
+    const { status, stdout, stderr } = await init(
+      ...service,
+      '--device',
+      'truck-7',
+      '--device',
+      'truck-8=TRK-8',
+    )
+    expect([status, stderr]).toEqual([0, ''])
+    expect(filesOf()).toEqual(own)
+    expect(textOf('devices.csv')).toBe(`${newTable}truck-7,truck-7,,,,,,\ntruck-8,TRK-8,,,,,,\n`)
+    expect(await runCli(['check', '--config', join(etc, 'gateway.yaml')])).toMatchObject({ status: 0 })
+    expect(stdout).toContain('Start it:')
+  })
+
+  test('prints the password of each device once, and stores its hash', async () => {
+    const { stdout } = await init(...service, '--device', 'truck-7')
+    const [, password = ''] = /truck-7 +([a-z0-9-]{19})\n/.exec(stdout) ?? []
+    const users = join(etc, 'users')
+    expect(await runCli(['passwd', users, 'truck-7', '--verify'], { stdin: password })).toMatchObject({
+      status: 0,
+    })
+    for (const name of own) expect(textOf(name)).not.toContain(password)
+  })
+
+  test('lets nobody else read what is secret, and nobody change the config', async () => {
+    await init(...service)
+    const modes = own.map((name) => (statSync(join(etc, name)).mode & 0o777).toString(8))
+    expect(modes).toEqual(['640', '640', '600', '600'])
+    expect((statSync(etc).mode & 0o777).toString(8)).toBe('750')
+  })
+
+  test('takes keys from standard input and prints none', async () => {
+    const keys = { accessKeyId: 'AKID', secretAccessKey: 'hidden words' }
+    const argv = ['init', '--to', etc, '--no-doctor', ...service, '--keys', '-']
+    const { status, stdout } = await runCli(argv, { stdin: JSON.stringify(keys) })
+    expect([status, JSON.parse(textOf('ingestion.json'))]).toEqual([0, keys])
+    expect(stdout).not.toContain('hidden words')
+    expect(stdout).not.toContain('Write the keys')
+  })
+
+  test('says where the keys belong as long as there are none', async () => {
+    expect((await init(...service)).stdout).toContain(`into ${join(etc, 'ingestion.json')}`)
+    expect(textOf('ingestion.json')).toBe('')
+  })
+
+  test.each([
+    [[], '--service is missing'],
+    [['--service', 'ingest.example.com'], '--service: Give a URL'],
+    [['--service', 'https://ingest.example.com/v2/telemetry'], '--service: Give a URL'],
+    [[...service, '--listen', 'amqp://0.0.0.0'], '--listen: Give a URL'],
+    [[...service, '--listen', 'mqtts://0.0.0.0'], '--tls-cert is missing'],
+    [[...service, '--tls-cert', 'a.pem'], '--tls-key is missing'],
+    [[...service, '--preset', 'owntrack'], 'Did you mean owntracks?'],
+    [[...service, '--unknown', 'maybe'], '--unknown: Give accept, quarantine or ignore'],
+    [[...service, '--spool-max', '20'], '--spool-max: Give a size'],
+    [[...service, '--device', '#1'], '--device: The key'],
+    [[...service, '--device', 'a', '--device', 'a=B'], '"a" twice'],
+    [[...service, '--keys', 'no-such-file'], 'INPUT_UNREADABLE'],
+  ])('refuses %j and writes nothing', async (argv, words) => {
+    const { status, stderr } = await init(...argv)
+    expect(status).not.toBe(0)
+    expect(stderr).toContain(words)
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  test('leaves nothing of a config that is not valid, and names the file as it would be called', async () => {
+    const tls = ['--listen', 'mqtts://0.0.0.0', '--tls-cert', '/no/cert.pem', '--tls-key', '/no/key.pem']
+    const { status, stderr } = await init(...service, ...tls)
+    expect([status, stderr]).toEqual([2, expect.stringContaining('/no/cert.pem')])
+    expect(stderr).toContain(`${etc}/gateway.yaml:`)
+    expect(filesOf()).toEqual([])
+  })
+
+  test('quotes what YAML would read as something else', async () => {
+    const { stderr, status } = await init(
+      ...service,
+      '--carrier',
+      'no',
+      '--operator',
+      'a: #b',
+      '--provider-key',
+      '0123',
+    )
+    expect([status, stderr]).toEqual([0, ''])
+    expect(textOf('gateway.yaml')).toContain('{ carrier: "no", operator: "a: #b" }')
+    expect(textOf('gateway.yaml')).toContain('provider_key: "0123"')
+  })
+
+  test.each(['owntracks', 'sparkplug-b', 'teltonika-json'])(
+    'writes a valid config for the preset %s',
+    async (preset) => {
+      expect(await init(...service, '--preset', preset)).toMatchObject({ status: 0, stderr: '' })
+    },
+  )
+
+  test('prints one document with --json', async () => {
+    const { stdout } = await init(...service, '--device', 'truck-7', '--json')
+    expect(JSON.parse(stdout)).toMatchObject({
+      config: join(etc, 'gateway.yaml'),
+      passwords: [{ user: 'truck-7' }],
+      hasKeys: false,
+    })
+  })
+
+  test('examines the machine at the end', async () => {
+    const argv = ['init', '--to', etc, '--spool', join(folder, 'spool'), '--service', 'http://127.0.0.1:9']
+    const { status, stdout } = await runCli(argv)
+    expect([status, stdout]).toEqual([0, expect.stringMatching(/^failed +connection/m)])
+    expect(stdout).toMatch(/checks: \d failed[^]*Next:[^]*Correct what failed/)
+  })
+})
+
+describe('init where files are already', () => {
+  test('replaces the config that the package installs', async () => {
+    mkdirSync(etc)
+    writeFileSync(join(etc, 'gateway.yaml'), configText(untouched))
+    writeFileSync(join(etc, 'ingestion.json'), '')
+    expect(await init(...service)).toMatchObject({ status: 0 })
+    expect(filesOf()).toEqual(own)
+  })
+
+  test('replaces no other config, not even one with a changed comment', async () => {
+    mkdirSync(etc)
+    const present = `# mine\n${configText(untouched)}`
+    writeFileSync(join(etc, 'gateway.yaml'), present)
+    const { status, stderr } = await init(...service)
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/OUTPUT_UNWRITABLE[^]*--force/)])
+    expect([filesOf(), textOf('gateway.yaml')]).toEqual([['gateway.yaml'], present])
+  })
+
+  test('waits for no pipe that has the name of a file', async () => {
+    mkdirSync(etc)
+    execFileSync('mkfifo', [join(etc, 'gateway.yaml')])
+    const { status, stderr } = await init(...service)
+    expect([status, stderr]).toEqual([
+      1,
+      expect.stringMatching(/INPUT_UNREADABLE[^]*no regular file[^]*--to/),
+    ])
+  })
+
+  test('keeps what --force replaces', async () => {
+    await init(...service)
+    const present = textOf('gateway.yaml')
+    const { stdout } = await init('--service', 'https://other.example.com', '--force')
+    const [kept = ''] = filesOf().filter((name) => name.includes('.replaced-'))
+    expect(textOf(kept)).toBe(present)
+    expect(stdout).toContain(kept)
+    expect(textOf('gateway.yaml')).toContain('https://other.example.com')
+  })
+
+  test('keeps keys, devices and passwords that are there, and adds new devices', async () => {
+    writeFileSync(join(folder, 'keys.json'), '{"accessKeyId": "a", "secretAccessKey": "b"}')
+    await init(...service, '--device', 'truck-7', '--keys', join(folder, 'keys.json'))
+    const before = { users: textOf('users'), keys: textOf('ingestion.json') }
+    const { stdout } = await init(...service, '--device', 'truck-7', '--device', 'truck-8', '--force')
+    expect(stdout).not.toMatch(/truck-7 +[a-z0-9-]{19}/)
+    expect(textOf('users')).toContain(before.users)
+    expect(textOf('ingestion.json')).toBe(before.keys)
+    expect(textOf('devices.csv')).toContain('truck-7,truck-7,,,,,,\ntruck-8,truck-8')
+  })
+
+  test('refuses a device that is in the table with another asset', async () => {
+    await init(...service, '--device', 'truck-7')
+    const before = own.map(textOf)
+    const { status, stderr } = await init(...service, '--device', 'truck-7=OTHER', '--force')
+    expect([status, stderr]).toEqual([2, expect.stringContaining('"truck-7" with other fields')])
+    expect(own.map(textOf)).toEqual(before)
+  })
+
+  test('refuses a directory whose parent is missing', async () => {
+    const argv = ['init', '--to', join(folder, 'a/b'), ...service, '--no-doctor']
+    expect(await runCli(argv)).toMatchObject({ status: 1, stderr: expect.stringContaining('does not exist') })
+  })
+})
+
+describe('init at a terminal', () => {
+  const toTheDevices = async ({ answer }: ReturnType<typeof atTerminal>) => {
+    await answer('URL of the ingestion API', 'https://ingest.example.com')
+    await answer('X-Provider-Key', '')
+    await answer('Address for devices', '')
+    await answer('How devices send', 'owntrak')
+    await answer('How devices send', 'owntracks')
+    await answer('Carrier', 'North')
+    await answer('Operator', '')
+    await answer('Type of the vehicles', '')
+    await answer('not in the table', '')
+  }
+
+  test('sends no carrier, operator or type that nobody has named', async () => {
+    await init(...service)
+    expect(textOf('gateway.yaml')).toMatch(/^defaults: \{\}$/m)
+  })
+
+  test('asks for what no option says, and asks again after a wrong answer', async () => {
+    const terminal = atTerminal('--spool', join(folder, 'spool'))
+    const { answer } = terminal
+    await toTheDevices(terminal)
+    await answer('Device, as KEY', 'anna/phone=VAN-3')
+    await answer('Next device', 'anna/phone')
+    await answer('Next device', '')
+    await answer('Most that the spool may take', '2GiB')
+    await answer('Access key id', 'AKID')
+    await eventually(() => terminal.stdin.raw)
+    await answer('Secret access key', 'hiddenX\u007f words')
+    expect(await terminal.ended).toBe(0)
+    expect(terminal.stdin.raw).toBe(false)
+    expect(terminal.shown()).toContain('There is no preset "owntrak". Did you mean owntracks?')
+    expect(terminal.shown()).toContain('"anna/phone" is in the list already.')
+    expect(terminal.shown()).not.toContain('hidden words')
+    expect(JSON.parse(textOf('ingestion.json'))).toEqual({
+      accessKeyId: 'AKID',
+      secretAccessKey: 'hidden words',
+    })
+    const config = textOf('gateway.yaml')
+    for (const words of ['mqtt://0.0.0.0:1883', 'preset: owntracks', 'carrier: North', 'max_bytes: 2GiB'])
+      expect(config).toContain(words)
+    expect(textOf('devices.csv')).toContain('anna/phone,VAN-3')
+  })
+
+  test('moves no cursor and uses no escape code, for a serial console', async () => {
+    const terminal = atTerminal()
+    await toTheDevices(terminal)
+    terminal.stdin.end()
+    await terminal.ended
+    expect(terminal.shown()).not.toContain('\u001b')
+    expect(terminal.shown()).not.toContain('\r')
+  })
+
+  test.each([
+    ['Ctrl-C', ({ stop }: ReturnType<typeof atTerminal>) => stop.abort('SIGINT')],
+    ['the end of the input', ({ stdin }: ReturnType<typeof atTerminal>) => void stdin.end()],
+  ])('writes nothing after %s', async (_name, interrupt) => {
+    const terminal = atTerminal()
+    await toTheDevices(terminal)
+    interrupt(terminal)
+    expect(await terminal.ended).toBe(2)
+    expect(terminal.errors()).toContain('Nothing was written')
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  test('ends at Ctrl-C also while the secret is typed', async () => {
+    const terminal = atTerminal(
+      '--service',
+      'https://ingest.example.com',
+      '--device',
+      'truck-7',
+      '--preset',
+      'json',
+    )
+    const { answer } = terminal
+    for (const question of [
+      'X-Provider-Key',
+      'Address',
+      'Carrier',
+      'Operator',
+      'Type of the vehicles',
+      'not in the table',
+      'Spool',
+      'Most that',
+    ])
+      await answer(question, '')
+    await answer('Access key id', 'AKID')
+    await eventually(() => terminal.stdin.raw)
+    terminal.stdin.write('half\u0003')
+    expect(await terminal.ended).toBe(2)
+    expect(terminal.stdin.raw).toBe(false)
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  test('refuses to replace a config before it asks', async () => {
+    await init(...service)
+    const terminal = atTerminal()
+    expect(await terminal.ended).toBe(1)
+    expect(terminal.shown()).toBe('')
+  })
+})
