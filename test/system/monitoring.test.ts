@@ -4,10 +4,13 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
+import { metricCatalogue, submissionDuration } from '../../src/ops/ops.ts'
 import { eventSamples } from '../support/event-samples.ts'
+import { newFolder } from '../support/folders.ts'
 import { createDevice } from '../support/mqtt-device.ts'
 import { get, ingestCounters, lane, opsWorld, provider, spoolTotals, stages } from '../support/ops-world.ts'
 import { startPipeline, messageOf, topicOf } from '../support/pipeline-world.ts'
@@ -48,7 +51,7 @@ describe.skipIf(!existsSync(promtool))('promtool', () => {
 
   test('finds nothing in the metrics of every event, with names of sources that need quotes', async () => {
     await using world = opsWorld()
-    const reasons = new Map([['my "own"\\trucks\n|no fix', 1]])
+    const reasons = [{ source: 'my "own"\\trucks\n', reason: 'no fix', count: 1 }]
     world.ops.attach(
       stages({
         lanes: [lane(1, { pending: 3, oldestAt: 1_750_000_000_000 })],
@@ -78,4 +81,57 @@ describe.skipIf(!existsSync(promtool))('promtool', () => {
     const { stdout } = await run(promtool, ['test', 'rules', join(monitoring, 'alert-rules.test.yaml')])
     expect(stdout).toContain('SUCCESS')
   })
+
+  test('parses each expression of the dashboard', async () => {
+    const text = await readFile(join(monitoring, 'grafana-dashboard.json'), 'utf8')
+    const expressions = expressionsOf(JSON.parse(text))
+    expect(expressions.length).toBeGreaterThan(40)
+    expect(await checkExpressions(expressions)).toEqual({
+      status: 0,
+      output: expect.stringContaining('SUCCESS'),
+    })
+  })
+
+  test('would find an expression of the dashboard that is wrong', async () => {
+    const { status, output } = await checkExpressions(['sum by (instance (up)'])
+    expect([status, output]).toEqual([1, expect.stringContaining('could not parse expression')])
+  })
+
+  test('knows each metric of the dashboard', async () => {
+    const text = await readFile(join(monitoring, 'grafana-dashboard.json'), 'utf8')
+    const known = new Set<string>(metricCatalogue.map(({ name }) => name))
+    const used = expressionsOf(JSON.parse(text)).flatMap(
+      (expression) => expression.match(/\bgateway_\w+/g) ?? [],
+    )
+    const unknown = used.filter((name) => !known.has(name) && name !== `${submissionDuration.name}_bucket`)
+    expect(unknown).toEqual([])
+  })
 })
+
+/** PromQL of all panels, with the variables of Grafana in force. */
+function expressionsOf(node: unknown): string[] {
+  if (Array.isArray(node)) return node.flatMap(expressionsOf)
+  if (typeof node !== 'object' || node === null) return []
+  return Object.entries(node).flatMap(([key, value]) =>
+    key === 'expr' && typeof value === 'string'
+      ? [
+          value
+            .replaceAll('$__range', '1h')
+            .replaceAll('$__rate_interval', '5m')
+            .replaceAll('$instance', '.*'),
+        ]
+      : expressionsOf(value),
+  )
+}
+
+/** As recording rules in a file, which promtool reads; YAML is a superset of JSON. */
+async function checkExpressions(expressions: readonly string[]) {
+  const file = join(await newFolder(), 'rules.yaml')
+  const rules = expressions.map((expr, index) => ({ record: `dashboard:expression:${index}`, expr }))
+  await writeFile(file, JSON.stringify({ groups: [{ name: 'dashboard', rules }] }))
+  const child = spawn(promtool, ['check', 'rules', file], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)))
+  const [status] = (await once(child, 'close')) as [number | null]
+  return { status, output }
+}

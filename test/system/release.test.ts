@@ -76,10 +76,12 @@ const expectedFiles = [
   /^[A-Z]+\.md$/,
   /^dist\/([a-z0-9-]+\/)*[a-z0-9-]+\.js$/,
   /^dist\/launcher\.sh$/,
+  /^dist\/ops\/page\/page\.css$/,
   /^docs\/([a-z0-9-]+\/)*[a-z0-9-]+\.md$/,
   /^config\/(presets|examples)\/[a-z0-9-]+(\.cases)?\.(yaml|csv)$/,
+  /^config\/container\/(Containerfile|[a-z-]+\.yaml)$/,
   /^config\/monitoring\/(alert-rules(\.test)?\.yaml|grafana-dashboard\.json)$/,
-  /^config\/(reference\.md|gateway\.schema\.json)$/,
+  /^config\/(reference\.md|(gateway|status|alert)\.schema\.json)$/,
   /^systemd\/telemetry-gateway\.(service|conf)$/,
 ]
 
@@ -136,6 +138,8 @@ describe.skipIf(missing !== null)('the release', () => {
     for (const file of [
       'dist/start.js',
       'dist/main.js',
+      'dist/ops/page/page.css',
+      'dist/ops/page/browser/browser.js',
       'config/presets/owntracks.yaml',
       'config/monitoring/alert-rules.yaml',
     ])
@@ -226,8 +230,8 @@ describe.skipIf(missing !== null)('the release', () => {
       [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value]) => value ?? '')
     const [execStart = ''] = settings('ExecStart')
     expect(execStart).toContain(documentedPrefix)
-    const readme = await readFile(join(installed, 'README.md'), 'utf8')
-    expect(readme).toContain(`npm install -g --prefix ${documentedPrefix} ./telemetry-gateway-*.tgz`)
+    const guide = await readFile(join(installed, 'docs/install.md'), 'utf8')
+    expect(guide).toContain(`npm install -g --prefix ${documentedPrefix} ./telemetry-gateway-*.tgz`)
     const documentation = settings('Documentation').map((url) =>
       url.replace(`file://${documentedPrefix}`, prefix),
     )

@@ -2,19 +2,43 @@ import { defineConfig } from 'vitest/config'
 
 // `npm run test:system`: packs and installs the release, which needs npm and the registry; damages a sample
 // of spools; kills the daemon during releases, requeues, imports, copies of the ledger and work on batches,
-// on a full disk, and by power cuts; and makes mistakes in the spool that the model and the crash test must
-// notice. Too long for `npm test`.
+// on a full disk, and by power cuts; tries damaged files one by one, and other tests that take long
+// (`*.slow.test.ts`); and makes mistakes in the spool that the model and the crash test must notice. Too long
+// for `npm test`.
+
+/** What measures how an honest client is served, and how quickly a page opens. */
+const alone = ['test/system/{hostile,page}.test.ts']
+
+const shared = {
+  pool: 'forks' as const,
+  testTimeout: 60_000,
+  hookTimeout: 240_000,
+}
+
 export default defineConfig({
   test: {
-    include: [
-      'test/system/**/*.test.ts',
-      'test/**/*mutations.test.ts',
-      'test/**/*-kill.test.ts',
-      'test/crash/*-*.test.ts',
-    ],
-    pool: 'forks',
-    testTimeout: 60_000,
-    hookTimeout: 240_000,
     reporters: ['default'],
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: 'together',
+          include: [
+            'test/system/**/*.test.ts',
+            'test/**/*mutations.test.ts',
+            'test/**/*-kill.test.ts',
+            'test/**/*.slow.test.ts',
+            'test/crash/*-*.test.ts',
+          ],
+          exclude: alone,
+          // Most of the time they wait for a process, a disk or a broker.
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: { ...shared, name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 1 } },
+      },
+    ],
   },
 })

@@ -1,0 +1,289 @@
+// The page in a browser: Debian's chromium, driven by playwright-core. Every view with real data, on a phone, in the
+// dark, without scripts and in an outage; axe-core looks for what keeps people out; and one flow per question that
+// a person comes with. On a machine without chromium all of it is skipped, with a message.
+//
+// PAGE_SHOTS=DIR writes a picture of every view, to be looked at.
+
+import { existsSync, readFileSync } from 'node:fs'
+import { appendFile, mkdir } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
+import { fleetWorld } from '../support/fleet-world.ts'
+import { get } from '../support/ops-world.ts'
+import { browserAccept, pagePassword, pageWorld } from '../support/page-world.ts'
+
+const executablePath = '/usr/bin/chromium'
+if (!existsSync(executablePath))
+  process.stderr.write('The page is not tried in a browser: chromium is not installed\n')
+
+const require = createRequire(import.meta.url)
+const axeSource = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
+const shots = process.env['PAGE_SHOTS']
+let browser: Browser
+
+beforeAll(async () => {
+  if (!existsSync(executablePath)) return
+  if (shots !== undefined) await mkdir(shots, { recursive: true })
+  const flags = ['headless', 'no-sandbox', 'disable-gpu', 'disable-quic', 'no-first-run']
+  const quiet = ['disable-background-networking', 'disable-component-update', 'disable-sync']
+  browser = await chromium.launch({ executablePath, args: [...flags, ...quiet].map((flag) => `--${flag}`) })
+})
+afterAll(() => browser?.close())
+
+/** A page of its own; what the browser complains about fails the test: the content security policy above all. */
+async function open(url: string, options: BrowserContextOptions = {}) {
+  const context = await browser.newContext({
+    viewport: { width: 1200, height: 900 },
+    baseURL: url,
+    ...options,
+  })
+  onTestFinished(() => context.close())
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('pageerror', (error) => complaints.push(String(error)))
+  page.on('console', (message) => {
+    // A view that is left ends its streams.
+    if (message.type() === 'error' && !/ERR_(ABORTED|CONNECTION)|status of 40[134]/.test(message.text()))
+      complaints.push(message.text())
+  })
+  page.on('request', (request) => {
+    if (!request.url().startsWith(url) && !request.url().startsWith('data:')) complaints.push(request.url())
+  })
+  return { page, complaints }
+}
+
+async function visit(page: Page, path: string): Promise<void> {
+  await page.goto(path, { waitUntil: 'domcontentloaded' })
+}
+
+async function shoot(page: Page, name: string): Promise<void> {
+  if (shots !== undefined) await page.screenshot({ path: join(shots, `${name}.png`), fullPage: true })
+}
+
+type Finding = { id: string; impact: string; nodes: { html: string }[] }
+
+/** What keeps people out: serious and critical findings. */
+async function findingsIn(page: Page): Promise<string[]> {
+  await page.evaluate(axeSource)
+  const { violations } = await page.evaluate<{ violations: Finding[] }>(
+    "axe.run(document, { resultTypes: ['violations'] })",
+  )
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`)
+}
+
+const views = {
+  overview: '/',
+  day: '/?span=day',
+  devices: '/page/devices',
+  device: '/page/device?key=truck-1',
+  'new-device': '/page/device?key=new-truck',
+  map: '/page/map',
+  refused: '/page/refused',
+  'dead-letters': '/page/dead-letters',
+  quarantine: '/page/quarantine',
+  batches: '/page/batches',
+  ledger: '/page/ledger',
+  live: '/page/live',
+  changes: '/page/changes',
+  login: '/login',
+  problem: '/page/device?key=nobody',
+} as const
+
+type Way = { options: BrowserContextOptions; views: readonly (keyof typeof views)[] }
+
+/** What a way changes is the same in the views that are left out. */
+const ways: Readonly<Record<string, Way>> = {
+  wide: { options: {}, views: Object.keys(views) as (keyof typeof views)[] },
+  dark: {
+    options: { colorScheme: 'dark' },
+    views: ['overview', 'device', 'map', 'dead-letters'],
+  },
+  phone: {
+    options: { viewport: { width: 360, height: 740 }, hasTouch: true },
+    views: ['overview', 'devices', 'device', 'ledger'],
+  },
+}
+
+describe.skipIf(!existsSync(executablePath))('the page in a browser', { timeout: 180_000 }, () => {
+  test('keeps nobody out of any view, wide, in the dark and on a phone', async () => {
+    const world = await pageWorld()
+    for (const [way, { options, views: shown }] of Object.entries(ways)) {
+      const { page, complaints } = await open(world.gateway.addresses.ops, options)
+      for (const name of shown) {
+        const path = views[name]
+        await visit(page, path)
+        expect([path, await page.title()]).toEqual([path, expect.stringContaining(' · telemetry gateway')])
+        expect([way, path, await findingsIn(page)]).toEqual([way, path, []])
+        const { width } = options.viewport ?? { width: 1200 }
+        const wide = await page.evaluate('document.documentElement.scrollWidth')
+        expect([way, path, wide]).toEqual([way, path, width])
+        await shoot(page, `${name}-${way}`)
+      }
+      expect(complaints).toEqual([])
+    }
+  })
+
+  test('works without scripts: verdict, plots with their values, search, commands', async () => {
+    const world = await fleetWorld()
+    const { page } = await open(world.gateway.addresses.ops, { javaScriptEnabled: false })
+    await world.until(() => world.status().devices.silent === 1)
+    await visit(page, '/')
+    await expectText(page, '#verdict', /Degraded|OK/)
+    expect(await page.locator('svg.lines[role=img]').count()).toBe(4)
+    await page.locator('.plot summary').first().click()
+    await expectText(page, '.plot table', /messages received.*\d/s)
+    await shoot(page, 'overview-without-scripts')
+    await page.getByRole('link', { name: /^Devices/ }).click()
+    await page.getByLabel('Name, asset or client id').fill('TR-0007')
+    await page.getByRole('button', { name: 'Search' }).click()
+    await page.getByRole('link', { name: 'truck-7' }).click()
+    await expectText(page, '.verdict', /Silent since/)
+    await page.locator('summary').last().click()
+    await expectText(page, 'main', /telemetry-gateway devices forget truck-7/)
+    await visit(page, '/page/live?device=truck-7')
+    await expectText(page, 'main', /telemetry-gateway tap --device truck-7/)
+    await shoot(page, 'live-without-scripts')
+  })
+
+  test('answers: truck-7 is silent, since when and why; what did the service refuse; when is the backlog gone', async () => {
+    const world = await fleetWorld()
+    const { page, complaints } = await open(world.gateway.addresses.ops)
+    await world.until(() => world.status().devices.silent === 1 && world.status().totals.retried > 0)
+
+    await visit(page, '/')
+    await page.getByRole('link', { name: /^Devices/ }).click()
+    await expectText(page, 'table', /truck-7.*TR-0007.*silent/s)
+    await page.getByLabel('Name, asset or client id').fill('tr-0007')
+    await page.getByRole('button', { name: 'Search' }).click()
+    await page.getByRole('link', { name: 'truck-7' }).click()
+    await expectText(page, '.verdict', /Silent since .*No message for .*Its connection was lost/s)
+    await expectText(page, 'main', /"odometer":1070.*As it is sent.*"id":"TR-0007".*delivered/s)
+    await shoot(page, 'flow-silent')
+
+    await page.getByRole('link', { name: 'Ledger', exact: true }).click()
+    await page.getByLabel('Outcome').selectOption('retried')
+    await page.getByRole('button', { name: 'Search' }).click()
+    await expectText(page, 'table', /retried.*truck-5.*Validation.*The odometer is lower than before/s)
+    await shoot(page, 'flow-refused')
+
+    // The value changes by itself, without a reload.
+    await page.getByRole('link', { name: 'Overview' }).click()
+    await expectText(page, '#waiting', /Payloads\s*\d+.*Sent in\s*(about|less than)/s)
+    await expectText(page, '#plots', /messages received\s+\d/)
+    expect(await page.locator('#plots canvas').count()).toBe(4)
+    await shoot(page, 'flow-backlog')
+
+    await page.getByRole('link', { name: 'Live', exact: true }).click()
+    await expectText(page, '#tap', /telemetry\/v1\/truck-\d+.*"assetIdentifier"/s)
+    await shoot(page, 'flow-live')
+    expect(complaints).toEqual([])
+  })
+
+  test('answers: accept this new device; is it us or them', async () => {
+    const world = await fleetWorld()
+    const { page } = await open(world.gateway.addresses.ops)
+    await world.until(() => world.status().spool.quarantined === 1)
+    await visit(page, '/page/quarantine')
+    await page.getByRole('link', { name: 'new-truck' }).click()
+    await expectText(page, 'main', /telemetry-gateway devices accept new-truck --asset new-truck/)
+    const rows = await page.locator('.copy code').allTextContents()
+    const row = rows.map((text) => text.split('\n')[1]).find((text) => text !== undefined)
+    expect(row).toBe('new-truck,new-truck')
+    await shoot(page, 'flow-new-device')
+    await appendFile(world.devicesFile, `${row}\n`)
+    await world.until(() => world.status().spool.quarantined === 0)
+    await visit(page, '/page/device?key=new-truck')
+    await expectText(page, 'main', /Device table\s*listed/)
+
+    await visit(page, '/')
+    await expectText(page, '#verdict', /Degraded|OK/)
+    await world.outage()
+    await expectText(page, '#verdict', /Not delivering.*Last message of a device\s*(now|\d+ s ago)/s)
+    await expectText(page, '#verdict-word', /Not delivering/)
+    await expectText(page, '#providers', /unavailable/)
+    await expectText(page, '#waiting', /nothing moves/)
+    expect(await findingsIn(page)).toEqual([])
+    await shoot(page, 'outage-overview')
+  })
+
+  test('asks for a login, then for each change, and says who made it', async () => {
+    const world = await pageWorld({ hasUsers: true })
+    const { page, complaints } = await open(world.gateway.addresses.ops)
+    await visit(page, '/page/dead-letters')
+    await page.getByLabel('User').fill('alice')
+    await page.getByLabel('Password').fill('wrong')
+    await page.getByRole('button', { name: 'Log in' }).click()
+    await expectText(page, 'main', /The user or the password is wrong/)
+    await shoot(page, 'users-login')
+    await page.getByLabel('User').fill('alice')
+    await page.getByLabel('Password').fill(pagePassword)
+    await page.getByRole('button', { name: 'Log in' }).click()
+    await expectText(page, 'header', /alice/)
+    await expectText(page, 'h1', /Dead letters/)
+    await shoot(page, 'users-dead-letters')
+    await page.locator('table a[href^="/page/dead-letter?"]').first().click()
+    await expectText(page, 'main', /Message.*Topic/s)
+    expect(await findingsIn(page)).toEqual([])
+    await shoot(page, 'users-dead-letter')
+    // With the keyboard: over the navigation to the content.
+    await page.keyboard.press('Tab')
+    await expectText(page, ':focus', /Skip to the content/)
+    await page.keyboard.press('Enter')
+    expect(await page.evaluate('document.activeElement.id')).toBe('main')
+    await page.getByRole('link', { name: 'Purge…' }).click()
+    await expectText(page, 'main', /What it would do.*dead letters\s*1/s)
+    expect(await findingsIn(page)).toEqual([])
+    await shoot(page, 'users-question')
+    expect(world.status().spool.deadLetters).toBe(3)
+    await page.getByRole('button', { name: 'Yes, purge' }).click()
+    await expectText(page, 'h1', /done/)
+    expect(world.status().spool.deadLetters).toBe(2)
+    await page.getByRole('link', { name: 'All changes' }).click()
+    await expectText(page, 'table', /dead-letters\/purge.*alice.*done/s)
+    await shoot(page, 'users-changes')
+    await visit(page, '/page/batches')
+    await page.locator('table a').first().click()
+    await expectText(page, 'main', /Held since.*The service may have processed it\s*yes/s)
+    await shoot(page, 'users-batch')
+    await page.getByRole('button', { name: 'Log out' }).click()
+    await expectText(page, 'h1', /Log in/)
+    expect(complaints).toEqual([])
+  })
+
+  test('opens with 5,000 devices in a second, and shows no secret', async () => {
+    const world = await fleetWorld({ trucks: 5000 })
+    const { ops } = world.gateway.addresses
+    await world.until(() => world.status().devices.seen > 4900)
+    const { page } = await open(ops)
+    for (const path of ['/page/devices', '/page/map', '/page/devices?find=tr-4999']) {
+      // A machine that tests other things at the same time is slow now and then.
+      const tookMs: number[] = []
+      for (let tries = 0; tries < 6 && !tookMs.some((ms) => ms < 1000); tries += 1) {
+        await page.goto(path)
+        tookMs.push(
+          await page.evaluate<number>('performance.timing.loadEventEnd - performance.timing.navigationStart'),
+        )
+      }
+      expect([path, Math.min(...tookMs)]).toEqual([path, expect.any(Number)])
+      expect(Math.min(...tookMs)).toBeLessThan(1000)
+    }
+    await visit(page, '/page/map')
+    await shoot(page, 'fleet-map')
+    await visit(page, '/page/devices')
+    await shoot(page, 'fleet-devices')
+    for (const path of Object.values(views)) {
+      const { text } = await get(ops, path, { headers: { accept: browserAccept } })
+      expect([path, text.includes(sandboxAccount.secret.reveal())]).toEqual([path, false])
+    }
+  })
+})
+
+/** Waits until the part has the text: it changes by itself. */
+async function expectText(page: Page, selector: string, text: RegExp): Promise<void> {
+  await page.locator(selector).filter({ hasText: text }).first().waitFor({ timeout: 60_000 })
+}

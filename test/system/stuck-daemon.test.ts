@@ -1,0 +1,40 @@
+// A daemon whose event loop is stuck shows nothing by itself: commands say so, and the next run after the watchdog has
+// ended it has a condition.
+
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { onTestFinished, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { newFolder } from '../support/folders.ts'
+import { startSandbox } from '../support/pipeline-world.ts'
+import { spawnCommand, startSpawnedDaemon, writeDaemonConfig } from '../support/spawned-daemon.ts'
+
+test('a stuck daemon gives no answer, and the run after the watchdog says that the last one ended', async () => {
+  const { url } = await startSandbox()
+  const folder = await newFolder()
+  const config = await writeDaemonConfig(folder, url)
+  const daemon = await startSpawnedDaemon(config)
+  process.kill(daemon.pid, 'SIGSTOP')
+  onTestFinished(() => void daemon.kill())
+  const { ended } = spawnCommand(['status', '--url', daemon.url])
+  const answer = await ended
+  expect(answer).toMatch(/^exit 1\n/)
+  expect(answer).toMatch(/no answer|did not answer|does not answer/i)
+  // As systemd and the unit do where the watchdog is not fed.
+  process.kill(daemon.pid, 'SIGABRT')
+  process.kill(daemon.pid, 'SIGCONT')
+  await daemon.ended
+  await writeFile(join(folder, 'spool', 'last-exit'), 'ABRT\n')
+  const next = await startSpawnedDaemon(config)
+  type Shown = { verdict: string; conditions: { code: string; severity: string; what: string }[] }
+  const statusNow = async () => (await (await fetch(`${next.url}/status`)).json()) as Shown
+  const ofLastRun = async () =>
+    (await statusNow()).conditions.find(({ code }) => code === 'LAST_RUN_ENDED_UNCLEAN')
+  await eventually(async () => (await ofLastRun()) !== undefined)
+  const found = await ofLastRun()
+  expect(found?.severity).toBe('warning')
+  expect((await statusNow()).verdict).toBe('degraded')
+  const metrics = await (await fetch(`${next.url}/metrics`)).text()
+  expect(metrics).toContain('gateway_condition{code="LAST_RUN_ENDED_UNCLEAN",severity="warning"} 1')
+  await next.kill()
+})
