@@ -67,10 +67,12 @@ export function runLoad(options: {
   /** Publishes to the source of the second provider, see gateway.ts. */
   other?: boolean
   tls?: boolean
+  /** Devices of each connection. */
+  devices?: number
 }): Promise<LoadResult> {
-  const { port, messages, connections = 16, window = 64, ratePerS = 0 } = options
+  const { port, messages, connections = 16, window = 64, ratePerS = 0, devices = 1 } = options
   const [live, other, tls] = [options.live ? 1 : 0, options.other ? 1 : 0, options.tls ? 1 : 0]
-  const args = { port, messages, connections, window, rate: ratePerS, live, other, tls }
+  const args = { port, messages, connections, window, rate: ratePerS, live, other, tls, devices }
   return runScript<LoadResult>(
     'load.ts',
     Object.entries(args).flatMap(([name, value]) => [`--${name}`, String(value)]),

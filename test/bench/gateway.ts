@@ -7,13 +7,15 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Status } from '../../src/ops/status.ts'
+import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { createAuthority } from '../support/certificates.ts'
 import { startDaemon } from './children.ts'
 import type { Child } from './children.ts'
 
 export type Gateway = AsyncDisposable & {
   pid: number
+  /** Base URL of the ops port. */
+  url: string
   mqttPort: number
   /** Of the TLS listener; 0 where there is none. */
   tlsPort: number
@@ -31,6 +33,15 @@ export type Gateway = AsyncDisposable & {
 
 const readyMaxMs = 120_000
 
+type Bridge = { port: number; connections: number }
+
+function bridgeText(bridge: Bridge | null): string {
+  if (bridge === null) return ''
+  const { port, connections } = bridge
+  const shared = connections === 1 ? '' : `, share_group: gw, connections: ${connections}`
+  return `  bridges: [{ name: depot, url: "mqtt://127.0.0.1:${port}", topics: ["telemetry/v1/+"], client_id: gw${shared} }]\n`
+}
+
 /** `folder` holds config, spool and log: started again on the same folder, it finds its spool again. */
 export async function startGateway(options: {
   folder: string
@@ -43,13 +54,18 @@ export async function startGateway(options: {
   otherPort?: number
   /** With a TLS listener beside the plain one. */
   tls?: boolean
+  /** With a bridge named `depot` to the broker on this port. */
+  bridge?: Bridge
 }): Promise<Gateway> {
-  const { folder, sinkPort, signals, ledger = true, otherPort = null, tls = false } = options
+  const { folder, sinkPort, signals, ledger = true, otherPort = null, tls = false, bridge = null } = options
   const [mqttPort, opsPort] = [await freePort(), await freePort()]
   const tlsPort = tls ? await freePort() : 0
   if (tls) await writeCertificate(folder)
   const config = join(folder, 'gateway.yaml')
-  await writeFile(config, configText({ mqttPort, tlsPort, opsPort, sinkPort, signals, ledger, otherPort }))
+  await writeFile(
+    config,
+    configText({ mqttPort, tlsPort, opsPort, sinkPort, signals, ledger, otherPort, bridge }),
+  )
   const logFile = join(folder, 'gateway.log')
   const startedAtMs = performance.now()
   const child = startDaemon(['src/main.ts', 'run', '--config', config], {
@@ -76,6 +92,7 @@ export async function startGateway(options: {
 
   return {
     pid: child.pid,
+    url,
     mqttPort,
     tlsPort,
     readyAfterMs,
@@ -121,6 +138,7 @@ function configText(options: {
   signals: number
   ledger: boolean
   otherPort: number | null
+  bridge: Bridge | null
 }): string {
   const signals = [
     '- { type: OBD_LIFETIME_ODOMETER, path: odometer.value, unit: km }',
@@ -159,7 +177,7 @@ ${signals.map((signal) => `        ${signal}`).join('\n')}`
       max_connects_per_address_per_s: 100000
       max_messages_per_s: 1000000
       max_bytes_per_s: 1GiB
-sources:
+${bridgeText(options.bridge)}sources:
   - name: trucks
     topic: telemetry/v1/{device}${mapping}${otherPort === null ? '' : other}
 devices: { unknown: accept }
@@ -177,7 +195,7 @@ log: { level: info }
 `
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

@@ -1,7 +1,7 @@
 // load.ts: the load generator, a process of its own.
 //
 //   node test/bench/load.ts --port P [--connections 16] [--window 64] [--messages 600000] [--bytes 320] [--rate 0]
-//     [--live 0] [--other 0] [--tls 0]
+//     [--live 0] [--other 0] [--tls 0] [--devices 1]
 //
 // Opens all connections first, then publishes: with `--rate 0` each connection keeps `window` messages unacked,
 // otherwise the connections take turns at `rate` messages a second. Each message is another one, and each PUBACK
@@ -44,12 +44,16 @@ const options = numbersOf({
   other: 0,
   /** 1: over TLS, with any certificate. */
   tls: 0,
+  /** Devices of each connection: it publishes for them in turn. */
+  devices: 1,
 })
 const silenceMaxMs = 30_000
 
 type Connection = {
   socket: Socket
-  publisher: Publisher
+  publishers: readonly Publisher[]
+  /** Messages that were published. */
+  published: number
   /** When each packet identifier was sent; 0 where it is free. */
   sentAtMs: Float64Array
   nextId: number
@@ -87,9 +91,16 @@ async function openConnections(): Promise<Connection[]> {
 
 function open(number: number, run: { runDigits: string; firstTimeMs: number }): Promise<Connection> {
   const kind = options.other > 0 ? 'other' : options.live > 0 ? 'live' : 'truck'
-  const device = `${kind}-${String(number).padStart(5, '0')}`
+  const first = (number - 1) * options.devices + 1
+  const devices = Array.from(
+    { length: options.devices },
+    (_, index) => `${kind}-${String(first + index).padStart(5, '0')}`,
+  )
+  const device = devices[0]!
   const root = options.other > 0 ? 'telemetry/v2' : 'telemetry/v1'
-  const publisher = createPublisher({ root, device, payloadBytes: options.bytes, ...run })
+  const publishers = devices.map((name) =>
+    createPublisher({ root, device: name, payloadBytes: options.bytes, ...run }),
+  )
   return new Promise((resolve) => {
     const buffer = Buffer.allocUnsafe(16 * 1024)
     const to = { port: options.port, host: '127.0.0.1', noDelay: true }
@@ -103,7 +114,8 @@ function open(number: number, run: { runDigits: string; firstTimeMs: number }): 
     const ids = options.rate > 0 ? 20_000 : options.window * 2
     const connection: Connection = {
       socket,
-      publisher,
+      publishers,
+      published: 0,
       sentAtMs: new Float64Array(ids + 1),
       nextId: 1,
       partial: Buffer.alloc(0),
@@ -150,16 +162,20 @@ function readAcks(connection: Connection, chunk: Buffer): void {
 function publish(connection: Connection, count: number): void {
   const now = Math.min(count, options.messages - sent)
   if (now <= 0) return
-  const { publisher, sentAtMs, socket } = connection
-  const bytes = Buffer.allocUnsafe(now * publisher.packetBytes)
+  const { publishers, sentAtMs, socket } = connection
+  // The names of the devices have one length, and so have their packets.
+  const packetBytes = publishers[0]!.packetBytes
+  const bytes = Buffer.allocUnsafe(now * packetBytes)
   const nowMs = performance.now()
   for (let index = 0; index < now; index += 1) {
     const id = connection.nextId
     if (sentAtMs[id] !== 0) fail(`packet identifier ${id} is still under way: acks come out of order`)
     sentAtMs[id] = nowMs
     connection.nextId = id + 1 < sentAtMs.length ? id + 1 : 1
+    const publisher = publishers[connection.published % publishers.length]!
+    connection.published += 1
     if (options.live > 0) publisher.setTime(Date.now())
-    publisher.writeNext(bytes, index * publisher.packetBytes, id)
+    publisher.writeNext(bytes, index * packetBytes, id)
   }
   sent += now
   socket.write(bytes)
@@ -188,7 +204,7 @@ function finish(nowMs: number): void {
     messages: acked,
     connections: connections.length,
     window: options.window,
-    payloadBytes: connections[0]?.publisher.payloadBytes ?? 0,
+    payloadBytes: connections[0]?.publishers[0]?.payloadBytes ?? 0,
     tookMs,
     ackedPerS: acked / (tookMs / 1000),
     latency: latency.summary(),

@@ -11,15 +11,18 @@ import { parseArgs } from 'node:util'
 import { realDisk } from './bench.ts'
 import type { BenchOptions, Figure } from './bench.ts'
 import { measureBacklog } from './figures/backlog.ts'
+import { measureBridges } from './figures/bridges.ts'
 import { measureDedup } from './figures/dedup.ts'
 import { measureDrainLive } from './figures/drain-live.ts'
 import { measureLedger } from './figures/ledger.ts'
 import { measureMapping } from './figures/mapping.ts'
 import { measurePubackLatency } from './figures/puback-latency.ts'
 import { measureSigning } from './figures/signing.ts'
+import { measureStatusLatency } from './figures/status-latency.ts'
 import { measureLoadCeiling, measureThroughput } from './figures/throughput.ts'
 import { measureIdleMemory, measureTlsShare } from './figures/tls.ts'
 import { measureTwoProviders } from './figures/two-providers.ts'
+import { measureWatched } from './figures/watched.ts'
 import { writeLine } from './script.ts'
 
 type Measure = (options: BenchOptions) => Promise<Figure[]>
@@ -53,6 +56,9 @@ const measures: readonly { yields: readonly string[]; measure: Measure }[] = [
   { yields: ['mapping'], measure: measureMapping },
   { yields: ['dedup'], measure: measureDedup },
   { yields: ['ledger'], measure: measureLedger },
+  { yields: ['bridge_1', 'bridge_4', 'bridge_16'], measure: measureBridges },
+  { yields: ['status_latency'], measure: measureStatusLatency },
+  { yields: ['watched_16'], measure: measureWatched },
 ]
 
 // A first Ctrl-C ends the bench, and `exit` takes its processes along.

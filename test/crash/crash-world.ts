@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
-import type { Status } from '../../src/ops/status.ts'
+import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { messageOf } from '../../src/std/gateway-error.ts'
 import type { Random } from '../support/random.ts'
 import { openPayloads, startDaemon, statusUntil, type Daemon, type DaemonOptions } from './daemon-process.ts'
@@ -140,8 +140,8 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
   }
 }
 
-function addsUp({ conservation }: Status): boolean {
-  const { messages, payloads, lanes } = conservation
+function addsUp({ internals }: Status): boolean {
+  const { messages, payloads, lanes } = internals.conservation
   return [messages, payloads, ...lanes].every(({ difference }) => difference === 0)
 }
 

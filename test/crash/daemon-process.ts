@@ -4,7 +4,7 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as pauseMs } from 'node:timers/promises'
-import type { Status } from '../../src/ops/status.ts'
+import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import type { DaemonWord } from './killable-daemon.ts'
 import type { AnyPoint, Mistake } from './kill-points.ts'
 
@@ -129,7 +129,8 @@ export async function statusUntil(
     const status = await daemon.status()
     if (status !== null && holds(status)) return status
     if (!daemon.running || performance.now() > deadlineMs) {
-      const last = status === null ? 'no status' : JSON.stringify([status.lanes, status.conservation])
+      const last =
+        status === null ? 'no status' : JSON.stringify([status.lanes, status.internals.conservation])
       throw new Error(`${what} was not reached (${last}); the daemon's last lines:\n${daemon.log()}`)
     }
     await pauseMs(20)

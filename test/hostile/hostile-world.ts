@@ -3,7 +3,7 @@
 
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Status } from '../../src/ops/status.ts'
+import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { hashPassword } from '../../src/std/password-hash.ts'
 import { startGatewayProcess, type RunningGateway } from '../damage/gateway-process.ts'
 import { openDamageService } from '../damage/damage-service.ts'

@@ -49,6 +49,6 @@ describe('full dead letters', () => {
     await pipeline.until(() => isBuried() && pipeline.status().totals.delivered === 2)
     expect(pipeline.status().spool.deadLetters).toBeLessThan(letters)
     expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 2, duplicatesAcrossBatches: 0 })
-    expect(pipeline.status().conservation.payloads.difference).toBe(0)
+    expect(pipeline.status().internals.conservation.payloads.difference).toBe(0)
   })
 })

@@ -26,7 +26,8 @@ describe('a dead letter is always reported', () => {
     device.publish({ topic: 'some/other/topic', payload: '{}', messageId: 90 })
     await device.acked(hostile.length + 1)
     const { totals, conditions } = pipeline.status()
-    expect(totals.dead).toBe(hostile.length + 1)
+    expect(totals.unmappable).toBe(hostile.length + 1)
+    expect(totals.dead).toBe(0)
     expect(conditions.map(({ code }) => code)).toContain('DEAD_LETTERS')
     const lines = pipeline
       .log()
@@ -60,7 +61,7 @@ describe('a dead letter is always reported', () => {
     device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 1 })
     device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 1, dup: true })
     await device.acked(2)
-    expect(pipeline.status().totals).toMatchObject({ dead: 1, duplicates: 1 })
+    expect(pipeline.status().totals).toMatchObject({ unmappable: 1, resent: 1 })
   })
 
   test('a payload that the service refuses for good is kept with the message of the service', async () => {

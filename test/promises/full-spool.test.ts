@@ -38,8 +38,9 @@ describe('a full spool holds acks and resumes', () => {
       await roundTrip(device)
       // The last write and its acks may not have ended; after it each message is acknowledged or held.
       await pipeline.until(() => {
-        const { messages, acked, held } = pipeline.status().totals
-        return messages === acked + held && device.acks.length === acked
+        const { totals, waiting } = pipeline.status()
+        const { messages, acked } = totals
+        return messages === acked + waiting.heldMessages && device.acks.length === acked
       })
       const ackedWhileFull = device.acks.length
       expect(ackedWhileFull).toBeLessThan(sent)

@@ -15,7 +15,7 @@ describe('each payload in one place', () => {
       let looks = 0
       const addsUp = () => {
         looks += 1
-        for (const { appended, settled, open } of pipeline.status().conservation.lanes)
+        for (const { appended, settled, open } of pipeline.status().internals.conservation.lanes)
           expect(appended).toBe(settled + open)
       }
       for (let n = 0; n < messages; n += 1)

@@ -182,17 +182,19 @@ describe('the documentation', () => {
       .filter((command) => !exports.includes(command) && command !== daemonCommand)
       .toSorted((one, other) => Number(one.includes('-X PUT')) - Number(other.includes('-X PUT')))
     const needsDaemon = (command: string) =>
-      /simulate|status|curl|dead-letters|-- batches|spool verify|-- ledger/.test(command)
+      /simulate|status|curl|dead-letters|-- batches|spool verify|-- ledger|-- alerts/.test(command)
     await runAll(rest.filter((command) => !needsDaemon(command)))
     const daemon = start(`bash -c '${exports.join('; ')}; exec ${daemonCommand}'`, copy)
     await eventually(() => daemon.output().includes('"gateway_ready"'))
     await runAll(rest.filter(needsDaemon))
+    const stats = rest.find((command) => command.includes('sandbox/stats')) ?? 'false'
+    await eventually(async () => !/"payloadsAccepted": ?0\b/.test((await shell(stats, copy)).stdout))
     await daemon.end()
     await eventually(() => daemon.output().includes('"gateway_stopped"'))
     const outputOf = (part: string) => [...results].find(([command]) => command.includes(part))?.[1] ?? ''
     expect(JSON.parse(outputOf('gateway -- map --config')).payloads).toHaveLength(1)
     expect(JSON.parse(outputOf('8080/status'))).toMatchObject({ ready: true })
-    expect(JSON.parse(outputOf('sandbox/stats')).payloadsAccepted).toBeGreaterThan(0)
+    expect(JSON.parse(outputOf('sandbox/stats'))).toHaveProperty('payloadsAccepted')
     expect(outputOf('simulate')).toMatch(/500/)
   })
 })

@@ -85,8 +85,14 @@ describe('a recording of buses', () => {
         dead: 0,
         dropped: 0,
       })
-      expect(Object.values(reasons.ignored)).toEqual([rows.length - positioned.length])
-      expect(Object.keys(reasons.ignored)[0]).toContain('lat != null')
+      expect(reasons).toEqual([
+        {
+          kind: 'ignored',
+          source: expect.any(String) as string,
+          reason: expect.stringContaining('lat != null') as string,
+          messages: rows.length - positioned.length,
+        },
+      ])
       const got = pipeline.sandbox.received({ limit: 5000 }).map(({ payload }) => received(payload))
       expect(got.toSorted()).toEqual([...distinct].toSorted())
     },

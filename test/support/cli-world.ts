@@ -23,6 +23,7 @@ export async function runCli(
     env,
     stop,
     onHangUp: () => undefined,
+    endWithReader: () => undefined,
   }
   const status = await runCommandLine(argv, io)
   return { status, stdout: stdout.text(), stderr: stderr.text() }

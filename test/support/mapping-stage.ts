@@ -42,8 +42,8 @@ export function mappingStage(
       since: 1_750_000_000_000,
       sources: 1,
       openParts: 0,
-      omitted: new Map(),
-      flagged: new Map(),
+      omitted: [],
+      flagged: [],
       watched: { devices: 0, swapped: 0, fleet: 0, beyond: 0 },
       clocks: { devices: seen.length, evictions: 0, future: 0, unset: 0, old: 0, restamped: 0 },
       skewed: [],
@@ -53,6 +53,7 @@ export function mappingStage(
       deferred: { evaluated: 0, payloads: 0, dead: 0, keptAgain: 0, timeouts: 0 },
       ...view,
     }),
+    messagesByHour: () => null,
     messages: () => Promise.resolve({ messages: [], skipped: 0 }),
     device: (key) => seen.find(({ device }) => device === key) ?? null,
     async *devices() {
@@ -73,6 +74,11 @@ export function mappingStage(
       notKept: 0,
       listed: 0,
       silent: 0,
+      neverSent: 0,
+      refused: 0,
+      repeating: 0,
+      notMapped: 0,
+      checkedAt: null,
     }),
   }
 }

@@ -7,6 +7,7 @@ import type { MappedPayload } from '../../src/domain/payload.ts'
 import type { IntakeSpool } from '../../src/ingest/types.ts'
 import type { GatewayError } from '../../src/std/gateway-error.ts'
 import type { Ack, SpoolListener } from '../../src/spool/spool.ts'
+import { closedFault } from '../../src/spool/spool-errors.ts'
 
 export type MemoryIntakeSpool = IntakeSpool & {
   /** What was committed, in order. */
@@ -60,6 +61,12 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
   let commits = 0
   let congested = false
   let deadLettersFull = false
+  let lost = false
+
+  /** As the spool does: nothing may be put into it while the store is lost. */
+  function requireStore(): void {
+    if (lost) throw closedFault()
+  }
 
   function known(key: string): boolean {
     if (window.has(key)) return true
@@ -68,6 +75,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
   }
 
   function endMessage(ack: Ack | null): void {
+    requireStore()
     group.acks.push(ack)
     endedCount += 1
     if (options.commits === 'auto' && group.acks.length === 1) setImmediate(commit)
@@ -122,6 +130,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     isFull: (store) => store === 'dead_letters' && deadLettersFull,
     holds: (store) => store === 'dead_letters' && deadLettersFull,
     append(payload) {
+      requireStore()
       if (payload.duplicateRule === 'always' && known(payload.windowKey)) return 'duplicate'
       group.payloads.push(payload)
       return 'stored'
@@ -135,9 +144,11 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     putState() {},
     putLateState() {},
     note(entry) {
+      requireStore()
       group.notes.push(Buffer.from(entry))
     },
     putSession(key, value) {
+      requireStore()
       group.sessions.set(key, value)
     },
     keepMessage(message) {
@@ -169,9 +180,13 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
       for (const ack of acks) ack?.(fault)
     },
     lose() {
+      lost = true
+      hold = 'store_lost'
       for (const listener of listeners) listener.storeLost?.()
     },
     reopen() {
+      lost = false
+      hold = null
       for (const listener of listeners) listener.storeReopened?.()
     },
     setHold(reason) {

@@ -15,7 +15,7 @@ import type { IngestCounters } from '../../src/ingest/ingest.ts'
 import type { OpsConfig } from '../../src/ops/config.ts'
 import { createOps, type Ops, type OpsOptions } from '../../src/ops/ops.ts'
 import type { StageViews } from '../../src/ops/types.ts'
-import type { Status } from '../../src/ops/status.ts'
+import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import type { LaneView, SpoolTotals } from '../../src/spool/spool.ts'
 
 export type HandClock = Clock & { move(ms: number): void }
@@ -75,9 +75,12 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
     identifiersForgotten: 0,
     takeOvers: 0,
     refusedMessages: new Map(),
-    refusedByIdentity: new Map(),
+    refusedByIdentity: [],
     subscriptions: 0,
     subscriptionsRefused: 0,
+    rebirthsRequested: 0,
+    rebirthsLimited: 0,
+    rebirthsUnreachable: 0,
     passwordsComputed: 0,
     passwordsRemembered: 0,
     passwordsWaiting: 0,
@@ -101,9 +104,9 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
     pausesByLimit: new Map(),
     partialBytes: 0,
     bytes: 0,
-    ignoredByReason: new Map(),
-    deadByReason: new Map(),
-    quarantinedByReason: new Map(),
+    ignoredByReason: [],
+    deadByReason: [],
+    quarantinedByReason: [],
     refusedByReason: new Map(),
     droppedByReason: new Map(),
     ...more,
@@ -145,6 +148,7 @@ export function spoolTotals(more: Partial<SpoolTotals> = {}): SpoolTotals {
     groups: 0,
     windowIds: 0,
     bytesMax: 1000,
+    reserveBytes: 0,
     diskBytes: 0,
     freeBytes: null,
     freeBytesMin: 0,
@@ -232,6 +236,7 @@ export function opsConfig(listen = { host: '127.0.0.1', port: 0 }, more: Partial
   const defaults = {
     allowed_hosts: [],
     users: [],
+    login: { idle: 7_200_000, max_age: 43_200_000, secure_cookie: false },
     audit_max_bytes: 1024 ** 2,
     devices: { max: 1000, retention: 86_400_000, messages_max_bytes: 1024 ** 2 },
     stop_deadline: 30_000,

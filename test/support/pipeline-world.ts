@@ -14,7 +14,7 @@ import {
   type Sandbox,
   type SandboxOptions,
 } from '../../src/sandbox/sandbox.ts'
-import { systemClock } from '../../src/std/clock.ts'
+import { systemClock, type Clock } from '../../src/std/clock.ts'
 import { openLevelStore, realDisk } from '../../src/storage/storage.ts'
 import { newFolder } from './folders.ts'
 import { createDevice, type Device } from './mqtt-device.ts'
@@ -43,6 +43,8 @@ export type PipelineOptions = {
   /** Base URL of another service than the sandbox. */
   baseUrl?: string
   folder?: string
+  /** Of the gateway and of the service. */
+  clock?: Clock
   deps?: Partial<GatewayDeps>
 }
 
@@ -64,9 +66,10 @@ export type Pipeline = {
 /** A sandbox on a port of its own, closed when the test ends. */
 export async function startSandbox(
   options: Partial<SandboxOptions> = {},
+  clock = systemClock,
 ): Promise<{ sandbox: Sandbox; url: string }> {
   const sandbox = createSandbox(
-    { clock: systemClock, newId: newRandomId, random: Math.random },
+    { clock, newId: newRandomId, random: Math.random },
     { accounts: [sandboxAccount], ...options },
   )
   const { url } = await sandbox.listen({ host: '127.0.0.1', port: 0 })
@@ -75,7 +78,7 @@ export async function startSandbox(
 }
 
 export async function startPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
-  const { sandbox, url } = await startSandbox(options.sandbox)
+  const { sandbox, url } = await startSandbox(options.sandbox, options.clock)
   const folder = options.folder ?? (await newFolder())
   const path = join(folder, 'gateway.yaml')
   const baseUrl = options.baseUrl ?? url
@@ -90,7 +93,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
   const { config } = await loadConfig(path, { env: options.deps?.env ?? env })
   const gateway = await startGateway(
     {
-      clock: systemClock,
+      clock: options.clock ?? systemClock,
       kernel: testKernel(),
       random: Math.random,
       newId: newRandomId,

@@ -10,7 +10,15 @@ import { onTestFinished } from 'vitest'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 
 /** `control`: the control socket, as a value of `--url`. */
-export type SpawnedDaemon = { url: string; control: string; kill(): Promise<unknown> }
+export type SpawnedDaemon = {
+  pid: number
+  url: string
+  control: string
+  ended: Promise<unknown>
+  kill(): Promise<unknown>
+  /** SIGTERM. */
+  stop(): Promise<unknown>
+}
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname
 
@@ -58,10 +66,16 @@ export async function startSpawnedDaemon(
     if (event !== 'gateway_ready') continue
     child.stdout.resume()
     return {
+      pid: child.pid ?? 0,
+      ended,
       url: addresses?.find((address) => address.startsWith('http')) ?? '',
       control: addresses?.find((address) => address.startsWith('unix:')) ?? '',
       kill() {
         child.kill('SIGKILL')
+        return ended
+      },
+      stop() {
+        child.kill('SIGTERM')
         return ended
       },
     }

@@ -21,7 +21,8 @@ const mayImport: Record<string, readonly string[]> = {
   'dead-letters': ['spool'],
   ledger: ['receipts', 'storage'],
   ops: ['storage'],
-  config: ['ingest', 'mapping', 'spool', 'delivery', 'ledger', 'ops'],
+  alerts: ['storage', 'delivery', 'ops'],
+  config: ['ingest', 'mapping', 'spool', 'delivery', 'ledger', 'ops', 'alerts'],
   simulate: [],
   learn: ['mapping'],
   sandbox: [],
@@ -35,6 +36,7 @@ const mayImport: Record<string, readonly string[]> = {
     'ingest',
     'delivery',
     'ops',
+    'alerts',
     'config',
   ],
   cli: [
@@ -44,7 +46,9 @@ const mayImport: Record<string, readonly string[]> = {
     'dead-letters',
     'spool',
     'ops',
+    'alerts',
     'delivery',
+    'ingest',
     'mapping',
     'storage',
     'sandbox',
@@ -56,7 +60,7 @@ const mayImport: Record<string, readonly string[]> = {
 
 /** Types alone may be looked at: ops shows what the stages count and imports none of their code. */
 const mayImportTypes: Record<string, readonly string[]> = {
-  ops: ['device-records', 'ingest', 'mapping', 'ledger', 'dead-letters', 'spool', 'delivery'],
+  ops: ['alerts', 'device-records', 'ingest', 'mapping', 'ledger', 'dead-letters', 'spool', 'delivery'],
 }
 
 type Import = { file: string; line: number; target: string; typeOnly: boolean }

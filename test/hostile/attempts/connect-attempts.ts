@@ -43,7 +43,13 @@ const malformed: readonly Attempt[] = [
     { connect: Buffer.from([0x16, 3, 1, 0, 5, 1, 0, 0, 1, 3]) },
     'plain',
   ),
-  trialOf(stranger, 'sends CONNECT without TLS to the TLS port', 'closed', { speaksTls: false }, 'tls'),
+  trialOf(
+    stranger,
+    'sends CONNECT without TLS to the TLS port',
+    'closed (not_tls)',
+    { speaksTls: false },
+    'tls',
+  ),
   trialOf(stranger, 'announces a CONNECT of 200 MB', 'closed (connect_too_large)', {
     connect: Buffer.from([0x10, 0x80, 0x84, 0xaf, 0x5f, 0, 4]),
   }),

@@ -65,15 +65,26 @@ const certificates: readonly Attempt[] = [
   atCertificates('a tracker', 'shows its certificate', 'CONNACK 0, alive', ({ clientAuthority }) =>
     clientAuthority.issue({ names: ['tracker-8'] }),
   ),
-  atCertificates(stranger, 'shows no certificate', 'closed', () => null),
-  atCertificates(stranger, 'shows a certificate of another authority with the same name', 'closed', () =>
-    createAuthority('Client Authority').issue({ names: ['tracker-8'] }),
+  atCertificates(stranger, 'shows no certificate', 'closed (tls_client_certificate_missing)', () => null),
+  atCertificates(
+    stranger,
+    'shows a certificate of another authority with the same name',
+    'closed (tls_client_certificate_untrusted)',
+    () => createAuthority('Client Authority').issue({ names: ['tracker-8'] }),
   ),
-  atCertificates(stranger, 'shows a certificate that has expired', 'closed', ({ clientAuthority }) =>
-    clientAuthority.issue({ names: ['tracker-8'], until: new Date(Date.now() - hourMs) }),
+  atCertificates(
+    stranger,
+    'shows a certificate that has expired',
+    'closed (tls_client_certificate_expired)',
+    ({ clientAuthority }) =>
+      clientAuthority.issue({ names: ['tracker-8'], until: new Date(Date.now() - hourMs) }),
   ),
-  atCertificates(stranger, 'shows a certificate that is not valid yet', 'closed', ({ clientAuthority }) =>
-    clientAuthority.issue({ names: ['tracker-8'], from: new Date(Date.now() + hourMs) }),
+  atCertificates(
+    stranger,
+    'shows a certificate that is not valid yet',
+    'closed (tls_client_certificate_untrusted)',
+    ({ clientAuthority }) =>
+      clientAuthority.issue({ names: ['tracker-8'], from: new Date(Date.now() + hourMs) }),
   ),
 ]
 
