@@ -123,7 +123,8 @@ async function depot(): Promise<{ path: string; at: string; payloadId: string }>
   let aheadMs = -69 * minute
   const clock: Clock = {
     now: () => systemClock.now() + aheadMs,
-    monotonic: () => systemClock.monotonic() + aheadMs,
+    // Counted from the start of the machine, which may have been a minute ago: it is never negative.
+    monotonic: () => systemClock.monotonic() + 70 * minute + aheadMs,
     after: systemClock.after,
   }
   const folder = await newFolder()
