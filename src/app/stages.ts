@@ -115,7 +115,7 @@ async function openIncoming(
   const { mapper, release, opsView, remap, forget, decisions } = activeMapping
   const sessionOptions = {
     spoolPath: config.spool.path,
-    bridges: ingestOptions(config.ingest).bridges ?? [],
+    bridges: (ingestOptions(config.ingest).bridges ?? []).filter((bridge) => bridge.kind === 'mqtt'),
   }
   const bridges = await withFormerFilters(sessionOptions)
   const ingest = createIngest(

@@ -2,7 +2,7 @@
 // writes it to the log.
 
 import { alertWarnings, type AlertsConfig } from '../alerts/config.ts'
-import { bridgeWarnings, type IngestConfig } from '../ingest/config.ts'
+import { anyBridgeWarnings, type IngestConfig } from '../ingest/config.ts'
 import type { SourceConfig } from '../mapping/config.ts'
 import { messageSourceWarnings } from '../mapping/mapping.ts'
 import type { OpsConfig } from '../ops/config.ts'
@@ -36,7 +36,7 @@ export function configWarnings({ ingest, ops, alerts, sources }: Sections): Conf
         act: 'Configure users, tokens or certificates in `access`.',
       })
   }
-  for (const bridge of ingest.bridges) warnings.push(...bridgeWarnings(bridge, isLoopback))
+  for (const bridge of ingest.bridges) warnings.push(...anyBridgeWarnings(bridge, isLoopback))
   warnings.push(...messageSourceWarnings(sources, ingest.bridges, listeners.length > 0))
   warnings.push(...alertWarnings(alerts))
   if (!isLoopback(ops.listen.host) && (ops.users.length === 0 || ops.anonymous_read === true))

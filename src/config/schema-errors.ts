@@ -93,7 +93,9 @@ function likeliest(branches: readonly (readonly Issue[])[]): readonly Issue[] | 
         ? (likeliest(issue.errors) ?? [issue])
         : [issue],
     )
-    const wrongKind = issues.some(({ code, path }) => path.length === 0 && code !== 'unrecognized_keys')
+    const wrongKind = issues.some(
+      (issue) => isOfOtherKind(issue) || (issue.path.length === 0 && issue.code !== 'unrecognized_keys'),
+    )
     const rank = wrongKind ? -1000 : 100 - issues.length
     if (rank > rankMax) {
       rankMax = rank
@@ -101,6 +103,11 @@ function likeliest(branches: readonly (readonly Issue[])[]): readonly Issue[] | 
     }
   }
   return best
+}
+
+/** An option that decides between the branches says that another one is meant (`params.otherKind`). */
+function isOfOtherKind(issue: Issue): boolean {
+  return issue.code === 'custom' && issue.params?.['otherKind'] === true
 }
 
 /** The sentence with the value found at its end. The message of a section may contain it already. */

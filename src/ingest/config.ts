@@ -10,7 +10,7 @@ import {
 } from './broker/access/access-config.ts'
 import { connectionLimitOptions } from './broker/connection-limits/connection-limits-config.ts'
 import { isLoopback } from '../std/loopback.ts'
-import { bridgeOptions, bridgesSchema } from './bridges/bridge-config.ts'
+import { anyBridgeOptions, bridgesSchema } from './bridge-kinds.ts'
 import { limitsSchema } from './broker/limits-config.ts'
 import { publishRulesOptions, publishRulesSchema } from './broker/publish-rules/publish-rules-config.ts'
 import { listenerOptions, listenerSchema } from './broker/listeners/listener-config.ts'
@@ -87,14 +87,14 @@ export const ingestSchema = z
 
 export type IngestConfig = z.output<typeof ingestSchema>
 
-export { bridgeSchema, bridgeWarnings } from './bridges/bridge-config.ts'
-export { urlText } from './bridges/bridge-socket.ts'
+export { addressText, anyBridgeWarnings } from './bridge-kinds.ts'
+export { mqttBridgeSchema } from './bridges/bridge-config.ts'
 
 export function ingestOptions({ broker, bridges, rebirth_requests }: IngestConfig): IngestOptions {
   const { access, limits } = broker
   return {
     listeners: broker.listeners.map(listenerOptions),
-    bridges: bridges.map(bridgeOptions),
+    bridges: bridges.map(anyBridgeOptions),
     rebirthRequests: rebirth_requests,
     access: broker.listeners.map((listener) => accessOptions(listener.access ?? access)),
     passwords: passwordOptions(broker.passwords),

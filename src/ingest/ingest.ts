@@ -52,7 +52,7 @@ import {
   type PasswordOptions,
 } from './broker/access/access.ts'
 import { createBroker, type Broker, type BrokerCounters, type BrokerOptions } from './broker/broker.ts'
-import { createMqttBridge, type BridgeOptions } from './bridges/bridges.ts'
+import { openBridge, type AnyBridgeOptions } from './bridge-kinds.ts'
 import {
   createMessageSources,
   embeddedBroker,
@@ -73,7 +73,8 @@ import {
   type ListenerOptions,
 } from './broker/listeners/listeners.ts'
 
-export { abilitiesOf, checkBridge, filtersOf } from './bridges/bridges.ts'
+export { checkAnyBridge, type AnyBridgeOptions } from './bridge-kinds.ts'
+export { abilitiesOf, filtersOf, type BridgeOptions } from './bridges/bridges.ts'
 export { createDeferredMessages, type DeferredCounters } from './expressions/deferred-messages.ts'
 export { createExpressions } from './expressions/expressions.ts'
 export {
@@ -133,7 +134,7 @@ export type IngestOptions = IntakeOptions &
   ConnectionLimitOptions &
   SessionOptions & {
     listeners: readonly ListenerOptions[]
-    bridges?: readonly BridgeOptions[]
+    bridges?: readonly AnyBridgeOptions[]
     /** Default: true. */
     rebirthRequests?: boolean
     /** The rules of each listener. */
@@ -157,11 +158,7 @@ export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
   const access = createAccess({ clock, emit }, options.passwords)
   const limits = createConnectionLimits({ clock, emit }, options)
   const broker = createBroker({ intake, access, limits, sessions, clock, emit }, options)
-  const bridges = (options.bridges ?? []).map((bridge) => ({
-    source: createMqttBridge({ clock, emit, random }, bridge),
-    silentAfterMs: bridge.silentAfterMs,
-    unheardAfterMs: bridge.unheardAfterMs,
-  }))
+  const bridges = (options.bridges ?? []).map((bridge) => openBridge({ clock, emit, random }, bridge))
   const sources = createMessageSources({ intake, spool: deps.spool, clock, emit }, bridges)
   let listeners: Listener[] = []
 
@@ -189,9 +186,9 @@ export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
 
   async function renew(next: Pick<IngestOptions, 'access' | 'listeners' | 'bridges'>): Promise<void> {
     let fault: unknown = null
-    for (const { source } of bridges) {
+    for (const { source, renew } of bridges) {
       const found = next.bridges?.find(({ name }) => name === source.name)
-      if (found) source.renew(found)
+      if (found) renew(found)
     }
     for (const [index, listener] of listeners.entries()) {
       try {

@@ -23,7 +23,7 @@ import { z } from 'zod'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { Emit } from '../../domain/event.ts'
-import { filtersOf, type IngestOptions, type MessageSourceStatus } from '../../ingest/ingest.ts'
+import { filtersOf, type BridgeOptions, type MessageSourceStatus } from '../../ingest/ingest.ts'
 import { readRegular, replaceRegular } from '../../storage/storage.ts'
 
 export type BridgeSessions = {
@@ -37,7 +37,7 @@ type Deps = {
   messageSources: () => readonly Pick<MessageSourceStatus, 'name' | 'links'>[]
 }
 
-type Options = { spoolPath: string; bridges: NonNullable<IngestOptions['bridges']> }
+type Options = { spoolPath: string; bridges: readonly BridgeOptions[] }
 
 const sessionSchema = z.object({
   host: z.string(),

@@ -8,7 +8,7 @@ import { visible } from '../../std/quote.ts'
 import { certificateWarnings, type Config } from '../../config/config.ts'
 import { deliveryOptions, providerNames } from '../../delivery/config.ts'
 import { defaultProvider } from '../../domain/ids.ts'
-import { urlText } from '../../ingest/config.ts'
+import { addressText } from '../../ingest/config.ts'
 import { receiversOf } from '../alerts-command/config-alerts.ts'
 import { opsUrl } from '../../ops/config.ts'
 import { checkConfig, type CheckedConfig } from './config-findings.ts'
@@ -64,7 +64,7 @@ function summaryOf(config: Config): Record<string, string[]> {
     ),
     access: ingest.broker.listeners.map(({ access }) => accessText(access ?? ingest.broker.access)),
     bridges: ingest.bridges.map(
-      ({ name, url, topics }) => `${name} to ${urlText(url)}: ${topics.join(', ')}`,
+      (bridge) => `${bridge.name} to ${addressText(bridge)}: ${bridge.topics.join(', ')}`,
     ),
     sources: sources.map(
       ({ name, topic, from }) =>

@@ -13,7 +13,7 @@ import { formatSize } from '../../std/quantity.ts'
 import type { Config } from '../../config/config.ts'
 import { deliveryOptions } from '../../delivery/config.ts'
 import { tryReceivers } from '../alerts-command/config-alerts.ts'
-import { checkBridge } from '../../ingest/ingest.ts'
+import { checkAnyBridge } from '../../ingest/ingest.ts'
 import {
   checkCompression,
   checkConnection,
@@ -58,8 +58,8 @@ export async function* checkSurroundings(
 export function tryBridges(
   { ingest }: Config,
   stop: AbortSignal,
-): Promise<Awaited<ReturnType<typeof checkBridge>>[]> {
-  return Promise.all(ingest.bridges.map((bridge) => checkBridge(bridge, stop)))
+): Promise<Awaited<ReturnType<typeof checkAnyBridge>>[]> {
+  return Promise.all(ingest.bridges.map((bridge) => checkAnyBridge(bridge, stop)))
 }
 
 /** Whether each receiver of alerts can be reached; sends nothing. */

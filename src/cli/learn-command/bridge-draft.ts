@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { stringify } from 'yaml'
 import type { Secret } from '../../std/secret.ts'
-import { bridgeSchema } from '../../ingest/config.ts'
+import { mqttBridgeSchema } from '../../ingest/config.ts'
 import { abilitiesOf } from '../../ingest/ingest.ts'
 
 export type LearnedBroker = {
@@ -44,7 +44,7 @@ export async function bridgeYaml(broker: LearnedBroker, topics: readonly string[
     client_id: `telemetry-gateway-${randomBytes(4).toString('hex')}`,
     ...(username !== undefined && { username }),
   }
-  const asked = bridgeSchema.safeParse({
+  const asked = mqttBridgeSchema.safeParse({
     ...draft,
     ...(password !== undefined && username !== undefined && { password }),
     ...(secure && broker.ca !== undefined && { tls: { ca: broker.ca } }),

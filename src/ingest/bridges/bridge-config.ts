@@ -1,7 +1,6 @@
-// bridge-config.ts: the config of one bridge, `ingest.bridges[]`.
+// bridge-config.ts: the config of a bridge to an MQTT broker: one kind of `ingest.bridges[]`.
 
 import { z } from 'zod'
-import { embeddedBrokerName } from '../../domain/message.ts'
 import { duration, secret, size } from '../../std/schema.ts'
 import { checkFilter, parseUrl } from './bridge-address.ts'
 import { urlText } from './bridge-socket.ts'
@@ -45,7 +44,7 @@ const tlsSchema = z
     context.addIssue({ code: 'custom', path: [given], message: `needs ${missing}, too` })
   })
 
-export const bridgeSchema = z
+export const mqttBridgeSchema = z
   .strictObject({
     name: z
       .string()
@@ -191,37 +190,14 @@ export const bridgeSchema = z
     if (leave_group_on_stop && share_group === undefined) refuse('leave_group_on_stop', 'needs share_group')
     if (password !== undefined && username === undefined) refuse('password', 'needs username')
   })
+  .transform((bridge) => ({ ...bridge, kind: 'mqtt' as const }))
 
-export type BridgeConfig = z.output<typeof bridgeSchema>
-
-export const bridgesSchema = z
-  .array(bridgeSchema)
-  .max(64)
-  .default([])
-  .superRefine((bridges, context) => {
-    const names = new Set([embeddedBrokerName])
-    const clients = new Set<string>()
-    bridges.forEach((bridge, index) => {
-      const refuse = (path: string, message: string) =>
-        context.addIssue({ code: 'custom', path: [index, path], message })
-      if (names.has(bridge.name)) refuse('name', `must be unique, and not "${embeddedBrokerName}"`)
-      names.add(bridge.name)
-      for (const clientId of clientIdsOf(bridge)) {
-        const client = `${bridge.url.host}:${bridge.url.port} ${clientId}`
-        if (clients.has(client))
-          refuse('client_id', `must be unique at the broker: another connection is "${clientId}", too`)
-        clients.add(client)
-      }
-    })
-  })
-  .describe(
-    'Other brokers to receive messages from. A message is acknowledged after it is durable. Changed user names, ' +
-      'passwords and certificates are used for the next connection; other changes need a restart.',
-  )
+export type BridgeConfig = z.output<typeof mqttBridgeSchema>
 
 export function bridgeOptions(config: BridgeConfig): BridgeOptions {
   const { tls } = config
   return {
+    kind: 'mqtt',
     name: config.name,
     url: config.url,
     tls: {
@@ -254,7 +230,13 @@ export function bridgeOptions(config: BridgeConfig): BridgeOptions {
   }
 }
 
-function clientIdsOf({ client_id, connections }: { client_id: string; connections: number }): string[] {
+export function clientIdsOf({
+  client_id,
+  connections,
+}: {
+  client_id: string
+  connections: number
+}): string[] {
   if (connections === 1) return [client_id]
   return Array.from({ length: connections }, (_, index) => `${client_id}-${index + 1}`)
 }

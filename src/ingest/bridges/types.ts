@@ -4,6 +4,7 @@ import type { Secret } from '../../std/secret.ts'
 import type { BridgeTls, BridgeUrl } from './bridge-socket.ts'
 
 export type BridgeOptions = {
+  kind: 'mqtt'
   name: string
   url: BridgeUrl
   tls: BridgeTls

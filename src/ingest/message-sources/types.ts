@@ -4,6 +4,9 @@ import type { EpochMs } from '../../std/clock.ts'
 import type { QoS, Sender, UserProperties } from '../../domain/message.ts'
 import type { MessageRefusal } from '../types.ts'
 
+/** The protocol of a message source that is not the embedded broker. */
+export type BridgeKind = 'mqtt' | 'amqp' | 'jetstream'
+
 /** What a message source can do. */
 export type SourceTraits = {
   /**
@@ -110,7 +113,7 @@ export type SourceView = {
 export type MessageSource = {
   /** As `from` of a source of the mapping names it. */
   readonly name: string
-  readonly kind: 'mqtt'
+  readonly kind: BridgeKind
   readonly traits: SourceTraits
   /** Begins to connect, and continues until `close`. A server that is not reachable is a condition. */
   start(feed: MessageFeed): void
@@ -142,7 +145,7 @@ export type MessageSource = {
 export type MessageSourceStatus = SourceCounters &
   SourceView & {
     name: string
-    kind: 'broker' | 'mqtt'
+    kind: 'broker' | BridgeKind
     traits: SourceTraits
     /** It is connected and brings no message for longer than its limit. */
     isSilent: boolean

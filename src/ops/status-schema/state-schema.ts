@@ -108,7 +108,9 @@ export const clients = record({
 
 export const messageSource = record({
   name: z.string().describe('Its name: `broker` is the embedded broker, the others are in ingest.bridges.'),
-  kind: z.enum(['broker', 'mqtt']).describe('The embedded broker, or a bridge to an MQTT broker.'),
+  kind: z
+    .enum(['broker', 'mqtt', 'amqp', 'jetstream'])
+    .describe('The embedded broker, or a bridge: to an MQTT broker, RabbitMQ or NATS.'),
   url: z.string().nullable().describe('Address of the broker of a bridge.'),
   connectedAt: timeOrNull().describe(
     'When the last of its connections was opened; null: one of them is not open, or it is the embedded broker.',

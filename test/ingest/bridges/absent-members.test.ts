@@ -3,7 +3,7 @@
 
 import { connectAsync } from 'mqtt'
 import { expect, test } from 'vitest'
-import { bridgesSchema } from '../../../src/ingest/bridges/bridge-config.ts'
+import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
 import { checkBridge } from '../../../src/ingest/bridges/bridges.ts'
 import { eventually } from '../../support/eventually.ts'
 import { hasMosquitto, publishAll, startMosquitto } from '../../support/mosquitto.ts'

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { bridgeOptions, bridgesSchema, bridgeWarnings } from '../../../src/ingest/bridges/bridge-config.ts'
+import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
+import { bridgeOptions, bridgeWarnings } from '../../../src/ingest/bridges/bridge-config.ts'
 
 const bridge = { name: 'depot', url: 'mqtt://10.0.0.1', topics: ['a/#'], client_id: 'gw' }
 

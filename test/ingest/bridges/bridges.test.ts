@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { IPublishPacket } from 'mqtt-packet'
-import { bridgeOptions, bridgesSchema } from '../../../src/ingest/bridges/bridge-config.ts'
+import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
+import { bridgeOptions } from '../../../src/ingest/bridges/bridge-config.ts'
 import type { BridgeOptions } from '../../../src/ingest/bridges/bridges.ts'
 import type { IntakeMapper } from '../../../src/ingest/types.ts'
 import { GatewayError } from '../../../src/std/gateway-error.ts'

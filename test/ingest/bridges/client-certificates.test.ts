@@ -2,7 +2,8 @@
 // certificate or the port is wrong, and the running bridge has a fault and no connection.
 
 import { describe, expect, test } from 'vitest'
-import { bridgeOptions, bridgesSchema } from '../../../src/ingest/bridges/bridge-config.ts'
+import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
+import { bridgeOptions } from '../../../src/ingest/bridges/bridge-config.ts'
 import { checkBridge } from '../../../src/ingest/bridges/bridges.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { eventually } from '../../support/eventually.ts'

@@ -2,7 +2,8 @@
 
 import type { IPublishPacket } from 'mqtt-packet'
 import { expect, test } from 'vitest'
-import { bridgeOptions, bridgesSchema } from '../../../src/ingest/bridges/bridge-config.ts'
+import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
+import { bridgeOptions } from '../../../src/ingest/bridges/bridge-config.ts'
 import { eventually } from '../../support/eventually.ts'
 import { openIngest } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'

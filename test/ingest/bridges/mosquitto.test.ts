@@ -2,7 +2,8 @@
 
 import { connectAsync } from 'mqtt'
 import { describe, expect, test } from 'vitest'
-import { bridgeOptions, bridgesSchema } from '../../../src/ingest/bridges/bridge-config.ts'
+import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
+import { bridgeOptions } from '../../../src/ingest/bridges/bridge-config.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { eventually } from '../../support/eventually.ts'
 import { openIngest, textOf, type IngestWorld } from '../../support/ingest-world.ts'

@@ -1,0 +1,96 @@
+// bridge-kinds.ts: what `ingest.bridges[]` may name. The scheme of `url` chooses the kind, and so its options:
+//
+//   mqtt mqtts ws wss    a broker of MQTT     bridges/
+//
+// Outside of its folder a bridge is known by what all kinds have: name, kind, `topics` as filters of MQTT,
+// user name, password and certificate.
+
+import { z } from 'zod'
+import type { Clock } from '../std/clock.ts'
+import type { Emit } from '../domain/event.ts'
+import { embeddedBrokerName } from '../domain/message.ts'
+import {
+  checkBridge,
+  createMqttBridge,
+  type BridgeCredentials,
+  type BridgeOptions,
+} from './bridges/bridges.ts'
+import {
+  bridgeOptions,
+  bridgeWarnings,
+  clientIdsOf,
+  mqttBridgeSchema,
+  type BridgeWarning,
+} from './bridges/bridge-config.ts'
+import { urlText } from './bridges/bridge-socket.ts'
+import type { SourceEntry } from './message-sources/message-sources.ts'
+
+const bridgeSchema = z.union([mqttBridgeSchema])
+
+export const bridgesSchema = z
+  .array(bridgeSchema)
+  .max(64)
+  .default([])
+  .superRefine((bridges, context) => {
+    const names = new Set([embeddedBrokerName])
+    const clients = new Set<string>()
+    bridges.forEach((bridge, index) => {
+      const refuse = (path: string, message: string) =>
+        context.addIssue({ code: 'custom', path: [index, path], message })
+      if (names.has(bridge.name)) refuse('name', `must be unique, and not "${embeddedBrokerName}"`)
+      names.add(bridge.name)
+      if (bridge.kind !== 'mqtt') return
+      for (const clientId of clientIdsOf(bridge)) {
+        const client = `${bridge.url.host}:${bridge.url.port} ${clientId}`
+        if (clients.has(client))
+          refuse('client_id', `must be unique at the broker: another connection is "${clientId}", too`)
+        clients.add(client)
+      }
+    })
+  })
+  .describe(
+    'Other brokers to receive messages from. A message is acknowledged after it is durable. Changed user names, ' +
+      'passwords and certificates are used for the next connection; other changes need a restart.',
+  )
+
+export type AnyBridgeConfig = z.output<typeof bridgeSchema>
+
+export type AnyBridgeOptions = BridgeOptions
+
+export function anyBridgeOptions(config: AnyBridgeConfig): AnyBridgeOptions {
+  return bridgeOptions(config)
+}
+
+export function anyBridgeWarnings(
+  config: AnyBridgeConfig,
+  isLoopback: (host: string) => boolean,
+): BridgeWarning[] {
+  return bridgeWarnings(config, isLoopback)
+}
+
+/** The addresses as a person writes them, without user and password. */
+export function addressText({ url }: AnyBridgeConfig): string {
+  return urlText(url)
+}
+
+/** Tries a bridge for `check --connect`; takes no message. */
+export function checkAnyBridge(config: AnyBridgeConfig, stop: AbortSignal): ReturnType<typeof checkBridge> {
+  return checkBridge(config, stop)
+}
+
+/** A message source that takes other credentials for its next connection. */
+export type BridgeEntry = SourceEntry & { renew(options: AnyBridgeOptions): void }
+
+export function openBridge(
+  deps: { clock: Clock; emit: Emit; random: () => number },
+  options: AnyBridgeOptions,
+): BridgeEntry {
+  const { silentAfterMs, unheardAfterMs } = options
+  const source = createMqttBridge(deps, options)
+  return {
+    source,
+    silentAfterMs,
+    unheardAfterMs,
+    renew: (next: BridgeCredentials) => source.renew(next),
+  }
+}
