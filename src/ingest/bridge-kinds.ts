@@ -1,4 +1,4 @@
-// bridge-kinds.ts: what `ingest.bridges[]` may name. The scheme of `url` chooses the kind, and so its options:
+// bridge-kinds.ts: what `ingest.bridges[]` may name. The scheme of `url` chooses the kind and its options:
 //
 //   mqtt mqtts ws wss    a broker of MQTT     bridges/
 //
