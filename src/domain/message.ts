@@ -35,6 +35,16 @@ export const embeddedBrokerName = 'broker'
 /** User properties of MQTT 5. Without a prototype. */
 export type UserProperties = Readonly<Record<string, string>>
 
+/**
+ * When the server that a message came from had stored it. It is the same each time the message is delivered,
+ * to whichever gateway, so it stands in for the arrival in the name of a payload without a device time.
+ */
+export type Stored = {
+  at: EpochMs
+  /** Its number at the server; 0 where the server gives none. It tells equal readings of one moment apart. */
+  serial: number
+}
+
 /** When a message arrived, in a form that can be corrected later (arrival.ts). */
 export type Arrival = {
   bootId: string
@@ -68,6 +78,8 @@ export type Message = {
   serial?: number
   /** Set by the intake. It is used again like the message: copy it when it must outlive the call. */
   arrival?: Arrival
+  /** Null or missing where the server does not say it. It is used again like the message, too. */
+  stored?: Stored | null
 }
 
 /** A message kept whole, as a dead letter stores it. `bytes` is base64. */
@@ -89,10 +101,11 @@ export type Envelope = {
   /** As in Message. The embedded broker is not named. */
   from?: string
   userProperties?: UserProperties
+  stored?: Stored
 }
 
 export function envelopeOf(message: Message, source: string | null): Envelope {
-  const { topic, bytes, qos, retain, dup, sender, arrivedAt, arrival, from, userProperties } = message
+  const { topic, bytes, qos, retain, dup, sender, arrivedAt, arrival, from, userProperties, stored } = message
   return {
     topic,
     bytes: bytes.toString('base64'),
@@ -108,6 +121,7 @@ export function envelopeOf(message: Message, source: string | null): Envelope {
     source,
     ...(from && { from }),
     ...(userProperties && { userProperties: { ...userProperties } }),
+    ...(stored && { stored: { ...stored } }),
   }
 }
 

@@ -3,6 +3,7 @@
 // One SHA-256 per payload, over JSON text, which has one meaning only:
 //
 //   ["provider","device",signalTimestamp(,"arrival"(,serial))],"gps":{...},"type":...  device, time, what
+//   ["provider","device",signalTimestamp,"stored"(,serial)],...     without a time, but stored by a server
 //
 // Extra fields (`map.fields`) are part of it: of two messages that differ in a fuel level only both pass.
 // Motion that was derived from earlier speeds is not part of it.

@@ -6,7 +6,7 @@
 //   DeviceNotes     what the mapper reports of devices
 
 import type { ProviderName } from '../domain/ids.ts'
-import type { Message, Sender } from '../domain/message.ts'
+import type { Message, Sender, Stored } from '../domain/message.ts'
 import type { DuplicateRule, MappedPayload } from '../domain/payload.ts'
 import type { EpochMs } from '../std/clock.ts'
 import type { DecodeFault, QuarantineReason, UnmappableReason } from './reasons.ts'
@@ -74,6 +74,8 @@ export type RecordContext = {
   /** The sender of the record; null for a record of several messages. */
   recordSender: Sender | null
   arrivedAt: EpochMs
+  /** Of the message; null for one of the embedded broker, and for a record of several messages. */
+  stored: Stored | null
   /** True time minus `arrivedAt`; null while our own time is unknown: then no device time is judged by it. */
   offsetMs: number | null
   /** The same of the last message or tick: a record of several messages is judged when it closes. */

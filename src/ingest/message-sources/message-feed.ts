@@ -7,7 +7,7 @@
 import { assert } from '../../std/assert.ts'
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
-import { noSender, type Sender } from '../../domain/message.ts'
+import { noSender, type Sender, type Stored } from '../../domain/message.ts'
 import type { Ack } from '../../spool/spool.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { IntakeSpool, ReceivedMessage } from '../types.ts'
@@ -59,6 +59,8 @@ export function createMessageFeed({ intake, spool, clock }: Deps, source: Messag
     link: null,
     messageId: 0,
   }
+  /** The same for what the message has of its server. */
+  const stored: Stored = { at: 0, serial: 0 }
   const feed: MessageFeed = { assign, revoke, room, take }
 
   return {
@@ -114,10 +116,18 @@ export function createMessageFeed({ intake, spool, clock }: Deps, source: Messag
     message.retain = from.retain
     message.dup = from.redelivered
     message.userProperties = from.userProperties
+    message.stored = storedOf(from)
     message.violation = from.ignoredFor
     message.refusal = from.refusal
     message.sender = partition.sender
     intake.accept(message, position === null ? null : slotFor(partition, position).ack)
+  }
+
+  function storedOf({ storedAt, storedSerial = 0 }: SourceMessage): Stored | null {
+    if (storedAt === null) return null
+    stored.at = storedAt
+    stored.serial = storedSerial
+    return stored
   }
 
   function slotFor(partition: Partition, position: number): Slot {

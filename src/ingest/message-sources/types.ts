@@ -52,6 +52,8 @@ export type SourceMessage = {
   redelivered: boolean
   /** When the server stored it; null where it does not say. */
   storedAt: EpochMs | null
+  /** Its number at the server, where `storedAt` alone does not tell messages apart; default 0. */
+  storedSerial?: number
   userProperties: UserProperties | null
   /** It is acknowledged and ignored for this reason; null for a message to be mapped. */
   ignoredFor: string | null

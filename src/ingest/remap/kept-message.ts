@@ -16,7 +16,7 @@ export const future: QuarantineReason = 'FUTURE'
 /** The message as it arrived. */
 export function messageFrom(envelope: Envelope): Message {
   const { topic, bytes, qos, retain, dup, arrivedAt, arrival } = envelope
-  const { clientId, userName, certificateName, identity = null, from, userProperties } = envelope
+  const { clientId, userName, certificateName, identity = null, from, userProperties, stored } = envelope
   return {
     topic,
     bytes: Buffer.from(bytes, 'base64'),
@@ -28,6 +28,7 @@ export function messageFrom(envelope: Envelope): Message {
     ...(arrival && { arrival }),
     ...(from && { from }),
     ...(userProperties && { userProperties }),
+    ...(stored && { stored }),
   }
 }
 

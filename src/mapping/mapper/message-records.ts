@@ -75,13 +75,14 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
   }
 
   function begin({ captures }: Route, root: unknown, message: Message): void {
-    const { sender, arrivedAt, arrival, userProperties } = message
+    const { sender, arrivedAt, arrival, stored, userProperties } = message
     if (userProperties) addUserProperties(root, userProperties)
     context.captures = captures
     context.root = root
     context.sender = sender
     context.recordSender = sender
     context.arrivedAt = arrivedAt
+    context.stored = stored ?? null
     context.offsetMs = arrival === undefined ? clockOffsetMs() : arrival.offsetMs
     context.latest.at = arrivedAt
     context.latest.offsetMs = context.offsetMs

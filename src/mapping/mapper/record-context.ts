@@ -16,6 +16,7 @@ export function createRecordContext(
     sender: { clientId: '', userName: null, certificateName: null, identity: null },
     recordSender: null,
     arrivedAt: 0,
+    stored: null,
     offsetMs: null,
     latest: { at: 0, offsetMs: null },
     live: true,

@@ -48,6 +48,8 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
   // The reading. It is used again for the next record, so that none is allocated.
   /** NaN where the arrival time is used instead. */
   let time: EpochMs = Number.NaN
+  /** `time` is the one at which a server had stored the message, which has none of its own. */
+  let isStoredTime = false
   /** The arrival time is sent less this age of the position. */
   let agedMs = 0
   /** Those of an old position that is kept; NaN and 0 without one. */
@@ -78,7 +80,8 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     if (ownTime === null) return false
     const checked = Number.isNaN(ownTime) ? ownTime : checkTime(entry.device, ownTime, context)
     if (checked === null) return false
-    time = checked
+    isStoredTime = Number.isNaN(checked) && context.stored !== null
+    time = isStoredTime ? context.stored!.at : checked
     agedMs = 0
     oldTime = Number.NaN
     oldAgeMs = 0
@@ -187,14 +190,15 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
       (oldTimeIs === 'fix of a position alone' && (signals.length > 0 || extraFields !== ''))
     isLastFix = !isOfMessage
     if (isOfMessage) return
-    agedMs = oldAgeMs
+    if (isStoredTime) time -= oldAgeMs
+    else agedMs = oldAgeMs
     if (!Number.isNaN(oldTime)) time = oldTime
   }
 
   /** `fixTime` is NaN where the message does not say it. */
   function timesOf({ time: readFixTime }: Fix, ownTime: EpochMs) {
-    const { record, root, up, arrivedAt } = context
-    const messageTime = Number.isNaN(ownTime) ? arrivedAt : ownTime
+    const { record, root, up, arrivedAt, stored } = context
+    const messageTime = Number.isNaN(ownTime) ? (stored?.at ?? arrivedAt) : ownTime
     const fixTime = readFixTime ? readFixTime(record, root, up, messageTime) : Number.NaN
     return { messageTime, fixTime }
   }
@@ -224,6 +228,12 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     return { ...record, withheld: { gps: isGpsWithheld, signals: hidden } }
   }
 
+  /** What stands behind the time in the name, and says which time it is. */
+  function timeMark({ serial = 0, stored }: Message): string {
+    if (isStoredTime) return numbered('stored', stored?.serial ?? 0)
+    return Number.isNaN(time) ? numbered('arrival', serial) : ']'
+  }
+
   /** All that the record has is withheld. */
   function isNothingSent(): boolean {
     if ((gps !== '' && !isGpsWithheld) || (!isGpsWithheld && sentSignals === signals)) return false
@@ -244,7 +254,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
   ): ReturnType<RecordMapper['payload']> {
     const hasOwnTime = !Number.isNaN(time)
     const sentTime = hasOwnTime ? time : message.arrivedAt - agedMs
-    let name = `${entry.nameHead}${sentTime}${hasOwnTime ? ']' : arrivalMark(message)}${gps}`
+    let name = `${entry.nameHead}${sentTime}${timeMark(message)}${gps}`
     for (const signal of signals) name += signal
     name += extraFields
     if (isLastFix && namesBefore?.has(name)) {
@@ -293,6 +303,6 @@ function distinct(name: string, before: Set<string>, index: number): string {
 }
 
 /** Equal readings without a device time that arrive in one millisecond are different readings. */
-function arrivalMark({ serial = 0 }: Message): string {
-  return serial === 0 ? ',"arrival"]' : `,"arrival",${serial}]`
+function numbered(mark: 'arrival' | 'stored', serial: number): string {
+  return serial === 0 ? `,"${mark}"]` : `,"${mark}",${serial}]`
 }

@@ -48,6 +48,7 @@ export function stateSourceOf(
       if (checkProvider(entry, context) === null) return context.rejection
       const offsetMs = arrival === undefined ? sinceArrival(context.latest, arrivedAt) : arrival.offsetMs
       Object.assign(context, { record: whole, root: whole, up: undefined, captures, arrivedAt, offsetMs })
+      context.stored = null
       context.recordSender = null
       context.device = entry.device
       source.otherControllers?.count(context)

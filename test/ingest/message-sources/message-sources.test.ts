@@ -209,3 +209,44 @@ test('a message without a device time that is delivered again is stored, and cou
   expect(intake.counters()).toMatchObject({ mapped: 2, resendsStored: 1 })
   expect(sources.status()).toMatchObject([{ redelivered: 1 }])
 })
+
+test('the time and the number that a message has at its server reach the intake, for this message only', () => {
+  const stored: unknown[] = []
+  const source: MessageSource = {
+    name: 'log',
+    kind: 'jetstream',
+    traits: { ackKind: 'up_to', partitioned: true, windowMax: 9, holdMs: null, redelivers: 'after_hold' },
+    start(feed) {
+      const partition = feed.assign('a')
+      feed.take(partition, 1, message('one', { storedAt: 5000, storedSerial: 8 }))
+      feed.take(partition, 2, message('two', { storedAt: 6000 }))
+      feed.take(partition, 3, message('three'))
+    },
+    want: () => undefined,
+    acknowledge: () => undefined,
+    flush: () => undefined,
+    giveBack: () => undefined,
+    reconnect: () => undefined,
+    release: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+    view: () => ({ url: null, links: [], lag: null, retainedIgnored: 0 }),
+  }
+  const sources = createMessageSources(
+    {
+      intake: {
+        accept: (received) => void stored.push(structuredClone(received.stored)),
+        connectionEnded: () => undefined,
+        readingPaused: false,
+        pausesSender: () => false,
+        onReadingChange: () => undefined,
+      },
+      spool: createMemoryIntakeSpool({ commits: 'by hand' }),
+      clock: systemClock,
+      emit: () => undefined,
+    },
+    [{ source, silentAfterMs: 60_000, unheardAfterMs: 60_000 }],
+  )
+  sources.start()
+  void sources.close()
+  expect(stored).toEqual([{ at: 5000, serial: 8 }, { at: 6000, serial: 0 }, null])
+})
