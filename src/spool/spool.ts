@@ -157,6 +157,9 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     get commits() {
       return peek()?.committer.commits ?? 0
     },
+    get nextDeadLetter() {
+      return peek()?.nextDeadLetter ?? null
+    },
     get deadLettersFull() {
       return limits.stores.isFull('dead_letters')
     },

@@ -74,7 +74,8 @@ export type SealLimits = {
 /** `id` names this dead letter for as long as it exists. */
 export type DeadLetterEntry = { id: string; deadLetter: DeadLetter }
 
-export type DeadLetterFilter = { limit: number; stage?: DeadLetterStage; reason?: string }
+/** `after`: only those whose id is larger; ids grow with the time and the number of the dead letter. */
+export type DeadLetterFilter = { limit: number; stage?: DeadLetterStage; reason?: string; after?: string }
 
 /** An entry of the mapping's durable state. */
 export type StateEntry = { key: string; value: Buffer }
@@ -276,6 +277,11 @@ export type Spool = MessageIntake &
     readonly congested: boolean
     /** Changes with each commit. */
     readonly commits: number
+    /**
+     * Grows with each dead letter, also with those of a write that is under way. It starts anew with each
+     * opening of the store; null while that is lost.
+     */
+    readonly nextDeadLetter: number | null
     /** The store `dead_letters` is full. */
     readonly deadLettersFull: boolean
     /** The store is nearly at its bound and holds messages; its last tenth is for small shares. */

@@ -31,6 +31,13 @@ export type LaneView = {
   oldestAt: EpochMs | null
   /** The same of the sealed payloads; after a restart that of their batch. Read on access. */
   readonly oldestSealedAt: EpochMs | null
+  /**
+   * The first number that is not settled, read on access; the first that no batch claims; the first that is
+   * not committed. `appended` is the next number: of a write that is under way, too.
+   */
+  readonly lowSeq: number
+  sealSeq: number
+  committedSeq: number
   /** Conservation (invariant 6): appended = settled + open, where `open` is counted from the chunks. */
   appended: number
   settled: number
@@ -46,6 +53,9 @@ export type ShelfView = {
   kept: number
   taken: number
   damaged: number
+  /** No message before it is on the shelf; the next number, of a write that is under way, too. */
+  headSeq: number
+  nextSeq: number
 }
 
 /** A part of a file of the database that cannot be read. */

@@ -283,6 +283,11 @@ export function laneView(lane: Lane): LaneView {
     get oldestSealedAt() {
       return oldestClaimAt(lane)
     },
+    get lowSeq() {
+      return firstOpenSeq(lane)
+    },
+    sealSeq: lane.sealSeq,
+    committedSeq: lane.committedSeq,
     appended: lane.nextSeq,
     settled: settledPayloads(lane.settled),
     open: lane.openPayloads,

@@ -96,7 +96,8 @@ export async function* readDeadLetters(
 ): AsyncGenerator<DeadLetterEntry> {
   const range = tableRange(table.deadLetters)
   let left = filter.limit
-  let from = range.gte
+  const after = filter.after === undefined ? null : deadLetterKeyOf(filter.after)
+  let from = after === null ? range.gte : keyAfter(after)
   while (left > 0) {
     const page = await reservations.duringRead(async () => {
       const { entries: records, isComplete } = await firstEntries(

@@ -66,6 +66,7 @@ export function createKeptCalls({ run, peek }: OpenSession): KeptCalls {
   }
 }
 
-function shelfView({ name, messages, bytes, nextSeq, unexplained, taken, damaged }: Shelf): ShelfView {
-  return { shelf: name, messages, bytes, kept: nextSeq - unexplained, taken, damaged }
+function shelfView(shelf: Shelf): ShelfView {
+  const { name, messages, bytes, headSeq, nextSeq, unexplained, taken, damaged } = shelf
+  return { shelf: name, messages, bytes, kept: nextSeq - unexplained, taken, damaged, headSeq, nextSeq }
 }
