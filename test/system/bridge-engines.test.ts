@@ -5,13 +5,9 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
-import {
-  hasNats,
-  hasRabbit,
-  startNats,
-  startRabbit,
-  type ClusteredBroker,
-} from '../support/clustered-brokers.ts'
+import type { Engine } from '../engines/message-engine.ts'
+import { hasNats, startNats } from '../engines/nats-engine.ts'
+import { hasRabbit, startRabbit } from '../engines/rabbit-engine.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
 import { publishAll } from '../support/mosquitto.ts'
@@ -39,12 +35,12 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
 
 const startMs = Date.now() - 3_600_000
 
-function publish({ port }: ClusteredBroker, from: number, count: number): Promise<void> {
+function publish({ mqttUrls }: Engine, from: number, count: number): Promise<void> {
   const messages = Array.from({ length: count }, (_, index) => ({
     topic: `t/truck-${index % 20}`,
     payload: JSON.stringify({ t: startMs + from + index, x: 52 + (from + index) / 1e7, y: 13 }),
   }))
-  return publishAll(`mqtt://127.0.0.1:${port}`, messages, {
+  return publishAll(mqttUrls[0]!, messages, {
     protocolVersion: 4,
     clientId: `publisher-${from}`,
   })
@@ -71,7 +67,7 @@ describe.each([
     async () => {
       const { sandbox, url: serviceUrl } = await startSandbox({})
       const engine = await startEngine()
-      const config = await configOf(engine.port, serviceUrl, 'protocol: 3.1.1')
+      const config = await configOf(engine.nodes[0]!.mqttPort, serviceUrl, 'protocol: 3.1.1')
       const first = await startSpawnedDaemon(config)
       await eventually(() => isConnected(first))
       const beforeKill = publish(engine, 0, 2000)
@@ -85,8 +81,8 @@ describe.each([
       await eventually(() => sandbox.stats().distinctPayloadIds >= 3000)
       await second.stop()
       await publish(engine, 3000, 500)
-      await engine.kill()
-      await engine.start()
+      await engine.kill(0)
+      await engine.restart(0)
       const third = await startSpawnedDaemon(config)
       await eventually(() => sandbox.stats().distinctPayloadIds >= 3500)
       await publish(engine, 3500, 100)
@@ -109,9 +105,9 @@ describe.each([
     async () => {
       const { url: serviceUrl } = await startSandbox({})
       const engine = await startEngine()
-      const newer = await configOf(engine.port, serviceUrl, '')
+      const newer = await configOf(engine.nodes[0]!.mqttPort, serviceUrl, '')
       expect(await spawnCommand(['check', '--connect', '--config', newer]).ended).toContain('protocol: 3.1.1')
-      const older = await configOf(engine.port, serviceUrl, 'protocol: 3.1.1')
+      const older = await configOf(engine.nodes[0]!.mqttPort, serviceUrl, 'protocol: 3.1.1')
       expect(await spawnCommand(['check', '--connect', '--config', older]).ended).toContain('QoS 1 for t/+')
       const daemon = await startSpawnedDaemon(newer)
       await eventually(
@@ -128,7 +124,7 @@ describe.each([
       const { sandbox, url: serviceUrl } = await startSandbox({})
       const engine = await startEngine()
       const bridge = 'protocol: 3.1.1, share_group: g, silent_after: 2s'
-      const daemon = await startSpawnedDaemon(await configOf(engine.port, serviceUrl, bridge))
+      const daemon = await startSpawnedDaemon(await configOf(engine.nodes[0]!.mqttPort, serviceUrl, bridge))
       await eventually(() => isConnected(daemon))
       await publish(engine, 0, 100)
       await eventually(async () => (await conditionOf(daemon, 'MESSAGE_SOURCE_SILENT')) !== undefined)

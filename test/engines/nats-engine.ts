@@ -1,0 +1,111 @@
+// nats-engine.ts: NATS with JetStream and MQTT.
+
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { freePort } from '../support/mosquitto.ts'
+import {
+  atEndOfTest,
+  engineFolder,
+  enginesFolder,
+  isInstalled,
+  spawnEngine,
+  startEngine,
+  type AtEnd,
+  type Engine,
+  type EngineNode,
+} from './message-engine.ts'
+
+const machineProgram = '/usr/sbin/nats-server'
+const newerProgram = join(enginesFolder, 'nats/usr/sbin/nats-server')
+
+/** nats-server 2.9 of Debian 12. */
+export const hasNats = isInstalled(machineProgram, 'Install the package nats-server.')
+/** nats-server 2.10 of Debian 13. */
+export const hasNatsCluster = isInstalled(newerProgram, 'Run test/engines/install-engines.sh.')
+
+export type NatsOptions = {
+  nodes?: 1 | 3
+  /** Of one node: that of `install-engines.sh` in place of that of the machine. */
+  isNewer?: boolean
+  /** Further lines of the config, such as mappings. */
+  lines?: readonly string[]
+  /** `sync_interval`, which 2.9 does not know. Default: every write. */
+  syncInterval?: string | null
+  atEnd?: AtEnd
+}
+
+/** The data of a node is below `FOLDER/NAME`. */
+export async function startNats(options: NatsOptions = {}): Promise<Engine> {
+  const { nodes: count = 1, isNewer = count > 1, lines = [], syncInterval = 'always' } = options
+  const { atEnd = atEndOfTest } = options
+  const folder = await engineFolder(atEnd)
+  const names = ['a', 'b', 'c'].slice(0, count)
+  const nodes: EngineNode[] = []
+  const routePorts: number[] = []
+  for (const name of names) {
+    nodes.push({ name, mqttPort: await freePort(), port: await freePort(), monitorPort: await freePort() })
+    routePorts.push(await freePort())
+  }
+  const sync = isNewer && syncInterval !== null ? `, sync_interval: ${syncInterval}` : ''
+  const routes = routePorts.map((port) => `"nats://127.0.0.1:${port}"`).join(', ')
+  for (const [index, { name, port, mqttPort, monitorPort }] of nodes.entries()) {
+    const config = [
+      `server_name: ${name}`,
+      'host: 127.0.0.1',
+      `port: ${port}`,
+      `http: "127.0.0.1:${monitorPort}"`,
+      `jetstream { store_dir: "${folder}/${name}"${sync} }`,
+      `mqtt { host: 127.0.0.1, port: ${mqttPort}${count > 1 ? `, stream_replicas: ${count}` : ''} }`,
+      ...(count > 1
+        ? [
+            `cluster { name: fleet, host: 127.0.0.1, port: ${routePorts[index]}, no_advertise: true, routes: [${routes}] }`,
+          ]
+        : []),
+      ...lines,
+    ]
+    await writeFile(join(folder, `${name}.conf`), `${config.join('\n')}\n`)
+  }
+  const program = isNewer ? newerProgram : machineProgram
+  return startEngine(
+    {
+      kind: 'nats',
+      nodes,
+      scheme: 'nats',
+      run: (node) => spawnEngine(program, ['-c', join(folder, `${names[node]}.conf`)]),
+      async isReady({ monitorPort }) {
+        const { ok } = await fetch(`http://127.0.0.1:${monitorPort}/healthz`)
+        return ok
+      },
+      leaderOf: (name) => leaderOf(nodes, name),
+    },
+    atEnd,
+  )
+}
+
+type Detail = { name: string; cluster?: { leader?: string }; consumer_detail?: readonly Detail[] }
+
+/** As most nodes that answer say: a node that returns may not know it yet. */
+async function leaderOf(nodes: readonly EngineNode[], name: string): Promise<string | null> {
+  const [streamName, consumerName] = name.split('/')
+  const said = await Promise.all(
+    nodes.map(async (node) => {
+      const streams = await streamsOf(node).catch(() => [])
+      const stream = streams.find((one) => one.name === streamName)
+      const consumers = stream?.consumer_detail ?? []
+      const found =
+        consumerName === undefined ? stream : consumers.find((consumer) => consumer.name === consumerName)
+      return found?.cluster?.leader ?? null
+    }),
+  )
+  const votes = said.filter((leader) => leader !== null)
+  const count = (leader: string) => votes.filter((other) => other === leader).length
+  return votes.toSorted((one, other) => count(other) - count(one))[0] ?? null
+}
+
+async function streamsOf({ monitorPort }: EngineNode): Promise<Detail[]> {
+  const answer = await fetch(`http://127.0.0.1:${monitorPort}/jsz?streams=1&consumers=1`)
+  const { account_details = [] } = (await answer.json()) as {
+    account_details?: { stream_detail?: Detail[] }[]
+  }
+  return account_details.flatMap(({ stream_detail = [] }) => stream_detail)
+}

@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config'
+
+// `npm run test:engines`: NATS and RabbitMQ with three nodes on loopback, and gateways behind them, for minutes: too long
+// for `npm run test:system`.
+export default defineConfig({
+  test: {
+    include: ['test/engines/*.proof.ts'],
+    pool: 'forks',
+    maxWorkers: 1,
+    testTimeout: 600_000,
+    hookTimeout: 300_000,
+    reporters: ['default'],
+  },
+})
