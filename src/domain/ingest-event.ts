@@ -33,7 +33,7 @@ export const ingestEventFields = {
     messageSource,
     clientId,
     url: field<string>('address of the server'),
-    sessionPresent: field<boolean>('the server had kept the session'),
+    sessionPresent: field<boolean | null>('the server had kept the session; null where it has none'),
     removedFilters: field<readonly string[]>('filters of the session that the config does not have any more'),
   },
   message_source_lost: {
@@ -61,8 +61,15 @@ export const ingestEventFields = {
       | 'group_restarted'
       | 'oversized'
       | 'bad_topic'
+      | 'queue_missing'
+      | 'queue_differs'
+      | 'exchange_missing'
+      | 'not_declared'
+      | 'bindings_unknown'
+      | 'no_stored_time'
     >('stable code of what the server would lose or delay'),
     detail: field<string>('the same in words'),
+    act: field<string | null>('what to do; null where the code says it'),
   },
   message_source_safe: { messageSource, risk: field<string>('code of the risk that is over') },
   message_source_silent: {

@@ -84,7 +84,7 @@ export function clientsOf({ ingest }: StageViews): Status['clients'] {
 }
 
 export function messageSourcesOf({ ingest }: StageViews): Status['messageSources'] {
-  return (ingest?.messageSources?.() ?? []).map(({ links, ...one }) => ({
+  return (ingest?.messageSources?.() ?? []).map(({ links, partitions, ...one }) => ({
     name: one.name,
     kind: one.kind,
     url: one.url,
@@ -107,6 +107,7 @@ export function messageSourcesOf({ ingest }: StageViews): Status['messageSources
       losses,
       lastFault,
     })),
+    partitions: partitions.map((partition) => ({ ...partition })),
   }))
 }
 

@@ -32,6 +32,7 @@ const sources: MessageSourceStatus[] = [
     traits,
     url: null,
     links: [],
+    partitions: [],
     redelivered: null,
     lastMessageAt: null,
   },
@@ -45,10 +46,23 @@ const sources: MessageSourceStatus[] = [
       { ...link, clientId: 'gw-1', since: 1000 },
       { ...link, clientId: 'gw-2', since: 2000 },
     ],
+    partitions: [],
     redelivered: 4,
     lastMessageAt: 5000,
   },
 ]
+
+const fleet: MessageSourceStatus = {
+  ...sources[1]!,
+  name: 'fleet',
+  kind: 'amqp',
+  traits: { ...traits, partitioned: true },
+  partitions: [
+    { partition: 'fleet.0', member: 'gw-1', role: 'active', outstanding: 2, lag: 7 },
+    { partition: 'fleet.1', member: 'gw-1', role: 'standby', outstanding: 0, lag: null },
+  ],
+  lag: 7,
+}
 
 function stagesOf(messageSources: readonly MessageSourceStatus[]): StageViews {
   const ingest = {
@@ -85,6 +99,7 @@ describe('message sources', () => {
         lastMessageAt: '1970-01-01T00:00:05.000Z',
         messages: 7,
         connections: [{ clientId: 'gw-1', losses: 3 }, { clientId: 'gw-2' }],
+        partitions: [],
       },
     ])
   })
@@ -110,10 +125,20 @@ describe('message sources', () => {
       retained_ignored_total: ['depot 0'],
       losses_total: ['depot 6'],
       outstanding: ['depot 2'],
+      lag: [],
+      partitions_active: [],
       connections: ['depot 2'],
       connections_open: ['depot 2'],
       silent: ['depot 0'],
       last_message_timestamp_seconds: ['depot 5'],
     })
+  })
+
+  test('have their partitions in the status, and what waits at the server in the metrics', () => {
+    expect(statusOf([fleet])[0]).toMatchObject({ lag: 7, partitions: fleet.partitions })
+    const view = { stages: stagesOf([fleet]) } as MetricsView
+    const valueOf = (ending: string) =>
+      messageSourceMetrics.find(({ name }) => name.endsWith(ending))!.read(view)[0]!.value
+    expect([valueOf('_lag'), valueOf('_partitions_active')]).toEqual([7, 1])
   })
 })

@@ -61,6 +61,7 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     ...link,
     risk: 'qos_0_granted',
     detail: 'The broker grants QoS 0 for a/#',
+    act: null,
   },
   message_source_safe: { kind: 'message_source_safe', messageSource: 'depot', risk: 'qos_0_granted' },
   message_source_silent: {

@@ -145,7 +145,14 @@ export async function startBridgeSessions(deps: Deps, options: Options): Promise
       if (said.get(messageSource) === detail) continue
       said.set(messageSource, detail)
       const clientId = those[0]!.clientId
-      emit({ kind: 'message_source_at_risk', messageSource, clientId, risk: 'sessions_left', detail })
+      emit({
+        kind: 'message_source_at_risk',
+        messageSource,
+        clientId,
+        risk: 'sessions_left',
+        detail,
+        act: null,
+      })
     }
     for (const messageSource of said.keys()) {
       if (left.has(messageSource)) continue

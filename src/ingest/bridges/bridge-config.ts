@@ -16,7 +16,7 @@ const dayMs = 24 * hourMs
 /** The longest that MQTT 5 can say without "for ever". */
 const expiryMaxMs = 0xffff_fffe * 1000
 
-const tlsSchema = z
+export const bridgeTlsSchema = z
   .strictObject({
     ca: z
       .string()
@@ -44,12 +44,14 @@ const tlsSchema = z
     context.addIssue({ code: 'custom', path: [given], message: `needs ${missing}, too` })
   })
 
+export const bridgeNameSchema = z
+  .string()
+  .regex(/^[\w-]{1,64}$/, { error: 'must have 1 to 64 letters, digits, "_" or "-"' })
+  .describe('Name of the bridge in status, metrics and conditions.')
+
 export const mqttBridgeSchema = z
   .strictObject({
-    name: z
-      .string()
-      .regex(/^[\w-]{1,64}$/, { error: 'must have 1 to 64 letters, digits, "_" or "-"' })
-      .describe('Name of the bridge in status, metrics and conditions.'),
+    name: bridgeNameSchema,
     url: z
       .string()
       .meta({
@@ -59,7 +61,8 @@ export const mqttBridgeSchema = z
       .transform((text, context) => {
         const url = parseUrl(text)
         if (typeof url !== 'string') return url
-        context.addIssue({ code: 'custom', message: url })
+        const otherKind = /^(amqps?|nats(\+tls)?):/.test(text)
+        context.addIssue({ code: 'custom', message: url, params: { otherKind } })
         return z.NEVER
       })
       .describe(
@@ -107,7 +110,7 @@ export const mqttBridgeSchema = z
       ),
     username: z.string().min(1).optional().describe('User name at the broker.'),
     password: secret().optional().describe('Password at the broker.'),
-    tls: tlsSchema
+    tls: bridgeTlsSchema
       .optional()
       .describe('For mqtts:// and wss://. The certificate of the broker is always checked.'),
     qos: z

@@ -135,6 +135,7 @@ export function createMqttBridge(deps: BridgeDeps, options: BridgeOptions): Mqtt
     view: () => ({
       url: urlText(options.url),
       links: links.map((link) => link.view()),
+      partitions: [],
       lag: null,
       retainedIgnored: links.reduce((sum, link) => sum + link.retainedIgnored(), 0),
     }),

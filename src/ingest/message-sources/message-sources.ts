@@ -47,6 +47,7 @@ export type {
   MessageSource,
   MessageSourceStatus,
   Partition,
+  PartitionView,
 } from './types.ts'
 
 export type MessageSources = {
@@ -150,6 +151,7 @@ export function embeddedBroker(
     traits: { ackKind: 'each', partitioned: false, windowMax, holdMs: null, redelivers: 'on_reconnect' },
     url: null,
     links: [],
+    partitions: [],
     lag: null,
     retainedIgnored: 0,
     received: received - sum('received'),

@@ -64,7 +64,7 @@ export function createSilenceWatch(
     }
     // A link that is not connected has a condition of its own.
     const connected = source.view().links.filter(({ state }) => state === 'connected')
-    if (connected.length === 0) return
+    if (connected.length === 0 || isStandby(source)) return
     const sinceMs = Math.max(
       lastMs ?? startedAtMs,
       known?.reconnectedAtMs ?? 0,
@@ -86,7 +86,8 @@ export function createSilenceWatch(
 
   function checkLinks({ source, silentAfterMs }: Watched): void {
     const { links } = source.view()
-    if (links.length < 2) return
+    // The messages of a partition may go to another member.
+    if (links.length < 2 || source.traits.partitioned) return
     const now = clock.monotonic()
     const ofSource = links.reduce((sum, { messages }) => sum + messages, 0)
     const known = heardOf.get(source) ?? new Map<string, Heard>()
@@ -113,6 +114,11 @@ export function createSilenceWatch(
       })
       source.reconnect(clientId)
     }
+  }
+
+  /** Other members get the messages of all its partitions, as far as is known. */
+  function isStandby(source: MessageSource): boolean {
+    return source.traits.partitioned && source.view().partitions.every(({ role }) => role !== 'active')
   }
 
   return {

@@ -103,10 +103,26 @@ export type LinkView = {
   lastMessageMs: number | null
 }
 
+/** A partition that members of a group share, for /status. */
+export type PartitionView = {
+  /** Name of the queue or durable consumer. */
+  partition: string
+  /** Name of this gateway in the group. */
+  member: string
+  /** Whether this gateway gets its messages, or waits for its turn; null where that is not known. */
+  role: 'active' | 'standby' | null
+  /** Messages here that wait for their acknowledgement. */
+  outstanding: number
+  /** Messages that wait at the server; null where it does not say. */
+  lag: number | null
+}
+
 /** What a source knows of itself, beside what the feed counts. */
 export type SourceView = {
   url: string | null
   links: readonly LinkView[]
+  /** Empty where the source is not `partitioned`. */
+  partitions: readonly PartitionView[]
   /** Messages that wait at the server; null where it does not say. */
   lag: number | null
   retainedIgnored: number

@@ -48,6 +48,18 @@ export const messageSourceMetrics: readonly Metric[] = [
     ofBridge(({ outstanding }) => outstanding),
   ),
   gauge(
+    'gateway_message_source_lag',
+    'Messages that wait at RabbitMQ or NATS for all gateways of the group. Absent where the server does not say.',
+    ofBridge(({ lag }) => lag),
+  ),
+  gauge(
+    'gateway_message_source_partitions_active',
+    'Queues of a bridge to RabbitMQ or NATS whose messages come to this gateway. Alert where the sum over the gateways is below their number.',
+    ofBridge(({ traits, partitions }) =>
+      traits.partitioned ? partitions.filter(({ role }) => role === 'active').length : null,
+    ),
+  ),
+  gauge(
     'gateway_message_source_connections',
     'Connections of a bridge.',
     ofBridge(({ links }) => links.length),

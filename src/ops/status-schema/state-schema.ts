@@ -127,7 +127,7 @@ export const messageSource = record({
   lag: count()
     .nullable()
     .describe(
-      'Messages that wait at the server; null where it does not say. MQTT has no way to ask, so it is null for all sources now.',
+      'Messages that wait at the server, for all members of the group; null where it does not say. MQTT has no way to ask.',
     ),
   lastMessageAt: timeOrNull().describe('When its last message came; null for the embedded broker.'),
   connections: z
@@ -143,13 +143,34 @@ export const messageSource = record({
         sessionPresent: z
           .boolean()
           .nullable()
-          .describe('Whether the broker had kept the session at the last connection; null before the first.'),
+          .describe(
+            'Whether the broker had kept the session at the last connection; null before the first, and where there is ' +
+              'none.',
+          ),
         messages: count().describe('Messages that it brought, since the start.'),
         losses: count().describe('Connections and tries that ended, since the start.'),
         lastFault: z.string().nullable().describe('Why the last one ended; null while it is connected.'),
       }),
     )
     .describe('The connections of a bridge.'),
+  partitions: z
+    .array(
+      record({
+        partition: z.string().describe('Name of the queue of RabbitMQ, or of the durable consumer of NATS.'),
+        member: z.string().describe('Name of this gateway in the group.'),
+        role: z
+          .enum(['active', 'standby'])
+          .nullable()
+          .describe(
+            '`active`: this gateway gets its messages, `standby`: another one does; null where that is not known.',
+          ),
+        outstanding: count().describe('Messages of it that wait here for their acknowledgement.'),
+        lag: count()
+          .nullable()
+          .describe('Messages of it that wait at the server; null where it does not say.'),
+      }),
+    )
+    .describe('The queues of a bridge to RabbitMQ or NATS, which gateways share. Empty for others.'),
 }).describe('Where messages come from.')
 
 export const clock = record({

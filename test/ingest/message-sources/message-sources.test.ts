@@ -50,7 +50,7 @@ function openSource(ackKind: 'each' | 'up_to', windowMax = 100) {
     reconnect: () => void calls.push('reconnect'),
     release: () => Promise.resolve(void calls.push('release')),
     close: () => Promise.resolve(void calls.push('close')),
-    view: () => ({ url: null, links: [], lag: null, retainedIgnored: 0 }),
+    view: () => ({ url: null, links: [], partitions: [], lag: null, retainedIgnored: 0 }),
   }
   const spool = createMemoryIntakeSpool({ commits: 'by hand' })
   const emit = () => undefined
@@ -229,7 +229,7 @@ test('the time and the number that a message has at its server reach the intake,
     reconnect: () => undefined,
     release: () => Promise.resolve(),
     close: () => Promise.resolve(),
-    view: () => ({ url: null, links: [], lag: null, retainedIgnored: 0 }),
+    view: () => ({ url: null, links: [], partitions: [], lag: null, retainedIgnored: 0 }),
   }
   const sources = createMessageSources(
     {

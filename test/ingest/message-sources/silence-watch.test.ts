@@ -4,16 +4,18 @@ import type { MessageSource } from '../../../src/ingest/message-sources/message-
 import { createSilenceWatch } from '../../../src/ingest/message-sources/silence-watch.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
-function openWatch(unheardAfterMs: number) {
+function openWatch(unheardAfterMs: number, partitioned = false) {
   const clock = createFakeClock()
   const events: GatewayEvent[] = []
   let lastMs: number | null = null
   let connectedAtMs: number | null = 0
   let reconnects = 0
+  let role: 'active' | 'standby' = 'standby'
   const state = () => (connectedAtMs === null ? 'waiting' : 'connected')
   const source = {
     name: 'depot',
-    view: () => ({ links: [{ state: state(), sinceMs: connectedAtMs ?? 0 }] }),
+    traits: { partitioned },
+    view: () => ({ links: [{ state: state(), sinceMs: connectedAtMs ?? 0 }], partitions: [{ role }] }),
     reconnect: () => (reconnects += 1),
   } as unknown as MessageSource
   const feed = { lastMessageAtMs: () => lastMs } as never
@@ -28,6 +30,7 @@ function openWatch(unheardAfterMs: number) {
     events,
     isSilent: () => watch.isSilent(source),
     reconnects: () => reconnects,
+    setActive: () => (role = 'active'),
     heard: () => (lastMs = clock.monotonic()),
     setConnected: (isConnected: boolean) => (connectedAtMs = isConnected ? clock.monotonic() : null),
   }
@@ -71,8 +74,19 @@ describe('a message source without messages', () => {
   })
 })
 
+describe('a message source that shares partitions with others', () => {
+  test('is not silent while the others get them, and is while they should come to it', async () => {
+    const watched = openWatch(60_000, true)
+    await watched.clock.advance(1_200_000)
+    expect(watched.kinds()).toEqual([])
+    watched.setActive()
+    await watched.clock.advance(10_000)
+    expect(watched.kinds()).toEqual(['message_source_silent'])
+  })
+})
+
 describe('one connection among several', () => {
-  function openLinks(count: number) {
+  function openLinks(count: number, partitioned = false) {
     const clock = createFakeClock()
     const events: GatewayEvent[] = []
     const reconnected: (string | null)[] = []
@@ -85,7 +99,8 @@ describe('one connection among several', () => {
     }))
     const source = {
       name: 'depot',
-      view: () => ({ links }),
+      traits: { partitioned },
+      view: () => ({ links, partitions: [{ role: 'active' }] }),
       reconnect: (clientId: string | null) => reconnected.push(clientId),
     } as unknown as MessageSource
     const feed = {
@@ -127,6 +142,12 @@ describe('one connection among several', () => {
     await opened.messages([2], 1, 10_000)
     expect(opened.events.at(-1)).toMatchObject({ kind: 'message_source_heard', clientId: 'gw-3' })
     expect(opened.isSilent()).toBe(false)
+  })
+
+  test('is not silent where another member may get the messages of its partition', async () => {
+    const opened = openLinks(3, true)
+    await opened.messages([0, 1], 70, 10_000)
+    expect(opened.events).toEqual([])
   })
 
   test('is not silent where there are too few messages for all', async () => {

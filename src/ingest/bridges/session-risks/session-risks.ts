@@ -52,7 +52,8 @@ export function createSessionRisks(
     if (detail === null) clients.delete(clientId)
     else clients.add(clientId)
     open.set(risk, clients)
-    if (detail !== null) emit({ kind: 'message_source_at_risk', messageSource, clientId, risk, detail })
+    if (detail !== null)
+      emit({ kind: 'message_source_at_risk', messageSource, clientId, risk, detail, act: null })
     else if (had && clients.size === 0) emit({ kind: 'message_source_safe', messageSource, risk })
   }
 

@@ -25,8 +25,8 @@ export const messageSourceEvents: EventTable<MessageSourceEvent> = {
     meaning: 'A bridge is connected and subscribed.',
     level: 'info',
     text: ({ messageSource, clientId, url, sessionPresent, removedFilters }) =>
-      `Bridge ${quote(messageSource, 64)} is connected to ${bounded(url, 200)} as ${quote(clientId, 64)}, ` +
-      `${sessionPresent ? 'with the session that the broker kept' : 'with a new session'}.` +
+      `Bridge ${quote(messageSource, 64)} is connected to ${bounded(url, 200)} as ${quote(clientId, 64)}` +
+      `${sessionPresent === null ? '' : sessionPresent ? ', with the session that the broker kept' : ', with a new session'}.` +
       (removedFilters.length === 0
         ? ''
         : ` It has unsubscribed ${bounded(removedFilters.join(', '), 200)}, which the config does not have any more.`),
@@ -42,7 +42,7 @@ export const messageSourceEvents: EventTable<MessageSourceEvent> = {
     raises: {
       MESSAGE_SOURCE_DISCONNECTED: (event) => ({
         key: keyOf(event),
-        what: `Bridge ${linkText(event)} is not connected. Only what the broker keeps for its session waits there.`,
+        what: `Bridge ${linkText(event)} is not connected. Its messages wait at the broker, as far as it keeps them.`,
         why: sentence(event.detail),
         act: event.act,
       }),
@@ -60,16 +60,16 @@ export const messageSourceEvents: EventTable<MessageSourceEvent> = {
     },
   },
   message_source_at_risk: {
-    // The others would lose messages, this one has.
-    level: { oneOf: ['warn', 'error'], of: ({ risk }) => (risk === 'oversized' ? 'error' : 'warn') },
+    // The others would lose messages, these do.
+    level: { oneOf: ['warn', 'error'], of: ({ risk }) => (losing.has(risk) ? 'error' : 'warn') },
     repeats: ({ messageSource, risk }) => `${messageSource}|${risk}`,
     raises: {
-      MESSAGE_SOURCE_AT_RISK: ({ messageSource, clientId, risk, detail }) => ({
+      MESSAGE_SOURCE_AT_RISK: ({ messageSource, clientId, risk, detail, act }) => ({
         key: `${messageSource} ${risk}`,
         what: `Bridge ${quote(messageSource, 64)}: ${bounded(sentence(detail), 220)}`,
         why: `Seen on the connection ${quote(clientId, 64)} (${risk}).`,
-        act: riskActs[risk],
-        severity: risk === 'oversized' ? 'error' : 'warning',
+        act: act ?? riskActs[risk],
+        severity: losing.has(risk) ? 'error' : 'warning',
       }),
     },
   },
@@ -122,6 +122,14 @@ export const messageSourceEvents: EventTable<MessageSourceEvent> = {
   },
 }
 
+/** Messages are lost by these, or are not received. */
+const losing: ReadonlySet<string> = new Set([
+  'oversized',
+  'queue_missing',
+  'exchange_missing',
+  'not_declared',
+])
+
 const riskActs = {
   clean_session: 'Set session: keep if messages must not be lost.',
   short_expiry: 'Set session_expiry to the longest outage that the data must survive.',
@@ -144,6 +152,14 @@ const riskActs = {
     'Look for the client that publishes there, and report it to the operator of the broker: MQTT does not allow such ' +
     'a topic. The message is a dead letter (BAD_TOPIC). It is shown for a day.',
   small_window: 'Raise the window at the broker; for Mosquitto set max_inflight_messages 1000.',
+  queue_missing: 'Set provision: true, or create the queue; docs/engines.md has the commands.',
+  queue_differs:
+    'Change the option of the bridge, or empty and delete the queue, so that it can be declared again.',
+  exchange_missing: 'Set provision: true, or create the exchange; docs/engines.md has the commands.',
+  not_declared: 'Give the user the right to configure, or set provision: false and declare it yourself.',
+  bindings_unknown: 'Check with `rabbitmqctl list_bindings` that the keys of `bind` lead to the queues.',
+  no_stored_time:
+    'Set message_interceptors.incoming.set_header_timestamp.overwrite = false in rabbitmq.conf (RabbitMQ 3.12 and newer).',
 }
 
 const sessionTexts = {
