@@ -3,25 +3,23 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startBridgeSessions, withFormerFilters } from '../../../src/app/bridge-sessions/bridge-sessions.ts'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
-import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
 import { bridgeOptions } from '../../../src/ingest/bridges/bridge-config.ts'
 import type { LinkState } from '../../../src/ingest/message-sources/message-sources.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { newFolder } from '../../support/folders.ts'
 import { startPipeline } from '../../support/pipeline-world.ts'
 import { openScriptedBroker } from '../../support/scripted-broker.ts'
+import { parseMqttBridges } from '../../support/mqtt-bridges.ts'
 
 const day = 86_400_000
 const clock = createFakeClock()
 
 const bridgesOf = (options: object | object[]) =>
-  bridgesSchema
-    .parse(
-      [options]
-        .flat()
-        .map((one) => ({ name: 'depot', url: 'mqtt://broker', topics: ['t/#'], client_id: 'gw', ...one })),
-    )
-    .map(bridgeOptions)
+  parseMqttBridges(
+    [options]
+      .flat()
+      .map((one) => ({ name: 'depot', url: 'mqtt://broker', topics: ['t/#'], client_id: 'gw', ...one })),
+  ).map(bridgeOptions)
 
 /** One run of the gateway; its stop ends it. */
 async function run(spoolPath: string, options: object | object[], state: LinkState = 'connected') {

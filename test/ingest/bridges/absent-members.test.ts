@@ -3,18 +3,16 @@
 
 import { connectAsync } from 'mqtt'
 import { expect, test } from 'vitest'
-import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
 import { checkBridge } from '../../../src/ingest/bridges/bridges.ts'
 import { eventually } from '../../support/eventually.ts'
 import { hasMosquitto, publishAll, startMosquitto } from '../../support/mosquitto.ts'
+import { parseMqttBridges } from '../../support/mqtt-bridges.ts'
 
 test.skipIf(!hasMosquitto)('the check of a share group counts the sessions without a client', async () => {
   const { port } = await startMosquitto({ lines: ['sys_interval 1'] })
   const url = `mqtt://127.0.0.1:${port}`
   const check = async (options: object) => {
-    const [bridge] = bridgesSchema.parse([
-      { name: 'depot', url, topics: ['t/+'], client_id: 'gw', ...options },
-    ])
+    const [bridge] = parseMqttBridges([{ name: 'depot', url, topics: ['t/+'], client_id: 'gw', ...options }])
     return (await checkBridge(bridge!, new AbortController().signal)).what
   }
   const group = { share_group: 'g' }

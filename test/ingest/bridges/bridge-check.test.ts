@@ -6,18 +6,18 @@ import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
 import { connectAsync } from 'mqtt'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
 import { checkBridge } from '../../../src/ingest/bridges/bridges.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { eventually } from '../../support/eventually.ts'
 import { newFolder } from '../../support/folders.ts'
 import { hasMosquitto, startMosquitto } from '../../support/mosquitto.ts'
 import { openScriptedBroker, type BrokerScript } from '../../support/scripted-broker.ts'
+import { parseMqttBridges } from '../../support/mqtt-bridges.ts'
 
 const never = new AbortController().signal
 
 function check(url: string, options: Record<string, unknown> = {}) {
-  const [bridge] = bridgesSchema.parse([
+  const [bridge] = parseMqttBridges([
     { name: 'depot', url, topics: ['t/+', 'u/#'], client_id: 'gw', ...options },
   ])
   return checkBridge(bridge!, never)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
 import { bridgeOptions, bridgeWarnings } from '../../../src/ingest/bridges/bridge-config.ts'
+import { parseMqttBridges } from '../../support/mqtt-bridges.ts'
 
 const bridge = { name: 'depot', url: 'mqtt://10.0.0.1', topics: ['a/#'], client_id: 'gw' }
 
@@ -11,8 +12,7 @@ function problems(...bridges: object[]): string[] {
 
 describe('the config of a bridge', () => {
   test('has a stable client id for each connection', () => {
-    const ids = (more: object) =>
-      bridgesSchema.parse([{ ...bridge, ...more }]).map(bridgeOptions)[0]!.clientIds
+    const ids = (more: object) => parseMqttBridges([{ ...bridge, ...more }]).map(bridgeOptions)[0]!.clientIds
     expect(ids({})).toEqual(['gw'])
     expect(ids({ connections: 3, share_group: 'g' })).toEqual(['gw-1', 'gw-2', 'gw-3'])
   })
@@ -23,7 +23,7 @@ describe('the config of a bridge', () => {
     ['wss://h/mqtt', { scheme: 'wss', host: 'h', port: 443, path: '/mqtt' }],
     ['ws://[::1]:9001', { scheme: 'ws', host: '::1', port: 9001, path: '/' }],
   ])('reads %s', (url, expected) => {
-    expect(bridgesSchema.parse([{ ...bridge, url }])[0]!.url).toEqual(expected)
+    expect(parseMqttBridges([{ ...bridge, url }])[0]!.url).toEqual(expected)
   })
 
   test.each([
@@ -68,7 +68,7 @@ describe('the config of a bridge', () => {
     [{ username: 'u', password: 'p' }, [/without encryption/]],
     [{ username: 'u', password: 'p', url: 'mqtts://10.0.0.1' }, []],
   ])('with %j warns of what may be lost', (more, expected) => {
-    const [parsed] = bridgesSchema.parse([{ ...bridge, ...more }])
+    const [parsed] = parseMqttBridges([{ ...bridge, ...more }])
     const found = bridgeWarnings(parsed!, () => false).map(({ what }) => what)
     expect(found).toEqual(expected.map((each) => expect.stringMatching(each)))
   })

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import type { IPublishPacket } from 'mqtt-packet'
-import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
 import { bridgeOptions } from '../../../src/ingest/bridges/bridge-config.ts'
 import type { BridgeOptions } from '../../../src/ingest/bridges/bridges.ts'
 import type { IntakeMapper } from '../../../src/ingest/types.ts'
@@ -9,6 +8,7 @@ import { eventually } from '../../support/eventually.ts'
 import { openIngest, wordMapper, type IngestWorld } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool, type MemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { openScriptedBroker, type BrokerScript, type ScriptedBroker } from '../../support/scripted-broker.ts'
+import { parseMqttBridges } from '../../support/mqtt-bridges.ts'
 
 type BridgeWorld = AsyncDisposable & {
   broker: ScriptedBroker
@@ -30,7 +30,7 @@ async function openBridge(options: Record<string, unknown> = {}, more: More = {}
   const broker = await openScriptedBroker(more.script)
   const spool = createMemoryIntakeSpool({ commits: more.commits ?? 'by hand' })
   const url = `mqtt://127.0.0.1:${broker.port}`
-  const parsed = bridgesSchema.parse([{ name: 'depot', url, topics: ['t/#'], client_id: 'gw', ...options }])
+  const parsed = parseMqttBridges([{ name: 'depot', url, topics: ['t/#'], client_id: 'gw', ...options }])
   const bridges = parsed.map((one) => ({ ...bridgeOptions(one), ...shortTimes, ...more.times }))
   const world = await openIngest(spool, { bridges, ...(more.mapper && { mapper: more.mapper }) })
   return {

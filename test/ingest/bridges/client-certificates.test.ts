@@ -2,7 +2,6 @@
 // certificate or the port is wrong, and the running bridge has a fault and no connection.
 
 import { describe, expect, test } from 'vitest'
-import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
 import { bridgeOptions } from '../../../src/ingest/bridges/bridge-config.ts'
 import { checkBridge } from '../../../src/ingest/bridges/bridges.ts'
 import { createAuthority } from '../../support/certificates.ts'
@@ -10,6 +9,7 @@ import { eventually } from '../../support/eventually.ts'
 import { openIngest } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { hasMosquitto, startMosquitto } from '../../support/mosquitto.ts'
+import { parseMqttBridges } from '../../support/mqtt-bridges.ts'
 
 const dayMs = 86_400_000
 const never = new AbortController().signal
@@ -122,7 +122,7 @@ describe.skipIf(!hasMosquitto)('a bridge to a Mosquitto that requires client cer
     const broker = await startBroker()
     const findings = await Promise.all(
       rows.map(async ([about, tls, url, why, act]) => {
-        const [config] = bridgesSchema.parse([
+        const [config] = parseMqttBridges([
           { name: 'depot', topics: ['t/#'], client_id: about, url: url(broker), tls, connect_timeout: '5s' },
         ])
         const finding = await checkBridge(config!, never)
@@ -137,7 +137,7 @@ describe.skipIf(!hasMosquitto)('a bridge to a Mosquitto that requires client cer
     expect(findings).toEqual(
       rows.map(([about]) => ({ about, state: 'failed', why: 'as expected', act: 'as expected' })),
     )
-    const bridges = bridgesSchema.parse(
+    const bridges = parseMqttBridges(
       rows.map(([, tls, url], index) => ({
         name: `b${index}`,
         topics: ['t/#'],

@@ -2,12 +2,12 @@
 
 import type { IPublishPacket } from 'mqtt-packet'
 import { expect, test } from 'vitest'
-import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
 import { bridgeOptions } from '../../../src/ingest/bridges/bridge-config.ts'
 import { eventually } from '../../support/eventually.ts'
 import { openIngest } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { openScriptedBroker, type BrokerScript } from '../../support/scripted-broker.ts'
+import { parseMqttBridges } from '../../support/mqtt-bridges.ts'
 
 const publish = (messageId: number, payload: string): IPublishPacket => ({
   cmd: 'publish',
@@ -24,9 +24,9 @@ async function openMember(commits: 'auto' | 'by hand', script: BrokerScript = {}
   const spool = createMemoryIntakeSpool({ commits })
   const url = `mqtt://127.0.0.1:${broker.port}`
   const group = { share_group: 'g', leave_group_on_stop: true }
-  const bridges = bridgesSchema
-    .parse([{ name: 'depot', url, topics: ['t/#'], client_id: 'gw', ...group }])
-    .map(bridgeOptions)
+  const bridges = parseMqttBridges([{ name: 'depot', url, topics: ['t/#'], client_id: 'gw', ...group }]).map(
+    bridgeOptions,
+  )
   const world = await openIngest(spool, { bridges })
   const link = await broker.connection(0)
   const { ingest, events } = world

@@ -2,20 +2,18 @@
 
 import { connectAsync } from 'mqtt'
 import { describe, expect, test } from 'vitest'
-import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
 import { bridgeOptions } from '../../../src/ingest/bridges/bridge-config.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { eventually } from '../../support/eventually.ts'
 import { openIngest, textOf, type IngestWorld } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { hasMosquitto, publishAll, startMosquitto } from '../../support/mosquitto.ts'
+import { parseMqttBridges } from '../../support/mqtt-bridges.ts'
 
 async function openBridge(options: object) {
   const bridge = { name: 'depot', topics: ['t/#'], client_id: 'gw', ...options }
   const spool = createMemoryIntakeSpool({ commits: 'auto' })
-  const bridges = bridgesSchema
-    .parse([bridge])
-    .map((one) => ({ ...bridgeOptions(one), reconnectFirstMs: 20 }))
+  const bridges = parseMqttBridges([bridge]).map((one) => ({ ...bridgeOptions(one), reconnectFirstMs: 20 }))
   const world = await openIngest(spool, { bridges })
   return { spool, world, [Symbol.asyncDispose]: () => world[Symbol.asyncDispose]() }
 }

@@ -4,7 +4,6 @@ import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { connectAsync } from 'mqtt'
 import { describe, expect, test } from 'vitest'
-import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
 import { bridgeOptions } from '../../../src/ingest/bridges/bridge-config.ts'
 import type { BridgeOptions } from '../../../src/ingest/bridges/bridges.ts'
 import { startCutProxy } from '../../support/cut-proxy.ts'
@@ -13,12 +12,13 @@ import { newFolder } from '../../support/folders.ts'
 import { openIngest, textOf } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { hasMosquitto, publishAll, startMosquitto } from '../../support/mosquitto.ts'
+import { parseMqttBridges } from '../../support/mqtt-bridges.ts'
 
 const shortTimes = { reconnectFirstMs: 20, silentAfterMs: 250, unheardAfterMs: 250 }
 
 async function openBridge(options: object, times: Partial<BridgeOptions> = {}) {
   const spool = createMemoryIntakeSpool({ commits: 'auto' })
-  const parsed = bridgesSchema.parse([
+  const parsed = parseMqttBridges([
     { name: 'depot', topics: ['t/#'], client_id: 'gw', keepalive: '1s', ...options },
   ])
   const bridges = parsed.map((one) => ({ ...bridgeOptions(one), reconnectFirstMs: 20, ...times }))
