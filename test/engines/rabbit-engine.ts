@@ -36,6 +36,8 @@ export type RabbitOptions = {
   isNewer?: boolean
   /** Further lines of rabbitmq.conf. */
   lines?: readonly string[]
+  /** Settings that rabbitmq.conf does not know, such as `channel_tick_interval 1000`. */
+  settings?: readonly string[]
   /** Further plugins. */
   plugins?: readonly string[]
   atEnd?: AtEnd
@@ -53,7 +55,7 @@ export type RabbitEngine = Engine & {
 
 /** The data of a node is below `FOLDER/NAME`. */
 export async function startRabbit(options: RabbitOptions = {}): Promise<RabbitEngine> {
-  const { nodes: count = 1, isNewer = count > 1, lines = [], atEnd = atEndOfTest } = options
+  const { nodes: count = 1, isNewer = count > 1, lines = [], settings = [], atEnd = atEndOfTest } = options
   const plugins = ['rabbitmq_mqtt', 'rabbitmq_consistent_hash_exchange', 'rabbitmq_management']
   const folder = await engineFolder(atEnd)
   const nodes: EngineNode[] = []
@@ -95,8 +97,11 @@ export async function startRabbit(options: RabbitOptions = {}): Promise<RabbitEn
       RABBITMQ_MNESIA_BASE: `${at}/${name}/data`,
       RABBITMQ_LOG_BASE: `${at}/${name}/log`,
       RABBITMQ_GENERATED_CONFIG_DIR: `${at}/${name}/generated`,
-      RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
+      RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: [
         '-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none',
+        ...settings.map((setting) => `-rabbit ${setting}`),
+      ].join(' '),
+      ERL_CRASH_DUMP_BYTES: '0',
     }
   }
   const run = (program: string, words: readonly string[], variables: NodeJS.ProcessEnv): ChildProcess => {

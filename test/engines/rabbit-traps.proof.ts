@@ -1,0 +1,195 @@
+// What RabbitMQ does that loses or hides messages where a gateway, or who sets it up, does not know it. Each trap is shown
+// with plain clients, so that a later RabbitMQ without it is noticed.
+
+import { connect, type Channel, type ChannelModel, type GetMessage } from 'amqplib'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { publishAll } from '../support/mosquitto.ts'
+import { hasRabbit, hasRabbitCluster, rabbitUser, startRabbit, type RabbitEngine } from './rabbit-engine.ts'
+
+async function linkTo(engine: RabbitEngine): Promise<ChannelModel> {
+  const link = await connect(engine.urls[0]!.replace('://', '://guest:guest@'), { noDelay: true })
+  link.on('error', () => undefined)
+  onTestFinished(() => link.close().catch(() => undefined))
+  return link
+}
+
+async function channelOf(engine: RabbitEngine): Promise<Channel> {
+  const channel = await (await linkTo(engine)).createChannel()
+  channel.on('error', () => undefined)
+  return channel
+}
+
+/** Resolves when all are acknowledged. */
+function publish(engine: RabbitEngine, topic: string, count: number): Promise<void> {
+  const messages = Array.from({ length: count }, (_, index) => ({ topic, payload: String(index) }))
+  return publishAll(engine.mqttUrls[0]!, messages, {
+    protocolVersion: 4,
+    clientId: `truck-of-${topic.replaceAll('/', '-')}`,
+    ...rabbitUser,
+  })
+}
+
+const quorum = { 'x-queue-type': 'quorum' }
+
+const declare = (channel: Channel, queue: string, more: Record<string, unknown> = {}) =>
+  channel.assertQueue(queue, { durable: true, arguments: { ...quorum, ...more } })
+
+const lengthOf = async (channel: Channel, queue: string) => (await channel.checkQueue(queue)).messageCount
+
+async function nextOf(channel: Channel, queue: string): Promise<GetMessage> {
+  let message: GetMessage | false = false
+  await eventually(async () => (message = await channel.get(queue)) !== false)
+  return message as unknown as GetMessage
+}
+
+/** The queues that a consumer of all of them is active for. */
+async function consumeAll(
+  engine: RabbitEngine,
+  queues: readonly string[],
+  priorities: readonly number[] = [],
+) {
+  const channel = await channelOf(engine)
+  await channel.prefetch(10)
+  const active = new Set<string>()
+  for (const [index, queue] of queues.entries())
+    await channel.consume(
+      queue,
+      (message) => {
+        active.add(queue)
+        if (message !== null) channel.ack(message)
+      },
+      { priority: priorities[index] ?? 0 },
+    )
+  return active
+}
+
+const spread = ['spread.0', 'spread.1', 'spread.2', 'spread.3']
+
+async function feedAll(engine: RabbitEngine, rounds: number): Promise<void> {
+  const channel = await (await linkTo(engine)).createConfirmChannel()
+  for (let round = 0; round < rounds; round += 1)
+    for (const queue of spread) channel.sendToQueue(queue, Buffer.from('x'))
+  await channel.waitForConfirms()
+}
+
+const versions = [
+  { version: '3.10', isNewer: false, isThere: hasRabbit },
+  { version: '4.0', isNewer: true, isThere: hasRabbitCluster },
+]
+
+describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
+  let engine: RabbitEngine
+
+  beforeAll(async () => {
+    if (!isThere) return
+    engine = await startRabbit({
+      isNewer,
+      // How often it looks for deliveries without an acknowledgement; 60 s by default.
+      settings: ['channel_tick_interval 1000'],
+      atEnd: afterAll,
+    })
+  })
+
+  test.skipIf(!isThere)('acknowledges messages that no queue is bound for', async () => {
+    const channel = await channelOf(engine)
+    await declare(channel, 'unbound')
+    await publish(engine, 'unbound/truck-1', 100)
+    expect(await lengthOf(channel, 'unbound')).toBe(0)
+    await channel.bindQueue('unbound', 'amq.topic', 'unbound.*')
+    await publish(engine, 'unbound/truck-1', 100)
+    await eventually(async () => (await lengthOf(channel, 'unbound')) === 100)
+  })
+
+  test.skipIf(!isThere)('drops the oldest acknowledged messages of a full queue by default', async () => {
+    const channel = await channelOf(engine)
+    await declare(channel, 'full', { 'x-max-length': 50 })
+    await channel.bindQueue('full', 'amq.topic', 'full.*')
+    await publish(engine, 'full/truck-1', 100)
+    await eventually(async () => (await lengthOf(channel, 'full')) === 50)
+    expect((await nextOf(channel, 'full')).content.toString()).toBe('50')
+  })
+
+  test.skipIf(!isThere)('deletes a message that was returned more often than delivery-limit', async () => {
+    const channel = await channelOf(engine)
+    await declare(channel, 'limited', { 'x-delivery-limit': 2 })
+    channel.sendToQueue('limited', Buffer.from('x'))
+    for (let round = 0; round < 3; round += 1) channel.nack(await nextOf(channel, 'limited'), false, true)
+    await eventually(async () => (await lengthOf(channel, 'limited')) === 0)
+    expect(await channel.get('limited')).toBe(false)
+  })
+
+  test.skipIf(!isThere)('tells a consumer neither the client id nor the user that published', async () => {
+    const channel = await channelOf(engine)
+    await declare(channel, 'anonymous')
+    await channel.bindQueue('anonymous', 'amq.topic', 'anonymous.*')
+    await publish(engine, 'anonymous/truck-1', 1)
+    const { properties } = await nextOf(channel, 'anonymous')
+    expect(JSON.stringify(properties)).not.toMatch(/truck-of|guest/)
+  })
+
+  test.skipIf(!isThere)(
+    'makes the first consumer active for all queues with a single active consumer',
+    async () => {
+      const channel = await channelOf(engine)
+      for (const queue of spread) await declare(channel, queue, { 'x-single-active-consumer': true })
+      const first = await consumeAll(engine, spread)
+      const second = await consumeAll(engine, spread)
+      await feedAll(engine, 5)
+      await eventually(() => first.size === 4)
+      expect(second.size).toBe(0)
+      for (const queue of spread) await channel.deleteQueue(queue)
+    },
+  )
+})
+
+describe.skipIf(!hasRabbitCluster)('RabbitMQ 4.0', () => {
+  let engine: RabbitEngine
+
+  beforeAll(async () => {
+    engine = await startRabbit({ isNewer: true, settings: ['channel_tick_interval 1000'], atEnd: afterAll })
+  })
+
+  test('spreads the queues by the priorities of consumers', async () => {
+    const channel = await channelOf(engine)
+    for (const queue of spread) await declare(channel, queue, { 'x-single-active-consumer': true })
+    const first = await consumeAll(engine, spread, [2, 2, 1, 1])
+    await feedAll(engine, 1)
+    await eventually(() => first.size === 4)
+    const second = await consumeAll(engine, spread, [1, 1, 2, 2])
+    await eventually(async () => {
+      await feedAll(engine, 1)
+      return second.size === 2
+    })
+    expect([...second].toSorted()).toEqual(['spread.2', 'spread.3'])
+    for (const queue of spread) await channel.deleteQueue(queue)
+  })
+
+  test.each([
+    { limit: 1, left: 0 },
+    { limit: -1, left: 1 },
+  ])(
+    'closes the channel of a consumer that is late, and with delivery-limit $limit leaves $left messages',
+    async ({ limit, left }) => {
+      const channel = await channelOf(engine)
+      const queue = `late.${limit}`
+      await declare(channel, queue, { 'x-consumer-timeout': 1000, 'x-delivery-limit': limit })
+      channel.sendToQueue(queue, Buffer.from('x'))
+      for (let round = 0; round < 3; round += 1) {
+        const late = await channelOf(engine)
+        const closed = new Promise<Error>((resolve) => {
+          late.once('error', resolve)
+        })
+        let isTaken = false
+        await late.consume(queue, () => (isTaken = true))
+        const isOver = async () => (await lengthOf(channel, queue)) === 0
+        if (round >= 2 && left === 0) {
+          await eventually(isOver)
+          expect(isTaken).toBe(false)
+        } else expect((await closed).message).toMatch(/PRECONDITION.FAILED.*timed out/)
+      }
+      await eventually(async () => (await lengthOf(channel, queue)) === left)
+      await channel.deleteQueue(queue)
+    },
+  )
+})
