@@ -67,6 +67,13 @@ export const ingestEventFields = {
       | 'not_declared'
       | 'bindings_unknown'
       | 'no_stored_time'
+      | 'stream_settings'
+      | 'durable_missing'
+      | 'durable_differs'
+      | 'durable_created'
+      | 'partition_mixed'
+      | 'member_twice'
+      | 'not_ready'
     >('stable code of what the server would lose or delay'),
     detail: field<string>('the same in words'),
     act: field<string | null>('what to do; null where the code says it'),

@@ -1,6 +1,7 @@
 // bridge-kinds.ts: what `ingest.bridges[]` may name. The scheme of `url` chooses the kind and its options:
 //
 //   mqtt mqtts ws wss    a broker of MQTT     bridges/
+//   nats nats+tls        NATS JetStream       jetstream/
 //
 // Outside of its folder a bridge is known by what all kinds have: name, kind, `topics` as filters of MQTT,
 // user name, password and certificate.
@@ -9,12 +10,7 @@ import { z } from 'zod'
 import type { Clock } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import { embeddedBrokerName } from '../domain/message.ts'
-import {
-  checkBridge,
-  createMqttBridge,
-  type BridgeCredentials,
-  type BridgeOptions,
-} from './bridges/bridges.ts'
+import { checkBridge, type BridgeFinding, createMqttBridge, type BridgeOptions } from './bridges/bridges.ts'
 import {
   bridgeOptions,
   bridgeWarnings,
@@ -23,9 +19,13 @@ import {
   type BridgeWarning,
 } from './bridges/bridge-config.ts'
 import { urlText } from './bridges/bridge-socket.ts'
+import { createJetStreamBridge, type JetStreamOptions } from './jetstream/jetstream.ts'
+import { jetstreamBridgeSchema, jetstreamOptions, jetstreamWarnings } from './jetstream/jetstream-config.ts'
+import { checkJetStream } from './jetstream/jetstream-check.ts'
+import { urlsText } from './jetstream/nats-connection.ts'
 import type { SourceEntry } from './message-sources/message-sources.ts'
 
-const bridgeSchema = z.union([mqttBridgeSchema])
+const bridgeSchema = z.union([mqttBridgeSchema, jetstreamBridgeSchema])
 
 export const bridgesSchema = z
   .array(bridgeSchema)
@@ -55,27 +55,27 @@ export const bridgesSchema = z
 
 export type AnyBridgeConfig = z.output<typeof bridgeSchema>
 
-export type AnyBridgeOptions = BridgeOptions
+export type AnyBridgeOptions = BridgeOptions | JetStreamOptions
 
 export function anyBridgeOptions(config: AnyBridgeConfig): AnyBridgeOptions {
-  return bridgeOptions(config)
+  return config.kind === 'mqtt' ? bridgeOptions(config) : jetstreamOptions(config)
 }
 
 export function anyBridgeWarnings(
   config: AnyBridgeConfig,
   isLoopback: (host: string) => boolean,
 ): BridgeWarning[] {
-  return bridgeWarnings(config, isLoopback)
+  return config.kind === 'mqtt' ? bridgeWarnings(config, isLoopback) : jetstreamWarnings(config, isLoopback)
 }
 
 /** The addresses as a person writes them, without user and password. */
-export function addressText({ url }: AnyBridgeConfig): string {
-  return urlText(url)
+export function addressText(config: AnyBridgeConfig): string {
+  return config.kind === 'mqtt' ? urlText(config.url) : urlsText(jetstreamOptions(config))
 }
 
 /** Tries a bridge for `check --connect`; takes no message. */
-export function checkAnyBridge(config: AnyBridgeConfig, stop: AbortSignal): ReturnType<typeof checkBridge> {
-  return checkBridge(config, stop)
+export function checkAnyBridge(config: AnyBridgeConfig, stop: AbortSignal): Promise<BridgeFinding> {
+  return config.kind === 'mqtt' ? checkBridge(config, stop) : checkJetStream(config, stop)
 }
 
 /** A message source that takes other credentials for its next connection. */
@@ -86,11 +86,20 @@ export function openBridge(
   options: AnyBridgeOptions,
 ): BridgeEntry {
   const { silentAfterMs, unheardAfterMs } = options
+  if (options.kind === 'jetstream') {
+    const source = createJetStreamBridge(deps, options)
+    return {
+      source,
+      silentAfterMs,
+      unheardAfterMs,
+      renew: (next) => next.kind === 'jetstream' && source.renew(next),
+    }
+  }
   const source = createMqttBridge(deps, options)
   return {
     source,
     silentAfterMs,
     unheardAfterMs,
-    renew: (next: BridgeCredentials) => source.renew(next),
+    renew: (next) => next.kind === 'mqtt' && source.renew(next),
   }
 }

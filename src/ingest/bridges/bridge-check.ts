@@ -15,7 +15,7 @@ import { faultOf, supportFault, type Fault, type Granted } from './bridge-faults
 import { urlText } from './bridge-socket.ts'
 import type { BridgeOptions } from './types.ts'
 
-type BridgeFinding = {
+export type BridgeFinding = {
   /** `warning`: it works, and messages can be lost. */
   state: 'ok' | 'warning' | 'failed'
   what: string

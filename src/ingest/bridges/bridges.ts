@@ -57,7 +57,7 @@ import { createBridgeLink, type BridgeLink } from './bridge-link.ts'
 import { createSessionRisks } from './session-risks/session-risks.ts'
 import type { BridgeOptions } from './types.ts'
 
-export { abilitiesOf, checkBridge } from './bridge-check.ts'
+export { abilitiesOf, checkBridge, type BridgeFinding } from './bridge-check.ts'
 export { filtersOf } from './mqtt-session.ts'
 export type { BridgeOptions } from './types.ts'
 

@@ -7,7 +7,13 @@ const bridge = { name: 'depot', url: 'mqtt://10.0.0.1', topics: ['a/#'], client_
 
 function problems(...bridges: object[]): string[] {
   const { error } = bridgesSchema.safeParse(bridges)
-  return (error?.issues ?? []).map(({ path, message }) => `${path.join('.')} ${message}`)
+  // Of a bridge that fits no kind: as MQTT, the first one.
+  const issues = (error?.issues ?? []).flatMap((issue) =>
+    issue.code === 'invalid_union'
+      ? issue.errors[0]!.map(({ path, message }) => ({ path: [...issue.path, ...path], message }))
+      : [issue],
+  )
+  return issues.map(({ path, message }) => `${path.join('.')} ${message}`)
 }
 
 describe('the config of a bridge', () => {

@@ -128,6 +128,8 @@ const losing: ReadonlySet<string> = new Set([
   'queue_missing',
   'exchange_missing',
   'not_declared',
+  'durable_missing',
+  'durable_differs',
 ])
 
 const riskActs = {
@@ -160,6 +162,13 @@ const riskActs = {
   bindings_unknown: 'Check with `rabbitmqctl list_bindings` that the keys of `bind` lead to the queues.',
   no_stored_time:
     'Set message_interceptors.incoming.set_header_timestamp.overwrite = false in rabbitmq.conf (RabbitMQ 3.12 and newer).',
+  stream_settings: 'Change the stream of NATS; docs/engines.md has the commands.',
+  durable_missing: 'Set provision: true, or create the durable; docs/engines.md has the commands.',
+  durable_differs: 'Change the durable with `nats consumer edit`, or set another prefix.',
+  durable_created: 'Nothing at the first start. Later: find out who deleted the durable.',
+  partition_mixed: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',
+  member_twice: 'Give each gateway its own `member`.',
+  not_ready: 'Check /healthz of all nodes of NATS.',
 }
 
 const sessionTexts = {

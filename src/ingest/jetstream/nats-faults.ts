@@ -1,0 +1,240 @@
+// nats-faults.ts: why there is no connection to NATS, or JetStream refuses something, and what a person can
+// do. The only place that turns errors of Node and of the client into words. Their raw texts name neither
+// cause nor cure.
+
+import { codeOf, messageOf } from '../../std/gateway-error.ts'
+import { quote } from '../../std/quote.ts'
+import { urlsText } from './nats-connection.ts'
+import { mqttStream, type JetStreamOptions } from './types.ts'
+
+/** Stable codes: why there is no connection, or none that is of use. */
+export type NatsLossReason =
+  | 'unreachable'
+  | 'tls_failed'
+  | 'not_nats'
+  | 'refused'
+  | 'permission_denied'
+  | 'no_jetstream'
+  | 'not_found'
+  | 'not_ready'
+  | 'connection_lost'
+  | 'silent'
+
+/** `detail` and `act` are sentences. `isRefused`: nothing listens there, as while a server restarts. */
+export type NatsFault = { reason: NatsLossReason; detail: string; act: string; isRefused?: boolean }
+
+type Place = Pick<JetStreamOptions, 'addresses' | 'tls' | 'userName' | 'stream' | 'prefix'>
+type Row = readonly [pattern: RegExp, fault: (place: Place, error: unknown) => Omit<NatsFault, 'isRefused'>]
+
+/** JetStream says so in its answers (err_code). */
+export const notFound = { stream: 10059, consumer: 10014, message: 10037 } as const
+export const wrongLastSequence: readonly number[] = [10071, 10164]
+
+const checkUrl = 'Check scheme, host and port in `url` of the bridge.'
+const own = (place: Place) => urlsText(place)
+
+/** By the code or the name of the error; the first match counts. */
+const rows: readonly Row[] = [
+  [
+    /^ENOTFOUND$/,
+    (place) => ({
+      reason: 'unreachable',
+      detail: `A host name in ${own(place)} does not exist.`,
+      act: 'Check the host in `url` of the bridge, and the name servers in /etc/resolv.conf.',
+    }),
+  ],
+  [
+    /^EAI_\w+$/,
+    (place) => ({
+      reason: 'unreachable',
+      detail: `A host name in ${own(place)} cannot be resolved: no name server answers.`,
+      act: 'Check the network of this machine and /etc/resolv.conf.',
+    }),
+  ],
+  [
+    /^ECONNREFUSED$/,
+    (place) => ({
+      reason: 'unreachable',
+      detail: `Nothing listens on ${own(place)}.`,
+      act: `Start nats-server. ${checkUrl}`,
+    }),
+  ],
+  [
+    /^(EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN|EADDRNOTAVAIL|EACCES|EPERM)$/,
+    (place) => ({
+      reason: 'unreachable',
+      detail: `There is no network route to ${own(place)}.`,
+      act: 'Check the network of this machine, its default route and its firewall.',
+    }),
+  ],
+  [
+    /^(CERT_NOT_YET_VALID|CERT_HAS_EXPIRED)$/,
+    () => ({
+      reason: 'tls_failed',
+      detail: 'The certificate of NATS is not valid now.',
+      act: 'Check the time of this machine (timedatectl). If it is right, NATS must get a new certificate.',
+    }),
+  ],
+  [
+    /^(ERR_TLS_CERT_ALTNAME_(INVALID|FORMAT)|HOSTNAME_MISMATCH)$/,
+    () => ({
+      reason: 'tls_failed',
+      detail: 'The certificate of NATS is for another name than the host in `url`.',
+      act: 'Use a name of the certificate in `url`, or set it as `tls.server_name`.',
+    }),
+  ],
+  [
+    /^(UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO)/,
+    ({ tls }) => ({
+      reason: 'tls_failed',
+      detail:
+        tls === null || tls.ca === null
+          ? 'The certificate of NATS is signed by an unknown authority, or the two have no TLS settings in common.'
+          : 'The certificate of NATS is not signed by the authority in `tls.ca`, or the two have no TLS settings in common.',
+      act: 'Set `tls.ca` to the certificate of the authority. If NATS asks for one, set `tls.cert` and `tls.key`.',
+    }),
+  ],
+  [
+    /^NO_TLS$/,
+    () => ({
+      reason: 'tls_failed',
+      detail: 'NATS offers no TLS there.',
+      act: 'Use nats:// where no TLS is wanted, or configure `tls` in nats-server.',
+    }),
+  ],
+  [
+    /^NEEDS_TLS$/,
+    () => ({
+      reason: 'tls_failed',
+      detail: 'NATS requires TLS there.',
+      act: 'Use nats+tls:// in `url` of the bridge.',
+    }),
+  ],
+  [
+    /^NOT_NATS$/,
+    (place) => ({
+      reason: 'not_nats',
+      detail: `What answers on ${own(place)} is not NATS.`,
+      act: `${checkUrl} NATS usually has 4222; 1883 is its port for MQTT, 8222 that for monitoring.`,
+    }),
+  ],
+  [
+    /^(AuthorizationError|UserAuthenticationExpiredError)$/,
+    ({ userName }) => ({
+      reason: 'refused',
+      detail: `NATS refuses ${userName === null ? 'a client without a user' : `the user ${quote(userName, 64)}`}.`,
+      act: 'Check `username` and `password` (or `token`) of the bridge against `authorization` or `accounts` of nats-server.',
+    }),
+  ],
+  [
+    /^PermissionViolationError$/,
+    (_place, error) => ({
+      reason: 'permission_denied',
+      detail: `The user may not ${permissionText(error)}.`,
+      act:
+        'Allow its user in nats-server: publish to "$JS.API.>", "$JS.ACK.>" and "$KV.>", subscribe to "_INBOX.>" and ' +
+        '"$KV.>".',
+    }),
+  ],
+  [
+    /^(JetStreamNotEnabled|10039|10076|NoRespondersError|NoResponders)$/,
+    () => ({
+      reason: 'no_jetstream',
+      detail: 'JetStream does not answer in this account.',
+      act:
+        'Enable `jetstream` in nats-server and in the account of the user, and check that the devices are in the same ' +
+        'account. During an election it does not answer for some seconds, either.',
+    }),
+  ],
+  [
+    /^10059$/,
+    ({ stream }) => ({
+      reason: 'not_found',
+      detail: `There is no stream ${stream} in the account of the user.`,
+      act:
+        stream === mqttStream
+          ? 'NATS creates it when the first MQTT client of the account connects: check `mqtt` in nats-server and the ' +
+            'account of the devices. Set `provision: true` to create it before.'
+          : `Create it (nats stream add ${stream}), or correct \`stream\` of the bridge.`,
+    }),
+  ],
+  [
+    /^BUCKET_MISSING$/,
+    ({ prefix }) => ({
+      reason: 'not_found',
+      detail: `The bucket ${prefix}-members does not exist, in which the gateways agree on the partitions.`,
+      act: `Run: nats kv add ${prefix}-members --replicas=3. Or set provision: true.`,
+    }),
+  ],
+  [
+    /^(10008|10010|10118|10009|TimeoutError|TIMEOUT)$/,
+    () => ({
+      reason: 'not_ready',
+      detail: 'NATS did not answer in time: a node is down, or its cluster has no leader now.',
+      act: 'Check /healthz of all nodes (nats server report jetstream). The bridge tries again; an election takes seconds.',
+    }),
+  ],
+  [
+    /^(ConnectionError|ClosedConnectionError|DrainingConnectionError|RequestError|ECONNRESET|EPIPE|CLOSED)$/,
+    () => ({
+      reason: 'connection_lost',
+      detail: 'The connection was closed by NATS or the network.',
+      act: 'Nothing, if the bridge connects again. If it repeats, look into the log of nats-server.',
+    }),
+  ],
+]
+
+export function natsFault(error: unknown, place: Place): NatsFault {
+  const code = codeText(error)
+  const found = rows.find(([pattern]) => pattern.test(code))?.[1](place, error)
+  const isRefused = code === 'ECONNREFUSED'
+  if (found !== undefined) return { ...found, isRefused }
+  return {
+    reason: 'connection_lost',
+    detail: `NATS reports ${quote(messageOf(error), 200)}${/^\w{3,40}$/.test(code) ? ` (${code})` : ''}.`,
+    act: 'Look into the log of nats-server.',
+  }
+}
+
+/** The number that JetStream gives its answer; null for any other error. */
+export function apiCode(error: unknown): number | null {
+  const { name, code } = (error ?? {}) as { name?: unknown; code?: unknown }
+  const isAnswer =
+    name === 'JetStreamApiError' || name === 'StreamNotFoundError' || name === 'ConsumerNotFoundError'
+  return isAnswer && typeof code === 'number' ? code : null
+}
+
+/** It does not get better by itself within a second. */
+export function isPermanent(error: unknown): boolean {
+  return apiCode(error) !== null || nameOf(error) === 'PermissionViolationError'
+}
+
+/** The most telling of code, cause and name. */
+function codeText(error: unknown): string {
+  const api = apiCode(error)
+  if (api !== null) return String(api)
+  const text = messageOf(error)
+  if (text === "server does not support 'tls'" || /tls.*is not available/.test(text)) return 'NO_TLS'
+  if (/unexpected response from server|Unexpected token|is not valid JSON/.test(text)) return 'NOT_NATS'
+  // The client reads the TLS options of a connection that has none.
+  if (error instanceof TypeError && /'certFile'|'caFile'|certFile/.test(text)) return 'NEEDS_TLS'
+  const { cause } = (error ?? {}) as { cause?: unknown }
+  for (const one of [error, cause]) {
+    const code = codeOf(one)
+    if (typeof code === 'string') return code
+  }
+  if (nameOf(cause) === 'PermissionViolationError' || nameOf(cause) === 'AuthorizationError')
+    return nameOf(cause)
+  return nameOf(error)
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : ''
+}
+
+function permissionText(error: unknown): string {
+  const text = `${messageOf(error)} ${messageOf((error as { cause?: unknown } | null)?.cause)}`
+  const found = /Permissions Violation for (Publish|Subscription) to "([^"]{1,200})"/i.exec(text)
+  if (found === null) return 'do what the bridge needs'
+  return `${found[1] === 'Publish' ? 'publish' : 'subscribe'} to ${quote(found[2]!, 200)}`
+}

@@ -1,0 +1,175 @@
+// nats-link.ts: the connection of a bridge to NATS: keeps one open, with back-off, and says why there is
+// none.
+//
+//   waiting --(back-off)--> connecting --(connected, checked)--> connected --(lost)--> waiting
+//                                                                  |  ^
+//                             (no room for seconds: paused, the     v  |  (room again)
+//                              connection stays)                   paused
+
+import type { CancelTimer, Clock } from '../../std/clock.ts'
+import type { Emit } from '../../domain/event.ts'
+import type { LinkState, LinkView } from '../message-sources/message-sources.ts'
+import { createReconnectDelay } from '../bridges/reconnect-delay.ts'
+import { openConnection, urlsText, type Connection } from './nats-connection.ts'
+import { natsFault, type NatsFault } from './nats-faults.ts'
+import type { JetStreamOptions, NatsCredentials } from './types.ts'
+
+export type NatsLink = {
+  start(): void
+  /** Ends the connection, and connects again soon. */
+  reconnect(fault: NatsFault): void
+  setPaused(isPaused: boolean): void
+  connection(): Connection | null
+  /** A message came. */
+  brought(): void
+  close(): Promise<void>
+  view(): LinkView
+}
+
+type Deps = {
+  clock: Clock
+  emit: Emit
+  random: () => number
+  /** Read for each connection. */
+  credentials: NatsCredentials
+  /** Checks what NATS has; a rejection ends the connection. */
+  prepare: (connection: Connection) => Promise<void>
+  /** Resolves the work of a connection; called once it is prepared. The returned function ends the work. */
+  opened: (connection: Connection) => () => void
+}
+
+/** After a connection that was open for at least this time, the back-off starts again. */
+const stableMs = 10_000
+
+export function createNatsLink(deps: Deps, options: JetStreamOptions): NatsLink {
+  const { clock, emit, random } = deps
+  const { name: messageSource, member: clientId } = options
+  const delay = createReconnectDelay(
+    { clock, random },
+    { firstMs: options.reconnectFirstMs, maxMs: options.reconnectMaxMs },
+  )
+  let current: Connection | null = null
+  let endWork = () => {}
+  let isPaused = false
+  let isClosing = false
+  let state: LinkState = 'waiting'
+  let since = clock.now()
+  let sinceMs = clock.monotonic()
+  let losses = 0
+  let lastFault: string | null = null
+  let messages = 0
+  let lastMessageMs: number | null = null
+  let cancel: CancelTimer = () => {}
+
+  function setState(next: LinkState): void {
+    if (state === next) return
+    state = next
+    since = clock.now()
+    sinceMs = clock.monotonic()
+  }
+
+  function start(): void {
+    // Every fault is handled in it.
+    void run()
+  }
+
+  async function run(): Promise<void> {
+    if (isClosing) return
+    setState('connecting')
+    let made: Connection | null = null
+    const now = { ...options, ...deps.credentials }
+    try {
+      made = await openConnection(now)
+      if (isClosing) return await made.nc.close()
+      await deps.prepare(made)
+      if (isClosing) return await made.nc.close()
+      await work(made)
+    } catch (error) {
+      await made?.nc.close().catch(() => undefined)
+      lost(natsFault(error, now))
+    }
+  }
+
+  /** Until the connection ends. */
+  async function work(made: Connection): Promise<void> {
+    const openedAtMs = clock.monotonic()
+    current = made
+    lastFault = null
+    setState(isPaused ? 'paused' : 'connected')
+    emit({
+      kind: 'message_source_connected',
+      messageSource,
+      clientId,
+      url: `${urlsText({ ...options, addresses: [] })}${made.server} (NATS ${made.version})`,
+      sessionPresent: true,
+      removedFilters: [],
+    })
+    endWork = deps.opened(made)
+    const error = await made.nc.closed()
+    // reconnect() has said so already.
+    if (current !== made) return
+    current = null
+    endWork()
+    if (clock.monotonic() - openedAtMs >= stableMs) delay.reset()
+    lost(natsFault(error ?? { code: 'CLOSED' }, options))
+  }
+
+  function lost({ reason, detail, act, isRefused = false }: NatsFault): void {
+    if (isClosing) return
+    losses += 1
+    lastFault = detail
+    setState('waiting')
+    const retryInMs = delay.next(isRefused)
+    emit({ kind: 'message_source_lost', messageSource, clientId, reason, detail, act, retryInMs })
+    cancel = clock.after(retryInMs, start)
+  }
+
+  function reconnect(fault: NatsFault): void {
+    const made = current
+    if (made === null) return
+    current = null
+    endWork()
+    delay.reset()
+    // A close that hangs ends with the process; nothing of it is used any more.
+    made.nc.close().catch(() => undefined)
+    lost(fault)
+  }
+
+  async function close(): Promise<void> {
+    isClosing = true
+    cancel()
+    const made = current
+    current = null
+    if (made !== null) {
+      endWork()
+      await made.nc.close().catch(() => undefined)
+    }
+    setState('stopped')
+  }
+
+  return {
+    start,
+    reconnect,
+    setPaused(next) {
+      isPaused = next
+      if (current !== null) setState(next ? 'paused' : 'connected')
+    },
+    connection: () => current,
+    brought() {
+      messages += 1
+      lastMessageMs = clock.monotonic()
+    },
+    close,
+    view: () => ({
+      clientId,
+      state,
+      since,
+      sinceMs,
+      sessionPresent: losses === 0 && current === null ? null : true,
+      losses,
+      lastFault,
+      messages,
+      lastMessageMs,
+    }),
+  }
+}

@@ -1,0 +1,171 @@
+// owned-partitions.ts: runs the partitions that this member owns, on the connection that is open, and knows
+// the epoch of each.
+
+import type { Clock } from '../../std/clock.ts'
+import type { MessageFeed, Partition, PartitionView } from '../message-sources/message-sources.ts'
+import type { Members } from './members/members.ts'
+import { createMessageReader } from './message-reader.ts'
+import type { Connection } from './nats-connection.ts'
+import type { NatsLink } from './nats-link.ts'
+import { durableName, partitionFilters } from './nats-subjects.ts'
+import { createPartitionConsumer, type PartitionConsumer } from './partition-consumer.ts'
+import type { Epoch } from './partition-epoch.ts'
+import type { SetupReport } from './setup-report.ts'
+import { createDurable, durableFinding } from './stream-setup.ts'
+import type { JetStreamOptions } from './types.ts'
+
+export type OwnedPartitions = {
+  /** Once. */
+  open(feed: MessageFeed): void
+  /** Each durable exists, or it is reported. */
+  ensureDurables(connection: Connection): Promise<void>
+  own(owned: ReadonlySet<number>): void
+  settle(partition: number, limitMs: number): Promise<void>
+  settleAll(limitMs: number): Promise<void>
+  /** Nothing more is taken; what was taken is acknowledged. */
+  halt(): void
+  /** There may be room. */
+  update(): void
+  tick(): void
+  /** Null where it is over. */
+  epochOf(partition: Partition): Epoch | null
+  view(): PartitionView[]
+  /** Null while the state of a partition is not known. */
+  lag(): number | null
+}
+
+type Deps = { clock: Clock; report: SetupReport; members: Members; link: NatsLink }
+
+export function createOwnedPartitions(
+  { clock, report, members, link }: Deps,
+  options: JetStreamOptions,
+): OwnedPartitions {
+  const consumers: PartitionConsumer[] = []
+  const consumerOf = new WeakMap<Partition, PartitionConsumer>()
+  const running = new Map<number, AbortController>()
+  /** A partition runs once at a time. */
+  const ended = new Map<number, Promise<void>>()
+
+  function open(feed: MessageFeed): void {
+    for (let partition = 0; partition < options.partitions; partition += 1)
+      consumers.push(openConsumer(feed, partition))
+  }
+
+  function openConsumer(feed: MessageFeed, partition: number): PartitionConsumer {
+    const durable = durableName(options, partition)
+    const consumer: PartitionConsumer = createPartitionConsumer(
+      {
+        clock,
+        feed: {
+          ...feed,
+          assign(label, sender) {
+            const assigned = feed.assign(label, sender)
+            consumerOf.set(assigned, consumer)
+            return assigned
+          },
+        },
+        read: createMessageReader(options, partition, report.refusedMessage),
+        ownedUntilMs: members.ownedUntilMs,
+        taken: link.brought,
+        judge(info) {
+          const finding = durableFinding(info, options, partition)
+          report.durable(partition, finding)
+          return finding?.detail ?? null
+        },
+        missing: async (connection) => ensureDurable(connection, partition),
+        failed: report.failed,
+        works: report.works,
+      },
+      {
+        label: `${options.name} ${durable}`,
+        stream: options.stream,
+        durable,
+        filters: partitionFilters(options, partition),
+        windowMax: options.window,
+      },
+    )
+    return consumer
+  }
+
+  async function ensureDurables(connection: Connection): Promise<void> {
+    for (const partition of consumers.keys()) await ensureDurable(connection, partition)
+  }
+
+  /** True: it was created now. Without `provision` it is reported. */
+  async function ensureDurable(connection: Connection, partition: number): Promise<boolean> {
+    const isThere = await connection.jsm.consumers.info(options.stream, durableName(options, partition)).then(
+      () => true,
+      (error: unknown) => {
+        if (report.isMissingDurable(error)) return false
+        throw error
+      },
+    )
+    const creates = !isThere && options.provision
+    if (creates) await createDurable(connection, options, partition)
+    report.missing(partition, !isThere && !creates)
+    if (creates) report.created(partition)
+    return creates
+  }
+
+  function own(owned: ReadonlySet<number>): void {
+    for (const [partition, controller] of running) {
+      if (owned.has(partition)) continue
+      running.delete(partition)
+      controller.abort()
+    }
+    const connection = link.connection()
+    if (connection === null) return
+    for (const partition of owned) {
+      if (running.has(partition)) continue
+      const controller = new AbortController()
+      running.set(partition, controller)
+      ended.set(partition, run(partition, connection, controller.signal).catch(report.failed))
+    }
+  }
+
+  async function run(partition: number, connection: Connection, signal: AbortSignal): Promise<void> {
+    await ended.get(partition)
+    if (!signal.aborted) await consumers[partition]!.run(connection, signal)
+  }
+
+  function partitionView(consumer: PartitionConsumer, partition: number): PartitionView {
+    const { state, outstanding, lag } = consumer.view()
+    const isOwned = (members.owners()[partition] ?? null) !== null
+    return {
+      partition: durableName(options, partition),
+      member: options.member,
+      role: state !== 'waiting' ? 'active' : isOwned ? 'standby' : null,
+      outstanding,
+      lag,
+    }
+  }
+
+  return {
+    open,
+    ensureDurables,
+    own,
+    settle: async (partition, limitMs) => consumers[partition]?.settle(limitMs),
+    async settleAll(limitMs) {
+      await Promise.all(consumers.map((consumer) => consumer.settle(limitMs)))
+    },
+    halt() {
+      for (const consumer of consumers) consumer.epoch()?.halt('ended')
+    },
+    update() {
+      for (const consumer of consumers) consumer.epoch()?.update()
+    },
+    tick() {
+      for (const consumer of consumers) consumer.tick()
+    },
+    epochOf: (partition) => {
+      const epoch = consumerOf.get(partition)?.epoch() ?? null
+      return epoch?.partition === partition ? epoch : null
+    },
+    view: () => consumers.map(partitionView),
+    lag() {
+      const lags = consumers.map((consumer) => consumer.view().lag)
+      const known = lags.filter((lag) => lag !== null)
+      return known.length === lags.length ? known.reduce((sum, lag) => sum + lag, 0) : null
+    },
+  }
+}

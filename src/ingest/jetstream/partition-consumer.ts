@@ -1,0 +1,183 @@
+// partition-consumer.ts: takes the messages of one partition while this gateway owns it: epoch after epoch.
+//
+//   begin    asks for the state of the durable. What is outstanding there (of a member before, or of an epoch
+//            before) is given back first, with a NAK for each, so that it comes again, before anything newer
+//   epoch    pulls (partition-epoch.ts), until something is not as it must be
+//   check    no message, no heartbeat: asks for the state again. If the durable delivered nothing that did
+//            not come here, the epoch goes on and pulls anew; else it ends
+//   end      what was taken is acknowledged, at most for `settleMs`; then it begins again
+//
+// Without the first step an acknowledgement would cover messages that nobody stored: with `ack_policy: all`
+// JetStream delivers newer messages while older ones are outstanding at a member that is dead, and one
+// acknowledgement covers both. It waits for `ack_wait` before it delivers the older ones again; a NAK does
+// not.
+
+import type { MsgRequest } from '@nats-io/jetstream'
+import { pause } from '../../std/clock.ts'
+import { apiCode, isPermanent, notFound } from './nats-faults.ts'
+import type { Connection, ConsumerInfo } from './nats-connection.ts'
+import { replySubject } from './delivered-message.ts'
+import { openEpoch, type Epoch, type EpochDeps } from './partition-epoch.ts'
+
+export type PartitionState = 'waiting' | 'starting' | 'taking' | 'checking' | 'failing'
+
+export type PartitionConsumer = {
+  /** Takes messages over this connection until the signal aborts. */
+  run(connection: Connection, signal: AbortSignal): Promise<void>
+  /** Takes nothing more; resolves when what was taken is acknowledged, at the latest after `limitMs`. */
+  settle(limitMs: number): Promise<void>
+  epoch(): Epoch | null
+  tick(): void
+  view(): { state: PartitionState; outstanding: number; lag: number | null; fault: string | null }
+}
+
+type Deps = Omit<EpochDeps, 'nc'> & {
+  /** Something about the durable cannot be used: words; null: it can. */
+  judge: (info: ConsumerInfo) => string | null
+  /** The durable is not there; true: it was created now. */
+  missing: (connection: Connection) => Promise<boolean>
+  failed: (error: unknown) => void
+  /** It takes messages. */
+  works: () => void
+}
+
+type Options = {
+  label: string
+  stream: string
+  durable: string
+  filters: readonly string[]
+  windowMax: number
+}
+
+const settleMs = 1000
+/** Between two questions for the state of a durable that does not answer, or not as it must. */
+const retryMs = 300
+const refusedRetryMs = 3000
+/** How long a NAK may take. */
+const nakMs = 2000
+
+export function createPartitionConsumer(deps: Deps, options: Options): PartitionConsumer {
+  const { clock } = deps
+  const { stream, durable } = options
+  let epoch: Epoch | null = null
+  let state: PartitionState = 'waiting'
+  let lag: number | null = null
+  let fault: string | null = null
+
+  async function run(connection: Connection, signal: AbortSignal): Promise<void> {
+    const onAbort = () => epoch?.end('ended')
+    signal.addEventListener('abort', onAbort)
+    try {
+      while (!signal.aborted) await step(connection, signal)
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+      epoch?.end('ended')
+      epoch = null
+      state = 'waiting'
+    }
+  }
+
+  async function step(connection: Connection, signal: AbortSignal): Promise<void> {
+    try {
+      const info = await connection.jsm.consumers.info(stream, durable)
+      if (signal.aborted) return
+      lag = info.num_pending + info.num_ack_pending
+      fault = deps.judge(info)
+      if (fault !== null) return await fail(refusedRetryMs, signal)
+      if (epoch !== null && goesOn(epoch, info)) epoch.resume()
+      else {
+        if (epoch !== null) await endEpoch(epoch)
+        state = 'starting'
+        const now = epoch === null ? info : await connection.jsm.consumers.info(stream, durable)
+        epoch = null
+        const pending = await giveBackPending(connection, now)
+        if (signal.aborted) return
+        epoch = open(connection, now, pending)
+      }
+      state = 'taking'
+      deps.works()
+      const trouble = await epoch.trouble()
+      state = 'checking'
+      if (trouble === 'not_stored') await pause(clock, refusedRetryMs, signal)
+      // Nothing that goes wrong at once, again and again, keeps the process busy.
+      else await pause(clock, retryMs / 3, signal)
+    } catch (error) {
+      if (signal.aborted) return
+      if (apiCode(error) === notFound.consumer && (await deps.missing(connection).catch(() => false))) return
+      deps.failed(error)
+      await fail(isPermanent(error) ? refusedRetryMs : retryMs, signal)
+    }
+  }
+
+  async function fail(forMs: number, signal: AbortSignal): Promise<void> {
+    state = 'failing'
+    await pause(clock, forMs, signal)
+  }
+
+  function open(connection: Connection, info: ConsumerInfo, pending: readonly number[]): Epoch {
+    return openEpoch(
+      { ...deps, nc: connection.nc },
+      {
+        ...options,
+        windowMax: options.windowMax,
+        ackWaitMs: (info.config.ack_wait ?? 30e9) / 1_000_000,
+        consumerSeq: info.delivered.consumer_seq,
+        pending,
+      },
+    )
+  }
+
+  /** All that the durable delivered came to this epoch. */
+  function goesOn(one: Epoch, { delivered }: ConsumerInfo): boolean {
+    return (
+      one.partition.assigned &&
+      delivered.consumer_seq === one.last.consumerSeq &&
+      delivered.stream_seq >= one.last.streamSeq
+    )
+  }
+
+  async function endEpoch(one: Epoch): Promise<void> {
+    await one.settle(settleMs)
+    one.end('ended')
+  }
+
+  /** The places of the messages that are outstanding at the durable, ascending; they come again first. */
+  async function giveBackPending({ jsm, nc }: Connection, info: ConsumerInfo): Promise<number[]> {
+    const { ack_floor, delivered, num_ack_pending } = info
+    if (num_ack_pending === 0) return []
+    const places: number[] = []
+    for (const filter of options.filters) {
+      let seq = ack_floor.stream_seq + 1
+      while (seq <= delivered.stream_seq) {
+        const found = await jsm.streams.getMessage(stream, { seq, next_by_subj: filter } as MsgRequest)
+        if (found === null || found.seq > delivered.stream_seq) break
+        places.push(found.seq)
+        seq = found.seq + 1
+      }
+    }
+    places.sort((one, other) => one - other)
+    const subject = (streamSeq: number) =>
+      replySubject({ stream, durable }, { streamSeq, consumerSeq: delivered.consumer_seq })
+    for (const place of places.slice(0, -1)) nc.publish(subject(place), '-NAK')
+    // JetStream takes them in order, and pulls in another queue: it must have taken the last one before a
+    // pull.
+    const last = places.at(-1)
+    if (last !== undefined) await nc.request(subject(last), '-NAK', { timeout: nakMs })
+    return places
+  }
+
+  return {
+    run,
+    async settle(limitMs) {
+      await epoch?.settle(limitMs)
+    },
+    epoch: () => epoch,
+    tick: () => epoch?.tick(),
+    view: () => ({
+      state,
+      outstanding: epoch === null ? 0 : epoch.partition.taken - epoch.partition.acked,
+      lag: epoch?.lag() ?? lag,
+      fault,
+    }),
+  }
+}

@@ -1,0 +1,299 @@
+// partition-epoch.ts: the messages of one partition, from the first pull until something is not as it must
+// be. Owner of the rule that makes acknowledgements of `ack_policy: all` safe.
+//
+// An acknowledgement of JetStream covers all messages of the durable up to its place in the stream, also
+// those that another client got. So it is given only where this epoch got them all:
+//
+//   consumer sequence   one more for each delivery of the durable, to any client. It must ascend by one: a
+//                       gap is a message that another one got, or that was lost on the way
+//   stream sequence     must ascend: a step back is a message that JetStream delivers again
+//   first messages      those that were outstanding when the epoch began, in their order (`pending`)
+//
+// Else it takes nothing more. What it took until then is in order, and is acknowledged; the next epoch begins
+// with what JetStream has outstanding (partition-consumer.ts). A gateway that wakes up after others took its
+// partition sees the gap, too, whatever its own clock says.
+//
+// Pulls. At most two are open; together with what is outstanding they ask for no more than the window. While
+// there is no room, nothing is asked for; messages that are on their way then wait here, at most a window.
+// JetStream sends a heartbeat for an open pull; without one, and without a message, for two periods the epoch
+// is checked. The consumer leader that held the pull may be dead: a client that only waits is silent until
+// the pull ends.
+
+import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node'
+import { createInbox } from '@nats-io/transport-node'
+import type { Clock } from '../../std/clock.ts'
+import type { MessageFeed, Partition } from '../message-sources/message-sources.ts'
+import type { SourceMessage } from '../message-sources/types.ts'
+import { readDelivery, type Delivery } from './delivered-message.ts'
+
+/** Why an epoch must be looked at. `silent`: it may go on as it is. */
+export type Trouble = 'silent' | 'gap' | 'again' | 'not_owner' | 'not_stored' | 'refused' | 'ended'
+
+export type Epoch = {
+  readonly partition: Partition
+  /** The consumer sequence of the last delivery, and the place of the last message in the stream. */
+  readonly last: { consumerSeq: number; streamSeq: number }
+  /** Resolves when something is wrong. */
+  trouble(): Promise<Trouble>
+  /** It was silent and is in order: pulls anew. */
+  resume(): void
+  /** There may be room. */
+  update(): void
+  acknowledge(position: number): void
+  flush(): void
+  /** Takes nothing more; what it took is acknowledged. */
+  halt(trouble: Trouble): void
+  /** Nothing of it is acknowledged any more. */
+  end(trouble: Trouble): void
+  /** Nothing more is taken. Resolves when all that was taken is acknowledged, or the time is over. */
+  settle(limitMs: number): Promise<void>
+  tick(): void
+  lag(): number | null
+}
+
+export type EpochDeps = {
+  clock: Clock
+  nc: NatsConnection
+  feed: MessageFeed
+  /** Fills the message for the intake; `subject` is that of the stream. */
+  read: (message: Msg, delivery: Delivery) => SourceMessage
+  /** Until when this gateway may take messages of its partitions, monotonic. */
+  ownedUntilMs: () => number
+  taken: () => void
+}
+
+export type EpochOptions = {
+  label: string
+  stream: string
+  durable: string
+  windowMax: number
+  ackWaitMs: number
+  /** Of the durable when the epoch begins. */
+  consumerSeq: number
+  /** Places of the messages that were outstanding, ascending. They come first. */
+  pending: readonly number[]
+}
+
+const heartbeatMs = 800
+/** Heartbeats come a little late. */
+const silentAfterMs = 2 * heartbeatMs + 300
+const pullMsMax = 5000
+/** Below it a pull is not worth it. */
+const pullMsMin = 500
+
+const accepted = '+ACK'
+const inProgress = '+WPI'
+
+export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
+  const { clock, nc, feed } = deps
+  const { windowMax, pending } = options
+  const partition = feed.assign(options.label)
+  const inbox = createInbox()
+  const nextSubject = `$JS.API.CONSUMER.MSG.NEXT.${options.stream}.${options.durable}`
+  const last = { consumerSeq: options.consumerSeq, streamSeq: 0 }
+  const delivery: Delivery = { deliveries: 0, streamSeq: 0, consumerSeq: 0, storedAtMs: 0, pending: 0 }
+  let pendingNext = 0
+  /** What each open pull still asks for, by its number; in the order in which JetStream serves them. */
+  const pulls = new Map<number, number>()
+  let pullNumber = 0
+  let asked = 0
+  /** Came while there was no room. */
+  let waiting: Msg[] = []
+  /** Of the messages that are not acknowledged: where to answer, and their places. */
+  let replies: string[] = []
+  let places: number[] = []
+  let head = 0
+  let lastReply: string | null = null
+  let heardAtMs = clock.monotonic()
+  let progressAtMs = heardAtMs
+  let lag: number | null = null
+  let isOver = false
+  /** Takes nothing more. */
+  let isHalted = false
+  let troubled = Promise.withResolvers<Trouble>()
+  let settled: (() => void) | null = null
+  const subscription: Subscription = nc.subscribe(`${inbox}.*`, {
+    callback(error, message) {
+      if (error) halt('refused')
+      else if (!isHalted) receive(message)
+    },
+  })
+  pull()
+
+  return {
+    partition,
+    last,
+    trouble: () => troubled.promise,
+    resume() {
+      troubled = Promise.withResolvers<Trouble>()
+      pulls.clear()
+      asked = 0
+      heardAtMs = clock.monotonic()
+      // The last one may be lost with the leader.
+      if (lastReply !== null) publish(lastReply, accepted)
+      pull()
+    },
+    update,
+    acknowledge,
+    flush,
+    halt,
+    end,
+    settle,
+    tick,
+    lag: () => lag,
+  }
+
+  // ---- messages
+
+  function receive(message: Msg): void {
+    const now = clock.monotonic()
+    heardAtMs = now
+    const { reply = '' } = message
+    if (reply === '') return status(message)
+    if (!readDelivery(reply, delivery)) return halt('refused')
+    if (now >= deps.ownedUntilMs()) return halt('not_owner')
+    if (delivery.consumerSeq !== last.consumerSeq + 1) return halt('gap')
+    if (delivery.streamSeq <= last.streamSeq) return halt('again')
+    // One that was outstanding did not come first.
+    if (pendingNext < pending.length && delivery.streamSeq !== pending[pendingNext]) return halt('gap')
+    if (pendingNext < pending.length) pendingNext += 1
+    last.consumerSeq = delivery.consumerSeq
+    last.streamSeq = delivery.streamSeq
+    lag = delivery.pending
+    count()
+    if (waiting.length > 0 || feed.room(partition) === 0) waiting.push(message)
+    else take(message, reply)
+    if (asked <= windowMax / 4) pull()
+  }
+
+  function take(message: Msg, reply: string): void {
+    replies.push(reply)
+    places.push(delivery.streamSeq)
+    deps.taken()
+    feed.take(partition, delivery.streamSeq, deps.read(message, delivery))
+  }
+
+  /** One less for the oldest pull. */
+  function count(): void {
+    for (const [number, rest] of pulls) {
+      if (rest === 1) pulls.delete(number)
+      else pulls.set(number, rest - 1)
+      asked -= 1
+      return
+    }
+  }
+
+  function status({ subject, headers }: Msg): void {
+    const code = headers?.code ?? 0
+    if (code === 100) {
+      // JetStream delivered more than came here.
+      if (Number(headers?.get('Nats-Last-Consumer')) > last.consumerSeq) halt('gap')
+      return
+    }
+    const number = Number(subject.slice(inbox.length + 1))
+    asked -= pulls.get(number) ?? 0
+    pulls.delete(number)
+    // 404, 408: it is over. Anything else is not usual: no leader, another leader, no durable.
+    if (code === 404 || code === 408) pull()
+    else troubled.resolve('silent')
+  }
+
+  // ---- pulls
+
+  function pull(): void {
+    if (isHalted) return
+    const room = feed.room(partition) - waiting.length - asked
+    if (room <= 0 || (asked > 0 && room < windowMax / 4) || pulls.size >= 2) return
+    const expiresMs = Math.min(pullMsMax, deps.ownedUntilMs() - clock.monotonic())
+    if (expiresMs < pullMsMin) return
+    pullNumber += 1
+    pulls.set(pullNumber, room)
+    asked += room
+    const request = {
+      batch: room,
+      expires: Math.round(expiresMs) * 1_000_000,
+      idle_heartbeat: Math.round(Math.min(heartbeatMs, expiresMs / 2.5)) * 1_000_000,
+    }
+    // Nothing was open: the silence begins now.
+    if (pulls.size === 1) heardAtMs = clock.monotonic()
+    publish(nextSubject, JSON.stringify(request), `${inbox}.${pullNumber}`)
+  }
+
+  function update(): void {
+    // halt() empties it.
+    while (waiting.length > 0 && feed.room(partition) > 0) {
+      const message = waiting.shift()!
+      const { reply = '' } = message
+      readDelivery(reply, delivery)
+      take(message, reply)
+    }
+    pull()
+  }
+
+  function tick(): void {
+    if (isOver) return
+    const now = clock.monotonic()
+    if (!isHalted && pulls.size > 0 && now - heardAtMs > silentAfterMs) troubled.resolve('silent')
+    else update()
+    if (now - progressAtMs < options.ackWaitMs / 3) return
+    progressAtMs = now
+    for (let at = head; at < replies.length; at += 1) publish(replies[at]!, inProgress)
+    for (const { reply = '' } of waiting) publish(reply, inProgress)
+  }
+
+  // ---- acknowledgements
+
+  function acknowledge(position: number): void {
+    if (isOver) return
+    while (head < places.length && places[head]! <= position) {
+      lastReply = replies[head]!
+      head += 1
+    }
+    if (head * 2 < places.length) return
+    replies = replies.slice(head)
+    places = places.slice(head)
+    head = 0
+  }
+
+  function flush(): void {
+    if (isOver) return
+    if (lastReply !== null) publish(lastReply, accepted)
+    if (partition.acked === partition.taken) settled?.()
+    update()
+  }
+
+  async function settle(limitMs: number): Promise<void> {
+    if (isOver) return
+    halt('ended')
+    if (partition.acked < partition.taken)
+      await new Promise<void>((resolve) => {
+        settled = resolve
+        clock.after(limitMs, resolve)
+      })
+    if (isOver || lastReply === null) return
+    // With an answer: then JetStream has it.
+    await nc.request(lastReply, accepted, { timeout: limitMs }).catch(() => undefined)
+  }
+
+  function end(trouble: Trouble): void {
+    if (isOver) return
+    halt(trouble)
+    isOver = true
+    settled?.()
+    feed.revoke(partition)
+  }
+
+  function halt(trouble: Trouble): void {
+    troubled.resolve(trouble)
+    if (isHalted) return
+    isHalted = true
+    waiting = []
+    subscription.unsubscribe()
+  }
+
+  /** A closed connection ends the epoch by itself. */
+  function publish(subject: string, text: string, reply?: string): void {
+    if (nc.isClosed()) return
+    nc.publish(subject, text, reply === undefined ? undefined : { reply })
+  }
+}

@@ -1,0 +1,141 @@
+// setup-report.ts: what of NATS would lose, strand or delay messages, as conditions of the bridge: one of
+// each kind, with the first finding in words, until there is none.
+
+import type { CancelTimer, Clock } from '../../std/clock.ts'
+import type { Emit, EventOf } from '../../domain/event.ts'
+import type { MessageRefusal } from '../types.ts'
+import { apiCode, natsFault, notFound } from './nats-faults.ts'
+import { durableName } from './nats-subjects.ts'
+import { addCommand, type SetupFinding } from './stream-setup.ts'
+import { mqttStream, type JetStreamOptions } from './types.ts'
+
+type Risk = EventOf<'message_source_at_risk'>['risk']
+
+export type SetupReport = {
+  stream(findings: readonly SetupFinding[]): void
+  durable(partition: number, finding: SetupFinding | null): void
+  missing(partition: number, isMissing: boolean): void
+  isMissingDurable(error: unknown): boolean
+  /** It was not there, and was created. */
+  created(partition: number): void
+  mixed(finding: SetupFinding | null): void
+  nameTaken(isTaken: boolean): void
+  /** A request failed, and is tried again. */
+  failed(error: unknown): void
+  /** A partition takes messages. */
+  works(): void
+  refusedMessage(refusal: MessageRefusal): void
+  close(): void
+}
+
+/** What happened once is shown for so long after the last time. */
+const shownForMs = 86_400_000
+/** An election takes less. */
+const failingAfterMs = 20_000
+
+export function createSetupReport(
+  { clock, emit }: { clock: Clock; emit: Emit },
+  options: JetStreamOptions,
+): SetupReport {
+  const { name: messageSource, member: clientId, stream } = options
+  /** By kind, and by what it is about. */
+  const open = new Map<Risk, Map<string, SetupFinding>>()
+  const timers = new Map<Risk, CancelTimer>()
+  let failingSinceMs: number | null = null
+
+  function report(risk: Risk, about: string, finding: SetupFinding | null): void {
+    const found = open.get(risk) ?? new Map<string, SetupFinding>()
+    const had = found.get(about)
+    if (finding === null) found.delete(about)
+    else found.set(about, finding)
+    open.set(risk, found)
+    if (finding !== null && had?.detail !== finding.detail)
+      emit({ kind: 'message_source_at_risk', messageSource, clientId, risk, ...finding })
+    else if (had !== undefined && found.size === 0) emit({ kind: 'message_source_safe', messageSource, risk })
+  }
+
+  /** Over when it did not happen again for a day. */
+  function happened(risk: Risk, about: string, finding: SetupFinding): void {
+    report(risk, about, null)
+    report(risk, about, finding)
+    timers.get(risk)?.()
+    timers.set(
+      risk,
+      clock.after(shownForMs, () => {
+        for (const one of open.get(risk)?.keys() ?? []) report(risk, one, null)
+      }),
+    )
+  }
+
+  return {
+    stream(findings) {
+      for (const about of open.get('stream_settings')?.keys() ?? [])
+        if (!findings.some(({ detail }) => detail === about)) report('stream_settings', about, null)
+      for (const finding of findings) report('stream_settings', finding.detail, finding)
+    },
+    durable: (partition, finding) => report('durable_differs', String(partition), finding),
+    missing: (partition, isMissing) =>
+      report(
+        'durable_missing',
+        String(partition),
+        isMissing
+          ? {
+              detail:
+                `The durable ${durableName(options, partition)} of the stream ${stream} does not exist. ` +
+                (stream === mqttStream
+                  ? 'NATS acknowledges the messages of its partition to the devices, and does not store them'
+                  : 'The messages of its partition are not taken'),
+              act: `Run: ${addCommand(options, partition)}. Or set provision: true.`,
+            }
+          : null,
+      ),
+    isMissingDurable: (error) => apiCode(error) === notFound.consumer,
+    created: (partition) =>
+      happened('durable_created', String(partition), {
+        detail:
+          `The durable ${durableName(options, partition)} was created. ` +
+          (stream === mqttStream
+            ? 'NATS did not store what devices had published in its partition before'
+            : 'It begins with the first message that the stream has'),
+        act:
+          'Nothing at the first start. Later: find out who deleted the durable, because its messages were deleted, too. ' +
+          'It is shown for a day.',
+      }),
+    mixed: (finding) => report('partition_mixed', '', finding),
+    nameTaken: (isTaken) =>
+      report(
+        'member_twice',
+        '',
+        isTaken
+          ? {
+              detail: `Another gateway takes part as ${clientId}. This one takes no messages`,
+              act: 'Give each gateway its own `member`.',
+            }
+          : null,
+      ),
+    failed(error) {
+      failingSinceMs ??= clock.monotonic()
+      const { reason, detail, act } = natsFault(error, options)
+      const isDenied = reason === 'permission_denied'
+      if (!isDenied && clock.monotonic() - failingSinceMs < failingAfterMs) return
+      report('not_ready', '', { detail, act })
+    },
+    works() {
+      failingSinceMs = null
+      report('not_ready', '', null)
+    },
+    refusedMessage: ({ reason, detail }) =>
+      happened(reason === 'OVERSIZED' ? 'oversized' : 'bad_topic', '', {
+        detail,
+        act:
+          reason === 'OVERSIZED'
+            ? 'Raise max_message_bytes of the bridge if such messages are meant for the gateway, then requeue the dead ' +
+              'letters (OVERSIZED). It is shown for a day.'
+            : 'Look for the client that publishes there: MQTT does not allow such a topic. The message is a dead letter ' +
+              '(BAD_TOPIC). It is shown for a day.',
+      }),
+    close() {
+      for (const cancel of timers.values()) cancel()
+    },
+  }
+}

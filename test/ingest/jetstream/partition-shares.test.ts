@@ -1,0 +1,114 @@
+import { array, assert, constantFrom, integer, nat, property, tuple } from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  planShares,
+  withoutMember,
+  type MemberId,
+  type SharesRecord,
+} from '../../../src/ingest/jetstream/members/partition-shares.ts'
+
+const a: MemberId = { name: 'a', instance: '1' }
+const b: MemberId = { name: 'b', instance: '1' }
+const c: MemberId = { name: 'c', instance: '1' }
+const empty: SharesRecord = { members: [], owners: [] }
+
+type More = {
+  isAccepting?: boolean
+  dead?: readonly MemberId[]
+  settled?: readonly number[]
+  partitions?: number
+}
+
+function plan(
+  record: SharesRecord,
+  me: MemberId,
+  { isAccepting = true, dead = [], settled = [], partitions = 4 }: More = {},
+) {
+  const isDead = (member: MemberId) =>
+    dead.some(({ name, instance }) => name === member.name && instance === member.instance)
+  return planShares(record, { me, isAccepting, partitions, isDead, settled: new Set(settled) })
+}
+
+describe('shares of partitions', () => {
+  test('the only member takes all', () => {
+    expect(plan(empty, a).next).toEqual({ members: [a], owners: [a, a, a, a] })
+  })
+
+  test('a member that comes gets half, after the other one settled it', () => {
+    const alone = plan(empty, a).next
+    const joined = plan(alone, b)
+    expect(joined.next).toEqual({ members: [a, b], owners: [a, a, a, a] })
+    const asked = plan(joined.next, a)
+    expect(asked).toEqual({ next: joined.next, toSettle: [2, 3] })
+    const freed = plan(joined.next, a, { settled: [2, 3] })
+    expect(freed.next.owners).toEqual([a, a, null, null])
+    expect(plan(freed.next, b).next.owners).toEqual([a, a, b, b])
+  })
+
+  test('what a dead member owned is taken; so is what a process of before owned', () => {
+    const record = { members: [a, b], owners: [a, a, b, b] }
+    expect(plan(record, a, { dead: [b] }).next).toEqual({ members: [a], owners: [a, a, a, a] })
+    const again = { name: 'b', instance: '2' }
+    expect(plan(record, again).next).toEqual({ members: [a, again], owners: [a, a, again, again] })
+  })
+
+  test('a member that takes nothing in gives all away, if there is another one', () => {
+    const record = { members: [a, b], owners: [a, a, b, b] }
+    expect(plan(record, a, { isAccepting: false }).toSettle).toEqual([0, 1])
+    expect(plan({ members: [a], owners: [a, a, a, a] }, a, { isAccepting: false }).toSettle).toEqual([])
+  })
+
+  test('a planned stop frees its own', () => {
+    expect(withoutMember({ members: [a, b], owners: [a, a, b, b] }, a)).toEqual({
+      members: [b],
+      owners: [null, null, b, b],
+    })
+  })
+
+  test('whatever the order of turns, stops and deaths, it becomes even and stays, and no turn takes what is owned', () => {
+    assert(
+      property(
+        integer({ min: 1, max: 9 }),
+        array(tuple(nat(2), constantFrom('turn', 'settle', 'leave', 'die', 'pause')), {
+          maxLength: 60,
+        }),
+        (partitions, steps) => {
+          const all = [a, b, c]
+          let record = empty
+          const dead = new Set<MemberId>()
+          const paused = new Set<MemberId>()
+          const turn = (me: MemberId, settles: boolean) => {
+            if (dead.has(me)) return
+            const view = { isAccepting: !paused.has(me), dead: [...dead], partitions }
+            const before = record
+            const { next, toSettle } = plan(record, me, view)
+            for (const [index, owner] of next.owners.entries()) {
+              const had = before.owners[index] ?? null
+              const isFree = had === null || dead.has(had) || !before.members.includes(had)
+              expect(owner === had || (isFree && (owner === me || owner === null))).toBe(true)
+            }
+            record = next
+            if (settles && toSettle.length > 0) record = plan(record, me, { ...view, settled: toSettle }).next
+          }
+          for (const [who, what] of steps) {
+            const me = all[who]!
+            if (what === 'leave') record = withoutMember(record, me)
+            else if (what === 'die' && dead.size < 2) dead.add(me)
+            else if (what === 'pause' && paused.size < 2) paused.add(me)
+            else turn(me, what === 'settle')
+          }
+          paused.clear()
+          const alive = all.filter((member) => !dead.has(member))
+          for (let round = 0; round < 6; round += 1) for (const me of alive) turn(me, true)
+          const counts = alive.map((member) => record.owners.filter((owner) => owner === member).length)
+          expect(counts.reduce((sum, count) => sum + count, 0)).toBe(partitions)
+          expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1)
+          const settledRecord = record
+          for (const me of alive) turn(me, true)
+          expect(record).toEqual(settledRecord)
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+})
