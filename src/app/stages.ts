@@ -113,11 +113,14 @@ async function openIncoming(
   opened(() => activeMapping.stop())
   const taps = createTaps({ clock })
   const { mapper, release, opsView, remap, forget, decisions } = activeMapping
+  const configured = ingestOptions(config.ingest).bridges ?? []
   const sessionOptions = {
     spoolPath: config.spool.path,
-    bridges: (ingestOptions(config.ingest).bridges ?? []).filter((bridge) => bridge.kind === 'mqtt'),
+    bridges: configured.filter((bridge) => bridge.kind === 'mqtt'),
   }
-  const bridges = await withFormerFilters(sessionOptions)
+  const withSessions = await withFormerFilters(sessionOptions)
+  // Only a broker of MQTT keeps a session for the gateway.
+  const bridges = [...withSessions, ...configured.filter((bridge) => bridge.kind !== 'mqtt')]
   const ingest = createIngest(
     {
       mapper,
