@@ -230,7 +230,7 @@ export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes
           reason: short(settlement.failure.errorType),
           detail: short(settlement.failure.errorMessage),
         }
-      else
+      else if (settlement.kind === 'dead')
         record.refused = {
           ...accepted,
           outcome: 'dead',

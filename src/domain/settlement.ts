@@ -10,6 +10,13 @@ export type PayloadSettlement =
   | { kind: 'retry'; schedule: string; step: number; failure: FailureRecord }
   /** Becomes a dead letter; with `discard` it is deleted instead, because an operator wants that. */
   | { kind: 'dead'; reason: string; detail: string; failure: FailureRecord | null; discard?: true }
+  /** Removed: the server that its message came from has it again. Not where it may have been processed. */
+  | { kind: 'returned'; reason: string; detail: string }
+
+/** What receipts and the ledger call these, in the order of the bits in a receipt. */
+export const ledgerOutcomes = ['delivered', 'retried', 'dead', 'returned'] as const
+
+export type LedgerOutcome = (typeof ledgerOutcomes)[number]
 
 /** One entry for each payload of the batch, in the order of the batch; or the usual case as one word. */
 export type Settlement = {

@@ -3,7 +3,7 @@
 import type { EpochMs } from '../std/clock.ts'
 import { quote } from '../std/quote.ts'
 import { parseTimeArgument } from '../std/time-argument.ts'
-import type { LedgerOutcome } from '../receipts/receipts.ts'
+import { ledgerOutcomes } from '../domain/settlement.ts'
 import type { Cursor, LedgerQuery } from './types.ts'
 
 const names = [
@@ -30,7 +30,6 @@ const limitDefault = 100
 /** `at` selects this long before and after the given time. */
 const aroundMs = 60_000
 const textLengthMax = 4096
-const outcomes: readonly LedgerOutcome[] = ['delivered', 'retried', 'dead']
 
 /** `now` says which day is today, for times without a date. */
 export function parseLedgerQuery(params: LedgerParams, now: EpochMs): ParsedLedgerQuery {
@@ -71,9 +70,9 @@ function addTimes({ at, from, to }: Known, now: EpochMs, query: LedgerQuery): In
 
 function addOthers({ outcome, limit, after }: Known, query: LedgerQuery): InvalidQuery | null {
   if (outcome !== undefined) {
-    const found = outcomes.find((one) => one === outcome)
+    const found = ledgerOutcomes.find((one) => one === outcome)
     if (found === undefined)
-      return invalid(`There is no outcome ${quote(outcome, 50)}.`, `Use ${outcomes.join(', ')}.`)
+      return invalid(`There is no outcome ${quote(outcome, 50)}.`, `Use ${ledgerOutcomes.join(', ')}.`)
     query.outcome = found
   }
   if (limit !== undefined) {

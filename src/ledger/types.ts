@@ -1,7 +1,7 @@
 // types.ts: the queries and answers of the ledger, shared by the files of this folder.
 
 import type { EpochMs } from '../std/clock.ts'
-import type { LedgerOutcome } from '../receipts/receipts.ts'
+import type { LedgerOutcome } from '../domain/settlement.ts'
 
 /** An entry matches when it meets every condition that is set. */
 export type LedgerQuery = {
@@ -33,7 +33,7 @@ export type LedgerEntry = {
   /** Of a retry: its schedule, and the number of failures before. */
   schedule: string | null
   step: number | null
-  /** Of a retried or dead payload. */
+  /** Of a payload that was not delivered. */
   reason: string | null
   detail: string | null
   provider: string

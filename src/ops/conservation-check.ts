@@ -6,7 +6,7 @@
 //              + dropped + returned + held. `carried` are the open messages read from disk at a restore.
 //              Uncommitted messages, a stop and a loss of the store cause a short difference; one that
 //              lasts 10 s is a fault.
-//   payloads   recovered + appended = delivered + dead + damaged + open, shown in /status only
+//   payloads   recovered + appended = delivered + dead + returned + damaged + open, shown in /status only
 
 import type { Clock } from '../std/clock.ts'
 import type { IngestCounters } from '../ingest/ingest.ts'
@@ -33,7 +33,7 @@ export function conservationOf(stages: StageViews, recovered: number): Conservat
   const open = lanes.reduce((sum, lane) => sum + lane.pending + lane.sealed, 0)
   const appended = totals?.payloads ?? 0
   const dead = stages.delivery?.counters().dead ?? 0
-  const gone = totals ? totals.delivered + dead + totals.damaged : 0
+  const gone = totals ? totals.delivered + dead + totals.returned + totals.damaged : 0
   return {
     messages: { received, carried, accounted, difference: received + carried - accounted },
     payloads: { recovered, appended, gone, open, difference: recovered + appended - gone - open },

@@ -31,6 +31,7 @@ export function totalsOf(stages: StageViews): Status['totals'] {
     delivered: spool?.delivered ?? 0,
     retried: spool?.retried ?? 0,
     dead: delivery?.dead ?? 0,
+    payloadsReturned: spool?.returned ?? 0,
     damaged: spool?.damaged ?? 0,
     recordsMissing: spool?.recordsMissing ?? 0,
     submissions: delivery?.submissions ?? 0,

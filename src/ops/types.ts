@@ -9,6 +9,7 @@ import type { Delivery } from '../delivery/delivery.ts'
 import type { BatchOperations, ProviderView } from '../delivery/types.ts'
 import type { TimeView } from '../domain/arrival.ts'
 import type { WithheldValue } from '../domain/payload.ts'
+import type { LedgerOutcome } from '../domain/settlement.ts'
 import type {
   ClientFault,
   ClientView,
@@ -242,7 +243,7 @@ export type DeviceMessage = {
 
 export type MessageOutcome = {
   at: string
-  outcome: 'delivered' | 'retried' | 'dead'
+  outcome: LedgerOutcome
   requestId: string | null
   batchId: string
   reason: string | null

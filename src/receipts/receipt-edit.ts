@@ -51,6 +51,8 @@ function settlementOf(payloadId: string, settlement: ReceiptSettlement): Payload
     }
     case 'dead':
       return { kind: 'dead', ...noteOf(settlement), failure: null }
+    case 'returned':
+      return { kind: 'returned', ...noteOf(settlement) }
     default:
       return assertNever(outcome)
   }

@@ -15,11 +15,9 @@ import type { EpochMs } from '../std/clock.ts'
 import { addToBloom, hashOfText } from './bloom-filter.ts'
 import { decodeEntries, entriesHead, type Entries, type EntriesHead } from './receipt-entries.ts'
 import type { BatchId, LaneId, ProviderName } from '../domain/ids.ts'
-import type { PayloadSettlement, Settlement } from '../domain/settlement.ts'
+import type { LedgerOutcome, PayloadSettlement, Settlement } from '../domain/settlement.ts'
 
-export type LedgerOutcome = 'delivered' | 'retried' | 'dead'
-
-/** What became of a payload: `step` and `schedule` of a retry; the reason of a retry or a dead letter. */
+/** What became of a payload: `step` and `schedule` of a retry; the reason of what was not delivered. */
 export type ReceiptSettlement = {
   outcome: LedgerOutcome
   schedule: string | null
@@ -58,7 +56,7 @@ const rowsMax = 256
 export const receiptKeys = 2
 
 /** In the head of a receipt. */
-export const outcomeBits: Record<LedgerOutcome, number> = { delivered: 1, retried: 2, dead: 4 }
+export const outcomeBits: Record<LedgerOutcome, number> = { delivered: 1, retried: 2, dead: 4, returned: 8 }
 
 const delivered: ReceiptSettlement = {
   outcome: 'delivered',
@@ -179,7 +177,8 @@ function rowOf(payload: PayloadSettlement): Row {
       return ['retried', payload.schedule, payload.step, short(errorType), short(errorMessage)]
     }
     case 'dead':
-      return ['dead', null, null, short(payload.reason), short(payload.detail)]
+    case 'returned':
+      return [payload.kind, null, null, short(payload.reason), short(payload.detail)]
     default:
       return assertNever(payload)
   }

@@ -83,8 +83,8 @@ export type OpenSession = {
 
 /** The open group of messages (group.ts). */
 export type MessageGroup = Group & {
-  /** `wasKept`: it comes from a shelf or a dead letter. */
-  append(payload: MappedPayload, wasKept?: boolean): void
+  /** `by`: the exchange that appends it; null for a payload of a message. */
+  append(payload: MappedPayload, by?: ExchangedBy | null): void
   /** Adds the key in the window's scratch buffer. */
   addKey(): void
   /** Adds an entry to the journal of the intake. */
@@ -92,6 +92,9 @@ export type MessageGroup = Group & {
   /** Made at the first use, so that a group of payloads alone costs nothing more. */
   attachments(): CommitAttachments
 }
+
+/** `wasKept`: it comes from a shelf or a dead letter. */
+export type ExchangedBy = { readonly wasKept: boolean; readonly attempts: number }
 
 /** What few messages bring beside payloads (commit-attachments.ts). */
 export type CommitAttachments = {

@@ -116,7 +116,7 @@ export async function upkeep(session: Session): Promise<void> {
   const { committer, compactor, clock } = session
   await committer.commit({
     prepare(ops) {
-      expireKeys(session, clock.monotonic(), expiredPerRunMax, ops)
+      expireKeys(session, clock.monotonic(), { limit: expiredPerRunMax }, ops)
       expireJournal(session, expiredPerRunMax, ops)
     },
   })

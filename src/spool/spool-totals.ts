@@ -13,6 +13,7 @@ export function newCounters(): SpoolCounters {
     delivered: 0,
     retried: 0,
     dead: 0,
+    returned: 0,
     damaged: 0,
     kept: 0,
     taken: 0,

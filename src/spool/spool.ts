@@ -2,9 +2,9 @@
 //
 // Guarantees
 //   An ack is given after the fsync of the write that holds the message, in order of arrival.
-//   An acknowledged message is in exactly one place until the service has accepted it: a lane, a sealed
-//   batch, the mapping state, a shelf, or a dead letter. kill -9, a power cut, a full disk or a failed write
-//   change nothing about it.
+//   An acknowledged message is in exactly one place until the service has accepted it, or its source has it
+//   again: a lane, a sealed batch, the mapping state, a shelf, or a dead letter. kill -9, a power cut, a full
+//   disk or a failed write change nothing about it.
 //   A sealed batch has the same batchId and the same bytes at every submission, over every crash.
 //   A payload that a device sends again is acknowledged and not stored again, within the dedup window.
 //
@@ -17,11 +17,11 @@
 //
 //     append, addDeadLetter, putState, keepMessage, endMessage -> group --+
 //     exchange --------------------------------------------------> group --+-> committer -> one atomic
-//     seal, settle, rotate, reseal, setOperation, setHeld -----------------+   write, fsync -> acks
+//     seal, settle, rotate, reseal, setOperation, setHeld, returnPending --+   write, fsync -> acks
 //
 //   chunk-log/            chunks, lanes, the committer
 //   high-water-mark/      counts writes beside the database, which shows whether it lost some
-//   batches/              seal, load, settle, reseal
+//   batches/              seal, load, settle, reseal, return
 //   kept/                 shelves, dead letters, mapping state, exchanges
 //   opening/              checks the files before LevelDB opens them
 //   recovery/             reads a store after a start or a failure
@@ -46,8 +46,9 @@
 // Trade-offs: a group costs one fsync however small it is, so a single message waits for the disk. Keys leave
 // the dedup window after ten minutes or a million others, so a later duplicate is stored again.
 
-import { createBatchCalls } from './batches/batches.ts'
-import { laneView, type Lane } from './chunk-log/lane.ts'
+import { createBatchCalls, createReturnCalls } from './batches/batches.ts'
+import type { Lane } from './chunk-log/lane.ts'
+import { laneView } from './lane-view.ts'
 import { forgetting, readReceipts } from './chunk-log/receipt-queue.ts'
 import { createIntakeLimits } from './intake-limits.ts'
 import { createKeptCalls } from './kept/kept.ts'
@@ -63,6 +64,7 @@ import { superviseStore } from './store-supervisor.ts'
 import type { Batch, Spool, SpoolListener } from './types.ts'
 
 export type * from './types.ts'
+export type * from './return-calls.ts'
 export type * from './views.ts'
 export type { IsLate, SpoolDeps, SpoolOptions } from './spool-options.ts'
 export { formatVersion } from './chunk-log/record-codec.ts'
@@ -130,6 +132,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       },
     }),
     ...createBatchCalls(store),
+    ...createReturnCalls(store),
     ...createKeptCalls(store),
     ...createWalkCalls(store),
     ...createSnapshotCalls(store, options),

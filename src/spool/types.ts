@@ -11,6 +11,7 @@ import type { Envelope, KeptMessage, ShelfName } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
 import type { PreviousEnd } from './opening/in-use-marker.ts'
+import type { ReturnCalls } from './return-calls.ts'
 import type { LaneRole, LaneView, ShelfView, SnapshotReport, SpoolCheck, SpoolTotals } from './views.ts'
 
 /** Called once: with null after the fsync of the commit that holds the message, else with the fault. */
@@ -65,6 +66,8 @@ export type SealLimits = {
   bodyBytesMax: number
   /** Only payloads committed to the lane at or before this time; for retry lanes. */
   committedUntil?: EpochMs
+  /** Only payloads before this number of the lane, with which a commit began. */
+  untilSeq?: number
   /** Operation of the first submission; `single` only with `payloadsMax` 1. */
   operation?: BatchOperation
   /** The timestamp of the batch; the wall clock of the spool by default. */
@@ -92,8 +95,11 @@ export type KeptDevice = { device: string; messages: number; oldestAt: EpochMs }
 export type Exchange = {
   /** Ids of kept messages and dead letters, each once; may be empty. */
   take: readonly string[]
-  /** Appended as others are, but the dedup window is neither consulted nor extended. */
-  payloads: readonly MappedPayload[]
+  /**
+   * Appended as others are, but the dedup window is neither consulted nor extended. `attempts`: how often the
+   * service answered `failed` before; 0 by default.
+   */
+  payloads: readonly (MappedPayload & { attempts?: number })[]
   deadLetters: readonly DeadLetter[]
   /** Put on a shelf without the dedup window, for example a deferred message of an unknown device. */
   keptMessages?: readonly KeptMessage[]
@@ -262,6 +268,7 @@ export type WalkCalls = {
 
 export type Spool = MessageIntake &
   BatchCalls &
+  ReturnCalls &
   ReceiptCalls &
   KeptCalls &
   RepairCalls &

@@ -32,12 +32,14 @@ export type LaneView = {
   /** The same of the sealed payloads; after a restart that of their batch. Read on access. */
   readonly oldestSealedAt: EpochMs | null
   /**
-   * The first number that is not settled, read on access; the first that no batch claims; the first that is
-   * not committed. `appended` is the next number: of a write that is under way, too.
+   * The first number that is not durably settled, read on access; the first that no batch claims; the first
+   * that is not committed. `appended` is the next number: of a write that is under way, too.
    */
   readonly lowSeq: number
   sealSeq: number
   committedSeq: number
+  /** Payloads before this number can come from an exchange, or from a time before the last opening. */
+  exchangedSeq: number
   /** Conservation (invariant 6): appended = settled + open, where `open` is counted from the chunks. */
   appended: number
   settled: number
@@ -115,6 +117,8 @@ export type SpoolCounters = {
   delivered: number
   retried: number
   dead: number
+  /** Removed, because the server that their messages came from has them again. */
+  returned: number
   damaged: number
   /** Messages put on a shelf; kept messages and dead letters exchanged; payloads that exchanges appended. */
   kept: number

@@ -25,7 +25,7 @@ export function rotateSome(world: World): void {
 }
 
 /** A batch without an answer: delivery splits a batch only if nothing of it was accepted. */
-function pickUntried({ random, spool, rules, settling }: World, fits: (batch: Batch) => boolean) {
+export function pickUntried({ random, spool, rules, settling }: World, fits: (batch: Batch) => boolean) {
   const batches = spool
     .batches()
     .filter((batch) => rules.knows(batch.batchId) && !settling.has(batch.batchId) && fits(batch))

@@ -29,6 +29,11 @@ export type World = {
   mapping: Mapping
   shelves: Shelves
   lanes: Lanes
+  returns: Returns
+  /** Payloads that the server keeps which messages come from (return-steps.ts). */
+  engine: Parked[]
+  /** What that server does where the process ends before something is durable. */
+  ifLost: Set<() => void>
   messages: Message[]
   /** The answer of the service for a batch that is not settled yet. */
   answered: Map<string, { batch: Batch; settlements: PayloadSettlement[] }>
@@ -59,6 +64,11 @@ export type Seen = { id: string; name: string }
 
 /** Entries that were read at some time, and those that running exchanges take. */
 export type Shelves = { seen: Seen[]; taking: Set<string>; exchanged: number; refused: number }
+
+export type Parked = { name: string; json: string; attempts: number; provider: string }
+
+/** Payloads that were durably returned, and those that came back. */
+export type Returns = { parked: number; takenBack: number; withdrawn: number }
 
 /** Number of durable changes of lanes and batches. */
 export type Lanes = {

@@ -28,5 +28,8 @@ describe('the spool over random histories of traffic, power cuts and failed writ
     expect(report.heldSet).toBeGreaterThan(sequences / 4)
     expect(report.followed).toBeGreaterThan(sequences / 10)
     expect(report.dropped).toBeGreaterThan(sequences / 4)
+    expect(report.parked).toBeGreaterThan(sequences / 4)
+    expect(report.takenBack).toBeGreaterThan(sequences / 4)
+    expect(report.withdrawn).toBeGreaterThan(sequences / 4)
   })
 })

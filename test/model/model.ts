@@ -12,6 +12,7 @@
 //   - a number of a lane is never assigned to two payloads; claims never overlap and never change
 //   - acks come in the order of the messages
 //   - a live lane holds no payload that was late on arrival
+//   - what was given back to the server that messages came from is there; what comes again is stored again
 //   - a settled batch has its receipt until that is forgotten, a batch that is not settled has none, and no number is
 //     assigned to two receipts
 //   - appended = settled + open in each lane, when no write runs
@@ -44,8 +45,17 @@ import {
   setOperationSome,
 } from './batch-steps.ts'
 import { closeSome, createMapping } from './state-steps.ts'
+import { parkSome, returnBatch, takeBackAll, takeBackSome, withdrawSome } from './return-steps.ts'
 import { createShelves, emptyAll, releaseSome, requeueSome, shelfOf } from './kept-steps.ts'
-import { isLateName, payloadOf, track, type Lanes, type Message, type World } from './model-world.ts'
+import {
+  isLateName,
+  payloadOf,
+  track,
+  type Lanes,
+  type Message,
+  type Returns,
+  type World,
+} from './model-world.ts'
 
 export type ModelReport = {
   sequences: number
@@ -56,7 +66,8 @@ export type ModelReport = {
   /** Exchanges that took something, and those that were refused or lost. */
   exchanged: number
   refused: number
-} & Lanes
+} & Lanes &
+  Returns
 
 /** Runs `sequences` histories; throws with the seed and the steps of the first that breaks a rule. */
 export async function runModel(options: {
@@ -73,6 +84,7 @@ export async function runModel(options: {
     exchanged: 0,
     refused: 0,
     ...createLanes(),
+    ...newReturns(),
   }
   for (let index = 0; index < options.sequences; index += 1) {
     await runSequence(options.firstSeed + index, options.steps, report)
@@ -100,6 +112,7 @@ async function runSequence(seed: number, steps: number, report: ModelReport): Pr
     report.refused += world.shelves.refused
     world.lanes.dropped = world.rules.dropped()
     for (const kind of laneKinds) report[kind] += world.lanes[kind]
+    for (const kind of returnKinds) report[kind] += world.returns[kind]
     report.acked += world.messages.filter(({ state }) => state === 'acked').length
   } catch (error) {
     const why = error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -119,6 +132,9 @@ async function createWorld(seed: number): Promise<World> {
     mapping: createMapping(),
     shelves: createShelves(),
     lanes: createLanes(),
+    returns: newReturns(),
+    engine: [],
+    ifLost: new Set(),
     messages: [],
     answered: new Map(),
     settling: new Set(),
@@ -160,6 +176,12 @@ async function open(world: Omit<World, 'spool'>): Promise<Spool> {
 
 const laneKinds = ['rotated', 'resealed', 'operationSet', 'heldSet', 'followed', 'dropped'] as const
 
+const returnKinds = ['parked', 'takenBack', 'withdrawn'] as const
+
+function newReturns(): Returns {
+  return { parked: 0, takenBack: 0, withdrawn: 0 }
+}
+
 type Step = { name: string; weight: number; run: (world: World) => void | Promise<void> }
 
 const steps: Step[] = [
@@ -179,12 +201,16 @@ const steps: Step[] = [
   { name: 'set operation', weight: 6, run: setOperationSome },
   { name: 'set held', weight: 4, run: setHeldSome },
   { name: 'follow', weight: 4, run: followSome },
+  { name: 'park', weight: 4, run: parkSome },
+  { name: 'return batch', weight: 2, run: returnBatch },
+  { name: 'take back', weight: 4, run: takeBackSome },
+  { name: 'withdraw', weight: 2, run: withdrawSome },
   { name: 'check', weight: 1, run: checkSome },
   { name: 'hold disk', weight: 8, run: ({ disk }) => disk.hold() },
   { name: 'release disk', weight: 16, run: release },
   { name: 'advance', weight: 4, run: advance },
   { name: 'fail write', weight: 2, run: failWrite },
-  { name: 'crash', weight: 3, run: crash },
+  { name: 'crash', weight: 4, run: crash },
   { name: 'restart', weight: 1, run: restart },
 ]
 
@@ -376,6 +402,8 @@ async function crash(world: World): Promise<void> {
   world.rules.check(disk.durable())
   world.ackOrder.given = world.ackOrder.asked
   world.running.clear()
+  for (const redeliver of world.ifLost) redeliver()
+  world.ifLost.clear()
   // Without the mark, the database alone must show which numbers were given.
   if (random.chance(0.8)) world.mark = createMemoryFile()
   // A crash also ends the timers of the process.
@@ -415,6 +443,10 @@ async function drainAll(world: World): Promise<void> {
     await turn()
     await deliverAll(world)
   }
+  takeBackAll(world)
+  disk.release()
+  await Promise.all(world.running)
+  if (world.engine.length > 0) fail('the engine cannot give back what it has')
   await emptyAll(world)
   await deliverAll(world)
   await forgetAll(world)

@@ -36,6 +36,18 @@ export type Rules = {
   /** It was replaced by other batches and must not appear again. */
   voided(batchId: string): void
   receiptGiven(batchId: string): void
+  /** The engine has these payloads; they are still here, too. */
+  inEngine(ids: readonly string[]): void
+  /** They are durably removed here. */
+  onlyInEngine(ids: readonly string[]): void
+  /** They are durable here, and the engine has them no more. */
+  leftEngine(ids: readonly string[]): void
+  /** A crash left them here and in the engine. */
+  mayRepeat(ids: readonly string[]): void
+  /** The messages of these payloads are being withdrawn: they come again, whatever was acknowledged. */
+  withdrawing(ids: readonly string[]): void
+  /** They count as not acknowledged. The dedup window may be empty, so that everything may come twice. */
+  withdrawn(ids: readonly string[]): void
   followed(receipts: readonly { n: number; value: Buffer }[]): void
   forgot(lastN: number): void
   /** Deleted lanes. */
@@ -102,6 +114,12 @@ export function createRules(): Rules {
   const receiptsDue = new Set<string>()
   const receiptNumbers = new Map<number, string>()
   const forgotten = new Set<string>()
+  const engine = new Set<string>()
+  /** Payloads that may be in several places, and may be accepted more than once. */
+  const repeated = new Set<string>()
+  /** How often a payload was handed to the engine and not durably removed since. */
+  const handed = new Map<string, number>()
+  const isOnce = (id: string) => !repeated.has(id) && (handed.get(id) ?? 0) === 0
   let forgottenN = -1
   let noted: unknown = null
 
@@ -109,12 +127,12 @@ export function createRules(): Rules {
     if (noted !== null) throw noted
     const places = placesIn(durable)
     const { chunks, deadLetters, kept, parts } = places
-    for (const [id, count] of chunks) if (count > 1) fail(`${id} is in ${count} chunks`)
+    for (const [id, count] of chunks) if (count > 1 && isOnce(id)) fail(`${id} is in ${count} chunks`)
     for (const id of offered) {
       const found =
         (chunks.get(id) ?? 0) + (deadLetters.get(id) ?? 0) + (kept.get(id) ?? 0) + (parts.get(id) ?? 0)
-      if (found > 1) fail(`${id} is in ${found} places`)
-      if (found === 0 && acked.has(id) && !acceptedUnder.has(id))
+      if (found > 1 && isOnce(id)) fail(`${id} is in ${found} places`)
+      if (found === 0 && acked.has(id) && !acceptedUnder.has(id) && !engine.has(id))
         fail(`${id} was acknowledged and is nowhere`)
     }
     checkLanes(places)
@@ -295,6 +313,32 @@ export function createRules(): Rules {
       heldStates.set(batch.batchId, JSON.stringify(batch.held))
     },
     voided: (batchId) => void voided.add(batchId),
+    inEngine(ids) {
+      for (const id of ids) {
+        engine.add(id)
+        count(handed, id)
+      }
+    },
+    onlyInEngine(ids) {
+      for (const id of ids) handed.set(id, (handed.get(id) ?? 0) - 1)
+    },
+    leftEngine(ids) {
+      for (const id of ids) engine.delete(id)
+    },
+    mayRepeat(ids) {
+      for (const id of ids) repeated.add(id)
+    },
+    withdrawing(ids) {
+      for (const id of ids) engine.add(id)
+      for (const id of offered) repeated.add(id)
+    },
+    withdrawn(ids) {
+      for (const id of ids) {
+        acked.delete(id)
+        engine.delete(id)
+      }
+      for (const id of offered) repeated.add(id)
+    },
     receiptGiven: (batchId) => void receiptsDue.add(batchId),
     followed(receipts) {
       let before = -1
@@ -317,7 +361,7 @@ export function createRules(): Rules {
       const settlements = content.payloadIds.map((id, index) => {
         if (data[index]?.payloadId !== id) fail('the ids are not those of the body')
         const under = acceptedUnder.get(id)
-        if (under !== undefined)
+        if (under !== undefined && isOnce(id))
           fail(`${id} was accepted under ${under} and came again under ${batch.batchId}`)
         const settlement = choose()
         if (settlement.kind === 'delivered') acceptedUnder.set(id, batch.batchId)

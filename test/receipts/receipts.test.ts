@@ -147,12 +147,17 @@ const fate: Arbitrary<PayloadSettlement> = oneof(
     detail: string({ unit: 'binary', maxLength: 100 }),
     failure: constant(null),
   }),
+  record({
+    kind: constant('returned' as const),
+    reason: string({ unit: 'binary', maxLength: 100 }),
+    detail: string({ unit: 'binary', maxLength: 100 }),
+  }),
 )
 
 const kept = (one: PayloadSettlement) => {
   const nothing = { schedule: null, step: null, reason: null, detail: null }
   if (one.kind === 'delivered') return { outcome: 'delivered', ...nothing }
-  if (one.kind === 'dead') return { outcome: 'dead', ...nothing, reason: one.reason, detail: one.detail }
+  if (one.kind !== 'retry') return { outcome: one.kind, ...nothing, reason: one.reason, detail: one.detail }
   const { schedule, step } = one
   const { errorType: reason, errorMessage: detail } = one.failure
   return { outcome: 'retried', schedule, step, reason, detail }

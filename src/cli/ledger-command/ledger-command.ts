@@ -5,6 +5,7 @@ import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
 import { isoTimes, type IsoTimes } from '../../std/iso-times.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
+import { ledgerOutcomes } from '../../domain/settlement.ts'
 import {
   limitMax,
   openOfflineLedger,
@@ -48,7 +49,7 @@ export const ledgerCommand: BuildCommand = (io, done) =>
     .option('--payload <id>', 'only the payload with this payloadId')
     .option('--batch <id>', 'only payloads of the batch with this batchId')
     .option('--request <id>', 'only payloads of the answer with this requestId')
-    .option('--outcome <name>', 'only this outcome: delivered, retried or dead')
+    .option('--outcome <name>', `only this outcome: ${ledgerOutcomes.join(', ')}`)
     .option('--limit <entries>', 'print at most this many entries, newest first', wholeNumber(1, 1e9), 100)
     .option('--csv', 'print CSV, times in UTC')
     .addHelpText(

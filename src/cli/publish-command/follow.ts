@@ -5,13 +5,14 @@ import { pause, systemClock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { IsoTimes } from '../../std/iso-times.ts'
 import { formatDuration } from '../../std/quantity.ts'
+import type { LedgerOutcome } from '../../domain/settlement.ts'
 import type { LedgerAnswer, LedgerEntry } from '../../ledger/ledger.ts'
 import { requestDaemon, requestDaemonLines, type Daemon } from '../daemon-client/daemon-client.ts'
 import { mapResultText } from '../terminal/text-format.ts'
 
 /** `ok`: false where the message is not delivered by it. */
 export type Step = {
-  kind: 'acknowledged' | 'mapped' | 'delivered' | 'retried' | 'dead' | 'waits'
+  kind: 'acknowledged' | 'mapped' | LedgerOutcome | 'waits'
   ok: boolean
   what: string
   payloadId?: string

@@ -104,6 +104,7 @@ const outcomes: Partial<Record<Step['kind'], string>> = {
   delivered: 'accepted by the service',
   retried: 'retried',
   dead: 'dead letter',
+  returned: 'given back to its source',
 }
 
 /** One fact a line: ids have 36 characters. */

@@ -259,7 +259,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     for (const [index, payload] of payloads.entries()) {
       if (payload.kind === 'delivered') counts.delivered += 1
       else if (payload.kind === 'retry') counts.retried += 1
-      else {
+      else if (payload.kind === 'dead') {
         counts.dead += 1
         const { reason, detail } = payload
         if (reason === forbiddenReason) forbiddenLimit.add()

@@ -17,6 +17,7 @@ import { z } from 'zod'
 import { assertNever } from '../../std/assert.ts'
 import { isoTime } from '../../std/clock.ts'
 import { isoTimes } from '../../std/iso-times.ts'
+import { ledgerOutcomes } from '../../domain/settlement.ts'
 import { readAudit } from '../audit/audit.ts'
 import { historySpans } from '../history/history.ts'
 import { statusSchema } from '../status-schema/status-schema.ts'
@@ -47,8 +48,6 @@ import {
   timeText,
 } from './http-routing/parameters.ts'
 import { route, type Route, type RouteRequest } from './http-routing/route.ts'
-
-const ledgerOutcomes = ['delivered', 'retried', 'dead'] as const
 
 export const readRoutes: readonly Route[] = [
   route({

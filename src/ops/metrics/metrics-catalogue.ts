@@ -92,6 +92,11 @@ const spoolMetrics: readonly Metric[] = [
   ),
   counter('gateway_payloads_retried_total', 'Payloads moved to a retry lane.', spool('retried')),
   counter(
+    'gateway_payloads_returned_total',
+    'Payloads removed, because the server that their messages came from has them again.',
+    spool('returned'),
+  ),
+  counter(
     'gateway_payloads_damaged_total',
     'Payloads that cannot be read. Alert on any increase.',
     spool('damaged'),

@@ -36,6 +36,9 @@ export const totals = record({
   dead: count().describe(
     'Payloads that became dead letters, because the service refused them and no retry is left.',
   ),
+  payloadsReturned: count().describe(
+    'Payloads removed from the spool, because the server that their messages came from has them again.',
+  ),
   damaged: count().describe('Payloads that were acknowledged and could not be read from the disk.'),
   recordsMissing: count().describe(
     'Kept messages, dead letters and entries of the mapping state that were counted and are missing.',

@@ -1,8 +1,9 @@
 // batches.ts: the life of a batch, as delivery calls for it. Entry file of this folder.
 //
-//   pending --seal--> sealed --settle--> delivered, in a retry lane, or dead
-//                     |    ^
-//                     '----' reseal: other batches over the same payloads; setOperation, setHeld
+//   pending --seal--> sealed --settle--> delivered, in a retry lane, dead, or returned to its source
+//      |              |    ^
+//      |              '----' reseal: other batches over the same payloads; setOperation, setHeld
+//      '--returnPending--> returned (returned-payloads.ts)
 //
 // A batch is a claim on a run of chunks (claim.ts): its batchId, its range and its timestamp. Sealing writes
 // the claim, settling deletes the claim and its chunks; payloads are not moved. Each of these is one atomic
@@ -18,10 +19,12 @@ import { assert } from '../../std/assert.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import type { Claim, Lane } from '../chunk-log/lane.ts'
 import { rotate } from '../chunk-log/lane-rotation.ts'
+import type { ReturnCalls } from '../return-calls.ts'
 import type { OpenSession, Session } from '../session-state.ts'
 import type { Batch, BatchCalls } from '../types.ts'
 import { chunksOf, load, readToSettle } from './batch-load.ts'
 import { reseal, setClaimHeld, setClaimOperation, type ResealParts } from './reseal.ts'
+import { readPending, returnPending } from './returned-payloads.ts'
 import { seal } from './seal.ts'
 import { settle } from './settle.ts'
 
@@ -49,6 +52,17 @@ export function createBatchCalls({ run }: OpenSession): BatchCalls {
         await settle(session, claimed, { settlement, content, receipt })
         session.compactor.afterSettle(claimed.lane)
       }),
+  }
+}
+
+export function createReturnCalls({ run }: OpenSession): ReturnCalls {
+  return {
+    readPending: (id, limits) =>
+      run(async (session) => {
+        const lane = session.lanes.get(id)
+        return lane === undefined ? null : readPending(session, lane, limits)
+      }),
+    returnPending: (ranges, options) => run((session) => returnPending(session, ranges, options)),
   }
 }
 

@@ -59,6 +59,7 @@ function chooseRun(lane: Lane, limits: SealLimits): Run {
   let bytes = 0
   for (const ref of lane.refs) {
     if (limits.committedUntil !== undefined && ref.committedAt > limits.committedUntil) break
+    if (limits.untilSeq !== undefined && ref.firstSeq >= limits.untilSeq) break
     const fits =
       payloads + ref.count <= limits.payloadsMax &&
       bodyBytes(payloads + ref.count, bytes + ref.bytes) <= limits.bodyBytesMax

@@ -1,4 +1,5 @@
 // settle.ts: carries out a settlement. Owner of invariant 5: each payload is in exactly one place.
+// returned-payloads.ts does the same for payloads in no batch.
 //
 // A settle is one atomic write. It deletes the claim and its chunks, and adds the retries as new chunks of
 // their retry lanes, the dead letters, the totals and the receipt. A crash before the write leaves the sealed
@@ -36,13 +37,21 @@ type Plan = {
   delivered: PayloadSum
   retried: PayloadSum
   dead: PayloadSum
-  /** Payloads that were not delivered and cannot be read any more. */
+  returned: PayloadSum
+  /** Payloads that are only here and cannot be read any more. */
   damaged: PayloadSum
   retries: Retry[]
   deadLetters: NewDeadLetter[]
 }
 
-const plannedKinds = ['delivered', 'retried', 'dead', 'damaged'] as const
+/** How each is counted in the totals of the lane. */
+const plannedKinds = [
+  ['delivered', 'delivered'],
+  ['retried', 'retried'],
+  ['dead', 'dead'],
+  ['returned', 'requeued'],
+  ['damaged', 'damaged'],
+] as const
 
 /** Resolves after the fsync. `content` is needed only if a payload was not delivered. */
 export function settle(
@@ -65,19 +74,22 @@ export function settle(
       }
       ops.push({ type: 'del', key: seqKey(table.batches, lane.id, batch.firstSeq) })
       deleteClaim(lane, batch.firstSeq)
+      lane.leaving.add(batch.firstSeq)
       for (const retry of plan.retries) moved.push(putRetry(session, batch.provider, retry, ops))
       putDeadLetters(session, plan.deadLetters, ops)
       for (const { firstSeq, raw } of lost)
         if (raw !== null) ops.push({ type: 'put', key: seqKey(table.damaged, lane.id, firstSeq), value: raw })
-      for (const kind of plannedKinds) addSettled(lane, kind, plan[kind].payloads, plan[kind].bytes)
+      for (const [kind, settledKind] of plannedKinds)
+        addSettled(lane, settledKind, plan[kind].payloads, plan[kind].bytes)
       session.openBytes -= batch.bytes
       lane.drainedBytes += batch.bytes
       if (receipt !== null && !putReceipt(receipts, receipt, options, ops)) counters.receiptsDropped += 1
       putTotals(lane, ops)
     },
     committed() {
-      for (const kind of plannedKinds) counters[kind] += plan[kind].payloads
+      for (const [kind] of plannedKinds) counters[kind] += plan[kind].payloads
       for (const chunk of moved) chunkCommitted(chunk)
+      lane.leaving.delete(batch.firstSeq)
       reportLost(session, batch, plan, lost)
     },
   })
@@ -104,6 +116,7 @@ function planFor(
     delivered: { payloads: 0, bytes: 0 },
     retried: { payloads: 0, bytes: 0 },
     dead: { payloads: 0, bytes: 0 },
+    returned: { payloads: 0, bytes: 0 },
     damaged: { payloads: 0, bytes: 0 },
     retries: [],
     deadLetters: [],
@@ -118,7 +131,8 @@ function planFor(
   payloads.forEach((payload, index) => {
     const sent = content.payload(index)
     if (sent === null) {
-      plan[payload.kind === 'delivered' ? 'delivered' : 'damaged'].payloads += 1
+      const isElsewhere = payload.kind === 'delivered' || payload.kind === 'returned'
+      plan[isElsewhere ? payload.kind : 'damaged'].payloads += 1
       return
     }
     const { json, attempts, payloadId } = sent
@@ -128,6 +142,7 @@ function planFor(
     knownBytes += json.length
     switch (payload.kind) {
       case 'delivered':
+      case 'returned':
         return
       case 'retry':
         addBytes(retryFor(plan, payload).builder, json, attempts + 1)

@@ -16,12 +16,13 @@ import {
   openLane,
   youngestBackfill,
   type CommitAttachments,
+  type ExchangedBy,
   type MessageGroup,
   type SpoolState,
 } from '../session-state.ts'
 
 /** Payloads for one lane. */
-type Run = { lane: Lane; isNew: boolean; builders: ChunkBuilder[] }
+type Run = { lane: Lane; isNew: boolean; builders: ChunkBuilder[]; isExchanged: boolean }
 
 /** Expired keys are deleted a few at each write. */
 const expiredPerWriteMax = 64
@@ -65,15 +66,17 @@ export function createGroup(
   }
   return group
 
-  function append(payload: MappedPayload, wasKept = false): void {
+  function append(payload: MappedPayload, by: ExchangedBy | null = null): void {
+    const wasKept = by?.wasKept ?? false
     const run = isLate(payload, wasKept) ? lateRunOf(payload.provider) : liveRunOf(payload.provider)
+    if (by !== null) run.isExchanged = true
     let builder = run.builders[run.builders.length - 1]!
     if (builder.count > 0 && (endsBatch(run.lane) || builder.bytes >= chunkBytesMax)) {
       builder = newChunkBuilder(builder.buffer.length)
       run.builders.push(builder)
     }
     run.lane.appendedSeq += 1
-    const length = addText(builder, payload.json, 0)
+    const length = addText(builder, payload.json, by?.attempts ?? 0)
     group.bytes += length
     state.openBytes += length
   }
@@ -113,7 +116,8 @@ export function createGroup(
 
   function newRun(provider: ProviderName, known: Lane | undefined, role: LaneRole): Run {
     const lane = known ?? openLane(state, provider, role)
-    return { lane, isNew: known === undefined, builders: [newChunkBuilder(capacityFor(lane))] }
+    const isNew = known === undefined
+    return { lane, isNew, builders: [newChunkBuilder(capacityFor(lane))], isExchanged: false }
   }
 
   function addKey(): void {
@@ -142,13 +146,14 @@ export function createGroup(
 
   function prepare(ops: StoreOp[]): void {
     const at = state.clock.now()
-    for (const { lane, isNew, builders } of [...runs.values(), ...lateRuns.values()]) {
+    for (const { lane, isNew, builders, isExchanged } of [...runs.values(), ...lateRuns.values()]) {
       if (isNew) putLane(lane, ops)
       for (const builder of builders) {
         const one = putNewChunk(lane, builder, at, ops)
         lane.lastChunkBytes = one.chunk.value.length
         written.push(one)
       }
+      if (isExchanged) lane.exchangedSeq = lane.nextSeq
       // So that lost totals are noticed, and have a copy of the provider.
       if (isNew) putTotals(lane, ops)
     }
@@ -165,7 +170,7 @@ export function createGroup(
       ops.push({ type: 'put', key: windowRecordKey(n), value })
       state.window.endGroup(n, keyCount, nowMs)
     }
-    expireKeys(state, nowMs, expiredPerWriteMax, ops)
+    expireKeys(state, nowMs, { limit: expiredPerWriteMax }, ops)
     if (notes !== null) putJournal(state, notes.subarray(0, noteBytes), ops)
     expireJournal(state, expiredPerWriteMax, ops)
   }
@@ -183,10 +188,19 @@ export function createGroup(
   }
 }
 
-/** Forgets at most `limit` records of the window, too old or too many. Only while a write is put together. */
-export function expireKeys(state: SpoolState, nowMs: number, limit: number, ops: StoreOp[]): void {
-  const numbers = state.window.expire(nowMs, limit)
+/**
+ * Forgets at most `limit` records of the window: those that are too old or too many, or `all` of the writes
+ * before. Returns how many. Only while a write is put together.
+ */
+export function expireKeys(
+  state: SpoolState,
+  nowMs: number,
+  { limit, all = false }: { limit: number; all?: boolean },
+  ops: StoreOp[],
+): number {
+  const numbers = state.window.expire(all ? Infinity : nowMs, limit)
   for (const n of numbers) ops.push({ type: 'del', key: windowRecordKey(n) })
   state.expired.records += numbers.length
   state.expired.last = numbers.at(-1) ?? state.expired.last
+  return numbers.length
 }

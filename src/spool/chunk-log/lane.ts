@@ -77,6 +77,10 @@ export type Lane = {
   /** By first number. Changed by lane-claims.ts only, which keeps the sums of `claimed`. */
   claims: Map<number, Claim>
   claimed: ClaimSums
+  /** First numbers of what the running write settles: until it is durable, that is not settled. */
+  leaving: Set<number>
+  /** End of the last payload that an exchange appended, or that was in the lane when the session began. */
+  exchangedSeq: number
   refs: ChunkRef[]
   refsEnd: number
   /** Payloads in existing chunks, counted from the chunks themselves: the other side of conservation. */
@@ -126,6 +130,8 @@ export function newLane(id: LaneId, provider: ProviderName, role: LaneRole, open
     gapPayloads: 0,
     claims: new Map(),
     claimed: { payloads: 0, bytes: 0, heldBatches: 0, heldPayloads: 0, heldBytes: 0 },
+    leaving: new Set(),
+    exchangedSeq: 0,
     refs: [],
     refsEnd: 0,
     openPayloads: 0,
@@ -262,43 +268,4 @@ export function firstOpenSeq(lane: Lane): number {
   let first = lane.sealSeq
   for (const firstSeq of lane.claims.keys()) if (firstSeq < first) first = firstSeq
   return first
-}
-
-export function laneView(lane: Lane): LaneView {
-  const { claimed } = lane
-  return {
-    id: lane.id,
-    provider: lane.provider,
-    role: lane.role,
-    openedAt: lane.openedAt,
-    pending: lane.committedSeq - lane.sealSeq - lane.gapPayloads,
-    pendingBytes: lane.committedBytes - lane.sealBytes,
-    sealed: claimed.payloads,
-    sealedBytes: claimed.bytes,
-    heldBatches: claimed.heldBatches,
-    heldPayloads: claimed.heldPayloads,
-    heldBytes: claimed.heldBytes,
-    oldestAt: lane.refs[0]?.committedAt ?? null,
-    // For people only: there can be many thousand claims, and delivery reads this view with each batch.
-    get oldestSealedAt() {
-      return oldestClaimAt(lane)
-    },
-    get lowSeq() {
-      return firstOpenSeq(lane)
-    },
-    sealSeq: lane.sealSeq,
-    committedSeq: lane.committedSeq,
-    appended: lane.nextSeq,
-    settled: settledPayloads(lane.settled),
-    open: lane.openPayloads,
-  }
-}
-
-function oldestClaimAt({ claims }: Lane): EpochMs | null {
-  let oldest: EpochMs | null = null
-  for (const { batch, refs } of claims.values()) {
-    const at = refs?.[0]?.committedAt ?? batch.timestamp
-    if (oldest === null || at < oldest) oldest = at
-  }
-  return oldest
 }

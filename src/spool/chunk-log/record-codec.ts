@@ -41,6 +41,7 @@ export type ClaimRecord = {
   held?: Held
 }
 
+/** `requeued` counts the returned payloads; the name is part of the format, and older versions read it. */
 export const settledKinds = ['delivered', 'retried', 'dead', 'requeued', 'damaged', 'unexplained'] as const
 
 export type SettledKind = (typeof settledKinds)[number]

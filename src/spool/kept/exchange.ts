@@ -75,7 +75,8 @@ export function createExchange(session: Omit<Session, 'exchange' | 'eviction'>):
     const attachments = group.attachments()
     for (const id of take) reservations.take(id)
     for (const entry of entries) attachments.take(entry)
-    for (const payload of payloads) group.append(payload, take.length > 0)
+    const wasKept = take.length > 0
+    for (const payload of payloads) group.append(payload, { wasKept, attempts: payload.attempts ?? 0 })
     for (const deadLetter of deadLetters) attachments.addDeadLetter(deadLetter)
     for (const message of keptMessages) attachments.keepMessage(message)
     for (const { key, value } of stateChanges) attachments.putState(key, value)

@@ -165,6 +165,7 @@ async function finishLane(state: SpoolState, lane: Lane): Promise<void> {
   lane.committedSeq = lane.nextSeq
   lane.appendedSeq = lane.nextSeq
   lane.committedBytes = lane.nextBytes
+  lane.exchangedSeq = lane.nextSeq
   lane.refsEnd = lane.sealSeq
   lane.sealBytes = await startBytesFrom(state.store, lane)
   lane.openPayloads = lane.nextSeq - settledPayloads(lane.settled)

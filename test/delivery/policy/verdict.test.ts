@@ -96,7 +96,7 @@ function settlementsOf({ settlement, reseal, operation, resubmit }: Verdict): st
   if (settlement.payloads === 'all delivered') return 'all delivered'
   return settlement.payloads.map((one) => {
     if (one.kind === 'delivered') return 'delivered'
-    return one.kind === 'dead' ? `dead ${one.reason}` : `retry ${one.schedule} ${one.step}`
+    return one.kind === 'retry' ? `retry ${one.schedule} ${one.step}` : `${one.kind} ${one.reason}`
   })
 }
 

@@ -11,6 +11,7 @@
 
 import { z } from 'zod'
 import { heldReasons, type HeldReason } from '../../../domain/held.ts'
+import { ledgerOutcomes } from '../../../domain/settlement.ts'
 import { verdicts } from '../../gateway-verdict/gateway-verdict.ts'
 import { bytes, count, record, time, timeOrNull } from '../../status-schema/value-types.ts'
 
@@ -105,7 +106,7 @@ export const deadLettersSchema = record({
     .describe('The oldest ones, without their content.'),
 })
 
-const outcome = z.enum(['delivered', 'retried', 'dead']).describe('What became of it.')
+const outcome = z.enum(ledgerOutcomes).describe('What became of it.')
 
 export const ledgerSchema = record({
   entries: z
@@ -118,11 +119,13 @@ export const ledgerSchema = record({
         outcome,
         schedule: textOrNull().describe('Of a retry: its schedule.'),
         step: count().nullable().describe('Of a retry: the number of failures before.'),
-        reason: textOrNull().describe('Of a retried or dead payload.'),
+        reason: textOrNull().describe('Of a payload that was not delivered.'),
         detail: textOrNull().describe('The reason in words.'),
         provider: z.string().describe('Its provider.'),
         lane: count().describe('Its lane.'),
-        batchId: z.string().describe('Its batch.'),
+        batchId: z
+          .string()
+          .describe('Its batch; of a returned payload that was in no batch, the id of its removal.'),
         requestId: textOrNull().describe('Of the answer of the service.'),
       }),
     )

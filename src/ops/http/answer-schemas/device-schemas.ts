@@ -1,6 +1,7 @@
 // device-schemas.ts: the shapes of /devices and /devices/{key}.
 
 import { z } from 'zod'
+import { ledgerOutcomes } from '../../../domain/settlement.ts'
 import { bytes, count, record, time, timeOrNull } from '../../status-schema/value-types.ts'
 
 const textOrNull = () => z.string().nullable()
@@ -159,9 +160,9 @@ export const deviceSchema = record({
                 .array(
                   record({
                     ...outcomeShape,
-                    outcome: z.enum(['delivered', 'retried', 'dead']).describe('What became of it.'),
+                    outcome: z.enum(ledgerOutcomes).describe('What became of it.'),
                     batchId: z.string().describe('Its batch.'),
-                    reason: textOrNull().describe('Of a retried or dead payload.'),
+                    reason: textOrNull().describe('Of a payload that was not delivered.'),
                     detail: textOrNull().describe('The reason in words.'),
                   }),
                 )

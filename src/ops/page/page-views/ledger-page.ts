@@ -1,5 +1,6 @@
 // ledger-page.ts: `/page/ledger`: what became of payloads.
 
+import { ledgerOutcomes } from '../../../domain/settlement.ts'
 import type { LedgerAnswer } from '../../../ledger/types.ts'
 import { html, type Html } from '../html.ts'
 import { ago, at, link, named } from '../shown-values.ts'
@@ -43,7 +44,7 @@ function searchForm(selection: LedgerSelection): Html {
       >Outcome
       <select name="outcome">
         <option value="">any</option>
-        ${['delivered', 'retried', 'dead'].map(
+        ${ledgerOutcomes.map(
           (one) => html`<option ${one === selection.outcome && html`selected`}>${one}</option>`,
         )}
       </select></label

@@ -1,0 +1,250 @@
+import { describe, expect, test } from 'vitest'
+import type { LaneId } from '../../../src/domain/ids.ts'
+import type { PayloadSettlement } from '../../../src/domain/settlement.ts'
+import type { Batch, PendingRun, Spool } from '../../../src/spool/spool.ts'
+import { createHeldStore } from '../../support/held-store.ts'
+import { flipLastByte, namesIn, openSpoolWorld, reopenTampered, sealAll } from '../../support/open-spool.ts'
+import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
+import { exchangeOf, payloadNamed, provider } from '../../support/spool-world.ts'
+import type { SpoolWorld } from '../../support/open-spool.ts'
+
+const all = { payloadsMax: 1000, bytesMax: 1024 ** 2 }
+const wide = { payloadsMax: 1000, bodyBytesMax: 1024 ** 2 }
+const keep = { receipts: [], forgetKeys: false }
+const failure = { payloadId: 'p', errorType: 'Timeout', errorMessage: 'busy', validationErrorDetails: [] }
+const retried: PayloadSettlement = { kind: 'retry', schedule: 'Timeout', step: 2, failure }
+
+const laneOf = (spool: Spool, kind = 'live') => spool.lanes().find(({ role }) => role.kind === kind)!
+const countsOf = ({ spool }: SpoolWorld) =>
+  spool.lanes().map(({ role, appended, settled, open }) => `${role.kind}: ${appended} = ${settled} + ${open}`)
+const namesOf = (run: PendingRun | null) =>
+  run?.contents.map(({ json }) => /"id":"([^"]+)"/.exec(json.toString())?.[1])
+
+async function publishAll(world: SpoolWorld, ...names: string[]): Promise<void> {
+  for (const name of names) await world.publish(name)
+}
+
+async function readAll(spool: Spool, lane: LaneId): Promise<PendingRun> {
+  const run = await spool.readPending(lane, all)
+  if (run === null) throw new Error('there is something to read')
+  return run
+}
+
+async function rest(spool: Spool): Promise<string[]> {
+  const names: string[] = []
+  for (const batch of await sealAll(spool)) names.push(...(await namesIn(spool, batch)))
+  return names
+}
+
+describe('pending payloads', () => {
+  test('are read in order with their attempts, and stay as they are', async () => {
+    const world = await openSpoolWorld()
+    const { spool } = world
+    await publishAll(world, 'a', 'b')
+    const [batch] = await sealAll(spool)
+    await spool.load(batch!)
+    await spool.settle(batch!, { payloads: [retried, retried], requestId: null })
+    const { id } = laneOf(spool, 'retry')
+    const run = await spool.readPending(id, all)
+    expect(namesOf(run)).toEqual(['a', 'b'])
+    expect(run).toMatchObject({ firstSeq: 0, endSeq: 2, payloads: 2, provider: provider('default') })
+    expect(run?.contents).toMatchObject([
+      { attempts: 1, payloadId: payloadNamed('a').payloadId, committedAt: world.clock.now() },
+      { attempts: 1, payloadId: payloadNamed('b').payloadId },
+    ])
+    expect(countsOf(world)).toEqual(['live: 2 = 2 + 0', 'retry: 2 = 0 + 2'])
+  })
+
+  test('are read in whole chunks, from a number on, and until a time of arrival', async () => {
+    const world = await openSpoolWorld()
+    const { spool, clock } = world
+    await publishAll(world, 'a', 'b')
+    const at = clock.now()
+    await clock.advance(1000)
+    await publishAll(world, 'c')
+    const { id } = laneOf(spool)
+    expect(namesOf(await spool.readPending(id, { ...all, payloadsMax: 1 }))).toEqual(['a'])
+    expect(namesOf(await spool.readPending(id, { ...all, fromSeq: 1 }))).toEqual(['b', 'c'])
+    expect(namesOf(await spool.readPending(id, { ...all, committedUntil: at }))).toEqual(['a', 'b'])
+    expect(await spool.readPending(id, { ...all, fromSeq: 3 })).toBeNull()
+    expect(await spool.readPending(99 as LaneId, all)).toBeNull()
+  })
+
+  test('end before a chunk that cannot be read', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'a', 'b', 'c')
+    const { id } = laneOf(before.spool)
+    const { spool } = await reopenTampered(before, seqKey(table.chunks, id, 1), flipLastByte)
+    expect(namesOf(await spool.readPending(id, all))).toEqual(['a'])
+    expect(await spool.readPending(id, { ...all, fromSeq: 1 })).toBeNull()
+  })
+})
+
+describe('returned payloads', () => {
+  test('leave their lanes in one write, with their receipts, and are counted', async () => {
+    const world = await openSpoolWorld()
+    const { spool } = world
+    await publishAll(world, 'a', 'b')
+    spool.append(payloadNamed('c', { provider: 'other' }))
+    await world.publish('d')
+    const runs = await Promise.all(spool.lanes().map(({ id }) => readAll(spool, id)))
+    const { groups } = spool.totals()
+    const receipts = [Buffer.from('one'), Buffer.from('two')]
+    expect(await spool.returnPending(runs, { receipts, forgetKeys: false })).toBe(true)
+    expect(spool.totals()).toMatchObject({ groups: groups + 1, returned: 4, delivered: 0, openBytes: 0 })
+    expect(countsOf(world)).toEqual(['live: 3 = 3 + 0', 'live: 1 = 1 + 0'])
+    expect((await spool.receipts({ limit: 9 })).map(({ value }) => value.toString())).toEqual(['one', 'two'])
+    await publishAll(world, 'e')
+    expect(laneOf(spool)).toMatchObject({ pending: 1, pendingBytes: payloadNamed('e').json.length })
+    const { spool: again, ...after } = await world.reopen()
+    expect(await rest(again)).toEqual(['e'])
+    expect(countsOf({ ...after, spool: again })).toEqual(['live: 4 = 3 + 1', 'live: 1 = 1 + 0'])
+    expect(await again.check(new AbortController().signal)).toMatchObject({ ok: true, problems: [] })
+  })
+
+  test('of a batch leave by its settlement', async () => {
+    const world = await openSpoolWorld()
+    const { spool } = world
+    await publishAll(world, 'a', 'b')
+    const [batch] = await sealAll(spool)
+    await spool.load(batch!)
+    const returned: PayloadSettlement = { kind: 'returned', reason: 'PARKED', detail: 'why' }
+    await spool.settle(batch!, { payloads: [returned, returned], requestId: null })
+    expect(spool.totals()).toMatchObject({ returned: 2, delivered: 0, dead: 0, deadLetters: 0, openBytes: 0 })
+    const after = await world.reopen()
+    expect(countsOf(after)).toEqual(['live: 2 = 2 + 0'])
+    expect(after.spool.batches()).toEqual([])
+  })
+
+  test('stay where something of their lane was sealed since they were read', async () => {
+    const world = await openSpoolWorld()
+    const { spool } = world
+    await publishAll(world, 'a', 'b', 'c')
+    const run = await readAll(spool, laneOf(spool).id)
+    await spool.seal(run.lane, { ...wide, payloadsMax: 1 })
+    expect(await spool.returnPending([run], keep)).toBe(false)
+    expect(spool.totals()).toMatchObject({ returned: 0 })
+    expect(countsOf(world)).toEqual(['live: 3 = 0 + 3'])
+  })
+
+  test('of a tail leave what is before it, when that is sealed', async () => {
+    const world = await openSpoolWorld()
+    const { spool } = world
+    await publishAll(world, 'a', 'b', 'c', 'd')
+    const { id } = laneOf(spool)
+    const first = await spool.seal(id, { ...wide, untilSeq: 2 })
+    expect(first).toMatchObject({ firstSeq: 0, endSeq: 2 })
+    expect(await spool.seal(id, { ...wide, untilSeq: 2 })).toBeNull()
+    expect(await spool.returnPending([await readAll(spool, id)], keep)).toBe(true)
+    expect(laneOf(spool)).toMatchObject({ pending: 0, pendingBytes: 0, sealed: 2, open: 2 })
+    await publishAll(world, 'e')
+    const after = await world.reopen()
+    expect(await rest(after.spool)).toEqual(['e'])
+    expect(await namesIn(after.spool, after.spool.batches()[0] as Batch)).toEqual(['a', 'b'])
+  })
+
+  test('are stored again when their messages come again, only if the keys are forgotten', async () => {
+    for (const forgetKeys of [false, true]) {
+      const world = await openSpoolWorld()
+      const { spool } = world
+      await publishAll(world, 'a', 'b')
+      await spool.returnPending([await readAll(spool, laneOf(spool).id)], { receipts: [], forgetKeys })
+      expect(spool.totals().windowIds).toBe(forgetKeys ? 0 : 2)
+      await publishAll(world, 'a')
+      const after = await world.reopen()
+      await publishAll(after, 'b')
+      // Without the keys: acknowledged as duplicates, and in no place.
+      expect(await rest(after.spool)).toEqual(forgetKeys ? ['a', 'b'] : [])
+    }
+  })
+
+  test('have their keys forgotten before they are gone, at whatever write a power cut comes', async () => {
+    const held = createHeldStore()
+    const world = await openSpoolWorld({ openStore: held.openStore, crashes: true })
+    const { spool } = world
+    await publishAll(world, 'a')
+    const run = await readAll(spool, laneOf(spool).id)
+    held.hold()
+    const returned = spool.returnPending([run], { receipts: [], forgetKeys: true })
+    while (held.waiting() === 0) await world.clock.advance(0)
+    // The keys go in a write of their own.
+    expect(spool.totals().windowIds).toBe(0)
+    expect(laneOf(spool)).toMatchObject({ pending: 1, lowSeq: 0 })
+    // A message that comes meanwhile, once more; its key goes with the removal.
+    const again = world.publish('a')
+    for (let write = 0; write < 2; write += 1) {
+      held.releaseOne()
+      while (held.waiting() === 0) await world.clock.advance(0)
+    }
+    // The removal is being written.
+    expect(laneOf(spool)).toMatchObject({ pending: 1, open: 1, lowSeq: 0 })
+    held.release()
+    expect(await returned).toBe(true)
+    expect(await again).toBeNull()
+    expect(laneOf(spool)).toMatchObject({ lowSeq: 1, pending: 1 })
+    expect(await rest(spool)).toEqual(['a'])
+    await spool.close()
+  })
+})
+
+describe('the numbers of a lane', () => {
+  test('say what is settled, sealed and durable', async () => {
+    const world = await openSpoolWorld()
+    const { spool } = world
+    await publishAll(world, 'a', 'b', 'c', 'd')
+    const { id } = laneOf(spool)
+    const one = await spool.seal(id, { ...wide, payloadsMax: 1 })
+    const two = await spool.seal(id, { ...wide, payloadsMax: 1 })
+    expect(laneOf(spool)).toMatchObject({ lowSeq: 0, sealSeq: 2, committedSeq: 4 })
+    await spool.load(two!)
+    await spool.settle(two!, { payloads: 'all delivered', requestId: null })
+    expect(laneOf(spool)).toMatchObject({ lowSeq: 0, sealSeq: 2, committedSeq: 4 })
+    await spool.load(one!)
+    await spool.settle(one!, { payloads: 'all delivered', requestId: null })
+    expect(laneOf(spool)).toMatchObject({ lowSeq: 2, sealSeq: 2, committedSeq: 4 })
+  })
+
+  test('count nothing as settled before that is durable, when its retry is in its lane, too', async () => {
+    const held = createHeldStore()
+    const world = await openSpoolWorld({ openStore: held.openStore })
+    const { spool } = world
+    await publishAll(world, 'a')
+    const [batch] = await sealAll(spool)
+    await spool.load(batch!)
+    held.hold()
+    const settled = spool.settle(batch!, { payloads: [retried], requestId: null })
+    while (held.waiting() === 0) await world.clock.advance(0)
+    expect(laneOf(spool)).toMatchObject({ lowSeq: 0 })
+    held.release()
+    await settled
+    expect(laneOf(spool)).toMatchObject({ lowSeq: 1 })
+    expect(laneOf(spool, 'retry')).toMatchObject({ lowSeq: 0, committedSeq: 1 })
+  })
+
+  test('say what did not come from a message: exchanges, and what was there at the start', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'a')
+    expect(laneOf(before.spool)).toMatchObject({ exchangedSeq: 0 })
+    await before.spool.exchange(exchangeOf({ payloads: [payloadNamed('b')] }))
+    await publishAll(before, 'c')
+    expect(laneOf(before.spool)).toMatchObject({ exchangedSeq: 2, committedSeq: 3 })
+    const { id } = laneOf(before.spool)
+    const messagesOnly = { ...all, messagesOnly: true }
+    expect(await before.spool.readPending(id, { ...messagesOnly, fromSeq: 1 })).toBeNull()
+    expect(namesOf(await before.spool.readPending(id, { ...messagesOnly, fromSeq: 2 }))).toEqual(['c'])
+    const { spool } = await before.reopen()
+    expect(laneOf(spool)).toMatchObject({ exchangedSeq: 3 })
+    expect(await spool.readPending(id, { ...messagesOnly, fromSeq: 2 })).toBeNull()
+  })
+})
+
+describe('an exchange', () => {
+  test('appends payloads with the attempts that they had', async () => {
+    const { spool } = await openSpoolWorld()
+    const payloads = [{ ...payloadNamed('a'), attempts: 3 }, payloadNamed('b')]
+    await spool.exchange(exchangeOf({ payloads }))
+    const [batch] = await sealAll(spool)
+    const loaded = await spool.load(batch!)
+    expect(loaded.kind === 'content' && loaded.content.attempts).toEqual([3, 0])
+  })
+})
