@@ -1,0 +1,109 @@
+// fleet-cases.ts: three gateways behind three nodes of an engine: what each loss costs, the same for each engine. Nothing
+// that was acknowledged to a truck may be lost, the numbers of a truck keep their order in each gateway, and a second
+// effect needs two gateways.
+
+import { describe, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { startEngineFleet, type EngineFleet, type FleetOptions } from './engine-fleet.ts'
+import type { Engine } from './message-engine.ts'
+
+export type FleetEngine = {
+  name: string
+  isThere: boolean
+  start(): Promise<Engine>
+  /** What leads the partition 0. */
+  leading: string
+}
+
+const calm = { lost: 0, wrongOrder: 0, twiceByOne: 0, twiceByTwo: 0 }
+/** Delivered again: what was outstanding in a partition at the time. */
+const kept = { lost: 0, wrongOrder: 0, twiceByOne: 0 }
+
+export function describeFleets({ name, isThere, start, leading }: FleetEngine): void {
+  async function fleetOf(options: FleetOptions = {}): Promise<{ engine: Engine; fleet: EngineFleet }> {
+    const engine = await start()
+    return { engine, fleet: await startEngineFleet(engine, options) }
+  }
+
+  describe.skipIf(!isThere)(`three gateways behind ${name}`, () => {
+    test('share the partitions, and keep the order of each truck', async () => {
+      const { fleet } = await fleetOf()
+      await fleet.trucks.more(3000)
+      await eventually(() => fleet.working().length > 1)
+      expect(await fleet.outcome(`${name}: calm`)).toEqual(calm)
+    })
+
+    test('lose nothing when the leader is killed, again and again', async () => {
+      const { engine, fleet } = await fleetOf()
+      for (let round = 0; round < 3; round += 1) {
+        await fleet.trucks.more(500)
+        const leader = await engine.leaderOf(leading)
+        await engine.kill(leader)
+        await fleet.trucks.more(500)
+        await engine.restart(leader)
+      }
+      expect(await fleet.outcome(`${name}: leader killed`)).toMatchObject(kept)
+    })
+
+    test('lose nothing when all nodes are killed at once', async () => {
+      const { engine, fleet } = await fleetOf()
+      for (let round = 0; round < 2; round += 1) {
+        await fleet.trucks.more(1000)
+        await engine.killAll()
+        engine.startAll()
+        await engine.ready()
+      }
+      await fleet.trucks.more(1000)
+      expect(await fleet.outcome(`${name}: all nodes killed`)).toMatchObject(kept)
+    })
+
+    test.each(['during-write', 'after-write-before-ack'] as const)(
+      'lose nothing when a gateway is killed %s',
+      async (point) => {
+        const { fleet } = await fleetOf({
+          kills: { 0: { point, after: 20 }, 1: { point, after: 40 }, 2: { point, after: 60 } },
+        })
+        for (const [index, { daemon }] of fleet.gateways.entries()) {
+          expect(await daemon.ended).toBe('SIGKILL')
+          await fleet.trucks.more(500)
+          await fleet.start(index)
+        }
+        await fleet.trucks.more(500)
+        expect(await fleet.outcome(`${name}: gateways killed ${point}`)).toMatchObject(kept)
+      },
+    )
+
+    test('lose nothing and deliver nothing twice when members stop and start by plan', async () => {
+      const { fleet } = await fleetOf()
+      for (const index of [0, 1, 2]) {
+        await fleet.trucks.more(500)
+        await fleet.stop(index)
+        await fleet.trucks.more(500)
+        await fleet.start(index)
+      }
+      expect(await fleet.outcome(`${name}: members stopped by plan`)).toEqual(calm)
+    })
+
+    test('keep what cannot be mapped as dead letters, and nothing waits behind it', async () => {
+      const { fleet } = await fleetOf({
+        trucks: {
+          content: (device, number) => (device === 'truck-3' && number % 5 === 0 ? 'poison' : undefined),
+        },
+      })
+      await fleet.trucks.more(3000)
+      const poison = () => Math.floor(fleet.trucks.acked.get('truck-3')! / 5)
+      const outcome = await fleet.outcome(`${name}: poison`, poison)
+      const letters = (await fleet.statuses()).reduce((sum, { spool }) => sum + spool.deadLetters, 0)
+      expect({ outcome, letters }).toEqual({ outcome: { ...calm, lost: poison() }, letters: poison() })
+    })
+
+    test('take what waited while no gateway ran, in the order of each truck', async () => {
+      const { fleet } = await fleetOf()
+      await fleet.trucks.more(300)
+      for (const index of [0, 1, 2]) await fleet.stop(index)
+      await fleet.trucks.more(2000)
+      for (const index of [0, 1, 2]) await fleet.start(index)
+      expect(await fleet.outcome(`${name}: no gateway for a while`)).toEqual(calm)
+    })
+  })
+}

@@ -1,0 +1,9 @@
+import { describeFleets } from './fleet-cases.ts'
+import { hasRabbitCluster, startRabbit } from './rabbit-engine.ts'
+
+describeFleets({
+  name: 'RabbitMQ',
+  isThere: hasRabbitCluster,
+  start: () => startRabbit({ nodes: 3 }),
+  leading: 'fleet.0',
+})
