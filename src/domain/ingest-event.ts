@@ -71,6 +71,7 @@ export const ingestEventFields = {
       | 'durable_missing'
       | 'durable_differs'
       | 'durable_created'
+      | 'mapping_differs'
       | 'partition_mixed'
       | 'member_twice'
       | 'not_ready'

@@ -4,10 +4,11 @@
 import type { BridgeFinding } from '../bridges/bridges.ts'
 import { jetstreamOptions, type JetStreamBridgeConfig } from './jetstream-config.ts'
 import { bucketName, bucketStream } from './members/members.ts'
+import { probeMapping } from './stream-setup/mapping-check.ts'
 import { openConnection, urlsText, type Connection } from './nats-connection.ts'
 import { apiCode, natsFault, notFound } from './nats-faults.ts'
 import { durableName, mappingLines } from './nats-subjects.ts'
-import { addCommand, durableFinding, streamFindings, type SetupFinding } from './stream-setup.ts'
+import { addCommand, durableFinding, streamFindings, type SetupFinding } from './stream-setup/stream-setup.ts'
 import type { JetStreamOptions } from './types.ts'
 
 /** Resolves with a finding in any case. `stop` ends the try. */
@@ -61,6 +62,8 @@ async function look(connection: Connection, options: JetStreamOptions): Promise<
   const { jsm } = connection
   const fatal: SetupFinding[] = []
   const warnings = streamFindings(await jsm.streams.info(options.stream))
+  const mapping = await probeMapping(connection, options)
+  if (mapping !== null) fatal.push(mapping)
   const missing: SetupFinding[] = []
   for (let partition = 0; partition < options.partitions; partition += 1) {
     const info = await jsm.consumers.info(options.stream, durableName(options, partition)).catch(ifMissing)

@@ -13,7 +13,7 @@
 // How
 //   nats-link.ts            the connection, with back-off; nats-connection.ts opens one
 //   nats-faults.ts          each fault in words
-//   stream-setup.ts         stream, durables, bucket: checked, or created with `provision: true`
+//   stream-setup/           stream, durables, bucket: checked, or created with `provision: true`; the mapping
 //   members/                which member takes which partition: leases in a bucket of NATS
 //   owned-partitions.ts     runs what this member owns
 //   partition-consumer.ts   one partition: what is outstanding first, then pulls; starts over when in doubt
@@ -43,13 +43,14 @@ import { randomUUID } from 'node:crypto'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { MessageFeed, MessageSource } from '../message-sources/message-sources.ts'
+import { probeMapping } from './stream-setup/mapping-check.ts'
 import { createMembers, type Members } from './members/members.ts'
 import { urlsText, type Connection } from './nats-connection.ts'
 import type { NatsFault } from './nats-faults.ts'
 import { createNatsLink, type NatsLink } from './nats-link.ts'
 import { createOwnedPartitions } from './owned-partitions.ts'
-import { createSetupReport } from './setup-report.ts'
-import { ackWaitMs, ensureBucket, ensureStream, streamFindings } from './stream-setup.ts'
+import { createSetupReport } from './stream-setup/setup-report.ts'
+import { ackWaitMs, ensureBucket, ensureStream, streamFindings } from './stream-setup/stream-setup.ts'
 import type { JetStreamOptions, NatsCredentials } from './types.ts'
 
 export type { JetStreamOptions } from './types.ts'
@@ -102,6 +103,7 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     report.stream(streamFindings(await ensureStream(connection, options)))
     await ensureBucket(connection, options)
     await partitions.ensureDurables(connection)
+    report.mapping(await probeMapping(connection, options))
   }
 
   function tick(): void {

@@ -11,6 +11,7 @@ import type { UserProperties } from '../../domain/message.ts'
 import type { SourceMessage } from '../message-sources/types.ts'
 import type { MessageRefusal } from '../types.ts'
 import type { Delivery } from './delivered-message.ts'
+import type { MappingWatch } from './stream-setup/mapping-check.ts'
 import { topicOf, topicStart, type PartitionLayout } from './nats-subjects.ts'
 import { mqttStream, type JetStreamOptions } from './types.ts'
 
@@ -25,7 +26,7 @@ const ownHeader = /^(Nats-|Nmqtt-)/i
 export function createMessageReader(
   options: Options,
   partition: number,
-  refused: (refusal: MessageRefusal) => void,
+  { refused, watch }: { refused: (refusal: MessageRefusal) => void; watch: MappingWatch },
 ) {
   const start = topicStart(options, partition)
   const hasHeaders = options.stream !== mqttStream
@@ -51,6 +52,7 @@ export function createMessageReader(
     message.storedSerial = streamSeq
     message.userProperties = hasHeaders ? propertiesOf(from) : null
     message.refusal = topicRefusal(message.topic)
+    watch(message.topic)
     if (data.length > options.messageBytesMax) refuseSize()
     if (message.refusal !== null) refused(message.refusal)
     return message

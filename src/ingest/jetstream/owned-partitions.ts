@@ -4,14 +4,15 @@
 import type { Clock } from '../../std/clock.ts'
 import type { MessageFeed, Partition, PartitionView } from '../message-sources/message-sources.ts'
 import type { Members } from './members/members.ts'
+import { createMappingWatch } from './stream-setup/mapping-check.ts'
 import { createMessageReader } from './message-reader.ts'
 import type { Connection } from './nats-connection.ts'
 import type { NatsLink } from './nats-link.ts'
 import { durableName, partitionFilters } from './nats-subjects.ts'
 import { createPartitionConsumer, type PartitionConsumer } from './partition-consumer.ts'
 import type { Epoch } from './partition-epoch.ts'
-import type { SetupReport } from './setup-report.ts'
-import { createDurable, durableFinding } from './stream-setup.ts'
+import type { SetupReport } from './stream-setup/setup-report.ts'
+import { createDurable, durableFinding } from './stream-setup/stream-setup.ts'
 import type { JetStreamOptions } from './types.ts'
 
 export type OwnedPartitions = {
@@ -64,11 +65,15 @@ export function createOwnedPartitions(
             return assigned
           },
         },
-        read: createMessageReader(options, partition, report.refusedMessage),
+        read: createMessageReader(options, partition, {
+          refused: report.refusedMessage,
+          watch: createMappingWatch(options, partition, (finding) => report.mixed(partition, finding)),
+        }),
         ownedUntilMs: members.ownedUntilMs,
         taken: link.brought,
         judge(info) {
           const finding = durableFinding(info, options, partition)
+          report.missing(partition, false)
           report.durable(partition, finding)
           return finding?.detail ?? null
         },

@@ -130,6 +130,7 @@ const losing: ReadonlySet<string> = new Set([
   'not_declared',
   'durable_missing',
   'durable_differs',
+  'mapping_differs',
 ])
 
 const riskActs = {
@@ -166,6 +167,7 @@ const riskActs = {
   durable_missing: 'Set provision: true, or create the durable; docs/engines.md has the commands.',
   durable_differs: 'Change the durable with `nats consumer edit`, or set another prefix.',
   durable_created: 'Nothing at the first start. Later: find out who deleted the durable.',
+  mapping_differs: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',
   partition_mixed: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',
   member_twice: 'Give each gateway its own `member`.',
   not_ready: 'Check /healthz of all nodes of NATS.',

@@ -1,13 +1,13 @@
 // setup-report.ts: what of NATS would lose, strand or delay messages, as conditions of the bridge: one of
 // each kind, with the first finding in words, until there is none.
 
-import type { CancelTimer, Clock } from '../../std/clock.ts'
-import type { Emit, EventOf } from '../../domain/event.ts'
-import type { MessageRefusal } from '../types.ts'
-import { apiCode, natsFault, notFound } from './nats-faults.ts'
-import { durableName } from './nats-subjects.ts'
+import type { CancelTimer, Clock } from '../../../std/clock.ts'
+import type { Emit, EventOf } from '../../../domain/event.ts'
+import type { MessageRefusal } from '../../types.ts'
+import { apiCode, natsFault, notFound } from '../nats-faults.ts'
+import { durableName } from '../nats-subjects.ts'
 import { addCommand, type SetupFinding } from './stream-setup.ts'
-import { mqttStream, type JetStreamOptions } from './types.ts'
+import { mqttStream, type JetStreamOptions } from '../types.ts'
 
 type Risk = EventOf<'message_source_at_risk'>['risk']
 
@@ -18,7 +18,8 @@ export type SetupReport = {
   isMissingDurable(error: unknown): boolean
   /** It was not there, and was created. */
   created(partition: number): void
-  mixed(finding: SetupFinding | null): void
+  mapping(finding: SetupFinding | null): void
+  mixed(partition: number, finding: SetupFinding | null): void
   nameTaken(isTaken: boolean): void
   /** A request failed, and is tried again. */
   failed(error: unknown): void
@@ -101,7 +102,8 @@ export function createSetupReport(
           'Nothing at the first start. Later: find out who deleted the durable, because its messages were deleted, too. ' +
           'It is shown for a day.',
       }),
-    mixed: (finding) => report('partition_mixed', '', finding),
+    mapping: (finding) => report('mapping_differs', '', finding),
+    mixed: (partition, finding) => report('partition_mixed', String(partition), finding),
     nameTaken: (isTaken) =>
       report(
         'member_twice',

@@ -1,6 +1,10 @@
 // stream-setup.ts: what must exist at NATS before messages are taken: the stream, a durable for each
 // partition, the bucket of the members. With `provision: true` it creates what is missing; it never deletes
-// or changes anything, because a durable of the stream of MQTT that is deleted takes its messages along.
+// or changes anything, because a durable of the stream of MQTT that is deleted takes its messages along. The
+// entry file of the folder.
+//
+//   setup-report.ts    what is wrong, as conditions
+//   mapping-check.ts   whether the account maps the devices to the partitions
 //
 // Durables
 //   ack_policy all       the position is the place in the stream
@@ -8,12 +12,12 @@
 //   deliver_policy all   a new durable gets what the stream has
 
 import type { ConsumerConfig, StreamConfig, StreamInfo } from '@nats-io/jetstream'
-import { formatDuration } from '../../std/quantity.ts'
-import { bucketName, bucketStream } from './members/members.ts'
-import { apiCode, notFound } from './nats-faults.ts'
-import type { Connection, ConsumerInfo } from './nats-connection.ts'
-import { durableName, partitionFilters, type PartitionLayout } from './nats-subjects.ts'
-import { mqttStream, type JetStreamOptions } from './types.ts'
+import { formatDuration } from '../../../std/quantity.ts'
+import { bucketName, bucketStream } from '../members/members.ts'
+import { apiCode, notFound } from '../nats-faults.ts'
+import type { Connection, ConsumerInfo } from '../nats-connection.ts'
+import { durableName, partitionFilters, type PartitionLayout } from '../nats-subjects.ts'
+import { mqttStream, type JetStreamOptions } from '../types.ts'
 
 type Layout = PartitionLayout & Pick<JetStreamOptions, 'window'>
 

@@ -1,0 +1,205 @@
+import { AckPolicy } from '@nats-io/jetstream'
+import { describe, expect, test } from 'vitest'
+import { checkJetStream } from '../../../src/ingest/jetstream/jetstream-check.ts'
+import { jetstreamBridgeSchema } from '../../../src/ingest/jetstream/jetstream-config.ts'
+import { mqttStream } from '../../../src/ingest/jetstream/types.ts'
+import type { Engine } from '../../engines/message-engine.ts'
+import { hasNats, startNats, type NatsOptions } from '../../engines/nats-engine.ts'
+import { eventually } from '../../support/eventually.ts'
+import {
+  mappings,
+  openDevice,
+  openMember,
+  openNats,
+  publishAll,
+  type NatsMember,
+} from '../../support/nats-world.ts'
+
+const users = (permissions = '') =>
+  `authorization { users: [ { user: gw, password: right${permissions === '' ? '' : `, permissions: ${permissions}`} }, { user: other, password: other } ] }`
+
+const lines = (...more: string[]): NatsOptions => ({ lines: [...mappings, ...more] })
+const right = { username: 'gw', password: 'right' }
+
+function check({ urls }: Pick<Engine, 'urls'>, more: Record<string, unknown> = {}) {
+  const config = jetstreamBridgeSchema.parse({
+    name: 'nats',
+    url: urls,
+    topics: ['t/{device}', 'v/{device}/#'],
+    durables: { prefix: 'gw', partitions: 4 },
+    ...more,
+  })
+  return checkJetStream(config, new AbortController().signal)
+}
+
+const atRisk = (member: NatsMember, risk: string) =>
+  member.events('message_source_at_risk').filter((event) => event['risk'] === risk)
+
+describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000 }, () => {
+  test('nothing is there: stream, bucket and durables are named one after the other, and mended by the commands', async () => {
+    const engine = await startNats(lines())
+    await using nats = await openNats(engine)
+    await using member = await openMember(engine, { provision: false })
+    const faults = () =>
+      member.events('message_source_lost').map(({ reason, act }) => `${String(reason)}: ${String(act)}`)
+    await eventually(() =>
+      faults().some((fault) => fault.startsWith('not_found: NATS creates it when the first MQTT client')),
+    )
+    expect(await check(engine)).toMatchObject({
+      state: 'failed',
+      why: expect.stringMatching(/no stream \$MQTT_msgs/) as string,
+    })
+    const device = await openDevice(engine.nodes[0]!.mqttPort)
+    await eventually(() => faults().some((fault) => fault.includes('nats kv add gw-members')))
+    await nats.jsm.streams.add({
+      name: 'KV_gw-members',
+      subjects: ['$KV.gw-members.>'],
+      max_msgs_per_subject: 1,
+    })
+    await eventually(() => atRisk(member, 'durable_missing').length > 0)
+    expect(atRisk(member, 'durable_missing')[0]).toMatchObject({
+      detail: expect.stringMatching(/gw-0 .* does not exist\. NATS acknowledges .* does not store/) as string,
+      act: expect.stringMatching(
+        /nats consumer add '\$MQTT_msgs' gw-0 --pull --ack=all .*--filter='\$MQTT\.msgs\.gw\.0\.>'/,
+      ) as string,
+    })
+    expect(await check(engine)).toMatchObject({
+      state: 'failed',
+      what: expect.stringMatching(/gw-0 does not exist/) as string,
+    })
+    for (const n of [0, 1, 2, 3])
+      await nats.jsm.consumers.add(mqttStream, {
+        durable_name: `gw-${n}`,
+        ack_policy: AckPolicy.All,
+        filter_subject: `$MQTT.msgs.gw.${n}.>`,
+        max_ack_pending: 20_000,
+      })
+    await eventually(() =>
+      member.events('message_source_safe').some(({ risk }) => risk === 'durable_missing'),
+    )
+    await publishAll(device, [{ topic: 't/truck-1', text: 'one' }])
+    await eventually(() => member.status().acked === 1)
+    device.end(true)
+    expect(await check(engine)).toMatchObject({
+      state: 'ok',
+      what: expect.stringMatching(/"t\.\*": "gw\.\{\{partition\(4,1\)\}\}/) as string,
+    })
+  })
+
+  test.each([
+    [{ ack_policy: AckPolicy.Explicit }, /ack_policy explicit/, /another `durables.prefix`/],
+    [
+      { filter_subject: '$MQTT.msgs.gw.9.>' },
+      /filters .*gw\.9/,
+      /nats consumer edit .*--filter='\$MQTT\.msgs\.gw\.1\.>'/,
+    ],
+    [{ inactive_threshold: 60e9 }, /deleted with its messages after 1 min/, /--inactive-threshold=0/],
+    [{ max_deliver: 5 }, /after 5 deliveries/, /--max-deliver=-1/],
+    [{ max_ack_pending: 10 }, /allows 10 outstanding/, /--max-pending=20000/],
+    [{ ack_wait: 1e9 }, /delivers again after 1 s/, /--wait=/],
+  ])('a durable with %j is refused, the others are used', async (different, detail, act) => {
+    const engine = await startNats(lines())
+    await using nats = await openNats(engine)
+    const device = await openDevice(engine.nodes[0]!.mqttPort)
+    await nats.jsm.consumers.add(mqttStream, {
+      durable_name: 'gw-1',
+      ack_policy: AckPolicy.All,
+      filter_subject: '$MQTT.msgs.gw.1.>',
+      max_ack_pending: 20_000,
+      ...different,
+    })
+    await using member = await openMember(engine)
+    await eventually(() => atRisk(member, 'durable_differs').length > 0)
+    expect(atRisk(member, 'durable_differs')[0]).toMatchObject({
+      detail: expect.stringMatching(detail) as string,
+      act: expect.stringMatching(act) as string,
+    })
+    // truck-7 is in the partition 0, truck-1 in the partition 1.
+    await publishAll(device, [{ topic: 't/truck-7', text: 'one' }])
+    await eventually(() => member.status().acked === 1)
+    expect(await check(engine, { provision: true })).toMatchObject({
+      state: 'failed',
+      what: expect.stringMatching(detail) as string,
+    })
+    device.end(true)
+  })
+
+  test.each([
+    [[], /does not map the subject t\./],
+    [
+      ['mappings { "t.*": "gw.{{partition(8,1)}}.t.{{wildcard(1)}}" }'],
+      /to the partition \d, and .*\(4\) say \d/,
+    ],
+    [['mappings { "t.*": "gw.0.t.{{wildcard(1)}}" }'], /to the partition 0, and/],
+  ])('mappings of the account: %j', async (given, detail) => {
+    const engine = await startNats({ lines: given })
+    await using member = await openMember(engine, { topics: ['t/{device}'] })
+    await eventually(() => atRisk(member, 'mapping_differs').length > 0)
+    expect(atRisk(member, 'mapping_differs')[0]).toMatchObject({
+      detail: expect.stringMatching(detail) as string,
+      act: expect.stringMatching(
+        /mappings \{ "t\.\*": "gw\.\{\{partition\(4,1\)\}\}\.t\.\{\{wildcard\(1\)\}\}" \}/,
+      ) as string,
+    })
+  })
+
+  test.each([
+    [{ username: 'gw', password: 'wrong' }, users(), 'refused', /refuses the user "gw"/],
+    [{}, users(), 'refused', /a client without a user/],
+    [
+      right,
+      users('{ publish: "t.>", subscribe: "_INBOX.>" }'),
+      'permission_denied',
+      /may not publish to "\$JS\.API/,
+    ],
+    [right, users('{ publish: ">", subscribe: "t.>" }'), 'permission_denied', /may not subscribe to "_INBOX/],
+  ])('credentials %j', async (credentials, config, reason, detail) => {
+    const engine = await startNats(lines(config))
+    await using member = await openMember(engine, credentials)
+    await eventually(() => member.events('message_source_lost').length > 0)
+    expect(member.events('message_source_lost')[0]).toMatchObject({
+      reason,
+      detail: expect.stringMatching(detail) as string,
+    })
+    expect(await check(engine, credentials)).toMatchObject({
+      state: 'failed',
+      why: expect.stringMatching(detail) as string,
+    })
+  })
+
+  test('other servers and ports are named', async () => {
+    const engine = await startNats(lines())
+    const { mqttPort, monitorPort } = engine.nodes[0]!
+    const at = (port: number, scheme = 'nats') =>
+      check({ urls: [`${scheme}://127.0.0.1:${port}`] }, { connect_timeout: '1s' })
+    expect(await at(monitorPort)).toMatchObject({
+      state: 'failed',
+      why: expect.stringMatching(/not NATS|did not answer/) as string,
+    })
+    expect(await at(mqttPort)).toMatchObject({
+      state: 'failed',
+      why: expect.stringMatching(/did not answer|closed/) as string,
+    })
+    expect(await at(1)).toMatchObject({
+      state: 'failed',
+      why: expect.stringMatching(/Nothing listens/) as string,
+    })
+    expect(await at(engine.nodes[0]!.port, 'nats+tls')).toMatchObject({
+      state: 'failed',
+      why: expect.stringMatching(/offers no TLS/) as string,
+    })
+  })
+
+  test('two gateways with one name: the second one takes nothing, and says so', async () => {
+    const engine = await startNats(lines())
+    await using first = await openMember(engine)
+    await eventually(() => first.active() === 4)
+    await using second = await openMember(engine)
+    await eventually(() => atRisk(second, 'member_twice').length > 0)
+    expect(second.active()).toBe(0)
+    expect(first.active()).toBe(4)
+    await first.world.ingest.close()
+    await eventually(() => second.active() === 4)
+    expect(second.events('message_source_safe')).toMatchObject([{ risk: 'member_twice' }])
+  })
+})
