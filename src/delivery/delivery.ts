@@ -14,6 +14,7 @@
 //
 //     provider-pipeline/  acts: takes a batch, sends it, settles or holds it
 //     batch-operations/   what an operator does with sealed batches
+//     returns/            gives payloads back to the server that their messages came from
 //     policy/             decides: what goes next, whether, when again, what an answer means
 //     refusals/           decides: what follows where a whole request is refused
 //     pacing/             decides: how large a batch is, how many go at once, how long each may take
@@ -52,6 +53,8 @@ import { createOrphanedProviders } from './orphaned-providers.ts'
 import { createTotalShare } from './total-share.ts'
 import { createDeliveryCounters } from './delivery-counters.ts'
 import { createBatchOperations } from './batch-operations/batch-operations.ts'
+import { createReturns } from './returns/returns.ts'
+import type { Returns } from './returns/types.ts'
 import type { BatchOperations, DeliveryCounters, ProviderView, SettledBatch } from './types.ts'
 
 export type { DeliveryOptions, ProxyOptions } from './delivery-options.ts'
@@ -59,6 +62,7 @@ export { createTunnel } from './transport/proxy-tunnel.ts'
 export { isLoopback as isLoopbackUrl, proxyFor, type Environment } from './proxy.ts'
 export { checkCompression } from './compression-check.ts'
 export { checkConnection, type ConnectionStep } from './transport/connection-check.ts'
+export type { ReturnedPayload, Returns } from './returns/types.ts'
 export { findSigningKeys, sendSignedRequest, type SigningKeys } from './signed-request.ts'
 
 export type Delivery = {
@@ -72,6 +76,8 @@ export type Delivery = {
   counters(): DeliveryCounters
   /** What an operator does with sealed batches. */
   readonly batches: BatchOperations
+  /** Gives payloads back to the server that their messages came from. */
+  readonly returns: Returns
 }
 
 export type DeliveryDeps = {
@@ -128,6 +134,7 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
     probe: () => pipelines.forEach((pipeline) => pipeline.probe()),
     providers: views,
     counters: () => ({ ...counters.read(), senderThreadsLost: senderWorker.threadsLost }),
+    returns: createReturns({ ...deps, pipelines }),
     batches: createBatchOperations({ ...deps, controls, endpoints: views }),
   }
 }

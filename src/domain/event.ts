@@ -165,6 +165,7 @@ export const eventFields = {
     dead,
   },
   batch_held: { provider, batchId, why, requestId, retryInMs },
+  payloads_returned: { provider, payloads, reason },
   operator_action: {
     action: field<string>('subcommand of `batches`; `discard` for `drop --discard`'),
     by: field<string>('who, as the command reports it: OS user, and SUDO_USER'),

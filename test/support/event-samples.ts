@@ -341,6 +341,7 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
   },
   batch_stuck: { kind: 'batch_stuck', provider, batchId, failures: 10 },
   batch_unstuck: { kind: 'batch_unstuck', provider, batchId },
+  payloads_returned: { kind: 'payloads_returned', provider, payloads: 3, reason: 'PARKED' },
   batch_split: { kind: 'batch_split', provider, batchId, parts: [1, 1], why },
   payload_dead_lettered: {
     kind: 'payload_dead_lettered',

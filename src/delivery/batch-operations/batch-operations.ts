@@ -30,6 +30,7 @@ import type {
   ProviderView,
   WaitingEndpoint,
 } from '../types.ts'
+import type { ReturnedPayload } from '../returns/types.ts'
 import { describeSelection, listBatches, selectBatches } from './select-batches.ts'
 
 /** The batches of one provider. */
@@ -43,7 +44,15 @@ export type BatchControl = {
   /** Resolves with the number of new batches; damage in the spool can change it. */
   reissue(batchId: BatchId, counts: readonly number[]): Promise<number>
   settle(batchId: BatchId, as: OperatorSettlement): Promise<void>
+  /**
+   * Removes a batch when `hand` has resolved (../returns/returns.ts). Resolves with its payloads; 0 where the
+   * service may have processed it.
+   */
+  giveBack(batchId: BatchId, hand: Hand): Promise<number>
 }
+
+/** Stores payloads elsewhere. */
+export type Hand = (payloads: readonly ReturnedPayload[]) => Promise<void>
 
 /** `by`: who, for the ledger and the dead letters. */
 export type OperatorSettlement = { as: 'delivered' | 'dead' | 'discarded'; by: string }

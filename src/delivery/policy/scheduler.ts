@@ -53,6 +53,9 @@ export type Scheduler = {
   isDue(lanes: readonly LaneView[]): boolean
   /** Whether a lane, or another batch in hand, could be submitted now. */
   isOtherDue(lanes: readonly LaneView[], batches: InFlightBatches, than: InFlightBatch | null): boolean
+  /** Of a full batch now. */
+  limits(): SealLimits
+  isSealing(lane: LaneId): boolean
   sealBegan(lane: LaneId): void
   sealEnded(lane: LaneId, got: 'a batch' | 'nothing'): void
 }
@@ -85,7 +88,9 @@ export function createScheduler({ clock, pacing }: Deps, options: ProviderOption
   let turn = 0
   let laneTurn = 0
 
-  return { plan, choose, dueAt, isDue, isOtherDue, sealBegan, sealEnded }
+  const isSealing = (lane: LaneId) => sealing.has(lane)
+
+  return { plan, choose, dueAt, isDue, isOtherDue, limits: limitsNow, isSealing, sealBegan, sealEnded }
 
   function plan(lanes: readonly LaneView[]): readonly LanePlan[] {
     const plans: LanePlan[] = []

@@ -1,5 +1,6 @@
 // batch-control.ts: acts on the sealed batches of one provider for an operator
-// (../batch-operations/batch-operations.ts).
+// (../batch-operations/batch-operations.ts), and gives them back to their message source
+// (../returns/returns.ts).
 //
 // A batch is taken as for a submission while an action on it runs, so that it is not sent meanwhile. A batch
 // in a submission is refused with BATCH_BUSY. When the spool rejects a write, the session ends as after a
@@ -14,7 +15,7 @@ import type { BatchId, ProviderName } from '../../domain/ids.ts'
 import type { PayloadSettlement } from '../../domain/settlement.ts'
 import { encodeReceipt } from '../../receipts/receipts.ts'
 import type { Batch, BatchContent, Spool } from '../../spool/spool.ts'
-import type { BatchControl, OperatorSettlement } from '../batch-operations/batch-operations.ts'
+import type { BatchControl, Hand, OperatorSettlement } from '../batch-operations/batch-operations.ts'
 import type { CounterSet } from '../delivery-counters.ts'
 import type { InFlightBatch } from '../policy/types.ts'
 import { entriesOfBody } from '../transport/body-entries.ts'
@@ -81,6 +82,11 @@ export function createBatchControl(deps: Deps): PipelineBatchControl {
         return parts.length
       }),
     settle: (batchId, as) => acting(batchId, (inFlight, own) => settle(inFlight, own, as)),
+    async giveBack(batchId, hand) {
+      const given = await acting(batchId, (inFlight, own) => giveBack(inFlight, own, hand))
+      if (typeof given !== 'number') throw given.error
+      return given
+    },
     async idle() {
       await Promise.allSettled(actions)
     },
@@ -178,6 +184,42 @@ export function createBatchControl(deps: Deps): PipelineBatchControl {
     counters.settled(counts)
     if (as === 'discarded') counters.discarded(payloads)
     emit({ kind: 'batch_settled', provider, lane, batchId, requestId, ...counts })
+  }
+
+  /** Where `hand` rejects, that says nothing of the spool. */
+  async function giveBack(
+    inFlight: InFlightBatch,
+    own: PipelineSession,
+    hand: Hand,
+  ): Promise<number | { error: unknown }> {
+    const { batch, held, mayBeProcessed } = inFlight
+    if (mayBeProcessed || held?.reason === 'repeated') return 0
+    const content = await load(inFlight, own)
+    const { payloadIds, attempts } = content
+    const committedAt = batch.timestamp
+    const payloads = payloadIds.map((payloadId, index) => {
+      const json = content.payload(index)
+      return { provider, payloadId, json, attempts: attempts[index] ?? 0, committedAt }
+    })
+    try {
+      await hand(payloads)
+    } catch (error) {
+      return { error }
+    }
+    if (!isCurrent(own)) throw fault('BATCH_BUSY', 'The session ended.')
+    const requestId = held?.requestId ?? null
+    const detail = held?.why ?? 'It was never submitted.'
+    const settlements = payloads.map((): PayloadSettlement => ({
+      kind: 'returned',
+      reason: 'PARKED',
+      detail,
+    }))
+    const receipt = ledger ? receiptOf(batch, content, { requestId, settlements }) : null
+    await spool.settle(batch, { payloads: settlements, requestId }, receipt)
+    own.batches.remove(inFlight)
+    ended(own, inFlight)
+    emit({ kind: 'payloads_returned', provider, payloads: payloads.length, reason: 'PARKED' })
+    return payloads.length
   }
 
   function receiptOf(

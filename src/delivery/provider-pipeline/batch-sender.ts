@@ -10,12 +10,13 @@ import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Batch, BatchContent, BatchOperation, Spool } from '../../spool/spool.ts'
+import type { BackoffOptions } from '../delivery-options.ts'
 import type { Keyring } from '../credentials/keyring.ts'
 import { partsBeforeSending } from '../refusals/batch-parts.ts'
 import type { Pacing } from '../pacing/pacing.ts'
 import type { Endpoint, Pass, Report } from '../policy/endpoint.ts'
 import type { ForbiddenTrial } from '../refusals/forbidden-trial.ts'
-import type { InFlightBatches } from '../policy/in-flight-batches.ts'
+import { createInFlightBatches, type InFlightBatches } from '../policy/in-flight-batches.ts'
 import type { InFlightBatch } from '../policy/types.ts'
 import type { Isolation } from '../refusals/isolation.ts'
 import type { Verdict } from '../policy/policy.ts'
@@ -35,6 +36,13 @@ export type PipelineSession = {
   readonly batches: InFlightBatches
   readonly end: AbortController
   down: 'rejected' | 'lost' | null
+}
+
+export function newPipelineSession(
+  deps: { clock: Clock; random: () => number },
+  options: { backoff: BackoffOptions },
+): PipelineSession {
+  return { batches: createInFlightBatches(deps, options), end: new AbortController(), down: null }
 }
 
 type SendTask = {

@@ -19,14 +19,15 @@ import { createPacing } from '../pacing/pacing.ts'
 import { createBackfillPolicy } from '../policy/backfill-policy.ts'
 import { createEndpoint, type Pass, type Report } from '../policy/endpoint.ts'
 import { createForbiddenTrial } from '../refusals/forbidden-trial.ts'
-import { createInFlightBatches } from '../policy/in-flight-batches.ts'
 import { createIsolation } from '../refusals/isolation.ts'
 import { createSuspects } from '../refusals/suspects.ts'
 import { createScheduler, type Choice } from '../policy/scheduler.ts'
 import { createServiceClock } from '../transport/service-clock.ts'
 import { transportOptions } from '../transport/transport-options.ts'
+import { createLaneReturns } from '../returns/lane-returns.ts'
+import type { Batch } from '../../spool/spool.ts'
 import type { ProviderView } from '../types.ts'
-import { createBatchSender, type PipelineSession } from './batch-sender.ts'
+import { createBatchSender, newPipelineSession, type PipelineSession } from './batch-sender.ts'
 import { createBatchControl } from './batch-control.ts'
 import type { PipelineDeps, ProviderPipeline } from './types.ts'
 import { recoverBatches } from './recovered-batches.ts'
@@ -81,16 +82,20 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     isStopping: () => stopping,
     sealed: pump,
   })
+  const signingAt = () => serviceClock.signingAt()
+  const sealed = (batch: Batch) => void session.batches.add(batch, 'sealed')
+  const laneReturns = createLaneReturns({ ...deps, scheduler, provider, signingAt, sealed, changed: pump })
   const batchControl = createBatchControl({
     ...deps,
     provider,
-    signingAt: () => serviceClock.signingAt(),
+    signingAt,
     session: () => session,
     isCurrent,
     ended: (own, inFlight) => settler.ended(own.batches, inFlight),
     changed: pump,
     rejected: spoolRejected,
   })
+  const newSession = () => newPipelineSession({ clock, random }, options)
   let session = newSession()
   let running = 0
   let backfillRunning = 0
@@ -100,17 +105,10 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   let reached = false
   let stopping = false
 
-  return { start, stop, probe, payloadsAdded: pump, lost, reopened, deadLettersHaveRoom, view, batchControl }
+  const signals = { payloadsAdded: pump, lost, reopened, deadLettersHaveRoom }
+  return { start, stop, probe, ...signals, view, batchControl, laneReturns }
 
   // ---- start and stop
-
-  function newSession(): PipelineSession {
-    return {
-      batches: createInFlightBatches({ clock, random }, options),
-      end: new AbortController(),
-      down: null,
-    }
-  }
 
   function start(): void {
     started = true

@@ -7,6 +7,7 @@ import type { BatchContent, Spool } from '../../spool/spool.ts'
 import type { BatchControl } from '../batch-operations/batch-operations.ts'
 import type { CounterSet } from '../delivery-counters.ts'
 import type { InFlightBatch } from '../policy/types.ts'
+import type { LaneReturns } from '../returns/lane-returns.ts'
 import type { TotalShare } from '../total-share.ts'
 import type { SenderWorker } from '../transport/sender-worker.ts'
 import type { ProviderView, SettledBatch } from '../types.ts'
@@ -22,6 +23,7 @@ export type ProviderPipeline = {
   deadLettersHaveRoom(): void
   view(): ProviderView
   readonly batchControl: BatchControl
+  readonly laneReturns: LaneReturns
 }
 
 export type PipelineDeps = {

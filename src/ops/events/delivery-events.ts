@@ -12,6 +12,7 @@ import type { EventTable } from './types.ts'
 type DeliveryEvent = Extract<
   EventName,
   | 'held_batches_changed'
+  | 'payloads_returned'
   | `${'batch' | 'submission' | 'payload' | 'answer' | 'wrapper' | 'lane' | 'sender' | 'body'}_${string}`
 >
 
@@ -55,6 +56,14 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     repeats: ({ provider }) => provider,
   },
   held_batches_changed: heldBatchesChanged,
+  payloads_returned: {
+    meaning:
+      'Payloads were removed from the spool, because the server that their messages came from has them ' +
+      'again: `PARKED` in its queue, `WITHDRAWN` as messages that are not acknowledged.',
+    level: 'info',
+    text: ({ payloads, reason }) => `Returned ${plural(payloads, 'payload')} (${reason}).`,
+    repeats: ({ provider, reason }) => `${provider}|${reason}`,
+  },
   batch_stuck: {
     meaning: 'A batch failed several times while others succeeded. It is retried separately.',
     level: 'warn',

@@ -40,6 +40,7 @@ function openWorld(
       await call(id, `reissue ${counts.join('+')}`)
       return counts.length
     },
+    giveBack: async () => 0,
     settle: (id, { as, by }) => call(id, `${as} by ${by}`),
   }
   const clock = createFakeClock()

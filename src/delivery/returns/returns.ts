@@ -1,0 +1,193 @@
+// returns.ts: gives payloads back to the server that their messages came from, for custody `delivered`, where
+// that server keeps what the ingestion API has not accepted. Entry file of this folder.
+//
+// Promises
+//   A payload is removed only after `hand` has resolved, or where its message is not acknowledged to its
+//   server. A crash in between leaves it in both places; it is then delivered twice, with one payloadId.
+//   A batch that the service may have processed is never returned (invariant 12): its submissions were all
+//   refused, or ended before their last byte. A batch that an earlier process sealed may have been sent.
+//   Nothing is sealed or submitted of what is being returned.
+//
+//   returnWaiting        what waits for another try: refused batches that are held, and retry lanes. Of
+//                        providers that are down also what was never submitted
+//   withdrawUnsubmitted  what is in no batch, from given numbers of the live and backfill lanes on, with the
+//                        dedup window
+//
+//   lane-returns.ts      the lanes of one provider: excludes them from sealing, seals up to a number
+//
+// Each removal is counted, has an event, and a receipt for the ledger with the outcome `returned`.
+// While payloads are handed over, their lane is not sealed: the scheduler skips it.
+//
+// Bounds: `payloadsMax` of a call; for a withdrawal the windows of the message sources.
+
+import { GatewayError } from '../../std/gateway-error.ts'
+import type { Clock } from '../../std/clock.ts'
+import type { Emit } from '../../domain/event.ts'
+import type { LaneId, ProviderName } from '../../domain/ids.ts'
+import type { LaneView, PendingRange, Spool } from '../../spool/spool.ts'
+import type { BatchControl, Hand } from '../batch-operations/batch-operations.ts'
+import type { BatchView } from '../types.ts'
+import type { LaneReturns } from './lane-returns.ts'
+import type { ReturnRequest, Returns } from './types.ts'
+
+/** The batches and the lanes of one provider. */
+export type ReturningPipeline = { batchControl: BatchControl; laneReturns: LaneReturns }
+
+type Deps = { spool: Spool; clock: Clock; emit: Emit; pipelines: readonly ReturningPipeline[] }
+
+/** Read at once. */
+const runBytesMax = 4 * 1024 * 1024
+const runPayloadsMax = 500
+
+export function createReturns({ spool, clock, emit, pipelines }: Deps): Returns {
+  return { returnWaiting, withdrawUnsubmitted }
+
+  async function returnWaiting(request: ReturnRequest, hand: Hand, signal: AbortSignal): Promise<number> {
+    const { payloadsMax } = request
+    let returned = 0
+    for (const pipeline of pipelines) {
+      for (const { batchId } of waitingBatches(pipeline, request)) {
+        if (returned >= payloadsMax || signal.aborted) return returned
+        returned += await returnBatch(pipeline, batchId, hand)
+      }
+      for (const lane of waitingLanes(pipeline, request)) {
+        if (returned >= payloadsMax || signal.aborted) return returned
+        returned += await returnFrom(
+          pipeline,
+          lane,
+          { ...request, payloadsMax: payloadsMax - returned },
+          hand,
+        )
+      }
+    }
+    return returned
+  }
+
+  /** The oldest first. */
+  function waitingBatches(
+    { batchControl }: ReturningPipeline,
+    { olderThanMs, providersDown }: ReturnRequest,
+  ): BatchView[] {
+    const isDown = providersDown.includes(batchControl.provider)
+    const since = ({ held, sealedAt }: BatchView) => held?.since ?? sealedAt
+    return [...batchControl.views()]
+      .filter(({ state, held, mayBeProcessed }) => {
+        if (state === 'in flight' || mayBeProcessed) return false
+        // A 409 says that the service knows the batch, whatever was sent from here.
+        return held === null ? isDown : held.reason !== 'repeated'
+      })
+      .filter((view) => clock.now() - since(view) >= olderThanMs)
+      .sort((one, other) => since(one) - since(other))
+  }
+
+  /** Retry lanes, the oldest first; then the others, of a provider that is down. */
+  function waitingLanes(
+    { batchControl: { provider } }: ReturningPipeline,
+    { providersDown }: ReturnRequest,
+  ): LaneView[] {
+    const isDown = providersDown.includes(provider)
+    const isRetry = ({ role }: LaneView) => role.kind === 'retry'
+    return spool
+      .lanes()
+      .filter((lane) => lane.provider === provider && lane.pending > 0 && (isDown || isRetry(lane)))
+      .sort(
+        (one, other) =>
+          Number(isRetry(other)) - Number(isRetry(one)) || (one.oldestAt ?? 0) - (other.oldestAt ?? 0),
+      )
+  }
+
+  async function returnBatch(
+    { batchControl }: ReturningPipeline,
+    batchId: BatchView['batchId'],
+    hand: Hand,
+  ): Promise<number> {
+    try {
+      return await batchControl.giveBack(batchId, hand)
+    } catch (error) {
+      // It was taken, settled or replaced since it was chosen.
+      if (error instanceof GatewayError && (error.code === 'BATCH_BUSY' || error.code === 'BATCH_GONE'))
+        return 0
+      throw error
+    }
+  }
+
+  async function returnFrom(
+    { laneReturns }: ReturningPipeline,
+    lane: LaneView,
+    { olderThanMs, payloadsMax }: ReturnRequest,
+    hand: Hand,
+  ): Promise<number> {
+    const include = laneReturns.exclude([lane.id])
+    if (include === null) return 0
+    try {
+      const now = clock.now()
+      // An arrival in the future: the clock was set back since.
+      const committedUntil = (lane.oldestAt ?? 0) > now ? Infinity : now - olderThanMs
+      const limits = { payloadsMax: Math.min(payloadsMax, runPayloadsMax), bytesMax: runBytesMax }
+      const run = await spool.readPending(lane.id, { ...limits, committedUntil })
+      if (run === null) return 0
+      const { provider, payloads } = run
+      await hand(run.contents.map((one) => ({ provider, ...one })))
+      const receipts = laneReturns.receiptsOf([run], 'PARKED')
+      const isRemoved = await spool.returnPending([run], { receipts, forgetKeys: false })
+      if (!isRemoved) return 0
+      emit({ kind: 'payloads_returned', provider, payloads, reason: 'PARKED' })
+      return payloads
+    } finally {
+      include()
+    }
+  }
+
+  async function withdrawUnsubmitted(
+    from: ReadonlyMap<LaneId, number>,
+    signal: AbortSignal,
+  ): Promise<number> {
+    const excluded: (() => void)[] = []
+    try {
+      for (const { laneReturns } of pipelines) {
+        const include = laneReturns.exclude([...from.keys()])
+        if (include === null) throw busy('A batch of one of its lanes is being sealed.')
+        excluded.push(include)
+      }
+      const ranges: PendingRange[] = []
+      const receipts: Buffer[] = []
+      for (const { laneReturns } of pipelines)
+        for (const lane of ownLanes(laneReturns.provider)) {
+          const fromSeq = from.get(lane.id)
+          if (fromSeq === undefined || signal.aborted) continue
+          for await (const run of laneReturns.runsFrom(lane, fromSeq)) {
+            receipts.push(...laneReturns.receiptsOf([run], 'WITHDRAWN'))
+            const { contents: _, ...range } = run
+            ranges.push(range)
+          }
+        }
+      if (signal.aborted) return 0
+      // Also where nothing is there to remove: the caller gives messages back that came since these numbers.
+      if (!(await spool.returnPending(ranges, { receipts, forgetKeys: true })))
+        throw busy('Payloads were sealed meanwhile.')
+      return report(ranges)
+    } finally {
+      for (const include of excluded) include()
+    }
+  }
+
+  function ownLanes(provider: ProviderName): LaneView[] {
+    return spool.lanes().filter((lane) => lane.provider === provider && lane.role.kind !== 'retry')
+  }
+
+  function report(ranges: readonly PendingRange[]): number {
+    const sums = new Map<ProviderName, number>()
+    for (const { provider, payloads } of ranges) sums.set(provider, (sums.get(provider) ?? 0) + payloads)
+    for (const [provider, payloads] of sums)
+      emit({ kind: 'payloads_returned', provider, payloads, reason: 'WITHDRAWN' })
+    return [...sums.values()].reduce((sum, payloads) => sum + payloads, 0)
+  }
+}
+
+function busy(why: string): GatewayError {
+  return new GatewayError('BATCH_BUSY', {
+    what: 'What was never submitted was not given back.',
+    why,
+    act: 'Nothing to do: it is tried again.',
+  })
+}
