@@ -29,7 +29,7 @@ import type { NewId } from '../domain/ids.ts'
 import { configWarnings, secretFileWarnings, type Config } from '../config/config.ts'
 import { deliveryOptions } from '../delivery/config.ts'
 import { doubtfulWords } from '../mapping/mapping.ts'
-import type { Taps } from '../ingest/ingest.ts'
+import type { MoreSources, Taps } from '../ingest/ingest.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
 import { openSpool, type Spool } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
@@ -66,6 +66,8 @@ export type GatewayDeps = {
   disk: Disk
   /** Receives every event after ops; for tests and the trial. */
   observe?: Emit
+  /** Message sources beside those of the config; for tests. */
+  moreSources?: MoreSources
   /** Files with secrets of the config: a warning where other users can read one. */
   secretFiles?: readonly string[]
   /** Ends a start that takes long. The gateway is then returned, and is stopped as usual. */

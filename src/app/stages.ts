@@ -17,7 +17,7 @@ import type { Emit } from '../domain/event.ts'
 import type { Config } from '../config/config.ts'
 import { createDelivery } from '../delivery/delivery.ts'
 import { deliveryOptions, sectionProxy } from '../delivery/config.ts'
-import { createIngest, createTaps, type Ingest } from '../ingest/ingest.ts'
+import { createIngest, createTaps, type Ingest, type MoreSources } from '../ingest/ingest.ts'
 import { ingestOptions } from '../ingest/config.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { Ops } from '../ops/ops.ts'
@@ -27,6 +27,7 @@ import { createActiveMapping } from './active-mapping.ts'
 import { startBridgeSessions, withFormerFilters } from './bridge-sessions/bridge-sessions.ts'
 import { startCertificateWatch } from './certificate-watch/certificate-watch.ts'
 import { createConfigReload } from './config-reload.ts'
+import { custodyDeps } from './custody-wiring/custody-wiring.ts'
 import { startDeadLetterWork } from './dead-letter-work.ts'
 import { probe } from './endpoint-probe.ts'
 import { processHeap, releaseHeapWhenQuiet } from './heap-release.ts'
@@ -44,6 +45,8 @@ export type StagesDeps = {
   ops: Ops
   ourTime: GatewayTime
   alerts: Alerts
+  /** Message sources beside those of the config; for tests. */
+  moreSources?: MoreSources
 }
 
 /** The config of the start with its path, and the mapping in force with the config that it was made from. */
@@ -102,7 +105,7 @@ function openOutgoing(
 }
 
 async function openIncoming(
-  { clock, random, emit, env, ops, ourTime, alerts }: StagesDeps,
+  { clock, random, emit, env, ops, ourTime, alerts, moreSources }: StagesDeps,
   { spool, delivery, records }: ReturnType<typeof openOutgoing>,
   { config, configPath, inForce, opened }: StagesConfig & { opened: Opened },
 ) {
@@ -132,6 +135,8 @@ async function openIncoming(
       releaseOrder: release,
       tap: taps,
       notePayload: devices.notes.payload,
+      moreSources,
+      custody: custodyDeps({ spool, delivery, activeMapping }, config.spool.path),
     },
     { ...ingestOptions(config.ingest), bridges },
   )

@@ -99,6 +99,28 @@ export const ingestEventFields = {
     ),
   },
 
+  custody_waits: {
+    messages: count('messages that are not acknowledged'),
+    waitedMs: field<number>('age of the oldest of them, in ms'),
+    waitsFor: field<string>('the batch, lane or shelf that it waits for'),
+  },
+  custody_moves: {},
+  custody_outage_began: {
+    waitedMs: field<number>('age of the oldest message that is not acknowledged, in ms'),
+  },
+  custody_outage_ended: { heldMs: field<number>('how long nothing was taken, in ms') },
+  custody_returned: {
+    messages: count('messages that went back to the engine'),
+    payloads: count('payloads of them that were removed from the spool'),
+  },
+  custody_store_failed: {
+    messageSource,
+    queue: field<'parked' | 'dead'>('queue that did not confirm'),
+    why: field<string>('the reason in words'),
+    retryInMs: field<number>('time until the next try, in ms'),
+  },
+  custody_store_works: { messageSource },
+
   rebirth_requested: { messageSource, topic: field<string>('topic of the command') },
 
   model_unknown: {

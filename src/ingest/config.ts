@@ -11,6 +11,7 @@ import {
 import { connectionLimitOptions } from './broker/connection-limits/connection-limits-config.ts'
 import { isLoopback } from '../std/loopback.ts'
 import { anyBridgeOptions, bridgesSchema } from './bridge-kinds.ts'
+import { checkCustody, custodyOptions } from './custody/custody-config.ts'
 import { limitsSchema } from './broker/limits-config.ts'
 import { publishRulesOptions, publishRulesSchema } from './broker/publish-rules/publish-rules-config.ts'
 import { listenerOptions, listenerSchema } from './broker/listeners/listener-config.ts'
@@ -79,6 +80,7 @@ export const ingestSchema = z
       ),
   })
   .superRefine(({ broker, bridges }, context) => {
+    checkCustody({ listeners: broker.listeners, bridges }, context)
     if (broker.listeners.length + bridges.length > 0) return
     const message = 'must have a listener where there is no bridge'
     context.addIssue({ code: 'custom', path: ['broker', 'listeners'], message })
@@ -95,6 +97,7 @@ export function ingestOptions({ broker, bridges, rebirth_requests }: IngestConfi
   return {
     listeners: broker.listeners.map(listenerOptions),
     bridges: bridges.map(anyBridgeOptions),
+    custody: custodyOptions(bridges),
     rebirthRequests: rebirth_requests,
     access: broker.listeners.map((listener) => accessOptions(listener.access ?? access)),
     passwords: passwordOptions(broker.passwords),

@@ -53,10 +53,12 @@ import {
 } from './broker/access/access.ts'
 import { createBroker, type Broker, type BrokerCounters, type BrokerOptions } from './broker/broker.ts'
 import { openBridge, type AnyBridgeOptions } from './bridge-kinds.ts'
+import { createCustody, type CustodyDeps, type CustodyOptions, type CustodyView } from './custody/custody.ts'
 import {
   createMessageSources,
   embeddedBroker,
   type MessageSourceStatus,
+  type SourceEntry,
 } from './message-sources/message-sources.ts'
 import { createIntake, type IntakeCounters, type IntakeDeps, type IntakeOptions } from './intake/intake.ts'
 import {
@@ -97,7 +99,17 @@ export { createTaps } from './intake/message-tap.ts'
 export type { TapEntry, Taps } from './intake/message-tap.ts'
 export type { MessageSourceStatus } from './message-sources/message-sources.ts'
 
-export type IngestDeps = IntakeDeps & { random?: () => number }
+export type { CustodyDeps, CustodyView } from './custody/custody.ts'
+
+export type IngestDeps = IntakeDeps & {
+  random?: () => number
+  /** For custody `delivered`. */
+  custody?: CustodyDeps | undefined
+  /** Message sources beside those of the config, with a custody of their own. */
+  moreSources?: MoreSources | undefined
+}
+
+export type MoreSources = { entries: readonly SourceEntry[]; custody: CustodyOptions | null }
 
 export type IngestCounters = IntakeCounters &
   BrokerCounters &
@@ -123,6 +135,8 @@ export type Ingest = {
   counters(): IngestCounters
   /** The embedded broker, if it listens, and the bridges. */
   messageSources(): readonly MessageSourceStatus[]
+  /** Null in custody `spool`. */
+  custody(): CustodyView | null
   /** What is known of the clients, by their ids. */
   readonly clients: Broker['clients']
   /** The addresses in use, as URLs; with the port that the system chose where the config has 0. */
@@ -135,6 +149,8 @@ export type IngestOptions = IntakeOptions &
   SessionOptions & {
     listeners: readonly ListenerOptions[]
     bridges?: readonly AnyBridgeOptions[]
+    /** Null: custody `spool`. */
+    custody?: CustodyOptions | null
     /** Default: true. */
     rebirthRequests?: boolean
     /** The rules of each listener. */
@@ -159,7 +175,12 @@ export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
   const limits = createConnectionLimits({ clock, emit }, options)
   const broker = createBroker({ intake, access, limits, sessions, clock, emit }, options)
   const bridges = (options.bridges ?? []).map((bridge) => openBridge({ clock, emit, random }, bridge))
-  const sources = createMessageSources({ intake, spool: deps.spool, clock, emit }, bridges)
+  const { entries: more = [], custody: custodyOptions = options.custody } = deps.moreSources ?? {}
+  const custody = custodyOptions && deps.custody ? createCustody(deps, deps.custody, custodyOptions) : null
+  const sources = createMessageSources({ intake, spool: deps.spool, clock, emit, custody }, [
+    ...bridges,
+    ...more,
+  ])
   let listeners: Listener[] = []
 
   async function start(): Promise<void> {
@@ -181,6 +202,7 @@ export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
       throw error
     }
     for (const { url } of listeners) emit({ kind: 'listener_opened', url })
+    custody?.start(sources.custodyFeeds, sources.update)
     sources.start()
   }
 
@@ -206,12 +228,14 @@ export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
     broker.stopReading()
     await sources.release()
     await intake.finish()
+    await custody?.release()
     // The spool is closed before the connections are: no timer may write to it meanwhile.
     sessions.close()
   }
 
   async function close(): Promise<void> {
     await stopAccepting()
+    custody?.close()
     await sources.close()
     await broker.close()
     limits.close()
@@ -245,6 +269,7 @@ export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
     close,
     counters,
     messageSources,
+    custody: () => custody?.view() ?? null,
     clients: broker.clients,
     addresses: () => listeners.map(({ url }) => url),
   }

@@ -111,6 +111,13 @@ export function messageSourcesOf({ ingest }: StageViews): Status['messageSources
   }))
 }
 
+export function custodyOf({ ingest }: StageViews): Status['custody'] {
+  const view = ingest?.custody?.() ?? null
+  if (view === null) return null
+  const { oldestMs, ...rest } = view
+  return { ...rest, oldestSeconds: oldestMs === null ? null : Math.round(oldestMs / 1000) }
+}
+
 function connectedAt(links: readonly { state: string; since: number }[]): string | null {
   if (links.length === 0 || links.some(({ state }) => state !== 'connected')) return null
   return isoTime(Math.max(...links.map(({ since }) => since)))

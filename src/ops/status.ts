@@ -15,6 +15,7 @@ import { statusLanes } from './lane-status.ts'
 import {
   clientsOf,
   clockOf,
+  custodyOf,
   devicesOf,
   internalsOf,
   ledgerOf,
@@ -72,6 +73,7 @@ export function buildStatus(source: StatusSource): Status {
     devices: devicesOf(stages),
     clients: clientsOf(stages),
     messageSources: messageSourcesOf(stages),
+    custody: custodyOf(stages),
     spool: { ...spoolOf(stages), ...source.forecast },
     clock: clockOf(stages),
     ledger: ledgerOf(stages),

@@ -32,7 +32,9 @@ import type { Spool, SpoolCheck } from '../spool/spool.ts'
 /** Each is null until it is attached: ops starts before the store is opened. */
 export type StageViews = {
   ingest:
-    (Pick<Ingest, 'counters' | 'addresses'> & Partial<Pick<Ingest, 'clients' | 'messageSources'>>) | null
+    | (Pick<Ingest, 'counters' | 'addresses'> &
+        Partial<Pick<Ingest, 'clients' | 'messageSources' | 'custody'>>)
+    | null
   spool: Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull' | 'lanes' | 'totals'> | null
   delivery: Pick<Delivery, 'providers' | 'counters'> | null
   /** Shows messages as they come. */

@@ -11,7 +11,16 @@ import { noSender, type Sender, type Stored } from '../../domain/message.ts'
 import type { Ack } from '../../spool/spool.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { IntakeSpool, ReceivedMessage } from '../types.ts'
-import type { MessageFeed, MessageSource, Partition, SourceCounters, SourceMessage } from './types.ts'
+import type {
+  CommittedPart,
+  CustodyFeed,
+  FeedCustody,
+  MessageFeed,
+  MessageSource,
+  Partition,
+  SourceCounters,
+  SourceMessage,
+} from './types.ts'
 
 export type FeedOfSource = {
   start(): void
@@ -21,26 +30,37 @@ export type FeedOfSource = {
   /** Monotonic, and by the wall clock; null before the first message. */
   lastMessageAtMs(): number | null
   lastMessageAt(): EpochMs | null
+  /** For custody `delivered`. */
+  readonly custody: CustodyFeed
 }
 
 type Deps = {
   intake: Pick<Intake, 'accept' | 'connectionEnded' | 'readingPaused' | 'pausesSender'>
   spool: Pick<IntakeSpool, 'holdReason'>
   clock: Clock
+  /** Null: custody `spool`. */
+  custody: FeedCustody | null
 }
 
 type Slot = { partition: Partition | null; position: number; ordinal: number; ack: Ack }
 
+/** Parked entries that wait here for their turn, until they are stored and delivered again. */
+const parkedMax = 200
 /** Slots that are kept for reuse; more may be in use. */
 const freeMax = 65_536
 
-export function createMessageFeed({ intake, spool, clock }: Deps, source: MessageSource): FeedOfSource {
+export function createMessageFeed(
+  { intake, spool, clock, custody }: Deps,
+  source: MessageSource,
+): FeedOfSource {
   const { windowMax, ackKind } = source.traits
   const free: Slot[] = []
   const partitions = new Set<Partition>()
   let toFlush: Partition[] = []
   const counters = { received: 0, acked: 0, redelivered: 0 }
   let lastMessageAtMs: number | null = null
+  /** Partitions with commits that custody does not know of yet. */
+  const uncollected = new Set<Partition>()
   /** One object for all messages, as the intake allows. */
   const message: ReceivedMessage = {
     topic: '',
@@ -62,6 +82,15 @@ export function createMessageFeed({ intake, spool, clock }: Deps, source: Messag
   /** The same for what the message has of its server. */
   const stored: Stored = { at: 0, serial: 0 }
   const feed: MessageFeed = { assign, revoke, room, take }
+  const feedCustody: CustodyFeed = {
+    source,
+    collect,
+    delivered,
+    isQuiet,
+    giveBackBehind,
+    giveBackAll,
+    windowUse,
+  }
 
   return {
     start: () => source.start(feed),
@@ -70,17 +99,26 @@ export function createMessageFeed({ intake, spool, clock }: Deps, source: Messag
     lastMessageAtMs: () => lastMessageAtMs,
     lastMessageAt: () =>
       lastMessageAtMs === null ? null : clock.now() - Math.round(clock.monotonic() - lastMessageAtMs),
+    custody: feedCustody,
   }
 
-  function assign(label: string, sender: Sender = noSender): Partition {
+  function assign(
+    label: string,
+    sender: Sender = noSender,
+    holds: Partition['holds'] = 'messages',
+  ): Partition {
     const partition: Partition = {
       label,
+      holds,
       // A copy: the intake finds what waits by the object.
       sender: { ...sender },
       assigned: true,
       taken: 0,
       acked: 0,
       lastAcked: 0,
+      committed: 0,
+      lastCommitted: 0,
+      collected: 0,
       lastTakenAtMs: clock.monotonic(),
     }
     partitions.add(partition)
@@ -91,16 +129,18 @@ export function createMessageFeed({ intake, spool, clock }: Deps, source: Messag
     if (!partition.assigned) return
     partition.assigned = false
     partitions.delete(partition)
+    uncollected.delete(partition)
     intake.connectionEnded(partition.sender)
   }
 
   function isHeld(): boolean {
-    return spool.holdReason !== null || intake.readingPaused
+    return spool.holdReason !== null || intake.readingPaused || custody?.isHolding === true
   }
 
-  function room({ assigned, sender, taken, acked }: Partition): number {
+  function room({ assigned, sender, holds, taken, acked }: Partition): number {
     if (!assigned || isHeld() || intake.pausesSender(sender)) return 0
-    return Math.max(0, windowMax - (taken - acked))
+    const most = holds === 'parked' ? Math.min(parkedMax, windowMax) : windowMax
+    return Math.max(0, most - (taken - acked))
   }
 
   function take(partition: Partition, position: number | null, from: SourceMessage): void {
@@ -108,6 +148,11 @@ export function createMessageFeed({ intake, spool, clock }: Deps, source: Messag
     const now = clock.monotonic()
     partition.lastTakenAtMs = now
     lastMessageAtMs = now
+    if (partition.holds === 'parked') {
+      assert(custody !== null && position !== null, 'custody takes its entries back')
+      custody.takeBack(partition, from.bytes, slotFor(partition, position).ack)
+      return
+    }
     counters.received += 1
     if (from.redelivered) counters.redelivered += 1
     message.topic = from.topic
@@ -167,7 +212,13 @@ export function createMessageFeed({ intake, spool, clock }: Deps, source: Messag
       source.giveBack(partition)
       return
     }
-    assert(ordinal === partition.acked, 'acknowledgements keep the order of the messages')
+    assert(ordinal === partition.committed, 'acknowledgements keep the order of the messages')
+    partition.committed += 1
+    partition.lastCommitted = position
+    if (custody !== null) {
+      uncollected.add(partition)
+      return
+    }
     partition.acked += 1
     partition.lastAcked = position
     counters.acked += 1
@@ -191,5 +242,58 @@ export function createMessageFeed({ intake, spool, clock }: Deps, source: Messag
     let sum = 0
     for (const { taken, acked } of partitions) sum += taken - acked
     return sum
+  }
+
+  // ------------------------------------------------------------------ custody `delivered`
+
+  function collect(): readonly CommittedPart[] {
+    if (uncollected.size === 0) return []
+    const parts = [...uncollected].map((partition) => ({
+      feed: feedCustody,
+      partition,
+      count: partition.committed,
+      position: partition.lastCommitted,
+    }))
+    uncollected.clear()
+    return parts
+  }
+
+  function delivered({ partition, count, position }: CommittedPart): void {
+    if (!partition.assigned || count <= partition.acked) return
+    if (partition.holds === 'messages') counters.acked += count - partition.acked
+    partition.acked = count
+    partition.lastAcked = position
+    source.acknowledge(partition, position)
+    source.flush(partition)
+  }
+
+  function isQuiet(): boolean {
+    for (const { holds, taken, committed } of partitions)
+      if (holds === 'messages' && taken !== committed) return false
+    return true
+  }
+
+  function giveBackBehind(partition: Partition, part: CommittedPart | null): void {
+    if (!partition.assigned) return
+    const last = part ?? { count: partition.acked, position: partition.lastAcked }
+    partition.taken = last.count
+    partition.committed = last.count
+    partition.lastCommitted = last.position
+    uncollected.delete(partition)
+    source.custody?.giveBackBehind(partition, last.count === 0 ? null : last.position)
+  }
+
+  function giveBackAll(): void {
+    for (const partition of Array.from(partitions)) {
+      revoke(partition)
+      source.giveBack(partition)
+    }
+  }
+
+  function windowUse(): number {
+    let most = 0
+    for (const { holds, taken, acked } of partitions)
+      if (holds === 'messages') most = Math.max(most, taken - acked)
+    return most / windowMax
   }
 }

@@ -35,12 +35,15 @@ import type { Clock } from '../../std/clock.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { IntakeSpool } from '../types.ts'
 import { createMessageFeed, type FeedOfSource } from './message-feed.ts'
-import type { MessageSource, MessageSourceStatus } from './types.ts'
+import type { CustodyFeed, FeedCustody, MessageSource, MessageSourceStatus } from './types.ts'
 import type { Emit } from '../../domain/event.ts'
 import { embeddedBrokerName } from '../../domain/message.ts'
 import { createSilenceWatch } from './silence-watch.ts'
 
 export type {
+  CommittedPart,
+  CustodyFeed,
+  FeedCustody,
   LinkState,
   LinkView,
   MessageFeed,
@@ -60,6 +63,10 @@ export type MessageSources = {
   /** Acknowledgements that were given to all sources. */
   acked(): number
   status(): readonly MessageSourceStatus[]
+  /** There may be more or less room now. */
+  update(): void
+  /** What custody `delivered` asks of each source. */
+  readonly custodyFeeds: readonly CustodyFeed[]
 }
 
 type Deps = {
@@ -67,6 +74,8 @@ type Deps = {
   spool: Pick<IntakeSpool, 'holdReason' | 'listen'>
   clock: Clock
   emit: Emit
+  /** Custody `delivered`; without it the spool has the custody. */
+  custody?: FeedCustody | null
 }
 
 export type SourceEntry = {
@@ -78,8 +87,8 @@ export type SourceEntry = {
 }
 
 export function createMessageSources(deps: Deps, entries: readonly SourceEntry[]): MessageSources {
-  const { intake, spool } = deps
-  const feeds = entries.map(({ source }) => createMessageFeed(deps, source))
+  const { intake, spool, custody = null } = deps
+  const feeds = entries.map(({ source }) => createMessageFeed({ ...deps, custody }, source))
   const watch = createSilenceWatch(
     deps,
     entries.map((entry, index) => ({ ...entry, feed: feeds[index]! })),
@@ -122,6 +131,8 @@ export function createMessageSources(deps: Deps, entries: readonly SourceEntry[]
       entries.find(({ source }) => source.name === name)?.source.publish?.(topic, bytes) ?? false,
     acked: () => feeds.reduce((sum, feed) => sum + feed.counters().acked, 0),
     status: () => feeds.map((feed, index) => statusOf(feed, entries[index]!.source)),
+    update,
+    custodyFeeds: feeds.map((feed) => feed.custody),
   }
 
   function statusOf(feed: FeedOfSource, source: MessageSource): MessageSourceStatus {

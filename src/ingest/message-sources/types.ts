@@ -2,6 +2,7 @@
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { QoS, Sender, UserProperties } from '../../domain/message.ts'
+import type { Ack } from '../../spool/spool.ts'
 import type { MessageRefusal } from '../types.ts'
 
 /** The protocol of a message source that is not the embedded broker. */
@@ -31,6 +32,8 @@ export type Partition = {
   readonly label: string
   /** Messages that wait for a full store are found by it. One object per partition. */
   readonly sender: Sender
+  /** `parked`: entries that custody stored at the server, in the order in which they were stored. */
+  readonly holds: 'messages' | 'parked'
   /** False after `revoke`: nothing of it is acknowledged any more. */
   assigned: boolean
   /** Messages that were handed over and want an acknowledgement; those that have been acknowledged. */
@@ -38,6 +41,11 @@ export type Partition = {
   acked: number
   /** The last position that was acknowledged, for `up_to`. */
   lastAcked: number
+  /** Messages whose commit is durable, and the last position of them. */
+  committed: number
+  lastCommitted: number
+  /** Those of them that custody knows of. */
+  collected: number
   lastTakenAtMs: number
 }
 
@@ -64,13 +72,63 @@ export type SourceMessage = {
 /** What a message source gets: where its messages go. */
 export type MessageFeed = {
   /** A partition begins. `sender`: where the server says who sent its messages. */
-  assign(label: string, sender?: Sender): Partition
+  assign(label: string, sender?: Sender, holds?: Partition['holds']): Partition
   /** It ends: messages of it that wait are left to the server. */
   revoke(partition: Partition): void
   /** How many messages it may hand over now. 0 while the spool takes nothing in. */
   room(partition: Partition): number
   /** Hands over a message. `position`: what `acknowledge` gets later; null where none is wanted (QoS 0). */
   take(partition: Partition, position: number | null, message: SourceMessage): void
+}
+
+/**
+ * What custody `delivered` needs of a source. The source reads the queue `parked` as one more partition
+ * (`holds: 'parked'`), whose messages have the body of an entry as bytes.
+ */
+export type SourceCustody = {
+  /**
+   * Stores entries in a queue of the server. Resolves when the server has confirmed each of them; rejects
+   * where it has not, and then some may be stored.
+   */
+  store(queue: CustodyQueue, entries: readonly StoredEntry[], signal: AbortSignal): Promise<void>
+  /**
+   * Gives the messages of a partition behind `position` back to the server, all of it if null, and takes
+   * nothing more until `want` asks for it. What is before stays outstanding.
+   */
+  giveBackBehind(partition: Partition, position: number | null): void
+}
+
+export type CustodyQueue = 'parked' | 'dead'
+
+/** An entry for a queue of the server. The headers say what is in it to a person. */
+export type StoredEntry = { headers: Readonly<Record<string, string>>; body: Buffer }
+
+/** The last message of a partition that a commit made durable: its number from 1, and its position. */
+export type CommittedPart = { feed: CustodyFeed; partition: Partition; count: number; position: number }
+
+/** What custody asks of a feed: acknowledgements that it gives later than at the commit. */
+export type CustodyFeed = {
+  readonly source: MessageSource
+  /** The partitions with messages that were committed since the last call. */
+  collect(): readonly CommittedPart[]
+  /** Acknowledges all up to and including it. */
+  delivered(part: CommittedPart): void
+  /** Every message that was taken is committed. */
+  isQuiet(): boolean
+  /** Gives back what is behind the part; null: all that is not acknowledged. Only while it is quiet. */
+  giveBackBehind(partition: Partition, part: CommittedPart | null): void
+  /** Gives back everything: the server delivers it again, on new partitions. */
+  giveBackAll(): void
+  /** The share of the window that is in use, of the partition that uses most. */
+  windowUse(): number
+}
+
+/** Custody `delivered`, as the feeds of all sources see it (custody/custody.ts). */
+export type FeedCustody = {
+  /** Nothing is taken: the ingestion API accepts nothing. */
+  readonly isHolding: boolean
+  /** Stores an entry that was parked; `ack` after its commit. */
+  takeBack(partition: Partition, entry: Buffer, ack: Ack): void
 }
 
 export type SourceCounters = {
@@ -150,6 +208,8 @@ export type MessageSource = {
   giveBack(partition: Partition): void
   /** Ends its links, or that with this client id, and connects again: they may be dead without an error. */
   reconnect(clientId: string | null): void
+  /** Where custody `delivered` is possible. */
+  readonly custody?: SourceCustody
   /** Publishes a command at the server, with QoS 0; false where it is not connected. */
   publish?(topic: string, bytes: Buffer): boolean
   /** A planned stop: hands nothing more over. What was taken is still acknowledged. */

@@ -90,3 +90,10 @@ export type Fix = {
   /** The time that a kept old position is sent with. */
   oldTime: 'fix' | 'fix of a position alone' | 'message'
 }
+
+/** A record that is collected may be merged afterwards. */
+export function longestWindowMs(sources: readonly CompiledSource[]): number {
+  const collecting = sources.map(({ coalesce }) => coalesce?.rules.windowMs ?? 0)
+  const merging = sources.map(({ merge }) => merge?.windowMs ?? 0)
+  return Math.max(0, ...collecting) + Math.max(0, ...merging)
+}

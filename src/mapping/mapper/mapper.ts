@@ -25,7 +25,7 @@ import type { StateChanges } from '../state/state-changes.ts'
 import { createMappingState } from '../state/state.ts'
 import type { Decoded, DeviceNotes, MapResult, StatefulDecoder } from '../types.ts'
 import { resultForDevice } from './admission.ts'
-import type { CompiledSource } from './compiled-source.ts'
+import { longestWindowMs, type CompiledSource } from './compiled-source.ts'
 import { ignored, rejected, unmappable } from './map-result.ts'
 import { createDeviceNoting } from './device-noting.ts'
 import type { MapperCounters } from './mapper-counters.ts'
@@ -61,6 +61,8 @@ export type Mapper = {
   nextTickAt(): EpochMs | null
   /** Messages that wait to become payloads with others. */
   openParts(): number
+  /** How long a message waits for others at most, while ticks come. */
+  readonly openMsMax: number
   /** Forgets the durable memory and starts from these entries of the spool. */
   restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
   /** The open records as entries of the spool, for a mapper that takes over; without decoder memory. */
@@ -134,6 +136,7 @@ export function createMapper(
     tick,
     nextTickAt: () => (memory.hasCleanup ? 0 : state.nextTickAt()),
     openParts: () => state.counters().messages,
+    openMsMax: longestWindowMs(sources),
     restore,
     entries,
     isListed: (device) => devices.find(device) !== undefined,

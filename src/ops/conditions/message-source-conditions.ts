@@ -28,4 +28,29 @@ export const messageSourceConditions = {
       'Check that devices publish, and that the topics of the bridge are theirs. If long pauses are usual, raise ' +
       'silent_after.',
   },
+  CUSTODY_WAITING: {
+    severity: 'warning',
+    meaning:
+      'With custody: delivered, the oldest message that is not acknowledged to the engine waits for longer than ' +
+      'park_after. Nothing is lost. When the window is used up, no more messages are taken.',
+    act:
+      'Look at what it waits for. A batch: `batches show` and docs/delivery.md. A lane of a provider that is not in ' +
+      'the config: add the provider. A queue: see CUSTODY_STORE_FAILED.',
+  },
+  CUSTODY_OUTAGE: {
+    severity: 'warning',
+    meaning:
+      'With custody: delivered, no more messages are taken, because the ingestion API accepts nothing. They wait in ' +
+      'the engine.',
+    act: 'Follow the condition of the endpoint. Watch the disk of the engine. It resumes automatically.',
+  },
+  CUSTODY_STORE_FAILED: {
+    severity: 'error',
+    meaning:
+      'With custody: delivered, the engine does not confirm what is to be parked, or copies of dead letters. Nothing ' +
+      'of it is removed here or acknowledged.',
+    act:
+      'Check that the engine is reachable, and that the queues PREFIX.parked and PREFIX.dead exist, have room, and may ' +
+      'be written by the user of the bridge.',
+  },
 } as const

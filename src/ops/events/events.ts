@@ -3,9 +3,9 @@
 // this folder, and `npm run docs`. The types refuse an event without an entry, and an entry for a condition
 // that does not exist.
 //
-//   client-events (message-source-events), spool-events, spool-loss-events, dead-letter-events,
-//   ingest-events, mapping-events, clock-events, delivery-events, endpoint-events, stall-events,
-//   ledger-events, gateway-events, alert-events: the entries, by area
+//   client-events (message-source-events, custody-events), spool-events, spool-loss-events,
+//   dead-letter-events, ingest-events, mapping-events, clock-events, delivery-events, endpoint-events,
+//   stall-events, ledger-events, gateway-events, alert-events: the entries, by area
 //   ../conditions/counted-conditions   the conditions that follow a counter
 //   ../conditions/         the codes of the conditions, their severity and what to do
 //   ../logging/            the log lines
@@ -18,6 +18,7 @@ import { specOf, type ConditionCode } from '../conditions/condition-catalogue.ts
 import { alertEvents } from './alert-events.ts'
 import { clientEvents } from './client-events/client-events.ts'
 import { clockEvents } from './clock-events.ts'
+import { custodyEvents } from './client-events/custody-events.ts'
 import { deadLetterEvents } from './dead-letter-events.ts'
 import { deliveryEvents } from './delivery-events.ts'
 import { endpointEvents } from './endpoint-events.ts'
@@ -37,6 +38,7 @@ export const eventTable: EventTable<EventName> = {
   ...clientEvents,
   ...ingestEvents,
   ...messageSourceEvents,
+  ...custodyEvents,
   ...mappingEvents,
   ...clockEvents,
   ...spoolEvents,

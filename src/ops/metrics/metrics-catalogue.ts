@@ -13,6 +13,7 @@ import { keptMetrics } from './kept-metrics.ts'
 import { ledgerMetrics } from './ledger-metrics.ts'
 import { clientMetrics } from './client-metrics.ts'
 import { mappingMetrics } from './mapping-metrics.ts'
+import { custodyMetrics } from './custody-metrics.ts'
 import { messageSourceMetrics } from './message-source-metrics.ts'
 import { processMetrics } from './process-metrics.ts'
 import {
@@ -74,6 +75,7 @@ const ingestMetrics: readonly Metric[] = [
   gauge('gateway_connections', 'Connections of devices.', ingest('connections')),
   ...clientMetrics,
   ...messageSourceMetrics,
+  ...custodyMetrics,
   gauge('gateway_sessions', 'Stored sessions of clients without Clean Session.', ingest('sessions')),
   counter(
     'gateway_sessions_evicted_total',

@@ -200,3 +200,24 @@ export const ledger = record({
 })
   .nullable()
   .describe('The ledger; null where none is kept.')
+
+export const custody = record({
+  outstanding: count().describe('Messages that are in the spool and not acknowledged to the engine.'),
+  oldestSeconds: seconds().nullable().describe('Age of the oldest of them; null for none.'),
+  waitsFor: z
+    .string()
+    .nullable()
+    .describe('The batch, lane or shelf that the oldest waits for; null for none.'),
+  holds: z.boolean().describe('Nothing is taken, because the ingestion API accepts nothing.'),
+  parked: count().describe('Payloads and messages that were parked in the engine.'),
+  takenBack: count().describe('Those that came back.'),
+  parkedDuplicates: count().describe('Those that the engine delivered again and that were known.'),
+  parkedAndReleased: count().describe(
+    'Messages that were released while they were being parked: they come twice.',
+  ),
+  waitingEntries: count().describe('Parked entries that wait here for their turn.'),
+  returned: count().describe('Messages that went back to the engine in an outage.'),
+  withdrawn: count().describe('Payloads of them that were removed from the spool.'),
+  copied: count().describe('Dead letters that were copied to the engine.'),
+  storeFailures: count().describe('Tries to store in the engine that failed.'),
+}).describe('Custody `delivered`, since the start.')

@@ -14,7 +14,7 @@ import { z } from 'zod'
 import { severities } from '../conditions/condition-catalogue.ts'
 import { verdicts } from '../gateway-verdict/gateway-verdict.ts'
 import { internals } from './internals-schema.ts'
-import { clients, clock, devices, ledger, messageSource, spool, waiting } from './state-schema.ts'
+import { clients, clock, custody, devices, ledger, messageSource, spool, waiting } from './state-schema.ts'
 import { mapping, outcomes, reasons, totals } from './totals-schema.ts'
 import { bytes, count, record, seconds, time, timeOrNull } from './value-types.ts'
 
@@ -101,6 +101,7 @@ export const statusSchema = record({
   devices,
   clients,
   messageSources: z.array(messageSource).describe('Where messages come from.'),
+  custody: custody.nullable().describe('Custody `delivered`; null in custody `spool`.'),
   spool,
   clock,
   ledger,

@@ -1,0 +1,108 @@
+// dead-copies.ts: copies dead letters to the engine. They stay in the gateway, where a person works on them;
+// the copy is for the case that its disk is lost (`dead-letters recover`). A message is acknowledged to the
+// engine only behind the copy of its dead letter.
+//
+// A pass makes everything durable that was added by its start, and copies what follows the last copied one.
+// The id of that is kept over restarts; where it is lost, all are copied again, and the import knows them.
+// Ids follow the clock: where it was set back, the numbers in them find those that sort before.
+
+import type { DeadLetterEntry } from '../../spool/spool.ts'
+import type { StoredEntry } from '../message-sources/types.ts'
+import type { EngineQueues } from './engine-queues.ts'
+import type { CopiedMark, CustodySpool } from './types.ts'
+
+export type DeadCopies = {
+  /** Dead letters of this opening of the store with lower numbers are copied. */
+  copiedTo(): number
+  /** Begins a pass where one is needed and none runs. */
+  pass(): void
+  /** The store was opened again: its numbers start anew. */
+  restart(): void
+  copied(): number
+  /** Resolves when no pass runs. */
+  idle(): Promise<void>
+}
+
+type Deps = {
+  spool: Pick<CustodySpool, 'deadLetters' | 'nextDeadLetter' | 'exchange'>
+  queues: Pick<EngineQueues, 'store' | 'mayStore'>
+  mark: CopiedMark
+  /** As a line of `dead-letters export`. */
+  lineOf: (entry: DeadLetterEntry) => string
+  signal: AbortSignal
+}
+
+const atOnce = 200
+
+export function createDeadCopies({ spool, queues, mark, lineOf, signal }: Deps): DeadCopies {
+  /** Null: nothing of this opening of the store. */
+  let copiedTo: number | null = null
+  let cursor: string | null | undefined
+  let running: Promise<void> | null = null
+  let copied = 0
+
+  function pass(): void {
+    const next = spool.nextDeadLetter
+    if (running !== null || next === null || next === copiedTo || !queues.mayStore() || signal.aborted) return
+    running = copy(next)
+      // Tried again by the next tick: the queues have reported it, or the store was lost.
+      .catch(() => undefined)
+      .finally(() => {
+        running = null
+      })
+  }
+
+  async function copy(next: number): Promise<void> {
+    const from = copiedTo
+    await spool.exchange({ take: [], payloads: [], deadLetters: [], stateChanges: [] })
+    cursor ??= await mark.read()
+    const found = await copyEach(cursor, () => true)
+    if (from !== null && found < next - from) await copyEach(null, (id) => isBetween(id, from, next))
+    if (cursor !== null) await mark.write(cursor)
+    copiedTo = next
+  }
+
+  /** Some may have been purged meanwhile. */
+  async function copyEach(after: string | null, wants: (id: string) => boolean): Promise<number> {
+    let entries: StoredEntry[] = []
+    let last: string | null = null
+    let found = 0
+    const send = async () => {
+      if (entries.length === 0) return
+      await queues.store('dead', entries, signal)
+      copied += entries.length
+      entries = []
+      if (last !== null && (cursor === null || cursor === undefined || last > cursor)) cursor = last
+    }
+    const filter = { limit: Number.POSITIVE_INFINITY, ...(after === null ? {} : { after }) }
+    for await (const entry of spool.deadLetters(filter)) {
+      signal.throwIfAborted()
+      if (!wants(entry.id)) continue
+      found += 1
+      last = entry.id
+      const { stage, reason, provider } = entry.deadLetter
+      const headers = { kind: 'dead_letter', id: entry.id, stage, reason, provider: provider ?? '' }
+      entries.push({ headers, body: Buffer.from(lineOf(entry)) })
+      if (entries.length === atOnce) await send()
+    }
+    await send()
+    return found
+  }
+
+  return {
+    copiedTo: () => copiedTo ?? -1,
+    pass,
+    restart() {
+      copiedTo = null
+    },
+    copied: () => copied,
+    idle: async () => {
+      await running
+    },
+  }
+}
+
+function isBetween(id: string, from: number, to: number): boolean {
+  const n = Number.parseInt(id.slice(16), 16)
+  return n >= from && n < to
+}

@@ -1,0 +1,91 @@
+// custody-world.ts: real gateways with custody `delivered` before a scripted engine: real spool, delivery, mapping and
+// sandbox. Their clock is fast.
+
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { CustodyView } from '../../src/ingest/ingest.ts'
+import type { MessageSource } from '../../src/ingest/message-sources/types.ts'
+import { createFastClock } from './fast-clock.ts'
+import { newFolder } from './folders.ts'
+import { startPipeline, type Pipeline, type PipelineOptions } from './pipeline-world.ts'
+import type { ScriptedEngine } from './scripted-engine.ts'
+
+export type CustodyGateway = Pipeline & {
+  source: MessageSource
+  custody(): CustodyView & { oldestSeconds: number | null }
+  /** Ends it as a machine that is lost: the engine notices at once, and the disk is gone. */
+  lose(): Promise<void>
+}
+
+export type CustodyGatewayOptions = {
+  /** Of the service; another gateway has started it. */
+  baseUrl?: string
+  sandbox?: PipelineOptions['sandbox']
+  folder?: string
+  delivery?: string
+  /** YAML of further top-level sections. */
+  more?: string
+  parkAfterMs?: number
+  parkForMs?: number
+  /** Of the clock. */
+  factor?: number
+  deps?: PipelineOptions['deps']
+}
+
+export async function startCustodyGateway(
+  engine: ScriptedEngine,
+  options: CustodyGatewayOptions = {},
+): Promise<CustodyGateway> {
+  const { parkAfterMs = 60_000, parkForMs = 600_000, factor = 100 } = options
+  const folder = options.folder ?? (await newFolder())
+  const source = engine.join()
+  const pipeline = await startPipeline({
+    folder,
+    clock: createFastClock(factor),
+    config: (baseUrl) => configText(baseUrl, options),
+    ...(options.sandbox && { sandbox: options.sandbox }),
+    ...(options.baseUrl && { baseUrl: options.baseUrl }),
+    deps: {
+      ...options.deps,
+      moreSources: {
+        entries: [{ source, silentAfterMs: 1e9, unheardAfterMs: 1e9 }],
+        custody: { parkAfterMs, parkForMs, member: 'gw-1' },
+      },
+    },
+  })
+  return {
+    ...pipeline,
+    source,
+    custody() {
+      const { custody } = pipeline.status()
+      if (custody === null) throw new Error('no custody')
+      return custody as unknown as ReturnType<CustodyGateway['custody']>
+    },
+    async lose() {
+      engine.leave(source)
+      await pipeline.gateway.stop('lost')
+      await rm(join(folder, 'spool'), { recursive: true, force: true })
+    },
+  }
+}
+
+function configText(baseUrl: string, { delivery, more }: CustodyGatewayOptions): string {
+  return `
+ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+sources:
+  - name: trucks
+    topic: telemetry/v1/{device}
+    map:
+      time:      { path: ts, format: ms }
+      latitude:  { path: lat }
+      longitude: { path: lon }
+      signals:
+        - { type: OBD_LIFETIME_ODOMETER, path: odometer, unit: km }
+defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
+spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+delivery: { base_url: "${baseUrl}", ${delivery ?? 'batch: { linger: 200ms }'} }
+ops: { listen: "127.0.0.1:0", stop_deadline: 60s }
+log: { level: debug }
+${more ?? ''}
+`
+}

@@ -1,0 +1,215 @@
+// scripted-engine.ts: a message engine in memory, as RabbitMQ and JetStream behave towards a source: partitions that one
+// member has at a time, a queue of parked entries, copies of dead letters, redelivery of what was not acknowledged. It
+// outlives its members.
+
+import { randomUUID } from 'node:crypto'
+import type {
+  CustodyQueue,
+  MessageFeed,
+  MessageSource,
+  Partition,
+  SourceMessage,
+  StoredEntry,
+} from '../../src/ingest/message-sources/types.ts'
+
+type Stored = { id: string; topic: string; bytes: Buffer; deliveries: number }
+
+type Member = {
+  source: MessageSource
+  feed: MessageFeed | null
+  wanted: number
+  isOpen: boolean
+  taken: Map<string, Taken>
+}
+
+/** A partition as a member has it: what it took and did not acknowledge, in order. */
+type Taken = { partition: Partition; nextTag: number; unacked: { tag: number; message: Stored }[] }
+
+export type ScriptedEngine = {
+  publish(topic: string, text: string): void
+  /** A gateway joins, and gets all partitions. */
+  join(name?: string): MessageSource
+  /** Its connection is cut: what it did not acknowledge is delivered again, to the next member. */
+  leave(source: MessageSource): void
+  /** Refuses to confirm entries for these queues. */
+  refuse(...queues: CustodyQueue[]): void
+  readonly parked: readonly Stored[]
+  readonly dead: readonly string[]
+  /** Messages that are neither acknowledged nor with a member; those with a member. */
+  ready(): number
+  unacked(): number
+  /** Since the start: messages that were acknowledged, and given back behind a position. */
+  readonly counts: { acked: number; givenBack: number; redelivered: number; storeCalls: number }
+  /** Called before entries are confirmed; a test may throw. */
+  onStore: (queue: CustodyQueue, entries: readonly StoredEntry[]) => Promise<void> | void
+}
+
+const parkedName = 'fleet.parked'
+
+export function createScriptedEngine({ partitions = 2, windowMax = 100 } = {}): ScriptedEngine {
+  const names = Array.from({ length: partitions }, (_, index) => `fleet.${index}`)
+  const queues = new Map<string, Stored[]>([...names, parkedName].map((name) => [name, []]))
+  const dead: string[] = []
+  const refused = new Set<CustodyQueue>()
+  const counts = { acked: 0, givenBack: 0, redelivered: 0, storeCalls: 0 }
+  let member: Member | null = null
+  let isPumping = false
+
+  const engine: ScriptedEngine = {
+    publish(topic, text) {
+      let hash = 0
+      for (const letter of topic) hash = (hash * 31 + letter.charCodeAt(0)) % 65_521
+      const message = { id: randomUUID(), topic, bytes: Buffer.from(text), deliveries: 0 }
+      queues.get(names[hash % partitions]!)!.push(message)
+      pump()
+    },
+    join,
+    leave(source) {
+      if (member?.source === source) cut(member)
+    },
+    refuse(...which) {
+      refused.clear()
+      for (const queue of which) refused.add(queue)
+    },
+    get parked() {
+      return [
+        ...queues.get(parkedName)!,
+        ...(member?.taken.get(parkedName)?.unacked ?? []).map((one) => one.message),
+      ]
+    },
+    dead,
+    ready: () => names.reduce((sum, name) => sum + queues.get(name)!.length, 0),
+    unacked: () =>
+      [...(member?.taken ?? [])].reduce(
+        (sum, [name, { unacked }]) => sum + (name === parkedName ? 0 : unacked.length),
+        0,
+      ),
+    counts,
+    onStore: () => undefined,
+  }
+  return engine
+
+  function join(name = 'engine'): MessageSource {
+    if (member !== null) cut(member)
+    const source: MessageSource = {
+      name,
+      kind: 'amqp',
+      traits: { ackKind: 'up_to', partitioned: true, windowMax, holdMs: null, redelivers: 'on_close' },
+      start(feed) {
+        own.feed = feed
+        for (const queue of queues.keys()) assign(own, queue)
+        pump()
+      },
+      want(messages) {
+        own.wanted = messages
+        pump()
+      },
+      acknowledge(partition, position) {
+        const taken = own.taken.get(partition.label)
+        if (taken?.partition !== partition) throw new Error('an acknowledgement of another epoch')
+        const index = taken.unacked.findIndex(({ tag }) => tag > position)
+        const gone = taken.unacked.splice(0, index < 0 ? taken.unacked.length : index)
+        if (gone.length === 0) throw new Error(`nothing is acknowledged by ${position}`)
+        if (partition.label !== parkedName) counts.acked += gone.length
+        pump()
+      },
+      flush: () => undefined,
+      giveBack(partition) {
+        const taken = own.taken.get(partition.label)
+        if (taken?.partition !== partition) return
+        requeue(partition.label, taken.unacked)
+        if (own.isOpen) assign(own, partition.label)
+        pump()
+      },
+      reconnect: () => undefined,
+      custody: { store, giveBackBehind },
+      release: () => Promise.resolve(void (own.wanted = 0)),
+      close: () => Promise.resolve(cut(own)),
+      view: () => ({ url: null, links: [], lag: null, retainedIgnored: 0, partitions: [] }),
+    }
+    const own: Member = { source, feed: null, wanted: 0, isOpen: true, taken: new Map() }
+    member = own
+    return source
+
+    async function store(queue: CustodyQueue, entries: readonly StoredEntry[]): Promise<void> {
+      counts.storeCalls += 1
+      await new Promise(setImmediate)
+      await engine.onStore(queue, entries)
+      if (!own.isOpen || refused.has(queue)) throw new Error(`the engine refuses ${queue}`)
+      for (const { body } of entries) {
+        if (queue === 'dead') dead.push(body.toString())
+        else
+          queues
+            .get(parkedName)!
+            .push({ id: randomUUID(), topic: '', bytes: Buffer.from(body), deliveries: 0 })
+      }
+      pump()
+    }
+
+    function giveBackBehind(partition: Partition, position: number | null): void {
+      const taken = own.taken.get(partition.label)
+      if (taken?.partition !== partition) return
+      const index = taken.unacked.findIndex(({ tag }) => position === null || tag > position)
+      if (index < 0) return
+      const gone = taken.unacked.splice(index)
+      if (partition.label !== parkedName) counts.givenBack += gone.length
+      requeue(partition.label, gone)
+    }
+  }
+
+  function assign(own: Member, queue: string): void {
+    const partition = own.feed!.assign(queue, undefined, queue === parkedName ? 'parked' : 'messages')
+    own.taken.set(queue, { partition, nextTag: 1, unacked: [] })
+  }
+
+  function requeue(queue: string, unacked: readonly { message: Stored }[]): void {
+    queues.get(queue)!.unshift(...unacked.map(({ message }) => message))
+  }
+
+  function cut(own: Member): void {
+    if (!own.isOpen) return
+    own.isOpen = false
+    for (const [queue, { partition, unacked }] of own.taken) {
+      requeue(queue, unacked)
+      if (partition.assigned) own.feed?.revoke(partition)
+    }
+    own.taken.clear()
+    if (member === own) member = null
+  }
+
+  function pump(): void {
+    if (isPumping) return
+    isPumping = true
+    setImmediate(() => {
+      isPumping = false
+      if (member === null || member.feed === null || member.wanted === 0) return
+      for (const [queue, taken] of member.taken) deliver(member.feed, queues.get(queue)!, taken)
+    })
+  }
+
+  function deliver(feed: MessageFeed, queue: Stored[], taken: Taken): void {
+    while (queue.length > 0 && taken.partition.assigned && feed.room(taken.partition) > 0) {
+      const message = queue.shift()!
+      const tag = taken.nextTag
+      taken.nextTag += 1
+      taken.unacked.push({ tag, message })
+      if (message.deliveries > 0) counts.redelivered += 1
+      message.deliveries += 1
+      feed.take(taken.partition, tag, sourceMessage(message))
+    }
+  }
+}
+
+function sourceMessage({ topic, bytes, deliveries }: Stored): SourceMessage {
+  return {
+    topic,
+    bytes,
+    qos: 1,
+    retain: false,
+    redelivered: deliveries > 1,
+    storedAt: null,
+    userProperties: null,
+    ignoredFor: null,
+    refusal: null,
+  }
+}
