@@ -46,12 +46,19 @@ export type Gateway = {
 export type FleetOutcome = {
   /** Acknowledged to a truck and not at the service. */
   lost: number
-  /** A gateway delivered a number of a device after a higher one. */
+  /** A gateway took a number of a truck after a higher one. */
   wrongOrder: number
   /** One gateway delivered a payload twice. */
   twiceByOne: number
   /** Two gateways did. */
   twiceByTwo: number
+}
+
+export type OutcomeOptions = {
+  /** Messages that become dead letters. */
+  notMapped?: () => number
+  /** Without it something may be lost: it waits until nothing waits anywhere. */
+  isWhole?: boolean
 }
 
 export type EngineFleet = {
@@ -68,7 +75,7 @@ export type EngineFleet = {
   /** The gateways that have something of the service's. */
   working(): string[]
   /** Waits until the service has everything that was acknowledged and mapped; says it on stderr. */
-  outcome(name: string, notMapped?: () => number): Promise<FleetOutcome>
+  outcome(name: string, options?: OutcomeOptions): Promise<FleetOutcome>
 }
 
 export async function startEngineFleet(engine: Engine, options: FleetOptions = {}): Promise<EngineFleet> {
@@ -116,12 +123,13 @@ export async function startEngineFleet(engine: Engine, options: FleetOptions = {
       return all.filter((status) => status !== null)
     },
     working: () => [...new Set(deliveries(sandbox).map(({ gateway }) => gateway))].toSorted(),
-    async outcome(name, notMapped = () => 0) {
+    async outcome(name, { notMapped = () => 0, isWhole = true } = {}) {
       await trucks.stop()
-      const wanted = trucks.ackedCount() - notMapped()
-      await eventually(() => sandbox.stats().distinctPayloadIds >= wanted)
-      // A number without an acknowledgement may have arrived, too.
-      await eventually(() => judge(trucks.acked, deliveries(sandbox)).lost <= notMapped())
+      const isThere = () =>
+        sandbox.stats().distinctPayloadIds >= trucks.ackedCount() - notMapped() &&
+        // A number without an acknowledgement may have arrived, too.
+        judge(trucks.acked, deliveries(sandbox)).lost <= notMapped()
+      if (isWhole) await eventually(isThere)
       await Promise.all(gateways.map((gateway) => isEmpty(gateway)))
       const outcome = judge(trucks.acked, deliveries(sandbox))
       process.stderr.write(
@@ -157,8 +165,11 @@ async function isEmpty({ daemon }: Gateway): Promise<void> {
   await eventually(async () => {
     const status = await daemon.status()
     if (status === null) return !daemon.running
-    const outstanding = status.messageSources.reduce((sum, source) => sum + source.outstanding, 0)
-    return outstanding + openPayloads(status) === 0
+    const waiting = status.messageSources.reduce((sum, { outstanding, partitions }) => {
+      const lags = partitions.map(({ lag, role }) => (role === 'active' ? (lag ?? 0) : 0))
+      return lags.reduce((all, lag) => all + lag, sum + outstanding)
+    }, 0)
+    return waiting + openPayloads(status) === 0
   })
 }
 
@@ -191,15 +202,16 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 10s }
   )
 }
 
-type Delivery = { gateway: string; device: string; number: number; payloadId: string }
+type Delivery = { gateway: string; batch: string; device: string; number: number; payloadId: string }
 
 /** In the order in which the service accepted them. */
 function deliveries(sandbox: Sandbox): Delivery[] {
   return sandbox
     .received({ limit: Number.MAX_SAFE_INTEGER })
     .toReversed()
-    .map(({ payload }) => ({
+    .map(({ payload, batchId, requestId }) => ({
       gateway: String(payload['carrier']),
+      batch: batchId ?? requestId,
       device: String(idIn(payload['deviceIdentifier'])),
       number: Number(payload['signalTimestamp']) - startMs,
       payloadId: String(payload['payloadId']),
@@ -208,22 +220,64 @@ function deliveries(sandbox: Sandbox): Delivery[] {
 
 export function judge(acked: ReadonlyMap<string, number>, delivered: readonly Delivery[]): FleetOutcome {
   const arrived = new Map<string, Set<number>>()
-  const last = new Map<string, number>()
   const takers = new Map<string, string>()
   const outcome: FleetOutcome = { lost: 0, wrongOrder: 0, twiceByOne: 0, twiceByTwo: 0 }
   for (const { gateway, device, number, payloadId } of delivered) {
-    const numbers = arrived.get(device) ?? new Set()
-    arrived.set(device, numbers.add(number))
+    arrived.set(device, (arrived.get(device) ?? new Set()).add(number))
     const taker = takers.get(payloadId)
     takers.set(payloadId, gateway)
     if (taker === gateway) outcome.twiceByOne += 1
     else if (taker !== undefined) outcome.twiceByTwo += 1
-    const lane = `${gateway} ${device}`
-    if (number <= (last.get(lane) ?? 0) && taker !== gateway) outcome.wrongOrder += 1
-    last.set(lane, Math.max(last.get(lane) ?? 0, number))
   }
+  for (const gateway of new Set(delivered.map((one) => one.gateway)))
+    outcome.wrongOrder += wrongOrderIn(delivered.filter((one) => one.gateway === gateway))
   for (const [device, to] of acked)
     for (let number = 1; number <= to; number += 1)
       if (!(arrived.get(device)?.has(number) ?? false)) outcome.lost += 1
   return outcome
+}
+
+type Run = { batch: string; first: number; last: number }
+
+/**
+ * Numbers of one gateway that were not taken in their order: within a batch, and of batches that cannot be put in an order
+ * in which the numbers of every truck ascend. A batch whose submission failed is delivered later, as a whole: that is no
+ * wrong order of taking.
+ */
+function wrongOrderIn(delivered: readonly Delivery[]): number {
+  let wrong = 0
+  const runs = new Map<string, Map<string, Run>>()
+  for (const { batch, device, number } of delivered) {
+    const ofDevice = runs.get(device) ?? new Map<string, Run>()
+    runs.set(device, ofDevice)
+    const run = ofDevice.get(batch) ?? { batch, first: number, last: 0 }
+    ofDevice.set(batch, run)
+    if (number <= run.last) wrong += 1
+    run.last = Math.max(run.last, number)
+    run.first = Math.min(run.first, number)
+  }
+  const after = new Map<string, Set<string>>()
+  const before = new Map<string, number>(delivered.map(({ batch }) => [batch, 0]))
+  for (const ofDevice of runs.values()) {
+    const sorted = [...ofDevice.values()].toSorted((one, other) => one.first - other.first)
+    for (const [index, { batch, last }] of sorted.entries()) {
+      const next = sorted[index + 1]
+      if (next === undefined) continue
+      if (next.first <= last) wrong += 1
+      const following = after.get(batch) ?? new Set()
+      after.set(batch, following)
+      if (following.has(next.batch)) continue
+      following.add(next.batch)
+      before.set(next.batch, before.get(next.batch)! + 1)
+    }
+  }
+  const ready = [...before].filter(([, count]) => count === 0).map(([batch]) => batch)
+  for (let batch = ready.pop(); batch !== undefined; batch = ready.pop()) {
+    before.delete(batch)
+    for (const next of after.get(batch) ?? []) {
+      before.set(next, before.get(next)! - 1)
+      if (before.get(next) === 0) ready.push(next)
+    }
+  }
+  return wrong + before.size
 }

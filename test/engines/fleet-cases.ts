@@ -2,9 +2,10 @@
 // that was acknowledged to a truck may be lost, the numbers of a truck keep their order in each gateway, and a second
 // effect needs two gateways.
 
+import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { startEngineFleet, type EngineFleet, type FleetOptions } from './engine-fleet.ts'
+import { startEngineFleet, type EngineFleet, type FleetOptions, type FleetOutcome } from './engine-fleet.ts'
 import type { Engine } from './message-engine.ts'
 
 export type FleetEngine = {
@@ -13,13 +14,15 @@ export type FleetEngine = {
   start(): Promise<Engine>
   /** What leads the partition 0. */
   leading: string
+  /** Gives its queues a limit at which it does not acknowledge. */
+  limited: { options: FleetOptions; limit(engine: Engine): Promise<void> }
 }
 
 const calm = { lost: 0, wrongOrder: 0, twiceByOne: 0, twiceByTwo: 0 }
 /** Delivered again: what was outstanding in a partition at the time. */
 const kept = { lost: 0, wrongOrder: 0, twiceByOne: 0 }
 
-export function describeFleets({ name, isThere, start, leading }: FleetEngine): void {
+export function describeFleets({ name, isThere, start, leading, limited }: FleetEngine): void {
   async function fleetOf(options: FleetOptions = {}): Promise<{ engine: Engine; fleet: EngineFleet }> {
     const engine = await start()
     return { engine, fleet: await startEngineFleet(engine, options) }
@@ -92,7 +95,7 @@ export function describeFleets({ name, isThere, start, leading }: FleetEngine): 
       })
       await fleet.trucks.more(3000)
       const poison = () => Math.floor(fleet.trucks.acked.get('truck-3')! / 5)
-      const outcome = await fleet.outcome(`${name}: poison`, poison)
+      const outcome = await fleet.outcome(`${name}: poison`, { notMapped: poison })
       const letters = (await fleet.statuses()).reduce((sum, { spool }) => sum + spool.deadLetters, 0)
       expect({ outcome, letters }).toEqual({ outcome: { ...calm, lost: poison() }, letters: poison() })
     })
@@ -105,5 +108,51 @@ export function describeFleets({ name, isThere, start, leading }: FleetEngine): 
       for (const index of [0, 1, 2]) await fleet.start(index)
       expect(await fleet.outcome(`${name}: no gateway for a while`)).toEqual(calm)
     })
+
+    test('lose nothing in an outage of the service in which their spools become full', async () => {
+      const { fleet } = await fleetOf({ spoolBytes: '1MiB', trucks: { count: 40, pauseMs: 0 } })
+      fleet.sandbox.setFaults([{ always: 503 }])
+      const isPaused = ({ conditions }: Status) =>
+        conditions.some(({ code }) => code === 'MESSAGE_SOURCE_PAUSED')
+      await eventually(async () => (await fleet.statuses()).filter(isPaused).length === 3)
+      await fleet.trucks.more(1000)
+      fleet.sandbox.setFaults([])
+      expect(await fleet.outcome(`${name}: full spools`)).toMatchObject(kept)
+    })
+
+    test('lose nothing when a limited queue is full: the engine does not acknowledge then', async () => {
+      const { engine, fleet } = await fleetOf(limited.options)
+      await limited.limit(engine)
+      for (const index of [0, 1, 2]) await fleet.stop(index)
+      const before = fleet.trucks.repeated
+      await eventually(() => fleet.trucks.repeated > before + 5)
+      for (const index of [0, 1, 2]) await fleet.start(index)
+      await fleet.trucks.more(500)
+      expect(await fleet.outcome(`${name}: full queue`)).toMatchObject(kept)
+    })
+
+    test('with custody spool a disk that is thrown away takes along what it had', async () => {
+      const { fleet } = await fleetOf()
+      const outcome = await losesDisks(fleet, `${name}: custody spool, disks thrown away`, { isWhole: false })
+      expect(outcome.lost).toBeGreaterThan(0)
+    })
   })
+}
+
+/** The service is slow, so that each gateway has something; one after the other loses its disk. */
+async function losesDisks(
+  fleet: EngineFleet,
+  name: string,
+  { isWhole }: { isWhole: boolean },
+): Promise<FleetOutcome> {
+  fleet.sandbox.setFaults([{ latency: 400 }])
+  for (const index of [0, 1, 2]) {
+    await fleet.trucks.more(300)
+    await fleet.kill(index)
+    await fleet.throwDiskAway(index)
+    await fleet.trucks.more(300)
+    await fleet.start(index)
+  }
+  fleet.sandbox.setFaults([])
+  return fleet.outcome(name, { isWhole })
 }

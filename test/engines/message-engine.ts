@@ -165,10 +165,14 @@ function isRunning(child: ChildProcess | null): boolean {
   return child !== null && child.exitCode === null && child.signalCode === null
 }
 
+/** It does not outlive a test run that is killed. */
 export function spawnEngine(
   program: string,
   words: readonly string[],
   env: NodeJS.ProcessEnv = {},
 ): ChildProcess {
-  return spawn(program, words, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  return spawn('setpriv', ['--pdeathsig', 'KILL', '--', program, ...words], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
 }

@@ -6,4 +6,5 @@ describeFleets({
   isThere: hasRabbitCluster,
   start: () => startRabbit({ nodes: 3 }),
   leading: 'fleet.0',
+  limited: { options: { queue: 'max_messages: 100' }, limit: () => Promise.resolve() },
 })
