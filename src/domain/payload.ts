@@ -31,6 +31,8 @@ export type MappedPayload = {
   duplicateRule: DuplicateRule
   /** The payload's JSON; starts with `payloadHead` and the payloadId. */
   json: string
+  /** How often the service answered `failed`, of a payload that comes back from elsewhere. */
+  attempts?: number
 }
 
 /** Reads the payloadId from a payload's JSON bytes without parsing them. */

@@ -40,8 +40,10 @@ export type ScriptedEngine = {
   unacked(): number
   /** Since the start: messages that were acknowledged, and given back behind a position. */
   readonly counts: { acked: number; givenBack: number; redelivered: number; storeCalls: number }
-  /** Called before entries are confirmed; a test may throw. */
-  onStore: (queue: CustodyQueue, entries: readonly StoredEntry[]) => Promise<void> | void
+  /** Puts a parked entry into the queue. */
+  park(text: string): void
+  /** Called when entries are stored, before they are confirmed; a test may throw. */
+  onConfirm: (queue: CustodyQueue) => void
 }
 
 const parkedName = 'fleet.parked'
@@ -85,7 +87,11 @@ export function createScriptedEngine({ partitions = 2, windowMax = 100 } = {}): 
         0,
       ),
     counts,
-    onStore: () => undefined,
+    park(text) {
+      queues.get(parkedName)!.push({ id: randomUUID(), topic: '', bytes: Buffer.from(text), deliveries: 0 })
+      pump()
+    },
+    onConfirm: () => undefined,
   }
   return engine
 
@@ -134,7 +140,6 @@ export function createScriptedEngine({ partitions = 2, windowMax = 100 } = {}): 
     async function store(queue: CustodyQueue, entries: readonly StoredEntry[]): Promise<void> {
       counts.storeCalls += 1
       await new Promise(setImmediate)
-      await engine.onStore(queue, entries)
       if (!own.isOpen || refused.has(queue)) throw new Error(`the engine refuses ${queue}`)
       for (const { body } of entries) {
         if (queue === 'dead') dead.push(body.toString())
@@ -143,6 +148,7 @@ export function createScriptedEngine({ partitions = 2, windowMax = 100 } = {}): 
             .get(parkedName)!
             .push({ id: randomUUID(), topic: '', bytes: Buffer.from(body), deliveries: 0 })
       }
+      engine.onConfirm(queue)
       pump()
     }
 

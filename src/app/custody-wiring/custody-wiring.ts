@@ -24,8 +24,7 @@ export function custodyDeps(
     delivery: {
       providers: delivery.providers,
       delivered: () => delivery.counters().delivered,
-      returnWaiting: () => Promise.resolve(0),
-      withdrawUnsubmitted: () => Promise.resolve(0),
+      ...delivery.returns,
     },
     records() {
       const { mapper } = activeMapping

@@ -157,7 +157,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     const oldestMs = units.length === 0 ? 0 : now - units[0]!.closedAtMs
     outage.update({ oldestMs, lanes })
     if (outage.isHolding) {
-      if (outage.mayGiveBack && withdrawingFrom === null) void giveBack()
+      if (outage.mayGiveBack && withdrawingFrom === null && canGiveBack()) void giveBack()
       return
     }
     takeBack.storeDue()
@@ -207,15 +207,12 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     const waited = shelves.filter(({ shelf, messages }) => messages > 0 && kinds.has(shelf.split(':')[0]!))
     if (waited.length === 0) return
     shelvesReadMs = now
-    for (const { shelf } of waited) void readHead(shelf)
+    // A store that is lost meanwhile begins everything anew when it returns.
+    for (const { shelf } of waited) readHead(shelf).catch(() => undefined)
   }
 
   async function readHead(shelf: ShelfView['shelf']): Promise<void> {
-    try {
-      for await (const _ of spool.keptMessages(shelf, null, { limit: 1 })) break
-    } catch {
-      // The store is lost; its return begins everything anew.
-    }
+    for await (const _ of spool.keptMessages(shelf, null, { limit: 1 })) break
   }
 
   function endsNow(): Ends {
@@ -226,6 +223,10 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   }
 
   // ------------------------------------------------------------------ the outage
+
+  function canGiveBack(): boolean {
+    return units.length > 0 && feeds.every(({ source }) => source.custody?.giveBackBehind !== undefined)
+  }
 
   async function giveBack(): Promise<void> {
     withdrawingFrom = units.length

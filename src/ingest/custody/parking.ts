@@ -64,7 +64,7 @@ export function createParking(
       let mayHaveMore = messages > 0
       while (mayHaveMore && !signal.aborted) mayHaveMore = await parkMessages(shelf, olderThanMs)
     }
-    while (!signal.aborted && (await parkPayloads(olderThanMs)) === payloadsAtOnce);
+    while (!signal.aborted && (await parkPayloads(olderThanMs)) > 0);
   }
 
   async function parkPayloads(olderThanMs: number): Promise<number> {

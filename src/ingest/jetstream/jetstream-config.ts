@@ -3,6 +3,7 @@
 import { hostname } from 'node:os'
 import { z } from 'zod'
 import { duration, secret, size } from '../../std/schema.ts'
+import { custodyFields } from '../custody/custody-config.ts'
 import { checkFilter } from '../bridges/bridge-address.ts'
 import { bridgeNameSchema, bridgeTlsSchema, type BridgeWarning } from '../bridges/bridge-config.ts'
 import { urlsText } from './nats-connection.ts'
@@ -142,10 +143,7 @@ export const jetstreamBridgeSchema = z
         'Largest message. A larger one is acknowledged and becomes a dead letter (`OVERSIZED`), whole up to 80KiB, ' +
           'beyond that without its bytes.',
       ),
-    custody: z
-      .enum(['spool'])
-      .default('spool')
-      .describe('When a message is acknowledged: `spool`, after it is durable in the spool.'),
+    ...custodyFields,
   })
   .superRefine(({ url, tls, password, username, token, durables, topics }, context) => {
     const refuse = (path: (string | number)[], message: string) =>
@@ -187,6 +185,7 @@ export function jetstreamOptions(config: JetStreamBridgeConfig): JetStreamOption
   return {
     kind: 'jetstream',
     name: config.name,
+    custody: config.custody,
     addresses: config.url.map(({ host, port }) => ({ host, port })),
     userName: config.username ?? null,
     password: config.password ?? null,

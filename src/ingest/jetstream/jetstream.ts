@@ -16,6 +16,7 @@
 //   stream-setup/           stream, durables, bucket: checked, or created with `provision: true`; the mapping
 //   members/                which member takes which partition: leases in a bucket of NATS
 //   owned-partitions.ts     runs what this member owns
+//   jetstream-parking/      queues of custody `delivered`
 //   partition-consumer.ts   one partition: what is outstanding first, then pulls; starts over when in doubt
 //   partition-epoch.ts      pulls, order, acknowledgements
 //   delivered-message.ts    what JetStream says of a message; message-reader.ts: as the intake takes it
@@ -48,6 +49,7 @@ import { createMembers, type Members } from './members/members.ts'
 import { urlsText, type Connection } from './nats-connection.ts'
 import type { NatsFault } from './nats-faults.ts'
 import { createNatsLink, type NatsLink } from './nats-link.ts'
+import { createJetStreamParking } from './jetstream-parking/jetstream-parking.ts'
 import { createOwnedPartitions } from './owned-partitions.ts'
 import { createSetupReport } from './stream-setup/setup-report.ts'
 import { ackWaitMs, ensureBucket, ensureStream, streamFindings } from './stream-setup/stream-setup.ts'
@@ -90,11 +92,16 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     },
     { ...options, instance: randomUUID() },
   )
-  const link: NatsLink = createNatsLink({ ...deps, credentials, prepare, opened: members.join }, options)
+  const link: NatsLink = createNatsLink({ ...deps, credentials, prepare, opened }, options)
   const partitions = createOwnedPartitions({ clock, report, members, link }, options)
+  const parking =
+    options.custody === 'delivered'
+      ? createJetStreamParking({ clock, connection: link.connection, failed: report.failed }, options)
+      : null
 
   function start(feed: MessageFeed): void {
     partitions.open(feed)
+    parking?.open(feed)
     link.start()
     tick()
   }
@@ -104,6 +111,16 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     await ensureBucket(connection, options)
     await partitions.ensureDurables(connection)
     report.mapping(await probeMapping(connection, options))
+    await parking?.ensure(connection)
+  }
+
+  function opened(connection: Connection): () => void {
+    const leave = members.join(connection)
+    const end = parking?.join(connection)
+    return () => {
+      leave()
+      end?.()
+    }
   }
 
   function tick(): void {
@@ -115,13 +132,16 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
 
   function want(messages: number): void {
     wanted = messages
+    parking?.want(isReleased ? 0 : messages)
     if (isReleased) return
     if (messages > 0) {
       cancelPause?.()
       cancelPause = null
       accept(true)
       partitions.update()
-    } else cancelPause ??= clock.after(options.pauseAfterMs, pauseLink)
+    }
+    // With custody `delivered` the partitions stay: another gateway would get what is outstanding here.
+    else if (parking === null) cancelPause ??= clock.after(options.pauseAfterMs, pauseLink)
   }
 
   function accept(next: boolean): void {
@@ -143,6 +163,7 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
   async function release(): Promise<void> {
     isReleased = true
     cancelPause?.()
+    parking?.want(0)
     partitions.halt()
   }
 
@@ -176,9 +197,16 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
       Object.assign(credentials, { userName, password, token, tls })
     },
     want,
-    acknowledge: (partition, position) => partitions.epochOf(partition)?.acknowledge(position),
+    acknowledge(partition, position) {
+      if (partition.holds === 'parked') parking?.acknowledge(position)
+      else partitions.epochOf(partition)?.acknowledge(position)
+    },
     flush: (partition) => partitions.epochOf(partition)?.flush(),
-    giveBack: (partition) => partitions.epochOf(partition)?.end('not_stored'),
+    giveBack(partition) {
+      if (partition.holds === 'parked') parking?.giveBack()
+      else partitions.epochOf(partition)?.end('not_stored')
+    },
+    ...(parking !== null && { custody: parking }),
     reconnect: () => link.reconnect(wasSilent),
     release,
     close,

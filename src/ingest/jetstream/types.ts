@@ -40,6 +40,8 @@ export type JetStreamOptions = NatsCredentials & {
   provision: boolean
   /** Messages of a partition that may be outstanding. */
   window: number
+  /** `delivered`: acknowledged when the ingestion API has accepted (custody/custody.ts). */
+  custody: 'spool' | 'delivered'
   connectTimeoutMs: number
   /** The first pause between two tries; it doubles up to the longest. */
   reconnectFirstMs: number

@@ -89,8 +89,9 @@ export type SourceEntry = {
 export function createMessageSources(deps: Deps, entries: readonly SourceEntry[]): MessageSources {
   const { intake, spool, custody = null } = deps
   const feeds = entries.map(({ source }) => createMessageFeed({ ...deps, custody }, source))
+  const isHeld = () => spool.holdReason !== null || intake.readingPaused || custody?.isHolding === true
   const watch = createSilenceWatch(
-    deps,
+    { ...deps, isHeld },
     entries.map((entry, index) => ({ ...entry, feed: feeds[index]! })),
   )
   let released = false

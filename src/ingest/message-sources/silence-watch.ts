@@ -26,13 +26,15 @@ const everyMs = 5000
 const sharesMin = 20
 
 export function createSilenceWatch(
-  { clock, emit }: { clock: Clock; emit: Emit },
+  { clock, emit, isHeld }: { clock: Clock; emit: Emit; isHeld: () => boolean },
   entries: readonly Watched[],
 ): SilenceWatch {
   const silent = new Map<MessageSource, { reconnectedAtMs: number }>()
   /** By client id. */
   const heardOf = new Map<MessageSource, Map<string, Heard>>()
   let startedAtMs = 0
+  /** When nothing was taken last, because there was no room. */
+  let heldAtMs = 0
   let cancel: CancelTimer = () => {}
 
   function start(): void {
@@ -45,10 +47,12 @@ export function createSilenceWatch(
       ...entries.map((entry) => Math.min(entry.silentAfterMs, entry.unheardAfterMs) / 4),
     )
     cancel = clock.after(Math.min(everyMs, shortest), () => {
-      for (const entry of entries) {
-        check(entry)
-        checkLinks(entry)
-      }
+      if (isHeld()) heldAtMs = clock.monotonic()
+      else
+        for (const entry of entries) {
+          check(entry)
+          checkLinks(entry)
+        }
       arm()
     })
   }
@@ -68,6 +72,7 @@ export function createSilenceWatch(
     const sinceMs = Math.max(
       lastMs ?? startedAtMs,
       known?.reconnectedAtMs ?? 0,
+      heldAtMs,
       Math.min(...connected.map((link) => link.sinceMs)),
     )
     // It was said once that none came; from then on the usual time counts.
@@ -100,7 +105,7 @@ export function createSilenceWatch(
         known.set(clientId, { messages, atMs: lastMessageMs ?? now, ofSource, reconnectedAtMs: null })
         continue
       }
-      const quietMs = now - Math.max(heard.atMs, sinceMs, heard.reconnectedAtMs ?? 0)
+      const quietMs = now - Math.max(heard.atMs, sinceMs, heldAtMs, heard.reconnectedAtMs ?? 0)
       const isShort = ofSource - heard.ofSource < sharesMin * links.length
       if (state !== 'connected' || quietMs < silentAfterMs || isShort) continue
       known.set(clientId, { ...heard, reconnectedAtMs: now })

@@ -76,7 +76,7 @@ export function createGroup(
       run.builders.push(builder)
     }
     run.lane.appendedSeq += 1
-    const length = addText(builder, payload.json, by?.attempts ?? 0)
+    const length = addText(builder, payload.json, by?.attempts ?? payload.attempts ?? 0)
     group.bytes += length
     state.openBytes += length
   }

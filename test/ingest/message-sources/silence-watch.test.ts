@@ -20,7 +20,7 @@ function openWatch(unheardAfterMs: number, partitioned = false) {
   } as unknown as MessageSource
   const feed = { lastMessageAtMs: () => lastMs } as never
   const emit = (event: GatewayEvent) => void events.push(event)
-  const watch = createSilenceWatch({ clock, emit }, [
+  const watch = createSilenceWatch({ clock, isHeld: () => false, emit }, [
     { source, feed, silentAfterMs: 600_000, unheardAfterMs },
   ])
   watch.start()
@@ -107,7 +107,7 @@ describe('one connection among several', () => {
       lastMessageAtMs: () => Math.max(...links.map(({ lastMessageMs }) => lastMessageMs ?? 0)),
     } as never
     const emit = (event: GatewayEvent) => void events.push(event)
-    const watch = createSilenceWatch({ clock, emit }, [
+    const watch = createSilenceWatch({ clock, isHeld: () => false, emit }, [
       { source, feed, silentAfterMs: 600_000, unheardAfterMs: 600_000 },
     ])
     watch.start()

@@ -54,7 +54,7 @@ export async function ensureStream(connection: Connection, options: JetStreamOpt
 }
 
 /** As many as the cluster has nodes for. */
-async function withReplicas<T>(create: (replicas: number) => Promise<T>): Promise<T> {
+export async function withReplicas<T>(create: (replicas: number) => Promise<T>): Promise<T> {
   for (let replicas = replicasMax; ; replicas -= 1) {
     try {
       return await create(replicas)

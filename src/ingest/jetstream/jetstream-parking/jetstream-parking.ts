@@ -1,0 +1,191 @@
+// jetstream-parking.ts: the queues of custody `delivered` at NATS, beside the stream of the messages.
+//
+//   stream PREFIX-parked   payloads and messages that wait. Its durable PREFIX-parked has ack_policy
+//                          explicit, so several gateways take from it at once; what is acknowledged is
+//                          deleted (workqueue)
+//   stream PREFIX-dead     copies of dead letters; nothing deletes them but a person
+//
+// An entry is stored when the stream has confirmed it (PubAck). Entries that wait here for their turn are
+// reported as in progress, or NATS would deliver them to another gateway after ack_wait.
+//
+// Messages are not given back in an outage: with `ack_policy: all` NATS cannot take back the later ones of a
+// partition alone. They stay outstanding here, bounded by the window, and the partition stays with this
+// gateway.
+
+import { headers as newHeaders } from '@nats-io/transport-node'
+import type { JsMsg, StreamConfig } from '@nats-io/jetstream'
+import { pause, type Clock } from '../../../std/clock.ts'
+import { noSender } from '../../../domain/message.ts'
+import type { MessageFeed, Partition } from '../../message-sources/message-sources.ts'
+import type { CustodyQueue, SourceCustody, SourceMessage, StoredEntry } from '../../message-sources/types.ts'
+import type { Connection } from '../nats-connection.ts'
+import { apiCode, notFound } from '../nats-faults.ts'
+import { withReplicas } from '../stream-setup/stream-setup.ts'
+import type { JetStreamOptions } from '../types.ts'
+
+export type JetStreamParking = SourceCustody & {
+  open(feed: MessageFeed): void
+  /** Streams and durable exist, where the bridge may create them. */
+  ensure(connection: Connection): Promise<void>
+  /** Takes entries until the returned function is called. */
+  join(connection: Connection): () => void
+  want(messages: number): void
+  acknowledge(position: number): void
+  giveBack(): void
+}
+
+type Deps = { clock: Clock; connection: () => Connection | null; failed: (error: unknown) => void }
+
+const ackWaitMs = 120_000
+const fetchMs = 2000
+const restMs = 500
+const retryMs = 3000
+/** Entries that are published before the first confirm is awaited. */
+const publishedMax = 100
+
+type Names = Record<CustodyQueue, string>
+
+export function createJetStreamParking(
+  { clock, connection, failed }: Deps,
+  { prefix, provision }: Pick<JetStreamOptions, 'prefix' | 'provision'>,
+): JetStreamParking {
+  const names: Names = { parked: `${prefix}-parked`, dead: `${prefix}-dead` }
+  let feed: MessageFeed | null = null
+  let wanted = 0
+  let partition: Partition | null = null
+  let unacked: { position: number; message: JsMsg }[] = []
+  let position = 0
+  const entry: SourceMessage = {
+    topic: '',
+    bytes: Buffer.alloc(0),
+    qos: 1,
+    retain: false,
+    redelivered: false,
+    storedAt: null,
+    userProperties: null,
+    ignoredFor: null,
+    refusal: null,
+  }
+
+  // ---- storing
+
+  async function store(
+    queue: CustodyQueue,
+    entries: readonly StoredEntry[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const made = connection()
+    if (made === null) throw new Error('there is no connection to NATS')
+    for (let from = 0; from < entries.length; from += publishedMax) {
+      signal.throwIfAborted()
+      const some = entries.slice(from, from + publishedMax)
+      await Promise.all(some.map((one) => publish(made, names[queue], one)))
+    }
+  }
+
+  async function publish({ js }: Connection, name: string, { headers, body }: StoredEntry): Promise<void> {
+    const added = newHeaders()
+    for (const [key, value] of Object.entries(headers)) added.set(key, value)
+    await js.publish(name, body, { headers: added, expect: { streamName: name } })
+  }
+
+  async function ensure({ jsm }: Connection): Promise<void> {
+    if (!provision) return
+    for (const name of Object.values(names)) {
+      try {
+        await jsm.streams.info(name)
+      } catch (error) {
+        if (apiCode(error) !== notFound.stream) throw error
+        await withReplicas((num_replicas) =>
+          jsm.streams.add({
+            name,
+            subjects: [name],
+            retention: name === names.parked ? 'workqueue' : 'limits',
+            storage: 'file',
+            discard: 'new',
+            num_replicas,
+          } as Partial<StreamConfig> & { name: string }),
+        )
+      }
+    }
+    await jsm.consumers.add(names.parked, {
+      durable_name: names.parked,
+      ack_policy: 'explicit',
+      deliver_policy: 'all',
+      ack_wait: ackWaitMs * 1e6,
+      max_deliver: -1,
+      max_ack_pending: 10_000,
+    })
+  }
+
+  // ---- taking back
+
+  function join(made: Connection): () => void {
+    const ending = new AbortController()
+    // It handles its failures.
+    void run(made, ending.signal)
+    return () => {
+      ending.abort()
+      end()
+    }
+  }
+
+  async function run(made: Connection, signal: AbortSignal): Promise<void> {
+    let progressAtMs = clock.monotonic()
+    while (!signal.aborted) {
+      try {
+        partition ??= feed?.assign(names.parked, noSender, 'parked') ?? null
+        if (clock.monotonic() - progressAtMs > ackWaitMs / 4) {
+          progressAtMs = clock.monotonic()
+          for (const { message } of unacked) message.working()
+        }
+        const room = partition === null || wanted === 0 ? 0 : feed!.room(partition)
+        if (room === 0) await pause(clock, restMs, signal)
+        else await take(made, room, signal)
+      } catch (error) {
+        if (signal.aborted) return
+        if (apiCode(error) === notFound.stream || apiCode(error) === notFound.consumer)
+          await pause(clock, retryMs, signal)
+        else failed(error)
+        await pause(clock, retryMs, signal)
+      }
+    }
+  }
+
+  async function take({ js }: Connection, room: number, signal: AbortSignal): Promise<void> {
+    const consumer = await js.consumers.get(names.parked, names.parked)
+    for await (const message of await consumer.fetch({ max_messages: room, expires: fetchMs })) {
+      if (signal.aborted || partition === null) return
+      position += 1
+      unacked.push({ position, message })
+      entry.bytes = Buffer.from(message.data.buffer, message.data.byteOffset, message.data.length)
+      entry.redelivered = message.redelivered
+      feed!.take(partition, position, entry)
+    }
+  }
+
+  /** What was not acknowledged comes again after ack_wait. */
+  function end(): void {
+    const own = partition
+    partition = null
+    unacked = []
+    if (own !== null) feed?.revoke(own)
+  }
+
+  return {
+    open: (given) => void (feed = given),
+    ensure,
+    join,
+    want: (messages) => void (wanted = messages),
+    acknowledge(upTo) {
+      const index = unacked.findIndex((one) => one.position > upTo)
+      const gone = unacked.splice(0, index < 0 ? unacked.length : index)
+      for (const { message } of gone) message.ack()
+    },
+    giveBack() {
+      for (const { message } of unacked) message.nak()
+      end()
+    },
+    store,
+  }
+}
