@@ -16,7 +16,7 @@ import {
 } from './message-engine.ts'
 
 const machineProgram = '/usr/sbin/nats-server'
-const newerProgram = join(enginesFolder, 'nats/usr/sbin/nats-server')
+export const newerProgram = join(enginesFolder, 'nats/usr/sbin/nats-server')
 
 /** nats-server 2.9 of Debian 12. */
 export const hasNats = isInstalled(machineProgram, 'Install the package nats-server.')

@@ -20,7 +20,7 @@ import {
   type EngineNode,
 } from './message-engine.ts'
 
-const serverScript = '/usr/lib/rabbitmq/bin/rabbitmq-server'
+export const serverScript = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 const newerRoot = join(enginesFolder, 'rabbitmq')
 
 /** RabbitMQ 3.10 of Debian 12. */
@@ -104,15 +104,8 @@ export async function startRabbit(options: RabbitOptions = {}): Promise<RabbitEn
       ERL_CRASH_DUMP_BYTES: '0',
     }
   }
-  const run = (program: string, words: readonly string[], variables: NodeJS.ProcessEnv): ChildProcess => {
-    if (!isNewer) return spawnEngine(program, words, variables)
-    const mounts = `mount --bind ${folder} ${newerRoot}/mnt && mount -t proc proc ${newerRoot}/proc`
-    return spawnEngine(
-      'unshare',
-      ['--mount', 'sh', '-c', `${mounts} && exec chroot ${newerRoot} "$0" "$@"`, program, ...words],
-      variables,
-    )
-  }
+  const run = (program: string, words: readonly string[], variables: NodeJS.ProcessEnv): ChildProcess =>
+    isNewer ? runNewer(folder, program, words, variables) : spawnEngine(program, words, variables)
   // A node would start its own, which outlives it.
   const names = createProcess('epmd', () =>
     run('/usr/bin/epmd', ['-address', '127.0.0.1', '-port', String(namesPort)], env(0)),
@@ -147,6 +140,21 @@ export async function startRabbit(options: RabbitOptions = {}): Promise<RabbitEn
       }
     },
   }
+}
+
+/** A program of the newer RabbitMQ, which sees `folder` as /mnt. */
+export function runNewer(
+  folder: string,
+  program: string,
+  words: readonly string[],
+  variables: NodeJS.ProcessEnv,
+): ChildProcess {
+  const mounts = `mount --bind ${folder} ${newerRoot}/mnt && mount -t proc proc ${newerRoot}/proc`
+  return spawnEngine(
+    'unshare',
+    ['--mount', 'sh', '-c', `${mounts} && exec chroot ${newerRoot} "$0" "$@"`, program, ...words],
+    variables,
+  )
 }
 
 type Cluster = { nodes: readonly EngineNode[]; isNewer: boolean; lines: readonly string[] }
