@@ -27,10 +27,14 @@ export type EngineNode = {
 export type Engine = {
   readonly kind: 'nats' | 'rabbitmq'
   readonly nodes: readonly EngineNode[]
+  /** What the nodes have on the disk. */
+  readonly folder: string
   /** `nats://127.0.0.1:PORT` or `amqp://...` of each node. */
   readonly urls: readonly string[]
   /** `mqtt://127.0.0.1:PORT` of each node. */
   readonly mqttUrls: readonly string[]
+  /** Of the process that serves; null while it does not run. */
+  pid(node: number): number | null
   /** SIGKILL. */
   kill(node: number): Promise<void>
   killAll(): Promise<void>
@@ -72,6 +76,7 @@ export async function engineFolder(atEnd: AtEnd): Promise<string> {
 
 type Parts = {
   kind: Engine['kind']
+  folder: string
   nodes: readonly EngineNode[]
   run(node: number): ChildProcess
   /** Of a node whose ports are open. */
@@ -82,7 +87,7 @@ type Parts = {
 
 /** Starts all nodes and waits until they are ready. */
 export async function startEngine(parts: Parts, atEnd: AtEnd): Promise<Engine> {
-  const { kind, nodes, run, isReady, scheme } = parts
+  const { kind, nodes, folder, run, isReady, scheme } = parts
   const processes = nodes.map((node, index) => createProcess(node.name, () => run(index)))
   atEnd(async () => {
     await Promise.all(processes.map(({ end }) => end('SIGKILL')))
@@ -93,8 +98,10 @@ export async function startEngine(parts: Parts, atEnd: AtEnd): Promise<Engine> {
   const engine: Engine = {
     kind,
     nodes,
+    folder,
     urls: nodes.map(({ port }) => `${scheme}://127.0.0.1:${port}`),
     mqttUrls: nodes.map(({ mqttPort }) => `mqtt://127.0.0.1:${mqttPort}`),
+    pid: (node) => processes[node]!.pid(),
     kill: (node) => processes[node]!.end('SIGKILL'),
     killAll: () => endAll('SIGKILL'),
     stop: (node) => processes[node]!.end('SIGTERM'),
@@ -136,6 +143,7 @@ export function createProcess(name: string, run: () => ChildProcess) {
   let said = ''
 
   return {
+    pid: () => (isRunning(child) ? (child!.pid ?? null) : null),
     start() {
       if (isRunning(child)) throw new Error(`${name} runs`)
       child = run()

@@ -69,6 +69,7 @@ export async function startNats(options: NatsOptions = {}): Promise<Engine> {
   return startEngine(
     {
       kind: 'nats',
+      folder,
       nodes,
       scheme: 'nats',
       run: (node) => spawnEngine(program, ['-c', join(folder, `${names[node]}.conf`)]),

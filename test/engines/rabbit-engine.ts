@@ -116,6 +116,7 @@ export async function startRabbit(options: RabbitOptions = {}): Promise<RabbitEn
   const engine = await startEngine(
     {
       kind: 'rabbitmq',
+      folder,
       nodes,
       scheme: 'amqp',
       run: (node) => run(serverScript, [], env(node)),
