@@ -33,10 +33,12 @@ export type Gateway = AsyncDisposable & {
 
 const readyMaxMs = 120_000
 
-type Bridge = { port: number; connections: number }
+/** To a Mosquitto, or `text` without the name. */
+type Bridge = { port: number; connections: number } | { text: string }
 
 function bridgeText(bridge: Bridge | null): string {
   if (bridge === null) return ''
+  if ('text' in bridge) return `  bridges: [{ name: depot, ${bridge.text} }]\n`
   const { port, connections } = bridge
   const shared = connections === 1 ? '' : `, share_group: gw, connections: ${connections}`
   return `  bridges: [{ name: depot, url: "mqtt://127.0.0.1:${port}", topics: ["telemetry/v1/+"], client_id: gw${shared} }]\n`
@@ -54,7 +56,7 @@ export async function startGateway(options: {
   otherPort?: number
   /** With a TLS listener beside the plain one. */
   tls?: boolean
-  /** With a bridge named `depot` to the broker on this port. */
+  /** With a bridge named `depot`. */
   bridge?: Bridge
 }): Promise<Gateway> {
   const { folder, sinkPort, signals, ledger = true, otherPort = null, tls = false, bridge = null } = options

@@ -14,6 +14,7 @@ import { measureBacklog } from './figures/backlog.ts'
 import { measureBridges } from './figures/bridges.ts'
 import { measureDedup } from './figures/dedup.ts'
 import { measureDrainLive } from './figures/drain-live.ts'
+import { measureEngine } from './figures/engines.ts'
 import { measureLedger } from './figures/ledger.ts'
 import { measureMapping } from './figures/mapping.ts'
 import { measurePubackLatency } from './figures/puback-latency.ts'
@@ -57,6 +58,8 @@ const measures: readonly { yields: readonly string[]; measure: Measure }[] = [
   { yields: ['dedup'], measure: measureDedup },
   { yields: ['ledger'], measure: measureLedger },
   { yields: ['bridge_1', 'bridge_4', 'bridge_16'], measure: measureBridges },
+  { yields: ['amqp_1', 'amqp_4'], measure: (options) => measureEngine('amqp', options) },
+  { yields: ['nats_1', 'nats_4'], measure: (options) => measureEngine('nats', options) },
   { yields: ['status_latency'], measure: measureStatusLatency },
   { yields: ['watched_16'], measure: measureWatched },
 ]

@@ -79,7 +79,7 @@ const engines: readonly EngineCase[] = [
     stored: '*/data/*/quorum',
     start: () => startRabbit({ nodes: 3 }),
     bridge: ({ urls }) =>
-      `url: ${JSON.stringify(urls)}, username: guest, password: guest, queue: { prefix: fleet, partitions: ${partitions} }, bind: { keys: ["telemetry.v1.*"] }`,
+      `url: ${JSON.stringify(urls)}, queue: { prefix: fleet, partitions: ${partitions} }, bind: { keys: ["telemetry.v1.*"] }`,
   },
 ]
 
