@@ -154,7 +154,7 @@ export function createOwnedPartitions(
       await Promise.all(consumers.map((consumer) => consumer.settle(limitMs)))
     },
     halt() {
-      for (const consumer of consumers) consumer.epoch()?.halt('ended')
+      for (const consumer of consumers) consumer.halt()
     },
     update() {
       for (const consumer of consumers) consumer.epoch()?.update()

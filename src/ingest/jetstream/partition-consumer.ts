@@ -24,7 +24,9 @@ export type PartitionState = 'waiting' | 'starting' | 'taking' | 'checking' | 'f
 export type PartitionConsumer = {
   /** Takes messages over this connection until the signal aborts. */
   run(connection: Connection, signal: AbortSignal): Promise<void>
-  /** Takes nothing more; resolves when what was taken is acknowledged, at the latest after `limitMs`. */
+  /** Takes nothing more; what was taken is acknowledged. */
+  halt(): void
+  /** The same; resolves when what was taken is acknowledged, at the latest after `limitMs`. */
   settle(limitMs: number): Promise<void>
   epoch(): Epoch | null
   tick(): void
@@ -60,6 +62,8 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
   const { clock } = deps
   const { stream, durable } = options
   let epoch: Epoch | null = null
+  /** It is about to lose the partition, or to stop: no epoch begins. */
+  let isStopping = false
   let state: PartitionState = 'waiting'
   let lag: number | null = null
   let fault: string | null = null
@@ -73,11 +77,16 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
       signal.removeEventListener('abort', onAbort)
       epoch?.end('ended')
       epoch = null
+      isStopping = false
       state = 'waiting'
     }
   }
 
   async function step(connection: Connection, signal: AbortSignal): Promise<void> {
+    if (isStopping) {
+      await pause(clock, retryMs, signal)
+      return
+    }
     try {
       const info = await connection.jsm.consumers.info(stream, durable)
       if (signal.aborted) return
@@ -91,7 +100,7 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
         const now = epoch === null ? info : await connection.jsm.consumers.info(stream, durable)
         epoch = null
         const pending = await giveBackPending(connection, now)
-        if (signal.aborted) return
+        if (signal.aborted || isStopping) return
         epoch = open(connection, now, pending)
       }
       state = 'taking'
@@ -130,7 +139,7 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
   /** All that the durable delivered came to this epoch. */
   function goesOn(one: Epoch, { delivered }: ConsumerInfo): boolean {
     return (
-      one.partition.assigned &&
+      !one.isHalted() &&
       delivered.consumer_seq === one.last.consumerSeq &&
       delivered.stream_seq >= one.last.streamSeq
     )
@@ -168,7 +177,12 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
 
   return {
     run,
+    halt() {
+      isStopping = true
+      epoch?.halt('ended')
+    },
     async settle(limitMs) {
+      isStopping = true
       await epoch?.settle(limitMs)
     },
     epoch: () => epoch,

@@ -43,6 +43,7 @@ export type Epoch = {
   flush(): void
   /** Takes nothing more; what it took is acknowledged. */
   halt(trouble: Trouble): void
+  isHalted(): boolean
   /** Nothing of it is acknowledged any more. */
   end(trouble: Trouble): void
   /** Nothing more is taken. Resolves when all that was taken is acknowledged, or the time is over. */
@@ -137,6 +138,7 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
     acknowledge,
     flush,
     halt,
+    isHalted: () => isHalted,
     end,
     settle,
     tick,
