@@ -1,6 +1,7 @@
 // bridge-kinds.ts: what `ingest.bridges[]` may name. The scheme of `url` chooses the kind and its options:
 //
 //   mqtt mqtts ws wss    a broker of MQTT     bridges/
+//   amqp amqps           RabbitMQ             amqp/
 //   nats nats+tls        NATS JetStream       jetstream/
 //
 // Outside of its folder a bridge is known by what all kinds have: name, kind, `topics` as filters of MQTT,
@@ -10,6 +11,9 @@ import { z } from 'zod'
 import type { Clock } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import { embeddedBrokerName } from '../domain/message.ts'
+import { assertNever } from '../std/assert.ts'
+import { checkAmqpBridge, createAmqpBridge, nodesText, type AmqpOptions } from './amqp/amqp.ts'
+import { amqpBridgeSchema, amqpOptions, amqpWarnings } from './amqp/amqp-config.ts'
 import { checkBridge, type BridgeFinding, createMqttBridge, type BridgeOptions } from './bridges/bridges.ts'
 import {
   bridgeOptions,
@@ -25,7 +29,7 @@ import { checkJetStream } from './jetstream/jetstream-check.ts'
 import { urlsText } from './jetstream/nats-connection.ts'
 import type { SourceEntry } from './message-sources/message-sources.ts'
 
-const bridgeSchema = z.union([mqttBridgeSchema, jetstreamBridgeSchema])
+const bridgeSchema = z.union([mqttBridgeSchema, amqpBridgeSchema, jetstreamBridgeSchema])
 
 export const bridgesSchema = z
   .array(bridgeSchema)
@@ -55,27 +59,63 @@ export const bridgesSchema = z
 
 export type AnyBridgeConfig = z.output<typeof bridgeSchema>
 
-export type AnyBridgeOptions = BridgeOptions | JetStreamOptions
+export type AnyBridgeOptions = BridgeOptions | AmqpOptions | JetStreamOptions
 
 export function anyBridgeOptions(config: AnyBridgeConfig): AnyBridgeOptions {
-  return config.kind === 'mqtt' ? bridgeOptions(config) : jetstreamOptions(config)
+  switch (config.kind) {
+    case 'mqtt':
+      return bridgeOptions(config)
+    case 'amqp':
+      return amqpOptions(config)
+    case 'jetstream':
+      return jetstreamOptions(config)
+    default:
+      return assertNever(config)
+  }
 }
 
 export function anyBridgeWarnings(
   config: AnyBridgeConfig,
   isLoopback: (host: string) => boolean,
 ): BridgeWarning[] {
-  return config.kind === 'mqtt' ? bridgeWarnings(config, isLoopback) : jetstreamWarnings(config, isLoopback)
+  switch (config.kind) {
+    case 'mqtt':
+      return bridgeWarnings(config, isLoopback)
+    case 'amqp':
+      return amqpWarnings(config, isLoopback)
+    case 'jetstream':
+      return jetstreamWarnings(config, isLoopback)
+    default:
+      return assertNever(config)
+  }
 }
 
 /** The addresses as a person writes them, without user and password. */
 export function addressText(config: AnyBridgeConfig): string {
-  return config.kind === 'mqtt' ? urlText(config.url) : urlsText(jetstreamOptions(config))
+  switch (config.kind) {
+    case 'mqtt':
+      return urlText(config.url)
+    case 'amqp':
+      return nodesText(config.url)
+    case 'jetstream':
+      return urlsText(jetstreamOptions(config))
+    default:
+      return assertNever(config)
+  }
 }
 
 /** Tries a bridge for `check --connect`; takes no message. */
 export function checkAnyBridge(config: AnyBridgeConfig, stop: AbortSignal): Promise<BridgeFinding> {
-  return config.kind === 'mqtt' ? checkBridge(config, stop) : checkJetStream(config, stop)
+  switch (config.kind) {
+    case 'mqtt':
+      return checkBridge(config, stop)
+    case 'amqp':
+      return checkAmqpBridge(config, stop)
+    case 'jetstream':
+      return checkJetStream(config, stop)
+    default:
+      return assertNever(config)
+  }
 }
 
 /** A message source that takes other credentials for its next connection. */
@@ -86,20 +126,21 @@ export function openBridge(
   options: AnyBridgeOptions,
 ): BridgeEntry {
   const { silentAfterMs, unheardAfterMs } = options
-  if (options.kind === 'jetstream') {
-    const source = createJetStreamBridge(deps, options)
-    return {
-      source,
-      silentAfterMs,
-      unheardAfterMs,
-      renew: (next) => next.kind === 'jetstream' && source.renew(next),
+  const silence = { silentAfterMs, unheardAfterMs }
+  switch (options.kind) {
+    case 'mqtt': {
+      const source = createMqttBridge(deps, options)
+      return { source, ...silence, renew: (next) => next.kind === 'mqtt' && source.renew(next) }
     }
-  }
-  const source = createMqttBridge(deps, options)
-  return {
-    source,
-    silentAfterMs,
-    unheardAfterMs,
-    renew: (next) => next.kind === 'mqtt' && source.renew(next),
+    case 'amqp': {
+      const source = createAmqpBridge(deps, options)
+      return { source, ...silence, renew: (next) => next.kind === 'amqp' && source.renew(next) }
+    }
+    case 'jetstream': {
+      const source = createJetStreamBridge(deps, options)
+      return { source, ...silence, renew: (next) => next.kind === 'jetstream' && source.renew(next) }
+    }
+    default:
+      return assertNever(options)
   }
 }

@@ -1,0 +1,166 @@
+// amqp-connection.ts: one connection to a node of RabbitMQ with one channel, from the socket to its end.
+//
+// amqplib does not connect again, has no limit of time for its handshake, and leaves Nagle's algorithm on: the
+// limit and the end of the socket are here, by a signal, and `noDelay` is set. Its errors come as events;
+// `ended` gets the first one, once.
+
+import { connect, credentials as logins, type Channel, type ChannelModel } from 'amqplib'
+import { isIP } from 'node:net'
+import { pause, type Clock } from '../../std/clock.ts'
+import { AmqpEnd, amqpFault, type AmqpFault, type AmqpPlace } from './amqp-faults/amqp-faults.ts'
+import type { AmqpCredentials, AmqpNode, AmqpOptions } from './types.ts'
+
+export type AmqpConnection<C extends Channel = Channel> = {
+  readonly channel: C
+  /** Of RabbitMQ: 4.0.5 is 4000, 3.10.8 is 3010. */
+  readonly version: number
+  readonly versionText: string
+  /** Words for an end that the caller saw. */
+  faultOf(error: unknown): AmqpFault
+  /** The bridge uses it: a fault from here on is not one of opening. */
+  opened(): void
+  /** Channel and connection, with what was written before; not longer than a second. */
+  close(): Promise<void>
+  /** At once. */
+  destroy(): void
+}
+
+type Request = {
+  options: AmqpOptions
+  credentials: AmqpCredentials
+  node: AmqpNode
+  /** Whom it is for, in the list of connections of RabbitMQ. */
+  label: string
+  queue: string | null
+  /** Once, for the first reason, also before it is open. Nothing comes after it. */
+  ended: (fault: AmqpFault) => void
+  /** RabbitMQ takes no messages from it because of an alarm, or does again. */
+  blocked?: (isBlocked: boolean) => void
+}
+
+const closeMs = 1000
+const heartbeatSeconds = 10
+/** A frame has at most what was agreed on, 128 KiB. */
+const frameBytesMax = 1024 * 1024
+const never = new AbortController().signal
+
+/** Resolves with null where `ended` was called. */
+export function openChannel(clock: Clock, request: Request): Promise<AmqpConnection | null> {
+  return open(clock, request, (model) => model.createChannel())
+}
+
+async function open<C extends Channel>(
+  clock: Clock,
+  { options, credentials, node, label, queue, ended, blocked }: Request,
+  channelOf: (model: ChannelModel) => Promise<C>,
+): Promise<AmqpConnection<C> | null> {
+  const place: AmqpPlace = { ...options, ...credentials, node, queue, stage: 'connecting' }
+  const socket = new AbortController()
+  let isOver = false
+  let model: ChannelModel | null = null
+  const closeSocket = async (closed: Promise<void> | undefined) => {
+    await Promise.race([closed?.catch(() => undefined), pause(clock, closeMs, never)])
+    socket.abort()
+  }
+  const end = (error: unknown) => {
+    if (isOver) return
+    isOver = true
+    cancelLimit()
+    // With a close where the channel alone has ended. It has no failure.
+    void closeSocket(model?.close())
+    ended(amqpFault(error, place))
+  }
+  const cancelLimit = clock.after(options.connectTimeoutMs, () => end(new AmqpEnd('NO_ANSWER')))
+  try {
+    const opened = await connect(
+      addressOf(options, credentials, node),
+      socketOptions(credentials, node, label, socket.signal),
+    )
+    if (isOver) return null
+    model = opened
+    place.stage = 'opening'
+    watch(opened, end)
+    opened.on('blocked', () => blocked?.(true))
+    opened.on('unblocked', () => blocked?.(false))
+    const channel = await channelOf(opened)
+    if (isOver) return null
+    const serverVersion = opened.connection.serverProperties.version
+    watch(channel, end)
+    return {
+      channel,
+      version: versionOf(serverVersion),
+      versionText: serverVersion,
+      faultOf: (error) => amqpFault(error, place),
+      opened() {
+        place.stage = 'open'
+        cancelLimit()
+      },
+      async close() {
+        isOver = true
+        cancelLimit()
+        // The channel first: its acknowledgements are written before its close, those of others are not.
+        await closeSocket(channel.close().then(() => opened.close()))
+      },
+      destroy() {
+        isOver = true
+        cancelLimit()
+        socket.abort()
+      },
+    }
+  } catch (error) {
+    end(error)
+    return null
+  }
+}
+
+/** A close without an error is one by the server or the network. */
+function watch(emitter: Pick<ChannelModel, 'on'> | Channel, end: (error: unknown) => void): void {
+  const { on } = emitter as { on(event: string, listener: (error?: Error) => void): unknown }
+  on.call(emitter, 'error', end)
+  on.call(emitter, 'close', (error) => end(error ?? new AmqpEnd('CLOSED')))
+  // An error in a handler of ours is a mistake of ours: it must not look like one of the connection.
+  on.call(emitter, 'handler-error', (error) => {
+    throw error
+  })
+}
+
+function addressOf({ vhost }: AmqpOptions, { userName, password }: AmqpCredentials, node: AmqpNode) {
+  return {
+    protocol: node.scheme,
+    hostname: node.host,
+    port: node.port,
+    username: userName ?? 'guest',
+    password: userName === null ? 'guest' : (password?.reveal() ?? ''),
+    // It is decoded there.
+    vhost: encodeURIComponent(vhost),
+    heartbeat: heartbeatSeconds,
+    maxFrameSize: frameBytesMax,
+  }
+}
+
+function socketOptions(
+  { tls, userName }: AmqpCredentials,
+  node: AmqpNode,
+  label: string,
+  signal: AbortSignal,
+) {
+  return {
+    noDelay: true,
+    keepAlive: true,
+    signal,
+    clientProperties: { connection_name: `telemetry-gateway ${label}` },
+    ...(node.scheme === 'amqps' && {
+      ...(tls.ca !== null && { ca: tls.ca }),
+      ...(tls.cert !== null && { cert: tls.cert }),
+      ...(tls.key !== null && { key: tls.key.reveal() }),
+      servername: tls.serverName ?? (isIP(node.host) === 0 ? node.host : ''),
+    }),
+    // Without a user name the certificate is the login.
+    ...(userName === null && tls.cert !== null && { credentials: logins.external() }),
+  }
+}
+
+function versionOf(text: string): number {
+  const [major = '0', minor = '0'] = text.split('.')
+  return Number.parseInt(major, 10) * 1000 + Number.parseInt(minor, 10)
+}

@@ -1,0 +1,179 @@
+// amqp-faults.ts: why a connection to RabbitMQ ended or was not made, and what a person can do. The only
+// place that turns an error of Node or amqplib, and a close of RabbitMQ, into words. The entry file of the
+// folder; reply-codes.ts has the codes of RabbitMQ.
+//
+// Words of RabbitMQ are quoted, because they name queue, argument and user. Texts of amqplib are not shown.
+
+import { codeOf, messageOf } from '../../../std/gateway-error.ts'
+import { quote } from '../../../std/quote.ts'
+import { networkCure } from '../../bridges/bridge-faults/network-cures.ts'
+import { nodeText } from '../amqp-address.ts'
+import { ofReply, serverWords, vhostAct } from './reply-codes.ts'
+import { askOperator, type AmqpFault, type AmqpPlace } from './types.ts'
+
+export type { AmqpFault, AmqpPlace } from './types.ts'
+
+type OwnCode = 'NO_ANSWER' | 'CANCELLED' | 'CLOSED' | 'BLOCKED'
+
+/** An end for which there is no error. */
+export class AmqpEnd extends Error {
+  readonly code: OwnCode
+
+  constructor(code: OwnCode) {
+    super(code)
+    this.code = code
+  }
+}
+
+export function amqpFault(thrown: unknown, place: AmqpPlace): AmqpFault {
+  const error: unknown =
+    thrown instanceof AggregateError && codeOf(thrown) === undefined ? thrown.errors[0] : thrown
+  const { code } = (error ?? {}) as { code?: unknown }
+  const text = messageOf(error)
+  const server = serverWords(text)
+  const reply = typeof code === 'number' ? code : server?.code
+  if (reply !== undefined) return ofReply(reply, server?.words ?? '', place)
+  if (error instanceof AmqpEnd) return ofEnd(error.code, place)
+  const handshake = ofHandshake(text, place)
+  if (handshake !== null) return handshake
+  if (typeof code === 'string') return ofNetwork(code, error, place)
+  return {
+    reason: place.stage === 'open' ? 'connection_lost' : 'unreachable',
+    detail: `The connection to ${nodeText(place.node)} failed: ${quote(text, 200)}.`,
+    act: `Check \`url\` of the bridge. ${askOperator}`,
+  }
+}
+
+function ofEnd(code: OwnCode, place: AmqpPlace): AmqpFault {
+  const { node, queue, stage } = place
+  if (code === 'CANCELLED')
+    return {
+      reason: 'consumer_cancelled',
+      detail: `RabbitMQ does not deliver from ${quote(queue ?? '', 100)} any more: the queue was deleted, or its node is gone.`,
+      act: 'Nothing, if the bridge connects again. Otherwise create the queue, or set provision: true.',
+    }
+  if (code === 'BLOCKED')
+    return {
+      reason: 'blocked',
+      detail: `RabbitMQ takes no messages: an alarm of memory or disk is on.`,
+      act: 'Free memory or disk space of the node (`rabbitmq-diagnostics alarms`). Devices are not acknowledged until then.',
+    }
+  if (code === 'NO_ANSWER' && stage === 'opening')
+    return {
+      reason: 'queue_unavailable',
+      detail:
+        `${nodeText(node)} did not answer in connect_timeout` +
+        (queue === null ? '.' : `: the queue ${quote(queue, 100)} may have no leader.`),
+      act:
+        'Start the other nodes of the cluster: a quorum queue needs more than half of its members ' +
+        '(`rabbitmq-queues quorum_status QUEUE`).',
+    }
+  if (code === 'NO_ANSWER')
+    return {
+      reason: 'unreachable',
+      detail: `There was no answer of ${nodeText(node)} in connect_timeout.`,
+      act: 'Check whether a firewall drops the connection, and the port: 5672 is usual for amqp://, 5671 for amqps://.',
+    }
+  return {
+    reason: stage === 'open' ? 'connection_lost' : 'unreachable',
+    detail: `The connection to ${nodeText(node)} was closed by the server or the network.`,
+    act: `Nothing, if the bridge connects again. If it repeats: ${askOperator.toLowerCase()}`,
+  }
+}
+
+/** Errors of amqplib have texts and no codes. */
+function ofHandshake(text: string, place: AmqpPlace): AmqpFault | null {
+  const { node } = place
+  if (text.startsWith('Expected ConnectionOpenOk'))
+    return {
+      reason: 'vhost_refused',
+      detail: `RabbitMQ refuses the virtual host ${quote(place.vhost, 100)}: it does not exist, or the user has no right to it.`,
+      act: vhostAct(place),
+    }
+  if (
+    /^(Frame size|Invalid frame|Unknown frame|Expected Connection|Server frameMax|SASL mechanism)/.test(text)
+  )
+    return {
+      reason: 'not_amqp',
+      detail: `${nodeText(node)} does not speak AMQP 0-9-1 with the login that the bridge uses.`,
+      act: 'Check `url` of the bridge: the usual port of RabbitMQ is 5672, with TLS 5671; 1883 and 15672 are for others.',
+    }
+  if (text.startsWith('Socket closed abruptly'))
+    return {
+      reason: 'unreachable',
+      detail: `${nodeText(node)} closed the connection during the login.`,
+      act: `Check scheme and port in \`url\` of the bridge: a port for TLS (usually 5671) needs amqps://. ${askOperator}`,
+    }
+  if (/^(Unexpected close|Channel ended|Channel closed|Connection clos)/.test(text))
+    return ofEnd('CLOSED', place)
+  if (text.startsWith('Heartbeat timeout'))
+    return {
+      reason: 'connection_lost',
+      detail: `${nodeText(node)} sent nothing for two heartbeats.`,
+      act: 'Check the network between this machine and RabbitMQ, and the load of both.',
+    }
+  return null
+}
+
+const closedCodes = new Set([
+  'ECONNRESET',
+  'EPIPE',
+  'ECONNABORTED',
+  'ERR_STREAM_PREMATURE_CLOSE',
+  'ABORT_ERR',
+])
+const noTls = /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER))/
+const tlsCode = /^(CERT_|ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|HOSTNAME)/
+
+function ofNetwork(code: string, error: unknown, place: AmqpPlace): AmqpFault {
+  const { node, stage, tls, userName } = place
+  const isRefused = code === 'ECONNREFUSED'
+  if (closedCodes.has(code)) return { ...ofEnd('CLOSED', place), isRefused }
+  if (code === 'ETIMEDOUT') return ofEnd('NO_ANSWER', { ...place, stage: 'connecting' })
+  if (noTls.test(code))
+    return {
+      reason: 'tls_failed',
+      detail: `There is no TLS on ${nodeText(node)}.`,
+      act: 'Use the port for TLS (usually 5671), or amqp:// where no TLS is wanted.',
+    }
+  const cure = networkCure(
+    code,
+    {
+      url: { scheme: 'mqtts', host: node.host, port: node.port, path: '/' },
+      tls,
+      userName,
+      clientId: '',
+      isVersion5: false,
+      stage: stage === 'open' ? 'open' : 'connecting',
+      isCheck: false,
+      reasonString: null,
+      serverReference: null,
+    },
+    error,
+  )
+  const reason =
+    tlsCode.test(code) && stage !== 'open'
+      ? 'tls_failed'
+      : stage === 'open'
+        ? 'connection_lost'
+        : 'unreachable'
+  if (cure === null)
+    return {
+      reason,
+      detail: `The connection to ${nodeText(node)} failed (${quote(code, 60)}): ${quote(messageOf(error), 200)}.`,
+      act: `Check \`url\` of the bridge. ${askOperator}`,
+    }
+  return { reason, detail: cure.why.replace(/\.$/, ` (${code}).`), act: cure.act, isRefused }
+}
+
+export const notStored: AmqpFault = {
+  reason: 'not_stored',
+  detail: 'A message could not be stored.',
+  act: 'Follow the condition of the spool. RabbitMQ delivers the message again.',
+}
+
+export const wasSilent: AmqpFault = {
+  reason: 'silent',
+  detail: 'No message came for longer than silent_after.',
+  act: 'Nothing: the bridge connects again. If devices should publish, check them and `bind` of the bridge.',
+}

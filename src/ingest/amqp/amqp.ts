@@ -1,0 +1,175 @@
+// amqp.ts: takes messages from RabbitMQ by AMQP 0-9-1, as one of several gateways. The entry file of the
+// folder.
+//
+// Promises
+//   A message is acknowledged after the fsync of the group that holds it. What was not acknowledged when a
+//   gateway or a connection ends is delivered again, to another gateway if there is one. The messages of a
+//   queue go to one gateway at a time and keep their order; a device has one queue. A RabbitMQ that is not
+//   reachable, refuses, or is silent stops nothing else, and is a condition.
+//
+// How
+//   queue-link.ts         one queue: connects with back-off, consumes, acknowledges, gives back
+//   topology-link.ts      declares or checks queues, exchange and bindings (queue-topology.ts); asks for depths
+//   amqp-connection.ts    a connection with a channel of amqplib
+//   amqp-delivery.ts      a delivery as a message; topic-translation.ts: its topic
+//   queue-names.ts        names, and which gateway prefers which queue
+//   amqp-faults.ts        each fault in words: the cause, and what a person can do
+//   amqp-check.ts         tries a bridge for `check --connect`
+//   amqp-config.ts        the options; amqp-address.ts: of nodes
+//
+// Quorum queues with a single active consumer: RabbitMQ delivers a queue to one consumer. Each gateway
+// consumes from all queues, and prefers some (x-priority by a hash of gateway and queue). RabbitMQ 4.0 moves
+// a queue to the gateway that prefers it, after the one before has acknowledged what it had. RabbitMQ 3.10
+// leaves it where it is until that gateway is gone.
+//
+// What can go wrong, and what then happens
+//   the spool is full, the disk low   nothing is handed over. After 2 s each queue is closed once: RabbitMQ
+//                                     gives what was open to another gateway, or keeps it (`paused`)
+//   a write fails                     the queue is closed, and RabbitMQ delivers again
+//   a node or the network is gone     amqplib notices by heartbeat in 30 s; the next node, then back-off
+//   RabbitMQ refuses something        a condition with its words and the command; the next try with back-off
+//   a queue is not bound              RabbitMQ acknowledges and drops. With provision: true it is bound again
+//                                     within a minute; without, `check` and the start warn
+//   a message is too large            a dead letter, acknowledged, so that those behind it come
+//   a topic has more than 255 bytes   RabbitMQ takes it by MQTT and cannot send it by AMQP: it ends the
+//                                     connection. The queue goes on one by one up to it; then a condition
+//                                     says how to remove it. Other queues do not wait
+//   a gateway is killed               RabbitMQ notices the end of its connections, and gives what was open
+//                                     to the next gateway
+//
+// Second effects: what a gateway had stored and not acknowledged comes again, perhaps to another one. With a
+// device time its payload has the same payloadId: the dedup window collapses it in one gateway, the service
+// counts it between two.
+
+import type { Clock } from '../../std/clock.ts'
+import type { Emit } from '../../domain/event.ts'
+import type {
+  MessageFeed,
+  MessageSource,
+  Partition,
+  PartitionView,
+} from '../message-sources/message-sources.ts'
+import { nodesText } from './amqp-address.ts'
+import { partitionQueues } from './queue-names.ts'
+import { createQueueLink, type QueueLink } from './queue-link.ts'
+import { createTopicTranslation } from './topic-translation.ts'
+import { createTopologyLink } from './topology-link.ts'
+import type { AmqpCredentials, AmqpOptions } from './types.ts'
+
+export { nodesText } from './amqp-address.ts'
+export { checkAmqpBridge } from './amqp-check.ts'
+export type { AmqpOptions } from './types.ts'
+
+export type AmqpDeps = { clock: Clock; emit: Emit; random: () => number }
+
+export type AmqpBridge = MessageSource & { renew(credentials: AmqpCredentials): void }
+
+/** A queue whose last message is younger has its consumer here. */
+const activeForMs = 30_000
+
+export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBridge {
+  const { clock } = deps
+  const links: QueueLink[] = []
+  const linkOf = new WeakMap<Partition, QueueLink>()
+  const roles = new Map<QueueLink, PartitionView['role']>()
+  const credentials: AmqpCredentials = {
+    userName: options.userName,
+    password: options.password,
+    tls: options.tls,
+  }
+  const topics = createTopicTranslation(options.topics)
+  const topology = createTopologyLink({ ...deps, credentials, asked: noteRoles }, options)
+  let wanted = 0
+  let stopping = false
+
+  function start(feed: MessageFeed): void {
+    for (const queue of partitionQueues(options)) {
+      const linkFeed: MessageFeed = {
+        ...feed,
+        assign(label, sender) {
+          const partition = feed.assign(label, sender)
+          linkOf.set(partition, link)
+          return partition
+        },
+      }
+      const link: QueueLink = createQueueLink(
+        { ...deps, feed: linkFeed, topics, credentials, queueMissing: topology.missing, seen: () => {} },
+        options,
+        queue,
+      )
+      links.push(link)
+      link.want(wanted)
+    }
+    topology.start(() => {
+      if (!stopping) for (const link of links) link.start()
+    })
+  }
+
+  /** AMQP does not say which consumer is the active one. */
+  function noteRoles(): void {
+    for (const link of links) {
+      const { state, lastMessageMs } = link.view()
+      const depth = topology.depthOf(link.queue)
+      const isAlone = depth?.consumers === 1
+      const isRecent = lastMessageMs !== null && clock.monotonic() - lastMessageMs < activeForMs
+      if (state !== 'connected') roles.set(link, null)
+      else if (isAlone || isRecent) roles.set(link, 'active')
+      else if (depth !== null && depth.messages > 0 && link.outstanding() === 0) roles.set(link, 'standby')
+    }
+  }
+
+  function partitionViews(): PartitionView[] {
+    return links.map((link) => ({
+      partition: link.queue,
+      member: options.member,
+      role: roles.get(link) ?? null,
+      outstanding: link.outstanding(),
+      lag: topology.depthOf(link.queue)?.messages ?? null,
+    }))
+  }
+
+  return {
+    name: options.name,
+    kind: 'amqp',
+    traits: {
+      ackKind: 'up_to',
+      partitioned: true,
+      windowMax: options.window,
+      holdMs: null,
+      redelivers: 'on_close',
+    },
+    start,
+    renew({ userName, password, tls }) {
+      Object.assign(credentials, { userName, password, tls })
+    },
+    want(messages) {
+      wanted = messages
+      for (const link of links) link.want(messages)
+    },
+    acknowledge: (partition, position) => linkOf.get(partition)?.acknowledge(position),
+    flush: (partition) => linkOf.get(partition)?.flush(),
+    giveBack: (partition) => linkOf.get(partition)?.giveBack(),
+    reconnect(clientId) {
+      for (const link of links) if (clientId === null || link.view().clientId === clientId) link.reconnect()
+    },
+    async release() {
+      stopping = true
+      for (const link of links) link.release()
+    },
+    async close() {
+      stopping = true
+      await Promise.all([topology.close(), ...links.map((link) => link.close())])
+    },
+    view: () => {
+      const partitions = partitionViews()
+      const lags = partitions.flatMap(({ lag }) => lag ?? [])
+      return {
+        url: nodesText(options.nodes),
+        links: links.map((link) => link.view()),
+        partitions,
+        lag: lags.length === 0 ? null : lags.reduce((sum, lag) => sum + lag, 0),
+        retainedIgnored: 0,
+      }
+    },
+  }
+}

@@ -1,0 +1,288 @@
+// queue-link.ts: keeps the messages of one queue coming, over one connection at a time (queue-consumer.ts),
+// and says why where they do not.
+//
+//   waiting --(back-off)--> connecting --(consumer registered)--> connected --(lost)--> waiting
+//                                                                   |  ^
+//                                   (no room for seconds: close)    v  | (room again)
+//                                                                   paused
+//
+// One connection for each queue, because RabbitMQ ends the whole connection where it cannot send a message:
+// the other queues must not wait for one device. After such an end messages are taken one by one, so that
+// those before it come. Nodes of a cluster are tried one after the other; the back-off begins when all have
+// failed.
+//
+// A return of messages is one close of the channel: RabbitMQ counts each return of a message, and keeps the
+// order of what comes back at the same time. Nothing is returned message by message, and a consumer is not
+// cancelled while messages of it are open: RabbitMQ would give later ones to another gateway first.
+//
+// Stop: release() takes nothing more; close() writes the last acknowledgements and closes.
+
+import type { ConsumeMessage } from 'amqplib'
+import type { CancelTimer, Clock } from '../../std/clock.ts'
+import type { Emit } from '../../domain/event.ts'
+import { createReconnectDelay } from '../bridges/reconnect-delay.ts'
+import type { LinkState, LinkView, MessageFeed, Partition } from '../message-sources/message-sources.ts'
+import type { SourceMessage } from '../message-sources/types.ts'
+import { nodeText } from './amqp-address.ts'
+import { readDelivery } from './amqp-delivery.ts'
+import { notStored, wasSilent, type AmqpFault } from './amqp-faults/amqp-faults.ts'
+import { createQueueConsumer, type QueueConsumer } from './queue-consumer.ts'
+import { consumerPriority } from './queue-names.ts'
+import type { TopicTranslation } from './topic-translation.ts'
+import type { AmqpCredentials, AmqpOptions } from './types.ts'
+
+export type QueueLink = {
+  readonly queue: string
+  start(): void
+  want(messages: number): void
+  acknowledge(position: number): void
+  flush(): void
+  giveBack(): void
+  reconnect(): void
+  release(): void
+  close(): Promise<void>
+  view(): LinkView
+  /** Messages that were handed over and not acknowledged. */
+  outstanding(): number
+}
+
+type Deps = {
+  clock: Clock
+  emit: Emit
+  random: () => number
+  feed: MessageFeed
+  topics: TopicTranslation
+  /** Read for each connection. */
+  credentials: AmqpCredentials
+  /** RabbitMQ says that the queue does not exist. */
+  queueMissing: () => void
+  /** Each message, before it is handed over. */
+  seen: (message: SourceMessage) => void
+}
+
+/** After a connection that was open for at least this time, the back-off starts again. */
+const stableMs = 10_000
+/** To another node of the cluster. */
+const nextNodeMs = 100
+/** Messages that must come one by one before RabbitMQ sends the whole window again. */
+const carefulMessages = 2000
+
+export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string): QueueLink {
+  const { clock, emit, random, feed, topics, credentials } = deps
+  const { name: messageSource, member, nodes } = options
+  const clientId = `${member}/${queue}`
+  const delay = createReconnectDelay(
+    { clock, random },
+    { firstMs: options.reconnectFirstMs, maxMs: options.reconnectMaxMs },
+  )
+  const reading = { topicOf: topics.topicOf, messageBytesMax: options.messageBytesMax }
+  const message: SourceMessage = {
+    topic: '',
+    bytes: Buffer.alloc(0),
+    qos: 1,
+    retain: false,
+    redelivered: false,
+    storedAt: null,
+    userProperties: null,
+    ignoredFor: null,
+    refusal: null,
+  }
+  let consumer: QueueConsumer | null = null
+  let state: LinkState = 'waiting'
+  let sinceMs = clock.monotonic()
+  let since = clock.now()
+  let wanted = 0
+  /** So that the members and queues begin at different nodes. */
+  let node = consumerPriority(member, queue) % nodes.length
+  let failedNodes = 0
+  let losses = 0
+  let lastFault: string | null = null
+  let messages = 0
+  let lastMessageMs: number | null = null
+  /** Of these the next one may be what RabbitMQ cannot send. */
+  let carefulFor = 0
+  let isCareful = false
+  let cancelRetry: CancelTimer = () => {}
+  let cancelPause: CancelTimer | null = null
+  let stopping = false
+
+  return {
+    queue,
+    start: connect,
+    want,
+    acknowledge: (position) => consumer?.acknowledge(position),
+    flush,
+    giveBack: () => endNow(notStored),
+    reconnect() {
+      delay.reset()
+      endNow(wasSilent)
+    },
+    release,
+    close,
+    view,
+    outstanding: () => consumer?.outstanding() ?? 0,
+  }
+
+  function view(): LinkView {
+    const sessionPresent = null
+    return { clientId, state, since, sinceMs, sessionPresent, losses, lastFault, messages, lastMessageMs }
+  }
+
+  function setState(next: LinkState): void {
+    state = next
+    sinceMs = clock.monotonic()
+    since = clock.now()
+  }
+
+  // ---- connecting
+
+  function connect(): void {
+    if (stopping || consumer !== null) return
+    if (wanted === 0) {
+      // Nothing could be taken in. `want` continues.
+      setState('paused')
+      cancelPause ??= clock.after(options.pauseAfterMs, reportPaused)
+      return
+    }
+    setState('connecting')
+    isCareful = carefulFor > 0
+    const made: QueueConsumer = createQueueConsumer(
+      { clock, feed, take, opened, ended: (fault) => ended(made, fault) },
+      {
+        options,
+        credentials,
+        node: nodes[node]!,
+        queue,
+        label: clientId,
+        prefetch: isCareful ? 1 : options.window,
+      },
+    )
+    consumer = made
+  }
+
+  function opened(): void {
+    lastFault = null
+    failedNodes = 0
+    setState('connected')
+    emit({
+      kind: 'message_source_connected',
+      messageSource,
+      clientId,
+      url: nodeText(nodes[node]!),
+      sessionPresent: null,
+      removedFilters: [],
+    })
+    want(wanted)
+  }
+
+  // ---- messages
+
+  function take(partition: Partition, delivery: ConsumeMessage): void {
+    readDelivery(delivery, message, reading)
+    deps.seen(message)
+    messages += 1
+    if (carefulFor > 0) carefulFor -= 1
+    feed.take(partition, delivery.fields.deliveryTag, message)
+    lastMessageMs = partition.lastTakenAtMs
+  }
+
+  function flush(): void {
+    consumer?.takeWaiting()
+    // RabbitMQ sends without an error again: the next consumer gets the whole window.
+    if (isCareful && carefulFor === 0 && consumer?.outstanding() === 0) reopen(consumer)
+  }
+
+  function reopen(made: QueueConsumer): void {
+    isCareful = false
+    consumer = null
+    // It has no failure.
+    void made.close().then(connect)
+  }
+
+  // ---- room
+
+  function want(count: number): void {
+    wanted = count
+    if (count > 0) {
+      keep()
+      if (state === 'paused') connect()
+      else consumer?.takeWaiting()
+    } else if ((state === 'connected' || state === 'connecting') && !stopping)
+      cancelPause ??= clock.after(options.pauseAfterMs, pauseLink)
+  }
+
+  function keep(): void {
+    cancelPause?.()
+    cancelPause = null
+  }
+
+  function pauseLink(): void {
+    cancelPause = null
+    const made = consumer
+    if (made === null || stopping) return
+    consumer = null
+    setState('paused')
+    reportPaused()
+    // It has no failure.
+    void made.close()
+  }
+
+  function reportPaused(): void {
+    cancelPause = null
+    emit({ kind: 'message_source_paused', messageSource, clientId })
+  }
+
+  // ---- the end of a connection
+
+  function endNow(fault: AmqpFault): void {
+    const made = consumer
+    if (made === null) return
+    // It has no failure.
+    void made.close()
+    ended(made, fault)
+  }
+
+  function ended(made: QueueConsumer, fault: AmqpFault): void {
+    if (consumer !== made) return
+    consumer = null
+    keep()
+    if (stopping) return
+    const openedAtMs = made.openedAtMs()
+    if (openedAtMs !== null && clock.monotonic() - openedAtMs >= stableMs) delay.reset()
+    if (fault.reason === 'undeliverable_message') carefulFor = carefulMessages
+    if (fault.reason === 'queue_missing') deps.queueMissing()
+    retry(fault)
+  }
+
+  function retry({ reason, detail, act, isRefused = false }: AmqpFault): void {
+    losses += 1
+    lastFault = detail
+    setState('waiting')
+    failedNodes += 1
+    node = (node + 1) % nodes.length
+    const isRound = failedNodes >= nodes.length
+    if (isRound) failedNodes = 0
+    const retryInMs = isRound ? delay.next(isRefused) : nextNodeMs
+    emit({ kind: 'message_source_lost', messageSource, clientId, reason, detail, act, retryInMs })
+    cancelRetry = clock.after(retryInMs, connect)
+  }
+
+  // ---- stop
+
+  function release(): void {
+    stopping = true
+    cancelRetry()
+    keep()
+    consumer?.discard()
+  }
+
+  async function close(): Promise<void> {
+    release()
+    const made = consumer
+    consumer = null
+    await made?.close()
+    if (state !== 'stopped')
+      emit({ kind: 'message_source_released', messageSource, clientId, session: 'kept' })
+    setState('stopped')
+  }
+}

@@ -1,0 +1,234 @@
+// topology-link.ts: a connection that declares or checks what must exist in RabbitMQ (queue-topology.ts), and
+// asks the queues for their depth. The queues do not wait for it longer than for its first try: messages
+// flow over their own connections, also where the user may not declare anything.
+//
+// RabbitMQ closes the channel when it refuses something. What it refuses is reported, and the connection is
+// made again for the steps behind it. All of it is done again at each connection and every minute.
+
+import type { CancelTimer, Clock } from '../../std/clock.ts'
+import type { Emit, EventOf } from '../../domain/event.ts'
+import { createReconnectDelay } from '../bridges/reconnect-delay.ts'
+import { openChannel, type AmqpConnection } from './amqp-connection.ts'
+import type { AmqpFault } from './amqp-faults/amqp-faults.ts'
+import { inboxQueue, partitionQueues } from './queue-names.ts'
+import { checkSteps, provisionSteps, usesInbox, type TopologyStep } from './queue-topology.ts'
+import type { AmqpCredentials, AmqpOptions } from './types.ts'
+
+export type QueueDepth = { messages: number; consumers: number }
+
+export type TopologyLink = {
+  /** `tried`: once, after the first try. */
+  start(tried: () => void): void
+  /** A queue does not exist: declare again. */
+  missing(): void
+  /** As RabbitMQ said last; null where it did not. */
+  depthOf(queue: string): QueueDepth | null
+  close(): Promise<void>
+}
+
+type Deps = {
+  clock: Clock
+  emit: Emit
+  random: () => number
+  credentials: AmqpCredentials
+  /** The depths are known again. */
+  asked: () => void
+}
+
+type Risk = EventOf<'message_source_at_risk'>['risk']
+
+const againEveryMs = 60_000
+/** To the next node, or to the steps behind one that was refused. */
+const nextTryMs = 100
+
+export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLink {
+  const { clock, emit, random, credentials } = deps
+  const { name: messageSource, member, nodes } = options
+  const queues = [...partitionQueues(options), ...(usesInbox(options) ? [inboxQueue(options.prefix)] : [])]
+  const delay = createReconnectDelay(
+    { clock, random },
+    { firstMs: options.reconnectFirstMs, maxMs: options.reconnectMaxMs },
+  )
+  let connection: AmqpConnection | null = null
+  let node = 0
+  let failedNodes = 0
+  /** Refused in this round, by their place among the steps. */
+  let refused = new Map<number, AmqpFault>()
+  let current: number | null = null
+  /** The user may not declare, so arguments of queues cannot be compared. */
+  let mayNotCompare = false
+  let roundAtMs: number | null = null
+  let depths = new Map<string, QueueDepth>()
+  const risks = new Set<Risk>()
+  let cancel: CancelTimer = () => {}
+  let stopping = false
+  let tried: (() => void) | null = null
+
+  function connect(): void {
+    if (stopping || connection !== null) return
+    // It has no failure: ended() gets it.
+    void open()
+  }
+
+  async function open(): Promise<void> {
+    const made = await openChannel(clock, {
+      options,
+      credentials,
+      node: nodes[node]!,
+      label: member,
+      queue: null,
+      ended: (fault) => ended(fault),
+    })
+    if (made === null) return
+    if (stopping) return void made.close()
+    connection = made
+    made.opened()
+    delay.reset()
+    failedNodes = 0
+    await work(made)
+  }
+
+  async function work(made: AmqpConnection): Promise<void> {
+    if (roundAtMs === null || clock.monotonic() - roundAtMs >= againEveryMs) {
+      if (!(await runSteps(made))) return
+      roundAtMs = clock.monotonic()
+      report()
+      didTry()
+    }
+    if (!(await askDepths(made))) return
+    cancel = clock.after(options.depthEveryMs, () => {
+      // It has no failure.
+      if (connection === made) void work(made)
+    })
+  }
+
+  /** False where the connection ended meanwhile. */
+  async function runSteps(made: AmqpConnection): Promise<boolean> {
+    const steps = stepsOf(made)
+    for (const [index, { run, compares }] of steps.entries()) {
+      if (refused.has(index) || (compares && mayNotCompare)) continue
+      current = index
+      try {
+        await run(made.channel)
+      } catch {
+        // ended() gets the reason.
+        return false
+      }
+      if (connection !== made) return false
+    }
+    current = null
+    return true
+  }
+
+  function stepsOf({ version }: AmqpConnection): TopologyStep[] {
+    return options.provisions ? provisionSteps(options, version) : checkSteps(options, version)
+  }
+
+  async function askDepths(made: AmqpConnection): Promise<boolean> {
+    const found = new Map<string, QueueDepth>()
+    for (const queue of queues) {
+      try {
+        const { messageCount, consumerCount } = await made.channel.checkQueue(queue)
+        found.set(queue, { messages: messageCount, consumers: consumerCount })
+      } catch {
+        // ended() gets the reason.
+        return false
+      }
+      if (connection !== made) return false
+    }
+    depths = found
+    deps.asked()
+    return true
+  }
+
+  function report(): void {
+    const found = new Map<Risk, { detail: string; act: string }>()
+    if (connection === null) return
+    const steps = stepsOf(connection)
+    for (const [index, { reason, detail, act }] of refused) {
+      const { command, kind, name, compares } = steps[index]!
+      if (compares && reason === 'access_refused') {
+        mayNotCompare = true
+        continue
+      }
+      const risk = riskOf(reason, kind)
+      if (found.has(risk)) continue
+      const run =
+        reason === 'queue_missing' && command !== null ? `Set provision: true, or run: ${command}` : act
+      found.set(risk, {
+        detail: reason === 'queue_missing' ? `RabbitMQ has no ${kind} ${name}` : detail,
+        act: run,
+      })
+    }
+    refused = new Map()
+    for (const [risk, { detail, act }] of found) {
+      risks.add(risk)
+      emit({ kind: 'message_source_at_risk', messageSource, clientId: member, risk, detail, act })
+    }
+    for (const risk of risks)
+      if (!found.has(risk)) {
+        risks.delete(risk)
+        emit({ kind: 'message_source_safe', messageSource, risk })
+      }
+  }
+
+  function ended(fault: AmqpFault): void {
+    connection = null
+    cancel()
+    if (stopping) return
+    const step = current
+    current = null
+    // Where the connection is lost, it is not the step that failed.
+    if (step !== null && isRefusal(fault)) {
+      refused.set(step, fault)
+      cancel = clock.after(nextTryMs, connect)
+      return
+    }
+    if (fault.reason === 'queue_missing') roundAtMs = null
+    depths = new Map()
+    failedNodes += 1
+    node = (node + 1) % nodes.length
+    const isRound = failedNodes >= nodes.length
+    if (isRound) {
+      failedNodes = 0
+      didTry()
+    }
+    // The queues have the same fault on their connections, and report it.
+    cancel = clock.after(isRound ? delay.next(fault.isRefused ?? false) : nextTryMs, connect)
+  }
+
+  function didTry(): void {
+    const call = tried
+    tried = null
+    call?.()
+  }
+
+  return {
+    start(onTried) {
+      tried = onTried
+      connect()
+    },
+    missing() {
+      roundAtMs = null
+    },
+    depthOf: (queue) => depths.get(queue) ?? null,
+    async close() {
+      stopping = true
+      cancel()
+      await connection?.close()
+      connection = null
+    },
+  }
+}
+
+/** RabbitMQ answered, and said no. */
+function isRefusal({ reason }: AmqpFault): boolean {
+  return ['access_refused', 'queue_missing', 'queue_differs', 'queue_locked', 'plugin_missing'].includes(
+    reason,
+  )
+}
+
+function riskOf(reason: AmqpFault['reason'], kind: TopologyStep['kind']): Risk {
+  if (reason === 'queue_missing') return kind === 'queue' ? 'queue_missing' : 'exchange_missing'
+  return reason === 'queue_differs' ? 'queue_differs' : 'not_declared'
+}
