@@ -67,6 +67,7 @@ export const ingestEventFields = {
       | 'not_declared'
       | 'bindings_unknown'
       | 'no_stored_time'
+      | 'blocked'
       | 'stream_settings'
       | 'durable_missing'
       | 'durable_differs'

@@ -65,3 +65,20 @@ export async function openClient({ urls }: Engine): Promise<AsyncDisposable & { 
   channel.on('error', () => undefined)
   return { channel, [Symbol.asyncDispose]: () => connection.close() }
 }
+
+/** Asks the management of the first node; throws for an error. */
+export async function manage(
+  { nodes }: Engine,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<unknown> {
+  const answer = await fetch(`http://127.0.0.1:${nodes[0]!.monitorPort}/api/${path}`, {
+    method,
+    headers: { authorization: `Basic ${Buffer.from('guest:guest').toString('base64')}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
+  const text = await answer.text()
+  return text === '' ? null : JSON.parse(text)
+}

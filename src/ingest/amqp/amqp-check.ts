@@ -1,5 +1,5 @@
-// amqp-check.ts: tries a bridge to RabbitMQ for `check --connect` and `doctor`, and takes nothing: it connects
-// to each node, and looks whether queues and exchanges exist. It declares nothing.
+// amqp-check.ts: tries a bridge to RabbitMQ for `check --connect` and `doctor`, and takes nothing: it
+// connects to each node, and looks whether queues and exchanges exist. It declares nothing.
 
 import { systemClock } from '../../std/clock.ts'
 import { nodesText, nodeText } from './amqp-address.ts'

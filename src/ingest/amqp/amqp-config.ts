@@ -86,18 +86,19 @@ const bindSchema = z.strictObject({
 const partitionRule = z
   .string()
   .transform((text, context): PartitionRule => {
-    if (text === 'topic') return { kind: text }
+    if (text === 'topic' || text === 'device') return { kind: text }
     const header = /^header:(.{1,200})$/.exec(text)?.[1]
     if (header !== undefined) return { kind: 'header', header }
-    context.addIssue({ code: 'custom', message: `must be topic or header:NAME, found "${text}"` })
+    context.addIssue({ code: 'custom', message: `must be topic, device or header:NAME, found "${text}"` })
     return z.NEVER
   })
   .prefault('topic')
-  .meta({ examples: ['topic', 'header:device'] })
+  .meta({ examples: ['topic', 'device', 'header:device'] })
   .describe(
     'What decides the queue of a message. It must be the same for all messages of a device. `topic`: for devices with ' +
-      'one topic each. `header:NAME`: a user property of MQTT 5 that devices set (RabbitMQ 4). Devices with several ' +
-      'topics and without such a property need `queue.partitions: 1`.',
+      'one topic each. `header:NAME`: a user property of MQTT 5 that devices set (RabbitMQ 4). `device`: the level ' +
+      '`{device}` of `topics`, for devices with several topics; a gateway distributes then, which costs RabbitMQ a ' +
+      'second write of each message.',
   )
 
 /** A filter with at most one `{device}`. */
@@ -127,8 +128,8 @@ export const amqpBridgeSchema = z
       .describe(
         'Name of this gateway among those that take from the queues; each needs its own. Default: the host name.',
       ),
-    queue: queueSchema,
-    bind: bindSchema,
+    queue: queueSchema.describe('The queues, which all gateways share.'),
+    bind: bindSchema.describe('Which messages come into the queues.'),
     topics: z
       .array(z.string().superRefine(checkTopic))
       .min(1)

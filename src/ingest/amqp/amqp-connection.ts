@@ -1,10 +1,10 @@
 // amqp-connection.ts: one connection to a node of RabbitMQ with one channel, from the socket to its end.
 //
-// amqplib does not connect again, has no limit of time for its handshake, and leaves Nagle's algorithm on: the
-// limit and the end of the socket are here, by a signal, and `noDelay` is set. Its errors come as events;
+// amqplib does not connect again, has no limit of time for its handshake, and leaves Nagle's algorithm on:
+// the limit and the end of the socket are here, by a signal, and `noDelay` is set. Its errors come as events;
 // `ended` gets the first one, once.
 
-import { connect, credentials as logins, type Channel, type ChannelModel } from 'amqplib'
+import { connect, credentials as logins, type Channel, type ChannelModel, type ConfirmChannel } from 'amqplib'
 import { isIP } from 'node:net'
 import { pause, type Clock } from '../../std/clock.ts'
 import { AmqpEnd, amqpFault, type AmqpFault, type AmqpPlace } from './amqp-faults/amqp-faults.ts'
@@ -47,6 +47,14 @@ const never = new AbortController().signal
 /** Resolves with null where `ended` was called. */
 export function openChannel(clock: Clock, request: Request): Promise<AmqpConnection | null> {
   return open(clock, request, (model) => model.createChannel())
+}
+
+/** With publisher confirms. */
+export function openConfirmChannel(
+  clock: Clock,
+  request: Request,
+): Promise<AmqpConnection<ConfirmChannel> | null> {
+  return open(clock, request, (model) => model.createConfirmChannel())
 }
 
 async function open<C extends Channel>(

@@ -9,9 +9,11 @@
 //
 // How
 //   queue-link.ts         one queue: connects with back-off, consumes, acknowledges, gives back
-//   topology-link.ts      declares or checks queues, exchange and bindings (queue-topology.ts); asks for depths
+//   topology-link.ts      declares or checks queues, exchange, bindings (queue-topology.ts); asks for depths
 //   amqp-connection.ts    a connection with a channel of amqplib
 //   amqp-delivery.ts      a delivery as a message; topic-translation.ts: its topic
+//   distributor.ts        devices with several topics: distributes them over the queues, with publisher
+//                         confirms (confirmed-publisher.ts)
 //   queue-names.ts        names, and which gateway prefers which queue
 //   amqp-faults.ts        each fault in words: the cause, and what a person can do
 //   amqp-check.ts         tries a bridge for `check --connect`
@@ -41,6 +43,7 @@
 // device time its payload has the same payloadId: the dedup window collapses it in one gateway, the service
 // counts it between two.
 
+import type { ConsumeMessage } from 'amqplib'
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type {
@@ -50,7 +53,10 @@ import type {
   PartitionView,
 } from '../message-sources/message-sources.ts'
 import { nodesText } from './amqp-address.ts'
-import { partitionQueues } from './queue-names.ts'
+import type { SourceMessage } from '../message-sources/types.ts'
+import { readDelivery } from './amqp-delivery.ts'
+import { createDistributor } from './distributor.ts'
+import { inboxQueue, partitionQueues } from './queue-names.ts'
 import { createQueueLink, type QueueLink } from './queue-link.ts'
 import { createTopicTranslation } from './topic-translation.ts'
 import { createTopologyLink } from './topology-link.ts'
@@ -82,7 +88,13 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
   let wanted = 0
   let stopping = false
 
+  const distributor =
+    options.partitionBy.kind === 'device'
+      ? createDistributor({ ...deps, topics, credentials, queueMissing: topology.missing }, options)
+      : null
+
   function start(feed: MessageFeed): void {
+    const take = createReader(feed)
     for (const queue of partitionQueues(options)) {
       const linkFeed: MessageFeed = {
         ...feed,
@@ -93,7 +105,7 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
         },
       }
       const link: QueueLink = createQueueLink(
-        { ...deps, feed: linkFeed, topics, credentials, queueMissing: topology.missing, seen: () => {} },
+        { ...deps, feed: linkFeed, take, credentials, queueMissing: topology.missing },
         options,
         queue,
       )
@@ -101,8 +113,28 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
       link.want(wanted)
     }
     topology.start(() => {
-      if (!stopping) for (const link of links) link.start()
+      if (stopping) return
+      for (const link of links) link.start()
+      distributor?.start()
     })
+  }
+
+  /** One message object for all of them. */
+  function createReader(feed: MessageFeed): (partition: Partition, delivery: ConsumeMessage) => void {
+    const message: SourceMessage = {
+      topic: '',
+      bytes: Buffer.alloc(0),
+      qos: 1,
+      retain: false,
+      redelivered: false,
+      storedAt: null,
+      userProperties: null,
+      ignoredFor: null,
+      refusal: null,
+    }
+    const reading = { topicOf: topics.topicOf, messageBytesMax: options.messageBytesMax }
+    return (partition, delivery) =>
+      feed.take(partition, delivery.fields.deliveryTag, readDelivery(delivery, message, reading))
   }
 
   /** AMQP does not say which consumer is the active one. */
@@ -155,17 +187,19 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
     async release() {
       stopping = true
       for (const link of links) link.release()
+      distributor?.release()
     },
     async close() {
       stopping = true
-      await Promise.all([topology.close(), ...links.map((link) => link.close())])
+      await Promise.all([topology.close(), distributor?.close(), ...links.map((link) => link.close())])
     },
     view: () => {
       const partitions = partitionViews()
-      const lags = partitions.flatMap(({ lag }) => lag ?? [])
+      const inbox = topology.depthOf(inboxQueue(options.prefix))?.messages ?? null
+      const lags = [...partitions.map(({ lag }) => lag), inbox].filter((lag) => lag !== null)
       return {
         url: nodesText(options.nodes),
-        links: links.map((link) => link.view()),
+        links: [...links.map((link) => link.view()), ...(distributor === null ? [] : [distributor.view()])],
         partitions,
         lag: lags.length === 0 ? null : lags.reduce((sum, lag) => sum + lag, 0),
         retainedIgnored: 0,

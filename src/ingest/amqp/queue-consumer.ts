@@ -29,7 +29,7 @@ export type QueueConsumer = {
 
 type Deps = {
   clock: Clock
-  feed: MessageFeed
+  feed: Pick<MessageFeed, 'assign' | 'revoke' | 'room'>
   take: (partition: Partition, delivery: ConsumeMessage) => void
   opened: () => void
   /** Once, for the first reason; not after close(). Nothing is acknowledged any more. */

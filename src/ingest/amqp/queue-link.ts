@@ -22,13 +22,10 @@ import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import { createReconnectDelay } from '../bridges/reconnect-delay.ts'
 import type { LinkState, LinkView, MessageFeed, Partition } from '../message-sources/message-sources.ts'
-import type { SourceMessage } from '../message-sources/types.ts'
 import { nodeText } from './amqp-address.ts'
-import { readDelivery } from './amqp-delivery.ts'
 import { notStored, wasSilent, type AmqpFault } from './amqp-faults/amqp-faults.ts'
 import { createQueueConsumer, type QueueConsumer } from './queue-consumer.ts'
 import { consumerPriority } from './queue-names.ts'
-import type { TopicTranslation } from './topic-translation.ts'
 import type { AmqpCredentials, AmqpOptions } from './types.ts'
 
 export type QueueLink = {
@@ -38,6 +35,8 @@ export type QueueLink = {
   acknowledge(position: number): void
   flush(): void
   giveBack(): void
+  /** The same for another reason. */
+  fail(fault: AmqpFault): void
   reconnect(): void
   release(): void
   close(): Promise<void>
@@ -50,14 +49,13 @@ type Deps = {
   clock: Clock
   emit: Emit
   random: () => number
-  feed: MessageFeed
-  topics: TopicTranslation
+  feed: Pick<MessageFeed, 'assign' | 'revoke' | 'room'>
+  /** Hands a delivery over. */
+  take: (partition: Partition, delivery: ConsumeMessage) => void
   /** Read for each connection. */
   credentials: AmqpCredentials
   /** RabbitMQ says that the queue does not exist. */
   queueMissing: () => void
-  /** Each message, before it is handed over. */
-  seen: (message: SourceMessage) => void
 }
 
 /** After a connection that was open for at least this time, the back-off starts again. */
@@ -68,25 +66,13 @@ const nextNodeMs = 100
 const carefulMessages = 2000
 
 export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string): QueueLink {
-  const { clock, emit, random, feed, topics, credentials } = deps
+  const { clock, emit, random, feed, credentials } = deps
   const { name: messageSource, member, nodes } = options
   const clientId = `${member}/${queue}`
   const delay = createReconnectDelay(
     { clock, random },
     { firstMs: options.reconnectFirstMs, maxMs: options.reconnectMaxMs },
   )
-  const reading = { topicOf: topics.topicOf, messageBytesMax: options.messageBytesMax }
-  const message: SourceMessage = {
-    topic: '',
-    bytes: Buffer.alloc(0),
-    qos: 1,
-    retain: false,
-    redelivered: false,
-    storedAt: null,
-    userProperties: null,
-    ignoredFor: null,
-    refusal: null,
-  }
   let consumer: QueueConsumer | null = null
   let state: LinkState = 'waiting'
   let sinceMs = clock.monotonic()
@@ -113,6 +99,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     acknowledge: (position) => consumer?.acknowledge(position),
     flush,
     giveBack: () => endNow(notStored),
+    fail: endNow,
     reconnect() {
       delay.reset()
       endNow(wasSilent)
@@ -178,11 +165,9 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
   // ---- messages
 
   function take(partition: Partition, delivery: ConsumeMessage): void {
-    readDelivery(delivery, message, reading)
-    deps.seen(message)
     messages += 1
     if (carefulFor > 0) carefulFor -= 1
-    feed.take(partition, delivery.fields.deliveryTag, message)
+    deps.take(partition, delivery)
     lastMessageMs = partition.lastTakenAtMs
   }
 

@@ -39,3 +39,13 @@ export function consumerPriority(member: string, queue: string): number {
 }
 
 export const priorityMax = 2 ** 31
+
+/** The partition of a device, where the gateway distributes (FNV-1a). It must never change. */
+export function partitionOf(device: string, partitions: number): number {
+  let hash = 0x811c_9dc5
+  for (let at = 0; at < device.length; at += 1) {
+    hash ^= device.charCodeAt(at)
+    hash = Math.imul(hash, 0x0100_0193)
+  }
+  return (hash >>> 0) % partitions
+}

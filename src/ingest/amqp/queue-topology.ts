@@ -52,7 +52,7 @@ export function checkSteps(options: AmqpOptions, version: number): TopologyStep[
       run: (channel) => channel.checkExchange(name),
       command: exchangeCommand(options, name),
     })),
-    // Declared as it is: nothing changes. It needs the right to configure.
+    // Those that exist are declared as they are: nothing changes. It needs the right to configure.
     ...queues.map((step) => ({ ...step, compares: true })),
   ]
 }

@@ -105,8 +105,10 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
   /** False where the connection ended meanwhile. */
   async function runSteps(made: AmqpConnection): Promise<boolean> {
     const steps = stepsOf(made)
-    for (const [index, { run, compares }] of steps.entries()) {
-      if (refused.has(index) || (compares && mayNotCompare)) continue
+    for (const [index, { name, run, compares }] of steps.entries()) {
+      // To declare a queue that is missing would create it.
+      const isMissing = compares && [...refused.keys()].some((other) => steps[other]!.name === name)
+      if (refused.has(index) || isMissing || (compares && mayNotCompare)) continue
       current = index
       try {
         await run(made.channel)

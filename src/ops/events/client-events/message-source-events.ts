@@ -161,6 +161,7 @@ const riskActs = {
   exchange_missing: 'Set provision: true, or create the exchange; docs/engines.md has the commands.',
   not_declared: 'Give the user the right to configure, or set provision: false and declare it yourself.',
   bindings_unknown: 'Check with `rabbitmqctl list_bindings` that the keys of `bind` lead to the queues.',
+  blocked: 'Free memory or disk space of the node (`rabbitmq-diagnostics alarms`).',
   no_stored_time:
     'Set message_interceptors.incoming.set_header_timestamp.overwrite = false in rabbitmq.conf (RabbitMQ 3.12 and newer).',
   stream_settings: 'Change the stream of NATS; docs/engines.md has the commands.',
