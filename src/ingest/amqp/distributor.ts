@@ -1,7 +1,7 @@
 // distributor.ts: for devices with several topics. RabbitMQ can hash the whole routing key, but not a part of
-// it, so the topics of one device would come into different queues. Everything goes into one queue, PREFIX.inbox,
-// and one gateway at a time distributes it: the device by `{device}` in `topics`, its queue by a hash.
-// docs/decisions/0054 has what else was tried.
+// it, so the topics of one device would come into different queues. Everything goes into one queue,
+// PREFIX.inbox, and one gateway at a time distributes it: the device by `{device}` in `topics`, its queue by
+// a hash. docs/decisions/0054 has what else was tried.
 //
 //   bind.exchange --keys--> PREFIX.inbox --(consume)--> gateway --(publish, confirm)--> PREFIX.0 ... PREFIX.n
 //                                            <--(acknowledge, after the confirm)--'
