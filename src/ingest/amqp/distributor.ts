@@ -106,16 +106,21 @@ export function createDistributor(deps: Deps, options: AmqpOptions): Distributor
   const label = `${member}/${queue}`
   const feed: Pick<MessageFeed, 'assign' | 'revoke' | 'room'> = {
     assign(name) {
-      current = {
+      const made: Partition = {
         label: name,
         sender: { ...noSender },
+        holds: 'messages',
         assigned: true,
         taken: 0,
         acked: 0,
         lastAcked: 0,
+        committed: 0,
+        lastCommitted: 0,
+        collected: 0,
         lastTakenAtMs: clock.monotonic(),
       }
-      return current
+      current = made
+      return made
     },
     revoke(partition) {
       partition.assigned = false
