@@ -7,7 +7,7 @@ import { amqpOptions, type AmqpBridgeConfig } from './amqp-config.ts'
 import { openChannel, type AmqpConnection } from './amqp-connection.ts'
 import type { AmqpFault } from './amqp-faults/amqp-faults.ts'
 import { partitionQueues } from './queue-names.ts'
-import { checkSteps, type TopologyStep } from './queue-topology.ts'
+import { checkSteps, type TopologyStep } from './queue-topology/queue-topology.ts'
 import type { AmqpNode, AmqpOptions } from './types.ts'
 
 type Finding = { state: 'ok' | 'warning' | 'failed'; what: string; why?: string; act?: string }

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { duration, secret, size } from '../../std/schema.ts'
 import { bridgeNameSchema, bridgeTlsSchema, type BridgeWarning } from '../bridges/bridge-config.ts'
 import { checkFilter } from '../bridges/bridge-address.ts'
+import { custodyFields } from '../custody/custody-config.ts'
 import { nodesText, parseNode } from './amqp-address.ts'
 import { deviceLevel, filterOfKey } from './topic-translation.ts'
 import type { AmqpNode, AmqpOptions, PartitionRule } from './types.ts'
@@ -171,10 +172,7 @@ export const amqpBridgeSchema = z
         'Largest message. A larger one is acknowledged and becomes a dead letter (`OVERSIZED`), whole up to 80KiB, ' +
           'beyond that without its bytes.',
       ),
-    custody: z
-      .enum(['spool'])
-      .default('spool')
-      .describe('When a message is acknowledged: `spool`, after it is durable in the spool.'),
+    ...custodyFields,
   })
   .superRefine((bridge, context) => {
     const { url, tls, password, username, partition_by, topics, queue } = bridge
@@ -224,7 +222,7 @@ export function amqpOptions(config: AmqpBridgeConfig): AmqpOptions {
     prefix: queue.prefix,
     partitions: queue.partitions,
     queueMessagesMax: queue.max_messages ?? null,
-    consumerTimeoutMs: null,
+    custody: config.custody,
     exchange: bind.exchange,
     keys: bind.keys,
     topics: config.deviceTopics,

@@ -14,6 +14,7 @@
 //   amqp-delivery.ts      a delivery as a message; topic-translation.ts: its topic
 //   distributor.ts        devices with several topics: distributes them over the queues, with publisher
 //                         confirms (confirmed-publisher.ts)
+//   entry-store.ts        custody delivered: what is parked, and copies of dead letters
 //   queue-names.ts        names, and which gateway prefers which queue
 //   amqp-faults.ts        each fault in words: the cause, and what a person can do
 //   amqp-check.ts         tries a bridge for `check --connect`
@@ -56,10 +57,11 @@ import { nodesText } from './amqp-address.ts'
 import type { SourceMessage } from '../message-sources/types.ts'
 import { readDelivery } from './amqp-delivery.ts'
 import { createDistributor } from './distributor.ts'
-import { inboxQueue, partitionQueues } from './queue-names.ts'
+import { createEntryStore } from './entry-store.ts'
+import { inboxQueue, parkedQueue, partitionQueues } from './queue-names.ts'
 import { createQueueLink, type QueueLink } from './queue-link.ts'
 import { createTopicTranslation } from './topic-translation.ts'
-import { createTopologyLink } from './topology-link.ts'
+import { createTopologyLink } from './queue-topology/topology-link.ts'
 import type { AmqpCredentials, AmqpOptions } from './types.ts'
 
 export { nodesText } from './amqp-address.ts'
@@ -93,13 +95,19 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
       ? createDistributor({ ...deps, topics, credentials, queueMissing: topology.missing }, options)
       : null
 
+  const isDelivered = options.custody === 'delivered'
+  const entries = isDelivered
+    ? createEntryStore({ ...deps, credentials, queueMissing: topology.missing }, options)
+    : null
+
   function start(feed: MessageFeed): void {
     const take = createReader(feed)
-    for (const queue of partitionQueues(options)) {
+    const parked = isDelivered ? [parkedQueue(options.prefix)] : []
+    for (const queue of [...partitionQueues(options), ...parked]) {
       const linkFeed: MessageFeed = {
         ...feed,
         assign(label, sender) {
-          const partition = feed.assign(label, sender)
+          const partition = feed.assign(label, sender, parked.includes(queue) ? 'parked' : 'messages')
           linkOf.set(partition, link)
           return partition
         },
@@ -116,6 +124,7 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
       if (stopping) return
       for (const link of links) link.start()
       distributor?.start()
+      entries?.start()
     })
   }
 
@@ -151,7 +160,7 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
   }
 
   function partitionViews(): PartitionView[] {
-    return links.map((link) => ({
+    return links.slice(0, options.partitions).map((link) => ({
       partition: link.queue,
       member: options.member,
       role: roles.get(link) ?? null,
@@ -184,6 +193,12 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
     reconnect(clientId) {
       for (const link of links) if (clientId === null || link.view().clientId === clientId) link.reconnect()
     },
+    ...(entries !== null && {
+      custody: {
+        store: entries.store,
+        giveBackBehind: (partition, position) => linkOf.get(partition)?.giveBackBehind(position),
+      },
+    }),
     async release() {
       stopping = true
       for (const link of links) link.release()
@@ -191,7 +206,12 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
     },
     async close() {
       stopping = true
-      await Promise.all([topology.close(), distributor?.close(), ...links.map((link) => link.close())])
+      await Promise.all([
+        topology.close(),
+        distributor?.close(),
+        entries?.close(),
+        ...links.map((link) => link.close()),
+      ])
     },
     view: () => {
       const partitions = partitionViews()

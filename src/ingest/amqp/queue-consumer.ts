@@ -23,6 +23,13 @@ export type QueueConsumer = {
   acknowledge(position: number): void
   /** Nothing more is handed over, what was is still acknowledged. */
   discard(): void
+  /**
+   * Stops the consumer and gives back what is behind `position`; null: behind what was handed over. What is
+   * before stays open here. Another gateway may get later messages before those that are given back.
+   */
+  suspend(position: number | null): void
+  /** Consumes again after it. */
+  resume(): void
   /** Nothing is acknowledged from here on; what was not, goes back to RabbitMQ at once. */
   close(): Promise<void>
 }
@@ -64,8 +71,14 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   /** Delivered while there was no room, from `next`. */
   let waiting: ConsumeMessage[] = []
   let next = 0
+  /** The last one that came, and that was handed over. */
+  let lastTag = 0
+  let lastTaken = 0
   let isOver = false
   let isDiscarding = false
+  /** While it is suspended: the answer to the cancel; from which one on all were given back. */
+  let cancelled: Promise<unknown> | null = null
+  let givenBackFrom = Infinity
 
   // It has no failure: end() gets it.
   void open()
@@ -79,10 +92,7 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
       if (made.version < spreadBelowVersion) await spread()
       if (isOver) return
       await made.channel.prefetch(prefetch)
-      await made.channel.consume(queue, deliver, {
-        consumerTag: options.member,
-        arguments: { 'x-priority': priority },
-      })
+      await consume(made)
       if (isOver) return
       made.opened()
       openedAtMs = clock.monotonic()
@@ -92,6 +102,13 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     }
   }
 
+  async function consume({ channel }: AmqpConnection): Promise<void> {
+    await channel.consume(queue, deliver, {
+      consumerTag: options.member,
+      arguments: { 'x-priority': priority },
+    })
+  }
+
   function spread(): Promise<void> {
     return new Promise((resolve) => {
       clock.after(spreadMs * (1 - priority / priorityMax), resolve)
@@ -99,10 +116,17 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   }
 
   function deliver(delivery: ConsumeMessage | null): void {
-    if (isOver || isDiscarding) return
-    if (delivery === null) end(connection!.faultOf(new AmqpEnd('CANCELLED')))
-    else if (waiting.length > 0 || feed.room(partition) <= 0) waiting.push(delivery)
-    else take(partition, delivery)
+    if (isOver) return
+    if (delivery === null) return end(connection!.faultOf(new AmqpEnd('CANCELLED')))
+    lastTag = delivery.fields.deliveryTag
+    if (isDiscarding || cancelled !== null) return
+    if (waiting.length > 0 || feed.room(partition) <= 0) waiting.push(delivery)
+    else handOver(delivery)
+  }
+
+  function handOver(delivery: ConsumeMessage): void {
+    lastTaken = delivery.fields.deliveryTag
+    take(partition, delivery)
   }
 
   function takeWaiting(): void {
@@ -111,7 +135,7 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     while (next < waiting.length && feed.room(partition) > 0) {
       const delivery = waiting[next]!
       next += 1
-      take(partition, delivery)
+      handOver(delivery)
     }
     if (next < waiting.length) return
     waiting = []
@@ -128,6 +152,50 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
       // The channel is closed, and its event is still to come.
       end(connection.faultOf(error))
     }
+  }
+
+  function suspend(position: number | null): void {
+    const made = connection
+    if (made === null || isOver) return
+    waiting = []
+    next = 0
+    cancelled ??= made.channel.cancel(options.member)
+    const behind = position ?? lastTaken
+    cancelled.then(
+      () => giveBackBehind(made, behind),
+      (error: unknown) => end(made.faultOf(error)),
+    )
+  }
+
+  /** After the consumer is cancelled nothing more comes. */
+  function giveBackBehind({ channel, faultOf }: AmqpConnection, position: number): void {
+    if (isOver) return
+    const first = Math.min(givenBackFrom, lastTag + 1)
+    try {
+      for (let tag = position + 1; tag < first; tag += 1) {
+        ackTarget.fields.deliveryTag = tag
+        // It reads the tag alone.
+        channel.nack(ackTarget as ConsumeMessage, false, true)
+      }
+    } catch (error) {
+      end(faultOf(error))
+    }
+    givenBackFrom = Math.min(first, position + 1)
+    lastTaken = Math.min(lastTaken, position)
+  }
+
+  function resume(): void {
+    const made = connection
+    if (made === null || isOver || cancelled === null) return
+    const after = cancelled
+    cancelled = null
+    after
+      .then(() => {
+        givenBackFrom = Infinity
+        lastTaken = lastTag
+        return consume(made)
+      })
+      .catch((error: unknown) => end(made.faultOf(error)))
   }
 
   function end(fault: AmqpFault): void {
@@ -151,6 +219,8 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     takeWaiting,
     acknowledge,
     discard: () => void (isDiscarding = true),
+    suspend,
+    resume,
     close,
   }
 }

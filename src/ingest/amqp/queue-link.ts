@@ -35,6 +35,8 @@ export type QueueLink = {
   acknowledge(position: number): void
   flush(): void
   giveBack(): void
+  /** Behind a position, and takes nothing more until `want` asks for it. */
+  giveBackBehind(position: number | null): void
   /** The same for another reason. */
   fail(fault: AmqpFault): void
   reconnect(): void
@@ -99,6 +101,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     acknowledge: (position) => consumer?.acknowledge(position),
     flush,
     giveBack: () => endNow(notStored),
+    giveBackBehind,
     fail: endNow,
     reconnect() {
       delay.reset()
@@ -151,6 +154,11 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     lastFault = null
     failedNodes = 0
     setState('connected')
+    emitConnected()
+    want(wanted)
+  }
+
+  function emitConnected(): void {
     emit({
       kind: 'message_source_connected',
       messageSource,
@@ -159,7 +167,6 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
       sessionPresent: null,
       removedFilters: [],
     })
-    want(wanted)
   }
 
   // ---- messages
@@ -190,7 +197,8 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     wanted = count
     if (count > 0) {
       keep()
-      if (state === 'paused') connect()
+      if (state === 'paused' && consumer === null) connect()
+      else if (state === 'paused') resume()
       else consumer?.takeWaiting()
     } else if ((state === 'connected' || state === 'connecting') && !stopping)
       cancelPause ??= clock.after(options.pauseAfterMs, pauseLink)
@@ -205,11 +213,26 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     cancelPause = null
     const made = consumer
     if (made === null || stopping) return
-    consumer = null
     setState('paused')
     reportPaused()
+    // What was submitted must stay here until it has its answer.
+    if (options.custody === 'delivered' && made.openedAtMs() !== null) return made.suspend(null)
+    consumer = null
     // It has no failure.
     void made.close()
+  }
+
+  function giveBackBehind(position: number | null): void {
+    if (consumer === null || stopping) return
+    keep()
+    if (state !== 'paused') setState('paused')
+    consumer.suspend(position ?? 0)
+  }
+
+  function resume(): void {
+    setState('connected')
+    emitConnected()
+    consumer?.resume()
   }
 
   function reportPaused(): void {

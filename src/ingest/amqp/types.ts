@@ -27,8 +27,8 @@ export type AmqpOptions = {
   partitions: number
   /** Messages that a queue holds at most; null: no limit. */
   queueMessagesMax: number | null
-  /** Of RabbitMQ, for messages that were delivered and not acknowledged; null: that of the server. */
-  consumerTimeoutMs: number | null
+  /** `delivered`: acknowledged when the ingestion API has accepted the payloads. */
+  custody: 'spool' | 'delivered'
   exchange: string
   keys: readonly string[]
   /** Filters of MQTT, with `{device}` for the level of the device. */

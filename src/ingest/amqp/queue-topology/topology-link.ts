@@ -5,14 +5,14 @@
 // RabbitMQ closes the channel when it refuses something. What it refuses is reported, and the connection is
 // made again for the steps behind it. All of it is done again at each connection and every minute.
 
-import type { CancelTimer, Clock } from '../../std/clock.ts'
-import type { Emit, EventOf } from '../../domain/event.ts'
-import { createReconnectDelay } from '../bridges/reconnect-delay.ts'
-import { openChannel, type AmqpConnection } from './amqp-connection.ts'
-import type { AmqpFault } from './amqp-faults/amqp-faults.ts'
-import { inboxQueue, partitionQueues } from './queue-names.ts'
+import type { CancelTimer, Clock } from '../../../std/clock.ts'
+import type { Emit, EventOf } from '../../../domain/event.ts'
+import { createReconnectDelay } from '../../bridges/reconnect-delay.ts'
+import { openChannel, type AmqpConnection } from '../amqp-connection.ts'
+import type { AmqpFault } from '../amqp-faults/amqp-faults.ts'
+import { inboxQueue, partitionQueues } from '../queue-names.ts'
 import { checkSteps, provisionSteps, usesInbox, type TopologyStep } from './queue-topology.ts'
-import type { AmqpCredentials, AmqpOptions } from './types.ts'
+import type { AmqpCredentials, AmqpOptions } from '../types.ts'
 
 export type QueueDepth = { messages: number; consumers: number }
 

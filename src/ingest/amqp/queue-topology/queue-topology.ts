@@ -1,6 +1,6 @@
 // queue-topology.ts: what must exist in RabbitMQ, as steps on a channel. Each step can be done again at any
 // time. In this order: a queue exists before something is bound to it, and an exchange has its queues before
-// messages come to it.
+// messages come to it. topology-link.ts does the steps. The entry file of the folder.
 //
 //   one queue      bind.exchange --keys--> PREFIX.0
 //   topic, header  bind.exchange --keys--> PREFIX.by-topic --hash--> PREFIX.0 ... PREFIX.n
@@ -9,8 +9,8 @@
 // Without `provision` the steps only look. AMQP cannot list bindings, so they stay unknown.
 
 import type { Channel, Options } from 'amqplib'
-import { deadQueue, hashExchange, inboxQueue, parkedQueue, partitionQueues } from './queue-names.ts'
-import type { AmqpOptions } from './types.ts'
+import { deadQueue, hashExchange, inboxQueue, parkedQueue, partitionQueues } from '../queue-names.ts'
+import type { AmqpOptions } from '../types.ts'
 
 export type TopologyStep = {
   /** Queue or exchange. */
@@ -28,6 +28,8 @@ export type TopologyStep = {
 const unlimitedSinceVersion = 4000
 /** Older ones do not know it as an argument. */
 const timeoutSinceVersion = 3012
+/** With `custody: delivered` a batch may wait for its answer for days. The same for both, so that it may change. */
+const consumerTimeoutMs = 7 * 86_400_000
 
 export function provisionSteps(options: AmqpOptions, version: number): TopologyStep[] {
   return [...queueSteps(options, version), ...bindingSteps(options), ...formerLayout(options)]
@@ -91,7 +93,7 @@ function queueSteps(options: AmqpOptions, version: number): TopologyStep[] {
 
 /** They cannot be changed later, other than by a policy. */
 export function queueArguments(
-  { prefix, queueMessagesMax, consumerTimeoutMs }: AmqpOptions,
+  { prefix, queueMessagesMax }: AmqpOptions,
   queue: string,
   version: number,
 ): Record<string, unknown> {
@@ -103,8 +105,7 @@ export function queueArguments(
     'x-dead-letter-routing-key': deadQueue(prefix),
     ...(version >= unlimitedSinceVersion && { 'x-delivery-limit': -1 }),
     ...(queueMessagesMax !== null && { 'x-max-length': queueMessagesMax, 'x-overflow': 'reject-publish' }),
-    ...(consumerTimeoutMs !== null &&
-      version >= timeoutSinceVersion && { 'x-consumer-timeout': consumerTimeoutMs }),
+    ...(version >= timeoutSinceVersion && { 'x-consumer-timeout': consumerTimeoutMs }),
   }
 }
 
