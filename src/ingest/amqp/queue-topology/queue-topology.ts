@@ -29,7 +29,8 @@ const unlimitedSinceVersion = 4000
 /** Older ones do not know it as an argument. */
 const timeoutSinceVersion = 3012
 /**
- * With `custody: delivered` a batch may wait for its answer for days. The same for both, so that it may change.
+ * With `custody: delivered` a batch may wait for its answer for days. The same for both, so that custody may
+ * change.
  */
 const consumerTimeoutMs = 7 * 86_400_000
 
