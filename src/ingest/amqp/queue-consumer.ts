@@ -74,6 +74,8 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   /** The last one that came, and that was handed over. */
   let lastTag = 0
   let lastTaken = 0
+  let registered = 0
+  let consumerTag = ''
   let isOver = false
   let isDiscarding = false
   /** While it is suspended: the answer to the cancel; from which one on all were given back. */
@@ -103,8 +105,11 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   }
 
   async function consume({ channel }: AmqpConnection): Promise<void> {
+    // RabbitMQ 3.10 fails where a consumer with open messages is registered again under its tag.
+    registered += 1
+    consumerTag = registered === 1 ? options.member : `${options.member}-${registered}`
     await channel.consume(queue, deliver, {
-      consumerTag: options.member,
+      consumerTag,
       arguments: { 'x-priority': priority },
     })
   }
@@ -159,7 +164,7 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     if (made === null || isOver) return
     waiting = []
     next = 0
-    cancelled ??= made.channel.cancel(options.member)
+    cancelled ??= made.channel.cancel(consumerTag)
     const behind = position ?? lastTaken
     cancelled.then(
       () => giveBackBehind(made, behind),
