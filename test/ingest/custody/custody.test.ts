@@ -112,8 +112,5 @@ describe('what waits', { timeout }, () => {
     expect((event as { waitedMs: number }).waitedMs).toBeLessThan(60_000 + 40_000)
     const [batch] = gateway.events.filter(({ kind }) => kind === 'batch_sealed') as { batchId: string }[]
     expect(waiting()?.why).toContain(batch!.batchId)
-    gateway.sandbox.setFaults([])
-    await eventually(() => engine.counts.acked === 1)
-    await eventually(() => waiting() === undefined)
   })
 })
