@@ -80,8 +80,12 @@ async function measured({ engine, partitions, messages, isBare }: Case, options:
     const first = await start()
     const sourceOf = async ({ status }: typeof first) =>
       (await status()).messageSources.find(({ name }) => name === 'depot')
-    while ((await sourceOf(first))?.partitions.length !== partitions || !(await sourceOf(first))?.connectedAt)
-      await wait(20)
+    const isProvisioned = async () => {
+      const { connections = [], partitions: own = [] } = (await sourceOf(first)) ?? {}
+      const states = connections.map(({ state }) => state)
+      return own.length === partitions && states.length > 0 && states.every((state) => state === 'connected')
+    }
+    while (!(await isProvisioned())) await wait(20)
     await first.end()
     await runLoad({ port: server.nodes[0]!.mqttPort, messages, connections: 16, window: 64 })
     if (isBare) {
