@@ -72,19 +72,19 @@ describe.each(['nats', 'rabbitmq'] as const)('the example of %s', (engine) => {
       expect(readme).toContain(`\`${file}\``)
   })
 
+  test('has a valid config of the gateway, without a warning of its bridge', async () => {
+    const { status, stdout, stderr } = await runCli(['check', '--config', await gatewayConfig(engine)], {
+      env,
+    })
+    expect([status, stderr], stdout).toEqual([0, ''])
+    expect(stdout).not.toMatch(/Bridge "fleet"|gets no messages|no source takes/)
+  })
+
   test('has no password that would work anywhere', () => {
     for (const file of filesOf[engine])
       for (const [, password] of textOf(`${engine}/${file}`).matchAll(/\bpassword"?: ?"([^"]*)"/g))
         expect(password, file).toMatch(/^REPLACE-/)
   })
-})
-
-test('the example of nats has a valid config of the gateway, without a warning of its bridge', async () => {
-  const { status, stdout, stderr } = await runCli(['check', '--config', await gatewayConfig('nats')], {
-    env,
-  })
-  expect([status, stderr], stdout).toEqual([0, ''])
-  expect(stdout).not.toMatch(/Bridge "fleet"|gets no messages|no source takes/)
 })
 
 test('the mapping of NATS is the one that the gateway asks for, and users are ruled by it', async () => {
@@ -96,4 +96,31 @@ test('the mapping of NATS is the one that the gateway asks for, and users are ru
   const subject = line.match(/: "(.*)"/)![1]!
   const ruled = subject.replace(/\{\{partition.*?\}\}/, '*').replace(/\{\{wildcard.*?\}\}/, 'truck-7')
   expect(textOf('nats/users.conf')).toContain(`allow: ["${ruled}"]`)
+})
+
+test('a device of RabbitMQ may publish under its own name only, and a gateway use what it creates', async () => {
+  const { topic_permissions, permissions } = JSON.parse(textOf('rabbitmq/devices.json')) as Record<
+    string,
+    { write: string; configure: string; read: string }[]
+  >
+  const mayPublish = new RegExp(topic_permissions![0]!.write)
+  expect(mayPublish.test('telemetry.v1.truck-7')).toBe(true)
+  for (const key of [
+    'telemetry.v1.truck-77',
+    'telemetry.v1.truck-8',
+    'telemetry.v1.truck-7.x',
+    'telemetryxv1.truck-7',
+  ])
+    expect(mayPublish.test(key), key).toBe(false)
+  expect(new RegExp(permissions![0]!.write).test('fleet.0')).toBe(false)
+  const { config } = await loadConfig(await gatewayConfig('rabbitmq'), { env })
+  const bridge = config.ingest.bridges[0]!
+  if (bridge.kind !== 'amqp') throw new Error('the example is for RabbitMQ')
+  const [, configure, write, read] = textOf('rabbitmq/README.md').match(
+    /permissions gateway '(.*)' '(.*)' '(.*)'/,
+  )!
+  const queue = `${bridge.queue.prefix}.0`
+  for (const right of [configure, write, read]) expect(new RegExp(right!).test(queue), right).toBe(true)
+  expect(new RegExp(read!).test(bridge.bind.exchange)).toBe(true)
+  expect(new RegExp(configure!).test(bridge.bind.exchange)).toBe(false)
 })
