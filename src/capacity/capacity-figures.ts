@@ -51,10 +51,10 @@ export const capacityFigures = {
     source: trials,
   },
   stored_bytes: {
-    values: { rabbitmq: 120, nats: 94 },
+    values: { rabbitmq: 290, nats: 102 },
     unit: 'bytes',
     means: 'disk of a node for a message, beside the bytes of the message',
-    source: `${trials}: 414 bytes for a message of 320 on NATS`,
+    source: proof,
   },
   queued_memory_bytes: {
     values: { rabbitmq: 75, nats: 0 },
@@ -75,28 +75,29 @@ export const capacityFigures = {
     source: 'a file with 100,000 users for NATS',
   },
   node_bytes: {
-    values: { rabbitmq: 200_000_000, nats: 50_000_000 },
+    values: { rabbitmq: 1_720_000_000, nats: 50_000_000 },
     unit: 'bytes',
     means: 'memory of a node without connections',
-    source: proof,
+    source:
+      'at rest 110 MB and 19 MB; for RabbitMQ three times raft.wal_max_size_bytes, as its documentation says',
   },
   connect_cpu_us: {
-    values: { rabbitmq: 5000, nats: 3000 },
+    values: { rabbitmq: 8000, nats: 5000 },
     unit: 'us',
     means: 'processor time of the engine for a connect over TLS',
-    source: 'connections to one node',
+    source: 'half of the two cores that 120 and 200 connects/s took, the clients had the rest',
   },
   gateway_cpu_us: {
-    values: both(32),
+    values: both(65),
     unit: 'us',
     means: 'processor time of a gateway for a message, from the engine to the answer of the API',
-    source: bench,
+    source: `${bench}, NATS with one partition`,
   },
   gateway_per_s_max: {
-    values: both(20_000),
+    values: both(15_000),
     unit: 'per second',
     means: 'messages that one gateway takes from an engine and delivers',
-    source: bench,
+    source: `${bench}: one core with that processor time`,
   },
   gateway_bytes: {
     values: both(350_000_000),

@@ -40,7 +40,7 @@ type Measured = {
 /** How far plan and measurement may be apart. */
 const factors: Record<keyof Measured, number> = {
   inCpuS: 2,
-  outCpuS: 2.5,
+  outCpuS: 2,
   gatewayCpuS: 2.5,
   storedBytes: 1.5,
   spoolBytes: 1.5,
@@ -174,14 +174,13 @@ async function measure(engineCase: EngineCase, devices: number, messages: number
 }
 
 function figuresFrom(measured: Measured, messages: number, engine: EngineCase['name']): CapacityFigures {
-  const known = figuresOf(engine)
   return {
-    ...known,
+    // The spool of a small fleet is a log that LevelDB has not compressed yet, so its figure is that of the table.
+    ...figuresOf(engine),
     in_cpu_us: (measured.inCpuS * 1e6) / messages,
     out_cpu_us: (measured.outCpuS * 1e6) / messages,
     gateway_cpu_us: (measured.gatewayCpuS * 1e6) / messages,
     stored_bytes: measured.storedBytes / messages - messageBytes,
-    spool_share: measured.spoolBytes / messages / known.payload_bytes,
     batch_payloads: messages / measured.requests,
   }
 }
@@ -234,9 +233,10 @@ function planned(
 
 describe.each(engines)('the plan for $name', (engineCase) => {
   test.skipIf(!engineCase.isThere)('of a fleet is what it needs, within the stated factors', async () => {
+    // Enough that the start of connections and consumers costs little beside them.
     const [small, large] = [
-      { devices: 40, messages: 6000 },
-      { devices: 120, messages: 18_000 },
+      { devices: 40, messages: 12_000 },
+      { devices: 120, messages: 36_000 },
     ]
     const measuredSmall = await measure(engineCase, small.devices, small.messages)
     const figures = figuresFrom(measuredSmall, small.messages, engineCase.name)
