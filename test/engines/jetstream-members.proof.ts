@@ -11,6 +11,7 @@ import {
   openNats,
   publishAll,
   startPublisher,
+  waitingAt,
   type NatsMember,
   type Publisher,
 } from '../support/nats-world.ts'
@@ -95,7 +96,7 @@ describe.skipIf(!hasNatsCluster)('gateways behind a NATS of three nodes', () => 
     expect(found).toEqual({ twice: 0, wrong: 0 })
     await using nats = await openNats(engine)
     // NATS 2.10 keeps some acknowledged messages until it looks for them, after two minutes and more.
-    await eventually(async () => (await nats.jsm.streams.info(mqttStream)).state.messages === 0)
+    await eventually(async () => (await waitingAt(nats)) === 0)
   })
 
   test('names with dots, slashes in odd places and UTF-8 come as they were published', async () => {

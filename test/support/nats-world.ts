@@ -1,11 +1,11 @@
 // nats-world.ts: a gateway's ingest in front of a real NATS, and what tests do to NATS directly.
 
-import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { connect, TimeoutError, type NatsConnection } from '@nats-io/transport-node'
 import { jetstreamManager, type JetStreamManager } from '@nats-io/jetstream'
 import { MqttClient } from 'mqtt'
 import { connect as connectTcp } from 'node:net'
 import { jetstreamBridgeSchema, jetstreamOptions } from '../../src/ingest/jetstream/jetstream-config.ts'
-import type { JetStreamOptions } from '../../src/ingest/jetstream/types.ts'
+import { mqttStream, type JetStreamOptions } from '../../src/ingest/jetstream/types.ts'
 import type { MessageSourceStatus } from '../../src/ingest/ingest.ts'
 import type { Engine } from '../engines/message-engine.ts'
 import { eventually } from './eventually.ts'
@@ -76,6 +76,16 @@ export async function openNats({ urls }: Pick<Engine, 'urls'>): Promise<NatsHand
   const nc = await connect({ servers: [...urls], maxReconnectAttempts: -1, reconnectTimeWait: 100 })
   const jsm = await jetstreamManager(nc, { checkAPI: false })
   return { nc, jsm, [Symbol.asyncDispose]: () => nc.close() }
+}
+
+/** How many messages wait in the stream of MQTT; `undefined` while NATS answers nothing, as after its start. */
+export async function waitingAt(nats: NatsHandle): Promise<number | undefined> {
+  try {
+    return (await nats.jsm.streams.info(mqttStream)).state.messages
+  } catch (error) {
+    if (error instanceof TimeoutError) return undefined
+    throw error
+  }
 }
 
 /** A client of MQTT 3.1.1 at a node; it does not connect again. */

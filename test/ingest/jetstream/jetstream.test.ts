@@ -2,7 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { mqttStream } from '../../../src/ingest/jetstream/types.ts'
 import { hasNats, startNats } from '../../engines/nats-engine.ts'
 import { eventually } from '../../support/eventually.ts'
-import { mappings, openDevice, openMember, openNats, publishAll } from '../../support/nats-world.ts'
+import {
+  mappings,
+  openDevice,
+  openMember,
+  openNats,
+  publishAll,
+  waitingAt,
+} from '../../support/nats-world.ts'
 
 const numbered = (count: number, from = 0) =>
   Array.from({ length: count }, (_, index) => {
@@ -43,7 +50,7 @@ describe.skipIf(!hasNats)('messages of NATS', { timeout: 60_000 }, () => {
     expect(topics).toContain('v/truck-1')
     expect(topics).toContain('v/truck-1/a//b/')
     await using nats = await openNats(engine)
-    await eventually(async () => (await nats.jsm.streams.info(mqttStream)).state.messages === 0)
+    await eventually(async () => (await waitingAt(nats)) === 0)
     expect(member.status()).toMatchObject({
       kind: 'jetstream',
       received: 502,
@@ -62,7 +69,7 @@ describe.skipIf(!hasNats)('messages of NATS', { timeout: 60_000 }, () => {
     device.end(true)
     await member.spool.ended(300)
     await using nats = await openNats(engine)
-    expect((await nats.jsm.streams.info(mqttStream)).state.messages).toBe(300)
+    expect(await waitingAt(nats)).toBe(300)
     await engine.kill(0)
     // The old link is gone: what is durable now is acknowledged to nobody.
     await eventually(() => member.events('message_source_lost').length > 0)
@@ -75,7 +82,7 @@ describe.skipIf(!hasNats)('messages of NATS', { timeout: 60_000 }, () => {
     expect(member.status().received).toBe(600)
     // Duplicates are in the dedup window.
     expect(member.texts().toSorted()).toEqual(acked.toSorted())
-    await eventually(async () => (await nats.jsm.streams.info(mqttStream)).state.messages === 0)
+    await eventually(async () => (await waitingAt(nats)) === 0)
   })
 
   test('what another member had outstanding comes first, and in order', async () => {
