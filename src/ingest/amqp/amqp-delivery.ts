@@ -34,7 +34,7 @@ export function readDelivery(
   into: SourceMessage,
   { topicOf, messageBytesMax }: { topicOf: TopicTranslation['topicOf']; messageBytesMax: number },
 ): SourceMessage {
-  const headers = properties.headers as Record<string, unknown> | undefined
+  const headers: Record<string, unknown> | undefined = properties.headers
   const moved = headers?.[routingKeyHeader]
   into.topic = topicOf(typeof moved === 'string' ? moved : fields.routingKey)
   into.bytes = content

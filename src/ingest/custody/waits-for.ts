@@ -11,14 +11,9 @@ export function waitsFor(unit: Unit, places: Places, batches: () => readonly Bat
   const what = blocker(unit, places)
   if (what === null) return null
   if (typeof what === 'object') return 'shelf' in what ? shelfText(what) : laneText(what, batches())
-  switch (what) {
-    case 'records':
-      return 'open records of the mapping'
-    case 'dead_letters':
-      return 'copies of dead letters in the engine'
-    default:
-      return 'a write of the spool'
-  }
+  if (what === 'records') return 'open records of the mapping'
+  if (what === 'dead_letters') return 'copies of dead letters in the engine'
+  return 'a write of the spool'
 }
 
 function shelfText({ shelf, messages }: ShelfView): string {

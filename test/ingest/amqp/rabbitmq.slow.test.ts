@@ -171,9 +171,7 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
       const counts: unknown[] = []
       await client.channel.prefetch(100)
       const { consumerTag } = await client.channel.consume('held.0', (one) => {
-        counts.push(
-          (one!.properties.headers as Record<string, unknown> | undefined)?.['x-delivery-count'] ?? 0,
-        )
+        counts.push(one!.properties.headers?.['x-delivery-count'] ?? 0)
       })
       await eventually(() => counts.length === 40)
       expect(counts).toEqual([...numbers(20).map(() => 1), ...numbers(20).map(() => 0)])

@@ -13,7 +13,7 @@
 // gateway.
 
 import { headers as newHeaders } from '@nats-io/transport-node'
-import type { JsMsg, StreamConfig } from '@nats-io/jetstream'
+import type { JsMsg } from '@nats-io/jetstream'
 import { pause, type Clock } from '../../../std/clock.ts'
 import { noSender } from '../../../domain/message.ts'
 import type { MessageFeed, Partition } from '../../message-sources/message-sources.ts'
@@ -104,7 +104,7 @@ export function createJetStreamParking(
             storage: 'file',
             discard: 'new',
             num_replicas,
-          } as Partial<StreamConfig> & { name: string }),
+          }),
         )
       }
     }

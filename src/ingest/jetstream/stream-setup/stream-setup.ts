@@ -11,7 +11,7 @@
 //   no inactive_threshold, no limit of deliveries: NATS neither deletes the durable nor gives a message up
 //   deliver_policy all   a new durable gets what the stream has
 
-import type { ConsumerConfig, StreamConfig, StreamInfo } from '@nats-io/jetstream'
+import type { ConsumerConfig, StreamInfo } from '@nats-io/jetstream'
 import { formatDuration } from '../../../std/quantity.ts'
 import { bucketName, bucketStream } from '../members/members.ts'
 import { apiCode, notFound } from '../nats-faults.ts'
@@ -49,7 +49,7 @@ export async function ensureStream(connection: Connection, options: JetStreamOpt
       retention: 'interest',
       storage: 'file',
       num_replicas,
-    } as Partial<StreamConfig> & { name: string }),
+    }),
   )
 }
 
@@ -118,7 +118,7 @@ export async function ensureBucket(
       deny_delete: true,
       allow_direct: true,
       num_replicas,
-    } as Partial<StreamConfig> & { name: string }),
+    }),
   )
 }
 
@@ -134,7 +134,7 @@ export function durableConfig(layout: Layout, partition: number): Partial<Consum
     max_ack_pending: Math.max(ackPendingMax, layout.window),
     max_deliver: -1,
     ...(filters.length === 1 ? { filter_subject: filters[0]! } : { filter_subjects: filters }),
-  } as Partial<ConsumerConfig>
+  }
 }
 
 export async function createDurable(
