@@ -33,8 +33,20 @@ export type Shape = {
   $defs?: Record<string, Shape>
 }
 
-/** The input of the schema: what may be written, before defaults and units are applied. */
+/** Each takes some 30 ms to make, and errors of a config look into it. */
+const shapes = new WeakMap<z.ZodType, Shape>()
+
+/** The input of the schema: what may be written, before defaults and units are applied. Not to be changed. */
 export function shapeOf(schema: z.ZodType): Shape {
+  let shape = shapes.get(schema)
+  if (shape === undefined) {
+    shape = makeShape(schema)
+    shapes.set(schema, shape)
+  }
+  return shape
+}
+
+function makeShape(schema: z.ZodType): Shape {
   return z.toJSONSchema(schema, {
     io: 'input',
     unrepresentable: 'any',
