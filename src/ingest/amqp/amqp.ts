@@ -146,15 +146,14 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
       feed.take(partition, delivery.fields.deliveryTag, readDelivery(delivery, message, reading))
   }
 
-  /** AMQP does not say which consumer is the active one. */
+  /** AMQP does not say which consumer is the active one, and counts no other one. */
   function noteRoles(): void {
     for (const link of links) {
       const { state, lastMessageMs } = link.view()
       const depth = topology.depthOf(link.queue)
-      const isAlone = depth?.consumers === 1
       const isRecent = lastMessageMs !== null && clock.monotonic() - lastMessageMs < activeForMs
       if (state !== 'connected') roles.set(link, null)
-      else if (isAlone || isRecent) roles.set(link, 'active')
+      else if (isRecent) roles.set(link, 'active')
       else if (depth !== null && depth.messages > 0 && link.outstanding() === 0) roles.set(link, 'standby')
     }
   }

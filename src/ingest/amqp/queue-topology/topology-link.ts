@@ -14,7 +14,7 @@ import { inboxQueue, partitionQueues } from '../queue-names.ts'
 import { checkSteps, provisionSteps, usesInbox, type TopologyStep } from './queue-topology.ts'
 import type { AmqpCredentials, AmqpOptions } from '../types.ts'
 
-export type QueueDepth = { messages: number; consumers: number }
+export type QueueDepth = { messages: number }
 
 export type TopologyLink = {
   /** `tried`: once, after the first try. */
@@ -130,8 +130,8 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
     const found = new Map<string, QueueDepth>()
     for (const queue of queues) {
       try {
-        const { messageCount, consumerCount } = await made.channel.checkQueue(queue)
-        found.set(queue, { messages: messageCount, consumers: consumerCount })
+        const { messageCount } = await made.channel.checkQueue(queue)
+        found.set(queue, { messages: messageCount })
       } catch {
         // ended() gets the reason.
         return false
