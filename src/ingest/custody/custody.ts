@@ -157,7 +157,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     const oldestMs = units.length === 0 ? 0 : now - units[0]!.closedAtMs
     outage.update({ oldestMs, lanes })
     if (outage.isHolding) {
-      if (outage.mayGiveBack && withdrawingFrom === null && canGiveBack()) void giveBack()
+      if (outage.mayGiveBack && withdrawingFrom === null && units.length > 0) void giveBack()
       return
     }
     takeBack.storeDue()
@@ -223,10 +223,6 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   }
 
   // ------------------------------------------------------------------ the outage
-
-  function canGiveBack(): boolean {
-    return units.length > 0 && feeds.every(({ source }) => source.custody?.giveBackBehind !== undefined)
-  }
 
   async function giveBack(): Promise<void> {
     withdrawingFrom = units.length

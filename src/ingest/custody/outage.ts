@@ -2,7 +2,8 @@
 //
 //   delivering -> (every endpoint is down, nothing was accepted for park_after, something waits as long)
 //              -> holding: nothing more is taken
-//                 -> what was never submitted is removed here, durably, and given back to the engine, once
+//                 -> what was never submitted is removed here, durably, and given back to the engine, once.
+//                    Millions wait in the engine, and not here
 //              -> (an endpoint is available, something was accepted, or nothing is left here) -> delivering
 //
 // One provider that is down while others deliver is no outage: its payloads are parked. Nor are payloads that

@@ -18,7 +18,8 @@
 //   owned-partitions.ts     runs what this member owns
 //   jetstream-parking/      queues of custody `delivered`
 //   partition-consumer.ts   one partition: what is outstanding first, then pulls; starts over when in doubt
-//   partition-epoch.ts      pulls, order, acknowledgements
+//   partition-epoch.ts      pulls, order, acknowledgements; epoch-types.ts: its types
+//   unacknowledged.ts       what was taken and is not acknowledged
 //   delivered-message.ts    what JetStream says of a message; message-reader.ts: as the intake takes it
 //   nats-subjects.ts        topics and subjects, partitions
 //   jetstream-config.ts     `ingest.bridges[]` with nats:// or nats+tls://
@@ -27,6 +28,8 @@
 // What can go wrong, and what then happens
 //   the spool is full, the disk low   nothing is pulled. After 2 s the partitions are given to other members
 //   a write fails                     the epoch ends; the messages come again after some seconds
+//   an outage with custody            what was never submitted is given back, once; nothing is pulled until
+//   `delivered`                       there is room. What was submitted stays outstanding here
 //   the node of the connection dies   the next node, at once
 //   the leader of a durable dies      no heartbeat for 2 s: asks until the new one answers, then pulls anew
 //   a gateway dies                    others take its partitions after 6 s; what was outstanding comes first
@@ -206,7 +209,15 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
       if (partition.holds === 'parked') parking?.giveBack()
       else partitions.epochOf(partition)?.end('not_stored')
     },
-    ...(parking !== null && { custody: parking }),
+    ...(parking !== null && {
+      custody: {
+        store: parking.store,
+        giveBackBehind(partition, position) {
+          if (partition.holds === 'parked') parking.giveBackBehind(position)
+          else partitions.epochOf(partition)?.giveBackBehind(position)
+        },
+      },
+    }),
     reconnect: () => link.reconnect(wasSilent),
     release,
     close,

@@ -6,6 +6,8 @@
 //   check    no message, no heartbeat: asks for the state again. If the durable delivered nothing that did
 //            not come here, the epoch goes on and pulls anew; else it ends
 //   end      what was taken is acknowledged, at most for `settleMs`; then it begins again
+//   return   custody gave back what was never submitted: nothing is pulled until there is room. Then it
+//            begins again behind what is still outstanding here, which is acknowledged meanwhile as before
 //
 // Without the first step an acknowledgement would cover messages that nobody stored: with `ack_policy: all`
 // JetStream delivers newer messages while older ones are outstanding at a member that is dead, and one
@@ -17,7 +19,7 @@ import { pause } from '../../std/clock.ts'
 import { apiCode, isPermanent, notFound } from './nats-faults.ts'
 import type { Connection, ConsumerInfo } from './nats-connection.ts'
 import { replySubject } from './delivered-message.ts'
-import { openEpoch, type Epoch, type EpochDeps } from './partition-epoch.ts'
+import { openEpoch, type Carried, type Epoch, type EpochDeps } from './partition-epoch.ts'
 
 export type PartitionState = 'waiting' | 'starting' | 'taking' | 'checking' | 'failing'
 
@@ -90,18 +92,16 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     try {
       const info = await connection.jsm.consumers.info(stream, durable)
       if (signal.aborted) return
-      lag = info.num_pending + info.num_ack_pending
+      lag = info.num_pending + info.num_ack_pending - outstanding()
       fault = deps.judge(info)
       if (fault !== null) return await fail(refusedRetryMs, signal)
+      const kept = returned()
+      if (kept !== null && deps.feed.room(kept.partition) === 0) return await waitForRoom(kept, signal)
       if (epoch !== null && goesOn(epoch, info)) epoch.resume()
       else {
-        if (epoch !== null) await endEpoch(epoch)
-        state = 'starting'
-        const now = epoch === null ? info : await connection.jsm.consumers.info(stream, durable)
-        epoch = null
-        const pending = await giveBackPending(connection, now)
-        if (signal.aborted || isStopping) return
-        epoch = open(connection, now, pending)
+        const opened = await begin(connection, info, signal)
+        if (opened === null) return
+        epoch = opened
       }
       state = 'taking'
       deps.works()
@@ -123,7 +123,48 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     await pause(clock, forMs, signal)
   }
 
-  function open(connection: Connection, info: ConsumerInfo, pending: readonly number[]): Epoch {
+  /** Null: it must look again. */
+  async function begin(
+    connection: Connection,
+    info: ConsumerInfo,
+    signal: AbortSignal,
+  ): Promise<Epoch | null> {
+    const kept = returned()
+    if (epoch !== null && kept === null) await endEpoch(epoch)
+    state = 'starting'
+    const now = epoch === null ? info : await connection.jsm.consumers.info(stream, durable)
+    if (kept === null) epoch = null
+    const behind = kept?.unacknowledged.lastPlace() ?? 0
+    const pending = await giveBackPending(connection, now, behind)
+    if (signal.aborted || isStopping) return null
+    // Meanwhile more was given back, or the partition was revoked.
+    if (kept !== returned() || (kept?.unacknowledged.lastPlace() ?? 0) !== behind) return null
+    return open(connection, now, { pending, carried: kept })
+  }
+
+  /** The epoch, if custody gave back a part of it, and the rest is still outstanding here. */
+  function returned(): Epoch | null {
+    return epoch?.isReturned() === true && epoch.partition.assigned ? epoch : null
+  }
+
+  /** For some time: then the durable is looked at again. */
+  async function waitForRoom({ partition }: Epoch, signal: AbortSignal): Promise<void> {
+    state = 'taking'
+    deps.works()
+    const untilMs = clock.monotonic() + refusedRetryMs
+    const mustWait = () => partition.assigned && deps.feed.room(partition) === 0
+    while (!signal.aborted && mustWait() && clock.monotonic() < untilMs) await pause(clock, retryMs, signal)
+  }
+
+  function outstanding(): number {
+    return epoch === null ? 0 : epoch.partition.taken - epoch.partition.acked
+  }
+
+  function open(
+    connection: Connection,
+    info: ConsumerInfo,
+    more: { pending: readonly number[]; carried: Carried | null },
+  ): Epoch {
     return openEpoch(
       { ...deps, nc: connection.nc },
       {
@@ -131,7 +172,7 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
         windowMax: options.windowMax,
         ackWaitMs: (info.config.ack_wait ?? 30e9) / 1_000_000,
         consumerSeq: info.delivered.consumer_seq,
-        pending,
+        ...more,
       },
     )
   }
@@ -150,13 +191,20 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     one.end('ended')
   }
 
-  /** The places of the messages that are outstanding at the durable, ascending; they come again first. */
-  async function giveBackPending({ jsm, nc }: Connection, info: ConsumerInfo): Promise<number[]> {
+  /**
+   * The places of the messages that are outstanding at the durable behind a place, ascending; they come again
+   * first.
+   */
+  async function giveBackPending(
+    { jsm, nc }: Connection,
+    info: ConsumerInfo,
+    behind: number,
+  ): Promise<number[]> {
     const { ack_floor, delivered, num_ack_pending } = info
     if (num_ack_pending === 0) return []
     const places: number[] = []
     for (const filter of options.filters) {
-      let seq = ack_floor.stream_seq + 1
+      let seq = Math.max(ack_floor.stream_seq, behind) + 1
       while (seq <= delivered.stream_seq) {
         const found = await jsm.streams.getMessage(stream, { seq, next_by_subj: filter } as MsgRequest)
         if (found === null || found.seq > delivered.stream_seq) break
@@ -189,8 +237,8 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     tick: () => epoch?.tick(),
     view: () => ({
       state,
-      outstanding: epoch === null ? 0 : epoch.partition.taken - epoch.partition.acked,
-      lag: epoch?.lag() ?? lag,
+      outstanding: outstanding(),
+      lag: (returned() === null ? epoch?.lag() : null) ?? lag,
       fault,
     }),
   }

@@ -13,67 +13,24 @@
 // with what JetStream has outstanding (partition-consumer.ts). A gateway that wakes up after others took its
 // partition sees the gap, too, whatever its own clock says.
 //
+// What custody gives back in an outage is dropped here, and nothing more is taken. What is before it stays,
+// and is still acknowledged: each acknowledgement covers what this gateway stored, and nothing that was
+// dropped. The next epoch of the same partition goes on from there: JetStream has everything behind it
+// outstanding, so it comes again first, in its order.
+//
 // Pulls. At most two are open; together with what is outstanding they ask for no more than the window. While
 // there is no room, nothing is asked for; messages that are on their way then wait here, at most a window.
 // JetStream sends a heartbeat for an open pull; without one, and without a message, for two periods the epoch
 // is checked. The consumer leader that held the pull may be dead: a client that only waits is silent until
 // the pull ends.
 
-import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node'
+import type { Msg } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
-import type { Clock } from '../../std/clock.ts'
-import type { MessageFeed, Partition } from '../message-sources/message-sources.ts'
-import type { SourceMessage } from '../message-sources/types.ts'
 import { readDelivery, type Delivery } from './delivered-message.ts'
+import type { Epoch, EpochDeps, EpochOptions, Trouble } from './epoch-types.ts'
+import { createUnacknowledged } from './unacknowledged.ts'
 
-/** Why an epoch must be looked at. `silent`: it may go on as it is. */
-export type Trouble = 'silent' | 'gap' | 'again' | 'not_owner' | 'not_stored' | 'refused' | 'ended'
-
-export type Epoch = {
-  readonly partition: Partition
-  /** The consumer sequence of the last delivery, and the place of the last message in the stream. */
-  readonly last: { consumerSeq: number; streamSeq: number }
-  /** Resolves when something is wrong. */
-  trouble(): Promise<Trouble>
-  /** It was silent and is in order: pulls anew. */
-  resume(): void
-  /** There may be room. */
-  update(): void
-  acknowledge(position: number): void
-  flush(): void
-  /** Takes nothing more; what it took is acknowledged. */
-  halt(trouble: Trouble): void
-  isHalted(): boolean
-  /** Nothing of it is acknowledged any more. */
-  end(trouble: Trouble): void
-  /** Nothing more is taken. Resolves when all that was taken is acknowledged, or the time is over. */
-  settle(limitMs: number): Promise<void>
-  tick(): void
-  lag(): number | null
-}
-
-export type EpochDeps = {
-  clock: Clock
-  nc: NatsConnection
-  feed: MessageFeed
-  /** Fills the message for the intake; `subject` is that of the stream. */
-  read: (message: Msg, delivery: Delivery) => SourceMessage
-  /** Until when this gateway may take messages of its partitions, monotonic. */
-  ownedUntilMs: () => number
-  taken: () => void
-}
-
-export type EpochOptions = {
-  label: string
-  stream: string
-  durable: string
-  windowMax: number
-  ackWaitMs: number
-  /** Of the durable when the epoch begins. */
-  consumerSeq: number
-  /** Places of the messages that were outstanding, ascending. They come first. */
-  pending: readonly number[]
-}
+export type { Carried, Epoch, EpochDeps } from './epoch-types.ts'
 
 const heartbeatMs = 800
 /** Heartbeats come a little late. */
@@ -87,11 +44,12 @@ const inProgress = '+WPI'
 
 export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
   const { clock, nc, feed } = deps
-  const { windowMax, pending } = options
-  const partition = feed.assign(options.label)
+  const { windowMax, pending, carried } = options
+  const partition = carried?.partition ?? feed.assign(options.label)
+  const unacknowledged = carried?.unacknowledged ?? createUnacknowledged()
   const inbox = createInbox()
   const nextSubject = `$JS.API.CONSUMER.MSG.NEXT.${options.stream}.${options.durable}`
-  const last = { consumerSeq: options.consumerSeq, streamSeq: 0 }
+  const last = { consumerSeq: options.consumerSeq, streamSeq: unacknowledged.lastPlace() }
   const delivery: Delivery = { deliveries: 0, streamSeq: 0, consumerSeq: 0, storedAtMs: 0, pending: 0 }
   let pendingNext = 0
   /** What each open pull still asks for, by its number; in the order in which JetStream serves them. */
@@ -100,29 +58,28 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
   let asked = 0
   /** Came while there was no room. */
   let waiting: Msg[] = []
-  /** Of the messages that are not acknowledged: where to answer, and their places. */
-  let replies: string[] = []
-  let places: number[] = []
-  let head = 0
-  let lastReply: string | null = null
   let heardAtMs = clock.monotonic()
   let progressAtMs = heardAtMs
   let lag: number | null = null
   let isOver = false
   /** Takes nothing more. */
   let isHalted = false
+  let isReturned = false
   let troubled = Promise.withResolvers<Trouble>()
   let settled: (() => void) | null = null
-  const subscription: Subscription = nc.subscribe(`${inbox}.*`, {
+  const subscription = nc.subscribe(`${inbox}.*`, {
     callback(error, message) {
       if (error) halt('refused')
       else if (!isHalted) receive(message)
     },
   })
+  // The last one may be lost with the leader.
+  acknowledgeLast()
   pull()
 
   return {
     partition,
+    unacknowledged,
     last,
     trouble: () => troubled.promise,
     resume() {
@@ -131,7 +88,7 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
       asked = 0
       heardAtMs = clock.monotonic()
       // The last one may be lost with the leader.
-      if (lastReply !== null) publish(lastReply, accepted)
+      acknowledgeLast()
       pull()
     },
     update,
@@ -139,6 +96,8 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
     flush,
     halt,
     isHalted: () => isHalted,
+    giveBackBehind,
+    isReturned: () => isReturned,
     end,
     settle,
     tick,
@@ -169,8 +128,7 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
   }
 
   function take(message: Msg, reply: string): void {
-    replies.push(reply)
-    places.push(delivery.streamSeq)
+    unacknowledged.add(reply, delivery.streamSeq)
     deps.taken()
     feed.take(partition, delivery.streamSeq, deps.read(message, delivery))
   }
@@ -239,29 +197,26 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
     else update()
     if (now - progressAtMs < options.ackWaitMs / 3) return
     progressAtMs = now
-    for (let at = head; at < replies.length; at += 1) publish(replies[at]!, inProgress)
+    unacknowledged.forEach((reply) => publish(reply, inProgress))
     for (const { reply = '' } of waiting) publish(reply, inProgress)
   }
 
   // ---- acknowledgements
 
   function acknowledge(position: number): void {
-    if (isOver) return
-    while (head < places.length && places[head]! <= position) {
-      lastReply = replies[head]!
-      head += 1
-    }
-    if (head * 2 < places.length) return
-    replies = replies.slice(head)
-    places = places.slice(head)
-    head = 0
+    if (!isOver) unacknowledged.acknowledge(position)
   }
 
   function flush(): void {
     if (isOver) return
-    if (lastReply !== null) publish(lastReply, accepted)
+    acknowledgeLast()
     if (partition.acked === partition.taken) settled?.()
     update()
+  }
+
+  function acknowledgeLast(): void {
+    const reply = unacknowledged.lastReply()
+    if (reply !== null) publish(reply, accepted)
   }
 
   async function settle(limitMs: number): Promise<void> {
@@ -272,6 +227,7 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
         settled = resolve
         clock.after(limitMs, resolve)
       })
+    const lastReply = unacknowledged.lastReply()
     if (isOver || lastReply === null) return
     // With an answer: then JetStream has it.
     await nc.request(lastReply, accepted, { timeout: limitMs }).catch(() => undefined)
@@ -283,6 +239,14 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
     isOver = true
     settled?.()
     feed.revoke(partition)
+  }
+
+  function giveBackBehind(position: number | null): void {
+    if (isOver) return
+    isReturned = true
+    halt('returned')
+    unacknowledged.dropBehind(position)
+    if (partition.acked === partition.taken) settled?.()
   }
 
   function halt(trouble: Trouble): void {

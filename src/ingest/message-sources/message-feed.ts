@@ -280,7 +280,7 @@ export function createMessageFeed(
     partition.committed = last.count
     partition.lastCommitted = last.position
     uncollected.delete(partition)
-    source.custody?.giveBackBehind?.(partition, last.count === 0 ? null : last.position)
+    source.custody?.giveBackBehind(partition, last.count === 0 ? null : last.position)
   }
 
   function giveBackAll(): void {

@@ -93,10 +93,9 @@ export type SourceCustody = {
   store(queue: CustodyQueue, entries: readonly StoredEntry[], signal: AbortSignal): Promise<void>
   /**
    * Gives the messages of a partition behind `position` back to the server, all of it if null, and takes
-   * nothing more until `want` asks for it. What is before stays outstanding. Missing where the server cannot:
-   * then they stay here, outstanding, and no more are taken.
+   * nothing more until `want` asks for it. What is before stays outstanding, and is acknowledged later.
    */
-  giveBackBehind?(partition: Partition, position: number | null): void
+  giveBackBehind(partition: Partition, position: number | null): void
 }
 
 export type CustodyQueue = 'parked' | 'dead'

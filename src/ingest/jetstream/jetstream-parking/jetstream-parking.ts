@@ -8,9 +8,7 @@
 // An entry is stored when the stream has confirmed it (PubAck). Entries that wait here for their turn are
 // reported as in progress, or NATS would deliver them to another gateway after ack_wait.
 //
-// Messages are not given back in an outage: with `ack_policy: all` NATS cannot take back the later ones of a
-// partition alone. They stay outstanding here, bounded by the window, and the partition stays with this
-// gateway.
+// What is given back is released by a NAK for each entry, and comes again, to any gateway.
 
 import { headers as newHeaders } from '@nats-io/transport-node'
 import type { JsMsg } from '@nats-io/jetstream'
@@ -23,7 +21,7 @@ import { apiCode, notFound } from '../nats-faults.ts'
 import { withReplicas } from '../stream-setup/stream-setup.ts'
 import type { JetStreamOptions } from '../types.ts'
 
-export type JetStreamParking = SourceCustody & {
+export type JetStreamParking = Pick<SourceCustody, 'store'> & {
   open(feed: MessageFeed): void
   /** Streams and durable exist, where the bridge may create them. */
   ensure(connection: Connection): Promise<void>
@@ -32,6 +30,8 @@ export type JetStreamParking = SourceCustody & {
   want(messages: number): void
   acknowledge(position: number): void
   giveBack(): void
+  /** The entries behind the position; null: all. */
+  giveBackBehind(position: number | null): void
 }
 
 type Deps = { clock: Clock; connection: () => Connection | null; failed: (error: unknown) => void }
@@ -181,6 +181,11 @@ export function createJetStreamParking(
       const index = unacked.findIndex((one) => one.position > upTo)
       const gone = unacked.splice(0, index < 0 ? unacked.length : index)
       for (const { message } of gone) message.ack()
+    },
+    giveBackBehind(upTo) {
+      const index = upTo === null ? 0 : unacked.findIndex((one) => one.position > upTo)
+      if (index < 0) return
+      for (const { message } of unacked.splice(index)) message.nak()
     },
     giveBack() {
       for (const { message } of unacked) message.nak()

@@ -1,0 +1,66 @@
+// epoch-types.ts: what an epoch of a partition is (partition-epoch.ts), and what it needs.
+
+import type { Msg, NatsConnection } from '@nats-io/transport-node'
+import type { Clock } from '../../std/clock.ts'
+import type { MessageFeed, Partition } from '../message-sources/message-sources.ts'
+import type { SourceMessage } from '../message-sources/types.ts'
+import type { Delivery } from './delivered-message.ts'
+import type { Unacknowledged } from './unacknowledged.ts'
+
+/** Why an epoch must be looked at. `silent`: it may go on as it is. */
+export type Trouble =
+  'silent' | 'gap' | 'again' | 'not_owner' | 'not_stored' | 'refused' | 'returned' | 'ended'
+
+/** What an epoch leaves to the next one of the same partition. */
+export type Carried = { readonly partition: Partition; readonly unacknowledged: Unacknowledged }
+
+export type Epoch = Carried & {
+  /** The consumer sequence of the last delivery, and the place of the last message in the stream. */
+  readonly last: { consumerSeq: number; streamSeq: number }
+  /** Resolves when something is wrong. */
+  trouble(): Promise<Trouble>
+  /** It was silent and is in order: pulls anew. */
+  resume(): void
+  /** There may be room. */
+  update(): void
+  acknowledge(position: number): void
+  flush(): void
+  /** Takes nothing more; what it took is acknowledged. */
+  halt(trouble: Trouble): void
+  isHalted(): boolean
+  /** Custody gives back what is behind the position; null: all that is not acknowledged. */
+  giveBackBehind(position: number | null): void
+  /** Custody gave something back: it takes nothing more, and the next one goes on. */
+  isReturned(): boolean
+  /** Nothing of it is acknowledged any more. */
+  end(trouble: Trouble): void
+  /** Nothing more is taken. Resolves when all that was taken is acknowledged, or the time is over. */
+  settle(limitMs: number): Promise<void>
+  tick(): void
+  lag(): number | null
+}
+
+export type EpochDeps = {
+  clock: Clock
+  nc: NatsConnection
+  feed: MessageFeed
+  /** Fills the message for the intake; `subject` is that of the stream. */
+  read: (message: Msg, delivery: Delivery) => SourceMessage
+  /** Until when this gateway may take messages of its partitions, monotonic. */
+  ownedUntilMs: () => number
+  taken: () => void
+}
+
+export type EpochOptions = {
+  label: string
+  stream: string
+  durable: string
+  windowMax: number
+  ackWaitMs: number
+  /** Of the durable when the epoch begins. */
+  consumerSeq: number
+  /** Places of the messages that were outstanding, ascending. They come first. */
+  pending: readonly number[]
+  /** Of the epoch before, where custody gave back what is behind it; null: none. */
+  carried: Carried | null
+}

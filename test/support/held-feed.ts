@@ -1,0 +1,62 @@
+// held-feed.ts: a message feed whose acknowledgements the test gives, for a message source without a gateway.
+
+import { noSender } from '../../src/domain/message.ts'
+import type {
+  MessageFeed,
+  MessageSource,
+  Partition,
+} from '../../src/ingest/message-sources/message-sources.ts'
+
+export type HeldMessage = { partition: Partition; position: number; text: string; redelivered: boolean }
+
+export type HeldFeed = {
+  readonly feed: MessageFeed
+  readonly taken: HeldMessage[]
+  /** There is no room. */
+  hold(isHolding: boolean): void
+  /** The first `count` messages of a partition are acknowledged, up to this place. */
+  acknowledge(source: MessageSource, partition: Partition, upTo: { count: number; position: number }): void
+  /** As custody gives back what is behind the first `count` messages of a partition. */
+  giveBackBehind(source: MessageSource, partition: Partition, last: { count: number; position: number }): void
+}
+
+export function createHeldFeed(windowMax = 100): HeldFeed {
+  const taken: HeldMessage[] = []
+  let isHolding = false
+  const feed: MessageFeed = {
+    assign: (label, sender = noSender, holds = 'messages') => ({
+      label,
+      sender,
+      holds,
+      assigned: true,
+      taken: 0,
+      acked: 0,
+      lastAcked: 0,
+      committed: 0,
+      lastCommitted: 0,
+      collected: 0,
+      lastTakenAtMs: 0,
+    }),
+    revoke: (partition) => void (partition.assigned = false),
+    room: ({ assigned, taken: has, acked }) => (isHolding || !assigned ? 0 : windowMax - (has - acked)),
+    take(partition, position, { bytes, redelivered }) {
+      partition.taken += 1
+      taken.push({ partition, position: position!, text: bytes.toString(), redelivered })
+    },
+  }
+  return {
+    feed,
+    taken,
+    hold: (is) => void (isHolding = is),
+    acknowledge(source, partition, { count, position }) {
+      partition.acked = count
+      partition.lastAcked = position
+      source.acknowledge(partition, position)
+      source.flush(partition)
+    },
+    giveBackBehind(source, partition, { count, position }) {
+      partition.taken = count
+      source.custody!.giveBackBehind(partition, count === 0 ? null : position)
+    },
+  }
+}
