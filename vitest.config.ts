@@ -1,5 +1,8 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
+import { keepCompiledCode } from './test/support/compiled-code.ts'
+
+keepCompiledCode()
 
 export default defineConfig({
   test: {

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { messageOf } from '../../src/std/gateway-error.ts'
+import { keepCompiledCode } from '../support/compiled-code.ts'
 import type { Random } from '../support/random.ts'
 import { openPayloads, startDaemon, statusUntil, type Daemon, type DaemonOptions } from './daemon-process.ts'
 import { createFleet, type Fleet } from './crash-devices.ts'
@@ -59,11 +60,10 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
   const violations: string[] = []
   const events = new Map<string, number>()
   const waiters: { kinds: string[]; resolve: (event: string) => void }[] = []
+  keepCompiledCode()
   const env = {
     AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
     AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
-    // The daemon starts often, so compiled code is cached.
-    NODE_COMPILE_CACHE: join(folder, 'compiled'),
     ...options.env,
   }
 

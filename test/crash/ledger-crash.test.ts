@@ -88,7 +88,6 @@ ops: { listen: "127.0.0.1:0" }
     const env = {
       AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
       AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
-      NODE_COMPILE_CACHE: join(folder, 'compiled'),
     }
     let published = 0
     let open: number[] = []

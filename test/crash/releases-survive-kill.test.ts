@@ -72,7 +72,6 @@ ${sections}
   const env = {
     AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
     AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
-    NODE_COMPILE_CACHE: join(folder, 'compiled'),
     ...(setup.kind === 'ready' ? setup.power.env : {}),
   }
   return {

@@ -1,4 +1,7 @@
 import { defineConfig } from 'vitest/config'
+import { keepCompiledCode } from '../support/compiled-code.ts'
+
+keepCompiledCode()
 
 // `npm run test:engines`: NATS and RabbitMQ with three nodes on loopback, and gateways behind them, for minutes: too long
 // for `npm run test:system`.

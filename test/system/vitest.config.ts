@@ -1,4 +1,7 @@
 import { defineConfig } from 'vitest/config'
+import { keepCompiledCode } from '../support/compiled-code.ts'
+
+keepCompiledCode()
 
 // `npm run test:system`: packs and installs the release, which needs npm and the registry; damages a sample
 // of spools; kills the daemon during releases, requeues, imports, copies of the ledger and work on batches,
