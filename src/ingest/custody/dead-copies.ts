@@ -1,6 +1,6 @@
 // dead-copies.ts: copies dead letters to the engine. They stay in the gateway, where a person works on them;
-// the copy is for the case that its disk is lost (`dead-letters recover`). A message is acknowledged to the
-// engine only behind the copy of its dead letter.
+// the copy is for the case that its disk is lost: `dead-letters requeue --file` reads a file of copies. A
+// message is acknowledged to the engine only behind the copy of its dead letter.
 //
 // A pass makes everything durable that was added by its start, and copies what follows the last copied one.
 // The id of that is kept over restarts; where it is lost, all are copied again, and the import knows them.

@@ -113,4 +113,23 @@ describe('what waits', { timeout }, () => {
     const [batch] = gateway.events.filter(({ kind }) => kind === 'batch_sealed') as { batchId: string }[]
     expect(waiting()?.why).toContain(batch!.batchId)
   })
+
+  test('is no condition any more when the service has answered', async () => {
+    const engine = createScriptedEngine()
+    // The sender thread counts its timeout in real time: a request hangs for a second, then it is made again.
+    const gateway = await startCustodyGateway(engine, {
+      sandbox: { faults: { hang: 1 } },
+      delivery: 'timeout: 1s',
+    })
+    publish(engine, 'truck-1', 0, 2)
+    const isWaiting = () => gateway.status().conditions.some(({ code }) => code === 'CUSTODY_WAITING')
+    await eventually(isWaiting)
+    expect(engine.counts.acked).toBe(0)
+    gateway.sandbox.setFaults([])
+    await eventually(() => engine.counts.acked === 2)
+    await eventually(() => !isWaiting())
+    expect(gateway.events.some(({ kind }) => kind === 'custody_moves')).toBe(true)
+    expect(gateway.custody()).toMatchObject({ outstanding: 0, oldestSeconds: null, parked: 0, returned: 0 })
+    expect(gateway.sandbox.stats()).toMatchObject({ distinctPayloadIds: 2, payloadsAccepted: 2 })
+  })
 })
