@@ -5,7 +5,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CustodyView } from '../../src/ingest/ingest.ts'
 import type { MessageSource } from '../../src/ingest/message-sources/types.ts'
-import { createFastClock } from './fast-clock.ts'
+import { createFastClock, type FastClock } from './fast-clock.ts'
 import { newFolder } from './folders.ts'
 import { startPipeline, type Pipeline, type PipelineOptions } from './pipeline-world.ts'
 import type { ScriptedEngine } from './scripted-engine.ts'
@@ -27,8 +27,9 @@ export type CustodyGatewayOptions = {
   more?: string
   parkAfterMs?: number
   parkForMs?: number
-  /** Of the clock. */
+  /** Of the clock, or the clock. */
   factor?: number
+  clock?: FastClock
   deps?: PipelineOptions['deps']
 }
 
@@ -41,7 +42,7 @@ export async function startCustodyGateway(
   const source = engine.join()
   const pipeline = await startPipeline({
     folder,
-    clock: createFastClock(factor),
+    clock: options.clock ?? createFastClock(factor),
     config: (baseUrl) => configText(baseUrl, options),
     ...(options.sandbox && { sandbox: options.sandbox }),
     ...(options.baseUrl && { baseUrl: options.baseUrl }),

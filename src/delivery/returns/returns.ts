@@ -154,14 +154,15 @@ export function createReturns({ spool, clock, emit, pipelines }: Deps): Returns 
       for (const { laneReturns } of pipelines)
         for (const lane of ownLanes(laneReturns.provider)) {
           const fromSeq = from.get(lane.id)
-          if (fromSeq === undefined || signal.aborted) continue
+          if (fromSeq === undefined) continue
+          signal.throwIfAborted()
           for await (const run of laneReturns.runsFrom(lane, fromSeq)) {
             receipts.push(...laneReturns.receiptsOf([run], 'WITHDRAWN'))
             const { contents: _, ...range } = run
             ranges.push(range)
           }
         }
-      if (signal.aborted) return 0
+      signal.throwIfAborted()
       // Also where nothing is there to remove: the caller gives messages back that came since these numbers.
       if (!(await spool.returnPending(ranges, { receipts, forgetKeys: true })))
         throw busy('Payloads were sealed meanwhile.')

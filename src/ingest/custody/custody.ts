@@ -32,13 +32,14 @@
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { LaneView, ShelfView } from '../../spool/spool.ts'
+import type { LaneView } from '../../spool/spool.ts'
 import type { CustodyFeed, FeedCustody, Partition } from '../message-sources/message-sources.ts'
 import { advance, newUnit, type Ends, type Places, type Unit } from './custody-units.ts'
 import { createDeadCopies } from './dead-copies.ts'
 import { createEngineQueues } from './engine-queues.ts'
 import { createOutage, returnable } from './outage.ts'
 import { createParking } from './parking.ts'
+import { createShelfHeads } from './shelf-heads.ts'
 import { createTakeBack } from './take-back.ts'
 import type { CustodyDeps, CustodyOptions, CustodyView } from './types.ts'
 import { createWaitReport, waitsFor } from './waits-for.ts'
@@ -58,8 +59,6 @@ export type Custody = FeedCustody & {
 type Deps = { clock: Clock; emit: Emit }
 
 const tickMs = 100
-/** How often the head of a shelf is read while a unit waits for it. */
-const shelfEveryMs = 500
 
 export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options: CustodyOptions): Custody {
   const { spool, delivery } = deps
@@ -75,10 +74,12 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   let isLost = false
   let closingMs = 0
   let lastTickMs = clock.monotonic()
-  let shelvesReadMs = 0
   let returned = 0
   let withdrawn = 0
   let cancel: CancelTimer = () => {}
+  /** Also where the outage ends while a withdrawal runs: nothing may come between it and the return. */
+  const isHolding = () => outage.isHolding || withdrawingFrom !== null
+  const oldestMs = (now: number) => (units.length === 0 ? null : now - units[0]!.closedAtMs)
   const sources = () => feeds.map(({ source }) => source)
   const queues = createEngineQueues({ clock, emit, sources })
   const barrier = createWriteBarrier(spool)
@@ -86,12 +87,13 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   const parking = createParking({ ...deps, clock, queues, releaseOrder: deps.releaseOrder, signal }, options)
   const copies = createDeadCopies({ spool, queues, mark: deps.copied, lineOf: deps.lineOf, signal })
   const outage = createOutage({ delivery, clock, emit, changed: () => update(), signal }, options)
+  const heads = createShelfHeads(spool)
   const waiting = createWaitReport(emit, options)
   const unlisten = spool.listen({ storeLost: lost, storeReopened: reopened })
 
   return {
     get isHolding() {
-      return outage.isHolding
+      return isHolding()
     },
     takeBack: takeBack.add,
     start,
@@ -156,10 +158,8 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   function work(now: number, lanes: readonly LaneView[]): void {
     const oldestMs = units.length === 0 ? 0 : now - units[0]!.closedAtMs
     outage.update({ oldestMs, lanes })
-    if (outage.isHolding) {
-      if (outage.mayGiveBack && withdrawingFrom === null && units.length > 0) void giveBack()
-      return
-    }
+    if (outage.mayGiveBack && withdrawingFrom === null && units.length > 0) void giveBack()
+    if (isHolding()) return
     takeBack.storeDue()
     const pressed = feeds.some((feed) => feed.windowUse() > 0.5)
     if (oldestMs >= options.parkAfterMs || (pressed && units.length > 0)) parking.round({ pressed })
@@ -187,7 +187,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   function placesNow(nowMs: number, lanes: readonly LaneView[]): Places {
     const { openParts, openMsMax } = deps.records()
     const shelves = spool.shelves()
-    readHeads(nowMs, shelves)
+    heads.read(nowMs, shelves, units)
     return {
       nowMs,
       lanes,
@@ -198,21 +198,6 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
       copiedTo: copies.copiedTo(),
       barrier: barrier.tickets,
     }
-  }
-
-  /** A read from the head of a shelf finds where it begins now. */
-  function readHeads(now: number, shelves: readonly ShelfView[]): void {
-    if (now - shelvesReadMs < shelfEveryMs) return
-    const kinds = new Set<string>(units.map(({ place }) => place))
-    const waited = shelves.filter(({ shelf, messages }) => messages > 0 && kinds.has(shelf.split(':')[0]!))
-    if (waited.length === 0) return
-    shelvesReadMs = now
-    // A store that is lost meanwhile begins everything anew when it returns.
-    for (const { shelf } of waited) readHead(shelf).catch(() => undefined)
-  }
-
-  async function readHead(shelf: ShelfView['shelf']): Promise<void> {
-    for await (const _ of spool.keptMessages(shelf, null, { limit: 1 })) break
   }
 
   function endsNow(): Ends {
@@ -242,6 +227,8 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
       // The store is lost, or one of them was sealed meanwhile: the next tick looks again.
     } finally {
       withdrawingFrom = null
+      // The outage may be over by now; sources take nothing after a return until they are asked.
+      update()
     }
   }
 
@@ -261,10 +248,6 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   }
 
   // ------------------------------------------------------------------ what is shown
-
-  function oldestMs(now: number): number | null {
-    return units.length === 0 ? null : now - units[0]!.closedAtMs
-  }
 
   function waitsForNow(): string | null {
     const [unit] = units

@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { startCustodyGateway } from '../../support/custody-world.ts'
 import { eventually } from '../../support/eventually.ts'
+import { createFastClock } from '../../support/fast-clock.ts'
 import { newFolder } from '../../support/folders.ts'
 import { messageOf, topicOf } from '../../support/pipeline-world.ts'
 import { createScriptedEngine } from '../../support/scripted-engine.ts'
@@ -21,7 +22,9 @@ const timeout = 180_000
 describe('an outage of the service', { timeout }, () => {
   test('ends what is taken, gives back once what was never submitted, and loses nothing', async () => {
     const engine = createScriptedEngine({ partitions: 2, windowMax: 400 })
+    const clock = createFastClock(1)
     const gateway = await startCustodyGateway(engine, {
+      clock,
       sandbox: { faults: { always: 503 } },
       delivery: 'batch: { linger: 200ms, max_payloads: 10 }, max_in_flight: 2',
     })
@@ -31,6 +34,7 @@ describe('an outage of the service', { timeout }, () => {
       publish(engine, `truck-${device}`, 0, 30)
       await eventually(() => gateway.status().totals.payloads === 30 * (device + 1))
     }
+    clock.setFactor(100)
     await eventually(() => gateway.custody().returned > 0)
     expect(gateway.custody().holds).toBe(true)
     expect(gateway.status().conditions.map(({ code }) => code)).toContain('CUSTODY_OUTAGE')
