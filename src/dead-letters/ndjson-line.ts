@@ -9,7 +9,7 @@
 // last, so that a terminal that cuts lines shows the rest.
 
 import type { DeadLetter } from '../domain/dead-letter.ts'
-import type { Envelope, KeptMessage } from '../domain/message.ts'
+import { isEnvelope, type Envelope, type KeptMessage } from '../domain/message.ts'
 import type { DeadLetterEntry } from '../spool/spool.ts'
 import { deviceOf } from './payload-validation.ts'
 
@@ -82,26 +82,4 @@ export function parseLine(text: string): ParsedLine | string {
 
 function textOrNull(value: unknown): string | null {
   return typeof value === 'string' ? value : null
-}
-
-function isEnvelope(value: unknown): value is Envelope {
-  if (typeof value !== 'object' || value === null) return false
-  const { topic, bytes, qos, retain, dup, arrivedAt, source, ...sender } = value as Record<string, unknown>
-  const { clientId, userName, certificateName, identity = null } = sender
-  const isTextOrNull = (one: unknown) => one === null || typeof one === 'string'
-  return (
-    typeof topic === 'string' &&
-    typeof bytes === 'string' &&
-    /^[A-Za-z0-9+/]*={0,2}$/.test(bytes) &&
-    (qos === 0 || qos === 1 || qos === 2) &&
-    typeof retain === 'boolean' &&
-    typeof dup === 'boolean' &&
-    typeof clientId === 'string' &&
-    isTextOrNull(userName) &&
-    isTextOrNull(certificateName) &&
-    isTextOrNull(identity) &&
-    typeof arrivedAt === 'number' &&
-    Number.isFinite(arrivedAt) &&
-    isTextOrNull(source)
-  )
 }

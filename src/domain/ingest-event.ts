@@ -114,6 +114,11 @@ export const ingestEventFields = {
     messages: count('messages that went back to the engine'),
     payloads: count('payloads of them that were removed from the spool'),
   },
+  custody_entries_refused: {
+    entries: count('entries that became dead letters'),
+    reason: field<'BAD_PARKED_ENTRY' | 'PROVIDER_NOT_IN_CONFIG'>('reason of these dead letters'),
+    why: field<string>('what is wrong with the last one, in words'),
+  },
   custody_store_failed: {
     messageSource,
     queue: field<'parked' | 'dead'>('queue that did not confirm'),

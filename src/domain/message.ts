@@ -125,6 +125,44 @@ export function envelopeOf(message: Message, source: string | null): Envelope {
   }
 }
 
+/** Whether a value from outside the gateway is an envelope. */
+export function isEnvelope(value: unknown): value is Envelope {
+  if (!isRecord(value)) return false
+  const { topic, bytes, qos, retain, dup, arrivedAt, source, ...rest } = value
+  const { clientId, userName, certificateName, identity = null, from = '' } = rest
+  const { arrival, stored, userProperties = {} } = rest
+  return (
+    typeof topic === 'string' &&
+    typeof bytes === 'string' &&
+    /^[A-Za-z0-9+/]*={0,2}$/.test(bytes) &&
+    (qos === 0 || qos === 1 || qos === 2) &&
+    typeof retain === 'boolean' &&
+    typeof dup === 'boolean' &&
+    typeof clientId === 'string' &&
+    [userName, certificateName, identity, source].every((one) => one === null || typeof one === 'string') &&
+    Number.isFinite(arrivedAt) &&
+    typeof from === 'string' &&
+    (arrival === undefined || isArrival(arrival)) &&
+    (stored === undefined || (isRecord(stored) && areFinite(stored['at'], stored['serial']))) &&
+    isRecord(userProperties) &&
+    Object.values(userProperties).every((one) => typeof one === 'string')
+  )
+}
+
+function isArrival(value: unknown): boolean {
+  if (!isRecord(value)) return false
+  const { bootId, monotonicMs, offsetMs } = value
+  return typeof bootId === 'string' && areFinite(monotonicMs, offsetMs ?? 0)
+}
+
+function areFinite(...values: readonly unknown[]): boolean {
+  return values.every((value) => Number.isFinite(value))
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 export type ShelfKind = 'quarantine' | 'clock' | 'deferred'
 
 /**
@@ -133,6 +171,13 @@ export type ShelfKind = 'quarantine' | 'clock' | 'deferred'
  * them.
  */
 export type ShelfName = `${ShelfKind}:${string}`
+
+const shelfNameLengthMax = 300
+
+/** Whether a text from outside the gateway names a shelf. */
+export function isShelfName(text: string): text is ShelfName {
+  return /^(quarantine|clock|deferred):./s.test(text) && text.length <= shelfNameLengthMax
+}
 
 /** A message that is kept whole on a message shelf. */
 export type KeptMessage = {

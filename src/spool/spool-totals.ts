@@ -18,6 +18,7 @@ export function newCounters(): SpoolCounters {
     kept: 0,
     taken: 0,
     exchanged: 0,
+    movedBack: 0,
     recordsMissing: 0,
     receiptsDropped: 0,
     evicted: perStore(() => 0),

@@ -124,6 +124,8 @@ export type SpoolCounters = {
   kept: number
   taken: number
   exchanged: number
+  /** Exchanges that put something back to a place before the one it was at (kept/exchange.ts). */
+  movedBack: number
   /** Kept messages, dead letters and entries of mapping state that were counted and are missing. */
   recordsMissing: number
   /** Receipts left out because there was no room. */

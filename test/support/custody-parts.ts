@@ -25,7 +25,7 @@ export type CustodyParts = DeliveryWorld & {
   records: { openParts: number; openMsMax: number }
   /**
    * Publishes words: `dead NAME` becomes a dead letter, `keep SHELF NAME` a message on a shelf, `two A B` two
-   * payloads, `drop` nothing, and any other word a payload of that name.
+   * payloads, `for PROVIDER NAME` one of that provider, `drop` nothing, and any other word a payload of that name.
    */
   words(...words: readonly string[]): void
   /** Moves the clock until `holds`, at most for `withinMs`. */
@@ -96,6 +96,7 @@ export async function createCustodyParts(options: CustodyPartsOptions = {}): Pro
     else if (word === 'keep')
       spool.keepMessage(keptNamed(names[1]!, { shelf: names[0] as ShelfName }).message)
     else if (word === 'two') for (const name of names) spool.append(payloadNamed(name))
+    else if (word === 'for') spool.append(payloadNamed(names[1]!, { provider: names[0]! }))
     else if (word !== 'drop') spool.append(payloadNamed(word))
     spool.endMessage(ack)
   }

@@ -81,6 +81,12 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
   custody_outage_began: { kind: 'custody_outage_began', waitedMs: 61_000 },
   custody_outage_ended: { kind: 'custody_outage_ended', heldMs: 3_600_000 },
   custody_returned: { kind: 'custody_returned', messages: 40, payloads: 40 },
+  custody_entries_refused: {
+    kind: 'custody_entries_refused',
+    entries: 2,
+    reason: 'BAD_PARKED_ENTRY',
+    why: 'An entry of the queue of parked entries cannot be read: it is not two JSON objects.',
+  },
   custody_store_failed: {
     kind: 'custody_store_failed',
     messageSource: 'depot',

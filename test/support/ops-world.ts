@@ -131,6 +131,7 @@ export function spoolTotals(more: Partial<SpoolTotals> = {}): SpoolTotals {
     kept: 0,
     taken: 0,
     exchanged: 0,
+    movedBack: 0,
     recordsMissing: 0,
     openBytes: 0,
     heldBatches: 0,

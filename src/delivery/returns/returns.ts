@@ -70,14 +70,17 @@ export function createReturns({ spool, clock, emit, pipelines }: Deps): Returns 
   ): BatchView[] {
     const isDown = providersDown.includes(batchControl.provider)
     const since = ({ held, sealedAt }: BatchView) => held?.since ?? sealedAt
-    return [...batchControl.views()]
-      .filter(({ state, held, mayBeProcessed }) => {
-        if (state === 'in flight' || mayBeProcessed) return false
-        // A 409 says that the service knows the batch, whatever was sent from here.
-        return held === null ? isDown : held.reason !== 'repeated'
-      })
-      .filter((view) => clock.now() - since(view) >= olderThanMs)
-      .sort((one, other) => since(one) - since(other))
+    return (
+      [...batchControl.views()]
+        .filter(({ state, held, mayBeProcessed }) => {
+          if (state === 'in flight' || mayBeProcessed) return false
+          // A 409 says that the service knows the batch, whatever was sent from here.
+          return held === null ? isDown : held.reason !== 'repeated'
+        })
+        // A time in the future: the clock was set back since.
+        .filter((view) => Math.abs(clock.now() - since(view)) >= olderThanMs)
+        .sort((one, other) => since(one) - since(other))
+    )
   }
 
   /** Retry lanes, the oldest first; then the others, of a provider that is down. */

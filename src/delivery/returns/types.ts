@@ -41,8 +41,8 @@ export type Returns = {
    * Removes what is in no batch from these numbers of live and backfill lanes on, and empties the dedup
    * window before that or with it. What is before the numbers is sealed. What came by an exchange stays, with
    * all before it in its lane: no message brings it again. Rejects with BATCH_BUSY where something behind a
-   * number is in a batch, or is being sealed, and where `signal` aborts; nothing is removed then. Resolves with
-   * the number of payloads.
+   * number is in a batch, or is being sealed, and where `signal` aborts; nothing is removed then. Resolves
+   * with the number of payloads.
    */
   withdrawUnsubmitted(from: ReadonlyMap<LaneId, number>, signal: AbortSignal): Promise<number>
 }

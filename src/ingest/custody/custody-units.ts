@@ -8,6 +8,8 @@
 //
 // At each place it notes the numbers that are in use at that moment, and waits until everything below them is
 // gone. So a message that moves on meanwhile is found at a later place, and nothing is kept for each message.
+// Where the spool has moved something back meanwhile (a message that is kept again, a dead letter that is
+// requeued), the unit goes through all places once more.
 // It waits for more than its own messages; that costs time and is never wrong: a duplicate, too, waits for
 // the copy that came before it. Units are acknowledged from the first on.
 //
@@ -28,6 +30,8 @@ export type Places = {
   nextDeadLetter: number
   /** Dead letters below this number are copied to the engine. */
   copiedTo: number
+  /** Grows when something goes back to an earlier place. */
+  movedBack: number
   /** Writes that were asked for up to this ticket are durable (write-barrier.ts). */
   barrier: { next: number; done: number }
 }
@@ -69,6 +73,8 @@ export type Unit = {
   readonly closedAtMs: number
   readonly ends: Ends
   place: Place
+  /** `movedBack` when it left the records. */
+  movedBack: number
   /** The retry step that it is at. */
   step: number
   /** Numbers to be reached, by lane or shelf; null until it arrives at the place. */
@@ -79,7 +85,7 @@ export function newUnit(
   parts: readonly CommittedPart[],
   { closedAtMs, messages, ends }: Pick<Unit, 'closedAtMs' | 'messages' | 'ends'>,
 ): Unit {
-  return { parts, messages, closedAtMs, ends, place: 'records', step: 0, marks: null }
+  return { parts, messages, closedAtMs, ends, place: 'records', movedBack: 0, step: 0, marks: null }
 }
 
 /** Moves a unit on as far as it can go. */
@@ -88,6 +94,8 @@ export function advance(unit: Unit, places: Places): void {
     unit.marks ??= marksAt(unit, places)
     if (blocker(unit, places) !== null) return
     unit.marks = null
+    if (unit.place === 'dead_letters' && unit.movedBack !== places.movedBack) unit.place = 'records'
+    if (unit.place === 'records') Object.assign(unit, { movedBack: places.movedBack, step: 0 })
     if (unit.place === 'retries' && hasLaterStep(unit, places)) unit.step += 1
     else unit.place = order[order.indexOf(unit.place) + 1] ?? 'done'
   }

@@ -59,6 +59,7 @@ export type Custody = FeedCustody & {
 type Deps = { clock: Clock; emit: Emit }
 
 const tickMs = 100
+const closingMsAtOnce = 1000
 
 export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options: CustodyOptions): Custody {
   const { spool, delivery } = deps
@@ -83,7 +84,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   const sources = () => feeds.map(({ source }) => source)
   const queues = createEngineQueues({ clock, emit, sources })
   const barrier = createWriteBarrier(spool)
-  const takeBack = createTakeBack({ ...deps, clock }, options)
+  const takeBack = createTakeBack({ ...deps, clock, emit }, options)
   const parking = createParking({ ...deps, clock, queues, releaseOrder: deps.releaseOrder, signal }, options)
   const copies = createDeadCopies({ spool, queues, mark: deps.copied, lineOf: deps.lineOf, signal })
   const outage = createOutage({ delivery, clock, emit, changed: () => update(), signal }, options)
@@ -137,7 +138,8 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     const elapsedMs = now - lastTickMs
     lastTickMs = now
     if (isLost) return
-    if (spool.holdReason === null && !spool.congested) closingMs += elapsedMs
+    // After a standstill the records that are due have still to be closed.
+    if (spool.holdReason === null && !spool.congested) closingMs += Math.min(elapsedMs, closingMsAtOnce)
     closeUnit(now)
     const lanes = spool.lanes()
     if (!signal.aborted) work(now, lanes)
@@ -196,6 +198,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
       records: { openParts, closingMs, closingMsMax: openMsMax + 3000 },
       nextDeadLetter: spool.nextDeadLetter ?? Number.POSITIVE_INFINITY,
       copiedTo: copies.copiedTo(),
+      movedBack: spool.totals().movedBack,
       barrier: barrier.tickets,
     }
   }

@@ -37,6 +37,8 @@ const atOnce = 200
 export function createDeadCopies({ spool, queues, mark, lineOf, signal }: Deps): DeadCopies {
   /** Null: nothing of this opening of the store. */
   let copiedTo: number | null = null
+  /** The first number of this opening; of an earlier one a running pass copies nothing to its end. */
+  let first = spool.nextDeadLetter
   let cursor: string | null | undefined
   let running: Promise<void> | null = null
   let copied = 0
@@ -53,17 +55,23 @@ export function createDeadCopies({ spool, queues, mark, lineOf, signal }: Deps):
   }
 
   async function copy(next: number): Promise<void> {
-    const from = copiedTo
+    const opening = first
+    const from = copiedTo ?? first ?? next
     await spool.exchange({ take: [], payloads: [], deadLetters: [], stateChanges: [] })
     cursor ??= await mark.read()
-    const found = await copyEach(cursor, () => true)
-    if (from !== null && found < next - from) await copyEach(null, (id) => isBetween(id, from, next))
+    const isNew = (id: string) => isBetween(id, from, next)
+    const found = await copyEach(cursor, () => true, isNew)
+    if (found < next - from) await copyEach(null, isNew, isNew)
     if (cursor !== null) await mark.write(cursor)
-    copiedTo = next
+    if (first === opening) copiedTo = next
   }
 
-  /** Some may have been purged meanwhile. */
-  async function copyEach(after: string | null, wants: (id: string) => boolean): Promise<number> {
+  /** Resolves with the number of those that are counted. Some may have been purged meanwhile. */
+  async function copyEach(
+    after: string | null,
+    wants: (id: string) => boolean,
+    counts: (id: string) => boolean,
+  ): Promise<number> {
     let entries: StoredEntry[] = []
     let last: string | null = null
     let found = 0
@@ -78,7 +86,7 @@ export function createDeadCopies({ spool, queues, mark, lineOf, signal }: Deps):
     for await (const entry of spool.deadLetters(filter)) {
       signal.throwIfAborted()
       if (!wants(entry.id)) continue
-      found += 1
+      if (counts(entry.id)) found += 1
       last = entry.id
       const { stage, reason, provider } = entry.deadLetter
       const headers = { kind: 'dead_letter', id: entry.id, stage, reason, provider: provider ?? '' }
@@ -94,6 +102,7 @@ export function createDeadCopies({ spool, queues, mark, lineOf, signal }: Deps):
     pass,
     restart() {
       copiedTo = null
+      first = spool.nextDeadLetter
     },
     copied: () => copied,
     idle: async () => {

@@ -4,16 +4,23 @@
 //   {"payloadId":"..."}                                        the payload as it was stored
 //
 //   {"v":1,"id":"...","kind":"message","shelf":"quarantine:default","reason":...}\n
-//   {"topic":...,"bytes":"base64",...}                         the envelope
+//   {"topic":...,"arrivedAt":...,...}\n                         the envelope without its bytes
+//   ...                                                        the bytes of the message, as they came
 //
-// The id tells an entry that the engine delivers again from another one. A payload keeps its bytes and its
+// Nothing is base64 there: an entry is hardly larger than its message, so what the engine took once it takes
+// again.
+//
+// The id tells an entry that the engine delivers again from another one. It is made of what is parked and of
+// when it came to where it waited: an entry that is stored again, because its confirm was lost, has the same
+// one, and what is parked a second time has another one. A payload keeps its bytes and its
 // attempts, a message its arrival and its shelf.
 
-import { randomBytes } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { EpochMs } from '../../std/clock.ts'
 import type { PayloadId, ProviderName } from '../../domain/ids.ts'
-import type { Envelope, KeptMessage, ShelfName } from '../../domain/message.ts'
+import { isEnvelope, isShelfName, type KeptMessage } from '../../domain/message.ts'
 import { payloadHead, type MappedPayload } from '../../domain/payload.ts'
+import type { KeptEntry } from '../../spool/spool.ts'
 import type { StoredEntry } from '../message-sources/types.ts'
 import type { ReturnedPayload } from './types.ts'
 
@@ -43,10 +50,10 @@ const version = 1
 const newline = Buffer.from('\n')
 
 export function parkedPayload(payload: ReturnedPayload, { parkedAt, member }: Parking): StoredEntry {
-  const { provider, payloadId, json, attempts } = payload
+  const { provider, payloadId, json, attempts, committedAt } = payload
   const head = {
     v: version,
-    id: newEntryId(),
+    id: idOf(member, provider, payloadId, attempts, committedAt),
     kind: 'payload',
     parkedAt,
     member,
@@ -57,15 +64,19 @@ export function parkedPayload(payload: ReturnedPayload, { parkedAt, member }: Pa
   return entryOf(head, json)
 }
 
-export function parkedMessage(message: KeptMessage, { parkedAt, member }: Parking): StoredEntry {
+export function parkedMessage(entry: KeptEntry, { parkedAt, member }: Parking): StoredEntry {
+  const { id: place, keptAt, message } = entry
   const { shelf, provider, device, reason, detail, envelope } = message
+  const id = idOf(member, shelf, place, keptAt, envelope.topic, envelope.arrivedAt)
   const about = { provider, shelf, device, reason, detail }
-  const head = { v: version, id: newEntryId(), kind: 'message', parkedAt, member, ...about }
-  return entryOf(head, Buffer.from(JSON.stringify(envelope)))
+  const head = { v: version, id, kind: 'message', parkedAt, member, ...about }
+  const { bytes, ...rest } = envelope
+  const content = [Buffer.from(JSON.stringify(rest)), newline, Buffer.from(bytes, 'base64')]
+  return entryOf(head, Buffer.concat(content))
 }
 
-function newEntryId(): string {
-  return randomBytes(16).toString('hex')
+function idOf(...parts: readonly (string | number | null)[]): string {
+  return hash('sha256', JSON.stringify(parts), 'hex').slice(0, 32)
 }
 
 function entryOf(head: Head, content: Buffer): StoredEntry {
@@ -84,48 +95,85 @@ function entryOf(head: Head, content: Buffer): StoredEntry {
   }
 }
 
-/** The entry, or what is wrong with it. */
+/** The entry, or what is wrong with it: another version or another program may have written it. */
 export function readParked(body: Buffer): ParkedEntry | string {
   const end = body.indexOf(0x0a)
   if (end < 0) return 'it has no second line'
-  let head: Head
-  let content: unknown
-  const json = body.toString('utf8', end + 1)
-  try {
-    head = JSON.parse(body.toString('utf8', 0, end)) as Head
-    content = JSON.parse(json)
-  } catch {
-    return 'it is not JSON'
-  }
-  if (head.v !== version)
-    return `it has the version ${JSON.stringify(head.v)}, and this gateway reads ${version}`
-  if (!/^[0-9a-f]{32}$/.test(head.id) || !Number.isFinite(head.parkedAt))
-    return 'its id or its time is missing'
-  const { id, parkedAt } = head
-  if (head.kind === 'message' && typeof head.shelf === 'string') {
-    const message: KeptMessage = {
-      shelf: head.shelf as ShelfName,
-      provider: head.provider as ProviderName | null,
-      device: head.device ?? null,
-      reason: head.reason ?? '',
-      detail: head.detail ?? '',
-      envelope: content as Envelope,
+  const head = parsed(body.toString('utf8', 0, end))
+  if (!isRecord(head)) return 'its first line is not a JSON object'
+  const { v, id, parkedAt, kind } = head
+  if (v !== version) return `it has the version ${JSON.stringify(v)}, and this gateway reads ${version}`
+  if (typeof id !== 'string' || !/^[0-9a-f]{32}$/.test(id)) return 'its id is missing'
+  if (typeof parkedAt !== 'number' || !Number.isFinite(parkedAt)) return 'its time is missing'
+  switch (kind) {
+    case 'message': {
+      const message = readMessage(head, body, end + 1)
+      return typeof message === 'string' ? message : { kind, id, parkedAt, message }
     }
-    return { kind: 'message', id, parkedAt, message }
+    case 'payload': {
+      const payload = readPayload(head, body.toString('utf8', end + 1))
+      return typeof payload === 'string'
+        ? payload
+        : { kind, id, parkedAt, payload: { ...payload, windowKey: id } }
+    }
+    default:
+      return 'its kind is neither payload nor message'
   }
-  if (head.kind !== 'payload' || head.provider === null) return 'its kind is neither payload nor message'
-  if (!json.startsWith(payloadHead) || head.payloadId === undefined) return 'it has no payload'
-  const payload: MappedPayload & { attempts: number } = {
-    provider: head.provider as ProviderName,
+}
+
+function readMessage(head: Record<string, unknown>, body: Buffer, start: number): KeptMessage | string {
+  const end = body.indexOf(0x0a, start)
+  const rest = parsed(body.toString('utf8', start, Math.max(start, end)))
+  if (!isRecord(rest)) return 'its envelope is not a JSON object'
+  const envelope = { ...rest, bytes: body.toString('base64', end + 1) }
+  const { shelf, provider, device = null, reason = '', detail = '' } = head
+  if (typeof shelf !== 'string' || !isShelfName(shelf)) return 'its shelf is not known'
+  if (!isEnvelope(envelope)) return 'its envelope is incomplete'
+  if (!isTextOrNull(provider) || !isTextOrNull(device)) return 'its provider or its device is not a text'
+  if (typeof reason !== 'string' || typeof detail !== 'string') return 'its reason is not a text'
+  return { shelf, provider: provider as ProviderName | null, device, reason, detail, envelope }
+}
+
+function readPayload(
+  { provider, payloadId, attempts = 0 }: Record<string, unknown>,
+  json: string,
+): (MappedPayload & { attempts: number }) | string {
+  if (typeof provider !== 'string' || provider === '' || provider.length > providerLengthMax)
+    return 'it has no provider'
+  if (typeof payloadId !== 'string' || !uuid.test(payloadId)) return 'its payloadId is not a UUID'
+  if (!json.startsWith(`${payloadHead}${payloadId}"`)) return 'its payload has another payloadId'
+  if (!isRecord(parsed(json))) return 'its payload is not a JSON object'
+  if (typeof attempts !== 'number' || !Number.isSafeInteger(attempts) || attempts < 0)
+    return 'its attempts are not a number'
+  return {
+    provider: provider as ProviderName,
     // The lane of fresh payloads: it has waited long enough.
     deviceTime: null,
     device: '',
-    payloadId: head.payloadId as PayloadId,
-    windowKey: id,
+    payloadId: payloadId as PayloadId,
+    windowKey: '',
     // The id of the entry is what decides whether it came before.
     duplicateRule: 'resend',
     json,
-    attempts: head.attempts ?? 0,
+    attempts,
   }
-  return { kind: 'payload', id, parkedAt, payload }
+}
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const providerLengthMax = 200
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isTextOrNull(value: unknown): value is string | null {
+  return value === null || typeof value === 'string'
 }

@@ -106,7 +106,7 @@ export function createParking(
     const parking = { parkedAt: clock.now(), member }
     await queues.store(
       'parked',
-      entries.map(({ message }) => parkedMessage(message, parking)),
+      entries.map((entry) => parkedMessage(entry, parking)),
       signal,
     )
     counters.parked += entries.length

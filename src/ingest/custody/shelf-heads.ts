@@ -1,5 +1,5 @@
-// shelf-heads.ts: keeps what is known of the heads of shelves fresh while units wait for them: a read from the
-// head of a shelf finds where it begins now.
+// shelf-heads.ts: keeps what is known of the heads of shelves fresh while units wait for them: a read from
+// the head of a shelf finds where it begins now.
 
 import type { ShelfView } from '../../spool/spool.ts'
 import type { Unit } from './custody-units.ts'

@@ -1,5 +1,6 @@
 // types.ts: what custody needs of the spool, of delivery and of the other parts of ingest, and what it shows.
 
+import type { EpochMs } from '../../std/clock.ts'
 import type { LaneId, ProviderName } from '../../domain/ids.ts'
 import type { DeadLetterEntry, Spool } from '../../spool/spool.ts'
 import type { ReleaseOrder } from '../types.ts'
@@ -41,6 +42,8 @@ export type ReturnedPayload = {
   json: Buffer
   /** How often the service answered `failed` for it. */
   attempts: number
+  /** When it came to where it waited. */
+  committedAt: EpochMs
 }
 
 /** The part of delivery that custody calls. Ingest and delivery meet in the spool, so app hands it over. */
@@ -90,6 +93,8 @@ export type CustodyCounters = {
   parkedAndReleased: number
   /** Entries that came again and were known. */
   parkedDuplicates: number
+  /** Entries that could not be read, or whose provider is not known: they are dead letters. */
+  refusedEntries: number
   /** Messages that went back to the engine in an outage, and their payloads that were removed. */
   returned: number
   withdrawn: number

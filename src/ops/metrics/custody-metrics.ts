@@ -42,6 +42,11 @@ export const custodyMetrics: readonly Metric[] = [
     custody(({ parkedDuplicates }) => parkedDuplicates),
   ),
   counter(
+    'gateway_custody_refused_entries_total',
+    'Parked entries that could not be read, or whose provider is not in the config. They are dead letters.',
+    custody(({ refusedEntries }) => refusedEntries),
+  ),
+  counter(
     'gateway_custody_parked_and_released_total',
     'Messages that were released while they were being parked. They come twice, with the same payloadId.',
     custody(({ parkedAndReleased }) => parkedAndReleased),

@@ -212,6 +212,9 @@ export const custody = record({
   parked: count().describe('Payloads and messages that were parked in the engine.'),
   takenBack: count().describe('Those that came back.'),
   parkedDuplicates: count().describe('Those that the engine delivered again and that were known.'),
+  refusedEntries: count().describe(
+    'Parked entries that could not be read, or whose provider is not in the config. They are dead letters.',
+  ),
   parkedAndReleased: count().describe(
     'Messages that were released while they were being parked: they come twice.',
   ),

@@ -7,11 +7,17 @@
 // Exchanges that read wait for each other, and those behind them wait too, so that payloads keep the order of
 // the calls. Only an exchange that changes state never waits for others, since it must stay in order with
 // `putState`.
+//
+// What is kept passes the places in one order: deferred, quarantine, clock, lanes, dead letters. An exchange
+// that brings something to an earlier place, or keeps a message again, is counted (`movedBack`): who follows
+// messages along the places looks at all of them once more.
 
 import { assert } from '../../std/assert.ts'
+import type { KeptMessage, ShelfKind } from '../../domain/message.ts'
 import type { Session, StoredEntry } from '../session-state.ts'
 import type { Exchange } from '../types.ts'
 import { findInStore } from './entry-reservations.ts'
+import { kindOf } from './store-use.ts'
 
 const noneLookedUp: ReadonlyMap<string, StoredEntry> = new Map()
 
@@ -73,6 +79,7 @@ export function createExchange(session: Omit<Session, 'exchange' | 'eviction'>):
   ): Promise<void> {
     const group = committer.open
     const attachments = group.attachments()
+    if (movesBack(entries, payloads.length > 0, keptMessages)) counters.movedBack += 1
     for (const id of take) reservations.take(id)
     for (const entry of entries) attachments.take(entry)
     const wasKept = take.length > 0
@@ -92,4 +99,18 @@ export function createExchange(session: Omit<Session, 'exchange' | 'eviction'>):
       })
     })
   }
+}
+
+const shelfOrder: readonly ShelfKind[] = ['deferred', 'quarantine', 'clock']
+
+function movesBack(
+  entries: readonly StoredEntry[],
+  makesPayloads: boolean,
+  keptMessages: readonly KeptMessage[],
+): boolean {
+  if (keptMessages.length === 0 && !makesPayloads) return false
+  const first = Math.min(...keptMessages.map(({ shelf }) => shelfOrder.indexOf(kindOf(shelf))))
+  return entries.some((entry) =>
+    entry.kind === 'deadLetter' ? true : first <= shelfOrder.indexOf(kindOf(entry.shelf.name)),
+  )
 }

@@ -57,6 +57,13 @@ export const custodyEvents: EventTable<CustodyEvent> = {
       `The gateway takes messages from the engine again, after ${formatDuration(heldMs)}.`,
     clears: { CUSTODY_OUTAGE: () => '' },
   },
+  custody_entries_refused: {
+    meaning: 'Entries that were parked in the engine came back and became dead letters.',
+    level: 'warn',
+    text: ({ entries, reason, why }) =>
+      `${entries} parked entries became dead letters (${reason}): ${sentence(bounded(why, 300))}`,
+    repeats: ({ reason }) => reason,
+  },
   custody_store_failed: {
     meaning:
       'The engine did not confirm entries for a queue of the gateway. Nothing of them is removed or acknowledged.',

@@ -1,0 +1,145 @@
+// Ways in which a message could be acknowledged to the engine while its only copy is on the disk of the gateway.
+
+import { describe, expect, test } from 'vitest'
+import { createCustodyParts, type CustodyParts } from '../../support/custody-parts.ts'
+import { collect } from '../../support/open-spool.ts'
+import { acceptAll, failAll, type Script } from '../../support/scripted-service.ts'
+import { exchangeOf, keptNamed, payloadNamed } from '../../support/spool-world.ts'
+
+const acked = ({ engine }: CustodyParts) => engine.counts.acked
+const messagesOn = ({ spool }: CustodyParts) =>
+  spool.shelves().reduce((sum, { messages }) => sum + messages, 0)
+const down: Script = () => ({ status: 503, body: { requestId: 'r', message: 'no' } })
+
+/** Work on kept messages moves the only one of a shelf to another place. */
+async function move(
+  { spool }: CustodyParts,
+  from: 'quarantine:default' | 'clock:default',
+  to: Parameters<typeof exchangeOf>[0],
+): Promise<void> {
+  const [entry] = await collect(spool.keptMessages(from, null, { limit: 1 }))
+  await spool.exchange(exchangeOf({ take: [entry!.id], ...to }))
+}
+
+describe('a message that moves', () => {
+  test.each([
+    ['is kept again on its shelf', 'quarantine:default', 'quarantine:default'],
+    ['goes to the quarantine of another provider', 'quarantine:default', 'quarantine:other'],
+    ['goes from the clock shelf to the quarantine', 'clock:default', 'quarantine:default'],
+  ] as const)('and %s is not acknowledged before it has left', async (_, from, to) => {
+    const world = await createCustodyParts()
+    world.words(`keep ${from} a`)
+    await world.passUntil(() => messagesOn(world) === 1)
+    // It waits for that shelf.
+    await world.pass(2000)
+    await move(world, from, { keptMessages: [keptNamed('a', { shelf: to }).message] })
+    await world.pass(5000)
+    expect(messagesOn(world)).toBe(1)
+    expect(acked(world)).toBe(0)
+    await move(world, to as 'quarantine:default', { payloads: [payloadNamed('a')] })
+    await world.passUntil(() => acked(world) === 1)
+    expect(world.delivery.counters().delivered).toBe(1)
+  })
+
+  test('from the dead letters to a lane before its copy is stored is not acknowledged before it is delivered', async () => {
+    const world = await createCustodyParts({ script: down })
+    world.engine.refuse('dead')
+    world.words('dead a')
+    await world.passUntil(() => world.custody.view().storeFailures > 0)
+    const [letter] = await collect(world.spool.deadLetters({ limit: 1 }))
+    await world.spool.exchange(exchangeOf({ take: [letter!.id], payloads: [payloadNamed('a')] }))
+    world.engine.refuse()
+    await world.pass(40_000)
+    expect(acked(world)).toBe(0)
+    world.service.answer(acceptAll)
+    await world.passUntil(() => acked(world) === 1)
+    expect(world.delivery.counters().delivered).toBe(1)
+  })
+})
+
+describe('a dead letter', () => {
+  test.each([1, 2, 3, 4])('is copied after the store was lost during a copy (%i)', async (seed) => {
+    const world = await createCustodyParts({ seed })
+    const { custody } = world.source
+    const { store } = custody!
+    const gate = Promise.withResolvers<void>()
+    let waiting = 0
+    custody!.store = async (...call) => {
+      waiting += 1
+      if (waiting === 1) await gate.promise
+      return store(...call)
+    }
+    world.words('dead a')
+    await world.passUntil(() => waiting === 1)
+    world.disk.failNextWrite({ reachesDisk: false })
+    world.words('b')
+    await world.passUntil(() => world.ofKind('store_reopened').length === 1, 20_000)
+    gate.resolve()
+    await world.passUntil(() => acked(world) === 2)
+    world.words('dead c')
+    await world.passUntil(() => acked(world) === 3)
+    expect(world.engine.dead.filter((line) => line.includes('"detail":"c"')).length).toBe(1)
+  })
+
+  test('is copied where the clock was set back since the last copy of an earlier run', async () => {
+    const world = await createCustodyParts({
+      deps: { copied: { read: async () => 'f'.repeat(32), write: async () => undefined } },
+    })
+    world.words('dead a')
+    await world.passUntil(() => acked(world) === 1)
+    expect(world.engine.dead.length).toBe(1)
+  })
+})
+
+test('a record that could not close, because the process stood still, is not taken for closed', async () => {
+  const world = await createCustodyParts()
+  world.records.openParts = 1
+  world.records.openMsMax = 60_000
+  world.words('drop')
+  await world.pass(1000)
+  const { monotonic } = world.clock
+  world.clock.monotonic = () => monotonic() + 80_000
+  await world.pass(2000)
+  expect(acked(world)).toBe(0)
+  await world.passUntil(() => acked(world) === 1, 90_000)
+})
+
+describe('parking', () => {
+  test('is in time where the wall clock was set back by an hour', async () => {
+    const world = await createCustodyParts({ script: failAll('Validation') })
+    world.words('a', 'b', 'keep quarantine:default c')
+    await world.passUntil(() => world.spool.totals().retried === 2)
+    world.clock.stepWall(-3_600_000)
+    await world.passUntil(() => acked(world) === 3, 120_000)
+    expect(world.engine.parked.length).toBe(3)
+  })
+
+  test('of refused batches is in time, too', async () => {
+    const world = await createCustodyParts({
+      script: () => ({ status: 400, body: { requestId: 'r', message: 'no' } }),
+      provider: { batch: { payloadsMax: 1, bodyBytesMax: 64 * 1024, lingerMs: 1000 } },
+    })
+    world.words('a', 'b', 'c')
+    await world.passUntil(() => world.spool.totals().heldBatches === 3)
+    world.clock.stepWall(-3_600_000)
+    await world.passUntil(() => acked(world) === 3, 180_000)
+    expect(world.engine.parked.length).toBe(3)
+  })
+
+  test('again after a lost confirm is no second effect: the entries have one id', async () => {
+    const world = await createCustodyParts({ script: failAll('Validation') })
+    let confirms = 0
+    world.engine.onConfirm = (queue) => {
+      if (queue !== 'parked') return
+      confirms += 1
+      if (confirms <= 3) throw new Error('the connection is lost')
+    }
+    world.words('a', 'b')
+    await world.passUntil(() => acked(world) === 2)
+    expect(world.engine.parked.length).toBe(8)
+    world.service.answer(acceptAll)
+    await world.passUntil(() => world.engine.parked.length === 0)
+    expect(world.delivery.counters().delivered).toBe(2)
+    expect(world.custody.view()).toMatchObject({ takenBack: 2, parkedDuplicates: 6 })
+  })
+})

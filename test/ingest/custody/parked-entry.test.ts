@@ -1,0 +1,120 @@
+// Entries of the queue of parked entries that another version, another program or damage has changed: none stops the
+// gateway or those behind it, none is lost.
+
+import { describe, expect, test } from 'vitest'
+import type { DeadLetterEntry } from '../../../src/spool/spool.ts'
+import { parkedMessage, parkedPayload, readParked } from '../../../src/ingest/custody/parked-entry.ts'
+import { createCustodyParts } from '../../support/custody-parts.ts'
+import { collect } from '../../support/open-spool.ts'
+import { createRandom } from '../../support/random.ts'
+import { keptNamed, payloadNamed, provider } from '../../support/spool-world.ts'
+
+const parking = { parkedAt: 1, member: 'gw-2' }
+
+function payloadEntry(name: string, of = 'default'): string {
+  const { payloadId, json } = payloadNamed(name)
+  const payload = { provider: provider(of), payloadId, json: Buffer.from(json), attempts: 1, committedAt: 1 }
+  return parkedPayload(payload, parking).body.toString()
+}
+
+const messageEntry = (name: string) =>
+  parkedMessage({ id: name, keptAt: 1, ...keptNamed(name) }, parking).body.toString()
+
+/** With another value of a member of the first line. */
+function withHead(entry: string, changes: object): string {
+  const [head = '', ...rest] = entry.split('\n')
+  return [JSON.stringify({ ...(JSON.parse(head) as object), ...changes }), ...rest].join('\n')
+}
+
+const bad: [string, string][] = [
+  ['nothing', ''],
+  ['one line', '{"v":1}'],
+  ['null', 'null\n{}'],
+  ['a list', '[]\n[]'],
+  ['no JSON', '{"v":1\n{'],
+  ['a newer version', withHead(payloadEntry('a'), { v: 2 })],
+  ['no id', withHead(payloadEntry('a'), { id: 7 })],
+  ['an infinite time', withHead(payloadEntry('a'), { parkedAt: 'soon' })],
+  ['another kind', withHead(payloadEntry('a'), { kind: 'batch' })],
+  ['a payload that is null', payloadEntry('a').replace(/\n.*/s, '\nnull')],
+  ['another payloadId', withHead(payloadEntry('a'), { payloadId: payloadNamed('b').payloadId })],
+  ['a payloadId that is none', withHead(payloadEntry('a'), { payloadId: {} })],
+  ['attempts that are no number', withHead(payloadEntry('a'), { attempts: 'x' })],
+  ['no provider', withHead(payloadEntry('a'), { provider: null })],
+  ['a provider of a megabyte', withHead(payloadEntry('a'), { provider: 'x'.repeat(1_000_000) })],
+  ['an unknown shelf', withHead(messageEntry('a'), { shelf: 'attic:default' })],
+  ['a shelf without a name', withHead(messageEntry('a'), { shelf: 'quarantine:' })],
+  ['an envelope without bytes', messageEntry('a').replace(/\n[^\n]*$/, '')],
+  ['an envelope that is empty', messageEntry('a').replace(/\n.*/s, '\n{}')],
+  ['a device that is a number', withHead(messageEntry('a'), { device: 7 })],
+]
+
+const deadLettersOf = ({
+  spool,
+}: {
+  spool: { deadLetters(filter: object): AsyncIterable<DeadLetterEntry> }
+}) => collect(spool.deadLetters({ limit: 100 }))
+
+describe('a parked entry', () => {
+  test.each(bad)(
+    'with %s is a dead letter with all its bytes and a copy, and the next one comes',
+    async (_, text) => {
+      const world = await createCustodyParts({
+        spool: { groupBytesMax: 4e6, bytesMax: 64e6, deadLetterBytesMax: 64e6 },
+      })
+      world.engine.park(text)
+      world.engine.park(payloadEntry('next'))
+      await world.passUntil(
+        () => world.delivery.counters().delivered === 1 && world.engine.parked.length === 0,
+      )
+      const letters = await deadLettersOf(world)
+      expect(letters.map(({ deadLetter }) => deadLetter.reason)).toEqual(['BAD_PARKED_ENTRY'])
+      expect(Buffer.from(letters[0]!.deadLetter.envelope!.bytes, 'base64').toString()).toBe(text)
+      expect(world.engine.dead.length).toBe(1)
+      expect(world.custody.view()).toMatchObject({ refusedEntries: 1, takenBack: 1 })
+      expect(world.custodyEvents).toContainEqual(
+        expect.objectContaining({ kind: 'custody_entries_refused', entries: 1, reason: 'BAD_PARKED_ENTRY' }),
+      )
+    },
+  )
+
+  test('of a provider that is not in the config is a dead letter that can be requeued when it is', async () => {
+    const world = await createCustodyParts()
+    world.engine.park(payloadEntry('a', 'new-provider'))
+    world.engine.park(payloadEntry('next'))
+    await world.passUntil(() => world.delivery.counters().delivered === 1 && world.engine.parked.length === 0)
+    const [letter] = await deadLettersOf(world)
+    expect(letter!.deadLetter).toMatchObject({
+      stage: 'delivery',
+      reason: 'PROVIDER_NOT_IN_CONFIG',
+      provider: 'new-provider',
+      payloadId: payloadNamed('a').payloadId,
+      payload: JSON.parse(payloadNamed('a').json),
+    })
+    expect(world.spool.lanes().map((lane) => lane.provider)).toEqual(['default'])
+    expect(world.engine.dead.length).toBe(1)
+  })
+
+  test('is hardly larger than its message, and keeps its bytes', () => {
+    const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 256))
+    const { message } = keptNamed('a', { padding: 0 })
+    const kept = { ...message, envelope: { ...message.envelope, bytes: bytes.toString('base64') } }
+    const { body } = parkedMessage({ id: 'a', keptAt: 1, message: kept }, parking)
+    expect(body.length).toBeLessThan(bytes.length + 1000)
+    expect(readParked(body)).toMatchObject({ kind: 'message', message: kept })
+  })
+
+  test('with any damage is read or refused, and never throws', () => {
+    const random = createRandom(7)
+    for (const whole of [payloadEntry('a'), messageEntry('a')])
+      for (let round = 0; round < 3000; round += 1) {
+        const bytes = Buffer.from(whole)
+        for (let change = 0; change <= random.next() * 3; change += 1)
+          bytes[Math.floor(random.next() * bytes.length)] = Math.floor(random.next() * 256)
+        const entry = readParked(
+          bytes.subarray(0, random.next() < 0.3 ? random.next() * bytes.length : undefined),
+        )
+        expect(typeof entry === 'string' ? entry : entry.id).not.toBe('')
+      }
+  })
+})
