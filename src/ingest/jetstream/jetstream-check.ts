@@ -5,6 +5,7 @@ import type { BridgeFinding } from '../bridges/bridges.ts'
 import { jetstreamOptions, type JetStreamBridgeConfig } from './jetstream-config.ts'
 import { bucketName, bucketStream } from './members/members.ts'
 import { probeMapping } from './stream-setup/mapping-check.ts'
+import { parkingFindings } from './jetstream-parking/parking-streams.ts'
 import { openConnection, urlsText, type Connection } from './nats-connection.ts'
 import { apiCode, natsFault, notFound } from './nats-faults.ts'
 import { durableName, mappingLines } from './nats-subjects.ts'
@@ -82,6 +83,11 @@ async function look(connection: Connection, options: JetStreamOptions): Promise<
       detail: `The bucket ${bucketName(options.prefix)} does not exist.`,
       act: `Run: nats kv add ${bucketName(options.prefix)} --replicas=3`,
     })
+  if (options.custody === 'delivered') {
+    const parking = await parkingFindings(connection, options)
+    missing.push(...parking.missing)
+    fatal.push(...parking.different)
+  }
   // The gateway creates it at its start.
   if (options.provision)
     warnings.unshift(

@@ -99,7 +99,10 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
   const partitions = createOwnedPartitions({ clock, report, members, link }, options)
   const parking =
     options.custody === 'delivered'
-      ? createJetStreamParking({ clock, connection: link.connection, failed: report.failed }, options)
+      ? createJetStreamParking(
+          { clock, connection: link.connection, failed: report.failed, report: report.parking },
+          options,
+        )
       : null
 
   function start(feed: MessageFeed): void {

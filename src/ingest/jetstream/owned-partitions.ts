@@ -43,6 +43,8 @@ export function createOwnedPartitions(
 ): OwnedPartitions {
   const consumers: PartitionConsumer[] = []
   const consumerOf = new WeakMap<Partition, PartitionConsumer>()
+  /** Their durables were there. */
+  const seen = new Set<number>()
   const running = new Map<number, AbortController>()
   /** A partition runs once at a time. */
   const ended = new Map<number, Promise<void>>()
@@ -106,9 +108,14 @@ export function createOwnedPartitions(
       },
     )
     const creates = !isThere && options.provision
-    if (creates) await createDurable(connection, options, partition)
+    if (creates) {
+      const { state } = await connection.jsm.streams.info(options.stream)
+      await createDurable(connection, options, partition)
+      // NATS numbers also what it did not store.
+      report.created(partition, seen.has(partition) ? null : state.last_seq - state.messages)
+    }
     report.missing(partition, !isThere && !creates)
-    if (creates) report.created(partition)
+    if (isThere || creates) seen.add(partition)
     return creates
   }
 

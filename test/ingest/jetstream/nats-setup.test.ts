@@ -1,4 +1,5 @@
 import { AckPolicy } from '@nats-io/jetstream'
+import { generate } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 import { checkJetStream } from '../../../src/ingest/jetstream/jetstream-check.ts'
 import { jetstreamBridgeSchema } from '../../../src/ingest/jetstream/jetstream-config.ts'
@@ -201,5 +202,134 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     await first.world.ingest.close()
     await eventually(() => second.active() === 4)
     expect(second.events('message_source_safe')).toMatchObject([{ risk: 'member_twice' }])
+  })
+
+  test('streams of custody are named with the command, and mended; those that devices can reach, too', async () => {
+    const engine = await startNats(lines())
+    await using nats = await openNats(engine)
+    {
+      // Everything but the streams of custody.
+      await using before = await openMember(engine)
+      await eventually(() => before.active() === 4)
+    }
+    const custody = { custody: 'delivered' }
+    const found = (member: NatsMember, risk: string) =>
+      atRisk(member, risk).map(({ detail, act }) => ({ detail, act }))
+    await using member = await openMember(engine, { provision: false, ...custody })
+    await eventually(() => found(member, 'queue_missing').length === 3)
+    expect(found(member, 'queue_missing')).toEqual([
+      {
+        detail: 'The stream gw-parked does not exist, in which custody stores what waits longer than others',
+        act: expect.stringMatching(
+          /^Run: nats stream add gw-parked --subjects='gw-parked\.\+' --retention=work .* Or set provision: true\.$/,
+        ) as string,
+      },
+      {
+        detail: 'The stream gw-dead does not exist, in which custody stores copies of dead letters',
+        act: expect.stringMatching(
+          /nats stream add gw-dead --subjects='gw-dead\.\+' --retention=limits/,
+        ) as string,
+      },
+      {
+        detail:
+          'The durable gw-parked of the stream gw-parked does not exist, by which parked entries come back',
+        act: expect.stringMatching(/nats consumer add gw-parked gw-parked --pull --ack=explicit/) as string,
+      },
+    ])
+    // The partitions are taken all the same.
+    await eventually(() => member.active() === 4)
+    expect(await check(engine, custody)).toMatchObject({
+      state: 'failed',
+      what: expect.stringMatching(/The stream gw-parked does not exist/) as string,
+      why: expect.stringMatching(/2 more: The stream gw-dead/) as string,
+    })
+    await nats.jsm.streams.add({ name: 'gw-parked', subjects: ['gw-parked.>'], retention: 'workqueue' })
+    await nats.jsm.streams.add({ name: 'gw-dead', subjects: ['gw-dead.+'] })
+    await nats.jsm.consumers.add('gw-parked', { durable_name: 'gw-parked', ack_policy: AckPolicy.Explicit })
+    const safe = () => member.events('message_source_safe').map(({ risk }) => risk)
+    await eventually(() => safe().includes('queue_missing'))
+    await eventually(() => found(member, 'queue_differs').length > 0)
+    expect(found(member, 'queue_differs')).toEqual([
+      {
+        detail:
+          'The stream gw-parked takes the subjects gw-parked.>, and must take gw-parked.+ alone, which no device can publish to',
+        act: "Run: nats stream edit gw-parked --force --subjects='gw-parked.+'.",
+      },
+    ])
+    expect(await check(engine, custody)).toMatchObject({
+      state: 'failed',
+      what: expect.stringMatching(/must take gw-parked\.\+ alone/) as string,
+    })
+    await nats.jsm.streams.update('gw-parked', { subjects: ['gw-parked.+'] })
+    await eventually(() => safe().includes('queue_differs'))
+    expect(await check(engine, custody)).toMatchObject({ state: 'ok' })
+  })
+
+  test('a device cannot store an entry of custody, whatever it publishes to', async () => {
+    const engine = await startNats(lines())
+    await using nats = await openNats(engine)
+    await using member = await openMember(engine, { custody: 'delivered' })
+    await eventually(() => member.active() === 4)
+    const stored = async () => {
+      const infos = await Promise.all(['gw-parked', 'gw-dead'].map((name) => nats.jsm.streams.info(name)))
+      return infos.map(({ state }) => state.last_seq)
+    }
+    const device = await openDevice(engine.nodes[0]!.mqttPort)
+    const topics = ['gw-parked', 'gw-dead', 'gw-parked/x', 'gw-parked//', 'gw-dead/-', 'gw-parked/%2B']
+    const acked = await publishAll(
+      device,
+      topics.map((topic) => ({ topic, text: topic })),
+    )
+    device.end(true)
+    expect(acked).toHaveLength(topics.length)
+    // The topic itself: no client of MQTT sends it, and NATS ends the connection.
+    for (const topic of ['gw-parked/+', 'gw-dead/+']) {
+      const raw = await openDevice(engine.nodes[0]!.mqttPort, `raw-${topic.length}`)
+      const closed = new Promise<void>((resolve) => raw.once('close', () => resolve()))
+      raw.stream.write(
+        generate({
+          cmd: 'publish',
+          topic: 'gw-parked/x',
+          payload: 'x',
+          qos: 1,
+          messageId: 7,
+          dup: false,
+          retain: false,
+        })
+          .toString('latin1')
+          .replace('gw-parked/x', topic.padEnd(11, '+')),
+        'latin1',
+      )
+      await closed
+    }
+    expect(await stored()).toEqual([0, 0])
+    expect(atRisk(member, 'queue_differs')).toEqual([])
+  })
+
+  test('a durable that is created is a risk only where messages were published before, or it was deleted', async () => {
+    const engine = await startNats(lines())
+    await using nats = await openNats(engine)
+    const device = await openDevice(engine.nodes[0]!.mqttPort)
+    const details = (member: NatsMember) => atRisk(member, 'durable_created').map(({ detail }) => detail)
+    {
+      await using first = await openMember(engine)
+      await eventually(() => first.active() === 4)
+      await publishAll(device, [{ topic: 't/truck-7', text: 'one' }])
+      await eventually(() => first.status().acked === 1)
+      expect(details(first)).toEqual([])
+      await nats.jsm.consumers.delete(mqttStream, 'gw-0')
+      await eventually(() => details(first).length === 1)
+      expect(details(first)[0]).toMatch(
+        /gw-0 was missing and was created\. It was deleted while the gateway ran/,
+      )
+    }
+    await nats.jsm.consumers.delete(mqttStream, 'gw-0')
+    await publishAll(device, [{ topic: 't/truck-7', text: 'two' }])
+    await using second = await openMember(engine, { member: 'gw-b' })
+    await eventually(() => details(second).length === 1)
+    expect(details(second)[0]).toMatch(
+      /gw-0 was missing and was created\. Devices had published 2 messages that NATS/,
+    )
+    device.end(true)
   })
 })

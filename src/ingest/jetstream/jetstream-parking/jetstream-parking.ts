@@ -5,6 +5,8 @@
 //                          deleted (workqueue)
 //   stream PREFIX-dead     copies of dead letters; nothing deletes them but a person
 //
+// Both are looked at for each connection, and again while something is missing (parking-streams.ts).
+//
 // An entry is stored when the stream has confirmed it (PubAck). Entries that wait here for their turn are
 // reported as in progress, or NATS would deliver them to another gateway after ack_wait.
 //
@@ -17,13 +19,20 @@ import { noSender } from '../../../domain/message.ts'
 import type { MessageFeed, Partition } from '../../message-sources/message-sources.ts'
 import type { CustodyQueue, SourceCustody, SourceMessage, StoredEntry } from '../../message-sources/types.ts'
 import type { Connection } from '../nats-connection.ts'
-import { apiCode, notFound } from '../nats-faults.ts'
-import { withReplicas } from '../stream-setup/stream-setup.ts'
-import type { JetStreamOptions } from '../types.ts'
+import {
+  createParking,
+  isMissingParking,
+  parkedAckWaitMs,
+  parkingFindings,
+  parkingName,
+  parkingSubject,
+  type ParkingFindings,
+  type ParkingOptions,
+} from './parking-streams.ts'
 
 export type JetStreamParking = Pick<SourceCustody, 'store'> & {
   open(feed: MessageFeed): void
-  /** Streams and durable exist, where the bridge may create them. */
+  /** Streams and durable exist, or it is reported. */
   ensure(connection: Connection): Promise<void>
   /** Takes entries until the returned function is called. */
   join(connection: Connection): () => void
@@ -34,22 +43,28 @@ export type JetStreamParking = Pick<SourceCustody, 'store'> & {
   giveBackBehind(position: number | null): void
 }
 
-type Deps = { clock: Clock; connection: () => Connection | null; failed: (error: unknown) => void }
+type Deps = {
+  clock: Clock
+  connection: () => Connection | null
+  failed: (error: unknown) => void
+  report: (findings: ParkingFindings) => void
+}
 
-const ackWaitMs = 120_000
 const fetchMs = 2000
 const restMs = 500
 const retryMs = 3000
 /** Entries that are published before the first confirm is awaited. */
 const publishedMax = 100
 
-type Names = Record<CustodyQueue, string>
-
 export function createJetStreamParking(
-  { clock, connection, failed }: Deps,
-  { prefix, provision }: Pick<JetStreamOptions, 'prefix' | 'provision'>,
+  { clock, connection, failed, report }: Deps,
+  options: ParkingOptions,
 ): JetStreamParking {
-  const names: Names = { parked: `${prefix}-parked`, dead: `${prefix}-dead` }
+  const parked = parkingName(options, 'parked')
+  /** Everything exists; and is as it must be. */
+  let isThere = false
+  let isLookedAt = false
+  let lookedAtMs = 0
   let feed: MessageFeed | null = null
   let wanted = 0
   let partition: Partition | null = null
@@ -79,43 +94,38 @@ export function createJetStreamParking(
     for (let from = 0; from < entries.length; from += publishedMax) {
       signal.throwIfAborted()
       const some = entries.slice(from, from + publishedMax)
-      await Promise.all(some.map((one) => publish(made, names[queue], one)))
+      await Promise.all(some.map((one) => publish(made, queue, one)))
     }
   }
 
-  async function publish({ js }: Connection, name: string, { headers, body }: StoredEntry): Promise<void> {
+  async function publish(
+    { js }: Connection,
+    queue: CustodyQueue,
+    { headers, body }: StoredEntry,
+  ): Promise<void> {
     const added = newHeaders()
     for (const [key, value] of Object.entries(headers)) added.set(key, value)
-    await js.publish(name, body, { headers: added, expect: { streamName: name } })
+    const expect = { streamName: parkingName(options, queue) }
+    try {
+      await js.publish(parkingSubject(options, queue), body, { headers: added, expect })
+    } catch (error) {
+      // The stream may have been deleted.
+      isLookedAt = false
+      throw error
+    }
   }
 
-  async function ensure({ jsm }: Connection): Promise<void> {
-    if (!provision) return
-    for (const name of Object.values(names)) {
-      try {
-        await jsm.streams.info(name)
-      } catch (error) {
-        if (apiCode(error) !== notFound.stream) throw error
-        await withReplicas((num_replicas) =>
-          jsm.streams.add({
-            name,
-            subjects: [name],
-            retention: name === names.parked ? 'workqueue' : 'limits',
-            storage: 'file',
-            discard: 'new',
-            num_replicas,
-          }),
-        )
-      }
-    }
-    await jsm.consumers.add(names.parked, {
-      durable_name: names.parked,
-      ack_policy: 'explicit',
-      deliver_policy: 'all',
-      ack_wait: ackWaitMs * 1e6,
-      max_deliver: -1,
-      max_ack_pending: 10_000,
-    })
+  async function ensure(made: Connection): Promise<void> {
+    if (options.provision) await createParking(made, options)
+    await look(made)
+  }
+
+  /** Streams and durable are as they must be, or it is reported. */
+  async function look(made: Connection): Promise<void> {
+    const findings = await parkingFindings(made, options)
+    report(findings)
+    isThere = findings.missing.length === 0
+    isLookedAt = isThere && findings.different.length === 0
   }
 
   // ---- taking back
@@ -134,18 +144,22 @@ export function createJetStreamParking(
     let progressAtMs = clock.monotonic()
     while (!signal.aborted) {
       try {
-        partition ??= feed?.assign(names.parked, noSender, 'parked') ?? null
-        if (clock.monotonic() - progressAtMs > ackWaitMs / 4) {
+        if (!isLookedAt && clock.monotonic() - lookedAtMs >= retryMs) {
+          lookedAtMs = clock.monotonic()
+          await ensure(made)
+          if (signal.aborted) return
+        }
+        partition ??= feed?.assign(parked, noSender, 'parked') ?? null
+        if (clock.monotonic() - progressAtMs > parkedAckWaitMs / 4) {
           progressAtMs = clock.monotonic()
           for (const { message } of unacked) message.working()
         }
-        const room = partition === null || wanted === 0 ? 0 : feed!.room(partition)
+        const room = partition === null || wanted === 0 || !isThere ? 0 : feed!.room(partition)
         if (room === 0) await pause(clock, restMs, signal)
         else await take(made, room, signal)
       } catch (error) {
         if (signal.aborted) return
-        if (apiCode(error) === notFound.stream || apiCode(error) === notFound.consumer)
-          await pause(clock, retryMs, signal)
+        if (isMissingParking(error)) isThere = isLookedAt = false
         else failed(error)
         await pause(clock, retryMs, signal)
       }
@@ -153,7 +167,7 @@ export function createJetStreamParking(
   }
 
   async function take({ js }: Connection, room: number, signal: AbortSignal): Promise<void> {
-    const consumer = await js.consumers.get(names.parked, names.parked)
+    const consumer = await js.consumers.get(parked, parked)
     for await (const message of await consumer.fetch({ max_messages: room, expires: fetchMs })) {
       if (signal.aborted || partition === null) return
       position += 1

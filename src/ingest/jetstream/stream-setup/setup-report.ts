@@ -16,8 +16,13 @@ export type SetupReport = {
   durable(partition: number, finding: SetupFinding | null): void
   missing(partition: number, isMissing: boolean): void
   isMissingDurable(error: unknown): boolean
-  /** It was not there, and was created. */
-  created(partition: number): void
+  /**
+   * It was not there, and was created. `gone`: messages that devices published before and the stream does not
+   * have; null: it was there since the start.
+   */
+  created(partition: number, gone: number | null): void
+  /** Of custody `delivered`. */
+  parking(findings: { missing: readonly SetupFinding[]; different: readonly SetupFinding[] }): void
   mapping(finding: SetupFinding | null): void
   mixed(partition: number, finding: SetupFinding | null): void
   nameTaken(isTaken: boolean): void
@@ -31,6 +36,8 @@ export type SetupReport = {
 
 /** What happened once is shown for so long after the last time. */
 const shownForMs = 86_400_000
+/** A durable that was created is in use since: what remains to be done is to look for the cause. */
+const createdForMs = 3_600_000
 /** An election takes less. */
 const failingAfterMs = 20_000
 
@@ -55,24 +62,31 @@ export function createSetupReport(
     else if (had !== undefined && found.size === 0) emit({ kind: 'message_source_safe', messageSource, risk })
   }
 
-  /** Over when it did not happen again for a day. */
-  function happened(risk: Risk, about: string, finding: SetupFinding): void {
+  /** These, and no others of the kind. */
+  function reportAll(risk: Risk, findings: readonly SetupFinding[]): void {
+    for (const finding of findings) report(risk, finding.detail, finding)
+    for (const about of open.get(risk)?.keys() ?? [])
+      if (!findings.some(({ detail }) => detail === about)) report(risk, about, null)
+  }
+
+  /** Over when it did not happen again for this time. */
+  function happened(risk: Risk, about: string, finding: SetupFinding, forMs = shownForMs): void {
     report(risk, about, null)
     report(risk, about, finding)
     timers.get(risk)?.()
     timers.set(
       risk,
-      clock.after(shownForMs, () => {
+      clock.after(forMs, () => {
         for (const one of open.get(risk)?.keys() ?? []) report(risk, one, null)
       }),
     )
   }
 
   return {
-    stream(findings) {
-      for (const about of open.get('stream_settings')?.keys() ?? [])
-        if (!findings.some(({ detail }) => detail === about)) report('stream_settings', about, null)
-      for (const finding of findings) report('stream_settings', finding.detail, finding)
+    stream: (findings) => reportAll('stream_settings', findings),
+    parking({ missing, different }) {
+      reportAll('queue_missing', missing)
+      reportAll('queue_differs', different)
     },
     durable: (partition, finding) => report('durable_differs', String(partition), finding),
     missing: (partition, isMissing) =>
@@ -91,17 +105,27 @@ export function createSetupReport(
           : null,
       ),
     isMissingDurable: (error) => apiCode(error) === notFound.consumer,
-    created: (partition) =>
-      happened('durable_created', String(partition), {
-        detail:
-          `The durable ${durableName(options, partition)} was created. ` +
-          (stream === mqttStream
-            ? 'NATS did not store what devices had published in its partition before'
-            : 'It begins with the first message that the stream has'),
-        act:
-          'Nothing at the first start. Later: find out who deleted the durable, because its messages were deleted, too. ' +
-          'It is shown for a day.',
-      }),
+    created(partition, gone) {
+      // Before the first message of all there was nothing that it could miss.
+      if (gone === 0) return
+      const what =
+        gone === null
+          ? 'It was deleted while the gateway ran, and what it had not delivered was deleted with it'
+          : stream === mqttStream
+            ? `Devices had published ${gone} messages that NATS does not have any more; what was in its partition was not stored`
+            : 'It begins with the first message that the stream has'
+      happened(
+        'durable_created',
+        String(partition),
+        {
+          detail: `The durable ${durableName(options, partition)} was missing and was created. ${what}`,
+          act:
+            'Nothing more is lost from now on. Find out why it was missing: it was deleted, or devices published before ' +
+            'the first start of a gateway. It is shown for an hour.',
+        },
+        createdForMs,
+      )
+    },
     mapping: (finding) => report('mapping_differs', '', finding),
     mixed: (partition, finding) => report('partition_mixed', String(partition), finding),
     nameTaken: (isTaken) =>

@@ -167,7 +167,8 @@ const riskActs = {
   stream_settings: 'Change the stream of NATS; docs/engines.md has the commands.',
   durable_missing: 'Set provision: true, or create the durable; docs/engines.md has the commands.',
   durable_differs: 'Change the durable with `nats consumer edit`, or set another prefix.',
-  durable_created: 'Nothing at the first start. Later: find out who deleted the durable.',
+  durable_created:
+    'Find out who deleted the durable, or let devices connect after the first start. It is shown for an hour.',
   mapping_differs: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',
   partition_mixed: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',
   member_twice: 'Give each gateway its own `member`.',
