@@ -23,6 +23,8 @@ export type CustodyGatewayOptions = {
   sandbox?: PipelineOptions['sandbox']
   folder?: string
   delivery?: string
+  /** YAML of one more source. */
+  source?: string
   /** YAML of further top-level sections. */
   more?: string
   parkAfterMs?: number
@@ -70,7 +72,7 @@ export async function startCustodyGateway(
   }
 }
 
-function configText(baseUrl: string, { delivery, more }: CustodyGatewayOptions): string {
+function configText(baseUrl: string, { delivery, source, more }: CustodyGatewayOptions): string {
   return `
 ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
 sources:
@@ -82,6 +84,7 @@ sources:
       longitude: { path: lon }
       signals:
         - { type: OBD_LIFETIME_ODOMETER, path: odometer, unit: km }
+  ${source === undefined ? '' : `- ${source}`}
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
 spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
 delivery: { base_url: "${baseUrl}", ${delivery ?? 'batch: { linger: 200ms }'} }

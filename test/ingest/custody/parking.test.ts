@@ -76,7 +76,7 @@ describe('payloads that fail', { timeout }, () => {
     expect(engine.parked.length).toBe(2)
   })
 
-  test('are in both places where the confirm is lost: a second effect, with one payloadId, and no loss', async () => {
+  test('are stored again where the confirm is lost: two entries with one id, and no second effect', async () => {
     const engine = createScriptedEngine(onePartition)
     const gateway = await startCustodyGateway(engine, { sandbox: { faults: badFails } })
     let lost = 0
@@ -90,7 +90,8 @@ describe('payloads that fail', { timeout }, () => {
     gateway.sandbox.setFaults([])
     await eventually(() => engine.parked.length === 0)
     await eventually(() => gateway.custody().outstanding === 0)
-    expect(gateway.sandbox.stats()).toMatchObject({ distinctPayloadIds: 1, payloadsAccepted: 2 })
+    expect(gateway.sandbox.stats()).toMatchObject({ distinctPayloadIds: 1, payloadsAccepted: 1 })
+    expect(gateway.custody()).toMatchObject({ takenBack: 1, parkedDuplicates: 1 })
   })
 })
 
