@@ -48,7 +48,11 @@ export type ScriptedEngine = {
 
 const parkedName = 'fleet.parked'
 
-export function createScriptedEngine({ partitions = 2, windowMax = 100 } = {}): ScriptedEngine {
+export function createScriptedEngine({
+  partitions = 2,
+  windowMax = 100,
+  mayGiveBack = true,
+} = {}): ScriptedEngine {
   const names = Array.from({ length: partitions }, (_, index) => `fleet.${index}`)
   const queues = new Map<string, Stored[]>([...names, parkedName].map((name) => [name, []]))
   const dead: string[] = []
@@ -128,7 +132,7 @@ export function createScriptedEngine({ partitions = 2, windowMax = 100 } = {}): 
         pump()
       },
       reconnect: () => undefined,
-      custody: { store, giveBackBehind },
+      custody: { store, giveBackBehind, mayGiveBack },
       release: () => Promise.resolve(void (own.wanted = 0)),
       close: () => Promise.resolve(cut(own)),
       view: () => ({ url: null, links: [], lag: null, retainedIgnored: 0, partitions: [] }),

@@ -196,6 +196,9 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
       custody: {
         store: entries.store,
         giveBackBehind: (partition, position) => linkOf.get(partition)?.giveBackBehind(position),
+        get mayGiveBack() {
+          return links.every((link) => link.mayGiveBack())
+        },
       },
     }),
     async release() {

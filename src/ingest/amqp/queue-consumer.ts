@@ -3,6 +3,15 @@
 //
 // RabbitMQ sends at most `prefetch` messages without an acknowledgement. What comes while there is no room
 // waits here, so that is bounded by it, too.
+//
+// Giving a part back. Closing the channel gives all of it back, in order. To keep what comes first, another
+// consumer of the same channel is registered, with a higher priority. RabbitMQ 4.0 lets the active one finish
+// then (it is `quiescing`): it sends nothing more to it, and nothing to any other consumer, until all that it
+// has is acknowledged or given back. Only then each message behind the position is given back, one by one;
+// whichever consumer comes next gets them before later ones. Not done, because the order would break:
+//   cancel, then give back   the cancel makes another gateway active, which gets later messages first
+//   give back, then cancel   RabbitMQ sends them to the same consumer again at once
+// RabbitMQ 3.10 never stops an active consumer for another one, so there a part cannot be given back.
 
 import type { ConsumeMessage } from 'amqplib'
 import type { Clock } from '../../std/clock.ts'
@@ -24,12 +33,15 @@ export type QueueConsumer = {
   /** Nothing more is handed over, what was is still acknowledged. */
   discard(): void
   /**
-   * Stops the consumer and gives back what is behind `position`; null: behind what was handed over. What is
-   * before stays open here. Another gateway may get later messages before those that are given back.
+   * Gives back what is behind `position`, and takes nothing more. What is before, at least one message, stays
+   * open here: no other gateway gets anything of the queue until it is acknowledged. Not before RabbitMQ 4.0.
    */
-  suspend(position: number | null): void
+  suspend(position: number): void
+  readonly isSuspended: boolean
   /** Consumes again after it. */
   resume(): void
+  /** False where RabbitMQ cannot do `suspend`. */
+  readonly maySuspend: boolean
   /** Nothing is acknowledged from here on; what was not, goes back to RabbitMQ at once. */
   close(): Promise<void>
 }
@@ -58,7 +70,8 @@ type Request = {
  * that gateways that start together share the queues.
  */
 const spreadMs = 2000
-const spreadBelowVersion = 4000
+/** Consumers with a higher priority get a queue. */
+const prioritiesSinceVersion = 4000
 
 export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer {
   const { clock, feed, take } = deps
@@ -71,16 +84,18 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   /** Delivered while there was no room, from `next`. */
   let waiting: ConsumeMessage[] = []
   let next = 0
-  /** The last one that came, and that was handed over. */
+  /** The last one that came. */
   let lastTag = 0
-  let lastTaken = 0
   let registered = 0
   let consumerTag = ''
   let isOver = false
   let isDiscarding = false
-  /** While it is suspended: the answer to the cancel; from which one on all were given back. */
-  let cancelled: Promise<unknown> | null = null
-  let givenBackFrom = Infinity
+  /** Consumers that take nothing more: what still comes for them is given back. */
+  const stopped = new Set<string>()
+  /** While it is suspended: the answer to the registration of the next consumer. */
+  let suspended: Promise<void> | null = null
+  /** RabbitMQ has not stopped yet: what comes is given back with the others. */
+  let isStopping = false
 
   // It has no failure: end() gets it.
   void open()
@@ -91,7 +106,7 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     if (isOver) return made.close()
     connection = made
     try {
-      if (made.version < spreadBelowVersion) await spread()
+      if (made.version < prioritiesSinceVersion) await spread()
       if (isOver) return
       await made.channel.prefetch(prefetch)
       await consume(made)
@@ -105,12 +120,12 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   }
 
   async function consume({ channel }: AmqpConnection): Promise<void> {
-    // RabbitMQ 3.10 fails where a consumer with open messages is registered again under its tag.
     registered += 1
     consumerTag = registered === 1 ? options.member : `${options.member}-${registered}`
     await channel.consume(queue, deliver, {
       consumerTag,
-      arguments: { 'x-priority': priority },
+      // Higher than the one before it; what it is higher by decides nothing between members.
+      arguments: { 'x-priority': priority + registered - 1 },
     })
   }
 
@@ -124,14 +139,11 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     if (isOver) return
     if (delivery === null) return end(connection!.faultOf(new AmqpEnd('CANCELLED')))
     lastTag = delivery.fields.deliveryTag
-    if (isDiscarding || cancelled !== null) return
-    if (waiting.length > 0 || feed.room(partition) <= 0) waiting.push(delivery)
-    else handOver(delivery)
-  }
-
-  function handOver(delivery: ConsumeMessage): void {
-    lastTaken = delivery.fields.deliveryTag
-    take(partition, delivery)
+    if (isDiscarding) return
+    if (stopped.has(delivery.fields.consumerTag ?? '')) {
+      if (!isStopping) giveBack(connection!, lastTag)
+    } else if (waiting.length > 0 || feed.room(partition) <= 0) waiting.push(delivery)
+    else take(partition, delivery)
   }
 
   function takeWaiting(): void {
@@ -140,7 +152,7 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     while (next < waiting.length && feed.room(partition) > 0) {
       const delivery = waiting[next]!
       next += 1
-      handOver(delivery)
+      take(partition, delivery)
     }
     if (next < waiting.length) return
     waiting = []
@@ -159,48 +171,47 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     }
   }
 
-  function suspend(position: number | null): void {
+  function suspend(position: number): void {
     const made = connection
-    if (made === null || isOver) return
+    if (made === null || isOver || suspended !== null) return
     waiting = []
     next = 0
-    cancelled ??= made.channel.cancel(consumerTag)
-    const behind = position ?? lastTaken
-    cancelled.then(
-      () => giveBackBehind(made, behind),
+    stopped.add(consumerTag)
+    isStopping = true
+    suspended = consume(made)
+    suspended.then(
+      () => {
+        isStopping = false
+        for (let tag = position + 1, last = lastTag; tag <= last; tag += 1) giveBack(made, tag)
+      },
       (error: unknown) => end(made.faultOf(error)),
     )
   }
 
-  /** After the consumer is cancelled nothing more comes. */
-  function giveBackBehind({ channel, faultOf }: AmqpConnection, position: number): void {
+  function giveBack({ channel, faultOf }: AmqpConnection, tag: number): void {
     if (isOver) return
-    const first = Math.min(givenBackFrom, lastTag + 1)
+    ackTarget.fields.deliveryTag = tag
     try {
-      for (let tag = position + 1; tag < first; tag += 1) {
-        ackTarget.fields.deliveryTag = tag
-        // It reads the tag alone.
-        channel.nack(ackTarget as ConsumeMessage, false, true)
-      }
+      // It reads the tag alone.
+      channel.nack(ackTarget as ConsumeMessage, false, true)
     } catch (error) {
       end(faultOf(error))
     }
-    givenBackFrom = Math.min(first, position + 1)
-    lastTaken = Math.min(lastTaken, position)
   }
 
+  /** The next consumer goes on; what the stopped one has is still acknowledged. */
   function resume(): void {
     const made = connection
-    if (made === null || isOver || cancelled === null) return
-    const after = cancelled
-    cancelled = null
-    after
-      .then(() => {
-        givenBackFrom = Infinity
-        lastTaken = lastTag
-        return consume(made)
-      })
-      .catch((error: unknown) => end(made.faultOf(error)))
+    if (made === null || isOver || suspended === null) return
+    const after = suspended
+    suspended = null
+    for (const tag of stopped)
+      after
+        .then(() => made.channel.cancel(tag))
+        .then(
+          () => stopped.delete(tag),
+          (error: unknown) => end(made.faultOf(error)),
+        )
   }
 
   function end(fault: AmqpFault): void {
@@ -225,7 +236,13 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     acknowledge,
     discard: () => void (isDiscarding = true),
     suspend,
+    get isSuspended() {
+      return suspended !== null
+    },
     resume,
+    get maySuspend() {
+      return connection === null || connection.version >= prioritiesSinceVersion
+    },
     close,
   }
 }

@@ -12,8 +12,10 @@
 // failed.
 //
 // A return of messages is one close of the channel: RabbitMQ counts each return of a message, and keeps the
-// order of what comes back at the same time. Nothing is returned message by message, and a consumer is not
-// cancelled while messages of it are open: RabbitMQ would give later ones to another gateway first.
+// order of what comes back at the same time. With custody `delivered` a link that pauses stays open while
+// messages of it wait for their answer, and no other gateway gets the queue: it would get later messages
+// first. In an outage what is behind them is given back alone (queue-consumer.ts). When nothing is open any
+// more, it is closed.
 //
 // Stop: release() takes nothing more; close() writes the last acknowledgements and closes.
 
@@ -37,6 +39,8 @@ export type QueueLink = {
   giveBack(): void
   /** Behind a position, and takes nothing more until `want` asks for it. */
   giveBackBehind(position: number | null): void
+  /** False where this RabbitMQ cannot give a part back in order. */
+  mayGiveBack(): boolean
   /** The same for another reason. */
   fail(fault: AmqpFault): void
   reconnect(): void
@@ -102,6 +106,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     flush,
     giveBack: () => endNow(notStored),
     giveBackBehind,
+    mayGiveBack: () => consumer?.maySuspend ?? true,
     fail: endNow,
     reconnect() {
       delay.reset()
@@ -181,7 +186,9 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
   function flush(): void {
     consumer?.takeWaiting()
     // RabbitMQ sends without an error again: the next consumer gets the whole window.
-    if (isCareful && carefulFor === 0 && consumer?.outstanding() === 0) reopen(consumer)
+    if (consumer === null || consumer.outstanding() > 0) return
+    if (state === 'paused') leave(consumer)
+    else if (isCareful && carefulFor === 0) reopen(consumer)
   }
 
   function reopen(made: QueueConsumer): void {
@@ -216,7 +223,11 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     setState('paused')
     reportPaused()
     // What was submitted must stay here until it has its answer.
-    if (options.custody === 'delivered' && made.openedAtMs() !== null) return made.suspend(null)
+    if (options.custody === 'spool' || made.outstanding() === 0) leave(made)
+  }
+
+  /** Another gateway may have the queue. `want` connects again. */
+  function leave(made: QueueConsumer): void {
     consumer = null
     // It has no failure.
     void made.close()
@@ -226,13 +237,16 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     if (consumer === null || stopping) return
     keep()
     if (state !== 'paused') setState('paused')
-    consumer.suspend(position ?? 0)
+    if (consumer.outstanding() === 0) leave(consumer)
+    else if (consumer.isSuspended) endNow(notStored)
+    else consumer.suspend(position ?? 0)
   }
 
   function resume(): void {
     setState('connected')
     emitConnected()
     consumer?.resume()
+    consumer?.takeWaiting()
   }
 
   function reportPaused(): void {

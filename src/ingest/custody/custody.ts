@@ -160,7 +160,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   function work(now: number, lanes: readonly LaneView[]): void {
     const oldestMs = units.length === 0 ? 0 : now - units[0]!.closedAtMs
     outage.update({ oldestMs, lanes })
-    if (outage.mayGiveBack && withdrawingFrom === null && units.length > 0) void giveBack()
+    if (outage.mayGiveBack && withdrawingFrom === null && canGiveBack()) void giveBack()
     if (isHolding()) return
     takeBack.storeDue()
     const pressed = feeds.some((feed) => feed.windowUse() > 0.5)
@@ -211,6 +211,10 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   }
 
   // ------------------------------------------------------------------ the outage
+
+  function canGiveBack(): boolean {
+    return units.length > 0 && feeds.every(({ source }) => source.custody?.mayGiveBack !== false)
+  }
 
   async function giveBack(): Promise<void> {
     withdrawingFrom = units.length

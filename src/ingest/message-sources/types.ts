@@ -96,6 +96,8 @@ export type SourceCustody = {
    * nothing more until `want` asks for it. What is before stays outstanding, and is acknowledged later.
    */
   giveBackBehind(partition: Partition, position: number | null): void
+  /** False where this server cannot do that in order: everything stays here, outstanding. */
+  readonly mayGiveBack?: boolean
 }
 
 export type CustodyQueue = 'parked' | 'dead'

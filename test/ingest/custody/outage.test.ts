@@ -59,6 +59,26 @@ describe('an outage of the service', { timeout }, () => {
     expect(gateway.status().conditions.map(({ code }) => code)).not.toContain('CUSTODY_OUTAGE')
   })
 
+  test('gives nothing back to a server that cannot keep the order, and loses nothing', async () => {
+    const engine = createScriptedEngine({ partitions: 1, windowMax: 400, mayGiveBack: false })
+    const gateway = await startCustodyGateway(engine, {
+      sandbox: { faults: { always: 503 } },
+      delivery: 'batch: { linger: 200ms, max_payloads: 10 }, max_in_flight: 2',
+    })
+    for (let device = 0; device < 10; device += 1) {
+      publish(engine, `truck-${device}`, 0, 30)
+      await eventually(() => gateway.status().totals.payloads === 30 * (device + 1))
+    }
+    await eventually(() => gateway.custody().holds)
+    // Custody looks ten times a second.
+    const { oldestSeconds } = gateway.custody()
+    await eventually(() => gateway.custody().oldestSeconds! > oldestSeconds! + 60)
+    expect(gateway.custody()).toMatchObject({ returned: 0, outstanding: 300 })
+    gateway.sandbox.setFaults([])
+    await eventually(() => engine.counts.acked === 300)
+    expect(gateway.sandbox.stats()).toMatchObject({ distinctPayloadIds: 300, payloadsAccepted: 300 })
+  })
+
   test('is not one where the service refuses each payload: messages are taken on', async () => {
     const engine = createScriptedEngine({ partitions: 1 })
     const gateway = await startCustodyGateway(engine, {

@@ -24,8 +24,13 @@ export type TopologyStep = {
   command: string | null
 }
 
-/** RabbitMQ before 4.0 gives a message up at its first return with a limit below 0. */
-const unlimitedSinceVersion = 4000
+/**
+ * RabbitMQ 4.0 gives a message up after 20 returns by default, and a gateway returns messages in each outage.
+ * Without a limit (-1) it puts what a consumer gives back behind all else in the queue; with a limit before
+ * it. So the limit is one that no message reaches. Older ones have no limit by default.
+ */
+const returnsMax = 1_000_000_000
+const limitedSinceVersion = 4000
 /** Older ones do not know it as an argument. */
 const timeoutSinceVersion = 3012
 /**
@@ -106,7 +111,7 @@ export function queueArguments(
     'x-single-active-consumer': true,
     'x-dead-letter-exchange': '',
     'x-dead-letter-routing-key': deadQueue(prefix),
-    ...(version >= unlimitedSinceVersion && { 'x-delivery-limit': -1 }),
+    ...(version >= limitedSinceVersion && { 'x-delivery-limit': returnsMax }),
     ...(queueMessagesMax !== null && { 'x-max-length': queueMessagesMax, 'x-overflow': 'reject-publish' }),
     ...(version >= timeoutSinceVersion && { 'x-consumer-timeout': consumerTimeoutMs }),
   }
