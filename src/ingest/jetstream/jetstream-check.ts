@@ -10,7 +10,7 @@ import { openConnection, urlsText, type Connection } from './nats-connection.ts'
 import { apiCode, natsFault, notFound } from './nats-faults.ts'
 import { durableName, mappingLines } from './nats-subjects.ts'
 import { addCommand, durableFinding, streamFindings, type SetupFinding } from './stream-setup/stream-setup.ts'
-import type { JetStreamOptions } from './types.ts'
+import { mqttStream, type JetStreamOptions } from './types.ts'
 
 /** Resolves with a finding in any case. `stop` ends the try. */
 export async function checkJetStream(
@@ -24,16 +24,17 @@ export async function checkJetStream(
   stop.addEventListener('abort', onAbort, { once: true })
   try {
     connection = await openConnection({ ...options, member: `${options.member} (check)` })
-    const found = await look(connection, options)
+    const { found, creates } = await look(connection, options)
     const first = found[0]
-    const what = `${where} accepts the connection (NATS ${connection.version})`
-    const lines = mappingLines(options)
-    const mapping = lines.length === 0 ? '' : ` \`mappings\` of the account need: ${lines.join(', ')}`
-    if (first === undefined)
-      return {
-        state: 'ok',
-        what: `${what}, and has the stream ${options.stream} and its durables.${mapping}`,
-      }
+    const what =
+      `${where} accepts the connection (NATS ${connection.version}).` +
+      (creates.length === 0
+        ? ''
+        : ` At its start the gateway creates ${creates.join(', ')}. Start it before devices connect.`)
+    if (first === undefined) {
+      const complete = creates.length === 0 ? ` The stream ${options.stream} and its durables exist.` : ''
+      return { state: 'ok', what: `${what}${complete}${mappingText(options)}` }
+    }
     const more =
       found.length > 1
         ? ` ${found.length - 1} more: ${found
@@ -43,8 +44,10 @@ export async function checkJetStream(
         : ''
     return {
       state: first.isFatal ? 'failed' : 'warning',
-      what: `${what}. ${first.detail}`,
-      why: `Messages would be lost or not taken.${more}`,
+      what: `${what} ${first.detail}`,
+      why:
+        (first.isFatal ? 'Messages would be lost or not taken.' : 'Messages could be lost or not taken.') +
+        more,
       act: first.act,
     }
   } catch (error) {
@@ -58,20 +61,43 @@ export async function checkJetStream(
 
 type Found = SetupFinding & { isFatal: boolean }
 
-/** The worst first. */
-async function look(connection: Connection, options: JetStreamOptions): Promise<Found[]> {
+function mappingText(options: JetStreamOptions): string {
+  const lines = mappingLines(options)
+  return lines.length === 0 ? '' : ` \`mappings\` of the account need: ${lines.join(', ')}`
+}
+
+/** The worst first; what the gateway will create is no finding. */
+async function look(
+  connection: Connection,
+  options: JetStreamOptions,
+): Promise<{ found: Found[]; creates: string[] }> {
   const { jsm } = connection
   const fatal: SetupFinding[] = []
-  const warnings = streamFindings(await jsm.streams.info(options.stream))
+  const missing: (SetupFinding & { name: string })[] = []
+  const mayCreateStream = options.provision && options.stream === mqttStream
+  const stream = await jsm.streams.info(options.stream).catch((error: unknown) => {
+    if (!mayCreateStream) throw error
+    return ifMissing(error)
+  })
+  const warnings = stream === null ? [] : streamFindings(stream)
+  if (stream === null)
+    missing.push({ name: `the stream ${options.stream}`, detail: 'It does not exist.', act: '' })
   const mapping = await probeMapping(connection, options)
-  if (mapping !== null) fatal.push(mapping)
-  const missing: SetupFinding[] = []
+  if (mapping === 'unknown')
+    warnings.push({
+      detail: 'The mapping of partitions was not checked: no probe came back.',
+      act:
+        'Give the user the rights for the probe (docs/engines.md, NATS). Or compare `mappings` of the account with ' +
+        mappingLines(options).join(', '),
+    })
+  else if (mapping !== null) fatal.push(mapping)
   for (let partition = 0; partition < options.partitions; partition += 1) {
     const info = await jsm.consumers.info(options.stream, durableName(options, partition)).catch(ifMissing)
     if (info === null)
       missing.push({
+        name: durableName(options, partition),
         detail: `The durable ${durableName(options, partition)} does not exist.`,
-        act: `Run: ${addCommand(options, partition)}`,
+        act: `Run: ${addCommand(options, partition)}. Or set provision: true.`,
       })
     else {
       const finding = durableFinding(info, options, partition)
@@ -80,27 +106,21 @@ async function look(connection: Connection, options: JetStreamOptions): Promise<
   }
   if ((await jsm.streams.info(bucketStream(options.prefix)).catch(ifMissing)) === null)
     missing.push({
+      name: bucketName(options.prefix),
       detail: `The bucket ${bucketName(options.prefix)} does not exist.`,
-      act: `Run: nats kv add ${bucketName(options.prefix)} --replicas=3`,
+      act: `Run: nats kv add ${bucketName(options.prefix)} --replicas=3. Or set provision: true.`,
     })
   if (options.custody === 'delivered') {
     const parking = await parkingFindings(connection, options)
-    missing.push(...parking.missing)
+    missing.push(...parking.missing.map((one) => ({ ...one, name: 'the streams of custody' })))
     fatal.push(...parking.different)
   }
-  // The gateway creates it at its start.
-  if (options.provision)
-    warnings.unshift(
-      ...missing.map((one) => ({
-        ...one,
-        act: 'Start the gateway before the devices connect: it creates it.',
-      })),
-    )
-  else fatal.push(...missing)
-  return [
+  if (!options.provision) fatal.push(...missing)
+  const found = [
     ...fatal.map((one) => ({ ...one, isFatal: true })),
     ...warnings.map((one) => ({ ...one, isFatal: false })),
   ]
+  return { found, creates: options.provision ? [...new Set(missing.map(({ name }) => name))] : [] }
 }
 
 function ifMissing(error: unknown): null {

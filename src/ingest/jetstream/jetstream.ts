@@ -116,7 +116,8 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     report.stream(streamFindings(await ensureStream(connection, options)))
     await ensureBucket(connection, options)
     await partitions.ensureDurables(connection)
-    report.mapping(await probeMapping(connection, options))
+    const mapping = await probeMapping(connection, options)
+    report.mapping(mapping === 'unknown' ? null : mapping)
     await parking?.ensure(connection)
   }
 

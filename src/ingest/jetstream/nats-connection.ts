@@ -4,7 +4,7 @@
 // subscriptions and open pulls of a lost connection would come back without the partition that they belonged
 // to. A node that is dead without a closed socket is noticed by PING, after three pauses.
 
-import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { connect, type NatsConnection, type NodeConnectionOptions } from '@nats-io/transport-node'
 import {
   jetstream,
   jetstreamManager,
@@ -37,7 +37,7 @@ const pingsMax = 2
 
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
   const { userName, password, token, tls } = options
-  const nc = await connect({
+  const nc = await connectTo({
     servers: options.addresses.map(addressText),
     name: `telemetry-gateway ${options.member}`,
     timeout: options.connectTimeoutMs,
@@ -62,6 +62,21 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   }
 }
 
+/** There was no connection yet: what fails is the address, or what answers there. */
+export class NotConnected extends Error {
+  constructor(cause: unknown) {
+    super('there is no connection to NATS', { cause })
+  }
+}
+
+async function connectTo(options: NodeConnectionOptions): Promise<NatsConnection> {
+  try {
+    return await connect(options)
+  } catch (error) {
+    throw new NotConnected(error)
+  }
+}
+
 function tlsOptions({ ca, cert, key, serverName }: NatsTls): Record<string, string> {
   return {
     ...(ca !== null && { ca }),
@@ -77,6 +92,10 @@ export function addressText({ host, port }: NatsAddress): string {
 
 /** As a person writes them. */
 export function urlsText({ addresses, tls }: Pick<JetStreamOptions, 'addresses' | 'tls'>): string {
-  const scheme = tls === null ? 'nats' : 'nats+tls'
+  const scheme = schemeOf({ tls })
   return addresses.map((address) => `${scheme}://${addressText(address)}`).join(', ')
+}
+
+export function schemeOf({ tls }: Pick<JetStreamOptions, 'tls'>): string {
+  return tls === null ? 'nats' : 'nats+tls'
 }

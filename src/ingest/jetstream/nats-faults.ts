@@ -4,7 +4,7 @@
 
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
-import { urlsText } from './nats-connection.ts'
+import { NotConnected, urlsText } from './nats-connection.ts'
 import { mqttStream, type JetStreamOptions } from './types.ts'
 
 /** Stable codes: why there is no connection, or none that is of use. */
@@ -30,6 +30,11 @@ type Row = readonly [pattern: RegExp, fault: (place: Place, error: unknown) => O
 export const notFound = { stream: 10059, consumer: 10014, message: 10037 } as const
 export const wrongLastSequence: readonly number[] = [10071, 10164]
 
+const closedCode =
+  /^(ConnectionError|ClosedConnectionError|DrainingConnectionError|RequestError|ECONNRESET|EPIPE|CLOSED)$/
+const timeoutCode = /^(TimeoutError|TIMEOUT|ETIMEDOUT)$/
+
+const usualPorts = 'NATS usually has 4222; 1883 is its port for MQTT, 8222 that for monitoring.'
 const checkUrl = 'Check scheme, host and port in `url` of the bridge.'
 const own = (place: Place) => urlsText(place)
 
@@ -115,7 +120,23 @@ const rows: readonly Row[] = [
     (place) => ({
       reason: 'not_nats',
       detail: `What answers on ${own(place)} is not NATS.`,
-      act: `${checkUrl} NATS usually has 4222; 1883 is its port for MQTT, 8222 that for monitoring.`,
+      act: `${checkUrl} ${usualPorts}`,
+    }),
+  ],
+  [
+    /^CLOSED_BEFORE_LOGIN$/,
+    (place) => ({
+      reason: 'unreachable',
+      detail: `The connection to ${own(place)} was closed before NATS accepted the client.`,
+      act: `Nothing, if NATS is starting or stopping. Otherwise: ${checkUrl} ${usualPorts}`,
+    }),
+  ],
+  [
+    /^NO_ANSWER$/,
+    (place) => ({
+      reason: 'unreachable',
+      detail: `There was no answer of NATS on ${own(place)} in connect_timeout.`,
+      act: `Check whether a firewall drops the connection. ${checkUrl} ${usualPorts}`,
     }),
   ],
   [
@@ -133,7 +154,7 @@ const rows: readonly Row[] = [
       detail: `The user may not ${permissionText(error)}.`,
       act:
         'Allow its user in nats-server: publish to "$JS.API.>", "$JS.ACK.>" and "$KV.>", subscribe to "_INBOX.>" and ' +
-        '"$KV.>".',
+        '"$KV.>". docs/engines.md has the whole list.',
     }),
   ],
   [
@@ -175,7 +196,7 @@ const rows: readonly Row[] = [
     }),
   ],
   [
-    /^(ConnectionError|ClosedConnectionError|DrainingConnectionError|RequestError|ECONNRESET|EPIPE|CLOSED)$/,
+    closedCode,
     () => ({
       reason: 'connection_lost',
       detail: 'The connection was closed by NATS or the network.',
@@ -184,8 +205,10 @@ const rows: readonly Row[] = [
   ],
 ]
 
-export function natsFault(error: unknown, place: Place): NatsFault {
-  const code = codeText(error)
+export function natsFault(thrown: unknown, place: Place): NatsFault {
+  const isConnecting = thrown instanceof NotConnected
+  const error = isConnecting ? thrown.cause : thrown
+  const code = isConnecting ? connectingCode(codeText(error)) : codeText(error)
   const found = rows.find(([pattern]) => pattern.test(code))?.[1](place, error)
   const isRefused = code === 'ECONNREFUSED'
   if (found !== undefined) return { ...found, isRefused }
@@ -194,6 +217,12 @@ export function natsFault(error: unknown, place: Place): NatsFault {
     detail: `NATS reports ${quote(messageOf(error), 200)}${/^\w{3,40}$/.test(code) ? ` (${code})` : ''}.`,
     act: 'Look into the log of nats-server.',
   }
+}
+
+/** The same end has another cause before NATS has accepted the client. */
+function connectingCode(code: string): string {
+  if (closedCode.test(code)) return 'CLOSED_BEFORE_LOGIN'
+  return timeoutCode.test(code) ? 'NO_ANSWER' : code
 }
 
 /** The number that JetStream gives its answer; null for any other error. */

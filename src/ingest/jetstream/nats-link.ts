@@ -10,7 +10,7 @@ import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { LinkState, LinkView } from '../message-sources/message-sources.ts'
 import { createReconnectDelay } from '../bridges/reconnect-delay.ts'
-import { openConnection, urlsText, type Connection } from './nats-connection.ts'
+import { openConnection, schemeOf, type Connection } from './nats-connection.ts'
 import { natsFault, type NatsFault } from './nats-faults.ts'
 import type { JetStreamOptions, NatsCredentials } from './types.ts'
 
@@ -100,8 +100,8 @@ export function createNatsLink(deps: Deps, options: JetStreamOptions): NatsLink 
       kind: 'message_source_connected',
       messageSource,
       clientId,
-      url: `${urlsText({ ...options, addresses: [] })}${made.server} (NATS ${made.version})`,
-      sessionPresent: true,
+      url: `${schemeOf(options)}://${made.server} (NATS ${made.version})`,
+      sessionPresent: null,
       removedFilters: [],
     })
     endWork = deps.opened(made)
@@ -165,7 +165,7 @@ export function createNatsLink(deps: Deps, options: JetStreamOptions): NatsLink 
       state,
       since,
       sinceMs,
-      sessionPresent: losses === 0 && current === null ? null : true,
+      sessionPresent: null,
       losses,
       lastFault,
       messages,

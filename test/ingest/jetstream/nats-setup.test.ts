@@ -168,6 +168,33 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     })
   })
 
+  test('a new NATS is in order for a check with provision, and its first durables are no condition', async () => {
+    const engine = await startNats(lines())
+    expect(await check(engine, { provision: true })).toMatchObject({
+      state: 'ok',
+      what: expect.stringMatching(
+        /creates the stream \$MQTT_msgs, gw-0, .*gw-3, gw-members\. Start it/,
+      ) as string,
+    })
+    await using member = await openMember(engine)
+    await eventually(() => member.active() === 4)
+    expect(atRisk(member, 'durable_created')).toEqual([])
+  })
+
+  test('a check says that it cannot compare the mapping without the rights for the probe', async () => {
+    const rights = (more: string) =>
+      `{ publish: ["$JS.API.>", "$KV.>"${more}], subscribe: ["_INBOX.>", "$KV.>"${more}] }`
+    const probe = ', "t.>", "v.>", "gw.>"'
+    const without = await startNats(lines(users(rights(''))))
+    expect(await check(without, { ...right, provision: true })).toMatchObject({
+      state: 'warning',
+      what: expect.stringMatching(/creates the stream .* mapping of partitions was not checked/) as string,
+      act: expect.stringMatching(/"t\.\*": "gw\./) as string,
+    })
+    const complete = await startNats(lines(users(rights(probe))))
+    expect(await check(complete, { ...right, provision: true })).toMatchObject({ state: 'ok' })
+  })
+
   test('other servers and ports are named', async () => {
     const engine = await startNats(lines())
     const { mqttPort, monitorPort } = engine.nodes[0]!
@@ -175,11 +202,13 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
       check({ urls: [`${scheme}://127.0.0.1:${port}`] }, { connect_timeout: '1s' })
     expect(await at(monitorPort)).toMatchObject({
       state: 'failed',
-      why: expect.stringMatching(/not NATS|did not answer/) as string,
+      why: expect.stringMatching(/not NATS|no answer of NATS on nats:/) as string,
+      act: expect.stringMatching(/Check scheme, host and port/) as string,
     })
     expect(await at(mqttPort)).toMatchObject({
       state: 'failed',
-      why: expect.stringMatching(/did not answer|closed/) as string,
+      why: expect.stringMatching(/no answer of NATS|closed before NATS accepted/) as string,
+      act: expect.stringMatching(/Check scheme, host and port .* 1883 is its port for MQTT/) as string,
     })
     expect(await at(1)).toMatchObject({
       state: 'failed',

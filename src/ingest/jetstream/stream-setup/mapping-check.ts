@@ -19,11 +19,11 @@ const probesOfFilter = 8
 /** After NATS has answered a PING that followed the last one. */
 const probeMs = 500
 
-/** Null where it is in order, or cannot be known. */
+/** Null where it is in order; `unknown`: no probe came back, because the user has no right to them. */
 export async function probeMapping(
   { nc }: Connection,
   layout: PartitionLayout,
-): Promise<SetupFinding | null> {
+): Promise<SetupFinding | 'unknown' | null> {
   if (layout.partitions === 1 || layout.stream !== mqttStream) return null
   const { prefix, partitions } = layout
   const probe = `gateway-probe-${randomBytes(4).toString('hex')}`
@@ -47,6 +47,7 @@ export async function probeMapping(
   } finally {
     for (const subscription of subscriptions) subscription.unsubscribe()
   }
+  if (came.size === 0) return 'unknown'
   const act = `Add to the account in nats-server, and reload it: mappings { ${mappingLines(layout).join(', ')} }`
   for (const subject of sent) {
     const topic = topicOf(subject)
