@@ -119,6 +119,7 @@ export const ingestEventFields = {
     reason: field<'BAD_PARKED_ENTRY' | 'PROVIDER_NOT_IN_CONFIG'>('reason of these dead letters'),
     why: field<string>('what is wrong with the last one, in words'),
   },
+  custody_copies_cut: { copies: count('copies without the bytes of their message') },
   custody_store_failed: {
     messageSource,
     queue: field<'parked' | 'dead'>('queue that did not confirm'),

@@ -24,7 +24,7 @@ export type CustodyParts = DeliveryWorld & {
   /** What the mapping says of its open records; a test may change it. */
   records: { openParts: number; openMsMax: number }
   /**
-   * Publishes words: `dead NAME` becomes a dead letter, `keep SHELF NAME` a message on a shelf, `two A B` two
+   * Publishes words: `dead NAME` becomes a dead letter (`dead NAME BYTES` a large one), `keep SHELF NAME` a message on a shelf, `two A B` two
    * payloads, `for PROVIDER NAME` one of that provider, `drop` nothing, and any other word a payload of that name.
    */
   words(...words: readonly string[]): void
@@ -92,7 +92,7 @@ export async function createCustodyParts(options: CustodyPartsOptions = {}): Pro
 
   function accept(text: string, ack: Ack | null): void {
     const [word = '', ...names] = text.split(' ')
-    if (word === 'dead') spool.addDeadLetter(messageLetter(names[0]!))
+    if (word === 'dead') spool.addDeadLetter(messageLetter(names[0]!, Number(names[1] ?? 0)))
     else if (word === 'keep')
       spool.keepMessage(keptNamed(names[1]!, { shelf: names[0] as ShelfName }).message)
     else if (word === 'two') for (const name of names) spool.append(payloadNamed(name))
@@ -121,7 +121,7 @@ export async function createCustodyParts(options: CustodyPartsOptions = {}): Pro
   })
 }
 
-function messageLetter(name: string): DeadLetter {
-  const { envelope } = keptNamed(name).message
+function messageLetter(name: string, padding: number): DeadLetter {
+  const { envelope } = keptNamed(name, { padding }).message
   return { ...deadLetterNamed(name).deadLetter, envelope }
 }

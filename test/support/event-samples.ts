@@ -87,6 +87,7 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     reason: 'BAD_PARKED_ENTRY',
     why: 'An entry of the queue of parked entries cannot be read: it is not two JSON objects.',
   },
+  custody_copies_cut: { kind: 'custody_copies_cut', copies: 1 },
   custody_store_failed: {
     kind: 'custody_store_failed',
     messageSource: 'depot',

@@ -86,7 +86,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   const barrier = createWriteBarrier(spool)
   const takeBack = createTakeBack({ ...deps, clock, emit }, options)
   const parking = createParking({ ...deps, clock, queues, releaseOrder: deps.releaseOrder, signal }, options)
-  const copies = createDeadCopies({ spool, queues, mark: deps.copied, lineOf: deps.lineOf, signal })
+  const copies = createDeadCopies({ ...deps, emit, queues, mark: deps.copied, signal })
   const outage = createOutage({ delivery, clock, emit, changed: () => update(), signal }, options)
   const heads = createShelfHeads(spool)
   const waiting = createWaitReport(emit, options)

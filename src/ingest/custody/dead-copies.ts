@@ -4,8 +4,13 @@
 //
 // A pass makes everything durable that was added by its start, and copies what follows the last copied one.
 // The id of that is kept over restarts; where it is lost, all are copied again, and the import knows them.
+// An engine has a limit for messages (1 MiB at NATS), and a line is a third larger than its message. Where
+// lines are not confirmed and a large one is among them, it is stored without the bytes of its message: one
+// device must not pin the partitions of all. The dead letter itself keeps them.
+//
 // Ids follow the clock: where it was set back, the numbers in them find those that sort before.
 
+import type { Emit } from '../../domain/event.ts'
 import type { DeadLetterEntry } from '../../spool/spool.ts'
 import type { StoredEntry } from '../message-sources/types.ts'
 import type { EngineQueues } from './engine-queues.ts'
@@ -23,18 +28,23 @@ export type DeadCopies = {
   idle(): Promise<void>
 }
 
+/** `whole`: of a large one. */
+type Copy = StoredEntry & { whole?: DeadLetterEntry }
+
 type Deps = {
   spool: Pick<CustodySpool, 'deadLetters' | 'nextDeadLetter' | 'exchange'>
   queues: Pick<EngineQueues, 'store' | 'mayStore'>
   mark: CopiedMark
   /** As a line of `dead-letters export`. */
   lineOf: (entry: DeadLetterEntry) => string
+  emit: Emit
   signal: AbortSignal
 }
 
 const atOnce = 200
+const largeBytes = 256 * 1024
 
-export function createDeadCopies({ spool, queues, mark, lineOf, signal }: Deps): DeadCopies {
+export function createDeadCopies({ spool, queues, mark, lineOf, emit, signal }: Deps): DeadCopies {
   /** Null: nothing of this opening of the store. */
   let copiedTo: number | null = null
   /** The first number of this opening; of an earlier one a running pass copies nothing to its end. */
@@ -72,12 +82,12 @@ export function createDeadCopies({ spool, queues, mark, lineOf, signal }: Deps):
     wants: (id: string) => boolean,
     counts: (id: string) => boolean,
   ): Promise<number> {
-    let entries: StoredEntry[] = []
+    let entries: Copy[] = []
     let last: string | null = null
     let found = 0
     const send = async () => {
       if (entries.length === 0) return
-      await queues.store('dead', entries, signal)
+      await store(entries)
       copied += entries.length
       entries = []
       if (last !== null && (cursor === null || cursor === undefined || last > cursor)) cursor = last
@@ -90,11 +100,35 @@ export function createDeadCopies({ spool, queues, mark, lineOf, signal }: Deps):
       last = entry.id
       const { stage, reason, provider } = entry.deadLetter
       const headers = { kind: 'dead_letter', id: entry.id, stage, reason, provider: provider ?? '' }
-      entries.push({ headers, body: Buffer.from(lineOf(entry)) })
+      const body = Buffer.from(lineOf(entry))
+      entries.push({ headers, body, ...(body.length > largeBytes && { whole: entry }) })
       if (entries.length === atOnce) await send()
     }
     await send()
     return found
+  }
+
+  async function store(copies: readonly Copy[]): Promise<void> {
+    try {
+      await queues.store('dead', copies, signal)
+    } catch (error) {
+      const large = copies.filter(({ whole }) => whole !== undefined).length
+      if (large === 0 || signal.aborted) throw error
+      await queues.store('dead', copies.map(withoutBytes), signal)
+      emit({ kind: 'custody_copies_cut', copies: large })
+    }
+  }
+
+  function withoutBytes(copy: Copy): StoredEntry {
+    const { headers, whole } = copy
+    const deadLetter = whole?.deadLetter
+    if (whole === undefined || !deadLetter?.envelope) return copy
+    const detail = `${deadLetter.detail} This copy is without the bytes of the message: the engine did not take them.`
+    const envelope = { ...deadLetter.envelope, bytes: '' }
+    return {
+      headers,
+      body: Buffer.from(lineOf({ ...whole, deadLetter: { ...deadLetter, detail, envelope } })),
+    }
   }
 
   return {

@@ -81,6 +81,29 @@ describe('a dead letter', () => {
     expect(world.engine.dead.filter((line) => line.includes('"detail":"c"')).length).toBe(1)
   })
 
+  test('that is too large for the engine is copied without its bytes, and stops nothing', async () => {
+    const world = await createCustodyParts({
+      spool: { groupBytesMax: 4e6, deadLetterBytesMax: 64e6, bytesMax: 64e6 },
+    })
+    const { custody } = world.source
+    const { store } = custody!
+    custody!.store = async (queue, entries, signal) => {
+      const stored = entries.filter(({ body }) => body.length < 1_000_000)
+      await store(queue, stored, signal)
+      if (stored.length < entries.length) throw new Error('maximum payload exceeded')
+    }
+    world.words('dead a', 'dead large 1200000', 'dead b', 'c')
+    await world.passUntil(() => acked(world) === 4, 60_000)
+    const copies = world.engine.dead.map(
+      (line) => JSON.parse(line) as { envelope: { topic: string; bytes: string } },
+    )
+    const large = copies.filter(({ envelope }) => envelope.topic === 'large')
+    expect(large.map(({ envelope }) => envelope.bytes)).toEqual([''])
+    expect(world.custodyEvents).toContainEqual({ kind: 'custody_copies_cut', copies: 1 })
+    const letters = await collect(world.spool.deadLetters({ limit: 10 }))
+    expect(letters.map(({ deadLetter }) => deadLetter.envelope!.bytes.length)).toEqual([0, 1_200_000, 0])
+  })
+
   test('is copied where the clock was set back since the last copy of an earlier run', async () => {
     const world = await createCustodyParts({
       deps: { copied: { read: async () => 'f'.repeat(32), write: async () => undefined } },

@@ -64,6 +64,15 @@ export const custodyEvents: EventTable<CustodyEvent> = {
       `${entries} parked entries became dead letters (${reason}): ${sentence(bounded(why, 300))}`,
     repeats: ({ reason }) => reason,
   },
+  custody_copies_cut: {
+    meaning:
+      'Copies of large dead letters are in the engine without the bytes of their messages, because it did not take ' +
+      'them. The dead letters have them.',
+    level: 'warn',
+    text: ({ copies }) =>
+      `${copies} copies of dead letters are stored in the engine without the bytes of their messages: it did not take them.`,
+    repeats: () => '',
+  },
   custody_store_failed: {
     meaning:
       'The engine did not confirm entries for a queue of the gateway. Nothing of them is removed or acknowledged.',
