@@ -65,8 +65,6 @@ export const ingestEventFields = {
       | 'queue_differs'
       | 'exchange_missing'
       | 'not_declared'
-      | 'bindings_unknown'
-      | 'no_stored_time'
       | 'blocked'
       | 'stream_settings'
       | 'durable_missing'
@@ -94,8 +92,8 @@ export const ingestEventFields = {
   message_source_released: {
     messageSource,
     clientId,
-    session: field<'kept' | 'left_group' | 'left_with_rest' | 'none'>(
-      '`kept`: it queues what arrives, `left_group`: the other members get it, `left_with_rest`: so, too, and the ' +
+    session: field<'kept' | 'engine' | 'left_group' | 'left_with_rest' | 'none'>(
+      '`kept`: it queues what arrives, `engine`: RabbitMQ or NATS keeps it for any gateway, `left_group`: the other members get it, `left_with_rest`: so, too, and the ' +
         'session keeps what it had before, `none`: nothing is queued',
     ),
   },

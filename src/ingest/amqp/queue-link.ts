@@ -304,7 +304,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     consumer = null
     await made?.close()
     if (state !== 'stopped')
-      emit({ kind: 'message_source_released', messageSource, clientId, session: 'kept' })
+      emit({ kind: 'message_source_released', messageSource, clientId, session: 'engine' })
     setState('stopped')
   }
 }

@@ -185,8 +185,7 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     partitions.own(new Set())
     await link.close()
     report.close()
-    const session = isConnected ? 'left_group' : 'kept'
-    emit({ kind: 'message_source_released', messageSource, clientId, session })
+    emit({ kind: 'message_source_released', messageSource, clientId, session: 'engine' })
   }
 
   return {

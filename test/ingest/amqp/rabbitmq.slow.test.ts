@@ -287,7 +287,7 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
       await eventually(() => none.eventOf('message_source_lost') !== undefined)
       expect(none.eventOf('message_source_lost')).toMatchObject({
         reason: 'vhost_refused',
-        act: expect.stringContaining('rabbitmqctl set_permissions -p / reader') as string,
+        act: expect.stringContaining("rabbitmqctl set_permissions -p '/' 'reader' '^") as string,
       })
       await manage(engine, 'PUT', 'permissions/%2F/reader', { configure: '^$', write: '^$', read: '^rights' })
       await using bridge = await openRabbitBridge(fleet('rights', { username: 'reader', password: 'pw' }))

@@ -13,7 +13,7 @@ import { askOperator, type AmqpFault, type AmqpPlace } from './types.ts'
 
 export type { AmqpFault, AmqpPlace } from './types.ts'
 
-type OwnCode = 'NO_ANSWER' | 'CANCELLED' | 'CLOSED' | 'BLOCKED'
+type OwnCode = 'NO_ANSWER' | 'CANCELLED' | 'CLOSED'
 
 /** An end for which there is no error. */
 export class AmqpEnd extends Error {
@@ -51,12 +51,6 @@ function ofEnd(code: OwnCode, place: AmqpPlace): AmqpFault {
       reason: 'consumer_cancelled',
       detail: `RabbitMQ does not deliver from ${quote(queue ?? '', 100)} any more: the queue was deleted, or its node is gone.`,
       act: 'Nothing, if the bridge connects again. Otherwise create the queue, or set provision: true.',
-    }
-  if (code === 'BLOCKED')
-    return {
-      reason: 'blocked',
-      detail: `RabbitMQ takes no messages: an alarm of memory or disk is on.`,
-      act: 'Free memory or disk space of the node (`rabbitmq-diagnostics alarms`). Devices are not acknowledged until then.',
     }
   if (code === 'NO_ANSWER' && stage === 'opening')
     return {

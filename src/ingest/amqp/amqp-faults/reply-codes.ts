@@ -40,14 +40,14 @@ export function ofReply(code: number, words: string, place: AmqpPlace): AmqpFaul
       reason: 'access_refused',
       detail: `The user ${quote(userName ?? 'guest', 100)} has no right to what the bridge needs.${said(words)}`,
       act:
-        `Give it the right: \`rabbitmqctl set_permissions -p ${vhost} ${userName ?? 'guest'} CONFIGURE WRITE READ\`. ` +
-        'It needs read for its queues; with provision: true also configure and write, and read for `bind.exchange`.',
+        `Give it the right: \`${permissionCommand(place)}\`. The three patterns are configure, write and read. ` +
+        'Without provision, read for the queues is enough.',
     }
   if (code === 404)
     return {
       reason: 'queue_missing',
       detail: `RabbitMQ does not have ${name}.${said(words)}`,
-      act: 'Set provision: true, or create it; docs/engines.md has the commands.',
+      act: 'Set provision: true, or create it; `check --connect` prints the command.',
     }
   if (code === 405)
     return {
@@ -95,18 +95,31 @@ export function ofReply(code: number, words: string, place: AmqpPlace): AmqpFaul
 /** A topic of more than 255 bytes cannot be sent over AMQP 0-9-1, so RabbitMQ fails at each try. */
 function undeliverableAct({ queue, vhost }: AmqpPlace): string {
   if (queue === null) return askOperator
-  const pattern = queue.replaceAll('.', '\\.')
   return (
     'If it repeats, the next message of the queue cannot be sent over AMQP: its topic has more than 255 bytes. Move ' +
     `it to the dead letters of RabbitMQ: \`rabbitmqctl set_policy -p ${vhost} --apply-to queues ` +
-    `move-undeliverable '^${pattern}$' '{"delivery-limit":3}'\`, wait a minute, ` +
+    `move-undeliverable '^${pattern(queue)}$' '{"delivery-limit":3}'\`, wait a minute, ` +
     `\`rabbitmqctl clear_policy -p ${vhost} move-undeliverable\`. Forbid such topics by topic permissions.`
   )
 }
 
-export function vhostAct({ vhost, userName }: AmqpPlace): string {
+export function vhostAct(place: AmqpPlace): string {
   return (
     'Check `vhost` of the bridge with `rabbitmqctl list_vhosts`, and give the user rights there: ' +
-    `\`rabbitmqctl set_permissions -p ${vhost} ${userName ?? 'guest'} CONFIGURE WRITE READ\`.`
+    `\`${permissionCommand(place)}\`.`
   )
+}
+
+/** The rights that every kind of bridge works with. */
+function permissionCommand({ vhost, userName, prefix, exchange }: AmqpPlace): string {
+  const own = `${pattern(prefix)}\\..*`
+  return (
+    `rabbitmqctl set_permissions -p '${vhost}' '${userName ?? 'guest'}' '^${own}' '^(${own}|amq\\.default)$' ` +
+    `'^(${own}|${pattern(exchange)})$'`
+  )
+}
+
+/** Names have letters, digits, "_", "-", ":" and dots; that of an exchange may have others. */
+function pattern(name: string): string {
+  return name.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 }

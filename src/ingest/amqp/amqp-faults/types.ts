@@ -18,7 +18,6 @@ export type AmqpLossReason =
   | 'consumer_cancelled'
   | 'consumer_timeout'
   | 'undeliverable_message'
-  | 'blocked'
   | 'closed_by_operator'
   | 'channel_closed'
   | 'connection_lost'
@@ -28,7 +27,7 @@ export type AmqpLossReason =
 /** `detail` and `act` are sentences. `isRefused`: nothing listens there, as while a server restarts. */
 export type AmqpFault = { reason: AmqpLossReason; detail: string; act: string; isRefused?: boolean }
 
-export type AmqpPlace = Pick<AmqpOptions, 'vhost' | 'userName' | 'tls' | 'exchange'> & {
+export type AmqpPlace = Pick<AmqpOptions, 'vhost' | 'userName' | 'tls' | 'exchange' | 'prefix'> & {
   node: AmqpNode
   /** The queue of the connection; null for the one that declares and asks. */
   queue: string | null

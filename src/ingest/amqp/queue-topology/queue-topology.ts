@@ -94,7 +94,7 @@ function queueSteps(options: AmqpOptions, version: number): TopologyStep[] {
       kind: 'queue',
       compares: false,
       run: (channel) => channel.assertQueue(name, { durable: true, arguments: args }),
-      command: `rabbitmqadmin declare queue name=${name} durable=true arguments='${JSON.stringify(args)}'`,
+      command: `${declares(options)} queue name=${name} durable=true arguments='${JSON.stringify(args)}'`,
     }
   })
 }
@@ -126,7 +126,7 @@ function bindingSteps(options: AmqpOptions): TopologyStep[] {
       kind: 'binding',
       compares: false,
       run: (channel) => channel.bindQueue(queue, exchange, key),
-      command: bindCommand({ source: exchange, destination: queue, key, type: 'queue' }),
+      command: bindCommand(options, { source: exchange, destination: queue, key, type: 'queue' }),
     }))
   }
   const hash = hashExchange(options)
@@ -145,14 +145,14 @@ function bindingSteps(options: AmqpOptions): TopologyStep[] {
       compares: false,
       // The key is the weight.
       run: (channel) => channel.bindQueue(queue, hash, '1'),
-      command: bindCommand({ source: hash, destination: queue, key: '1', type: 'queue' }),
+      command: bindCommand(options, { source: hash, destination: queue, key: '1', type: 'queue' }),
     })),
     ...keys.map((key): TopologyStep => ({
       name: hash,
       kind: 'binding',
       compares: false,
       run: (channel) => channel.bindExchange(hash, exchange, key),
-      command: bindCommand({ source: exchange, destination: hash, key, type: 'exchange' }),
+      command: bindCommand(options, { source: exchange, destination: hash, key, type: 'exchange' }),
     })),
   ]
 }
@@ -177,15 +177,23 @@ function hashArguments({ partitionBy }: AmqpOptions): Options.AssertExchange {
 }
 
 function exchangeCommand(options: AmqpOptions, name: string): string {
-  if (name === options.exchange) return `rabbitmqadmin declare exchange name=${name} type=topic`
+  if (name === options.exchange) return `${declares(options)} exchange name=${name} type=topic`
   const { arguments: args = {} } = hashArguments(options)
-  return `rabbitmqadmin declare exchange name=${name} type=x-consistent-hash arguments='${JSON.stringify(args)}'`
+  return `${declares(options)} exchange name=${name} type=x-consistent-hash arguments='${JSON.stringify(args)}'`
 }
 
-function bindCommand(binding: { source: string; destination: string; key: string; type: string }): string {
+/** It logs in as guest, unless it gets --username and --password. */
+function declares({ vhost }: AmqpOptions): string {
+  return `rabbitmqadmin${vhost === '/' ? '' : ` --vhost='${vhost}'`} declare`
+}
+
+function bindCommand(
+  options: AmqpOptions,
+  binding: { source: string; destination: string; key: string; type: string },
+): string {
   const { source, destination, key, type } = binding
   return (
-    `rabbitmqadmin declare binding source=${source} destination_type=${type} destination=${destination} ` +
+    `${declares(options)} binding source=${source} destination_type=${type} destination=${destination} ` +
     `routing_key='${key}'`
   )
 }

@@ -94,7 +94,7 @@ export const messageSourceEvents: EventTable<MessageSourceEvent> = {
           clientId !== null
             ? silentLink
             : neverHeard
-              ? 'None came since the start. Its topics may be wrong. With share_group: some brokers (NATS, older RabbitMQ) grant a shared subscription and deliver nothing.'
+              ? 'None came since the start. Its topics may be wrong; with RabbitMQ its queues may not be bound; with NATS the mapping of the account may be missing. With share_group: some brokers (NATS, older RabbitMQ) grant a shared subscription and deliver nothing.'
               : 'The devices may be off, or the connection may be dead. The bridge connects again.',
       }),
     },
@@ -155,17 +155,14 @@ const riskActs = {
     'Look for the client that publishes there, and report it to the operator of the broker: MQTT does not allow such ' +
     'a topic. The message is a dead letter (BAD_TOPIC). It is shown for a day.',
   small_window: 'Raise the window at the broker; for Mosquitto set max_inflight_messages 1000.',
-  queue_missing: 'Set provision: true, or create the queue; docs/engines.md has the commands.',
+  queue_missing: 'Set provision: true, or create the queue; `check --connect` prints the command.',
   queue_differs:
     'Change the option of the bridge, or empty and delete the queue, so that it can be declared again.',
-  exchange_missing: 'Set provision: true, or create the exchange; docs/engines.md has the commands.',
+  exchange_missing: 'Set provision: true, or create the exchange; `check --connect` prints the command.',
   not_declared: 'Give the user the right to configure, or set provision: false and declare it yourself.',
-  bindings_unknown: 'Check with `rabbitmqctl list_bindings` that the keys of `bind` lead to the queues.',
   blocked: 'Free memory or disk space of the node (`rabbitmq-diagnostics alarms`).',
-  no_stored_time:
-    'Set message_interceptors.incoming.set_header_timestamp.overwrite = false in rabbitmq.conf (RabbitMQ 3.12 and newer).',
-  stream_settings: 'Change the stream of NATS; docs/engines.md has the commands.',
-  durable_missing: 'Set provision: true, or create the durable; docs/engines.md has the commands.',
+  stream_settings: 'Change the stream with `nats stream edit`; `check --connect` prints the command.',
+  durable_missing: 'Set provision: true, or create the durable; `check --connect` prints the command.',
   durable_differs: 'Change the durable with `nats consumer edit`, or set another prefix.',
   durable_created:
     'Find out who deleted the durable, or let devices connect after the first start. It is shown for an hour.',
@@ -177,6 +174,7 @@ const riskActs = {
 
 const sessionTexts = {
   kept: 'the broker keeps its session, and queues what arrives until it returns.',
+  engine: 'the engine keeps what arrives, and gives it to this gateway or to another one.',
   left_group: 'it has left the share group, and the other members get what arrives.',
   left_with_rest:
     'it has left the share group, and the other members get what arrives. Its session keeps what the broker had for it ' +
