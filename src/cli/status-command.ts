@@ -23,6 +23,8 @@ import {
 } from './terminal/terminal.ts'
 import { agoText, notes, textOfLines } from './terminal/text-format.ts'
 
+/** Names of partitions in a line. */
+const namesMax = 8
 const timeoutMs = 5000
 const watchMs = 2000
 /** Cursor to the corner, then clear to the end of the screen. */
@@ -204,20 +206,39 @@ function providerTable(status: Status, width: number): string[] {
   return columns([head, ...rows], width)
 }
 
-/** One line for each connection of a bridge. */
+/** One line for each connection of a bridge, and one for the partitions that gateways share. */
 function bridgeLines(status: Status): string[] {
   const ago = agoOf(status)
-  return status.messageSources.flatMap(({ name, url, messages, outstanding, connections }) =>
-    connections.length === 0
-      ? []
-      : [
-          `bridge     ${name}, ${url ?? ''}: ${plural(messages, 'message')}, ${outstanding} not acknowledged yet`,
-          ...connections.map(
-            ({ clientId, state, since, lastFault }) =>
-              `           ${clientId}: ${state} ${ago(since)}` + (lastFault === null ? '' : `, ${lastFault}`),
-          ),
-        ],
+  return status.messageSources.flatMap(
+    ({ name, url, messages, outstanding, connections, partitions, lag }) =>
+      connections.length === 0
+        ? []
+        : [
+            `bridge     ${name}, ${url ?? ''}: ${plural(messages, 'message')}, ${outstanding} not acknowledged yet`,
+            ...connections.map(
+              ({ clientId, state, since, lastFault }) =>
+                `           ${clientId}: ${state} ${ago(since)}` +
+                (lastFault === null ? '' : `, ${lastFault}`),
+            ),
+            ...(partitions.length === 0 ? [] : [`           ${partitionsText(partitions, lag)}`]),
+          ],
   )
+}
+
+/** Whether this gateway takes a partition is not always known: RabbitMQ does not say it. */
+function partitionsText(
+  partitions: Status['messageSources'][number]['partitions'],
+  lag: number | null,
+): string {
+  const active = partitions.filter(({ role }) => role === 'active').map(({ partition }) => partition)
+  const names = active.length === 0 ? '' : ` (${namesText(active)})`
+  const waiting = lag === null ? '' : `, ${plural(lag, 'message')} waiting there`
+  return `partitions: ${active.length} of ${partitions.length} active here${names}${waiting}`
+}
+
+function namesText(names: readonly string[]): string {
+  const shown = names.slice(0, namesMax).join(', ')
+  return names.length > namesMax ? `${shown} and ${names.length - namesMax} more` : shown
 }
 
 function devicesText({ known, silent, refused, repeating, notMapped, neverSent }: Status['devices']): string {

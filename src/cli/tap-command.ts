@@ -127,7 +127,7 @@ function messageLines(time: string, line: TapLine): string[] {
     `QoS ${qos}`,
     ...(line.retain ? ['retained'] : []),
     ...(line.dup ? ['DUP'] : []),
-    `client ${client}`,
+    ...(client === '' ? [] : [`client ${client}`]),
     ...(user ? [`user ${user}`] : []),
     ...(certificate ? [`certificate ${certificate}`] : []),
     ...(identity ? [`identity ${identity}`] : []),

@@ -50,7 +50,7 @@ function engineRows({ machines, partitions }: CapacityDemand, { engine }: Capaci
     ['messages kept', count(engine.keptMessages), 'at the end of the outage'],
     ['disk of a node', formatSize(engine.diskBytesPerNode), 'at the end of the outage'],
     ['disk grows', `${formatSize(engine.diskBytesPerHour)}/h`, 'of a node, while no gateway takes anything'],
-    ['disk lasts', duration(engine.diskLastsMs), 'until then, on an empty disk'],
+    ['disk lasts', duration(engine.diskLastsMs), 'while no gateway takes anything, from an empty disk on'],
     ['reconnect', duration(engine.reconnectMs), 'until the vehicles of a lost node are connected again'],
     ['each partition', `${count(engine.partitionPerS)}/s`, `in the drain, of ${partitions}`],
   ]
@@ -58,7 +58,7 @@ function engineRows({ machines, partitions }: CapacityDemand, { engine }: Capaci
 
 function gatewayRows({ custody }: CapacityDemand, { gateways }: CapacityPlan): Row[] {
   return [
-    ['gateways', count(gateways.planned), `${count(gateways.needed)} are needed, one may be lost`],
+    ['gateways', count(gateways.planned), `${count(gateways.needed)} needed while one is lost`],
     ['messages/s of each', count(gateways.perSEach), 'at the peak, while one is lost'],
     ['cores of each', cores(gateways.coresEach)],
     ['memory of each', formatSize(gateways.memoryBytesEach)],
