@@ -15,7 +15,7 @@ import {
   type EngineNode,
 } from './message-engine.ts'
 
-const machineProgram = '/usr/sbin/nats-server'
+export const machineProgram = '/usr/sbin/nats-server'
 export const newerProgram = join(enginesFolder, 'nats/usr/sbin/nats-server')
 
 /** nats-server 2.9 of Debian 12. */
@@ -74,7 +74,9 @@ export async function startNats(options: NatsOptions = {}): Promise<Engine> {
       scheme: 'nats',
       run: (node) => spawnEngine(program, ['-c', join(folder, `${names[node]}.conf`)]),
       async isReady({ monitorPort }) {
-        const { ok } = await fetch(`http://127.0.0.1:${monitorPort}/healthz`)
+        const { ok } = await fetch(`http://127.0.0.1:${monitorPort}/healthz`, {
+          signal: AbortSignal.timeout(5000),
+        })
         return ok
       },
       leaderOf: (name) => leaderOf(nodes, name),

@@ -2,10 +2,10 @@
 // with plain clients, so that a later NATS without it is noticed.
 
 import { jetstreamManager, type JetStreamManager } from '@nats-io/jetstream'
-import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { connect, createInbox, type NatsConnection } from '@nats-io/transport-node'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { publishAll } from '../support/mosquitto.ts'
+import { answers, publishAll } from '../support/mosquitto.ts'
 import type { Engine } from './message-engine.ts'
 import { hasNats, hasNatsCluster, startNats } from './nats-engine.ts'
 
@@ -125,5 +125,79 @@ describe.skipIf(!hasNatsCluster)('NATS 2.10', () => {
     expect((await syncOf('"2m"')).sync_interval).toBe(120 * 1e9)
     // Milliseconds or nanoseconds of two million: not two minutes.
     expect((await syncOf('2m')).sync_interval).not.toBe(120 * 1e9)
+  })
+})
+
+describe.skipIf(!hasNatsCluster)('NATS of three nodes', () => {
+  async function startCluster(): Promise<{ engine: Engine; manager: JetStreamManager; bus: NatsConnection }> {
+    const engine = await startNats({ nodes: 3 })
+    const { bus, manager } = await clientOf(engine)
+    await publish(engine, 1)
+    await manager.consumers.add(mqttStream, { durable_name: 'gw-0', ack_policy: 'all' })
+    return { engine, bus, manager }
+  }
+
+  test('answers on its ports before it works: only /healthz of all nodes says when', async () => {
+    const { engine } = await startCluster()
+    await engine.killAll()
+    engine.start(0)
+    const { monitorPort, mqttPort } = engine.nodes[0]!
+    const health = (port: number) =>
+      fetch(`http://127.0.0.1:${port}/healthz`, { signal: AbortSignal.timeout(2000) }).then(
+        ({ status }) => status,
+        () => 0,
+      )
+    await eventually(async () => (await health(monitorPort)) > 0)
+    // The ports are open and a client is let in, but the node has no quorum.
+    await answers(mqttPort)
+    const alone = await connect({ servers: [engine.urls[0]!], reconnect: false, ignoreClusterUpdates: true })
+    onTestFinished(() => alone.close())
+    const manager = await jetstreamManager(alone, { checkAPI: false, timeout: 2000 })
+    expect(await health(monitorPort)).not.toBe(200)
+    await expect(manager.streams.info(mqttStream)).rejects.toThrow()
+    engine.start(1)
+    engine.start(2)
+    await engine.ready()
+    for (const node of engine.nodes) expect(await health(node.monitorPort)).toBe(200)
+    const { manager: again } = await clientOf(engine)
+    expect((await again.streams.info(mqttStream)).config.num_replicas).toBe(3)
+  })
+
+  test('says nothing to an open pull when the leader of the durable dies: only a new pull gets messages', async () => {
+    const { engine } = await startCluster()
+    const leader = await engine.leaderOf(`${mqttStream}/gw-0`)
+    const other = (leader + 1) % 3
+    const bus = await connect({
+      servers: [engine.urls[other]!],
+      reconnect: false,
+      ignoreClusterUpdates: true,
+    })
+    onTestFinished(() => bus.close())
+    const pull = () => {
+      const came: string[] = []
+      const inbox = createInbox()
+      bus.subscribe(inbox, {
+        callback: (_error, message) => void came.push(message.reply === '' ? 'status' : message.subject),
+      })
+      const request = JSON.stringify({ batch: 10, expires: 120e9 })
+      bus.publish(`$JS.API.CONSUMER.MSG.NEXT.${mqttStream}.gw-0`, request, { reply: inbox })
+      return came
+    }
+    const before = pull()
+    await bus.flush()
+    await engine.kill(leader)
+    await eventually(async () => {
+      const now = await engine.leaderOf(`${mqttStream}/gw-0`).catch(() => leader)
+      return now !== leader
+    })
+    await publishAll(
+      engine.mqttUrls[other]!,
+      Array.from({ length: 20 }, (_, index) => ({ topic: 't/truck-1', payload: String(index) })),
+      { protocolVersion: 4, clientId: 'trucks' },
+    )
+    const after = pull()
+    await eventually(() => after.length === 10)
+    // There are ten more. No word to the open pull that its leader is gone.
+    expect(before).toEqual([])
   })
 })

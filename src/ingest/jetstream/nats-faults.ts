@@ -163,8 +163,9 @@ const rows: readonly Row[] = [
       reason: 'no_jetstream',
       detail: 'JetStream does not answer in this account.',
       act:
-        'Enable `jetstream` in nats-server and in the account of the user, and check that the devices are in the same ' +
-        'account. During an election it does not answer for some seconds, either.',
+        'Enable it in nats-server (`jetstream { store_dir: "/var/lib/nats" }`) and, where there are accounts, in that of ' +
+        'the user (`accounts { NAME { jetstream: enabled } }`), which must be the account of the devices. During an ' +
+        'election it does not answer for some seconds, either.',
     }),
   ],
   [
@@ -197,10 +198,15 @@ const rows: readonly Row[] = [
   ],
   [
     closedCode,
-    () => ({
+    ({ tls }) => ({
       reason: 'connection_lost',
       detail: 'The connection was closed by NATS or the network.',
-      act: 'Nothing, if the bridge connects again. If it repeats, look into the log of nats-server.',
+      act:
+        'Nothing, if the bridge connects again. If it repeats, look into the log of nats-server.' +
+        // The network may drop the words of NATS with the connection.
+        (tls !== null && tls.cert === null
+          ? ' If NATS asks for a certificate, set `tls.cert` and `tls.key`.'
+          : ''),
     }),
   ],
 ]
@@ -246,7 +252,7 @@ function codeText(error: unknown): string {
   if (text === "server does not support 'tls'" || /tls.*is not available/.test(text)) return 'NO_TLS'
   if (/unexpected response from server|Unexpected token|is not valid JSON/.test(text)) return 'NOT_NATS'
   // The client reads the TLS options of a connection that has none.
-  if (error instanceof TypeError && /'certFile'|'caFile'|certFile/.test(text)) return 'NEEDS_TLS'
+  if (/property '(certFile|caFile)'/.test(text)) return 'NEEDS_TLS'
   const { cause } = (error ?? {}) as { cause?: unknown }
   for (const one of [error, cause]) {
     const code = codeOf(one)

@@ -170,4 +170,37 @@ describe.skipIf(!hasNats)('messages of NATS', { timeout: 60_000 }, () => {
     device.end(true)
     expect([...first.texts(), ...second.texts()].toSorted()).toEqual(acked.toSorted())
   })
+
+  test('a message above max_message_bytes is a dead letter, and nothing waits behind it', async () => {
+    const engine = await startNats({ lines: mappings })
+    await using member = await openMember(engine, { max_message_bytes: '1KiB' })
+    await eventually(() => member.active() === 4)
+    const device = await openDevice(engine.nodes[0]!.mqttPort)
+    const large = 'x'.repeat(5000)
+    const acked = await publishAll(device, [
+      { topic: 't/truck-7', text: '7:1' },
+      { topic: 't/truck-7', text: large },
+      { topic: 't/truck-7', text: 'y'.repeat(100_000) },
+      { topic: 't/truck-7', text: '7:2' },
+    ])
+    device.end(true)
+    expect(acked).toHaveLength(4)
+    await eventually(() => member.status().acked === 4)
+    expect(member.texts()).toEqual(['7:1', '7:2'])
+    expect(
+      member.spool.deadLetters.map(({ reason, envelope }) => ({ reason, bytes: envelope?.bytes })),
+    ).toEqual([
+      { reason: 'OVERSIZED', bytes: Buffer.from(large).toString('base64') },
+      { reason: 'OVERSIZED', bytes: '' },
+    ])
+    expect(member.events('message_source_at_risk')).toMatchObject([
+      {
+        risk: 'oversized',
+        detail: expect.stringMatching(/larger than max_message_bytes \(1\.0 KiB\)/) as string,
+      },
+      { risk: 'oversized' },
+    ])
+    await using nats = await openNats(engine)
+    await eventually(async () => (await waitingAt(nats)) === 0)
+  })
 })
