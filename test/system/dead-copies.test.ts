@@ -1,11 +1,13 @@
-// The command of docs/engines.md that reads copies of dead letters from RabbitMQ, after a gateway was lost with its disk.
+// Copies of dead letters in real engines: the command of docs/engines.md that reads them from RabbitMQ after a gateway was
+// lost with its disk, and one that is too large for NATS.
 
 import { execFile } from 'node:child_process'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { startEngineFleet } from '../engines/engine-fleet.ts'
+import { natsMappings, startEngineFleet } from '../engines/engine-fleet.ts'
+import { hasNats, startNats } from '../engines/nats-engine.ts'
 import { hasRabbit, startRabbit } from '../engines/rabbit-engine.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
@@ -56,4 +58,27 @@ test.skipIf(!hasRabbit)(
     expect(status!.spool.deadLetters).toBe(12)
   },
   240_000,
+)
+
+test.skipIf(!hasNats)(
+  'a message that cannot be mapped and whose copy is too large for NATS stops nothing',
+  async () => {
+    const engine = await startNats({ lines: natsMappings })
+    const fleet = await startEngineFleet(engine, {
+      gateways: 1,
+      bridge: 'custody: delivered',
+      trucks: {
+        count: 4,
+        content: (device, number) => (device === 'truck-0' && number === 2 ? 'x'.repeat(900_000) : undefined),
+      },
+    })
+    await fleet.trucks.more(100)
+    await fleet.trucks.stop()
+    const custody = async () => (await fleet.statuses())[0]?.custody
+    await eventually(async () => (await custody())?.copied === 1)
+    await eventually(async () => (await custody())?.outstanding === 0)
+    expect(fleet.sandbox.stats().distinctPayloadIds).toBe(fleet.trucks.ackedCount() - 1)
+    expect((await custody())!.storeFailures).toBeGreaterThan(0)
+  },
+  120_000,
 )

@@ -43,6 +43,7 @@ describe('while a withdrawal runs', () => {
     world.words('late-1', 'late-2')
     await world.pass(5000)
     expect(world.engine.counts.acked).toBe(count - removed)
+    expect(world.engine.ready()).toBe(2)
     finished.resolve()
     await world.passUntil(() => world.engine.counts.acked === count + 2)
     expect(world.delivery.counters().delivered).toBe(count + 2)
