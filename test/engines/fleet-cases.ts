@@ -136,8 +136,37 @@ export function describeFleets({ name, isThere, start, leading, limited }: Fleet
       const outcome = await losesDisks(fleet, `${name}: custody spool, disks thrown away`, { isWhole: false })
       expect(outcome.lost).toBeGreaterThan(0)
     })
+
+    test('with custody delivered a disk that is thrown away takes along nothing', async () => {
+      const { fleet } = await fleetOf({ bridge: delivered })
+      const outcome = await losesDisks(fleet, `${name}: custody delivered, disks thrown away`, {
+        isWhole: true,
+      })
+      expect(outcome.lost).toBe(0)
+    })
+
+    test('with custody delivered an outage of the service costs nothing, also where disks are thrown away', async () => {
+      const { fleet } = await fleetOf({ bridge: delivered })
+      await fleet.trucks.more(500)
+      fleet.sandbox.setFaults([{ always: 503 }])
+      const takesNothing = ({ messageSources }: Status) =>
+        messageSources.every(({ outstanding }) => outstanding === 0)
+      await fleet.trucks.more(500)
+      // What was never submitted is in the engine again.
+      await eventually(async () => (await fleet.statuses()).filter(takesNothing).length >= 2)
+      await fleet.kill(0)
+      await fleet.throwDiskAway(0)
+      await fleet.trucks.more(1000)
+      fleet.sandbox.setFaults([])
+      await fleet.start(0)
+      await fleet.trucks.more(500)
+      expect((await fleet.outcome(`${name}: custody delivered, outage`)).lost).toBe(0)
+    })
   })
 }
+
+/** A minute passes in two seconds. */
+const delivered = 'custody: delivered, park_after: 2s, park_for: 20s'
 
 /** The service is slow, so that each gateway has something; one after the other loses its disk. */
 async function losesDisks(
