@@ -173,14 +173,20 @@ function isRunning(child: ChildProcess | null): boolean {
   return child !== null && child.exitCode === null && child.signalCode === null
 }
 
-/** It does not outlive a test run that is killed. */
+/** It does not outlive a test run that is killed: it ends with this process, and this one with the run. */
 export function spawnEngine(
   program: string,
   words: readonly string[],
   env: NodeJS.ProcessEnv = {},
 ): ChildProcess {
+  // A worker of vitest goes on where the process that started it is killed.
+  if (process.listenerCount('disconnect', endWorker) === 0) process.once('disconnect', endWorker)
   return spawn('setpriv', ['--pdeathsig', 'KILL', '--', program, ...words], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+}
+
+function endWorker(): void {
+  process.exit()
 }
