@@ -1,10 +1,12 @@
 // What RabbitMQ does that loses or hides messages where a gateway, or who sets it up, does not know it. Each trap is shown
 // with plain clients, so that a later RabbitMQ without it is noticed.
 
-import { connect, type Channel, type ChannelModel, type GetMessage } from 'amqplib'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { connect, type Channel, type ChannelModel, type ConsumeMessage, type GetMessage } from 'amqplib'
+import { Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { publishAll } from '../support/mosquitto.ts'
+import { openRabbitBridge } from '../support/rabbit-bridges.ts'
 import { hasRabbit, hasRabbitCluster, rabbitUser, startRabbit, type RabbitEngine } from './rabbit-engine.ts'
 
 async function linkTo(engine: RabbitEngine): Promise<ChannelModel> {
@@ -182,6 +184,60 @@ describe.skipIf(!hasRabbitCluster)('RabbitMQ 4.0', () => {
       await channel.deleteQueue(queue)
     },
   )
+
+  test.each([
+    { limit: -1, order: ['1', '2', '0'] },
+    { limit: 1_000_000_000, order: ['0', '1', '2'] },
+  ])(
+    'delivers in the order $order after the first was returned, with delivery-limit $limit',
+    async ({ limit, order }) => {
+      const channel = await channelOf(engine)
+      const queue = `returned.${limit}`
+      await declare(channel, queue, { 'x-delivery-limit': limit })
+      for (const text of ['0', '1', '2']) channel.sendToQueue(queue, Buffer.from(text))
+      await eventually(async () => (await lengthOf(channel, queue)) === 3)
+      channel.nack(await nextOf(channel, queue), false, true)
+      await eventually(async () => (await lengthOf(channel, queue)) === 3)
+      const texts: string[] = []
+      for (const _ of order) texts.push((await nextOf(channel, queue)).content.toString())
+      expect(texts).toEqual(order)
+    },
+  )
+
+  test('delivers later messages first where a consumer with open messages is cancelled', async () => {
+    const queue = 'cancelled'
+    const first = await channelOf(engine)
+    await declare(first, queue, { 'x-single-active-consumer': true, 'x-delivery-limit': 1000 })
+    await first.prefetch(2)
+    const open: ConsumeMessage[] = []
+    const { consumerTag } = await first.consume(queue, (message) => open.push(message!))
+    for (const text of ['0', '1', '2', '3']) first.sendToQueue(queue, Buffer.from(text))
+    await eventually(() => open.length === 2)
+    const second = await channelOf(engine)
+    const texts: string[] = []
+    await second.consume(queue, (message) => texts.push(message!.content.toString()))
+    await first.cancel(consumerTag)
+    await eventually(() => texts.length === 2)
+    for (const message of open) first.nack(message, false, true)
+    await eventually(() => texts.length === 4)
+    expect(texts).toEqual(['2', '3', '0', '1'])
+  })
+
+  test('gets small frames late from amqplib, which leaves the algorithm of Nagle on; the gateway turns it off', async () => {
+    const settings = vi.spyOn(Socket.prototype, 'setNoDelay')
+    onTestFinished(() => settings.mockRestore())
+    const link = await connect(engine.urls[0]!.replace('://', '://guest:guest@'))
+    await link.close()
+    expect(settings.mock.lastCall).toEqual([false])
+    settings.mockClear()
+    await using bridge = await openRabbitBridge({
+      url: engine.urls[0],
+      queue: { prefix: 'nagle', partitions: 2 },
+    })
+    await bridge.connected()
+    expect(settings.mock.calls.length).toBeGreaterThan(2)
+    expect(settings.mock.calls.filter(([isOn]) => isOn !== true)).toEqual([])
+  })
 })
 
 /** Takes a message and acknowledges nothing; resolves with why its channel was closed. */
