@@ -1,7 +1,7 @@
 // engine-fleet.ts: gateways as processes behind an engine, trucks that publish to it, and the service. What was lost, what
 // was delivered twice and what came in another order, by device and number.
 
-import { writeFile, rm } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import {
@@ -69,7 +69,7 @@ export type EngineFleet = {
   stop(gateway: number): Promise<void>
   /** Resolves when it takes messages or waits for its turn. */
   start(gateway: number): Promise<void>
-  /** A new machine under the same name. */
+  /** A new machine: the same member at the engine, another carrier. */
   throwDiskAway(gateway: number): Promise<void>
   statuses(): Promise<Status[]>
   /** The gateways that have something of the service's. */
@@ -117,6 +117,9 @@ export async function startEngineFleet(engine: Engine, options: FleetOptions = {
       const { folder, daemon } = gateways[index]!
       if (daemon.running) throw new Error('the gateway runs')
       await rm(join(folder, 'spool'), { recursive: true, force: true })
+      // The service sees another gateway: what the lost one had delivered, this one may deliver again.
+      const config = join(folder, 'gateway.yaml')
+      await writeFile(config, (await readFile(config, 'utf8')).replace(/carrier: [^,]+/, '$&-again'))
     },
     async statuses() {
       const all = await Promise.all(gateways.map(({ daemon }) => daemon.status()))
@@ -131,10 +134,11 @@ export async function startEngineFleet(engine: Engine, options: FleetOptions = {
         judge(trucks.acked, deliveries(sandbox)).lost <= notMapped()
       if (isWhole) await eventually(isThere)
       await Promise.all(gateways.map((gateway) => isEmpty(gateway)))
-      const outcome = judge(trucks.acked, deliveries(sandbox))
+      const delivered = deliveries(sandbox)
+      const outcome = judge(trucks.acked, delivered)
       process.stderr.write(
         `engines: ${name}: ${trucks.ackedCount()} acknowledged to trucks, ${trucks.repeated} published again, ` +
-          `${JSON.stringify(outcome)}\n`,
+          `${acceptedLate(delivered)} accepted late, ${JSON.stringify(outcome)}\n`,
       )
       return outcome
     },
@@ -241,8 +245,10 @@ type Run = { batch: string; first: number; last: number }
 
 /**
  * Numbers of one gateway that were not taken in their order: within a batch, and of batches that cannot be put in an order
- * in which the numbers of every truck ascend. A batch whose submission failed is delivered later, as a whole: that is no
- * wrong order of taking.
+ * in which the numbers of every truck ascend. This is what partitions promise, and it needs no word of the engine: a batch
+ * has what was taken, in the order of taking, and never changes. The service accepts batches in another order where a
+ * submission had no answer: the batch is sent again, as a whole, and the next one may have been accepted meanwhile.
+ * `acceptedLate` counts that; it is 0 where nothing was killed and the service answers.
  */
 function wrongOrderIn(delivered: readonly Delivery[]): number {
   let wrong = 0
@@ -280,4 +286,17 @@ function wrongOrderIn(delivered: readonly Delivery[]): number {
     }
   }
   return wrong + before.size
+}
+
+/** Numbers that the service accepted of a gateway after a higher one of the same truck. */
+function acceptedLate(delivered: readonly Delivery[]): number {
+  const highest = new Map<string, number>()
+  let late = 0
+  for (const { gateway, device, number } of delivered) {
+    const key = `${gateway} ${device}`
+    const before = highest.get(key) ?? 0
+    if (number < before) late += 1
+    else highest.set(key, number)
+  }
+  return late
 }

@@ -150,6 +150,24 @@ describe.each([
   )
 
   test.skipIf(!isThere || !isNewer)(
+    'what a lost gateway had submitted comes behind what it had given back, before what came later',
+    async () => {
+      const first = await openSource(engine, 'lost')
+      await publish(engine, 'lost', texts(0, 100))
+      await eventually(() => first.taken.length === 100)
+      first.source.want(0)
+      await eventually(first.isPaused)
+      first.giveBackBehind(40)
+      await eventually(async () => (await depthOf(engine, 'lost.0')) === 60)
+      await publish(engine, 'lost', texts(100, 150))
+      const second = await openSource(engine, 'lost', { member: 'gw-2', window: 200 })
+      await first.source.close()
+      await eventually(() => second.taken.length === 150)
+      expect(second.textsTaken()).toEqual([...texts(40, 100), ...texts(0, 40), ...texts(100, 150)])
+    },
+  )
+
+  test.skipIf(!isThere || !isNewer)(
     'a gateway that has nothing open leaves the queue to another one, which gets all in order',
     async () => {
       const first = await openSource(engine, 'left')
