@@ -6,7 +6,7 @@ import { nodesText, nodeText } from './amqp-address.ts'
 import { amqpOptions, type AmqpBridgeConfig } from './amqp-config.ts'
 import { openChannel, type AmqpConnection } from './amqp-connection.ts'
 import type { AmqpFault } from './amqp-faults/amqp-faults.ts'
-import { partitionQueues } from './queue-names.ts'
+import { partitionQueue, partitionQueues } from './queue-names.ts'
 import { checkSteps, type TopologyStep } from './queue-topology/queue-topology.ts'
 import type { AmqpNode, AmqpOptions } from './types.ts'
 
@@ -22,6 +22,7 @@ export async function checkAmqpBridge(config: AmqpBridgeConfig, stop: AbortSigna
   let version: string | null = null
   let missing: { step: TopologyStep; fault: AmqpFault } | null = null
   let waiting = 0
+  let left: number | null = null
   for (const node of options.nodes) {
     const tried = await tryNode(node, options, { stop, looks: version === null })
     if ('fault' in tried) {
@@ -36,7 +37,7 @@ export async function checkAmqpBridge(config: AmqpBridgeConfig, stop: AbortSigna
       continue
     }
     if (version !== null) continue
-    ;({ version, missing, waiting } = tried)
+    ;({ version, missing, waiting, left } = tried)
   }
   if (version === null)
     return {
@@ -52,6 +53,15 @@ export async function checkAmqpBridge(config: AmqpBridgeConfig, stop: AbortSigna
       what: `${what}, but not on each node.`,
       why: unreachable.join(' '),
       act: 'Start the node, or remove it from `url`.',
+    }
+  if (missing === null && left !== null)
+    return {
+      state: 'warning',
+      what: `${what}; its queues exist, and there is ${partitionQueue(options.prefix, options.partitions)}, too.`,
+      why: `With partitions: ${options.partitions} no gateway takes the ${left} messages of it, and it may still be bound.`,
+      act:
+        'Set partitions to the former number until all queues are empty. Or use another prefix, and delete the former ' +
+        'queues when they are empty.',
     }
   if (missing === null)
     return { state: 'ok', what: `${what}; its queues exist, ${waiting} messages wait in them.` }
@@ -70,7 +80,13 @@ export async function checkAmqpBridge(config: AmqpBridgeConfig, stop: AbortSigna
 
 type Tried =
   | { fault: AmqpFault }
-  | { version: string; missing: { step: TopologyStep; fault: AmqpFault } | null; waiting: number }
+  | {
+      version: string
+      missing: { step: TopologyStep; fault: AmqpFault } | null
+      waiting: number
+      /** Messages of a queue beyond `partitions`; null: there is none. */
+      left: number | null
+    }
 
 async function tryNode(
   node: AmqpNode,
@@ -117,15 +133,20 @@ async function look(
   faultOf: () => AmqpFault | null,
 ): Promise<Tried> {
   const { channel, versionText: version } = made
-  if (!looks) return { version, missing: null, waiting: 0 }
+  if (!looks) return { version, missing: null, waiting: 0, left: null }
   for (const step of checkSteps(options, made.version).filter(({ compares }) => !compares)) {
     try {
       await step.run(channel)
     } catch (error) {
-      return { version, missing: { step, fault: faultOf() ?? made.faultOf(error) }, waiting: 0 }
+      return { version, missing: { step, fault: faultOf() ?? made.faultOf(error) }, waiting: 0, left: null }
     }
   }
   let waiting = 0
   for (const queue of partitionQueues(options)) waiting += (await channel.checkQueue(queue)).messageCount
-  return { version, missing: null, waiting }
+  // Last: RabbitMQ closes the channel where there is none.
+  const left = await channel.checkQueue(partitionQueue(options.prefix, options.partitions)).then(
+    ({ messageCount }) => messageCount,
+    () => null,
+  )
+  return { version, missing: null, waiting, left }
 }

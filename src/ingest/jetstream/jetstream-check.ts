@@ -104,6 +104,15 @@ async function look(
       if (finding !== null) fatal.push(finding)
     }
   }
+  const beyond = durableName(options, options.partitions)
+  const left = await jsm.consumers.info(options.stream, beyond).catch(ifMissing)
+  if (left !== null)
+    warnings.push({
+      detail:
+        `The durable ${beyond} exists, and with partitions: ${options.partitions} no gateway takes its ` +
+        `${left.num_pending + left.num_ack_pending} messages.`,
+      act: 'Set partitions and the mapping to the former number until all durables are empty. Delete a durable only then.',
+    })
   if ((await jsm.streams.info(bucketStream(options.prefix)).catch(ifMissing)) === null)
     missing.push({
       name: bucketName(options.prefix),

@@ -195,6 +195,21 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     expect(await check(complete, { ...right, provision: true })).toMatchObject({ state: 'ok' })
   })
 
+  test('a durable beyond the partitions is a finding: nobody takes its messages', async () => {
+    const engine = await startNats({
+      lines: ['mappings { "t.*": "gw.{{partition(2,1)}}.t.{{wildcard(1)}}" }'],
+    })
+    await using member = await openMember(engine, { topics: ['t/{device}'] })
+    await eventually(() => member.active() === 4)
+    const fewer = { topics: ['t/{device}'], durables: { prefix: 'gw', partitions: 2 } }
+    expect(await check(engine, fewer)).toMatchObject({
+      state: 'warning',
+      what: expect.stringMatching(
+        /gw-2 exists, and with partitions: 2 no gateway takes its 0 messages/,
+      ) as string,
+    })
+  })
+
   test('other servers and ports are named', async () => {
     const engine = await startNats(lines())
     const { mqttPort, monitorPort } = engine.nodes[0]!
