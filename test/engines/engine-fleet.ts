@@ -246,9 +246,9 @@ type Run = { batch: string; first: number; last: number }
 /**
  * Numbers of one gateway that were not taken in their order: within a batch, and of batches that cannot be put in an order
  * in which the numbers of every truck ascend. This is what partitions promise, and it needs no word of the engine: a batch
- * has what was taken, in the order of taking, and never changes. The service accepts batches in another order where a
- * submission had no answer: the batch is sent again, as a whole, and the next one may have been accepted meanwhile.
- * `acceptedLate` counts that; it is 0 where nothing was killed and the service answers.
+ * has what was taken, in the order of taking, and never changes. The service accepts batches in another order where what
+ * waited is backfill and fresh messages go first, as after a start, and where a submission had no answer: its batch is sent
+ * again, as a whole. `acceptedLate` counts that.
  */
 function wrongOrderIn(delivered: readonly Delivery[]): number {
   let wrong = 0
