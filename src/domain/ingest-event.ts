@@ -45,6 +45,15 @@ export const ingestEventFields = {
     retryInMs: field<number>('time until the next try, in ms'),
   },
   message_source_paused: { messageSource, clientId },
+  message_source_limited: {
+    messageSource,
+    limit: field<'bindings_unseen' | 'no_stored_time'>(
+      '`bindings_unseen`: whether messages come to the queues cannot be seen, `no_stored_time`: the time at which the ' +
+        'engine got a message is not known',
+    ),
+    detail: field<string>('what is not known, in words'),
+    act: field<string>('what a person can do'),
+  },
   message_source_at_risk: {
     messageSource,
     clientId,

@@ -56,6 +56,13 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     retryInMs: 900,
   },
   message_source_paused: { kind: 'message_source_paused', ...link },
+  message_source_limited: {
+    kind: 'message_source_limited',
+    messageSource: 'depot',
+    limit: 'no_stored_time',
+    detail: 'RabbitMQ does not say when it got a message',
+    act: 'Set its timestamp interceptor.',
+  },
   message_source_at_risk: {
     kind: 'message_source_at_risk',
     ...link,

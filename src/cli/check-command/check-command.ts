@@ -135,10 +135,11 @@ function warningsText(warnings: CheckedConfig['warnings']): string {
   return warnings.map(({ what, act }) => `  ${'warning'.padEnd(10)} ${visible(`${what} ${act}`)}\n`).join('')
 }
 
-function findingText({ name, ok, what, why, act, providers }: Finding, several: boolean): string {
+function findingText({ name, ok, warns, what, why, act, providers }: Finding, several: boolean): string {
   const names = several && providers.length > 0 ? `${providers.join(', ')}: ` : ''
   const more = [why, act]
     .filter((text) => text !== undefined)
     .map((text) => `         ${' '.repeat(12)} ${visible(text)}\n`)
-  return `  ${ok ? 'ok    ' : 'failed'} ${name.padEnd(12)} ${visible(names + what)}\n${more.join('')}`
+  const state = warns ? 'warns ' : ok ? 'ok    ' : 'failed'
+  return `  ${state} ${name.padEnd(12)} ${visible(names + what)}\n${more.join('')}`
 }

@@ -23,6 +23,8 @@ import {
 
 export type Finding = Omit<ConnectionStep, 'name'> & {
   name: ConnectionStep['name'] | 'credentials' | 'compression' | 'spool' | 'bridge' | 'alerts'
+  /** It can be used, and something about it is not as it should be. */
+  warns?: true
   /** Providers of this connection or these credentials. Empty for the spool, bridges and alerts. */
   providers: readonly string[]
 }
@@ -50,7 +52,13 @@ export async function* checkSurroundings(
   }
   yield await checkSpool(config)
   for (const { state, ...finding } of await tryBridges(config, stop))
-    yield { name: 'bridge', providers: [], ok: state !== 'failed', ...finding }
+    yield {
+      name: 'bridge',
+      providers: [],
+      ok: state !== 'failed',
+      ...(state === 'warning' && { warns: true }),
+      ...finding,
+    }
   for (const finding of await checkAlerts(config, { env, stop })) yield { ...finding, providers: [] }
 }
 

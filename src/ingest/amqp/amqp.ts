@@ -142,8 +142,12 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
       refusal: null,
     }
     const reading = { topicOf: topics.topicOf, messageBytesMax: options.messageBytesMax }
-    return (partition, delivery) =>
-      feed.take(partition, delivery.fields.deliveryTag, readDelivery(delivery, message, reading))
+    // A parked entry is larger than the message in it, and a gateway has written it.
+    const readingParked = { ...reading, messageBytesMax: Infinity }
+    return (partition, delivery) => {
+      const from = partition.holds === 'parked' ? readingParked : reading
+      feed.take(partition, delivery.fields.deliveryTag, readDelivery(delivery, message, from))
+    }
   }
 
   /** AMQP does not say which consumer is the active one, and counts no other one. */

@@ -24,6 +24,8 @@ async function openSource(engine: Engine, prefix: string, { member = 'gw-1', win
       window,
     }),
     depthEveryMs: 200,
+    // For messages of devices: what a gateway has parked is larger than the message in it.
+    messageBytesMax: 1024,
     pauseAfterMs: 200,
     reconnectFirstMs: 50,
   }
@@ -215,7 +217,7 @@ describe.each([
       const signal = new AbortController().signal
       const entries = Array.from({ length: 90 }, (_, index) => ({
         headers: { why: 'line one\nline two' },
-        body: Buffer.from(`entry ${index}`),
+        body: Buffer.from(index === 5 ? 'x'.repeat(200_000) : `entry ${index}`),
       }))
       await eventually(() =>
         custody.store('dead', entries.slice(0, 3), signal).then(

@@ -220,6 +220,19 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
       ])
     })
 
+    test('says at its start whether RabbitMQ knows when it got a message, and what it cannot see', async () => {
+      await using bridge = await openRabbitBridge(fleet('times'))
+      await bridge.connected()
+      await publishEach(engine, ['times/a'], ['1'])
+      const isLimited = () => bridge.eventOf('message_source_limited')?.['limit'] === 'no_stored_time'
+      await eventually(() => bridge.spool.payloads.length === 1 && (isNewer || isLimited()))
+      expect(isLimited()).toBe(!isNewer)
+      await using other = await openRabbitBridge(fleet('times', { provision: false, member: 'gw-2' }))
+      await other.connected()
+      await eventually(() => other.eventOf('message_source_limited') !== undefined)
+      expect(other.eventOf('message_source_limited')).toMatchObject({ limit: 'bindings_unseen' })
+    })
+
     test('shares the queues with another gateway, which takes all when the first is gone', async () => {
       const options = (member: string) => fleet('shared', { member }, { partitions: 8 })
       const topics = numbers(40).map((device) => `shared/${device}`)

@@ -105,13 +105,17 @@ export function queueArguments(
   queue: string,
   version: number,
 ): Record<string, unknown> {
-  if (queue === deadQueue(prefix)) return { 'x-queue-type': 'quorum' }
-  return {
+  const kept = {
     'x-queue-type': 'quorum',
+    ...(version >= limitedSinceVersion && { 'x-delivery-limit': returnsMax }),
+  }
+  // A person looks at it, and puts back what was read, perhaps often.
+  if (queue === deadQueue(prefix)) return kept
+  return {
+    ...kept,
     'x-single-active-consumer': true,
     'x-dead-letter-exchange': '',
     'x-dead-letter-routing-key': deadQueue(prefix),
-    ...(version >= limitedSinceVersion && { 'x-delivery-limit': returnsMax }),
     ...(queueMessagesMax !== null && { 'x-max-length': queueMessagesMax, 'x-overflow': 'reject-publish' }),
     ...(version >= timeoutSinceVersion && { 'x-consumer-timeout': consumerTimeoutMs }),
   }

@@ -11,6 +11,7 @@ import { createReconnectDelay } from '../../bridges/reconnect-delay.ts'
 import { openChannel, type AmqpConnection } from '../amqp-connection.ts'
 import type { AmqpFault } from '../amqp-faults/amqp-faults.ts'
 import { inboxQueue, partitionQueues } from '../queue-names.ts'
+import { probeStoredTime } from './stored-time-probe.ts'
 import { checkSteps, provisionSteps, usesInbox, type TopologyStep } from './queue-topology.ts'
 import type { AmqpCredentials, AmqpOptions } from '../types.ts'
 
@@ -63,6 +64,9 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
   let cancel: CancelTimer = () => {}
   let stopping = false
   let tried: (() => void) | null = null
+  /** What RabbitMQ does not offer was looked for. */
+  let isLooked = false
+  const stop = new AbortController()
 
   function connect(): void {
     if (stopping || connection !== null) return
@@ -94,6 +98,8 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
       roundAtMs = clock.monotonic()
       report()
       didTry()
+      // It has no failure.
+      if (!isLooked) void lookForLimits()
     }
     if (!(await askDepths(made))) return
     cancel = clock.after(options.depthEveryMs, () => {
@@ -174,6 +180,26 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
       }
   }
 
+  /** Once: the next start sees another RabbitMQ. */
+  async function lookForLimits(): Promise<void> {
+    isLooked = true
+    if (!options.provisions) {
+      const detail = 'RabbitMQ cannot list bindings over AMQP, and drops what no queue takes'
+      const act = `Check with rabbitmqctl list_bindings that the keys of bind lead to ${queues.join(', ')}.`
+      emit({ kind: 'message_source_limited', messageSource, limit: 'bindings_unseen', detail, act })
+      return
+    }
+    const has = await probeStoredTime(clock, { options, credentials, node: nodes[node]! }, stop.signal)
+    if (has !== false) return
+    const detail =
+      'RabbitMQ does not say when it got a message, so a message without a device time may get another payloadId ' +
+      'when it is delivered again'
+    const act =
+      'Where messages have no device time: set message_interceptors.incoming.set_header_timestamp.overwrite = false ' +
+      'in rabbitmq.conf (RabbitMQ 3.12 and newer), and start RabbitMQ again.'
+    emit({ kind: 'message_source_limited', messageSource, limit: 'no_stored_time', detail, act })
+  }
+
   function ended(fault: AmqpFault): void {
     connection = null
     cancel()
@@ -216,6 +242,7 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
     depthOf: (queue) => depths.get(queue) ?? null,
     async close() {
       stopping = true
+      stop.abort()
       cancel()
       await connection?.close()
       connection = null

@@ -59,6 +59,13 @@ export const messageSourceEvents: EventTable<MessageSourceEvent> = {
       }),
     },
   },
+  message_source_limited: {
+    meaning: 'The engine of a bridge does not say something that the gateway could use. Once for each start.',
+    level: 'warn',
+    text: ({ messageSource, detail, act }) =>
+      `Bridge ${quote(messageSource, 64)}: ${bounded(sentence(detail), 220)} ${bounded(act)}`,
+    repeats: ({ messageSource, limit }) => `${messageSource}|${limit}`,
+  },
   message_source_at_risk: {
     // The others would lose messages, these do.
     level: { oneOf: ['warn', 'error'], of: ({ risk }) => (losing.has(risk) ? 'error' : 'warn') },
