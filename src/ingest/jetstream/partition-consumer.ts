@@ -100,12 +100,12 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
       if (epoch !== null && goesOn(epoch, info)) epoch.resume()
       else {
         const opened = await begin(connection, info, signal)
-        if (opened === null) return
-        epoch = opened
+        // Its end may have come meanwhile.
+        if (opened === null || signal.aborted) return
       }
       state = 'taking'
       deps.works()
-      const trouble = await epoch.trouble()
+      const trouble = await epoch!.trouble()
       state = 'checking'
       if (trouble === 'not_stored') await pause(clock, refusedRetryMs, signal)
       // Nothing that goes wrong at once, again and again, keeps the process busy.
@@ -139,7 +139,8 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     if (signal.aborted || isStopping) return null
     // Meanwhile more was given back, or the partition was revoked.
     if (kept !== returned() || (kept?.unacknowledged.lastPlace() ?? 0) !== behind) return null
-    return open(connection, now, { pending, carried: kept })
+    epoch = open(connection, now, { pending, carried: kept })
+    return epoch
   }
 
   /** The epoch, if custody gave back a part of it, and the rest is still outstanding here. */
