@@ -111,7 +111,7 @@ export function createNatsLink(deps: Deps, options: JetStreamOptions): NatsLink 
     current = null
     endWork()
     if (clock.monotonic() - openedAtMs >= stableMs) delay.reset()
-    lost(natsFault(error ?? { code: 'CLOSED' }, options))
+    lost(natsFault(error ?? Object.assign(new Error('closed'), { code: 'CLOSED' }), options))
   }
 
   function lost({ reason, detail, act, isRefused = false }: NatsFault): void {
