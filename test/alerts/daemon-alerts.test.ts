@@ -82,8 +82,10 @@ describe('a running gateway', () => {
     await eventually(async () => (await runCli(['alerts', '--socket', control])).stdout.includes('other'))
     await write(others, 'wrong/#/topic')
     await eventually(() => other.requests.length === 1 && chat.requests.length === 3)
+    const sent = () => events.filter(({ kind }) => kind === 'alert_sent').length
+    await eventually(() => sent() >= 4)
     await gateway.stop('restart')
-    expect(events.filter(({ kind }) => kind === 'alert_sent').length).toBe(4)
+    expect(sent()).toBe(4)
 
     const state = JSON.parse(readFileSync(join(folder, 'spool/alerts.json'), 'utf8')) as { receivers: object }
     expect(Object.keys(state.receivers)).toEqual(['chat', 'other'])

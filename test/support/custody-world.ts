@@ -67,7 +67,7 @@ export async function startCustodyGateway(
     async lose() {
       engine.leave(source)
       await pipeline.gateway.stop('lost')
-      await rm(join(folder, 'spool'), { recursive: true, force: true })
+      await rm(join(folder, 'spool'), { recursive: true, force: true, maxRetries: 10 })
     },
   }
 }

@@ -8,6 +8,6 @@ import { onTestFinished } from 'vitest'
 /** A new directory that is removed when the test ends. */
 export async function newFolder(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'gateway-test-'))
-  onTestFinished(() => rm(path, { recursive: true, force: true }))
+  onTestFinished(() => rm(path, { recursive: true, force: true, maxRetries: 10 }))
   return path
 }

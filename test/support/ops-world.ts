@@ -272,7 +272,7 @@ export function opsWorld(
   )
   const dispose = async () => {
     await ops.stop()
-    if (more.spoolPath === undefined) rmSync(folder, { recursive: true, force: true })
+    if (more.spoolPath === undefined) rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
   }
   return { ops, clock, output, folder, [Symbol.asyncDispose]: dispose }
 }

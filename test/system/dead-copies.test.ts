@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { natsMappings, startEngineFleet } from '../engines/engine-fleet.ts'
+import { isInstalled } from '../engines/message-engine.ts'
 import { hasNats, startNats } from '../engines/nats-engine.ts'
 import { hasRabbit, startRabbit } from '../engines/rabbit-engine.ts'
 import { eventually } from '../support/eventually.ts'
@@ -14,8 +15,9 @@ import { newFolder } from '../support/folders.ts'
 import { spawnCommand } from '../support/spawned-daemon.ts'
 
 const run = promisify(execFile)
+const hasJq = isInstalled('/usr/bin/jq', 'Install the package jq.')
 
-test.skipIf(!hasRabbit)(
+test.skipIf(!hasRabbit || !hasJq)(
   'copies of dead letters come out of RabbitMQ as lines that another gateway imports',
   async () => {
     const docs = await readFile(join(import.meta.dirname, '../../docs/engines.md'), 'utf8')
