@@ -7,7 +7,7 @@ keepCompiledCode()
 // for `npm run test:system`.
 export default defineConfig({
   test: {
-    include: ['test/engines/*.proof.ts'],
+    include: ['test/engines/*.proof.ts', 'test/ingest/amqp/*.slow.test.ts'],
     pool: 'forks',
     maxWorkers: 1,
     testTimeout: 600_000,

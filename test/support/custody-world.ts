@@ -39,7 +39,7 @@ export async function startCustodyGateway(
   engine: ScriptedEngine,
   options: CustodyGatewayOptions = {},
 ): Promise<CustodyGateway> {
-  const { parkAfterMs = 60_000, parkForMs = 600_000, factor = 100 } = options
+  const { parkAfterMs = 60_000, parkForMs = 180_000, factor = 100 } = options
   const folder = options.folder ?? (await newFolder())
   const source = engine.join()
   const pipeline = await startPipeline({

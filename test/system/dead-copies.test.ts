@@ -36,7 +36,10 @@ test.skipIf(!hasRabbit || !hasJq)(
       const statuses = await fleet.statuses()
       return statuses.reduce((sum, { custody }) => sum + (custody?.copied ?? 0), 0)
     }
-    await eventually(async () => (await copied()) === 12)
+    // RabbitMQ may deliver a message again, to the other gateway: a second dead letter.
+    await eventually(async () => (await copied()) >= 12)
+    await fleet.trucks.stop()
+    await eventually(async () => (await fleet.statuses()).every(({ custody }) => custody?.outstanding === 0))
     await fleet.kill(0)
     await rm(fleet.gateways[0]!.folder, { recursive: true, force: true })
     const folder = await newFolder()
@@ -51,13 +54,13 @@ test.skipIf(!hasRabbit || !hasJq)(
       const { envelope } = JSON.parse(line) as { envelope: { bytes: string } }
       return Buffer.from(envelope.bytes, 'base64').toString()
     })
-    expect(texts.toSorted()).toEqual(
+    expect([...new Set(texts)].toSorted()).toEqual(
       [0, 1, 2, 3].flatMap((truck) => [1, 2, 3].map((n) => `poison ä truck-${truck} ${n}`)),
     )
     const config = join(fleet.gateways[1]!.folder, 'gateway.yaml')
     await spawnCommand(['dead-letters', 'requeue', '--config', config, '--file', file]).ended
     const [status] = await fleet.statuses()
-    expect(status!.spool.deadLetters).toBe(12)
+    expect(status!.spool.deadLetters).toBe(lines.length)
   },
   240_000,
 )

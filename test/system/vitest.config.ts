@@ -11,6 +11,8 @@ keepCompiledCode()
 
 /** What measures how an honest client is served, and how quickly a page opens. */
 const alone = ['test/system/{hostile,page}.test.ts']
+/** `npm run test:engines` runs them. */
+const withEngines = ['test/ingest/amqp/*.slow.test.ts']
 
 const shared = {
   pool: 'forks' as const,
@@ -33,7 +35,7 @@ export default defineConfig({
             'test/**/*.slow.test.ts',
             'test/crash/*-*.test.ts',
           ],
-          exclude: alone,
+          exclude: [...alone, ...withEngines],
           // Most of the time they wait for a process, a disk or a broker.
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
