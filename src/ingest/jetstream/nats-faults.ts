@@ -128,7 +128,7 @@ const rows: readonly Row[] = [
     (place) => ({
       reason: 'unreachable',
       detail: `The connection to ${own(place)} was closed before NATS accepted the client.`,
-      act: `Nothing, if NATS is starting or stopping. Otherwise: ${checkUrl} ${usualPorts}`,
+      act: `Nothing, if NATS is starting or stopping. Otherwise: ${checkUrl} ${usualPorts}${certificateHint(place)}`,
     }),
   ],
   [
@@ -198,18 +198,21 @@ const rows: readonly Row[] = [
   ],
   [
     closedCode,
-    ({ tls }) => ({
+    (place) => ({
       reason: 'connection_lost',
       detail: 'The connection was closed by NATS or the network.',
       act:
         'Nothing, if the bridge connects again. If it repeats, look into the log of nats-server.' +
-        // The network may drop the words of NATS with the connection.
-        (tls !== null && tls.cert === null
-          ? ' If NATS asks for a certificate, set `tls.cert` and `tls.key`.'
-          : ''),
+        certificateHint(place),
     }),
   ],
 ]
+
+/** The network may drop the words of NATS with the connection. */
+function certificateHint({ tls }: Place): string {
+  const mayNeedOne = tls !== null && tls.cert === null
+  return mayNeedOne ? ' If NATS asks for a certificate, set `tls.cert` and `tls.key`.' : ''
+}
 
 export function natsFault(thrown: unknown, place: Place): NatsFault {
   const isConnecting = thrown instanceof NotConnected
