@@ -57,6 +57,8 @@ const settleMs = 1000
 /** Between two questions for the state of a durable that does not answer, or not as it must. */
 const retryMs = 300
 const refusedRetryMs = 3000
+/** How long messages that are outstanding and not found are looked for. */
+const incompleteMs = 15_000
 /** How long a NAK may take. */
 const nakMs = 2000
 
@@ -69,6 +71,7 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
   let state: PartitionState = 'waiting'
   let lag: number | null = null
   let fault: string | null = null
+  let incompleteSinceMs: number | null = null
 
   async function run(connection: Connection, signal: AbortSignal): Promise<void> {
     const onAbort = () => epoch?.end('ended')
@@ -137,10 +140,29 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     const behind = kept?.unacknowledged.lastPlace() ?? 0
     const pending = await giveBackPending(connection, now, behind)
     if (signal.aborted || isStopping) return null
+    if (isIncomplete(now, behind, pending.length)) {
+      await pause(clock, retryMs, signal)
+      return null
+    }
     // Meanwhile more was given back, or the partition was revoked.
     if (kept !== returned() || (kept?.unacknowledged.lastPlace() ?? 0) !== behind) return null
     epoch = open(connection, now, { pending, carried: kept })
     return epoch
+  }
+
+  /**
+   * A node that has just become the leader of the stream may not have all messages yet. One that is
+   * outstanding and not found would be acknowledged with those behind it. Messages that were deleted from
+   * the stream are never found: after some time that is no reason to wait.
+   */
+  function isIncomplete({ num_ack_pending }: ConsumerInfo, behind: number, found: number): boolean {
+    const now = clock.monotonic()
+    if (behind > 0 || found >= num_ack_pending) {
+      incompleteSinceMs = null
+      return false
+    }
+    incompleteSinceMs ??= now
+    return now - incompleteSinceMs < incompleteMs
   }
 
   /** The epoch, if custody gave back a part of it, and the rest is still outstanding here. */
