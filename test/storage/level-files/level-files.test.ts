@@ -40,9 +40,13 @@ async function using<Result>(path: string, use: (files: LevelFiles) => Promise<R
   }
 }
 
-/** Without tables of a compaction that LevelDB had no time to delete. */
-const liveNames = (path: string) =>
-  using(path, async ({ tables, logs }) => [...tables, ...logs].map(({ name }) => name))
+/** Also removes the tables of a compaction that LevelDB had no time to delete. */
+async function liveNames(path: string): Promise<string[]> {
+  const names = await using(path, async ({ tables, logs }) => [...tables, ...logs].map(({ name }) => name))
+  for (const name of await readdir(path))
+    if (name.endsWith('.ldb') && !names.includes(name)) await rm(join(path, name))
+  return names
+}
 
 const readOwn = (path: string) => using(path, (files) => entriesOf(files.pages(allKeys)))
 
