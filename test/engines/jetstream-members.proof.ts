@@ -70,7 +70,7 @@ describe.skipIf(!hasNatsCluster)('gateways behind a NATS of three nodes', () => 
     await using second = await openMember(engine, { member: 'gw-b' })
     await eventually(() => first.active() === 2 && second.active() === 2)
     const publisher = await startPublisher(engine, [first, second])
-    for (let times = 0; times < 2; times += 1) {
+    for (let times = 0; times < 4; times += 1) {
       await publisher.more(300)
       await engine.killAll()
       engine.startAll()

@@ -17,9 +17,7 @@
 //   members/                which member takes which partition: leases in a bucket of NATS
 //   owned-partitions.ts     runs what this member owns
 //   jetstream-parking/      queues of custody `delivered`
-//   partition-consumer.ts   one partition: what is outstanding first, then pulls; starts over when in doubt
-//   partition-epoch.ts      pulls, order, acknowledgements; epoch-types.ts: its types
-//   unacknowledged.ts       what was taken and is not acknowledged
+//   partition-consumer/     one partition: what is outstanding first, then pulls; starts over when in doubt
 //   delivered-message.ts    what JetStream says of a message; message-reader.ts: as the intake takes it
 //   nats-subjects.ts        topics and subjects, partitions
 //   jetstream-config.ts     `ingest.bridges[]` with nats:// or nats+tls://

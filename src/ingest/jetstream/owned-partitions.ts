@@ -9,8 +9,11 @@ import { createMessageReader } from './message-reader.ts'
 import type { Connection } from './nats-connection.ts'
 import type { NatsLink } from './nats-link.ts'
 import { durableName, partitionFilters } from './nats-subjects.ts'
-import { createPartitionConsumer, type PartitionConsumer } from './partition-consumer.ts'
-import type { Epoch } from './partition-epoch.ts'
+import {
+  createPartitionConsumer,
+  type Epoch,
+  type PartitionConsumer,
+} from './partition-consumer/partition-consumer.ts'
 import type { SetupReport } from './stream-setup/setup-report.ts'
 import { createDurable, durableFinding } from './stream-setup/stream-setup.ts'
 import type { JetStreamOptions } from './types.ts'

@@ -1,10 +1,10 @@
 // epoch-types.ts: what an epoch of a partition is (partition-epoch.ts), and what it needs.
 
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
-import type { Clock } from '../../std/clock.ts'
-import type { MessageFeed, Partition } from '../message-sources/message-sources.ts'
-import type { SourceMessage } from '../message-sources/types.ts'
-import type { Delivery } from './delivered-message.ts'
+import type { Clock } from '../../../std/clock.ts'
+import type { MessageFeed, Partition } from '../../message-sources/message-sources.ts'
+import type { SourceMessage } from '../../message-sources/types.ts'
+import type { Delivery } from '../delivered-message.ts'
 import type { Unacknowledged } from './unacknowledged.ts'
 
 /** Why an epoch must be looked at. `silent`: it may go on as it is. */
@@ -38,6 +38,8 @@ export type Epoch = Carried & {
   settle(limitMs: number): Promise<void>
   tick(): void
   lag(): number | null
+  /** Messages that came and are not acknowledged, those for which there was no room, too. */
+  outstanding(): number
 }
 
 export type EpochDeps = {

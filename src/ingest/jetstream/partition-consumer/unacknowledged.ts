@@ -11,6 +11,8 @@ export type Unacknowledged = {
   lastReply(): string | null
   /** Of the last one that was taken and not dropped; 0: none was. */
   lastPlace(): number
+  /** How many are behind the place. */
+  countBehind(place: number): number
   forEach(each: (reply: string) => void): void
 }
 
@@ -45,6 +47,11 @@ export function createUnacknowledged(): Unacknowledged {
     },
     lastReply: () => lastReply,
     lastPlace: () => (places.length > head ? places.at(-1)! : lastAcked),
+    countBehind(place) {
+      let count = 0
+      for (let at = places.length - 1; at >= head && places[at]! > place; at -= 1) count += 1
+      return count
+    },
     forEach(each) {
       for (let at = head; at < replies.length; at += 1) each(replies[at]!)
     },

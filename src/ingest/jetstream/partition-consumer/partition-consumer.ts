@@ -9,17 +9,22 @@
 //   return   custody gave back what was never submitted: nothing is pulled until there is room. Then it
 //            begins again behind what is still outstanding here, which is acknowledged meanwhile as before
 //
+//   outstanding-messages.ts   which messages are outstanding at the durable
+//   partition-epoch.ts        pulls, order, acknowledgements; epoch-types.ts: its types
+//   unacknowledged.ts         what was taken and is not acknowledged
+//
 // Without the first step an acknowledgement would cover messages that nobody stored: with `ack_policy: all`
 // JetStream delivers newer messages while older ones are outstanding at a member that is dead, and one
 // acknowledgement covers both. It waits for `ack_wait` before it delivers the older ones again; a NAK does
 // not.
 
-import type { MsgRequest } from '@nats-io/jetstream'
-import { pause } from '../../std/clock.ts'
-import { apiCode, isPermanent, notFound } from './nats-faults.ts'
-import type { Connection, ConsumerInfo } from './nats-connection.ts'
-import { replySubject } from './delivered-message.ts'
+import { pause } from '../../../std/clock.ts'
+import { apiCode, isPermanent, notFound } from '../nats-faults.ts'
+import type { Connection, ConsumerInfo } from '../nats-connection.ts'
+import { giveBack, placesBehind } from './outstanding-messages.ts'
 import { openEpoch, type Carried, type Epoch, type EpochDeps } from './partition-epoch.ts'
+
+export type { Epoch }
 
 export type PartitionState = 'waiting' | 'starting' | 'taking' | 'checking' | 'failing'
 
@@ -59,8 +64,6 @@ const retryMs = 300
 const refusedRetryMs = 3000
 /** How long messages that are outstanding and not found are looked for. */
 const incompleteMs = 15_000
-/** How long a NAK may take. */
-const nakMs = 2000
 
 export function createPartitionConsumer(deps: Deps, options: Options): PartitionConsumer {
   const { clock } = deps
@@ -138,12 +141,16 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     const now = epoch === null ? info : await connection.jsm.consumers.info(stream, durable)
     if (kept === null) epoch = null
     const behind = kept?.unacknowledged.lastPlace() ?? 0
-    const pending = await giveBackPending(connection, now, behind)
+    const floor = now.ack_floor.stream_seq
+    const count = now.num_ack_pending - (kept?.unacknowledged.countBehind(floor) ?? 0)
+    const pending = await placesBehind(connection, options, { behind: Math.max(floor, behind), count })
     if (signal.aborted || isStopping) return null
-    if (isIncomplete(now, behind, pending.length)) {
+    if (isIncomplete(pending.length, count)) {
       await pause(clock, retryMs, signal)
       return null
     }
+    await giveBack(connection, options, pending, now)
+    if (signal.aborted || isStopping) return null
     // Meanwhile more was given back, or the partition was revoked.
     if (kept !== returned() || (kept?.unacknowledged.lastPlace() ?? 0) !== behind) return null
     epoch = open(connection, now, { pending, carried: kept })
@@ -155,14 +162,12 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
    * outstanding and not found would be acknowledged with those behind it. Messages that were deleted from
    * the stream are never found: after some time that is no reason to wait.
    */
-  function isIncomplete({ num_ack_pending }: ConsumerInfo, behind: number, found: number): boolean {
+  function isIncomplete(found: number, count: number): boolean {
     const now = clock.monotonic()
-    if (behind > 0 || found >= num_ack_pending) {
-      incompleteSinceMs = null
-      return false
-    }
     incompleteSinceMs ??= now
-    return now - incompleteSinceMs < incompleteMs
+    const isOver = found >= count || now - incompleteSinceMs >= incompleteMs
+    if (isOver) incompleteSinceMs = null
+    return !isOver
   }
 
   /** The epoch, if custody gave back a part of it, and the rest is still outstanding here. */
@@ -200,10 +205,14 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     )
   }
 
-  /** All that the durable delivered came to this epoch. */
-  function goesOn(one: Epoch, { delivered }: ConsumerInfo): boolean {
+  /**
+   * All that the durable delivered came to this epoch. What is outstanding and did not come here makes a
+   * difference even where the numbers of the deliveries are the same (outstanding-messages.ts).
+   */
+  function goesOn(one: Epoch, { delivered, num_ack_pending }: ConsumerInfo): boolean {
     return (
       !one.isHalted() &&
+      num_ack_pending <= one.outstanding() &&
       delivered.consumer_seq === one.last.consumerSeq &&
       delivered.stream_seq >= one.last.streamSeq
     )
@@ -212,38 +221,6 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
   async function endEpoch(one: Epoch): Promise<void> {
     await one.settle(settleMs)
     one.end('ended')
-  }
-
-  /**
-   * The places of the messages that are outstanding at the durable behind a place, ascending; they come again
-   * first.
-   */
-  async function giveBackPending(
-    { jsm, nc }: Connection,
-    info: ConsumerInfo,
-    behind: number,
-  ): Promise<number[]> {
-    const { ack_floor, delivered, num_ack_pending } = info
-    if (num_ack_pending === 0) return []
-    const places: number[] = []
-    for (const filter of options.filters) {
-      let seq = Math.max(ack_floor.stream_seq, behind) + 1
-      while (seq <= delivered.stream_seq) {
-        const found = await jsm.streams.getMessage(stream, { seq, next_by_subj: filter } as MsgRequest)
-        if (found === null || found.seq > delivered.stream_seq) break
-        places.push(found.seq)
-        seq = found.seq + 1
-      }
-    }
-    places.sort((one, other) => one - other)
-    const subject = (streamSeq: number) =>
-      replySubject({ stream, durable }, { streamSeq, consumerSeq: delivered.consumer_seq })
-    for (const place of places.slice(0, -1)) nc.publish(subject(place), '-NAK')
-    // JetStream takes them in order, and pulls in another queue: it must have taken the last one before a
-    // pull.
-    const last = places.at(-1)
-    if (last !== undefined) await nc.request(subject(last), '-NAK', { timeout: nakMs })
-    return places
   }
 
   return {

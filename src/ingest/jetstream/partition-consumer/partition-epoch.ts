@@ -26,7 +26,7 @@
 
 import type { Msg } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
-import { readDelivery, type Delivery } from './delivered-message.ts'
+import { readDelivery, type Delivery } from '../delivered-message.ts'
 import type { Epoch, EpochDeps, EpochOptions, Trouble } from './epoch-types.ts'
 import { createUnacknowledged } from './unacknowledged.ts'
 
@@ -102,6 +102,7 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
     settle,
     tick,
     lag: () => lag,
+    outstanding: () => unacknowledged.countBehind(0) + waiting.length,
   }
 
   // ---- messages
