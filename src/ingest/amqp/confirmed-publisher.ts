@@ -7,7 +7,7 @@
 
 import type { ConfirmChannel } from 'amqplib'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
-import { createReconnectDelay } from '../bridges/reconnect-delay.ts'
+import { createReconnectDelay } from '../message-sources/reconnect-delay.ts'
 import { openConfirmChannel, type AmqpConnection } from './amqp-connection.ts'
 import type { AmqpFault } from './amqp-faults/amqp-faults.ts'
 import type { AmqpCredentials, AmqpOptions } from './types.ts'
@@ -33,7 +33,6 @@ type Deps = {
   blocked: (isBlocked: boolean) => void
 }
 
-const stableMs = 10_000
 const nextNodeMs = 100
 
 export function createConfirmedPublisher(
@@ -41,12 +40,9 @@ export function createConfirmedPublisher(
   options: AmqpOptions,
   label: string,
 ): ConfirmedPublisher {
-  const { clock, random, credentials } = deps
+  const { clock, credentials } = deps
   const { nodes } = options
-  const delay = createReconnectDelay(
-    { clock, random },
-    { firstMs: options.reconnectFirstMs, maxMs: options.reconnectMaxMs },
-  )
+  const delay = createReconnectDelay(deps, options)
   let connection: AmqpConnection<ConfirmChannel> | null = null
   let openedAtMs = 0
   let node = 0
@@ -125,7 +121,7 @@ export function createConfirmedPublisher(
     connection = null
     setBlocked(false)
     if (stopping) return
-    if (wasOpen && clock.monotonic() - openedAtMs >= stableMs) delay.reset()
+    if (wasOpen) delay.ended(clock.monotonic() - openedAtMs)
     failedNodes += 1
     node = (node + 1) % nodes.length
     const isRound = failedNodes >= nodes.length

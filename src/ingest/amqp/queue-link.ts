@@ -22,8 +22,9 @@
 import type { ConsumeMessage } from 'amqplib'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
-import { createReconnectDelay } from '../bridges/reconnect-delay.ts'
-import type { LinkState, LinkView, MessageFeed, Partition } from '../message-sources/message-sources.ts'
+import { createLinkStatus } from '../message-sources/link-status.ts'
+import type { LinkView, MessageFeed, Partition } from '../message-sources/message-sources.ts'
+import { createReconnectDelay } from '../message-sources/reconnect-delay.ts'
 import { nodeText } from './amqp-address.ts'
 import { notStored, wasSilent, type AmqpFault } from './amqp-faults/amqp-faults.ts'
 import { createQueueConsumer, type QueueConsumer } from './queue-consumer.ts'
@@ -64,33 +65,22 @@ type Deps = {
   queueMissing: () => void
 }
 
-/** After a connection that was open for at least this time, the back-off starts again. */
-const stableMs = 10_000
 /** To another node of the cluster. */
 const nextNodeMs = 100
 /** Messages that must come one by one before RabbitMQ sends the whole window again. */
 const carefulMessages = 2000
 
 export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string): QueueLink {
-  const { clock, emit, random, feed, credentials } = deps
+  const { clock, feed, credentials } = deps
   const { name: messageSource, member, nodes } = options
   const clientId = `${member}/${queue}`
-  const delay = createReconnectDelay(
-    { clock, random },
-    { firstMs: options.reconnectFirstMs, maxMs: options.reconnectMaxMs },
-  )
+  const status = createLinkStatus(deps, { messageSource, clientId })
+  const delay = createReconnectDelay(deps, options)
   let consumer: QueueConsumer | null = null
-  let state: LinkState = 'waiting'
-  let sinceMs = clock.monotonic()
-  let since = clock.now()
   let wanted = 0
   /** So that the members and queues begin at different nodes. */
   let node = consumerPriority(member, queue) % nodes.length
   let failedNodes = 0
-  let losses = 0
-  let lastFault: string | null = null
-  let messages = 0
-  let lastMessageMs: number | null = null
   /** Of these the next one may be what RabbitMQ cannot send. */
   let carefulFor = 0
   let isCareful = false
@@ -114,19 +104,8 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     },
     release,
     close,
-    view,
+    view: status.view,
     outstanding: () => consumer?.outstanding() ?? 0,
-  }
-
-  function view(): LinkView {
-    const sessionPresent = null
-    return { clientId, state, since, sinceMs, sessionPresent, losses, lastFault, messages, lastMessageMs }
-  }
-
-  function setState(next: LinkState): void {
-    state = next
-    sinceMs = clock.monotonic()
-    since = clock.now()
   }
 
   // ---- connecting
@@ -135,11 +114,11 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     if (stopping || consumer !== null) return
     if (wanted === 0) {
       // Nothing could be taken in. `want` continues.
-      setState('paused')
+      status.set('paused')
       cancelPause ??= clock.after(options.pauseAfterMs, reportPaused)
       return
     }
-    setState('connecting')
+    status.set('connecting')
     isCareful = carefulFor > 0
     const made: QueueConsumer = createQueueConsumer(
       { clock, feed, take, opened, ended: (fault) => ended(made, fault) },
@@ -156,38 +135,24 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
   }
 
   function opened(): void {
-    lastFault = null
     failedNodes = 0
-    setState('connected')
-    emitConnected()
+    status.connected(nodeText(nodes[node]!))
     want(wanted)
-  }
-
-  function emitConnected(): void {
-    emit({
-      kind: 'message_source_connected',
-      messageSource,
-      clientId,
-      url: nodeText(nodes[node]!),
-      sessionPresent: null,
-      removedFilters: [],
-    })
   }
 
   // ---- messages
 
   function take(partition: Partition, delivery: ConsumeMessage): void {
-    messages += 1
     if (carefulFor > 0) carefulFor -= 1
     deps.take(partition, delivery)
-    lastMessageMs = partition.lastTakenAtMs
+    status.took(partition.lastTakenAtMs)
   }
 
   function flush(): void {
     consumer?.takeWaiting()
     // RabbitMQ sends without an error again: the next consumer gets the whole window.
     if (consumer === null || consumer.outstanding() > 0) return
-    if (state === 'paused') leave(consumer)
+    if (status.state === 'paused') leave(consumer)
     else if (isCareful && carefulFor === 0) reopen(consumer)
   }
 
@@ -204,10 +169,10 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     wanted = count
     if (count > 0) {
       keep()
-      if (state === 'paused' && consumer === null) connect()
-      else if (state === 'paused') resume()
-      else consumer?.takeWaiting()
-    } else if ((state === 'connected' || state === 'connecting') && !stopping)
+      if (status.state !== 'paused') consumer?.takeWaiting()
+      else if (consumer === null) connect()
+      else resume()
+    } else if ((status.state === 'connected' || status.state === 'connecting') && !stopping)
       cancelPause ??= clock.after(options.pauseAfterMs, pauseLink)
   }
 
@@ -220,7 +185,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     cancelPause = null
     const made = consumer
     if (made === null || stopping) return
-    setState('paused')
+    status.set('paused')
     reportPaused()
     // What was submitted must stay here until it has its answer.
     if (options.custody === 'spool' || made.outstanding() === 0) leave(made)
@@ -236,22 +201,21 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
   function giveBackBehind(position: number | null): void {
     if (consumer === null || stopping) return
     keep()
-    if (state !== 'paused') setState('paused')
+    status.set('paused')
     if (consumer.outstanding() === 0) leave(consumer)
     else if (consumer.isSuspended) endNow(notStored)
     else consumer.suspend(position ?? 0)
   }
 
   function resume(): void {
-    setState('connected')
-    emitConnected()
+    status.connected(nodeText(nodes[node]!))
     consumer?.resume()
     consumer?.takeWaiting()
   }
 
   function reportPaused(): void {
     cancelPause = null
-    emit({ kind: 'message_source_paused', messageSource, clientId })
+    status.reportPaused()
   }
 
   // ---- the end of a connection
@@ -270,22 +234,19 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     keep()
     if (stopping) return
     const openedAtMs = made.openedAtMs()
-    if (openedAtMs !== null && clock.monotonic() - openedAtMs >= stableMs) delay.reset()
+    if (openedAtMs !== null) delay.ended(clock.monotonic() - openedAtMs)
     if (fault.reason === 'undeliverable_message') carefulFor = carefulMessages
     if (fault.reason === 'queue_missing') deps.queueMissing()
     retry(fault)
   }
 
-  function retry({ reason, detail, act, isRefused = false }: AmqpFault): void {
-    losses += 1
-    lastFault = detail
-    setState('waiting')
+  function retry(fault: AmqpFault): void {
     failedNodes += 1
     node = (node + 1) % nodes.length
     const isRound = failedNodes >= nodes.length
     if (isRound) failedNodes = 0
-    const retryInMs = isRound ? delay.next(isRefused) : nextNodeMs
-    emit({ kind: 'message_source_lost', messageSource, clientId, reason, detail, act, retryInMs })
+    const retryInMs = isRound ? delay.next(fault.isRefused ?? false) : nextNodeMs
+    status.lost(fault, retryInMs)
     cancelRetry = clock.after(retryInMs, connect)
   }
 
@@ -303,8 +264,6 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     const made = consumer
     consumer = null
     await made?.close()
-    if (state !== 'stopped')
-      emit({ kind: 'message_source_released', messageSource, clientId, session: 'engine' })
-    setState('stopped')
+    status.released('engine')
   }
 }

@@ -7,7 +7,9 @@
 import type { IConnackPacket } from 'mqtt-packet'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { LinkState, LinkView, MessageFeed } from '../message-sources/message-sources.ts'
+import { createLinkStatus } from '../message-sources/link-status.ts'
+import type { LinkView, MessageFeed } from '../message-sources/message-sources.ts'
+import { createReconnectDelay } from '../message-sources/reconnect-delay.ts'
 import type { SourceMessage } from '../message-sources/types.ts'
 import { endSession, leaveGroup, openAttempt, placeOf, type Attempt } from './bridge-attempt.ts'
 import { faultOf, type Fault, type Granted } from './bridge-faults/bridge-faults.ts'
@@ -16,7 +18,6 @@ import type { PublishPacket } from './publish-frames.ts'
 import { positionOf } from './publish-stream.ts'
 import type { SessionRisks } from './session-risks/session-risks.ts'
 import type { BridgeOptions } from './types.ts'
-import { createReconnectDelay } from './reconnect-delay.ts'
 import { createShortConnections } from './session-risks/short-connections.ts'
 import { createWindowWatch } from './session-risks/window-watch.ts'
 
@@ -45,9 +46,6 @@ type Deps = {
   credentials: Pick<BridgeOptions, 'userName' | 'password' | 'tls'>
 }
 
-/** After a connection that was open for at least this time, the back-off starts again. */
-const stableMs = 10_000
-
 const notStored: Fault = {
   reason: 'not_stored',
   detail: 'A message could not be stored.',
@@ -60,7 +58,7 @@ const wasSilent: Fault = {
 }
 
 export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId: string }): BridgeLink {
-  const { clock, emit, random, feed, risks, credentials } = deps
+  const { clock, feed, risks, credentials } = deps
   const { clientId, name: messageSource } = options
   const shortConnections = createShortConnections(clock, (times) => risks.shortConnections(clientId, times))
   const windowWatch = createWindowWatch(clock, (messages) => risks.window(clientId, messages))
@@ -75,25 +73,15 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     ignoredFor: null,
     refusal: null,
   }
-  const delay = createReconnectDelay(
-    { clock, random },
-    { firstMs: options.reconnectFirstMs, maxMs: options.reconnectMaxMs },
-  )
+  const status = createLinkStatus(deps, { messageSource, clientId })
+  const delay = createReconnectDelay(deps, options)
   let attempt: Attempt | null = null
-  let state: LinkState = 'waiting'
-  let sinceMs = clock.monotonic()
-  let since = clock.now()
   let wanted = 0
-  let losses = 0
-  let lastFault: string | null = null
-  let sessionPresent: boolean | null = null
   /** This process was subscribed with this client id. */
   let wasOpen = false
   /** Monotonic: the last try since then that nothing listened for. */
   let refusedAtMs: number | null = null
   let retainedIgnored = 0
-  let messages = 0
-  let lastMessageMs: number | null = null
   let cancelRetry: CancelTimer = () => {}
   let cancelPause: CancelTimer | null = null
   let stopping = false
@@ -113,22 +101,12 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     release,
     close,
     publish(topic, bytes) {
-      if (state !== 'connected' || attempt === null || stopping) return false
+      if (status.state !== 'connected' || attempt === null || stopping) return false
       attempt.client.publish(topic, bytes, { qos: 0 })
       return true
     },
-    view,
+    view: status.view,
     retainedIgnored: () => retainedIgnored,
-  }
-
-  function view(): LinkView {
-    return { clientId, state, since, sinceMs, sessionPresent, losses, lastFault, messages, lastMessageMs }
-  }
-
-  function setState(next: LinkState): void {
-    state = next
-    sinceMs = clock.monotonic()
-    since = clock.now()
   }
 
   // ---- connecting
@@ -137,11 +115,11 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     if (stopping || attempt !== null) return
     if (wanted === 0) {
       // Nothing could be taken in. `want` continues.
-      setState('paused')
+      status.set('paused')
       cancelPause ??= clock.after(options.pauseAfterMs, reportPaused)
       return
     }
-    setState('connecting')
+    status.set('connecting')
     const partition = feed.assign(clientId)
     const now = { ...options, ...credentials, isCheck: false }
     try {
@@ -158,7 +136,6 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     granted: readonly Granted[],
     removedFilters: readonly string[],
   ): void {
-    sessionPresent = connack.sessionPresent
     risks.granted(clientId, granted)
     risks.connected(clientId, connack, wasOpen)
     if (wasOpen && refusedAtMs !== null && connack.sessionPresent)
@@ -166,16 +143,7 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     refusedAtMs = null
     wasOpen = true
     shortConnections.opened()
-    lastFault = null
-    setState('connected')
-    emit({
-      kind: 'message_source_connected',
-      messageSource,
-      clientId,
-      url: urlText(options.url),
-      sessionPresent: connack.sessionPresent,
-      removedFilters,
-    })
+    status.connected(urlText(options.url), { present: connack.sessionPresent, removedFilters })
     want(wanted)
   }
 
@@ -193,8 +161,7 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     if (packet.refusal !== null) risks.refusedMessage(clientId, packet.refusal)
     feed.take(made.partition, positionOf(packet), message)
     windowWatch.taken(made.partition.taken - made.partition.acked)
-    messages += 1
-    lastMessageMs = made.partition.lastTakenAtMs
+    status.took(made.partition.lastTakenAtMs)
   }
 
   function flush(): void {
@@ -211,9 +178,9 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     if (messages > 0) {
       cancelPause?.()
       cancelPause = null
-      if (state === 'paused') connect()
+      if (status.state === 'paused') connect()
       else attempt?.stream.resume()
-    } else if ((state === 'connected' || state === 'connecting') && !stopping)
+    } else if ((status.state === 'connected' || status.state === 'connecting') && !stopping)
       cancelPause ??= clock.after(options.pauseAfterMs, pauseLink)
   }
 
@@ -221,14 +188,14 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     cancelPause = null
     const made = attempt
     if (made === null || stopping) return
-    setState('paused')
+    status.set('paused')
     reportPaused()
     void disconnect(made)
   }
 
   function reportPaused(): void {
     cancelPause = null
-    emit({ kind: 'message_source_paused', messageSource, clientId })
+    status.reportPaused()
   }
 
   // ---- the end of a connection
@@ -245,7 +212,7 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     if (stopping) return
     if (made.openedAtMs !== null) {
       const openMs = clock.monotonic() - made.openedAtMs
-      if (openMs >= stableMs) delay.reset()
+      delay.ended(openMs)
       shortConnections.lost(openMs)
     }
     retry(fault)
@@ -260,13 +227,11 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     cancelPause = null
   }
 
-  function retry({ reason, detail, act, isRefused = false }: Fault): void {
-    losses += 1
-    lastFault = detail
+  function retry(fault: Fault): void {
+    const { isRefused = false } = fault
     if (isRefused) refusedAtMs = clock.monotonic()
-    setState('waiting')
     const retryInMs = delay.next(isRefused)
-    emit({ kind: 'message_source_lost', messageSource, clientId, reason, detail, act, retryInMs })
+    status.lost(fault, retryInMs)
     cancelRetry = clock.after(retryInMs, connect)
   }
 
@@ -296,13 +261,6 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     const made = attempt
     if (made !== null && made.openedAtMs !== null) await disconnect(made)
     else if (made !== null) endNow(wasSilent)
-    if (state !== 'stopped')
-      emit({
-        kind: 'message_source_released',
-        messageSource,
-        clientId,
-        session: options.keepsSession ? left : 'none',
-      })
-    setState('stopped')
+    status.released(options.keepsSession ? left : 'none')
   }
 }

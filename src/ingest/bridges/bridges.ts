@@ -18,7 +18,6 @@
 //   bridge-config.ts       `ingest.bridges[]`
 //   bridge-check.ts        tries a bridge for `check --connect`
 //   bridge-faults/         each fault in words: the cause, and what a person can do
-//   reconnect-delay.ts     when the next try is
 //
 // mqtt.js speaks the protocol; it sees no PUBLISH. A client object lives for one connection: its own
 // reconnect has no back-off and stops after a refusal.

@@ -183,7 +183,6 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     partitions.own(new Set())
     await link.close()
     report.close()
-    emit({ kind: 'message_source_released', messageSource, clientId, session: 'engine' })
   }
 
   return {

@@ -8,8 +8,9 @@
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { LinkState, LinkView } from '../message-sources/message-sources.ts'
-import { createReconnectDelay } from '../bridges/reconnect-delay.ts'
+import { createLinkStatus } from '../message-sources/link-status.ts'
+import type { LinkView } from '../message-sources/message-sources.ts'
+import { createReconnectDelay } from '../message-sources/reconnect-delay.ts'
 import { openConnection, schemeOf, type Connection } from './nats-connection.ts'
 import { natsFault, type NatsFault } from './nats-faults.ts'
 import type { JetStreamOptions, NatsCredentials } from './types.ts'
@@ -38,35 +39,15 @@ type Deps = {
   opened: (connection: Connection) => () => void
 }
 
-/** After a connection that was open for at least this time, the back-off starts again. */
-const stableMs = 10_000
-
 export function createNatsLink(deps: Deps, options: JetStreamOptions): NatsLink {
-  const { clock, emit, random } = deps
-  const { name: messageSource, member: clientId } = options
-  const delay = createReconnectDelay(
-    { clock, random },
-    { firstMs: options.reconnectFirstMs, maxMs: options.reconnectMaxMs },
-  )
+  const { clock } = deps
+  const status = createLinkStatus(deps, { messageSource: options.name, clientId: options.member })
+  const delay = createReconnectDelay(deps, options)
   let current: Connection | null = null
   let endWork = () => {}
   let isPaused = false
   let isClosing = false
-  let state: LinkState = 'waiting'
-  let since = clock.now()
-  let sinceMs = clock.monotonic()
-  let losses = 0
-  let lastFault: string | null = null
-  let messages = 0
-  let lastMessageMs: number | null = null
   let cancel: CancelTimer = () => {}
-
-  function setState(next: LinkState): void {
-    if (state === next) return
-    state = next
-    since = clock.now()
-    sinceMs = clock.monotonic()
-  }
 
   function start(): void {
     // Every fault is handled in it.
@@ -75,7 +56,7 @@ export function createNatsLink(deps: Deps, options: JetStreamOptions): NatsLink 
 
   async function run(): Promise<void> {
     if (isClosing) return
-    setState('connecting')
+    status.set('connecting')
     let made: Connection | null = null
     const now = { ...options, ...deps.credentials }
     try {
@@ -94,33 +75,22 @@ export function createNatsLink(deps: Deps, options: JetStreamOptions): NatsLink 
   async function work(made: Connection): Promise<void> {
     const openedAtMs = clock.monotonic()
     current = made
-    lastFault = null
-    setState(isPaused ? 'paused' : 'connected')
-    emit({
-      kind: 'message_source_connected',
-      messageSource,
-      clientId,
-      url: `${schemeOf(options)}://${made.server} (NATS ${made.version})`,
-      sessionPresent: null,
-      removedFilters: [],
-    })
+    status.connected(`${schemeOf(options)}://${made.server} (NATS ${made.version})`)
+    if (isPaused) status.set('paused')
     endWork = deps.opened(made)
     const error = await made.nc.closed()
     // reconnect() has said so already.
     if (current !== made) return
     current = null
     endWork()
-    if (clock.monotonic() - openedAtMs >= stableMs) delay.reset()
+    delay.ended(clock.monotonic() - openedAtMs)
     lost(natsFault(error ?? Object.assign(new Error('closed'), { code: 'CLOSED' }), options))
   }
 
-  function lost({ reason, detail, act, isRefused = false }: NatsFault): void {
+  function lost(fault: NatsFault): void {
     if (isClosing) return
-    losses += 1
-    lastFault = detail
-    setState('waiting')
-    const retryInMs = delay.next(isRefused)
-    emit({ kind: 'message_source_lost', messageSource, clientId, reason, detail, act, retryInMs })
+    const retryInMs = delay.next(fault.isRefused ?? false)
+    status.lost(fault, retryInMs)
     cancel = clock.after(retryInMs, start)
   }
 
@@ -144,7 +114,7 @@ export function createNatsLink(deps: Deps, options: JetStreamOptions): NatsLink 
       endWork()
       await made.nc.close().catch(() => undefined)
     }
-    setState('stopped')
+    status.released('engine')
   }
 
   return {
@@ -152,24 +122,11 @@ export function createNatsLink(deps: Deps, options: JetStreamOptions): NatsLink 
     reconnect,
     setPaused(next) {
       isPaused = next
-      if (current !== null) setState(next ? 'paused' : 'connected')
+      if (current !== null) status.set(next ? 'paused' : 'connected')
     },
     connection: () => current,
-    brought() {
-      messages += 1
-      lastMessageMs = clock.monotonic()
-    },
+    brought: () => status.took(clock.monotonic()),
     close,
-    view: () => ({
-      clientId,
-      state,
-      since,
-      sinceMs,
-      sessionPresent: null,
-      losses,
-      lastFault,
-      messages,
-      lastMessageMs,
-    }),
+    view: status.view,
   }
 }

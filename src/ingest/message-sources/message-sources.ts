@@ -25,6 +25,9 @@
 // partition is a connection, and `release` is stopReading. It calls the intake directly, because a device's
 // message must not pay for an indirection; `embeddedBroker` describes it to /status.
 //
+// The links of all bridges have link-status.ts (their state, and the events of it) and reconnect-delay.ts
+// (the back-off) in common.
+//
 // To write another source: give it the traits, call assign and take, and answer acknowledge. AMQP: a
 // partition is a queue on a channel, the position is the delivery tag, ackKind is `up_to` (`multiple`),
 // prefetch is want(n), giveBack closes the channel. JetStream: a partition is a pull consumer, the position

@@ -7,7 +7,7 @@
 
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
 import type { Emit, EventOf } from '../../../domain/event.ts'
-import { createReconnectDelay } from '../../bridges/reconnect-delay.ts'
+import { createReconnectDelay } from '../../message-sources/reconnect-delay.ts'
 import { openChannel, type AmqpConnection } from '../amqp-connection.ts'
 import type { AmqpFault } from '../amqp-faults/amqp-faults.ts'
 import { inboxQueue, partitionQueues } from '../queue-names.ts'
@@ -43,13 +43,10 @@ const againEveryMs = 60_000
 const nextTryMs = 100
 
 export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLink {
-  const { clock, emit, random, credentials } = deps
+  const { clock, emit, credentials } = deps
   const { name: messageSource, member, nodes } = options
   const queues = [...partitionQueues(options), ...(usesInbox(options) ? [inboxQueue(options.prefix)] : [])]
-  const delay = createReconnectDelay(
-    { clock, random },
-    { firstMs: options.reconnectFirstMs, maxMs: options.reconnectMaxMs },
-  )
+  const delay = createReconnectDelay(deps, options)
   let connection: AmqpConnection | null = null
   let node = 0
   let failedNodes = 0

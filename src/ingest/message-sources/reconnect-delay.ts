@@ -1,5 +1,5 @@
-// reconnect-delay.ts: how long a connection of a bridge waits before the next try: from `firstMs`, doubled up
-// to `maxMs`, with jitter.
+// reconnect-delay.ts: how long a connection of a bridge waits before the next try: from `reconnectFirstMs`,
+// doubled up to `reconnectMaxMs`, with jitter.
 //
 // A broker that restarts refuses connections for seconds (ECONNREFUSED). A member of a share group must be
 // back soon then: a Mosquitto 2.0 forgets the group, and drops what is published before the first member has
@@ -11,15 +11,18 @@ import type { Clock } from '../../std/clock.ts'
 export type ReconnectDelay = {
   /** For the next try. `isRefused`: nothing listened there. */
   next(isRefused: boolean): number
+  /** A connection ended that was open for `openMs`. If that was long enough, the delays start again. */
+  ended(openMs: number): void
   reset(): void
 }
 
+const stableMs = 10_000
 const refusedMaxMs = 1000
 const soonForMs = 5 * 60_000
 
 export function createReconnectDelay(
   { clock, random }: { clock: Clock; random: () => number },
-  { firstMs, maxMs }: { firstMs: number; maxMs: number },
+  { reconnectFirstMs: firstMs, reconnectMaxMs: maxMs }: { reconnectFirstMs: number; reconnectMaxMs: number },
 ): ReconnectDelay {
   let failures = 0
   let refusedSinceMs: number | null = null
@@ -33,11 +36,16 @@ export function createReconnectDelay(
     return Math.round(most * (0.5 + random() / 2))
   }
 
+  function reset(): void {
+    failures = 0
+    refusedSinceMs = null
+  }
+
   return {
     next,
-    reset() {
-      failures = 0
-      refusedSinceMs = null
+    ended(openMs) {
+      if (openMs >= stableMs) reset()
     },
+    reset,
   }
 }
