@@ -6,6 +6,7 @@ import type {
   MessageSource,
   Partition,
 } from '../../src/ingest/message-sources/message-sources.ts'
+import { newPartition } from '../../src/ingest/message-sources/partition.ts'
 
 export type HeldMessage = { partition: Partition; position: number; text: string; redelivered: boolean }
 
@@ -24,19 +25,7 @@ export function createHeldFeed(windowMax = 100): HeldFeed {
   const taken: HeldMessage[] = []
   let isHolding = false
   const feed: MessageFeed = {
-    assign: (label, sender = noSender, holds = 'messages') => ({
-      label,
-      sender,
-      holds,
-      assigned: true,
-      taken: 0,
-      acked: 0,
-      lastAcked: 0,
-      committed: 0,
-      lastCommitted: 0,
-      collected: 0,
-      lastTakenAtMs: 0,
-    }),
+    assign: (label, sender = noSender, holds = 'messages') => newPartition({ label, sender, holds }, 0),
     revoke: (partition) => void (partition.assigned = false),
     room: ({ assigned, taken: has, acked }) => (isHolding || !assigned ? 0 : windowMax - (has - acked)),
     take(partition, position, { bytes, redelivered }) {

@@ -17,6 +17,7 @@ import { pause, type Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import { noSender } from '../../domain/message.ts'
 import type { LinkView, MessageFeed, Partition } from '../message-sources/message-sources.ts'
+import { newPartition } from '../message-sources/partition.ts'
 import { redeliveredHeader, routingKeyHeader } from './amqp-delivery.ts'
 import { createConfirmedPublisher } from './confirmed-publisher.ts'
 import { createQueueLink } from './queue-link.ts'
@@ -106,21 +107,8 @@ export function createDistributor(deps: Deps, options: AmqpOptions): Distributor
   const label = `${member}/${queue}`
   const feed: Pick<MessageFeed, 'assign' | 'revoke' | 'room'> = {
     assign(name) {
-      const made: Partition = {
-        label: name,
-        sender: { ...noSender },
-        holds: 'messages',
-        assigned: true,
-        taken: 0,
-        acked: 0,
-        lastAcked: 0,
-        committed: 0,
-        lastCommitted: 0,
-        collected: 0,
-        lastTakenAtMs: clock.monotonic(),
-      }
-      current = made
-      return made
+      current = newPartition({ label: name, sender: noSender, holds: 'messages' }, clock.monotonic())
+      return current
     },
     revoke(partition) {
       partition.assigned = false

@@ -11,6 +11,7 @@ import { noSender, type Sender, type Stored } from '../../domain/message.ts'
 import type { Ack } from '../../spool/spool.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { IntakeSpool, ReceivedMessage } from '../types.ts'
+import { newPartition } from './partition.ts'
 import type {
   CommittedPart,
   CustodyFeed,
@@ -107,20 +108,7 @@ export function createMessageFeed(
     sender: Sender = noSender,
     holds: Partition['holds'] = 'messages',
   ): Partition {
-    const partition: Partition = {
-      label,
-      holds,
-      // A copy: the intake finds what waits by the object.
-      sender: { ...sender },
-      assigned: true,
-      taken: 0,
-      acked: 0,
-      lastAcked: 0,
-      committed: 0,
-      lastCommitted: 0,
-      collected: 0,
-      lastTakenAtMs: clock.monotonic(),
-    }
+    const partition = newPartition({ label, sender, holds }, clock.monotonic())
     partitions.add(partition)
     return partition
   }
