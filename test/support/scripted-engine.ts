@@ -11,6 +11,7 @@ import type {
   SourceMessage,
   StoredEntry,
 } from '../../src/ingest/message-sources/types.ts'
+import { emptyMessage } from '../../src/ingest/message-sources/source-message.ts'
 
 type Stored = { id: string; topic: string; bytes: Buffer; deliveries: number }
 
@@ -211,15 +212,5 @@ export function createScriptedEngine({
 }
 
 function sourceMessage({ topic, bytes, deliveries }: Stored): SourceMessage {
-  return {
-    topic,
-    bytes,
-    qos: 1,
-    retain: false,
-    redelivered: deliveries > 1,
-    storedAt: null,
-    userProperties: null,
-    ignoredFor: null,
-    refusal: null,
-  }
+  return { ...emptyMessage(), topic, bytes, redelivered: deliveries > 1 }
 }

@@ -7,16 +7,11 @@
 // A message that is too large becomes a dead letter and is acknowledged, or it would come again without end.
 
 import type { ConsumeMessage } from 'amqplib'
-import { formatSize } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import type { UserProperties } from '../../domain/message.ts'
+import { refuseOversized } from '../message-sources/source-message.ts'
 import type { SourceMessage } from '../message-sources/types.ts'
 import type { TopicTranslation } from './topic-translation.ts'
-
-/** An oversized message is kept whole up to this size. */
-const keptBytesMax = 80 * 1024
-/** Bytes of its content that the dead letter shows. */
-const shownBytes = 100
 
 export const storedAtHeader = 'timestamp_in_ms'
 /** Of a message that was distributed: it had been delivered before that. */
@@ -32,7 +27,7 @@ const ownHeaders =
 export function readDelivery(
   { fields, properties, content }: ConsumeMessage,
   into: SourceMessage,
-  { topicOf, messageBytesMax }: { topicOf: TopicTranslation['topicOf']; messageBytesMax: number },
+  { topicOf, messageBytesMax: bytesMax }: { topicOf: TopicTranslation['topicOf']; messageBytesMax: number },
 ): SourceMessage {
   const headers: Record<string, unknown> | undefined = properties.headers
   const moved = headers?.[routingKeyHeader]
@@ -44,7 +39,8 @@ export function readDelivery(
   into.storedAt = timeOf(headers?.[storedAtHeader])
   into.userProperties = headers === undefined ? null : userPropertiesOf(headers)
   into.refusal = null
-  if (content.length > messageBytesMax) refuseOversized(into, messageBytesMax)
+  if (content.length > bytesMax)
+    refuseOversized(into, { size: content.length, option: 'max_message_bytes', bytesMax })
   else if (/[#+\0]/.test(into.topic) || into.topic === '') refuseTopic(into)
   return into
 }
@@ -63,19 +59,6 @@ function userPropertiesOf(headers: Record<string, unknown>): UserProperties | nu
     user[name] = value
   }
   return user
-}
-
-function refuseOversized(into: SourceMessage, messageBytesMax: number): void {
-  const { bytes, topic } = into
-  const isWhole = bytes.length <= keptBytesMax
-  const begin = quote(bytes.toString('utf8', 0, shownBytes), shownBytes)
-  into.refusal = {
-    reason: 'OVERSIZED',
-    detail:
-      `A message of ${formatSize(bytes.length)} on ${quote(topic, 100)} is larger than max_message_bytes ` +
-      `(${formatSize(messageBytesMax)}). ${isWhole ? 'It is kept whole.' : `Its bytes are lost. It begins with ${begin}.`}`,
-  }
-  if (!isWhole) into.bytes = bytes.subarray(0, 0)
 }
 
 /** No client of MQTT can publish it; one of AMQP can. */

@@ -54,7 +54,7 @@ import type {
   PartitionView,
 } from '../message-sources/message-sources.ts'
 import { nodesText } from './amqp-address.ts'
-import type { SourceMessage } from '../message-sources/types.ts'
+import { emptyMessage } from '../message-sources/source-message.ts'
 import { readDelivery } from './amqp-delivery.ts'
 import { createDistributor } from './distributor.ts'
 import { createEntryStore } from './entry-store.ts'
@@ -130,17 +130,7 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
 
   /** One message object for all of them. */
   function createReader(feed: MessageFeed): (partition: Partition, delivery: ConsumeMessage) => void {
-    const message: SourceMessage = {
-      topic: '',
-      bytes: Buffer.alloc(0),
-      qos: 1,
-      retain: false,
-      redelivered: false,
-      storedAt: null,
-      userProperties: null,
-      ignoredFor: null,
-      refusal: null,
-    }
+    const message = emptyMessage()
     const reading = { topicOf: topics.topicOf, messageBytesMax: options.messageBytesMax }
     // A parked entry is larger than the message in it, and a gateway has written it.
     const readingParked = { ...reading, messageBytesMax: Infinity }

@@ -10,7 +10,7 @@ import type { Emit } from '../../domain/event.ts'
 import { createLinkStatus } from '../message-sources/link-status.ts'
 import type { LinkView, MessageFeed } from '../message-sources/message-sources.ts'
 import { createReconnectDelay } from '../message-sources/reconnect-delay.ts'
-import type { SourceMessage } from '../message-sources/types.ts'
+import { emptyMessage } from '../message-sources/source-message.ts'
 import { endSession, leaveGroup, openAttempt, placeOf, type Attempt } from './bridge-attempt.ts'
 import { faultOf, type Fault, type Granted } from './bridge-faults/bridge-faults.ts'
 import { urlText } from './bridge-socket.ts'
@@ -62,17 +62,7 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
   const { clientId, name: messageSource } = options
   const shortConnections = createShortConnections(clock, (times) => risks.shortConnections(clientId, times))
   const windowWatch = createWindowWatch(clock, (messages) => risks.window(clientId, messages))
-  const message: SourceMessage = {
-    topic: '',
-    bytes: Buffer.alloc(0),
-    qos: 0,
-    retain: false,
-    redelivered: false,
-    storedAt: null,
-    userProperties: null,
-    ignoredFor: null,
-    refusal: null,
-  }
+  const message = emptyMessage()
   const status = createLinkStatus(deps, { messageSource, clientId })
   const delay = createReconnectDelay(deps, options)
   let attempt: Attempt | null = null

@@ -23,8 +23,7 @@
 // busy with nothing else: the connection is closed.
 
 import { Duplex } from 'node:stream'
-import { formatSize } from '../../std/quantity.ts'
-import { quote } from '../../std/quote.ts'
+import { oversizedKeptMax, refuseOversized } from '../message-sources/source-message.ts'
 import { frameAt, publishType, readPublish, type PublishPacket } from './publish-frames.ts'
 
 export type PublishStream = {
@@ -53,9 +52,7 @@ export type PublishStreamDeps = {
 export type StreamFault = 'malformed_packet' | 'packet_too_large' | 'NOT_MQTT' | 'TOO_MANY_PACKETS'
 
 /** Of an oversized PUBLISH: a smaller one is kept whole; topic, identifier and properties must be within. */
-const headBytesMax = 80 * 1024
-/** Bytes of its content that the dead letter shows. */
-const shownBytes = 100
+const headBytesMax = oversizedKeptMax
 /** First bytes of CONNACK and AUTH. */
 const connack = 0x20
 const auth = 0xf0
@@ -227,15 +224,7 @@ export function createPublishStream(
       fail('packet_too_large')
       return false
     }
-    const begin = quote(packet.bytes.toString('utf8', 0, shownBytes), shownBytes)
-    const isWhole = head.length === size
-    packet.refusal = {
-      reason: 'OVERSIZED',
-      detail:
-        `A message of ${formatSize(size)} on ${quote(packet.topic, 100)} is larger than max_packet_bytes ` +
-        `(${formatSize(packetBytesMax)}). ${isWhole ? 'It is kept whole.' : `Its bytes are lost. It begins with ${begin}.`}`,
-    }
-    if (!isWhole) packet.bytes = packet.bytes.subarray(0, 0)
+    refuseOversized(packet, { size, option: 'max_packet_bytes', bytesMax: packetBytesMax })
     publish(packet)
     return true
   }

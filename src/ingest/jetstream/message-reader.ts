@@ -5,9 +5,9 @@
 // (Nmqtt-Pub), which has none of its own.
 
 import type { Msg } from '@nats-io/transport-node'
-import { formatSize } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import type { UserProperties } from '../../domain/message.ts'
+import { emptyMessage, refuseOversized } from '../message-sources/source-message.ts'
 import type { SourceMessage } from '../message-sources/types.ts'
 import type { MessageRefusal } from '../types.ts'
 import type { Delivery } from './delivered-message.ts'
@@ -17,9 +17,6 @@ import { mqttStream, type JetStreamOptions } from './types.ts'
 
 type Options = PartitionLayout & Pick<JetStreamOptions, 'messageBytesMax'>
 
-/** A larger message is kept as a dead letter without its bytes. */
-const keptBytesMax = 80 * 1024
-const shownBytes = 100
 /** Headers of NATS itself. */
 const ownHeader = /^(Nats-|Nmqtt-)/i
 
@@ -28,20 +25,10 @@ export function createMessageReader(
   partition: number,
   { refused, watch }: { refused: (refusal: MessageRefusal) => void; watch: MappingWatch },
 ) {
+  const { messageBytesMax: bytesMax } = options
   const start = topicStart(options, partition)
   const hasHeaders = options.stream !== mqttStream
-  const message: SourceMessage = {
-    topic: '',
-    bytes: Buffer.alloc(0),
-    qos: 1,
-    retain: false,
-    redelivered: false,
-    storedAt: null,
-    storedSerial: 0,
-    userProperties: null,
-    ignoredFor: null,
-    refusal: null,
-  }
+  const message = emptyMessage()
 
   return function read(from: Msg, { deliveries, storedAtMs, streamSeq }: Delivery): SourceMessage {
     const { data } = from
@@ -53,23 +40,10 @@ export function createMessageReader(
     message.userProperties = hasHeaders ? propertiesOf(from) : null
     message.refusal = topicRefusal(message.topic)
     watch(message.topic)
-    if (data.length > options.messageBytesMax) refuseSize()
+    if (data.length > bytesMax)
+      refuseOversized(message, { size: data.length, option: 'max_message_bytes', bytesMax })
     if (message.refusal !== null) refused(message.refusal)
     return message
-  }
-
-  function refuseSize(): void {
-    const { bytes, topic } = message
-    const isWhole = bytes.length <= keptBytesMax
-    const begin = quote(bytes.toString('utf8', 0, shownBytes), shownBytes)
-    message.refusal = {
-      reason: 'OVERSIZED',
-      detail:
-        `A message of ${formatSize(bytes.length)} on ${quote(topic, 100)} is larger than max_message_bytes ` +
-        `(${formatSize(options.messageBytesMax)}). ` +
-        (isWhole ? 'It is kept whole.' : `Its bytes are lost. It begins with ${begin}.`),
-    }
-    if (!isWhole) message.bytes = bytes.subarray(0, 0)
   }
 }
 

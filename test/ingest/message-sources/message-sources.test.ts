@@ -9,6 +9,7 @@ import {
   type MessageSource,
   type Partition,
 } from '../../../src/ingest/message-sources/message-sources.ts'
+import { emptyMessage } from '../../../src/ingest/message-sources/source-message.ts'
 import type { SourceMessage } from '../../../src/ingest/message-sources/types.ts'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { systemClock } from '../../../src/std/clock.ts'
@@ -17,15 +18,9 @@ import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { ourTimeOf } from '../../support/our-time.ts'
 
 const message = (text: string, more: Partial<SourceMessage> = {}): SourceMessage => ({
+  ...emptyMessage(),
   topic: 't/1',
   bytes: Buffer.from(text),
-  qos: 1,
-  retain: false,
-  redelivered: false,
-  storedAt: null,
-  userProperties: null,
-  ignoredFor: null,
-  refusal: null,
   ...more,
 })
 

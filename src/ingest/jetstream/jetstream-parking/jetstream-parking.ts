@@ -17,7 +17,8 @@ import type { JsMsg } from '@nats-io/jetstream'
 import { pause, type Clock } from '../../../std/clock.ts'
 import { noSender } from '../../../domain/message.ts'
 import type { MessageFeed, Partition } from '../../message-sources/message-sources.ts'
-import type { CustodyQueue, SourceCustody, SourceMessage, StoredEntry } from '../../message-sources/types.ts'
+import { emptyMessage } from '../../message-sources/source-message.ts'
+import type { CustodyQueue, SourceCustody, StoredEntry } from '../../message-sources/types.ts'
 import type { Connection } from '../nats-connection.ts'
 import {
   createParking,
@@ -70,17 +71,7 @@ export function createJetStreamParking(
   let partition: Partition | null = null
   let unacked: { position: number; message: JsMsg }[] = []
   let position = 0
-  const entry: SourceMessage = {
-    topic: '',
-    bytes: Buffer.alloc(0),
-    qos: 1,
-    retain: false,
-    redelivered: false,
-    storedAt: null,
-    userProperties: null,
-    ignoredFor: null,
-    refusal: null,
-  }
+  const entry = emptyMessage()
 
   // ---- storing
 
