@@ -82,6 +82,7 @@ export const ingestEventFields = {
       | 'mapping_differs'
       | 'partition_mixed'
       | 'member_twice'
+      | 'partitions_differ'
       | 'not_ready'
     >('stable code of what the server would lose or delay'),
     detail: field<string>('the same in words'),

@@ -210,6 +210,7 @@ export function jetstreamOptions(config: JetStreamBridgeConfig): JetStreamOption
     reconnectFirstMs: 250,
     reconnectMaxMs: config.reconnect_max,
     pauseAfterMs: 2000,
+    lookEveryMs: 30_000,
     silentAfterMs: config.silent_after,
     unheardAfterMs: Math.min(config.silent_after, unheardMs),
     messageBytesMax: config.max_message_bytes,

@@ -34,6 +34,8 @@
 //   a gateway stops                   its partitions are free at once
 //   a durable or the stream is        a condition with the command; the others go on. It is created only with
 //   missing or not as it must be      `provision: true`, and never deleted or changed
+//   the mapping of the account is     a condition with the lines, within 30 s: all of it is looked at again
+//   missing, or changed later
 //   a message is too large, or has    a dead letter; it is acknowledged
 //   a topic that MQTT does not allow
 //
@@ -90,6 +92,7 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
       settle: (partition) => partitions.settle(partition, settleMs),
       failed: report.failed,
       nameTaken: report.nameTaken,
+      otherNumber: report.otherNumber,
     },
     { ...options, instance: randomUUID() },
   )
@@ -119,12 +122,28 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     await parking?.ensure(connection)
   }
 
+  /** A person may change all of it while the connection is open. Until the returned function is called. */
+  function keepPrepared(connection: Connection): () => void {
+    let cancelNext: CancelTimer
+    const next = () => {
+      cancelNext = clock.after(options.lookEveryMs, () => {
+        prepare(connection)
+          .catch((error: unknown) => link.connection() === connection && report.failed(error))
+          .finally(() => link.connection() === connection && next())
+      })
+    }
+    next()
+    return () => cancelNext()
+  }
+
   function opened(connection: Connection): () => void {
     const leave = members.join(connection)
     const end = parking?.join(connection)
+    const endLooks = keepPrepared(connection)
     return () => {
       leave()
       end?.()
+      endLooks()
     }
   }
 

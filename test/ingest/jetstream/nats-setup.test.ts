@@ -1,5 +1,7 @@
 import { AckPolicy } from '@nats-io/jetstream'
 import { generate } from 'mqtt-packet'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { checkJetStream } from '../../../src/ingest/jetstream/jetstream-check.ts'
 import { jetstreamBridgeSchema } from '../../../src/ingest/jetstream/jetstream-config.ts'
@@ -246,6 +248,47 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     await first.world.ingest.close()
     await eventually(() => second.active() === 4)
     expect(second.events('message_source_safe')).toMatchObject([{ risk: 'member_twice' }])
+  })
+
+  test('a mapping that comes, changes or goes while the gateway is connected is noticed', async () => {
+    const engine = await startNats()
+    const path = join(engine.folder, 'a.conf')
+    const config = await readFile(path, 'utf8')
+    const reload = async (more: readonly string[]) => {
+      await writeFile(path, `${config}${more.join('\n')}\n`)
+      process.kill(engine.pid(0)!, 'SIGHUP')
+    }
+    await using member = await openMember(engine, {}, { times: { lookEveryMs: 200 } })
+    const found = () => atRisk(member, 'mapping_differs').map(({ detail }) => String(detail))
+    const safe = () => member.events('message_source_safe').filter(({ risk }) => risk === 'mapping_differs')
+    await eventually(() => found().length === 1)
+    await reload(mappings)
+    await eventually(() => safe().length === 1)
+    await reload(mappings.map((line) => line.replace('partition(4', 'partition(8')))
+    await eventually(() => found().length > 1)
+    expect(found()[1]).toMatch(/to the partition \d, and `topics` and `partitions` \(4\) say \d$/)
+    await reload([])
+    await eventually(() => /does not map/.test(found().at(-1)!))
+    expect(member.events('message_source_connected')).toHaveLength(1)
+  })
+
+  test('two gateways with other numbers of partitions: the second one takes nothing until the first one stops', async () => {
+    const engine = await startNats(lines())
+    await using first = await openMember(engine)
+    await eventually(() => first.active() === 4)
+    const more = { member: 'gw-b', durables: { prefix: 'gw', partitions: 8 } }
+    await using second = await openMember(engine, more)
+    await eventually(() => atRisk(second, 'partitions_differ').length > 0)
+    expect(atRisk(second, 'partitions_differ')[0]).toMatchObject({
+      detail:
+        'The gateway gw-a shares 4 partitions, and this one has partitions: 8. This one takes no messages',
+      act: expect.stringMatching(/the same `durables\.partitions`/) as string,
+    })
+    expect(second.active()).toBe(0)
+    expect(first.active()).toBe(4)
+    await first.world.ingest.close()
+    await eventually(() => second.active() === 8)
+    expect(second.events('message_source_safe')).toMatchObject([{ risk: 'partitions_differ' }])
   })
 
   test('streams of custody are named with the command, and mended; those that devices can reach, too', async () => {

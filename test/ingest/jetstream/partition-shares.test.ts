@@ -1,6 +1,7 @@
 import { array, assert, constantFrom, integer, nat, property, tuple } from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
+  otherNumber,
   planShares,
   withoutMember,
   type MemberId,
@@ -56,6 +57,19 @@ describe('shares of partitions', () => {
     const record = { members: [a, b], owners: [a, a, b, b] }
     expect(plan(record, a, { isAccepting: false }).toSettle).toEqual([0, 1])
     expect(plan({ members: [a], owners: [a, a, a, a] }, a, { isAccepting: false }).toSettle).toEqual([])
+  })
+
+  test('a member with another number of partitions waits for those that live', () => {
+    const record = { members: [a, b], owners: [a, a, b, b] }
+    const again = { name: 'b', instance: '2' }
+    const seen = (me: MemberId, partitions: number, dead: readonly MemberId[] = []) =>
+      otherNumber(record, { me, partitions, isDead: (member) => dead.includes(member) })
+    expect(seen(c, 8)).toEqual({ member: 'a', partitions: 4 })
+    expect(seen(c, 8, [a])).toEqual({ member: 'b', partitions: 4 })
+    expect(seen(again, 2, [a])).toBeNull()
+    expect(seen(c, 8, [a, b])).toBeNull()
+    expect(seen(c, 4)).toBeNull()
+    expect(otherNumber(empty, { me: c, partitions: 8, isDead: () => false })).toBeNull()
   })
 
   test('a planned stop frees its own', () => {

@@ -18,13 +18,22 @@
 //   the bucket cannot be written    the lease ends, the partitions rest until it can; nobody else can take
 //                                   them, either
 //   two gateways have one name      the second does not own anything, and says so (member_twice)
+//   gateways have other numbers of  the one that comes later owns nothing, and says so (partitions_differ)
+//   partitions
 //   a gateway starts again after a  it waits until its own record of before is silent for `ownMs`
 //   kill
 
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
 import type { Connection } from '../nats-connection.ts'
 import { openMemberRecords, type MemberRecords, type Revised } from './member-records.ts'
-import { isSame, planShares, withoutMember, type MemberId, type SharesRecord } from './partition-shares.ts'
+import {
+  isSame,
+  otherNumber,
+  planShares,
+  withoutMember,
+  type MemberId,
+  type SharesRecord,
+} from './partition-shares.ts'
 
 export { bucketName, bucketStream } from './member-records.ts'
 
@@ -50,6 +59,8 @@ type Deps = {
   failed: (error: unknown) => void
   /** Another process has the name of this one; false: not any more. */
   nameTaken: (isTaken: boolean) => void
+  /** A member shares another number of partitions, and this one takes nothing; null: not any more. */
+  otherNumber: (other: { member: string; partitions: number } | null) => void
 }
 
 type Options = { prefix: string; partitions: number; member: string; instance: string }
@@ -137,6 +148,12 @@ export function createMembers(deps: Deps, options: Options): Members {
     for (const name of seen.keys())
       if (name !== me.name && !others.some((other) => other.name === name)) seen.delete(name)
     if (records !== on) return false
+    const other = otherNumber(read.value, { me, partitions, isDead })
+    deps.otherNumber(other)
+    if (other !== null) {
+      own(new Set())
+      return false
+    }
     const { next, toSettle } = planShares(read.value, {
       me,
       isAccepting,

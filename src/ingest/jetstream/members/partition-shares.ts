@@ -4,6 +4,9 @@
 // The members, in the order of their names, have the same number of partitions; where that is not a whole
 // number the first ones have one more. A member frees what it has above its share, after it has settled it,
 // and takes what is free below its share. What a dead member owns is free.
+//
+// The number of partitions is that of the owners in the record. A member with another number takes nothing as
+// long as one of the record lives: two numbers give one device two partitions.
 
 /** A member, as the owner of a partition: its name, and the start of the process. */
 export type MemberId = { name: string; instance: string }
@@ -31,6 +34,16 @@ export type Plan = {
   next: SharesRecord
   /** Own partitions to be settled, and freed then. */
   toSettle: readonly number[]
+}
+
+/** Who shares another number of partitions; null: nobody who lives. */
+export function otherNumber(
+  { members, owners }: SharesRecord,
+  { me, partitions, isDead }: Pick<SharesView, 'me' | 'partitions' | 'isDead'>,
+): { member: string; partitions: number } | null {
+  if (owners.length === 0 || owners.length === partitions) return null
+  const other = members.find((member) => member.name !== me.name && !isDead(member))
+  return other === undefined ? null : { member: other.name, partitions: owners.length }
 }
 
 export function planShares(record: SharesRecord, view: SharesView): Plan {

@@ -1,8 +1,8 @@
 // mapping-check.ts: whether the account of NATS maps the subjects of the devices to the partitions as the
 // config says. The gateway cannot read `mappings`, so it looks at what they do.
 //
-//   at each connection   a few empty messages on subjects of invented devices, over the core of NATS, which
-//                        are not stored: where do they come out? Only for the stream of MQTT; a stream of
+//   at each connection,  a few empty messages on subjects of invented devices, over the core of NATS, which
+//   and every 30 s       are not stored: where do they come out? Only for the stream of MQTT; a stream of
 //                        others could store them
 //   while it takes       the first messages of each partition, then some: does NATS compute the same
 //                        partition?
@@ -16,6 +16,8 @@ import type { SetupFinding } from './stream-setup.ts'
 import { mqttStream } from '../types.ts'
 
 const probesOfFilter = 8
+/** The same for the whole run: a finding that stays has the same words. */
+const probe = `gateway-probe-${randomBytes(4).toString('hex')}`
 /** After NATS has answered a PING that followed the last one. */
 const probeMs = 500
 
@@ -26,7 +28,6 @@ export async function probeMapping(
 ): Promise<SetupFinding | 'unknown' | null> {
   if (layout.partitions === 1 || layout.stream !== mqttStream) return null
   const { prefix, partitions } = layout
-  const probe = `gateway-probe-${randomBytes(4).toString('hex')}`
   const sent = layout.topics.flatMap(({ filter }) =>
     Array.from({ length: probesOfFilter }, (_, number) => probeSubject(filter, `${probe}-${number}`)),
   )
@@ -48,7 +49,7 @@ export async function probeMapping(
     for (const subscription of subscriptions) subscription.unsubscribe()
   }
   if (came.size === 0) return 'unknown'
-  const act = `Add to the account in nats-server, and reload it: mappings { ${mappingLines(layout).join(', ')} }`
+  const lines = `mappings { ${mappingLines(layout).join(', ')} }`
   for (const subject of sent) {
     const topic = topicOf(subject)
     const wanted = partitionOf(topic, layout)
@@ -57,14 +58,16 @@ export async function probeMapping(
     if (found === undefined && came.has(subject))
       return {
         detail: `NATS does not map the subject ${subject} to a partition. It acknowledges such messages and stores none`,
-        act,
+        act: `Add to the account in nats-server, and reload it: ${lines}`,
       }
     if (found !== undefined && number !== wanted)
       return {
         detail:
           `NATS maps the subject ${subject} to the partition ${found.split('.')[1]}, and \`topics\` and \`partitions\` ` +
           `(${partitions}) say ${wanted}`,
-        act,
+        act:
+          'If the other gateways have another number, correct `durables.partitions` here. Otherwise correct the account ' +
+          `in nats-server, and reload it: ${lines}`,
       }
   }
   return null

@@ -26,6 +26,7 @@ export type SetupReport = {
   mapping(finding: SetupFinding | null): void
   mixed(partition: number, finding: SetupFinding | null): void
   nameTaken(isTaken: boolean): void
+  otherNumber(other: { member: string; partitions: number } | null): void
   /** A request failed, and is tried again. */
   failed(error: unknown): void
   /** A partition takes messages. */
@@ -138,6 +139,21 @@ export function createSetupReport(
               act: 'Give each gateway its own `member`.',
             }
           : null,
+      ),
+    otherNumber: (other) =>
+      report(
+        'partitions_differ',
+        '',
+        other === null
+          ? null
+          : {
+              detail:
+                `The gateway ${other.member} shares ${other.partitions} partitions, and this one has ` +
+                `partitions: ${options.partitions}. This one takes no messages`,
+              act:
+                'Give all gateways the same `durables.partitions`, the number in `mappings` of the account. This one ' +
+                'takes part when no gateway with the other number runs.',
+            },
       ),
     failed(error) {
       failingSinceMs ??= clock.monotonic()

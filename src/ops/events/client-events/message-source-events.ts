@@ -176,6 +176,7 @@ const riskActs = {
   mapping_differs: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',
   partition_mixed: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',
   member_twice: 'Give each gateway its own `member`.',
+  partitions_differ: 'Give all gateways the same `durables.partitions`.',
   not_ready: 'Check /healthz of all nodes of NATS.',
 }
 
