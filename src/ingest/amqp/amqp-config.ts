@@ -2,17 +2,24 @@
 
 import { hostname } from 'node:os'
 import { z } from 'zod'
-import { duration, secret, size } from '../../std/schema.ts'
-import { bridgeNameSchema, bridgeTlsSchema, type BridgeWarning } from '../bridges/bridge-config.ts'
-import { checkFilter } from '../bridges/bridge-address.ts'
+import { secret } from '../../std/schema.ts'
+import { checkDeviceFilter, deviceLevel, plainFilter } from '../bridges/bridge-address.ts'
+import type { BridgeWarning } from '../bridges/bridge-config.ts'
+import {
+  bridgeNameSchema,
+  bridgeTlsSchema,
+  memberSchema,
+  messageBytesSchema,
+  timeFields,
+  timeOptions,
+  tlsOptions,
+  unheardMs,
+  windowSchema,
+} from '../bridges/bridge-fields.ts'
 import { custodyFields } from '../custody/custody-config.ts'
 import { nodesText, parseNode } from './amqp-address.ts'
-import { deviceLevel, filterOfKey } from './topic-translation.ts'
+import { filterOfKey } from './topic-translation.ts'
 import type { AmqpNode, AmqpOptions, PartitionRule } from './types.ts'
-
-const dayMs = 86_400_000
-/** A queue that is not bound brings nothing: that must not be noticed late. */
-const unheardMs = 5 * 60_000
 
 const nodesSchema = z
   .union([z.string(), z.array(z.string()).min(1).max(16)])
@@ -102,14 +109,6 @@ const partitionRule = z
       'second write of each message.',
   )
 
-/** A filter with at most one `{device}`. */
-function checkTopic(text: string, context: z.RefinementCtx): void {
-  const levels = text.split('/')
-  if (levels.filter((level) => level === deviceLevel).length > 1)
-    context.addIssue({ code: 'custom', message: `may have {device} once, found "${text}"` })
-  else checkFilter(plainFilter(text), context)
-}
-
 export const amqpBridgeSchema = z
   .strictObject({
     name: bridgeNameSchema,
@@ -122,17 +121,11 @@ export const amqpBridgeSchema = z
       .describe('User name at RabbitMQ. Default: guest, which may connect over loopback only.'),
     password: secret().optional().describe('Password at RabbitMQ.'),
     tls: bridgeTlsSchema.optional().describe('For amqps://. The certificate of RabbitMQ is always checked.'),
-    member: z
-      .string()
-      .regex(/^[\w.:-]{1,100}$/, { error: 'must have 1 to 100 letters, digits, "_", "-", "." or ":"' })
-      .optional()
-      .describe(
-        'Name of this gateway among those that take from the queues; each needs its own. Default: the host name.',
-      ),
+    member: memberSchema,
     queue: queueSchema.describe('The queues, which all gateways share.'),
     bind: bindSchema.describe('Which messages come into the queues.'),
     topics: z
-      .array(z.string().superRefine(checkTopic))
+      .array(z.string().superRefine(checkDeviceFilter))
       .min(1)
       .max(64)
       .optional()
@@ -148,30 +141,14 @@ export const amqpBridgeSchema = z
           'what is missing is a condition with the command to create it. The user needs the right to configure.',
       ),
     partition_by: partitionRule,
-    window: z
-      .int()
-      .min(1)
-      .max(65_535)
-      .default(1000)
-      .describe('Messages of a queue that may wait for their acknowledgement (prefetch).'),
-    connect_timeout: duration({ minMs: 100, maxMs: 600_000 })
-      .default(10_000)
-      .describe('From the first packet to the first message of a queue, or to its turn to wait for one.'),
-    reconnect_max: duration({ minMs: 1000, maxMs: 3_600_000 })
-      .default(60_000)
-      .describe('Longest pause between two tries. It starts with 1 s and doubles, with jitter.'),
-    silent_after: duration({ minMs: 1000, maxMs: 30 * dayMs })
-      .default(30 * 60_000)
-      .describe(
-        'If no message comes for this time, the bridge connects again and raises the condition MESSAGE_SOURCE_SILENT. ' +
-          'With no message since the start, it does so after 5 minutes: the queues may not be bound.',
-      ),
-    max_message_bytes: size({ minBytes: 1024, maxBytes: 256 * 1024 ** 2 })
-      .default(16 * 1024 ** 2)
-      .describe(
-        'Largest message. A larger one is acknowledged and becomes a dead letter (`OVERSIZED`), whole up to 80KiB, ' +
-          'beyond that without its bytes.',
-      ),
+    window: windowSchema('Messages of a queue that may wait for their acknowledgement (prefetch).'),
+    ...timeFields({
+      connectTimeout:
+        'From the first packet to the first message of a queue, or to its turn to wait for one.',
+      firstDelay: '1 s',
+      silence: 'With no message since the start, it does so after 5 minutes: the queues may not be bound.',
+    }),
+    max_message_bytes: messageBytesSchema(256 * 1024 ** 2),
     ...custodyFields,
   })
   .superRefine((bridge, context) => {
@@ -199,22 +176,13 @@ function hasDevice(topic: string): boolean {
   return topic.split('/').includes(deviceLevel)
 }
 
-function plainFilter(topic: string): string {
-  return topic.replace(deviceLevel, '+')
-}
-
 export function amqpOptions(config: AmqpBridgeConfig): AmqpOptions {
-  const { tls, queue, bind } = config
+  const { queue, bind } = config
   return {
     kind: 'amqp',
     name: config.name,
     nodes: config.url,
-    tls: {
-      ca: tls?.ca ?? null,
-      cert: tls?.cert ?? null,
-      key: tls?.key ?? null,
-      serverName: tls?.server_name ?? null,
-    },
+    tls: tlsOptions(config.tls),
     userName: config.username ?? null,
     password: config.password ?? null,
     vhost: config.vhost,
@@ -229,11 +197,7 @@ export function amqpOptions(config: AmqpBridgeConfig): AmqpOptions {
     provisions: config.provision,
     partitionBy: config.partition_by,
     window: config.window,
-    connectTimeoutMs: config.connect_timeout,
-    reconnectFirstMs: 1000,
-    reconnectMaxMs: config.reconnect_max,
-    pauseAfterMs: 2000,
-    silentAfterMs: config.silent_after,
+    ...timeOptions(config, 1000),
     unheardAfterMs: Math.min(config.silent_after, unheardMs),
     messageBytesMax: config.max_message_bytes,
     depthEveryMs: 10_000,

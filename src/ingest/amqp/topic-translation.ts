@@ -9,6 +9,8 @@
 //
 // Sparkplug: with `mqtt.sparkplug = true` the plugin writes `spBv1___0` for the `spBv1.0` at the beginning.
 
+import { deviceLevel } from '../bridges/bridge-address.ts'
+
 type Topic = { topic: string; device: string | null }
 
 export type TopicTranslation = {
@@ -19,8 +21,6 @@ export type TopicTranslation = {
 
 /** Routing keys that are kept with their topics: devices use the same ones again and again. */
 const cacheMax = 16_384
-
-export const deviceLevel = '{device}'
 
 const sparkplug = /^(sp[AB]v\d+)(?:___|\.)(\d+)\./
 

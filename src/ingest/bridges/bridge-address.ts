@@ -36,3 +36,18 @@ export function checkFilter(text: string, context: z.RefinementCtx): void {
   )
     refuse(`may have "+" and "#" as whole levels only, and "#" as the last one, found "${text}"`)
 }
+
+/** In a filter of a bridge to an engine: the level that names the device. */
+export const deviceLevel = '{device}'
+
+/** A filter with at most one `{device}`. */
+export function checkDeviceFilter(text: string, context: z.RefinementCtx): void {
+  if (text.split('/').filter((level) => level === deviceLevel).length > 1)
+    context.addIssue({ code: 'custom', message: `may have {device} once, found "${text}"` })
+  else checkFilter(plainFilter(text), context)
+}
+
+/** As MQTT has it. */
+export function plainFilter(text: string): string {
+  return text.replace(deviceLevel, '+')
+}

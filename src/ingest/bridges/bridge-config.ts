@@ -3,51 +3,25 @@
 import { z } from 'zod'
 import { duration, secret, size } from '../../std/schema.ts'
 import { checkFilter, parseUrl } from './bridge-address.ts'
+import {
+  bridgeNameSchema,
+  bridgeTlsSchema,
+  timeFields,
+  timeOptions,
+  tlsOptions,
+  unheardMs,
+  windowSchema,
+} from './bridge-fields.ts'
 import { urlText } from './bridge-socket.ts'
 import { shortExpiryMs } from './session-risks/session-risks.ts'
 import type { BridgeOptions } from './types.ts'
 
 const hourMs = 3_600_000
 
-/** Some brokers grant a shared subscription and deliver nothing: that must not be noticed late. */
-const unheardGroupMs = 5 * 60_000
 const dayMs = 24 * hourMs
 
 /** The longest that MQTT 5 can say without "for ever". */
 const expiryMaxMs = 0xffff_fffe * 1000
-
-export const bridgeTlsSchema = z
-  .strictObject({
-    ca: z
-      .string()
-      .min(1)
-      .optional()
-      .describe(
-        'Authorities of the certificate of the broker as PEM text, usually `${file:/etc/.../ca.pem}`. Default: those ' +
-          'of Node.',
-      ),
-    cert: z
-      .string()
-      .min(1)
-      .optional()
-      .describe('Certificate of the gateway as PEM text, where the broker asks for one.'),
-    key: secret().optional().describe('Private key of `cert` as PEM text.'),
-    server_name: z
-      .string()
-      .min(1)
-      .optional()
-      .describe('Name in the certificate of the broker. Default: the host of `url`.'),
-  })
-  .superRefine(({ cert, key }, context) => {
-    if ((cert === undefined) === (key === undefined)) return
-    const [missing, given] = cert === undefined ? ['cert', 'key'] : ['key', 'cert']
-    context.addIssue({ code: 'custom', path: [given], message: `needs ${missing}, too` })
-  })
-
-export const bridgeNameSchema = z
-  .string()
-  .regex(/^[\w-]{1,64}$/, { error: 'must have 1 to 64 letters, digits, "_" or "-"' })
-  .describe('Name of the bridge in status, metrics and conditions.')
 
 export const mqttBridgeSchema = z
   .strictObject({
@@ -145,32 +119,20 @@ export const mqttBridgeSchema = z
         'Retained messages, which the broker sends at each new subscription and which may be old. `once`: they are ' +
           'taken when the session is new. Ignored ones are counted.',
       ),
-    window: z
-      .int()
-      .min(1)
-      .max(65_535)
-      .default(1000)
-      .describe(
-        'Messages of a connection that may wait for their acknowledgement. At the bound the bridge stops reading. The ' +
-          'broker may have a lower bound.',
-      ),
+    window: windowSchema(
+      'Messages of a connection that may wait for their acknowledgement. At the bound the bridge stops reading. The ' +
+        'broker may have a lower bound.',
+    ),
     keepalive: duration({ minMs: 1000, maxMs: 18 * hourMs })
       .default(30_000)
       .describe(
         'How often the bridge asks whether the broker is there. A dead link is noticed after 1.5 times.',
       ),
-    connect_timeout: duration({ minMs: 100, maxMs: 600_000 })
-      .default(10_000)
-      .describe('From the first packet to CONNACK.'),
-    reconnect_max: duration({ minMs: 1000, maxMs: hourMs })
-      .default(60_000)
-      .describe('Longest pause between two tries. It starts with 1 s and doubles, with jitter.'),
-    silent_after: duration({ minMs: 1000, maxMs: 30 * dayMs })
-      .default(30 * 60_000)
-      .describe(
-        'If no message comes for this time, the bridge connects again and raises the condition MESSAGE_SOURCE_SILENT. ' +
-          'With `share_group` and no message since the start, it does so after 5 minutes.',
-      ),
+    ...timeFields({
+      connectTimeout: 'From the first packet to CONNACK.',
+      firstDelay: '1 s',
+      silence: 'With `share_group` and no message since the start, it does so after 5 minutes.',
+    }),
     max_packet_bytes: size({ minBytes: 1024, maxBytes: 256 * 1024 ** 2 })
       .default(16 * 1024 ** 2)
       .describe(
@@ -198,17 +160,11 @@ export const mqttBridgeSchema = z
 export type BridgeConfig = z.output<typeof mqttBridgeSchema>
 
 export function bridgeOptions(config: BridgeConfig): BridgeOptions {
-  const { tls } = config
   return {
     kind: 'mqtt',
     name: config.name,
     url: config.url,
-    tls: {
-      ca: tls?.ca ?? null,
-      cert: tls?.cert ?? null,
-      key: tls?.key ?? null,
-      serverName: tls?.server_name ?? null,
-    },
+    tls: tlsOptions(config.tls),
     topics: config.topics,
     clientIds: clientIdsOf(config),
     isVersion5: config.protocol === 5,
@@ -222,13 +178,10 @@ export function bridgeOptions(config: BridgeConfig): BridgeOptions {
     retained: config.retained,
     window: config.window,
     keepaliveMs: config.keepalive,
-    connectTimeoutMs: config.connect_timeout,
-    reconnectFirstMs: 1000,
-    reconnectMaxMs: config.reconnect_max,
-    pauseAfterMs: 2000,
-    silentAfterMs: config.silent_after,
+    ...timeOptions(config, 1000),
+    // Some brokers grant a shared subscription and deliver nothing.
     unheardAfterMs:
-      config.share_group === undefined ? config.silent_after : Math.min(config.silent_after, unheardGroupMs),
+      config.share_group === undefined ? config.silent_after : Math.min(config.silent_after, unheardMs),
     packetBytesMax: config.max_packet_bytes,
   }
 }

@@ -15,7 +15,7 @@
 //   bridge-socket.ts       TCP, TLS, WebSocket
 //   session-risks/         what the config or the broker would lose, as warnings (window-watch.ts,
 //                          short-connections.ts)
-//   bridge-config.ts       `ingest.bridges[]`
+//   bridge-config.ts       `ingest.bridges[]`; bridge-fields.ts: what other kinds of bridges have, too
 //   bridge-check.ts        tries a bridge for `check --connect`
 //   bridge-faults/         each fault in words: the cause, and what a person can do
 //

@@ -2,20 +2,25 @@
 
 import { hostname } from 'node:os'
 import { z } from 'zod'
-import { duration, secret, size } from '../../std/schema.ts'
+import { secret } from '../../std/schema.ts'
 import { custodyFields } from '../custody/custody-config.ts'
-import { checkFilter } from '../bridges/bridge-address.ts'
-import { bridgeNameSchema, bridgeTlsSchema, type BridgeWarning } from '../bridges/bridge-config.ts'
+import { checkDeviceFilter, deviceLevel, plainFilter } from '../bridges/bridge-address.ts'
+import type { BridgeWarning } from '../bridges/bridge-config.ts'
+import {
+  bridgeNameSchema,
+  bridgeTlsSchema,
+  memberSchema,
+  messageBytesSchema,
+  timeFields,
+  timeOptions,
+  tlsOptions,
+  unheardMs,
+  windowSchema,
+} from '../bridges/bridge-fields.ts'
 import { urlsText } from './nats-connection.ts'
 import { mqttStream, type DeviceFilter, type JetStreamOptions } from './types.ts'
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 const defaultPort = 4222
-const deviceLevel = '{device}'
-
-/** Nothing came since the start: the mapping of the account may be missing. */
-const unheardMs = 5 * 60_000
 
 type NatsUrl = { scheme: 'nats' | 'nats+tls'; host: string; port: number }
 
@@ -49,14 +54,10 @@ const urlsSchema = z
     'Address of NATS: nats:// over TCP, nats+tls:// over TLS; default port 4222. Or a list: the nodes of one cluster.',
   )
 
-/** A filter with at most one `{device}`. */
 function checkTopic(text: string, context: z.RefinementCtx): void {
-  const levels = text.split('/')
-  if (levels.filter((level) => level === deviceLevel).length > 1)
-    context.addIssue({ code: 'custom', message: `may have {device} once, found "${text}"` })
-  else if (text.includes(' '))
+  if (text.includes(' '))
     context.addIssue({ code: 'custom', message: `must have no blank, which NATS refuses, found "${text}"` })
-  else checkFilter(text.replace(deviceLevel, '+'), context)
+  else checkDeviceFilter(text, context)
 }
 
 const durablesSchema = z
@@ -88,13 +89,7 @@ export const jetstreamBridgeSchema = z
     password: secret().optional().describe('Password at NATS.'),
     token: secret().optional().describe('Token at NATS, where it has no users.'),
     tls: bridgeTlsSchema.optional().describe('For nats+tls://. The certificate of NATS is always checked.'),
-    member: z
-      .string()
-      .regex(/^[\w.:-]{1,100}$/, { error: 'must have 1 to 100 letters, digits, "_", "-", "." or ":"' })
-      .optional()
-      .describe(
-        'Name of this gateway among those that share the partitions; each needs its own. Default: the host name.',
-      ),
+    member: memberSchema,
     stream: z
       .string()
       .regex(/^[^\s.*>/\\]{1,200}$/, { error: 'must have no blank and none of . * > / \\' })
@@ -119,30 +114,14 @@ export const jetstreamBridgeSchema = z
         'Create what is missing: durables, the bucket of the members, the stream of MQTT. Nothing is ever changed or ' +
           'deleted. Otherwise what is missing is a condition with the command to create it.',
       ),
-    window: z
-      .int()
-      .min(1)
-      .max(65_535)
-      .default(1000)
-      .describe('Messages of a partition that may wait for their acknowledgement.'),
-    connect_timeout: duration({ minMs: 100, maxMs: 600_000 })
-      .default(10_000)
-      .describe('For each node: from the first packet to the answer of NATS.'),
-    reconnect_max: duration({ minMs: 1000, maxMs: hourMs })
-      .default(60_000)
-      .describe('Longest pause between two tries. It starts with 250 ms and doubles, with jitter.'),
-    silent_after: duration({ minMs: 1000, maxMs: 30 * dayMs })
-      .default(30 * 60_000)
-      .describe(
-        'If no message comes for this time, the bridge connects again and raises the condition MESSAGE_SOURCE_SILENT. ' +
-          'With no message since the start, it does so after 5 minutes: the mapping of the account may be missing.',
-      ),
-    max_message_bytes: size({ minBytes: 1024, maxBytes: 64 * 1024 ** 2 })
-      .default(16 * 1024 ** 2)
-      .describe(
-        'Largest message. A larger one is acknowledged and becomes a dead letter (`OVERSIZED`), whole up to 80KiB, ' +
-          'beyond that without its bytes.',
-      ),
+    window: windowSchema('Messages of a partition that may wait for their acknowledgement.'),
+    ...timeFields({
+      connectTimeout: 'For each node: from the first packet to the answer of NATS.',
+      firstDelay: '250 ms',
+      silence:
+        'With no message since the start, it does so after 5 minutes: the mapping of the account may be missing.',
+    }),
+    max_message_bytes: messageBytesSchema(64 * 1024 ** 2),
     ...custodyFields,
   })
   .superRefine(({ url, tls, password, username, token, durables, topics }, context) => {
@@ -163,9 +142,9 @@ export const jetstreamBridgeSchema = z
     ...bridge,
     kind: 'jetstream' as const,
     member: bridge.member ?? hostname(),
-    topics: topics.map((topic) => topic.replace(deviceLevel, '+')),
+    topics: topics.map(plainFilter),
     deviceTopics: topics.map((topic): DeviceFilter => ({
-      filter: topic.replace(deviceLevel, '+'),
+      filter: plainFilter(topic),
       device: deviceOf(topic) ?? 0,
     })),
   }))
@@ -181,7 +160,7 @@ function deviceOf(topic: string): number | null {
 }
 
 export function jetstreamOptions(config: JetStreamBridgeConfig): JetStreamOptions {
-  const { tls, durables } = config
+  const { durables } = config
   return {
     kind: 'jetstream',
     name: config.name,
@@ -190,15 +169,7 @@ export function jetstreamOptions(config: JetStreamBridgeConfig): JetStreamOption
     userName: config.username ?? null,
     password: config.password ?? null,
     token: config.token ?? null,
-    tls:
-      config.url[0]?.scheme === 'nats+tls'
-        ? {
-            ca: tls?.ca ?? null,
-            cert: tls?.cert ?? null,
-            key: tls?.key ?? null,
-            serverName: tls?.server_name ?? null,
-          }
-        : null,
+    tls: config.url[0]?.scheme === 'nats+tls' ? tlsOptions(config.tls) : null,
     member: config.member,
     stream: config.stream,
     topics: config.deviceTopics,
@@ -206,12 +177,8 @@ export function jetstreamOptions(config: JetStreamBridgeConfig): JetStreamOption
     partitions: durables.partitions,
     provision: config.provision,
     window: config.window,
-    connectTimeoutMs: config.connect_timeout,
-    reconnectFirstMs: 250,
-    reconnectMaxMs: config.reconnect_max,
-    pauseAfterMs: 2000,
+    ...timeOptions(config, 250),
     lookEveryMs: 30_000,
-    silentAfterMs: config.silent_after,
     unheardAfterMs: Math.min(config.silent_after, unheardMs),
     messageBytesMax: config.max_message_bytes,
   }
