@@ -15,6 +15,7 @@ import type { MappingWatch } from './stream-setup/mapping-check.ts'
 import { topicOf, topicStart, type PartitionLayout } from './nats-subjects.ts'
 import { mqttStream, type JetStreamOptions } from './types.ts'
 
+type Readable = Pick<Msg, 'subject' | 'data' | 'headers'>
 type Options = PartitionLayout & Pick<JetStreamOptions, 'messageBytesMax'>
 
 /** Headers of NATS itself. */
@@ -30,7 +31,7 @@ export function createMessageReader(
   const hasHeaders = options.stream !== mqttStream
   const message = emptyMessage()
 
-  return function read(from: Msg, { deliveries, storedAtMs, streamSeq }: Delivery): SourceMessage {
+  return function read(from: Readable, { deliveries, storedAtMs, streamSeq }: Delivery): SourceMessage {
     const { data } = from
     message.topic = topicOf(from.subject, start)
     message.bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
@@ -47,7 +48,7 @@ export function createMessageReader(
   }
 }
 
-function propertiesOf({ headers }: Msg): UserProperties | null {
+function propertiesOf({ headers }: Readable): UserProperties | null {
   if (headers === undefined) return null
   const properties: Record<string, string> = Object.create(null) as Record<string, string>
   let isEmpty = true

@@ -1,5 +1,6 @@
 // epoch-types.ts: what an epoch of a partition is (partition-epoch.ts), and what it needs.
 
+import type { StoredMsg } from '@nats-io/jetstream'
 import type { Msg, NatsConnection } from '@nats-io/transport-node'
 import type { Clock } from '../../../std/clock.ts'
 import type { MessageFeed, Partition } from '../../message-sources/message-sources.ts'
@@ -47,7 +48,9 @@ export type EpochDeps = {
   nc: NatsConnection
   feed: MessageFeed
   /** Fills the message for the intake; `subject` is that of the stream. */
-  read: (message: Msg, delivery: Delivery) => SourceMessage
+  read: (message: Pick<Msg, 'subject' | 'data' | 'headers'>, delivery: Delivery) => SourceMessage
+  /** The first message of the partition behind a place of the stream; null: there is none. */
+  next: (behind: number) => Promise<StoredMsg | null>
   /** Until when this gateway may take messages of its partitions, monotonic. */
   ownedUntilMs: () => number
   taken: () => void
@@ -61,6 +64,8 @@ export type EpochOptions = {
   ackWaitMs: number
   /** Of the durable when the epoch begins. */
   consumerSeq: number
+  /** Up to this place of the stream all is acknowledged when the epoch begins. */
+  ackFloor: number
   /** Places of the messages that were outstanding, ascending. They come first. */
   pending: readonly number[]
   /** Of the epoch before, where custody gave back what is behind it; null: none. */

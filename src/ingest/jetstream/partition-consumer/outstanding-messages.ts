@@ -1,5 +1,5 @@
-// outstanding-messages.ts: which messages are outstanding at a durable, and how they are given back.
-// JetStream tells how many there are, and not which.
+// outstanding-messages.ts: which messages of a partition the stream has, which of them are outstanding at the
+// durable, and how they are given back. JetStream tells how many are outstanding, and not which.
 //
 // They are the first ones of the partition behind the place up to which all is acknowledged, because a
 // durable delivers in order. The last place that it says to have delivered is not their end: after all nodes
@@ -10,37 +10,49 @@
 // More places than are outstanding do no harm: a NAK of a message that is not outstanding is ignored, and the
 // message comes in its order.
 
-import type { MsgRequest } from '@nats-io/jetstream'
+import type { MsgRequest, StoredMsg } from '@nats-io/jetstream'
 import type { Connection, ConsumerInfo } from '../nats-connection.ts'
 import { replySubject } from '../delivered-message.ts'
 
-type Durable = { stream: string; durable: string; filters: readonly string[] }
+type Where = { stream: string; filters: readonly string[] }
 
 /** How long a NAK may take. */
 const nakMs = 2000
 
+/** The first message of the partition behind a place of the stream; null: there is none. */
+export async function nextMessage(
+  { jsm }: Pick<Connection, 'jsm'>,
+  { stream, filters }: Where,
+  behind: number,
+): Promise<StoredMsg | null> {
+  let first: StoredMsg | null = null
+  for (const filter of filters) {
+    const query = { seq: behind + 1, next_by_subj: filter } as MsgRequest
+    const found = await jsm.streams.getMessage(stream, query)
+    if (found !== null && (first === null || found.seq < first.seq)) first = found
+  }
+  return first
+}
+
 /** The places of the first messages of the partition behind a place, ascending; at most `count`. */
 export async function placesBehind(
-  { jsm }: Pick<Connection, 'jsm'>,
-  { stream, filters }: Omit<Durable, 'durable'>,
+  connection: Pick<Connection, 'jsm'>,
+  where: Where,
   { behind, count }: { behind: number; count: number },
 ): Promise<number[]> {
   const places: number[] = []
-  for (const filter of filters) {
-    for (let found = 0, seq = behind + 1; found < count; found += 1) {
-      const message = await jsm.streams.getMessage(stream, { seq, next_by_subj: filter } as MsgRequest)
-      if (message === null) break
-      places.push(message.seq)
-      seq = message.seq + 1
-    }
+  while (places.length < count) {
+    const found = await nextMessage(connection, where, places.at(-1) ?? behind)
+    if (found === null) break
+    places.push(found.seq)
   }
-  return places.sort((one, other) => one - other).slice(0, count)
+  return places
 }
 
 /** A NAK for each: they come again, before anything newer. */
 export async function giveBack(
   { nc }: Pick<Connection, 'nc'>,
-  { stream, durable }: Omit<Durable, 'filters'>,
+  { stream, durable }: { stream: string; durable: string },
   places: readonly number[],
   { delivered }: Pick<ConsumerInfo, 'delivered'>,
 ): Promise<void> {

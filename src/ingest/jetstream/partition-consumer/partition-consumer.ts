@@ -10,6 +10,7 @@
 //            begins again behind what is still outstanding here, which is acknowledged meanwhile as before
 //
 //   outstanding-messages.ts   which messages are outstanding at the durable
+//   skipped-messages.ts       what the durable did not deliver, although the stream has it
 //   partition-epoch.ts        pulls, order, acknowledgements; epoch-types.ts: its types
 //   unacknowledged.ts         what was taken and is not acknowledged
 //
@@ -21,7 +22,7 @@
 import { pause } from '../../../std/clock.ts'
 import { apiCode, isPermanent, notFound } from '../nats-faults.ts'
 import type { Connection, ConsumerInfo } from '../nats-connection.ts'
-import { giveBack, placesBehind } from './outstanding-messages.ts'
+import { giveBack, nextMessage, placesBehind } from './outstanding-messages.ts'
 import { openEpoch, type Carried, type Epoch, type EpochDeps } from './partition-epoch.ts'
 
 export type { Epoch }
@@ -40,7 +41,7 @@ export type PartitionConsumer = {
   view(): { state: PartitionState; outstanding: number; lag: number | null; fault: string | null }
 }
 
-type Deps = Omit<EpochDeps, 'nc'> & {
+type Deps = Omit<EpochDeps, 'nc' | 'next'> & {
   /** Something about the durable cannot be used: words; null: it can. */
   judge: (info: ConsumerInfo) => string | null
   /** The durable is not there; true: it was created now. */
@@ -194,12 +195,13 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     more: { pending: readonly number[]; carried: Carried | null },
   ): Epoch {
     return openEpoch(
-      { ...deps, nc: connection.nc },
+      { ...deps, nc: connection.nc, next: (behind) => nextMessage(connection, options, behind) },
       {
         ...options,
         windowMax: options.windowMax,
         ackWaitMs: (info.config.ack_wait ?? 30e9) / 1_000_000,
         consumerSeq: info.delivered.consumer_seq,
+        ackFloor: info.ack_floor.stream_seq,
         ...more,
       },
     )

@@ -8,6 +8,7 @@
 //                       gap is a message that another one got, or that was lost on the way
 //   stream sequence     must ascend: a step back is a message that JetStream delivers again
 //   first messages      those that were outstanding when the epoch began, in their order (`pending`)
+//   next message        the stream has none of the partition between them and it (skipped-messages.ts)
 //
 // Else it takes nothing more. What it took until then is in order, and is acknowledged; the next epoch begins
 // with what JetStream has outstanding (partition-consumer.ts). A gateway that wakes up after others took its
@@ -24,10 +25,12 @@
 // is checked. The consumer leader that held the pull may be dead: a client that only waits is silent until
 // the pull ends.
 
+import type { StoredMsg } from '@nats-io/jetstream'
 import type { Msg } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
 import { readDelivery, type Delivery } from '../delivered-message.ts'
 import type { Epoch, EpochDeps, EpochOptions, Trouble } from './epoch-types.ts'
+import { createComparison } from './skipped-messages.ts'
 import { createUnacknowledged } from './unacknowledged.ts'
 
 export type { Carried, Epoch, EpochDeps } from './epoch-types.ts'
@@ -64,9 +67,19 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
   let isOver = false
   /** Takes nothing more. */
   let isHalted = false
+  /** The deliveries since the last silence follow what was known before. */
+  let isCompared = false
   let isReturned = false
   let troubled = Promise.withResolvers<Trouble>()
   let settled: (() => void) | null = null
+  const comparison = createComparison({
+    clock,
+    next: deps.next,
+    isNext: (to) => feed.room(partition) > 0 && placeOf(waiting[0]) === to,
+    take: takeSkipped,
+    done: update,
+    failed: () => halt('refused'),
+  })
   const subscription = nc.subscribe(`${inbox}.*`, {
     callback(error, message) {
       if (error) halt('refused')
@@ -87,6 +100,7 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
       pulls.clear()
       asked = 0
       heardAtMs = clock.monotonic()
+      isCompared = false
       // The last one may be lost with the leader.
       acknowledgeLast()
       pull()
@@ -116,22 +130,52 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
     if (now >= deps.ownedUntilMs()) return halt('not_owner')
     if (delivery.consumerSeq !== last.consumerSeq + 1) return halt('gap')
     if (delivery.streamSeq <= last.streamSeq) return halt('again')
-    // One that was outstanding did not come first.
-    if (pendingNext < pending.length && delivery.streamSeq !== pending[pendingNext]) return halt('gap')
-    if (pendingNext < pending.length) pendingNext += 1
+    if (!isExpected(delivery.streamSeq))
+      comparison.begin(Math.max(last.streamSeq, options.ackFloor), delivery.streamSeq)
     last.consumerSeq = delivery.consumerSeq
     last.streamSeq = delivery.streamSeq
     lag = delivery.pending
     count()
-    if (waiting.length > 0 || feed.room(partition) === 0) waiting.push(message)
+    if (mustWait()) waiting.push(message)
     else take(message, reply)
     if (asked <= windowMax / 4) pull()
+  }
+
+  /** False: something may be between what is known and this place. */
+  function isExpected(place: number): boolean {
+    if (pendingNext === pending.length) {
+      const was = isCompared
+      isCompared = true
+      return was
+    }
+    const is = place === pending[pendingNext]
+    while (pendingNext < pending.length && pending[pendingNext]! <= place) pendingNext += 1
+    // It is behind all of them: compared now.
+    if (pending.at(-1)! < place) isCompared = true
+    return is
+  }
+
+  function mustWait(): boolean {
+    return waiting.length > 0 || comparison.limit() !== Infinity || feed.room(partition) === 0
+  }
+
+  function placeOf(message: Msg | undefined): number {
+    if (message === undefined || !readDelivery(message.reply ?? '', delivery)) return 0
+    return delivery.streamSeq
   }
 
   function take(message: Msg, reply: string): void {
     unacknowledged.add(reply, delivery.streamSeq)
     deps.taken()
     feed.take(partition, delivery.streamSeq, deps.read(message, delivery))
+  }
+
+  /** It is acknowledged with the one behind it. */
+  function takeSkipped({ seq, subject, data, header, time }: StoredMsg): void {
+    unacknowledged.add('', seq)
+    deps.taken()
+    const said = { deliveries: 2, streamSeq: seq, consumerSeq: 0, storedAtMs: time.getTime(), pending: 0 }
+    feed.take(partition, seq, deps.read({ subject, data, headers: header }, said))
   }
 
   /** One less for the oldest pull. */
@@ -182,11 +226,9 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
 
   function update(): void {
     // halt() empties it.
-    while (waiting.length > 0 && feed.room(partition) > 0) {
+    while (waiting.length > 0 && feed.room(partition) > 0 && placeOf(waiting[0]) < comparison.limit()) {
       const message = waiting.shift()!
-      const { reply = '' } = message
-      readDelivery(reply, delivery)
-      take(message, reply)
+      take(message, message.reply!)
     }
     pull()
   }
@@ -254,6 +296,7 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
     troubled.resolve(trouble)
     if (isHalted) return
     isHalted = true
+    comparison.stop()
     waiting = []
     subscription.unsubscribe()
   }

@@ -2,6 +2,7 @@
 // where each is answered, and its place in the stream. Two lists, no object for a message. Bound: the window.
 
 export type Unacknowledged = {
+  /** An empty reply: it is acknowledged with the one behind it. */
   add(reply: string, place: number): void
   /** All up to the place are acknowledged. */
   acknowledge(place: number): void
@@ -13,6 +14,7 @@ export type Unacknowledged = {
   lastPlace(): number
   /** How many are behind the place. */
   countBehind(place: number): number
+  /** Where there is a reply. */
   forEach(each: (reply: string) => void): void
 }
 
@@ -30,7 +32,7 @@ export function createUnacknowledged(): Unacknowledged {
     },
     acknowledge(place) {
       while (head < places.length && places[head]! <= place) {
-        lastReply = replies[head]!
+        if (replies[head] !== '') lastReply = replies[head]!
         lastAcked = places[head]!
         head += 1
       }
@@ -53,7 +55,7 @@ export function createUnacknowledged(): Unacknowledged {
       return count
     },
     forEach(each) {
-      for (let at = head; at < replies.length; at += 1) each(replies[at]!)
+      for (let at = head; at < replies.length; at += 1) if (replies[at] !== '') each(replies[at]!)
     },
   }
 }
