@@ -11,9 +11,11 @@ import { startServer } from '../children.ts'
 import { startGateway } from '../gateway.ts'
 import { processorMs } from '../resident.ts'
 
-const fullMessages = 60_000
+const fullMessages = 200_000
 /** The rate is that behind the first of them, when all partitions are there. */
 const skippedShare = 0.1
+/** Each question for the state costs the gateway processor time. */
+const askEveryMs = 50
 
 type Run = { perS: number; cpuUsEach: number }
 type EngineName = 'amqp' | 'nats'
@@ -107,11 +109,11 @@ async function measured({ engine, partitions, messages, isBare }: Case, options:
 
 async function drained(pid: number, messages: number, taken: () => Promise<number>): Promise<Run> {
   let begin = 0
-  while ((begin = await taken()) < messages * skippedShare) await wait(2)
+  while ((begin = await taken()) < messages * skippedShare) await wait(askEveryMs)
   if (begin >= messages)
     throw new Error('the backlog was taken before it could be measured; use a larger --scale')
   const [cpuMs, startedAtMs] = [await processorMs(pid), performance.now()]
-  while ((await taken()) < messages) await wait(5)
+  while ((await taken()) < messages) await wait(askEveryMs)
   const tookMs = performance.now() - startedAtMs
   const count = messages - begin
   return { perS: (count * 1000) / tookMs, cpuUsEach: (((await processorMs(pid)) - cpuMs) * 1000) / count }
