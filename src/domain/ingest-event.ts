@@ -79,6 +79,7 @@ export const ingestEventFields = {
       | 'durable_missing'
       | 'durable_differs'
       | 'durable_created'
+      | 'custody_deleted'
       | 'mapping_differs'
       | 'partition_mixed'
       | 'member_twice'

@@ -101,7 +101,13 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
   const parking =
     options.custody === 'delivered'
       ? createJetStreamParking(
-          { clock, connection: link.connection, failed: report.failed, report: report.parking },
+          {
+            clock,
+            connection: link.connection,
+            failed: report.failed,
+            report: report.parking,
+            created: report.parkingCreated,
+          },
           options,
         )
       : null
@@ -126,11 +132,18 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
   function keepPrepared(connection: Connection): () => void {
     let cancelNext: CancelTimer
     const next = () => {
-      cancelNext = clock.after(options.lookEveryMs, () => {
-        prepare(connection)
-          .catch((error: unknown) => link.connection() === connection && report.failed(error))
-          .finally(() => link.connection() === connection && next())
-      })
+      cancelNext = clock.after(options.lookEveryMs, () => void again())
+    }
+    // It has no failure.
+    const again = async () => {
+      try {
+        await prepare(connection)
+        // A partition that is taken says so itself.
+        if (partitions.view().every(({ role }) => role !== 'active')) report.works()
+      } catch (error) {
+        if (link.connection() === connection) report.failed(error)
+      }
+      if (link.connection() === connection) next()
     }
     next()
     return () => cancelNext()

@@ -272,6 +272,32 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     expect(member.events('message_source_connected')).toHaveLength(1)
   })
 
+  test('what is deleted while the gateway runs comes back, and what was lost with it is said', async () => {
+    const engine = await startNats(lines())
+    await using nats = await openNats(engine)
+    await using member = await openMember(engine, { custody: 'delivered' }, { times: { lookEveryMs: 200 } })
+    await eventually(() => member.active() === 4)
+    await nats.jsm.streams.delete('gw-parked')
+    await eventually(() => atRisk(member, 'custody_deleted').length === 1)
+    expect(atRisk(member, 'custody_deleted')[0]).toMatchObject({
+      detail: expect.stringMatching(
+        /^The stream gw-parked was deleted while .* parked in it are lost/,
+      ) as string,
+    })
+    await nats.jsm.streams.delete('KV_gw-members')
+    await eventually(() =>
+      nats.jsm.streams.info('KV_gw-members').then(
+        () => true,
+        () => false,
+      ),
+    )
+    const device = await openDevice(engine.nodes[0]!.mqttPort)
+    await publishAll(device, [{ topic: 't/truck-7', text: 'one' }])
+    await eventually(() => member.texts().length === 1)
+    device.end(true)
+    expect(member.events('message_source_connected')).toHaveLength(1)
+  })
+
   test('two gateways with other numbers of partitions: the second one takes nothing until the first one stops', async () => {
     const engine = await startNats(lines())
     await using first = await openMember(engine)

@@ -49,6 +49,8 @@ type Deps = {
   connection: () => Connection | null
   failed: (error: unknown) => void
   report: (findings: ParkingFindings) => void
+  /** It was there, was deleted, and is there again, empty. */
+  created: (queue: CustodyQueue) => void
 }
 
 const fetchMs = 2000
@@ -58,13 +60,15 @@ const retryMs = 3000
 const publishedMax = 100
 
 export function createJetStreamParking(
-  { clock, connection, failed, report }: Deps,
+  { clock, connection, failed, report, created }: Deps,
   options: ParkingOptions,
 ): JetStreamParking {
   const parked = parkingName(options, 'parked')
   /** Everything exists; and is as it must be. */
   let isThere = false
   let isLookedAt = false
+  /** It was so, in this run. */
+  let wasThere = false
   let lookedAtMs = 0
   let feed: MessageFeed | null = null
   let wanted = 0
@@ -107,7 +111,8 @@ export function createJetStreamParking(
   }
 
   async function ensure(made: Connection): Promise<void> {
-    if (options.provision) await createParking(made, options)
+    const queues = options.provision ? await createParking(made, options) : []
+    if (wasThere) for (const queue of queues) created(queue)
     await look(made)
   }
 
@@ -116,6 +121,7 @@ export function createJetStreamParking(
     const findings = await parkingFindings(made, options)
     report(findings)
     isThere = findings.missing.length === 0
+    wasThere ||= isThere
     isLookedAt = isThere && findings.different.length === 0
   }
 

@@ -30,8 +30,9 @@ export function parkingSubject(options: Pick<ParkingOptions, 'prefix'>, queue: C
 
 const retentionOf = (queue: CustodyQueue) => (queue === 'parked' ? 'workqueue' : 'limits')
 
-/** Creates what is missing. */
-export async function createParking({ jsm }: Connection, options: ParkingOptions): Promise<void> {
+/** Creates what is missing; resolves with the streams that were. */
+export async function createParking({ jsm }: Connection, options: ParkingOptions): Promise<CustodyQueue[]> {
+  const created: CustodyQueue[] = []
   for (const queue of queues) {
     const name = parkingName(options, queue)
     if ((await jsm.streams.info(name).catch(ifMissing)) !== null) continue
@@ -45,9 +46,10 @@ export async function createParking({ jsm }: Connection, options: ParkingOptions
         num_replicas,
       }),
     )
+    created.push(queue)
   }
   const parked = parkingName(options, 'parked')
-  if ((await jsm.consumers.info(parked, parked).catch(ifMissing)) !== null) return
+  if ((await jsm.consumers.info(parked, parked).catch(ifMissing)) !== null) return created
   await jsm.consumers.add(parked, {
     durable_name: parked,
     ack_policy: 'explicit',
@@ -56,6 +58,7 @@ export async function createParking({ jsm }: Connection, options: ParkingOptions
     max_deliver: -1,
     max_ack_pending: ackPendingMax,
   })
+  return created
 }
 
 /** What is missing, and what would lose entries or let others store some; each with its command. */

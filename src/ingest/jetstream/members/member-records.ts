@@ -6,7 +6,7 @@
 // A record is written only if it has the revision that its writer saw (Nats-Expected-Last-Subject-Sequence).
 // `nats kv get <prefix>-members partitions` shows it.
 
-import { headers } from '@nats-io/transport-node'
+import { headers, RequestError } from '@nats-io/transport-node'
 import type { Connection } from '../nats-connection.ts'
 import { wrongLastSequence } from '../nats-faults.ts'
 import type { MemberId, SharesRecord } from './partition-shares.ts'
@@ -52,7 +52,11 @@ export function openMemberRecords({ nc, jsm }: Connection, prefix: string): Memb
   async function write(key: string, value: string, revision: number): Promise<number | null> {
     const expected = headers()
     expected.set('Nats-Expected-Last-Subject-Sequence', String(revision))
-    const answer = await nc.request(subjectOf(key), value, { headers: expected, timeout: writeMs })
+    const answer = await nc
+      .request(subjectOf(key), value, { headers: expected, timeout: writeMs })
+      .catch((error: unknown) => {
+        throw isWithoutStream(error) ? bucketMissing(prefix) : error
+      })
     const { seq, error } = answer.json<{ seq?: number; error?: { err_code: number; description: string } }>()
     if (error !== undefined && wrongLastSequence.includes(error.err_code)) return null
     if (error !== undefined) throw new Error(error.description)
@@ -72,6 +76,16 @@ export function openMemberRecords({ nc, jsm }: Connection, prefix: string): Memb
       return () => subscription.unsubscribe()
     },
   }
+}
+
+/** The fault BUCKET_MISSING. */
+export function bucketMissing(prefix: string): Error {
+  return Object.assign(new Error(`the bucket ${bucketName(prefix)} is missing`), { code: 'BUCKET_MISSING' })
+}
+
+/** Nothing takes the subject. */
+function isWithoutStream(error: unknown): boolean {
+  return error instanceof RequestError && error.isNoResponders()
 }
 
 /** A request that waits longer than the lease is of no use. */

@@ -35,7 +35,7 @@ import {
   type SharesRecord,
 } from './partition-shares.ts'
 
-export { bucketName, bucketStream } from './member-records.ts'
+export { bucketMissing, bucketName, bucketStream } from './member-records.ts'
 
 export type Members = {
   /** Takes part over this connection, until the returned function is called. */

@@ -6,6 +6,8 @@ import type { Emit, EventOf } from '../../../domain/event.ts'
 import type { MessageRefusal } from '../../types.ts'
 import { apiCode, natsFault, notFound } from '../nats-faults.ts'
 import { durableName } from '../nats-subjects.ts'
+import { parkingName } from '../jetstream-parking/parking-streams.ts'
+import type { CustodyQueue } from '../../message-sources/types.ts'
 import { addCommand, type SetupFinding } from './stream-setup.ts'
 import { mqttStream, type JetStreamOptions } from '../types.ts'
 
@@ -23,6 +25,8 @@ export type SetupReport = {
   created(partition: number, gone: number | null): void
   /** Of custody `delivered`. */
   parking(findings: { missing: readonly SetupFinding[]; different: readonly SetupFinding[] }): void
+  /** Of custody, too: it was deleted while the gateway ran. */
+  parkingCreated(queue: CustodyQueue): void
   mapping(finding: SetupFinding | null): void
   mixed(partition: number, finding: SetupFinding | null): void
   nameTaken(isTaken: boolean): void
@@ -126,6 +130,16 @@ export function createSetupReport(
         },
         createdForMs,
       )
+    },
+    parkingCreated(queue) {
+      const lost =
+        queue === 'parked'
+          ? 'The payloads and messages that were parked in it are lost, unless somebody has a backup of the stream'
+          : 'The copies of dead letters in it are lost; the dead letters themselves are still in their gateways'
+      happened('custody_deleted', queue, {
+        detail: `The stream ${parkingName(options, queue)} was deleted while the gateway ran, and was created again. ${lost}`,
+        act: 'Find out who deleted it, and take that right away. It is shown for a day.',
+      })
     },
     mapping: (finding) => report('mapping_differs', '', finding),
     mixed: (partition, finding) => report('partition_mixed', String(partition), finding),

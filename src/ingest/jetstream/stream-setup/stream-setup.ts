@@ -13,7 +13,7 @@
 
 import type { ConsumerConfig, StreamInfo } from '@nats-io/jetstream'
 import { formatDuration } from '../../../std/quantity.ts'
-import { bucketName, bucketStream } from '../members/members.ts'
+import { bucketMissing, bucketName, bucketStream } from '../members/members.ts'
 import { apiCode, notFound } from '../nats-faults.ts'
 import type { Connection, ConsumerInfo } from '../nats-connection.ts'
 import { durableName, partitionFilters, type PartitionLayout } from '../nats-subjects.ts'
@@ -105,7 +105,7 @@ export async function ensureBucket(
   } catch (error) {
     if (apiCode(error) !== notFound.stream) throw error
   }
-  if (!provision) throw Object.assign(new Error(`the bucket ${name} is missing`), { code: 'BUCKET_MISSING' })
+  if (!provision) throw bucketMissing(prefix)
   await withReplicas((num_replicas) =>
     jsm.streams.add({
       name,

@@ -54,8 +54,8 @@ export const messageSourceEvents: EventTable<MessageSourceEvent> = {
     raises: {
       MESSAGE_SOURCE_PAUSED: (event) => ({
         key: keyOf(event),
-        what: `Bridge ${linkText(event)} has disconnected, because the spool takes nothing in.`,
-        why: 'The broker queues its messages now, as far as its limits allow.',
+        what: `Bridge ${linkText(event)} takes no messages, because the gateway takes nothing in.`,
+        why: 'The broker or engine keeps them now, as far as its limits allow.',
       }),
     },
   },
@@ -137,6 +137,7 @@ const losing: ReadonlySet<string> = new Set([
   'not_declared',
   'durable_missing',
   'durable_differs',
+  'custody_deleted',
   'mapping_differs',
 ])
 
@@ -173,6 +174,7 @@ const riskActs = {
   durable_differs: 'Change the durable with `nats consumer edit`, or set another prefix.',
   durable_created:
     'Find out who deleted the durable, or let devices connect after the first start. It is shown for an hour.',
+  custody_deleted: 'Find out who deleted the stream, and take that right away. It is shown for a day.',
   mapping_differs: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',
   partition_mixed: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',
   member_twice: 'Give each gateway its own `member`.',
