@@ -17,7 +17,7 @@ import type { Emit } from '../domain/event.ts'
 import type { Config } from '../config/config.ts'
 import { createDelivery } from '../delivery/delivery.ts'
 import { deliveryOptions, sectionProxy } from '../delivery/config.ts'
-import { createIngest, createTaps, type Ingest, type MoreSources } from '../ingest/ingest.ts'
+import { createIngest, createTaps, type MoreSources } from '../ingest/ingest.ts'
 import { ingestOptions } from '../ingest/config.ts'
 import type { Mapping } from '../mapping/mapping.ts'
 import type { Ops } from '../ops/ops.ts'
@@ -33,6 +33,7 @@ import { probe } from './endpoint-probe.ts'
 import { processHeap, releaseHeapWhenQuiet } from './heap-release.ts'
 import type { GatewayTime } from './our-time.ts'
 import { openRecords } from './records.ts'
+import { isReachable } from './traffic-watch/reachability.ts'
 import { startTrafficWatch } from './traffic-watch/traffic-watch.ts'
 
 export type StagesDeps = {
@@ -190,12 +191,17 @@ async function openIncoming(
     const end = releaseHeapWhenQuiet({ clock, heap, messages: () => ingest.counters().received })
     opened(async () => end())
   }
+  const waysIn = () => ({
+    hasListeners: config.ingest.broker.listeners.length > 0,
+    sources: ingest.messageSources(),
+    custody: ingest.custody(),
+  })
   const traffic = await startTrafficWatch(
     {
       clock,
       emit,
       counters: ingest.counters,
-      takesIn: () => spool.holdReason === null && isReachable(config, ingest),
+      takesIn: () => spool.holdReason === null && isReachable(waysIn()),
       lanes: spool.lanes,
       providers: delivery.providers,
     },
@@ -208,12 +214,6 @@ async function openIncoming(
   )
   opened(() => bridgeSessions.stop())
   return { ingest, activeMapping, deadLetters, reload, certificates, traffic, bridgeSessions, taps }
-}
-
-/** Devices reach the gateway: by a listener, or by the broker of a bridge that is connected. */
-function isReachable({ ingest: { broker } }: Config, ingest: Pick<Ingest, 'messageSources'>): boolean {
-  const isOpen = ({ state }: { state: string }) => state === 'connected'
-  return broker.listeners.length > 0 || ingest.messageSources().some(({ links }) => links.some(isOpen))
 }
 
 /** Of a config; a reload puts other receivers in force. */

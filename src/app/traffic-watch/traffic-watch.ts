@@ -8,9 +8,9 @@
 //                    letter or a duplicate. Cleared by the next new payload, part or deferred message
 //
 // Before any message ever came, `firstMessageMs` is the limit; with fewer than five gaps, `fewMessagesMs`.
-// While the gateway did not run, or took nothing in (the spool is full, no bridge is connected and there is
-// no listener), devices could not send: a pause is judged from then on, and only pauses within such a time
-// are learned.
+// While the gateway did not run, or took nothing in (the spool is full, custody is in an outage, or nothing
+// can reach it: reachability.ts), devices could not send: a pause is judged from then on, and only pauses
+// within such a time are learned.
 //
 // The history is in `<spool>/traffic.json`, written every few minutes and at the stop. It may be lost: then
 // it is learned again. A failed write is tried again with the next one.

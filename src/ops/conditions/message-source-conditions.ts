@@ -11,10 +11,12 @@ export const messageSourceConditions = {
   },
   MESSAGE_SOURCE_PAUSED: {
     severity: 'warning',
-    meaning: 'A bridge has disconnected, because the spool takes nothing in. The broker queues its messages.',
+    meaning:
+      'A bridge takes no messages, because the gateway takes nothing in. The broker or engine keeps them.',
     act:
-      'Follow the condition of the spool. Check how many messages the broker queues for one session: a Mosquitto ' +
-      'drops beyond max_queued_messages (default 1000) without a word. Set it for the longest pause.',
+      'Follow the condition of the spool, or CUSTODY_OUTAGE. RabbitMQ and NATS keep the messages, or give them to another ' +
+      'gateway. Of an MQTT broker, check how many it queues for one session: a Mosquitto drops beyond max_queued_messages ' +
+      '(default 1000) without a word. Set it for the longest pause.',
   },
   MESSAGE_SOURCE_AT_RISK: {
     severity: 'warning',
