@@ -134,7 +134,7 @@ export function createSetupReport(
     parkingCreated(queue) {
       const lost =
         queue === 'parked'
-          ? 'The payloads and messages that were parked in it are lost, unless somebody has a backup of the stream'
+          ? 'The payloads and messages that were parked in it are lost, unless there is a backup of the stream'
           : 'The copies of dead letters in it are lost; the dead letters themselves are still in their gateways'
       happened('custody_deleted', queue, {
         detail: `The stream ${parkingName(options, queue)} was deleted while the gateway ran, and was created again. ${lost}`,
