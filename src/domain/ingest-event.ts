@@ -84,6 +84,7 @@ export const ingestEventFields = {
       | 'partition_mixed'
       | 'member_twice'
       | 'partitions_differ'
+      | 'partition_left'
       | 'not_ready'
     >('stable code of what the server would lose or delay'),
     detail: field<string>('the same in words'),

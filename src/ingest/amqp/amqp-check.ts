@@ -6,7 +6,8 @@ import { nodesText, nodeText } from './amqp-address.ts'
 import { amqpOptions, type AmqpBridgeConfig } from './amqp-config.ts'
 import { openChannel, type AmqpConnection } from './amqp-connection.ts'
 import type { AmqpFault } from './amqp-faults/amqp-faults.ts'
-import { partitionQueue, partitionQueues } from './queue-names.ts'
+import { partitionQueues } from './queue-names.ts'
+import { findQueuesBeyond, type QueuesBeyond } from './queue-topology/queues-beyond.ts'
 import { checkSteps, type TopologyStep } from './queue-topology/queue-topology.ts'
 import type { AmqpNode, AmqpOptions } from './types.ts'
 
@@ -22,7 +23,7 @@ export async function checkAmqpBridge(config: AmqpBridgeConfig, stop: AbortSigna
   let version: string | null = null
   let missing: { step: TopologyStep; fault: AmqpFault } | null = null
   let waiting = 0
-  let left: number | null = null
+  let left: QueuesBeyond | null = null
   for (const node of options.nodes) {
     const tried = await tryNode(node, options, { stop, looks: version === null })
     if ('fault' in tried) {
@@ -57,11 +58,9 @@ export async function checkAmqpBridge(config: AmqpBridgeConfig, stop: AbortSigna
   if (missing === null && left !== null)
     return {
       state: 'warning',
-      what: `${what}; its queues exist, and there is ${partitionQueue(options.prefix, options.partitions)}, too.`,
-      why: `With partitions: ${options.partitions} no gateway takes the ${left} messages of it, and it may still be bound.`,
-      act:
-        'Set partitions to the former number until all queues are empty. Or use another prefix, and delete the former ' +
-        'queues when they are empty.',
+      what: `${what}; its queues exist.`,
+      why: `${left.detail}, and they may still be bound.`,
+      act: left.act,
     }
   if (missing === null)
     return { state: 'ok', what: `${what}; its queues exist, ${waiting} messages wait in them.` }
@@ -84,8 +83,7 @@ type Tried =
       version: string
       missing: { step: TopologyStep; fault: AmqpFault } | null
       waiting: number
-      /** Messages of a queue beyond `partitions`; null: there is none. */
-      left: number | null
+      left: QueuesBeyond | null
     }
 
 async function tryNode(
@@ -143,10 +141,5 @@ async function look(
   }
   let waiting = 0
   for (const queue of partitionQueues(options)) waiting += (await channel.checkQueue(queue)).messageCount
-  // Last: RabbitMQ closes the channel where there is none.
-  const left = await channel.checkQueue(partitionQueue(options.prefix, options.partitions)).then(
-    ({ messageCount }) => messageCount,
-    () => null,
-  )
-  return { version, missing: null, waiting, left }
+  return { version, missing: null, waiting, left: await findQueuesBeyond(made, options) }
 }

@@ -15,6 +15,8 @@ export type AmqpConnection<C extends Channel = Channel> = {
   /** Of RabbitMQ: 4.0.5 is 4000, 3.10.8 is 3010. */
   readonly version: number
   readonly versionText: string
+  /** Messages of each of these queues, up to the first that does not exist. On a channel of its own. */
+  depthsOf(queues: readonly string[]): Promise<number[]>
   /** Words for an end that the caller saw. */
   faultOf(error: unknown): AmqpFault
   /** The bridge uses it: a fault from here on is not one of opening. */
@@ -42,6 +44,7 @@ const closeMs = 1000
 const heartbeatSeconds = 10
 /** A frame has at most what was agreed on, 128 KiB. */
 const frameBytesMax = 1024 * 1024
+const notFoundCode = 404
 const never = new AbortController().signal
 
 /** Resolves with null where `ended` was called. */
@@ -98,6 +101,7 @@ async function open<C extends Channel>(
       channel,
       version: versionOf(serverVersion),
       versionText: serverVersion,
+      depthsOf: async (queues) => depthsOf(await opened.createChannel(), queues),
       faultOf: (error) => amqpFault(error, place),
       opened() {
         place.stage = 'open'
@@ -119,6 +123,20 @@ async function open<C extends Channel>(
     end(error)
     return null
   }
+}
+
+async function depthsOf(channel: Channel, queues: readonly string[]): Promise<number[]> {
+  // RabbitMQ closes the channel where there is no such queue.
+  channel.on('error', () => undefined)
+  const depths: number[] = []
+  try {
+    for (const queue of queues) depths.push((await channel.checkQueue(queue)).messageCount)
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== notFoundCode) throw error
+    return depths
+  }
+  await channel.close()
+  return depths
 }
 
 /** A close without an error is one by the server or the network. */

@@ -294,6 +294,28 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
       await bridge.connected()
     })
 
+    test('says that queues of a larger number of partitions have messages, until they are gone', async () => {
+      {
+        await using more = await openRabbitBridge(fleet('fewer', {}, { partitions: 5 }))
+        await more.connected()
+      }
+      const topics = numbers(40).map((device) => `fewer/truck-${device}`)
+      await publishEach(engine, topics, ['1'])
+      await using bridge = await openRabbitBridge(fleet('fewer'))
+      await bridge.connected()
+      await eventually(() => bridge.eventOf('message_source_at_risk') !== undefined)
+      const left = (await depthOf(engine, 'fewer.3')) + (await depthOf(engine, 'fewer.4'))
+      expect(left).toBeGreaterThan(0)
+      expect(bridge.eventOf('message_source_at_risk')).toMatchObject({
+        risk: 'partition_left',
+        detail: `RabbitMQ has fewer.3 to fewer.4, too. With partitions: 3 no gateway takes the ${left} messages there`,
+        act: expect.stringMatching(/the same `queue\.partitions`/) as string,
+      })
+      await eventually(() => bridge.spool.payloads.length === 40 - left)
+      await using all = await openRabbitBridge(fleet('fewer', { member: 'gw-2' }, { partitions: 5 }))
+      await eventually(() => bridge.spool.payloads.length + all.spool.payloads.length === 40)
+    })
+
     test('says what the user may not do', async () => {
       await manage(engine, 'PUT', 'users/reader', { password: 'pw', tags: '' })
       await using none = await openRabbitBridge(fleet('rights', { username: 'reader', password: 'pw' }))

@@ -11,6 +11,7 @@ import { createReconnectDelay } from '../../message-sources/reconnect-delay.ts'
 import { openChannel, type AmqpConnection } from '../amqp-connection.ts'
 import type { AmqpFault } from '../amqp-faults/amqp-faults.ts'
 import { inboxQueue, partitionQueues } from '../queue-names.ts'
+import { createBeyondWatch } from './queues-beyond.ts'
 import { probeStoredTime } from './stored-time-probe.ts'
 import { checkSteps, provisionSteps, usesInbox, type TopologyStep } from './queue-topology.ts'
 import type { AmqpCredentials, AmqpOptions } from '../types.ts'
@@ -63,6 +64,7 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
   let tried: (() => void) | null = null
   /** What RabbitMQ does not offer was looked for. */
   let isLooked = false
+  const beyond = createBeyondWatch(deps, options)
   const stop = new AbortController()
 
   function connect(): void {
@@ -95,7 +97,8 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
       roundAtMs = clock.monotonic()
       report()
       didTry()
-      // It has no failure.
+      // They have no failure.
+      void beyond.look(made)
       if (!isLooked) void lookForLimits()
     }
     if (!(await askDepths(made))) return

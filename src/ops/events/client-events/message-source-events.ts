@@ -138,6 +138,7 @@ const losing: ReadonlySet<string> = new Set([
   'durable_missing',
   'durable_differs',
   'custody_deleted',
+  'partition_left',
   'mapping_differs',
 ])
 
@@ -178,6 +179,7 @@ const riskActs = {
   mapping_differs: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',
   partition_mixed: 'Correct `mappings` in the account of NATS; `check --connect` prints its lines.',
   member_twice: 'Give each gateway its own `member`.',
+  partition_left: 'Give all gateways the same `partitions`, or the former number until all is taken.',
   partitions_differ: 'Give all gateways the same `durables.partitions`.',
   not_ready: 'Check /healthz of all nodes of NATS.',
 }
