@@ -7,9 +7,9 @@
 
 import type { ConfirmChannel } from 'amqplib'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
-import { createReconnectDelay } from '../message-sources/reconnect-delay.ts'
 import { openConfirmChannel, type AmqpConnection } from './amqp-connection.ts'
 import type { AmqpFault } from './amqp-faults/amqp-faults.ts'
+import { createNodeTurns } from './node-turns.ts'
 import type { AmqpCredentials, AmqpOptions } from './types.ts'
 
 export type ConfirmedPublisher = {
@@ -33,20 +33,15 @@ type Deps = {
   blocked: (isBlocked: boolean) => void
 }
 
-const nextNodeMs = 100
-
 export function createConfirmedPublisher(
   deps: Deps,
   options: AmqpOptions,
   label: string,
 ): ConfirmedPublisher {
   const { clock, credentials } = deps
-  const { nodes } = options
-  const delay = createReconnectDelay(deps, options)
+  const turns = createNodeTurns(deps, options)
   let connection: AmqpConnection<ConfirmChannel> | null = null
   let openedAtMs = 0
-  let node = 0
-  let failedNodes = 0
   /** Numbers of RabbitMQ: the next one, and the first that is not confirmed. */
   let nextTag = 1
   let firstTag = 1
@@ -66,7 +61,7 @@ export function createConfirmedPublisher(
     const made = await openConfirmChannel(clock, {
       options,
       credentials,
-      node: nodes[node]!,
+      node: turns.node,
       label,
       queue: null,
       ended,
@@ -84,7 +79,7 @@ export function createConfirmedPublisher(
     channel.on('return', ({ fields }) => refuse(made, 404, `NOT_FOUND - no queue '${fields.routingKey}'`))
     made.opened()
     openedAtMs = clock.monotonic()
-    failedNodes = 0
+    turns.opened()
     deps.opened()
   }
 
@@ -121,12 +116,7 @@ export function createConfirmedPublisher(
     connection = null
     setBlocked(false)
     if (stopping) return
-    if (wasOpen) delay.ended(clock.monotonic() - openedAtMs)
-    failedNodes += 1
-    node = (node + 1) % nodes.length
-    const isRound = failedNodes >= nodes.length
-    if (isRound) failedNodes = 0
-    const retryInMs = isRound ? delay.next(fault.isRefused ?? false) : nextNodeMs
+    const retryInMs = turns.failed(fault, wasOpen ? clock.monotonic() - openedAtMs : null)
     deps.failed(fault, retryInMs)
     cancelRetry = clock.after(retryInMs, start)
   }

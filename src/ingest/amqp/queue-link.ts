@@ -24,9 +24,9 @@ import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import { createLinkStatus } from '../message-sources/link-status.ts'
 import type { LinkView, MessageFeed, Partition } from '../message-sources/message-sources.ts'
-import { createReconnectDelay } from '../message-sources/reconnect-delay.ts'
 import { nodeText } from './amqp-address.ts'
 import { notStored, wasSilent, type AmqpFault } from './amqp-faults/amqp-faults.ts'
+import { createNodeTurns } from './node-turns.ts'
 import { createQueueConsumer, type QueueConsumer } from './queue-consumer.ts'
 import { consumerPriority } from './queue-names.ts'
 import type { AmqpCredentials, AmqpOptions } from './types.ts'
@@ -65,22 +65,18 @@ type Deps = {
   queueMissing: () => void
 }
 
-/** To another node of the cluster. */
-const nextNodeMs = 100
 /** Messages that must come one by one before RabbitMQ sends the whole window again. */
 const carefulMessages = 2000
 
 export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string): QueueLink {
   const { clock, feed, credentials } = deps
-  const { name: messageSource, member, nodes } = options
+  const { name: messageSource, member } = options
   const clientId = `${member}/${queue}`
   const status = createLinkStatus(deps, { messageSource, clientId })
-  const delay = createReconnectDelay(deps, options)
+  /** The members and queues begin at different nodes. */
+  const turns = createNodeTurns(deps, options, consumerPriority(member, queue))
   let consumer: QueueConsumer | null = null
   let wanted = 0
-  /** So that the members and queues begin at different nodes. */
-  let node = consumerPriority(member, queue) % nodes.length
-  let failedNodes = 0
   /** Of these the next one may be what RabbitMQ cannot send. */
   let carefulFor = 0
   let isCareful = false
@@ -99,7 +95,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     mayGiveBack: () => consumer?.maySuspend ?? true,
     fail: endNow,
     reconnect() {
-      delay.reset()
+      turns.reset()
       endNow(wasSilent)
     },
     release,
@@ -125,7 +121,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
       {
         options,
         credentials,
-        node: nodes[node]!,
+        node: turns.node,
         queue,
         label: clientId,
         prefetch: isCareful ? 1 : options.window,
@@ -135,8 +131,8 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
   }
 
   function opened(): void {
-    failedNodes = 0
-    status.connected(nodeText(nodes[node]!))
+    turns.opened()
+    status.connected(nodeText(turns.node))
     want(wanted)
   }
 
@@ -208,7 +204,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
   }
 
   function resume(): void {
-    status.connected(nodeText(nodes[node]!))
+    status.connected(nodeText(turns.node))
     consumer?.resume()
     consumer?.takeWaiting()
   }
@@ -234,18 +230,9 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     keep()
     if (stopping) return
     const openedAtMs = made.openedAtMs()
-    if (openedAtMs !== null) delay.ended(clock.monotonic() - openedAtMs)
     if (fault.reason === 'undeliverable_message') carefulFor = carefulMessages
     if (fault.reason === 'queue_missing') deps.queueMissing()
-    retry(fault)
-  }
-
-  function retry(fault: AmqpFault): void {
-    failedNodes += 1
-    node = (node + 1) % nodes.length
-    const isRound = failedNodes >= nodes.length
-    if (isRound) failedNodes = 0
-    const retryInMs = isRound ? delay.next(fault.isRefused ?? false) : nextNodeMs
+    const retryInMs = turns.failed(fault, openedAtMs === null ? null : clock.monotonic() - openedAtMs)
     status.lost(fault, retryInMs)
     cancelRetry = clock.after(retryInMs, connect)
   }

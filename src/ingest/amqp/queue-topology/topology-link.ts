@@ -7,9 +7,9 @@
 
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
 import type { Emit, EventOf } from '../../../domain/event.ts'
-import { createReconnectDelay } from '../../message-sources/reconnect-delay.ts'
 import { openChannel, type AmqpConnection } from '../amqp-connection.ts'
 import type { AmqpFault } from '../amqp-faults/amqp-faults.ts'
+import { createNodeTurns } from '../node-turns.ts'
 import { inboxQueue, partitionQueues } from '../queue-names.ts'
 import { createBeyondWatch } from './queues-beyond.ts'
 import { probeStoredTime } from './stored-time-probe.ts'
@@ -40,17 +40,15 @@ type Deps = {
 type Risk = EventOf<'message_source_at_risk'>['risk']
 
 const againEveryMs = 60_000
-/** To the next node, or to the steps behind one that was refused. */
+/** To the steps behind one that was refused. */
 const nextTryMs = 100
 
 export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLink {
   const { clock, emit, credentials } = deps
-  const { name: messageSource, member, nodes } = options
+  const { name: messageSource, member } = options
   const queues = [...partitionQueues(options), ...(usesInbox(options) ? [inboxQueue(options.prefix)] : [])]
-  const delay = createReconnectDelay(deps, options)
+  const turns = createNodeTurns(deps, options)
   let connection: AmqpConnection | null = null
-  let node = 0
-  let failedNodes = 0
   /** Refused in this round, by their place among the steps. */
   let refused = new Map<number, AmqpFault>()
   let current: number | null = null
@@ -77,7 +75,7 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
     const made = await openChannel(clock, {
       options,
       credentials,
-      node: nodes[node]!,
+      node: turns.node,
       label: member,
       queue: null,
       ended: (fault) => ended(fault),
@@ -86,8 +84,8 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
     if (stopping) return void made.close()
     connection = made
     made.opened()
-    delay.reset()
-    failedNodes = 0
+    turns.reset()
+    turns.opened()
     await work(made)
   }
 
@@ -189,7 +187,7 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
       emit({ kind: 'message_source_limited', messageSource, limit: 'bindings_unseen', detail, act })
       return
     }
-    const has = await probeStoredTime(clock, { options, credentials, node: nodes[node]! }, stop.signal)
+    const has = await probeStoredTime(clock, { options, credentials, node: turns.node }, stop.signal)
     if (has !== false) return
     const detail =
       'RabbitMQ does not say when it got a message, so a message without a device time may get another payloadId ' +
@@ -214,15 +212,10 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
     }
     if (fault.reason === 'queue_missing') roundAtMs = null
     depths = new Map()
-    failedNodes += 1
-    node = (node + 1) % nodes.length
-    const isRound = failedNodes >= nodes.length
-    if (isRound) {
-      failedNodes = 0
-      didTry()
-    }
+    const retryInMs = turns.failed(fault, null)
+    if (turns.isRoundOver) didTry()
     // The queues have the same fault on their connections, and report it.
-    cancel = clock.after(isRound ? delay.next(fault.isRefused ?? false) : nextTryMs, connect)
+    cancel = clock.after(retryInMs, connect)
   }
 
   function didTry(): void {
