@@ -201,6 +201,7 @@ export function amqpOptions(config: AmqpBridgeConfig): AmqpOptions {
     unheardAfterMs: Math.min(config.silent_after, unheardMs),
     messageBytesMax: config.max_message_bytes,
     depthEveryMs: 10_000,
+    nameTakenAfterMs: 60_000,
   }
 }
 

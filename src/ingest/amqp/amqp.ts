@@ -10,7 +10,8 @@
 // How
 //   queue-link.ts         one queue: connects with back-off, consumes, acknowledges, gives back
 //   topology-link.ts      declares or checks queues, exchange, bindings (queue-topology.ts); asks for depths
-//   amqp-connection.ts    a connection with a channel of amqplib
+//   member-name.ts        notices another gateway with the same name
+//   amqp-connection.ts    a connection with a channel of amqplib; node-turns.ts: to which node, and when
 //   amqp-delivery.ts      a delivery as a message; topic-translation.ts: its topic
 //   distributor.ts        devices with several topics: distributes them over the queues, with publisher
 //                         confirms (confirmed-publisher.ts)
@@ -37,6 +38,8 @@
 //   a topic has more than 255 bytes   RabbitMQ takes it by MQTT and cannot send it by AMQP: it ends the
 //                                     connection. The queue goes on one by one up to it; then a condition
 //                                     says how to remove it. Other queues do not wait
+//   two gateways have one name        a condition (member_twice). Nothing comes twice by it, but RabbitMQ
+//                                     does not share the queues between the two
 //   a gateway is killed               RabbitMQ notices the end of its connections, and gives what was open
 //                                     to the next gateway
 //
@@ -61,6 +64,7 @@ import { createEntryStore } from './entry-store.ts'
 import { inboxQueue, parkedQueue, partitionQueues } from './queue-names.ts'
 import { createQueueLink, type QueueLink } from './queue-link.ts'
 import { createTopicTranslation } from './topic-translation.ts'
+import { createMemberName } from './queue-topology/member-name.ts'
 import { createTopologyLink } from './queue-topology/topology-link.ts'
 import type { AmqpCredentials, AmqpOptions } from './types.ts'
 
@@ -87,6 +91,7 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
   }
   const topics = createTopicTranslation(options.topics)
   const topology = createTopologyLink({ ...deps, credentials, asked: noteRoles }, options)
+  const memberName = createMemberName({ ...deps, credentials }, options)
   let wanted = 0
   let stopping = false
 
@@ -125,6 +130,7 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
       for (const link of links) link.start()
       distributor?.start()
       entries?.start()
+      memberName.start()
     })
   }
 
@@ -206,6 +212,7 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
         topology.close(),
         distributor?.close(),
         entries?.close(),
+        memberName.close(),
         ...links.map((link) => link.close()),
       ])
     },

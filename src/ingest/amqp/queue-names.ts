@@ -4,6 +4,7 @@
 //   PREFIX.dead             what a queue gives up, by its limits or by a policy
 //   PREFIX.parked           messages whose payloads wait for longer (custody: delivered)
 //   PREFIX.inbox            where devices have several topics: everything, before it is distributed
+//   PREFIX.member.NAME      of a connection of that member: its name is in use
 //   PREFIX.probe.ID         of one connection, for a moment: what RabbitMQ adds to a message
 //   PREFIX.by-topic         the exchange that distributes by the topic
 //   PREFIX.by-header        the exchange that distributes by a header
@@ -25,6 +26,7 @@ export function partitionQueues({
 export const deadQueue = (prefix: string) => `${prefix}.dead`
 export const parkedQueue = (prefix: string) => `${prefix}.parked`
 export const inboxQueue = (prefix: string) => `${prefix}.inbox`
+export const memberQueue = (prefix: string, member: string) => `${prefix}.member.${member}`
 export const probeQueue = (prefix: string) => `${prefix}.probe.${randomBytes(8).toString('hex')}`
 
 export function hashExchange({ prefix, partitionBy }: Pick<AmqpOptions, 'prefix' | 'partitionBy'>): string {

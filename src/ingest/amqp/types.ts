@@ -49,6 +49,8 @@ export type AmqpOptions = {
   messageBytesMax: number
   /** How often the queues are asked for their depth. */
   depthEveryMs: number
+  /** If `member` is in use for this time, another gateway has it. */
+  nameTakenAfterMs: number
 }
 
 /** What may change while it runs: the next connection uses it. */

@@ -35,6 +35,11 @@ const depthOf = async (engine: Engine, queue: string) => {
   return (await client.channel.checkQueue(queue)).messageCount
 }
 
+const hasQueue = async (engine: Engine, queue: string) =>
+  ((await manage(engine, 'GET', 'queues?columns=name')) as { name: string }[]).some(
+    ({ name }) => name === queue,
+  )
+
 /** It is active for the queues that it had messages of, and for no other one. */
 function hasFittingRoles(bridge: RabbitBridge): boolean {
   const { links, partitions } = bridge.status()
@@ -314,6 +319,73 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
       await eventually(() => bridge.spool.payloads.length === 40 - left)
       await using all = await openRabbitBridge(fleet('fewer', { member: 'gw-2' }, { partitions: 5 }))
       await eventually(() => bridge.spool.payloads.length + all.spool.payloads.length === 40)
+    })
+
+    test('two gateways with one name: the second says so, no message comes twice, and it ends with the first', async () => {
+      const soon = { nameTakenAfterMs: 300 }
+      await using first = await openRabbitBridge(fleet('twice'), soon)
+      await first.connected()
+      await eventually(() => hasQueue(engine, 'twice.member.gw-1'))
+      await using second = await openRabbitBridge(fleet('twice'), soon)
+      await second.connected()
+      await eventually(() => second.eventOf('message_source_at_risk') !== undefined)
+      expect(second.eventOf('message_source_at_risk')).toMatchObject({
+        risk: 'member_twice',
+        clientId: 'gw-1',
+        detail: expect.stringMatching(/^Another gateway takes part as gw-1\. /) as string,
+      })
+      expect(first.eventOf('message_source_at_risk')).toBeUndefined()
+      const topics = numbers(9).map((device) => `twice/truck-${device}`)
+      await publishEach(engine, topics, numbers(50))
+      const both = () => [...first.spool.payloads, ...second.spool.payloads]
+      await eventually(() => both().length >= 9 * 50)
+      expect(new Set(both().map(({ json }) => json)).size).toBe(9 * 50)
+      await first.world.ingest.close()
+      await eventually(() => second.eventOf('message_source_safe') !== undefined)
+      expect(second.eventOf('message_source_safe')).toMatchObject({ risk: 'member_twice' })
+      await publishEach(engine, topics, ['last'])
+      await eventually(() => both().length >= 9 * 51)
+      expect(both().length).toBe(9 * 51)
+    })
+
+    test(
+      'a name that RabbitMQ has of a lost connection is waited for, while messages come',
+      async () => {
+        const name = 'waited.member.gw-1'
+        const holder = await openClient(engine)
+        await holder.channel.assertQueue(name, { exclusive: true, durable: false })
+        // Refused at once, and tried again after 8 s.
+        await using bridge = await openRabbitBridge(fleet('waited'), { nameTakenAfterMs: 24_000 })
+        await bridge.connected()
+        await publishEach(engine, ['waited/a'], numbers(10))
+        await eventually(() => bridge.spool.payloads.length === 10)
+        await holder[Symbol.asyncDispose]()
+        await eventually(async () => !(await hasQueue(engine, name)))
+        await eventually(() => hasQueue(engine, name))
+        expect(bridge.eventOf('message_source_at_risk')).toBeUndefined()
+        expect(bridge.eventOf('message_source_lost')).toBeUndefined()
+      },
+      longMs,
+    )
+
+    test('takes messages where the user may not declare the queue of its name', async () => {
+      {
+        await using owner = await openRabbitBridge(fleet('unnamed', { member: 'gw-0' }))
+        await owner.connected()
+      }
+      await manage(engine, 'PUT', 'users/taker', { password: 'pw', tags: '' })
+      await manage(engine, 'PUT', 'permissions/%2F/taker', { configure: '^$', write: '^$', read: '^unnamed' })
+      const options = fleet('unnamed', { username: 'taker', password: 'pw', provision: false })
+      await using first = await openRabbitBridge(options, { nameTakenAfterMs: 30 })
+      await using second = await openRabbitBridge(options, { nameTakenAfterMs: 30 })
+      await first.connected()
+      await second.connected()
+      await publishEach(engine, ['unnamed/a'], numbers(10))
+      await eventually(() => first.spool.payloads.length + second.spool.payloads.length === 10)
+      const risks = [first, second].flatMap(({ world }) =>
+        world.events.filter(({ kind }) => kind === 'message_source_at_risk'),
+      )
+      expect(risks).not.toContainEqual(expect.objectContaining({ risk: 'member_twice' }))
     })
 
     test('says what the user may not do', async () => {

@@ -1,6 +1,7 @@
 // queue-topology.ts: what must exist in RabbitMQ, as steps on a channel. Each step can be done again at any
 // time. In this order: a queue exists before something is bound to it, and an exchange has its queues before
-// messages come to it. topology-link.ts does the steps. The entry file of the folder.
+// messages come to it. topology-link.ts does the steps; member-name.ts has a queue for the name of this
+// gateway. The entry file of the folder.
 //
 //   one queue      bind.exchange --keys--> PREFIX.0
 //   topic, header  bind.exchange --keys--> PREFIX.by-topic --hash--> PREFIX.0 ... PREFIX.n
