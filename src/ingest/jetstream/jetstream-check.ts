@@ -63,7 +63,10 @@ type Found = SetupFinding & { isFatal: boolean }
 
 function mappingText(options: JetStreamOptions): string {
   const lines = mappingLines(options)
-  return lines.length === 0 ? '' : ` \`mappings\` of the account need: ${lines.join(', ')}`
+  if (lines.length === 0) return ''
+  // In another stream they are not compared.
+  const verb = options.stream === mqttStream ? 'are right' : 'must be'
+  return ` \`mappings\` of the account ${verb}: ${lines.join(', ')}`
 }
 
 /** The worst first; what the gateway will create is no finding. */

@@ -55,7 +55,13 @@ import { createNatsLink, type NatsLink } from './nats-link.ts'
 import { createJetStreamParking } from './jetstream-parking/jetstream-parking.ts'
 import { createOwnedPartitions } from './owned-partitions.ts'
 import { createSetupReport } from './stream-setup/setup-report.ts'
-import { ackWaitMs, ensureBucket, ensureStream, streamFindings } from './stream-setup/stream-setup.ts'
+import {
+  ackWaitMs,
+  durablesBeyond,
+  ensureBucket,
+  ensureStream,
+  streamFindings,
+} from './stream-setup/stream-setup.ts'
 import type { JetStreamOptions, NatsCredentials } from './types.ts'
 
 export type { JetStreamOptions } from './types.ts'
@@ -123,6 +129,8 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     report.stream(streamFindings(await ensureStream(connection, options)))
     await ensureBucket(connection, options)
     await partitions.ensureDurables(connection)
+    // The user needs no right to look beyond its own.
+    report.left(await durablesBeyond(connection, options).catch(() => null))
     const mapping = await probeMapping(connection, options)
     report.mapping(mapping === 'unknown' ? null : mapping)
     await parking?.ensure(connection)

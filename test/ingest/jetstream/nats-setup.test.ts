@@ -212,6 +212,26 @@ describe.skipIf(!hasNats)('what is not as it must be at NATS', { timeout: 60_000
     })
   })
 
+  test('messages in a durable beyond the partitions are a risk, until they are taken', async () => {
+    const engine = await startNats(lines())
+    const device = await openDevice(engine.nodes[0]!.mqttPort)
+    await using nats = await openNats(engine)
+    {
+      await using all = await openMember(engine)
+      await eventually(() => all.active() === 4)
+    }
+    await publishAll(device, [{ topic: 'gw/3/t/truck', text: 'one' }])
+    const fewer = { durables: { prefix: 'gw', partitions: 3 } }
+    await using member = await openMember(engine, fewer, { times: { lookEveryMs: 200 } })
+    await eventually(() => atRisk(member, 'partition_left').length === 1)
+    expect(atRisk(member, 'partition_left')[0]).toMatchObject({
+      detail: 'Messages wait in gw-3, and with partitions: 3 no gateway takes them',
+    })
+    await nats.jsm.consumers.delete(mqttStream, 'gw-3')
+    await eventually(() => member.events('message_source_safe').some(({ risk }) => risk === 'partition_left'))
+    device.end(true)
+  })
+
   test('other servers and ports are named', async () => {
     const engine = await startNats(lines())
     const { mqttPort, monitorPort } = engine.nodes[0]!

@@ -28,6 +28,8 @@ export type SetupReport = {
   /** Of custody, too: it was deleted while the gateway ran. */
   parkingCreated(queue: CustodyQueue): void
   mapping(finding: SetupFinding | null): void
+  /** Durables beyond the number of partitions. */
+  left(finding: SetupFinding | null): void
   mixed(partition: number, finding: SetupFinding | null): void
   nameTaken(isTaken: boolean): void
   otherNumber(other: { member: string; partitions: number } | null): void
@@ -142,6 +144,7 @@ export function createSetupReport(
       })
     },
     mapping: (finding) => report('mapping_differs', '', finding),
+    left: (finding) => report('partition_left', '', finding),
     mixed: (partition, finding) => report('partition_mixed', String(partition), finding),
     nameTaken: (isTaken) =>
       report(

@@ -145,6 +145,29 @@ export async function createDurable(
   return jsm.consumers.add(layout.stream, durableConfig(layout, partition))
 }
 
+/** As many as the config allows. */
+const partitionsMax = 64
+
+/** Durables of a larger number of partitions whose messages no gateway takes; null: there is none. */
+export async function durablesBeyond({ jsm }: Connection, layout: Layout): Promise<SetupFinding | null> {
+  const { stream, partitions } = layout
+  const left: string[] = []
+  for (let partition = partitions; partition < partitionsMax; partition += 1) {
+    const name = durableName(layout, partition)
+    const info = await jsm.consumers.info(stream, name).catch((error: unknown) => {
+      if (apiCode(error) === notFound.consumer) return null
+      throw error
+    })
+    if (info === null) break
+    if (info.num_pending + info.num_ack_pending > 0) left.push(name)
+  }
+  if (left.length === 0) return null
+  return {
+    detail: `Messages wait in ${left.join(', ')}, and with partitions: ${partitions} no gateway takes them`,
+    act: 'Set partitions and the mapping to the former number on all gateways, until all durables are empty.',
+  }
+}
+
 /** What of a durable does not fit; null: it can be used. */
 export function durableFinding(
   { config }: ConsumerInfo,
