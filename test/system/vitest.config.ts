@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { keepCompiledCode } from '../support/compiled-code.ts'
 
@@ -5,8 +6,8 @@ keepCompiledCode()
 
 // `npm run test:system`: packs and installs the release, which needs npm and the registry; damages a sample
 // of spools; kills the daemon during releases, requeues, imports, copies of the ledger and work on batches,
-// on a full disk, and by power cuts; tries damaged files one by one, and other tests that take long
-// (`*.slow.test.ts`); and makes mistakes in the spool that the model and the crash test must notice. Too long
+// on a full disk, and by power cuts; runs the commands of the documentation; tries damaged files one by one,
+// custody with NATS, and other tests that take long (`*.slow.test.ts`); and makes mistakes in the spool that the model and the crash test must notice. Too long
 // for `npm test`.
 
 /** What measures how an honest client is served, and how quickly a page opens. */
@@ -37,7 +38,7 @@ export default defineConfig({
           ],
           exclude: [...alone, ...withEngines],
           // Most of the time they wait for a process, a disk or a broker.
-          maxWorkers: 2,
+          maxWorkers: availableParallelism() + 1,
           sequence: { groupOrder: 0 },
         },
       },

@@ -22,7 +22,7 @@ const environment = { ...process.env, npm_config_update_notifier: 'false' }
 
 /** Commands that another test or .ci/run runs, with the reason. */
 const elsewhere: Record<string, string> = {
-  'npm ci && npm test': 'this run; .ci/run has it as it is written',
+  'npm ci && npm test': '.ci/run has it as it is written',
   'npm run check': '.ci/run has it',
   'npm run test:crash -- --kills 1000': 'an hour; test/crash runs the same program with fewer kills',
   'npm run gateway -- learn --broker mqtt://broker.example.com --for 60s':
