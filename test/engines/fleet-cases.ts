@@ -110,7 +110,8 @@ export function describeFleets({ name, isThere, start, leading, limited }: Fleet
     })
 
     test('lose nothing in an outage of the service in which their spools become full', async () => {
-      const { fleet } = await fleetOf({ spoolBytes: '1MiB', trucks: { count: 40, pauseMs: 0 } })
+      // In a smaller one, what LevelDB keeps of delivered payloads holds the intake for up to ten minutes.
+      const { fleet } = await fleetOf({ spoolBytes: '4MiB', trucks: { count: 40, pauseMs: 0 } })
       fleet.sandbox.setFaults([{ always: 503 }])
       const isPaused = ({ conditions }: Status) =>
         conditions.some(({ code }) => code === 'MESSAGE_SOURCE_PAUSED')
