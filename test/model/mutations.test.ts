@@ -15,7 +15,7 @@ function runMutated(mistake: string, target: string, sequences = 5000): Promise<
 }
 
 describe('the model notices a spool that', () => {
-  test.each(mutations)('$mistake', { timeout: 60_000 }, async ({ mistake, file, name, noticed }) => {
+  test.each(mutations)('$mistake', { timeout: 240_000 }, async ({ mistake, file, name, noticed }) => {
     const mutated = runMutated(mistake, `${file}#${name}`)
     await expect(mutated).rejects.toMatchObject({ stderr: expect.stringMatching(noticed) })
   })

@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { keepCompiledCode } from '../support/compiled-code.ts'
 
@@ -38,7 +37,7 @@ export default defineConfig({
           ],
           exclude: [...alone, ...withEngines],
           // Most of the time they wait for a process, a disk or a broker.
-          maxWorkers: availableParallelism() + 1,
+          maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
       },
