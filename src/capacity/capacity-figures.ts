@@ -88,7 +88,7 @@ export const capacityFigures = {
     source: 'half of the two cores that 120 and 200 connects/s took, the clients had the rest',
   },
   gateway_cpu_us: {
-    values: both(65),
+    values: both(70),
     unit: 'us',
     means: 'processor time of a gateway for a message, from the engine to the answer of the API',
     source: `${bench}, NATS with one partition`,
