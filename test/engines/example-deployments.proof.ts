@@ -60,6 +60,14 @@ async function activeOf(daemon: SpawnedDaemon): Promise<string[]> {
   return (fleet?.partitions ?? []).filter(({ role }) => role === 'active').map(({ partition }) => partition)
 }
 
+/** Its queues or durables exist. */
+async function isConnected(daemon: SpawnedDaemon): Promise<boolean> {
+  const { messageSources } = await statusOf(daemon)
+  const fleet = messageSources.find(({ name }) => name === 'fleet')
+  const states = fleet?.connections.map(({ state }) => state) ?? []
+  return fleet?.partitions.length === partitions && states.every((state) => state === 'connected')
+}
+
 /** All partitions have a gateway, and each gateway has some. */
 async function areSpread(gateways: readonly SpawnedDaemon[]): Promise<boolean> {
   const active = await Promise.all(gateways.map(activeOf))
@@ -90,11 +98,13 @@ describe.each([
       expect([status, stderr], stdout).toEqual([0, ''])
       gateways.push(await startSpawnedDaemon(config, { env }))
     }
-    await eventually(() => areSpread(gateways))
+    await eventually(async () => (await Promise.all(gateways.map(isConnected))).every(Boolean))
 
     await publishAsEach(cluster, [0, 1, 2], 20)
     published += deviceCount * 20
     await allArrive()
+    // RabbitMQ does not say which gateway has a queue before a message comes.
+    await eventually(() => areSpread(gateways))
 
     // Under another name: NATS acknowledges and drops it, RabbitMQ closes the connection.
     const strange = publishAll(
