@@ -36,7 +36,7 @@ export type Plan = {
   toSettle: readonly number[]
 }
 
-/** Who shares another number of partitions; null: nobody who lives. */
+/** A running member with another number of partitions; null: there is none. */
 export function otherNumber(
   { members, owners }: SharesRecord,
   { me, partitions, isDead }: Pick<SharesView, 'me' | 'partitions' | 'isDead'>,
