@@ -24,7 +24,7 @@ const variants: Record<string, string> = {}
 for (let digit = 0; digit < 16; digit += 1) variants[digit.toString(16)] = ((digit & 0x3) | 0x8).toString(16)
 
 /** 64 hexadecimal digits. */
-export function digestOf(name: string): string {
+export function digestOf(name: string | Uint8Array): string {
   return hash('sha256', name, 'hex')
 }
 

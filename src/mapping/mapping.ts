@@ -16,6 +16,7 @@
 // How. The config is compiled into closures once (compile/). The mapper (mapper/) then does for each message:
 //
 //   topic -> source, captures   one tree of all patterns (path/topic-pattern.ts), remembered for each topic
+//   usual message -> payload    one pass over the bytes, where the source allows it (fast-path/); else:
 //   bytes -> value              the table of encodings (encodings/); packed values are unpacked (extract/)
 //   each                        one record, or a list: a payload each, all or none (path/record-selection.ts)
 //   device -> what is known     devices/: the device table, defaults, clocks
@@ -75,6 +76,8 @@ export type OpenMapperOptions = {
   clockOffsetMs?: () => number | null
   /** As in MapperDeps. */
   counterReset?: MapperDeps['counterReset']
+  /** As in MapperOptions. */
+  fastPath?: boolean
 }
 
 /** A mapper from the loaded config. Rejects: DEVICES_INVALID, or CONFIG_INVALID for an unchecked config. */
@@ -144,6 +147,7 @@ async function partsOf(
     providers = [defaultProvider],
     clockOffsetMs = () => null,
     counterReset = () => undefined,
+    fastPath = true,
   } = options
   const { sources, problems } = compileSources(config)
   if (problems.length > 0) {
@@ -165,6 +169,6 @@ async function partsOf(
   const { future_max: futureMaxMs, on_future: onFuture } = config.clocks
   return {
     deps: { devices, clockOffsetMs, counterReset },
-    mapping: { sources, providers, clocks: { futureMaxMs, onFuture } },
+    mapping: { sources, providers, clocks: { futureMaxMs, onFuture }, fastPath },
   }
 }

@@ -5,7 +5,7 @@ import type { Message } from '../../src/domain/message.ts'
 import { openMapper, type Mapper } from '../../src/mapping/mapping.ts'
 import { rounded } from './bench.ts'
 
-export function openTrucks(): Promise<Mapper> {
+export function openTrucks(fastPath = true): Promise<Mapper> {
   const config = mappingSchema.parse({
     sources: [
       {
@@ -28,7 +28,7 @@ export function openTrucks(): Promise<Mapper> {
     devices: { unknown: 'accept' },
     defaults: { carrier: 'ACME', operator: 'OP1', asset_type: 'TRACTOR' },
   })
-  return openMapper(config, { clockOffsetMs: () => 0 })
+  return openMapper(config, { clockOffsetMs: () => 0, fastPath })
 }
 
 /** No two are alike; they differ from those of another stretch, too. */

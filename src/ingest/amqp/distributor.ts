@@ -20,7 +20,7 @@ import type { LinkView, MessageFeed, Partition } from '../message-sources/messag
 import { newPartition } from '../message-sources/partition.ts'
 import { redeliveredHeader, routingKeyHeader } from './amqp-delivery.ts'
 import { createConfirmedPublisher } from './confirmed-publisher.ts'
-import { createQueueLink } from './queue-link/queue-link.ts'
+import { createQueueLink } from './queue-link.ts'
 import { inboxQueue, partitionOf, partitionQueues } from './queue-names.ts'
 import type { TopicTranslation } from './topic-translation.ts'
 import type { AmqpCredentials, AmqpOptions } from './types.ts'
@@ -42,7 +42,7 @@ type Deps = {
   random: () => number
   topics: TopicTranslation
   credentials: AmqpCredentials
-  queueMissing: (queue: string | null) => void
+  queueMissing: () => void
 }
 
 /** For the last confirms at a stop. What has none comes again. */
@@ -69,7 +69,7 @@ export function createDistributor(deps: Deps, options: AmqpOptions): Distributor
       opened: () => !released && link.want(window),
       confirmed,
       failed(fault, retryInMs) {
-        if (fault.reason === 'queue_missing') deps.queueMissing(null)
+        if (fault.reason === 'queue_missing') deps.queueMissing()
         link.want(0)
         const { reason, detail, act } = fault
         const hasLost = current !== null && tags.length > 0

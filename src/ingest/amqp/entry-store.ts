@@ -14,12 +14,7 @@ export type EntryStore = {
   close(): Promise<void>
 }
 
-type Deps = {
-  clock: Clock
-  random: () => number
-  credentials: AmqpCredentials
-  queueMissing: (queue: string | null) => void
-}
+type Deps = { clock: Clock; random: () => number; credentials: AmqpCredentials; queueMissing: () => void }
 
 /** A call, and how many of its entries are not confirmed. */
 type Call = { left: number; resolve: () => void; reject: (error: Error) => void }
@@ -35,7 +30,7 @@ export function createEntryStore(deps: Deps, options: AmqpOptions): EntryStore {
       confirmed,
       failed({ reason, detail }) {
         lastFault = detail
-        if (reason === 'queue_missing') deps.queueMissing(null)
+        if (reason === 'queue_missing') deps.queueMissing()
         const failed = calls
         calls = []
         for (const { reject } of failed) reject(new Error(detail))

@@ -19,7 +19,13 @@ import { compileReading, type Reading } from '../fields/fields.ts'
 import type { MotionOptions } from '../state/motion.ts'
 import { compileFixTime } from '../fields/fix-time.ts'
 import { compileTime } from '../fields/time-format.ts'
-import { angleUnits, createConvert, degreesOfMinutes, speedUnits as speedRatios } from '../fields/units.ts'
+import {
+  angleUnits,
+  createConvert,
+  degreesOfMinutes,
+  speedUnits as speedRatios,
+  type Convert,
+} from '../fields/units.ts'
 import { compileBounds, type Bounds } from '../plausibility/plausibility.ts'
 import { compileCondition } from '../path/condition.ts'
 import type { Scope } from './compile-scope.ts'
@@ -131,8 +137,29 @@ function numberOf(
   places: number,
 ): ReadNumber | null {
   if (!field) return null
-  const unit = units[field.unit ?? usual] ?? ratioOf('1')
-  return compileNumber(rawOf(field), createConvert(unit, field.scale, field.offset, places), field.default)
+  return compileNumber(rawOf(field), convertOf(field, units, usual, places), field.default)
+}
+
+function convertOf(
+  { unit, scale, offset }: FieldConfig,
+  units: Readonly<Record<string, Ratio>>,
+  usual: string,
+  places: number,
+): Convert {
+  return createConvert(units[unit ?? usual] ?? ratioOf('1'), scale, offset, places)
+}
+
+/** Of a coordinate in another unit than ddmm. */
+export function coordinateConvertOf(field: FieldConfig): Convert {
+  return convertOf(field, angleUnits, 'deg', coordinatePlaces)
+}
+
+export function speedConvertOf(field: FieldConfig): Convert {
+  return convertOf(field, speedRatios, 'km/h', measurePlaces)
+}
+
+export function headingConvertOf(field: FieldConfig): Convert {
+  return convertOf(field, angleUnits, 'deg', measurePlaces)
 }
 
 /** Either a path or a constant. */

@@ -23,15 +23,18 @@ export const knownTypes = new Map([
   ['OBD_TOTAL_ENGINE_TIME', 'HOURS'],
 ])
 
+/** The signals of one family. */
+export type SignalFields = readonly { readonly config: SignalConfig; readonly field: SignalField }[]
+
 /** The signals of devices without a family, then of each family. Undefined where a problem was reported. */
 export function compileAllSignals(
   source: SourceConfig,
   { captures, compile, report }: Scope,
-): Pick<CompiledSource, 'signals' | 'counters'> | undefined {
+): (Pick<CompiledSource, 'signals' | 'counters'> & { fieldsByFamily: SignalFields[] }) | undefined {
   const { map, families, origins } = source
   const counters: JudgedCounter[] = []
   const known = Object.keys(families)
-  const signals: { field: SignalField; families: readonly string[] | undefined }[] = []
+  const signals: { config: SignalConfig; field: SignalField }[] = []
   let sound = true
   for (const [index, config] of map.signals.entries()) {
     const foreign = config.families?.find((family) => !known.includes(family))
@@ -45,17 +48,17 @@ export function compileAllSignals(
     if (config.origin !== undefined && !origins.includes(config.origin)) continue
     if (field === undefined) continue
     const slot = counterSlotOf(source, { config, field }, counters)
-    signals.push({ field: { ...field, slot }, families: config.families })
+    signals.push({ config, field: { ...field, slot } })
   }
   if (!sound) return undefined
-  const writers = [null, ...known].map((family) =>
-    compileSignals(
-      signals
-        .filter(({ families: own }) => own === undefined || (family !== null && own.includes(family)))
-        .map(({ field }) => field),
-    ),
+  const fieldsByFamily = [null, ...known].map((family) =>
+    signals.filter(({ config: { families: own } }) => own === undefined || own.includes(family ?? '')),
   )
-  return { signals: writers, counters: counters.length === 0 ? null : counters }
+  return {
+    signals: fieldsByFamily.map((fields) => compileSignals(fields.map(({ field }) => field))),
+    counters: counters.length === 0 ? null : counters,
+    fieldsByFamily,
+  }
 }
 
 /** A word that no signal has as its origin would change nothing. */

@@ -21,6 +21,7 @@ import {
 import { encodings } from '../encodings/encodings.ts'
 import { compileExtract, compileExtractor, type Extract } from '../extract/extract.ts'
 import { createOtherControllers, type OtherControllers } from '../extract/other-controllers.ts'
+import { fastPlanOf } from '../fast-path/compile-plan.ts'
 import { checkExpression } from '../jsonata/expression.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 import { compileRefusalHint } from '../mapper/refusal-hint.ts'
@@ -137,6 +138,7 @@ function compileSource(
   checkJsonata(source, scope)
   for (const [index, text] of source.unused.entries()) compile(['unused', index], () => parsePath(text))
   if (!device || !fields || !signals || !memory) return undefined
+  const { fieldsByFamily, ...writers } = signals
   if (each === undefined || when === undefined || extract === undefined || provider === undefined)
     return undefined
   const { unknown, identify } = config.devices
@@ -160,8 +162,9 @@ function compileSource(
     device,
     provider,
     ...fields,
-    ...signals,
+    ...writers,
     ...memory,
+    fastPlan: fastPlanOf(source, device, fieldsByFamily),
     recordsMax: source.max_records,
     emptyIsNormal: source.fix !== undefined || memory.coalesce !== null,
     withoutModel: source.warn_without_model ?? null,

@@ -16,6 +16,8 @@ export type ClockCheck = {
   clocks: DeviceClocks
   /** The time to send: NaN for the arrival time; null where the record was quarantined. */
   checkTime(device: string, time: EpochMs, context: RecordContext): EpochMs | null
+  /** Whether `checkTime` would give the time itself, as far as the clock is concerned; nothing is noted. */
+  isPlausible(time: EpochMs, context: RecordContext): boolean
   restampedCount(): number
 }
 
@@ -26,10 +28,18 @@ const devicesMax = 65_536
 export function createClockCheck({ futureMaxMs, onFuture, trustsArrival = false }: ClockPolicy): ClockCheck {
   const clocks = createDeviceClocks({ futureMaxMs, samples, devicesMax })
   let restamped = 0
-  return { clocks, checkTime, restampedCount: () => restamped }
+  return { clocks, checkTime, isPlausible, restampedCount: () => restamped }
+
+  function offsetOf({ offsetMs }: RecordContext): number | null {
+    return offsetMs ?? (trustsArrival ? 0 : null)
+  }
+
+  function isPlausible(time: EpochMs, context: RecordContext): boolean {
+    return clocks.judge(time, context.arrivedAt, offsetOf(context)) === 'ok'
+  }
 
   function checkTime(device: string, time: EpochMs, context: RecordContext): EpochMs | null {
-    const offsetMs = context.offsetMs ?? (trustsArrival ? 0 : null)
+    const offsetMs = offsetOf(context)
     const verdict = clocks.observe(device, time, context.arrivedAt, offsetMs, context.recordSender)
     if (verdict === 'ok' || onFuture === 'accept') return time
     if (onFuture === 'restamp') {

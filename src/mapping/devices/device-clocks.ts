@@ -46,6 +46,8 @@ export type DeviceClocks = {
     offsetMs: number | null,
     sender?: Sender | null,
   ): ClockVerdict
+  /** What `observe` would say of a device time; nothing is noted. */
+  judge(deviceTime: EpochMs, arrivedAt: EpochMs, offsetMs: number | null): ClockVerdict
   /** Notes who sent the message of a device that was observed. */
   sentBy(device: string, sender: Sender): void
   /** Null for a device that was not seen, or was forgotten. */
@@ -94,7 +96,7 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
   let evictions = 0
   const found = { future: 0, unset: 0, old: 0 }
   const sorted = new Float64Array(samples)
-  return { observe, sentBy, view, views, commonSkew: allAlike, counters }
+  return { observe, judge, sentBy, view, views, commonSkew: allAlike, counters }
 
   function observe(
     device: string,
@@ -107,16 +109,15 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
     const slot = slots.get(device) ?? newSlot(device)
     note(slot, skewMs, arrivedAt)
     if (sender !== null) senders[slot] = sender
-    if (isUnset(deviceTime)) {
-      found.unset += 1
-      return 'unset'
-    }
-    if (offsetMs !== null && -skewMs > futureMaxMs) {
-      found.future += 1
-      return 'future'
-    }
-    if (offsetMs !== null && skewMs > dayMs) found.old += 1
-    return 'ok'
+    const verdict = judge(deviceTime, arrivedAt, offsetMs)
+    if (verdict !== 'ok') found[verdict] += 1
+    else if (offsetMs !== null && skewMs > dayMs) found.old += 1
+    return verdict
+  }
+
+  function judge(deviceTime: EpochMs, arrivedAt: EpochMs, offsetMs: number | null): ClockVerdict {
+    if (isUnset(deviceTime)) return 'unset'
+    return offsetMs !== null && deviceTime - arrivedAt - offsetMs > futureMaxMs ? 'future' : 'ok'
   }
 
   function sentBy(device: string, sender: Sender): void {

@@ -41,7 +41,7 @@ export function compileDevicePath(path: string | readonly string[]): DeviceRule 
 }
 
 /** Longer names would fill the caches and the log. */
-const deviceLengthMax = 256
+export const deviceLengthMax = 256
 
 /** The checked name of the device of the record at hand; null where the record was refused. */
 export function deviceNamed(device: DeviceRule, context: RecordContext): string | null {

@@ -61,6 +61,8 @@ export type DeviceEntry = {
   memory: DeviceMemory | null
   /** What is noted of the device (../types.ts). */
   note: object | null
+  /** Its parts of a payload as bytes, made by fast-path/. */
+  bytes: object | null
   /** Positions since the entry was made: some of them are compared with the fleet. */
   positions: number
   /** Records since the entry was made. */
@@ -122,6 +124,7 @@ function makeEntry(
     device,
     memory: null,
     note: null,
+    bytes: null,
     positions: 0,
     records: 0,
     provider,

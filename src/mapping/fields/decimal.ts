@@ -19,7 +19,7 @@ const exponentMax = 60
 /** `value` x `ratio` + `offset`. */
 export function createScale(ratio: Ratio, offset: number): Scale {
   const shift = offset === 0 ? powerOfTen(ratio) : undefined
-  if (shift === 0) return (text) => (isPlain(text) ? text : shifted(text, 0))
+  if (shift === 0) return unscaled
   if (shift !== undefined) return (text) => shifted(text, shift)
   const added = ratioOf(String(offset))
   const endless = placesOf(ratio) < 0
@@ -31,6 +31,9 @@ export function createScale(ratio: Ratio, offset: number): Scale {
     return scaled(decimal, ratio, added, places)
   }
 }
+
+/** The scale of values that are sent as they are. */
+export const unscaled: Scale = (text) => (isPlain(text) ? text : shifted(text, 0))
 
 /** A decimal of the config as a ratio in lowest terms; throws Malformed for an exponent beyond 60. */
 export function ratioOf(text: string): Ratio {

@@ -36,7 +36,7 @@ export type InMotion = {
  * In degrees, about ten metres. There is only sea: positions from there are rounded zeros, or degrees that
  * were scaled as ten-millionths.
  */
-const nearNowhere = 0.0001
+export const nearNowhere = 0.0001
 
 /** `raw`: the value itself, for the sentence of a refusal. */
 export type Coordinate = { read: ReadNumber; raw: Read }

@@ -86,12 +86,9 @@ function compileKind(fields: readonly SignalField[]): WriteSignal {
 }
 
 function compileSignal(field: SignalField): WriteSignal {
-  const { source, type, valueUnit, part, read, scale, otherwise, neverNegative, bounds, slot, when } = field
+  const { source, type, read, scale, otherwise, neverNegative, bounds, slot, when } = field
   const plainLength = bounds === null ? 0 : plainLengthOf(bounds)
-  const head = `","type":${jsonString(type)},"value":"`
-  const tail =
-    (valueUnit === undefined ? '"' : `","valueUnit":${jsonString(valueUnit)}`) +
-    (part === undefined ? '}' : `,"assetPart":${jsonString(part)}}`)
+  const { head, tail } = signalFrame(field)
   const omitted = (why: DecimalFault | 'negative' | 'out of range') => `${source}|${type}|${why}`
   const faults = {
     'not a number': omitted('not a number'),
@@ -124,6 +121,13 @@ function compileSignal(field: SignalField): WriteSignal {
   if (when === null) return write
   return (record, root, up, context) =>
     when(record, root, context.captures, up) ? write(record, root, up, context) : undefined
+}
+
+/** What stands before and after the value of a signal, from the end of its id on. */
+export function signalFrame({ type, valueUnit, part }: Pick<SignalField, 'type' | 'valueUnit' | 'part'>) {
+  const head = `","type":${jsonString(type)},"value":"`
+  const unit = valueUnit === undefined ? '"' : `","valueUnit":${jsonString(valueUnit)}`
+  return { head, tail: unit + (part === undefined ? '}' : `,"assetPart":${jsonString(part)}}`) }
 }
 
 /** A decimal text without a minus that is shorter than this is within the bounds: it need not be parsed. */

@@ -6,6 +6,7 @@ import type { MemoryCounters } from '../memory/memory.ts'
 import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
 import type { StateCounters } from '../state/state.ts'
 import type { StatefulDecoder } from '../types.ts'
+import type { SourceRuntime } from './routing.ts'
 
 export type MapperCounters = {
   topics: CacheCounters
@@ -22,4 +23,18 @@ export type MapperCounters = {
   decoders: ReadonlyMap<string, ReturnType<StatefulDecoder['counters']>>
   clocks: ReturnType<DeviceClocks['counters']> & { restamped: number }
   watched: ReturnType<SuspectDevices['counters']>
+}
+
+export function countersBySource(
+  runtimes: readonly SourceRuntime[],
+): Pick<MapperCounters, 'withoutModel' | 'decoders'> {
+  const withoutModel = new Map<string, { devices: number; what: string }>()
+  const decoders = new Map<string, ReturnType<StatefulDecoder['counters']>>()
+  for (const { source, devices, decoder } of runtimes) {
+    const { name, withoutModel: what } = source
+    const count = devices.counters().withoutFamily
+    if (what !== null && count > 0) withoutModel.set(name, { devices: count, what })
+    if (decoder) decoders.set(name, decoder.counters())
+  }
+  return { withoutModel, decoders }
 }

@@ -16,6 +16,7 @@ import { createClockCheck, type ClockPolicy } from '../devices/clock-check.ts'
 import type { CommonSkew, DeviceClock } from '../devices/device-clocks.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
+import { addFastPaths } from '../fast-path/fast-path.ts'
 import { messageKeyOf } from '../identity.ts'
 import { createSuspectDevices, type SuspectDevices } from '../plausibility/suspect-devices.ts'
 import { createWithheldCounts, type WithheldCounts } from '../plausibility/withheld-counts.ts'
@@ -23,12 +24,12 @@ import type { CounterReset } from '../memory/counter-memory.ts'
 import { createMemory, type Memory } from '../memory/memory.ts'
 import type { StateChanges } from '../state/state-changes.ts'
 import { createMappingState } from '../state/state.ts'
-import type { Decoded, DeviceNotes, MapResult, StatefulDecoder } from '../types.ts'
+import type { Decoded, DeviceNotes, MapResult } from '../types.ts'
 import { resultForDevice } from './admission.ts'
 import { longestWindowMs, type CompiledSource } from './compiled-source.ts'
 import { ignored, rejected, unmappable } from './map-result.ts'
 import { createDeviceNoting } from './device-noting.ts'
-import type { MapperCounters } from './mapper-counters.ts'
+import { countersBySource, type MapperCounters } from './mapper-counters.ts'
 import { createMemoryWrites } from './memory-writes.ts'
 import { createMessageRecords } from './message-records.ts'
 import { createRecordContext } from './record-context.ts'
@@ -96,13 +97,21 @@ export type MapperOptions = {
   clocks?: ClockPolicy
   /** As in createRouting. */
   unnamedFrom?: string | null
+  /** False: every message is parsed (fast-path/). */
+  fastPath?: boolean
 }
 
 const lenient: ClockPolicy = { futureMaxMs: 300_000, onFuture: 'accept' }
 
 export function createMapper(
   { devices, clockOffsetMs = () => null, counterReset = () => undefined, notes = null }: MapperDeps,
-  { sources, providers = [defaultProvider], clocks = lenient, unnamedFrom = null }: MapperOptions,
+  {
+    sources,
+    providers = [defaultProvider],
+    clocks = lenient,
+    unnamedFrom = null,
+    fastPath = true,
+  }: MapperOptions,
 ): Mapper {
   const clockCheck = createClockCheck(clocks)
   const routing = createRouting({ devices }, { sources, providers, unnamedFrom })
@@ -120,6 +129,7 @@ export function createMapper(
       .map((runtime) => stateSourceOf(runtime, context, { recordMapper, memory: recordMemory })),
   )
   const records = createMessageRecords({ context, recordMapper, state, clockOffsetMs })
+  if (fastPath) addFastPaths({ context, clocks: clockCheck, memory: recordMemory, ...records }, routing)
   const expressions = new Map<string, string>()
   for (const { name, jsonata } of sources) if (jsonata !== null) expressions.set(name, jsonata)
   return {
@@ -206,7 +216,8 @@ export function createMapper(
       return ignored(source, 'not wanted')
     if (source.jsonata !== null)
       return { kind: 'deferred', source: source.name, windowKey: messageKeyOf(message) }
-    return mapBytes(route, decodeOf(route.runtime, message), message)
+    const usual = route.runtime.mapFast?.(route, message) ?? null
+    return usual ?? mapBytes(route, decodeOf(route.runtime, message), message)
   }
 
   function ownerOf(topic: string): string | null {
@@ -283,21 +294,12 @@ export function createMapper(
   }
 
   function counters(): MapperCounters {
-    const withoutModel = new Map<string, { devices: number; what: string }>()
-    const decoders = new Map<string, ReturnType<StatefulDecoder['counters']>>()
-    for (const runtime of routing.runtimes) {
-      const { name, withoutModel: what } = runtime.source
-      const count = runtime.devices.counters().withoutFamily
-      if (what !== null && count > 0) withoutModel.set(name, { devices: count, what })
-      if (runtime.decoder) decoders.set(name, runtime.decoder.counters())
-    }
     const clocks = { ...clockCheck.clocks.counters(), restamped: clockCheck.restampedCount() }
     return {
       ...routing.counters(),
       omitted: withheld.omitted,
       flagged: withheld.flagged,
-      withoutModel,
-      decoders,
+      ...countersBySource(routing.runtimes),
       clocks,
       state: state.counters(),
       memory: memory.counters(),

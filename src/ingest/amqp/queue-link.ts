@@ -1,5 +1,5 @@
 // queue-link.ts: keeps the messages of one queue coming, over one connection at a time (queue-consumer.ts),
-// and says why where they do not. The entry file of the folder.
+// and says why where they do not.
 //
 //   waiting --(back-off)--> connecting --(consumer registered)--> connected --(lost)--> waiting
 //                                                                   |  ^
@@ -15,22 +15,21 @@
 // order of what comes back at the same time. With custody `delivered` a link that pauses stays open while
 // messages of it wait for their answer, and no other gateway gets the queue: it would get later messages
 // first. In an outage what is behind them is given back alone (queue-consumer.ts). When nothing is open any
-// more, it is closed. Where it ends before that, the next gateway puts both parts in order
-// (redelivered-order.ts).
+// more, it is closed.
 //
 // Stop: release() takes nothing more; close() writes the last acknowledgements and closes.
 
 import type { ConsumeMessage } from 'amqplib'
-import type { CancelTimer, Clock } from '../../../std/clock.ts'
-import type { Emit } from '../../../domain/event.ts'
-import { createLinkStatus } from '../../message-sources/link-status.ts'
-import type { LinkView, MessageFeed, Partition } from '../../message-sources/message-sources.ts'
-import { nodeText } from '../amqp-address.ts'
-import { notStored, wasSilent, type AmqpFault } from '../amqp-faults/amqp-faults.ts'
-import { createNodeTurns } from '../node-turns.ts'
+import type { CancelTimer, Clock } from '../../std/clock.ts'
+import type { Emit } from '../../domain/event.ts'
+import { createLinkStatus } from '../message-sources/link-status.ts'
+import type { LinkView, MessageFeed, Partition } from '../message-sources/message-sources.ts'
+import { nodeText } from './amqp-address.ts'
+import { notStored, wasSilent, type AmqpFault } from './amqp-faults/amqp-faults.ts'
+import { createNodeTurns } from './node-turns.ts'
 import { createQueueConsumer, type QueueConsumer } from './queue-consumer.ts'
-import { consumerPriority } from '../queue-names.ts'
-import type { AmqpCredentials, AmqpOptions } from '../types.ts'
+import { consumerPriority } from './queue-names.ts'
+import type { AmqpCredentials, AmqpOptions } from './types.ts'
 
 export type QueueLink = {
   readonly queue: string
@@ -63,7 +62,7 @@ type Deps = {
   /** Read for each connection. */
   credentials: AmqpCredentials
   /** RabbitMQ says that the queue does not exist. */
-  queueMissing: (queue: string | null) => void
+  queueMissing: () => void
 }
 
 /** Messages that must come one by one before RabbitMQ sends the whole window again. */
@@ -232,7 +231,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     if (stopping) return
     const openedAtMs = made.openedAtMs()
     if (fault.reason === 'undeliverable_message') carefulFor = carefulMessages
-    if (fault.reason === 'queue_missing') deps.queueMissing(queue)
+    if (fault.reason === 'queue_missing') deps.queueMissing()
     const retryInMs = turns.failed(fault, openedAtMs === null ? null : clock.monotonic() - openedAtMs)
     status.lost(fault, retryInMs)
     cancelRetry = clock.after(retryInMs, connect)

@@ -1,0 +1,154 @@
+// fast-path.ts: maps usual messages in one pass over their bytes. The entry file of the folder.
+//
+//   bytes -> message-scan -> values -> name -> hash -> JSON text        nothing is parsed, no object is made
+//
+// Guarantees
+//   Same      its result is that of the other path (mapper/message-records.ts) to the last byte, with equal
+//             counters, notes and memory. test/mapping/fast-path compares both with hostile messages.
+//   First     whether a message is usual is decided before anything is counted or remembered: null means that
+//             nothing has happened, and the message is parsed.
+//
+// Usual is a JSON object of at most 2 KB without escape sequences and without a wanted key twice, of a source
+// whose paths are plain keys (compile-plan.ts), where everything wanted is a number of at most 15 digits,
+// true or false, an ASCII text or absent, nothing is out of bounds, the clock of the device is right, and its
+// counters grow as they can. It is no second mapping language: the plan is made of the config by the
+// functions that compile the source, and uses their conversions, scales, times and bounds.
+//
+//   compile-plan.ts, wanted-keys.ts      the plan of a source (fast-plan.ts)
+//   message-scan.ts, message-values.ts   where the values are, and numbers of them
+//   record-bytes.ts, written-bytes.ts    the parts of the name of the payload
+//   device-bytes.ts                      what the device adds to both
+//   payload-bytes.ts                     the payload
+
+import type { Message } from '../../domain/message.ts'
+import type { EpochMs } from '../../std/clock.ts'
+import type { ClockCheck } from '../devices/clock-check.ts'
+import { deviceLengthMax } from '../devices/device-rule.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
+import { compileTime, type ReadTime } from '../fields/time-format.ts'
+import type { MessageRecords } from '../mapper/message-records.ts'
+import { comparedEvery, type RecordMemory } from '../mapper/record-memory.ts'
+import type { MapFast, Route, SourceRuntime } from '../mapper/routing.ts'
+import type { MapResult, RecordContext } from '../types.ts'
+import { deviceBytesOf } from './device-bytes.ts'
+import type { FastPlan } from './fast-plan.ts'
+import { text } from './message-scan.ts'
+import { createMessageValues, type MessageValues } from './message-values.ts'
+import { createPayloadBytes } from './payload-bytes.ts'
+import { createRecordBytes } from './record-bytes.ts'
+
+type Deps = {
+  context: RecordContext
+  clocks: Pick<ClockCheck, 'checkTime' | 'isPlausible'>
+  memory: Pick<RecordMemory, 'advance' | 'compareWithFleet'>
+  begin: MessageRecords['begin']
+}
+
+/** Adds the fast path to the sources that can have one. */
+export function addFastPaths(deps: Deps, { runtimes }: { runtimes: readonly SourceRuntime[] }): void {
+  for (const runtime of runtimes) {
+    const { fastPlan } = runtime.source
+    if (fastPlan !== null) runtime.mapFast = createMapFast(deps, runtime, fastPlan)
+  }
+}
+
+function createMapFast(deps: Deps, runtime: SourceRuntime, plan: FastPlan): MapFast {
+  const { context, clocks, memory, begin } = deps
+  const { source, devices, isMovingAt } = runtime
+  const values = createMessageValues(plan.root, plan)
+  const record = createRecordBytes(plan, values, context)
+  const { payload } = createPayloadBytes(record)
+  const timeOf = compileTimeOf(plan, values)
+  return map
+
+  function map(route: Route, message: Message): MapResult | null {
+    const { bytes, arrivedAt, serial = 0, userProperties = null } = message
+    if (!context.live || userProperties !== null || !values.begin(bytes)) return null
+    begin(route, undefined, message)
+    const ownTime = timeOf(bytes)
+    if (!isUsualTime(ownTime)) return null
+    const entry = route.entry ?? entryNamed(route, bytes)
+    if (entry === null || !isUsualDevice(entry)) return null
+    const device = deviceBytesOf(entry)
+    const hasOwnTime = !Number.isNaN(ownTime)
+    const time = hasOwnTime ? ownTime : arrivedAt
+    if (!device.isUsual || !record.write(bytes, device, entry.family, time, hasOwnTime ? null : serial))
+      return null
+    if (!memory.advance(source, entry, time)) return null
+    note(entry, ownTime)
+    if (route.entry === null) {
+      context.owner = entry
+      context.notes?.heard(entry)
+    }
+    const moving = movingOf(entry, time)
+    noteRead(entry, time)
+    return { kind: 'payloads', source: source.name, payloads: [payload(message, entry, ownTime, moving)] }
+  }
+
+  /** What a server stored without a time of its own has that of the server. */
+  function isUsualTime(time: EpochMs): boolean {
+    if (Number.isNaN(time)) return context.stored === null && (plan.time?.orArrival ?? true)
+    return time < Number.POSITIVE_INFINITY && clocks.isPlausible(time, context)
+  }
+
+  /** Null where the name is not usual. */
+  function entryNamed({ provider }: Route, bytes: Buffer): DeviceEntry | null {
+    const slot = plan.device === null ? -1 : values.find(plan.device)
+    if (slot < 0) return null
+    const isName = values.kinds[slot] === text ? true : Number.isInteger(values.numberIn(slot))
+    const start = values.starts[slot]!
+    const end = values.ends[slot]!
+    return isName && end - start <= deviceLengthMax
+      ? devices.entryOf(bytes.toString('latin1', start, end), provider)
+      : null
+  }
+
+  function note(entry: DeviceEntry, ownTime: EpochMs): void {
+    context.device = entry.device
+    context.entry = entry
+    entry.records += 1
+    context.leftOut = false
+    context.zeroPosition = false
+    if (!Number.isNaN(ownTime)) clocks.checkTime(entry.device, ownTime, context)
+    if (record.gpsStart === record.gpsEnd) return
+    // Read by the comparison of one in sixteen positions only.
+    const isCompared = entry.positions % comparedEvery === 0
+    memory.compareWithFleet(source.name, entry, isCompared ? record.gpsText() : '')
+  }
+
+  function movingOf(entry: DeviceEntry, time: EpochMs): boolean | null {
+    const speed = record.motionSpeed
+    return isMovingAt === null || Number.isNaN(speed) ? null : (isMovingAt(entry.device, speed, time) ?? null)
+  }
+
+  function noteRead(entry: DeviceEntry, time: EpochMs): void {
+    if (context.notes === null) return
+    if (record.gpsStart === record.gpsEnd) context.notes.read(entry)
+    else context.notes.readPosition(entry, time, true, context)
+  }
+}
+
+/** Every other device has a result of its own. */
+function isUsualDevice({ deliverable, ignored, quarantined, withhold }: DeviceEntry): boolean {
+  return deliverable && !ignored && !quarantined && withhold === null
+}
+
+/** The time of a message; as ReadTime. */
+function compileTimeOf({ time }: FastPlan, { find, kinds, starts, ends, numberIn }: MessageValues) {
+  if (time === null) return () => Number.NaN
+  const { slots, format, zoneIsUtc } = time
+  let value: unknown
+  const read: ReadTime = compileTime(format, () => value, zoneIsUtc)
+  return (bytes: Buffer): EpochMs => {
+    const slot = find(slots)
+    if (slot < 0) return Number.NaN
+    if (kinds[slot] === text) {
+      value = bytes.toString('latin1', starts[slot], ends[slot])
+    } else {
+      const number = numberIn(slot)
+      if (Number.isNaN(number)) return Number.POSITIVE_INFINITY
+      value = number
+    }
+    return read(undefined, undefined)
+  }
+}

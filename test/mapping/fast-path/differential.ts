@@ -1,0 +1,178 @@
+// differential.ts: maps hostile messages with the fast path and without it, and compares everything that can be
+// observed: results, writes of the memory, notes, counters. A slow test runs a part of it; for the long run:
+//
+//   node test/mapping/fast-path/differential.ts --count 1000000 --seed 1
+
+import { parseArgs } from 'node:util'
+import type { Message } from '../../../src/domain/message.ts'
+import type { Mapper, MapResult, NotedDevice } from '../../../src/mapping/mapping.ts'
+import { openMapperOf } from '../../support/mapping-world.ts'
+import { mutatedBytes } from '../../support/mutate.ts'
+import { createRandom, type Random } from '../../support/random.ts'
+import { hostileMessage } from './hostile-json.ts'
+import { startMs, trials, type Trial } from './sources.ts'
+
+export type DifferentialReport = {
+  messages: number
+  /** Messages that became payloads. */
+  mapped: number
+  /** Messages that the fast path mapped, by trial. */
+  fast: Map<string, number>
+  /** The first differences. */
+  differences: string[]
+}
+
+const differencesMax = 5
+const countersEvery = 500
+
+export function compareBothWays(options: { count: number; seed: number }): DifferentialReport {
+  const report: DifferentialReport = { messages: 0, mapped: 0, fast: new Map(), differences: [] }
+  JSON.parse = (text: string, ...more: []) => {
+    parsed += 1
+    return parse(text, ...more)
+  }
+  try {
+    for (const [index, trial] of trials.entries()) {
+      const random = createRandom(options.seed * 1000 + index)
+      compareTrial(trial, Math.ceil(options.count / trials.length), random, report)
+    }
+  } finally {
+    JSON.parse = parse
+  }
+  return report
+}
+
+/** A mapper, and all that it tells others. */
+type Way = { mapper: Mapper; told: string[] }
+
+function openWay({ source, world }: Trial, fastPath: boolean): Way {
+  const told: string[] = []
+  const names = ({ device, provider, listed }: NotedDevice) => `${provider} ${device} ${listed}`
+  const notes = {
+    begin: ({ topic }: Message) => void told.push(`begin ${topic}`),
+    heard: (entry: NotedDevice) => void told.push(`heard ${names(entry)}`),
+    read: (entry: NotedDevice) => void told.push(`read ${names(entry)}`),
+    readPosition(
+      entry: NotedDevice,
+      at: number,
+      isFixed: boolean,
+      place: { latitude: number; longitude: number },
+    ) {
+      told.push(`position ${names(entry)} ${at} ${isFixed} ${place.latitude} ${place.longitude}`)
+    },
+    ended: (entry: NotedDevice, became: string) => void told.push(`ended ${names(entry)} ${became}`),
+    lost: (entry: NotedDevice, ...why: unknown[]) => void told.push(`lost ${names(entry)} ${why.join(' ')}`),
+  }
+  const counterReset = (reset: unknown) => void told.push(`reset ${JSON.stringify(reset)}`)
+  return { mapper: openMapperOf([source], { ...world, notes, counterReset, fastPath }), told }
+}
+
+function compareTrial(trial: Trial, count: number, random: Random, report: DifferentialReport): void {
+  const ways = [openWay(trial, true), openWay(trial, false)] as const
+  const clock = { now: startMs }
+  const template = trial.template(clock)
+  let last: Buffer = Buffer.alloc(0)
+  let fast = 0
+  for (let index = 0; index < count; index += 1) {
+    clock.now += random.below(60_000)
+    const whole = random.chance(0.02) ? last : hostileMessage(template, random)
+    const bytes = random.chance(0.05) ? mutatedBytes(whole, last, random) : whole
+    last = whole
+    const message = messageOf(bytes, trial, clock.now, random)
+    const isLive = random.chance(0.97)
+    const parsedBefore = parsed
+    const [one, other] = ways.map((way) => told(way, copyOf(message), isLive)) as [string, string]
+    // The way without the fast path parses each message once.
+    if (one.includes('"kind":"payloads"')) {
+      report.mapped += 1
+      if (parsed - parsedBefore === 1) fast += 1
+    }
+    if (one !== other) note(report, trial, message, one, other)
+    if (index % countersEvery === 0 || index === count - 1) {
+      const [mine, theirs] = ways.map(({ mapper }) => countersOf(mapper, clock.now)) as [string, string]
+      if (mine !== theirs) note(report, trial, message, mine, theirs)
+    }
+    report.messages += 1
+  }
+  report.fast.set(trial.name, fast)
+}
+
+/** Calls of JSON.parse: the fast path makes none. */
+let parsed = 0
+const { parse } = JSON
+
+function messageOf(bytes: Buffer, trial: Trial, now: number, random: Random): Message {
+  const clientId = `client-${random.below(3)}`
+  return {
+    topic: random.pick(trial.topics),
+    bytes,
+    qos: 1,
+    retain: random.chance(0.01),
+    will: random.chance(0.01),
+    dup: random.chance(0.02),
+    sender: { clientId, userName: null, certificateName: null, identity: null },
+    userProperties: random.chance(0.03) ? { tenant: 'a' } : null,
+    arrivedAt: now + random.below(2000) - 100,
+    serial: random.below(3),
+    ...(random.chance(0.3) && {
+      arrival: { bootId: 'boot', monotonicMs: 5, offsetMs: random.pick([null, 0, 1500]) },
+    }),
+    stored: random.chance(0.02) ? { at: now - 5000, serial: random.below(2) } : null,
+  }
+}
+
+/** In a larger buffer with other bytes around it, as a socket gives it. */
+function copyOf(message: Message): Message {
+  const around = Buffer.from('1"}{')
+  const all = Buffer.concat([around, message.bytes, around])
+  return { ...message, bytes: all.subarray(around.length, all.length - around.length) }
+}
+
+/** All that becomes of a message, as text. */
+function told({ mapper, told: notes }: Way, message: Message, isLive: boolean): string {
+  notes.length = 0
+  const { writes, ...result }: MapResult = mapper.map(message, isLive)
+  const written = (writes ?? []).map(({ key, value }) => `${key} ${value?.toString('hex')}`)
+  return JSON.stringify({ ...result, written, notes })
+}
+
+function countersOf(mapper: Mapper, now: number): string {
+  const entries = [...mapper.entries()].map(([key, value]) => `${key} ${value.toString('hex')}`)
+  const { omitted } = mapper.counters()
+  const all = {
+    counters: mapper.counters(),
+    clocks: [...mapper.deviceClocks()],
+    skew: mapper.commonClockSkew(now),
+    suspects: mapper.suspects(now),
+    withheld: [...mapper.deviceClocks()].map(([device]) => mapper.withheldOf(device)),
+    omitted: [...omitted],
+    entries,
+  }
+  return JSON.stringify(all, (_key, value: unknown) => (value instanceof Map ? [...value] : value))
+}
+
+function note(
+  report: DifferentialReport,
+  { name }: Trial,
+  message: Message,
+  one: string,
+  other: string,
+): void {
+  if (report.differences.length >= differencesMax) return
+  let at = 0
+  while (at < one.length && one[at] === other[at]) at += 1
+  const near = (text: string) => text.slice(Math.max(0, at - 60), at + 200)
+  const shown = message.bytes.toString('latin1').slice(0, 1500)
+  report.differences.push(
+    `${name} ${message.topic}: ${JSON.stringify(shown)}\n  fast ${near(one)}\n  not  ${near(other)}`,
+  )
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: { count: { type: 'string', default: '1000000' }, seed: { type: 'string', default: '1' } },
+  })
+  const report = compareBothWays({ count: Number(values.count), seed: Number(values.seed) })
+  process.stdout.write(`${JSON.stringify({ ...report, fast: [...report.fast] }, null, 1)}\n`)
+  if (report.differences.length > 0) process.exitCode = 1
+}

@@ -1,0 +1,124 @@
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { compileSources } from '../../../src/mapping/compile/compile.ts'
+import type { Message } from '../../../src/domain/message.ts'
+import type { Mapper } from '../../../src/mapping/mapping.ts'
+import { configOf, messageOf, openMapperOf, payloadIn, truckSource } from '../../support/mapping-world.ts'
+import { compareBothWays } from './differential.ts'
+
+afterEach(() => void vi.restoreAllMocks())
+
+const map = {
+  speed: { path: 'speed', unit: 'm/s' },
+  heading: { path: 'heading' },
+  signals: [{ type: 'OBD_LIFETIME_ODOMETER', path: 'odo', unit: 'm' }],
+  fields: { driver: { path: 'driver', type: 'text' } },
+}
+
+/** The message after one of the same device: the first one of a device is always parsed. */
+function mapSecond(mapper: Mapper, bytes: string): ReturnType<Mapper['map']> {
+  mapper.map(messageOf('{"ts":1759999000000,"lat":48.8,"lon":2.3,"odo":1000}'))
+  return mapper.map(messageOf(bytes))
+}
+
+const usual =
+  '{"ts":1760000000000,"lat":48.85660,"lon":2.3522,"speed":8.23,"heading":360,"odo":1500,"driver":"A"}'
+
+test('a usual message is not parsed, and becomes the payload that it becomes when it is parsed', () => {
+  const expected = payloadIn(mapSecond(openMapperOf([truckSource(map)], { fastPath: false }), usual))
+  const mapper = openMapperOf([truckSource(map)])
+  mapSecond(mapper, '{"ts":1759999500000,"lat":48.8,"lon":2.3,"odo":1000}')
+  const parse = vi.spyOn(JSON, 'parse')
+  const payload = payloadIn(mapper.map(messageOf(usual)))
+  expect(parse).not.toHaveBeenCalled()
+  expect(payload).toEqual(expected)
+  expect(payload.json).toContain('"gps":{"latitude":48.8566,"longitude":2.3522,"speed":29.628,')
+})
+
+describe('a message is parsed', () => {
+  const cases: [string, string][] = [
+    ['with an escape sequence', usual.replace('"A"', '"\\u0041"')],
+    ['with a key twice', usual.replace('{', '{"lat":1,')],
+    ['with an exponent', usual.replace('8.23', '823e-2')],
+    ['with more than 15 digits', usual.replace('48.85660', '48.85660000000001')],
+    ['with a minus before zero', usual.replace('8.23', '-0')],
+    ['with a number as text', usual.replace('8.23', '"8.23"')],
+    ['with a value out of bounds', usual.replace('8.23', '99.5')],
+    ['with a text beyond ASCII that is sent', usual.replace('"A"', '"\u00c4"')],
+    ['of more than 2 KB', usual.replace('{', `{"x":"${'x'.repeat(2048)}",`)],
+    ['with a counter that falls', usual.replace('1500', '10')],
+    ['with a byte order mark', `\ufeff${usual}`],
+    ['that ends too early', usual.slice(0, -1)],
+  ]
+  test.each(cases)('%s', (_, bytes) => {
+    const expected = mapSecond(openMapperOf([truckSource(map)], { fastPath: false }), bytes)
+    const mapper = openMapperOf([truckSource(map)])
+    mapSecond(mapper, '{"ts":1759999500000,"lat":48.8,"lon":2.3,"odo":1000}')
+    const parse = vi.spyOn(JSON, 'parse')
+    const result = mapper.map(messageOf(bytes))
+    expect(parse).toHaveBeenCalled()
+    expect(result.kind).toBe(expected.kind)
+    expect(payloadsOf(result)).toEqual(payloadsOf(expected))
+  })
+})
+
+function payloadsOf(result: ReturnType<Mapper['map']>) {
+  return result.kind === 'payloads' ? result.payloads : null
+}
+
+test('a tracker that is in another vehicle since the last start has the counters of that one', () => {
+  const sent = [true, false].map((fastPath) => {
+    const table = (asset: string) => `device,asset_id\ntruck-7,${asset}\n`
+    const before = openMapperOf([truckSource(map)], { fastPath, table: table('T1') })
+    mapSecond(before, usual)
+    const after = openMapperOf([truckSource(map)], { fastPath, table: table('T2') })
+    after.restore([...before.entries()])
+    const ids = [900_000, 901_000].map((odo, index) =>
+      after.map(messageOf(`{"ts":${1_760_000_060_000 + index * 60_000},"lat":48.8,"lon":2.3,"odo":${odo}}`)),
+    )
+    return [ids.map(payloadsOf), [...after.entries()].map(([key, value]) => [key, value.toString('hex')])]
+  })
+  expect(sent[0]).toEqual(sent[1])
+})
+
+test('a kept message is parsed when it is mapped again, so that nothing is remembered of it', () => {
+  const mapper = openMapperOf([truckSource(map)])
+  mapSecond(mapper, '{"ts":1759999500000,"lat":48.8,"lon":2.3,"odo":1000}')
+  const parse = vi.spyOn(JSON, 'parse')
+  const message: Message = messageOf(usual)
+  mapper.map(message, false)
+  expect(parse).toHaveBeenCalled()
+})
+
+describe('sources', () => {
+  const planOf = (source: Record<string, unknown>) => {
+    const { sources, problems } = compileSources(configOf([source]))
+    expect(problems).toEqual([])
+    return sources[0]?.fastPlan ?? null
+  }
+
+  test.each<[string, Record<string, unknown>]>([
+    ['plain', truckSource(map)],
+    ['a device in the message', truckSource(map, { topic: 'x', device: { path: 'imei' } })],
+    ['several paths', truckSource({ speed: { path: ['speed', 'gps."sp.eed"'] } })],
+  ])('have a plan: %s', (_, source) => {
+    expect(planOf(source)).not.toBeNull()
+  })
+
+  test.each<[string, Record<string, unknown>]>([
+    ['a list', truckSource(map, { each: 'records' })],
+    ['another step than keys', truckSource({ speed: { path: 'speeds[0]' } })],
+    ['values that mean "absent"', truckSource({ speed: { path: 'speed', absent: [-1] } })],
+    ['a constant', truckSource({ speed: { value: 5 } })],
+    ['thinning', truckSource(map, { thin: { every: '10s' } })],
+    ['other bytes than JSON', truckSource(map, { encoding: 'csv' })],
+    ['words beyond ASCII', truckSource({ speed_units: 'K\u00d6' })],
+  ])('have none: %s', (_, source) => {
+    expect(planOf(source)).toBeNull()
+  })
+})
+
+test('a part of the differential test, which runs longer elsewhere', { timeout: 120_000 }, () => {
+  const report = compareBothWays({ count: 1500, seed: 5 })
+  expect(report.differences).toEqual([])
+  for (const [name, fast] of report.fast) expect(fast, name).toBeGreaterThan(10)
+})

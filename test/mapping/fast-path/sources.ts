@@ -1,0 +1,239 @@
+// sources.ts: the sources whose messages are mapped in both ways, with templates of their messages.
+
+import type { World } from '../../support/mapping-world.ts'
+import type { Random } from '../../support/random.ts'
+import { Spelled, type Template } from './hostile-json.ts'
+
+export type Trial = {
+  name: string
+  source: Record<string, unknown>
+  world: World
+  topics: readonly string[]
+  template: (clock: { now: number }) => Template
+}
+
+export const startMs = Date.UTC(2026, 0, 31, 23, 26, 40)
+
+const decimals = (random: Random, min: number, max: number, places: number) =>
+  Number((min + random.next() * (max - min)).toFixed(places))
+
+const latitude = (random: Random) => decimals(random, 47, 55, 6)
+const longitude = (random: Random) => decimals(random, 6, 15, 6)
+
+/** With zeros at the end, as firmware prints them. */
+const printed = (read: (random: Random) => number, places: number) => (random: Random) =>
+  new Spelled(read(random).toFixed(places))
+
+/** Each message about a second later than the one before; some older, of the same time, or of a wrong clock. */
+function timeOf(clock: { now: number }, random: Random): number {
+  const kind = random.below(100)
+  if (kind === 0) return clock.now + 86_400_000
+  if (kind === 1) return random.pick([0, 315_964_800_000, 946_684_800_123, 4_102_444_800_000])
+  if (kind < 5) return clock.now - random.below(100_000)
+  return clock.now
+}
+
+/** Grows with the time; some readings jump or fall. */
+function counterOf(clock: { now: number }, random: Random, start: number, perHour: number): number {
+  const grown = start + ((clock.now - startMs) / 3_600_000) * perHour
+  const kind = random.below(60)
+  if (kind === 2) return -grown
+  if (kind === 0) return grown * 1000
+  if (kind === 1) return Math.max(0, grown - 500)
+  return Number(grown.toFixed(3))
+}
+
+const truckMap = {
+  time: { path: 'ts', format: 'ms' },
+  latitude: { path: 'gps.lat' },
+  longitude: { path: 'gps.lon' },
+  speed: { path: 'gps.speed', unit: 'km/h' },
+  heading: { path: 'gps.heading' },
+  in_motion: { path: 'gps.moving' },
+  signals: [
+    { type: 'OBD_LIFETIME_ODOMETER', path: 'odometer.value', unit: 'km' },
+    { type: 'OBD_TOTAL_ENGINE_TIME', path: 'engineHours.value', unit: 'h', part: 'ENGINE' },
+  ],
+}
+
+const truckTemplate: Trial['template'] = (clock) => ({
+  device: () => 'truck-1',
+  seq: (random) => String(random.below(1e9)),
+  ts: (random) => timeOf(clock, random),
+  gps: {
+    // Both near zero now and then: that is no position.
+    lat: printed((random) => (clock.now % 40 === 0 ? 0.00002 : latitude(random)), 6),
+    lon: (random) => (clock.now % 40 === 0 ? -0.00003 : longitude(random)),
+    alt: (random) => decimals(random, 0, 900, 1),
+    speed: (random) => decimals(random, 0, 90, 1),
+    heading: (random) => (random.chance(0.02) ? 360 : decimals(random, 0, 360, 1)),
+    moving: (random) => random.chance(0.5),
+    satellites: (random) => random.below(15),
+  },
+  odometer: { value: (random) => counterOf(clock, random, 184_223.412, 60), unit: () => 'km' },
+  engineHours: { value: (random) => counterOf(clock, random, 4033.271, 0.8), unit: () => 'h' },
+  fuel: { level: (random) => decimals(random, 0, 100, 1) },
+  fw: () => 'x'.repeat(30),
+})
+
+const table = `device,provider,asset_id,asset_type,operator,carrier,model,privacy
+truck-1,,TRUCK 1,TRACTOR,OP1,ACME,,
+truck-2,,"TRUCK ""2""",TRACTOR,,,FMB640,
+truck-\u00fc,,T\u00dc,,,,,
+truck-4,,T4,,,,,quiet
+356307042441013,,T5,,,,,
+`
+
+const world: World = {
+  table,
+  devices: { unknown: 'accept' },
+  defaults: { carrier: 'ACME', operator: 'OP1', asset_type: 'TRACTOR' },
+  clocks: { future_max: '5m', on_future: 'quarantine' },
+  privacy: { profiles: { quiet: { hide: ['speed'], round: 3 } } },
+  clockOffsetMs: 0,
+}
+
+const topics = [
+  ...Array.from({ length: 6 }, (_, index) => `telemetry/v1/truck-${index}`),
+  'telemetry/v1/truck-\u00fc',
+  `telemetry/v1/${'long-'.repeat(45)}`,
+  'telemetry/v1/a"b',
+  'elsewhere/truck-1',
+]
+
+/** The example config, and what `init` writes, which has an identity and a device table. */
+const trucks: Trial = {
+  name: 'trucks',
+  source: { name: 'trucks', topic: 'telemetry/v1/{device}', map: truckMap },
+  world: { ...world, table: 'device\n' },
+  topics,
+  template: truckTemplate,
+}
+
+const initial: Trial = {
+  name: 'initial',
+  source: { name: 'vehicles', topic: 'telemetry/v1/{device}', identity: 'device', map: truckMap },
+  world: {
+    ...world,
+    devices: { unknown: 'quarantine' },
+    plausibility: { speed: { max: 40, action: 'flag' } },
+  },
+  topics,
+  template: truckTemplate,
+}
+
+/** Nearly all that the fast path can do. */
+const whole: Trial = {
+  name: 'whole',
+  source: {
+    name: 'whole',
+    topic: 'fleet/{group}/up',
+    device: { path: ['imei', 'info.imei'] },
+    families: { heavy: ['FMB6*'] },
+    origins: ['gnss'],
+    map: {
+      time: { path: ['time', 'pos.t'], format: 'iso', missing: 'arrival' },
+      latitude: { path: ['pos.lat', 'lat'], unit: '1e-7deg' },
+      longitude: { path: ['pos.lon', 'lon'], unit: '1e-7deg' },
+      speed: { path: 'pos.v', unit: 'm/s' },
+      heading: { path: 'pos.c', scale: 0.1 },
+      in_motion: { path: 'pos.moving', from: 'speed', above: 5, below: 2 },
+      signals: [
+        { type: 'OBD_LIFETIME_ODOMETER', path: 'can.odo', unit: 'm' },
+        { type: 'OBD_LIFETIME_ODOMETER', path: 'odo', unit: 'm', origin: 'gnss' },
+        { type: 'OBD_TOTAL_ENGINE_TIME', path: 'can.hours', unit: 's', part: 'ENGINE' },
+        { type: 'FUEL_LEVEL', path: 'can.fuel', value_unit: 'PERCENT' },
+        { type: 'COOLANT_TEMPERATURE', path: 'can.temp', value_unit: 'CELSIUS', offset: -40 },
+        { type: 'AXLE_LOAD', path: 'can.load', families: ['heavy'], scale: 0.5 },
+        { type: 'RAW', path: 'raw' },
+      ],
+      fields: {
+        'gps.altitude': { path: 'pos.alt', type: 'number' },
+        'gps.hdop': { path: 'pos.hdop', type: 'number', scale: 0.1 },
+        driver: { path: 'driver', type: 'text' },
+        doors: { path: 'doors', type: 'boolean' },
+        voltage: { path: 'mv', type: 'number', scale: 0.001, quantity: 'voltage' },
+      },
+    },
+  },
+  world: { ...world, devices: { unknown: 'quarantine' }, plausibility: { odometer: { jumps: 'flag' } } },
+  topics: ['fleet/a/up', 'fleet/b/up'],
+  template: (clock) => ({
+    imei: (random) =>
+      random.pick([
+        '356307042441013',
+        'truck-1',
+        'truck-2',
+        'truck-4',
+        'stranger',
+        356307042441013,
+        'truck-\u00fc',
+      ]),
+    time: (random) => new Date(timeOf(clock, random)).toISOString(),
+    pos: {
+      t: () => null,
+      lat: (random) => Math.round(latitude(random) * 1e7),
+      lon: (random) => Math.round(longitude(random) * 1e7),
+      v: (random) => (random.chance(0.4) ? decimals(random, 0, 2, 2) : decimals(random, 0, 30, 2)),
+      c: (random) => random.below(3601),
+      alt: (random) => random.below(1000) - 50,
+      hdop: (random) => random.below(40),
+      moving: (random) => random.pick([true, false, 0, 1, null, '']),
+    },
+    can: {
+      odo: (random) => Math.round(counterOf(clock, random, 386_814_875, 60_000)),
+      hours: (random) => Math.round(counterOf(clock, random, 9_000_000, 3000)),
+      fuel: (random) => random.below(101),
+      temp: (random) => random.below(130),
+      load: (random) => random.below(9000),
+    },
+    raw: (random) => random.pick([0, 1, -2.5, 1e-3, 12.5]),
+    driver: (random) => random.pick(['Anna', 'B. C.', '', 7, true, null, 'M\u00fcller']),
+    doors: (random) => random.pick([true, false, 1, 0, null]),
+    mv: (random) => 11_000 + random.below(4000),
+  }),
+}
+
+/** Without a time of its own: the window key is made of the message. */
+const untimed: Trial = {
+  name: 'untimed',
+  source: {
+    name: 'untimed',
+    topic: 'u/{device}',
+    map: {
+      latitude: { path: 'lat' },
+      longitude: { path: 'lon' },
+      signals: [{ type: 'RAW', path: '"a.b".c' }],
+      fields: { tenant: { path: '$properties.tenant', type: 'text' } },
+    },
+  },
+  world: { ...world, clockOffsetMs: -3_600_000 },
+  topics: ['u/1', 'u/2', 'u/\u00fc'],
+  template: () => ({ lat: latitude, lon: longitude, 'a.b': { c: (random) => random.below(10) } }),
+}
+
+/** Seconds with decimals, device times that are taken as they are, and signals alone. */
+const signalsOnly: Trial = {
+  name: 'signals',
+  source: {
+    name: 'signals',
+    topic: 's/{device}',
+    map: {
+      time: { path: 't', format: ['auto', 'iso', 'words'], zone: 'utc' },
+      signals: [
+        { type: 'OBD_LIFETIME_ODOMETER', path: 'km' },
+        { type: 'X', path: 'x' },
+      ],
+    },
+  },
+  world: { ...world, clocks: { on_future: 'restamp' }, plausibility: { odometer: { action: 'off' } } },
+  topics: ['s/1', 's/2'],
+  template: (clock) => ({
+    t: (random) =>
+      random.pick([timeOf(clock, random), clock.now / 1000, new Date(clock.now).toISOString().slice(0, 19)]),
+    km: (random) => counterOf(clock, random, 90_000, 60),
+    x: (random) => random.below(100),
+  }),
+}
+
+export const trials: readonly Trial[] = [trucks, initial, whole, untimed, signalsOnly]
