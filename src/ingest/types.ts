@@ -77,6 +77,8 @@ export type ClientLink = {
   /** Acks that were written before the last PINGREQ, and acks that the client has read for certain. */
   ackedAtPing: number
   confirmed: number
+  /** Commits of the spool when its last message came. */
+  commits: number
   /** Null until the broker has opened it. */
   session: ClientSession | null
 }

@@ -42,9 +42,9 @@ export function createMessageIntake(
       current().committer.open.attachments().keepMessage(message)
       isKept = true
     },
-    endMessage(ack) {
+    endMessage(ack, commitsBefore) {
       const session = current()
-      session.committer.endMessage(ack)
+      session.committer.endMessage(ack, commitsBefore)
       ended(session)
       if (!isKept) return
       isKept = false

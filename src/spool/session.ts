@@ -49,6 +49,7 @@ export async function openSession(deps: SessionDeps, options: SpoolOptions): Pro
   const committer = createCommitter(
     {
       store,
+      clock: deps.clock,
       mark: state.mark,
       makeGroup: () => createGroup(state, createAttachments),
       explain: explainWrite,

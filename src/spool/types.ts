@@ -163,8 +163,10 @@ export type MessageIntake = {
   /**
    * Ends one message: everything added since the last call belongs to it and goes into one group. `ack` is
    * called after that group is durable, in the order of these calls. It is null if no ack is needed.
+   * `commitsBefore`: `commits` when the last message of the same connection came. With it, the group may wait
+   * a moment for messages of other connections (commit-gathering.ts).
    */
-  endMessage(ack: Ack | null): void
+  endMessage(ack: Ack | null, commitsBefore?: number): void
 }
 
 /** The calls of delivery; each write resolves after its fsync. */

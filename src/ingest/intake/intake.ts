@@ -154,7 +154,12 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     router.route(result, message, state)
     if (message.qos === 2) addUnreleased(message)
     // All that was added since the last call belongs to this message: its ack follows its commit.
-    spool.endMessage(ack)
+    const { link = null } = message
+    if (link === null) spool.endMessage(ack)
+    else {
+      spool.endMessage(ack, link.commits)
+      link.commits = spool.commits
+    }
     if (result.kind === 'part') state.partAdded()
   }
 

@@ -68,7 +68,14 @@ export function createKnownClients(
     // Messages of the connection before it may still wait; older ones need it no longer.
     if (previous?.previous) previous.previous = null
     lastConnection += 1
-    const numbers = { connection: lastConnection, received: 0, acked: 0, ackedAtPing: 0, confirmed: 0 }
+    const numbers = {
+      connection: lastConnection,
+      received: 0,
+      acked: 0,
+      ackedAtPing: 0,
+      confirmed: 0,
+      commits: 0,
+    }
     const link: ClientLink = { client, previous, previousConnection, ...numbers, session: null }
     client.link = link
     client.lastConnection = lastConnection

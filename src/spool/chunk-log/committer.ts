@@ -17,7 +17,9 @@
 //   congested   above `uncommittedBytesMax`: ingest reads nothing
 
 import type { Store, StoreOp } from '../../storage/storage.ts'
+import type { Clock } from '../../std/clock.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
+import { createGathering, createWriteWaits } from '../write-waits/write-waits.ts'
 import type { Ack } from '../types.ts'
 
 /** One contribution to a write. */
@@ -58,7 +60,8 @@ export type Committer<OpenGroup extends Group = Group> = {
   readonly writes: number
   /** Grows with each group that became durable, also where there was nothing to write. */
   readonly commits: number
-  endMessage(ack: Ack | null): void
+  /** `commitsBefore`: `commits` at the last message of its connection; a message without it never waits. */
+  endMessage(ack: Ack | null, commitsBefore?: number): void
   /** Resolves after the fsync; rejects with the fault if the write failed. */
   commit(part: WritePart): Promise<void>
   /**
@@ -76,6 +79,7 @@ type Pending = { part: WritePart; resolve: () => void; reject: (fault: GatewayEr
 
 export type CommitterDeps<OpenGroup extends Group> = {
   store: Store
+  clock: Clock
   /** Counts the writes: its record is in each of them, and it is called after the fsync, before any ack. */
   mark: { prepare(ops: StoreOp[]): void; written(): void }
   makeGroup: () => OpenGroup
@@ -90,6 +94,8 @@ export function createCommitter<OpenGroup extends Group>(
   deps: CommitterDeps<OpenGroup>,
   options: CommitterOptions,
 ): Committer<OpenGroup> {
+  const waits = createWriteWaits({ failed: () => fault !== null })
+  const gathering = createGathering({ clock: deps.clock, gathered: flush })
   let open = deps.makeGroup()
   let queue: OpenGroup[] = []
   let queuedBytes = 0
@@ -104,18 +110,17 @@ export function createCommitter<OpenGroup extends Group>(
   let writes = 0
   let commits = 0
   let fault: GatewayError | null = null
-  let idleWaiters: (() => void)[] = []
-  let lookers: (() => void)[] = []
   /** What the running write holds; a failure must reach these too. */
   let current: { parts: Pending[]; group: OpenGroup | null } = { parts: [], group: null }
 
-  function endMessage(ack: Ack | null): void {
+  function endMessage(ack: Ack | null, commitsBefore = commits): void {
     if (fault !== null) {
       ack?.(fault)
       return
     }
     if (ack === null) open.unawaited += 1
     else open.acks.push(ack)
+    gathering.add(commits - commitsBefore)
     if (open.bytes >= options.groupBytesMax) queueGroup()
     updateCongestion()
     // With much to write, the disk starts at once and works while the rest of what arrived is mapped.
@@ -127,8 +132,13 @@ export function createCommitter<OpenGroup extends Group>(
     open.closed?.()
     queue.push(open)
     queuedBytes += open.bytes
+    openNext()
+  }
+
+  function openNext(): void {
     closedMessages += messagesOf(open)
     open = deps.makeGroup()
+    gathering.opened()
   }
 
   function commit(part: WritePart): Promise<void> {
@@ -141,7 +151,7 @@ export function createCommitter<OpenGroup extends Group>(
 
   /** The check phase follows all sockets of this turn: what arrived together is written together. */
   function schedule(): void {
-    if (writing || scheduled) return
+    if (writing || scheduled || gathers()) return
     scheduled = true
     setImmediate(() => {
       scheduled = false
@@ -149,14 +159,20 @@ export function createCommitter<OpenGroup extends Group>(
     })
   }
 
+  function gathers(): boolean {
+    if (pending.length > 0 || queue.length > 0 || waits.any) return false
+    return gathering.waits(messagesOf(open))
+  }
+
   function flush(): void {
     if (writing || fault !== null) return
-    releaseLookers()
+    gathering.started()
+    waits.betweenWrites()
     const group = nextGroup()
     const parts = pending
     pending = []
     if (group === null && parts.length === 0) {
-      releaseIdleWaiters()
+      waits.isIdle()
       return
     }
     const ops: StoreOp[] = []
@@ -190,8 +206,7 @@ export function createCommitter<OpenGroup extends Group>(
     if (open.bytes === 0 && open.acks.length === 0 && open.unawaited === 0) return null
     const group = open
     group.closed?.()
-    closedMessages += messagesOf(open)
-    open = deps.makeGroup()
+    openNext()
     return group
   }
 
@@ -213,12 +228,14 @@ export function createCommitter<OpenGroup extends Group>(
     for (const { resolve } of parts) resolve()
     updateCongestion()
     deps.changed()
-    flush()
+    gathering.ended()
+    if (!gathers()) flush()
   }
 
   function fail(reason: GatewayError): void {
     if (fault !== null) return
     fault = reason
+    gathering.started()
     const parts = [...current.parts, ...pending]
     const groups = [...(current.group === null ? [] : [current.group]), ...queue, open]
     current = { parts: [], group: null }
@@ -231,8 +248,8 @@ export function createCommitter<OpenGroup extends Group>(
       for (const ack of group.acks) ack(reason)
     }
     for (const { reject } of parts) reject(reason)
-    releaseLookers()
-    releaseIdleWaiters()
+    waits.betweenWrites()
+    waits.isIdle()
     deps.failed(reason, unawaited)
   }
 
@@ -246,37 +263,18 @@ export function createCommitter<OpenGroup extends Group>(
     deps.changed()
   }
 
-  function releaseLookers(): void {
-    const released = lookers
-    lookers = []
-    for (const look of released) look()
-  }
-
-  function releaseIdleWaiters(): void {
-    const released = idleWaiters
-    idleWaiters = []
-    for (const resolve of released) resolve()
-  }
-
   function betweenWrites<Seen>(look: () => Seen, signal: AbortSignal): Promise<Seen | null> {
     if (fault !== null || signal.aborted) return Promise.resolve(null)
-    return new Promise((resolve) => {
-      const giveUp = () => resolve(null)
-      signal.addEventListener('abort', giveUp, { once: true })
-      lookers.push(() => {
-        signal.removeEventListener('abort', giveUp)
-        resolve(fault !== null || signal.aborted ? null : look())
-      })
-      schedule()
-    })
+    const seen = waits.look(look, signal)
+    schedule()
+    return seen
   }
 
   function idle(): Promise<void> {
     if (fault !== null) return Promise.resolve()
-    return new Promise((resolve) => {
-      idleWaiters.push(resolve)
-      schedule()
-    })
+    const idle = waits.idle()
+    schedule()
+    return idle
   }
 
   return {

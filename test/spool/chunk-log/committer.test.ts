@@ -3,8 +3,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createCommitter, type CommitterOptions, type Group } from '../../../src/spool/chunk-log/committer.ts'
 import { explainWrite } from '../../../src/spool/spool-errors.ts'
+import type { GatewayError } from '../../../src/std/gateway-error.ts'
 import type { StoreOp } from '../../../src/storage/storage.ts'
 import { newFolder } from '../../support/folders.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
 import { createHeldStore } from '../../support/held-store.ts'
 
 /** A committer on real LevelDB. A message is a name: it is one key of the database, and one entry of its group. */
@@ -16,6 +18,7 @@ async function openCommitter(options: Partial<CommitterOptions> = {}) {
   const acks: string[] = []
   const failures: number[] = []
   let fails = false
+  const clock = createFakeClock()
   const committer = createCommitter(
     {
       store: {
@@ -26,6 +29,7 @@ async function openCommitter(options: Partial<CommitterOptions> = {}) {
           if (fails) throw Object.assign(new Error('no space'), { code: 'ENOSPC' })
         },
       },
+      clock,
       mark: { prepare: () => undefined, written: () => undefined },
       makeGroup,
       explain: explainWrite,
@@ -47,14 +51,23 @@ async function openCommitter(options: Partial<CommitterOptions> = {}) {
     }
   }
 
-  function send(name: string, { bytes = 100, awaited = true } = {}): void {
+  function send(
+    name: string,
+    {
+      bytes = 100,
+      awaited = true,
+      commitsBefore,
+    }: { bytes?: number; awaited?: boolean; commitsBefore?: number } = {},
+  ): void {
     committer.open.names.push(name)
     committer.open.bytes += bytes
-    committer.endMessage(awaited ? (fault) => void acks.push(fault === null ? name : fault.code) : null)
+    const ack = awaited ? (fault: GatewayError | null) => void acks.push(fault?.code ?? name) : null
+    committer.endMessage(ack, commitsBefore)
   }
 
   return {
     committer,
+    clock,
     held,
     store,
     writes,
@@ -186,6 +199,105 @@ describe('the committer', () => {
     held.release()
     await committer.idle()
     expect(committer.congested).toBe(false)
+  })
+})
+
+describe('a write that gathers', () => {
+  /** A committer whose last write has just ended, as where many connections send. */
+  async function openBusy() {
+    const parts = await openCommitter()
+    for (let n = 0; n < 40; n += 1) await parts.committer.commit(partNamed('seal'))
+    parts.writes.length = 0
+    return parts
+  }
+  /** The connection was last heard of before all writes. */
+  const rare = { commitsBefore: 0 }
+
+  test('waits for messages of connections that sent nothing lately, and no longer than a moment', async () => {
+    const { committer, clock, keysOf, acks, send } = await openBusy()
+    send('a', rare)
+    for (let turns = 0; turns < 5; turns += 1) await nextTurn()
+    expect(keysOf()).toEqual([])
+    send('b', rare)
+    await clock.advance(1)
+    expect(keysOf()).toEqual(['a b'])
+    while (acks.length === 0) await nextTurn()
+    expect(acks).toEqual(['committed', 'a', 'b'])
+    expect(committer.busy).toBe(false)
+    expect(clock.pending()).toBe(0)
+  })
+
+  test('waits again after a write, for what came meanwhile', async () => {
+    const { clock, held, keysOf, acks, send } = await openBusy()
+    held.hold()
+    send('a', rare)
+    await clock.advance(1)
+    send('b', rare)
+    held.release()
+    while (acks.length === 0) await nextTurn()
+    for (let turns = 0; turns < 5; turns += 1) await nextTurn()
+    expect(keysOf()).toEqual(['a'])
+    send('c', rare)
+    await clock.advance(1)
+    expect(keysOf()).toEqual(['a', 'b c'])
+  })
+
+  test('starts at once with a message of a connection that has just sent another', async () => {
+    const { committer, clock, keysOf, send } = await openBusy()
+    send('rare', rare)
+    send('again', { commitsBefore: committer.commits - 32 })
+    await nextTurn()
+    expect(keysOf()).toEqual(['rare again'])
+    expect(clock.pending()).toBe(0)
+    await committer.idle()
+    // What follows it may wait again.
+    send('next', rare)
+    for (let turns = 0; turns < 5; turns += 1) await nextTurn()
+    expect(clock.pending()).toBe(1)
+  })
+
+  test.each([
+    ['a message of no connection', {}],
+    ['the first message after the last commit', { commitsBefore: 40 }],
+  ])('starts at once with %s', async (_what, how) => {
+    const { keysOf, send } = await openBusy()
+    send('a', rare)
+    send('b', how)
+    await nextTurn()
+    expect(keysOf()).toEqual(['a b'])
+  })
+
+  test('starts at once with a seal, for a reader, and for whoever waits for the end', async () => {
+    for (const act of ['seal', 'look', 'idle'] as const) {
+      const { committer, keysOf, send } = await openBusy()
+      send('a', rare)
+      if (act === 'seal') void committer.commit(partNamed('seal'))
+      else if (act === 'look') void committer.betweenWrites(() => 0, new AbortController().signal)
+      else void committer.idle()
+      await nextTurn()
+      expect(keysOf()).toEqual([act === 'seal' ? 'seal a' : 'a'])
+      await committer.idle()
+    }
+  })
+
+  test('starts at once with many messages, and where the last write is long ago', async () => {
+    const { committer, clock, keysOf, send } = await openBusy()
+    for (let n = 0; n < 16; n += 1) send('a', { ...rare, bytes: 10 })
+    await nextTurn()
+    expect(keysOf()).toHaveLength(1)
+    await committer.idle()
+    await clock.advance(5)
+    send('b', rare)
+    await nextTurn()
+    expect(keysOf()).toHaveLength(2)
+  })
+
+  test('has no timer left after a failure, and its messages get the fault', async () => {
+    const { committer, clock, acks, send } = await openBusy()
+    send('a', rare)
+    committer.fail(explainWrite(new Error('a read failed')))
+    expect(acks).toEqual(['SPOOL_WRITE_FAILED'])
+    expect(clock.pending()).toBe(0)
   })
 })
 
