@@ -191,6 +191,7 @@ export function spoolOptions(
     busyBytes: 2 * MiB,
     uncommittedBytesMax: 16 * MiB,
     recentBytesMax: 16 * MiB,
+    buffers: { stepBytes: 16 * 1024, freeBytesMax: 8 * MiB },
     diskCheckMs: 1000,
     forgetMs: 60_000,
     reopen: { firstMs: 1000, mostMs: 30_000, attemptsMax: 10 },

@@ -15,7 +15,7 @@ import type { Committer, Group } from './chunk-log/committer.ts'
 import type { DedupWindow } from './chunk-log/dedup-window.ts'
 import { newLane, type Lane, type Walk } from './chunk-log/lane.ts'
 import type { ReceiptQueue } from './chunk-log/receipt-queue.ts'
-import type { RecentChunks } from './chunk-log/recent-chunks.ts'
+import type { ChunkBuffers, RecentChunks } from './chunk-log/recent-chunks/recent-chunks.ts'
 import type { ShelfRecord, StateTotalsRecord } from './chunk-log/record-codec.ts'
 import type { Shares } from './kept/shares.ts'
 import type { HighWaterMark } from './high-water-mark/high-water-mark.ts'
@@ -33,6 +33,7 @@ export type SpoolState = {
   readonly counters: SpoolCounters
   readonly window: DedupWindow
   readonly recent: RecentChunks
+  readonly buffers: ChunkBuffers
   readonly lanes: Map<LaneId, Lane>
   readonly liveLanes: Map<ProviderName, Lane>
   nextLane: number

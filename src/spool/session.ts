@@ -13,7 +13,7 @@ import { createGroup, expireKeys } from './chunk-log/group.ts'
 import { expireJournal, newIntakeJournal } from './kept/intake-journal.ts'
 import { deleteDrainedLanes } from './chunk-log/lane-cleanup.ts'
 import { newReceiptQueue } from './chunk-log/receipt-queue.ts'
-import { createRecentChunks } from './chunk-log/recent-chunks.ts'
+import { createChunkBuffers, createRecentChunks } from './chunk-log/recent-chunks/recent-chunks.ts'
 import { createAttachments } from './kept/commit-attachments.ts'
 import { createReservations } from './kept/entry-reservations.ts'
 import type { HighWaterMark } from './high-water-mark/high-water-mark.ts'
@@ -83,6 +83,7 @@ export async function openSession(deps: SessionDeps, options: SpoolOptions): Pro
 
 function newState(deps: SessionDeps, options: SpoolOptions): SpoolState {
   const { store, mark, clock, newId, random, emit, counters, isLate = () => false } = deps
+  const buffers = createChunkBuffers(options.buffers)
   const firstDeadLetter = Math.floor(random() * 2 ** 40)
   return {
     store,
@@ -94,7 +95,8 @@ function newState(deps: SessionDeps, options: SpoolOptions): SpoolState {
     options,
     counters,
     window: createWindow(options.window),
-    recent: createRecentChunks({ bytesMax: options.recentBytesMax }),
+    recent: createRecentChunks({ bytesMax: options.recentBytesMax }, buffers),
+    buffers,
     lanes: new Map(),
     liveLanes: new Map(),
     nextLane: 1,

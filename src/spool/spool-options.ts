@@ -5,6 +5,7 @@ import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId, ProviderName } from '../domain/ids.ts'
 import type { KeptStore, OnFull } from '../domain/kept-store.ts'
+import type { ChunkBufferOptions } from './chunk-log/recent-chunks/recent-chunks.ts'
 import type { CheckStore, Disk, OpenStore, ReadTables } from '../storage/storage.ts'
 
 /**
@@ -70,6 +71,8 @@ export type SpoolOptions = {
   busyBytes: number
   uncommittedBytesMax: number
   recentBytesMax: number
+  /** Buffers of chunks that are used again. */
+  buffers: ChunkBufferOptions
   diskCheckMs: number
   /** Interval at which expired keys of the dedup window and drained lanes are deleted. */
   forgetMs: number

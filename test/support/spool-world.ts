@@ -129,6 +129,8 @@ export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}):
     busyBytes: 16 * 1024,
     uncommittedBytesMax: 64 * 1024,
     recentBytesMax: 4096,
+    // Small ones are used again too, so that every test of the spool is a test of that.
+    buffers: { stepBytes: 64, freeBytesMax: 16 * 1024 },
     diskCheckMs: 1000,
     forgetMs: 60_000,
     reopen: { firstMs: 1000, mostMs: 30_000, attemptsMax: 3 },

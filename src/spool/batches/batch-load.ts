@@ -63,7 +63,7 @@ function contentOf(batch: Batch, chunks: readonly Chunk[]): BatchContent {
     payload(index) {
       const place = known().places[index]
       assert(place !== undefined, 'the payload is in the batch')
-      return place.value.subarray(place.start, place.end)
+      return bytesAt(place)
     },
   }
 }
@@ -100,7 +100,7 @@ export async function readToSettle(session: Session, claimed: Claimed): Promise<
       const place = places[position]
       const payloadId = payloadIds[position]
       assert(place !== undefined && payloadId !== undefined, 'a claim covers whole chunks')
-      const json = place.value.subarray(place.start, place.end)
+      const json = bytesAt(place)
       return { json, attempts: attempts[position] ?? 0, payloadId }
     },
   }
@@ -109,7 +109,16 @@ export async function readToSettle(session: Session, claimed: Claimed): Promise<
 type Frames = {
   payloadIds: PayloadId[]
   attempts: number[]
-  places: { value: Buffer; start: number; end: number }[]
+  places: Place[]
+}
+
+type Place = { chunk: Chunk; start: number; end: number }
+
+/** The bytes of a payload themselves and no copy, so the buffer of the chunk is not used again. */
+function bytesAt({ chunk, start, end }: Place): Buffer {
+  assert(chunk.value.length >= end, 'a batch is not read after its settle')
+  chunk.use = 'shared'
+  return chunk.value.subarray(start, end)
 }
 
 /** The payloads in the chunks; needed only if not all were delivered. */
@@ -125,7 +134,7 @@ function framesIn(chunks: readonly Chunk[]): Frames {
     eachFrame(chunk, (count, start, end) => {
       frames.payloadIds.push(payloadIdIn(chunk.value, start))
       frames.attempts.push(count)
-      frames.places.push({ value: chunk.value, start, end })
+      frames.places.push({ chunk, start, end })
     })
   }
   return frames

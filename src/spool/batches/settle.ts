@@ -10,7 +10,7 @@ import type { DeadLetter } from '../../domain/dead-letter.ts'
 import type { PayloadId, ProviderName } from '../../domain/ids.ts'
 import type { PayloadSettlement, Settlement } from '../../domain/settlement.ts'
 import type { StoreOp } from '../../storage/storage.ts'
-import { addBytes, newChunkBuilder, type ChunkBuilder } from '../chunk-log/chunk-codec.ts'
+import { addBytes, newChunkBuilder, type Chunk, type ChunkBuilder } from '../chunk-log/chunk-codec.ts'
 import { seqKey, table } from '../chunk-log/key-layout.ts'
 import {
   addSettled,
@@ -65,12 +65,15 @@ export function settle(
   const plan = planFor(session, batch, settlement, content)
   const lost = plan.damaged.payloads > 0 ? (content?.lost ?? []) : []
   const moved: WrittenChunk[] = []
+  /** What was read of them is not needed any more once this is durable. */
+  const delivered: Chunk[] = []
   return committer.commit({
     prepare(ops) {
       for (const ref of refs) {
         ops.push({ type: 'del', key: seqKey(table.chunks, lane.id, ref.firstSeq) })
         chunkDeleted(lane, ref.firstSeq, ref.count)
-        recent.drop(lane.id, ref.firstSeq)
+        const chunk = recent.take(lane.id, ref.firstSeq)
+        if (chunk !== undefined && content === null) delivered.push(chunk)
       }
       ops.push({ type: 'del', key: seqKey(table.batches, lane.id, batch.firstSeq) })
       deleteClaim(lane, batch.firstSeq)
@@ -89,6 +92,7 @@ export function settle(
     committed() {
       for (const [kind] of plannedKinds) counters[kind] += plan[kind].payloads
       for (const chunk of moved) chunkCommitted(chunk)
+      for (const chunk of delivered) recent.giveBack(chunk)
       lane.leaving.delete(batch.firstSeq)
       reportLost(session, batch, plan, lost)
     },

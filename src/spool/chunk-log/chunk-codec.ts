@@ -19,6 +19,7 @@
 import { crc32 } from 'node:zlib'
 import type { EpochMs } from '../../std/clock.ts'
 import { assert } from '../../std/assert.ts'
+import type { ChunkBuffers } from './recent-chunks/chunk-buffers.ts'
 
 const version = 1
 const gapVersion = 2
@@ -33,21 +34,34 @@ export type Chunk = {
   committedAt: EpochMs
   startBytes: number
   bytes: number
-  /** The whole record, as stored. */
+  /** The whole record, as stored. Empty once the buffer was given back. */
   value: Buffer
+  /** The buffer that `value` is a part of, where it is to be used again (chunk-buffers.ts). */
+  buffer: Buffer | null
+  use: ChunkUse
 }
 
+/** `shared`: parts of its bytes were handed out. */
+export type ChunkUse = 'unread' | 'read' | 'shared'
+
 /** A chunk that grows until its group is written. Plain fields, since it is filled once for each message. */
-export type ChunkBuilder = { count: number; bytes: number; used: number; buffer: Buffer }
+export type ChunkBuilder = {
+  count: number
+  bytes: number
+  used: number
+  buffer: Buffer
+  /** Where its buffers come from; null for memory of its own. */
+  readonly buffers: ChunkBuffers | null
+}
 
 /** allocUnsafe takes small buffers from a shared slab: a few messages a second cost no allocations. */
-export function newChunkBuilder(capacityBytes: number): ChunkBuilder {
-  return {
-    count: 0,
-    bytes: 0,
-    used: headerBytes,
-    buffer: Buffer.allocUnsafe(headerBytes + capacityBytes),
-  }
+export function newChunkBuilder(capacityBytes: number, buffers: ChunkBuffers | null = null): ChunkBuilder {
+  const buffer = newBuffer(buffers, headerBytes + capacityBytes)
+  return { count: 0, bytes: 0, used: headerBytes, buffer, buffers }
+}
+
+function newBuffer(buffers: ChunkBuffers | null, bytes: number): Buffer {
+  return buffers === null ? Buffer.allocUnsafe(bytes) : buffers.take(bytes)
 }
 
 /** Adds a payload's JSON text; returns its length in bytes. */
@@ -78,27 +92,32 @@ function addHead(builder: ChunkBuilder, length: number, attempts: number): void 
 function reserve(builder: ChunkBuilder, moreBytes: number): void {
   const needed = builder.used + moreBytes
   if (needed <= builder.buffer.length) return
-  const larger = Buffer.allocUnsafe(Math.max(needed, builder.buffer.length * 2))
-  builder.buffer.copy(larger, 0, 0, builder.used)
-  builder.buffer = larger
+  moveTo(builder, Math.max(needed, builder.buffer.length * 2))
+}
+
+/** Another buffer, with room for so many bytes. */
+function moveTo(builder: ChunkBuilder, bytes: number): void {
+  const { buffer, buffers, used } = builder
+  builder.buffer = newBuffer(buffers, bytes)
+  buffer.copy(builder.buffer, 0, 0, used)
+  buffers?.giveBack(buffer)
 }
 
 /** Makes a chunk record of the builder's buffer. The builder must not be used afterwards. */
 export function finishChunk(builder: ChunkBuilder, committedAt: EpochMs, startBytes: number): Chunk {
   assert(builder.count > 0, 'a chunk holds at least one payload')
-  const { count, bytes, used } = builder
+  const { count, bytes, used, buffers } = builder
   // A buffer that is mostly empty is copied: the chunk stays in memory until it is delivered.
-  const isMostlyEmpty = used * 2 < builder.buffer.length
-  const value = isMostlyEmpty
-    ? Buffer.from(builder.buffer.subarray(0, used))
-    : builder.buffer.subarray(0, used)
+  if (used * 2 < builder.buffer.length) moveTo(builder, used)
+  const value = builder.buffer.subarray(0, used)
   value[0] = version
   value.writeUInt32BE(count, 5)
   value.writeDoubleBE(committedAt, 9)
   value.writeDoubleBE(startBytes, 17)
   value.writeUInt32BE(bytes, 25)
   value.writeUInt32BE(crc32(value.subarray(5)), 1)
-  return { count, committedAt, startBytes, bytes, value }
+  const buffer = buffers === null ? null : builder.buffer
+  return { count, committedAt, startBytes, bytes, value, buffer, use: 'unread' }
 }
 
 /** The record of a gap of `count` missing payloads, behind `startBytes` of the lane. */
@@ -109,7 +128,7 @@ export function gapRecord(count: number, startBytes: number): Buffer {
 }
 
 /** How many payloads are missing where a gap stands; null if the record is no gap. */
-export function readGap(value: Buffer): Omit<Chunk, 'value'> | null {
+export function readGap(value: Buffer): Omit<Chunk, 'value' | 'buffer' | 'use'> | null {
   return value.length === headerBytes ? readVersion(value, gapVersion) : null
 }
 
@@ -127,6 +146,8 @@ function readVersion(value: Buffer, expected: number): Chunk | null {
     startBytes: value.readDoubleBE(17),
     bytes: value.readUInt32BE(25),
     value,
+    buffer: null,
+    use: 'unread',
   }
 }
 

@@ -10,7 +10,7 @@
 //
 //   lane.ts            the numbers of a lane, its claims, and the chunks just behind its head
 //   lane-rotation.ts   a live lane becomes a backfill lane; lane-cleanup.ts deletes drained backfill lanes
-//   recent-chunks.ts   chunks of the last seconds in memory, so that sealing live payloads reads no disk
+//   recent-chunks/     chunks of the last seconds in memory, so that sealing live payloads reads no disk
 //   dedup-window.ts    the keys of what was taken in during the last minutes
 //   receipt-queue.ts   receipts of settles, until the ledger has copied them
 //   compactor.ts       frees the disk space of what was deleted

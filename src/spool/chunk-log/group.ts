@@ -72,7 +72,7 @@ export function createGroup(
     if (by !== null) run.isExchanged = true
     let builder = run.builders[run.builders.length - 1]!
     if (builder.count > 0 && (endsBatch(run.lane) || builder.bytes >= chunkBytesMax)) {
-      builder = newChunkBuilder(builder.buffer.length)
+      builder = newChunkBuilder(capacityFor(run.lane), state.buffers)
       run.builders.push(builder)
     }
     run.lane.appendedSeq += 1
@@ -117,7 +117,7 @@ export function createGroup(
   function newRun(provider: ProviderName, known: Lane | undefined, role: LaneRole): Run {
     const lane = known ?? openLane(state, provider, role)
     const isNew = known === undefined
-    return { lane, isNew, builders: [newChunkBuilder(capacityFor(lane))], isExchanged: false }
+    return { lane, isNew, builders: [newChunkBuilder(capacityFor(lane), state.buffers)], isExchanged: false }
   }
 
   function addKey(): void {
