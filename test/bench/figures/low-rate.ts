@@ -1,0 +1,68 @@
+// low-rate.ts: the processor time of many connections that send little: a thousand with a message a second each.
+// That is what a small machine at a depot has to bear all day.
+//
+// Measured between two moments of the same run, so that connecting and the last batches do not count. The latency of
+// all acks is reported beside it, in units of one append with fdatasync on the same disk.
+
+import { makeFolder, median, rounded, runLoad, startSink, until } from '../bench.ts'
+import type { BenchOptions, Figure } from '../bench.ts'
+import { runScript } from '../children.ts'
+import { startGateway } from '../gateway.ts'
+import { processorMs } from '../resident.ts'
+import type { LatencySummary } from '../../../src/simulate/ack-latency.ts'
+
+const connections = 1000
+const ratePerS = 1000
+const shareMax = 0.2
+/** Before the first moment, and behind the second. */
+const leftOutMessages = 2000
+
+export async function measureLowRate(options: BenchOptions): Promise<Figure[]> {
+  const messages = leftOutMessages * 2 + Math.max(2000, Math.round(20_000 * options.scale))
+  await using folder = await makeFolder(options.dir)
+  await using sink = await startSink({ closed: false })
+  await using gateway = await startGateway({
+    folder: folder.path,
+    sinkPort: sink.port,
+    signals: options.signals,
+  })
+  const load = (count: number) => runLoad({ port: gateway.mqttPort, connections, ratePerS, messages: count })
+  // The sink is asked and not the gateway, whose time is measured.
+  const moment = async (payloads: number) => {
+    await until(`the sink has ${payloads} payloads`, async () => (await sink.stats()).payloads >= payloads, {
+      timeoutMs: 300_000,
+    })
+    return { cpuMs: await processorMs(gateway.pid), atMs: performance.now() }
+  }
+  const shares: number[] = []
+  const acks: LatencySummary[] = []
+  const writes: LatencySummary[] = []
+  await load(5000)
+  await moment(5000)
+  for (let run = 0; run < options.pairs; run += 1) {
+    writes.push(await runScript<LatencySummary>('fdatasync.ts', ['--count', '2000', folder.path]))
+    await sink.open()
+    const loading = load(messages)
+    const [from, to] = [await moment(leftOutMessages), await moment(messages - leftOutMessages)]
+    shares.push((to.cpuMs - from.cpuMs) / (to.atMs - from.atMs))
+    acks.push((await loading).latency)
+    await moment(messages)
+  }
+  const value = median(shares)
+  return [
+    {
+      figure: 'low_rate',
+      value: rounded(value),
+      unit: `share of a core at ${ratePerS} messages/s over ${connections} connections`,
+      target: `<= ${shareMax}`,
+      reached: value <= shareMax,
+      detail: {
+        messages,
+        shares: shares.map((share) => rounded(share)),
+        ackP50Ms: acks.map((ack) => rounded(ack.p50Ms)),
+        ackP99Ms: acks.map((ack) => rounded(ack.p99Ms)),
+        fdatasyncP99Ms: writes.map((write) => rounded(write.p99Ms)),
+      },
+    },
+  ]
+}
