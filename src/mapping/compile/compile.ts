@@ -164,7 +164,7 @@ function compileSource(
     ...fields,
     ...writers,
     ...memory,
-    fastPlan: fastPlanOf(source, device, fieldsByFamily),
+    fastPlan: fastPlanOf(source, device, fieldsByFamily, { when, fix: fields.fix }),
     recordsMax: source.max_records,
     emptyIsNormal: source.fix !== undefined || memory.coalesce !== null,
     withoutModel: source.warn_without_model ?? null,

@@ -12,11 +12,13 @@ import {
 import type { SignalFields } from '../compile/compile-signals.ts'
 import type { ExtraFieldConfig, FieldConfig, SignalConfig, SourceConfig } from '../config.ts'
 import type { DeviceRule } from '../devices/device-rule.ts'
-import { unscaled } from '../fields/decimal.ts'
+import type { CompiledSource } from '../mapper/compiled-source.ts'
+import type { Condition } from '../path/condition.ts'
 import { jsonString } from '../fields/json-string.ts'
 import { signalFrame, type SignalField } from '../fields/signals.ts'
 import type { Bounds } from '../plausibility/plausibility.ts'
 import type { FastPlan, PlainField, PlainPosition, PlainSignal, Slots } from './fast-plan.ts'
+import { usualCondition } from './usual-conditions.ts'
 import { NotUsual, createWantedKeys, type WantedKeys } from './wanted-keys.ts'
 import { isAscii, pieceOf } from './written-bytes.ts'
 
@@ -24,10 +26,14 @@ export function fastPlanOf(
   config: SourceConfig,
   device: DeviceRule,
   signals: readonly SignalFields[],
+  { when, fix }: Pick<CompiledSource, 'when' | 'fix'>,
 ): FastPlan | null {
   if (!hasUsualOptions(config)) return null
   try {
-    return planOf(config, device, signals)
+    return planOf(config, device, signals, [
+      [config.when, when?.holds],
+      [config.fix?.valid, fix?.valid],
+    ])
   } catch (error) {
     if (error instanceof NotUsual) return null
     throw error
@@ -36,8 +42,8 @@ export function fastPlanOf(
 
 /** All options that decide about a record, besides `map`, the topic and the device. */
 function hasUsualOptions(config: SourceConfig): boolean {
-  const { encoding, extract, each, when, refuse, jsonata, coalesce, fix, remember, thin, merge } = config
-  const others = [each, when, jsonata, coalesce, fix, remember, thin, merge]
+  const { encoding, extract, each, refuse, jsonata, coalesce, fix, remember, thin, merge } = config
+  const others = [each, jsonata, coalesce, fix?.time, remember, thin, merge]
   return (
     encoding === 'json' &&
     extract.length === 0 &&
@@ -46,12 +52,23 @@ function hasUsualOptions(config: SourceConfig): boolean {
   )
 }
 
-function planOf(config: SourceConfig, device: DeviceRule, signals: readonly SignalFields[]): FastPlan {
+/** Each as it is written, and compiled. */
+type Conditions = readonly (readonly [string | undefined, Condition | null | undefined])[]
+
+function planOf(
+  config: SourceConfig,
+  device: DeviceRule,
+  signals: readonly SignalFields[],
+  conditions: Conditions,
+): FastPlan {
   const { map } = config
   const keys = createWantedKeys()
   const deviceSlots = deviceOf(config, device, keys)
   const { inGps, onTop } = fieldsOf(config, keys)
   return {
+    conditions: conditions.flatMap(([text, holds]) =>
+      text === undefined || !holds ? [] : [usualCondition(text, holds, keys)],
+    ),
     device: deviceSlots,
     time: timeOf(config, keys),
     position: map.latitude === undefined ? null : positionOf(config, inGps, keys),
@@ -150,7 +167,7 @@ function signalOf(config: SignalConfig, field: SignalField, keys: WantedKeys): P
     slots: slotsOf(config, keys),
     head: asciiPiece(head),
     tail: asciiPiece(tail),
-    scale: scale === unscaled ? null : scale,
+    scale,
     neverNegative,
     bounds,
     counter: slot,

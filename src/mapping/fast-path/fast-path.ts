@@ -9,13 +9,14 @@
 //             nothing has happened, and the message is parsed.
 //
 // Usual is a JSON object of at most 2 KB without escape sequences and without a wanted key twice, of a source
-// whose paths are plain keys (compile-plan.ts), where everything wanted is a number of at most 15 digits,
-// true or false, an ASCII text or absent, nothing is out of bounds, the clock of the device is right, and its
+// whose paths are plain keys (compile-plan.ts), where everything wanted is a number, true or false, an ASCII
+// text or absent, nothing is out of bounds, the clock of the device is right, and its
 // counters grow as they can. It is no second mapping language: the plan is made of the config by the
 // functions that compile the source, and uses their conversions, scales, times and bounds.
 //
 //   compile-plan.ts, wanted-keys.ts      the plan of a source (fast-plan.ts)
 //   message-scan.ts, message-values.ts   where the values are, and numbers of them
+//   usual-conditions.ts                  `when` and `fix.valid`, which must hold
 //   record-bytes.ts, written-bytes.ts    the parts of the name of the payload
 //   device-bytes.ts                      what the device adds to both
 //   payload-bytes.ts                     the payload
@@ -36,6 +37,11 @@ import { text } from './message-scan.ts'
 import { createMessageValues, type MessageValues } from './message-values.ts'
 import { createPayloadBytes } from './payload-bytes.ts'
 import { createRecordBytes } from './record-bytes.ts'
+import { holdsFor } from './usual-conditions.ts'
+
+/** After so many messages in a row that are not usual, one of `triedEvery` is looked at. */
+const missesMax = 64
+const triedEvery = 16
 
 type Deps = {
   context: RecordContext
@@ -55,15 +61,28 @@ export function addFastPaths(deps: Deps, { runtimes }: { runtimes: readonly Sour
 function createMapFast(deps: Deps, runtime: SourceRuntime, plan: FastPlan): MapFast {
   const { context, clocks, memory, begin } = deps
   const { source, devices, isMovingAt } = runtime
+  const { conditions } = plan
   const values = createMessageValues(plan.root, plan)
   const record = createRecordBytes(plan, values, context)
   const { payload } = createPayloadBytes(record)
   const timeOf = compileTimeOf(plan, values)
-  return map
+  /** Messages that were not usual, since the last one that was. */
+  let misses = 0
+  return (route, message) => {
+    if (misses >= missesMax && misses % triedEvery !== 0) {
+      misses += 1
+      return null
+    }
+    const result = map(route, message)
+    misses = result === null ? misses + 1 : 0
+    return result
+  }
 
   function map(route: Route, message: Message): MapResult | null {
     const { bytes, arrivedAt, serial = 0, userProperties = null } = message
     if (!context.live || userProperties !== null || !values.begin(bytes)) return null
+    for (let index = 0; index < conditions.length; index += 1)
+      if (!holdsFor(conditions[index]!, values, bytes, route.captures)) return null
     begin(route, undefined, message)
     const ownTime = timeOf(bytes)
     if (!isUsualTime(ownTime)) return null
@@ -95,12 +114,12 @@ function createMapFast(deps: Deps, runtime: SourceRuntime, plan: FastPlan): MapF
   function entryNamed({ provider }: Route, bytes: Buffer): DeviceEntry | null {
     const slot = plan.device === null ? -1 : values.find(plan.device)
     if (slot < 0) return null
-    const isName = values.kinds[slot] === text ? true : Number.isInteger(values.numberIn(slot))
-    const start = values.starts[slot]!
-    const end = values.ends[slot]!
-    return isName && end - start <= deviceLengthMax
-      ? devices.entryOf(bytes.toString('latin1', start, end), provider)
-      : null
+    const { kinds, starts, ends, numberIn } = values
+    const isText = kinds[slot] === text
+    const number = isText ? 0 : numberIn(slot)
+    if (!Number.isSafeInteger(number)) return null
+    const name = isText ? bytes.toString('latin1', starts[slot], ends[slot]) : String(number)
+    return name.length <= deviceLengthMax ? devices.entryOf(name, provider) : null
   }
 
   function note(entry: DeviceEntry, ownTime: EpochMs): void {
@@ -145,9 +164,8 @@ function compileTimeOf({ time }: FastPlan, { find, kinds, starts, ends, numberIn
     if (kinds[slot] === text) {
       value = bytes.toString('latin1', starts[slot], ends[slot])
     } else {
-      const number = numberIn(slot)
-      if (Number.isNaN(number)) return Number.POSITIVE_INFINITY
-      value = number
+      value = numberIn(slot)
+      if (Number.isNaN(value)) return Number.POSITIVE_INFINITY
     }
     return read(undefined, undefined)
   }

@@ -5,6 +5,7 @@ import type { Scale } from '../fields/decimal.ts'
 import type { TimeFormat } from '../fields/time-format.ts'
 import type { Convert } from '../fields/units.ts'
 import type { Bounds } from '../plausibility/plausibility.ts'
+import type { Condition } from '../path/condition.ts'
 import type { KeyNode } from './message-scan.ts'
 
 /** The places of the values of a field; the first one that has a value counts. */
@@ -39,18 +40,29 @@ export type PlainSignal = {
   /** What stands before and after its value. */
   head: Uint8Array
   tail: Uint8Array
-  /** Null where the value is sent as it is. */
-  scale: Scale | null
+  scale: Scale
   neverNegative: boolean
   bounds: Bounds | null
   /** As in SignalField. */
   counter: number
 }
 
+export type Holder = Record<string, unknown>
+
+/** See usual-conditions.ts. */
+export type UsualCondition = {
+  holds: Condition
+  record: Holder
+  /** Where each value belongs in the record. */
+  reads: readonly { slot: number; holder: Holder; key: string }[]
+}
+
 export type FastPlan = {
   root: KeyNode
   slots: number
   keys: number
+  /** A message for which one of them does not hold is parsed. */
+  conditions: readonly UsualCondition[]
   /** Null where the topic names the device. */
   device: Slots | null
   /** Null where messages have no time of their own. */

@@ -18,7 +18,7 @@ export type WantedKey = {
   readonly inner: KeyNode | null
 }
 
-/** What a wanted value is. `number` is one without exponent; `text` is ASCII. */
+/** What a wanted value is. A `text` is ASCII. */
 export const absent = 0
 export const number = 1
 export const text = 2
@@ -240,7 +240,6 @@ export function createMessageScan(
     }
     passed = number
     if (at >= end || (source[at]! | 0x20) !== 0x65) return at
-    passed = other
     at += 1
     if (at < end && (source[at] === 0x2b || source[at] === 0x2d)) at += 1
     const power = at

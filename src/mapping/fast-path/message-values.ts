@@ -1,6 +1,8 @@
-// message-values.ts: the wanted values of a message that message-scan.ts found. A number is read from its
-// bytes where it has at most 15 digits: a double holds these exactly, and JavaScript writes them as the
-// message does, without the zeros at the end. Every other number is unusual.
+// message-values.ts: the wanted values of a message that message-scan.ts found.
+//
+// A number of at most 15 digits is read from its bytes: a double holds these exactly, and JavaScript writes
+// them as the message does, without the zeros at the end. So the bytes can be copied. Other numbers (more
+// digits, an exponent, a minus before zero) are read and written by JavaScript itself.
 
 import { absent, createMessageScan, isNull, number, text, type KeyNode } from './message-scan.ts'
 
@@ -13,8 +15,10 @@ export type MessageValues = {
   readonly ends: Uint16Array
   /** The first of the slots that has a value; -1 where none has one. */
   find(slots: readonly number[]): number
-  /** NaN where the value is not a number of the usual form. */
+  /** NaN where the value is not a number. */
   numberIn(slot: number): number
+  /** Whether JavaScript writes the number that was read like the bytes; 0 or 1. */
+  readonly isCopied: Uint8Array
 }
 
 const digitsMax = 15
@@ -27,11 +31,13 @@ const powers = Array.from({ length: digitsMax + 1 }, (_, places) => 10 ** places
 const minus = 0x2d
 const point = 0x2e
 const zero = 0x30
+const nine = 0x39
 
 export function createMessageValues(root: KeyNode, sizes: { slots: number; keys: number }): MessageValues {
   const { scan, kinds, starts, ends } = createMessageScan(root, sizes)
-  let bytes: Uint8Array = new Uint8Array(0)
-  return { begin, kinds, starts, ends, find, numberIn }
+  const isCopied = new Uint8Array(sizes.slots)
+  let bytes: Buffer = Buffer.alloc(0)
+  return { begin, kinds, starts, ends, find, numberIn, isCopied }
 
   function begin(message: Buffer): boolean {
     bytes = message
@@ -57,19 +63,26 @@ export function createMessageValues(root: KeyNode, sizes: { slots: number; keys:
     const first = isNegative ? start + 1 : start
     let pointAt = end
     let whole = 0
-    if (end - first > digitsMax + 1) return Number.NaN
+    if (end - first > digitsMax + 1) return otherNumber(slot)
     for (let at = first; at < end; at += 1) {
       const byte = source[at]!
       if (byte === point) pointAt = at
+      else if (byte > nine) return otherNumber(slot)
       else whole = whole * 10 + byte - zero
     }
     const places = pointAt === end ? 0 : end - pointAt - 1
-    if (places === 0 && end - first > digitsMax) return Number.NaN
-    if (places > 0) ends[slot] = trimmedEnd(source, pointAt, end)
+    if (places === 0 && end - first > digitsMax) return otherNumber(slot)
     const value = whole / powers[places]!
     // A minus before zero, and what is written with an exponent.
-    if (value < plainMin && (isNegative || whole !== 0)) return Number.NaN
+    if (value < plainMin && (isNegative || whole !== 0)) return otherNumber(slot)
+    if (places > 0) ends[slot] = trimmedEnd(source, pointAt, end)
+    isCopied[slot] = 1
     return isNegative ? -value : value
+  }
+
+  function otherNumber(slot: number): number {
+    isCopied[slot] = 0
+    return Number(bytes.toString('latin1', starts[slot], ends[slot]))
   }
 }
 

@@ -10,6 +10,7 @@ import type { EpochMs } from '../../std/clock.ts'
 import { unchanged } from '../fields/units.ts'
 import { nearNowhere } from '../fields/gps.ts'
 import { decimalFrom, placeholderMin } from '../path/value.ts'
+import { unscaled } from '../fields/decimal.ts'
 import type { RecordContext } from '../types.ts'
 import { deviceBytesMax, type DeviceBytes } from './device-bytes.ts'
 import type {
@@ -77,7 +78,7 @@ export function createRecordBytes(
   context: RecordContext,
 ): RecordBytes {
   const { position, fields } = plan
-  const { kinds, starts, ends } = values
+  const { kinds, starts, ends, isCopied } = values
   const written = createWrittenBytes(sizeOf(plan))
   let bytes: Buffer = written.bytes
   const record: RecordBytes = {
@@ -198,7 +199,7 @@ export function createRecordBytes(
   }
 
   function putNumber({ convert }: PlainNumber, slot: number, value: number): void {
-    if (convert === unchanged) putFrom(written, bytes, starts[slot]!, ends[slot]!)
+    if (convert === unchanged && isCopied[slot] === 1) putFrom(written, bytes, starts[slot]!, ends[slot]!)
     else putText(written, String(value))
   }
 
@@ -230,12 +231,13 @@ export function createRecordBytes(
     const { head, tail, scale, neverNegative, bounds, counter } = signal
     let value = values.numberIn(slot)
     if (Number.isNaN(value)) return false
-    if (value >= placeholderMin && decimalFrom(value) === undefined) return false
+    const isSpelled = isCopied[slot] === 1
+    if ((value >= placeholderMin || !isSpelled) && decimalFrom(value) === undefined) return false
     put(written, head)
-    if (scale === null) {
+    if (scale === unscaled && isSpelled) {
       putFrom(written, bytes, starts[slot]!, ends[slot]!)
     } else {
-      const scaled = scale(bytes.toString('latin1', starts[slot], ends[slot]))
+      const scaled = scale(isSpelled ? bytes.toString('latin1', starts[slot], ends[slot]) : String(value))
       if (scaled === undefined) return false
       value = Number(scaled)
       putText(written, scaled)
@@ -264,8 +266,10 @@ export function createRecordBytes(
       return !Number.isNaN(value)
     }
     if (kind === 'boolean' || kinds[slot] === isTrue || kinds[slot] === isFalse) return writeTruth(kind, slot)
-    if (kinds[slot] !== text && Number.isNaN(values.numberIn(slot))) return false
-    putQuoted(slot)
+    const value = kinds[slot] === text ? 0 : values.numberIn(slot)
+    if (Number.isNaN(value)) return false
+    if (kinds[slot] === text || isCopied[slot] === 1) putQuoted(slot)
+    else putText(written, `"${value}"`)
     return true
   }
 

@@ -1,6 +1,6 @@
 // wanted-keys.ts: the tree of the keys that the paths of a source go through, while its plan is made.
 
-import { parsePath } from '../path/path.ts'
+import { parsePath, type Path } from '../path/path.ts'
 import type { Slots } from './fast-plan.ts'
 import type { KeyNode, WantedKey } from './message-scan.ts'
 
@@ -10,6 +10,7 @@ export class NotUsual extends Error {}
 export type WantedKeys = {
   /** The places of the values of these paths. Throws NotUsual for a path with other steps than keys. */
   slotsOf(paths: string | readonly string[]): Slots
+  slotOf(path: Path): number
   /** Once, when all paths were added. */
   tree(): { root: KeyNode; slots: number; keys: number }
 }
@@ -19,14 +20,13 @@ type Growing = { slot: number; inner: Map<string, Growing> }
 export function createWantedKeys(): WantedKeys {
   const root = new Map<string, Growing>()
   let slots = 0
-  return { slotsOf, tree }
+  return { slotsOf, slotOf, tree }
 
   function slotsOf(paths: string | readonly string[]): Slots {
-    return (typeof paths === 'string' ? [paths] : paths).map(slotOf)
+    return (typeof paths === 'string' ? [paths] : paths).map((text) => slotOf(parsePath(text)))
   }
 
-  function slotOf(path: string): number {
-    const { from, steps } = parsePath(path)
+  function slotOf({ from, steps }: Path): number {
     if (from === 'up') throw new NotUsual()
     let node = root
     let found: Growing | undefined

@@ -10,7 +10,8 @@ import { openMapperOf } from '../../support/mapping-world.ts'
 import { mutatedBytes } from '../../support/mutate.ts'
 import { createRandom, type Random } from '../../support/random.ts'
 import { hostileMessage } from './hostile-json.ts'
-import { startMs, trials, type Trial } from './sources.ts'
+import { startMs, trials } from './sources.ts'
+import type { Trial } from './trial.ts'
 
 export type DifferentialReport = {
   messages: number
@@ -70,12 +71,11 @@ function openWay({ source, world }: Trial, fastPath: boolean): Way {
 function compareTrial(trial: Trial, count: number, random: Random, report: DifferentialReport): void {
   const ways = [openWay(trial, true), openWay(trial, false)] as const
   const clock = { now: startMs }
-  const template = trial.template(clock)
   let last: Buffer = Buffer.alloc(0)
   let fast = 0
   for (let index = 0; index < count; index += 1) {
     clock.now += random.below(60_000)
-    const whole = random.chance(0.02) ? last : hostileMessage(template, random)
+    const whole = random.chance(0.02) ? last : hostileMessage(trial.template(clock, random), random)
     const bytes = random.chance(0.05) ? mutatedBytes(whole, last, random) : whole
     last = whole
     const message = messageOf(bytes, trial, clock.now, random)

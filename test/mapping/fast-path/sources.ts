@@ -2,15 +2,9 @@
 
 import type { World } from '../../support/mapping-world.ts'
 import type { Random } from '../../support/random.ts'
+import type { Trial } from './trial.ts'
+import { presetTrial } from './preset-trials.ts'
 import { Spelled, type Template } from './hostile-json.ts'
-
-export type Trial = {
-  name: string
-  source: Record<string, unknown>
-  world: World
-  topics: readonly string[]
-  template: (clock: { now: number }) => Template
-}
 
 export const startMs = Date.UTC(2026, 0, 31, 23, 26, 40)
 
@@ -118,7 +112,7 @@ const initial: Trial = {
     devices: { unknown: 'quarantine' },
     plausibility: { speed: { max: 40, action: 'flag' } },
   },
-  topics,
+  topics: [...topics.slice(1, 4), ...topics.slice(1, 4), ...topics],
   template: truckTemplate,
 }
 
@@ -212,6 +206,32 @@ const untimed: Trial = {
   template: () => ({ lat: latitude, lon: longitude, 'a.b': { c: (random) => random.below(10) } }),
 }
 
+/** Conditions over all kinds of values, with captures of the topic. */
+const conditional: Trial = {
+  name: 'conditional',
+  source: {
+    name: 'conditional',
+    topic: 'c/{kind}/{device}',
+    when: '{kind} != "x" and (event in ("vp", 5) or not exists(event)) and mode not in ("off", "\u00f6n") and $.sat > 2',
+    fix: { valid: 'gps.ok and gps.hdop < 20 or gps.type == "3D" and constructor == null' },
+    map: truckMap,
+  },
+  world: { ...world, table: 'device\n' },
+  topics: ['c/a/1', 'c/b/2', 'c/x/1'],
+  template: (clock, random) => ({
+    ...truckTemplate(clock, random),
+    event: () => random.pick(['vp', 5, '5', 'VP', null, 'vp', 'vp', 'vp', 'vp']),
+    mode: () => random.pick(['on', 'off', true, 0, 'on', 'on', '\u00f6n']),
+    sat: () => random.pick([7, 9, '8', 2, null, 5, 6, 1e1]),
+    gps: {
+      ...(truckTemplate(clock, random)['gps'] as Template),
+      ok: () => random.pick([true, 1, 'yes', false, null, true]),
+      hdop: () => random.pick([1.5, 19.99, 20, '3', -1, 5]),
+      type: () => random.pick(['3D', '2D', 3]),
+    },
+  }),
+}
+
 /** Seconds with decimals, device times that are taken as they are, and signals alone. */
 const signalsOnly: Trial = {
   name: 'signals',
@@ -236,4 +256,12 @@ const signalsOnly: Trial = {
   }),
 }
 
-export const trials: readonly Trial[] = [trucks, initial, whole, untimed, signalsOnly]
+export const trials: readonly Trial[] = [
+  trucks,
+  initial,
+  whole,
+  untimed,
+  signalsOnly,
+  conditional,
+  ...['simulator', 'gpsd-tpv', 'tasmota-gps'].map(presetTrial),
+]
