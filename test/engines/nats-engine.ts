@@ -66,7 +66,7 @@ export async function startNats(options: NatsOptions = {}): Promise<Engine> {
     await writeFile(join(folder, `${name}.conf`), `${config.join('\n')}\n`)
   }
   const program = isNewer ? newerProgram : machineProgram
-  return startEngine(
+  const engine = await startEngine(
     {
       kind: 'nats',
       folder,
@@ -83,6 +83,50 @@ export async function startNats(options: NatsOptions = {}): Promise<Engine> {
     },
     atEnd,
   )
+  if (count > 1) await whole(engine)
+  return engine
+}
+
+/**
+ * A node that is late at the first start of a cluster may stay out of it: its /healthz is ok, and devices that connect
+ * to it get no answer. A restart takes it in.
+ */
+async function whole(engine: Engine): Promise<void> {
+  for (;;) {
+    const missing = await nodesOutside(engine, Date.now() + lateNodeMs)
+    if (missing.length === 0) return
+    process.stderr.write(
+      `engines: NATS: ${missing.length} of ${engine.nodes.length} nodes were late, and are restarted\n`,
+    )
+    for (const node of missing) {
+      await engine.kill(node)
+      await engine.restart(node)
+    }
+  }
+}
+
+const lateNodeMs = 20_000
+
+/** Nodes that the leader of the cluster does not count; looks until there is none, or until the time. */
+async function nodesOutside({ nodes }: Engine, untilMs: number): Promise<number[]> {
+  for (;;) {
+    const found = await Promise.all(nodes.map((node) => clusterOf(node).catch(() => null)))
+    const leader = found.findIndex((cluster) => cluster?.replicas !== undefined)
+    const names = [nodes[leader]?.name, ...(found[leader]?.replicas ?? []).map(({ name }) => name)]
+    const outside = nodes.flatMap(({ name }, index) => (names.includes(name) ? [] : [index]))
+    if (outside.length === 0 || (leader !== -1 && Date.now() > untilMs)) return outside
+    await new Promise((resolve) => {
+      setTimeout(resolve, 100)
+    })
+  }
+}
+
+/** The leader alone has `replicas`. */
+async function clusterOf({
+  monitorPort,
+}: EngineNode): Promise<{ replicas?: readonly { name: string }[] } | undefined> {
+  const answer = await fetch(`http://127.0.0.1:${monitorPort}/jsz`, { signal: AbortSignal.timeout(5000) })
+  return ((await answer.json()) as { meta_cluster?: { replicas?: readonly { name: string }[] } }).meta_cluster
 }
 
 type Detail = { name: string; cluster?: { leader?: string }; consumer_detail?: readonly Detail[] }

@@ -82,7 +82,7 @@ async function look(
     if (!mayCreateStream) throw error
     return ifMissing(error)
   })
-  const warnings = stream === null ? [] : streamFindings(stream)
+  const warnings = stream === null ? [] : streamFindings(stream, options)
   if (stream === null)
     missing.push({ name: `the stream ${options.stream}`, detail: 'It does not exist.', act: '' })
   const mapping = await probeMapping(connection, options)

@@ -126,7 +126,7 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
   }
 
   async function prepare(connection: Connection): Promise<void> {
-    report.stream(streamFindings(await ensureStream(connection, options)))
+    report.stream(streamFindings(await ensureStream(connection, options), options))
     await ensureBucket(connection, options)
     await partitions.ensureDurables(connection)
     // The user needs no right to look beyond its own.

@@ -64,8 +64,11 @@ export async function withReplicas<T>(create: (replicas: number) => Promise<T>):
   }
 }
 
-/** What the stream would lose. */
-export function streamFindings({ config, cluster }: StreamInfo): SetupFinding[] {
+/** What the stream would lose or delay. `addresses`: nodes of the cluster, as the config names them. */
+export function streamFindings(
+  { config, cluster }: StreamInfo,
+  { addresses }: Pick<JetStreamOptions, 'addresses'>,
+): SetupFinding[] {
   const { name } = config
   const nodes = cluster === undefined ? 1 : (cluster.replicas?.length ?? 0) + 1
   const findings: SetupFinding[] = []
@@ -87,6 +90,12 @@ export function streamFindings({ config, cluster }: StreamInfo): SetupFinding[] 
     find(
       `The stream ${name} has one replica: if its node is lost, its messages are.`,
       `Run: nats stream edit '${name}' --replicas=3`,
+    )
+  else if (nodes < replicasMax && addresses.length >= replicasMax)
+    find(
+      `The stream ${name} has ${nodes} replicas, and the config names ${addresses.length} nodes: while one of the ` +
+        `${nodes} is down, devices are not acknowledged. A node was not in the cluster when the stream was created.`,
+      `Compare the nodes with \`nats server report jetstream\`, restart one that is missing, and run: nats stream edit '${name}' --replicas=3`,
     )
   return findings
 }
