@@ -190,7 +190,8 @@ export function spoolOptions(
     busyMessages: 2000,
     busyBytes: 2 * MiB,
     uncommittedBytesMax: 16 * MiB,
-    recentBytesMax: 16 * MiB,
+    // A second at full load: delivery lags as much, and would read its batches back from the disk.
+    recentBytesMax: 32 * MiB,
     buffers: { stepBytes: 16 * 1024, freeBytesMax: 8 * MiB },
     diskCheckMs: 1000,
     forgetMs: 60_000,
