@@ -181,7 +181,7 @@ const whole: Trial = {
       temp: (random) => random.below(130),
       load: (random) => random.below(9000),
     },
-    raw: (random) => random.pick([0, 1, -2.5, 1e-3, 12.5]),
+    raw: (random) => random.pick([0, 1, -2.5, 1e-3, 12.5, new Spelled('-99999999999999999')]),
     driver: (random) => random.pick(['Anna', 'B. C.', '', 7, true, null, 'M\u00fcller']),
     doors: (random) => random.pick([true, false, 1, 0, null]),
     mv: (random) => 11_000 + random.below(4000),
@@ -246,7 +246,11 @@ const signalsOnly: Trial = {
       ],
     },
   },
-  world: { ...world, clocks: { on_future: 'restamp' }, plausibility: { odometer: { action: 'off' } } },
+  world: {
+    ...world,
+    clocks: { on_future: 'restamp' },
+    plausibility: { odometer: { action: 'off', jumps: 'off' } },
+  },
   topics: ['s/1', 's/2'],
   template: (clock) => ({
     t: (random) =>
