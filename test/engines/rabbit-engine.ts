@@ -158,6 +158,9 @@ export function runNewer(
   )
 }
 
+/** RabbitMQ 3.12 and newer add the time at which they got a message. */
+export const storedTimes = 'message_interceptors.incoming.set_header_timestamp.overwrite = false'
+
 type Cluster = { nodes: readonly EngineNode[]; isNewer: boolean; lines: readonly string[] }
 
 function configOf({ port, mqttPort, monitorPort }: EngineNode, { nodes, isNewer, lines }: Cluster): string {

@@ -8,7 +8,7 @@
 //   reachable, refuses, or is silent stops nothing else, and is a condition.
 //
 // How
-//   queue-link.ts         one queue: connects with back-off, consumes, acknowledges, gives back
+//   queue-link            one queue: connects with back-off, consumes, acknowledges, gives back
 //   topology-link.ts      declares or checks queues, exchange, bindings (queue-topology.ts); asks for depths
 //   member-name.ts        notices another gateway with the same name
 //   amqp-connection.ts    a connection with a channel of amqplib; node-turns.ts: to which node, and when
@@ -62,7 +62,7 @@ import { readDelivery } from './amqp-delivery.ts'
 import { createDistributor } from './distributor.ts'
 import { createEntryStore } from './entry-store.ts'
 import { inboxQueue, parkedQueue, partitionQueues } from './queue-names.ts'
-import { createQueueLink, type QueueLink } from './queue-link.ts'
+import { createQueueLink, type QueueLink } from './queue-link/queue-link.ts'
 import { createTopicTranslation } from './topic-translation.ts'
 import { createMemberName } from './queue-topology/member-name.ts'
 import { createTopologyLink } from './queue-topology/topology-link.ts'

@@ -20,7 +20,7 @@ import type { LinkView, MessageFeed, Partition } from '../message-sources/messag
 import { newPartition } from '../message-sources/partition.ts'
 import { redeliveredHeader, routingKeyHeader } from './amqp-delivery.ts'
 import { createConfirmedPublisher } from './confirmed-publisher.ts'
-import { createQueueLink } from './queue-link.ts'
+import { createQueueLink } from './queue-link/queue-link.ts'
 import { inboxQueue, partitionOf, partitionQueues } from './queue-names.ts'
 import type { TopicTranslation } from './topic-translation.ts'
 import type { AmqpCredentials, AmqpOptions } from './types.ts'

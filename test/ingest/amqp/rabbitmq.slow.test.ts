@@ -4,7 +4,7 @@ import { connectAsync } from 'mqtt'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import type { Engine } from '../../engines/message-engine.ts'
-import { hasRabbit, hasRabbitCluster, startRabbit } from '../../engines/rabbit-engine.ts'
+import { hasRabbit, hasRabbitCluster, startRabbit, storedTimes } from '../../engines/rabbit-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { manage, openClient, openRabbitBridge, type RabbitBridge } from '../../support/rabbit-bridges.ts'
 
@@ -12,7 +12,6 @@ const versions = [
   { version: '3.10', isNewer: false, isThere: hasRabbit },
   { version: '4.0', isNewer: true, isThere: hasRabbitCluster },
 ]
-const timestamps = 'message_interceptors.incoming.set_header_timestamp.overwrite = false'
 const longMs = 90_000
 
 const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, index) => String(from + index))
@@ -56,7 +55,7 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
   const ends: (() => Promise<void>)[] = []
   beforeAll(async () => {
     if (!isThere) return
-    const lines = isNewer ? [timestamps] : []
+    const lines = isNewer ? [storedTimes] : []
     engine = await startRabbit({ isNewer, lines, atEnd: (end) => ends.push(end) })
     // RabbitMQ 4.0 does not find a queue again that was declared seconds before it is killed.
     await using early = await openRabbitBridge(fleet('killed'))

@@ -191,9 +191,13 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
     if (has !== false) return
     const detail =
       'RabbitMQ does not say when it got a message, so a message without a device time may get another payloadId ' +
-      'when it is delivered again'
+      'when it is delivered again' +
+      (options.custody === 'delivered'
+        ? ', and messages of a gateway lost in an outage may lose their order'
+        : '')
     const act =
-      'Where messages have no device time: set message_interceptors.incoming.set_header_timestamp.overwrite = false ' +
+      (options.custody === 'delivered' ? '' : 'Where messages have no device time: ') +
+      'Set message_interceptors.incoming.set_header_timestamp.overwrite = false ' +
       'in rabbitmq.conf (RabbitMQ 3.12 and newer), and start RabbitMQ again.'
     emit({ kind: 'message_source_limited', messageSource, limit: 'no_stored_time', detail, act })
   }

@@ -1,5 +1,5 @@
 // queue-link.ts: keeps the messages of one queue coming, over one connection at a time (queue-consumer.ts),
-// and says why where they do not.
+// and says why where they do not. The entry file of the folder.
 //
 //   waiting --(back-off)--> connecting --(consumer registered)--> connected --(lost)--> waiting
 //                                                                   |  ^
@@ -15,21 +15,22 @@
 // order of what comes back at the same time. With custody `delivered` a link that pauses stays open while
 // messages of it wait for their answer, and no other gateway gets the queue: it would get later messages
 // first. In an outage what is behind them is given back alone (queue-consumer.ts). When nothing is open any
-// more, it is closed.
+// more, it is closed. Where it ends before that, the next gateway puts both parts in order
+// (redelivered-order.ts).
 //
 // Stop: release() takes nothing more; close() writes the last acknowledgements and closes.
 
 import type { ConsumeMessage } from 'amqplib'
-import type { CancelTimer, Clock } from '../../std/clock.ts'
-import type { Emit } from '../../domain/event.ts'
-import { createLinkStatus } from '../message-sources/link-status.ts'
-import type { LinkView, MessageFeed, Partition } from '../message-sources/message-sources.ts'
-import { nodeText } from './amqp-address.ts'
-import { notStored, wasSilent, type AmqpFault } from './amqp-faults/amqp-faults.ts'
-import { createNodeTurns } from './node-turns.ts'
+import type { CancelTimer, Clock } from '../../../std/clock.ts'
+import type { Emit } from '../../../domain/event.ts'
+import { createLinkStatus } from '../../message-sources/link-status.ts'
+import type { LinkView, MessageFeed, Partition } from '../../message-sources/message-sources.ts'
+import { nodeText } from '../amqp-address.ts'
+import { notStored, wasSilent, type AmqpFault } from '../amqp-faults/amqp-faults.ts'
+import { createNodeTurns } from '../node-turns.ts'
 import { createQueueConsumer, type QueueConsumer } from './queue-consumer.ts'
-import { consumerPriority } from './queue-names.ts'
-import type { AmqpCredentials, AmqpOptions } from './types.ts'
+import { consumerPriority } from '../queue-names.ts'
+import type { AmqpCredentials, AmqpOptions } from '../types.ts'
 
 export type QueueLink = {
   readonly queue: string

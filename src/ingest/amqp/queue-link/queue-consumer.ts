@@ -14,12 +14,13 @@
 // RabbitMQ 3.10 never stops an active consumer for another one, so there a part cannot be given back.
 
 import type { ConsumeMessage } from 'amqplib'
-import type { Clock } from '../../std/clock.ts'
-import type { MessageFeed, Partition } from '../message-sources/message-sources.ts'
-import { openChannel, type AmqpConnection } from './amqp-connection.ts'
-import { AmqpEnd, type AmqpFault } from './amqp-faults/amqp-faults.ts'
-import { consumerPriority, priorityMax } from './queue-names.ts'
-import type { AmqpCredentials, AmqpNode, AmqpOptions } from './types.ts'
+import type { Clock } from '../../../std/clock.ts'
+import type { MessageFeed, Partition } from '../../message-sources/message-sources.ts'
+import { openChannel, type AmqpConnection } from '../amqp-connection.ts'
+import { AmqpEnd, type AmqpFault } from '../amqp-faults/amqp-faults.ts'
+import { consumerPriority, priorityMax } from '../queue-names.ts'
+import { createRedeliveredOrder } from './redelivered-order.ts'
+import type { AmqpCredentials, AmqpNode, AmqpOptions } from '../types.ts'
 
 export type QueueConsumer = {
   /** Monotonic, when the consumer was registered. */
@@ -78,6 +79,8 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   const { options, queue, prefetch } = request
   const partition = feed.assign(queue)
   const priority = consumerPriority(options.member, queue)
+  /** With custody `spool` all is given back at once, in its order. */
+  const isOrdered = options.custody === 'delivered' && partition.holds === 'messages'
   const ackTarget = { fields: { deliveryTag: 0 } }
   let connection: AmqpConnection | null = null
   let openedAtMs: number | null = null
@@ -96,6 +99,11 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   let suspended: Promise<void> | null = null
   /** RabbitMQ has not stopped yet: what comes is given back with the others. */
   let isStopping = false
+
+  const order = createRedeliveredOrder(clock, prefetch, (deliveries) => {
+    for (const delivery of deliveries) waiting.push(delivery)
+    takeWaiting()
+  })
 
   // It has no failure: end() gets it.
   void open()
@@ -142,7 +150,8 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     if (isDiscarding) return
     if (stopped.has(delivery.fields.consumerTag ?? '')) {
       if (!isStopping) giveBack(connection!, lastTag)
-    } else if (waiting.length > 0 || feed.room(partition) <= 0) waiting.push(delivery)
+    } else if (isOrdered && order.keeps(delivery)) return
+    else if (waiting.length > 0 || feed.room(partition) <= 0) waiting.push(delivery)
     else take(partition, delivery)
   }
 
@@ -159,30 +168,42 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     next = 0
   }
 
+  function dropWaiting(): void {
+    waiting = []
+    next = 0
+    order.drop()
+  }
+
   function acknowledge(position: number): void {
     if (connection === null || isOver) return
-    ackTarget.fields.deliveryTag = position
+    const { single, upTo } = order.acknowledge(position)
     try {
-      // It reads the tag alone.
-      connection.channel.ack(ackTarget as ConsumeMessage, true)
+      for (const tag of single) acknowledgeTag(connection, tag, false)
+      if (upTo !== null) acknowledgeTag(connection, upTo, true)
     } catch (error) {
       // The channel is closed, and its event is still to come.
       end(connection.faultOf(error))
     }
   }
 
+  function acknowledgeTag({ channel }: AmqpConnection, tag: number, isUpTo: boolean): void {
+    ackTarget.fields.deliveryTag = tag
+    // It reads the tag alone.
+    channel.ack(ackTarget as ConsumeMessage, isUpTo)
+  }
+
   function suspend(position: number): void {
     const made = connection
     if (made === null || isOver || suspended !== null) return
-    waiting = []
-    next = 0
+    dropWaiting()
     stopped.add(consumerTag)
     isStopping = true
     suspended = consume(made)
     suspended.then(
       () => {
         isStopping = false
-        for (let tag = position + 1, last = lastTag; tag <= last; tag += 1) giveBack(made, tag)
+        for (let open = position + 1, last = lastTag; open <= last; open += 1)
+          giveBack(made, order.tagOf(open))
       },
       (error: unknown) => end(made.faultOf(error)),
     )
@@ -224,7 +245,7 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   function close(): Promise<void> {
     if (isOver) return Promise.resolve()
     isOver = true
-    waiting = []
+    dropWaiting()
     feed.revoke(partition)
     return connection?.close() ?? Promise.resolve()
   }
