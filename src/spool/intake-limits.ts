@@ -28,6 +28,8 @@ type Deps = {
 export type IntakeLimits = {
   readonly holdReason: HoldReason | null
   readonly stores: Pick<FullStores, 'isFull' | 'holds'>
+  /** The spool is full although its payloads and kept messages are not: what was deleted takes the space. */
+  waitsForDisk(state: SpoolState): boolean
   /** Disk usage of the store, as last measured. */
   readonly diskBytes: number
   /** Free on its file system, as last measured; null before. */
@@ -58,7 +60,7 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
     if (holdReason === null) heldSinceMs = clock.monotonic()
     holdReason = reason
     if (reason === null) emit({ kind: 'spool_resumed', heldMs: clock.monotonic() - heldSinceMs })
-    else emit({ kind: 'spool_held', reason, detail: detailOf(reason, options) })
+    else emit({ kind: 'spool_held', reason, detail: detailOf(reason, { state, diskBytes, options }) })
     changed()
   }
 
@@ -76,6 +78,7 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
   }
 
   return {
+    waitsForDisk: (state) => holdReason === 'spool_full' && usedBytes(state) < intakeBytesMax,
     get holdReason() {
       return holdReason
     },
@@ -116,13 +119,18 @@ function intakeLimitOf({ bytesMax, reserveBytes }: SpoolOptions): number {
   return bytesMax - reserveBytes
 }
 
-function detailOf(reason: HoldReason, options: SpoolOptions): string {
+type Measured = { state: SpoolState | null; diskBytes: number; options: SpoolOptions }
+
+function detailOf(reason: HoldReason, { state, diskBytes, options }: Measured): string {
   const { bytesMax, freeBytesMin, stateBytesMax } = options
   const used = formatSize(intakeLimitOf(options))
+  const isFullOfDeleted = state !== null && usedBytes(state) < intakeLimitOf(options)
   const details: Record<HoldReason, string> = {
     store_lost: 'a write to the spool failed; the store is being reopened',
     disk_low: `less than ${formatSize(freeBytesMin)} is free on the file system of the spool`,
-    spool_full: `${used} of ${formatSize(bytesMax)} is used; the rest is reserved for settling`,
+    spool_full: isFullOfDeleted
+      ? `its files take ${formatSize(diskBytes)} of ${formatSize(bytesMax)}, most of it deleted, which is being freed`
+      : `${used} of ${formatSize(bytesMax)} is used; the rest is reserved for settling`,
     state_full: `the state of the mapping has reached ${formatSize(stateBytesMax)}`,
   }
   return details[reason]

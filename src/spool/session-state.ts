@@ -195,6 +195,8 @@ export type Compactor = {
   afterExpiry(): void
   afterForgottenReceipts(): void
   afterExchange(): void
+  /** Compacts whatever was deleted since the last compaction; nothing where nothing was, or too soon. */
+  freeDisk(): void
   /** Resolves when no compaction runs. */
   idle(): Promise<void>
 }

@@ -186,6 +186,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     // Closed meanwhile: that there is no session is no loss of the store.
     if (closing.signal.aborted) return
     limits.update(session)
+    if (session !== null && limits.waitsForDisk(session)) session.compactor.freeDisk()
     // It was deleted to make room, or there was no room for it at the opening.
     if (session !== null) await loadBallast()
   }

@@ -35,6 +35,32 @@ describe('a spool that is full', () => {
     expect(appended).toBeLessThan(15)
   })
 
+  test('frees the disk of what it has deleted, where that alone is at its limit', async () => {
+    const bytesMax = 1024 ** 2
+    const window = { windowMs: 86_400_000, keysMax: 100_000 }
+    const { spool, clock, publish, eventsOf } = await openSpoolWorld({ changes: { bytesMax, window } })
+    const deliverAll = async () => {
+      for (const batch of await sealAll(spool)) {
+        await spool.load(batch)
+        await spool.settle(batch, { payloads: 'all delivered', requestId: null })
+      }
+    }
+    // What was delivered stays on the disk as well.
+    for (let n = 0; spool.holdReason === null || spool.totals().openBytes > 0; n += 1) {
+      const padding = 10_000
+      if (spool.holdReason === null) await publish(`m${n}`, { padding })
+      if (n % 20 === 0) await deliverAll()
+      if (n % 50 === 0) await clock.advance(5000)
+      expect(n).toBeLessThan(2000)
+    }
+    expect(spool.holdReason).toBe('spool_full')
+    expect(eventsOf('spool_held').at(-1)?.detail).toMatch(
+      /^its files take .* of 1\.0 MiB, most of it deleted/,
+    )
+    await passTimeUntil(clock, () => spool.holdReason === null)
+    expect(await publish('afterwards')).toBeNull()
+  })
+
   test('lets settles use the reserve: a failed payload can be retried while intake is held', async () => {
     const { spool, publish } = await openSpoolWorld({ changes: { bytesMax: 6000, reserveBytes: 2000 } })
     for (let n = 0; spool.holdReason === null; n += 1) await publish(`m${n}`, { padding: 300 })
