@@ -71,6 +71,7 @@ export const ingestEventFields = {
       | 'oversized'
       | 'bad_topic'
       | 'queue_missing'
+      | 'queue_deleted'
       | 'queue_differs'
       | 'exchange_missing'
       | 'not_declared'

@@ -42,7 +42,7 @@ type Deps = {
   random: () => number
   topics: TopicTranslation
   credentials: AmqpCredentials
-  queueMissing: () => void
+  queueMissing: (queue: string | null) => void
 }
 
 /** For the last confirms at a stop. What has none comes again. */
@@ -69,7 +69,7 @@ export function createDistributor(deps: Deps, options: AmqpOptions): Distributor
       opened: () => !released && link.want(window),
       confirmed,
       failed(fault, retryInMs) {
-        if (fault.reason === 'queue_missing') deps.queueMissing()
+        if (fault.reason === 'queue_missing') deps.queueMissing(null)
         link.want(0)
         const { reason, detail, act } = fault
         const hasLost = current !== null && tags.length > 0

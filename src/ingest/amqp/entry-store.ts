@@ -14,7 +14,12 @@ export type EntryStore = {
   close(): Promise<void>
 }
 
-type Deps = { clock: Clock; random: () => number; credentials: AmqpCredentials; queueMissing: () => void }
+type Deps = {
+  clock: Clock
+  random: () => number
+  credentials: AmqpCredentials
+  queueMissing: (queue: string | null) => void
+}
 
 /** A call, and how many of its entries are not confirmed. */
 type Call = { left: number; resolve: () => void; reject: (error: Error) => void }
@@ -30,7 +35,7 @@ export function createEntryStore(deps: Deps, options: AmqpOptions): EntryStore {
       confirmed,
       failed({ reason, detail }) {
         lastFault = detail
-        if (reason === 'queue_missing') deps.queueMissing()
+        if (reason === 'queue_missing') deps.queueMissing(null)
         const failed = calls
         calls = []
         for (const { reject } of failed) reject(new Error(detail))

@@ -87,6 +87,25 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
       await eventually(() => hasFittingRoles(bridge))
     })
 
+    test('a queue that a person deletes is created again, and what was in it is reported as lost', async () => {
+      await using bridge = await openRabbitBridge(fleet('deleted', { window: 5 }, { partitions: 1 }), {
+        commits: 'by hand',
+      })
+      await bridge.connected()
+      await publishEach(engine, ['deleted/truck-1'], numbers(50))
+      await eventually(() => bridge.status().lag === 45)
+      await using client = await openClient(engine)
+      await client.channel.deleteQueue('deleted.0')
+      await eventually(() => bridge.eventOf('message_source_at_risk')?.['risk'] === 'queue_deleted')
+      expect(bridge.eventOf('message_source_at_risk')?.['detail']).toContain('deleted.0 (with 45 messages)')
+      await bridge.connected()
+      await publishEach(engine, ['deleted/truck-1'], ['afterwards'])
+      await eventually(() => {
+        bridge.spool.commit()
+        return bridge.texts().includes('afterwards')
+      })
+    })
+
     test('keeps names of devices with dots, empty levels and UTF-8, and user properties of MQTT 5', async () => {
       const topics = ['names/{device}/gps', 'names/x/#']
       await using bridge = await openRabbitBridge(fleet('names', { topics }))

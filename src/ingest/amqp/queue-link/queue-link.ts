@@ -63,7 +63,7 @@ type Deps = {
   /** Read for each connection. */
   credentials: AmqpCredentials
   /** RabbitMQ says that the queue does not exist. */
-  queueMissing: () => void
+  queueMissing: (queue: string | null) => void
 }
 
 /** Messages that must come one by one before RabbitMQ sends the whole window again. */
@@ -232,7 +232,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     if (stopping) return
     const openedAtMs = made.openedAtMs()
     if (fault.reason === 'undeliverable_message') carefulFor = carefulMessages
-    if (fault.reason === 'queue_missing') deps.queueMissing()
+    if (fault.reason === 'queue_missing') deps.queueMissing(queue)
     const retryInMs = turns.failed(fault, openedAtMs === null ? null : clock.monotonic() - openedAtMs)
     status.lost(fault, retryInMs)
     cancelRetry = clock.after(retryInMs, connect)

@@ -7,7 +7,8 @@
 //   topic, header  bind.exchange --keys--> PREFIX.by-topic --hash--> PREFIX.0 ... PREFIX.n
 //   device         bind.exchange --keys--> PREFIX.inbox --(gateway)--> PREFIX.0 ... PREFIX.n
 //
-// queues-beyond.ts looks for queues that a larger number of partitions left.
+// queues-beyond.ts looks for queues that a larger number of partitions left, deleted-queues.ts says what was
+// lost with a deleted queue.
 //
 // Without `provision` the steps only look. AMQP cannot list bindings, so they stay unknown.
 

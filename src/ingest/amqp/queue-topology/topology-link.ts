@@ -11,6 +11,7 @@ import { openChannel, type AmqpConnection } from '../amqp-connection.ts'
 import type { AmqpFault } from '../amqp-faults/amqp-faults.ts'
 import { createNodeTurns } from '../node-turns.ts'
 import { inboxQueue, partitionQueues } from '../queue-names.ts'
+import { createDeletedQueues } from './deleted-queues.ts'
 import { createBeyondWatch } from './queues-beyond.ts'
 import { probeStoredTime } from './stored-time-probe.ts'
 import { checkSteps, provisionSteps, usesInbox, type TopologyStep } from './queue-topology.ts'
@@ -21,8 +22,8 @@ export type QueueDepth = { messages: number }
 export type TopologyLink = {
   /** `tried`: once, after the first try. */
   start(tried: () => void): void
-  /** A queue does not exist: declare again. */
-  missing(): void
+  /** A queue does not exist, null where it is not known which: declare again. */
+  missing(queue: string | null): void
   /** As RabbitMQ said last; null where it did not. */
   depthOf(queue: string): QueueDepth | null
   close(): Promise<void>
@@ -63,6 +64,9 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
   /** What RabbitMQ does not offer was looked for. */
   let isLooked = false
   const beyond = createBeyondWatch(deps, options)
+  const deleted = createDeletedQueues(deps, options)
+  /** Its depth is asked for. */
+  let asking: string | null = null
   const stop = new AbortController()
 
   function connect(): void {
@@ -93,6 +97,7 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
     if (roundAtMs === null || clock.monotonic() - roundAtMs >= againEveryMs) {
       if (!(await runSteps(made))) return
       roundAtMs = clock.monotonic()
+      if (options.provisions && refused.size === 0) deleted.declared()
       report()
       didTry()
       // They have no failure.
@@ -133,15 +138,18 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
   async function askDepths(made: AmqpConnection): Promise<boolean> {
     const found = new Map<string, QueueDepth>()
     for (const queue of queues) {
+      asking = queue
       try {
         const { messageCount } = await made.channel.checkQueue(queue)
         found.set(queue, { messages: messageCount })
+        deleted.seen(queue, messageCount)
       } catch {
         // ended() gets the reason.
         return false
       }
       if (connection !== made) return false
     }
+    asking = null
     depths = found
     deps.asked()
     return true
@@ -214,7 +222,11 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
       cancel = clock.after(nextTryMs, connect)
       return
     }
-    if (fault.reason === 'queue_missing') roundAtMs = null
+    if (fault.reason === 'queue_missing') {
+      roundAtMs = null
+      if (asking !== null) deleted.missing(asking)
+    }
+    asking = null
     depths = new Map()
     const retryInMs = turns.failed(fault, null)
     if (turns.isRoundOver) didTry()
@@ -233,14 +245,16 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
       tried = onTried
       connect()
     },
-    missing() {
+    missing(queue) {
       roundAtMs = null
+      if (queue !== null) deleted.missing(queue)
     },
     depthOf: (queue) => depths.get(queue) ?? null,
     async close() {
       stopping = true
       stop.abort()
       cancel()
+      deleted.close()
       await connection?.close()
       connection = null
     },

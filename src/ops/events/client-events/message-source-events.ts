@@ -133,6 +133,7 @@ export const messageSourceEvents: EventTable<MessageSourceEvent> = {
 const losing: ReadonlySet<string> = new Set([
   'oversized',
   'queue_missing',
+  'queue_deleted',
   'exchange_missing',
   'not_declared',
   'durable_missing',
@@ -165,6 +166,7 @@ const riskActs = {
     'a topic. The message is a dead letter (BAD_TOPIC). It is shown for a day.',
   small_window: 'Raise the window at the broker; for Mosquitto set max_inflight_messages 1000.',
   queue_missing: 'Set provision: true, or create the queue; `check --connect` prints the command.',
+  queue_deleted: 'Find out who deleted the queue, and take that right away. It is shown for an hour.',
   queue_differs:
     'Change the option of the bridge, or empty and delete the queue, so that it can be declared again.',
   exchange_missing: 'Set provision: true, or create the exchange; `check --connect` prints the command.',
