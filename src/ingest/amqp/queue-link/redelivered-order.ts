@@ -2,17 +2,18 @@
 //
 // RabbitMQ delivers what came back first, in the order in which it came back. With custody `delivered` a
 // gateway gives back in an outage what it never submitted (queue-consumer.ts). What it had submitted came
-// before that, and comes back when the gateway is stopped or lost: behind it.
+// before that, and comes back when the gateway is stopped or lost: behind it. Another gateway may have taken
+// all of it, and later messages, and may be lost as well.
 //
 //   the queue got           1 2 3 4 5 6 7 8 9
 //   submitted, given back   1 2 3 | 4 5 6 7
-//   delivered afterwards    4 5 6 7 1 2 3 8 9      first those that were delivered before, then 8
+//   delivered afterwards    4 5 6 7 1 2 3 8 9      first those that were delivered before, then new ones
 //
-// The first ones of a consumer, as far as they are redelivered, are kept until one comes that is not, until
-// as many have come as RabbitMQ sends without an acknowledgement, or until none has come for a while. Then
-// the second part is put first, where the stored times of messages with one routing key show that (the
-// timestamp interceptor of RabbitMQ adds them) and none contradicts it. Times of different routing keys are
-// not compared: the clocks of nodes differ, and a device is usually connected to one of them.
+// Redelivered messages are kept until one comes that is not, until as many have come as RabbitMQ sends
+// without an acknowledgement, or until none has come for a while. Then those of each routing key are put into
+// the order of their stored times (the timestamp interceptor of RabbitMQ adds them). Times of different
+// routing keys are not compared: the clocks of nodes differ, and a device is usually connected to one of
+// them. Without a stored time the order stays.
 //
 // Messages are acknowledged by position, up to one. Those that moved have another delivery tag than their
 // position, and are acknowledged one by one.
@@ -67,9 +68,8 @@ export function createRedeliveredOrder(
     kept = []
     const first = deliveries[0]!.fields.deliveryTag
     const isWithoutGap = deliveries.at(-1)!.fields.deliveryTag === first + deliveries.length - 1
-    const start = isWithoutGap ? secondPart(deliveries) : 0
-    if (start === 0) return release(deliveries)
-    const ordered = [...deliveries.slice(start), ...deliveries.slice(0, start)]
+    const ordered = isWithoutGap ? inOrder(deliveries) : deliveries
+    if (ordered === deliveries) return release(deliveries)
     const tags = ordered.map(({ fields }) => fields.deliveryTag)
     moved.push({ first, last: first + tags.length - 1, tags })
     // From here on it is the position.
@@ -107,52 +107,52 @@ export function createRedeliveredOrder(
   }
 }
 
-/** Where the part begins that belongs before the other one; 0 where nothing shows that there are two. */
-function secondPart(deliveries: readonly ConsumeMessage[]): number {
-  const lastOf = new Map<string, { index: number; time: number }>()
-  let from = 1
-  let to = deliveries.length
-  let isShown = false
-  for (const [index, delivery] of deliveries.entries()) {
+/** The messages of each routing key in the order of their stored times, in the places of that routing key. */
+function inOrder(deliveries: readonly ConsumeMessage[]): readonly ConsumeMessage[] {
+  const placesOf = new Map<string, number[]>()
+  for (const [place, { fields }] of deliveries.entries()) {
+    const places = placesOf.get(fields.routingKey)
+    if (places === undefined) placesOf.set(fields.routingKey, [place])
+    else places.push(place)
+  }
+  let ordered: ConsumeMessage[] | null = null
+  for (const places of placesOf.values()) {
+    const sorted = sortedOf(places.map((place) => deliveries[place]!))
+    if (sorted === null) continue
+    ordered ??= [...deliveries]
+    for (const [index, place] of places.entries()) ordered[place] = sorted[index]!
+  }
+  return ordered ?? deliveries
+}
+
+/** `run`: how many steps back in time are before it; `firstTime`: of its run. */
+type Timed = { delivery: ConsumeMessage; time: number; run: number; firstTime: number }
+
+/** Null where the order is right, or cannot be known. */
+function sortedOf(deliveries: readonly ConsumeMessage[]): ConsumeMessage[] | null {
+  const all: Timed[] = []
+  for (const delivery of deliveries) {
     const time = storedAt(delivery)
-    if (time === null) return 0
-    const { routingKey } = delivery.fields
-    const before = lastOf.get(routingKey)
-    if (before !== undefined && time < before.time) {
-      isShown = true
-      from = Math.max(from, before.index + 1)
-      to = Math.min(to, index)
-    }
-    lastOf.set(routingKey, { index, time })
+    if (time === null) return null
+    const before = all.at(-1)
+    if (before === undefined) all.push({ delivery, time, run: 0, firstTime: time })
+    else if (time < before.time) all.push({ delivery, time, run: before.run + 1, firstTime: time })
+    else all.push({ delivery, time, run: before.run, firstTime: before.firstTime })
   }
-  if (!isShown || from > to) return 0
-  const start = largestStepBack(deliveries, from, to)
-  return isInOrder([...deliveries.slice(start), ...deliveries.slice(0, start)]) ? start : 0
+  if ((all.at(-1)?.run ?? 0) === 0) return null
+  return all.toSorted(compare).map(({ delivery }) => delivery)
 }
 
-/** Routing keys of messages in this range are on one side alone: only the times of all are left. */
-function largestStepBack(deliveries: readonly ConsumeMessage[], from: number, to: number): number {
-  let best = from
-  let largest = -Infinity
-  for (let index = from; index <= to; index += 1) {
-    const step = storedAt(deliveries[index - 1]!)! - storedAt(deliveries[index]!)!
-    if (step > largest) {
-      largest = step
-      best = index
-    }
-  }
-  return best
-}
-
-function isInOrder(deliveries: readonly ConsumeMessage[]): boolean {
-  const lastOf = new Map<string, number>()
-  return deliveries.every((delivery) => {
-    const time = storedAt(delivery)!
-    const { routingKey } = delivery.fields
-    const isLater = time >= (lastOf.get(routingKey) ?? 0)
-    lastOf.set(routingKey, time)
-    return isLater
-  })
+/**
+ * Of messages that were stored in the same millisecond, the one that came back later is the older one where a
+ * run begins with them: they were on both sides of the cut between what was submitted and what was not.
+ */
+function compare(one: Timed, other: Timed): number {
+  if (one.time !== other.time) return one.time - other.time
+  if (one.run === other.run) return 0
+  const [earlier, isOne] = one.run < other.run ? [one, true] : [other, false]
+  const isCut = earlier.firstTime === earlier.time
+  return isOne === isCut ? 1 : -1
 }
 
 function storedAt({ properties }: ConsumeMessage): number | null {
