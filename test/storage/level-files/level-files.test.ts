@@ -99,7 +99,8 @@ describe('the files of a database', () => {
     const expected = await readByLevel(path)
     await using(path, async (files) => {
       expect(new Set(files.tables.map(({ level }) => level)).size).toBeGreaterThan(1)
-      expect(files.logs.length).toBe(1)
+      // Two where LevelDB was closed before it had made a table of the first.
+      expect(files.logs.length).toBeGreaterThan(0)
       expect(await entriesOf(files.pages(allKeys))).toEqual(expected)
       expect(files.damage).toEqual([])
       for (const table of files.tables) expect(await files.checkTable(table)).toEqual([])
