@@ -19,6 +19,7 @@ import { signalFrame, type SignalField } from '../fields/signals.ts'
 import type { Bounds } from '../plausibility/plausibility.ts'
 import type { FastPlan, PlainField, PlainPosition, PlainSignal, Slots } from './fast-plan.ts'
 import { usualCondition } from './usual-conditions.ts'
+import { hasUsualOptions, isUsualField } from './usual-options.ts'
 import { NotUsual, createWantedKeys, type WantedKeys } from './wanted-keys.ts'
 import { isAscii, pieceOf } from './written-bytes.ts'
 
@@ -38,18 +39,6 @@ export function fastPlanOf(
     if (error instanceof NotUsual) return null
     throw error
   }
-}
-
-/** All options that decide about a record, besides `map`, the topic and the device. */
-function hasUsualOptions(config: SourceConfig): boolean {
-  const { encoding, extract, each, refuse, jsonata, coalesce, fix, remember, thin, merge } = config
-  const others = [each, jsonata, coalesce, fix?.time, remember, thin, merge]
-  return (
-    encoding === 'json' &&
-    extract.length === 0 &&
-    refuse.length === 0 &&
-    others.every((option) => option === undefined)
-  )
 }
 
 /** Each as it is written, and compiled. */
@@ -94,21 +83,12 @@ function timeOf({ map: { time } }: SourceConfig, keys: WantedKeys): FastPlan['ti
   }
 }
 
-type Readable = {
-  path?: string | readonly string[] | undefined
-  value?: unknown
-  default?: unknown
-  absent?: unknown
-  decimal_comma?: unknown
-  hemisphere?: unknown
-}
+type Readable = Readonly<Record<string, unknown>> & { path?: string | readonly string[] | undefined }
 
 /** Throws NotUsual for a constant, and for a value that is changed before it is read as a number. */
 function slotsOf(field: Readable, keys: WantedKeys): Slots {
-  const { path, value, default: otherwise, absent, decimal_comma: comma, hemisphere } = field
-  const changes = [value, otherwise, absent, comma, hemisphere]
-  if (path === undefined || changes.some((option) => option !== undefined)) throw new NotUsual()
-  return keys.slotsOf(path)
+  if (field.path === undefined || !isUsualField(field)) throw new NotUsual()
+  return keys.slotsOf(field.path)
 }
 
 function positionOf(config: SourceConfig, fields: readonly PlainField[], keys: WantedKeys): PlainPosition {

@@ -14,7 +14,8 @@
 // counters grow as they can. It is no second mapping language: the plan is made of the config by the
 // functions that compile the source, and uses their conversions, scales, times and bounds.
 //
-//   compile-plan.ts, wanted-keys.ts      the plan of a source (fast-plan.ts)
+//   compile-plan.ts, wanted-keys.ts      the plan of a source (fast-plan.ts); usual-options.ts says which
+//                                        options it knows
 //   message-scan.ts, message-values.ts   where the values are, and numbers of them
 //   usual-conditions.ts                  `when` and `fix.valid`, which must hold
 //   record-bytes.ts, written-bytes.ts    the parts of the name of the payload

@@ -135,6 +135,10 @@ describe('sources', () => {
     ['plain', truckSource(map)],
     ['a device in the message', truckSource(map, { topic: 'x', device: { path: 'imei' } })],
     ['conditions', truckSource(map, { when: 'sat > 3', fix: { valid: 'gps.ok and {device} != "x"' } })],
+    [
+      'motion from the speed',
+      truckSource({ speed: { path: 'speed' }, in_motion: { from: 'speed', above: 5 } }),
+    ],
     ['several paths', truckSource({ speed: { path: ['speed', 'gps."sp.eed"'] } })],
   ])('have a plan: %s', (_, source) => {
     expect(planOf(source)).not.toBeNull()
@@ -144,6 +148,7 @@ describe('sources', () => {
     ['a list', truckSource(map, { each: 'records' })],
     ['another step than keys', truckSource({ speed: { path: 'speeds[0]' } })],
     ['values that mean "absent"', truckSource({ speed: { path: 'speed', absent: [-1] } })],
+    ['numbers with a comma', truckSource({ speed: { path: 'speed', decimal_comma: true } })],
     ['a constant', truckSource({ speed: { value: 5 } })],
     ['a condition over a list', truckSource(map, { when: 'sats[0] > 3' })],
     ['the time of a fix', truckSource(map, { fix: { time: { path: 'fixed', format: 'ms' } } })],
