@@ -5,7 +5,7 @@
 //     ^                                                  '-> leaves the recent chunks, never read ------+
 //     '-------------------------------------------- give back ------------------------------------------'
 //
-// A buffer is given back only where nobody can read it any more:
+// A buffer is given back only when no code can still read it:
 //
 //   the builder        is not used after its chunk is finished (chunk-codec.ts)
 //   the database       copies what it writes; and a chunk is recent only once its own write is durable
@@ -24,7 +24,7 @@ import { assert } from '../../../std/assert.ts'
 export type ChunkBuffers = {
   /** At least so large; small ones are not from here. */
   take(bytes: number): Buffer
-  /** `buffer` must be from `take`, and nobody may read or write it any more. A small one is ignored. */
+  /** `buffer` must be from `take`, and is not read or written afterwards. A small one is ignored. */
   giveBack(buffer: Buffer): void
   /** Bytes that wait for their next use. */
   freeBytes(): number

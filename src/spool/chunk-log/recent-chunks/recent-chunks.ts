@@ -19,7 +19,7 @@ export type RecentChunks = {
   /** Removes a chunk whose batch is being settled. */
   take(lane: LaneId, firstSeq: number): Chunk | undefined
   /**
-   * The settle of the chunk is durable, and its batch was delivered: nobody reads it any more. Has no effect
+   * The settle of the chunk is durable, and its batch was delivered: nothing reads it any more. Has no effect
    * where its bytes were handed out.
    */
   giveBack(chunk: Chunk): void
