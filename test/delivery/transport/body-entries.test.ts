@@ -2,6 +2,7 @@ import {
   array,
   assert,
   boolean,
+  constantFrom,
   double,
   infiniteStream,
   integer,
@@ -83,6 +84,30 @@ const payloadText = tuple(uuid(), member, infiniteStream(nat(1000))).map(([paylo
   return JSON.stringify({ payloadId, ...Object.fromEntries(shuffled) })
 })
 
+/** The first members as the mapper orders them, with values that it writes and others. */
+const escaped = oneof(
+  { weight: 4, arbitrary: name },
+  { weight: 1, arbitrary: constantFrom('', 'a"b', 'a\\b') },
+)
+const idFirst = record(
+  { id: escaped, type: escaped, operator: oneof({ weight: 9, arbitrary: escaped }, constantFrom(1, null)) },
+  { requiredKeys: [] },
+)
+const mappedText = record(
+  {
+    payloadId: uuid(),
+    carrier: escaped,
+    signalTimestamp: oneof(
+      { weight: 9, arbitrary: integer({ min: -9, max: startAt * 2 }) },
+      constantFrom(-1, 0, 1.5, 1e21, 123456789012345, 1234567890123456),
+    ),
+    assetIdentifier: idFirst,
+    deviceIdentifier: idFirst,
+    gps: constantFrom({ inMotion: true }, { deviceIdentifier: { id: 'of the position' } }),
+  },
+  { requiredKeys: ['payloadId'] },
+).map((payload) => JSON.stringify(payload))
+
 describe('the entries of a body', () => {
   test('are those of its JSON, in any order and with any names', () => {
     assert(
@@ -90,6 +115,15 @@ describe('the entries of a body', () => {
         expect(entriesIn(payloads)).toEqual(payloads.map(expected))
       }),
       { numRuns: 1000 },
+    )
+  })
+
+  test('are those of its JSON in the order of the mapper, with any values', () => {
+    assert(
+      property(array(mappedText, { minLength: 1, maxLength: 5 }), (payloads) => {
+        expect(entriesIn(payloads)).toEqual(payloads.map(expected))
+      }),
+      { numRuns: 3000 },
     )
   })
 
