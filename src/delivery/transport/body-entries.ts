@@ -6,8 +6,8 @@
 //   {"payloadId":"…"(,"carrier":"…"),"signalTimestamp":1(,"assetIdentifier":{"id":"…"(,"type":"…")…})
 //   (,"deviceIdentifier":{"id":"…"
 //
-// They are found byte by byte, without a text or an object for a payload. A payload that does not start so (an
-// edited one, a name with an escape) is parsed.
+// They are found byte by byte, without a text or an object for a payload. A payload that does not start so
+// (an edited one, a name with an escape) is parsed.
 
 import { createEntriesBuilder, type EntriesBuilder } from '../../receipts/entries-builder.ts'
 import { receiptKeys } from '../../receipts/receipts.ts'

@@ -84,6 +84,7 @@ async function submit(request: Extract<ThreadRequest, { kind: 'submit' }>): Prom
     encoding: isCompressed ? 'gzip' : null,
     sent,
     payloadIds: () => Array.from(starts, (start) => payloadIdIn(body, start)),
+    idsInBody: { body, starts },
     sign: signerOf(opened, credentials),
     signingAt,
     startedAt,

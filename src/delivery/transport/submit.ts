@@ -14,6 +14,7 @@ import type { PayloadId } from '../../domain/ids.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { BatchOperation } from '../../spool/spool.ts'
 import { createAnswerReader } from './answer-reader/answer-reader.ts'
+import type { IdsInBody } from './answer-reader/usual-answer.ts'
 import { createTunnel } from './proxy-tunnel.ts'
 import { observeWrites } from './sent-body.ts'
 import type { SentBody } from './sent-body.ts'
@@ -31,6 +32,8 @@ type Submission = {
   /** The same body, as it is sent. */
   sent: SentBody
   payloadIds: () => readonly PayloadId[]
+  /** The same in the body before it is compressed. */
+  idsInBody?: IdsInBody
   sign: Sign
   signingAt: EpochMs
   /** The wall clock when the attempt began. */
@@ -125,13 +128,18 @@ export function createSubmitter(options: TransportOptions): Submitter {
 
   /** Reads the body as it comes. Where nothing more is of use, its connection is closed. */
   async function read(
-    { operation, payloadIds }: Submission,
+    { operation, payloadIds, idsInBody }: Submission,
     { statusCode: status, headers: answerHeaders, body }: Dispatcher.ResponseData,
     { signal, now }: { signal: AbortSignal; now: () => EpochMs },
   ): Promise<Outcome> {
     const { responseBytesMax } = options
     const head = { status, headers: answerHeaders }
-    const reader = createAnswerReader(head, { operation, payloadIds, responseBytesMax })
+    const reader = createAnswerReader(head, {
+      operation,
+      payloadIds,
+      responseBytesMax,
+      ...(idsInBody && { idsInBody }),
+    })
     let whole = false
     try {
       for await (const part of body) if (!reader.push(part as Buffer)) break

@@ -16,11 +16,22 @@ type Options = {
   scan?: boolean
   whole?: boolean
   responseBytesMax?: number
+  inBody?: boolean
+  payloadIds?: () => PayloadId[]
 }
+
+/** The payloadIds in the body, which is in shared memory. */
+const bodyText = ids.map((payloadId) => JSON.stringify({ payloadId, carrier: 'ACME' })).join()
+const body = Buffer.from(new SharedArrayBuffer(bodyText.length))
+body.write(bodyText)
+const starts = Uint32Array.from(bodyText.matchAll(/\{"payloadId"/g), ({ index }) => index)
+const idsInBody = { body, starts }
 
 function read(text: string | Buffer, options: Options = {}): Outcome {
   const { status = 200, partBytes = 1e9, scan = false, whole = true, responseBytesMax = 1e9 } = options
-  const question = { operation: 'batch' as const, payloadIds: () => ids, responseBytesMax }
+  const { inBody = false, payloadIds = () => ids } = options
+  const known = inBody ? { idsInBody } : {}
+  const question = { operation: 'batch' as const, payloadIds, responseBytesMax, ...known }
   const reader = createAnswerReader(
     { status, headers: {} },
     scan ? { ...question, wholeBytesMax: 0 } : question,
@@ -106,6 +117,67 @@ describe('an answer that is read as it arrives', () => {
       accepting().replace('"failed"', `"failed":[{"payloadId":"${ids[0]}"}],"failed"`),
     ])
       expect(read(sent, { scan: true })).toMatchObject({ accepted: 'all', failed: [] })
+  })
+})
+
+describe('the usual answer', () => {
+  const summary = { total: 3, accepted: 3, failed: 0 }
+  const usual = accepting({ summary })
+  const list = JSON.stringify(ids)
+  const [first = '', second = '', third = ''] = ids
+
+  test('is read without the payloadIds as texts', () => {
+    const payloadIds = () => {
+      throw new Error('asked for the payloadIds')
+    }
+    expect(read(usual, { inBody: true, payloadIds, partBytes: 50 })).toEqual({
+      kind: 'answered',
+      requestId: 'r',
+      accepted: 'all',
+      failed: [],
+      complete: true,
+      tooLarge: false,
+      deviations: [],
+    })
+  })
+
+  test.each([
+    ['in another order', usual.replace(first, 'x').replace(second, first).replace('x', second)],
+    ['without the last payload', usual.replace(`,"${third}"`, '')],
+    ['with another payload behind', usual.replace(`"${third}"`, `"${third}","x"`)],
+    ['with a payload again behind', usual.replace(`"${third}"`, `"${third}","${first}"`)],
+    ['with another id', usual.replace(second, second.replace(/.$/, 'e'))],
+    ['in upper case', usual.replace(second, second.toUpperCase())],
+    ['that is usual', usual],
+    ['that ends in an id', usual.slice(0, usual.indexOf(third) + 20)],
+    ['that ends in the list', usual.slice(0, usual.indexOf(third) + 36)],
+    ['that ends behind the last id', usual.slice(0, usual.indexOf(third) + 37)],
+    ['that ends behind the list', usual.slice(0, usual.indexOf(']') + 1)],
+    ['with text behind it', `${usual}x`],
+    ['with a second list', usual.replace('"failed"', '"accepted":["x"],"failed"')],
+    ['with a second member of the name', usual.replace('"failed"', '"accepted":7,"failed"')],
+    ['whose list is in another member', `{"more":${usual},"accepted":[],"failed":[]}`],
+    ['whose list is in another member only', `{"more":${usual},"failed":[]}`],
+    ['whose list has a longer name', usual.replace('"accepted":[', String.raw`"\"accepted":[`)],
+    ['with spaces', JSON.stringify(JSON.parse(usual), null, 1)],
+    ['with failed ones', usual.replace('"failed":[]', `"failed":[{"payloadId":"${first}"}]`)],
+    ['with another sum', usual.replace('"total":3', '"total":4')],
+    ['without a summary', accepting()],
+    ['with another responseCode', usual.replace('200', '207')],
+    ['that is a list', `[${usual}]`],
+    ['with a list as a text', usual.replace(list, JSON.stringify(list))],
+  ])('%s is read as any answer', (_, sent) => {
+    expect(read(sent, { inBody: true })).toEqual(read(sent))
+    expect(read(sent, { inBody: true, whole: false })).toEqual(read(sent, { whole: false }))
+    expect(read(sent, { inBody: true, status: 202 })).toEqual(read(sent, { status: 202 }))
+  })
+
+  test('is read as any answer with every change of one character', () => {
+    for (let at = 0; at < usual.length; at += 1)
+      for (const by of ['', '"', ',', ']', '0', '\\']) {
+        const sent = usual.slice(0, at) + by + usual.slice(at + 1)
+        expect(read(sent, { inBody: true }), sent).toEqual(read(sent))
+      }
   })
 })
 

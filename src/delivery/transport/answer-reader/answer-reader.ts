@@ -6,7 +6,8 @@
 // listed as a deviation. Foreign text is cut to a bounded length and its control characters are removed
 // before it is used (answer-text).
 //
-//   up to 256 KiB           kept and parsed by JSON.parse(): the usual answer, 20 KiB for 500 payloads
+//   up to 256 KiB           kept. If it is the usual answer, 20 KiB for 500 payloads, its list is compared
+//                           with the body that was sent (usual-answer); else it is parsed by JSON.parse()
 //   longer                  read as it arrives (json-scanner, breakdown-scanner); nothing of it is kept but
 //                           what it says about the payloads of the batch (breakdown)
 //   `responseBytesMax`      reading stops. What was read counts
@@ -32,6 +33,8 @@ import { createBreakdown, cutTexts } from './breakdown.ts'
 import type { Breakdown, Summary } from './breakdown.ts'
 import { createBreakdownScanner } from './breakdown-scanner.ts'
 import type { BreakdownScanner } from './breakdown-scanner.ts'
+import { membersAroundList } from './usual-answer.ts'
+import type { IdsInBody } from './usual-answer.ts'
 
 export type AnswerReader = {
   /** False: the rest of the body is of no use. */
@@ -45,6 +48,8 @@ type AnswerHead = { status: number; headers: AnswerHeaders }
 type Question = {
   operation: BatchOperation
   payloadIds: () => readonly PayloadId[]
+  /** With it the usual answer is read without `payloadIds`. */
+  idsInBody?: IdsInBody
   responseBytesMax: number
   /** Longer answers are read as they arrive. */
   wholeBytesMax?: number
@@ -110,12 +115,23 @@ export function createAnswerReader(head: AnswerHead, question: Question): Answer
     const cut = ended ? null : tooLarge || whole ? 'too large' : 'ended early'
     const body: Body = { bytes: kept.length === 1 && kept[0] ? kept[0] : Buffer.concat(kept), cut }
     if (!isSuccess) return readRefused(head, body, now)
+    const usual = readUsual(body)
+    if (usual !== null) return usual
     const value = scanned === null ? parse(head, body) : undefined
     const parsed = asRecord(value)
     if (operation === 'single') return readAcknowledgement(head, body, parsed)
     if (parsed !== null) return readWhole(head, body, parsed, question.payloadIds())
     if (scanned === null && value === undefined && mayBeScanned && keptBytes > 0) startScan()
     return readScanned(body)
+  }
+
+  /** Null where it is another answer. */
+  function readUsual({ bytes, cut }: Body): Outcome | null {
+    const { idsInBody } = question
+    if (idsInBody === undefined || !mayBeScanned || scanned !== null || cut !== null) return null
+    const members = membersAroundList(bytes, idsInBody)
+    if (members === null || !tellsAllAccepted(status, members, idsInBody.starts.length)) return null
+    return allAccepted(requestIdOf(headers, members['requestId'] ?? members['RequestId']))
   }
 
   /** Of an answer that is long or not whole. */
@@ -181,16 +197,8 @@ function readWhole(
   if (!Array.isArray(accepted) && !Array.isArray(failed))
     return withoutLists({ status, headers }, body, requestId)
   const summary = summaryOf(parsed['summary'])
-  if (status === 200 && isUsual(parsed, summary, payloadIds))
-    return {
-      kind: 'answered',
-      requestId,
-      accepted: 'all',
-      failed: [],
-      complete: true,
-      tooLarge: false,
-      deviations: [],
-    }
+  const isUsual = tellsAllAccepted(status, parsed, payloadIds.length) && isSameList(accepted, payloadIds)
+  if (isUsual) return allAccepted(requestId)
   const breakdown = createBreakdown(payloadIds)
   breakdown.responseCode(responseCode)
   breakdown.summary(summary)
@@ -203,19 +211,34 @@ function readWhole(
   return outcome.kind === 'answered' && serviceMessage !== '' ? { ...outcome, serviceMessage } : outcome
 }
 
-/** All accepted, in the order of the batch, and nothing else to report. */
-function isUsual(
-  { accepted, failed, responseCode }: Record<string, unknown>,
-  summary: Summary | null,
-  payloadIds: readonly PayloadId[],
+function allAccepted(requestId: string | null): Outcome {
+  return {
+    kind: 'answered',
+    requestId,
+    accepted: 'all',
+    failed: [],
+    complete: true,
+    tooLarge: false,
+    deviations: [],
+  }
+}
+
+/** By everything but the list of the accepted ones. */
+function tellsAllAccepted(
+  status: number,
+  { failed, responseCode, ...members }: Record<string, unknown>,
+  payloads: number,
 ): boolean {
-  const { length } = payloadIds
-  if (!Array.isArray(accepted) || accepted.length !== length) return false
-  if (responseCode !== undefined && responseCode !== 200) return false
+  if (status !== 200 || (responseCode !== undefined && responseCode !== 200)) return false
   if (!Array.isArray(failed) || failed.length > 0) return false
-  if (summary?.total !== length || summary.accepted !== length || summary.failed !== 0) return false
-  for (let i = 0; i < length; i += 1) if (accepted[i] !== payloadIds[i]) return false
-  return true
+  const summary = summaryOf(members['summary'])
+  return summary?.total === payloads && summary.accepted === payloads && summary.failed === 0
+}
+
+/** In the order of the batch. */
+function isSameList(accepted: unknown, payloadIds: readonly PayloadId[]): boolean {
+  if (!Array.isArray(accepted) || accepted.length !== payloadIds.length) return false
+  return payloadIds.every((id, index) => accepted[index] === id)
 }
 
 function summaryOf(value: unknown): Summary | null {
