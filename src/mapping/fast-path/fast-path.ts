@@ -16,7 +16,9 @@
 //
 //   compile-plan.ts, wanted-keys.ts      the plan of a source (fast-plan.ts); usual-options.ts says which
 //                                        options it knows
-//   message-scan.ts, message-values.ts   where the values are, and numbers of them
+//   message-scan.ts                      where the values are: walks the message
+//   message-layout.ts                    the same without a walk, where a message before had its layout
+//   found-values.ts, message-values.ts   the values that were found, and numbers of them
 //   usual-conditions.ts                  `when` and `fix.valid`, which must hold
 //   record-bytes.ts, written-bytes.ts    the parts of the name of the payload
 //   device-bytes.ts                      what the device adds to both
@@ -34,7 +36,7 @@ import type { MapFast, Route, SourceRuntime } from '../mapper/routing.ts'
 import type { MapResult, RecordContext } from '../types.ts'
 import { deviceBytesOf } from './device-bytes.ts'
 import type { FastPlan } from './fast-plan.ts'
-import { text } from './message-scan.ts'
+import { text } from './found-values.ts'
 import { createMessageValues, type MessageValues } from './message-values.ts'
 import { createPayloadBytes } from './payload-bytes.ts'
 import { createRecordBytes } from './record-bytes.ts'

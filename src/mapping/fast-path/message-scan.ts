@@ -5,6 +5,18 @@
 // key twice, deep nesting, a byte order mark, a message that is no object. JSON.parse decides about these.
 
 import { isUtf8 } from 'node:buffer'
+import {
+  absent,
+  isFalse,
+  isNull,
+  isTrue,
+  number,
+  other,
+  plain,
+  text,
+  type FoundValues,
+} from './found-values.ts'
+import { createMessageLayouts } from './message-layout.ts'
 
 /** The keys of one object that are wanted. */
 export type KeyNode = { readonly keys: readonly WantedKey[] }
@@ -18,22 +30,9 @@ export type WantedKey = {
   readonly inner: KeyNode | null
 }
 
-/** What a wanted value is. A `text` is ASCII. */
-export const absent = 0
-export const number = 1
-export const text = 2
-export const isTrue = 3
-export const isFalse = 4
-export const isNull = 5
-export const other = 6
-
 export type MessageScan = {
   /** False where the message is to be parsed. */
   scan(message: Buffer): boolean
-  /** By slot: what the value is, and its bytes; a text without its quotes. */
-  readonly kinds: Uint8Array
-  readonly starts: Uint16Array
-  readonly ends: Uint16Array
 }
 
 /** Longer messages are parsed: the walk is as slow as JSON.parse then. */
@@ -41,19 +40,18 @@ export const messageBytesMax = 2048
 
 const levelsMax = 32
 
+/** After so many messages in a row without a known layout, one of `triedEvery` is compared with them. */
+const missesMax = 64
+const triedEvery = 16
+
 const quote = 0x22
 const comma = 0x2c
 const colon = 0x3a
 const openBracket = 0x5b
-const backslash = 0x5c
 const closeBracket = 0x5d
 const openBrace = 0x7b
 const closeBrace = 0x7d
 const lastBlank = 0x20
-
-/** 1 for what stands in a text as it is: printable ASCII. */
-const plain = new Uint8Array(256)
-for (let byte = 0x20; byte < 0x7f; byte += 1) plain[byte] = byte === quote || byte === backslash ? 0 : 1
 
 const literals = { true: bytesOf('true'), false: bytesOf('false'), null: bytesOf('null') }
 
@@ -61,13 +59,11 @@ function bytesOf(word: string): Uint8Array {
   return Uint8Array.from(Buffer.from(word))
 }
 
-export function createMessageScan(
-  root: KeyNode,
-  { slots, keys }: { slots: number; keys: number },
-): MessageScan {
-  const kinds = new Uint8Array(slots)
-  const starts = new Uint16Array(slots)
-  const ends = new Uint16Array(slots)
+export function createMessageScan(root: KeyNode, keys: number, found: FoundValues): MessageScan {
+  const { kinds, starts, ends, isRead } = found
+  const layouts = createMessageLayouts(found)
+  /** Messages without a known layout, since the last one that had one. */
+  let misses = 0
   /** The run in which a key was seen last. */
   const seen = new Uint32Array(keys)
   let run = 0
@@ -75,15 +71,32 @@ export function createMessageScan(
   let end = 0
   /** A text with bytes above ASCII was passed. */
   let isWide = false
+  /** No wanted value is a list or an object. */
+  let isPlain = true
   /** What the value is that was passed last. */
   let passed = absent
-  return { scan, kinds, starts, ends }
+  return { scan }
 
   function scan(message: Buffer): boolean {
     if (message.length > messageBytesMax) return false
+    const isTried = misses < missesMax || misses % triedEvery === 0
+    if (isTried && layouts.follow(message)) {
+      misses = 0
+      return true
+    }
+    misses += 1
+    if (!walk(message)) return false
+    // Texts beyond ASCII have no layout, and lists that are wanted none that would do.
+    if (isTried && !isWide && isPlain) layouts.keep(message)
+    return true
+  }
+
+  function walk(message: Buffer): boolean {
     bytes = message
     end = message.length
     isWide = false
+    isPlain = true
+    layouts.begin()
     run = (run + 1) >>> 0
     // Once in four billion messages.
     if (run === 0) seen.fill(0)
@@ -149,6 +162,9 @@ export function createMessageScan(
     isWide = false
     const behind = valueEnd(at, inner, level)
     if (slot >= 0 && behind >= 0) {
+      if (passed === other) isPlain = false
+      else layouts.name(slot)
+      isRead[slot] = 0
       const isText = passed === text
       kinds[slot] = isText && isWide ? other : passed
       starts[slot] = isText ? at + 1 : at
@@ -161,13 +177,7 @@ export function createMessageScan(
   /** Behind the value at `at`; of an object with the wanted keys `inner`. */
   function valueEnd(at: number, inner: KeyNode | null, level: number): number {
     if (at >= end) return -1
-    const first = bytes[at]!
-    switch (first) {
-      case quote: {
-        const behind = textEnd(at + 1)
-        passed = text
-        return behind < 0 ? -1 : behind + 1
-      }
+    switch (bytes[at]!) {
       case openBrace: {
         const behind = objectEnd(at + 1, inner, level + 1)
         passed = other
@@ -177,6 +187,22 @@ export function createMessageScan(
         const behind = listEnd(at + 1, level + 1)
         passed = other
         return behind
+      }
+      default: {
+        const behind = plainEnd(at)
+        layouts.add(at, behind)
+        return behind
+      }
+    }
+  }
+
+  /** Behind a text, a number or a word. */
+  function plainEnd(at: number): number {
+    switch (bytes[at]!) {
+      case quote: {
+        const behind = textEnd(at + 1)
+        passed = text
+        return behind < 0 ? -1 : behind + 1
       }
       case 0x74:
         passed = isTrue

@@ -4,29 +4,28 @@
 // them as the message does, without the zeros at the end. So the bytes can be copied. Other numbers (more
 // digits, an exponent, a minus before zero) are read and written by JavaScript itself.
 
-import { absent, createMessageScan, isNull, number, text, type KeyNode } from './message-scan.ts'
+import {
+  absent,
+  createFoundValues,
+  digitsMax,
+  isNull,
+  number,
+  plainMin,
+  powers,
+  text,
+  trimmedEnd,
+  type FoundValues,
+} from './found-values.ts'
+import { createMessageScan, type KeyNode } from './message-scan.ts'
 
-export type MessageValues = {
+export type MessageValues = FoundValues & {
   /** False where the message is to be parsed. */
   begin(message: Buffer): boolean
-  readonly kinds: Uint8Array
-  /** The bytes of a value; of a number that was read, without zeros at its end. */
-  readonly starts: Uint16Array
-  readonly ends: Uint16Array
   /** The first of the slots that has a value; -1 where none has one. */
   find(slots: readonly number[]): number
-  /** NaN where the value is not a number. */
+  /** NaN where the value is not a number. JavaScript writes it like the bytes where `isRead` is 1 then. */
   numberIn(slot: number): number
-  /** Whether JavaScript writes the number that was read like the bytes; 0 or 1. */
-  readonly isCopied: Uint8Array
 }
-
-const digitsMax = 15
-
-/** JavaScript writes smaller numbers with an exponent. */
-const plainMin = 1e-6
-
-const powers = Array.from({ length: digitsMax + 1 }, (_, places) => 10 ** places)
 
 const minus = 0x2d
 const point = 0x2e
@@ -34,10 +33,11 @@ const zero = 0x30
 const nine = 0x39
 
 export function createMessageValues(root: KeyNode, sizes: { slots: number; keys: number }): MessageValues {
-  const { scan, kinds, starts, ends } = createMessageScan(root, sizes)
-  const isCopied = new Uint8Array(sizes.slots)
+  const found = createFoundValues(sizes.slots)
+  const { kinds, starts, ends, isRead, numbers } = found
+  const { scan } = createMessageScan(root, sizes.keys, found)
   let bytes: Buffer = Buffer.alloc(0)
-  return { begin, kinds, starts, ends, find, numberIn, isCopied }
+  return { ...found, begin, find, numberIn }
 
   function begin(message: Buffer): boolean {
     bytes = message
@@ -56,6 +56,7 @@ export function createMessageValues(root: KeyNode, sizes: { slots: number; keys:
 
   function numberIn(slot: number): number {
     if (kinds[slot] !== number) return Number.NaN
+    if (isRead[slot] === 1) return numbers[slot]!
     const source = bytes
     const start = starts[slot]!
     const end = ends[slot]!
@@ -76,19 +77,13 @@ export function createMessageValues(root: KeyNode, sizes: { slots: number; keys:
     // A minus before zero, and what is written with an exponent.
     if (value < plainMin && (isNegative || whole !== 0)) return otherNumber(slot)
     if (places > 0) ends[slot] = trimmedEnd(source, pointAt, end)
-    isCopied[slot] = 1
-    return isNegative ? -value : value
+    const read = isNegative ? -value : value
+    isRead[slot] = 1
+    numbers[slot] = read
+    return read
   }
 
   function otherNumber(slot: number): number {
-    isCopied[slot] = 0
     return Number(bytes.toString('latin1', starts[slot], ends[slot]))
   }
-}
-
-/** Without the zeros behind the last decimal, and without a point that has no decimals then. */
-function trimmedEnd(source: Uint8Array, pointAt: number, end: number): number {
-  let at = end
-  while (source[at - 1] === zero) at -= 1
-  return at - 1 === pointAt ? pointAt : at
 }

@@ -28,18 +28,16 @@ const pieces = {
 
 const idAt = payloadHead.length
 const idLength = 36
+const idEnd = idAt + idLength
 const keyLength = 32
 
-/** Where the digits of half a digest stand in an id: 8-4-4-4-12. */
+/** Of 64 hexadecimal digits, of which each half becomes an id: 8-4-4-4-12. */
+const digestLength = 64
 const hyphen = 0x2d
-const hyphenPlaces = [8, 13, 18, 23]
-const places = Array.from({ length: idLength }, (_, place) => place).filter(
-  (place) => !hyphenPlaces.includes(place),
-)
 
-/** The version of the UUID, and its variant by the digit that stands in its place. */
-const versionPlace = 14
-const variantPlace = 19
+/** The version of the UUID among its digits, and its variant by the digit that stands in its place. */
+const versionAt = 12
+const variantAt = 16
 const version = 0x38
 const variants = pieceOf('89ab')
 
@@ -52,7 +50,7 @@ export function createPayloadBytes(record: RecordBytes): PayloadBytes {
   const views: Uint8Array[] = []
   /** An id of a signal without its last digits. */
   const signalId = new Uint8Array(idLength)
-  const key = Buffer.alloc(keyLength)
+  const digestAt = bytes.length - digestLength
   return { payload }
 
   function payload(
@@ -61,27 +59,39 @@ export function createPayloadBytes(record: RecordBytes): PayloadBytes {
     time: EpochMs,
     moving: boolean | null,
   ): MappedPayload {
-    const digest = digestOf(nameView())
+    noteDigest(digestOf(nameView()))
     const start = written.at
     const device = deviceBytesOf(entry)
     put(written, device.jsonHead)
-    writeId(digest, 0, bytes, start + idAt)
+    writeId(digestAt, bytes, start + idAt)
     putAgain(written, record.timeStart, record.timeEnd)
     put(written, device.jsonAfterTime)
     writeGps(moving)
-    if (record.signals > 0) writeSignals(digest)
+    if (record.signals > 0) writeSignals()
     putAgain(written, record.fieldsStart, record.nameEnd)
     bytes[written.at] = 0x7d
     written.at += 1
     const hasOwnTime = !Number.isNaN(time)
+    const json = bytes.toString('latin1', start, written.at)
     return {
       provider: entry.provider,
       device: entry.device,
       deviceTime: hasOwnTime ? time : null,
-      payloadId: bytes.toString('latin1', start + idAt, start + idAt + idLength) as PayloadId,
-      windowKey: hasOwnTime ? windowKeyAt(start + idAt) : partKeyOf(messageKeyOf(message), 0),
+      payloadId: json.slice(idAt, idEnd) as PayloadId,
+      windowKey: hasOwnTime
+        ? bytes.toString('latin1', digestAt, digestAt + keyLength)
+        : partKeyOf(messageKeyOf(message), 0),
       duplicateRule: hasOwnTime ? 'always' : 'resend',
-      json: bytes.toString('latin1', start, written.at),
+      json,
+    }
+  }
+
+  /** With the version and the variant of both halves in their places: as windowKeyOf. */
+  function noteDigest(digest: string): void {
+    bytes.write(digest, digestAt, digestLength, 'latin1')
+    for (let at = digestAt; at < bytes.length; at += keyLength) {
+      bytes[at + versionAt] = version
+      bytes[at + variantAt] = variants[valueOf(bytes[at + variantAt]!) & 3]!
     }
   }
 
@@ -99,9 +109,9 @@ export function createPayloadBytes(record: RecordBytes): PayloadBytes {
     put(written, moving ? pieces.moving : pieces.standing)
   }
 
-  function writeSignals(digest: string): void {
+  function writeSignals(): void {
     const { signals, signalStarts, signalEnds } = record
-    writeId(digest, keyLength, signalId, 0)
+    writeId(digestAt + keyLength, signalId, 0)
     for (let index = 0; index < signals; index += 1) {
       put(written, index === 0 ? pieces.firstSignal : pieces.nextSignal)
       const tail = (tails[index] ??= pieceOf(signalIdTail(index)))
@@ -113,20 +123,18 @@ export function createPayloadBytes(record: RecordBytes): PayloadBytes {
     written.at += 1
   }
 
-  /** The digits of the payloadId: as windowKeyOf. */
-  function windowKeyAt(start: number): string {
-    for (let index = 0; index < keyLength; index += 1) key[index] = bytes[start + places[index]!]!
-    return key.toString('latin1', 0, keyLength)
+  /** As payloadIdOf, and signalIdHeadOf with four digits more. */
+  function writeId(from: number, target: Uint8Array, start: number): void {
+    for (let at = 0; at < 8; at += 1) target[start + at] = bytes[from + at]!
+    target[start + 8] = hyphen
+    for (let at = 8; at < 12; at += 1) target[start + at + 1] = bytes[from + at]!
+    target[start + 13] = hyphen
+    for (let at = 12; at < 16; at += 1) target[start + at + 2] = bytes[from + at]!
+    target[start + 18] = hyphen
+    for (let at = 16; at < 20; at += 1) target[start + at + 3] = bytes[from + at]!
+    target[start + 23] = hyphen
+    for (let at = 20; at < keyLength; at += 1) target[start + at + 4] = bytes[from + at]!
   }
-}
-
-/** As payloadIdOf, and signalIdHeadOf with four digits more. */
-function writeId(digest: string, from: number, target: Uint8Array, start: number): void {
-  for (let index = 0; index < keyLength; index += 1)
-    target[start + places[index]!] = digest.charCodeAt(from + index)
-  for (const place of hyphenPlaces) target[start + place] = hyphen
-  target[start + versionPlace] = version
-  target[start + variantPlace] = variants[valueOf(target[start + variantPlace]!) & 3]!
 }
 
 /** Of a hexadecimal digit in lower case. */

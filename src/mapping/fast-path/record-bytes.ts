@@ -21,9 +21,18 @@ import type {
   PlainPosition,
   PlainSignal,
 } from './fast-plan.ts'
-import { isFalse, isTrue, messageBytesMax, text } from './message-scan.ts'
+import { isFalse, isTrue, text } from './found-values.ts'
+import { messageBytesMax } from './message-scan.ts'
 import type { MessageValues } from './message-values.ts'
-import { createWrittenBytes, pieceOf, put, putFrom, putText, type WrittenBytes } from './written-bytes.ts'
+import {
+  createWrittenBytes,
+  pieceOf,
+  put,
+  putFrom,
+  putText,
+  putTime,
+  type WrittenBytes,
+} from './written-bytes.ts'
 
 /** Plain fields, since they are filled for each message. */
 export type RecordBytes = {
@@ -69,7 +78,8 @@ function sizeOf({ position, signals, fields }: FastPlan): number {
   const texts = all.filter(({ kind }) => kind === 'text').length * messageBytesMax
   const fixed = heads.reduce((sum, { length }) => sum + length, position?.speedTail.length ?? 0)
   const name = 512 + fixed + texts + (kinds.length + all.length + 5) * numberBytesMax
-  return deviceBytesMax + 2 * name + kinds.length * 64
+  // The last bytes are those of payload-bytes.ts for the digest.
+  return deviceBytesMax + 2 * name + kinds.length * 64 + 64
 }
 
 export function createRecordBytes(
@@ -78,7 +88,7 @@ export function createRecordBytes(
   context: RecordContext,
 ): RecordBytes {
   const { position, fields } = plan
-  const { kinds, starts, ends, isCopied } = values
+  const { kinds, starts, ends, isRead } = values
   const written = createWrittenBytes(sizeOf(plan))
   let bytes: Buffer = written.bytes
   const record: RecordBytes = {
@@ -122,7 +132,7 @@ export function createRecordBytes(
 
   function writeTime(time: EpochMs, serial: number | null): void {
     record.timeStart = written.at
-    putText(written, String(time))
+    putTime(written, time)
     record.timeEnd = written.at
     if (serial === null) put(written, pieces.ownTime)
     else putText(written, serial === 0 ? ',"arrival"]' : `,"arrival",${serial}]`)
@@ -199,7 +209,7 @@ export function createRecordBytes(
   }
 
   function putNumber({ convert }: PlainNumber, slot: number, value: number): void {
-    if (convert === unchanged && isCopied[slot] === 1) putFrom(written, bytes, starts[slot]!, ends[slot]!)
+    if (convert === unchanged && isRead[slot] === 1) putFrom(written, bytes, starts[slot]!, ends[slot]!)
     else putText(written, String(value))
   }
 
@@ -231,7 +241,7 @@ export function createRecordBytes(
     const { head, tail, scale, neverNegative, bounds, counter } = signal
     let value = values.numberIn(slot)
     if (Number.isNaN(value)) return false
-    const isSpelled = isCopied[slot] === 1
+    const isSpelled = isRead[slot] === 1
     if ((value >= placeholderMin || !isSpelled) && decimalFrom(value) === undefined) return false
     put(written, head)
     if (scale === unscaled && isSpelled) {
@@ -268,7 +278,7 @@ export function createRecordBytes(
     if (kind === 'boolean' || kinds[slot] === isTrue || kinds[slot] === isFalse) return writeTruth(kind, slot)
     const value = kinds[slot] === text ? 0 : values.numberIn(slot)
     if (Number.isNaN(value)) return false
-    if (kinds[slot] === text || isCopied[slot] === 1) putQuoted(slot)
+    if (kinds[slot] === text || isRead[slot] === 1) putQuoted(slot)
     else putText(written, `"${value}"`)
     return true
   }

@@ -6,7 +6,7 @@ import { pathsReadBy } from '../path/paths-used.ts'
 import type { Condition } from '../path/condition.ts'
 import type { Path } from '../path/path.ts'
 import type { Holder, UsualCondition } from './fast-plan.ts'
-import { absent, isFalse, isNull, isTrue, text } from './message-scan.ts'
+import { absent, isFalse, isNull, isTrue, text } from './found-values.ts'
 import type { MessageValues } from './message-values.ts'
 import { NotUsual, type WantedKeys } from './wanted-keys.ts'
 

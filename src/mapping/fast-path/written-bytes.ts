@@ -5,6 +5,10 @@ export type WrittenBytes = { readonly bytes: Buffer; at: number }
 
 /** Shorter pieces are copied byte by byte, which costs less than a call. */
 const fewBytes = 24
+/** The same of bytes that are copied within the buffer. */
+const someBytes = 40
+
+const zero = 0x30
 
 export function createWrittenBytes(size: number): WrittenBytes {
   return { bytes: Buffer.alloc(size), at: 0 }
@@ -31,9 +35,41 @@ export function putFrom(written: WrittenBytes, source: Uint8Array, start: number
 
 /** Copies what was written before. */
 export function putAgain(written: WrittenBytes, start: number, end: number): void {
-  if (start === end) return
-  written.bytes.copyWithin(written.at, start, end)
-  written.at += end - start
+  const { bytes, at } = written
+  const shift = at - start
+  if (end - start > someBytes) bytes.copyWithin(at, start, end)
+  else for (let from = start; from < end; from += 1) bytes[from + shift] = bytes[from]!
+  written.at = end + shift
+}
+
+/** Times of 2001 to 2286, in milliseconds, have 13 digits. */
+const timeMin = 1e12
+const timeMax = 1e13
+const lowDigits = 6
+const highDigits = 7
+const lowMax = 10 ** lowDigits
+
+/** As JavaScript writes it, which takes long for a number of so many digits. */
+export function putTime(written: WrittenBytes, time: number): void {
+  if (!(time >= timeMin && time < timeMax && Number.isInteger(time))) {
+    putText(written, String(time))
+    return
+  }
+  const high = Math.floor(time / lowMax)
+  putDigits(written, high, highDigits)
+  putDigits(written, time - high * lowMax, lowDigits)
+}
+
+/** Of a number below 2^31, with zeros in front. */
+function putDigits(written: WrittenBytes, number: number, digits: number): void {
+  const { bytes, at } = written
+  let rest = number | 0
+  for (let place = at + digits - 1; place >= at; place -= 1) {
+    const tenth = (rest / 10) | 0
+    bytes[place] = zero + rest - tenth * 10
+    rest = tenth
+  }
+  written.at = at + digits
 }
 
 /** ASCII only. */
