@@ -22,10 +22,11 @@ const kinds = { false: 0, true: 1, number: 2, text: 3 } as const
 /** Texts are cut to this many bytes: more than any name of a signal or an asset has. */
 const textBytesMax = 0xff_ff
 
-/** One entry is written at a time, then copied. */
+/** One entry is written at a time; the spool copies it. */
 let page = Buffer.alloc(4096)
 let end = 0
 
+/** Valid until the next call. */
 export function encodeMemory({ asset, values, counters }: Content): Buffer {
   end = 0
   room(1)
@@ -33,13 +34,14 @@ export function encodeMemory({ asset, values, counters }: Content): Buffer {
   end += 1
   putText(asset)
   putCount(values.size)
-  if (values.size > 0) for (const [name, value] of values) putValue(name, value)
+  if (values.size > 0) values.forEach(putValue)
   putCount(counters.size)
-  for (const [name, state] of counters) putCounter(name, state)
-  return Buffer.from(page.subarray(0, end))
+  // An iterator would make a list of each entry.
+  counters.forEach(putCounter)
+  return page.subarray(0, end)
 }
 
-function putValue(name: string, { time, value }: RememberedValue): void {
+function putValue({ time, value }: RememberedValue, name: string): void {
   putText(name)
   putNumber(time)
   room(1)
@@ -51,7 +53,7 @@ function putValue(name: string, { time, value }: RememberedValue): void {
   else if (typeof value === 'string') putText(value)
 }
 
-function putCounter(name: string, { time, value, run }: CounterState): void {
+function putCounter({ time, value, run }: CounterState, name: string): void {
   putText(name)
   room(1)
   page[end] = run === null ? 0 : 1

@@ -232,6 +232,6 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
   }
 
   function* entries(): Generator<[string, Buffer]> {
-    for (const [key, one] of devices) yield [key, one.value]
+    for (const [key, one] of devices) yield [key, Buffer.from(one.value)]
   }
 }

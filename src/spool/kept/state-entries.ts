@@ -104,6 +104,7 @@ function opBytes(op: StoreOp): number {
 export function prepareState(state: StateEntries, writes: StateWrites, ops: StoreOp[]): void {
   if (writes.ops.size === 0) return
   for (const op of writes.ops.values()) ops.push(op)
+  if (writes.entries === 0 && writes.bytes === 0) return
   state.written.entries += writes.entries
   state.written.bytes += writes.bytes
   putTotals(state, ops)
