@@ -110,8 +110,8 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
   return {
     start() {
       unlisten = deps.spool.listen({
-        payloadsAdded: () => {
-          pipelines.forEach((pipeline) => pipeline.payloadsAdded())
+        payloadsAdded: (payloads) => {
+          pipelines.forEach((pipeline) => pipeline.payloadsAdded(payloads))
           orphans.report()
         },
         storeLost: () => pipelines.forEach((pipeline) => pipeline.lost()),

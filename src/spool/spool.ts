@@ -107,7 +107,8 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
     const { payloads, kept } = counters
     const before = seen
     seen = { payloads, kept }
-    if (payloads !== before.payloads) notify((listener) => listener.payloadsAdded?.())
+    const added = payloads - before.payloads
+    if (added !== 0) notify((listener) => listener.payloadsAdded?.(added))
     if (kept !== before.kept) notify((listener) => listener.messagesKept?.())
   }
 

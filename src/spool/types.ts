@@ -112,7 +112,7 @@ export type Stored = 'stored' | 'duplicate'
 
 export type SpoolListener = {
   /** A commit added payloads to a lane. */
-  payloadsAdded?(): void
+  payloadsAdded?(payloads: number): void
   /** A lane was assigned to this provider; its batches are among those of the spool. */
   laneAssigned?(provider: ProviderName): void
   /** A commit put messages on a shelf. */

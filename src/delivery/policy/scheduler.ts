@@ -30,7 +30,7 @@ export type Choice =
   | { kind: 'batch'; inFlight: InFlightBatch }
   | { kind: 'lane'; lane: LaneId; role: LaneRole; limits: SealLimits }
 
-type LanePlan = { lane: LaneView; limits: SealLimits; dueAtMs: number }
+export type LanePlan = { lane: LaneView; limits: SealLimits; dueAtMs: number }
 
 /** What may start: only a probe while the endpoint is not available; backfill while it has a free place. */
 type Allowed = { probe: boolean; backfill: boolean }

@@ -17,6 +17,7 @@ import { createKeyring } from '../credentials/keyring.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import { createPacing } from '../pacing/pacing.ts'
 import { createBackfillPolicy } from '../policy/backfill-policy.ts'
+import { createNextLook } from '../policy/next-look.ts'
 import { createEndpoint, type Pass, type Report } from '../policy/endpoint.ts'
 import { createForbiddenTrial } from '../refusals/forbidden-trial.ts'
 import { createIsolation } from '../refusals/isolation.ts'
@@ -64,6 +65,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   const watch = createWatch({ clock, emit, look }, { provider, url, timeoutMs: options.timeoutMs })
   const queue = new PQueue({ concurrency: options.maxInFlight })
   const wakeTimer = createWakeTimer({ clock }, pump)
+  const nextLook = createNextLook({ clock, wakeTimer }, pump)
   const sendBatch = createBatchSender({
     ...deps,
     places,
@@ -105,7 +107,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   let reached = false
   let stopping = false
 
-  const signals = { payloadsAdded: pump, lost, reopened, deadLettersHaveRoom }
+  const signals = { payloadsAdded: nextLook.added, lost, reopened, deadLettersHaveRoom }
   return { start, stop, probe, ...signals, view, batchControl, laneReturns }
 
   // ---- start and stop
@@ -207,7 +209,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     if (testAtMs !== null) wakeTimer.set(testAtMs)
     const [dueAtMs, opensAtMs] = [scheduler.dueAt(plans, session.batches, allowed), endpoint.opensAt()]
     // Null: nothing waits, or a probe is running; what changes that calls pump().
-    if (dueAtMs !== null && opensAtMs !== null) wakeTimer.set(Math.max(dueAtMs, opensAtMs))
+    if (dueAtMs !== null && opensAtMs !== null) nextLook.waitFor(plans, Math.max(dueAtMs, opensAtMs))
   }
 
   function limitNow(): number {

@@ -16,7 +16,7 @@ export type ProviderPipeline = {
   start(): void
   stop(deadline: AbortSignal): Promise<void>
   probe(): void
-  payloadsAdded(): void
+  payloadsAdded(payloads: number): void
   lost(): void
   reopened(): void
   /** The dead letters have room again. */
