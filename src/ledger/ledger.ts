@@ -10,8 +10,8 @@
 //   The sender thread packs payloadId, time and device of each payload of a batch
 //   (receipts/receipt-entries.ts). The settle adds the outcomes and stores all of it as one receipt
 //   (receipts/receipts.ts) in its own write, so the receipt exists exactly when the settlement does. The
-//   follower (receipt-follower.ts) copies receipts to the records, a second database in `<spool>/records`,
-//   and removes them from the spool. The main thread does no work for a single payload.
+//   follower (receipt-follower.ts) copies receipts, usually from memory, to the records, a second database in
+//   `<spool>/records`, and removes them from the spool. The main thread does no work for a single payload.
 //
 // How it is stored (record-keys.ts, receipt-index.ts)
 //   A receipt is kept as it is, under a number that only grows. Some hundred receipts share an index block
@@ -63,6 +63,8 @@ export type LedgerView = {
   /** Since the start: receipts that the spool had no space for, and damaged ones. */
   missed: number
   damaged: number
+  /** Since the start: receipts that were not in memory any more when they were copied. */
+  reread: number
 }
 
 export type LedgerReply =
@@ -226,7 +228,7 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
   }
 
   function view(): LedgerView {
-    const { receipts, receiptBytes, receiptsDropped } = source.totals()
+    const { receipts, receiptBytes, receiptsDropped, receiptsReread } = source.totals()
     const { records } = supervisor
     return {
       open: records !== null,
@@ -235,6 +237,7 @@ export function createLedger(deps: LedgerDeps, options: LedgerOptions): Ledger {
       behind: receipts,
       behindBytes: receiptBytes,
       missed: receiptsDropped,
+      reread: receiptsReread,
       ...follower.counters(),
     }
   }

@@ -19,7 +19,7 @@ import type { TrustedTime } from './trusted-time.ts'
 export type ReceiptSource = {
   receipts(options: { limit: number }): Promise<readonly NumberedReceipt[]>
   forgetReceipts(n: number): Promise<void>
-  totals(): { receipts: number; receiptBytes: number; receiptsDropped: number }
+  totals(): { receipts: number; receiptBytes: number; receiptsDropped: number; receiptsReread: number }
   /** Why the spool accepts nothing; null where it does. */
   readonly holdReason: string | null
 }

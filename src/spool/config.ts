@@ -181,6 +181,8 @@ export function spoolOptions(
     stateBytesMax: config.state_max_bytes,
     backfillLanesMax: 256,
     receiptBytesMax: Math.min(64 * MiB, config.max_bytes / 16),
+    // Some five seconds at full load, which is how often the ledger takes them.
+    receiptMemoryBytesMax: 8 * MiB,
     reserveBytes: Math.min(64 * MiB, config.max_bytes / 4),
     ballastBytes: Math.min(16 * MiB, Math.floor(config.max_bytes / 16)),
     window: { windowMs: config.dedup.window, keysMax: config.dedup.max_ids },

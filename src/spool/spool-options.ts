@@ -56,6 +56,8 @@ export type SpoolOptions = {
   /** Bound of the backfill lanes of one provider. At the bound the live lane is not rotated. */
   backfillLanesMax: number
   receiptBytesMax: number
+  /** Receipts that are in memory as well. */
+  receiptMemoryBytesMax: number
   /** Part of `bytesMax` that intake may not use, so that settles have room. */
   reserveBytes: number
   ballastBytes: number

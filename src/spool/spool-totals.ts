@@ -21,6 +21,7 @@ export function newCounters(): SpoolCounters {
     movedBack: 0,
     recordsMissing: 0,
     receiptsDropped: 0,
+    receiptsReread: 0,
     evicted: perStore(() => 0),
   }
 }

@@ -142,7 +142,8 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       notify((listener) => listener.laneAssigned?.(provider))
       return payloads
     },
-    receipts: (bounds) => run((session) => readReceipts(session.receipts, session.store, bounds)),
+    receipts: (bounds) =>
+      run((session) => readReceipts(session.receipts, session.store, { ...bounds, counters })),
     forgetReceipts: (n) =>
       run(async ({ committer, compactor, receipts }) => {
         await committer.commit(forgetting(receipts, n))

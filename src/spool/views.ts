@@ -130,6 +130,8 @@ export type SpoolCounters = {
   recordsMissing: number
   /** Receipts left out because there was no room. */
   receiptsDropped: number
+  /** Receipts that were read from the disk because they were not in memory. */
+  receiptsReread: number
   /** Messages that were dropped to make room in a store. */
   evicted: Record<KeptStore, number>
 }

@@ -145,6 +145,7 @@ export function spoolTotals(more: Partial<SpoolTotals> = {}): SpoolTotals {
     receipts: 0,
     receiptBytes: 0,
     receiptsDropped: 0,
+    receiptsReread: 0,
     stateEntries: 0,
     stateBytes: 0,
     groups: 0,

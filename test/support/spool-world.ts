@@ -119,6 +119,7 @@ export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}):
     stateBytesMax: 1024 ** 2,
     backfillLanesMax: 8,
     receiptBytesMax: 64 * 1024,
+    receiptMemoryBytesMax: 64 * 1024,
     reserveBytes: 0,
     ballastBytes: 0,
     window: { windowMs: 600_000, keysMax: 1000 },

@@ -10,5 +10,6 @@ export const ledgerMetrics: readonly Metric[] = [
   counter('gateway_ledger_dropped_total', 'Payloads removed at ledger.max_bytes.', ledger('dropped')),
   counter('gateway_ledger_expired_total', 'Payloads removed at ledger.retention.', ledger('expired')),
   counter('gateway_ledger_missed_total', 'Settled batches whose receipt did not fit.', ledger('missed')),
+  counter('gateway_ledger_reread_total', 'Receipts read from the disk to be copied.', ledger('reread')),
   counter('gateway_ledger_damaged_total', 'Receipts that cannot be read.', ledger('damaged')),
 ]

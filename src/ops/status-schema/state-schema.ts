@@ -197,6 +197,7 @@ export const ledger = record({
   expired: count().describe('Payloads deleted by age, since the start.'),
   missed: count().describe('Receipts that the spool had no room for, since the start.'),
   damaged: count().describe('Receipts that could not be read, since the start.'),
+  reread: count().describe('Receipts read from the disk to be copied, since the start.'),
 })
   .nullable()
   .describe('The ledger; null where none is kept.')

@@ -11,7 +11,7 @@ import { readRun } from '../chunk-log/chunk-log.ts'
 import { expireKeys } from '../chunk-log/group.ts'
 import { seqKey, table } from '../chunk-log/key-layout.ts'
 import { addSettled, chunkDeleted, putTotals, type ChunkRef, type Lane } from '../chunk-log/lane.ts'
-import { putReceipt } from '../chunk-log/receipt-queue.ts'
+import { putReceipt, receiptsCommitted } from '../chunk-log/receipt-queue.ts'
 import { payloadIdIn } from '../../domain/payload.ts'
 import type { PendingLimits, PendingPayload, PendingRange, PendingRun } from '../return-calls.ts'
 import type { Session } from '../session-state.ts'
@@ -101,6 +101,7 @@ async function returnNow(
     committed() {
       for (const { payloads } of ranges) counters.returned += payloads
       for (const [lane, firstSeq] of heads) lane.leaving.delete(firstSeq)
+      receiptsCommitted(session.receipts)
     },
   })
   for (const lane of heads.keys()) compactor.afterSettle(lane)

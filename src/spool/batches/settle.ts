@@ -22,7 +22,7 @@ import {
   type WrittenChunk,
 } from '../chunk-log/lane.ts'
 import { deleteClaim } from '../chunk-log/lane-claims.ts'
-import { putReceipt } from '../chunk-log/receipt-queue.ts'
+import { putReceipt, receiptsCommitted } from '../chunk-log/receipt-queue.ts'
 import type { PayloadSum } from '../chunk-log/record-codec.ts'
 import { newDeadLetter, putDeadLetters, type NewDeadLetter } from '../kept/dead-letter-table.ts'
 import { findRetryLane, openLane, type Session, type SpoolState } from '../session-state.ts'
@@ -94,6 +94,7 @@ export function settle(
       for (const chunk of moved) chunkCommitted(chunk)
       for (const chunk of delivered) recent.giveBack(chunk)
       lane.leaving.delete(batch.firstSeq)
+      receiptsCommitted(receipts)
       reportLost(session, batch, plan, lost)
     },
   })

@@ -39,6 +39,7 @@ export async function recoverReceipts(state: SpoolState, repairs: StoreOp[]): Pr
   }
   // The newest receipt has the last number, unless all are forgotten.
   if (!isComplete || (isLost && receipts.sizes.size === 0)) receipts.nextN += numbersSkipped
+  receipts.durableN = receipts.nextN
   if (!isLost) return
   reportRecord(state, 'receipts', 'their totals are damaged')
   if (totalsValue !== undefined) setRecordAside(totalsKey, totalsValue, repairs)

@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest'
 import type { PayloadSettlement } from '../../../src/domain/settlement.ts'
 import { laneKey, receiptKey, receiptTotalsLane, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { Batch, Spool } from '../../../src/spool/spool.ts'
+import { eventually } from '../../support/eventually.ts'
+import { createHeldStore } from '../../support/held-store.ts'
 import { createMemoryDisk, withDamagedBlock } from '../../support/memory-store.ts'
 import {
   flipLastByte,
@@ -134,6 +136,50 @@ describe('receipts', () => {
     await world.spool.forgetReceipts(0)
     await settleAll(world, ['receipt 3'])
     expect(await receiptsIn(world.spool)).toEqual([[1, 'receipt 3']])
+  })
+
+  test('come from memory up to its bound, and all of them from the disk beyond it', async () => {
+    const world = await openSpoolWorld({ changes: { receiptMemoryBytesMax: 6 } })
+    const { spool } = world
+    await settleAll(world, ['one', 'two', 'three'])
+    const [one, two, three] = [
+      [0, 'one'],
+      [1, 'two'],
+      [2, 'three'],
+    ]
+    expect(await receiptsIn(spool, 2)).toEqual([one, two])
+    expect(spool.totals().receiptsReread).toBe(0)
+    expect(await receiptsIn(spool)).toEqual([one, two, three])
+    expect(spool.totals().receiptsReread).toBe(3)
+
+    await spool.forgetReceipts(2)
+    await settleAll(world, ['four', 'five'])
+    expect(await receiptsIn(spool, 1)).toEqual([[3, 'four']])
+    expect(spool.totals().receiptsReread).toBe(3)
+    expect(await receiptsIn(spool)).toEqual([
+      [3, 'four'],
+      [4, 'five'],
+    ])
+    expect(spool.totals().receiptsReread).toBe(5)
+  })
+
+  test('are not read before their settle is durable', async () => {
+    const store = createHeldStore()
+    const world = await openSpoolWorld({ openStore: store.openStore })
+    await settleAll(world, ['one'])
+    await world.publish('two')
+    const [batch] = await sealAll(world.spool)
+    store.hold()
+    const settled = settle(world.spool, batch!, 'two')
+    await eventually(() => store.waiting() === 1)
+    expect(await receiptsIn(world.spool)).toEqual([[0, 'one']])
+    store.release()
+    await settled
+    expect(await receiptsIn(world.spool)).toEqual([
+      [0, 'one'],
+      [1, 'two'],
+    ])
+    expect(world.spool.totals().receiptsReread).toBe(0)
   })
 
   test('are not stored without a ledger', async () => {
