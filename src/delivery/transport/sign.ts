@@ -3,9 +3,11 @@
 // @smithy/signature-v4a does the signing: canonical request, scope, headers. node:crypto replaces two of its
 // parts, which are pure JavaScript and cost more than all the rest: the hash (passed in as a class) and the
 // ECDSA (the private getSignature; test/delivery/transport/sign.test.ts fails where an update of the package
-// changes it). The hash of the body is passed in as a header, computed here in one native call.
+// changes it). The hash of the body is passed in as a header, computed here in one native call. The package
+// derives the signing key again for each request, by an HMAC that costs nearly as much as the signature: it
+// is kept with the signer.
 
-import { createECDH, createHash, createHmac, createPrivateKey, hash, sign as signNatively } from 'node:crypto'
+import { createECDH, createHmac, createPrivateKey, hash, sign as signNatively } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import { SignatureV4a } from '@smithy/signature-v4a'
 import type { HttpRequest, SourceData } from '@smithy/types'
@@ -33,7 +35,7 @@ const ingestionScope: Scope = { region: '*', service: 'execute-api' }
 
 /** A signer for one set of credentials. It keeps the derived key, so make one per set, not per request. */
 export function createSigner(credentials: Credentials, scope: Scope = ingestionScope): Sign {
-  const signer = new SignatureV4a({ ...scope, credentials, sha256: NativeSha256 })
+  const signer = new SignatureV4a({ ...scope, credentials, sha256: hashOfSigner() })
   let key: KeyObject | undefined
   Object.defineProperty(signer, 'getSignature', {
     value: (derivedKey: Uint8Array, stringToSign: string): Promise<string> => {
@@ -71,20 +73,33 @@ function privateKeyOf(scalar: Uint8Array): KeyObject {
   return createPrivateKey({ key: jwk, format: 'jwk' })
 }
 
-/** The hash class that the package requires: SHA-256, or HMAC-SHA-256 with a secret. */
-class NativeSha256 {
-  readonly #hash
+/**
+ * The hash class that the package requires: SHA-256, or HMAC-SHA-256 with a secret. A signer has one secret,
+ * so the last HMAC is kept, with the bytes that it is of.
+ */
+function hashOfSigner() {
+  let last: { of: Buffer; secret: Buffer; digest: Uint8Array } | null = null
 
-  constructor(secret?: SourceData) {
-    this.#hash = secret === undefined ? createHash('sha256') : createHmac('sha256', bytesOf(secret))
-  }
+  return class NativeSha256 {
+    readonly #secret: Buffer | null
+    #bytes: Buffer = Buffer.alloc(0)
 
-  update(part: SourceData): void {
-    this.#hash.update(bytesOf(part))
-  }
+    constructor(secret?: SourceData) {
+      this.#secret = secret === undefined ? null : Buffer.from(bytesOf(secret))
+    }
 
-  digest(): Promise<Uint8Array> {
-    return Promise.resolve(this.#hash.digest())
+    update(part: SourceData): void {
+      this.#bytes = Buffer.concat([this.#bytes, bytesOf(part)])
+    }
+
+    digest(): Promise<Uint8Array> {
+      const of = this.#bytes
+      const secret = this.#secret
+      if (secret === null) return Promise.resolve(hash('sha256', of, 'buffer'))
+      if (last === null || !last.of.equals(of) || !last.secret.equals(secret))
+        last = { of, secret, digest: createHmac('sha256', secret).update(of).digest() }
+      return Promise.resolve(last.digest)
+    }
   }
 }
 
