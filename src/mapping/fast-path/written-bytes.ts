@@ -85,7 +85,7 @@ export function putText(written: WrittenBytes, text: string): void {
 
 /** The pieces that are written for each message are made once. ASCII only. */
 export function pieceOf(text: string): Uint8Array {
-  return Uint8Array.from(Buffer.from(text, 'latin1'))
+  return new Uint8Array(Buffer.from(text, 'latin1'))
 }
 
 export function isAscii(text: string): boolean {

@@ -80,6 +80,11 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
   const heads = new Map(sources.map((name) => [name, `${memoryKeyHead}${JSON.stringify(name)} `]))
   /** In the order in which they are looked at for an eviction. */
   const devices = new Map<string, Stored>()
+  /**
+   * Where the last eviction ended, which is the first device: those before it were deleted, or added again
+   * at the end. A new iterator would pass all that were deleted, each time.
+   */
+  let hand: MapIterator<[string, Stored]> | null = null
   let changes: Stored[] = []
   let cleanup: StateWrite[] = []
   let evictions = 0
@@ -176,7 +181,11 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
   }
 
   function evict(): StateWrite {
-    for (const [key, one] of devices) {
+    hand ??= devices.entries()
+    for (;;) {
+      const { value: next } = hand.next()
+      if (next === undefined) throw new Error('unreachable: after one turn no device is marked as used')
+      const [key, one] = next
       devices.delete(key)
       if (one.used) {
         one.used = false
@@ -187,7 +196,6 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
       one.inUse = false
       return { key, value: null }
     }
-    throw new Error('unreachable: after one turn no device is marked as used')
   }
 
   function forget(device: string, signal: string | null): Forgotten {
@@ -217,6 +225,7 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
   function restore(stored: Iterable<readonly [string, Buffer]>): void {
     for (const one of devices.values()) one.inUse = false
     devices.clear()
+    hand = null
     changes = []
     cleanup = []
     damaged = 0
