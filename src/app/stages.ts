@@ -30,7 +30,7 @@ import { createConfigReload } from './config-reload.ts'
 import { custodyDeps } from './custody-wiring/custody-wiring.ts'
 import { startDeadLetterWork } from './dead-letter-work.ts'
 import { probe } from './endpoint-probe.ts'
-import { manageHeap } from './heap/heap.ts'
+import { processHeap, releaseHeapWhenQuiet } from './heap-release.ts'
 import type { GatewayTime } from './our-time.ts'
 import { openRecords } from './records.ts'
 import { isReachable } from './traffic-watch/reachability.ts'
@@ -186,8 +186,11 @@ async function openIncoming(
   opened(() => ingest.close())
   activeMapping.start(ingest)
   await reload.start()
-  const endHeap = manageHeap({ clock, messages: () => ingest.counters().received })
-  opened(async () => endHeap())
+  const heap = processHeap()
+  if (heap !== null) {
+    const end = releaseHeapWhenQuiet({ clock, heap, messages: () => ingest.counters().received })
+    opened(async () => end())
+  }
   const waysIn = () => ({
     hasListeners: config.ingest.broker.listeners.length > 0,
     sources: ingest.messageSources(),

@@ -9,8 +9,9 @@
  * In MB. A small young generation keeps its pauses short. A heap that starts at the size that a busy daemon
  * needs is not marked every two seconds, which would hold acknowledgements for 8 ms each time. It is
  * collected when it has grown by half, and not only when it has doubled: a flood of messages then takes 60
- * MB, and not 200. The daemon raises that percentage while its heap is small (app/heap/heap-growth.ts), and
- * collects by itself after a burst (app/heap/heap-release.ts).
+ * MB, and not 200. With 40 percent, a busy daemon spends a tenth of its processor time on that; with 75, and
+ * with blocks up to 512 KiB that are not mapped one by one (below), a message costs 5 percent less and the
+ * daemon holds 80 MB more. The daemon collects by itself after a burst (heap-release.ts).
  */
 const v8Flags = [
   '--max-semi-space-size=8',
@@ -20,14 +21,14 @@ const v8Flags = [
 ]
 
 /**
- * Large buffers are mapped and freed one by one; those of a write of LevelDB and those of each message are
- * not, because a page that is new each time costs more than what is written to it. Sockets of devices are
- * read into one buffer (shared-read-buffer.ts). One arena is enough and wastes least.
+ * Buffers of whole chunks are mapped and freed one by one; those of each message are not, because a page that
+ * is new each time costs more than the message in it. Sockets of devices are read into one buffer
+ * (shared-read-buffer.ts). One arena is enough and wastes least.
  */
 const mallocSettings = {
   MALLOC_ARENA_MAX: '1',
-  MALLOC_MMAP_THRESHOLD_: '524288',
-  MALLOC_TRIM_THRESHOLD_: '2097152',
+  MALLOC_MMAP_THRESHOLD_: '131072',
+  MALLOC_TRIM_THRESHOLD_: '262144',
 }
 
 const tunedCommands = ['run', 'trial']

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { releaseHeapWhenQuiet } from '../../../src/app/heap/heap-release.ts'
-import { createFakeClock } from '../../support/fake-clock.ts'
+import { releaseHeapWhenQuiet } from '../../src/app/heap-release.ts'
+import { createFakeClock } from '../support/fake-clock.ts'
 
 const mib = 1024 ** 2
 

@@ -7,7 +7,7 @@
 // a heap of 100 MB, so it waits until fewer than `quietMessages` messages came since the last look, but no
 // longer than `looksMax` looks.
 
-import type { CancelTimer, Clock } from '../../std/clock.ts'
+import type { CancelTimer, Clock } from '../std/clock.ts'
 
 export type Heap = {
   /** Bytes that it takes from the system, buffers included. */
