@@ -14,6 +14,8 @@ import type { WakeTimer } from '../watch/wake-timer.ts'
 import type { LanePlan } from './scheduler.ts'
 
 type NextLook = {
+  /** A look begins. Unless it ends with `waitFor`, the next commit is looked at. */
+  begins(this: void): void
   added(this: void, payloads: number): void
   /** A look found nothing that is due before `dueAtMs` (monotonic). */
   waitFor(this: void, plans: readonly LanePlan[], dueAtMs: number): void
@@ -27,8 +29,14 @@ export function createNextLook(
 ): NextLook {
   /** Payloads until a batch is full; 0: a look follows each commit. */
   let room = 0
+  /** The wake timer is set for added payloads. When it fires, a look begins. */
   let isArmed = false
-  return { added, waitFor }
+  return { begins, added, waitFor }
+
+  function begins(): void {
+    room = 0
+    isArmed = false
+  }
 
   function added(payloads: number): void {
     room -= payloads
@@ -37,14 +45,11 @@ export function createNextLook(
       isArmed = true
       return
     }
-    room = 0
     look()
   }
 
   function waitFor(plans: readonly LanePlan[], dueAtMs: number): void {
     wakeTimer.set(dueAtMs)
-    isArmed = false
-    room = 0
     if (dueAtMs <= clock.monotonic()) return
     for (const { lane, limits } of plans) {
       const left = lane.role.kind === 'retry' ? 0 : limits.payloadsMax - lane.pending

@@ -5,8 +5,7 @@
 //     '-- timer, new payloads, end of a task --'
 //
 // pump() is the only place that starts something. It ends when no place is free, nothing is due, or the
-// endpoint allows no submission. Then one timer waits for what is due first. A batch is chosen when a place
-// is free.
+// endpoint allows no submission. Then one timer waits for what is due first (policy/next-look.ts).
 //
 // A session is one opening of the spool. When it is lost, running submissions are aborted, their results
 // ignored. The next one starts with the batches that the spool has.
@@ -182,6 +181,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   // ---- choose and start
 
   function pump(): void {
+    nextLook.begins()
     if (!started || stopping || session.down !== null) return
     watch.consider()
     if (running >= limitNow()) return

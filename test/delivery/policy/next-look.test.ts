@@ -7,9 +7,13 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 function world() {
   const clock = createFakeClock()
   const state = { looks: 0 }
-  const look = () => void (state.looks += 1)
-  const nextLook = createNextLook({ clock, wakeTimer: createWakeTimer({ clock }, look) }, look)
-  return { clock, state, nextLook, in: (ms: number) => clock.monotonic() + ms }
+  const look = () => {
+    nextLook.begins()
+    state.looks += 1
+  }
+  const wakeTimer = createWakeTimer({ clock }, look)
+  const nextLook = createNextLook({ clock, wakeTimer }, look)
+  return { clock, state, nextLook, wakeTimer, in: (ms: number) => clock.monotonic() + ms }
 }
 
 function plan(kind: 'live' | 'backfill' | 'retry', pending: number): LanePlan {
@@ -64,4 +68,15 @@ test('without a lane that waits, or with one that is due, nothing rests', () => 
   nextLook.waitFor([plan('live', 10)], times.in(0))
   nextLook.added(1)
   expect(state.looks).toBe(3)
+})
+
+test('after a look for another reason that finds nothing to wait for, the next commit is looked at', async () => {
+  const { clock, state, nextLook, wakeTimer, ...times } = world()
+  nextLook.waitFor([plan('live', 10)], times.in(1000))
+  nextLook.added(1)
+  wakeTimer.set(times.in(5))
+  await clock.advance(5)
+  expect(state.looks).toBe(1)
+  nextLook.added(1)
+  expect(state.looks).toBe(2)
 })
