@@ -17,7 +17,7 @@ import { measureDrainLive } from './figures/drain-live.ts'
 import { measureEngine } from './figures/engines.ts'
 import { measureLedger } from './figures/ledger.ts'
 import { measureLowRate } from './figures/low-rate.ts'
-import { measureMapping } from './figures/mapping.ts'
+import { measureMapping, measureMappingShapes } from './figures/mapping.ts'
 import { measurePubackLatency } from './figures/puback-latency.ts'
 import { measureSigning } from './figures/signing.ts'
 import { measureStatusLatency } from './figures/status-latency.ts'
@@ -57,6 +57,7 @@ const measures: readonly { yields: readonly string[]; measure: Measure }[] = [
   { yields: ['two_providers'], measure: measureTwoProviders },
   { yields: ['signing'], measure: measureSigning },
   { yields: ['mapping'], measure: measureMapping },
+  { yields: ['mapping_2kb', 'mapping_topics'], measure: measureMappingShapes },
   { yields: ['dedup'], measure: measureDedup },
   { yields: ['ledger'], measure: measureLedger },
   { yields: ['bridge_1', 'bridge_4', 'bridge_16'], measure: measureBridges },

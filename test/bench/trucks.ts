@@ -31,8 +31,11 @@ export function openTrucks(fastPath = true): Promise<Mapper> {
   return openMapper(config, { clockOffsetMs: () => 0, fastPath })
 }
 
+/** What a message has besides what the source reads. */
+type More = Readonly<Record<string, unknown>>
+
 /** No two are alike; they differ from those of another stretch, too. */
-export function truckMessages(count: number, from = 0): Message[] {
+export function truckMessages(count: number, from = 0, devices = 500, more: More = {}): Message[] {
   const sender = { clientId: 'bench', userName: null, certificateName: null, identity: null }
   const arrivedAt = Date.UTC(2026, 1, 1)
   return Array.from({ length: count }, (_, at) => {
@@ -48,8 +51,9 @@ export function truckMessages(count: number, from = 0): Message[] {
       },
       odometer: { value: rounded(90_000 + index / 1e5, 5), unit: 'km' },
       engineHours: { value: rounded(2200 + index / 3.6e6, 6), unit: 'h' },
+      ...more,
     })
-    const topic = `telemetry/v1/truck-${index % 500}`
+    const topic = `telemetry/v1/truck-${index % devices}`
     return { topic, bytes: Buffer.from(text), qos: 1, retain: false, dup: false, sender, arrivedAt }
   })
 }

@@ -77,6 +77,55 @@ function sameByHand(mapper: Mapper, messages: readonly Message[]): void {
   }
 }
 
+/** 82 objects of which nothing is read; a message has 2 KB with them, and 85 objects. */
+const unread = Object.fromEntries(
+  Array.from({ length: 81 }, (_, index) => [`i${index}`, { v: 100 + index, q: 1 }]),
+)
+
+/** Sources that are dear: much that is not read, and more devices than caches hold. */
+const shapes = [
+  { figure: 'mapping_2kb', usMax: 7, count: 20_000, devices: 500, more: { io: unread } },
+  { figure: 'mapping_topics', usMax: 8, count: 200_000, devices: 100_000, more: {} },
+]
+
+export async function measureMappingShapes({ scale }: BenchOptions): Promise<Figure[]> {
+  const figures: Figure[] = []
+  for (const { figure, usMax, count, devices, more } of shapes) {
+    const mapper = await openTrucks()
+    const parsing = await openTrucks(false)
+    const size = Math.max(1000, Math.round(count * scale))
+    const times = { mapped: [] as number[], parsed: [] as number[], json: [] as number[] }
+    for (let round = -2; round < 5; round += 1) {
+      const messages = truckMessages(size, (round + 2) * size, devices, more)
+      const mappedMs = timeOf(() => messages.forEach((message) => mapper.map(message)))
+      const parsedMs = timeOf(() => messages.forEach((message) => parsing.map(message)))
+      const jsonMs = timeOf(() => messages.forEach(({ bytes }) => JSON.parse(bytes.toString())))
+      if (round < 0) continue
+      times.mapped.push(mappedMs)
+      times.parsed.push(parsedMs)
+      times.json.push(jsonMs)
+    }
+    const us = (all: readonly number[]) => rounded((median(all) * 1000) / size, 2)
+    const [message] = truckMessages(1, 0, devices, more)
+    figures.push({
+      figure,
+      value: us(times.mapped),
+      unit: 'us a message, mapping alone',
+      target: `<= ${usMax}`,
+      reached: us(times.mapped) <= usMax,
+      detail: {
+        bytes: message?.bytes.length,
+        devices,
+        /** Without the fast path. */
+        parsedUs: us(times.parsed),
+        /** Of its text and JSON.parse alone: tells machines apart. */
+        jsonParseUs: us(times.json),
+      },
+    })
+  }
+  return figures
+}
+
 type Rate = { preset: string; perS: number; payloadsAMessage: number; bytesAMessage: number }
 
 /** Of each preset: all messages of cases that make payloads, over and over, with windows closed after each case. */
