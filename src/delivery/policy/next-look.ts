@@ -5,7 +5,7 @@
 //
 //   when something is due by its time
 //   when the payloads that were added since would fill a batch
-//   `restMs` after the first of them at the latest, because a batch may also be full by its bytes
+//   `restMs` after the first of them at the latest: their bytes may fill a batch
 //
 // Other looks (the end of a submission, an operator) come whenever they are called for.
 
@@ -29,23 +29,17 @@ export function createNextLook(
 ): NextLook {
   /** Payloads until a batch is full; 0: a look follows each commit. */
   let room = 0
-  /** The wake timer is set for added payloads. When it fires, a look begins. */
-  let isArmed = false
   return { begins, added, waitFor }
 
   function begins(): void {
     room = 0
-    isArmed = false
   }
 
   function added(payloads: number): void {
     room -= payloads
-    if (room > 0) {
-      if (!isArmed) wakeTimer.set(clock.monotonic() + restMs)
-      isArmed = true
-      return
-    }
-    look()
+    // The timer keeps the earliest time, and fires for all that it was set for.
+    if (room > 0) wakeTimer.set(clock.monotonic() + restMs)
+    else look()
   }
 
   function waitFor(plans: readonly LanePlan[], dueAtMs: number): void {

@@ -34,6 +34,51 @@ describe('batches by count and linger', () => {
     expect(world.delivery.counters()).toMatchObject({ submissions: 2, delivered: 4, retried: 0, dead: 0 })
   })
 
+  describe('with batches that hardly ever fill', () => {
+    const batch = { payloadsMax: 500, bodyBytesMax: 64 * 1024, lingerMs: 1000 }
+
+    test('a payload after a batch that took all others is sent after its own linger', async () => {
+      world = await createDeliveryWorld({ provider: { batch } })
+      await world.publish('a')
+      await world.pass(990)
+      await world.publish('b')
+      await world.pass(5000)
+      expect(open()).toBe(0)
+      await world.publish('c')
+      await world.pass(1021)
+      expect(open()).toBe(0)
+    })
+
+    test('a vehicle with a message a second is sent all the time', async () => {
+      world = await createDeliveryWorld({ provider: { batch } })
+      for (let n = 0; n < 30; n += 1) {
+        await world.publish(`reading ${n}`)
+        await world.pass(995)
+        expect(open()).toBeLessThanOrEqual(2)
+      }
+    })
+
+    test('a batch that waits for its answer keeps no other from being sent', async () => {
+      world = await createDeliveryWorld({ script: () => 'hang', provider: { batch, timeoutMs: 30_000 } })
+      await world.publish('a')
+      await world.pass(990)
+      await world.publish('b')
+      await world.pass(100)
+      await world.publish('c')
+      await world.pass(1021)
+      expect(world.service.open()).toBe(2)
+    })
+
+    test('a batch that its bytes fill is sent 20 ms after the first of them', async () => {
+      world = await createDeliveryWorld({ provider: { batch: { ...batch, bodyBytesMax: 2000 } } })
+      await world.publish('a')
+      await world.pass(100)
+      await world.publish(...Array.from({ length: 20 }, (_, n) => `one of many ${n}`))
+      await world.pass(20)
+      expect(world.service.received.length).toBeGreaterThan(0)
+    })
+  })
+
   test('a step of the wall clock does not delay a single payload', async () => {
     world = await createDeliveryWorld()
     await world.publish('a')
