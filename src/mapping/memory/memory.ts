@@ -81,8 +81,7 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
   /** In the order in which they are looked at for an eviction. */
   const devices = new Map<string, Stored>()
   /**
-   * Where the last eviction ended, which is the first device: those before it were deleted, or added again
-   * at the end. A new iterator would pass all that were deleted, each time.
+   * The next eviction continues here. A new iterator would first pass all that were deleted.
    */
   let hand: MapIterator<[string, Stored]> | null = null
   let changes: Stored[] = []
@@ -166,7 +165,7 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
   }
 
   function takeWrites(): readonly StateWrite[] | null {
-    if (changes.length === 0) return null
+    if (changes.length === 0 && devices.size <= devicesMax) return null
     const first = changes[0]
     if (first !== undefined && changes.length === 1 && devices.size <= devicesMax) {
       first.changed = false

@@ -46,3 +46,13 @@ test('of more devices than are kept, the longest unused ones are forgotten, in t
   expect(memory.counters().evictions).toBe(evictions)
   expect(evictions).toBeGreaterThan(500)
 })
+
+test('devices that change nothing are forgotten, too', () => {
+  const memory = createMemory(['s'], devicesMax)
+  for (let index = 0; index < 1000; index += 1) {
+    const device = `d${index}`
+    memory.of('s', { device, provider: 'default', assetId: device, memory: null } as DeviceEntry)
+    memory.takeWrites()
+  }
+  expect(memory.counters()).toMatchObject({ devices: devicesMax, evictions: 1000 - devicesMax })
+})
