@@ -78,8 +78,9 @@ export async function readReceipts(
   for await (const page of scan(store, { gte: receiptKey(firstN), lt: receiptKey(nextN) })) {
     if (page.kind === 'gap') continue
     for (const [key, value] of page.entries) {
-      counters.receiptsReread += 1
-      read.push({ n: numberOf(key), value: receiptRecord.decode(value) ?? Buffer.alloc(0) })
+      const n = numberOf(key)
+      if (!receipts.inMemory.has(n)) counters.receiptsReread += 1
+      read.push({ n, value: receiptRecord.decode(value) ?? Buffer.alloc(0) })
       if (read.length === limit) return read
     }
   }

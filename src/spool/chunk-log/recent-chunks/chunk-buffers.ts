@@ -1,5 +1,5 @@
-// chunk-buffers.ts: the buffers of chunks, used again. At full load they are 30 MB a second. Without this,
-// each is memory that is new to the process and its caches, and their sum makes V8 collect the whole heap.
+// chunk-buffers.ts: the buffers of chunks, used again. At full load they are 30 MB a second. New
+// memory each time is slow, and V8 collects the whole heap more often.
 //
 //   take -> builder (group.ts) -> write -> recent chunk -+-> read for a batch -> its settle is durable -+
 //     ^                                                  '-> leaves the recent chunks, never read ------+

@@ -11,7 +11,7 @@ import type { ChunkBuffers } from './chunk-buffers.ts'
 export { createChunkBuffers, type ChunkBufferOptions, type ChunkBuffers } from './chunk-buffers.ts'
 
 export type RecentChunks = {
-  /** The chunk is durable. */
+  /** The chunk is durable, or its bytes are no buffer of chunk-buffers.ts. */
   put(lane: LaneId, firstSeq: number, chunk: Chunk): void
   /** The chunk counts as read from now on. */
   get(lane: LaneId, firstSeq: number): Chunk | undefined
@@ -19,8 +19,8 @@ export type RecentChunks = {
   /** Removes a chunk whose batch is being settled. */
   take(lane: LaneId, firstSeq: number): Chunk | undefined
   /**
-   * The settle of the chunk is durable, and its batch was delivered: nothing reads it any more. Has no effect
-   * where its bytes were handed out.
+   * The settle of the chunk is durable, and its batch was delivered: nothing reads it any more. A chunk that
+   * is `shared` keeps its bytes.
    */
   giveBack(chunk: Chunk): void
   bytes(): number
@@ -32,6 +32,8 @@ export function createRecentChunks(options: { bytesMax: number }, buffers: Chunk
   // A Map keeps the order of insertion; chunks leave in this order.
   const chunks = new Map<string, Chunk>()
   let bytes = 0
+  /** The next chunk to leave. A new iterator would first pass all that were deleted. */
+  let hand = chunks.keys()
 
   function remove(name: string): Chunk | undefined {
     const chunk = chunks.get(name)
@@ -39,6 +41,12 @@ export function createRecentChunks(options: { bytesMax: number }, buffers: Chunk
     chunks.delete(name)
     bytes -= bytesOf(chunk)
     return chunk
+  }
+
+  function removeOldest(): void {
+    const { value: oldest } = hand.next()
+    if (oldest === undefined) hand = chunks.keys()
+    else leave(remove(oldest))
   }
 
   /** A batch that has read it may read it again. */
@@ -61,10 +69,7 @@ export function createRecentChunks(options: { bytesMax: number }, buffers: Chunk
       if (before !== chunk) leave(before)
       chunks.set(name, chunk)
       bytes += bytesOf(chunk)
-      for (const oldest of chunks.keys()) {
-        if (bytes <= options.bytesMax) break
-        leave(remove(oldest))
-      }
+      while (bytes > options.bytesMax && chunks.size > 0) removeOldest()
     },
     get(lane, firstSeq) {
       const chunk = chunks.get(nameOf(lane, firstSeq))
