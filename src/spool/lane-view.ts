@@ -9,7 +9,7 @@ export function laneView(lane: Lane): LaneView {
 }
 
 /**
- * A class, since delivery makes one of each lane after each commit: an object literal with getters takes V8
+ * A class, since delivery makes one of each lane at each look: an object literal with getters takes V8
  * ten times as long.
  */
 class View implements LaneView {

@@ -75,7 +75,7 @@ function privateKeyOf(scalar: Uint8Array): KeyObject {
 
 /**
  * The hash class that the package requires: SHA-256, or HMAC-SHA-256 with a secret. A signer has one secret,
- * so the last HMAC is kept, with the bytes that it is of.
+ * so the last HMAC is kept, with its input.
  */
 function hashOfSigner() {
   let last: { of: Buffer; secret: Buffer; digest: Uint8Array } | null = null

@@ -6,7 +6,7 @@
 //   Same      its result is that of the other path (mapper/message-records.ts) to the last byte, with equal
 //             counters, notes and memory. test/mapping/fast-path compares both with hostile messages.
 //   First     whether a message is usual is decided before anything is counted or remembered: null means that
-//             nothing has happened, and the message is parsed.
+//             no result depends on this look, and the message is parsed. A device may have an entry by then.
 //
 // Usual is a JSON object of at most 2 KB without escape sequences and without a wanted key twice, of a source
 // whose paths are plain keys (compile-plan.ts), where everything wanted is a number, true or false, an ASCII

@@ -5,7 +5,7 @@
 //   {"ts":1760000000000,"gps":{"lat":48.1},"fw":"1.2"}      a message
 //   {"ts":.............,"gps":{"lat":....},"fw":.....}      its layout
 //
-// A layout has all keys of the message, so none of them can be there twice. Numbers that are wanted are read
+// A layout has all keys of the message, so no wanted key can be there twice. Numbers that are wanted are read
 // on the way.
 
 import {
@@ -219,7 +219,7 @@ export function createMessageLayouts(found: FoundValues): MessageLayouts {
   }
 }
 
-/** Of a number that is not wanted; -1 where it is none. An exponent is no byte that the layout has there. */
+/** Of a number that is not wanted; -1 where it is none. One with an exponent does not match the layout. */
 function numberEnd(source: Uint8Array, start: number): number {
   const end = source.length
   const first = source[start] === minus ? start + 1 : start

@@ -3,8 +3,8 @@
 //
 //   ["provider","device",  time  ]  ,"gps":{...}  signal signal  extra fields
 //
-// `write` is false for a value that is not usual. Nothing has changed then besides the buffer and the counter
-// values of the context, which each record sets anew.
+// `write` is false for a value that is not usual. Nothing has changed then besides the buffer, and the
+// position and counter values of the context, which each record sets anew.
 
 import type { EpochMs } from '../../std/clock.ts'
 import { unchanged } from '../fields/units.ts'

@@ -4,9 +4,9 @@
 // Only keys and sizes are in memory here. `sizes` and `bytes` are as they will be when all that waits is
 // written. `written` is as of the last write that was put together; the disk is compared with it.
 //
-// Late entries, such as the memory of devices, change with many messages. They are encoded when the group
-// closes, in the turn of its last message: one record for all its messages, which holds what they changed and
-// nothing of later messages.
+// Late entries, such as the memory of devices, change with many messages. They are encoded once for
+// all messages of a group, when the group closes. That is in the turn of its last message, so the record has
+// nothing of later ones.
 //
 // Bound: `stateBytesMax` of keys and records. At the bound intake is held and nothing is refused. Entries
 // that close leave through exchanges, and then intake resumes. Late entries count when their group closes.

@@ -4,11 +4,12 @@
 // vehicles with a message a second each need a thousand writes a second. So the first message of a write
 // waits up to `gatherMs` for others.
 //
-// A client that sends its next message only after an ack would be slowed down by that. So nothing waits
+// A client that sends its next message only after an ack would be slowed down by that. So a write does not
+// wait
 //
-//   with a message whose connection had another one within the last `commitsMin` commits
-//   where the last write ended more than `recentMs` ago: hardly anything would come meanwhile
-//   with `messagesMax` messages: the cost of the write is shared already
+//   if a connection of its messages had another message in the last `commitsMin` commits
+//   if the last write ended more than `recentMs` ago: hardly anything would come meanwhile
+//   if it has `messagesMax` messages: its cost is shared already
 //
 // Seals, settles and everything else that is no message of a device never wait (committer.ts).
 

@@ -1,5 +1,5 @@
-// write-waits.ts: readers and callers that wait for the moment between two writes, or until nothing waits to
-// be written. Entry file of this folder; commit-gathering.ts is about writes that wait.
+// write-waits.ts: readers wait for the moment between two writes. Others wait until nothing is left to be
+// written. Entry file of this folder; commit-gathering.ts is about writes that wait.
 //
 // The committer calls `betweenWrites` before it puts a write together, and `isIdle` when nothing is left.
 // After a failure both are called, so nothing waits for ever.

@@ -28,7 +28,7 @@ export function membersAroundList(answer: Buffer, ids: IdsInBody): Record<string
   const members = parsed(
     `${answer.toString('utf8', 0, listStart)}"${listMark}"${answer.toString('utf8', listEnd)}`,
   )
-  // Else the list is in another member, or a second one follows, which counts.
+  // Else it is the list of another member, or `accepted` is there twice, and the last one counts.
   return members?.['accepted'] === listMark ? members : null
 }
 
