@@ -26,7 +26,7 @@ const elsewhere: Record<string, string> = {
   'npm run check': '.ci/run has it',
   'npm run test:crash -- --kills 1000': 'an hour; test/crash runs the same program with fewer kills',
   'npm run gateway -- learn --broker mqtt://broker.example.com --for 60s':
-    'needs the broker of a provider; test/cli/learn-command/learn-command.test.ts runs it against one',
+    'needs the broker of a provider; test/cli/learn-command/learn-command.slow.test.ts runs it against one',
   'npm run gateway -- tap --config config/examples/gateway.yaml --device truck-7':
     'never ends; test/cli/tap-command.test.ts runs it',
   "mosquitto_sub -h broker.example -t '#' -F '%j' | npm run -s gateway -- map --config config/examples/gateway.yaml --ndjson":
