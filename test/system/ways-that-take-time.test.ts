@@ -107,12 +107,15 @@ describe('a gateway that works in part is seen where', () => {
   test('the service refuses the payloads of every second device', async () => {
     const pipeline = await startPipeline({
       sandbox: { faults: { fail: [{ device: 'truck-2' }] } },
-      sections: { delivery: 'batch: { max_payloads: 10, linger: 20ms }' },
+      sections: { delivery: 'batch: { max_payloads: 10, linger: 1s }' },
     })
     const devices = [await pipeline.device('truck-1'), await pipeline.device('truck-2')]
-    for (let n = 1; n <= 30; n += 1)
+    // In turn: batches of the second device alone would be NOTHING_ACCEPTED.
+    for (let n = 1; n <= 30; n += 1) {
       for (const [index, device] of devices.entries())
         device.publish({ topic: topicOf(`truck-${index + 1}`), payload: messageOf(n), messageId: n })
+      await pipeline.until(() => devices.every(({ acks }) => acks.length === n))
+    }
     const seen = {
       verdict: 'degraded' as const,
       sentence: /^PAYLOADS_FAILING/,
