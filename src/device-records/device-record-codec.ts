@@ -51,17 +51,16 @@ export function encodeRecord(
   withheld: readonly WithheldValue[],
 ): Buffer {
   const { device, provider, assetId, isListed, isPrivate, base, sender, isFixed, accepted, refused } = record
-  const own = numbers.subarray(base, base + column.gaps + gapsKept)
-  const gapCount = Math.min(own[column.gapCount] ?? 0, gapsKept)
+  const gapCount = Math.min(numbers[base + column.gapCount] ?? 0, gapsKept)
   const stored: StoredRecord = {
     device,
     provider,
     assetId: cut(assetId),
     isListed,
     isPrivate,
-    numbers: [...own.subarray(0, storedNumbers)],
-    gaps: [...own.subarray(column.gaps, column.gaps + gapCount)].map(Math.round),
-    hours: [...numbers.subarray(base + hoursColumn, base + hoursColumn + hoursKept)],
+    numbers: filled(numberRow, storedNumbers, (index) => numbers[base + index]!),
+    gaps: filled(gapRow, gapCount, (index) => Math.round(numbers[base + column.gaps + index]!)),
+    hours: filled(hourRow, hoursKept, (index) => numbers[base + hoursColumn + index]!),
     sender: sender && boundedSender(sender),
     isFixed,
     losses: record.losses,
@@ -71,6 +70,15 @@ export function encodeRecord(
     skewMs: record.skewMs,
   }
   return Buffer.from(JSON.stringify([version, stored]))
+}
+
+/** Used again for each record: they are text when `encodeRecord` returns. */
+const [numberRow, gapRow, hourRow]: [number[], number[], number[]] = [[], [], []]
+
+function filled(row: number[], length: number, numberAt: (index: number) => number): readonly number[] {
+  row.length = length
+  for (let index = 0; index < length; index += 1) row[index] = numberAt(index)
+  return row
 }
 
 /** Null for what is no record of this version. */

@@ -19,6 +19,7 @@
 //   client-records.ts  the same for what the broker knows of clients
 //   hourly-counts.ts   messages of the last 24 hours
 //   rhythm.ts          how often a device sends, and whether it is silent
+//   repeats.ts         whether its last messages bring nothing new
 //
 // What can go wrong, and what then happens
 //   the process is killed         the changes of the last minute or two are missing
@@ -33,9 +34,10 @@ import { createRecordNotes, type RecordNotes } from './record-notes.ts'
 import { hourlyCounts } from './hourly-counts.ts'
 import { column, createRecordTable, hoursColumn, keyOf } from './record-table.ts'
 import { createRecordWriter, type RecordsStore, type WriterOptions } from './record-writer.ts'
+import { repeatingOf } from './repeats.ts'
 import { gapsKept, isSilent, medianGap, silentAfter } from './rhythm.ts'
 import { withheldSum } from './withheld-sum.ts'
-import type { DeviceRecord, DeviceRecordView, Loss, Repeating } from './types.ts'
+import type { DeviceRecord, DeviceRecordView, Loss } from './types.ts'
 
 export type { DeviceRecordView, Loss, Repeating } from './types.ts'
 export { createClientRecords, type ClientRecords } from './client-records.ts'
@@ -57,6 +59,8 @@ export type DeviceRecords = {
   messagesByHour(this: void, device: string): readonly number[] | null
   /** The last messages of the device, the newest first. */
   recent(device: string): { messages: readonly RecentMessage[]; skipped: number }
+  /** Whether it has a record. */
+  isKnown(device: string): boolean
   /** All, in slices. */
   views(): Iterable<DeviceRecordView>
   /** One value for each record: silent, the loss where its last messages gave no payload, or repeating. */
@@ -73,7 +77,11 @@ export type DeviceRecords = {
   stop(deadline: AbortSignal): Promise<void>
 }
 
-export type Standing = { device: string; isSilent: boolean; loss: Loss | null; isRepeating: boolean }
+export type Standing = Pick<DeviceRecordView, 'device' | 'sender' | 'lastSeen'> & {
+  isSilent: boolean
+  loss: Loss | null
+  isRepeating: boolean
+}
 
 export type RecordCounters = {
   devices: number
@@ -106,16 +114,6 @@ type Deps = {
 }
 
 const hourMs = 3_600_000
-/** So many messages in a row that bring nothing new, over this time: the same one, or several. */
-const repeatsMin = 20
-const repeatsMs = 60_000
-const repeatsOtherMs = 300_000
-/** The same for a device that sends rarely. */
-const repeatsSlowMin = 5
-const repeatsSlowMs = 900_000
-/** The first repeat may be of another message. */
-const repeatsUnlike = 2
-
 export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): DeviceRecords {
   const { clock, providers } = deps
   const recent = createRecentMessages({ bytesMax: options.messagesBytesMax })
@@ -136,6 +134,7 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
       const messages = records.flatMap(recent.of).sort((a, b) => b.arrivedAt - a.arrivedAt)
       return { messages, skipped: records.reduce((sum, { ring }) => sum + (ring?.skipped ?? 0), 0) }
     },
+    isKnown: (device) => providers.some((provider) => table.find(keyOf({ device, provider })) !== undefined),
     *views() {
       for (const record of table.all()) yield viewOf(record)
     },
@@ -208,21 +207,25 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
   }
 
   function standingOf(record: DeviceRecord): Standing {
-    const { device, losses, base } = record
+    const { device, sender, losses, base } = record
     const rhythm = rhythmOf(record)
-    const { lastAt, isSilentNow: isSilent } = rhythm
-    const mappedAt = table.numbers[base + column.mappedAt]!
-    const loss = lastLossOf({ losses, lastSeen: lastAt, lastMappedAt: mappedAt })
-    const isRepeating = repeatingOf(table.numbers.subarray(base, base + column.gaps), rhythm) !== null
-    return { device, isSilent, loss, isRepeating }
+    const lastSeen = timeOrNull(rhythm.lastAt)
+    const lastMappedAt = timeOrNull(table.numbers[base + column.mappedAt]!)
+    const loss = losses.length === 0 ? null : lastLossOf({ losses, lastSeen, lastMappedAt })
+    const isRepeating =
+      table.numbers[base + column.repeats]! > 0 &&
+      repeatingOf(table.numbers.subarray(base, base + column.gaps), rhythm) !== null
+    return { device, sender, lastSeen, isSilent: rhythm.isSilentNow, loss, isRepeating }
   }
 
   function rhythmOf({ base }: DeviceRecord) {
     const { numbers } = table
     const lastAt = numbers[base + column.lastAt]!
-    const gaps = numbers.subarray(base + column.gaps, base + column.gaps + gapsKept)
     const sentForMs = lastAt - numbers[base + column.firstAt]!
-    const medianGapMs = medianGap(gaps, numbers[base + column.gapCount]!, sentForMs)
+    const medianGapMs = medianGap(numbers, base + column.gaps, {
+      count: numbers[base + column.gapCount]!,
+      sentForMs,
+    })
     const silentAfterMs = silentAfter(medianGapMs)
     const times = { now: clock.now(), listeningSince, afterMs: silentAfterMs }
     return { lastAt, medianGapMs, silentAfterMs, isSilentNow: lastAt !== 0 && isSilent(lastAt, times) }
@@ -267,25 +270,6 @@ export function lastLossOf({
   if (last === undefined) return null
   // Of a list some records may give payloads.
   return last.lastAt > (lastMappedAt ?? 0) ? last : null
-}
-
-/**
- * A backlog that is sent again has other messages each time, and is over soon. What a device sends twice, or
- * on two paths, has new messages in between.
- */
-function repeatingOf(
-  row: Float64Array,
-  { lastAt, silentAfterMs }: { lastAt: EpochMs; silentAfterMs: number },
-): Repeating | null {
-  const messages = row[column.repeats]!
-  const from = row[column.repeatsFrom]!
-  const spanMs = row[column.repeatedAt]! - from
-  const isOneMessage = messages < 2 * row[column.repeatsAlike]! + repeatsUnlike
-  const isOften = messages >= repeatsMin && spanMs >= (isOneMessage ? repeatsMs : repeatsOtherMs)
-  const isSlow = messages >= repeatsSlowMin && spanMs >= repeatsSlowMs && isOneMessage
-  // It sends something else now.
-  if (!(isOften || isSlow) || lastAt - row[column.repeatedAt]! > silentAfterMs) return null
-  return { messages, from, newAt: timeOrNull(row[column.newAt]!), isOneMessage }
 }
 
 /** Of the last 60 minutes: the present hour, and the share of the hour before that belongs to them. */

@@ -20,13 +20,21 @@ const silentUnknownMs = 86_400_000
 
 const sorted = new Float64Array(gapsKept)
 
-/** `gaps`: of which `count` were ever noted, each over an older one. Null while unknown. */
-export function medianGap(gaps: Float64Array, count: number, sentForMs: number): number | null {
+/** The gaps are those from `at` on, of which `count` were ever noted. Null while unknown. */
+export function medianGap(
+  numbers: Float64Array,
+  at: number,
+  { count, sentForMs }: { count: number; sentForMs: number },
+): number | null {
   if (count < gapsMin) return count === 0 && sentForMs >= silentMinMs ? 0 : null
-  const row = sorted.subarray(0, Math.min(count, gapsKept))
-  row.set(gaps.subarray(0, row.length))
-  row.sort()
-  return row[Math.floor((row.length - 1) / 2)] ?? null
+  const known = Math.min(count, gapsKept)
+  for (let index = 0; index < known; index += 1) {
+    const gap = numbers[at + index]!
+    let place = index
+    for (; place > 0 && sorted[place - 1]! > gap; place -= 1) sorted[place] = sorted[place - 1]!
+    sorted[place] = gap
+  }
+  return sorted[Math.floor((known - 1) / 2)] ?? null
 }
 
 export function silentAfter(medianGapMs: number | null): number {

@@ -83,7 +83,7 @@ function world(by: KnownBy | null = null) {
   look.start({
     find: (clientId) => (clientId === 'client-1' ? client : null),
     findAddress: () => null,
-    all: () => [client],
+    withRefusals: () => [],
   })
   /** A message of each of `count` devices, whose clocks are off by `skewMs`. */
   const publish = (count: number, skewMs: (n: number) => number) => {
@@ -175,7 +175,7 @@ describe('values that cannot be', () => {
       records,
       active: () => ({ mapper, mapping }),
     })
-    look.start({ find: () => null, findAddress: () => null, all: () => [] })
+    look.start({ find: () => null, findAddress: () => null, withRefusals: () => [] })
     const send = (device: string, content: object) => {
       const arrivedAt = clock.now()
       const message = { ts: arrivedAt, lat: 52, lon: 13, ...content }

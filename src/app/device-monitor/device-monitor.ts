@@ -7,20 +7,20 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { Ingest } from '../../ingest/ingest.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
 import type { DeviceRecords } from '../../device-records/device-records.ts'
 import type { DeviceTotals, DeviceView } from '../../ops/ops.ts'
 import { createUnmappedDevices } from './unmapped-devices.ts'
 import { createRepeatingDevices } from './repeating-devices.ts'
 import type { GatewayTime } from '../our-time.ts'
-import { createDeviceViews } from './device-views.ts'
+import { createDeviceViews, type FoundClients } from './device-views.ts'
+import { createStateCounts, type CountedStates } from './state-counts.ts'
 
 export { createDeviceMessages } from './device-messages.ts'
 
 export type DeviceMonitor = {
   /** `clients`: those of the broker. */
-  start(clients: Pick<Ingest['clients'], 'find' | 'findAddress' | 'all'>): void
+  start(clients: FoundClients): void
   /** Another mapping is in force: the events about models begin again. */
   mappingChanged(): void
   device(key: string): DeviceView | null
@@ -47,9 +47,17 @@ const skewedMax = 5
 /** Less comes from the delay of messages and from clocks that are set from time to time. */
 const skewMinMs = 60_000
 
-type StateTotals = Pick<DeviceTotals, 'neverSent' | 'refused' | 'repeating' | 'notMapped' | 'checkedAt'>
+type LookTotals = CountedStates & Pick<DeviceTotals, 'checkedAt' | 'listed' | 'silent'>
 
-const noStates: StateTotals = { neverSent: 0, refused: 0, repeating: 0, notMapped: 0, checkedAt: null }
+const noTotals: LookTotals = {
+  neverSent: 0,
+  refused: 0,
+  repeating: 0,
+  notMapped: 0,
+  checkedAt: null,
+  listed: 0,
+  silent: 0,
+}
 
 export function createDeviceMonitor({ clock, ourTime, emit, records, active }: Deps): DeviceMonitor {
   let cancel: CancelTimer = () => {}
@@ -60,10 +68,10 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
   /** What the last events said, by source. */
   const swappedIn = new Map<string, number>()
   const withheldIn = new Map<string, string>()
-  let totals: StateTotals & { listed: number; silent: number } = { ...noStates, listed: 0, silent: 0 }
-  let countStatesAtMs = 0
-  let clients: Pick<Ingest['clients'], 'find' | 'findAddress' | 'all'> | null = null
+  let totals = noTotals
+  let clients: FoundClients | null = null
   const views = createDeviceViews({ clock, active, records, clients: () => clients })
+  const states = createStateCounts({ records, clients: () => clients })
   const unmapped = createUnmappedDevices({ emit })
   const repeating = createRepeatingDevices({ emit })
   let walking = false
@@ -159,7 +167,7 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
     reported.clear()
   }
 
-  /** In slices: the worst clocks, how many devices are silent, and how many are listed. */
+  /** In slices: the worst clocks, how many devices have each state, and how many are listed. */
   async function look(): Promise<void> {
     walking = true
     const { mapper, mapping } = active()
@@ -175,42 +183,24 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
     let silent = 0
     unmapped.begin()
     repeating.begin()
+    states.begin()
     for (const standing of records.standings()) {
       if (standing.isSilent) silent += 1
       unmapped.add(standing)
       repeating.add(standing)
+      states.add(standing)
       if (++count % sliceDevices === 0) await turn()
       if (stopped) return
     }
     unmapped.end()
     repeating.end()
-    worst = worstOf(bad).flatMap(([device]) => views.device(device) ?? [])
-    totals = { ...totals, listed: mapping.listedCount, silent }
-    await countStates(mapping)
-    walking = false
-  }
-
-  /** A view of each device is made for this, so it is at most a hundredth of the time. */
-  async function countStates(mapping: Mapping): Promise<void> {
-    if (clock.monotonic() < countStatesAtMs) return
-    const states = { ...noStates }
-    let count = 0
-    let busyMs = 0
-    let sinceMs = clock.monotonic()
-    for (const { state } of views.all(mapping)) {
-      if (state === 'never_sent') states.neverSent += 1
-      else if (state === 'refused') states.refused += 1
-      else if (state === 'repeating') states.repeating += 1
-      else if (state === 'not_mapped') states.notMapped += 1
-      if (++count % sliceViews !== 0) continue
-      busyMs += clock.monotonic() - sinceMs
-      await turn()
+    for (const _ of states.countOthers(mapping)) {
+      if (++count % sliceDevices === 0) await turn()
       if (stopped) return
-      sinceMs = clock.monotonic()
     }
-    busyMs += clock.monotonic() - sinceMs
-    countStatesAtMs = clock.monotonic() + 100 * busyMs
-    totals = { ...totals, ...states, checkedAt: clock.now() }
+    worst = worstOf(bad).flatMap(([device]) => views.device(device) ?? [])
+    totals = { ...states.now, listed: mapping.listedCount, silent, checkedAt: clock.now() }
+    walking = false
   }
 
   async function* devices(): AsyncGenerator<readonly DeviceView[]> {

@@ -12,11 +12,13 @@ import type { Mapper, Mapping } from '../../mapping/mapping.ts'
 import type { DeviceClient, DeviceView } from '../../ops/ops.ts'
 import { isRefused, stateOf } from './device-state.ts'
 
+export type FoundClients = Pick<Ingest['clients'], 'find' | 'findAddress' | 'withRefusals'>
+
 export type ViewDeps = {
   clock: Clock
   active: () => { mapper: Mapper; mapping: Mapping }
-  records: Pick<DeviceRecords, 'find' | 'views'>
-  clients: () => Pick<Ingest['clients'], 'find' | 'findAddress' | 'all'> | null
+  records: Pick<DeviceRecords, 'find' | 'isKnown' | 'views'>
+  clients: () => FoundClients | null
 }
 
 export function createDeviceViews({ clock, active, records, clients }: ViewDeps) {
@@ -25,7 +27,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
   /** Of a name with several providers, the one that sent last. Null for what was never heard of. */
   function device(name: string): DeviceView | null {
     const [last] = records.find(name).toSorted((a, b) => (b.lastSeen ?? 0) - (a.lastSeen ?? 0))
-    const named = refusedByName()
+    const named = refusedByName(clients()?.withRefusals() ?? [])
     if (last !== undefined) return seen(last, named)
     const listed = neverSeen(name, named)
     if (listed !== null) return listed
@@ -35,7 +37,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
 
   /** Those that were seen, those that are listed and were not, and clients that were refused. */
   function* all(mapping: Mapping): Generator<DeviceView> {
-    const named = refusedByName()
+    const named = refusedByName(clients()?.withRefusals() ?? [])
     const owned = new Set<string>()
     for (const record of records.views()) {
       const view = seen(record, named)
@@ -43,13 +45,13 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       yield view
     }
     for (const name of mapping.listed()) {
-      if (records.find(name).length > 0) continue
+      if (records.isKnown(name)) continue
       const view = neverSeen(name, named)
       if (view === null) continue
       if (view.client !== null) owned.add(view.client.clientId)
       yield view
     }
-    for (const client of clients()?.all() ?? []) {
+    for (const client of clients()?.withRefusals() ?? []) {
       const { clientId } = client
       if (!isRefused(client, null) || owned.has(clientId) || isDevice(clientId, mapping)) continue
       yield refusedClient(client)
@@ -58,37 +60,13 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
 
   /** It is in the list by itself, perhaps with another client. */
   function isDevice(name: string, mapping: Mapping): boolean {
-    return name !== '' && (records.find(name).length > 0 || mapping.rowOf(name) !== undefined)
-  }
-
-  /** Refused clients by the user name that they gave; the last one of a name counts. */
-  function refusedByName(): ReadonlyMap<string, ClientView> {
-    const named = new Map<string, ClientView>()
-    for (const client of clients()?.all() ?? []) {
-      const name = client.userName ?? client.identity
-      if (name === null || !isRefused(client, null)) continue
-      const other = named.get(name)
-      if (other === undefined || other.since < client.since) named.set(name, client)
-    }
-    return named
-  }
-
-  /** The client that sent the last message, unless one that seems to be the device was refused since. */
-  function clientFor(
-    { device: name, sender, lastSeen }: Pick<DeviceRecordView, 'device' | 'sender' | 'lastSeen'>,
-    named: ReadonlyMap<string, ClientView>,
-  ): ClientView | null {
-    const last = clients()?.find(sender?.clientId ?? name) ?? null
-    const other = named.get(name) ?? null
-    if (last === null || (other !== null && last.state !== 'connected' && isRefused(other, lastSeen)))
-      return other ?? last
-    return last
+    return name !== '' && (records.isKnown(name) || mapping.rowOf(name) !== undefined)
   }
 
   function seen(record: DeviceRecordView, named: ReadonlyMap<string, ClientView>): DeviceView {
     const { device, provider, position, accepted, refused, losses } = record
     const row = active().mapping.rowOf(device)
-    const client = clientFor(record, named)
+    const client = clientFor(record, named, clients())
     const skewMs = active().mapper.deviceClock(device)?.skewMs ?? record.skewMs
     return {
       device,
@@ -131,7 +109,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
   function neverSeen(device: string, named: ReadonlyMap<string, ClientView>): DeviceView | null {
     const row = active().mapping.rowOf(device)
     if (row === undefined) return null
-    const client = clientFor({ device, sender: null, lastSeen: null }, named)
+    const client = clientFor({ device, sender: null, lastSeen: null }, named, clients())
     return {
       ...nothingSent,
       device,
@@ -156,6 +134,31 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       client: clientOf(client),
     }
   }
+}
+
+/** Refused clients by the user name that they gave; the last one of a name counts. */
+export function refusedByName(refused: Iterable<ClientView>): ReadonlyMap<string, ClientView> {
+  const named = new Map<string, ClientView>()
+  for (const client of refused) {
+    const name = client.userName ?? client.identity
+    if (name === null || !isRefused(client, null)) continue
+    const other = named.get(name)
+    if (other === undefined || other.since < client.since) named.set(name, client)
+  }
+  return named
+}
+
+/** The client that sent the last message, unless one that seems to be the device was refused since. */
+export function clientFor(
+  { device: name, sender, lastSeen }: Pick<DeviceRecordView, 'device' | 'sender' | 'lastSeen'>,
+  named: ReadonlyMap<string, ClientView>,
+  clients: Pick<FoundClients, 'find'> | null,
+): ClientView | null {
+  const last = clients?.find(sender?.clientId ?? name) ?? null
+  const other = named.get(name) ?? null
+  if (last === null || (other !== null && last.state !== 'connected' && isRefused(other, lastSeen)))
+    return other ?? last
+  return last
 }
 
 const nothingSent = {

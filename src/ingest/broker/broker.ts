@@ -89,10 +89,7 @@ export type Broker = {
   /** Sends a command to a client that has subscribed to it; false where it has not. */
   readonly sendCommand: CommandTopics['send']
   counters(): BrokerCounters
-  readonly clients: Pick<
-    Clients,
-    'find' | 'findAddress' | 'withFaults' | 'all' | 'takeChanged' | 'restore' | 'forgetBefore'
-  >
+  readonly clients: Omit<Clients, 'mayConnect' | 'connected' | 'ended' | 'isConnected' | 'willCame'>
 }
 
 /** Where a connection comes from. */

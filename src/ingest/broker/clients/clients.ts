@@ -45,7 +45,8 @@ export type Clients = {
   find(clientId: string): ClientView | null
   /** What is known of an address without a client id. */
   findAddress(address: string): ClientView | null
-  all(): Iterable<ClientView>
+  /** Those whose CONNECT was refused since they connected, or a message of theirs. */
+  withRefusals(): Iterable<ClientView>
   /** Those that changed since the last call, and those that were forgotten. */
   takeChanged(most: number): readonly ChangedClient[]
   /** Those of an earlier process; one that is known by now is left as it is. */
@@ -82,8 +83,9 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     find: viewAt,
     findAddress: (address) => viewAt(addressKey(address)),
     withFaults,
-    *all() {
-      for (const client of table.all()) yield viewOf(client)
+    *withRefusals() {
+      for (const client of table.all())
+        if (client.refusedAt !== null || client.messageRefusedAt !== null) yield viewOf(client)
     },
     takeChanged: table.takeChanged,
     restore: table.restore,

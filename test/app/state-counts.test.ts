@@ -1,0 +1,123 @@
+import { expect, test } from 'vitest'
+import { createDeviceViews } from '../../src/app/device-monitor/device-views.ts'
+import { createStateCounts } from '../../src/app/device-monitor/state-counts.ts'
+import { createDeviceRecords } from '../../src/device-records/device-records.ts'
+import { defaultProvider } from '../../src/domain/ids.ts'
+import type { Sender } from '../../src/domain/message.ts'
+import { createClients } from '../../src/ingest/broker/clients/clients.ts'
+import type { Mapper, Mapping, NotedDevice } from '../../src/mapping/mapping.ts'
+import { createFakeClock } from '../support/fake-clock.ts'
+import { messageOf } from '../support/mapping-world.ts'
+import { createRandom } from '../support/random.ts'
+
+const fault = { reason: 'bad_credentials', detail: 'Its password is wrong.' }
+
+/** Devices and clients with names of a few letters, so that a client is often that of a device. */
+async function randomWorld(seed: number) {
+  const random = createRandom(seed)
+  const below = (count: number) => Math.floor(random.next() * count)
+  const clock = createFakeClock()
+  const records = createDeviceRecords(
+    {
+      clock,
+      store: { use: async () => null },
+      providers: [defaultProvider],
+      withheldOf: () => [],
+      knownTime: () => null,
+      isDiskLow: () => false,
+    },
+    {
+      devicesMax: 100,
+      messagesBytesMax: 0,
+      retentionMs: 1,
+      everyMs: 1,
+      recordsPerRound: 1,
+      newPerRound: 1,
+      roundsToWait: 1,
+    },
+  )
+  const clients = createClients({ clock, emit: () => undefined })
+  const names = Array.from({ length: 12 }, (_, n) => `d${n}`)
+  const name = () => names[below(names.length)]!
+  const entries = new Map<string, NotedDevice>()
+  const entryOf = (device: string) => {
+    const entry = entries.get(device) ?? {
+      device,
+      provider: defaultProvider,
+      assetId: device,
+      listed: false,
+      withhold: null,
+      note: null,
+    }
+    entries.set(device, entry)
+    return entry
+  }
+  const senders: Sender[] = []
+  const steps: (() => void)[] = [
+    () => {
+      const sender = { clientId: name(), userName: null, certificateName: null, identity: null }
+      senders.push(sender)
+      clients.connected(sender, '10.0.0.1')
+    },
+    () => senders.length > 0 && clients.ended(senders[below(senders.length)]!, below(2) === 0),
+    () => senders.length > 0 && clients.messageRefused(senders[below(senders.length)]!, fault),
+    () => {
+      const clientId = below(4) === 0 ? null : name()
+      clients.refused({ clientId, userName: below(2) === 0 ? name() : null, address: '10.0.0.2' }, fault)
+    },
+    ...Array.from({ length: 6 }, () => () => {
+      const device = below(3) === 0 ? name() : names[0]!
+      const entry = entryOf(device)
+      const sender = { clientId: name(), userName: null, certificateName: null, identity: null }
+      records.notes.begin(messageOf({}, { arrivedAt: clock.now(), sender }))
+      records.notes.heard(entry)
+      if (below(4) === 0) records.notes.lost(entry, 'ignored', 'trucks', 'no fix')
+      const payload = { device, provider: defaultProvider, windowKey: 'a', duplicateRule: 'always' } as const
+      records.notes.payload(payload, 'duplicate')
+    }),
+  ]
+  for (let step = 0; step < 80 + below(200); step += 1) {
+    steps[below(steps.length)]!()
+    await clock.advance(below(50) === 0 ? 600_000 : below(4000))
+  }
+  if (below(3) === 0) await clock.advance(3_600_000)
+  const listed = names.filter(() => below(3) === 0)
+  const mapping = {
+    listed: () => listed,
+    rowOf: (device: string) => (listed.includes(device) ? { device } : undefined),
+  } as unknown as Mapping
+  const mapper = { deviceClock: () => undefined } as unknown as Mapper
+  return { clock, records, clients, mapping, mapper }
+}
+
+test('the states that are counted are those of the views', async () => {
+  const seen = new Map<string, number>()
+  for (let seed = 1; seed <= 150; seed += 1) {
+    const { clock, records, clients, mapping, mapper } = await randomWorld(seed)
+    const views = createDeviceViews({
+      clock,
+      records,
+      active: () => ({ mapper, mapping }),
+      clients: () => clients,
+    })
+    const shown: Record<string, number> = { never_sent: 0, refused: 0, repeating: 0, not_mapped: 0 }
+    for (const { state } of views.all(mapping)) {
+      shown[state] = (shown[state] ?? 0) + 1
+      seen.set(state, (seen.get(state) ?? 0) + 1)
+    }
+    const counts = createStateCounts({ records, clients: () => clients })
+    counts.begin()
+    for (const standing of records.standings()) counts.add(standing)
+    for (const _ of counts.countOthers(mapping));
+    const { neverSent, refused, repeating, notMapped } = counts.now
+    expect({ seed, neverSent, refused, repeating, notMapped }).toEqual({
+      seed,
+      neverSent: shown['never_sent'],
+      refused: shown['refused'],
+      repeating: shown['repeating'],
+      notMapped: shown['not_mapped'],
+    })
+  }
+  for (const state of ['never_sent', 'refused', 'repeating', 'not_mapped', 'silent', 'sending'])
+    expect([state, (seen.get(state) ?? 0) > 20]).toEqual([state, true])
+})
