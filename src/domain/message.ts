@@ -35,6 +35,18 @@ export const embeddedBrokerName = 'broker'
 /** User properties of MQTT 5. Without a prototype. */
 export type UserProperties = Readonly<Record<string, string>>
 
+/** The other properties of a message of MQTT 5 that a mapping can read: only those that its sender set. */
+export type MessageProperties = Readonly<{
+  contentType?: string
+  responseTopic?: string
+  /** Base64. */
+  correlation?: string
+  /** Payload Format Indicator 1: the sender says that the bytes are UTF-8. 0 means the same as none. */
+  isText?: true
+  /** Message Expiry Interval in seconds. */
+  expiryS?: number
+}>
+
 /**
  * When the server that a message came from had stored it. It is the same each time the message is delivered,
  * to whichever gateway, so it stands in for the arrival in the name of a payload without a device time.
@@ -72,6 +84,8 @@ export type Message = {
   /** The message source that it came from (`from` of a source); without it, the embedded broker. */
   from?: string | null
   userProperties?: UserProperties | null
+  /** Null or missing where there is none. */
+  properties?: MessageProperties | null
   /** Our time at the moment the packet was read. */
   arrivedAt: EpochMs
   /** Its number among the messages that arrived in the same millisecond, from 0. */
@@ -101,11 +115,13 @@ export type Envelope = {
   /** As in Message. The embedded broker is not named. */
   from?: string
   userProperties?: UserProperties
+  properties?: MessageProperties
   stored?: Stored
 }
 
 export function envelopeOf(message: Message, source: string | null): Envelope {
-  const { topic, bytes, qos, retain, dup, sender, arrivedAt, arrival, from, userProperties, stored } = message
+  const { topic, bytes, qos, retain, dup, sender, arrivedAt, arrival, from, stored } = message
+  const { userProperties, properties } = message
   return {
     topic,
     bytes: bytes.toString('base64'),
@@ -121,6 +137,7 @@ export function envelopeOf(message: Message, source: string | null): Envelope {
     source,
     ...(from && { from }),
     ...(userProperties && { userProperties: { ...userProperties } }),
+    ...(properties && { properties: { ...properties } }),
     ...(stored && { stored: { ...stored } }),
   }
 }
@@ -130,7 +147,7 @@ export function isEnvelope(value: unknown): value is Envelope {
   if (!isRecord(value)) return false
   const { topic, bytes, qos, retain, dup, arrivedAt, source, ...rest } = value
   const { clientId, userName, certificateName, identity = null, from = '' } = rest
-  const { arrival, stored, userProperties = {} } = rest
+  const { arrival, stored, userProperties = {}, properties = {} } = rest
   return (
     typeof topic === 'string' &&
     typeof bytes === 'string' &&
@@ -145,7 +162,19 @@ export function isEnvelope(value: unknown): value is Envelope {
     (arrival === undefined || isArrival(arrival)) &&
     (stored === undefined || (isRecord(stored) && areFinite(stored['at'], stored['serial']))) &&
     isRecord(userProperties) &&
-    Object.values(userProperties).every((one) => typeof one === 'string')
+    Object.values(userProperties).every((one) => typeof one === 'string') &&
+    areMessageProperties(properties)
+  )
+}
+
+/** Names that only a later version knows do not matter. */
+function areMessageProperties(value: unknown): boolean {
+  if (!isRecord(value)) return false
+  const { contentType = '', responseTopic = '', correlation = '', isText = true, expiryS = 0 } = value
+  return (
+    [contentType, responseTopic, correlation].every((one) => typeof one === 'string') &&
+    isText === true &&
+    Number.isFinite(expiryS)
   )
 }
 

@@ -16,7 +16,8 @@ export const future: QuarantineReason = 'FUTURE'
 /** The message as it arrived. */
 export function messageFrom(envelope: Envelope): Message {
   const { topic, bytes, qos, retain, dup, arrivedAt, arrival } = envelope
-  const { clientId, userName, certificateName, identity = null, from, userProperties, stored } = envelope
+  const { clientId, userName, certificateName, identity = null, from, stored } = envelope
+  const { userProperties, properties } = envelope
   return {
     topic,
     bytes: Buffer.from(bytes, 'base64'),
@@ -28,6 +29,7 @@ export function messageFrom(envelope: Envelope): Message {
     ...(arrival && { arrival }),
     ...(from && { from }),
     ...(userProperties && { userProperties }),
+    ...(properties && { properties }),
     ...(stored && { stored }),
   }
 }

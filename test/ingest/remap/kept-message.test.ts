@@ -24,4 +24,43 @@ describe('an envelope', () => {
     const line = envelopeLine({ ...envelope, identity: 7 as never })
     expect(parseLine(line)).toBe('its envelope is incomplete')
   })
+
+  test('keeps the properties of a message of MQTT 5', () => {
+    const properties = {
+      contentType: 'application/json',
+      responseTopic: 'answers/1',
+      correlation: 'AAH/',
+      isText: true,
+      expiryS: 60,
+    } as const
+    const userProperties = { vin: 'V1' }
+    const envelope = stored(
+      envelopeOf({ ...messageOf('10', { topic: 't', sender }), properties, userProperties }, null),
+    )
+    expect(messageFrom(envelope)).toMatchObject({ properties, userProperties })
+    expect(parseLine(envelopeLine(envelope))).toEqual({ kind: 'message', envelope })
+    const { properties: _, ...earlier } = envelope
+    expect(messageFrom(earlier)).not.toHaveProperty('properties')
+  })
+
+  test.each([
+    { contentType: 7 },
+    { responseTopic: null },
+    { correlation: {} },
+    { isText: 1 },
+    { expiryS: '60' },
+    'application/json',
+    [],
+    null,
+  ])('with properties that are none is refused by an import: %j', (properties) => {
+    const envelope = envelopeOf(messageOf('10', { topic: 't', sender }), null)
+    const line = envelopeLine({ ...envelope, properties: properties as never })
+    expect(parseLine(line)).toBe('its envelope is incomplete')
+  })
+
+  test('with a property that only a later version knows is read', () => {
+    const envelope = envelopeOf(messageOf('10', { topic: 't', sender }), null)
+    const later = { ...envelope, properties: { contentType: 'a', later: 1 } as never }
+    expect(parseLine(envelopeLine(later))).toMatchObject({ kind: 'message' })
+  })
 })
