@@ -20,7 +20,6 @@
 //
 // This file owns the connections: it creates a gate for each, and answers CONNECT.
 
-import type { Socket } from 'node:net'
 import type { AedesOptions, Client } from 'aedes'
 import type { Clock } from '../../std/clock.ts'
 import type { TlsFailure } from '../../std/tls/tls.ts'
@@ -58,6 +57,7 @@ import {
 import { createPublishHandler } from './publish-handler.ts'
 import type { TopicLimits } from './topic-rules.ts'
 import type { StoredSessions } from './stored-sessions/stored-sessions.ts'
+import type { DeviceSocket } from './gate/device-socket.ts'
 
 export type BrokerDeps = {
   intake: Intake
@@ -82,7 +82,7 @@ export type Broker = {
   /** A connection to a listener ended in its TLS handshake. */
   handshakeFailed(reason: TlsFailure, address: string | null): void
   /** Takes over a connected socket. */
-  addConnection(socket: Socket, origin: Origin): void
+  addConnection(socket: DeviceSocket, origin: Origin): void
   /** Reads nothing more; acks are still written. */
   stopReading(): void
   close(): Promise<void>
@@ -178,7 +178,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     reports.refuse(reason, { clientId: null, identity: null, address })
   }
 
-  function addConnection(socket: Socket, { certificateName, connection, tls, listener }: Origin): void {
+  function addConnection(socket: DeviceSocket, { certificateName, connection, tls, listener }: Origin): void {
     const client = aedes.handle(socket)
     requireWellFormedTexts(client)
     offerPackets(client, (packet) => control.take(gate, packet))

@@ -8,7 +8,8 @@
 import { quote } from '../../std/quote.ts'
 import type { ClientDropReason } from './client-faults.ts'
 
-export type PacketFault = { reason: ClientDropReason; detail: string }
+/** `code`: the reason code for a client of MQTT 5, where another than that of `reason` says it better. */
+export type PacketFault = { reason: ClientDropReason; detail: string; code?: number }
 
 const connectType = 1
 const publishType = 3

@@ -13,7 +13,7 @@
 //
 //   stopped     until CONNECT is answered, CONNECT alone is passed on; nothing after stopReading
 //   blocked     the client does not read what it is sent; continues when it does, and is dropped after
-//               `ackTimeoutMs` (ack-output.ts)
+//               `ackTimeoutMs` (acks/ack-output.ts)
 //   turn        the budget of this turn of the event loop is used up; continues in the next (turns.ts)
 //   publish     a PUBLISH is next, and inFlightMax messages are in flight, or the intake asks for a pause, or
 //               it is busy and this connection has read its share (message-share.ts); continues with the
@@ -26,15 +26,13 @@
 // A client may close its side and wait for its acks. What it sent before is read and acknowledged; then, or
 // after `lastAcksMs`, the connection is closed.
 
-import type { Socket } from 'node:net'
 import type { Client } from 'aedes'
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
 import type { Sender } from '../../../domain/message.ts'
 import type { Intake } from '../../intake/intake.ts'
 import type { ClientLink, ReceivedMessage } from '../../types.ts'
-import { createAckOrder } from './ack-order.ts'
-import { createAckOutput } from './ack-output.ts'
-import type { AckHead, AckWriter } from './ack-writer.ts'
+import type { AckHead, AckWriter } from './acks/ack-writer.ts'
+import { createAcks } from './acks/acks.ts'
 import { readAtOnce, stayOpenAtEnd } from '../aedes-internals.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
 import { clientDrops, type ClientDropReason } from '../client-faults.ts'
@@ -46,6 +44,7 @@ import { createControlRate } from './control-rate.ts'
 import { createPacketReader, type PacketReaderDeps, type PacketReaderOptions } from './packet-reader.ts'
 import { createSilence, keepTcpAlive, type SilenceOptions } from './silence.ts'
 import type { Turns } from './turns.ts'
+import type { DeviceSocket } from './device-socket.ts'
 
 export type GateOptions = PacketReaderOptions &
   SilenceOptions & {
@@ -55,7 +54,7 @@ export type GateOptions = PacketReaderOptions &
   }
 
 export type GateDeps = {
-  socket: Socket
+  socket: DeviceSocket
   client: Client
   connection: Connection
   clock: Clock
@@ -182,7 +181,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     release,
     ping,
     write(answer) {
-      output.write()
+      acks.write()
       socket.write(answer)
     },
     writeAcks,
@@ -194,7 +193,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     end,
   }
   const rate = createControlRate(clock, options)
-  const output = createAckOutput(
+  const acks = createAcks(
     {
       socket,
       clock,
@@ -205,7 +204,6 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     },
     options,
   )
-  const acks = createAckOrder({ add: output.addAck, resume: () => reader.resumeReading() })
   const reader = createPacketReader(
     {
       socket,
@@ -213,7 +211,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
       partial,
       turns,
       rate,
-      isBlocked: () => acks.isFull || output.isBlocked(),
+      isBlocked: acks.isBlocked,
       readingPaused: () => deps.readingPaused(gate),
       share: createMessageShare(deps.load),
       pause: () => deps.pause(gate),
@@ -245,7 +243,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   }
 
   function ping(): void {
-    if (output.addPingResponse()) deps.onPing(gate)
+    if (acks.addPingResponse()) deps.onPing(gate)
   }
 
   function queueAck(head: AckHead, messageId: number): void {
@@ -261,7 +259,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   }
 
   function writeAcks(): void {
-    output.write()
+    acks.write()
     reader.resumeIfFull()
     if (halfClosed && acks.isIdle) socket.destroySoon()
   }

@@ -1,16 +1,16 @@
 // gates.ts: the gates of the open connections, and what they share.
 
-import type { Socket } from 'node:net'
 import type { Client } from 'aedes'
 import type { Intake } from '../../intake/intake.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
-import { createAckWriter } from './ack-writer.ts'
+import { createAckWriter } from './acks/ack-writer.ts'
 import { createGate, type Gate, type GateDeps, type GateOptions } from './gate.ts'
 import { createPagePool } from './partial-packet/page-pool.ts'
 import { createPartialBudget, type PartialCounters } from './partial-packet/partial-budget.ts'
 import { createPausedGates } from './paused-gates.ts'
 import { createSilenceWatch } from './silence.ts'
 import { createTurns } from './turns.ts'
+import type { DeviceSocket } from './device-socket.ts'
 
 export type GatesOptions = GateOptions & {
   /** Partial packets of all connections. */
@@ -20,7 +20,7 @@ export type GatesOptions = GateOptions & {
 export type GateCounters = PartialCounters & { connections: number }
 
 export type Gates = {
-  open(socket: Socket, client: Client, connection: Connection): Gate
+  open(socket: DeviceSocket, client: Client, connection: Connection): Gate
   /** Nothing more is read; acks are still written. */
   stopReading(): void
   /** Ends all connections once everything is written, or after `timeoutMs`. */
@@ -48,7 +48,7 @@ export function createGates({ intake, ...deps }: Deps, options: GatesOptions): G
   }
   let stopped = false
 
-  function open(socket: Socket, client: Client, connection: Connection): Gate {
+  function open(socket: DeviceSocket, client: Client, connection: Connection): Gate {
     const gate = createGate({ ...shared, socket, client, connection }, options)
     gates.add(gate)
     silence.add(gate)

@@ -1,6 +1,5 @@
 // packet-reader.ts: reads the packets of one socket, as far as gate.ts says.
 
-import type { Socket } from 'node:net'
 import type { ReceivedMessage } from '../../types.ts'
 import type { ClientDropReason } from '../client-faults.ts'
 import type { ControlRate } from './control-rate.ts'
@@ -15,6 +14,7 @@ import {
 import { takePublishes, type TakePing, type TakePublish } from './publish-fast-path.ts'
 import { createSocketBuffer } from './socket-buffer.ts'
 import type { TurnBudget, Turns } from './turns.ts'
+import type { DeviceSocket } from './device-socket.ts'
 
 export type PacketReaderOptions = FramingLimits &
   PartialPacketOptions & {
@@ -23,7 +23,7 @@ export type PacketReaderOptions = FramingLimits &
   }
 
 export type PacketReaderDeps = {
-  socket: Socket
+  socket: DeviceSocket
   connection: { readonly address: string | null }
   partial: PartialMemory
   turns: Turns

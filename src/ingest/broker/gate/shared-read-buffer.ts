@@ -9,19 +9,19 @@
 // test/ingest/broker/gate/shared-read-buffer.test.ts fails when an upgrade changes them; read lib/net.js
 // then.
 
-import type { Socket } from 'node:net'
+import type { DeviceSocket } from './device-socket.ts'
 
 /** Takes bytes that are valid until it returns. False: the socket is not read until the stream asks. */
 export type TakeBytes = (bytes: Buffer) => boolean
 
 type Handle = { useUserBuffer?: (buffer: Buffer) => void }
 
-type SocketInternals = Socket & { _handle: Handle | null } & Record<symbol, unknown>
+type SocketInternals = DeviceSocket & { _handle?: Handle | null } & Record<symbol, unknown>
 
 const shared = Buffer.allocUnsafeSlow(16 * 1024)
 
 /** Whether bytes come to `take` from now on, and no longer to `push`. The end still comes to `push`. */
-export function readIntoSharedBuffer(socket: Socket, take: TakeBytes): boolean {
+export function readIntoSharedBuffer(socket: DeviceSocket, take: TakeBytes): boolean {
   const internals = socket as SocketInternals
   const handle = internals._handle
   const names = Object.getOwnPropertySymbols(socket)

@@ -8,10 +8,10 @@
 // The time in which the gateway itself does not read does not count: a full spool must not end connections.
 // One timer for all connections; nothing per message but a flag.
 
-import type { Socket } from 'node:net'
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
 import type { ClientDropReason } from '../client-faults.ts'
 import type { PartialPacket } from './partial-packet/partial-packet.ts'
+import type { DeviceSocket } from './device-socket.ts'
 
 export type SilenceOptions = {
   /** Time without a byte in the middle of a packet. */
@@ -51,11 +51,8 @@ export function createSilence({ connection, reader, drop }: Deps, options: Silen
   }
 }
 
-export function keepTcpAlive(socket: Socket, { tcpKeepaliveMs }: { tcpKeepaliveMs: number }): void {
-  // @types/node lacks the last two.
-  const set: (enable: boolean, afterMs: number, intervalMs: number, count: number) => void =
-    socket.setKeepAlive.bind(socket)
-  set(true, tcpKeepaliveMs, probe.intervalMs, probe.count)
+export function keepTcpAlive(socket: DeviceSocket, { tcpKeepaliveMs }: { tcpKeepaliveMs: number }): void {
+  socket.setKeepAlive(true, tcpKeepaliveMs, probe.intervalMs, probe.count)
 }
 
 export type SilenceWatch = {

@@ -6,9 +6,9 @@
 // no more is taken than will be read: Node fills the buffer again although most of what was taken is put
 // back.
 
-import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { readIntoSharedBuffer, type TakeBytes } from './shared-read-buffer.ts'
+import type { DeviceSocket } from './device-socket.ts'
 
 export type SocketBuffer = {
   readonly isEmpty: boolean
@@ -40,7 +40,10 @@ export type SocketBufferCalls = {
 /** Chunks in the buffer: each costs some hundred bytes, however small it is. */
 const chunksMax = 32
 
-export function createSocketBuffer(socket: Socket, { read, takeChunk }: SocketBufferCalls): SocketBuffer {
+export function createSocketBuffer(
+  socket: DeviceSocket,
+  { read, takeChunk }: SocketBufferCalls,
+): SocketBuffer {
   // read(null) returns everything in the buffer; @types/node lacks the null and the type of the result.
   const readStream: { read(size?: number | null): Buffer | null }['read'] =
     Readable.prototype.read.bind(socket)

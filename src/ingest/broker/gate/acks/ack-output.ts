@@ -2,9 +2,9 @@
 // written once per commit, in the order in which they became due. PINGRESP goes the same way, because it
 // confirms to the client, and by the next PINGREQ to the gateway (untimed-resends.ts), all acks before it.
 
-import type { Socket } from 'node:net'
-import type { CancelTimer, Clock } from '../../../std/clock.ts'
+import type { CancelTimer, Clock } from '../../../../std/clock.ts'
 import type { AckWriter } from './ack-writer.ts'
+import type { DeviceSocket } from '../device-socket.ts'
 
 export type AckOutput = {
   addAck(head: number, messageId: number): void
@@ -16,7 +16,7 @@ export type AckOutput = {
 }
 
 type Deps = {
-  socket: Socket
+  socket: DeviceSocket
   clock: Clock
   writer: AckWriter
   /** Its acks are written by the writer. */

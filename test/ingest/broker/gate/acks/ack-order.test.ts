@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { createAckOrder } from '../../../../src/ingest/broker/gate/ack-order.ts'
-import { puback, pubrec, type AckHead } from '../../../../src/ingest/broker/gate/ack-writer.ts'
-import { openIngest } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
-import { publishBytes } from '../../../support/mqtt-device.ts'
-import { createRandom } from '../../../support/random.ts'
+import { createAckOrder } from '../../../../../src/ingest/broker/gate/acks/ack-order.ts'
+import { puback, pubrec, type AckHead } from '../../../../../src/ingest/broker/gate/acks/ack-writer.ts'
+import { openIngest } from '../../../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../../../support/memory-intake-spool.ts'
+import { publishBytes } from '../../../../support/mqtt-device.ts'
+import { createRandom } from '../../../../support/random.ts'
 
 const pubrel = (messageId: number) => Buffer.from([0x62, 2, 0, messageId])
 const qos1 = (messageId: number) => publishBytes({ topic: 't', payload: `m${messageId}`, messageId })

@@ -1,9 +1,9 @@
 // ack-writer.ts: writes the acknowledgements without an object per message. The spool calls one function per
 // message. The functions are reused; each is bound to a slot that names the packet it answers.
 
-import { assert } from '../../../std/assert.ts'
-import type { GatewayError } from '../../../std/gateway-error.ts'
-import type { Ack } from '../../../spool/spool.ts'
+import { assert } from '../../../../std/assert.ts'
+import type { GatewayError } from '../../../../std/gateway-error.ts'
+import type { Ack } from '../../../../spool/spool.ts'
 
 /** First byte of the packet that answers: for QoS 1 [MQTT 3.4], for QoS 2 [MQTT 3.5]. */
 export const puback = 0x40
