@@ -11,41 +11,39 @@
 //   clients/            what is known of each client by its id, and who may take it over
 //   publish-rules/      what a client may publish to
 //   stored-sessions/    sessions, and their QoS 2 messages that are not released
+//   connect-handler.ts  the begin and the end of a connection
 //   control-packets.ts  SUBSCRIBE, UNSUBSCRIBE, PUBREL and PINGREQ
+//   releases.ts         what follows a PUBREL
 //   packet-rules.ts     the rules for the layout of packets
 //   topic-rules.ts      the rules for topic names and filters
 //   client-reports.ts   refused CONNECTs and closed connections, by their reason (client-faults.ts)
 //   limits-config.ts    the bounds of connections and their memory, as config
 //   aedes-internals.ts  what is used of aedes beyond its documented interface
 //
-// This file owns the connections: it creates a gate for each, and answers CONNECT.
+// This file owns the connections: it creates a gate for each.
 
 import type { AedesOptions, Client } from 'aedes'
 import type { Clock } from '../../std/clock.ts'
 import type { TlsFailure } from '../../std/tls/tls.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { Sender } from '../../domain/message.ts'
 import type { Intake } from '../intake/intake.ts'
-import type { ClientLink, ClientSession } from '../types.ts'
 import { notePing } from '../intake/untimed-resends.ts'
 import type { Access } from './access/access.ts'
 import {
   createAedesPersistence,
-  hasDisconnected,
   offerPackets,
   protocolFaultOf,
   QuietAedes,
   requireWellFormedTexts,
-  type ConnectPacket,
 } from './aedes-internals.ts'
 import type { Connection, ConnectionLimits } from './connection-limits/connection-limits.ts'
-import type { DisconnectReason } from './client-faults.ts'
 import { createClientReports } from './client-reports.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientAdmission } from './access/client-admission.ts'
-import { connectFault, refusalOf } from './access/connect-rules.ts'
+import { createConnectHandler } from './connect-handler.ts'
 import { createCommandTopics, type CommandTopics } from './command-topics.ts'
 import { createControlPackets, type Subscriptions } from './control-packets.ts'
+import type { DeviceSocket } from './gate/device-socket.ts'
 import type { Gate } from './gate/gate.ts'
 import type { TlsUse } from './listeners/handshake-failures.ts'
 import { createGates, type GateCounters, type GatesOptions } from './gate/gates.ts'
@@ -56,8 +54,8 @@ import {
 } from './publish-rules/publish-rules.ts'
 import { createPublishHandler } from './publish-handler.ts'
 import type { TopicLimits } from './topic-rules.ts'
+import { createReleases } from './releases.ts'
 import type { StoredSessions } from './stored-sessions/stored-sessions.ts'
-import type { DeviceSocket } from './gate/device-socket.ts'
 
 export type BrokerDeps = {
   intake: Intake
@@ -127,29 +125,27 @@ const endTimeoutMs = 1000
 const aedesOptions: AedesOptions = { queueLimit: 1, heartbeatInterval: 3_600_000 }
 
 export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
-  const { intake, limits, sessions, clock, emit } = deps
+  const { intake, limits, clock, emit } = deps
   /** Closed clients included: their wills come after the end. */
-  const gateOf = new WeakMap<Client, Gate>()
+  const gateOfClient = new WeakMap<Client, Gate>()
+  const gateOf = (client: Client) => gateOfClient.get(client)
+  const isStopping = () => stopping
   const clients = createClients({ clock, emit })
   const reports = createClientReports({ clock, emit, clients })
   let stopping = false
   const rules = createPublishRules({ owners: intake.owners, clients, clock, emit }, options.rules)
   const handler = createPublishHandler(
-    { intake, clients, rules, gateOf: (client) => gateOf.get(client), stopping: () => stopping },
+    { intake, clients, rules, gateOf, stopping: isStopping },
     { topicLimits: options.topicLimits, onViolation: options.rules.onViolation },
   )
 
   const { message, publish } = handler
   const { onDrop } = reports
   const gates = createGates({ intake, clock, message, publish, onPing, onHalfClosed, onDrop }, options)
-  const admission = createClientAdmission({
-    ...deps,
-    clients,
-    reports,
-    gateOf: (client) => gateOf.get(client),
-  })
+  const admission = createClientAdmission({ ...deps, clients, reports, gateOf })
+  const connects = createConnectHandler({ ...deps, clients, reports, gateOf, stopping: isStopping }, options)
   const commands = createCommandTopics()
-  const control = createControlPackets({ release, commands }, options)
+  const control = createControlPackets<Gate>({ release: createReleases(deps).release, commands }, options)
 
   const aedes = new QuietAedes({
     ...aedesOptions,
@@ -162,13 +158,13 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     maxClientsIdLength: options.clientIdBytesMax,
     // Bounded by stored-sessions.ts; aedes never reaches its own QoS 2 code.
     maxInflightInbound: 0,
-    preConnect,
+    preConnect: connects.preConnect,
     authenticate: admission.authenticate,
     authorizePublish: handler.authorizePublish,
     // Called for the mark of a stored session only; control-packets.ts has the others.
     authorizeSubscribe: (_client, _subscription, done) => done(null, null),
   })
-  aedes.on('clientReady', (client) => gateOf.get(client)?.startReading())
+  aedes.on('clientReady', (client) => gateOf(client)?.startReading())
   aedes.on('clientError', onClientError)
   aedes.on('connectionError', onClientError)
 
@@ -186,65 +182,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     gate.certificateName = certificateName
     gate.listener = listener
     gate.tls = tls
-    gateOf.set(client, gate)
-    socket.once('close', () => {
-      if (gate.sender !== null) {
-        intake.connectionEnded(gate.sender)
-        reports.ended(gate, howEnded(gate.sender, gate, client))
-        clients.ended(gate.sender, hasDisconnected(client))
-      } else if (!gate.dropped && !stopping) gate.tls?.closedUnused()
-      if (gate.link !== null) intake.links.disconnect(gate.link, hasDisconnected(client))
-      if (gate.link?.session) sessions.closed(gate.link.session)
-    })
-  }
-
-  function preConnect(
-    client: Client,
-    packet: ConnectPacket,
-    done: (error: Error | null, ok: boolean) => void,
-  ) {
-    const gate = gateOf.get(client)
-    if (gate === undefined) return
-    limits.connectReceived(gate.connection)
-    gate.tls?.connectReceived()
-    gate.tls = null
-    gate.refusal = refusalOf(packet, options.clientIdBytesMax)
-    // silence.ts keeps it: aedes does not know when a connection is not read.
-    gate.keepaliveMs = (packet.keepalive ?? 0) * 1000
-    packet.keepalive = 0
-    const fault = connectFault(packet, options.topicLimits)
-    if (fault !== null) {
-      gate.drop(fault.reason, fault.detail)
-      return
-    }
-    // aedes answers an unknown protocol version with CONNACK 1 and does not call authenticate.
-    if (gate.refusal?.returnCode === 1) {
-      const { address, certificateName: identity } = gate
-      const { clientId, username = null } = packet
-      const userName = deps.access.shownName({ listener: gate.listener, userName: username })
-      reports.refuse(gate.refusal.reason, { clientId, identity, userName, address })
-    }
-    done(null, true)
-  }
-
-  /** [MQTT-4.3.3-2]: an identifier that is not known is released, too. A lost store delays PUBCOMP. */
-  function release(gate: Gate, messageId: number): void {
-    const { link } = gate
-    if (!link?.session) return
-    const { session } = link
-    const { storeReturn } = intake
-    const released =
-      storeReturn === null
-        ? releaseNow(link, session, messageId)
-        : storeReturn.then(() => releaseNow(link, session, messageId))
-    gate.release(messageId, released)
-  }
-
-  function releaseNow(link: ClientLink, session: ClientSession, messageId: number): Promise<unknown> | null {
-    const forgotten = session.unreleasedCount === 0 ? null : session.release(messageId)
-    if (session.stored) return forgotten
-    const noted = intake.links.release(link, messageId)
-    return noted === null || forgotten === null ? (noted ?? forgotten) : Promise.all([noted, forgotten])
+    gateOfClient.set(client, gate)
+    socket.once('close', () => connects.ended(gate, client))
   }
 
   function onPing({ link }: Gate): void {
@@ -253,20 +192,13 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   // ---- a client disconnects
 
-  function howEnded(sender: Sender, { halfClosed }: Gate, client: Client): DisconnectReason {
-    if (hasDisconnected(client)) return 'disconnect'
-    if (stopping) return 'gateway_stopping'
-    if (halfClosed) return 'closed'
-    return clients.isConnected(sender) ? 'connection_lost' : 'taken_over'
-  }
-
   /** Its last acks may follow; when it connects again, that is no take-over. */
   function onHalfClosed({ sender }: Gate): void {
     if (sender !== null) clients.ended(sender, false)
   }
 
   function onClientError(client: Client, error: Error): void {
-    const gate = gateOf.get(client)
+    const gate = gateOf(client)
     // An error of the network is no fault of the client.
     const fault = protocolFaultOf(error)
     if (gate === undefined || gate.dropped || fault === null) return

@@ -1,0 +1,94 @@
+// connect-handler.ts: the begin and the end of a connection to the broker.
+//
+//   CONNECT -> preConnect: the rules for what it says (access/connect-rules.ts)
+//           -> access/client-admission.ts: who is it, is there room, its session -> CONNACK
+//   end     -> ended: the intake, the list of clients and the sessions hear how
+//
+// preConnect is the first that sees a CONNECT, before aedes. What breaks a rule that the protocol answers by
+// closing is dropped here; what CONNACK answers is noted at the gate and refused by client-admission.
+
+import type { Client } from 'aedes'
+import type { Sender } from '../../domain/message.ts'
+import type { Intake } from '../intake/intake.ts'
+import type { Access } from './access/access.ts'
+import { connectFault, refusalOf } from './access/connect-rules.ts'
+import { hasDisconnected, type ConnectPacket } from './aedes-internals.ts'
+import type { DisconnectReason } from './client-faults.ts'
+import type { ClientReports } from './client-reports.ts'
+import type { Clients } from './clients/clients.ts'
+import type { ConnectionLimits } from './connection-limits/connection-limits.ts'
+import type { Gate } from './gate/gate.ts'
+import type { StoredSessions } from './stored-sessions/stored-sessions.ts'
+import type { TopicLimits } from './topic-rules.ts'
+
+export type ConnectHandler = {
+  /** For aedes: a CONNECT was read. */
+  preConnect(client: Client, packet: ConnectPacket, done: (error: Error | null, ok: boolean) => void): void
+  /** The socket of `client` is closed. */
+  ended(gate: Gate, client: Client): void
+}
+
+type Deps = {
+  intake: Pick<Intake, 'connectionEnded'> & { links: Pick<Intake['links'], 'disconnect'> }
+  access: Pick<Access, 'shownName'>
+  limits: Pick<ConnectionLimits, 'connectReceived'>
+  sessions: Pick<StoredSessions, 'closed'>
+  clients: Pick<Clients, 'ended' | 'isConnected'>
+  reports: Pick<ClientReports, 'refuse' | 'ended'>
+  gateOf: (client: Client) => Gate | undefined
+  stopping: () => boolean
+}
+
+export function createConnectHandler(
+  { intake, access, limits, sessions, clients, reports, gateOf, stopping }: Deps,
+  options: { clientIdBytesMax: number; topicLimits: TopicLimits },
+): ConnectHandler {
+  return { preConnect, ended }
+
+  function preConnect(
+    client: Client,
+    packet: ConnectPacket,
+    done: (error: Error | null, ok: boolean) => void,
+  ): void {
+    const gate = gateOf(client)
+    if (gate === undefined) return
+    limits.connectReceived(gate.connection)
+    gate.tls?.connectReceived()
+    gate.tls = null
+    gate.refusal = refusalOf(packet, options.clientIdBytesMax)
+    // silence.ts keeps it: aedes does not know when a connection is not read.
+    gate.keepaliveMs = (packet.keepalive ?? 0) * 1000
+    packet.keepalive = 0
+    const fault = connectFault(packet, options.topicLimits)
+    if (fault !== null) {
+      gate.drop(fault.reason, fault.detail)
+      return
+    }
+    // aedes answers an unknown protocol version with CONNACK 1 and does not call authenticate.
+    if (gate.refusal?.returnCode === 1) {
+      const { address, certificateName: identity } = gate
+      const { clientId, username = null } = packet
+      const userName = access.shownName({ listener: gate.listener, userName: username })
+      reports.refuse(gate.refusal.reason, { clientId, identity, userName, address })
+    }
+    done(null, true)
+  }
+
+  function ended(gate: Gate, client: Client): void {
+    const withDisconnect = hasDisconnected(client)
+    if (gate.sender !== null) {
+      intake.connectionEnded(gate.sender)
+      reports.ended(gate, howEnded(gate.sender, gate, withDisconnect))
+      clients.ended(gate.sender, withDisconnect)
+    } else if (!gate.dropped && !stopping()) gate.tls?.closedUnused()
+    if (gate.link !== null) intake.links.disconnect(gate.link, withDisconnect)
+    if (gate.link?.session) sessions.closed(gate.link.session)
+  }
+
+  function howEnded(sender: Sender, { halfClosed }: Gate, withDisconnect: boolean): DisconnectReason {
+    if (withDisconnect) return 'disconnect'
+    if (stopping()) return 'gateway_stopping'
+    if (halfClosed) return 'closed'
+    return clients.isConnected(sender) ? 'connection_lost' : 'taken_over'
+  }
+}
