@@ -23,7 +23,7 @@ export type ClockCheck = {
 
 /** Messages that the median skew of a device is taken of, and devices that are remembered. */
 const samples = 15
-const devicesMax = 65_536
+const devicesMax = 131_072
 
 export function createClockCheck({ futureMaxMs, onFuture, trustsArrival = false }: ClockPolicy): ClockCheck {
   const clocks = createDeviceClocks({ futureMaxMs, samples, devicesMax })

@@ -10,6 +10,7 @@
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import { bothOf, createCache, type CacheCounters } from '../bounded-cache.ts'
+import { createSizedCache } from '../sized-cache.ts'
 import type { DeviceRow, DeviceTable } from './device-table.ts'
 import type { DeviceMemory } from '../memory/device-memory.ts'
 import type { Withhold } from '../privacy/privacy.ts'
@@ -61,7 +62,7 @@ export type DeviceEntry = {
   memory: DeviceMemory | null
   /** What is noted of the device (../types.ts). */
   note: object | null
-  /** Its parts of a payload as bytes, made by fast-path/. */
+  /** Parts of its payloads as bytes, by fast-path/, which devices have in common. */
   bytes: object | null
   /** Positions since the entry was made: some of them are compared with the fleet. */
   positions: number
@@ -77,10 +78,10 @@ export type DeviceEntries = {
 
 export function createDeviceEntries(
   { devices }: { devices: DeviceTable },
-  options: DeviceEntryOptions & { providers: readonly ProviderName[]; entriesMax: number },
+  options: DeviceEntryOptions & { providers: readonly ProviderName[]; bytesMax: number },
 ): DeviceEntries {
-  const entries = createCache<DeviceEntry>(options.entriesMax)
-  const refused = createCache<DeviceEntry>(Math.min(refusedMax, options.entriesMax))
+  const entries = createSizedCache<DeviceEntry>({ bytesMax: options.bytesMax, bytesOf: bytesOfEntry })
+  const refused = createCache<DeviceEntry>(refusedMax)
   let withoutFamily = 0
   return { entryOf, counters: () => ({ ...bothOf(entries.counters(), refused.counters()), withoutFamily }) }
 
@@ -91,13 +92,21 @@ export function createDeviceEntries(
     if (known) return known
     const entry = makeEntry(device, devices.find(device), provider, options)
     if (entry.family === 0) withoutFamily += 1
-    ;(entry.ignored || entry.quarantined ? refused : entries).set(key, entry)
+    if (entry.ignored || entry.quarantined) refused.set(key, entry)
+    else entries.add(key, entry)
     return entry
   }
 }
 
 /** Devices that are not in the table and not accepted: a client can invent any number of them. */
 const refusedMax = 4096
+
+/** An entry and its place in the cache, besides its texts. */
+const entryBytes = 400
+
+function bytesOfEntry(key: string, { nameHead, jsonAfterTime }: DeviceEntry): number {
+  return entryBytes + 2 * key.length + nameHead.length + jsonAfterTime.length
+}
 
 function makeEntry(
   device: string,
@@ -137,16 +146,24 @@ function makeEntry(
     model: model ?? null,
     withhold: row?.privacy === undefined ? null : (options.profiles.get(row.privacy) ?? null),
     nameHead: flat(['[', jsonString(provider), ',', jsonString(device), ',']),
-    jsonBeforeTime: flat([
-      '"',
-      ...(carrier === undefined ? [] : [',"carrier":', jsonString(carrier)]),
-      ',"signalTimestamp":',
-    ]),
+    jsonBeforeTime: jsonBeforeTime(carrier),
     jsonAfterTime: flat([
       ...(identify === 'device' ? [] : [',"assetIdentifier":', asset]),
       ...(identify === 'asset' ? [] : [',"deviceIdentifier":', unit]),
     ]),
   }
+}
+
+/** By carrier: devices have few of them, and one text is kept for all. */
+const textsBeforeTime = createCache<string>(256)
+
+function jsonBeforeTime(carrier: string | undefined): string {
+  const key = carrier === undefined ? '' : jsonString(carrier)
+  const known = textsBeforeTime.get(key)
+  if (known !== undefined) return known
+  const text = flat(['"', ...(key === '' ? [] : [',"carrier":', key]), ',"signalTimestamp":'])
+  textsBeforeTime.set(key, text)
+  return text
 }
 
 /**

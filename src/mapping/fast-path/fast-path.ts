@@ -91,13 +91,10 @@ function createMapFast(deps: Deps, runtime: SourceRuntime, plan: FastPlan): MapF
     if (!isUsualTime(ownTime)) return null
     const entry = route.entry ?? entryNamed(route, bytes)
     if (entry === null || !isUsualDevice(entry)) return null
-    // The first message of a device is parsed, so nothing is made for a device that is seen once.
-    if (source.counters !== null && entry.memory === null) return null
-    const device = deviceBytesOf(entry)
     const hasOwnTime = !Number.isNaN(ownTime)
     const time = hasOwnTime ? ownTime : arrivedAt
-    if (!device.isUsual || !record.write(bytes, device, entry.family, time, hasOwnTime ? null : serial))
-      return null
+    if (!deviceBytesOf(entry).isUsual) return null
+    if (!record.write(bytes, entry, time, hasOwnTime ? null : serial)) return null
     if (!memory.advance(source, entry, time)) return null
     note(entry, ownTime)
     if (route.entry === null) {

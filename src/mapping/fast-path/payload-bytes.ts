@@ -9,7 +9,7 @@ import type { DeviceEntry } from '../devices/devices.ts'
 import { digestOf, messageKeyOf, partKeyOf, signalIdTail } from '../identity.ts'
 import { deviceBytesOf } from './device-bytes.ts'
 import type { RecordBytes } from './record-bytes.ts'
-import { pieceOf, put, putAgain } from './written-bytes.ts'
+import { pieceOf, put, putAgain, putLong } from './written-bytes.ts'
 
 export type PayloadBytes = {
   /** `time`: NaN where the message has none. `moving`: null where motion was not derived. */
@@ -61,11 +61,10 @@ export function createPayloadBytes(record: RecordBytes): PayloadBytes {
   ): MappedPayload {
     noteDigest(digestOf(nameView()))
     const start = written.at
-    const device = deviceBytesOf(entry)
-    put(written, device.jsonHead)
+    put(written, deviceBytesOf(entry).jsonHead)
     writeId(digestAt, bytes, start + idAt)
     putAgain(written, record.timeStart, record.timeEnd)
-    put(written, device.jsonAfterTime)
+    putLong(written, entry.jsonAfterTime)
     writeGps(moving)
     if (record.signals > 0) writeSignals()
     putAgain(written, record.fieldsStart, record.nameEnd)

@@ -12,7 +12,8 @@ import { nearNowhere } from '../fields/gps.ts'
 import { decimalFrom, placeholderMin } from '../path/value.ts'
 import { unscaled } from '../fields/decimal.ts'
 import type { RecordContext } from '../types.ts'
-import { deviceBytesMax, type DeviceBytes } from './device-bytes.ts'
+import type { DeviceEntry } from '../devices/devices.ts'
+import { deviceBytesMax } from './device-bytes.ts'
 import type {
   FastPlan,
   LimitedNumber,
@@ -29,6 +30,7 @@ import {
   pieceOf,
   put,
   putFrom,
+  putLong,
   putText,
   putTime,
   type WrittenBytes,
@@ -52,7 +54,7 @@ export type RecordBytes = {
   /** The written position. */
   gpsText(): string
   /** `serial`: of a message without a time of its own, whose arrival is `time`; null for others. */
-  write(message: Buffer, device: DeviceBytes, family: number, time: EpochMs, serial: number | null): boolean
+  write(message: Buffer, entry: DeviceEntry, time: EpochMs, serial: number | null): boolean
 }
 
 const pieces = {
@@ -108,22 +110,16 @@ export function createRecordBytes(
   }
   return record
 
-  function write(
-    message: Buffer,
-    device: DeviceBytes,
-    family: number,
-    time: EpochMs,
-    serial: number | null,
-  ): boolean {
+  function write(message: Buffer, entry: DeviceEntry, time: EpochMs, serial: number | null): boolean {
     bytes = message
     written.at = 0
-    put(written, device.nameHead)
+    putLong(written, entry.nameHead)
     writeTime(time, serial)
     record.gpsStart = written.at
     record.motionSpeed = Number.NaN
     if (position !== null && !writePosition(position)) return false
     record.gpsEnd = written.at
-    if (!writeSignals(plan.signals[family] ?? [])) return false
+    if (!writeSignals(plan.signals[entry.family] ?? [])) return false
     record.fieldsStart = written.at
     if (record.gpsStart === record.fieldsStart || !writeFields(fields)) return false
     record.nameEnd = written.at

@@ -34,7 +34,7 @@ import { createMemoryWrites } from './memory-writes.ts'
 import { createMessageRecords } from './message-records.ts'
 import { createRecordContext } from './record-context.ts'
 import { createRecordMapper } from './record-mapper.ts'
-import { createRecordMemory, hasMemory } from './record-memory.ts'
+import { createRecordMemory, hasMemory, memorySourceOf } from './record-memory.ts'
 import { createRouting, type Route, type SourceRuntime } from './routing.ts'
 import { isStateful, stateSourceOf } from './state-source.ts'
 
@@ -119,7 +119,7 @@ export function createMapper(
   const watched = createSuspectDevices()
   const context = createRecordContext(withheld, watched)
   const noting = createDeviceNoting(context, notes)
-  const memory = createMemory(sources.filter(hasMemory).map(({ name }) => name))
+  const memory = createMemory(sources.filter(hasMemory).map(memorySourceOf))
   const writes = createMemoryWrites(memory)
   const recordMemory = createRecordMemory({ memory, context, watched, counterReset })
   const recordMapper = createRecordMapper({ context, ...clockCheck, memory: recordMemory })

@@ -4,9 +4,15 @@
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { hasGrown, judge, type CounterReset, type CounterVerdict } from '../memory/counter-memory.ts'
-import { setLevel, settle, type CounterReading, type DeviceMemory } from '../memory/device-memory.ts'
+import {
+  openSlots,
+  setLevel,
+  settle,
+  type CounterReading,
+  type DeviceMemory,
+} from '../memory/device-memory.ts'
 import type { JudgedCounter } from '../memory/judged-counters.ts'
-import type { Memory } from '../memory/memory.ts'
+import type { Memory, MemorySource } from '../memory/memory.ts'
 import { lacksRemembered, remember, withRemembered } from '../memory/remembered-values.ts'
 import { placeIn } from '../memory/swapped-positions.ts'
 import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
@@ -48,6 +54,10 @@ type Deps = {
 
 export function hasMemory({ remember: names, counters }: CompiledSource): boolean {
   return names !== null || counters !== null
+}
+
+export function memorySourceOf({ name, remember: values, counters }: CompiledSource): MemorySource {
+  return { name, remembered: values?.names.length ?? 0, counters: counters?.length ?? 0 }
 }
 
 export function createRecordMemory(deps: Deps): RecordMemory {
@@ -121,9 +131,8 @@ export function createRecordMemory(deps: Deps): RecordMemory {
     if (counters === null || device === null || entry === null) return signals
     if (device.asset !== entry.assetId && context.live) moveTo(entry.assetId, device)
     const { counterValues } = context
+    if (device.levels.length === 0) openSlots(device, counters)
     const { levels } = device
-    if (levels.length === 0)
-      for (const [slot, { name }] of counters.entries()) setLevel(device, slot, device.counters.get(name))
     let sent: readonly string[] = signals
     for (let slot = 0; slot < counters.length; slot += 1) {
       const value = counterValues[slot] ?? Number.NaN
@@ -146,8 +155,11 @@ export function createRecordMemory(deps: Deps): RecordMemory {
 
   function advance({ name, counters }: CompiledSource, owner: DeviceEntry, moment: EpochMs): boolean {
     if (counters === null) return true
+    // The first message of a device is parsed, so nothing is made for a device that is seen once.
+    const isAtHand = owner.memory !== null && owner.memory.inUse
+    if (!isAtHand && memory.known(name, owner) === null) return false
     const own = memory.of(name, owner)
-    if (own === null) return true
+    if (own === null) return false
     const { levels } = own
     if (levels.length === 0 || own.asset !== owner.assetId) return false
     const { counterValues } = context

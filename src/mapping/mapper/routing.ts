@@ -3,6 +3,7 @@
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import type { Message } from '../../domain/message.ts'
 import { bothOf, createCache, sumOf, type Cache, type CacheCounters } from '../bounded-cache.ts'
+import { createSizedCache, type SizedCache } from '../sized-cache.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import { createDeviceEntries, type DeviceEntries, type DeviceEntry } from '../devices/devices.ts'
 import { capturesIn, compileTopics, type MatchTopic, type TopicPattern } from '../path/topic-pattern.ts'
@@ -50,13 +51,19 @@ export type Routing = {
   counters(): { topics: CacheCounters; devices: CacheCounters }
 }
 
-/** Topics and devices that are cached; beyond that the longest unused half is removed. */
-const topicsMax = 65_536
+/**
+ * Of the topics and of the devices that are cached, in sum (sized-cache.ts). There is room for about 140,000
+ * topics with names of usual length; the memory is taken when they are seen.
+ */
+const topicBytesMax = 48 * 1024 * 1024
+const deviceBytesMax = 88 * 1024 * 1024
 /** Topics without a source, and those of devices that are refused: a client can invent any number of them. */
 const refusedTopicsMax = 4096
-const devicesMax = 65_536
 
-/** A longer topic is matched each time: 64 KiB of topic times the bound above would be 4 GiB. */
+/** A route, its captures and its place in the cache, besides the topic itself. */
+const routeBytes = 320
+
+/** A longer topic is matched each time: a few of 64 KiB would take the room of a fleet. */
 const cachedTopicLengthMax = 256
 
 const noRoute = { runtime: null }
@@ -65,7 +72,7 @@ const noRoute = { runtime: null }
 type Topics = {
   patterns: readonly { pattern: TopicPattern; index: number; order: readonly number[] | null }[]
   match: MatchTopic
-  routes: Cache<Routed>
+  routes: SizedCache<Routed>
   refused: Cache<Routed>
 }
 
@@ -81,10 +88,10 @@ export function createRouting(
   { sources, providers, unnamedFrom = null }: Options,
 ): Routing {
   const excluders = sources.map(({ exclude }) => compileTopics(exclude))
-  const entriesMax = Math.max(1024, Math.floor(devicesMax / Math.max(1, sources.length)))
+  const bytesMax = Math.floor(deviceBytesMax / Math.max(1, sources.length))
   const runtimes = sources.map((source): SourceRuntime => ({
     source,
-    devices: createDeviceEntries({ devices }, { ...source.deviceOptions, providers, entriesMax }),
+    devices: createDeviceEntries({ devices }, { ...source.deviceOptions, providers, bytesMax }),
     isMovingAt: source.motion && createMotion(source.motion).movesAt,
     decode: source.encoding.decode ?? null,
     mapFast: null,
@@ -103,11 +110,13 @@ export function createRouting(
         ? source.patterns.map((pattern) => ({ pattern, index, order: orderOf(source, pattern) }))
         : [],
     )
-    const shared = Math.max(refusedTopicsMax, Math.floor(topicsMax / (named.size + 1)))
     return {
       patterns,
       match: compileTopics(patterns.map(({ pattern }) => pattern)),
-      routes: createCache(shared),
+      routes: createSizedCache({
+        bytesMax: Math.floor(topicBytesMax / (named.size + 1)),
+        bytesOf: ({ length }) => routeBytes + length,
+      }),
       refused: createCache(refusedTopicsMax),
     }
   }
@@ -121,7 +130,8 @@ export function createRouting(
     const route = makeRoute(topics, topic)
     if (topic.length > cachedTopicLengthMax) return route
     const isRefused = route.runtime === null || route.entry?.ignored || route.entry?.quarantined
-    ;(isRefused ? topics.refused : topics.routes).set(topic, route)
+    if (isRefused) topics.refused.set(topic, route)
+    else topics.routes.add(topic, route)
     return route
   }
 

@@ -56,6 +56,13 @@ export function settle({ slots, levels }: DeviceMemory): void {
   }
 }
 
+/** Fills them. Lists that grow would take four times as much. */
+export function openSlots(memory: DeviceMemory, counters: readonly { readonly name: string }[]): void {
+  memory.slots = counters.map(() => undefined)
+  memory.levels = counters.flatMap(() => [Number.NaN, Number.NaN])
+  for (const [slot, { name }] of counters.entries()) setLevel(memory, slot, memory.counters.get(name))
+}
+
 /** Notes the state of a counter at its place. */
 export function setLevel(
   { slots, levels }: DeviceMemory,

@@ -17,27 +17,57 @@
 //
 // Keys in the spool: `memory "SOURCE" DEVICE`, the device as in state/source-state.ts (ownerOf).
 //
-// Bound: `devicesMax`. Beyond, a device that sent once since the last turn is forgotten (second chance),
-// counted as an eviction: its next message is the first one again. A flood of invented names evicts itself.
+// Bound: `bytesMax`, of entries as large as they can usually become. Beyond, a device that sent once since
+// the last turn is forgotten (second chance), counted as an eviction: its next message is the first one
+// again. A flood of invented names evicts itself.
 // Entries of a source that the config does not have any more are deleted with the next tick.
 
 import type { DeviceEntry } from '../devices/devices.ts'
 import { ownerOf, ownerParts } from '../state/source-state.ts'
 import type { StateWrite } from '../types.ts'
-import { settle, type DeviceMemory } from './device-memory.ts'
+import { settle, type CounterState, type DeviceMemory, type RememberedValue } from './device-memory.ts'
 import { decodeMemory, encodeMemory } from './memory-codec.ts'
 
-/** Also its own write: encoded once for all messages that are committed together. */
-type Stored = DeviceMemory & {
-  readonly value: Buffer
+/**
+ * Also its own write: encoded once for all messages that are committed together. It is a class, since an
+ * object with a getter of its own takes four times as much.
+ */
+class Stored implements DeviceMemory {
+  readonly key: string
+  asset: string
+  values: Map<string, RememberedValue>
+  counters = new Map<string, CounterState>()
+  slots: DeviceMemory['slots'] = []
+  levels: number[] = []
+  inUse = true
   /** It is in the open group of the spool, which will contain further changes. */
-  isWaiting: boolean
-  used: boolean
+  isWaiting = false
+  used = false
   /** It is in `changes`. */
-  changed: boolean
+  changed = false
+  /** What it counts for. */
+  readonly bytes: number
   /** The list of this write alone, which is usual. */
-  alone: readonly StateWrite[]
+  readonly alone: readonly StateWrite[] = [this]
+
+  constructor(key: string, asset: string, { remembered, counters }: MemorySource) {
+    this.key = key
+    this.asset = asset
+    this.values = remembered === 0 ? noValues : new Map<string, RememberedValue>()
+    this.bytes = entryBytes + 2 * key.length + valueBytes * (remembered + counters)
+  }
+
+  get value(): Buffer {
+    settle(this)
+    return encodeMemory(this)
+  }
 }
+
+/** Of the devices of a source that remembers none. */
+const noValues = new Map<string, RememberedValue>()
+
+/** How many values of a device a source remembers, and how many counters it has. */
+export type MemorySource = { readonly name: string; readonly remembered: number; readonly counters: number }
 
 export type MemoryCounters = { devices: number; evictions: number; damaged: number }
 
@@ -73,17 +103,27 @@ export const memoryKeyHead = 'memory '
 
 const keyLengthMax = 512
 
-/** At about 200 bytes each: a small part of what the state of the mapping may take. */
-const devicesMaxDefault = 50_000
+/**
+ * What an entry counts for besides its name, and a value of it: more than they take in the spool, as they
+ * take more in memory.
+ */
+const entryBytes = 128
+const valueBytes = 48
 
-export function createMemory(sources: readonly string[], devicesMax = devicesMaxDefault): Memory {
-  const heads = new Map(sources.map((name) => [name, `${memoryKeyHead}${JSON.stringify(name)} `]))
+/** About 120,000 devices with odometer and engine hours; less than half of what the state may take. */
+const bytesMaxDefault = 32 * 1024 * 1024
+
+export function createMemory(sources: readonly MemorySource[], bytesMax = bytesMaxDefault): Memory {
+  const heads = new Map(sources.map(({ name }) => [name, `${memoryKeyHead}${JSON.stringify(name)} `]))
+  const sourcesByName = new Map(sources.map((one) => [one.name, one]))
   /** In the order in which they are looked at for an eviction. */
   const devices = new Map<string, Stored>()
   /**
    * The next eviction continues here. A new iterator would first pass all that were deleted.
    */
   let hand: MapIterator<[string, Stored]> | null = null
+  /** Of all entries in `devices`. */
+  let bytes = 0
   let changes: Stored[] = []
   let cleanup: StateWrite[] = []
   let evictions = 0
@@ -130,31 +170,17 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
       return found
     }
     if (key.length > keyLengthMax) return null
-    const added = newStored(key, entry.assetId)
-    devices.set(key, added)
-    return added
+    return added(new Stored(key, entry.assetId, sourceNamed(source)))
   }
 
-  function newStored(key: string, asset: string): Stored {
-    const stored: Stored = {
-      key,
-      asset,
-      values: new Map(),
-      counters: new Map(),
-      slots: [],
-      levels: [],
-      inUse: true,
-      alone: [],
-      isWaiting: false,
-      used: false,
-      changed: false,
-      get value() {
-        settle(stored)
-        return encodeMemory(stored)
-      },
-    }
-    stored.alone = [stored]
-    return stored
+  function added(one: Stored): Stored {
+    devices.set(one.key, one)
+    bytes += one.bytes
+    return one
+  }
+
+  function sourceNamed(name: string): MemorySource {
+    return sourcesByName.get(name) ?? { name, remembered: 0, counters: 0 }
   }
 
   function changed(memory: DeviceMemory): void {
@@ -165,9 +191,9 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
   }
 
   function takeWrites(): readonly StateWrite[] | null {
-    if (changes.length === 0 && devices.size <= devicesMax) return null
+    if (changes.length === 0 && bytes <= bytesMax) return null
     const first = changes[0]
-    if (first !== undefined && changes.length === 1 && devices.size <= devicesMax) {
+    if (first !== undefined && changes.length === 1 && bytes <= bytesMax) {
       first.changed = false
       changes.length = 0
       return first.alone
@@ -175,7 +201,7 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
     const taken: StateWrite[] = changes
     for (const one of changes) one.changed = false
     changes = []
-    while (devices.size > devicesMax) taken.push(evict())
+    while (bytes > bytesMax) taken.push(evict())
     return taken
   }
 
@@ -192,6 +218,7 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
         continue
       }
       evictions += 1
+      bytes -= one.bytes
       one.inUse = false
       return { key, value: null }
     }
@@ -224,18 +251,20 @@ export function createMemory(sources: readonly string[], devicesMax = devicesMax
   function restore(stored: Iterable<readonly [string, Buffer]>): void {
     for (const one of devices.values()) one.inUse = false
     devices.clear()
+    bytes = 0
     hand = null
     changes = []
     cleanup = []
     damaged = 0
-    const known = [...heads.values()]
-    for (const [key, bytes] of stored) {
+    const known = [...heads]
+    for (const [key, value] of stored) {
       if (!key.startsWith(memoryKeyHead)) continue
-      const content = known.some((head) => key.startsWith(head)) ? decodeMemory(bytes) : null
-      if (content === null) {
-        if (known.some((head) => key.startsWith(head))) damaged += 1
+      const [source] = known.find(([, head]) => key.startsWith(head)) ?? []
+      const content = source === undefined ? null : decodeMemory(value)
+      if (source === undefined || content === null) {
+        if (source !== undefined) damaged += 1
         cleanup.push({ key, value: null })
-      } else devices.set(key, Object.assign(newStored(key, content.asset), content))
+      } else added(Object.assign(new Stored(key, content.asset, sourceNamed(source)), content))
     }
   }
 

@@ -5,6 +5,14 @@ import { createRandom } from '../../support/random.ts'
 
 const devicesMax = 8
 
+const sources = [{ name: 's', remembered: 0, counters: 0 }]
+
+/** With names of two characters. */
+const bytesMax = devicesMax * (128 + 2 * 'memory "s" dd'.length)
+
+const entryOf = (device: string) =>
+  ({ device, provider: 'default', assetId: device, memory: null }) as DeviceEntry
+
 /** The same by a list: the first device is forgotten, unless it was used since it was there. */
 function openModel() {
   let devices: { name: string; used: boolean }[] = []
@@ -27,12 +35,12 @@ function openModel() {
 
 test('of more devices than are kept, the longest unused ones are forgotten, in their order', () => {
   const random = createRandom(4)
-  const memory = createMemory(['s'], devicesMax)
+  const memory = createMemory(sources, bytesMax)
   const model = openModel()
   let evictions = 0
   for (let index = 0; index < 5000; index += 1) {
-    const device = `d${random.below(random.pick([6, 12, 40]))}`
-    const own = memory.of('s', { device, provider: 'default', assetId: device, memory: null } as DeviceEntry)
+    const device = String(10 + random.below(random.pick([6, 12, 40])))
+    const own = memory.of('s', entryOf(device))
     memory.changed(own!)
     const forgotten = model.use(device)
     const deleted = memory.takeWrites()!.filter(({ value }) => value === null)
@@ -48,11 +56,36 @@ test('of more devices than are kept, the longest unused ones are forgotten, in t
 })
 
 test('devices that change nothing are forgotten, too', () => {
-  const memory = createMemory(['s'], devicesMax)
+  const memory = createMemory(sources, bytesMax)
   for (let index = 0; index < 1000; index += 1) {
-    const device = `d${index}`
-    memory.of('s', { device, provider: 'default', assetId: device, memory: null } as DeviceEntry)
+    memory.of('s', entryOf(String((index % 90) + 10)))
     memory.takeWrites()
   }
   expect(memory.counters()).toMatchObject({ devices: devicesMax, evictions: 1000 - devicesMax })
+})
+
+test('devices with long names, and with many remembered values, count for more', () => {
+  for (const [source, name, least, most] of [
+    [{ name: 's', remembered: 0, counters: 2 }, 'v'.repeat(250), 2, 2],
+    [{ name: 's', remembered: 10, counters: 2 }, 'v', 2, 2],
+  ] as const) {
+    const memory = createMemory([source], 1600)
+    for (let index = 0; index < 100; index += 1) {
+      memory.of('s', entryOf(`${name}${index}`))
+      memory.takeWrites()
+    }
+    expect(memory.counters().devices).toBeGreaterThanOrEqual(least)
+    expect(memory.counters().devices).toBeLessThanOrEqual(most)
+  }
+})
+
+test('there is room for a fleet of 100,000, also after a restart', () => {
+  const trucks = [{ name: 'trucks', remembered: 0, counters: 2 }]
+  const memory = createMemory(trucks)
+  for (let index = 0; index < 100_000; index += 1) memory.of('trucks', entryOf(`truck-${index}`))
+  expect(memory.takeWrites()).toBeNull()
+  const again = createMemory(trucks)
+  again.restore(memory.entries())
+  expect(again.takeWrites()).toBeNull()
+  expect(again.counters()).toEqual({ devices: 100_000, evictions: 0, damaged: 0 })
 })

@@ -166,8 +166,12 @@ describe('the memory', () => {
     })
     mapper.map(of('truck-7', 0, { lock: 'no' }))
     mapper.map(of('truck-7', 1, {}))
-    for (let index = 0; index < 50_001; index += 1) mapper.map(of(`invented-${index}`, 1, { lock: 'no' }))
-    expect(mapper.counters().memory).toMatchObject({ devices: 50_000, evictions: 2 })
+    const long = 'x'.repeat(230)
+    const count = 60_000
+    for (let index = 0; index < count; index += 1) mapper.map(of(`${long}${index}`, 1, { lock: 'no' }))
+    const { devices, evictions } = mapper.counters().memory
+    expect(devices + evictions).toBe(count + 1)
+    expect(evictions).toBeGreaterThan(1)
     expect(sentIn(mapper.map(of('truck-7', 2, {}))).gps).toBeUndefined()
   })
 
