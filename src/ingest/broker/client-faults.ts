@@ -99,6 +99,9 @@ export const clientDrops = {
   partial_packets_full: 'Partial packets use all of max_partial_bytes.',
   packet_too_slow: 'A packet stopped for partial_timeout, or was slower than 256 bytes per second.',
   idle_timeout: 'It has no keepalive and sent nothing for idle_timeout.',
+  receive_maximum:
+    'It published more messages without waiting for their acknowledgements than max_in_flight.',
+  topic_alias: 'It used a topic alias that is 0, above max_topic_aliases, or without a topic.',
 } as const
 
 export type ClientDropReason = keyof typeof clientDrops
