@@ -104,7 +104,7 @@ export function createPublishHandler(
       return
     }
     countInFlight(gate)
-    intake.accept(message, slots.take(gate, message.qos === 1 ? puback : pubrec, messageId))
+    intake.accept(message, slots.take(gate, message.qos === 1 ? puback : pubrec, messageId, 0))
   }
 
   function countInFlight(gate: Gate): void {
@@ -139,14 +139,20 @@ export function createPublishHandler(
     publish(gate, packet.messageId ?? 0)
   }
 
-  function onAck(gate: Gate, head: AckHead, messageId: number, fault: GatewayError | null): void {
+  function onAck(
+    gate: Gate,
+    head: AckHead,
+    messageId: number,
+    code: number,
+    fault: GatewayError | null,
+  ): void {
     if (fault === null) {
       if (!gate.closed) {
         acked += 1
         // A client that is gone sends the message again, with DUP.
         if (gate.link !== null && !gate.halfClosed) gate.link.acked += 1
       }
-      gate.queueAck(head, messageId)
+      gate.queueAck(head, messageId, code)
       return
     }
     if (head === pubrec) gate.link?.session?.forget(messageId)

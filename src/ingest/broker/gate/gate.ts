@@ -39,6 +39,7 @@ import { clientDrops, type ClientDropReason } from '../client-faults.ts'
 import type { TlsUse } from '../listeners/handshake-failures.ts'
 import type { Decisions } from '../publish-rules/publish-rules.ts'
 import type { Refusal } from '../access/connect-rules.ts'
+import { createFarewell } from './farewell.ts'
 import { createMessageShare } from './message-share.ts'
 import { createControlRate } from './control-rate.ts'
 import { createPacketReader, type PacketReaderDeps, type PacketReaderOptions } from './packet-reader.ts'
@@ -93,7 +94,7 @@ export type Gate = {
   refusal: Refusal | null
   /** For TLS, until its CONNECT comes. */
   tls: TlsUse | null
-  /** The connection is closed or about to close. */
+  /** The connection is closed or about to close: nothing of it is taken any more. */
   readonly closed: boolean
   /** Dropped by the gateway; the reason was reported. */
   readonly dropped: boolean
@@ -112,8 +113,8 @@ export type Gate = {
   stopReading(): void
   /** A message that requires an ack was accepted. */
   countInFlight(): void
-  /** Its ack; written with the others of this commit. */
-  queueAck(head: AckHead, messageId: number): void
+  /** Its ack with a reason code (0: taken); written with the others of this commit. */
+  queueAck(head: AckHead, messageId: number, code: number): void
   /** A PUBREL came; PUBCOMP follows `released`, if it is one, in the order of the packets. */
   release(messageId: number, released: Promise<unknown> | null): void
   /** A PINGREQ came. */
@@ -140,8 +141,6 @@ const connackLevel = Buffer.from([0x20, 2, 0, 1])
 
 export function createGate(deps: GateDeps, options: GateOptions): Gate {
   const { socket, client, clock, writer, turns, partial, message } = deps
-  /** The end of the socket was seen. `socket.closed` is true before that, while aedes still reports why. */
-  let ended = false
   let dropReason: ClientDropReason | null = null
   let halfClosed = false
   let cancelEnd: CancelTimer | null = null
@@ -159,7 +158,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     acceptedAtMs: 0,
     keepaliveMs: 0,
     get closed() {
-      return socket.destroyed
+      return farewell.leaving || socket.destroyed
     },
     get dropped() {
       return dropReason !== null
@@ -190,7 +189,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
       if (!halfClosed) silence.pass(elapsedMs)
     },
     drop,
-    end,
+    end: (timeoutMs) => farewell.end(timeoutMs),
   }
   const rate = createControlRate(clock, options)
   const acks = createAcks(
@@ -222,6 +221,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     },
     options,
   )
+  const farewell = createFarewell({ socket, clock, stopReading: reader.stopReading })
   const silence = createSilence({ connection: gate, reader, drop }, options)
   // aedes reads when the number of `readable` events has caught up with the packets in flight. The gate has
   // its own bound on messages in flight, so aedes must read at every event.
@@ -230,7 +230,6 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   socket.allowHalfOpen = true
   socket.once('end', onEnd)
   socket.once('close', () => {
-    ended = true
     cancelEnd?.()
     reader.partial.discard()
   })
@@ -246,9 +245,9 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
     if (acks.addPingResponse()) deps.onPing(gate)
   }
 
-  function queueAck(head: AckHead, messageId: number): void {
+  function queueAck(head: AckHead, messageId: number, code: number): void {
     reader.countAcked()
-    acks.ack(head, messageId)
+    acks.ack(head, messageId, code)
   }
 
   function release(messageId: number, released: Promise<unknown> | null): void {
@@ -272,33 +271,11 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
   }
 
   function drop(reason: ClientDropReason, detail: string = clientDrops[reason]): void {
-    if (dropReason !== null || ended) return
+    if (dropReason !== null || farewell.ended) return
     dropReason = reason
     deps.onDrop(gate, reason, detail)
     reader.partial.discard()
-    if (reason === 'unsupported_level') refuseLevel()
-    else socket.destroy()
-  }
-
-  /** [MQTT-3.1.2-2]; aedes' parser does not read such a CONNECT. */
-  function refuseLevel(): void {
-    reader.stopReading()
-    socket.write(connackLevel)
-    socket.destroySoon()
-  }
-
-  function end(timeoutMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      if (ended) {
-        resolve()
-        return
-      }
-      const cancel = clock.after(timeoutMs, () => socket.destroy())
-      socket.once('close', () => {
-        cancel()
-        resolve()
-      })
-      socket.destroySoon()
-    })
+    // [MQTT-3.1.2-2]; aedes' parser does not read such a CONNECT.
+    farewell.leave(reason === 'unsupported_level' ? connackLevel : null)
   }
 }

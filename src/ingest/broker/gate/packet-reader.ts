@@ -2,6 +2,7 @@
 
 import type { ReceivedMessage } from '../../types.ts'
 import type { ClientDropReason } from '../client-faults.ts'
+import { createChunkReader } from './chunk-reader.ts'
 import type { ControlRate } from './control-rate.ts'
 import { createFraming, type Allowance, type FramingLimits } from './packet-framing.ts'
 import type { MessageShare } from './message-share.ts'
@@ -24,7 +25,7 @@ export type PacketReaderOptions = FramingLimits &
 
 export type PacketReaderDeps = {
   socket: DeviceSocket
-  connection: { readonly address: string | null }
+  connection: { readonly address: string | null; readonly closed: boolean }
   partial: PartialMemory
   turns: Turns
   rate: ControlRate
@@ -67,13 +68,13 @@ const fewBytes = 4096
 const empty = Buffer.alloc(0)
 
 export function createPacketReader(deps: PacketReaderDeps, options: PacketReaderOptions): PacketReader {
-  const { socket, turns, rate, share, isBlocked, readingPaused, drop } = deps
+  const { socket, connection, turns, rate, share, isBlocked, readingPaused, drop } = deps
   const framing = createFraming(options)
   const partial = createPartialPacket(
     deps.partial,
     {
       get address() {
-        return deps.connection.address
+        return connection.address
       },
       close: (detail) => drop('partial_packets_full', detail),
     },
@@ -99,6 +100,15 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
   let bytesCame = false
 
   const waiting = createSocketBuffer(socket, { read, takeChunk })
+  const chunks = createChunkReader({
+    waiting,
+    partial,
+    connection,
+    sizeAt: framing.sizeAt,
+    mayRead,
+    mayBypassStream,
+    takeFast: (bytes) => takeFast(bytes, takeWithinLimit, pingWithinRate),
+  })
 
   function read(): Buffer | null {
     for (;;) {
@@ -135,8 +145,9 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
   }
 
   function takeChunk(chunk: Buffer, isShared: boolean): boolean {
-    const more = readChunk(chunk)
-    if (!isShared || !turns.spendBytes(budget, chunk.length) || socket.destroyed) return more
+    bytesCame = true
+    const more = waiting.isLost || chunks.read(chunk)
+    if (!isShared || !turns.spendBytes(budget, chunk.length) || connection.closed) return more
     waitForTurn()
     return false
   }
@@ -145,50 +156,6 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
     if (waitsForTurn) return
     waitsForTurn = true
     turns.resumeLater(later)
-  }
-
-  function readChunk(chunk: Buffer): boolean {
-    bytesCame = true
-    if (waiting.isLost) return true
-    if (!mayBypassStream()) return waiting.isEmpty && mayRead() ? keepPartial(chunk) : waiting.add(chunk)
-    let bytes = chunk
-    if (partial.started) {
-      const taken = partial.append(chunk)
-      // A dropped socket needs no rest.
-      if (socket.destroyed || !partial.isWhole) return true
-      const whole = partial.take()
-      bytes = chunk.subarray(taken)
-      if (takeFast(whole, takeWithinLimit, pingWithinRate) === 0) {
-        if (socket.destroyed) return true
-        const more = waiting.add(whole)
-        return bytes.length === 0 ? more : waiting.add(bytes)
-      }
-      if (bytes.length > 0 && !mayBypassStream()) return socket.destroyed || waiting.add(bytes)
-    }
-    const start = takeFast(bytes, takeWithinLimit, pingWithinRate)
-    if (start === bytes.length || socket.destroyed) return true
-    const rest = bytes.subarray(start)
-    const size = framing.sizeAt(rest, 0)
-    // After a violation, portionOf ends the connection.
-    if (size >= 0 && (size === 0 || size > rest.length)) {
-      partial.begin(rest)
-      return true
-    }
-    return waiting.add(rest)
-  }
-
-  /** A packet that is not complete waits here and not in the stream, which keeps each chunk of it. */
-  function keepPartial(chunk: Buffer): boolean {
-    if (partial.started) {
-      const taken = partial.append(chunk)
-      if (socket.destroyed || !partial.isWhole) return true
-      const more = waiting.add(partial.take())
-      return taken === chunk.length ? more : waiting.add(chunk.subarray(taken))
-    }
-    const size = framing.sizeAt(chunk, 0)
-    if (size !== 0 && size <= chunk.length) return waiting.add(chunk)
-    partial.begin(chunk)
-    return true
   }
 
   function mayBypassStream(): boolean {
@@ -202,7 +169,7 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
     let bytes = chunk
     if (partial.started) {
       const taken = partial.append(chunk)
-      if (socket.destroyed) return null
+      if (connection.closed) return null
       if (!partial.isWhole) return empty
       bytes = partial.take()
       waiting.putBack(chunk, taken)
@@ -226,7 +193,7 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
       return null
     }
     if (end < bytes.length) keepRest(bytes, end)
-    if (socket.destroyed) return null
+    if (connection.closed) return null
     if (end === 0) return framing.stop === 'partial' ? empty : null
     const portion = end === bytes.length ? bytes : bytes.subarray(0, end)
     return isConnected ? bypassAedes(portion) : portion
@@ -243,7 +210,7 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
   function bypassAedes(portion: Buffer): Buffer | null {
     // The framing has bounded the number of messages.
     const start = takeFast(portion, takeOne, takePing)
-    if (socket.destroyed) return null
+    if (connection.closed) return null
     return start === 0 ? portion : portion.subarray(start)
   }
 
@@ -254,7 +221,7 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
   function takeOne(messageId: number): boolean {
     share.count(deps.message.bytes.length)
     deps.publish(messageId)
-    return !socket.destroyed
+    return !connection.closed
   }
 
   function takeWithinLimit(messageId: number): boolean {
@@ -264,7 +231,7 @@ export function createPacketReader(deps: PacketReaderDeps, options: PacketReader
 
   function takePing(): boolean {
     deps.ping()
-    return !socket.destroyed
+    return !connection.closed
   }
 
   function pingWithinRate(): boolean {

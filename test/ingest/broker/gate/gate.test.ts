@@ -77,7 +77,7 @@ describe('a client that does not read its acks', () => {
     await microtask()
     gate.startReading()
     gate.countInFlight()
-    gate.queueAck(puback, 1)
+    gate.queueAck(puback, 1, 0)
     gate.writeAcks()
     const message = publishBytes({ topic: 't', payload: 'x' })
     socket.unshift(message)
@@ -93,7 +93,7 @@ describe('a client that does not read its acks', () => {
   test('is dropped after ack_timeout', async () => {
     const { gate, dropped, clock, socket } = open()
     gate.countInFlight()
-    gate.queueAck(puback, 1)
+    gate.queueAck(puback, 1, 0)
     gate.writeAcks()
     await clock.advance(4999)
     expect(dropped).toEqual([])
@@ -171,7 +171,7 @@ describe('bytes that arrive while nothing waits before them', () => {
     socket.push(Buffer.concat(Array.from({ length: 12 }, (_, n) => message(`t${n}`))))
     expect(published).toHaveLength(10)
     expect(read()).toBe(null)
-    gate.queueAck(puback, 1)
+    gate.queueAck(puback, 1, 0)
     expect(read()).toBe(null)
     expect(published).toEqual(Array.from({ length: 11 }, (_, n) => `t${n}`))
   })
@@ -190,7 +190,7 @@ describe('bytes that arrive while nothing waits before them', () => {
       'acks are not read',
       (gate: Gate) => {
         gate.countInFlight()
-        gate.queueAck(puback, 1)
+        gate.queueAck(puback, 1, 0)
         gate.writeAcks()
       },
     ],

@@ -78,7 +78,7 @@ test('what a socket buffers has a bound while few messages may be read at a time
     most = Math.max(most, socket.readableLength)
     const taken = inFlight.length
     acked += taken
-    for (let n = 0; n < taken; n += 1) gate.queueAck(puback, 1)
+    for (let n = 0; n < taken; n += 1) gate.queueAck(puback, 1, 0)
     inFlight.length = 0
     gate.writeAcks()
     expect(taken).toBeLessThanOrEqual(options.inFlightMax)
@@ -103,7 +103,7 @@ test('a socket is read on after a pause in which its buffer was filled by many s
   let taken = 0
   await eventually(() => {
     const some = inFlight.splice(0).length
-    for (let n = 0; n < some; n += 1) gate.queueAck(puback, 1)
+    for (let n = 0; n < some; n += 1) gate.queueAck(puback, 1, 0)
     gate.writeAcks()
     taken += some
     return taken === 100

@@ -11,7 +11,8 @@ import type { AckHead } from './ack-writer.ts'
 export type AckOrder = {
   /** A message came that requires an ack. */
   expectAck(): void
-  ack(head: AckHead, messageId: number): void
+  /** `code`: 0 for a message that was taken, else the reason code of MQTT 5. */
+  ack(head: AckHead, messageId: number, code: number): void
   /** A PUBREL came; `released` is called once, when its PUBCOMP may be sent. */
   expectRelease(messageId: number): { released(): void }
   readonly isFull: boolean
@@ -19,6 +20,7 @@ export type AckOrder = {
   readonly isIdle: boolean
 }
 
+type WaitingAck = { head: AckHead; messageId: number; code: number }
 type Release = { messageId: number; done: boolean; acksBefore: number }
 
 /** [MQTT 3.7] */
@@ -27,22 +29,22 @@ const pubcomp = 0x70
 const releasesMax = 1000
 
 export function createAckOrder(deps: {
-  add: (head: number, messageId: number) => void
+  add: (head: number, messageId: number, code: number) => void
   /** There is room again after `isFull`. */
   resume: () => void
 }): AckOrder {
   let expected = 0
   let given = 0
   let releases: Release[] = []
-  let acks: { head: AckHead; messageId: number }[] = []
+  let acks: WaitingAck[] = []
 
-  function ack(head: AckHead, messageId: number): void {
+  function ack(head: AckHead, messageId: number, code: number): void {
     if (releases.length === 0) {
       given += 1
-      deps.add(head, messageId)
+      deps.add(head, messageId, code)
       return
     }
-    acks.push({ head, messageId })
+    acks.push({ head, messageId, code })
     answer()
   }
 
@@ -53,7 +55,7 @@ export function createAckOrder(deps: {
     for (const { messageId, done, acksBefore } of releases) {
       for (; given < acksBefore && acked < acks.length; acked += 1) giveAck(acks[acked]!)
       if (given < acksBefore || !done) break
-      deps.add(pubcomp, messageId)
+      deps.add(pubcomp, messageId, 0)
       answered += 1
     }
     releases = releases.slice(answered)
@@ -62,9 +64,9 @@ export function createAckOrder(deps: {
     if (wasFull && releases.length < releasesMax) deps.resume()
   }
 
-  function giveAck({ head, messageId }: { head: AckHead; messageId: number }): void {
+  function giveAck({ head, messageId, code }: WaitingAck): void {
     given += 1
-    deps.add(head, messageId)
+    deps.add(head, messageId, code)
   }
 
   return {

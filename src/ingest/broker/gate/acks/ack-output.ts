@@ -7,7 +7,8 @@ import type { AckWriter } from './ack-writer.ts'
 import type { DeviceSocket } from '../device-socket.ts'
 
 export type AckOutput = {
-  addAck(head: number, messageId: number): void
+  /** `code`: a reason code of MQTT 5, which leaves out 0; 3.1.1 has none. */
+  addAck(head: number, messageId: number, code: number): void
   /** False where the answer to the PINGREQ before it is not written yet. */
   addPingResponse(): boolean
   write(): void
@@ -38,12 +39,15 @@ export function createAckOutput(deps: Deps, { ackTimeoutMs }: { ackTimeoutMs: nu
   let cancelTimeout: CancelTimer | null = null
   socket.once('close', () => cancelTimeout?.())
 
-  function addAck(head: number, messageId: number): void {
+  function addAck(head: number, messageId: number, code: number): void {
     if (socket.destroyed) return
-    add(head, 2)
+    add(head, code === 0 ? 2 : 3)
     bytes[end] = messageId >> 8
     bytes[end + 1] = messageId & 0xff
     end += 2
+    if (code === 0) return
+    bytes[end] = code
+    end += 1
   }
 
   function addPingResponse(): boolean {

@@ -11,14 +11,20 @@ export const pubrec = 0x50
 
 export type AckHead = typeof puback | typeof pubrec
 
-type Slot<Gate> = { gate: Gate | null; head: AckHead; messageId: number; ack: Ack }
+type Slot<Gate> = { gate: Gate | null; head: AckHead; messageId: number; code: number; ack: Ack }
 
 export type AckSlots<Gate> = {
-  /** An ack for one packet; to be called once. */
-  take(gate: Gate, head: AckHead, messageId: number): Ack
+  /** An ack with a reason code for one packet; to be called once. */
+  take(gate: Gate, head: AckHead, messageId: number, code: number): Ack
 }
 
-type OnAck<Gate> = (gate: Gate, head: AckHead, messageId: number, fault: GatewayError | null) => void
+type OnAck<Gate> = (
+  gate: Gate,
+  head: AckHead,
+  messageId: number,
+  code: number,
+  fault: GatewayError | null,
+) => void
 
 /** Slots that are kept for reuse; more may be in use. */
 const freeMax = 65_536
@@ -27,11 +33,12 @@ export function createAckSlots<Gate>(onAck: OnAck<Gate>): AckSlots<Gate> {
   const free: Slot<Gate>[] = []
   return { take }
 
-  function take(gate: Gate, head: AckHead, messageId: number): Ack {
+  function take(gate: Gate, head: AckHead, messageId: number, code: number): Ack {
     const slot = free.pop() ?? newSlot()
     slot.gate = gate
     slot.head = head
     slot.messageId = messageId
+    slot.code = code
     return slot.ack
   }
 
@@ -40,12 +47,13 @@ export function createAckSlots<Gate>(onAck: OnAck<Gate>): AckSlots<Gate> {
       gate: null,
       head: puback,
       messageId: 0,
+      code: 0,
       ack(fault) {
-        const { gate, head, messageId } = slot
+        const { gate, head, messageId, code } = slot
         assert(gate !== null, 'an ack is given once')
         slot.gate = null
         if (free.length < freeMax) free.push(slot)
-        onAck(gate, head, messageId, fault)
+        onAck(gate, head, messageId, code, fault)
       },
     }
     return slot

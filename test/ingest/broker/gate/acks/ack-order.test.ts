@@ -15,7 +15,7 @@ test('acknowledgements have the order of the packets, whatever is ready first', 
     const random = createRandom(seed)
     const sent: string[] = []
     const order = createAckOrder({
-      add: (head, messageId) => sent.push(`${head} ${messageId}`),
+      add: (head, messageId, code) => sent.push(`${head} ${messageId} ${code}`),
       resume: () => undefined,
     })
     const expected: string[] = []
@@ -25,12 +25,13 @@ test('acknowledgements have the order of the packets, whatever is ready first', 
       if (random.chance(0.3)) {
         const release = order.expectRelease(messageId)
         releases.push(() => release.released())
-        expected.push(`112 ${messageId}`)
+        expected.push(`112 ${messageId} 0`)
       } else {
         const head = random.pick<AckHead>([puback, pubrec])
         order.expectAck()
-        acks.push(() => order.ack(head, messageId))
-        expected.push(`${head} ${messageId}`)
+        const code = random.pick([0, 0x87])
+        acks.push(() => order.ack(head, messageId, code))
+        expected.push(`${head} ${messageId} ${code}`)
       }
       expect(order.isIdle).toBe(false)
     }
