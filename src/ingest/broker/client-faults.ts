@@ -60,6 +60,10 @@ export const refusals = {
   bad_credentials: 'Its user name or password is wrong.',
   passwords_busy: 'Too many passwords wait to be checked (ingest.broker.passwords.max_waiting).',
   client_id_in_use: 'Its client id belongs to a connected client with another identity.',
+  authentication_method:
+    'It asks for enhanced authentication (MQTT 5, 4.12), which the gateway does not have. Give it a user name and password.',
+  will_retain:
+    'Its will has the retain flag, which `ingest.broker.retain: refuse` refuses. Switch the flag off, or set `accept`.',
 } as const
 
 export type RefusalReason = keyof typeof refusals

@@ -10,6 +10,9 @@
 // The broker library sees the CONNECT only, as one of 3.1.1. All packets behind it are read by the files of
 // this folder, from whole packets whose sizes the framing has checked:
 //
+//   connect-properties.ts   what a CONNECT asks for, and what its client gets
+//   connack-packet.ts       the answer to it
+//   reason-codes.ts         which code says why
 //   property-rules.ts       which properties a packet may have, and whether their values are valid
 //   packet-layout.ts        whether the other packets are laid out as they must be
 //   publish-packets.ts      PUBLISH: the hot path
@@ -20,6 +23,7 @@
 // A packet that breaks a rule is never taken in part. What was read before it in the same portion counts.
 
 import type { PacketFault } from '../packet-rules.ts'
+import type { ConnectRequest } from './connect-properties.ts'
 import { createReceiveQuota, type ReceiveQuota } from './receive-quota.ts'
 import { createTopicAliases, type TopicAliases } from './topic-aliases.ts'
 
@@ -33,12 +37,15 @@ export type Version5Counts = {
 
 /** What the gate of a connection keeps. One object, made when its CONNECT was read. */
 export type Version5 = {
-  /** As granted. DISCONNECT may change it. */
+  readonly request: ConnectRequest
+  /** CONNACK was written: a DISCONNECT may follow [MQTT-3.14.0-1]. */
+  isAnswered: boolean
+  /** As granted, once its session is open. DISCONNECT may change it. */
   sessionExpiryMs: number
-  /** Bytes of the largest packet that the client reads. */
-  readonly packetBytesMax: number
   /** Remaining length of the largest packet that the gateway reads. */
   readonly receivedBytesMax: number
+  /** Bytes of the largest packet that the client reads. */
+  readonly packetBytesMax: number
   readonly quota: ReceiveQuota
   readonly aliases: TopicAliases
   readonly counts: Version5Counts
@@ -49,8 +56,7 @@ export type Version5 = {
 }
 
 export type Version5Options = {
-  sessionExpiryMs: number
-  packetBytesMax: number
+  request: ConnectRequest
   receivedBytesMax: number
   /** Announced as the receive maximum. */
   inFlightMax: number
@@ -63,8 +69,10 @@ export function createVersion5Counts(): Version5Counts {
 
 export function createVersion5(options: Version5Options, counts: Version5Counts): Version5 {
   return {
-    sessionExpiryMs: options.sessionExpiryMs,
-    packetBytesMax: options.packetBytesMax,
+    request: options.request,
+    isAnswered: false,
+    sessionExpiryMs: 0,
+    packetBytesMax: options.request.packetBytesMax,
     receivedBytesMax: options.receivedBytesMax,
     quota: createReceiveQuota(options.inFlightMax),
     aliases: createTopicAliases(options.topicAliasesMax),

@@ -1,3 +1,4 @@
+import type { ConnectRequest } from '../../../../src/ingest/broker/version5/connect-properties.ts'
 import { describe, expect, test } from 'vitest'
 import { createReceiveQuota } from '../../../../src/ingest/broker/version5/receive-quota.ts'
 import {
@@ -29,18 +30,31 @@ describe('the quota of messages', () => {
   })
 })
 
-test('the state of a connection starts with what was granted', () => {
+const request: ConnectRequest = {
+  cleanStart: true,
+  needsClientId: false,
+  sessionExpiryMs: 3_600_000,
+  keepaliveMs: 0,
+  receiveMaximum: 65_535,
+  packetBytesMax: 1000,
+  wantsReasons: true,
+  userProperties: null,
+  will: null,
+}
+
+test('the state of a connection starts with what its CONNECT asked for', () => {
   const counts = createVersion5Counts()
   const options: Version5Options = {
-    sessionExpiryMs: 3_600_000,
-    packetBytesMax: 1000,
+    request,
     receivedBytesMax: 65_536,
     inFlightMax: 2,
     topicAliasesMax: 7,
   }
   const state = createVersion5(options, counts)
   expect(state).toMatchObject({
-    sessionExpiryMs: 3_600_000,
+    request,
+    isAnswered: false,
+    sessionExpiryMs: 0,
     packetBytesMax: 1000,
     receivedBytesMax: 65_536,
     hasWillOnDisconnect: false,

@@ -1,0 +1,72 @@
+// connack-packet.ts: the bytes of CONNACK (MQTT 5, 3.2), never more than the client takes [MQTT-3.1.2-24].
+// Null where not even the shortest fits: the connection is closed without an answer then.
+//
+// Not sent: Maximum QoS, since absent means 2 and the property cannot say it [MQTT-3.2.2-9]; response
+// information, server reference and user properties.
+
+import { generate, type IConnackPacket } from 'mqtt-packet'
+import type { ConnectRequest, RetainSetting } from './connect-properties.ts'
+
+/** What the gateway takes, by its settings. */
+export type ConnackTerms = {
+  inFlightMax: number
+  /** Of the remaining length. */
+  packetBytesMax: number
+  topicAliasesMax: number
+  retain: RetainSetting
+}
+
+export type AcceptedConnect = {
+  request: ConnectRequest
+  /** As granted. */
+  sessionExpiryMs: number
+  keepaliveMs: number
+  sessionPresent: boolean
+  clientId: string
+}
+
+export function acceptingConnack(
+  { request, sessionExpiryMs, keepaliveMs, sessionPresent, clientId }: AcceptedConnect,
+  { inFlightMax, packetBytesMax, topicAliasesMax, retain }: ConnackTerms,
+): Buffer | null {
+  const bytes = bytesOf(0, sessionPresent, {
+    ...(sessionExpiryMs !== request.sessionExpiryMs && {
+      sessionExpiryInterval: Math.floor(sessionExpiryMs / 1000),
+    }),
+    receiveMaximum: inFlightMax,
+    ...(retain === 'refuse' && { retainAvailable: false }),
+    maximumPacketSize: packetBytesMax,
+    // [MQTT-3.2.2-16]
+    ...(request.needsClientId && { assignedClientIdentifier: clientId }),
+    topicAliasMaximum: topicAliasesMax,
+    wildcardSubscriptionAvailable: false,
+    subscriptionIdentifiersAvailable: false,
+    sharedSubscriptionAvailable: false,
+    // [MQTT-3.2.2-21]
+    ...(keepaliveMs !== request.keepaliveMs && { serverKeepAlive: keepaliveMs / 1000 }),
+  })
+  return bytes.length <= request.packetBytesMax ? bytes : null
+}
+
+/** `reason`: its stable key. Left out where the client wants none or has no room for it [MQTT-3.2.2-19]. */
+export function refusingConnack(
+  code: number,
+  reason: string,
+  request: Pick<ConnectRequest, 'packetBytesMax' | 'wantsReasons'> | null,
+): Buffer | null {
+  const packetBytesMax = request?.packetBytesMax ?? Infinity
+  if (request?.wantsReasons !== false) {
+    const bytes = bytesOf(code, false, { reasonString: reason })
+    if (bytes.length <= packetBytesMax) return bytes
+  }
+  const shortest = bytesOf(code, false, {})
+  return shortest.length <= packetBytesMax ? shortest : null
+}
+
+function bytesOf(
+  reasonCode: number,
+  sessionPresent: boolean,
+  properties: NonNullable<IConnackPacket['properties']>,
+): Buffer {
+  return generate({ cmd: 'connack', reasonCode, sessionPresent, properties }, { protocolVersion: 5 })
+}
