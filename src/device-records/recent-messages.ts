@@ -5,7 +5,8 @@
 //   heads              one for each of the last messages: where its bytes start, and its numbers
 //   topics             of these messages; a head has the index of one
 //
-// What is written for a message is some numbers and one copy of its bytes; nothing is allocated.
+// What is written for a message is some numbers and one copy of its bytes; nothing is allocated. Only the
+// first messages of a device are: its ring begins with room for a few and doubles until it has `ringBytes`.
 //
 // A device keeps `messagesKept`, as many as its ring has room for, and at most `perSecondMax` of one second:
 // so a device that floods costs no more than a counter. A message is cut at `messageBytesMax`.
@@ -31,7 +32,7 @@ export type RecentMessage = Pick<Message, 'topic' | 'qos' | 'dup' | 'retain' | '
 
 /** Belongs to a device. */
 export type MessageRing = {
-  readonly bytes: Buffer
+  bytes: Buffer
   /** The last message is at `count % messagesKept`. */
   readonly heads: Float64Array
   readonly topics: string[]
@@ -80,6 +81,7 @@ const head = {
   flags: 7,
 } as const
 const headLength = 8
+const ringBytesAtFirst = 896
 const memoryOfRing = ringBytes + messagesKept * headLength * 8
 /** Of all devices. A gateway that takes more has no time to keep what few people ask for. */
 const allPerSecondMax = 5000
@@ -94,6 +96,8 @@ export function createRecentMessages({ bytesMax }: { bytesMax: number }): Recent
   const ringsMax = Math.floor(bytesMax / memoryOfRing)
   const rings: MessageRing[] = []
   const free: MessageRing[] = []
+  /** Of all rings; at most `ringsMax` times `memoryOfRing`. */
+  let memory = 0
   let hand = 0
   let untilLook = 0
   let notKept = 0
@@ -103,7 +107,7 @@ export function createRecentMessages({ bytesMax }: { bytesMax: number }): Recent
     add,
     of,
     drop,
-    counters: () => ({ rings: rings.length - free.length, ringBytes: rings.length * memoryOfRing, notKept }),
+    counters: () => ({ rings: rings.length - free.length, ringBytes: memory, notKept }),
   }
 
   function add(owner: RingOwner, message: Message, became: RecentKind): void {
@@ -129,7 +133,7 @@ export function createRecentMessages({ bytesMax }: { bytesMax: number }): Recent
     }
     ring.inSecond += 1
     if (ring.inSecond > perSecondMax) ring.skipped += 1
-    else write(ring, message, kinds.indexOf(became))
+    else memory += write(ring, message, kinds.indexOf(became))
   }
 
   function ringFor(owner: RingOwner, now: EpochMs): MessageRing | null {
@@ -145,7 +149,7 @@ export function createRecentMessages({ bytesMax }: { bytesMax: number }): Recent
   function newRing(): MessageRing | null {
     if (rings.length >= ringsMax) return null
     const ring: MessageRing = {
-      bytes: Buffer.allocUnsafeSlow(ringBytes),
+      bytes: Buffer.allocUnsafeSlow(ringBytesAtFirst),
       heads: new Float64Array(messagesKept * headLength),
       topics: [],
       count: 0,
@@ -158,6 +162,7 @@ export function createRecentMessages({ bytesMax }: { bytesMax: number }): Recent
       owner: null,
     }
     rings.push(ring)
+    memory += memoryOfRing - ringBytes + ringBytesAtFirst
     return ring
   }
 
@@ -200,10 +205,13 @@ export function createRecentMessages({ bytesMax }: { bytesMax: number }): Recent
   }
 }
 
-function write(ring: MessageRing, message: Message, kind: number): void {
-  const { bytes, heads } = ring
+/** Returns by how many bytes the ring grew. */
+function write(ring: MessageRing, message: Message, kind: number): number {
+  const { heads } = ring
   const { bytes: content, topic, arrival, serial = 0, qos, dup, retain } = message
   const kept = Math.min(content.length, messageBytesMax)
+  const grown = grow(ring, ring.at + kept)
+  const { bytes } = ring
   let start = ring.at
   if (start + kept > ringBytes) {
     ring.end += ringBytes - start
@@ -223,6 +231,17 @@ function write(ring: MessageRing, message: Message, kind: number): void {
   heads[at + head.flags] = (kind << 4) | qos | (dup ? 4 : 0) | (retain ? 8 : 0)
   ring.count += 1
   ring.end += kept
+  return grown
+}
+
+/** A ring that grows has not been written over: what is in it keeps its place. */
+function grow(ring: MessageRing, bytes: number): number {
+  const { length } = ring.bytes
+  if (bytes <= length || length === ringBytes) return 0
+  const larger = Buffer.allocUnsafeSlow(Math.min(ringBytes, Math.max(bytes, length * 2)))
+  ring.bytes.copy(larger, 0, 0, ring.at)
+  ring.bytes = larger
+  return larger.length - length
 }
 
 /** Usually there is one. -1 for a topic beyond the bound. */

@@ -110,7 +110,7 @@ export type KnownClient = {
   /** When its last connection ended, monotonic; null while it is open. */
   closedAtMs: number | null
   /** The last message under each packet identifier. */
-  readonly entries: Map<number, ClientEntry>
+  entries: Map<number, ClientEntry>
   /** Messages entered so far. */
   entered: number
   /** The last message without DUP, and the last one of the connection before that of this one. */

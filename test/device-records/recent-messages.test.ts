@@ -7,6 +7,7 @@ import {
 import { messageOf } from '../support/mapping-world.ts'
 
 const ringMemory = 7168 + 20 * 64
+const firstMemory = 896 + 20 * 64
 
 const owner = (): RingOwner => ({ ring: null as MessageRing | null })
 const second = 1000
@@ -77,6 +78,21 @@ test('of more than 5000 messages in a second, the rest are counted and not kept'
   expect(recent.of(trucks[0]!)[0]?.bytes.toString()).toBe('next')
 })
 
+test('a device has memory for what it sent, up to that of a whole ring', () => {
+  const { recent, add, texts } = world()
+  const truck = owner()
+  const memory: number[] = []
+  for (let n = 0; n < 30; n += 1) {
+    add(truck, `${n}`.padEnd(400, '.'))
+    memory.push(recent.counters().ringBytes)
+  }
+  expect([...new Set(memory)]).toEqual([firstMemory, 2 * 896 + 1280, 4 * 896 + 1280, ringMemory])
+  expect(memory.slice(0, 3)).toEqual([firstMemory, firstMemory, 2 * 896 + 1280])
+  expect(texts(truck)[0]?.slice(0, 3)).toBe('29.')
+  // As many as the ring has room for.
+  expect(texts(truck)).toHaveLength(17)
+})
+
 describe('at the bound of the memory', () => {
   test('a device has none while all others send, and gets the ring of one that is quiet', () => {
     const { recent, add, texts, pass } = world(8 * ringMemory)
@@ -85,7 +101,7 @@ describe('at the bound of the memory', () => {
     const late = owner()
     add(late, 'b')
     expect(texts(late)).toEqual([])
-    expect(recent.counters()).toMatchObject({ rings: 8, ringBytes: 8 * ringMemory, notKept: 1 })
+    expect(recent.counters()).toMatchObject({ rings: 8, ringBytes: 8 * firstMemory, notKept: 1 })
     pass(600_000)
     for (const truck of trucks.slice(1)) add(truck, 'c')
     for (let n = 0; n < 200; n += 1) add(late, `b${n}`)

@@ -52,10 +52,14 @@ export class QuietAedes extends Aedes {
   }
 }
 
-/** Has aedes read the socket at the next `readable` event, however many packets it holds in flight. */
-export function readAtOnce(client: Client): void {
-  const internals = client as ClientInternals
-  internals._parsingBatch = 0
+/** Has aedes read the socket at each `readable` event, however many packets it holds in flight. */
+export function readAtEachEvent({ conn }: Client): void {
+  conn.prependListener('readable', forgetBatch)
+}
+
+/** One function for all sockets. aedes notes the client at its connection. */
+function forgetBatch(this: { client?: ClientInternals }): void {
+  if (this.client !== undefined) this.client._parsingBatch = 0
 }
 
 /** MQTT 3.1.1, and not 3.1. */
@@ -75,29 +79,39 @@ export function stayOpenAtEnd({ conn }: Client): void {
   }
 }
 
-/** Offers each packet behind CONNECT to `take` first; aedes does not see what it takes. */
-export function offerPackets(client: Client, take: (packet: ParsedPacket) => boolean): void {
-  const { _parser: parser } = client as ClientInternals
-  const [enqueue] = parser.listeners('packet')
-  parser.removeAllListeners('packet')
-  parser.on('packet', (packet: ParsedPacket) => {
-    if (!take(packet)) enqueue?.call(parser, packet)
-  })
+/**
+ * Returns what has each packet of a client behind CONNECT offered to `take` first; aedes does not see what it
+ * takes. One function for all clients: aedes notes the client at its parser.
+ */
+export function createPacketOffer(
+  take: (client: Client, packet: ParsedPacket) => boolean,
+): (client: Client) => void {
+  let enqueue: ((packet: ParsedPacket) => void) | undefined
+  function offer(this: Parser & { client: Client }, packet: ParsedPacket): void {
+    if (!take(this.client, packet)) enqueue?.call(this, packet)
+  }
+  return (client) => {
+    const { _parser: parser } = client as ClientInternals
+    enqueue = parser.listeners('packet')[0] as typeof enqueue
+    parser.removeAllListeners('packet')
+    parser.on('packet', offer)
+  }
 }
 
 /** Has the parser refuse texts that are not well-formed UTF-8 [MQTT-1.5.3-1]; it repairs them by itself. */
 export function requireWellFormedTexts(client: Client): void {
   const { _parser: parser } = client as ClientInternals
-  const parseString = parser._parseString.bind(parser)
-  parser._parseString = () => {
-    const start = parser._pos + 2
-    const text = parseString()
-    // Malformed bytes become U+FFFD, which may also be what the client sent.
-    if (text === null || !text.includes('\ufffd')) return text
-    if (isUtf8(parser._list.slice(start, parser._pos))) return text
-    parser._emitError(new Error(`${textNameOf(parser.packet)} is not well-formed UTF-8`))
-    return null
-  }
+  parser._parseString = parseWellFormed
+}
+
+function parseWellFormed(this: Parser): string | null {
+  const start = this._pos + 2
+  const text = (Object.getPrototypeOf(this) as Parser)._parseString.call(this)
+  // Malformed bytes become U+FFFD, which may also be what the client sent.
+  if (text === null || !text.includes('\ufffd')) return text
+  if (isUtf8(this._list.slice(start, this._pos))) return text
+  this._emitError(new Error(`${textNameOf(this.packet)} is not well-formed UTF-8`))
+  return null
 }
 
 /** What the parser reads: the texts of CONNECT come in the order of MQTT 3.1.3. */

@@ -31,7 +31,7 @@ import { notePing } from '../intake/untimed-resends.ts'
 import type { Access } from './access/access.ts'
 import {
   createAedesPersistence,
-  offerPackets,
+  createPacketOffer,
   protocolFaultOf,
   QuietAedes,
   requireWellFormedTexts,
@@ -141,11 +141,17 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   const { message, publish } = handler
   const { onDrop } = reports
-  const gates = createGates({ intake, clock, message, publish, onPing, onHalfClosed, onDrop }, options)
+  const onClose = (gate: Gate) => connects.ended(gate)
+  const gates = createGates(
+    { intake, clock, message, publish, onPing, onHalfClosed, onDrop, onClose },
+    options,
+  )
   const admission = createClientAdmission({ ...deps, clients, reports, gateOf })
   const connects = createConnectHandler({ ...deps, clients, reports, gateOf, stopping: isStopping }, options)
   const commands = createCommandTopics()
   const control = createControlPackets<Gate>({ release: createReleases(deps).release, commands }, options)
+
+  const offerPackets = createPacketOffer((client, packet) => control.take(gateOf(client)!, packet))
 
   const aedes = new QuietAedes({
     ...aedesOptions,
@@ -177,13 +183,12 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   function addConnection(socket: DeviceSocket, { certificateName, connection, tls, listener }: Origin): void {
     const client = aedes.handle(socket)
     requireWellFormedTexts(client)
-    offerPackets(client, (packet) => control.take(gate, packet))
+    offerPackets(client)
     const gate = gates.open(socket, client, connection)
     gate.certificateName = certificateName
     gate.listener = listener
     gate.tls = tls
     gateOfClient.set(client, gate)
-    socket.once('close', () => connects.ended(gate, client))
   }
 
   function onPing({ link }: Gate): void {

@@ -24,8 +24,8 @@ import type { TopicLimits } from './topic-rules.ts'
 export type ConnectHandler = {
   /** For aedes: a CONNECT was read. */
   preConnect(client: Client, packet: ConnectPacket, done: (error: Error | null, ok: boolean) => void): void
-  /** The socket of `client` is closed. */
-  ended(gate: Gate, client: Client): void
+  /** Its socket is closed. */
+  ended(gate: Gate): void
 }
 
 type Deps = {
@@ -74,8 +74,8 @@ export function createConnectHandler(
     done(null, true)
   }
 
-  function ended(gate: Gate, client: Client): void {
-    const withDisconnect = hasDisconnected(client)
+  function ended(gate: Gate): void {
+    const withDisconnect = hasDisconnected(gate.client)
     if (gate.sender !== null) {
       intake.connectionEnded(gate.sender)
       reports.ended(gate, howEnded(gate.sender, gate, withDisconnect))

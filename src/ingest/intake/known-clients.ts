@@ -36,6 +36,9 @@ const defaults: KnownClientOptions = { windowMs: 600_000, entriesMax: 200_000, c
 /** Looked at with each connection, to forget clients. */
 const checkedPerConnect = 8
 
+/** Of clients whose messages have a device time. Nothing is added to this one. */
+const noEntries = new Map<number, ClientEntry>()
+
 const hashBytes = 6
 /** client (6), hash (6), connection (4), packet identifier (2), flags (1), 0 (1) */
 const entryBytes = 20
@@ -91,7 +94,7 @@ export function createKnownClients(
       link: null,
       lastConnection: 0,
       closedAtMs: clock.monotonic(),
-      entries: new Map(),
+      entries: noEntries,
       entered: 0,
       lastFirst: { messageId: 0, connection: 0 },
       firstBefore: { messageId: 0, connection: 0 },
@@ -145,6 +148,7 @@ export function createKnownClients(
   function enter(entry: ClientEntry): void {
     const { client } = entry
     client.entered += 1
+    if (client.entries === noEntries) client.entries = new Map()
     client.entries.set(entry.messageId, entry)
     entries.push(entry)
     const { entriesMax, windowMs } = options

@@ -61,14 +61,13 @@ export function createClientAdmission(deps: Deps): ClientAdmission {
     function judged(judgement: Judgement): void {
       if (judgement.kind === 'refused') refuseConnect(judgement.refusal)
       if (judgement.kind === 'refused' || gate.closed) return
-      const { resumeReading } = gate
       const { identity } = judgement
       proved = identity
       if (!clients.mayConnect(client.id, identity)) {
         refuseConnect(inUse)
         return
       }
-      const reason = limits.accept(gate.connection, { clientId: client.id, identity, resumeReading })
+      const reason = limits.accept(gate.connection, { clientId: client.id, identity, reader: gate })
       if (reason === null) openSession(judgement)
       else refuseConnect({ reason, returnCode: 3 })
     }

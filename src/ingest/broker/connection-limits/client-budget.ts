@@ -17,7 +17,7 @@ export type BudgetLimit = 'max_messages_per_s' | 'max_bytes_per_s'
 export type ClientBudget = {
   /** A message came, with these bytes in topic and payload. */
   count(bytes: number): void
-  /** True: read nothing. `resume` is called when its budget allows reading. */
+  /** True: read nothing. `resumeReading` is called when its budget allows reading. */
   isSpent(): boolean
   close(): void
 }
@@ -25,48 +25,75 @@ export type ClientBudget = {
 /** So that a client beyond its rate costs no timer for each of its packets. */
 const pauseMinMs = 50
 
-export function createClientBudget(
-  { clock, pausing, resume }: { clock: Clock; pausing: (limit: BudgetLimit) => void; resume: () => void },
-  { messagesPerS, bytesPerS }: ClientBudgetOptions,
-): ClientBudget {
-  let messages = messagesPerS
-  let bytes = bytesPerS
-  let filledAtMs = clock.monotonic()
-  let cancelPause: CancelTimer | null = null
-  return {
-    count(size) {
-      messages -= 1
-      bytes -= size
-    },
-    isSpent: () => isInDebt() && mustPause(),
-    close: () => cancelPause?.(),
+type Deps = {
+  clock: Clock
+  pausing: (limit: BudgetLimit, name: string) => void
+  /** Of the client, for `pausing`. */
+  name: string
+  reader: { resumeReading(): void }
+}
+
+export function createClientBudget(deps: Deps, options: ClientBudgetOptions): ClientBudget {
+  return new Budget(deps, options)
+}
+
+class Budget implements ClientBudget {
+  private readonly deps: Deps
+  private readonly options: ClientBudgetOptions
+  private messages: number
+  private bytes: number
+  private filledAtMs: number
+  private cancelPause: CancelTimer | null = null
+
+  constructor(deps: Deps, options: ClientBudgetOptions) {
+    this.deps = deps
+    this.options = options
+    this.messages = options.messagesPerS
+    this.bytes = options.bytesPerS
+    this.filledAtMs = deps.clock.monotonic()
+  }
+
+  count(size: number): void {
+    this.messages -= 1
+    this.bytes -= size
+  }
+
+  isSpent(): boolean {
+    return this.isInDebt() && this.mustPause()
+  }
+
+  close(): void {
+    this.cancelPause?.()
   }
 
   /** Less than one is a rounding error. */
-  function isInDebt(): boolean {
-    return messages <= -1 || bytes <= -1
+  private isInDebt(): boolean {
+    return this.messages <= -1 || this.bytes <= -1
   }
 
-  function mustPause(): boolean {
-    if (cancelPause !== null) return true
-    fill()
-    if (!isInDebt()) return false
-    const messageDebtMs = (-messages / messagesPerS) * 1000
-    const byteDebtMs = (-bytes / bytesPerS) * 1000
-    pausing(messageDebtMs > byteDebtMs ? 'max_messages_per_s' : 'max_bytes_per_s')
-    cancelPause = clock.after(Math.max(pauseMinMs, messageDebtMs, byteDebtMs), () => {
-      cancelPause = null
-      fill()
-      resume()
+  private mustPause(): boolean {
+    if (this.cancelPause !== null) return true
+    this.fill()
+    if (!this.isInDebt()) return false
+    const { clock, name, pausing, reader } = this.deps
+    const { messagesPerS, bytesPerS } = this.options
+    const messageDebtMs = (-this.messages / messagesPerS) * 1000
+    const byteDebtMs = (-this.bytes / bytesPerS) * 1000
+    pausing(messageDebtMs > byteDebtMs ? 'max_messages_per_s' : 'max_bytes_per_s', name)
+    this.cancelPause = clock.after(Math.max(pauseMinMs, messageDebtMs, byteDebtMs), () => {
+      this.cancelPause = null
+      this.fill()
+      reader.resumeReading()
     })
     return true
   }
 
-  function fill(): void {
-    const now = clock.monotonic()
-    const seconds = (now - filledAtMs) / 1000
-    filledAtMs = now
-    messages = Math.min(messagesPerS, messages + seconds * messagesPerS)
-    bytes = Math.min(bytesPerS, bytes + seconds * bytesPerS)
+  private fill(): void {
+    const { messagesPerS, bytesPerS } = this.options
+    const now = this.deps.clock.monotonic()
+    const seconds = (now - this.filledAtMs) / 1000
+    this.filledAtMs = now
+    this.messages = Math.min(messagesPerS, this.messages + seconds * messagesPerS)
+    this.bytes = Math.min(bytesPerS, this.bytes + seconds * bytesPerS)
   }
 }

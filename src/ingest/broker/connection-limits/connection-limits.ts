@@ -83,7 +83,7 @@ export type AcceptedClient = {
   clientId: string
   identity: string | null
   /** Called when its budget allows reading again. */
-  resumeReading: () => void
+  reader: { resumeReading(): void }
 }
 
 export type ConnectionCounters = {
@@ -125,6 +125,7 @@ export function createConnectionLimits(
   const pauses = createLimitReport<BudgetLimit>(clock, (limit, count, top) =>
     emit({ kind: 'client_paused', reason: limit, detail: pauseDetails[limit], count, top }),
   )
+  const budgetDeps = { clock, pausing: pauses.add }
   let open = 0
   let unauthenticated = 0
   return {
@@ -241,7 +242,7 @@ export function createConnectionLimits(
   // ---- its CONNECT, and its end
 
   function accept(connection: Connection, client: AcceptedClient): RefusalReason | null {
-    const { identity, clientId, resumeReading } = client
+    const { identity, clientId, reader } = client
     const tracked = connection as Tracked
     if (!isOpen(tracked)) return null
     if (identity !== null) {
@@ -258,8 +259,7 @@ export function createConnectionLimits(
     leaveUnauthenticated(tracked)
     rate.accepted(tracked.share.key)
     tracked.stage = 'accepted'
-    const pausing = (limit: BudgetLimit) => pauses.add(limit, identity ?? clientId)
-    tracked.budget = createClientBudget({ clock, pausing, resume: resumeReading }, options)
+    tracked.budget = createClientBudget({ ...budgetDeps, name: identity ?? clientId, reader }, options)
     return null
   }
 

@@ -10,35 +10,47 @@ export type ControlRate = {
   take(control: number, releases: number): boolean
 }
 
+type ControlRateOptions = { controlPacketsPerSecondMax: number }
+
 /** The rate is an average over this time: a client that subscribes to many topics does so at once. */
 const averagedMs = 5000
 /** Unreleased messages that a session may have (client-session.ts). */
 const releasesMax = 10_000
 
-export function createControlRate(
-  clock: Clock,
-  { controlPacketsPerSecondMax }: { controlPacketsPerSecondMax: number },
-): ControlRate {
-  const burst = (controlPacketsPerSecondMax * averagedMs) / 1000
-  let left = burst
-  let filledAtMs = 0
-  let releasesExpected = 0
+export function createControlRate(clock: Clock, options: ControlRateOptions): ControlRate {
+  return new Rate(clock, options)
+}
 
-  function expectReleases(count: number): void {
-    releasesExpected = Math.min(releasesMax, releasesExpected + count)
+class Rate implements ControlRate {
+  private readonly clock: Clock
+  private readonly options: ControlRateOptions
+  private left: number
+  private filledAtMs = 0
+  private releasesExpected = 0
+
+  constructor(clock: Clock, options: ControlRateOptions) {
+    this.clock = clock
+    this.options = options
+    this.left = burstOf(options)
   }
 
-  function take(control: number, releases: number): boolean {
-    const expected = Math.min(releases, releasesExpected)
-    releasesExpected -= expected
+  expectReleases(count: number): void {
+    this.releasesExpected = Math.min(releasesMax, this.releasesExpected + count)
+  }
+
+  take(control: number, releases: number): boolean {
+    const expected = Math.min(releases, this.releasesExpected)
+    this.releasesExpected -= expected
     const count = control + releases - expected
     if (count === 0) return true
-    const now = clock.monotonic()
-    left = Math.min(burst, left + ((now - filledAtMs) * controlPacketsPerSecondMax) / 1000)
-    filledAtMs = now
-    left -= count
-    return left >= 0
+    const now = this.clock.monotonic()
+    const refill = ((now - this.filledAtMs) * this.options.controlPacketsPerSecondMax) / 1000
+    this.left = Math.min(burstOf(this.options), this.left + refill) - count
+    this.filledAtMs = now
+    return this.left >= 0
   }
+}
 
-  return { expectReleases, take }
+function burstOf({ controlPacketsPerSecondMax }: ControlRateOptions): number {
+  return (controlPacketsPerSecondMax * averagedMs) / 1000
 }

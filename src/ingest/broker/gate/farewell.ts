@@ -11,43 +11,48 @@ export type Farewell = {
   readonly ended: boolean
   /** Closes the connection at once, or after `last` was sent. */
   leave(last: Buffer | null): void
+  /** The socket is closed. */
+  closed(): void
   /** Ends the connection once everything is written, or after `timeoutMs`. */
   end(timeoutMs: number): Promise<void>
 }
 
-type Deps = { socket: DeviceSocket; clock: Clock; stopReading: () => void }
+type Deps = { socket: DeviceSocket; clock: Clock; reader: { stopReading(): void } }
 
-export function createFarewell({ socket, clock, stopReading }: Deps): Farewell {
-  let leaving = false
-  let ended = false
-  socket.once('close', () => {
-    ended = true
-  })
-  return {
-    get ended() {
-      return ended
-    },
-    get leaving() {
-      return leaving
-    },
-    leave,
-    end,
+export function createFarewell(deps: Deps): Farewell {
+  return new ConnectionEnd(deps)
+}
+
+/** A class, because there is one for each connection (gate.ts). */
+class ConnectionEnd implements Farewell {
+  leaving = false
+  ended = false
+  private readonly deps: Deps
+
+  constructor(deps: Deps) {
+    this.deps = deps
   }
 
-  function leave(last: Buffer | null): void {
-    leaving = true
+  closed(): void {
+    this.ended = true
+  }
+
+  leave(last: Buffer | null): void {
+    const { reader, socket } = this.deps
+    this.leaving = true
     if (last === null) {
       socket.destroy()
       return
     }
-    stopReading()
+    reader.stopReading()
     socket.write(last)
     socket.destroySoon()
   }
 
-  function end(timeoutMs: number): Promise<void> {
+  end(timeoutMs: number): Promise<void> {
+    const { clock, socket } = this.deps
     return new Promise((resolve) => {
-      if (ended) {
+      if (this.ended) {
         resolve()
         return
       }

@@ -13,7 +13,7 @@
 //
 //   stopped     until CONNECT is answered, CONNECT alone is passed on; nothing after stopReading
 //   blocked     the client does not read what it is sent; continues when it does, and is dropped after
-//               `ackTimeoutMs` (acks/ack-output.ts)
+//               `ackTimeoutMs` (ack-output.ts)
 //   turn        the budget of this turn of the event loop is used up; continues in the next (turns.ts)
 //   publish     a PUBLISH is next, and inFlightMax messages are in flight, or the intake asks for a pause, or
 //               it is busy and this connection has read its share (message-share.ts); continues with the
@@ -27,109 +27,27 @@
 // after `lastAcksMs`, the connection is closed.
 
 import type { Client } from 'aedes'
-import type { CancelTimer, Clock } from '../../../std/clock.ts'
+import type { CancelTimer } from '../../../std/clock.ts'
 import type { Sender } from '../../../domain/message.ts'
-import type { Intake } from '../../intake/intake.ts'
-import type { ClientLink, ReceivedMessage } from '../../types.ts'
-import type { AckHead, AckWriter } from './acks/ack-writer.ts'
-import { createAcks } from './acks/acks.ts'
-import { readAtOnce, stayOpenAtEnd } from '../aedes-internals.ts'
+import type { ClientLink } from '../../types.ts'
+import type { AckHead } from './acks/ack-writer.ts'
+import { createAcks, type Acks } from './acks/acks.ts'
+import { readAtEachEvent, stayOpenAtEnd } from '../aedes-internals.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
 import { clientDrops, type ClientDropReason } from '../client-faults.ts'
 import type { TlsUse } from '../listeners/handshake-failures.ts'
 import type { Decisions } from '../publish-rules/publish-rules.ts'
 import type { Refusal } from '../access/connect-rules.ts'
-import { createFarewell } from './farewell.ts'
 import { createMessageShare } from './message-share.ts'
-import { createControlRate } from './control-rate.ts'
-import { createPacketReader, type PacketReaderDeps, type PacketReaderOptions } from './packet-reader.ts'
-import { createSilence, keepTcpAlive, type SilenceOptions } from './silence.ts'
-import type { Turns } from './turns.ts'
+import { createControlRate, type ControlRate } from './control-rate.ts'
+import { createPacketReader } from './packet-reader/packet-reader.ts'
+import type { PacketReader, ReaderOwner } from './packet-reader/types.ts'
+import { createSilence, keepTcpAlive, type Silence } from './silence.ts'
 import type { DeviceSocket } from './device-socket.ts'
+import { createFarewell, type Farewell } from './farewell.ts'
+import type { Gate, GateDeps, GateOptions } from './types.ts'
 
-export type GateOptions = PacketReaderOptions &
-  SilenceOptions & {
-    /** How long a client may leave its acks unread. */
-    ackTimeoutMs: number
-    controlPacketsPerSecondMax: number
-  }
-
-export type GateDeps = {
-  socket: DeviceSocket
-  client: Client
-  connection: Connection
-  clock: Clock
-  writer: AckWriter
-  /** Shared by all gates. */
-  turns: Turns
-  partial: PacketReaderDeps['partial']
-  /** True while no gate may read messages; resumeReading is called at its end. */
-  readingPaused: (gate: Gate) => boolean
-  load: Intake['load']
-  /** Has read its share while the intake is busy; resumeReading is called when it is not. */
-  pause: (gate: Gate) => void
-  /** The fast path reads each message into `message`, which all gates share, and calls `publish`. */
-  message: ReceivedMessage
-  publish: (gate: Gate, messageId: number) => void
-  /** A PINGREQ; its answer and all acks before it are about to be written. */
-  onPing: (gate: Gate) => void
-  /** The client has closed its side. */
-  onHalfClosed: (gate: Gate) => void
-  onDrop: (gate: Gate, reason: ClientDropReason, detail: string) => void
-}
-
-export type Gate = {
-  readonly connection: Connection
-  readonly address: string | null
-  /** Name in the client's certificate. */
-  certificateName: string | null
-  /** The number of its listener. */
-  listener: number
-  /** Known once the client's CONNECT was accepted. */
-  sender: Sender | null
-  link: ClientLink | null
-  /** What it may publish to (publish-rules.ts). */
-  decisions: Decisions | null
-  /** Why its CONNECT will be refused, found before aedes authenticates it. */
-  refusal: Refusal | null
-  /** For TLS, until its CONNECT comes. */
-  tls: TlsUse | null
-  /** The connection is closed or about to close: nothing of it is taken any more. */
-  readonly closed: boolean
-  /** Dropped by the gateway; the reason was reported. */
-  readonly dropped: boolean
-  readonly dropReason: ClientDropReason | null
-  /** The client has closed its side, and everything before was read. Nobody knows whether it reads on. */
-  readonly halfClosed: boolean
-  /** When its CONNECT was accepted, monotonic; 0 before. */
-  acceptedAtMs: number
-  /** From its CONNECT; 0 for none. */
-  keepaliveMs: number
-  /** Further PUBREL packets of an earlier connection that do not count as control packets. */
-  expectReleases(count: number): void
-  /** CONNECT was answered: packets behind it may be read. */
-  startReading(): void
-  /** Nothing more is read; acks are still written. */
-  stopReading(): void
-  /** A message that requires an ack was accepted. */
-  countInFlight(): void
-  /** Its ack with a reason code (0: taken); written with the others of this commit. */
-  queueAck(head: AckHead, messageId: number, code: number): void
-  /** A PUBREL came; PUBCOMP follows `released`, if it is one, in the order of the packets. */
-  release(messageId: number, released: Promise<unknown> | null): void
-  /** A PINGREQ came. */
-  ping(): void
-  /** SUBACK or UNSUBACK. */
-  write(answer: Buffer): void
-  writeAcks(): void
-  /** Reads on where reading had paused. */
-  resumeReading(): void
-  /** Ends the connection where the client was silent for too long. */
-  passTime(elapsedMs: number): void
-  drop(reason: ClientDropReason, detail?: string): void
-  /** Ends the connection once everything is written, or after `timeoutMs`. */
-  end(timeoutMs: number): Promise<void>
-}
+export type { Gate, GateDeps, GateOptions } from './types.ts'
 
 /**
  * A commit takes milliseconds. Where acks are held for longer, they are held until a store has room, and most
@@ -140,142 +58,175 @@ const lastAcksMs = 5000
 const connackLevel = Buffer.from([0x20, 2, 0, 1])
 
 export function createGate(deps: GateDeps, options: GateOptions): Gate {
-  const { socket, client, clock, writer, turns, partial, message } = deps
-  let dropReason: ClientDropReason | null = null
-  let halfClosed = false
-  let cancelEnd: CancelTimer | null = null
+  return new SocketGate(deps, options)
+}
 
-  const gate: Gate = {
-    connection: deps.connection,
-    address: deps.connection.address,
-    certificateName: null,
-    listener: 0,
-    sender: null,
-    link: null,
-    decisions: null,
-    refusal: null,
-    tls: null,
-    acceptedAtMs: 0,
-    keepaliveMs: 0,
-    get closed() {
-      return farewell.leaving || socket.destroyed
-    },
-    get dropped() {
-      return dropReason !== null
-    },
-    get dropReason() {
-      return dropReason
-    },
-    get halfClosed() {
-      return halfClosed
-    },
-    expectReleases: (count) => rate.expectReleases(count),
-    startReading,
-    stopReading: () => reader.stopReading(),
-    countInFlight() {
-      reader.countInFlight()
-      acks.expectAck()
-    },
-    queueAck,
-    release,
-    ping,
-    write(answer) {
-      acks.write()
-      socket.write(answer)
-    },
-    writeAcks,
-    resumeReading: () => reader.resumeReading(),
-    passTime(elapsedMs) {
-      if (!halfClosed) silence.pass(elapsedMs)
-    },
-    drop,
-    end: (timeoutMs) => farewell.end(timeoutMs),
+/**
+ * A class, like all that each connection has: an object literal with functions or getters takes ten times its
+ * memory, and a gateway has thousands of connections.
+ */
+class SocketGate implements Gate, ReaderOwner {
+  readonly connection: Connection
+  readonly client: Client
+  readonly address: string | null
+  certificateName: string | null = null
+  listener = 0
+  sender: Sender | null = null
+  link: ClientLink | null = null
+  decisions: Decisions | null = null
+  refusal: Refusal | null = null
+  tls: TlsUse | null = null
+  acceptedAtMs = 0
+  keepaliveMs = 0
+  halfClosed = false
+  dropReason: ClientDropReason | null = null
+  private cancelEnd: CancelTimer | null = null
+  private readonly deps: GateDeps
+  private readonly options: GateOptions
+  private readonly socket: DeviceSocket
+  private readonly rate: ControlRate
+  private readonly acks: Acks
+  private readonly reader: PacketReader
+  private readonly silence: Silence
+  private readonly farewell: Farewell
+
+  constructor(deps: GateDeps, options: GateOptions) {
+    const { socket, client, connection, clock, writer, turns, partial, message, load } = deps
+    this.deps = deps
+    this.options = options
+    this.socket = socket
+    this.client = client
+    this.connection = connection
+    this.address = connection.address
+    this.rate = createControlRate(clock, options)
+    this.acks = createAcks({ socket, clock, writer, gate: this }, options)
+    const { rate } = this
+    this.reader = createPacketReader(
+      { socket, owner: this, partial, turns, rate, share: createMessageShare(load), message },
+      options,
+    )
+    this.farewell = createFarewell({ socket, clock, reader: this.reader })
+    this.silence = createSilence({ connection: this, reader: this.reader }, options)
+    // aedes reads when the number of `readable` events has caught up with the packets in flight. The gate
+    // has its own bound on messages in flight, so aedes must read at every event.
+    readAtEachEvent(client)
+    stayOpenAtEnd(client)
+    socket.allowHalfOpen = true
+    socket.once('end', () => this.onEnd())
+    socket.once('close', () => this.onClose())
   }
-  const rate = createControlRate(clock, options)
-  const acks = createAcks(
-    {
-      socket,
-      clock,
-      writer,
-      gate,
-      resume: () => reader.resumeReading(),
-      timedOut: () => drop('acks_not_read'),
-    },
-    options,
-  )
-  const reader = createPacketReader(
-    {
-      socket,
-      connection: gate,
-      partial,
-      turns,
-      rate,
-      isBlocked: acks.isBlocked,
-      readingPaused: () => deps.readingPaused(gate),
-      share: createMessageShare(deps.load),
-      pause: () => deps.pause(gate),
-      message,
-      publish: (messageId) => deps.publish(gate, messageId),
-      ping,
-      drop,
-    },
-    options,
-  )
-  const farewell = createFarewell({ socket, clock, stopReading: reader.stopReading })
-  const silence = createSilence({ connection: gate, reader, drop }, options)
-  // aedes reads when the number of `readable` events has caught up with the packets in flight. The gate has
-  // its own bound on messages in flight, so aedes must read at every event.
-  socket.prependListener('readable', () => readAtOnce(client))
-  stayOpenAtEnd(client)
-  socket.allowHalfOpen = true
-  socket.once('end', onEnd)
-  socket.once('close', () => {
-    cancelEnd?.()
-    reader.partial.discard()
-  })
-  return gate
 
-  function startReading(): void {
+  get closed(): boolean {
+    return this.farewell.leaving || this.socket.destroyed
+  }
+
+  get dropped(): boolean {
+    return this.dropReason !== null
+  }
+
+  expectReleases(count: number): void {
+    this.rate.expectReleases(count)
+  }
+
+  startReading(): void {
     // Nothing else tells a peer that is gone from one that is silent, where the client promises no packets.
-    if (gate.keepaliveMs === 0) keepTcpAlive(socket, options)
-    reader.startReading()
+    if (this.keepaliveMs === 0) keepTcpAlive(this.socket, this.options)
+    this.reader.startReading()
   }
 
-  function ping(): void {
-    if (acks.addPingResponse()) deps.onPing(gate)
+  stopReading(): void {
+    this.reader.stopReading()
   }
 
-  function queueAck(head: AckHead, messageId: number, code: number): void {
-    reader.countAcked()
-    acks.ack(head, messageId, code)
+  countInFlight(): void {
+    this.reader.countInFlight()
+    this.acks.expectAck()
   }
 
-  function release(messageId: number, released: Promise<unknown> | null): void {
-    const answer = acks.expectRelease(messageId)
+  queueAck(head: AckHead, messageId: number, code: number): void {
+    this.reader.countAcked()
+    this.acks.ack(head, messageId, code)
+  }
+
+  release(messageId: number, released: Promise<unknown> | null): void {
+    const answer = this.acks.expectRelease(messageId)
     if (released === null) answer.released()
     // The client sends PUBREL again on its next connection.
-    else released.then(answer.released, () => drop('spool_write_failed'))
+    else released.then(answer.released, () => this.drop('spool_write_failed'))
   }
 
-  function writeAcks(): void {
-    acks.write()
-    reader.resumeIfFull()
-    if (halfClosed && acks.isIdle) socket.destroySoon()
+  ping(): void {
+    if (this.acks.addPingResponse()) this.deps.onPing(this)
   }
 
-  function onEnd(): void {
-    halfClosed = true
-    cancelEnd = clock.after(lastAcksMs, () => drop('half_closed'))
-    if (!acks.isIdle) deps.onHalfClosed(gate)
-    writeAcks()
+  write(answer: Buffer): void {
+    this.acks.write()
+    this.socket.write(answer)
   }
 
-  function drop(reason: ClientDropReason, detail: string = clientDrops[reason]): void {
-    if (dropReason !== null || farewell.ended) return
-    dropReason = reason
-    deps.onDrop(gate, reason, detail)
-    reader.partial.discard()
+  writeAcks(): void {
+    this.acks.write()
+    this.reader.resumeIfFull()
+    if (this.halfClosed && this.acks.isIdle) this.socket.destroySoon()
+  }
+
+  resumeReading(): void {
+    this.reader.resumeReading()
+  }
+
+  passTime(elapsedMs: number): void {
+    if (!this.halfClosed) this.silence.pass(elapsedMs)
+  }
+
+  // ---- for the reader and the output
+
+  isBlocked(): boolean {
+    return this.acks.isBlocked()
+  }
+
+  readingPaused(): boolean {
+    return this.deps.readingPaused(this)
+  }
+
+  pauseReading(): void {
+    this.deps.pause(this)
+  }
+
+  publish(messageId: number): void {
+    this.deps.publish(this, messageId)
+  }
+
+  acksNotRead(): void {
+    this.drop('acks_not_read')
+  }
+
+  // ---- its end
+
+  private onEnd(): void {
+    this.halfClosed = true
+    this.cancelEnd = this.deps.clock.after(lastAcksMs, () => this.drop('half_closed'))
+    if (!this.acks.isIdle) this.deps.onHalfClosed(this)
+    this.writeAcks()
+  }
+
+  private onClose(): void {
+    this.farewell.closed()
+    this.cancelEnd?.()
+    this.acks.close()
+    this.reader.discardPartial()
+    this.deps.onClose(this)
+  }
+
+  drop(reason: ClientDropReason, detail: string = clientDrops[reason]): void {
+    if (this.dropReason !== null || this.farewell.ended) return
+    this.dropReason = reason
+    this.deps.onDrop(this, reason, detail)
+    this.reader.discardPartial()
     // [MQTT-3.1.2-2]; aedes' parser does not read such a CONNECT.
-    farewell.leave(reason === 'unsupported_level' ? connackLevel : null)
+    this.farewell.leave(reason === 'unsupported_level' ? connackLevel : null)
+  }
+
+  end(timeoutMs: number): Promise<void> {
+    return this.farewell.end(timeoutMs)
   }
 }

@@ -28,7 +28,10 @@ export type Gates = {
   counters(): GateCounters
 }
 
-type Deps = Pick<GateDeps, 'clock' | 'message' | 'publish' | 'onPing' | 'onHalfClosed' | 'onDrop'> & {
+type Deps = Pick<
+  GateDeps,
+  'clock' | 'message' | 'publish' | 'onPing' | 'onHalfClosed' | 'onDrop' | 'onClose'
+> & {
   intake: Pick<Intake, 'readingPaused' | 'load' | 'pausesSender' | 'onReadingChange'>
 }
 
@@ -39,6 +42,7 @@ export function createGates({ intake, ...deps }: Deps, options: GatesOptions): G
   const silence = createSilenceWatch(deps.clock)
   const shared = {
     ...deps,
+    onClose,
     writer: createAckWriter(),
     turns: createTurns(),
     partial: { budget: partialBudget, pool: createPagePool() },
@@ -52,13 +56,15 @@ export function createGates({ intake, ...deps }: Deps, options: GatesOptions): G
     const gate = createGate({ ...shared, socket, client, connection }, options)
     gates.add(gate)
     silence.add(gate)
-    socket.once('close', () => {
-      gates.delete(gate)
-      silence.remove(gate)
-      pausedGates.delete(gate)
-    })
     if (stopped) gate.stopReading()
     return gate
+  }
+
+  function onClose(gate: Gate): void {
+    gates.delete(gate)
+    silence.remove(gate)
+    pausedGates.delete(gate)
+    deps.onClose(gate)
   }
 
   function stopReading(): void {

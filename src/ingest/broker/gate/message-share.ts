@@ -17,19 +17,29 @@ const messagesPerCommit = 4
 const bytesPerMessage = 4096
 
 export function createMessageShare(load: Intake['load']): MessageShare {
-  let read = 0
-  let commits = -1
-  return {
-    left() {
-      if (!load.busy) return Infinity
-      if (commits !== load.commits) {
-        commits = load.commits
-        read = 0
-      }
-      return messagesPerCommit - read
-    },
-    count(bytes) {
-      read += 1 + Math.floor(bytes / bytesPerMessage)
-    },
+  return new Share(load)
+}
+
+class Share implements MessageShare {
+  private readonly load: Intake['load']
+  private read = 0
+  private commits = -1
+
+  constructor(load: Intake['load']) {
+    this.load = load
+  }
+
+  left(): number {
+    const { load } = this
+    if (!load.busy) return Infinity
+    if (this.commits !== load.commits) {
+      this.commits = load.commits
+      this.read = 0
+    }
+    return messagesPerCommit - this.read
+  }
+
+  count(bytes: number): void {
+    this.read += 1 + Math.floor(bytes / bytesPerMessage)
   }
 }

@@ -21,33 +21,54 @@ export type SilenceOptions = {
   tcpKeepaliveMs: number
 }
 
+export type Silence = { pass(elapsedMs: number): void }
+
 type Deps = {
-  connection: { readonly keepaliveMs: number }
+  connection: { readonly keepaliveMs: number; drop(reason: ClientDropReason): void }
   reader: {
     isReading(): boolean
     sawBytes(): boolean
-    readonly partial: Pick<PartialPacket, 'started' | 'isTooSlow'>
+    readonly partial: Pick<PartialPacket, 'isTooSlow'> | null
   }
-  drop: (reason: ClientDropReason) => void
 }
 
 /** Node's default is 10 probes a second apart: too short for a tracker in power saving. */
 const probe = { intervalMs: 75_000, count: 9 }
 
-export function createSilence({ connection, reader, drop }: Deps, options: SilenceOptions) {
-  let silentMs = 0
-  return { pass }
+export function createSilence({ connection, reader }: Deps, options: SilenceOptions): Silence {
+  return new ConnectionSilence(connection, reader, options)
+}
 
-  function pass(elapsedMs: number): void {
-    const reading = reader.isReading()
-    if (reader.sawBytes() || !reading) silentMs = 0
-    else silentMs += elapsedMs
-    if (!reading) return
+class ConnectionSilence implements Silence {
+  private readonly connection: Deps['connection']
+  private readonly reader: Deps['reader']
+  private readonly options: SilenceOptions
+  private silentMs = 0
+
+  constructor(connection: Deps['connection'], reader: Deps['reader'], options: SilenceOptions) {
+    this.connection = connection
+    this.reader = reader
+    this.options = options
+  }
+
+  pass(elapsedMs: number): void {
+    const { connection, reader, options } = this
+    const { partial } = reader
+    if (reader.sawBytes()) {
+      this.silentMs = 0
+      // Most connections that send: no limit can be reached.
+      if (partial === null) return
+    } else this.silentMs += elapsedMs
+    if (!reader.isReading()) {
+      this.silentMs = 0
+      return
+    }
+    const { silentMs } = this
     const { keepaliveMs } = connection
-    if (reader.partial.isTooSlow(elapsedMs)) drop('packet_too_slow')
-    else if (reader.partial.started && silentMs >= options.partialTimeoutMs) drop('packet_too_slow')
-    else if (keepaliveMs > 0 && silentMs >= keepaliveMs * 1.5) drop('keepalive_timeout')
-    else if (keepaliveMs === 0 && silentMs >= options.idleTimeoutMs) drop('idle_timeout')
+    if (partial?.isTooSlow(elapsedMs)) connection.drop('packet_too_slow')
+    else if (partial !== null && silentMs >= options.partialTimeoutMs) connection.drop('packet_too_slow')
+    else if (keepaliveMs > 0 && silentMs >= keepaliveMs * 1.5) connection.drop('keepalive_timeout')
+    else if (keepaliveMs === 0 && silentMs >= options.idleTimeoutMs) connection.drop('idle_timeout')
   }
 }
 

@@ -14,6 +14,8 @@ export type Session = ClientSession & {
   readonly name: SessionName | null
   /** Checksums by packet identifier. */
   readonly unreleased: Map<number, number>
+  /** Of a message that is durable. */
+  know(messageId: number, checksum: number): void
   /** Open connections with it. */
   connections: number
   /** Last use: monotonic, or null and the wall clock of its record where that was before this process. */
@@ -49,39 +51,76 @@ export type UnreleasedLimits = { unreleasedMax: number; unreleasedTotalMax: numb
 export function newSession<Name extends SessionName | null>(
   name: Name,
   deps: MessageDeps,
-  { unreleasedMax, unreleasedTotalMax }: UnreleasedLimits,
+  limits: UnreleasedLimits,
 ): Session & { readonly name: Name } {
-  const unreleased = new Map<number, number>()
-  const session: Session & { readonly name: Name } = {
-    name,
-    stored: name !== null,
-    unreleased,
-    get unreleasedCount() {
-      return unreleased.size
-    },
-    connections: name === null ? 1 : 0,
-    usedAtMs: deps.clock.monotonic(),
-    usedAt: 0,
-    writtenAtMs: Number.NEGATIVE_INFINITY,
-    created: Promise.resolve(),
-    ended: false,
-    isFull(messageId) {
-      if (unreleased.has(messageId)) return false
-      if (unreleased.size >= unreleasedMax) return true
-      if (deps.total >= unreleasedTotalMax) deps.makeRoom()
-      return deps.total >= unreleasedTotalMax
-    },
-    holds: (messageId, checksum) => unreleased.get(messageId) === checksum,
-    add(messageId, checksum) {
-      if (session.ended) return
-      if (!unreleased.has(messageId)) deps.total += 1
-      unreleased.set(messageId, checksum)
-      if (name !== null) deps.put(unreleasedRecordName(name.key, messageId), checksumRecord(checksum))
-    },
-    forget: (messageId) => void forget(session, deps, messageId),
-    release: (messageId) => release(session, deps, messageId),
+  return new OpenSession(name, deps, limits)
+}
+
+const done = Promise.resolve()
+/** Most clients never send QoS 2. Nothing is added to this one. */
+const noMessages = new Map<number, number>()
+
+/** A class, because there is one for each connection (gate.ts). */
+class OpenSession<Name extends SessionName | null> implements Session {
+  readonly name: Name
+  unreleased = noMessages
+  connections: number
+  usedAtMs: number | null
+  usedAt = 0
+  writtenAtMs = Number.NEGATIVE_INFINITY
+  created: Promise<void> = done
+  ended = false
+  private readonly deps: MessageDeps
+  private readonly limits: UnreleasedLimits
+
+  constructor(name: Name, deps: MessageDeps, limits: UnreleasedLimits) {
+    this.name = name
+    this.connections = name === null ? 1 : 0
+    this.usedAtMs = deps.clock.monotonic()
+    this.deps = deps
+    this.limits = limits
   }
-  return session
+
+  get stored(): boolean {
+    return this.name !== null
+  }
+
+  get unreleasedCount(): number {
+    return this.unreleased.size
+  }
+
+  isFull(messageId: number): boolean {
+    const { deps, limits, unreleased } = this
+    if (unreleased.has(messageId)) return false
+    if (unreleased.size >= limits.unreleasedMax) return true
+    if (deps.total >= limits.unreleasedTotalMax) deps.makeRoom()
+    return deps.total >= limits.unreleasedTotalMax
+  }
+
+  holds(messageId: number, checksum: number): boolean {
+    return this.unreleased.get(messageId) === checksum
+  }
+
+  add(messageId: number, checksum: number): void {
+    if (this.ended) return
+    if (!this.unreleased.has(messageId)) this.deps.total += 1
+    this.know(messageId, checksum)
+    if (this.name !== null)
+      this.deps.put(unreleasedRecordName(this.name.key, messageId), checksumRecord(checksum))
+  }
+
+  know(messageId: number, checksum: number): void {
+    if (this.unreleased === noMessages) this.unreleased = new Map()
+    this.unreleased.set(messageId, checksum)
+  }
+
+  forget(messageId: number): void {
+    forget(this, this.deps, messageId)
+  }
+
+  release(messageId: number): Promise<boolean> {
+    return release(this, this.deps, messageId)
+  }
 }
 
 export function isStored(session: Session): session is StoredSession {

@@ -285,7 +285,7 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
         session.usedAt = record.usedAt
         if (!sessions.has(name.key)) session.usedAtMs = null
       } else {
-        session.unreleased.set(record.messageId, record.checksum)
+        session.know(record.messageId, record.checksum)
         messages.total += 1
       }
     }

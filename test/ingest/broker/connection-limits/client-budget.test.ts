@@ -10,7 +10,12 @@ function open(messagesPerS: number, bytesPerS: number) {
   const clock = createFakeClock()
   const seen: string[] = []
   const budget = createClientBudget(
-    { clock, pausing: (limit) => void seen.push(limit), resume: () => void seen.push('resume') },
+    {
+      clock,
+      pausing: (limit) => void seen.push(limit),
+      name: 'truck',
+      reader: { resumeReading: () => void seen.push('resume') },
+    },
     { messagesPerS, bytesPerS },
   )
   const count = (times: number, bytes: number) => {

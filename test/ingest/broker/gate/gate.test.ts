@@ -43,6 +43,7 @@ function open() {
       readingPaused: () => false,
       onPing: () => undefined,
       onHalfClosed: () => undefined,
+      onClose: () => undefined,
       message,
       publish(gate) {
         published.push(message.topic)

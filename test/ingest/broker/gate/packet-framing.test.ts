@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { createFraming, type Allowance } from '../../../../src/ingest/broker/gate/packet-framing.ts'
+import {
+  createFraming,
+  type Allowance,
+} from '../../../../src/ingest/broker/gate/packet-reader/packet-framing.ts'
 import { createRandom } from '../../../support/random.ts'
 import { connectBytes, publishBytes } from '../../../support/mqtt-device.ts'
 

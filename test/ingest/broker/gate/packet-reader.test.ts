@@ -55,6 +55,7 @@ async function open() {
       },
       onPing: () => undefined,
       onHalfClosed: () => undefined,
+      onClose: () => undefined,
       onDrop: (_gate, reason) => expect.fail(reason),
     },
     options,

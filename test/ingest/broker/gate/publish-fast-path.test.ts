@@ -1,7 +1,7 @@
 import { generate, parser, type IPublishPacket } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 
-import { takePublishes } from '../../../../src/ingest/broker/gate/publish-fast-path.ts'
+import { takePublishes } from '../../../../src/ingest/broker/gate/packet-reader/publish-fast-path.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import { openIngest } from '../../../support/ingest-world.ts'
 import { messageOf } from '../../../support/mapping-world.ts'
@@ -19,7 +19,7 @@ function takeAll(portion: Buffer): { taken: Taken[]; end: number } {
     const { topic, bytes, qos, retain, dup } = message
     return taken.push({ topic, payload: bytes.toString(), qos, retain, dup, messageId }) > 0
   }
-  const end = takePublishes(portion, packetBytesMax, message, take, () => true)
+  const end = takePublishes(portion, packetBytesMax, message, { takePublish: take, takePing: () => true })
   return { taken, end }
 }
 
@@ -78,8 +78,8 @@ describe('the fast path of a message', () => {
   test('takes a PINGREQ between messages', () => {
     let pings = 0
     const portion = Buffer.concat([first, generate({ cmd: 'pingreq' }), first])
-    const count = () => (pings += 1) > 0
-    expect(takePublishes(portion, packetBytesMax, messageOf(''), () => true, count)).toBe(portion.length)
+    const taker = { takePublish: () => true, takePing: () => (pings += 1) > 0 }
+    expect(takePublishes(portion, packetBytesMax, messageOf(''), taker)).toBe(portion.length)
     expect(pings).toBe(1)
   })
 
@@ -89,7 +89,8 @@ describe('the fast path of a message', () => {
       calls += 1
       return false
     }
-    const end = takePublishes(Buffer.concat([first, first]), packetBytesMax, messageOf(''), stop, stop)
+    const taker = { takePublish: stop, takePing: stop }
+    const end = takePublishes(Buffer.concat([first, first]), packetBytesMax, messageOf(''), taker)
     expect(calls).toBe(1)
     expect(end).toBe(first.length)
   })

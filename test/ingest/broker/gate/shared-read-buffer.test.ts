@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { readIntoSharedBuffer } from '../../../../src/ingest/broker/gate/shared-read-buffer.ts'
+import { readIntoSharedBuffer } from '../../../../src/ingest/broker/gate/packet-reader/shared-read-buffer.ts'
 import { createAuthority } from '../../../support/certificates.ts'
 import { eventually } from '../../../support/eventually.ts'
 

@@ -20,75 +20,96 @@ export type AckOrder = {
   readonly isIdle: boolean
 }
 
-type WaitingAck = { head: AckHead; messageId: number; code: number }
 type Release = { messageId: number; done: boolean; acksBefore: number }
+
+type Ack = { head: AckHead; messageId: number; code: number }
+
+type Deps = {
+  output: { addAck(head: number, messageId: number, code: number): void }
+  /** There is room again after `isFull`. */
+  gate: { resumeReading(): void }
+}
 
 /** [MQTT 3.7] */
 const pubcomp = 0x70
 
 const releasesMax = 1000
 
-export function createAckOrder(deps: {
-  add: (head: number, messageId: number, code: number) => void
-  /** There is room again after `isFull`. */
-  resume: () => void
-}): AckOrder {
-  let expected = 0
-  let given = 0
-  let releases: Release[] = []
-  let acks: WaitingAck[] = []
+/** Most connections never send QoS 2. */
+const noReleases: Release[] = []
+const noAcks: Ack[] = []
 
-  function ack(head: AckHead, messageId: number, code: number): void {
-    if (releases.length === 0) {
-      given += 1
-      deps.add(head, messageId, code)
-      return
-    }
-    acks.push({ head, messageId, code })
-    answer()
+export function createAckOrder(deps: Deps): AckOrder {
+  return new Order(deps)
+}
+
+class Order implements AckOrder {
+  private readonly output: Deps['output']
+  private readonly gate: Deps['gate']
+  private expected = 0
+  private given = 0
+  private releases = noReleases
+  private acks = noAcks
+
+  constructor({ output, gate }: Deps) {
+    this.output = output
+    this.gate = gate
   }
 
-  function answer(): void {
-    const wasFull = releases.length >= releasesMax
+  expectAck(): void {
+    this.expected += 1
+  }
+
+  ack(head: AckHead, messageId: number, code: number): void {
+    if (this.releases.length === 0) {
+      this.given += 1
+      this.output.addAck(head, messageId, code)
+      return
+    }
+    if (this.acks === noAcks) this.acks = []
+    this.acks.push({ head, messageId, code })
+    this.answer()
+  }
+
+  expectRelease(messageId: number): { released(): void } {
+    const release = { messageId, done: false, acksBefore: this.expected }
+    if (this.releases === noReleases) this.releases = []
+    this.releases.push(release)
+    return {
+      released: () => {
+        release.done = true
+        this.answer()
+      },
+    }
+  }
+
+  get isFull(): boolean {
+    return this.releases.length >= releasesMax
+  }
+
+  get isIdle(): boolean {
+    return this.given === this.expected && this.releases.length === 0
+  }
+
+  private answer(): void {
+    const { acks, releases } = this
+    const wasFull = this.isFull
     let answered = 0
     let acked = 0
     for (const { messageId, done, acksBefore } of releases) {
-      for (; given < acksBefore && acked < acks.length; acked += 1) giveAck(acks[acked]!)
-      if (given < acksBefore || !done) break
-      deps.add(pubcomp, messageId, 0)
+      for (; this.given < acksBefore && acked < acks.length; acked += 1) this.giveAck(acks[acked]!)
+      if (this.given < acksBefore || !done) break
+      this.output.addAck(pubcomp, messageId, 0)
       answered += 1
     }
-    releases = releases.slice(answered)
-    if (releases.length === 0) for (; acked < acks.length; acked += 1) giveAck(acks[acked]!)
-    acks = acks.slice(acked)
-    if (wasFull && releases.length < releasesMax) deps.resume()
+    if (answered === releases.length) for (; acked < acks.length; acked += 1) this.giveAck(acks[acked]!)
+    this.releases = answered === releases.length ? noReleases : releases.slice(answered)
+    this.acks = acked === acks.length ? noAcks : acks.slice(acked)
+    if (wasFull && !this.isFull) this.gate.resumeReading()
   }
 
-  function giveAck({ head, messageId, code }: WaitingAck): void {
-    given += 1
-    deps.add(head, messageId, code)
-  }
-
-  return {
-    expectAck() {
-      expected += 1
-    },
-    ack,
-    expectRelease(messageId) {
-      const release = { messageId, done: false, acksBefore: expected }
-      releases.push(release)
-      return {
-        released() {
-          release.done = true
-          answer()
-        },
-      }
-    },
-    get isFull() {
-      return releases.length >= releasesMax
-    },
-    get isIdle() {
-      return given === expected && releases.length === 0
-    },
+  private giveAck({ head, messageId, code }: Ack): void {
+    this.given += 1
+    this.output.addAck(head, messageId, code)
   }
 }

@@ -12,89 +12,119 @@ export type AckOutput = {
   /** False where the answer to the PINGREQ before it is not written yet. */
   addPingResponse(): boolean
   write(): void
-  /** The client does not read what it is sent, also by aedes. `resume` is called when it does. */
+  /** The client does not read what it is sent, also by aedes. `resumeReading` is called when it does. */
   isBlocked(): boolean
+  /** The socket is closed. */
+  close(): void
 }
+
+type AckOutputOptions = { ackTimeoutMs: number }
 
 type Deps = {
   socket: DeviceSocket
   clock: Clock
   writer: AckWriter
-  /** Its acks are written by the writer. */
-  gate: { writeAcks(): void }
-  resume: () => void
-  /** The client did not read for `ackTimeoutMs`. */
-  timedOut: () => void
+  /** `writeAcks` is called by the writer. */
+  gate: {
+    writeAcks(): void
+    resumeReading(): void
+    /** The client did not read for `ackTimeoutMs`. */
+    acksNotRead(): void
+  }
 }
 
 const pingResponse = 0xd0
-const startBytes = 256
+const ackBytes = 4
+/** The buffer of a commit begins with what the last one needed, up to this. */
+const startBytesMax = 1024
 
-export function createAckOutput(deps: Deps, { ackTimeoutMs }: { ackTimeoutMs: number }): AckOutput {
-  const { socket, clock, writer, gate } = deps
-  let bytes = Buffer.allocUnsafe(startBytes)
-  let end = 0
-  let blocked = false
-  let pingUnwritten = false
-  let cancelTimeout: CancelTimer | null = null
-  socket.once('close', () => cancelTimeout?.())
+export function createAckOutput(deps: Deps, options: AckOutputOptions): AckOutput {
+  return new Output(deps, options)
+}
 
-  function addAck(head: number, messageId: number, code: number): void {
-    if (socket.destroyed) return
-    add(head, code === 0 ? 2 : 3)
-    bytes[end] = messageId >> 8
-    bytes[end + 1] = messageId & 0xff
-    end += 2
-    if (code === 0) return
-    bytes[end] = code
-    end += 1
+/** A connection that waits for nothing has no buffer: the socket gets each one as it is. */
+class Output implements AckOutput {
+  private readonly socket: DeviceSocket
+  private readonly deps: Omit<Deps, 'socket'>
+  private readonly options: AckOutputOptions
+  private bytes: Buffer | null = null
+  private end = 0
+  private startBytes = ackBytes
+  private blocked = false
+  private pingUnwritten = false
+  private cancelTimeout: CancelTimer | null = null
+
+  constructor({ socket, ...deps }: Deps, options: AckOutputOptions) {
+    this.socket = socket
+    this.deps = deps
+    this.options = options
   }
 
-  function addPingResponse(): boolean {
-    if (socket.destroyed) return false
-    add(pingResponse, 0)
-    const first = !pingUnwritten
-    pingUnwritten = true
+  addAck(head: number, messageId: number, code: number): void {
+    if (this.socket.destroyed) return
+    const bytes = this.add(head, code === 0 ? 2 : 3)
+    const { end } = this
+    bytes[end] = messageId >> 8
+    bytes[end + 1] = messageId & 0xff
+    this.end = end + 2
+    if (code === 0) return
+    bytes[end + 2] = code
+    this.end = end + 3
+  }
+
+  addPingResponse(): boolean {
+    if (this.socket.destroyed) return false
+    this.add(pingResponse, 0)
+    const first = !this.pingUnwritten
+    this.pingUnwritten = true
     return first
   }
 
-  function add(head: number, remainingLength: number): void {
-    if (end === 0) writer.add(gate)
+  private add(head: number, remainingLength: number): Buffer {
+    const { end } = this
+    if (end === 0) this.deps.writer.add(this.deps.gate)
+    let bytes = this.bytes ?? Buffer.allocUnsafe(this.startBytes)
     if (end + 2 + remainingLength > bytes.length) {
-      const larger = Buffer.allocUnsafe(bytes.length * 2)
-      bytes.copy(larger)
+      const larger = Buffer.allocUnsafe(bytes.length * 2 + ackBytes)
+      bytes.copy(larger, 0, 0, end)
       bytes = larger
     }
+    this.bytes = bytes
     bytes[end] = head
     bytes[end + 1] = remainingLength
-    end += 2
+    this.end = end + 2
+    return bytes
   }
 
-  function write(): void {
-    const count = end
-    end = 0
-    pingUnwritten = false
-    if (count === 0 || socket.destroyed) return
-    // A copy: the socket keeps what it cannot write at once.
-    if (!socket.write(Buffer.from(bytes.subarray(0, count)))) block()
+  write(): void {
+    const { bytes, end, socket } = this
+    this.bytes = null
+    this.end = 0
+    this.pingUnwritten = false
+    if (bytes === null || socket.destroyed) return
+    this.startBytes = Math.min(startBytesMax, Math.max(ackBytes, end))
+    if (!socket.write(end === bytes.length ? bytes : bytes.subarray(0, end))) this.block()
   }
 
-  function isBlocked(): boolean {
+  isBlocked(): boolean {
     // aedes writes to the socket too, and reads on however much of that waits.
-    if (!blocked && socket.writableNeedDrain) block()
-    return blocked
+    if (!this.blocked && this.socket.writableNeedDrain) this.block()
+    return this.blocked
   }
 
-  function block(): void {
-    if (blocked) return
-    blocked = true
-    cancelTimeout = clock.after(ackTimeoutMs, deps.timedOut)
-    socket.once('drain', () => {
-      blocked = false
-      cancelTimeout?.()
-      deps.resume()
+  private block(): void {
+    if (this.blocked) return
+    this.blocked = true
+    const { clock, gate } = this.deps
+    this.cancelTimeout = clock.after(this.options.ackTimeoutMs, () => gate.acksNotRead())
+    this.socket.once('drain', () => {
+      this.blocked = false
+      this.close()
+      gate.resumeReading()
     })
   }
 
-  return { addAck, addPingResponse, write, isBlocked }
+  close(): void {
+    this.cancelTimeout?.()
+  }
 }

@@ -11,10 +11,10 @@ import type { Clock } from '../../../../std/clock.ts'
 import type { DeviceSocket } from '../device-socket.ts'
 import { createAckOrder, type AckOrder } from './ack-order.ts'
 import { createAckOutput, type AckOutput } from './ack-output.ts'
-import type { AckWriter } from './ack-writer.ts'
+import type { AckHead, AckWriter } from './ack-writer.ts'
 
 export type Acks = Pick<AckOrder, 'expectAck' | 'ack' | 'expectRelease' | 'isIdle'> &
-  Pick<AckOutput, 'addPingResponse' | 'write'> & {
+  Pick<AckOutput, 'addPingResponse' | 'write' | 'close'> & {
     /** Nothing may be read until the client reads what it is sent. */
     isBlocked(): boolean
   }
@@ -23,26 +23,59 @@ type Deps = {
   socket: DeviceSocket
   clock: Clock
   writer: AckWriter
-  /** Its acks are written by the writer. */
-  gate: { writeAcks(): void }
-  /** Called after `isBlocked`. */
-  resume: () => void
-  /** The client did not read for `ackTimeoutMs`. */
-  timedOut: () => void
+  gate: {
+    /** Called by the writer. */
+    writeAcks(): void
+    /** Called after `isBlocked`. */
+    resumeReading(): void
+    /** The client did not read for `ackTimeoutMs`. */
+    acksNotRead(): void
+  }
 }
 
 export function createAcks(deps: Deps, options: { ackTimeoutMs: number }): Acks {
-  const output = createAckOutput(deps, options)
-  const order = createAckOrder({ add: output.addAck, resume: deps.resume })
-  return {
-    expectAck: order.expectAck,
-    ack: order.ack,
-    expectRelease: order.expectRelease,
-    get isIdle() {
-      return order.isIdle
-    },
-    addPingResponse: output.addPingResponse,
-    write: output.write,
-    isBlocked: () => order.isFull || output.isBlocked(),
+  return new ConnectionAcks(deps, options)
+}
+
+/** A class, because there is one for each connection (gate.ts). */
+class ConnectionAcks implements Acks {
+  private readonly output: AckOutput
+  private readonly order: AckOrder
+
+  constructor(deps: Deps, options: { ackTimeoutMs: number }) {
+    this.output = createAckOutput(deps, options)
+    this.order = createAckOrder({ output: this.output, gate: deps.gate })
+  }
+
+  expectAck(): void {
+    this.order.expectAck()
+  }
+
+  ack(head: AckHead, messageId: number, code: number): void {
+    this.order.ack(head, messageId, code)
+  }
+
+  expectRelease(messageId: number): { released(): void } {
+    return this.order.expectRelease(messageId)
+  }
+
+  get isIdle(): boolean {
+    return this.order.isIdle
+  }
+
+  addPingResponse(): boolean {
+    return this.output.addPingResponse()
+  }
+
+  write(): void {
+    this.output.write()
+  }
+
+  isBlocked(): boolean {
+    return this.order.isFull || this.output.isBlocked()
+  }
+
+  close(): void {
+    this.output.close()
   }
 }

@@ -33,129 +33,152 @@ export type PartialPacketOptions = {
   partialTimeoutMs: number
 }
 
+type PartialConnection = { readonly address: string | null; close(detail: string): void }
+
+/** As in packet-framing.ts. */
+type PacketSizes = { sizeAt(bytes: Uint8Array, offset: number): number }
+
 /** What a connection may keep without the shared budget: an ordinary CONNECT needs less. */
 const reservedBytes = 4096
 const bytesPerSecondMin = 256
 const publishType = 3
 
 export function createPartialPacket(
-  { budget, pool }: PartialMemory,
-  connection: { readonly address: string | null; close(detail: string): void },
-  /** As in packet-framing.ts. */
-  sizeAt: (bytes: Uint8Array, offset: number) => number,
+  memory: PartialMemory,
+  connection: PartialConnection,
+  framing: PacketSizes,
   options: PartialPacketOptions,
 ): PartialPacket {
+  return new KeptPacket(memory, connection, framing, options)
+}
+
+class KeptPacket implements PartialPacket, PartialHolder {
+  private readonly memory: PartialMemory
+  private readonly connection: PartialConnection
+  private readonly framing: PacketSizes
+  private readonly options: PartialPacketOptions
   /** All but the last one are full. */
-  let parts: Buffer[] = []
-  let pages: Page[] = []
+  private parts: Buffer[] = []
+  private pages: Page[] = []
   /** The last of `parts`, and how much of it is used. */
-  let open: Buffer | null = null
-  let used = 0
+  private open: Buffer | null = null
+  private used = 0
   /** Memory of the parts that are no pages. */
-  let reserved = 0
-  let length = 0
+  private reserved = 0
+  private length = 0
   /** Of the whole packet; 0 while its head is not complete. */
-  let size = 0
-  const holder: PartialHolder = {
-    get address() {
-      return connection.address
-    },
-    counted: 0,
-    received: 0,
-    ageMs: 0,
-    close: (detail) => connection.close(detail),
+  private size = 0
+  counted = 0
+  received = 0
+  ageMs = 0
+
+  constructor(
+    memory: PartialMemory,
+    connection: PartialConnection,
+    framing: PacketSizes,
+    options: PartialPacketOptions,
+  ) {
+    this.memory = memory
+    this.connection = connection
+    this.framing = framing
+    this.options = options
   }
 
-  function begin(first: Buffer): void {
-    size = sizeAt(first, 0)
-    holder.ageMs = 0
-    add(first)
+  get address(): string | null {
+    return this.connection.address
   }
 
-  function append(chunk: Buffer): number {
+  close(detail: string): void {
+    this.connection.close(detail)
+  }
+
+  get started(): boolean {
+    return this.length > 0
+  }
+
+  get isWhole(): boolean {
+    return this.size > 0 && this.length === this.size
+  }
+
+  get isPublish(): boolean {
+    return this.length > 0 && this.parts[0]![0]! >> 4 === publishType
+  }
+
+  begin(first: Buffer): void {
+    this.size = this.framing.sizeAt(first, 0)
+    this.ageMs = 0
+    this.add(first)
+  }
+
+  append(chunk: Buffer): number {
     let taken = 0
-    while (size === 0 && taken < chunk.length) {
-      add(chunk.subarray(taken, taken + 1))
+    while (this.size === 0 && taken < chunk.length) {
+      this.add(chunk.subarray(taken, taken + 1))
       taken += 1
-      size = sizeAt(Buffer.concat(parts, length), 0)
+      this.size = this.framing.sizeAt(Buffer.concat(this.parts, this.length), 0)
     }
     // A head that breaks the rules is complete: the framing names the fault.
-    if (size < 0) size = length
-    if (size === 0 || length === size) return taken
-    const end = Math.min(chunk.length, taken + size - length)
-    add(chunk.subarray(taken, end))
+    if (this.size < 0) this.size = this.length
+    if (this.size === 0 || this.length === this.size) return taken
+    const end = Math.min(chunk.length, taken + this.size - this.length)
+    this.add(chunk.subarray(taken, end))
     return end
   }
 
-  function add(bytes: Buffer): void {
-    length += bytes.length
-    holder.received = length
-    const pagesBefore = pages.length
+  private add(bytes: Buffer): void {
+    this.length += bytes.length
+    this.received = this.length
+    const pagesBefore = this.pages.length
     for (let copied = 0; copied < bytes.length;) {
-      if (open === null || used === open.length) openNext(bytes.length - copied)
-      const count = bytes.copy(open!, used, copied)
-      used += count
+      if (this.open === null || this.used === this.open.length) this.openNext(bytes.length - copied)
+      const count = bytes.copy(this.open!, this.used, copied)
+      this.used += count
       copied += count
     }
-    const counted = pages.length * pageBytes + reserved - reservedBytes
-    if (pages.length > pagesBefore && counted > 0) budget.count(holder, counted)
+    const counted = this.pages.length * pageBytes + this.reserved - reservedBytes
+    if (this.pages.length > pagesBefore && counted > 0) this.memory.budget.count(this, counted)
   }
 
-  function openNext(rest: number): void {
-    used = 0
+  private openNext(rest: number): void {
+    this.used = 0
     // `length` counts the rest already. While the size is not known, the head comes byte by byte.
-    const missing = size === 0 ? rest : size - length + rest
+    const missing = this.size === 0 ? rest : this.size - this.length + rest
     if (missing < pageBytes / 2) {
-      open = Buffer.allocUnsafeSlow(missing)
-      reserved += open.length
+      this.open = Buffer.allocUnsafeSlow(missing)
+      this.reserved += this.open.length
     } else {
-      const page = pool.take()
-      pages.push(page)
-      open = page.bytes
+      const page = this.memory.pool.take()
+      this.pages.push(page)
+      this.open = page.bytes
     }
-    parts.push(open)
+    this.parts.push(this.open)
   }
 
-  function take(): Buffer {
+  take(): Buffer {
     const whole =
-      parts.length === 1 && pages.length === 0 ? parts[0]!.subarray(0, length) : Buffer.concat(parts, length)
-    discard()
+      this.parts.length === 1 && this.pages.length === 0
+        ? this.parts[0]!.subarray(0, this.length)
+        : Buffer.concat(this.parts, this.length)
+    this.discard()
     return whole
   }
 
-  function discard(): void {
-    for (const page of pages) pool.giveBack(page)
-    parts = []
-    pages = []
-    open = null
-    used = 0
-    reserved = 0
-    length = 0
-    size = 0
-    if (holder.counted > 0) budget.count(holder, 0)
+  discard(): void {
+    for (const page of this.pages) this.memory.pool.giveBack(page)
+    this.parts = []
+    this.pages = []
+    this.open = null
+    this.used = 0
+    this.reserved = 0
+    this.length = 0
+    this.size = 0
+    if (this.counted > 0) this.memory.budget.count(this, 0)
   }
 
-  function isTooSlow(elapsedMs: number): boolean {
-    if (length === 0) return false
-    holder.ageMs += elapsedMs
-    if (holder.ageMs <= options.partialTimeoutMs) return false
-    return (holder.received * 1000) / holder.ageMs < bytesPerSecondMin
-  }
-
-  return {
-    get started() {
-      return length > 0
-    },
-    get isWhole() {
-      return size > 0 && length === size
-    },
-    get isPublish() {
-      return length > 0 && parts[0]![0]! >> 4 === publishType
-    },
-    begin,
-    append,
-    take,
-    discard,
-    isTooSlow,
+  isTooSlow(elapsedMs: number): boolean {
+    if (this.length === 0) return false
+    this.ageMs += elapsedMs
+    if (this.ageMs <= this.options.partialTimeoutMs) return false
+    return (this.received * 1000) / this.ageMs < bytesPerSecondMin
   }
 }

@@ -15,8 +15,8 @@ test('acknowledgements have the order of the packets, whatever is ready first', 
     const random = createRandom(seed)
     const sent: string[] = []
     const order = createAckOrder({
-      add: (head, messageId, code) => sent.push(`${head} ${messageId} ${code}`),
-      resume: () => undefined,
+      output: { addAck: (head, messageId, code) => void sent.push(`${head} ${messageId} ${code}`) },
+      gate: { resumeReading: () => undefined },
     })
     const expected: string[] = []
     const acks: (() => void)[] = []
@@ -47,7 +47,10 @@ test('acknowledgements have the order of the packets, whatever is ready first', 
 
 test('1,000 PUBRELs may wait; then there is no room until one is answered', () => {
   let resumed = 0
-  const order = createAckOrder({ add: () => undefined, resume: () => (resumed += 1) })
+  const order = createAckOrder({
+    output: { addAck: () => undefined },
+    gate: { resumeReading: () => void (resumed += 1) },
+  })
   const first = order.expectRelease(1)
   for (let messageId = 2; messageId < 1000; messageId += 1) order.expectRelease(messageId)
   expect(order.isFull).toBe(false)

@@ -14,9 +14,11 @@ test('an ack has its reason code, and none for 0', () => {
       socket,
       clock: createFakeClock(),
       writer: { add: () => undefined },
-      gate: { writeAcks: () => undefined },
-      resume: () => undefined,
-      timedOut: () => undefined,
+      gate: {
+        writeAcks: () => undefined,
+        resumeReading: () => undefined,
+        acksNotRead: () => undefined,
+      },
     },
     { ackTimeoutMs: 1000 },
   )

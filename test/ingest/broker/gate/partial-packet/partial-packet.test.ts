@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createPagePool } from '../../../../../src/ingest/broker/gate/partial-packet/page-pool.ts'
 import { createPartialBudget } from '../../../../../src/ingest/broker/gate/partial-packet/partial-budget.ts'
-import { createFraming } from '../../../../../src/ingest/broker/gate/packet-framing.ts'
+import { createFraming } from '../../../../../src/ingest/broker/gate/packet-reader/packet-framing.ts'
 import { createPartialPacket } from '../../../../../src/ingest/broker/gate/partial-packet/partial-packet.ts'
 import { connectBytes, publishBytes } from '../../../../support/mqtt-device.ts'
 import { createRandom } from '../../../../support/random.ts'
@@ -19,7 +19,7 @@ function open(partialBytesMax = 1e9) {
       partial.discard()
     },
   }
-  const partial = createPartialPacket({ budget, pool }, connection, framing.sizeAt, {
+  const partial = createPartialPacket({ budget, pool }, connection, framing, {
     partialTimeoutMs: 30_000,
   })
   return { partial, counted: () => budget.counters().partialBytes, closed }

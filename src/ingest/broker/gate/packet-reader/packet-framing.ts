@@ -15,7 +15,7 @@
 //   fault     the next packet breaks the rules, and is a violation when it comes first
 //   turn      the budget of this turn of the event loop is used up (turns.ts)
 
-import { clientDrops } from '../client-faults.ts'
+import { clientDrops } from '../../client-faults.ts'
 import {
   bodyFault,
   connectLevel,
@@ -25,7 +25,7 @@ import {
   lengthFault,
   secondConnect,
   type PacketFault,
-} from '../packet-rules.ts'
+} from '../../packet-rules.ts'
 
 export type FramingLimits = {
   /** Remaining length of the first packet. */
@@ -96,36 +96,45 @@ function controlCost(type: number, size: number): number {
 }
 
 export function createFraming(limits: FramingLimits): Framing {
-  let connectEnded = false
-  let stop: FramingStop = 'end'
-  let control = 0
-  let releases = 0
-  let unreleased = 0
-  let violation: PacketFault | null = null
-  let isVersion31 = false
+  return new PacketFraming(limits)
+}
 
-  function follow(bytes: Uint8Array, allowance: Allowance): number {
-    control = 0
-    releases = 0
-    unreleased = 0
-    stop = 'end'
-    if (violation !== null) return -1
+class PacketFraming implements Framing {
+  private readonly limits: FramingLimits
+  connectEnded = false
+  stop: FramingStop = 'end'
+  control = 0
+  releases = 0
+  unreleased = 0
+  violation: PacketFault | null = null
+  private isVersion31 = false
+
+  constructor(limits: FramingLimits) {
+    this.limits = limits
+  }
+
+  follow(bytes: Uint8Array, allowance: Allowance): number {
+    this.control = 0
+    this.releases = 0
+    this.unreleased = 0
+    this.stop = 'end'
+    if (this.violation !== null) return -1
     let offset = 0
     while (offset < bytes.length) {
       const head = bytes[offset]!
-      const size = sizeAt(bytes, offset)
-      if (size < 0) return endAtFault(offset)
-      if (!mayPass(head, allowance)) return offset
+      const size = this.sizeAt(bytes, offset)
+      if (size < 0) return this.endAtFault(offset)
+      if (!this.mayPass(head, allowance)) return offset
       if (size === 0 || offset + size > bytes.length) {
-        stop = 'partial'
+        this.stop = 'partial'
         return offset
       }
-      if (!check(head, bytes, offset, size)) return endAtFault(offset)
-      count(head, size, allowance)
+      if (!this.check(head, bytes, offset, size)) return this.endAtFault(offset)
+      this.count(head, size, allowance)
       offset += size
       if (head >> 4 === connectType) {
-        connectEnded = true
-        stop = offset === bytes.length ? 'end' : 'connect'
+        this.connectEnded = true
+        this.stop = offset === bytes.length ? 'end' : 'connect'
         return offset
       }
     }
@@ -133,104 +142,84 @@ export function createFraming(limits: FramingLimits): Framing {
   }
 
   /** The packets before it pass first: they may be messages, or DISCONNECT. */
-  function endAtFault(offset: number): number {
+  private endAtFault(offset: number): number {
     if (offset === 0) return -1
-    violation = null
-    stop = 'fault'
+    this.violation = null
+    this.stop = 'fault'
     return offset
   }
 
   /** Whether a whole packet is laid out as it must be. */
-  function check(head: number, bytes: Uint8Array, offset: number, size: number): boolean {
+  private check(head: number, bytes: Uint8Array, offset: number, size: number): boolean {
     let start = offset + 1
     while (bytes[start]! >= 0x80) start += 1
     start += 1
-    violation = bodyFault(head, bytes, start, offset + size)
-    if (violation !== null) return false
+    this.violation = bodyFault(head, bytes, start, offset + size)
+    if (this.violation !== null) return false
     const type = head >> 4
-    if (type === connectType) isVersion31 = connectLevel(bytes, start, offset + size) === 3
+    if (type === connectType) this.isVersion31 = connectLevel(bytes, start, offset + size) === 3
     // The parser of aedes does not know the flag in these packets.
-    else if (isVersion31 && type !== publishType) bytes[offset] = head & ~dupFlag
+    else if (this.isVersion31 && type !== publishType) bytes[offset] = head & ~dupFlag
     return true
   }
 
-  function mayPass(head: number, { messages, packets, control }: Allowance): boolean {
+  private mayPass(head: number, { messages, packets, control }: Allowance): boolean {
     const type = head >> 4
-    if (type === publishType && messages <= 0) stop = 'publish'
-    else if (type === publishType || type === pingreqType ? packets <= 0 : control <= 0) stop = 'turn'
+    if (type === publishType && messages <= 0) this.stop = 'publish'
+    else if (type === publishType || type === pingreqType ? packets <= 0 : control <= 0) this.stop = 'turn'
     else return true
     return false
   }
 
-  function count(head: number, size: number, allowance: Allowance): void {
+  private count(head: number, size: number, allowance: Allowance): void {
     const type = head >> 4
     if (type === publishType) {
       allowance.packets -= 1
       const qos = (head >> 1) & 0b11
       if (qos > 0) allowance.messages -= 1
-      if (qos === 2) unreleased += 1
+      if (qos === 2) this.unreleased += 1
     } else if (type === pingreqType) {
       allowance.packets -= 1
-      control += 1
+      this.control += 1
     } else {
       const cost = controlCost(type, size)
       allowance.control -= cost
-      if (type === pubrelType) releases += 1
-      else control += cost
+      if (type === pubrelType) this.releases += 1
+      else this.control += cost
     }
   }
 
-  function sizeAt(bytes: Uint8Array, offset: number): number {
+  sizeAt(bytes: Uint8Array, offset: number): number {
     const head = bytes[offset]!
     // [MQTT-3.1.0-1]: the first packet must be CONNECT.
-    if (!connectEnded && head !== connectHead)
-      return violate(head === tlsHandshake ? 'tls_on_plain_port' : 'not_connect')
-    if (!fromClient[head >> 4]) return violate('not_from_client')
-    if (connectEnded && head === connectHead) return violateBy(secondConnect)
-    if (!hasValidFlags(head, isVersion31)) return violateBy(flagsFault(head))
-    const bytesMax = connectEnded ? limits.packetBytesMax : limits.connectBytesMax
+    if (!this.connectEnded && head !== connectHead)
+      return this.violate(head === tlsHandshake ? 'tls_on_plain_port' : 'not_connect')
+    if (!fromClient[head >> 4]) return this.violate('not_from_client')
+    if (this.connectEnded && head === connectHead) return this.violateBy(secondConnect)
+    if (!hasValidFlags(head, this.isVersion31)) return this.violateBy(flagsFault(head))
+    const bytesMax = this.connectEnded ? this.limits.packetBytesMax : this.limits.connectBytesMax
     let remaining = 0
     for (let index = 1; index <= lengthBytesMax; index += 1) {
       const byte = bytes[offset + index]
       if (byte === undefined) return 0
       remaining += (byte & 0x7f) << (7 * (index - 1))
-      if (byte >= 0x80 && index === lengthBytesMax) return violate('malformed_length')
-      if (remaining > bytesMax) return violate(connectEnded ? 'packet_too_large' : 'connect_too_large')
+      if (byte >= 0x80 && index === lengthBytesMax) return this.violate('malformed_length')
+      if (remaining > bytesMax)
+        return this.violate(this.connectEnded ? 'packet_too_large' : 'connect_too_large')
       if (byte >= 0x80) continue
-      return hasValidLength(head, remaining) ? 1 + index + remaining : violateBy(lengthFault(head, remaining))
+      return hasValidLength(head, remaining)
+        ? 1 + index + remaining
+        : this.violateBy(lengthFault(head, remaining))
     }
     return 0
   }
 
-  function violate(reason: HeadViolation): -1 {
-    return violateBy({ reason, detail: clientDrops[reason] })
+  private violate(reason: HeadViolation): -1 {
+    return this.violateBy({ reason, detail: clientDrops[reason] })
   }
 
-  function violateBy(fault: PacketFault): -1 {
-    violation ??= fault
+  private violateBy(fault: PacketFault): -1 {
+    this.violation ??= fault
     return -1
-  }
-
-  return {
-    follow,
-    sizeAt,
-    get stop() {
-      return stop
-    },
-    get control() {
-      return control
-    },
-    get releases() {
-      return releases
-    },
-    get unreleased() {
-      return unreleased
-    },
-    get connectEnded() {
-      return connectEnded
-    },
-    get violation() {
-      return violation
-    },
   }
 }

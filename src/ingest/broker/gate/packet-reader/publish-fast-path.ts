@@ -9,33 +9,33 @@
 // packet of another kind. That packet and all that follow go to aedes, so the order of packets is kept.
 // Malformed packets and those beyond the limit are left to the framing, malformed UTF-8 to aedes' parser.
 
-import type { Message, QoS } from '../../../domain/message.ts'
+import type { Message, QoS } from '../../../../domain/message.ts'
 
-/** Takes the message that was just read; false to stop. Packet identifier 0 with QoS 0. */
-export type TakePublish = (messageId: number) => boolean
-
-/** Takes a PINGREQ; false to stop. */
-export type TakePing = () => boolean
+export type PacketTaker = {
+  /** Takes the message that was just read; false to stop. Packet identifier 0 with QoS 0. */
+  takePublish(messageId: number): boolean
+  /** Takes a PINGREQ; false to stop. */
+  takePing(): boolean
+}
 
 const pingreqHead = 0xc0
 
 /**
- * Reads each message at the head of `portion` into `message`, whose bytes are a view then, and calls `take`.
+ * Reads each message at the head of `portion` into `message`, whose bytes are a view then, and calls `taker`.
  * Returns the offset of the first packet that is left.
  */
 export function takePublishes(
   portion: Buffer,
   packetBytesMax: number,
   message: Message,
-  take: TakePublish,
-  takePing: TakePing,
+  taker: PacketTaker,
 ): number {
   let offset = 0
   while (offset < portion.length) {
     const head = portion[offset]!
     if (head === pingreqHead && portion[offset + 1] === 0) {
       offset += 2
-      if (!takePing()) return offset
+      if (!taker.takePing()) return offset
       continue
     }
     const qos = (head >> 1) & 0b11
@@ -69,7 +69,7 @@ export function takePublishes(
     message.retain = (head & 0b1) !== 0
     message.dup = (head & 0b1000) !== 0
     offset = end
-    if (!take(messageId)) return offset
+    if (!taker.takePublish(messageId)) return offset
   }
   return offset
 }

@@ -9,16 +9,32 @@
 // test/ingest/broker/gate/shared-read-buffer.test.ts fails when an upgrade changes them; read lib/net.js
 // then.
 
-import type { DeviceSocket } from './device-socket.ts'
+import type { DeviceSocket } from '../device-socket.ts'
 
-/** Takes bytes that are valid until it returns. False: the socket is not read until the stream asks. */
-export type TakeBytes = (bytes: Buffer) => boolean
+/**
+ * Takes bytes that are valid until it returns. False: the socket is not read until the stream asks. One
+ * function may serve all sockets: it is called as a method of its socket.
+ */
+export type TakeBytes = (this: DeviceSocket, bytes: Buffer) => boolean
 
 type Handle = { useUserBuffer?: (buffer: Buffer) => void }
 
 type SocketInternals = DeviceSocket & { _handle?: Handle | null } & Record<symbol, unknown>
 
 const shared = Buffer.allocUnsafeSlow(16 * 1024)
+
+/** By what takes the bytes: sockets with the same one have one function here. */
+const callbacks = new WeakMap<TakeBytes, (this: DeviceSocket, count: number) => boolean>()
+
+function callbackOf(take: TakeBytes): (this: DeviceSocket, count: number) => boolean {
+  const known = callbacks.get(take)
+  if (known !== undefined) return known
+  function callback(this: DeviceSocket, count: number): boolean {
+    return take.call(this, shared.subarray(0, count))
+  }
+  callbacks.set(take, callback)
+  return callback
+}
 
 /** Whether bytes come to `take` from now on, and no longer to `push`. The end still comes to `push`. */
 export function readIntoSharedBuffer(socket: DeviceSocket, take: TakeBytes): boolean {
@@ -31,6 +47,6 @@ export function readIntoSharedBuffer(socket: DeviceSocket, take: TakeBytes): boo
     return false
   handle.useUserBuffer(shared)
   internals[buffer] = shared
-  internals[callback] = (count: number) => take(shared.subarray(0, count))
+  internals[callback] = callbackOf(take)
   return true
 }

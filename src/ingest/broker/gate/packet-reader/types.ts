@@ -1,0 +1,62 @@
+// types.ts: what the reader of packets needs of the connection, and what it does for it.
+
+import type { DeviceSocket } from '../device-socket.ts'
+import type { ReceivedMessage } from '../../../types.ts'
+import type { ClientDropReason } from '../../client-faults.ts'
+import type { ControlRate } from '../control-rate.ts'
+import type { MessageShare } from '../message-share.ts'
+import type { PartialMemory, PartialPacket, PartialPacketOptions } from '../partial-packet/partial-packet.ts'
+import type { Turns } from '../turns.ts'
+import type { FramingLimits } from './packet-framing.ts'
+
+export type PacketReaderOptions = FramingLimits &
+  PartialPacketOptions & {
+    /** Messages of one client that wait for their commit. */
+    inFlightMax: number
+  }
+
+export type PacketReaderDeps = {
+  socket: DeviceSocket
+  /** Its gate. */
+  owner: ReaderOwner
+  partial: PartialMemory
+  turns: Turns
+  rate: ControlRate
+  share: MessageShare
+  /** Where the fast path puts a message before it calls `publish`. */
+  message: ReceivedMessage
+}
+
+export type ReaderOwner = {
+  readonly address: string | null
+  /** Nothing of it is taken any more. */
+  readonly closed: boolean
+  /** The client does not read its acks. */
+  isBlocked(): boolean
+  /** True while no messages may be read; resumeReading is called at its end. */
+  readingPaused(): boolean
+  /** The share is used up; resumeReading is called when there is more. */
+  pauseReading(): void
+  publish(messageId: number): void
+  ping(): void
+  drop(reason: ClientDropReason, detail?: string): void
+}
+
+export type PacketReader = {
+  /** CONNECT was answered: packets behind it may be read. */
+  startReading(): void
+  stopReading(): void
+  /** Reads on where reading had paused. */
+  resumeReading(): void
+  countInFlight(): void
+  countAcked(): void
+  /** Acks were written: reads on where their number was the bound. */
+  resumeIfFull(): void
+  /** Nothing but the client decides when the next byte is read. */
+  isReading(): boolean
+  /** Bytes have come since the last call. */
+  sawBytes(): boolean
+  /** The first part of a packet, if there is one. */
+  readonly partial: PartialPacket | null
+  discardPartial(): void
+}

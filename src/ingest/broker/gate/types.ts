@@ -1,0 +1,104 @@
+// types.ts: what a gate needs, and what it does for the broker.
+
+import type { Client } from 'aedes'
+import type { Clock } from '../../../std/clock.ts'
+import type { Sender } from '../../../domain/message.ts'
+import type { Intake } from '../../intake/intake.ts'
+import type { ClientLink, ReceivedMessage } from '../../types.ts'
+import type { Refusal } from '../access/connect-rules.ts'
+import type { ClientDropReason } from '../client-faults.ts'
+import type { Connection } from '../connection-limits/connection-limits.ts'
+import type { TlsUse } from '../listeners/handshake-failures.ts'
+import type { Decisions } from '../publish-rules/publish-rules.ts'
+import type { AckHead, AckWriter } from './acks/ack-writer.ts'
+import type { DeviceSocket } from './device-socket.ts'
+import type { PacketReaderDeps, PacketReaderOptions } from './packet-reader/types.ts'
+import type { SilenceOptions } from './silence.ts'
+import type { Turns } from './turns.ts'
+
+export type GateOptions = PacketReaderOptions &
+  SilenceOptions & {
+    /** How long a client may leave its acks unread. */
+    ackTimeoutMs: number
+    controlPacketsPerSecondMax: number
+  }
+
+export type GateDeps = {
+  socket: DeviceSocket
+  client: Client
+  connection: Connection
+  clock: Clock
+  writer: AckWriter
+  /** Shared by all gates. */
+  turns: Turns
+  partial: PacketReaderDeps['partial']
+  /** True while no gate may read messages; resumeReading is called at its end. */
+  readingPaused: (gate: Gate) => boolean
+  load: Intake['load']
+  /** Has read its share while the intake is busy; resumeReading is called when it is not. */
+  pause: (gate: Gate) => void
+  /** The fast path reads each message into `message`, which all gates share, and calls `publish`. */
+  message: ReceivedMessage
+  publish: (gate: Gate, messageId: number) => void
+  /** A PINGREQ; its answer and all acks before it are about to be written. */
+  onPing: (gate: Gate) => void
+  /** The client has closed its side. */
+  onHalfClosed: (gate: Gate) => void
+  onDrop: (gate: Gate, reason: ClientDropReason, detail: string) => void
+  /** Its socket is closed. */
+  onClose: (gate: Gate) => void
+}
+
+export type Gate = {
+  readonly client: Client
+  readonly connection: Connection
+  readonly address: string | null
+  /** Name in the client's certificate. */
+  certificateName: string | null
+  /** The number of its listener. */
+  listener: number
+  /** Known once the client's CONNECT was accepted. */
+  sender: Sender | null
+  link: ClientLink | null
+  /** What it may publish to (publish-rules.ts). */
+  decisions: Decisions | null
+  /** Why its CONNECT will be refused, found before aedes authenticates it. */
+  refusal: Refusal | null
+  /** For TLS, until its CONNECT comes. */
+  tls: TlsUse | null
+  /** The connection is closed or about to close: nothing of it is taken any more. */
+  readonly closed: boolean
+  /** Dropped by the gateway; the reason was reported. */
+  readonly dropped: boolean
+  readonly dropReason: ClientDropReason | null
+  /** The client has closed its side, and everything before was read. Nobody knows whether it reads on. */
+  readonly halfClosed: boolean
+  /** When its CONNECT was accepted, monotonic; 0 before. */
+  acceptedAtMs: number
+  /** From its CONNECT; 0 for none. */
+  keepaliveMs: number
+  /** Further PUBREL packets of an earlier connection that do not count as control packets. */
+  expectReleases(count: number): void
+  /** CONNECT was answered: packets behind it may be read. */
+  startReading(): void
+  /** Nothing more is read; acks are still written. */
+  stopReading(): void
+  /** A message that requires an ack was accepted. */
+  countInFlight(): void
+  /** Its ack with a reason code (0: taken); written with the others of this commit. */
+  queueAck(head: AckHead, messageId: number, code: number): void
+  /** A PUBREL came; PUBCOMP follows `released`, if it is one, in the order of the packets. */
+  release(messageId: number, released: Promise<unknown> | null): void
+  /** A PINGREQ came. */
+  ping(): void
+  /** SUBACK or UNSUBACK. */
+  write(answer: Buffer): void
+  writeAcks(): void
+  /** Reads on where reading had paused. */
+  resumeReading(): void
+  /** Ends the connection where the client was silent for too long. */
+  passTime(elapsedMs: number): void
+  drop(reason: ClientDropReason, detail?: string): void
+  /** Ends the connection once everything is written, or after `timeoutMs`. */
+  end(timeoutMs: number): Promise<void>
+}
