@@ -42,6 +42,16 @@ describe('a usual message is not parsed, and becomes the payload that it becomes
   })
 })
 
+test.each(['asset_id', 'operator', 'carrier'])(
+  'text beyond ASCII in the device table is sent as it is: %s',
+  (column) => {
+    const table = `device,${column}\ntruck-7,K\u00d6\u4e2d\n`
+    const expected = payloadIn(mapSecond(openMapperOf([truckSource(map)], { table, fastPath: false }), usual))
+    expect(expected.json).toContain('K\u00d6\u4e2d')
+    expect(payloadIn(mapSecond(openMapperOf([truckSource(map)], { table }), usual))).toEqual(expected)
+  },
+)
+
 describe('a message is parsed', () => {
   const cases: [string, string][] = [
     ['with an escape sequence', usual.replace('"A"', '"\\u0041"')],
