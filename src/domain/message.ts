@@ -119,6 +119,35 @@ export type Envelope = {
   stored?: Stored
 }
 
+/**
+ * What tells two messages with equal topics and bytes apart: '' without properties. The expiry is none of it:
+ * a broker lowers it each time that it delivers the message.
+ */
+export function propertiesText({ userProperties, properties }: PropertiesOf): string {
+  if (!userProperties && !properties) return ''
+  const { contentType, responseTopic, correlation, isText } = properties ?? {}
+  const others = [contentType, responseTopic, correlation, isText].some((one) => one !== undefined)
+  if (!userProperties && !others) return ''
+  return JSON.stringify([
+    Object.entries(userProperties ?? {}),
+    contentType,
+    responseTopic,
+    correlation,
+    isText,
+  ])
+}
+
+/** Characters of the properties, for bounds in bytes; 0 without any. */
+export function propertiesLength({ userProperties, properties }: PropertiesOf): number {
+  let length = 0
+  if (userProperties) for (const name in userProperties) length += name.length + userProperties[name]!.length
+  if (!properties) return length
+  const { contentType = '', responseTopic = '', correlation = '' } = properties
+  return length + contentType.length + responseTopic.length + correlation.length
+}
+
+type PropertiesOf = Pick<Message, 'userProperties' | 'properties'>
+
 export function envelopeOf(message: Message, source: string | null): Envelope {
   const { topic, bytes, qos, retain, dup, sender, arrivedAt, arrival, from, stored } = message
   const { userProperties, properties } = message

@@ -17,7 +17,7 @@
 
 import { hash } from 'node:crypto'
 import type { PayloadId } from '../domain/ids.ts'
-import type { Message } from '../domain/message.ts'
+import { propertiesText, type Message } from '../domain/message.ts'
 
 /** Each digit with the bits of RFC 9562's variant in front: 8, 9, a or b. */
 const variants: Record<string, string> = {}
@@ -59,11 +59,15 @@ function variantAt(digest: string, at: number): string {
   return variants[digest.charAt(at)] ?? '8'
 }
 
-/** The key of a message: client, topic and bytes, whatever they mean. 32 hexadecimal digits. */
-export function messageKeyOf({ sender, topic, bytes }: Message): string {
+/**
+ * The key of a message: client, topic, bytes and properties, whatever they mean. 32 hexadecimal digits. A
+ * message without properties has the key that it had before there were any.
+ */
+export function messageKeyOf(message: Message): string {
+  const { sender, topic, bytes } = message
   const { clientId } = sender
   const name = `${clientId.length}:${clientId}${topic.length}:${topic}`
-  return hash('sha256', name + bytes.toString('latin1'), 'hex').slice(0, 32)
+  return hash('sha256', name + bytes.toString('latin1') + propertiesText(message), 'hex').slice(0, 32)
 }
 
 /** The window key of the payload at `index` of a message. */

@@ -6,7 +6,7 @@
 //   DeviceNotes     what the mapper reports of devices
 
 import type { ProviderName } from '../domain/ids.ts'
-import type { Message, Sender, Stored } from '../domain/message.ts'
+import type { Message, MessageProperties, Sender, Stored, UserProperties } from '../domain/message.ts'
 import type { DuplicateRule, MappedPayload } from '../domain/payload.ts'
 import type { EpochMs } from '../std/clock.ts'
 import type { DecodeFault, QuarantineReason, UnmappableReason } from './reasons.ts'
@@ -73,6 +73,9 @@ export type RecordContext = {
   sender: Sender
   /** The sender of the record; null for a record of several messages. */
   recordSender: Sender | null
+  /** Of the message (MQTT 5); null where it has none. */
+  userProperties: UserProperties | null
+  properties: MessageProperties | null
   arrivedAt: EpochMs
   /** Of the message; null for one of the embedded broker, and for a record of several messages. */
   stored: Stored | null

@@ -1,5 +1,9 @@
+import { hash } from 'node:crypto'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { envelopeOf, type Envelope, type Message } from '../../src/domain/message.ts'
+import { messageFrom } from '../../src/ingest/remap/kept-message.ts'
+import { messageKeyOf } from '../../src/mapping/mapping.ts'
 import {
   messageOf,
   openMapperOf,
@@ -148,6 +152,41 @@ describe('without a device time', () => {
       }),
     ]
     expect(new Set(messages.map((each) => payloadIn(mapper.map(each)).windowKey)).size).toBe(4)
+  })
+
+  test('another property of MQTT 5 makes another message, except the expiry', () => {
+    const mapper = openMapperOf([timeless])
+    const keyOf = (rest: Partial<Message>) => payloadIn(mapper.map(messageOf(reading, rest))).windowKey
+    const keys = [
+      keyOf({}),
+      keyOf({ userProperties: { seq: '1' } }),
+      keyOf({ userProperties: { seq: '2' } }),
+      keyOf({ properties: { contentType: 'a' } }),
+      keyOf({ properties: { responseTopic: 'a' } }),
+      keyOf({ properties: { correlation: 'a' } }),
+      keyOf({ properties: { isText: true } }),
+      keyOf({ userProperties: { seq: '1' }, properties: { contentType: 'a' } }),
+    ]
+    expect(new Set(keys).size).toBe(keys.length)
+    expect(keyOf({ properties: { expiryS: 5 } })).toBe(keys[0])
+    expect(keyOf({ userProperties: { seq: '1' }, properties: { contentType: 'a', expiryS: 5 } })).toBe(
+      keys.at(-1),
+    )
+  })
+
+  test('a message without properties has the key that it always had', () => {
+    const message = messageOf('10', { topic: 't' })
+    const name = '8:client-11:t10'
+    expect(messageKeyOf(message)).toBe(hash('sha256', name, 'hex').slice(0, 32))
+    expect(messageKeyOf({ ...message, userProperties: null, properties: null })).toBe(messageKeyOf(message))
+  })
+
+  test('an envelope gives back the key of its message', () => {
+    const userProperties = Object.assign(Object.create(null) as Record<string, string>, { b: '1', 2: 'x' })
+    const properties = { contentType: 'a', isText: true } as const
+    const message = messageOf('10', { topic: 't', userProperties, properties })
+    const read = messageFrom(JSON.parse(JSON.stringify(envelopeOf(message, null))) as Envelope)
+    expect(messageKeyOf(read)).toBe(messageKeyOf(message))
   })
 
   test('an arrival time differs from an equal device time', () => {

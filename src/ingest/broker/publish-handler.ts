@@ -13,6 +13,7 @@
 
 import type { Client } from 'aedes'
 import type { GatewayError } from '../../std/gateway-error.ts'
+import { propertiesLength } from '../../domain/message.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { ReceivedMessage } from '../types.ts'
 import { createAckSlots, puback, pubrec, type AckHead } from './gate/acks/ack-writer.ts'
@@ -79,7 +80,7 @@ export function createPublishHandler(
       gate.drop('bad_topic', `It published to a topic that ${problem}.`)
       return
     }
-    gate.connection.budget?.count(message.topic.length + message.bytes.length)
+    gate.connection.budget?.count(message.topic.length + message.bytes.length + propertiesLength(message))
     const violation = isNotice ? null : rules.violationOf(gate, sender, message.topic)
     if (violation !== null) {
       const detail = rules.refused(gate, sender, message.topic, violation)

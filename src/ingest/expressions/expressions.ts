@@ -49,8 +49,7 @@ export function createExpressions(
     if (switches.isOff(source)) return 'later'
     const decoded = mapper.decoded(message, source)
     if (decoded.kind === 'ended') return decoded
-    const userProperties = message.userProperties ?? null
-    const evaluation = await evaluator.evaluate(source, decoded.value, { userProperties })
+    const evaluation = await evaluator.evaluate(source, decoded.value, { message })
     reportFault()
     if (evaluation.kind === 'later') return 'later'
     const isCostly = evaluation.kind === 'refused' && costly.has(evaluation.reason)

@@ -1,7 +1,8 @@
 // unreleased-messages.ts: compares a QoS 2 message with the session of its client, and adds it there.
-// Content is compared by a checksum.
+// Content is compared by a checksum of topic, bytes and properties.
 
 import { crc32 } from 'node:zlib'
+import { propertiesText } from '../../domain/message.ts'
 import type { ReceivedMessage } from '../types.ts'
 
 /** A QoS 2 message that its client sends again, and that it has not released. */
@@ -15,6 +16,9 @@ export function addUnreleased(message: ReceivedMessage): void {
   message.link?.session?.add(message.messageId ?? 0, checksumOf(message))
 }
 
-function checksumOf({ topic, bytes }: ReceivedMessage): number {
-  return crc32(bytes, crc32(topic))
+/** That of a message without properties is the one of topic and bytes, as earlier versions have stored it. */
+function checksumOf(message: ReceivedMessage): number {
+  const sum = crc32(message.bytes, crc32(message.topic))
+  const properties = propertiesText(message)
+  return properties === '' ? sum : crc32(properties, sum)
 }

@@ -1,6 +1,7 @@
 // waiting-messages.ts: the messages that wait while the spool accepts none, in order of arrival. Their
 // bytes are copied out of the socket's chunk: a view of 300 bytes would keep 64 KiB alive.
 
+import { propertiesLength } from '../../domain/message.ts'
 import type { Ack } from '../../spool/spool.ts'
 import type { ReceivedMessage } from '../types.ts'
 
@@ -16,7 +17,7 @@ export type WaitingList = {
 
 export type WaitingOptions = { messagesMax: number; bytesMax: number }
 
-/** What a waiting message costs beside its bytes and its topic; an estimate, for the bound. */
+/** What a waiting message costs beside its bytes, topic and properties; an estimate, for the bound. */
 const overheadBytes = 256
 
 export function createWaitingList(options: WaitingOptions): WaitingList {
@@ -65,5 +66,5 @@ export function waitingCopy(message: ReceivedMessage, ack: Ack | null): WaitingM
 
 /** What a waiting message counts towards the bound. */
 export function costOf(message: ReceivedMessage): number {
-  return message.bytes.length + message.topic.length + overheadBytes
+  return message.bytes.length + message.topic.length + propertiesLength(message) + overheadBytes
 }

@@ -74,6 +74,7 @@ export function createMessageFeed(
     serial: 0,
     from: source.name,
     userProperties: null,
+    properties: null,
     violation: null,
     refusal: null,
     // The packet identifier belongs to our link, not to the client that sent the message.
@@ -149,6 +150,7 @@ export function createMessageFeed(
     message.retain = from.retain
     message.dup = from.redelivered
     message.userProperties = from.userProperties
+    message.properties = from.properties
     message.stored = storedOf(from)
     message.violation = from.ignoredFor
     message.refusal = from.refusal

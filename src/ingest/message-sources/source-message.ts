@@ -17,6 +17,7 @@ export function emptyMessage(): SourceMessage {
     storedAt: null,
     storedSerial: 0,
     userProperties: null,
+    properties: null,
     ignoredFor: null,
     refusal: null,
   }

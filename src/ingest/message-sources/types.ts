@@ -1,7 +1,7 @@
 // types.ts: what a message source is, and what the gateway gives it (message-sources.ts).
 
 import type { EpochMs } from '../../std/clock.ts'
-import type { QoS, Sender, UserProperties } from '../../domain/message.ts'
+import type { MessageProperties, QoS, Sender, UserProperties } from '../../domain/message.ts'
 import type { Ack } from '../../spool/spool.ts'
 import type { MessageRefusal } from '../types.ts'
 
@@ -63,6 +63,8 @@ export type SourceMessage = {
   /** Its number at the server, where `storedAt` alone does not tell messages apart; default 0. */
   storedSerial?: number
   userProperties: UserProperties | null
+  /** Null where there is none. */
+  properties: MessageProperties | null
   /** It is acknowledged and ignored for this reason; null for a message to be mapped. */
   ignoredFor: string | null
   /** It is acknowledged and kept as a dead letter for this reason; null for a message to be mapped. */

@@ -27,6 +27,7 @@ import type { CompiledSource } from '../mapper/compiled-source.ts'
 import { compileRefusalHint } from '../mapper/refusal-hint.ts'
 import { compileCondition, type Condition } from '../path/condition.ts'
 import { compilePaths, parsePath, type Path, type Read } from '../path/path.ts'
+import { readsPacketProperties } from '../path/packet-properties.ts'
 import { pathIn, pathsReadBy } from '../path/paths-used.ts'
 import { compileEach, type Each } from '../path/record-selection.ts'
 import { Malformed } from '../path/text-cursor.ts'
@@ -159,6 +160,7 @@ function compileSource(
     each,
     refuse: refuse.filter((rule) => rule !== undefined),
     when,
+    readsProperties: readsPacketProperties(source),
     device,
     provider,
     ...fields,

@@ -1,43 +1,49 @@
 // device-rule.ts: finds the device of a message: `{device}` of the topic by default, else a template over
-// captures and the sender, or a path in the message.
+// captures, the sender and properties of MQTT 5, or a path in the message.
 //
 // A name is never completed: a template with an empty part names no device, or two vehicles could become one.
 
-import { noSender, type Sender } from '../../domain/message.ts'
+import { noSender, type Message, type Sender } from '../../domain/message.ts'
 import { quote } from '../../std/quote.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compilePaths, type Read } from '../path/path.ts'
-import { senderNames } from '../path/topic-pattern.ts'
+import { messageNames, senderNames } from '../path/topic-pattern.ts'
 import { nameFrom } from '../path/value.ts'
-import type { RecordContext, Up } from '../types.ts'
+import type { RecordContext } from '../types.ts'
 
-/** By where the name comes from: holds for all messages of a topic, of a sender on it, or one record. */
+/** What templates read of a message beside its topic. */
+type Named = Pick<Message, 'sender' | 'userProperties' | 'properties'>
+
+/**
+ * By where the name comes from: holds for all messages of a topic, of a sender on it, one message, or one
+ * record.
+ */
 export type DeviceRule =
   | { kind: 'topic'; name: (captures: readonly string[]) => string }
-  | { kind: 'sender'; name: (captures: readonly string[], sender: Sender) => string }
-  | {
-      kind: 'record'
-      name: (
-        record: unknown,
-        root: unknown,
-        up: Up,
-        captures: readonly string[],
-        sender: Sender,
-      ) => string | null
-    }
+  | { kind: 'sender' | 'message'; name: (captures: readonly string[], message: Named) => string }
+  | { kind: 'record'; name: (place: Place) => string | null }
 
-type Part = (captures: readonly string[], sender: Sender) => string
+type Place = Pick<RecordContext, 'record' | 'root' | 'up' | 'captures' | keyof Named>
 
-const senderParts: Record<(typeof senderNames)[number], Part> = {
-  clientid: (_captures, sender) => sender.clientId,
-  username: (_captures, sender) => sender.userName ?? '',
-  certificate: (_captures, sender) => sender.certificateName ?? '',
-  identity: (_captures, sender) => sender.identity ?? '',
+type Part = (captures: readonly string[], message: Named) => string
+
+const senderParts: Record<(typeof senderNames)[number], (sender: Sender) => string> = {
+  clientid: ({ clientId }) => clientId,
+  username: ({ userName }) => userName ?? '',
+  certificate: ({ certificateName }) => certificateName ?? '',
+  identity: ({ identity }) => identity ?? '',
 }
+
+const messageParts: Record<(typeof messageNames)[number], Part> = {
+  content_type: (_captures, { properties }) => properties?.contentType ?? '',
+}
+
+/** `{user.vin}` is the user property `vin`. */
+const userStart = 'user.'
 
 export function compileDevicePath(path: string | readonly string[]): DeviceRule {
   const read: Read = compilePaths(path)
-  return { kind: 'record', name: (record, root, up) => nameFrom(read(record, root, up)) }
+  return { kind: 'record', name: ({ record, root, up }) => nameFrom(read(record, root, up)) }
 }
 
 /** Longer names would fill the caches and the log. */
@@ -45,9 +51,7 @@ export const deviceLengthMax = 256
 
 /** The checked name of the device of the record at hand; null where the record was refused. */
 export function deviceNamed(device: DeviceRule, context: RecordContext): string | null {
-  const { record, root, up, captures, sender } = context
-  const name =
-    device.kind === 'record' ? device.name(record, root, up, captures, sender) : device.name(captures, sender)
+  const name = device.kind === 'record' ? device.name(context) : device.name(context.captures, context)
   if (name === '') return context.refuse('NO_DEVICE', 'The device name is missing or empty.')
   if (name === null)
     return context.refuse('BAD_DEVICE', 'The device name is neither a text nor a whole number.')
@@ -64,10 +68,9 @@ export function firstDeviceRule(rules: readonly DeviceRule[]): DeviceRule {
   if (only && rules.length === 1) return only
   return {
     kind: 'record',
-    name(record, root, up, captures, sender) {
+    name(place) {
       for (const rule of rules) {
-        const name =
-          rule.kind === 'record' ? rule.name(record, root, up, captures, sender) : rule.name(captures, sender)
+        const name = rule.kind === 'record' ? rule.name(place) : rule.name(place.captures, place)
         if (name !== '') return name
       }
       return ''
@@ -78,7 +81,7 @@ export function firstDeviceRule(rules: readonly DeviceRule[]): DeviceRule {
 /** Compiles `{operator}/{vehicle}`; throws Malformed. */
 export function compileDeviceTemplate(text: string, captureNames: readonly string[]): DeviceRule {
   const parts: Part[] = []
-  let asksSender = false
+  let asks: 'topic' | 'sender' | 'message' = 'topic'
   let at = 0
   while (at < text.length) {
     const open = text.indexOf('{', at)
@@ -90,23 +93,35 @@ export function compileDeviceTemplate(text: string, captureNames: readonly strin
     if (close === -1) throw new Malformed('has a "{" without its "}"')
     const name = text.slice(open + 1, close)
     const index = captureNames.indexOf(name)
-    const ofSender = index === -1 ? senderNames.find((known) => known === name) : undefined
+    const ofSender = senderNames.find((known) => known === name)
+    const ofMessage = partOfMessage(name)
     if (index !== -1) parts.push((captures) => captures[index] ?? '')
-    else if (ofSender) parts.push(senderParts[ofSender])
+    else if (ofSender) parts.push((_captures, { sender }) => senderParts[ofSender](sender))
+    else if (ofMessage) parts.push(ofMessage)
     else throw new Malformed(unknownName(name, captureNames))
-    asksSender ||= ofSender !== undefined
+    if (ofMessage) asks = 'message'
+    else if (ofSender && asks === 'topic') asks = 'sender'
     at = close + 1
   }
   const join = joined(parts)
-  if (asksSender) return { kind: 'sender', name: join }
-  return { kind: 'topic', name: (captures) => join(captures, noSender) }
+  if (asks !== 'topic') return { kind: asks, name: join }
+  return { kind: 'topic', name: (captures) => join(captures, { sender: noSender }) }
+}
+
+function partOfMessage(name: string): Part | null {
+  const known = messageNames.find((one) => one === name)
+  if (known) return messageParts[known]
+  const property = name.slice(userStart.length)
+  if (!name.startsWith(userStart) || property === '') return null
+  return (_captures, { userProperties }) =>
+    userProperties && Object.hasOwn(userProperties, property) ? (userProperties[property] ?? '') : ''
 }
 
 function joined(parts: readonly Part[]): Part {
-  return (captures, sender) => {
+  return (captures, message) => {
     let name = ''
     for (const part of parts) {
-      const text = part(captures, sender)
+      const text = part(captures, message)
       if (text === '') return ''
       name += text
     }
@@ -115,6 +130,7 @@ function joined(parts: readonly Part[]): Part {
 }
 
 function unknownName(name: string, captureNames: readonly string[]): string {
-  const known = [...captureNames, ...senderNames].map((each) => `{${each}}`).join(', ')
-  return `names {${name}}, which is neither a capture of the topic nor a name of the sender; known are ${known}`
+  const known = [...captureNames, ...senderNames, ...messageNames, `${userStart}NAME`]
+  const list = known.map((each) => `{${each}}`).join(', ')
+  return `names {${name}}, which is neither a capture of the topic nor a name of the sender or message; known are ${list}`
 }

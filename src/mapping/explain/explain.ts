@@ -201,6 +201,8 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     const { source, devices: entries } = route.runtime
     const context = Object.assign(createRecordContext(createWithheldCounts()), place, {
       sender: message.sender,
+      userProperties: message.userProperties ?? null,
+      properties: message.properties ?? null,
     })
     const name = deviceNamed(source.device, context)
     return name === null ? null : entries.entryOf(name, route.provider)
@@ -283,13 +285,8 @@ function fromOf(
       continue
     }
     const template = compileDeviceTemplate(rule, runtime.source.captures)
-    const name =
-      template.kind === 'topic'
-        ? template.name(captures)
-        : template.kind === 'sender' && message
-          ? template.name(captures, message.sender)
-          : ''
-    if (name !== '') return `${rule} of the ${template.kind === 'sender' ? 'sender' : 'topic'}`
+    if (template.kind === 'record' || message === null) continue
+    if (template.name(captures, message) !== '') return `${rule} of the ${template.kind}`
   }
   const tried = rules.map((rule) =>
     typeof rule === 'string' ? rule : `path ${[rule.path].flat().join(', ')}`,

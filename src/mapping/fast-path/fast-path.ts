@@ -82,8 +82,9 @@ function createMapFast(deps: Deps, runtime: SourceRuntime, plan: FastPlan): MapF
   }
 
   function map(route: Route, message: Message): MapResult | null {
-    const { bytes, arrivedAt, serial = 0, userProperties = null } = message
-    if (!context.live || userProperties !== null || !values.begin(bytes)) return null
+    const { bytes, arrivedAt, serial = 0 } = message
+    if (!context.live || (source.readsProperties && hasProperties(message)) || !values.begin(bytes))
+      return null
     for (let index = 0; index < conditions.length; index += 1)
       if (!holdsFor(conditions[index]!, values, bytes, route.captures)) return null
     begin(route, undefined, message)
@@ -147,6 +148,11 @@ function createMapFast(deps: Deps, runtime: SourceRuntime, plan: FastPlan): MapF
     if (record.gpsStart === record.gpsEnd) context.notes.read(entry)
     else context.notes.readPosition(entry, time, true, context)
   }
+}
+
+/** Without any, the paths of `readsProperties` are keys of the message like all others. */
+function hasProperties({ userProperties = null, properties = null }: Message): boolean {
+  return userProperties !== null || properties !== null
 }
 
 /** Every other device has a result of its own. */

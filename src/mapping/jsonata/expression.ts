@@ -5,6 +5,7 @@ import { createRequire } from 'node:module'
 import { messageOf } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import type { UserProperties } from '../../domain/message.ts'
+import type { PacketValues } from '../path/packet-properties.ts'
 import { Malformed } from '../path/text-cursor.ts'
 
 export type ExpressionLimits = {
@@ -43,8 +44,13 @@ export type WorkerStart = {
   progress: SharedArrayBuffer
 }
 
-/** `properties`: the user properties of the message (MQTT 5); an expression reads them as `$properties`. */
-export type WorkerJob = { source: string; input: unknown; properties: UserProperties | null }
+/** Properties of the message (MQTT 5): an expression reads them as `$properties` and `$packet`. */
+export type WorkerJob = {
+  source: string
+  input: unknown
+  properties: UserProperties | null
+  packet: PacketValues | null
+}
 
 /** Slots in `progress`: the current job in the batch (`noJob`: none), and when it started. */
 export const jobSlot = 0

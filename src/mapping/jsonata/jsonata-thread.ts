@@ -51,11 +51,12 @@ async function evaluateAll(jobs: readonly WorkerJob[]): Promise<ExpressionResult
   return outcomes
 }
 
-async function evaluate({ source, input, properties }: WorkerJob): Promise<ExpressionResult> {
+async function evaluate({ source, input, properties, packet }: WorkerJob): Promise<ExpressionResult> {
   const expression = compiled.get(source)
   try {
     assert(expression, 'a job names a source with an expression')
-    const found: unknown = await expression.evaluate(input, { properties: properties ?? {} })
+    const bindings = { properties: properties ?? {}, packet: packet ?? {} }
+    const found: unknown = await expression.evaluate(input, bindings)
     return resultOf(found, limits)
   } catch (error) {
     return refusalOf(error)

@@ -28,7 +28,7 @@
 import { Worker } from 'node:worker_threads'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import { messageOf } from '../../std/gateway-error.ts'
-import type { UserProperties } from '../../domain/message.ts'
+import { packetValuesOf, type PacketProperties } from '../path/packet-properties.ts'
 import {
   elapsedMs,
   expressionLimits,
@@ -53,7 +53,8 @@ export type EvaluatorOptions = {
 export type Evaluation =
   ExpressionResult | { kind: 'later'; why: 'full' | 'aborted' | 'closed' | 'no worker' }
 
-export type EvaluationOptions = { signal?: AbortSignal; userProperties?: UserProperties | null }
+/** `message`: for the expression, which can read its properties. */
+export type EvaluationOptions = { signal?: AbortSignal; message?: PacketProperties }
 
 export type Evaluator = {
   /** Never rejects. `decoded` must not change until the promise resolves. */
@@ -112,14 +113,16 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
   let ending: Promise<unknown> = Promise.resolve()
 
   function evaluate(source: string, input: unknown, more: EvaluationOptions = {}): Promise<Evaluation> {
-    const { signal, userProperties: properties = null } = more
+    const { signal, message } = more
+    const properties = message?.userProperties ?? null
+    const packet = message?.properties ? packetValuesOf(message.properties) : null
     return new Promise((answer) => {
       if (closed) answer({ kind: 'later', why: 'closed' })
       else if (signal?.aborted === true) answer({ kind: 'later', why: 'aborted' })
       else if (isFull()) answer({ kind: 'later', why: 'full' })
       else if (startsPaused) answer({ kind: 'later', why: 'no worker' })
       else {
-        queue.push({ source, input, properties, signal, threadsLost: 0, outcome: null, answer })
+        queue.push({ source, input, properties, packet, signal, threadsLost: 0, outcome: null, answer })
         pump()
       }
     })
@@ -148,7 +151,7 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
     // The process must not end while a caller waits for a result.
     worker.ref()
     worker.postMessage(
-      posted.map(({ source, input, properties }) => ({ source, input, properties })),
+      posted.map(({ source, input, properties, packet }) => ({ source, input, properties, packet })),
       [],
     )
     watch(limits.timeoutMs)

@@ -26,7 +26,7 @@ export async function evaluateMessage(
 ): Promise<Evaluation | null> {
   const decoded = mapper.decoded(message, source)
   if (decoded.kind !== 'value') return null
-  return evaluator.evaluate(source, decoded.value, { userProperties: message.userProperties ?? null })
+  return evaluator.evaluate(source, decoded.value, { message })
 }
 
 /** The result of a deferred message; null when its expression was not evaluated. */

@@ -46,6 +46,8 @@ export type CompiledSource = {
   recordsMax: number
   refuse: readonly { holds: Condition; reason: string; detail: string }[]
   when: { holds: Condition; reason: string } | null
+  /** A path of it may read properties of MQTT 5. */
+  readsProperties: boolean
   device: DeviceRule
   /** Whose data it is, where the device table does not say; null for the only provider. */
   provider: ((captures: readonly string[]) => string) | null

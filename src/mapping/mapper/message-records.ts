@@ -11,7 +11,7 @@ import type { MappedPayload } from '../../domain/payload.ts'
 import { deviceNamed } from '../devices/device-rule.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import type { OtherControllers } from '../extract/other-controllers.ts'
-import { addUserProperties } from '../path/user-properties.ts'
+import { addPacketProperties } from '../path/packet-properties.ts'
 import type { DeviceRecord } from '../state/source-state.ts'
 import type { RawRecord, MappingState, Taken } from '../state/state.ts'
 import type { MapResult, RecordContext, Rejection, Up } from '../types.ts'
@@ -58,6 +58,7 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     const { source } = route.runtime
     // Collected values are unpacked when their record is complete.
     const unpack = source.coalesce === null ? source.extract : null
+    if (unpack !== null && source.readsProperties) addPacketProperties(value, message)
     const root = unpack === null ? value : unpack(value, value, route.captures)
     begin(route, root, message)
     const { each } = source
@@ -76,13 +77,15 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     return mapPlainList(route, value, message)
   }
 
-  function begin({ captures }: Route, root: unknown, message: Message): void {
-    const { sender, arrivedAt, arrival, stored, userProperties } = message
-    if (userProperties) addUserProperties(root, userProperties)
+  function begin({ runtime, captures }: Route, root: unknown, message: Message): void {
+    const { sender, arrivedAt, arrival, stored, userProperties = null, properties = null } = message
+    if (runtime.source.readsProperties) addPacketProperties(root, message)
     context.captures = captures
     context.root = root
     context.sender = sender
     context.recordSender = sender
+    context.userProperties = userProperties
+    context.properties = properties
     context.arrivedAt = arrivedAt
     context.stored = stored ?? null
     context.offsetMs = arrival === undefined ? clockOffsetMs() : arrival.offsetMs

@@ -15,6 +15,8 @@ export function createRecordContext(
     captures: [],
     sender: { clientId: '', userName: null, certificateName: null, identity: null },
     recordSender: null,
+    userProperties: null,
+    properties: null,
     arrivedAt: 0,
     stored: null,
     offsetMs: null,

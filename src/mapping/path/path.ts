@@ -13,8 +13,8 @@
 //   $.imei               from the message itself, where `each` has chosen a part of it; `$` is the message
 //   $up.key              from the record one level out, where `each` has several steps; `$up` is that record,
 //                        `$up.$up.key` goes one level further out
-//   $properties.tenant   a user property of a message of MQTT 5 (user-properties.ts); `$.$properties` where
-//                        `each` has chosen a part of the message
+//   $properties.tenant   a user property of a message of MQTT 5 (packet-properties.ts); `$.$properties` where
+//                        `each` has chosen a part of the message; $packet.content_type is another property
 //
 // Only keys of the message itself are found: `__proto__`, `constructor` or `length`, which every object
 // inherits, are found only where the message holds them.

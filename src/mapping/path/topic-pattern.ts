@@ -28,6 +28,11 @@ const topicBytesMax = 65_535
 /** Names of the sender in templates; a capture must not hide them. */
 export const senderNames = ['clientid', 'username', 'certificate', 'identity'] as const
 
+/** The same for the message. */
+export const messageNames = ['content_type'] as const
+
+const reservedNames: readonly string[] = [...senderNames, ...messageNames]
+
 /** Reads a pattern; throws Malformed. */
 export function parseTopic(text: string): TopicPattern {
   if (text === '') throw new Malformed('must not be empty')
@@ -60,10 +65,12 @@ function parseLevel(text: string, isLast: boolean): Level {
       `has ${quote(text, 40)}: a capture is a whole level such as {device}, letters and digits`,
     )
   if (rest && !isLast) throw new Malformed(`may have ${quote(text, 40)} only as its last level`)
-  if (senderNames.some((reserved) => reserved === name))
+  if (reservedNames.includes(name)) {
+    const use = messageNames.some((own) => own === name) ? 'a property of the message' : 'the sender'
     throw new Malformed(
-      `cannot name a capture {${name}}: templates use that name for the sender; choose another one`,
+      `cannot name a capture {${name}}: templates use that name for ${use}; choose another one`,
     )
+  }
   return { kind: rest ? 'rest' : 'any', capture: name }
 }
 

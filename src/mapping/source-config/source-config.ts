@@ -123,8 +123,9 @@ export const presetShape = {
     .optional()
     .describe(
       'The name of the device: a template of topic captures and {clientid}, {username}, {certificate}, ' +
-        '{identity} (the name that the client proved by password, token or certificate), such as "{operator}/{vehicle}", or `{ path: imei }`. In a list the first entry that gives a name ' +
-        'is used. Default: {device}. Without a name the message becomes a dead letter (NO_DEVICE).',
+        '{identity} (the name that the client proved by password, token or certificate), {user.NAME} (a user ' +
+        'property of MQTT 5) and {content_type}, such as "{operator}/{vehicle}", or `{ path: imei }`. In a list the ' +
+        'first entry that gives a name is used. Default: {device}. Without a name the message becomes a dead letter (NO_DEVICE).',
     ),
   identity: text(64)
     .meta({ examples: ['device'] })
@@ -211,7 +212,8 @@ export const presetShape = {
     .describe(
       'For messages that the other options cannot read: a JSONata expression. Its result, an object or ' +
         'a list of objects, replaces the message. It runs in a separate thread with limits on time and ' +
-        'depth; the message is kept on disk until then.',
+        'depth; the message is kept on disk until then. It reads properties of MQTT 5 as the variables ' +
+        '`$properties` (user properties) and `$packet`.',
     ),
   coalesce: coalesce.optional(),
   fix: fixSchema.optional(),

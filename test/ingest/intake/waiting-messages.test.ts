@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createWaitingList } from '../../../src/ingest/intake/waiting-messages.ts'
+import { costOf, createWaitingList } from '../../../src/ingest/intake/waiting-messages.ts'
 import { messageOf } from '../../support/mapping-world.ts'
 import { ourTimeOf } from '../../support/our-time.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
@@ -19,4 +19,23 @@ test('a message that waits keeps its own arrival and bytes, while the broker use
   const waited = list.take()?.message
   expect(waited).toMatchObject({ arrivedAt, arrival: { monotonicMs: 0, offsetMs: 0 } })
   expect(waited?.bytes.toString()).toBe(text)
+})
+
+test('the properties of a message that waits count towards the bound', () => {
+  const plain = messageOf({ n: 1 })
+  const userProperties = { name: 'x'.repeat(500), other: 'y'.repeat(300) }
+  const properties = {
+    contentType: 'a'.repeat(100),
+    responseTopic: 'b'.repeat(10),
+    correlation: 'c'.repeat(20),
+  }
+  expect(costOf({ ...plain, userProperties }) - costOf(plain)).toBe(
+    500 + 300 + 'name'.length + 'other'.length,
+  )
+  expect(costOf({ ...plain, properties }) - costOf(plain)).toBe(130)
+  const list = createWaitingList({ messagesMax: 10, bytesMax: 1000 })
+  list.add({ ...plain, userProperties }, null)
+  expect(list.full).toBe(true)
+  list.take()
+  expect(list.full).toBe(false)
 })

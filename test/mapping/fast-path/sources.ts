@@ -206,6 +206,20 @@ const untimed: Trial = {
   template: () => ({ lat: latitude, lon: longitude, 'a.b': { c: (random) => random.below(10) } }),
 }
 
+/** A condition and a field over properties of MQTT 5, which messages without any are not parsed for. */
+const packet: Trial = {
+  name: 'packet',
+  source: {
+    name: 'packet',
+    topic: 'p/{device}',
+    when: '$packet.content_type != "status" and $properties.seq != 3',
+    map: { ...truckMap, fields: { kind: { path: '$packet.content_type', type: 'text' } } },
+  },
+  world: { ...world, table: 'device\n' },
+  topics: ['p/1', 'p/2'],
+  template: truckTemplate,
+}
+
 /** Conditions over all kinds of values, with captures of the topic. */
 const conditional: Trial = {
   name: 'conditional',
@@ -265,6 +279,7 @@ export const trials: readonly Trial[] = [
   initial,
   whole,
   untimed,
+  packet,
   signalsOnly,
   conditional,
   ...['simulator', 'gpsd-tpv', 'tasmota-gps'].map(presetTrial),

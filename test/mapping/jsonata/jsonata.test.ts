@@ -55,10 +55,22 @@ describe('an expression', () => {
     const { evaluate } = open({ all: '{ "vin": $properties.vin, "n": $count($keys($properties)) }' })
     const userProperties = Object.assign(Object.create(null) as Record<string, string>, { vin: 'V1' })
     const forged = { properties: { vin: 'forged' }, $properties: { vin: 'forged' } }
-    expect(await evaluate('all', forged, { userProperties })).toMatchObject({ value: { vin: 'V1', n: 1 } })
+    expect(await evaluate('all', forged, { message: { userProperties } })).toMatchObject({
+      value: { vin: 'V1', n: 1 },
+    })
     // Those of the message before are gone.
     expect(await evaluate('all', forged)).toMatchObject({ value: { n: 0 } })
-    expect(await evaluate('all', forged, { userProperties: null })).not.toHaveProperty('value.vin')
+    expect(await evaluate('all', forged, { message: { userProperties: null } })).not.toHaveProperty(
+      'value.vin',
+    )
+  })
+
+  test('reads the other properties of its message as $packet', async () => {
+    const { evaluate } = open({ all: '{ "type": $packet.content_type, "n": $count($keys($packet)) }' })
+    const message = { properties: { contentType: 'text/csv', expiryS: 60 } }
+    const forged = { packet: { content_type: 'forged' }, $packet: { content_type: 'forged' } }
+    expect(await evaluate('all', forged, { message })).toMatchObject({ value: { type: 'text/csv' } })
+    expect(await evaluate('all', forged)).toEqual({ kind: 'value', value: { n: 0 } })
   })
 
   test('that selects nothing gives an undefined value', async () => {

@@ -1,0 +1,58 @@
+// packet-properties.ts: makes the properties of a message of MQTT 5 readable by paths: its user properties as
+// `$properties` of the message, the others as `$packet`. They are part of no record, no list of keys and no
+// JSON.
+
+import type { Message, MessageProperties } from '../../domain/message.ts'
+
+export type PacketProperties = Pick<Message, 'userProperties' | 'properties'>
+
+/** The names below `$packet`. */
+export const packetNames = [
+  'content_type',
+  'response_topic',
+  'correlation_data',
+  'payload_format',
+  'message_expiry',
+] as const
+
+export type PacketValues = Readonly<Record<(typeof packetNames)[number], string | number | undefined>>
+
+const userKey = '$properties'
+const packetKey = '$packet'
+
+/** They replace what the message has under these keys. A message that is no object has none. */
+export function addPacketProperties(root: unknown, { userProperties, properties }: PacketProperties): void {
+  if (typeof root !== 'object' || root === null || !Object.isExtensible(root)) return
+  // Paths find own keys of usual objects.
+  if (userProperties) add(root, userKey, { ...userProperties })
+  if (properties) add(root, packetKey, packetValuesOf(properties))
+}
+
+function add(root: object, key: string, value: unknown): void {
+  Object.defineProperty(root, key, { value, enumerable: false, configurable: true })
+}
+
+/** As paths and expressions read them. */
+export function packetValuesOf(properties: MessageProperties): PacketValues {
+  const { contentType, responseTopic, correlation, isText, expiryS } = properties
+  return {
+    content_type: contentType,
+    response_topic: responseTopic,
+    correlation_data: correlation,
+    payload_format: isText === true ? 1 : undefined,
+    message_expiry: expiryS,
+  }
+}
+
+/**
+ * Whether a path in `options` may read them: their key is written somewhere. A path can quote it, and a
+ * quoted key may have backslashes.
+ */
+export function readsPacketProperties(options: unknown): boolean {
+  if (typeof options === 'string') {
+    const text = options.replaceAll('\\', '')
+    return text.includes(userKey) || text.includes(packetKey)
+  }
+  if (typeof options !== 'object' || options === null) return false
+  return Object.values(options).some(readsPacketProperties)
+}
