@@ -61,7 +61,7 @@ export type BrokerDeps = {
   intake: Intake
   access: Access
   limits: Pick<ConnectionLimits, 'connectReceived' | 'accept' | 'counters'>
-  sessions: Pick<StoredSessions, 'open' | 'openClean' | 'closed'>
+  sessions: Pick<StoredSessions, 'open' | 'closed'>
   clock: Clock
   emit: Emit
 }

@@ -27,7 +27,7 @@ export type ClientAdmission = {
 type Deps = {
   access: Access
   limits: Pick<ConnectionLimits, 'accept'>
-  sessions: Pick<StoredSessions, 'open' | 'openClean' | 'closed'>
+  sessions: Pick<StoredSessions, 'open' | 'closed'>
   clients: Pick<Clients, 'mayConnect' | 'connected'>
   reports: Pick<ClientReports, 'refuse' | 'connected'>
   intake: Pick<Intake, 'links'>
@@ -80,10 +80,15 @@ export function createClientAdmission(deps: Deps): ClientAdmission {
 
     function openSession(admitted: Admitted): void {
       const { identity } = admitted
-      const of = { clientId: client.id, identity, owner: identity ?? shareKeyOf(gate.address) }
-      const openedBy = client.clean ? sessions.openClean(of) : sessions.open(of)
+      const opening = sessions.open({
+        clientId: client.id,
+        identity,
+        owner: identity ?? shareKeyOf(gate.address),
+        start: client.clean ? 'clean' : 'resume',
+        expiryMs: client.clean ? 0 : Number.POSITIVE_INFINITY,
+      })
       // Outside of the promise: an error of aedes is not one of the session.
-      void openedBy.then(
+      void opening.then(
         (opened) => setImmediate(admit, opened, admitted),
         () => setImmediate(refuseConnect, { reason: 'session_not_stored', returnCode: 3 }),
       )

@@ -21,6 +21,8 @@ export type Session = ClientSession & {
   /** Last use: monotonic, or null and the wall clock of its record where that was before this process. */
   usedAtMs: number | null
   usedAt: number
+  /** How long it is kept without a connection; Infinity where the setting decides, 0 where it is not. */
+  expiryMs: number
   /** When its record was written last, monotonic. */
   writtenAtMs: number
   /** Resolves when its record is durable. */
@@ -28,6 +30,20 @@ export type Session = ClientSession & {
   /** Discarded, expired or evicted: nothing of it is written any more. */
   ended: boolean
 }
+
+export type SessionClient = {
+  clientId: string
+  identity: string | null
+  /** Pays for it at the bound: see session-owners.ts. */
+  owner: string
+  /** Clean Start; in MQTT 3.1.1 Clean Session. */
+  start: 'clean' | 'resume'
+  /** That the client asks for. 0: it ends with the connection. Infinity: as long as the setting. */
+  expiryMs: number
+}
+
+/** `present` where it was stored before; `expiryMs` as granted. */
+export type OpenedSession = { session: ClientSession; present: boolean; expiryMs: number }
 
 /** One that the spool has. */
 export type StoredSession = Session & { readonly name: SessionName }
@@ -67,6 +83,7 @@ class OpenSession<Name extends SessionName | null> implements Session {
   connections: number
   usedAtMs: number | null
   usedAt = 0
+  expiryMs: number
   writtenAtMs = Number.NEGATIVE_INFINITY
   created: Promise<void> = done
   ended = false
@@ -77,6 +94,7 @@ class OpenSession<Name extends SessionName | null> implements Session {
     this.name = name
     this.connections = name === null ? 1 : 0
     this.usedAtMs = deps.clock.monotonic()
+    this.expiryMs = name === null ? 0 : Number.POSITIVE_INFINITY
     this.deps = deps
     this.limits = limits
   }

@@ -1,14 +1,21 @@
 // session-record-codec.ts: the records of stored sessions, as the spool keeps them. Pure.
 //
 //   session KEY         float64: wall clock of the last use
+//                       uint32: seconds of its expiry; missing where the setting decides
 //   qos2 ID KEY         uint32: checksum of the message with this packet identifier, which is not released
 //   KEY                 CLIENT, or IDENTITY U+0000 CLIENT (clientNameOf)
+//
+// A version of the gateway without expiries reads the first 8 bytes of a session, and ignores the others.
 
 import { clientNameOf } from '../../../domain/message.ts'
 
 export type SessionRecord = { name: SessionName } & (
-  { kind: 'session'; usedAt: number } | { kind: 'unreleased'; messageId: number; checksum: number }
+  | { kind: 'session'; usedAt: number; expiryMs: number }
+  | { kind: 'unreleased'; messageId: number; checksum: number }
 )
+
+const usedBytes = 8
+const expiryBytes = 4
 
 /** `identity` is null for an anonymous client. */
 export type SessionName = { key: string; clientId: string; identity: string | null }
@@ -25,9 +32,11 @@ export function unreleasedRecordName(key: string, messageId: number): string {
   return `qos2 ${messageId} ${key}`
 }
 
-export function usedRecord(usedAt: number): Buffer {
-  const value = Buffer.allocUnsafe(8)
+/** `expiryMs` is Infinity where the setting decides. */
+export function usedRecord(usedAt: number, expiryMs: number): Buffer {
+  const value = Buffer.allocUnsafe(Number.isFinite(expiryMs) ? usedBytes + expiryBytes : usedBytes)
   value.writeDoubleBE(usedAt)
+  if (value.length > usedBytes) value.writeUInt32BE(Math.ceil(expiryMs / 1000), usedBytes)
   return value
 }
 
@@ -44,7 +53,14 @@ export function recordOf(recordName: string, value: Buffer): SessionRecord | nul
   const [, messageId, identity = null, clientId = ''] = match
   const name = sessionNameOf(clientId, identity)
   if (messageId === undefined)
-    return value.length < 8 ? null : { name, kind: 'session', usedAt: value.readDoubleBE() }
+    return value.length < usedBytes
+      ? null
+      : { name, kind: 'session', usedAt: value.readDoubleBE(), expiryMs: expiryMsIn(value) }
   if (value.length < 4) return null
   return { name, kind: 'unreleased', messageId: Number(messageId), checksum: value.readUInt32BE() }
+}
+
+function expiryMsIn(value: Buffer): number {
+  const isGiven = value.length >= usedBytes + expiryBytes
+  return isGiven ? value.readUInt32BE(usedBytes) * 1000 : Number.POSITIVE_INFINITY
 }

@@ -1,6 +1,6 @@
-// stored-sessions.ts: the sessions of clients that connect without Clean Session (MQTT 3.1.2.4), and the QoS
-// 2 messages that were received and not released. Nothing else of a session exists in a gateway that sends
-// nothing to its clients.
+// stored-sessions.ts: the sessions of clients that connect without Clean Session (MQTT 3.1.1, 3.1.2.4), or
+// with a Session Expiry Interval (MQTT 5, 3.1.2.11.2), and the QoS 2 messages that were received and not
+// released. Nothing else of a session exists in a gateway that sends nothing to its clients.
 //
 // Invariants
 //   Until PUBREL the same packet identifier with the same content is the same message (MQTT 4.3.3, method B).
@@ -10,27 +10,35 @@
 //   client releases again; after it, the client may use it for another message.
 //   CONNACK says that a session is present exactly where one is stored and not expired [MQTT-3.2.2-2]:
 //   clients forget their unacknowledged messages where it is not. So a new session is durable before its
-//   CONNACK, and CONNACK 3 is the answer where it cannot be. A clean session deletes what was stored before
-//   its CONNACK.
+//   CONNACK, and a refusal is the answer where it cannot be (CONNACK 3, in MQTT 5 0x88). So is a changed
+//   expiry. A clean start deletes what was stored before its CONNACK.
 //
 //   CONNECT --open--> record durable --> CONNACK      PUBLISH --> message + identifier durable --> PUBREC
-//   CONNECT (clean) --discard--> deletion durable --> CONNACK        PUBREL --> deletion durable --> PUBCOMP
+//   CONNECT (clean) --remove--> deletion durable --> CONNACK         PUBREL --> deletion durable --> PUBCOMP
 //
-// The messages of a clean session are in memory, and end with its connection.
+//   start, expiry    what is stored                    session present    MQTT 3.1.1
+//   clean, 0         is deleted                        no                 Clean Session 1
+//   clean, above 0   is deleted, and a new one begins  no
+//   resume, above 0  goes on, or a new one begins      where it goes on   Clean Session 0: the setting
+//   resume, 0        goes on until the connection ends where it goes on
+//
+// The last CONNECT decides the expiry, whichever version it has; a DISCONNECT of MQTT 5 may change it. No
+// answer waits for this change: a crash before it is durable leaves the expiry of the CONNECT.
+//
+// The messages of a session that is not stored are in memory, and end with its connection.
 //
 // A session belongs to an identity and a client id together: another identity with the same client id has a
 // session of its own, and neither releases nor deletes what the first one stored. A client whose user name
 // was changed starts a new session; the old one expires. Anonymous clients with one client id share one.
 //
 // Bounds: `sessionsMax` sessions. At the bound a session without a connection is removed, reported and
-// counted (session-owners.ts chooses it). One that was not used for `sessionExpiryMs` expires, and is
-// counted. The time of use on the disk may be a twentieth of that old, since it is not written at each use.
-// client-session.ts bounds the messages.
+// counted (session-owners.ts chooses it). One that was not used for its expiry is removed, and counted
+// (session-expiry.ts). client-session.ts bounds the messages.
 //
 // After the store was lost, everything is read again: a failed write may be on the disk or not.
 
 import type { OurTime } from '../../../domain/arrival.ts'
-import type { Emit, EventOf } from '../../../domain/event.ts'
+import type { Emit } from '../../../domain/event.ts'
 import type { GatewayError } from '../../../std/gateway-error.ts'
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
 import type { ClientSession, IntakeSpool } from '../../types.ts'
@@ -39,24 +47,32 @@ import {
   isStored,
   newSession,
   type MessageDeps,
+  type OpenedSession,
   type Session,
+  type SessionClient,
   type StoredSession,
   type UnreleasedLimits,
 } from './client-session.ts'
+import { createSessionExpiry, sweepMs } from './session-expiry.ts'
 import { createSessionOwners } from './session-owners.ts'
 import {
-  recordOf,
   sessionNameOf,
   sessionRecordName,
   unreleasedRecordName,
   usedRecord,
+  type SessionName,
 } from './session-record-codec.ts'
+import { restoreSessions } from './session-restore.ts'
+import { createSessionRoom } from './session-room.ts'
 
 export type StoredSessions = {
-  /** The session of a client; `present` where it was stored before. Rejects where it cannot be stored. */
+  /** The session of a connection. Rejects where it cannot be stored, or what is stored cannot be deleted. */
   open(client: SessionClient): Promise<OpenedSession>
-  /** The session of a connection with Clean Session; deletes the one that is stored. */
-  openClean(client: SessionClient): Promise<OpenedSession>
+  /**
+   * A DISCONNECT has changed the expiry; returns the granted one. It must not be above 0 where the CONNECT
+   * had 0. Of a session that a later connection has taken over nothing changes.
+   */
+  changeExpiry(session: ClientSession, expiryMs: number): number
   /** A connection with this session has ended. */
   closed(session: ClientSession): void
   /** The store is lost: nothing is stored until `restore`. */
@@ -66,10 +82,7 @@ export type StoredSessions = {
   close(): void
 }
 
-/** `owner` pays for it at the bound: see session-owners.ts. */
-export type SessionClient = { clientId: string; identity: string | null; owner: string }
-
-export type OpenedSession = { session: ClientSession; present: boolean }
+export type { OpenedSession, SessionClient } from './client-session.ts'
 
 export type SessionCounters = {
   /** Stored now. */
@@ -80,8 +93,6 @@ export type SessionCounters = {
 
 export type SessionOptions = UnreleasedLimits & { sessionsMax: number; sessionExpiryMs: number }
 
-type EvictionReason = EventOf<'session_evicted'>['reason']
-
 type Deps = {
   spool: Pick<IntakeSpool, 'putSession' | 'sessionRecords' | 'endMessage'>
   clock: Clock
@@ -89,66 +100,72 @@ type Deps = {
   emit: Emit
 }
 
-const sweepMs = 60_000
-/** Share of the expiry after which the time of use is written again. */
-const refreshShare = 1 / 20
-
 export function createStoredSessions(deps: Deps, options: SessionOptions): StoredSessions {
-  const { spool, clock, ourTime, emit } = deps
-  const { sessionsMax, sessionExpiryMs } = options
+  const { spool, clock, emit } = deps
   /** By their keys. The session that was used longest ago is first. */
   const sessions = new Map<string, StoredSession>()
-  const owners = createSessionOwners<StoredSession>(sessionsMax)
-  const messages: MessageDeps = { put, durable, clock, total: 0, makeRoom: makeMessageRoom }
+  const owners = createSessionOwners<StoredSession>(options.sessionsMax)
+  const expiry = createSessionExpiry(deps, options)
+  const messages: MessageDeps = {
+    put,
+    durable,
+    clock,
+    total: 0,
+    makeRoom: () => restored && room.makeMessageRoom(),
+  }
+  const room = createSessionRoom({ sessions, owners, messages, remove, emit }, options)
   let restored = false
-  let evicted = 0
   let expired = 0
   let cancelSweep: CancelTimer = scheduleSweep()
   return {
     open,
-    openClean,
+    changeExpiry,
     closed,
     lost() {
       restored = false
     },
     restore,
-    counters: () => ({ sessions: sessions.size, sessionsEvicted: evicted, sessionsExpired: expired }),
+    counters: () => ({ sessions: sessions.size, sessionsEvicted: room.evicted(), sessionsExpired: expired }),
     close: () => cancelSweep(),
   }
 
   // ---- connections
 
-  async function open({ clientId, identity, owner }: SessionClient): Promise<OpenedSession> {
-    const name = sessionNameOf(clientId, identity)
-    let session = sessions.get(name.key)
-    if (session !== undefined && isExpired(session)) {
-      remove(session)
-      expired += 1
-      session = undefined
+  async function open({ start, expiryMs: askedMs, ...client }: SessionClient): Promise<OpenedSession> {
+    const name = sessionNameOf(client.clientId, client.identity)
+    const expiryMs = expiry.granted(askedMs)
+    const stored = sessions.get(name.key)
+    const found = start === 'resume' && stored !== undefined && goesOn(stored) ? stored : null
+    if (stored !== undefined && found === null) {
+      if (start === 'resume' && expiry.isExpired(stored)) expired += 1
+      remove(stored)
     }
-    const present = session !== undefined
-    if (session === undefined) {
-      makeRoom(owner)
-      session = newSession(name, messages, options)
-      sessions.set(name.key, session)
-      session.created = create(session)
+    if (found === null && expiryMs === 0) {
+      if (stored !== undefined) await durable()
+      return { session: newSession(null, messages, options), present: false, expiryMs }
     }
-    session.connections += 1
-    owners.used(session, owner)
-    touch(session)
-    try {
-      await session.created
-    } catch (error) {
-      session.connections -= 1
-      throw error
-    }
-    return { session, present }
+    const session = found ?? create(name, client.owner, expiryMs)
+    await connect(session, client.owner, expiryMs)
+    return { session, present: found !== null, expiryMs: expiry.of(session) }
   }
 
-  async function create(session: StoredSession): Promise<void> {
+  /** A session with expiry 0 ends when another connection takes over from its own. */
+  function goesOn(session: StoredSession): boolean {
+    return session.expiryMs > 0 && !expiry.isExpired(session)
+  }
+
+  function create(name: SessionName, owner: string, expiryMs: number): StoredSession {
+    room.makeRoom(owner)
+    const session = newSession(name, messages, options)
+    session.expiryMs = expiryMs
+    sessions.set(name.key, session)
+    session.created = writeNew(session)
+    return session
+  }
+
+  async function writeNew(session: StoredSession): Promise<void> {
     try {
-      writeUse(session)
-      await durable()
+      await writeDurably(session)
     } catch (error) {
       if (sessions.get(session.name.key) === session) sessions.delete(session.name.key)
       owners.removed(session)
@@ -157,20 +174,37 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     }
   }
 
-  async function openClean({ clientId, identity }: SessionClient): Promise<OpenedSession> {
-    const stored = sessions.get(sessionNameOf(clientId, identity).key)
-    if (stored !== undefined) {
-      remove(stored)
-      await durable()
+  async function connect(session: StoredSession, owner: string, expiryMs: number): Promise<void> {
+    const before = session.expiryMs
+    session.connections += 1
+    owners.used(session, owner)
+    session.expiryMs = expiryMs
+    const written = before === expiryMs ? null : writeDurably(session)
+    touch(session)
+    try {
+      await Promise.all([session.created, written])
+    } catch (error) {
+      session.connections -= 1
+      session.expiryMs = before
+      throw error
     }
-    return { session: newSession(null, messages, options), present: false }
+  }
+
+  function changeExpiry(session: ClientSession, expiryMs: number): number {
+    const changed = session as Session
+    if (isStored(changed) && !changed.ended && changed.connections === 1) {
+      changed.expiryMs = expiry.granted(expiryMs)
+      write(() => writeUse(changed))
+    }
+    return expiry.of(changed)
   }
 
   function closed(session: ClientSession): void {
     const ended = session as Session
     ended.connections -= 1
-    if (isStored(ended) && !ended.ended) touch(ended)
-    else forgetAll(ended, messages)
+    if (!isStored(ended) || ended.ended) forgetAll(ended, messages)
+    else if (ended.expiryMs === 0 && ended.connections === 0) write(() => remove(ended))
+    else touch(ended)
   }
 
   function touch(session: StoredSession): void {
@@ -178,55 +212,21 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     sessions.delete(session.name.key)
     sessions.set(session.name.key, session)
     owners.touched(session)
-    if (!restored || clock.monotonic() - session.writtenAtMs <= sessionExpiryMs * refreshShare) return
-    try {
-      writeUse(session)
-    } catch {
-      // The store is closed: this is the end of the process.
-      restored = false
-    }
+    if (!restored || clock.monotonic() - session.writtenAtMs <= expiry.refreshMs(session)) return
+    attempt(() => writeUse(session))
   }
 
   function writeUse(session: StoredSession): void {
     session.writtenAtMs = clock.monotonic()
-    put(sessionRecordName(session.name.key), usedRecord(ourTime.now()))
+    put(sessionRecordName(session.name.key), usedRecord(deps.ourTime.now(), session.expiryMs))
   }
 
-  // ---- bounds
-
-  function makeRoom(owner: string): void {
-    if (sessions.size < sessionsMax) return
-    const session = owners.oldestFor(owner)
-    if (session === null) return
-    evict(session, 'max_sessions')
+  async function writeDurably(session: StoredSession): Promise<void> {
+    writeUse(session)
+    await durable()
   }
 
-  /** A twentieth at once, those with most first: sorting costs as much as thousands of messages. */
-  function makeMessageRoom(): void {
-    if (!restored) return
-    const target = options.unreleasedTotalMax * (1 - 1 / 20)
-    const idle = [...sessions.values()].filter((one) => one.connections === 0 && one.unreleased.size > 0)
-    for (const session of idle.sort((a, b) => b.unreleased.size - a.unreleased.size)) {
-      if (messages.total <= target) return
-      evict(session, 'max_unreleased_messages_total')
-    }
-  }
-
-  function evict(session: StoredSession, reason: EvictionReason): void {
-    const owner = owners.ownerOf(session)
-    remove(session)
-    evicted += 1
-    emit({ kind: 'session_evicted', clientId: session.name.clientId, owner, reason })
-  }
-
-  function isExpired(session: Session): boolean {
-    if (session.connections > 0) return false
-    const { usedAtMs, usedAt } = session
-    if (usedAtMs !== null) return clock.monotonic() - usedAtMs > sessionExpiryMs
-    const offsetMs = ourTime.offsetMs()
-    // While our time is not known, nothing is judged by it.
-    return offsetMs !== null && ourTime.now() + offsetMs - usedAt > sessionExpiryMs
-  }
+  // ---- the end of a session
 
   /** The deletions go into the group that is open. */
   function remove(session: StoredSession): void {
@@ -240,7 +240,7 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
   }
 
   function scheduleSweep(): CancelTimer {
-    return clock.after(Math.min(sweepMs, sessionExpiryMs), () => {
+    return clock.after(Math.min(sweepMs, options.sessionExpiryMs), () => {
       if (restored) sweep()
       cancelSweep = scheduleSweep()
     })
@@ -248,13 +248,12 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
 
   function sweep(): void {
     for (const session of Array.from(sessions.values())) {
-      if (isExpired(session)) {
+      if (expiry.isExpired(session)) {
         remove(session)
         expired += 1
       } else if (session.connections > 0) touch(session)
     }
-    // No caller waits for this write. If it fails, all entries are read from the store again.
-    spool.endMessage(() => {})
+    endGroup()
   }
 
   // ---- the spool
@@ -265,6 +264,28 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
     spool.putSession(name, value)
   }
 
+  function write(change: () => void): void {
+    if (!restored) return
+    attempt(() => {
+      change()
+      endGroup()
+    })
+  }
+
+  /** No caller waits. If the write fails, all entries are read from the store again. */
+  function endGroup(): void {
+    spool.endMessage(() => {})
+  }
+
+  function attempt(change: () => void): void {
+    try {
+      change()
+    } catch {
+      // The store is closed: this is the end of the process.
+      restored = false
+    }
+  }
+
   function durable(): Promise<void> {
     return new Promise((resolve, reject) => {
       spool.endMessage((fault: GatewayError | null) => (fault === null ? resolve() : reject(fault)))
@@ -272,39 +293,8 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
   }
 
   async function restore(): Promise<void> {
-    const found = new Map<string, StoredSession>()
-    messages.total = 0
-    for (const { unreleased } of sessions.values()) unreleased.clear()
-    for await (const { key, value } of spool.sessionRecords()) {
-      const record = recordOf(key, value)
-      if (record === null) continue
-      const { name } = record
-      const session = found.get(name.key) ?? sessions.get(name.key) ?? newSession(name, messages, options)
-      found.set(name.key, session)
-      if (record.kind === 'session') {
-        session.usedAt = record.usedAt
-        if (!sessions.has(name.key)) session.usedAtMs = null
-      } else {
-        session.know(record.messageId, record.checksum)
-        messages.total += 1
-      }
-    }
+    const create = (name: SessionName) => newSession(name, messages, options)
+    await restoreSessions(spool, { sessions, owners, messages, create })
     restored = true
-    const before = new Set(sessions.values())
-    sessions.clear()
-    for (const session of [...found.values()].sort(byUse)) {
-      sessions.set(session.name.key, session)
-      if (!before.has(session)) owners.found(session, session.name.identity)
-    }
-    for (const session of before) {
-      if (found.has(session.name.key)) continue
-      owners.removed(session)
-      session.ended = true
-    }
   }
-}
-
-/** Sessions of earlier processes first, each by the time of its last use. */
-function byUse(a: Session, b: Session): number {
-  return (a.usedAtMs ?? -1) - (b.usedAtMs ?? -1) || a.usedAt - b.usedAt
 }
