@@ -4,6 +4,7 @@
 import { Command } from 'commander'
 import { plural } from '../std/quantity.ts'
 import { bounded, visible } from '../std/quote.ts'
+import { namedProperties, type MessageProperties, type UserProperties } from '../domain/message.ts'
 import { daemonUnreachable, requestDaemonLines } from './daemon-client/daemon-client.ts'
 import { withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
 import { findDaemon } from './daemon-client/find-daemon.ts'
@@ -25,6 +26,8 @@ type TapLine = {
   user?: string | null
   certificate?: string | null
   identity?: string | null
+  userProperties?: UserProperties
+  properties?: MessageProperties
   message?: string
   hex?: string
   cutBytes?: number
@@ -133,9 +136,11 @@ function messageLines(time: string, line: TapLine): string[] {
     ...(identity ? [`identity ${identity}`] : []),
   ]
   const content = bounded(message ?? `hex ${hex}`, shownLengthMax)
+  const properties = namedProperties(line).map(([name, value]) => `${name} ${value}`)
   const { result: kind = '', payloads = [], reason = '', detail = '' } = line
   return [
     visible(`${time}  ${topic}  (${about.join(', ')})`),
+    ...(properties.length === 0 ? [] : [`  ${visible(bounded(properties.join(', '), shownLengthMax))}`]),
     `  ${visible(content)}${cutBytes > 0 ? ` and ${cutBytes} more bytes` : ''}`,
     `  ${visible(`source ${line.source ?? 'none'}: ${mapResultText({ kind, payloads, reason, detail })}`)}`,
   ]

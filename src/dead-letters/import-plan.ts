@@ -12,7 +12,7 @@
 import { hash } from 'node:crypto'
 import type { CancelTimer, EpochMs } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
-import type { Envelope } from '../domain/message.ts'
+import { propertiesText, type Envelope } from '../domain/message.ts'
 import { createPayloadIdSet } from './payload-id-set.ts'
 import type { DeadLetterDeps, ImportCheck } from './types.ts'
 
@@ -171,7 +171,9 @@ function withoutAnswer(why: string): GatewayError {
 }
 
 /** Names a message by its content, in the form of a payloadId. */
-function messageKey({ topic, bytes, clientId, arrivedAt }: Envelope): string {
-  const digest = hash('sha256', JSON.stringify([topic, bytes, clientId, arrivedAt]), 'hex')
+function messageKey(envelope: Envelope): string {
+  const { topic, bytes, clientId, arrivedAt } = envelope
+  const content = JSON.stringify([topic, bytes, clientId, arrivedAt]) + propertiesText(envelope)
+  const digest = hash('sha256', content, 'hex')
   return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-${digest.slice(12, 16)}-${digest.slice(16, 20)}-${digest.slice(20, 32)}`
 }

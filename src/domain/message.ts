@@ -148,6 +148,25 @@ export function propertiesLength({ userProperties, properties }: PropertiesOf): 
 
 type PropertiesOf = Pick<Message, 'userProperties' | 'properties'>
 
+/** The properties with names for a person. */
+export function namedProperties({
+  userProperties,
+  properties,
+}: PropertiesOf): (readonly [name: string, value: string])[] {
+  const { contentType, responseTopic, correlation, isText, expiryS } = properties ?? {}
+  const others = [
+    ['content type', contentType],
+    ['response topic', responseTopic],
+    ['correlation data', correlation],
+    ['payload format', isText && 'text'],
+    ['expiry', expiryS === undefined ? undefined : `${expiryS} s`],
+  ] as const
+  return [
+    ...Object.entries(userProperties ?? {}).map(([name, value]) => [`user property ${name}`, value] as const),
+    ...others.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])),
+  ]
+}
+
 export function envelopeOf(message: Message, source: string | null): Envelope {
   const { topic, bytes, qos, retain, dup, sender, arrivedAt, arrival, from, stored } = message
   const { userProperties, properties } = message

@@ -95,6 +95,7 @@ export function messageSourcesOf({ ingest }: StageViews): Status['messageSources
     outstanding: one.outstanding,
     window: one.traits.windowMax,
     redelivered: one.redelivered,
+    propertiesSkipped: one.propertiesSkipped,
     retainedIgnored: one.retainedIgnored,
     lag: one.lag,
     lastMessageAt: isoTimeOrNull(one.lastMessageAt),

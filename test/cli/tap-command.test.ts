@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createTaps } from '../../src/ingest/ingest.ts'
+import type { Message } from '../../src/domain/message.ts'
 import type { MapResult } from '../../src/mapping/mapping.ts'
 import { runCli, type CliResult } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
@@ -21,14 +22,14 @@ const message = {
 const result: MapResult = { kind: 'ignored', source: 'trucks', reason: 'no fix' }
 
 /** Runs `tap` on a daemon that records `count` messages once the tap is open. */
-async function tap(more: readonly string[], count = 1): Promise<CliResult> {
+async function tap(more: readonly string[], count = 1, rest: Partial<Message> = {}): Promise<CliResult> {
   await using world = opsWorld()
   const taps = createTaps({ clock: world.clock })
   world.ops.attach({ taps })
   await world.ops.start()
   const ran = runCli(['tap', '--url', world.ops.url() ?? '', ...more])
   await eventually(() => taps.on)
-  for (let at = 0; at < count; at += 1) taps.record(message, result)
+  for (let at = 0; at < count; at += 1) taps.record({ ...message, ...rest }, result)
   return await ran
 }
 
@@ -42,6 +43,12 @@ describe('tap', () => {
         '  {"lat":48.1}\n' +
         '  source trucks: ignored: no fix\n\n',
     })
+  })
+
+  test('prints the properties of a message of MQTT 5', async () => {
+    const mqtt5 = { userProperties: { vin: 'V1' }, properties: { contentType: 'gps', expiryS: 5 } }
+    const { stdout } = await tap(['--count', '1'], 1, mqtt5)
+    expect(stdout.split('\n')[1]).toBe('  user property vin V1, content type gps, expiry 5 s')
   })
 
   test('prints each message as a line of JSON and ends after --count', async () => {

@@ -47,6 +47,21 @@ describe('export and import', () => {
     })
   })
 
+  test('two messages that differ in a property of MQTT 5 are two', async () => {
+    const world = await openDeadLettersWorld()
+    const { envelope } = refusedMessage('one')
+    if (envelope === null) throw new Error('a refused message has its envelope')
+    await world.add(refusedMessage('one', { envelope: { ...envelope, userProperties: { seq: '1' } } }))
+    const [line = ''] = await collect(world.operations.export({}))
+    const text = [line, line.replace('{"seq":"1"}', '{"seq":"2"}'), line.replace('{"seq":"1"}', '{}')].join(
+      '',
+    )
+    expect(await world.operations.importLines(text, { dryRun: false }, never)).toMatchObject({
+      duplicates: 1,
+      remap: { deadLetters: 2 },
+    })
+  })
+
   test('an invalid line changes nothing, and all invalid lines are reported', async () => {
     const world = await openDeadLettersWorld()
     await world.add(refusedPayload('a'))

@@ -34,6 +34,7 @@ const sources: MessageSourceStatus[] = [
     links: [],
     partitions: [],
     redelivered: null,
+    propertiesSkipped: null,
     lastMessageAt: null,
   },
   {
@@ -48,6 +49,7 @@ const sources: MessageSourceStatus[] = [
     ],
     partitions: [],
     redelivered: 4,
+    propertiesSkipped: 3,
     lastMessageAt: 5000,
   },
 ]
@@ -122,6 +124,7 @@ describe('message sources', () => {
       messages_total: ['broker 7', 'depot 7'],
       acked_total: ['broker 5', 'depot 5'],
       redelivered_total: ['depot 4'],
+      gateway_properties_skipped_total: ['depot 3'],
       retained_ignored_total: ['depot 0'],
       losses_total: ['depot 6'],
       outstanding: ['depot 2'],

@@ -13,6 +13,7 @@ import type { KeptSpool } from '../../src/ingest/types.ts'
 import type { DeferredMessages } from '../../src/ingest/expressions/deferred-messages.ts'
 import { openMapping, type Mapper, type Mapping } from '../../src/mapping/mapping.ts'
 import type { OurTime } from '../../src/domain/arrival.ts'
+import type { Message } from '../../src/domain/message.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import type { Spool } from '../../src/spool/spool.ts'
 import { systemClock } from '../../src/std/clock.ts'
@@ -50,7 +51,11 @@ export type KeptWorld = {
   mapping: () => Mapping
   mapper: () => Mapper
   /** Publishes a message to the intake; resolves with its ack. */
-  publish(topic: string, payload: unknown, more?: { dup?: boolean }): Promise<unknown>
+  publish(
+    topic: string,
+    payload: unknown,
+    more?: Pick<Partial<Message>, 'dup' | 'userProperties' | 'properties'>,
+  ): Promise<unknown>
   /** Puts another mapping in force, as the daemon does. */
   change(options: Pick<KeptOptions, 'sources' | 'listed' | 'unknown' | 'onFuture'>): Promise<void>
   /** Seals what is pending: device and time of each payload, in order. */
@@ -114,11 +119,11 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     events,
     mapping: () => mapping,
     mapper: () => mapper,
-    publish(topic, payload, { dup = false } = {}) {
+    publish(topic, payload, more = {}) {
       return new Promise((resolve) => {
         // A message that is sent again keeps its packet identifier.
         const messageId = 1 + (crc32(`${topic} ${JSON.stringify(payload)}`) % 65_535)
-        intake.accept({ ...messageOf(payload, { topic, dup, sender }), link, messageId }, resolve)
+        intake.accept({ ...messageOf(payload, { topic, sender, ...more }), link, messageId }, resolve)
       })
     },
     async change(next) {

@@ -5,6 +5,7 @@ import { isoTimes, type IsoTimes } from '../../std/iso-times.ts'
 import { formatSize } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
+import { namedProperties } from '../../domain/message.ts'
 import { noSuchDeadLetter } from '../../dead-letters/dead-letters.ts'
 import type { DeadLetterEntry } from '../../spool/spool.ts'
 import { requestOrRead, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
@@ -77,6 +78,7 @@ function envelopeRows({ envelope }: IsoTimes<DeadLetter>): [string, string | nul
     ['certificate', certificateName],
     ['identity', identity],
     ['arrived', `${arrivedAt}, ${flags}`],
+    ...namedProperties(envelope).map(([name, value]): [string, string] => [visible(name), value]),
   ]
 }
 

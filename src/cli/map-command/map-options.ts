@@ -68,7 +68,8 @@ export function withMapOptions(command: Command): Command {
       notes(
         'Prints one line of JSON for each message. Sends nothing and changes nothing.',
         'A line of --ndjson has `topic` and one of `payload`, `message` (text), `hex` and `base64`. Output of ' +
-          '`mosquitto_sub -F %j`, `tap --json` and `dead-letters export` is such lines.',
+          '`mosquitto_sub -F %j`, `tap --json` and `dead-letters export` is such lines. Properties of MQTT 5 are ' +
+          '`userProperties` and `properties`, as in those.',
         'Exit status 1: a message cannot be mapped, or a case fails.',
       ),
     )

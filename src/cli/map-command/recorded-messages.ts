@@ -6,10 +6,12 @@
 //   {"kind":"message","envelope":{"topic":"a/b","bytes":"eyJ..",...},...}               dead-letters export
 //
 // A text of `payload` is the message itself; any other value is written as JSON, with its numbers as they
-// were. Lines without a message (payloads of dead letters, the counts of a tap) are skipped and counted.
+// were. Any form may have properties of MQTT 5 (recorded-properties.ts). Lines without a message (payloads of
+// dead letters, the counts of a tap) are skipped and counted.
 
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { Message, QoS, Sender } from '../../domain/message.ts'
+import { recordedProperties } from './recorded-properties.ts'
 
 export type RecordedLine =
   | { kind: 'message'; message: Message }
@@ -45,6 +47,7 @@ export function recordedMessage(text: string, number: number, defaults: LineDefa
       retain: isSet(recorded['retain']) ?? defaults.retain,
       dup: false,
       sender: senderIn(recorded, defaults.sender),
+      ...recordedProperties(recorded),
       arrivedAt: timeIn(recorded) ?? defaults.nowMs,
     },
   }

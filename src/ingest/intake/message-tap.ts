@@ -7,7 +7,7 @@
 // and counted, and the count is shown. Nothing here waits, and no reader can delay the intake.
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
-import type { Message, QoS, Sender } from '../../domain/message.ts'
+import type { Message, MessageProperties, QoS, Sender, UserProperties } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import { topicFilterOf, type StateChanges, type MapResult } from '../../mapping/mapping.ts'
 
@@ -39,6 +39,8 @@ export type TapEntry =
       qos: QoS
       retain: boolean
       dup: boolean
+      userProperties: UserProperties | null
+      properties: MessageProperties | null
       sender: Sender
       arrivedAt: EpochMs
       result: MapResult
@@ -74,7 +76,7 @@ type OpenTap = {
 
 const tapsMax = 4
 const perSecondMax = 100
-/** Of one tap that is not read; with bytesMax at most 16 MiB. */
+/** Of one tap that is not read; with bytesMax at most 16 MiB, and 4 MiB of properties. */
 const entriesMax = 256
 const bytesMax = 65_536
 
@@ -171,6 +173,7 @@ function isAbout(device: string, { topic, sender }: Message, result: MapResult):
 
 function entryOf(message: Message, result: MapResult): TapEntry {
   const { topic, bytes, qos, retain, dup, sender, arrivedAt } = message
+  const { userProperties = null, properties = null } = message
   return {
     kind: 'message',
     topic,
@@ -179,6 +182,8 @@ function entryOf(message: Message, result: MapResult): TapEntry {
     qos,
     retain,
     dup,
+    userProperties,
+    properties,
     sender,
     arrivedAt,
     result,

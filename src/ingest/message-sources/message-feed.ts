@@ -12,6 +12,7 @@ import type { Ack } from '../../spool/spool.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { IntakeSpool, ReceivedMessage } from '../types.ts'
 import { newPartition } from './partition.ts'
+import { boundProperties } from './source-message.ts'
 import type {
   CommittedPart,
   CustodyFeed,
@@ -58,7 +59,7 @@ export function createMessageFeed(
   const free: Slot[] = []
   const partitions = new Set<Partition>()
   let toFlush: Partition[] = []
-  const counters = { received: 0, acked: 0, redelivered: 0 }
+  const counters = { received: 0, acked: 0, redelivered: 0, propertiesSkipped: 0 }
   let lastMessageAtMs: number | null = null
   /** Partitions with commits that custody does not know of yet. */
   const uncollected = new Set<Partition>()
@@ -149,6 +150,7 @@ export function createMessageFeed(
     message.qos = position === null ? 0 : from.qos
     message.retain = from.retain
     message.dup = from.redelivered
+    if (from.userProperties !== null) counters.propertiesSkipped += boundProperties(from)
     message.userProperties = from.userProperties
     message.properties = from.properties
     message.stored = storedOf(from)

@@ -172,6 +172,7 @@ export function embeddedBroker(
     received: received - sum('received'),
     acked: acked - sum('acked'),
     redelivered: null,
+    propertiesSkipped: null,
     outstanding: held,
     isSilent: false,
     lastMessageAt: null,

@@ -1,5 +1,5 @@
 // source-message.ts: what the readers of all bridges have in common: the object that each of them uses again
-// for every message, and what becomes of a message above the limit.
+// for every message, and what becomes of a message, or of properties, above the limit.
 
 import { formatSize } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
@@ -21,6 +21,29 @@ export function emptyMessage(): SourceMessage {
     ignoredFor: null,
     refusal: null,
   }
+}
+
+/** Bounds of the user properties of a message: their number, and the bytes of their names and values. */
+const userPropertiesMax = 64
+const propertyBytesMax = 16 * 1024
+
+/** Leaves out the user properties beyond the bounds. Gives their number. */
+export function boundProperties(message: Pick<SourceMessage, 'userProperties'>): number {
+  const names = Object.keys(message.userProperties ?? {})
+  const within: Record<string, string> = Object.create(null) as Record<string, string>
+  let kept = 0
+  let bytes = 0
+  for (const name of names) {
+    if (kept === userPropertiesMax) break
+    const value = message.userProperties![name]!
+    const size = Buffer.byteLength(name) + Buffer.byteLength(value)
+    if (bytes + size > propertyBytesMax) continue
+    bytes += size
+    kept += 1
+    within[name] = value
+  }
+  if (kept < names.length) message.userProperties = within
+  return names.length - kept
 }
 
 /** An oversized message of at most this size is kept whole in its dead letter. */

@@ -142,6 +142,8 @@ export type SourceCounters = {
   acked: number
   /** Null where it is not counted by source. */
   redelivered: number | null
+  /** Properties of messages that the mapping does not get, because there are too many; null as above. */
+  propertiesSkipped: number | null
   /** Messages that wait for their acknowledgement. */
   outstanding: number
 }

@@ -17,6 +17,11 @@ const message = {
   retain: z.boolean().default(false).describe('The message has the retain flag.'),
   will: z.boolean().default(false).describe('The message is the will of its client.'),
   dup: z.boolean().default(false).describe('The message has the DUP flag.'),
+  user_properties: z
+    .record(z.string().min(1), z.string())
+    .optional()
+    .describe('User properties of the message (MQTT 5).'),
+  content_type: z.string().optional().describe('Content type of the message (MQTT 5).'),
 }
 
 const step = z.strictObject({

@@ -188,10 +188,12 @@ function messagesOf(one: Case, nowMs: EpochMs): Message[] {
   }
   let arrivedAt = one.at === undefined ? nowMs : Date.parse(one.at)
   const steps = one.messages ?? [{ ...one, after: 0 }]
-  return steps.map(({ topic = '', message, hex, retain, will, dup, after = 0 }) => {
+  return steps.map(({ topic = '', message, hex, retain, will, dup, after = 0, ...mqtt5 }) => {
     arrivedAt += after
     const bytes = hex === undefined ? Buffer.from(message ?? '') : Buffer.from(hex, 'hex')
-    return { topic, bytes, qos: 1, retain, will, dup, sender, arrivedAt }
+    const { user_properties: userProperties = null, content_type: contentType } = mqtt5
+    const properties = contentType === undefined ? null : { contentType }
+    return { topic, bytes, qos: 1, retain, will, dup, userProperties, properties, sender, arrivedAt }
   })
 }
 

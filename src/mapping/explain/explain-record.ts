@@ -14,6 +14,7 @@ import {
 } from './explain-field.ts'
 import type { Trace } from './explain-trace.ts'
 import type { PlacedRecord } from './path-finder.ts'
+import { propertyReadBy } from '../path/packet-properties.ts'
 import { isRecord } from '../path/path-eval.ts'
 
 export type RecordToExplain = PlacedRecord & {
@@ -52,10 +53,19 @@ export function compileExplainer(config: SourceConfig, captureNames: readonly st
       ),
       ...others.map((field) => (isInGps(field) ? inPosition(field, place) : field)),
     ]
-    return fields.map((field) =>
-      place.profile === null ? unlessRemembered(field, sent) : unlessWithheld(field, place, sent),
-    )
+    return fields
+      .map((field) =>
+        place.profile === null ? unlessRemembered(field, sent) : unlessWithheld(field, place, sent),
+      )
+      .map(withProperty)
   }
+}
+
+/** Says where a value came from that is not in the message itself. */
+function withProperty(field: ExplainedField): ExplainedField {
+  const { path, value, note } = field
+  const property = path === null || value === undefined || note !== null ? null : propertyReadBy(path)
+  return property === null ? field : { ...field, note: `from ${property}` }
 }
 
 type Sent = Readonly<Record<string, unknown>> | null

@@ -2,16 +2,19 @@
 //
 // A message of a source that collects is judged by what reads its name, value and time; what was collected,
 // by the paths that read the names. With an expression, the message is judged by the parsed expression, and
-// its result by the paths.
+// its result by the paths. The user properties of MQTT 5 that nothing reads stand behind the keys.
 
 import type { Message } from '../../domain/message.ts'
 import type { SourceConfig } from '../config.ts'
 import { compileExpressionUnread } from '../jsonata/expression-unread.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
+import { compileUnreadProperties } from '../path/packet-properties.ts'
 import {
   compileFindUnread,
   compileFindUnreadCollected,
   compileFindUnreadInParts,
+  keysMax,
+  stepText,
   type FindUnread,
   type UnreadKeys,
 } from '../path/unread-keys.ts'
@@ -37,20 +40,26 @@ export function compileExplainUnread(config: SourceConfig, source: CompiledSourc
   const find = compileFindUnread(config, visitsMax) ?? compileFindUnreadInParts(config, visitsMax)
   const ofCollected = compileFindUnreadCollected(config, visitsMax)
   const ofExpression = source.jsonata === null ? null : compileExpressionUnread(source.jsonata, visitsMax)
+  const unreadProperties = compileUnreadProperties(config)
   const { extract, each } = source
   const { decode } = source.encoding
   return {
-    ofMessage({ bytes }, captures, traces, evaluated) {
-      if (find === null) return null
-      // A decoder with memory is asked once for each message, by the mapper.
-      if (!decode) return traces[0] ? find(traces[0].root, traces) : null
-      const decoded = decode(bytes)
-      if (decoded.kind !== 'value') return null
-      if (ofExpression === null) return inRecords(find, decoded.value, captures)
-      const inMessage = ofExpression(decoded.value)
-      return evaluated ? both(inMessage, inRecords(find, evaluated.value, captures, true)) : inMessage
+    ofMessage(message, captures, traces, evaluated) {
+      const keys = keysOf(message, captures, traces, evaluated)
+      return keys && withProperties(keys, unreadProperties(message))
     },
     ofCollected: (trace) => ofCollected?.(trace.root, [trace]) ?? null,
+  }
+
+  function keysOf(...[{ bytes }, captures, traces, evaluated]: Parameters<ExplainUnread['ofMessage']>) {
+    if (find === null) return null
+    // A decoder with memory is asked once for each message, by the mapper.
+    if (!decode) return traces[0] ? find(traces[0].root, traces) : null
+    const decoded = decode(bytes)
+    if (decoded.kind !== 'value') return null
+    if (ofExpression === null) return inRecords(find, decoded.value, captures)
+    const inMessage = ofExpression(decoded.value)
+    return evaluated ? both(inMessage, inRecords(find, evaluated.value, captures, true)) : inMessage
   }
 
   function inRecords(
@@ -72,6 +81,13 @@ export function compileExplainUnread(config: SourceConfig, source: CompiledSourc
           )
     return findUnread(root, places.slice(0, visitsMax))
   }
+}
+
+function withProperties(unread: UnreadKeys, names: readonly string[]): UnreadKeys {
+  if (names.length === 0) return unread
+  const shown = names.slice(0, keysMax).map((name) => `$properties.${stepText(name)}`)
+  const more = unread.more + names.length - shown.length
+  return { ...unread, keys: [...unread.keys, ...shown], more }
 }
 
 function recordsIn(chosen: unknown, mayBeList: boolean): readonly unknown[] {

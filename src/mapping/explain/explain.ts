@@ -25,6 +25,7 @@ import { withPlausibility } from '../plausibility/plausibility.ts'
 import { createWithheldCounts } from '../plausibility/withheld-counts.ts'
 import type { StateChanges } from '../state/state-changes.ts'
 import { compileConditionParts, type ConditionParts } from '../path/condition-parts.ts'
+import { propertyReadBy } from '../path/packet-properties.ts'
 import { isRecord } from '../path/path-eval.ts'
 import type { UnreadKeys } from '../path/unread-keys.ts'
 import type { MapResult } from '../types.ts'
@@ -281,7 +282,7 @@ function fromOf(
   for (const rule of rules) {
     if (typeof rule !== 'string') {
       const { path, raw } = findBy(rule.path, place)
-      if (path !== null && raw !== undefined) return `path ${path}`
+      if (path !== null && raw !== undefined) return propertyReadBy(path) ?? `path ${path}`
       continue
     }
     const template = compileDeviceTemplate(rule, runtime.source.captures)

@@ -3,6 +3,7 @@
 // JSON.
 
 import type { Message, MessageProperties } from '../../domain/message.ts'
+import { pathIn } from './paths-used.ts'
 
 export type PacketProperties = Pick<Message, 'userProperties' | 'properties'>
 
@@ -49,10 +50,33 @@ export function packetValuesOf(properties: MessageProperties): PacketValues {
  * quoted key may have backslashes.
  */
 export function readsPacketProperties(options: unknown): boolean {
-  if (typeof options === 'string') {
-    const text = options.replaceAll('\\', '')
-    return text.includes(userKey) || text.includes(packetKey)
-  }
-  if (typeof options !== 'object' || options === null) return false
-  return Object.values(options).some(readsPacketProperties)
+  return textsIn(options).some((text) => text.includes(userKey) || text.includes(packetKey))
+}
+
+/** What a path reads, such as `user property vin`; null for a value of the message itself. */
+export function propertyReadBy(text: string): string | null {
+  const [first, second] = pathIn(text)[0]?.steps ?? []
+  if (first?.kind !== 'key' || second?.kind !== 'key') return null
+  if (first.key === userKey) return `user property ${second.key}`
+  return first.key === packetKey ? `property ${second.key}` : null
+}
+
+/**
+ * The names of user properties that `options` do not read. In doubt one counts as read: its name is in a text
+ * that reads user properties, or such a text reads all.
+ */
+export function compileUnreadProperties(options: unknown): (message: PacketProperties) => string[] {
+  const readers = textsIn(options).filter((text) => text.includes(userKey) || text.includes('{user.'))
+  const readsAll = readers.some((text) => /\$properties(?![.[])|\$properties\.[$*]/.test(text))
+  return ({ userProperties }) =>
+    readsAll
+      ? []
+      : Object.keys(userProperties ?? {}).filter((name) => !readers.some((text) => text.includes(name)))
+}
+
+/** Without the backslashes that quoted keys may have. */
+function textsIn(options: unknown): string[] {
+  if (typeof options === 'string') return [options.replaceAll('\\', '')]
+  if (typeof options !== 'object' || options === null) return []
+  return Object.values(options).flatMap(textsIn)
 }

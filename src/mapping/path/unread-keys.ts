@@ -40,7 +40,7 @@ type Holder = Record<string, unknown> | readonly unknown[]
 /** Keys that a path ends at, by the object or list that holds them. */
 type Marks = Map<Holder, Set<string>>
 
-const keysMax = 8
+export const keysMax = 8
 const conditions: ReadonlySet<unknown> = new Set(['when', 'valid'])
 const depthMax = 16
 
@@ -253,6 +253,6 @@ function isHolder(value: unknown): value is Holder {
 }
 
 /** A key as it is written in a path. */
-function stepText(key: string): string {
+export function stepText(key: string): string {
   return /^[A-Za-z_][\w-]{0,63}$/.test(key) ? key : JSON.stringify(key.slice(0, 64))
 }

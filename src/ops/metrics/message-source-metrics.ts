@@ -38,6 +38,11 @@ export const messageSourceMetrics: readonly Metric[] = [
     ofBridge(({ retainedIgnored }) => retainedIgnored),
   ),
   counter(
+    'gateway_properties_skipped_total',
+    'Properties of MQTT 5 and headers that the mapping does not get: a message has more than 64 of them, or more than 16 KiB.',
+    perSource(({ propertiesSkipped }) => propertiesSkipped),
+  ),
+  counter(
     'gateway_message_source_losses_total',
     'Connections of a bridge, and tries to connect, that ended. Alert on a steady increase.',
     ofBridge(({ links }) => links.reduce((sum, { losses }) => sum + losses, 0)),

@@ -123,6 +123,12 @@ export const messageSource = record({
   redelivered: count()
     .nullable()
     .describe('Messages that the broker had delivered before; null: not counted.'),
+  propertiesSkipped: count()
+    .nullable()
+    .describe(
+      'Properties and headers of messages that the mapping does not get: a message has more than 64 of them, or ' +
+        'more than 16 KiB; null: not counted.',
+    ),
   retainedIgnored: count().describe('Retained messages that were ignored.'),
   lag: count()
     .nullable()

@@ -137,6 +137,50 @@ describe('map --ndjson', () => {
     )
   })
 
+  test.each([
+    [
+      'the gateway',
+      {
+        userProperties: { vin: 'V1', n: 7 },
+        properties: { contentType: 'gps', responseTopic: 'r', correlation: 'AAE=', isText: true, expiryS: 5 },
+      },
+    ],
+    [
+      'mosquitto_sub',
+      {
+        properties: {
+          'content-type': 'gps',
+          'response-topic': 'r',
+          'correlation-data': '\u0000\u0001',
+          'payload-format-indicator': 1,
+          'message-expiry-interval': 5,
+          'user-properties': { vin: 'V1' },
+        },
+      },
+    ],
+  ])('reads the properties of MQTT 5 that %s writes', (_name, written) => {
+    const sender = { clientId: 'c', userName: null, certificateName: null, identity: null }
+    const defaults = { topic: undefined, sender, retain: false, nowMs: 0 }
+    const read = (line: object) => recordedMessage(JSON.stringify(line), 1, defaults)
+    const message = { topic: 't', payload: 1, ...written }
+    const properties = {
+      userProperties: { vin: 'V1' },
+      properties: { contentType: 'gps', responseTopic: 'r', correlation: 'AAE=', isText: true, expiryS: 5 },
+    }
+    expect(read(message)).toMatchObject({ message: properties })
+    expect(read({ kind: 'message', envelope: { ...message, bytes: '' } })).toMatchObject({
+      message: properties,
+    })
+  })
+
+  test('reads no properties where there are none, or no valid ones', () => {
+    const sender = { clientId: 'c', userName: null, certificateName: null, identity: null }
+    const line = '{"topic":"t","payload":1,"userProperties":[1],"properties":{"contentType":7,"isText":1}}'
+    const read = recordedMessage(line, 1, { topic: undefined, sender, retain: false, nowMs: 0 })
+    expect(read).not.toHaveProperty('message.properties')
+    expect(read).not.toHaveProperty('message.userProperties')
+  })
+
   test('ends after --count', async () => {
     const stdin = `{"topic":"owntracks/a/1","message":${JSON.stringify(location)}}\n`.repeat(3)
     const { stdout } = await runCli(['map', '--preset', 'owntracks', '--ndjson', '--count', '2'], { stdin })

@@ -201,8 +201,10 @@ test('a message without a device time that is delivered again is stored, and cou
   const a = feed.assign('a')
   feed.take(a, 1, message('untimed x'))
   feed.take(a, 1, message('untimed x', { redelivered: true }))
+  const userProperties = Object.fromEntries(Array.from({ length: 66 }, (_, n) => [`n${n}`, 'x']))
+  feed.take(a, 1, message('ignored', { userProperties, ignoredFor: 'retained' }))
   expect(intake.counters()).toMatchObject({ mapped: 2, resendsStored: 1 })
-  expect(sources.status()).toMatchObject([{ redelivered: 1 }])
+  expect(sources.status()).toMatchObject([{ redelivered: 1, propertiesSkipped: 2 }])
 })
 
 test('the time and the number that a message has at its server reach the intake, for this message only', () => {

@@ -70,6 +70,22 @@ describe('a case', () => {
     ])
   })
 
+  test('has properties of MQTT 5, of one message or of each', async () => {
+    const source = truckSource(
+      {},
+      { topic: 'up', device: '{user.vin}', when: '$packet.content_type == "gps"' },
+    )
+    const one = { topic: 'up', message: good, user_properties: { vin: 'truck-7' }, content_type: 'gps' }
+    expect(await judge({ ...one, payloads: [sent] }, [source])).toEqual([])
+    expect(await judge({ ...one, content_type: 'x', ignored: 'when' }, [source])).toEqual([])
+    const messages = [one, { ...one, user_properties: { vin: 'truck-8' } }]
+    const payloads = [sent, { ...sent, device: 'truck-8' }]
+    expect(await judge({ messages, payloads }, [source])).toEqual([])
+    const { user_properties: _, ...unnamed } = one
+    expect(await judge({ ...unnamed, refused: 'NO_DEVICE' }, [source])).toEqual([])
+    expect(problems({ ...one, user_properties: { vin: 7 }, ignored: 'x' })).not.toEqual([])
+  })
+
   test('compares only the extra fields that it names', async () => {
     const fields = { 'gps.altitude': { path: 'alt', type: 'number' }, load: { path: 'load', type: 'text' } }
     const message = good.replace('}', ',"alt":120,"load":"full"}')

@@ -382,6 +382,39 @@ describe('the explanation of a record says', () => {
     expect(records[0]?.conditions).toEqual([{ option: 'when', text: 'sat > 3', holds: false, parts }])
   })
 
+  test('which properties of MQTT 5 are sent and name the device, and which user properties nothing reads', () => {
+    const fields = {
+      tenant: { path: '$properties.tenant', type: 'text' },
+      type: { path: '$packet.content_type', type: 'text' },
+      group: { path: '$properties.group', type: 'text' },
+    }
+    const mqtt5 = {
+      userProperties: { tenant: 'T', vin: 'V', 'fleet id': 'F', seq: '1' },
+      properties: { contentType: 'gps' },
+    }
+    const reading = { ts: 1_750_000_000_000, lat: 1, lon: 2, odd: 3 }
+    const source = truckSource(
+      { fields },
+      { device: { path: '$properties.vin' }, unused: ['$properties.seq'] },
+    )
+    const explained = explainOne(source, reading, {}, mqtt5)
+    expect(explained.records[0]?.device).toMatchObject({ name: 'V', from: 'user property vin' })
+    expect(fieldsOf(explained)).toMatchObject({
+      'fields["tenant"]': { raw: 'T', value: 'T', note: 'from user property tenant' },
+      'fields["type"]': { raw: 'gps', value: 'gps', note: 'from property content_type' },
+      'fields["group"]': { note: 'absent' },
+    })
+    expect(explained.unread?.keys).toEqual(['odd', '$properties."fleet id"'])
+    const templated = explainOne(truckSource({}, { device: '{user.vin}' }), reading, {}, mqtt5)
+    expect(templated.records[0]?.device).toMatchObject({ name: 'V', from: '{user.vin} of the message' })
+    expect(templated.unread?.keys).toEqual([
+      'odd',
+      '$properties.tenant',
+      '$properties."fleet id"',
+      '$properties.seq',
+    ])
+  })
+
   test('which keys of single values nothing reads, and which collected ones', () => {
     const coalesce = {
       name: { path: 'n' },

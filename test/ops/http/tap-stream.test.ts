@@ -89,6 +89,20 @@ describe('a tap', () => {
     tap.end()
   })
 
+  test('shows the properties of a message of MQTT 5', async () => {
+    const { world, taps, url } = await openWorld()
+    await using _world = world
+    const tap = await openTap(url)
+    const properties = { contentType: 'gps', expiryS: 5 }
+    taps.record({ ...messageOn('a'), userProperties: { vin: 'V1' }, properties }, mapped('x'))
+    expect(await tap.next()).toMatchObject({ userProperties: { vin: 'V1' }, properties })
+    taps.record({ ...messageOn('a'), userProperties: null, properties: null }, mapped('x'))
+    const line = await tap.next()
+    expect(line).not.toHaveProperty('userProperties')
+    expect(line).not.toHaveProperty('properties')
+    tap.end()
+  })
+
   test('shows results other than payloads, and bytes that are not text', async () => {
     const { world, taps, url } = await openWorld()
     await using _world = world

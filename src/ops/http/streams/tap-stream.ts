@@ -12,7 +12,8 @@
 //
 // With `Accept: text/event-stream`, as EventSource sends it, the same objects as events without a name.
 //
-// Bytes that are not text are in `hex` instead of `message`. Nothing of the config is shown, and of a client
+// Bytes that are not text are in `hex` instead of `message`. A message with properties of MQTT 5 has
+// `userProperties` and `properties`, as an envelope. Nothing of the config is shown, and of a client
 // only its names. The stream ends when the client closes it or stops reading (http.ts), with the session of
 // its user, or when the daemon stops.
 
@@ -126,6 +127,7 @@ function lineOf(entry: TapEntry): string {
   if (entry.kind === 'closed')
     return `{"kind":"closed","at":"${isoTime(entry.at)}",${payloadsText(entry.payloads)}}`
   const { topic, bytes, cutBytes, qos, retain, dup, sender, arrivedAt, result } = entry
+  const { userProperties, properties } = entry
   const shown = {
     kind: 'message',
     at: isoTime(arrivedAt),
@@ -137,6 +139,8 @@ function lineOf(entry: TapEntry): string {
     user: sender.userName,
     certificate: sender.certificateName,
     identity: sender.identity,
+    ...(userProperties && { userProperties }),
+    ...(properties && { properties }),
     ...contentOf(bytes, cutBytes),
     source: result.source,
     result: result.kind,

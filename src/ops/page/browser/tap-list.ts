@@ -10,6 +10,8 @@ type Entry = {
   client?: string
   message?: string
   hex?: string
+  userProperties?: Record<string, string>
+  properties?: Record<string, unknown>
   result?: string
   reason?: string
   detail?: string
@@ -66,6 +68,9 @@ function articleOf(entry: Entry): HTMLElement {
     line.append(element('code', '', entry.topic), ' ', element('span', 'quiet', entry.client ?? ''))
     article.append(line)
   }
+  const properties = { ...entry.userProperties, ...entry.properties }
+  const named = Object.entries(properties).map(([name, value]) => `${name} ${String(value)}`)
+  if (named.length > 0) article.append(element('p', 'quiet', named.join(', ')))
   const why = [entry.reason, entry.detail].filter((one) => one !== undefined).join(' ')
   if (why !== '') article.append(element('p', 'bad', why))
   const beside = element('div', 'beside', '')

@@ -2,6 +2,7 @@
 
 import { isUtf8 } from 'node:buffer'
 import type { DeadLetter } from '../../../domain/dead-letter.ts'
+import { namedProperties } from '../../../domain/message.ts'
 import { html, nothing, type Html } from '../html.ts'
 import { changes, type Access } from '../page-changes.ts'
 import { ago, at, jsonText, link, named, sentence } from '../shown-values.ts'
@@ -74,6 +75,9 @@ function envelopeSection(envelope: NonNullable<DeadLetter['envelope']>): Html {
   const bytes = payload.subarray(0, bytesShownMax)
   const text = isUtf8(bytes) ? bytes.toString('utf8') : bytes.toString('hex')
   const flags = [`QoS ${qos}`, retain ? 'retained' : '', dup ? 'DUP' : ''].filter((flag) => flag !== '')
+  const properties = namedProperties(envelope)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(', ')
   return html`<h2>Message</h2>
     ${facts([
       ['Topic', html`<code>${topic}</code>`],
@@ -83,6 +87,7 @@ function envelopeSection(envelope: NonNullable<DeadLetter['envelope']>): Html {
       ['Client', named(clientId)],
       ['User', userName === null ? null : named(userName)],
       ['Message source', from === undefined ? null : named(from)],
+      ['Properties', properties === '' ? null : named(properties)],
     ])}
     <pre tabindex="0"><code>${text}</code></pre>
     ${payload.length > bytes.length && html`<p class="quiet">The first ${bytes.length} of ${payload.length} bytes.</p>`}`
