@@ -34,6 +34,14 @@ const brokerSchema = z
           'each subscription and stores nothing: some devices connect again without end when one is refused. ' +
           '`refuse` answers with SUBACK 128.',
       ),
+    retain: z
+      .enum(['refuse', 'accept'])
+      .default('refuse')
+      .describe(
+        'How the broker answers clients of MQTT 5 about retained messages, which the gateway does not keep. `refuse` announces ' +
+          'that there are none and refuses a CONNECT whose will has the retain flag, as the standard demands. `accept` ' +
+          'announces nothing and takes such a will without the flag. With both, a message with the flag is taken once.',
+      ),
     limits: limitsSchema.describe('Limits of connections and their memory.'),
   })
   .prefault({})
@@ -103,6 +111,10 @@ export function ingestOptions({ broker, bridges, rebirth_requests }: IngestConfi
     passwords: passwordOptions(broker.passwords),
     rules: publishRulesOptions(broker.rules),
     subscriptions: broker.subscriptions,
+    retain: broker.retain,
+    topicAliasesMax: limits.max_topic_aliases,
+    keepaliveMsMax:
+      limits.max_keepalive === undefined ? null : Math.floor(limits.max_keepalive / 1000) * 1000,
     ...connectionLimitOptions(limits),
     topicLimits: { bytesMax: limits.max_topic_bytes, levelsMax: limits.max_topic_levels },
     inFlightMax: limits.max_in_flight,

@@ -67,6 +67,40 @@ export function isVersion311(client: Client): boolean {
   return (client as ClientInternals).version === 4
 }
 
+/**
+ * Has aedes and its parser take the CONNECT of a client of MQTT 5 for one of 3.1.1. They never see another
+ * packet of it.
+ */
+export function asVersion311(packet: ConnectPacket): void {
+  packet.protocolVersion = 4
+}
+
+const connackBytes = 4
+const connackHead = 0x20
+
+/** Has `answer` take the place of the CONNACK that aedes is about to write. aedes writes it in parts. */
+export function replaceConnack({ conn }: Client, answer: () => Buffer): void {
+  const stream = conn as { write: (bytes: Buffer) => boolean }
+  const isOwn = Object.hasOwn(stream, 'write')
+  const write = stream.write
+  let taken = 0
+  stream.write = (bytes) => {
+    if (taken === 0 && bytes[0] !== connackHead) return write.call(stream, bytes)
+    taken += bytes.length
+    if (taken < connackBytes) return true
+    if (isOwn) stream.write = write
+    else delete (stream as Partial<typeof stream>).write
+    return stream.write(answer())
+  }
+}
+
+/** Ends a connection whose client has ended it rightly: its will is not taken. */
+export function endNormally(client: Client): void {
+  const internals = client as ClientInternals
+  internals._disconnected = true
+  client.conn.destroy()
+}
+
 /** The client has sent DISCONNECT. */
 export function hasDisconnected(client: Client): boolean {
   return (client as ClientInternals)._disconnected

@@ -40,7 +40,7 @@ import type { Connection, ConnectionLimits } from './connection-limits/connectio
 import { createClientReports } from './client-reports.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientAdmission } from './access/client-admission.ts'
-import { createConnectHandler } from './connect-handler.ts'
+import { createConnectHandler, type ConnectOptions } from './connect-handler.ts'
 import { createCommandTopics, type CommandTopics } from './command-topics.ts'
 import { createControlPackets, type Subscriptions } from './control-packets.ts'
 import type { DeviceSocket } from './gate/device-socket.ts'
@@ -53,27 +53,26 @@ import {
   type PublishRulesOptions,
 } from './publish-rules/publish-rules.ts'
 import { createPublishHandler } from './publish-handler.ts'
-import type { TopicLimits } from './topic-rules.ts'
 import { createReleases } from './releases.ts'
+import { createVersion5Counts } from './version5/version5.ts'
 import type { StoredSessions } from './stored-sessions/stored-sessions.ts'
 
 export type BrokerDeps = {
   intake: Intake
   access: Access
-  limits: Pick<ConnectionLimits, 'connectReceived' | 'accept' | 'counters'>
+  limits: Pick<ConnectionLimits, 'connectReceived' | 'onRefused' | 'accept' | 'counters'>
   sessions: Pick<StoredSessions, 'open' | 'closed'>
   clock: Clock
   emit: Emit
 }
 
-export type BrokerOptions = GatesOptions & {
-  /** From the connection to the last byte of its CONNECT. */
-  connectTimeoutMs: number
-  clientIdBytesMax: number
-  topicLimits: TopicLimits
-  subscriptions: Subscriptions
-  rules: PublishRulesOptions
-}
+export type BrokerOptions = GatesOptions &
+  ConnectOptions & {
+    /** From the connection to the last byte of its CONNECT. */
+    connectTimeoutMs: number
+    subscriptions: Subscriptions
+    rules: PublishRulesOptions
+  }
 
 export type Broker = {
   start(): Promise<void>
@@ -146,8 +145,11 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     { intake, clock, message, publish, onPing, onHalfClosed, onDrop, onClose },
     options,
   )
-  const admission = createClientAdmission({ ...deps, clients, reports, gateOf })
-  const connects = createConnectHandler({ ...deps, clients, reports, gateOf, stopping: isStopping }, options)
+  const admission = createClientAdmission({ ...deps, clients, reports, gateOf }, options)
+  const connects = createConnectHandler(
+    { ...deps, clients, reports, counts: createVersion5Counts(), gateOf, stopping: isStopping },
+    options,
+  )
   const commands = createCommandTopics()
   const control = createControlPackets<Gate>({ release: createReleases(deps).release, commands }, options)
 

@@ -11,8 +11,8 @@ import type { Client } from 'aedes'
 import type { Sender } from '../../domain/message.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { Access } from './access/access.ts'
-import { connectFault, refusalOf } from './access/connect-rules.ts'
-import { hasDisconnected, type ConnectPacket } from './aedes-internals.ts'
+import { connectFault, isVersion5Served, refusalOf, type ConnectRules } from './access/connect-rules.ts'
+import { asVersion311, hasDisconnected, type ConnectPacket } from './aedes-internals.ts'
 import type { DisconnectReason } from './client-faults.ts'
 import type { ClientReports } from './client-reports.ts'
 import type { Clients } from './clients/clients.ts'
@@ -20,6 +20,9 @@ import type { ConnectionLimits } from './connection-limits/connection-limits.ts'
 import type { Gate } from './gate/gate.ts'
 import type { StoredSessions } from './stored-sessions/stored-sessions.ts'
 import type { TopicLimits } from './topic-rules.ts'
+import { refusalPacketOf, type ConnackTerms } from './version5/connack-packet.ts'
+import { connectRequestOf, grantedKeepaliveMs, type KeepaliveLimit } from './version5/connect-properties.ts'
+import { createVersion5, type Version5Counts } from './version5/version5.ts'
 
 export type ConnectHandler = {
   /** For aedes: a CONNECT was read. */
@@ -31,17 +34,20 @@ export type ConnectHandler = {
 type Deps = {
   intake: Pick<Intake, 'connectionEnded'> & { links: Pick<Intake['links'], 'disconnect'> }
   access: Pick<Access, 'shownName'>
-  limits: Pick<ConnectionLimits, 'connectReceived'>
+  limits: Pick<ConnectionLimits, 'connectReceived' | 'onRefused'>
   sessions: Pick<StoredSessions, 'closed'>
   clients: Pick<Clients, 'ended' | 'isConnected'>
   reports: Pick<ClientReports, 'refuse' | 'ended'>
+  counts: Version5Counts
   gateOf: (client: Client) => Gate | undefined
   stopping: () => boolean
 }
 
+export type ConnectOptions = ConnectRules & ConnackTerms & KeepaliveLimit & { topicLimits: TopicLimits }
+
 export function createConnectHandler(
-  { intake, access, limits, sessions, clients, reports, gateOf, stopping }: Deps,
-  options: { clientIdBytesMax: number; topicLimits: TopicLimits },
+  { intake, access, limits, sessions, clients, reports, gateOf, stopping, counts }: Deps,
+  options: ConnectOptions,
 ): ConnectHandler {
   return { preConnect, ended }
 
@@ -55,9 +61,10 @@ export function createConnectHandler(
     limits.connectReceived(gate.connection)
     gate.tls?.connectReceived()
     gate.tls = null
-    gate.refusal = refusalOf(packet, options.clientIdBytesMax)
+    gate.refusal = refusalOf(packet, options)
     // silence.ts keeps it: aedes does not know when a connection is not read.
     gate.keepaliveMs = (packet.keepalive ?? 0) * 1000
+    if (packet.protocolVersion === 5 && isVersion5Served) beginVersion5(gate, packet)
     packet.keepalive = 0
     const fault = connectFault(packet, options.topicLimits)
     if (fault !== null) {
@@ -71,7 +78,17 @@ export function createConnectHandler(
       const userName = access.shownName({ listener: gate.listener, userName: username })
       reports.refuse(gate.refusal.reason, { clientId, identity, userName, address })
     }
+    if (gate.version5 !== null) asVersion311(packet)
     done(null, true)
+  }
+
+  /** aedes goes on as with 3.1.1; what differs is kept at the gate. */
+  function beginVersion5(gate: Gate, packet: ConnectPacket): void {
+    const request = connectRequestOf(packet)
+    const { packetBytesMax: receivedBytesMax, inFlightMax, topicAliasesMax } = options
+    gate.version5 = createVersion5({ request, receivedBytesMax, inFlightMax, topicAliasesMax }, counts)
+    gate.keepaliveMs = grantedKeepaliveMs(request.keepaliveMs, options)
+    limits.onRefused(gate.connection, (reason) => gate.refuse(refusalPacketOf(reason, request)))
   }
 
   function ended(gate: Gate): void {

@@ -28,7 +28,8 @@ export const limitsSchema = z
       .default(1000)
       .describe(
         'Messages of one client without an acknowledgement. At the limit, its connection is not read until ' +
-          'acknowledgements are sent.',
+          'acknowledgements are sent. It is announced to clients of MQTT 5 as the receive maximum; one that sends more is ' +
+          'disconnected.',
       ),
     max_connect_bytes: size({ minBytes: 256, maxBytes: mib })
       .prefault('64KiB')
@@ -76,7 +77,23 @@ export const limitsSchema = z
       .prefault('7d')
       .describe(
         'A stored session that was not used for this long is removed. Its client gets CONNACK without ' +
-          '`session present` and may drop its unacknowledged messages then.',
+          '`session present` and may drop its unacknowledged messages then. A client of MQTT 5 may ask for less, ' +
+          'and gets this where it asks for more.',
+      ),
+    max_topic_aliases: z
+      .int()
+      .min(0)
+      .max(100)
+      .default(10)
+      .describe(
+        'Topic aliases of one client of MQTT 5, announced to it. Its aliases may stand for 8 KiB of topics. A client that ' +
+          'uses a higher one is disconnected.',
+      ),
+    max_keepalive: duration({ minMs: 1000, maxMs: 65_535_000 })
+      .optional()
+      .describe(
+        'The longest keepalive of clients of MQTT 5. One that asks for a longer one, or for none, gets this one and ' +
+          'must keep to it. Default: each client chooses.',
       ),
     connect_timeout: duration({ minMs: 100, maxMs: 600_000 })
       .prefault('10s')

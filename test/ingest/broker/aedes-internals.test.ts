@@ -1,11 +1,18 @@
 import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
-import { Aedes } from 'aedes'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { Aedes, type Client } from 'aedes'
 import { describe, expect, test } from 'vitest'
-import { stayOpenAtEnd } from '../../../src/ingest/broker/aedes-internals.ts'
+import {
+  asVersion311,
+  endNormally,
+  replaceConnack,
+  stayOpenAtEnd,
+} from '../../../src/ingest/broker/aedes-internals.ts'
+import { eventually } from '../../support/eventually.ts'
 import { openIngest } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { createDevice } from '../../support/mqtt-device.ts'
+import { connectPacket } from '../../support/mqtt5-packets.ts'
 
 // Trip-wires: what aedes-internals.ts and gate.ts rely on in aedes 1.2. When one fails after an upgrade, read
 // lib/client.js and lib/handlers of aedes first.
@@ -73,5 +80,66 @@ describe('aedes', () => {
     device.send({ cmd: 'pingreq' })
     await device.until((received) => received.some(({ cmd }) => cmd === 'pingresp'))
     expect(device.acks.map(({ cmd }) => cmd)).toEqual(['puback', 'pubrec', 'pubcomp'])
+  })
+
+  test('writes CONNACK by conn.write, and reads the version of a CONNECT after preConnect', async () => {
+    const versions: unknown[] = []
+    const aedes = await Aedes.createBroker({
+      preConnect(client, packet, done) {
+        // The parser has this packet as its settings.
+        expect((client as unknown as { _parser: { settings: unknown } })._parser.settings).toBe(packet)
+        asVersion311(packet)
+        done(null, true)
+      },
+      authenticate(client, _userName, _password, done) {
+        versions.push((client as unknown as { version: unknown }).version)
+        replaceConnack(client, () => Buffer.from([0x20, 3, 1, 0, 0]))
+        // Nothing else is replaced.
+        client.conn.write(Buffer.from([0xd0, 0]))
+        done(null, true)
+      },
+    })
+    const server = createServer((socket) => void aedes.handle(socket)).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    const chunks: Buffer[] = []
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+    const ready = once(aedes, 'clientReady')
+    socket.write(connectPacket())
+    const [client] = (await ready) as [Client]
+    expect(versions).toEqual([4])
+    expect(Object.hasOwn(client.conn, 'write')).toBe(false)
+    client.conn.write(Buffer.from([0xd0, 0]))
+    await eventually(() => Buffer.concat(chunks).length >= 9)
+    expect(Buffer.concat(chunks)).toEqual(Buffer.from([0xd0, 0, 0x20, 3, 1, 0, 0, 0xd0, 0]))
+    socket.destroy()
+    server.close()
+    await new Promise<void>((resolve) => aedes.close(resolve))
+  })
+
+  test('takes no will of a client that has ended its connection rightly', async () => {
+    const wills: string[] = []
+    const aedes = await Aedes.createBroker({
+      authorizePublish(_client, { topic }, done) {
+        wills.push(topic)
+        done(null)
+      },
+    })
+    const server = createServer((socket) => void aedes.handle(socket)).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    for (const clientId of ['rightly', 'wrongly']) {
+      const device = await createDevice({ port, clientId })
+      const ready = once(aedes, 'clientReady')
+      await device.connect({ will: { topic: clientId, payload: Buffer.from('x') } })
+      const [client] = (await ready) as [Client]
+      if (clientId === 'rightly') endNormally(client)
+      else client.conn.destroy()
+      await device.gone()
+    }
+    await eventually(() => wills.length > 0)
+    expect(wills).toEqual(['wrongly'])
+    server.close()
+    await new Promise<void>((resolve) => aedes.close(resolve))
   })
 })

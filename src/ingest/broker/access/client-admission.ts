@@ -3,13 +3,15 @@
 
 import type { AuthenticateError, Client } from 'aedes'
 import type { Intake } from '../../intake/intake.ts'
-import { isVersion311 } from '../aedes-internals.ts'
+import { isVersion311, replaceConnack } from '../aedes-internals.ts'
 import type { Clients } from '../clients/clients.ts'
 import { shareKeyOf, type ConnectionLimits } from '../connection-limits/connection-limits.ts'
 import type { ClientReports } from '../client-reports.ts'
 import type { Gate } from '../gate/gate.ts'
 import type { OpenedSession, StoredSessions } from '../stored-sessions/stored-sessions.ts'
 import type { Access, Admitted, Judgement } from './access.ts'
+import { acceptingConnack, refusalPacketOf, type ConnackTerms } from '../version5/connack-packet.ts'
+import type { Version5 } from '../version5/version5.ts'
 import type { Refusal } from './connect-rules.ts'
 
 export type ClientAdmission = {
@@ -37,7 +39,7 @@ type Deps = {
 /** A client id that an open connection of another identity has. */
 const inUse: Refusal = { reason: 'client_id_in_use', returnCode: 2 }
 
-export function createClientAdmission(deps: Deps): ClientAdmission {
+export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAdmission {
   const { access, limits, sessions, clients, reports, intake, gateOf } = deps
   let sessionPresent = false
   return { authenticate, isSessionPresent: () => sessionPresent }
@@ -75,7 +77,8 @@ export function createClientAdmission(deps: Deps): ClientAdmission {
     function refuseConnect({ reason, returnCode }: Refusal): void {
       const userName = access.shownName({ listener, userName: given.userName })
       reports.refuse(reason, { clientId: client.id, identity: proved, userName, address })
-      done(Object.assign(new Error(reason), { returnCode }), null)
+      if (gate.version5 === null) done(Object.assign(new Error(reason), { returnCode }), null)
+      else gate.refuse(refusalPacketOf(reason, gate.version5.request))
     }
 
     function openSession(admitted: Admitted): void {
@@ -85,7 +88,7 @@ export function createClientAdmission(deps: Deps): ClientAdmission {
         identity,
         owner: identity ?? shareKeyOf(gate.address),
         start: client.clean ? 'clean' : 'resume',
-        expiryMs: client.clean ? 0 : Number.POSITIVE_INFINITY,
+        expiryMs: gate.version5?.request.sessionExpiryMs ?? (client.clean ? 0 : Number.POSITIVE_INFINITY),
       })
       // Outside of the promise: an error of aedes is not one of the session.
       void opening.then(
@@ -95,21 +98,49 @@ export function createClientAdmission(deps: Deps): ClientAdmission {
     }
 
     /** Another one may have connected with the id meanwhile. */
-    function admit({ session, present }: OpenedSession, { identity, userName }: Admitted): void {
+    function admit({ session, present, expiryMs }: OpenedSession, { identity, userName }: Admitted): void {
       if (gate.closed || !clients.mayConnect(client.id, identity)) {
         sessions.closed(session)
         if (!gate.closed) refuseConnect(inUse)
+        return
+      }
+      const { version5 } = gate
+      if (version5 !== null && !answerVersion5(version5, present, expiryMs)) {
+        sessions.closed(session)
         return
       }
       gate.link = intake.links.connect(client.id, identity)
       gate.link.session = session
       gate.expectReleases(session.unreleasedCount)
       gate.sender = { clientId: client.id, userName, certificateName, identity }
-      clients.connected(gate.sender, address, isVersion311(client) ? 'MQTT 3.1.1' : 'MQTT 3.1')
+      clients.connected(gate.sender, address, protocolOf(client, gate))
       reports.connected(gate)
       // MQTT 3.1 has no such flag. aedes reads it before `done` returns.
-      sessionPresent = present && isVersion311(client)
+      sessionPresent = present && version5 === null && isVersion311(client)
       done(null, true)
     }
+
+    /** Its CONNACK takes the place of that of aedes. False where the client has no room for it. */
+    function answerVersion5(version5: Version5, sessionPresent: boolean, sessionExpiryMs: number): boolean {
+      const { request } = version5
+      const granted = { sessionExpiryMs, keepaliveMs: gate.keepaliveMs, sessionPresent }
+      const connack = acceptingConnack({ request, ...granted, clientId: client.id }, terms)
+      if (connack === null) {
+        const detail = `It takes packets of ${request.packetBytesMax} bytes, and CONNACK is larger.`
+        gate.drop('packet_too_large', detail)
+        return false
+      }
+      version5.sessionExpiryMs = sessionExpiryMs
+      replaceConnack(client, () => {
+        version5.isAnswered = true
+        return connack
+      })
+      return true
+    }
   }
+}
+
+function protocolOf(client: Client, { version5 }: Gate): string {
+  if (version5 !== null) return 'MQTT 5'
+  return isVersion311(client) ? 'MQTT 3.1.1' : 'MQTT 3.1'
 }

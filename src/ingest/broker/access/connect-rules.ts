@@ -2,18 +2,29 @@
 
 import type { ConnectPacket } from '../aedes-internals.ts'
 import type { ClientDropReason, RefusalReason } from '../client-faults.ts'
+import { connectRefusalOf, type RetainSetting } from '../version5/connect-properties.ts'
 import { isBridgeState, topicProblem, type TopicLimits } from '../topic-rules.ts'
 
-/** A refused CONNECT: the return code of CONNACK (MQTT 3.2.2.3) and why. */
+/** Until the packets behind CONNECT are read, too. */
+export const isVersion5Served: boolean = false
+
+/**
+ * A refused CONNECT: the return code of CONNACK (MQTT 3.1.1, 3.2.2.3) and why. MQTT 5 has a code for each
+ * reason.
+ */
 export type Refusal = { returnCode: 1 | 2 | 3 | 4 | 5; reason: RefusalReason }
 
-export function refusalOf(packet: ConnectPacket, clientIdBytesMax: number): Refusal | null {
+export type ConnectRules = { clientIdBytesMax: number; retain: RetainSetting }
+
+export function refusalOf(packet: ConnectPacket, { clientIdBytesMax, retain }: ConnectRules): Refusal | null {
   const { protocolVersion, clientId, clean } = packet
-  if (protocolVersion === 5) return { returnCode: 1, reason: 'unsupported_version' }
-  // [MQTT-3.1.3-8]: without an id there is no session to keep.
-  if (clientId === '' && clean === false) return { returnCode: 2, reason: 'no_client_id' }
+  const isVersion5 = protocolVersion === 5
+  if (isVersion5 && !isVersion5Served) return { returnCode: 1, reason: 'unsupported_version' }
+  // [MQTT-3.1.3-8] of 3.1.1: without an id there is no session to keep. In MQTT 5 the client gets its id.
+  if (clientId === '' && clean === false && !isVersion5) return { returnCode: 2, reason: 'no_client_id' }
   if (Buffer.byteLength(clientId) > clientIdBytesMax) return { returnCode: 2, reason: 'client_id_too_long' }
-  return null
+  const reason = isVersion5 ? connectRefusalOf(packet, { retain }) : null
+  return reason === null ? null : { returnCode: 5, reason }
 }
 
 /** A CONNECT that the protocol answers by closing the connection only. */
@@ -21,13 +32,14 @@ export function connectFault(
   { protocolVersion, clientId, will, username }: ConnectPacket,
   topicLimits: TopicLimits,
 ): { reason: ClientDropReason; detail?: string } | null {
+  const isVersion5 = protocolVersion === 5
   // Refused as such, with an answer.
-  if (protocolVersion === 5) return null
-  // [MQTT-1.5.3-2]
+  if (isVersion5 && !isVersion5Served) return null
+  const clause = isVersion5 ? 'MQTT-1.5.4-2' : 'MQTT-1.5.3-2'
   if (clientId.includes('\0'))
-    return { reason: 'bad_client_id', detail: 'Its client id contains a null character [MQTT-1.5.3-2].' }
+    return { reason: 'bad_client_id', detail: `Its client id contains a null character [${clause}].` }
   if (username?.includes('\0'))
-    return { reason: 'bad_user_name', detail: 'Its user name contains a null character [MQTT-1.5.3-2].' }
+    return { reason: 'bad_user_name', detail: `Its user name contains a null character [${clause}].` }
   const problem = will === undefined ? null : topicProblem(will.topic, topicLimits)
   if (will !== undefined && isBridgeState(will.topic, problem)) return null
   return problem === null

@@ -69,6 +69,8 @@ export type ConnectionLimits = {
   clientNamed(connection: Connection, address: string | null): boolean
   /** Its CONNECT came whole and is being checked. */
   connectReceived(connection: Connection): void
+  /** Calls `refuse` in place of its `close`, where it is closed at a bound: it can be answered. */
+  onRefused(connection: Connection, refuse: (reason: RefusalReason) => void): void
   /** Its CONNECT is right. Not accepted where the reason of a refusal is returned. */
   accept(connection: Connection, client: AcceptedClient): RefusalReason | null
   /** The socket is closed. */
@@ -98,7 +100,7 @@ export type ConnectionCounters = {
 
 type Tracked = {
   address: string | null
-  readonly close: () => void
+  close: (reason: RefusalReason) => void
   stage: 'opened' | 'checking' | 'accepted' | 'ended'
   share: Share
   identity: string | null
@@ -136,6 +138,10 @@ export function createConnectionLimits(
     connectReceived(connection) {
       const tracked = connection as Tracked
       if (tracked.stage === 'opened') tracked.stage = 'checking'
+    },
+    onRefused(connection, refuse) {
+      const tracked = connection as Tracked
+      tracked.close = refuse
     },
     accept,
     end: (connection) => remove(connection as Tracked),
@@ -178,7 +184,7 @@ export function createConnectionLimits(
     tracked.share = shareOf(shareKeyOf(address), false)
     if (takesRate(tracked.share.key)) return enter(tracked)
     tracked.stage = 'ended'
-    tracked.close()
+    tracked.close('max_connects_per_address_per_s')
     return false
   }
 
@@ -236,7 +242,7 @@ export function createConnectionLimits(
     report.add(reason, share.key)
     victim.isRefused = true
     remove(victim)
-    victim.close()
+    victim.close(reason)
   }
 
   // ---- its CONNECT, and its end

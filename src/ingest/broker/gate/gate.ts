@@ -38,6 +38,7 @@ import { clientDrops, type ClientDropReason } from '../client-faults.ts'
 import type { TlsUse } from '../listeners/handshake-failures.ts'
 import type { Decisions } from '../publish-rules/publish-rules.ts'
 import type { Refusal } from '../access/connect-rules.ts'
+import type { Version5 } from '../version5/version5.ts'
 import { createMessageShare } from './message-share.ts'
 import { createControlRate, type ControlRate } from './control-rate.ts'
 import { createPacketReader } from './packet-reader/packet-reader.ts'
@@ -74,6 +75,7 @@ class SocketGate implements Gate, ReaderOwner {
   sender: Sender | null = null
   link: ClientLink | null = null
   decisions: Decisions | null = null
+  version5: Version5 | null = null
   refusal: Refusal | null = null
   tls: TlsUse | null = null
   acceptedAtMs = 0
@@ -224,6 +226,10 @@ class SocketGate implements Gate, ReaderOwner {
     this.reader.discardPartial()
     // [MQTT-3.1.2-2]; aedes' parser does not read such a CONNECT.
     this.farewell.leave(reason === 'unsupported_level' ? connackLevel : null)
+  }
+
+  refuse(answer: Buffer | null): void {
+    this.farewell.leave(answer)
   }
 
   end(timeoutMs: number): Promise<void> {

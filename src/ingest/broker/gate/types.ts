@@ -10,6 +10,7 @@ import type { ClientDropReason } from '../client-faults.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
 import type { TlsUse } from '../listeners/handshake-failures.ts'
 import type { Decisions } from '../publish-rules/publish-rules.ts'
+import type { Version5 } from '../version5/version5.ts'
 import type { AckHead, AckWriter } from './acks/ack-writer.ts'
 import type { DeviceSocket } from './device-socket.ts'
 import type { PacketReaderDeps, PacketReaderOptions } from './packet-reader/types.ts'
@@ -62,6 +63,8 @@ export type Gate = {
   link: ClientLink | null
   /** What it may publish to (publish-rules.ts). */
   decisions: Decisions | null
+  /** What differs with MQTT 5; null for other versions, and before CONNECT. */
+  version5: Version5 | null
   /** Why its CONNECT will be refused, found before aedes authenticates it. */
   refusal: Refusal | null
   /** For TLS, until its CONNECT comes. */
@@ -99,6 +102,8 @@ export type Gate = {
   /** Ends the connection where the client was silent for too long. */
   passTime(elapsedMs: number): void
   drop(reason: ClientDropReason, detail?: string): void
+  /** Refuses its CONNECT; without an answer where it is null. */
+  refuse(answer: Buffer | null): void
   /** Ends the connection once everything is written, or after `timeoutMs`. */
   end(timeoutMs: number): Promise<void>
 }

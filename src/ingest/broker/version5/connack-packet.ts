@@ -5,7 +5,9 @@
 // information, server reference and user properties.
 
 import { generate, type IConnackPacket } from 'mqtt-packet'
+import type { RefusalReason } from '../client-faults.ts'
 import type { ConnectRequest, RetainSetting } from './connect-properties.ts'
+import { refusalCodes } from './reason-codes.ts'
 
 /** What the gateway takes, by its settings. */
 export type ConnackTerms = {
@@ -61,6 +63,12 @@ export function refusingConnack(
   }
   const shortest = bytesOf(code, false, {})
   return shortest.length <= packetBytesMax ? shortest : null
+}
+
+/** The answer to a CONNECT that is refused. */
+export function refusalPacketOf(reason: RefusalReason, request: ConnectRequest): Buffer | null {
+  const code = refusalCodes[reason]
+  return code === null ? null : refusingConnack(code, reason, request)
 }
 
 function bytesOf(
