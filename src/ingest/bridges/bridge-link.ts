@@ -146,6 +146,7 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     message.retain = packet.retain
     message.redelivered = packet.dup
     message.userProperties = packet.userProperties
+    message.properties = packet.properties
     message.ignoredFor = isOld ? 'retained' : null
     message.refusal = packet.refusal
     if (packet.refusal !== null) risks.refusedMessage(clientId, packet.refusal)

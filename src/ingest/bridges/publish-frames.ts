@@ -8,9 +8,9 @@
 
 import { isUtf8 } from 'node:buffer'
 import { quote } from '../../std/quote.ts'
-import type { QoS, UserProperties } from '../../domain/message.ts'
+import type { MessageProperties, QoS, UserProperties } from '../../domain/message.ts'
 import type { MessageRefusal } from '../types.ts'
-import { userPropertiesIn } from './publish-properties.ts'
+import { propertiesIn } from './publish-properties.ts'
 
 /** A PUBLISH as it was read; the object is used again. */
 export type PublishPacket = {
@@ -21,6 +21,7 @@ export type PublishPacket = {
   dup: boolean
   messageId: number
   userProperties: UserProperties | null
+  properties: MessageProperties | null
   /** Why it cannot be mapped; null for a usual message. */
   refusal: MessageRefusal | null
 }
@@ -66,10 +67,12 @@ export function readPublish(
   packet.messageId = qos === 0 ? 0 : bytes.readUInt16BE(topicEnd)
   if (qos > 0 && packet.messageId === 0) return false
   packet.userProperties = null
+  packet.properties = null
   if (isVersion5) {
-    const properties = userPropertiesIn(bytes.subarray(start, end))
+    const properties = propertiesIn(bytes.subarray(start, end))
     if (properties === null) return false
     packet.userProperties = properties.user
+    packet.properties = properties.others
     start += properties.size
   }
   packet.topic = bytes.toString('utf8', body + 2, topicEnd)

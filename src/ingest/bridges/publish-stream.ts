@@ -102,6 +102,7 @@ export function createPublishStream(
     dup: false,
     messageId: 0,
     userProperties: null,
+    properties: null,
     refusal: null,
   }
 

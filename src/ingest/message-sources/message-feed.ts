@@ -150,7 +150,8 @@ export function createMessageFeed(
     message.qos = position === null ? 0 : from.qos
     message.retain = from.retain
     message.dup = from.redelivered
-    if (from.userProperties !== null) counters.propertiesSkipped += boundProperties(from)
+    if (from.userProperties !== null || from.properties !== null)
+      counters.propertiesSkipped += boundProperties(from)
     message.userProperties = from.userProperties
     message.properties = from.properties
     message.stored = storedOf(from)

@@ -23,27 +23,41 @@ export function emptyMessage(): SourceMessage {
   }
 }
 
-/** Bounds of the user properties of a message: their number, and the bytes of their names and values. */
+/** User properties of a message, and bytes of all its properties. */
 const userPropertiesMax = 64
 const propertyBytesMax = 16 * 1024
 
-/** Leaves out the user properties beyond the bounds. Gives their number. */
-export function boundProperties(message: Pick<SourceMessage, 'userProperties'>): number {
-  const names = Object.keys(message.userProperties ?? {})
+/** Leaves out the properties beyond the bounds. Gives their number. */
+export function boundProperties(message: Pick<SourceMessage, 'userProperties' | 'properties'>): number {
+  const { userProperties, properties } = message
+  let bytes = 0
+  const hasRoom = (...texts: readonly string[]) => {
+    const size = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+    if (bytes + size > propertyBytesMax) return false
+    bytes += size
+    return true
+  }
+  let skipped = 0
+  if (properties !== null) {
+    const within = Object.entries(properties).filter(
+      ([, value]) => typeof value !== 'string' || hasRoom(value),
+    )
+    skipped = Object.keys(properties).length - within.length
+    if (skipped > 0) message.properties = within.length === 0 ? null : Object.fromEntries(within)
+  }
+  if (userProperties === null) return skipped
+  const names = Object.keys(userProperties)
   const within: Record<string, string> = Object.create(null) as Record<string, string>
   let kept = 0
-  let bytes = 0
   for (const name of names) {
     if (kept === userPropertiesMax) break
-    const value = message.userProperties![name]!
-    const size = Buffer.byteLength(name) + Buffer.byteLength(value)
-    if (bytes + size > propertyBytesMax) continue
-    bytes += size
+    const value = userProperties[name]!
+    if (!hasRoom(name, value)) continue
     kept += 1
     within[name] = value
   }
-  if (kept < names.length) message.userProperties = within
-  return names.length - kept
+  if (kept < names.length) message.userProperties = kept === 0 ? null : within
+  return skipped + names.length - kept
 }
 
 /** An oversized message of at most this size is kept whole in its dead letter. */

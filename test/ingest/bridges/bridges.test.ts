@@ -311,12 +311,12 @@ describe('connections of a bridge', () => {
     expect(opened.eventsOf('message_source_at_risk')).toMatchObject([{ risk: 'session_lost' }])
   })
 
-  test('user properties of MQTT 5 come with the message', async () => {
+  test('properties of MQTT 5 come with the message, and with no other one', async () => {
     const seen: unknown[] = []
     const mapper: IntakeMapper = {
       ...wordMapper,
       map(message) {
-        seen.push({ ...message.userProperties, from: message.from })
+        seen.push({ ...message.userProperties, from: message.from, others: message.properties })
         return wordMapper.map(message)
       },
     }
@@ -329,7 +329,10 @@ describe('connections of a bridge', () => {
     }
     link.send(publish(1, 'one', { properties }), publish(2, 'two'))
     await opened.spool.ended(2)
-    expect(seen).toEqual([{ tenant: 'north', __proto__x: 'y', from: 'depot' }, { from: 'depot' }])
+    expect(seen).toEqual([
+      { tenant: 'north', __proto__x: 'y', from: 'depot', others: { contentType: 'json', expiryS: 5 } },
+      { from: 'depot', others: null },
+    ])
   })
 
   test.each([
