@@ -11,7 +11,7 @@ import { shownUrl } from '../std/shown-url.ts'
 import { newRandomId } from '../domain/ids.ts'
 import { createFleet, createLatency, formatNames, seededRandom } from '../simulate/simulate.ts'
 import type { Fleet, FleetStats, FormatName, LatencySummary } from '../simulate/simulate.ts'
-import { brokerUrl, duration, wholeNumber } from './terminal/option-values.ts'
+import { brokerUrl, duration, mqttVersion, wholeNumber, type MqttVersion } from './terminal/option-values.ts'
 import { outputEnded, type BuildCommand, type CommandIo, type ExitStatus } from './terminal/terminal.ts'
 import { readPasswordFile } from './terminal/password-argument.ts'
 import { notes } from './terminal/text-format.ts'
@@ -25,6 +25,7 @@ type SimulateOptions = {
   devices: number
   rate: number
   format: FormatName
+  mqtt: MqttVersion
   count?: number
   seed?: number
   wait: number
@@ -39,6 +40,11 @@ export const simulateCommand: BuildCommand = (io, done) =>
     .option('--devices <number>', 'vehicles, each with its own connection', wholeNumber(1, 100_000), 10)
     .option('--rate <number>', 'messages per second of all vehicles together', rate, 10)
     .addOption(new Option('--format <name>', 'message format').choices(formatNames).default('telemetry-v1'))
+    .addOption(
+      new Option('--mqtt <version>', 'version of MQTT: 3.1.1 or 5')
+        .argParser(mqttVersion)
+        .default(4, '3.1.1'),
+    )
     .option(
       '--count <messages>',
       'end when this many are acknowledged (default: no end)',
@@ -54,7 +60,7 @@ export const simulateCommand: BuildCommand = (io, done) =>
     .addHelpText(
       'after',
       notes(
-        'Publishes MQTT 3.1.1 with QoS 1. A message is acknowledged when its PUBACK arrives; the others ' +
+        'Publishes with QoS 1. A message is acknowledged when its PUBACK arrives; the others ' +
           'are sent again with DUP after a reconnect. Ctrl-C ends it.',
         'Exit status 1: some messages stayed unacknowledged.',
       ),
@@ -76,6 +82,7 @@ async function simulate(options: SimulateOptions, io: CommandIo): Promise<ExitSt
       devices: options.devices,
       ratePerS: options.rate,
       format: options.format,
+      protocolVersion: options.mqtt,
       ...(options.count === undefined ? {} : { count: options.count }),
       onAck: ({ latencyMs }) => period.record(latencyMs),
     },

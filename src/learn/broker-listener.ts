@@ -6,13 +6,15 @@ import { GatewayError, messageOf } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
 import { shownUrl } from '../std/shown-url.ts'
 import type { Secret } from '../std/secret.ts'
-import type { Message } from '../domain/message.ts'
+import type { Message, UserProperties } from '../domain/message.ts'
 
 export type ListenOptions = {
   brokerUrl: string
   /** Topic filter. */
   filter: string
   clientId: string
+  /** 4 is MQTT 3.1.1. */
+  protocolVersion: 4 | 5
   username: string | undefined
   password: Secret | undefined
   /** PEM text of the certificate authorities for the broker. */
@@ -66,9 +68,10 @@ export function listen(deps: ListenDeps, options: ListenOptions): Promise<EndRea
         onSubscribed()
       })
     })
-    client.on('message', (topic, bytes, { qos, retain, dup }) => {
+    client.on('message', (topic, bytes, { qos, retain, dup, properties }) => {
       const arrivedAt = clock.now()
-      onMessage({ topic, bytes, qos, retain, dup, sender, arrivedAt })
+      const userProperties = lastOfEach(properties?.userProperties)
+      onMessage({ topic, bytes, qos, retain, dup, sender, arrivedAt, userProperties })
     })
     client.on('error', (error) => end(() => reject(unreachable(options, messageOf(error), error))))
     client.on('close', () =>
@@ -86,10 +89,10 @@ export function listen(deps: ListenDeps, options: ListenOptions): Promise<EndRea
   })
 }
 
-function clientOptions({ clientId, username, password, ca }: ListenOptions): IClientOptions {
+function clientOptions({ clientId, protocolVersion, username, password, ca }: ListenOptions): IClientOptions {
   return {
     clientId,
-    protocolVersion: 4,
+    protocolVersion,
     // No session is left at the broker.
     clean: true,
     reconnectPeriod: 0,
@@ -100,13 +103,22 @@ function clientOptions({ clientId, username, password, ca }: ListenOptions): ICl
   }
 }
 
+/** As the mapping has them: the last value of a name. */
+function lastOfEach(given: Readonly<Record<string, string | string[]>> = {}): UserProperties | null {
+  const all = Object.entries(given)
+  if (all.length === 0) return null
+  const found = Object.create(null) as Record<string, string>
+  for (const [name, values] of all) found[name] = (Array.isArray(values) ? values.at(-1) : values) ?? ''
+  return found
+}
+
 function disconnect(client: MqttClient): void {
   client.removeAllListeners('message')
   client.end(true)
 }
 
-/** CONNACK of MQTT 3.1.1 (3.2.2.3): the login is wrong or missing, or the user may not connect. */
-const loginRefused = new Set<unknown>([4, 5])
+/** CONNACK of MQTT 3.1.1 and of 5 (3.2.2): the login is wrong or missing, or the user may not connect. */
+const loginRefused = new Set<unknown>([4, 5, 0x86, 0x87])
 
 function unreachable(options: ListenOptions, why: string, cause?: unknown): GatewayError {
   if (loginRefused.has((cause as { code?: unknown } | undefined)?.code)) return notLoggedIn(options)

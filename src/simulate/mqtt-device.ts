@@ -1,4 +1,4 @@
-// mqtt-device.ts: an MQTT 3.1.1 client of one simulated vehicle that loses no message.
+// mqtt-device.ts: an MQTT client of one simulated vehicle that loses no message, of version 3.1.1 or 5.
 //
 //   offer -> waiting -> in flight -> acked (forgotten)
 //               ^           |
@@ -8,6 +8,9 @@
 // refused CONNECT. Each attempt is a new client, and unacknowledged messages are kept here, in order. The
 // packet identifiers are assigned here too: a message keeps its own over reconnects [MQTT-4.4.0-1], and DUP
 // is set on every message that was sent before [MQTT-3.3.1-1].
+//
+// With MQTT 5 no more messages are in flight than the broker takes at a time (receive maximum), and a topic
+// is sent once for each connection: mqtt.js replaces it by a topic alias, where the broker has any.
 
 import { Socket } from 'node:net'
 import { connect, type IClientOptions, type MqttClient } from 'mqtt'
@@ -38,6 +41,8 @@ export type DeviceDeps = {
 export type DeviceOptions = {
   brokerUrl: string
   clientId: string
+  /** 4 is MQTT 3.1.1. */
+  protocolVersion: 4 | 5
   /** Messages kept until they are acknowledged; at this number the device takes no more. */
   unackedMax: number
   /** Messages sent and not acknowledged on one connection. */
@@ -60,6 +65,7 @@ export function createDevice(deps: DeviceDeps, options: DeviceOptions): Device {
   /** Those that were not sent on this connection yet, oldest first. */
   let waiting: Unacked[] = []
   let inFlight = 0
+  let inFlightMax = options.inFlightMax
   let lastMessageId = 0
   let connections = 0
   let connection: Connection | null = null
@@ -96,7 +102,7 @@ export function createDevice(deps: DeviceDeps, options: DeviceOptions): Device {
   function sendWaiting(): void {
     const current = connection
     if (current === null) return
-    while (inFlight < options.inFlightMax) {
+    while (inFlight < inFlightMax) {
       const message = waiting.shift()
       if (message === undefined) return
       inFlight += 1
@@ -132,8 +138,9 @@ export function createDevice(deps: DeviceDeps, options: DeviceOptions): Device {
       let wasConnected = false
       let problem = 'the broker closed the connection'
       const onAbort = () => hangUp(client, clock, { politely: wasConnected && unacked.size === 0 })
-      client.on('connect', () => {
+      client.on('connect', ({ properties }) => {
         if (signal.aborted) return
+        inFlightMax = Math.min(options.inFlightMax, properties?.receiveMaximum ?? Infinity)
         wasConnected = true
         connection = opening
         inFlight = 0
@@ -176,7 +183,8 @@ function openConnection(options: DeviceOptions): Connection {
   }
   const client = connect(options.brokerUrl, {
     clientId: options.clientId,
-    protocolVersion: 4,
+    protocolVersion: options.protocolVersion,
+    ...(options.protocolVersion === 5 && { autoAssignTopicAlias: true }),
     // What must survive a reconnect is kept here. A clean session leaves nothing at the broker.
     clean: true,
     reconnectPeriod: 0,

@@ -52,6 +52,8 @@ export type FleetOptions = {
   count?: number
   /** Default `telemetry-v1`. */
   format?: FormatName
+  /** 4, the default, is MQTT 3.1.1. */
+  protocolVersion?: 4 | 5
   onAck?: (ack: { device: string; latencyMs: number }) => void
 }
 
@@ -145,6 +147,7 @@ export function createFleet({ clock, random, newId }: FleetDeps, options: FleetO
       {
         brokerUrl: options.brokerUrl,
         clientId,
+        protocolVersion: options.protocolVersion ?? 4,
         unackedMax: unackedPerDeviceMax,
         inFlightMax: inFlightPerDeviceMax,
         keepaliveS: 30,

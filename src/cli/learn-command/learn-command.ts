@@ -20,7 +20,14 @@ import {
   type ObservedTraffic,
   type Proposed,
 } from '../../learn/learn.ts'
-import { brokerUrl as urlOf, directory, duration, topicFilter } from '../terminal/option-values.ts'
+import {
+  brokerUrl as urlOf,
+  directory,
+  duration,
+  mqttVersion,
+  topicFilter,
+  type MqttVersion,
+} from '../terminal/option-values.ts'
 import {
   printNote,
   terminalWidth,
@@ -39,6 +46,7 @@ type LearnOptions = {
   username?: string
   passwordFile?: string
   ca?: string
+  mqtt: MqttVersion
   for: number
   topic: string
   json?: boolean
@@ -53,6 +61,11 @@ export const learnCommand: BuildCommand = (io, done) =>
     .option('--username <name>', 'user name (default: none)')
     .option('--password-file <file>', 'file with the password (default: none)')
     .option('--ca <file>', "PEM file of the authority that signed the broker's certificate (default: system)")
+    .addOption(
+      new Option('--mqtt <version>', 'version of MQTT: 3.1.1 or 5')
+        .argParser(mqttVersion)
+        .default(4, '3.1.1'),
+    )
     .addOption(
       new Option('--for <duration>', 'how long to listen')
         .argParser(duration(100, 86_400_000))
@@ -94,6 +107,7 @@ async function learn(options: LearnOptions, io: CommandIo): Promise<ExitStatus> 
     brokerUrl,
     filter: options.topic,
     clientId: `telemetry-gateway-learn-${newRandomId().slice(0, 8)}`,
+    protocolVersion: options.mqtt,
     username,
     password,
     ca,

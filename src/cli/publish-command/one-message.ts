@@ -3,21 +3,28 @@
 import { connect } from 'mqtt'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { shownUrl } from '../../std/shown-url.ts'
+import type { MqttVersion } from '../terminal/option-values.ts'
 
-type Message = { topic: string; bytes: Buffer; client: string; stop: AbortSignal }
-type Broker = { url: string; username?: string; password?: string; ca?: Buffer }
+type Message = {
+  topic: string
+  bytes: Buffer
+  client: string
+  stop: AbortSignal
+  /** Of MQTT 5. */
+  properties?: { userProperties?: Record<string, string | string[]>; contentType?: string }
+}
+type Broker = { url: string; protocolVersion: MqttVersion; username?: string; password?: string; ca?: Buffer }
 
 const timeoutMs = 10_000
 
 /** Resolves with the time until the PUBACK. Rejects with BROKER_UNREACHABLE. */
 export function publishOne(
-  { topic, bytes, client: clientId, stop }: Message,
+  { topic, bytes, client: clientId, stop, properties }: Message,
   { url, ...login }: Broker,
 ): Promise<number> {
   return new Promise((resolve, reject) => {
     const client = connect(url, {
       clientId,
-      protocolVersion: 4,
       clean: true,
       reconnectPeriod: 0,
       connectTimeout: timeoutMs,
@@ -39,7 +46,7 @@ export function publishOne(
     client.on('connect', () => {
       isConnected = true
       const startedMs = performance.now()
-      client.publish(topic, bytes, { qos: 1 }, (error) => {
+      client.publish(topic, bytes, { qos: 1, ...(properties && { properties }) }, (error) => {
         if (error) return fail(messageOf(error), error)
         end()
         client.end()

@@ -15,7 +15,7 @@ import { newRandomId } from '../../domain/ids.ts'
 import type { Status } from '../../ops/ops.ts'
 import { requestDaemon } from '../daemon-client/daemon-client.ts'
 import { findDaemon } from '../daemon-client/find-daemon.ts'
-import { brokerUrl, duration } from '../terminal/option-values.ts'
+import { brokerUrl, duration, mqttVersion, type MqttVersion } from '../terminal/option-values.ts'
 import { readPasswordFile } from '../terminal/password-argument.ts'
 import type { BuildCommand, CommandIo, ExitStatus } from '../terminal/terminal.ts'
 import { notes } from '../terminal/text-format.ts'
@@ -33,6 +33,9 @@ type PublishOptions = {
   username?: string
   passwordFile?: string
   ca?: string
+  mqtt: MqttVersion
+  property?: readonly Property[]
+  contentType?: string
   wait: number
   json?: boolean
 }
@@ -57,6 +60,17 @@ export const publishCommand: BuildCommand = (io, done) =>
     .option('--password-file <file>', 'file with the password (default: none)')
     .option('--ca <file>', 'PEM file of the authority of the broker, for mqtts')
     .addOption(
+      new Option('--mqtt <version>', 'version of MQTT: 3.1.1 or 5')
+        .argParser(mqttVersion)
+        .default(4, '3.1.1'),
+    )
+    .option(
+      '--property <name=value>',
+      'user property of the message, with --mqtt 5 (repeatable)',
+      userProperty,
+    )
+    .option('--content-type <text>', 'content type of the message, with --mqtt 5')
+    .addOption(
       new Option('--wait <duration>', 'wait this long for the answer of the service')
         .argParser(duration(100, 86_400_000))
         .default(30_000, '30s'),
@@ -73,6 +87,7 @@ export const publishCommand: BuildCommand = (io, done) =>
 
 async function publish(options: PublishOptions, io: CommandIo): Promise<ExitStatus> {
   const { topic, client, json, wait: waitMs } = options
+  const properties = propertiesOf(options)
   const bytes = await bytesOf(options, io)
   const place = {
     ...(options.config && { config: options.config }),
@@ -83,9 +98,10 @@ async function publish(options: PublishOptions, io: CommandIo): Promise<ExitStat
   const { username, passwordFile, ca } = options
   const send = async () =>
     publishOne(
-      { topic, bytes, client, stop: io.stop },
+      { topic, bytes, client, stop: io.stop, ...(properties && { properties }) },
       {
         url: broker,
+        protocolVersion: options.mqtt,
         ...(username === undefined ? {} : { username }),
         ...(passwordFile === undefined ? {} : { password: await readPasswordFile(passwordFile) }),
         ...(ca === undefined ? {} : { ca: await readInput(ca) }),
@@ -99,6 +115,32 @@ async function publish(options: PublishOptions, io: CommandIo): Promise<ExitStat
     if (step.kind === 'acknowledged') io.endWithReader()
   }
   return status
+}
+
+type Property = readonly [name: string, value: string]
+
+/** A value may have "=". */
+function userProperty(text: string, before: readonly Property[] = []): readonly Property[] {
+  const at = text.indexOf('=')
+  if (at < 1 || text.includes('\0')) throw new InvalidArgumentError('Give NAME=VALUE.')
+  return [...before, [text.slice(0, at), text.slice(at + 1)]]
+}
+
+/** Undefined where the message has none. */
+function propertiesOf({ mqtt, property = [], contentType }: PublishOptions) {
+  if (property.length === 0 && contentType === undefined) return undefined
+  if (mqtt !== 5)
+    throw new GatewayError('USAGE', {
+      what: '--property and --content-type are given without --mqtt 5.',
+      why: 'MQTT 3.1.1 has no properties.',
+      act: 'Add --mqtt 5.',
+    })
+  const userProperties = Object.create(null) as Record<string, string[]>
+  for (const [name, value] of property) userProperties[name] = [...(userProperties[name] ?? []), value]
+  return {
+    ...(property.length > 0 && { userProperties }),
+    ...(contentType !== undefined && { contentType }),
+  }
 }
 
 function textOf({ kind, what }: Step): string {

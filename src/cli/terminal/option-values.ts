@@ -53,6 +53,15 @@ export function time(text: string): number {
   throw new InvalidArgumentError(parsed.why)
 }
 
+/** The value of --mqtt: the number of the version as mqtt.js and CONNECT have it. */
+export function mqttVersion(text: string): MqttVersion {
+  if (text === '3.1.1') return 4
+  if (text === '5') return 5
+  throw new InvalidArgumentError('Give 3.1.1 or 5.')
+}
+
+export type MqttVersion = 4 | 5
+
 /** The value of --broker. */
 export function brokerUrl(protocols: readonly string[]): (text: string) => string {
   return (text) => {
