@@ -1,9 +1,10 @@
-// packet-framing.ts: finds the packets of MQTT 3.1.1 in a run of bytes by their fixed headers (MQTT 2.2), so
-// that limits hold before anything is buffered. Knows no socket and keeps no bytes.
+// packet-framing.ts: finds the packets of MQTT in a run of bytes by their fixed headers (MQTT 2.2), so that
+// limits hold before anything is buffered. Knows no socket and keeps no bytes.
 //
 //   byte 1        packet type and flags
 //   bytes 2..5    remaining length, 7 bits a byte, lowest first; the top bit says that another byte follows
-//   then          that many bytes, checked by packet-rules.ts once they are all there
+//   then          that many bytes, checked by packet-rules.ts once they are all there; by packet-layout.ts
+//                 after a CONNECT of version 5
 //
 // A run starts where a packet starts, and is followed across whole packets until one may not pass:
 //
@@ -26,6 +27,7 @@ import {
   secondConnect,
   type PacketFault,
 } from '../../packet-rules.ts'
+import { flagsFault5, layoutFault5 } from '../../version5/packet-layout.ts'
 
 export type FramingLimits = {
   /** Remaining length of the first packet. */
@@ -56,7 +58,7 @@ export type FramingStop = 'end' | 'connect' | 'partial' | 'publish' | 'turn' | '
 
 export type Framing = {
   /** Follows `bytes` from their start. Returns how many of them may pass; -1 after a violation. */
-  follow(bytes: Uint8Array, allowance: Allowance): number
+  follow(bytes: Buffer, allowance: Allowance): number
   /** Bytes of the packet at `offset`; 0 while its head is not complete, -1 after a violation. */
   sizeAt(bytes: Uint8Array, offset: number): number
   /** Why the last `follow` ended, and what passed in it. */
@@ -75,14 +77,21 @@ const connectType = 1
 const publishType = 3
 const pubrelType = 6
 const pingreqType = 12
+const authType = 15
 const connectHead = 0x10
 const dupFlag = 0b1000
 /** The first byte of a TLS hello (RFC 8446, 5.1). */
 const tlsHandshake = 0x16
 const lengthBytesMax = 4
+/** 3.1.1 allows it, and says only what a client should do (2.2.3). */
+const longLength: PacketFault = {
+  reason: 'malformed_length',
+  detail: 'The remaining length of a packet has more bytes than needed [MQTT-1.5.5-1].',
+}
 
 /**
- * By packet type, whether a client sends it (MQTT 2.2.1): not CONNACK, SUBACK, UNSUBACK, PINGRESP, 0 and 15.
+ * By packet type, whether a client sends it (MQTT 2.2.1): not CONNACK, SUBACK, UNSUBACK, PINGRESP, 0 and 15,
+ * which is AUTH in version 5.
  */
 const fromClient = [0, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0]
 
@@ -108,12 +117,13 @@ class PacketFraming implements Framing {
   unreleased = 0
   violation: PacketFault | null = null
   private isVersion31 = false
+  private isVersion5 = false
 
   constructor(limits: FramingLimits) {
     this.limits = limits
   }
 
-  follow(bytes: Uint8Array, allowance: Allowance): number {
+  follow(bytes: Buffer, allowance: Allowance): number {
     this.control = 0
     this.releases = 0
     this.unreleased = 0
@@ -150,17 +160,28 @@ class PacketFraming implements Framing {
   }
 
   /** Whether a whole packet is laid out as it must be. */
-  private check(head: number, bytes: Uint8Array, offset: number, size: number): boolean {
+  private check(head: number, bytes: Buffer, offset: number, size: number): boolean {
     let start = offset + 1
     while (bytes[start]! >= 0x80) start += 1
     start += 1
-    this.violation = bodyFault(head, bytes, start, offset + size)
+    const end = offset + size
+    this.violation = (this.isVersion5 ? layoutFault5 : bodyFault)(head, bytes, start, end)
     if (this.violation !== null) return false
     const type = head >> 4
-    if (type === connectType) this.isVersion31 = connectLevel(bytes, start, offset + size) === 3
+    if (type === connectType) return this.checkConnect(bytes, start, end)
     // The parser of aedes does not know the flag in these packets.
-    else if (this.isVersion31 && type !== publishType) bytes[offset] = head & ~dupFlag
+    if (this.isVersion31 && type !== publishType) bytes[offset] = head & ~dupFlag
     return true
+  }
+
+  private checkConnect(bytes: Buffer, start: number, end: number): boolean {
+    const level = connectLevel(bytes, start, end)
+    this.isVersion31 = level === 3
+    this.isVersion5 = level === 5
+    // No CONNECT has the length 0, so the last byte of its length is 0 only where it is not needed.
+    if (this.isVersion5)
+      this.violation = bytes[start - 1] === 0 ? longLength : layoutFault5(connectHead, bytes, start, end)
+    return this.violation === null
   }
 
   private mayPass(head: number, { messages, packets, control }: Allowance): boolean {
@@ -194,9 +215,13 @@ class PacketFraming implements Framing {
     // [MQTT-3.1.0-1]: the first packet must be CONNECT.
     if (!this.connectEnded && head !== connectHead)
       return this.violate(head === tlsHandshake ? 'tls_on_plain_port' : 'not_connect')
-    if (!fromClient[head >> 4]) return this.violate('not_from_client')
+    if (!fromClient[head >> 4] && !(this.isVersion5 && head >> 4 === authType))
+      return this.violate('not_from_client')
     if (this.connectEnded && head === connectHead) return this.violateBy(secondConnect)
-    if (!hasValidFlags(head, this.isVersion31)) return this.violateBy(flagsFault(head))
+    if (this.isVersion5) {
+      const fault = flagsFault5(head)
+      if (fault !== null) return this.violateBy(fault)
+    } else if (!hasValidFlags(head, this.isVersion31)) return this.violateBy(flagsFault(head))
     const bytesMax = this.connectEnded ? this.limits.packetBytesMax : this.limits.connectBytesMax
     let remaining = 0
     for (let index = 1; index <= lengthBytesMax; index += 1) {
@@ -207,6 +232,7 @@ class PacketFraming implements Framing {
       if (remaining > bytesMax)
         return this.violate(this.connectEnded ? 'packet_too_large' : 'connect_too_large')
       if (byte >= 0x80) continue
+      if (this.isVersion5) return byte === 0 && index > 1 ? this.violateBy(longLength) : 1 + index + remaining
       return hasValidLength(head, remaining)
         ? 1 + index + remaining
         : this.violateBy(lengthFault(head, remaining))
