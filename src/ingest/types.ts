@@ -52,6 +52,8 @@ export type ReceivedMessage = Message & {
   link?: ClientLink | null
   /** The client may not publish it: it is acknowledged and ignored for this reason. */
   violation?: string | null
+  /** Its acknowledgement says that it is not taken (MQTT 5): its packet identifier is free at once. */
+  isRefused?: boolean
   /** It cannot be mapped: it becomes a dead letter for this reason. */
   refusal?: MessageRefusal | null
   /** Packet identifier; 0 with QoS 0. */

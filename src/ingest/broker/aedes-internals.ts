@@ -101,6 +101,11 @@ export function endNormally(client: Client): void {
   client.conn.destroy()
 }
 
+/** The open connection that has the client id. */
+export function connectedClient(aedes: Aedes, clientId: string): Client | undefined {
+  return (aedes as unknown as { clients: Readonly<Record<string, Client>> }).clients[clientId]
+}
+
 /** The client has sent DISCONNECT. */
 export function hasDisconnected(client: Client): boolean {
   return (client as ClientInternals)._disconnected

@@ -31,6 +31,7 @@ import { notePing } from '../intake/untimed-resends.ts'
 import type { Access } from './access/access.ts'
 import {
   createAedesPersistence,
+  connectedClient,
   createPacketOffer,
   protocolFaultOf,
   QuietAedes,
@@ -44,7 +45,7 @@ import { createConnectHandler, type ConnectOptions } from './connect-handler.ts'
 import { createCommandTopics, type CommandTopics } from './command-topics.ts'
 import { createControlPackets, type Subscriptions } from './control-packets.ts'
 import type { DeviceSocket } from './gate/device-socket.ts'
-import type { Gate } from './gate/gate.ts'
+import type { Gate, GateDeps } from './gate/gate.ts'
 import type { TlsUse } from './listeners/handshake-failures.ts'
 import { createGates, type GateCounters, type GatesOptions } from './gate/gates.ts'
 import {
@@ -54,6 +55,7 @@ import {
 } from './publish-rules/publish-rules.ts'
 import { createPublishHandler } from './publish-handler.ts'
 import { createReleases } from './releases.ts'
+import { createClientPackets } from './version5/client-packets.ts'
 import { createVersion5Counts } from './version5/version5.ts'
 import type { StoredSessions } from './stored-sessions/stored-sessions.ts'
 
@@ -61,7 +63,7 @@ export type BrokerDeps = {
   intake: Intake
   access: Access
   limits: Pick<ConnectionLimits, 'connectReceived' | 'onRefused' | 'accept' | 'counters'>
-  sessions: Pick<StoredSessions, 'open' | 'closed'>
+  sessions: Pick<StoredSessions, 'open' | 'changeExpiry' | 'closed'>
   clock: Clock
   emit: Emit
 }
@@ -129,6 +131,10 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   const gateOfClient = new WeakMap<Client, Gate>()
   const gateOf = (client: Client) => gateOfClient.get(client)
   const isStopping = () => stopping
+  const holderOf = (clientId: string) => {
+    const holder = connectedClient(aedes, clientId)
+    return holder === undefined ? undefined : gateOf(holder)
+  }
   const clients = createClients({ clock, emit })
   const reports = createClientReports({ clock, emit, clients })
   let stopping = false
@@ -141,17 +147,23 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   const { message, publish } = handler
   const { onDrop } = reports
   const onClose = (gate: Gate) => connects.ended(gate)
+  const takePacket: GateDeps['takePacket'] = (gate, bytes, start) => packets.take(gate, bytes, start)
   const gates = createGates(
-    { intake, clock, message, publish, onPing, onHalfClosed, onDrop, onClose },
+    { intake, clock, message, publish, takePacket, onPing, onHalfClosed, onDrop, onClose },
     options,
   )
-  const admission = createClientAdmission({ ...deps, clients, reports, gateOf }, options)
+  const admission = createClientAdmission({ ...deps, clients, reports, gateOf, holderOf }, options)
+  const { release } = createReleases(deps)
   const connects = createConnectHandler(
     { ...deps, clients, reports, counts: createVersion5Counts(), gateOf, stopping: isStopping },
     options,
   )
   const commands = createCommandTopics()
-  const control = createControlPackets<Gate>({ release: createReleases(deps).release, commands }, options)
+  const control = createControlPackets<Gate>({ release, commands }, options)
+  const packets = createClientPackets<Gate>(
+    { release, commands, disconnected: connects.disconnected },
+    options,
+  )
 
   const offerPackets = createPacketOffer((client, packet) => control.take(gateOf(client)!, packet))
 
@@ -234,7 +246,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       acked: handler.acked(),
       ...gates.counters(),
       takeOvers: clients.takeOvers(),
-      ...control.counters(),
+      subscriptions: control.counters().subscriptions + packets.counters().subscriptions,
+      subscriptionsRefused: control.counters().subscriptionsRefused + packets.counters().subscriptionsRefused,
       unauthenticated: limits.counters().unauthenticated,
       pausesByLimit: limits.counters().pauses,
       refusedByReason: new Map([...limits.counters().refused, ...reports.refused()]),

@@ -15,7 +15,13 @@ export type CommandTopics = {
   send(sender: Sender, topic: string, bytes: Buffer): boolean
 }
 
-type CommandedGate = { readonly closed: boolean; readonly sender: Sender | null; write(packet: Buffer): void }
+export type CommandedGate = {
+  readonly closed: boolean
+  readonly sender: Sender | null
+  /** Null for MQTT 3.1 and 3.1.1. */
+  readonly version5: { readonly packetBytesMax: number } | null
+  write(packet: Buffer): void
+}
 
 type Matches = (topic: string) => boolean
 type Commanded = { gate: CommandedGate; filters: Map<string, Matches> }
@@ -51,24 +57,33 @@ export function createCommandTopics(): CommandTopics {
     const commanded = bySender.get(sender)
     if (commanded === undefined || commanded.gate.closed) return false
     for (const matches of commanded.filters.values())
-      if (matches(topic)) {
-        commanded.gate.write(publishOf(topic, bytes))
-        return true
-      }
+      if (matches(topic))
+        return write(commanded.gate, publishOf(topic, bytes, commanded.gate.version5 !== null))
     return false
   }
+}
+
+/** A packet that is larger than the client takes is not sent [MQTT-3.1.2-24]. */
+function write(gate: CommandedGate, packet: Buffer): boolean {
+  if (gate.version5 !== null && packet.length > gate.version5.packetBytesMax) return false
+  gate.write(packet)
+  return true
 }
 
 function canMatch(filter: string): boolean {
   return filter.length <= filterLengthMax && filter.split('/').some((level) => commandLevels.has(level))
 }
 
-/** MQTT 3.3, with QoS 0: the specification of Sparkplug demands it of commands. */
-function publishOf(topic: string, bytes: Buffer): Buffer {
+/**
+ * MQTT 3.3, with QoS 0: the specification of Sparkplug demands it of commands. MQTT 5 has properties:
+ * none.
+ */
+function publishOf(topic: string, bytes: Buffer, isVersion5: boolean): Buffer {
   const name = Buffer.from(topic)
+  const properties = Buffer.alloc(isVersion5 ? 1 : 0)
   const length: number[] = []
-  for (let rest = name.length + 2 + bytes.length; rest > 0; rest >>= 7)
+  for (let rest = name.length + 2 + properties.length + bytes.length; rest > 0; rest >>= 7)
     length.push((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0))
   const head = Buffer.from([publishHead, ...length, name.length >> 8, name.length & 0xff])
-  return Buffer.concat([head, name, bytes])
+  return Buffer.concat([head, name, properties, bytes])
 }

@@ -12,7 +12,7 @@ import type { Sender } from '../../domain/message.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { Access } from './access/access.ts'
 import { connectFault, isVersion5Served, refusalOf, type ConnectRules } from './access/connect-rules.ts'
-import { asVersion311, hasDisconnected, type ConnectPacket } from './aedes-internals.ts'
+import { asVersion311, endNormally, hasDisconnected, type ConnectPacket } from './aedes-internals.ts'
 import type { DisconnectReason } from './client-faults.ts'
 import type { ClientReports } from './client-reports.ts'
 import type { Clients } from './clients/clients.ts'
@@ -22,11 +22,14 @@ import type { StoredSessions } from './stored-sessions/stored-sessions.ts'
 import type { TopicLimits } from './topic-rules.ts'
 import { refusalPacketOf, type ConnackTerms } from './version5/connack-packet.ts'
 import { connectRequestOf, grantedKeepaliveMs, type KeepaliveLimit } from './version5/connect-properties.ts'
+import { reasonCode } from './version5/reason-codes.ts'
 import { createVersion5, type Version5Counts } from './version5/version5.ts'
 
 export type ConnectHandler = {
   /** For aedes: a CONNECT was read. */
   preConnect(client: Client, packet: ConnectPacket, done: (error: Error | null, ok: boolean) => void): void
+  /** DISCONNECT of MQTT 5 came. `expiryMs`: null where it does not change the expiry of the session. */
+  disconnected(gate: Gate, disconnect: { code: number; expiryMs: number | null }): void
   /** Its socket is closed. */
   ended(gate: Gate): void
 }
@@ -35,7 +38,7 @@ type Deps = {
   intake: Pick<Intake, 'connectionEnded'> & { links: Pick<Intake['links'], 'disconnect'> }
   access: Pick<Access, 'shownName'>
   limits: Pick<ConnectionLimits, 'connectReceived' | 'onRefused'>
-  sessions: Pick<StoredSessions, 'closed'>
+  sessions: Pick<StoredSessions, 'changeExpiry' | 'closed'>
   clients: Pick<Clients, 'ended' | 'isConnected'>
   reports: Pick<ClientReports, 'refuse' | 'ended'>
   counts: Version5Counts
@@ -49,7 +52,7 @@ export function createConnectHandler(
   { intake, access, limits, sessions, clients, reports, gateOf, stopping, counts }: Deps,
   options: ConnectOptions,
 ): ConnectHandler {
-  return { preConnect, ended }
+  return { preConnect, disconnected, ended }
 
   function preConnect(
     client: Client,
@@ -91,8 +94,22 @@ export function createConnectHandler(
     limits.onRefused(gate.connection, (reason) => gate.refuse(refusalPacketOf(reason, request)))
   }
 
+  function disconnected(gate: Gate, { code, expiryMs }: { code: number; expiryMs: number | null }): void {
+    const { client, link, version5 } = gate
+    if (version5 === null) return
+    if (expiryMs !== null && link?.session)
+      version5.sessionExpiryMs = sessions.changeExpiry(link.session, expiryMs)
+    // [MQTT-3.14.4-3]: only 0x00 deletes the will.
+    if (code === reasonCode.success) {
+      endNormally(client)
+      return
+    }
+    version5.hasWillOnDisconnect = true
+    client.conn.destroy()
+  }
+
   function ended(gate: Gate): void {
-    const withDisconnect = hasDisconnected(gate.client)
+    const withDisconnect = hasDisconnected(gate.client) || gate.version5?.hasWillOnDisconnect === true
     if (gate.sender !== null) {
       intake.connectionEnded(gate.sender)
       reports.ended(gate, howEnded(gate.sender, gate, withDisconnect))

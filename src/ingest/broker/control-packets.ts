@@ -5,10 +5,9 @@
 // refused. So by default a subscription is granted with the QoS that it asks for, and nothing else of it is
 // kept: whatever a client subscribes to costs its answer only.
 
-import type { Sender } from '../../domain/message.ts'
 import type { ClientDropReason } from './client-faults.ts'
 import type { ParsedPacket } from './aedes-internals.ts'
-import type { CommandTopics } from './command-topics.ts'
+import type { CommandedGate, CommandTopics } from './command-topics.ts'
 import { filterProblem } from './topic-rules.ts'
 
 export type ControlPackets<Gate> = {
@@ -17,11 +16,8 @@ export type ControlPackets<Gate> = {
   counters(): { subscriptions: number; subscriptionsRefused: number }
 }
 
-type ControlledGate = {
-  readonly closed: boolean
-  readonly sender: Sender | null
+type ControlledGate = CommandedGate & {
   drop(reason: ClientDropReason, detail?: string): void
-  write(answer: Buffer): void
   ping(): void
 }
 

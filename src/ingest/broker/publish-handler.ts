@@ -21,6 +21,7 @@ import type { Done, PublishPacket } from './aedes-internals.ts'
 import type { Clients } from './clients/clients.ts'
 import type { Gate } from './gate/gate.ts'
 import type { PublishRules } from './publish-rules/publish-rules.ts'
+import { reasonCode } from './version5/reason-codes.ts'
 import { isBridgeState, topicProblem, type TopicLimits } from './topic-rules.ts'
 
 export type PublishHandler = {
@@ -90,6 +91,9 @@ export function createPublishHandler(
       }
     }
     message.violation = isNotice ? bridgeState : violation
+    // 3.1.1 has no such answer.
+    const code = violation !== null && gate.version5 !== null ? reasonCode.notAuthorized : reasonCode.success
+    message.isRefused = code !== reasonCode.success
     // Nothing is stored for subscribers, so RETAIN says nothing about the message.
     message.retain = false
     message.sender = sender
@@ -100,12 +104,12 @@ export function createPublishHandler(
       intake.accept(message, null)
       return
     }
-    if (message.qos === 2 && gate.link?.session?.isFull(messageId)) {
+    if (message.qos === 2 && !message.isRefused && gate.link?.session?.isFull(messageId)) {
       gate.drop('too_many_qos2')
       return
     }
     countInFlight(gate)
-    intake.accept(message, slots.take(gate, message.qos === 1 ? puback : pubrec, messageId, 0))
+    intake.accept(message, slots.take(gate, message.qos === 1 ? puback : pubrec, messageId, code))
   }
 
   function countInFlight(gate: Gate): void {

@@ -152,7 +152,8 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     if (isUnreleased(message)) return endResent(ack)
     if (tap?.on === true) tap.record(message, result)
     router.route(result, message, state)
-    if (message.qos === 2) addUnreleased(message)
+    // [MQTT-4.3.3-9]: no PUBREL follows a PUBREC that refuses.
+    if (message.qos === 2 && message.isRefused !== true) addUnreleased(message)
     // All that was added since the last call belongs to this message: its ack follows its commit.
     const { link = null } = message
     if (link === null) spool.endMessage(ack)

@@ -34,13 +34,15 @@ type Deps = {
   reports: Pick<ClientReports, 'refuse' | 'connected'>
   intake: Pick<Intake, 'links'>
   gateOf: (client: Client) => Gate | undefined
+  /** The open connection that has the client id. */
+  holderOf: (clientId: string) => Gate | undefined
 }
 
 /** A client id that an open connection of another identity has. */
 const inUse: Refusal = { reason: 'client_id_in_use', returnCode: 2 }
 
 export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAdmission {
-  const { access, limits, sessions, clients, reports, intake, gateOf } = deps
+  const { access, limits, sessions, clients, reports, intake, gateOf, holderOf } = deps
   let sessionPresent = false
   return { authenticate, isSessionPresent: () => sessionPresent }
 
@@ -115,6 +117,8 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
       gate.sender = { clientId: client.id, userName, certificateName, identity }
       clients.connected(gate.sender, address, protocolOf(client, gate))
       reports.connected(gate)
+      // aedes destroys its socket below.
+      holderOf(client.id)?.replaced()
       // MQTT 3.1 has no such flag. aedes reads it before `done` returns.
       sessionPresent = present && version5 === null && isVersion311(client)
       done(null, true)

@@ -1,7 +1,15 @@
 // farewell.ts: how the gateway ends a connection. A connection that is leaving takes nothing more: what
 // follows a fault in the same portion is not read, and what was read is not answered.
+//
+// Without a last packet the socket is destroyed at once. With one (DISCONNECT of MQTT 5, a refusing CONNACK),
+// the client must be able to read it: bytes of a client that are unread when its socket is closed have the
+// kernel reset the connection, and a reset may delete what the client has not read yet. So the last packet is
+// sent with FIN, and what the client still sends is read and dropped until it closes its side.
+//
+// Bounds: `lingerMs` in time, and in bytes `bytesMax` (unread-bytes.ts). The connection counts in all
+// limits until its end.
 
-import type { Clock } from '../../../std/clock.ts'
+import type { CancelTimer, Clock } from '../../../std/clock.ts'
 import type { DeviceSocket } from './device-socket.ts'
 
 export type Farewell = {
@@ -17,7 +25,9 @@ export type Farewell = {
   end(timeoutMs: number): Promise<void>
 }
 
-type Deps = { socket: DeviceSocket; clock: Clock; reader: { stopReading(): void } }
+type Deps = { socket: DeviceSocket; clock: Clock; reader: { discardAll(): void } }
+
+const lingerMs = 1000
 
 export function createFarewell(deps: Deps): Farewell {
   return new ConnectionEnd(deps)
@@ -28,6 +38,7 @@ class ConnectionEnd implements Farewell {
   leaving = false
   ended = false
   private readonly deps: Deps
+  private cancelLinger: CancelTimer | null = null
 
   constructor(deps: Deps) {
     this.deps = deps
@@ -35,18 +46,22 @@ class ConnectionEnd implements Farewell {
 
   closed(): void {
     this.ended = true
+    this.cancelLinger?.()
   }
 
   leave(last: Buffer | null): void {
-    const { reader, socket } = this.deps
+    const { clock, reader, socket } = this.deps
     this.leaving = true
-    if (last === null) {
+    if (last === null || socket.destroyed) {
       socket.destroy()
       return
     }
-    reader.stopReading()
     socket.write(last)
-    socket.destroySoon()
+    // Where the client has closed its side, nothing of it is to come.
+    if (socket.readableEnded) socket.destroySoon()
+    else socket.end()
+    this.cancelLinger = clock.after(lingerMs, () => socket.destroy())
+    reader.discardAll()
   }
 
   end(timeoutMs: number): Promise<void> {
@@ -61,7 +76,7 @@ class ConnectionEnd implements Farewell {
         cancel()
         resolve()
       })
-      socket.destroySoon()
+      if (!this.leaving) socket.destroySoon()
     })
   }
 }

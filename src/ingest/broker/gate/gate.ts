@@ -38,6 +38,7 @@ import { clientDrops, type ClientDropReason } from '../client-faults.ts'
 import type { TlsUse } from '../listeners/handshake-failures.ts'
 import type { Decisions } from '../publish-rules/publish-rules.ts'
 import type { Refusal } from '../access/connect-rules.ts'
+import { disconnectOf, lastPacketOf } from '../version5/last-packet.ts'
 import type { Version5 } from '../version5/version5.ts'
 import { createMessageShare } from './message-share.ts'
 import { createControlRate, type ControlRate } from './control-rate.ts'
@@ -162,11 +163,14 @@ class SocketGate implements Gate, ReaderOwner {
   }
 
   write(answer: Buffer): void {
+    if (this.farewell.leaving) return
     this.acks.write()
     this.socket.write(answer)
   }
 
   writeAcks(): void {
+    // [MQTT-3.14.4-1]: nothing follows DISCONNECT.
+    if (this.farewell.leaving) return
     this.acks.write()
     this.reader.resumeIfFull()
     if (this.halfClosed && this.acks.isIdle) this.socket.destroySoon()
@@ -198,6 +202,10 @@ class SocketGate implements Gate, ReaderOwner {
     this.deps.publish(this, messageId)
   }
 
+  takePacket(bytes: Buffer, start: number): number {
+    return this.deps.takePacket(this, bytes, start)
+  }
+
   acksNotRead(): void {
     this.drop('acks_not_read')
   }
@@ -205,6 +213,10 @@ class SocketGate implements Gate, ReaderOwner {
   // ---- its end
 
   private onEnd(): void {
+    if (this.farewell.leaving) {
+      this.socket.destroySoon()
+      return
+    }
     this.halfClosed = true
     this.cancelEnd = this.deps.clock.after(lastAcksMs, () => this.drop('half_closed'))
     if (!this.acks.isIdle) this.deps.onHalfClosed(this)
@@ -219,20 +231,37 @@ class SocketGate implements Gate, ReaderOwner {
     this.deps.onClose(this)
   }
 
-  drop(reason: ClientDropReason, detail: string = clientDrops[reason]): void {
-    if (this.dropReason !== null || this.farewell.ended) return
+  drop(reason: ClientDropReason, detail: string = clientDrops[reason], code?: number): void {
+    if (this.dropReason !== null || this.farewell.leaving || this.farewell.ended) return
     this.dropReason = reason
     this.deps.onDrop(this, reason, detail)
     this.reader.discardPartial()
     // [MQTT-3.1.2-2]; aedes' parser does not read such a CONNECT.
-    this.farewell.leave(reason === 'unsupported_level' ? connackLevel : null)
+    const isUnknown = reason === 'unsupported_level'
+    const last = isUnknown ? connackLevel : lastPacketOf(this.version5, { reason, code })
+    // The socket stays open for a moment, in which the client may come back.
+    if (last !== null) this.deps.onHalfClosed(this)
+    this.leave(last)
   }
 
   refuse(answer: Buffer | null): void {
-    this.farewell.leave(answer)
+    this.leave(answer)
+  }
+
+  replaced(): void {
+    const last = disconnectOf(this.version5, 'taken_over')
+    if (last !== null) this.leave(last)
+  }
+
+  private leave(last: Buffer | null): void {
+    if (this.farewell.leaving) return
+    if (last !== null) this.acks.write()
+    this.farewell.leave(last)
   }
 
   end(timeoutMs: number): Promise<void> {
+    const last = disconnectOf(this.version5, 'gateway_stopping')
+    if (last !== null) this.leave(last)
     return this.farewell.end(timeoutMs)
   }
 }

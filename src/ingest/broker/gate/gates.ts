@@ -30,7 +30,7 @@ export type Gates = {
 
 type Deps = Pick<
   GateDeps,
-  'clock' | 'message' | 'publish' | 'onPing' | 'onHalfClosed' | 'onDrop' | 'onClose'
+  'clock' | 'message' | 'publish' | 'takePacket' | 'onPing' | 'onHalfClosed' | 'onDrop' | 'onClose'
 > & {
   intake: Pick<Intake, 'readingPaused' | 'load' | 'pausesSender' | 'onReadingChange'>
 }

@@ -43,7 +43,9 @@ export type GateDeps = {
   publish: (gate: Gate, messageId: number) => void
   /** A PINGREQ; its answer and all acks before it are about to be written. */
   onPing: (gate: Gate) => void
-  /** The client has closed its side. */
+  /** A packet of MQTT 5 at `start`, not PUBLISH and not PINGREQ. Returns its end. */
+  takePacket: (gate: Gate, bytes: Buffer, start: number) => number
+  /** The client has closed its side, or it is about to be closed: it may connect again. */
   onHalfClosed: (gate: Gate) => void
   onDrop: (gate: Gate, reason: ClientDropReason, detail: string) => void
   /** Its socket is closed. */
@@ -101,9 +103,12 @@ export type Gate = {
   resumeReading(): void
   /** Ends the connection where the client was silent for too long. */
   passTime(elapsedMs: number): void
-  drop(reason: ClientDropReason, detail?: string): void
+  /** `code`: for MQTT 5, where another than that of the reason says it better (PacketFault). */
+  drop(reason: ClientDropReason, detail?: string, code?: number): void
   /** Refuses its CONNECT; without an answer where it is null. */
   refuse(answer: Buffer | null): void
+  /** A later connection of the client takes its place. A client of MQTT 5 gets DISCONNECT. */
+  replaced(): void
   /** Ends the connection once everything is written, or after `timeoutMs`. */
   end(timeoutMs: number): Promise<void>
 }

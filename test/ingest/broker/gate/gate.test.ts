@@ -42,6 +42,7 @@ function open() {
       pause: () => undefined,
       readingPaused: () => false,
       onPing: () => undefined,
+      takePacket: (_gate, bytes) => bytes.length,
       onHalfClosed: () => undefined,
       onClose: () => undefined,
       message,

@@ -54,6 +54,7 @@ async function open() {
         inFlight.push(from)
       },
       onPing: () => undefined,
+      takePacket: (_gate, bytes) => bytes.length,
       onHalfClosed: () => undefined,
       onClose: () => undefined,
       onDrop: (_gate, reason) => expect.fail(reason),

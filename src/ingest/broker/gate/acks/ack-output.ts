@@ -3,7 +3,7 @@
 // confirms to the client, and by the next PINGREQ to the gateway (untimed-resends.ts), all acks before it.
 
 import type { CancelTimer, Clock } from '../../../../std/clock.ts'
-import type { AckWriter } from './ack-writer.ts'
+import { pubrec, type AckWriter } from './ack-writer.ts'
 import type { DeviceSocket } from '../device-socket.ts'
 
 export type AckOutput = {
@@ -26,6 +26,8 @@ type Deps = {
   writer: AckWriter
   /** `writeAcks` is called by the writer. */
   gate: {
+    /** Null for MQTT 3.1 and 3.1.1. */
+    readonly version5: { readonly quota: { free(): void } } | null
     writeAcks(): void
     resumeReading(): void
     /** The client did not read for `ackTimeoutMs`. */
@@ -35,6 +37,8 @@ type Deps = {
 
 const pingResponse = 0xd0
 const ackBytes = 4
+/** Reason codes of MQTT 5 that refuse. */
+const refusingFrom = 0x80
 /** The buffer of a commit begins with what the last one needed, up to this. */
 const startBytesMax = 1024
 
@@ -67,6 +71,10 @@ class Output implements AckOutput {
     bytes[end] = messageId >> 8
     bytes[end + 1] = messageId & 0xff
     this.end = end + 2
+    const { version5 } = this.deps.gate
+    if (version5 === null) return
+    // The last packet of a message: a PUBREC is the last one only where it refuses.
+    if (head !== pubrec || code >= refusingFrom) version5.quota.free()
     if (code === 0) return
     bytes[end + 2] = code
     this.end = end + 3

@@ -24,6 +24,8 @@ type Deps = {
   clock: Clock
   writer: AckWriter
   gate: {
+    /** Null for MQTT 3.1 and 3.1.1. */
+    readonly version5: { readonly quota: { free(): void } } | null
     /** Called by the writer. */
     writeAcks(): void
     /** Called after `isBlocked`. */

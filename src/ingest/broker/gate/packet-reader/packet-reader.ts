@@ -1,19 +1,25 @@
 // packet-reader.ts: reads the packets of one socket, as far as gate.ts says. Entry file of this folder.
 //
 //   packet-framing.ts       finds packets by their fixed headers
+//   packet-taking.ts        which code takes the packets, by the version of MQTT
 //   publish-fast-path.ts    reads most messages, and PINGREQ, without aedes' parser
 //   socket-buffer.ts        the buffer of the socket's stream, for bytes that cannot be read at once
 //   shared-read-buffer.ts   has Node read all sockets into one buffer
+//   unread-bytes.ts         drops what comes while the connection is leaving
 //
 // Packets keep their order, buffers their bounds (gate.ts). What breaks the rules ends the connection.
 
 import type { DeviceSocket } from '../device-socket.ts'
 import { createPartialPacket, type PartialPacket } from '../partial-packet/partial-packet.ts'
 import type { TurnBudget } from '../turns.ts'
-import { createFraming, type Allowance, type Framing } from './packet-framing.ts'
-import { takePublishes, type PacketTaker } from './publish-fast-path.ts'
+import { createFraming, type Framing } from './packet-framing.ts'
+import { MessageWindow } from './message-window.ts'
+import { takeMessages, takeOthers } from './packet-taking.ts'
+import { followInTurn } from './portion.ts'
+import type { PacketTaker } from './publish-fast-path.ts'
 import { createSocketBuffer, type SocketBuffer, type SocketBufferCalls } from './socket-buffer.ts'
 import type { PacketReader, PacketReaderDeps, PacketReaderOptions, ReaderOwner } from './types.ts'
+import { createUnreadBytes, type UnreadBytes } from './unread-bytes.ts'
 
 /** What is read from the buffer of the socket in one piece. */
 const portionBytesMax = 16 * 1024
@@ -21,8 +27,6 @@ const portionBytesMax = 16 * 1024
 const fewMessages = 64
 const fewBytes = 4096
 const empty = Buffer.alloc(0)
-/** Of the portion that is being followed. */
-const allowance: Allowance = { messages: 0, packets: 0, control: 0 }
 
 export function createPacketReader(deps: PacketReaderDeps, options: PacketReaderOptions): PacketReader {
   return new SocketReader(deps, options)
@@ -40,13 +44,13 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
   private kept: PartialPacket | null = null
   private isConnected = false
   private stopped = false
-  private full = false
   /** The buffer of the socket starts with a PUBLISH that had to wait. */
   private publishWaits = false
   private waitsForTurn = false
   /** The fast path takes what the framing has not counted. */
   private takesWithinLimits = false
-  private inFlight = 0
+  private readonly window: MessageWindow
+  private unread: UnreadBytes | null = null
   private bytesCame = false
 
   constructor(deps: PacketReaderDeps, options: PacketReaderOptions) {
@@ -54,6 +58,7 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
     this.owner = deps.owner
     this.deps = deps
     this.options = options
+    this.window = new MessageWindow(options.inFlightMax)
     this.framing = createFraming(options)
     this.waiting = createSocketBuffer(deps.socket, this)
   }
@@ -77,7 +82,7 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
 
   read(): Buffer | null {
     for (;;) {
-      if (!this.isReading()) return null
+      if (!this.isReading()) return this.unread?.dropWaiting() ?? null
       this.publishWaits = false
       const chunk = this.waiting.take(this.messagesLeft() < fewMessages ? fewBytes : portionBytesMax)
       const portion = chunk === null ? null : this.portionOf(chunk)
@@ -96,17 +101,14 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
   }
 
   private mayPublish(): boolean {
-    if (this.inFlight >= this.options.inFlightMax) {
-      this.full = true
-      return false
-    }
+    if (this.window.isFull()) return false
     if (this.deps.share.left() > 0) return !this.owner.readingPaused()
     this.owner.pauseReading()
     return false
   }
 
   private messagesLeft(): number {
-    return Math.min(this.options.inFlightMax - this.inFlight, this.deps.share.left())
+    return Math.min(this.window.left, this.deps.share.left())
   }
 
   takeChunk(chunk: Buffer, isShared: boolean): boolean {
@@ -131,6 +133,7 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
   private readChunk(chunk: Buffer): boolean {
     this.bytesCame = true
     if (this.waiting.isLost) return true
+    if (this.unread !== null) return this.unread.drop(chunk.length)
     if (!this.mayBypassStream())
       return this.waiting.isEmpty && this.isReading() ? this.keepPartial(chunk) : this.waiting.add(chunk)
     let bytes = chunk
@@ -181,14 +184,8 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
   }
 
   private mayBypassStream(): boolean {
-    if (
-      !this.isConnected ||
-      !this.waiting.isEmpty ||
-      this.stopped ||
-      this.waitsForTurn ||
-      this.owner.isBlocked()
-    )
-      return false
+    if (!this.isConnected || this.stopped || this.waitsForTurn) return false
+    if (!this.waiting.isEmpty || this.owner.isBlocked()) return false
     this.deps.turns.refill(this.budget)
     return this.budget.packets > 0 && this.mayPublish()
   }
@@ -204,17 +201,11 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
       bytes = partial.take()
       this.waiting.putBack(chunk, taken)
     }
-    this.deps.turns.refill(this.budget)
-    allowance.messages = this.isConnected && this.mayPublish() ? this.messagesLeft() : 0
-    allowance.packets = this.budget.packets
-    allowance.control = Math.min(this.budget.control, this.deps.turns.controlLeft)
-    const controlBefore = allowance.control
-    const end = this.framing.follow(bytes, allowance)
-    this.budget.packets = allowance.packets
-    this.budget.control -= controlBefore - allowance.control
-    this.deps.turns.spendControl(controlBefore - allowance.control)
-    if (this.framing.violation !== null) {
-      this.owner.drop(this.framing.violation.reason, this.framing.violation.detail)
+    const messages = this.isConnected && this.mayPublish() ? this.messagesLeft() : 0
+    const end = followInTurn(bytes, messages, this.framing, this.budget, this.deps.turns)
+    const { violation } = this.framing
+    if (violation !== null) {
+      this.owner.drop(violation.reason, violation.detail, violation.code)
       return null
     }
     this.deps.rate.expectReleases(this.framing.unreleased)
@@ -240,13 +231,14 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
   private bypassAedes(portion: Buffer): Buffer | null {
     // The framing has bounded the number of messages, and counted the control packets.
     const start = this.takeFast(portion, false)
-    return this.owner.closed ? null : portion.subarray(start)
+    const end = takeOthers(portion, start, this.owner, (rest) => this.takeFast(rest, false))
+    return this.owner.closed ? null : portion.subarray(end)
   }
 
   private takeFast(portion: Buffer, isWithinLimits: boolean): number {
     const before = this.takesWithinLimits
     this.takesWithinLimits = isWithinLimits
-    const end = takePublishes(portion, this.options.packetBytesMax, this.deps.message, this)
+    const end = takeMessages(portion, this.deps, this, this.options.packetBytesMax)
     this.takesWithinLimits = before
     return end
   }
@@ -258,7 +250,9 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
     this.owner.publish(messageId)
     if (this.owner.closed) return false
     if (!this.takesWithinLimits) return true
-    return this.inFlight < this.options.inFlightMax && this.budget.packets > 0 && share.left() > 0
+    // The framing counts the others. With 3.1.1 all of them pass it.
+    if (message.qos === 2) this.deps.rate.expectReleases(1)
+    return this.window.left > 0 && this.budget.packets > 0 && share.left() > 0
   }
 
   takePing(): boolean {
@@ -280,6 +274,7 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
 
   startReading(): void {
     this.isConnected = true
+    if (this.owner.version5 !== null) this.window.widen()
     this.resumeReading()
   }
 
@@ -287,18 +282,22 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
     this.stopped = true
   }
 
+  discardAll(): void {
+    this.stopped = true
+    this.unread ??= createUnreadBytes(this.socket, this.waiting)
+    this.unread.dropWaiting()
+  }
+
   countInFlight(): void {
-    this.inFlight += 1
+    this.window.enter()
   }
 
   countAcked(): void {
-    this.inFlight -= 1
+    this.window.leave()
   }
 
   resumeIfFull(): void {
-    if (!this.full) return
-    this.full = false
-    this.resumeReading()
+    if (this.window.takeWaiting()) this.resumeReading()
   }
 
   sawBytes(): boolean {

@@ -5,6 +5,7 @@ import type { ReceivedMessage } from '../../../types.ts'
 import type { ClientDropReason } from '../../client-faults.ts'
 import type { ControlRate } from '../control-rate.ts'
 import type { MessageShare } from '../message-share.ts'
+import type { Version5 } from '../../version5/version5.ts'
 import type { PartialMemory, PartialPacket, PartialPacketOptions } from '../partial-packet/partial-packet.ts'
 import type { Turns } from '../turns.ts'
 import type { FramingLimits } from './packet-framing.ts'
@@ -29,6 +30,8 @@ export type PacketReaderDeps = {
 
 export type ReaderOwner = {
   readonly address: string | null
+  /** Null for MQTT 3.1 and 3.1.1. */
+  readonly version5: Version5 | null
   /** Nothing of it is taken any more. */
   readonly closed: boolean
   /** The client does not read its acks. */
@@ -39,7 +42,9 @@ export type ReaderOwner = {
   pauseReading(): void
   publish(messageId: number): void
   ping(): void
-  drop(reason: ClientDropReason, detail?: string): void
+  drop(reason: ClientDropReason, detail?: string, code?: number): void
+  /** A packet of MQTT 5 at `start`, not PUBLISH and not PINGREQ. Returns its end. */
+  takePacket(bytes: Buffer, start: number): number
 }
 
 export type PacketReader = {
@@ -59,4 +64,6 @@ export type PacketReader = {
   /** The first part of a packet, if there is one. */
   readonly partial: PartialPacket | null
   discardPartial(): void
+  /** Nothing more is taken: what comes is read and dropped (unread-bytes.ts). */
+  discardAll(): void
 }

@@ -9,12 +9,14 @@ test('an ack has its reason code, and none for 0', () => {
     destroySoon: () => undefined,
     setKeepAlive: () => undefined,
   })
+  let freed = 0
   const output = createAckOutput(
     {
       socket,
       clock: createFakeClock(),
       writer: { add: () => undefined },
       gate: {
+        version5: { quota: { free: () => (freed += 1) } },
         writeAcks: () => undefined,
         resumeReading: () => undefined,
         acksNotRead: () => undefined,
@@ -28,6 +30,7 @@ test('an ack has its reason code, and none for 0', () => {
   output.addAck(puback, 4, 0)
   output.write()
   expect([...(socket.read() as Buffer)]).toEqual([0x40, 2, 1, 2, 0x50, 3, 0, 3, 0x87, 0xd0, 0, 0x40, 2, 0, 4])
+  expect(freed).toBe(3)
   // More than the buffer holds at first.
   for (let id = 1; id <= 300; id += 1) output.addAck(puback, id, id % 2 === 0 ? 0 : 0x87)
   output.write()
