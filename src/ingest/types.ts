@@ -89,6 +89,8 @@ export type ClientLink = {
 export type ClientSession = {
   /** It survives the connection; the messages of others are in memory only. */
   readonly stored: boolean
+  /** Discarded, expired or evicted. */
+  readonly ended: boolean
   readonly unreleasedCount: number
   /** There is no room for another message with this packet identifier. */
   isFull(messageId: number): boolean

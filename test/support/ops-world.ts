@@ -74,6 +74,8 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
     resendsStored: 0,
     identifiersForgotten: 0,
     takeOvers: 0,
+    willsDelayed: 0,
+    willsTakenEarly: 0,
     refusedMessages: new Map(),
     refusedByIdentity: [],
     subscriptions: 0,

@@ -56,6 +56,7 @@ import {
 import { createPublishHandler } from './publish-handler.ts'
 import { createReleases } from './releases.ts'
 import { createClientPackets } from './version5/client-packets.ts'
+import { createDelayedWills, type DelayedWillCounters } from './version5/delayed-wills.ts'
 import { createVersion5Counts } from './version5/version5.ts'
 import type { StoredSessions } from './stored-sessions/stored-sessions.ts'
 
@@ -88,7 +89,10 @@ export type Broker = {
   /** Sends a command to a client that has subscribed to it; false where it has not. */
   readonly sendCommand: CommandTopics['send']
   counters(): BrokerCounters
-  readonly clients: Omit<Clients, 'mayConnect' | 'connected' | 'ended' | 'isConnected' | 'willCame'>
+  readonly clients: Omit<
+    Clients,
+    'mayConnect' | 'connected' | 'ended' | 'isConnected' | 'isBack' | 'willCame'
+  >
 }
 
 /** Where a connection comes from. */
@@ -103,6 +107,7 @@ export type Origin = {
 }
 
 export type BrokerCounters = GateCounters &
+  DelayedWillCounters &
   ReturnType<PublishRules['counters']> & {
     acked: number
     /** Topic filters that clients subscribed to: granted, and refused with SUBACK 128. */
@@ -139,8 +144,9 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   const reports = createClientReports({ clock, emit, clients })
   let stopping = false
   const rules = createPublishRules({ owners: intake.owners, clients, clock, emit }, options.rules)
+  const wills = createDelayedWills({ clock, take: (will) => handler.takeWill(will) })
   const handler = createPublishHandler(
-    { intake, clients, rules, gateOf, stopping: isStopping },
+    { intake, clients, wills, rules, gateOf, stopping: isStopping },
     { topicLimits: options.topicLimits, onViolation: options.rules.onViolation },
   )
 
@@ -152,7 +158,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     { intake, clock, message, publish, takePacket, onPing, onHalfClosed, onDrop, onClose },
     options,
   )
-  const admission = createClientAdmission({ ...deps, clients, reports, gateOf, holderOf }, options)
+  const admission = createClientAdmission({ ...deps, clients, reports, wills, gateOf, holderOf }, options)
   const { release } = createReleases(deps)
   const connects = createConnectHandler(
     { ...deps, clients, reports, counts: createVersion5Counts(), gateOf, stopping: isStopping },
@@ -226,6 +232,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   function stopReading(): void {
     stopping = true
+    wills.close()
     gates.stopReading()
   }
 
@@ -253,6 +260,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       refusedByReason: new Map([...limits.counters().refused, ...reports.refused()]),
       droppedByReason: reports.dropped(),
       ...rules.counters(),
+      ...wills.counters(),
     }),
     clients,
   }

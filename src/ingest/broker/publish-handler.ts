@@ -13,7 +13,7 @@
 
 import type { Client } from 'aedes'
 import type { GatewayError } from '../../std/gateway-error.ts'
-import { propertiesLength } from '../../domain/message.ts'
+import { propertiesLength, type Sender } from '../../domain/message.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { ReceivedMessage } from '../types.ts'
 import { createAckSlots, puback, pubrec, type AckHead } from './gate/acks/ack-writer.ts'
@@ -22,6 +22,7 @@ import type { Clients } from './clients/clients.ts'
 import type { Gate } from './gate/gate.ts'
 import type { PublishRules } from './publish-rules/publish-rules.ts'
 import { reasonCode } from './version5/reason-codes.ts'
+import type { DelayedWills, Will } from './version5/delayed-wills.ts'
 import { isBridgeState, topicProblem, type TopicLimits } from './topic-rules.ts'
 
 export type PublishHandler = {
@@ -29,7 +30,9 @@ export type PublishHandler = {
   readonly message: ReceivedMessage
   /** Takes `message`, which arrived at `gate`. */
   publish(gate: Gate, messageId: number): void
-  /** For aedes: the messages that its parser read. */
+  /** Takes the will of a client whose connection has ended. */
+  takeWill(will: Will): void
+  /** For aedes: the messages that its parser read, and wills. */
   authorizePublish(client: Client | null, packet: PublishPacket, done: Done): void
   /** Messages that were acknowledged to a connected client. */
   acked(): number
@@ -37,17 +40,23 @@ export type PublishHandler = {
 
 type Deps = {
   intake: Pick<Intake, 'accept'>
-  clients: Pick<Clients, 'willCame'>
+  clients: Pick<Clients, 'willCame' | 'isBack'>
+  wills: Pick<DelayedWills, 'wait'>
   rules: Pick<PublishRules, 'violationOf' | 'refused'>
   gateOf: (client: Client) => Gate | undefined
   stopping: () => boolean
+}
+
+/** A connection as far as its rules go; that of a will may be gone. */
+type Publisher = Pick<Gate, 'address' | 'decisions' | 'drop'> & {
+  readonly connection: Pick<Gate['connection'], 'budget'>
 }
 
 /** Why the state of a bridge is ignored. */
 const bridgeState = 'bridge_state'
 
 export function createPublishHandler(
-  { intake, clients, rules, gateOf, stopping }: Deps,
+  { intake, clients, wills, rules, gateOf, stopping }: Deps,
   { topicLimits, onViolation }: { topicLimits: TopicLimits; onViolation: 'drop' | 'close' },
 ): PublishHandler {
   const slots = createAckSlots(onAck)
@@ -67,7 +76,7 @@ export function createPublishHandler(
     ordinal: 0,
   }
   let acked = 0
-  return { message, publish, authorizePublish, acked: () => acked }
+  return { message, publish, takeWill, authorizePublish, acked: () => acked }
 
   function publish(gate: Gate, messageId: number): void {
     const { sender } = gate
@@ -75,27 +84,11 @@ export function createPublishHandler(
       gate.drop('publish_before_connect')
       return
     }
-    const problem = topicProblem(message.topic, topicLimits)
-    const isNotice = problem !== null && isBridgeState(message.topic, problem)
-    if (problem !== null && !isNotice) {
-      gate.drop('bad_topic', `It published to a topic that ${problem}.`)
-      return
-    }
-    gate.connection.budget?.count(message.topic.length + message.bytes.length + propertiesLength(message))
-    const violation = isNotice ? null : rules.violationOf(gate, sender, message.topic)
-    if (violation !== null) {
-      const detail = rules.refused(gate, sender, message.topic, violation)
-      if (onViolation === 'close') {
-        gate.drop('publish_refused', detail)
-        return
-      }
-    }
-    message.violation = isNotice ? bridgeState : violation
+    if (!mayPublish(gate, sender)) return
     // 3.1.1 has no such answer.
-    const code = violation !== null && gate.version5 !== null ? reasonCode.notAuthorized : reasonCode.success
+    const isViolation = message.violation !== null && message.violation !== bridgeState
+    const code = isViolation && gate.version5 !== null ? reasonCode.notAuthorized : reasonCode.success
     message.isRefused = code !== reasonCode.success
-    // Nothing is stored for subscribers, so RETAIN says nothing about the message.
-    message.retain = false
     message.sender = sender
     message.link = gate.link
     message.messageId = messageId
@@ -110,6 +103,31 @@ export function createPublishHandler(
     }
     countInFlight(gate)
     intake.accept(message, slots.take(gate, message.qos === 1 ? puback : pubrec, messageId, code))
+  }
+
+  /** By the rules for topics; notes at `message` what they say. */
+  function mayPublish(publisher: Publisher, sender: Sender): boolean {
+    const problem = topicProblem(message.topic, topicLimits)
+    const isNotice = problem !== null && isBridgeState(message.topic, problem)
+    if (problem !== null && !isNotice) {
+      publisher.drop('bad_topic', `It published to a topic that ${problem}.`)
+      return false
+    }
+    publisher.connection.budget?.count(
+      message.topic.length + message.bytes.length + propertiesLength(message),
+    )
+    const violation = isNotice ? null : rules.violationOf(publisher, sender, message.topic)
+    if (violation !== null) {
+      const detail = rules.refused(publisher, sender, message.topic, violation)
+      if (onViolation === 'close') {
+        publisher.drop('publish_refused', detail)
+        return false
+      }
+    }
+    message.violation = isNotice ? bridgeState : violation
+    // Nothing is stored for subscribers, so RETAIN says nothing about the message.
+    message.retain = false
+    return true
   }
 
   function countInFlight(gate: Gate): void {
@@ -130,18 +148,39 @@ export function createPublishHandler(
     message.dup = packet.dup
     message.qos = client.closed ? 0 : packet.qos
     if (client.closed) {
-      // A will. It is not sent again: like QoS 0, it is kept if that is possible now. When the gateway closes
-      // the connection, the client has not died, and the spool may be closed by then.
-      clients.willCame(gate.sender)
-      message.will = true
-      if (!stopping()) publish(gate, 0)
-      message.will = false
+      // When the gateway closes the connection, the client has not died, and the spool may be closed by then.
+      if (!stopping()) willOf(gate, gate.sender)
       done(null)
       return
     }
     // What followed DISCONNECT or a fault in the same portion.
     if (gate.closed) return
     publish(gate, packet.messageId ?? 0)
+  }
+
+  /** `message` is the will of a connection that has ended. */
+  function willOf(gate: Gate, sender: Sender): void {
+    const { topic, bytes } = message
+    const { address, version5 } = gate
+    const request = version5?.request.will ?? null
+    const { userProperties = null, properties = null } = request ?? {}
+    const will: Will = { topic, bytes, sender, address, userProperties, properties }
+    const delayMs = Math.min(request?.delayMs ?? 0, version5?.sessionExpiryMs ?? 0)
+    if (version5 !== null) version5.counts.propertiesSkipped += request?.skipped ?? 0
+    // [MQTT-3.1.2-8]: a session that ended before, by a clean start, leaves nothing to wait for.
+    if (delayMs === 0 || gate.link?.session?.ended !== false) takeWill(will)
+    // [MQTT-3.1.3-9]
+    else if (!clients.isBack(sender)) wills.wait(will, delayMs)
+  }
+
+  /** It is not sent again: like QoS 0, it is kept if that is possible now. */
+  function takeWill({ topic, bytes, sender, address, userProperties, properties }: Will): void {
+    clients.willCame(sender)
+    Object.assign(message, { topic, bytes, sender, userProperties, properties })
+    Object.assign(message, { qos: 0, dup: false, will: true, link: null, messageId: 0, isRefused: false })
+    if (mayPublish({ address, decisions: null, connection: { budget: null }, drop: () => {} }, sender))
+      intake.accept(message, null)
+    Object.assign(message, { will: false, userProperties: null, properties: null })
   }
 
   function onAck(

@@ -11,6 +11,7 @@ import type { Gate } from '../gate/gate.ts'
 import type { OpenedSession, StoredSessions } from '../stored-sessions/stored-sessions.ts'
 import type { Access, Admitted, Judgement } from './access.ts'
 import { acceptingConnack, refusalPacketOf, type ConnackTerms } from '../version5/connack-packet.ts'
+import type { DelayedWills } from '../version5/delayed-wills.ts'
 import type { Version5 } from '../version5/version5.ts'
 import type { Refusal } from './connect-rules.ts'
 
@@ -32,6 +33,7 @@ type Deps = {
   sessions: Pick<StoredSessions, 'open' | 'closed'>
   clients: Pick<Clients, 'mayConnect' | 'connected'>
   reports: Pick<ClientReports, 'refuse' | 'connected'>
+  wills: Pick<DelayedWills, 'clientConnected'>
   intake: Pick<Intake, 'links'>
   gateOf: (client: Client) => Gate | undefined
   /** The open connection that has the client id. */
@@ -42,7 +44,7 @@ type Deps = {
 const inUse: Refusal = { reason: 'client_id_in_use', returnCode: 2 }
 
 export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAdmission {
-  const { access, limits, sessions, clients, reports, intake, gateOf, holderOf } = deps
+  const { access, limits, sessions, clients, reports, wills, intake, gateOf, holderOf } = deps
   let sessionPresent = false
   return { authenticate, isSessionPresent: () => sessionPresent }
 
@@ -116,6 +118,7 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
       gate.expectReleases(session.unreleasedCount)
       gate.sender = { clientId: client.id, userName, certificateName, identity }
       clients.connected(gate.sender, address, protocolOf(client, gate))
+      wills.clientConnected(gate.sender, present)
       reports.connected(gate)
       // aedes destroys its socket below.
       holderOf(client.id)?.replaced()

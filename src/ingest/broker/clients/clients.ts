@@ -35,6 +35,8 @@ export type Clients = {
   ended(sender: Sender, withDisconnect: boolean): void
   /** Whether this connection of it is open, and no later one took over. */
   isConnected(sender: Sender): boolean
+  /** Whether it has another connection than this one. */
+  isBack(sender: Sender): boolean
   willCame(sender: Sender): void
   /** Its CONNECT was refused, or the connection ended before it. */
   refused(client: RefusedClient, fault: Fault): void
@@ -76,6 +78,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     connected,
     ended,
     isConnected: (sender) => table.holder(sender.clientId)?.sender === sender,
+    isBack,
     willCame,
     refused,
     dropped,
@@ -148,6 +151,11 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     client.since = clock.now()
     table.close(client)
     table.changed(client)
+  }
+
+  function isBack(sender: Sender): boolean {
+    const holder = table.holder(sender.clientId)
+    return holder !== undefined && holder.sender !== sender && holder.identity === sender.identity
   }
 
   function willCame(sender: Sender): void {
