@@ -79,10 +79,9 @@ export function lengthFault(head: number, remaining: number): PacketFault {
   )
 }
 
-export const secondConnect: PacketFault = {
-  ...broken('It sent a second CONNECT [MQTT-3.1.0-2].'),
-  code: 0x82,
-}
+export const secondConnect: PacketFault = broken('It sent a second CONNECT [MQTT-3.1.0-2].')
+/** Of MQTT 5. Faults of other versions have no code: nothing is sent for them. */
+export const secondConnect5: PacketFault = { ...secondConnect, code: 0x82 }
 
 /** What is wrong with the packet whose bytes behind the fixed header are those from `start` to `end`. */
 export function bodyFault(head: number, bytes: Uint8Array, start: number, end: number): PacketFault | null {

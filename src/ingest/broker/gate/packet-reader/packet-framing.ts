@@ -25,6 +25,7 @@ import {
   hasValidLength,
   lengthFault,
   secondConnect,
+  secondConnect5,
   type PacketFault,
 } from '../../packet-rules.ts'
 import { flagsFault5, layoutFault5 } from '../../version5/packet-layout.ts'
@@ -217,7 +218,8 @@ class PacketFraming implements Framing {
       return this.violate(head === tlsHandshake ? 'tls_on_plain_port' : 'not_connect')
     if (!fromClient[head >> 4] && !(this.isVersion5 && head >> 4 === authType))
       return this.violate('not_from_client')
-    if (this.connectEnded && head === connectHead) return this.violateBy(secondConnect)
+    if (this.connectEnded && head === connectHead)
+      return this.violateBy(this.isVersion5 ? secondConnect5 : secondConnect)
     if (this.isVersion5) {
       const fault = flagsFault5(head)
       if (fault !== null) return this.violateBy(fault)
