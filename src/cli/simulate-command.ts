@@ -35,7 +35,11 @@ type SimulateOptions = {
 
 export const simulateCommand: BuildCommand = (io, done) =>
   new Command('simulate')
-    .requiredOption('--broker <url>', 'mqtt:// or mqtts:// URL; may contain a user (required)', broker)
+    .requiredOption(
+      '--broker <url>',
+      'URL of the broker: mqtt, mqtts, ws or wss; may contain a user (required)',
+      broker,
+    )
     .option('--password-file <file>', 'file with the password of the user in the URL')
     .option('--devices <number>', 'vehicles, each with its own connection', wholeNumber(1, 100_000), 10)
     .option('--rate <number>', 'messages per second of all vehicles together', rate, 10)
@@ -223,7 +227,7 @@ function unackedError(options: SimulateOptions, stats: FleetStats): GatewayError
   })
 }
 
-const broker = brokerUrl(['mqtt:', 'mqtts:', 'tcp:', 'ssl:'])
+const broker = brokerUrl(['mqtt:', 'mqtts:', 'tcp:', 'ssl:', 'ws:', 'wss:'])
 
 /** Other users of the machine see the arguments of a command, but not the file. */
 async function withPassword({ broker: text, passwordFile }: SimulateOptions): Promise<string> {

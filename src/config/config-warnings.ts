@@ -28,7 +28,7 @@ export function configWarnings({ ingest, ops, alerts, sources }: Sections): Conf
     if (!url.secure && hasSecrets)
       warnings.push({
         what: `Devices send passwords or tokens to the listener ${address} without encryption.`,
-        act: 'Use mqtts:// with `tls`, or keep the network of this listener apart from others.',
+        act: `Use ${url.path === null ? 'mqtts' : 'wss'}:// with \`tls\`, or keep the network of this listener apart from others.`,
       })
     if (anonymous)
       warnings.push({

@@ -3,6 +3,7 @@
 
 import { isIPv4, isIPv6 } from 'node:net'
 import { z } from 'zod'
+import { defaultPortOf } from '../ingest/config.ts'
 import type { ConfigProblem } from '../std/config-problem.ts'
 
 /** Reads what it needs, so that problems of other options do not hide these. */
@@ -36,10 +37,10 @@ export function checkPorts(written: unknown): readonly ConfigProblem[] {
 
 /** Null for what is no address, which the schema reports, and for a port that the system chooses. */
 function placeOf(url: unknown, keys: Place['keys']): Place | null {
-  const match = /^(\w+):\/\/(?:\[([^\]]+)\]|([^\s:/@?#[\]]+))(?::(\d{1,5}))?\/?$/.exec(String(url))
+  const match = /^(\w+):\/\/(?:\[([^\]]+)\]|([^\s:/@?#[\]]+))(?::(\d{1,5}))?(?:\/.*)?$/.exec(String(url))
   const host = match?.[2] ?? match?.[3]
   if (host === undefined) return null
-  const port = Number(match?.[4] ?? (match?.[1] === 'mqtts' ? 8883 : 1883))
+  const port = Number(match?.[4] ?? defaultPortOf(match?.[1]))
   return port === 0 ? null : { keys, host: host.toLowerCase(), port }
 }
 

@@ -98,6 +98,7 @@ export const ingestSchema = z
 export type IngestConfig = z.output<typeof ingestSchema>
 
 export { addressText, anyBridgeWarnings } from './bridge-kinds.ts'
+export { defaultPortOf, listenUrlOf, listenUrlText } from './broker/listeners/listen-url.ts'
 export { mqttBridgeSchema } from './bridges/bridge-config.ts'
 
 export function ingestOptions({ broker, bridges, rebirth_requests }: IngestConfig): IngestOptions {

@@ -42,7 +42,7 @@ export type FleetDeps = {
 }
 
 export type FleetOptions = {
-  /** mqtt:// or mqtts://; may contain user and password. */
+  /** mqtt://, mqtts://, ws:// or wss://; may contain user and password. */
   brokerUrl: string
   /** Named `truck-1` to `truck-N`. */
   devices: number

@@ -9,7 +9,7 @@ const users = [{ name: 'a', password: 'x' }]
 const tls = createAuthority().issue()
 
 function warningsOf(url: string, access: object, listen = '127.0.0.1:8080'): string[] {
-  const listeners = [url.startsWith('mqtts') ? { url, tls } : { url }]
+  const listeners = [/^(mqtts|wss):/.test(url) ? { url, tls } : { url }]
   const ingest = ingestSchema.parse({ broker: { listeners, access } })
   const sections = { ingest, ops: opsSchema.parse({ listen }), alerts: alertsSchema.parse({}), sources: [] }
   return configWarnings(sections).map(({ what }) => what)
@@ -21,6 +21,8 @@ describe('a valid config', () => {
     ['mqtt://127.0.0.1', { anonymous: true }, []],
     ['mqtts://0.0.0.0', { users }, []],
     ['mqtt://0.0.0.0', { users }, [/passwords or tokens to the listener 0.0.0.0:1883 without encryption/]],
+    ['wss://0.0.0.0', { users }, []],
+    ['ws://0.0.0.0', { users }, [/passwords or tokens to the listener 0.0.0.0:8083 without encryption/]],
     ['mqtt://10.0.0.1', { password_file: 'users' }, [/without encryption/]],
     ['mqtt://10.0.0.1', { tokens: [{ name: 't', token: 'a token of 7 words' }] }, [/without encryption/]],
     [

@@ -66,6 +66,42 @@ describe('the section ingest', () => {
       'broker.listeners.0.tls is required for an mqtts:// listener',
       'broker.listeners.1.tls is not allowed for an mqtt:// listener',
     ])
+    const others = [
+      { url: 'wss://127.0.0.1' },
+      { url: 'ws://127.0.0.1', tls },
+      { url: 'mqtt://127.0.0.1', websocket: { origins: ['*'] } },
+    ]
+    expect(problems({ broker: { listeners: others, access: anonymous } })).toEqual([
+      'broker.listeners.0.tls is required for a wss:// listener',
+      'broker.listeners.1.tls is not allowed for a ws:// listener',
+      'broker.listeners.2.websocket is not allowed for an mqtt:// listener',
+    ])
+  })
+
+  test('reads path and origins of a listener for WebSocket', () => {
+    const origins = ['https://Fleet.Example.com', 'http://127.0.0.1:3000', 'capacitor://localhost', '*']
+    const listeners = [{ url: 'ws://127.0.0.1' }, { url: 'ws://127.0.0.1:1/a', websocket: { origins } }]
+    expect(
+      ingestOptions(ingestSchema.parse({ broker: { listeners, access: anonymous } })).listeners,
+    ).toMatchObject([
+      { port: 8083, tls: null, webSocket: { path: '/mqtt', origins: [] } },
+      {
+        port: 1,
+        webSocket: {
+          path: '/a',
+          origins: ['https://fleet.example.com', 'http://127.0.0.1:3000', 'capacitor://localhost', '*'],
+        },
+      },
+    ])
+    for (const origin of ['https://fleet.example.com/page', 'fleet.example.com', 'null', '', 'https://a b'])
+      expect(
+        problems({
+          broker: {
+            listeners: [{ url: 'ws://127.0.0.1', websocket: { origins: [origin] } }],
+            access: anonymous,
+          },
+        }),
+      ).toEqual([expect.stringContaining('broker.listeners.0.websocket.origins.0 must be an origin such as')])
   })
 
   test('refuses two users of one name, and unknown keys', () => {

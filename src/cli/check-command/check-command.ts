@@ -8,7 +8,7 @@ import { visible } from '../../std/quote.ts'
 import { certificateWarnings, type Config } from '../../config/config.ts'
 import { deliveryOptions, providerNames } from '../../delivery/config.ts'
 import { defaultProvider } from '../../domain/ids.ts'
-import { addressText } from '../../ingest/config.ts'
+import { addressText, listenUrlText } from '../../ingest/config.ts'
 import { receiversOf } from '../alerts-command/config-alerts.ts'
 import { opsUrl } from '../../ops/config.ts'
 import { checkConfig, type CheckedConfig } from './config-findings.ts'
@@ -58,10 +58,7 @@ export const checkCommand: BuildCommand = (io, done) =>
 function summaryOf(config: Config): Record<string, string[]> {
   const { ingest, sources, devices, spool, delivery, ops } = config
   return {
-    listeners: ingest.broker.listeners.map(
-      ({ url: { secure, host, port } }) =>
-        `${secure ? 'mqtts' : 'mqtt'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    ),
+    listeners: ingest.broker.listeners.map(({ url }) => listenUrlText(url)),
     access: ingest.broker.listeners.map(({ access }) => accessText(access ?? ingest.broker.access)),
     bridges: ingest.bridges.map(
       (bridge) => `${bridge.name} to ${addressText(bridge)}: ${bridge.topics.join(', ')}`,

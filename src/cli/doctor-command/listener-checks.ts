@@ -4,6 +4,7 @@
 import { connect, createServer } from 'node:net'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
 import type { Config } from '../../config/config.ts'
+import { listenUrlText } from '../../ingest/config.ts'
 import { opsUrl } from '../../ops/config.ts'
 import type { DoctorFinding, RunningDaemon } from './doctor-finding.ts'
 
@@ -17,7 +18,7 @@ export async function* checkListeners(
   daemon: RunningDaemon | null,
 ): AsyncGenerator<DoctorFinding> {
   const { ingest, ops } = config
-  const mqtt = ingest.broker.listeners.map(({ url }) => addressOf(url.secure ? 'mqtts' : 'mqtt', url))
+  const mqtt = ingest.broker.listeners.map(({ url }) => ({ ...url, url: listenUrlText(url) }))
   const all = [...mqtt, { url: opsUrl(ops.listen), ...ops.listen }]
   if (daemon === null) {
     for (const address of all) yield await checkFree(address)
@@ -34,7 +35,7 @@ export async function* checkListeners(
     yield await checkAnswers(address)
   }
   for (const url of open) {
-    const port = Number(/:(\d+)$/.exec(url)?.[1])
+    const port = Number(/:(\d+)(?:\/.*)?$/.exec(url)?.[1])
     if (mqtt.some((one) => one.port === port)) continue
     const isChosen = mqtt.some((one) => one.port === 0)
     if (isChosen) yield await checkAnswers({ url, host: hostIn(url), port })
@@ -48,12 +49,8 @@ export async function* checkListeners(
   }
 }
 
-function addressOf(scheme: string, { host, port }: { host: string; port: number }): Address {
-  return { url: `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`, host, port }
-}
-
 function hostIn(url: string): string {
-  return /^\w+:\/\/(?:\[([^\]]+)\]|([^:]+)):\d+$/.exec(url)?.slice(1).find(Boolean) ?? '127.0.0.1'
+  return /^\w+:\/\/(?:\[([^\]]+)\]|([^:]+)):\d+(?:\/.*)?$/.exec(url)?.slice(1).find(Boolean) ?? '127.0.0.1'
 }
 
 /** An address for all interfaces is reached over loopback. */

@@ -9,7 +9,7 @@ export type Setup = {
   /** Base URL of the ingestion API; null while it is not known. */
   service: string | null
   providerKey: string | null
-  /** URL of the listener, mqtt: or mqtts:. */
+  /** URL of the listener. */
   listen: string
   tls: { cert: string; key: string } | null
   /** Name of a preset; null for the JSON of the example. */
@@ -100,7 +100,8 @@ log: { level: info }
 /** A password crosses the network in plain text. */
 function plainListener(listen: string): string {
   if (isLoopback(new URL(listen).hostname.replace(/^\[|\]$/g, ''))) return ''
-  return '        # Passwords are readable on this network. With a certificate use mqtts://HOST:8883 and `tls`.\n'
+  const secure = listen.startsWith('ws:') ? 'wss://HOST:8084/mqtt' : 'mqtts://HOST:8883'
+  return `        # Passwords are readable on this network. With a certificate use ${secure} and \`tls\`.\n`
 }
 
 function sourceText({ preset, model }: Setup): string {
@@ -136,7 +137,7 @@ function defaultsText({ carrier, operator, assetType }: Setup): string {
 
 /** Without quotes where YAML needs none: a word, a path or a URL. */
 function scalar(text: string): string {
-  const isWord = /^[A-Za-z/][\w./-]*$/.test(text) || /^(mqtts?|https?):\/\/[\w.:/-]+$/.test(text)
+  const isWord = /^[A-Za-z/][\w./-]*$/.test(text) || /^(mqtts?|wss?|https?):\/\/[\w.:/-]+$/.test(text)
   const isOther = /^(true|false|null|yes|no|on|off|y|n)$/i.test(text)
   return isWord && !isOther ? text : JSON.stringify(text)
 }

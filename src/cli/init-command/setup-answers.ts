@@ -3,6 +3,7 @@
 
 import { Help, type Command } from 'commander'
 import { packagedNames } from '../../config/config.ts'
+import { listenUrlOf, listenUrlText } from '../../ingest/config.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { parseSize } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
@@ -38,7 +39,7 @@ export function withSetupOptions(command: Command): Command {
     .option('--service <url>', 'URL of the ingestion API, without /v2/telemetry')
     .option('--provider-key <key>', 'X-Provider-Key of each request')
     .option('--listen <url>', 'address for devices, such as mqtt://0.0.0.0:1883')
-    .option('--tls-cert <file>', 'certificate of the listener, for mqtts://')
+    .option('--tls-cert <file>', 'certificate of the listener, for mqtts:// and wss://')
     .option('--tls-key <file>', 'key of the certificate')
     .option('--preset <name>', 'how devices send: a preset, or `json` for the JSON of the example')
     .option('--model <name>', 'model of the devices, for presets that need one')
@@ -102,7 +103,7 @@ async function setupOf(options: SetupOptions, questions: Questions | null): Prom
     fallback: isTls ? 'mqtts://0.0.0.0:8883' : 'mqtt://0.0.0.0:1883',
     parse: listenerUrl,
   })
-  const isSecure = listen.startsWith('mqtts:')
+  const isSecure = /^(mqtts|wss):/.test(listen)
   const pathOf = (name: string, option: string | undefined, what: string) =>
     given(name, option, { text: what, parse: (line) => nonEmpty(line, 'Give the path of a PEM file.') })
   const tls = isSecure
@@ -111,7 +112,7 @@ async function setupOf(options: SetupOptions, questions: Questions | null): Prom
         key: await pathOf('--tls-key', options.tlsKey, 'File with its key'),
       }
     : null
-  if (!isSecure && isTls) throw usage('--tls-cert and --tls-key are for a listener with mqtts://.')
+  if (!isSecure && isTls) throw usage('--tls-cert and --tls-key are for a listener with mqtts:// or wss://.')
   const preset = await given('--preset', options.preset, {
     text: 'How devices send: a preset (? lists them), or json',
     fallback: 'json',
@@ -217,11 +218,10 @@ function serviceUrl(line: string): Parsed<string> {
 
 function listenerUrl(line: string): Parsed<string> {
   const withScheme = /^[a-z]+:\/\//.test(line) ? line : `mqtt://${line}`
-  const problem = 'Give a URL such as mqtt://0.0.0.0:1883 or mqtts://0.0.0.0:8883.'
-  if (!/^mqtts?:\/\//.test(withScheme) || !URL.canParse(withScheme)) return { problem }
-  const { protocol, host, hostname, port, pathname } = new URL(withScheme)
-  if (hostname === '' || !['', '/'].includes(pathname)) return { problem }
-  return { value: `${protocol}//${port === '' ? `${host}:${protocol === 'mqtts:' ? 8883 : 1883}` : host}` }
+  const url = listenUrlOf(withScheme)
+  return typeof url === 'string'
+    ? { problem: 'Give a URL such as mqtt://0.0.0.0:1883, mqtts://0.0.0.0:8883 or wss://0.0.0.0:8084/mqtt.' }
+    : { value: listenUrlText(url) }
 }
 
 const listColumns = 76

@@ -73,7 +73,7 @@ function refused(
     why: `${why.replace(/\.$/, '')}.`,
     act: isConnected
       ? 'A rule for topics or a full spool can be the cause: see `telemetry-gateway status` and the log.'
-      : 'Check --broker, --username and --password-file, for mqtts also --ca, and that the daemon runs.',
+      : 'Check --broker, --username and --password-file, for mqtts and wss also --ca, and that the daemon runs.',
     cause,
   })
 }

@@ -50,7 +50,7 @@ export const publishCommand: BuildCommand = (io, done) =>
     .option(
       '--broker <url>',
       'address of its broker (default: as the daemon says)',
-      brokerUrl(['mqtt:', 'mqtts:']),
+      brokerUrl(['mqtt:', 'mqtts:', 'ws:', 'wss:']),
     )
     .addOption(
       // Without the id in the help, which the manual is made of.
@@ -58,7 +58,7 @@ export const publishCommand: BuildCommand = (io, done) =>
     )
     .option('--username <name>', 'user name (default: none)')
     .option('--password-file <file>', 'file with the password (default: none)')
-    .option('--ca <file>', 'PEM file of the authority of the broker, for mqtts')
+    .option('--ca <file>', 'PEM file of the authority of the broker, for mqtts and wss')
     .addOption(
       new Option('--mqtt <version>', 'version of MQTT: 3.1.1 or 5')
         .argParser(mqttVersion)
@@ -176,7 +176,9 @@ type Daemon = Awaited<ReturnType<typeof findDaemon>>
 /** A listener of the daemon, the one without TLS first. */
 async function brokerOf(daemon: Daemon, { stop }: CommandIo): Promise<string> {
   const { addresses } = (await requestDaemon({ daemon, path: '/status', method: 'GET', stop })) as Status
-  const found = addresses.find((url) => url.startsWith('mqtt://')) ?? addresses[0]
+  const found = ['mqtt:', 'ws:', 'mqtts:', 'wss:']
+    .map((protocol) => addresses.find((url) => url.startsWith(protocol)))
+    .find((url) => url !== undefined)
   if (found !== undefined) return found.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
   throw new GatewayError('BROKER_UNREACHABLE', {
     what: 'The daemon listens on no address for devices.',

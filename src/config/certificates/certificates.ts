@@ -5,7 +5,7 @@
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { DeliveryConfig } from '../../delivery/config.ts'
-import type { IngestConfig } from '../../ingest/config.ts'
+import { listenUrlText, type IngestConfig } from '../../ingest/config.ts'
 import { opsUrl, type OpsConfig } from '../../ops/config.ts'
 import type { ConfigWarning } from '../config-warnings.ts'
 
@@ -29,8 +29,9 @@ const dayMs = 86_400_000
 const noticeMs = 30 * dayMs
 
 export function certificatesOf({ ingest, ops, delivery }: Sections): ConfigCertificate[] {
-  const listeners = ingest.broker.listeners.flatMap(({ url: { host, port }, tls }): Texts => {
-    const name = `mqtts://${host.includes(':') ? `[${host}]` : host}:${port}`
+  const listeners = ingest.broker.listeners.flatMap(({ url, tls }): Texts => {
+    const { host } = url
+    const name = listenUrlText(url)
     return [
       ['listener', name, tls?.cert, host],
       ['client_ca', name, tls?.client_ca],

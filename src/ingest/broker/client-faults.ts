@@ -3,7 +3,7 @@
 
 import type { TlsFailure } from '../../std/tls/tls.ts'
 
-/** Connections to a mqtts:// listener that end before their CONNECT. */
+/** Connections to a listener with TLS that end before their CONNECT. */
 const tlsFailures = {
   tls_server_certificate_expired:
     'It refuses the certificate of the listener, because it has expired. Renew the certificate.',
@@ -25,9 +25,9 @@ const tlsFailures = {
     'A revocation list in tls.client_crl of the listener has expired. Renew the list; until then all certificates of its ' +
     'authority are refused.',
   not_tls:
-    'It does not speak TLS to a listener with TLS (mqtts://). Switch TLS on in the device, or give it the port of an ' +
-    'mqtt:// listener.',
-  http_on_tls_port: 'It speaks HTTP to a listener for MQTT.',
+    'It does not speak TLS to a listener with TLS (mqtts://, wss://). Switch TLS on in the device, or give it the port of ' +
+    'a listener without TLS.',
+  http_on_tls_port: 'It speaks HTTP without TLS to a listener with TLS.',
   tls_timeout: 'It did not complete the TLS handshake within connect_timeout.',
   tls_closed:
     'It closed its connection during the TLS handshake. Many clients do that when they refuse the certificate of the ' +
@@ -52,6 +52,17 @@ export const refusals = {
   proxy_untrusted: 'It sends from an address that proxy_protocol.trusted of the listener does not list.',
   proxy_header_missing: 'It sent no PROXY protocol header, which the listener requires.',
   proxy_header_invalid: 'Its PROXY protocol header is not valid, or not of version 2.',
+  not_http:
+    'It does not speak HTTP to a listener for WebSocket (ws://, wss://). Set the device to WebSocket, or give it the port ' +
+    'of a listener that it speaks: mqtt://, mqtts:// or wss://.',
+  http_no_upgrade: 'Its HTTP request to a listener for WebSocket does not ask for a WebSocket.',
+  websocket_request: 'Its request for a WebSocket is not valid.',
+  websocket_path: 'It asks for another path than that in the URL of the listener.',
+  websocket_origin:
+    'Its web page is not in websocket.origins of the listener. Add the origin of the page, if it may connect.',
+  websocket_protocol_missing:
+    'It does not offer the subprotocol `mqtt` [MQTT-6.0.0-3]. Clients of MQTT 3.1 offer `mqttv3.1`: set the client to 3.1.1.',
+  websocket_timeout: 'It did not ask for a WebSocket within connect_timeout.',
   no_client_id: 'It asks for a persistent session and gives no client id.',
   client_id_too_long: 'Its client id is longer than max_client_id_bytes.',
   session_not_stored:
@@ -102,6 +113,8 @@ export const clientDrops = {
   too_many_control_packets: 'It sent more control packets than max_control_packets_per_s.',
   partial_packets_full: 'Partial packets use all of max_partial_bytes.',
   packet_too_slow: 'A packet stopped for partial_timeout, or was slower than 256 bytes per second.',
+  websocket_text: 'It sent a text frame over WebSocket: MQTT needs binary frames [MQTT-6.0.0-1].',
+  websocket_protocol: 'It broke the WebSocket protocol.',
   idle_timeout: 'It has no keepalive and sent nothing for idle_timeout.',
   receive_maximum:
     'It published more messages without waiting for their acknowledgements than max_in_flight.',

@@ -66,7 +66,7 @@ export const clientConditions = {
   TLS_HANDSHAKES_FAIL: {
     severity: 'warning',
     meaning:
-      'Connections to an mqtts:// listener fail before their CONNECT: 5 or more within 30 minutes, and none succeeded ' +
+      'Connections to an mqtts:// or wss:// listener fail before their CONNECT: 5 or more within 30 minutes, and none succeeded ' +
       'since. Devices that connect there cannot send.',
     act:
       'Look at the reason. `doctor` checks the certificate of the listener: its dates and host names. Run `devices`: ' +

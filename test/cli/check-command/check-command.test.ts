@@ -179,6 +179,8 @@ describe('check', () => {
     ['mqtt://127.0.0.1:9000', '0.0.0.0:9000', 'ops.listen'],
     ['mqtt://localhost:9000', '127.0.0.1:9000', 'ops.listen'],
     ['mqtt://127.0.0.1', 'localhost:1883', 'ops.listen'],
+    ['ws://127.0.0.1/mqtt', '127.0.0.1:8083', 'ops.listen'],
+    ['ws://127.0.0.1:9000/a/b', '127.0.0.1:9000', 'ops.listen'],
     ['mqtt://127.0.0.1:0', '127.0.0.1:0', null],
     ['mqtt://127.0.0.2:9000', '127.0.0.1:9000', null],
   ])('finds a port that is used twice: %s and ops %s', async (listener, ops, where) => {

@@ -112,6 +112,8 @@ describe('init without a terminal', () => {
     [['--service', 'https://ingest.example.com/v2/telemetry'], '--service: Give a URL'],
     [[...service, '--listen', 'amqp://0.0.0.0'], '--listen: Give a URL'],
     [[...service, '--listen', 'mqtts://0.0.0.0'], '--tls-cert is missing'],
+    [[...service, '--listen', 'wss://0.0.0.0'], '--tls-cert is missing'],
+    [[...service, '--listen', 'mqtt://0.0.0.0/path'], '--listen: Give a URL'],
     [[...service, '--tls-cert', 'a.pem'], '--tls-key is missing'],
     [[...service, '--preset', 'owntrack'], 'Did you mean owntracks?'],
     [[...service, '--unknown', 'maybe'], '--unknown: Give accept, quarantine or ignore'],

@@ -1,5 +1,6 @@
 // `publish` against a real daemon and the sandbox.
 
+import { readFile, writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { runCli } from '../../support/cli-world.ts'
 import { newFolder } from '../../support/folders.ts'
@@ -45,6 +46,20 @@ describe('publish', () => {
       stdin: `{"t":${now + 1},"x":48.2,"y":11.6}`,
     })
     expect(text.stdout).toMatch(/^acknowledged .*\nmapped .*1 payload\ndelivered .*requestId \S+\n$/)
+    await daemon.kill()
+  })
+
+  test('publishes over WebSocket where the daemon has no other listener, and doctor finds the listener', async () => {
+    const { url } = await startSandbox()
+    const config = await writeDaemonConfig(await newFolder(), url)
+    const text = await readFile(config, 'utf8')
+    await writeFile(config, text.replace('mqtt://127.0.0.1:0', 'ws://127.0.0.1:0/devices'))
+    const daemon = await startSpawnedDaemon(config)
+    const message = `{"t":${Date.now()},"x":48.1,"y":11.5}`
+    const published = await runCli(['publish', '--config', config, '--topic', 'a/x', '--message', message])
+    expect([published.status, published.stdout]).toEqual([0, expect.stringMatching(/^delivered /m)])
+    const doctor = await runCli(['doctor', '--config', config])
+    expect(doctor.stdout).toMatch(/ws:\/\/127\.0\.0\.1:\d+\/devices accepts connections\./)
     await daemon.kill()
   })
 

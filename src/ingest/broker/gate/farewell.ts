@@ -76,6 +76,7 @@ class ConnectionEnd implements Farewell {
         cancel()
         resolve()
       })
+      if (socket.webSocket && !this.leaving) socket.webSocket.closeReason = 'gateway_stopping'
       if (!this.leaving) socket.destroySoon()
     })
   }

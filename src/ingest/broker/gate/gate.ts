@@ -45,7 +45,7 @@ import { createControlRate, type ControlRate } from './control-rate.ts'
 import { createPacketReader } from './packet-reader/packet-reader.ts'
 import type { PacketReader, ReaderOwner } from './packet-reader/types.ts'
 import { createSilence, keepTcpAlive, type Silence } from './silence.ts'
-import type { DeviceSocket } from './device-socket.ts'
+import type { DeviceSocket, FrameWatcher } from './device-socket.ts'
 import { createFarewell, type Farewell } from './farewell.ts'
 import type { Gate, GateDeps, GateOptions } from './types.ts'
 
@@ -67,7 +67,7 @@ export function createGate(deps: GateDeps, options: GateOptions): Gate {
  * A class, like all that each connection has: an object literal with functions or getters takes ten times its
  * memory, and a gateway has thousands of connections.
  */
-class SocketGate implements Gate, ReaderOwner {
+class SocketGate implements Gate, ReaderOwner, FrameWatcher {
   readonly connection: Connection
   readonly client: Client
   readonly address: string | null
@@ -115,6 +115,7 @@ class SocketGate implements Gate, ReaderOwner {
     readAtEachEvent(client)
     stayOpenAtEnd(client)
     socket.allowHalfOpen = true
+    socket.webSocket?.watch(this)
     socket.once('end', () => this.onEnd())
     socket.once('close', () => this.onClose())
   }
@@ -210,6 +211,10 @@ class SocketGate implements Gate, ReaderOwner {
     this.drop('acks_not_read')
   }
 
+  countControlFrame(): void {
+    if (!this.rate.take(1, 0)) this.drop('too_many_control_packets')
+  }
+
   // ---- its end
 
   private onEnd(): void {
@@ -236,6 +241,7 @@ class SocketGate implements Gate, ReaderOwner {
     this.dropReason = reason
     this.deps.onDrop(this, reason, detail)
     this.reader.discardPartial()
+    if (this.socket.webSocket) this.socket.webSocket.closeReason = reason
     // [MQTT-3.1.2-2]; aedes' parser does not read such a CONNECT.
     const isUnknown = reason === 'unsupported_level'
     const last = isUnknown ? connackLevel : lastPacketOf(this.version5, { reason, code })

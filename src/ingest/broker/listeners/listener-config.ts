@@ -8,22 +8,28 @@ import { accessSchema } from '../access/access-config.ts'
 import type { ListenerOptions } from './listeners.ts'
 import { certificateNames, tlsProblem, type ListenerTls } from './tls-server.ts'
 import type { Subnet } from './proxy-connection.ts'
+import { listenUrlOf } from './listen-url.ts'
+import { webSocketSchema } from './websocket/websocket-config.ts'
 
 export const listenerSchema = z
   .strictObject({
     url: z
       .string()
-      .meta({ format: 'uri', examples: ['mqtt://127.0.0.1:1883', 'mqtts://0.0.0.0:8883'] })
+      .meta({
+        format: 'uri',
+        examples: ['mqtt://127.0.0.1:1883', 'mqtts://0.0.0.0:8883', 'wss://0.0.0.0:8084/mqtt'],
+      })
       .transform((text, context) => {
-        const address = parseUrl(text)
+        const address = listenUrlOf(text)
         if (typeof address !== 'string') return address
         context.addIssue({ code: 'custom', message: address })
         return z.NEVER
       })
       .describe(
-        'Address on which devices connect: mqtt:// is MQTT 3.1.1 over TCP, mqtts:// over TLS. The ' +
-          'default port is 1883 or 8883; with 0 the system chooses one. The host is an address of this ' +
-          'machine, or 0.0.0.0 for all.',
+        'Address on which devices connect: mqtt:// is MQTT over TCP, mqtts:// over TLS, ws:// over WebSocket, wss:// ' +
+          'over WebSocket with TLS. The default ports are 1883, 8883, 8083 and 8084; with 0 the system chooses one. ' +
+          'The host is an address of this machine, or 0.0.0.0 for all. The path of a WebSocket is /mqtt if the URL ' +
+          'has none.',
       ),
     tls: z
       .strictObject({
@@ -66,7 +72,7 @@ export const listenerSchema = z
       })
       .optional()
       .describe(
-        'Required for mqtts://, not allowed for mqtt://. Changed files are put in force for new connections; open ' +
+        'Required for mqtts:// and wss://, not allowed for mqtt:// and ws://. Changed files are put in force for new connections; open ' +
           'ones stay.',
       ),
     proxy_protocol: z
@@ -81,27 +87,31 @@ export const listenerSchema = z
         'Set it where a balancer or proxy passes the connections on; otherwise all limits for an address count ' +
           'the balancer. Each connection must then come from a trusted address and begin with a header of the ' +
           'PROXY protocol, version 2, before TLS. The limits and the log use the address in the header. Other ' +
-          'connections are closed and counted.',
+          'connections are closed and counted. HTTP headers such as X-Forwarded-For are ignored.',
       ),
+    websocket: webSocketSchema.optional(),
     access: accessSchema
       .optional()
       .describe(
         'Which clients may connect here, instead of `ingest.broker.access`. Nothing of that applies.',
       ),
   })
-  .superRefine(({ url, tls }, context) => {
-    if (url.secure && tls === undefined)
-      context.addIssue({ code: 'custom', path: ['tls'], message: 'is required for an mqtts:// listener' })
-    if (!url.secure && tls !== undefined)
-      context.addIssue({ code: 'custom', path: ['tls'], message: 'is not allowed for an mqtt:// listener' })
+  .superRefine(({ url, tls, websocket }, context) => {
+    const refuse = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message: `${message} ${url.scheme}:// listener` })
+    const article = url.scheme.startsWith('m') ? 'an' : 'a'
+    if (url.secure && tls === undefined) refuse('tls', `is required for ${article}`)
+    if (!url.secure && tls !== undefined) refuse('tls', `is not allowed for ${article}`)
+    if (url.path === null && websocket !== undefined) refuse('websocket', `is not allowed for ${article}`)
   })
 
 export function listenerOptions(config: z.output<typeof listenerSchema>): ListenerOptions {
-  const { url, tls, proxy_protocol } = config
+  const { url, tls, proxy_protocol, websocket } = config
   return {
     host: url.host,
     port: url.port,
     tls: tls === undefined ? null : tlsOptions(tls),
+    ...(url.path !== null && { webSocket: { path: url.path, origins: websocket?.origins ?? [] } }),
     ...(proxy_protocol && { proxyTrusted: proxy_protocol.trusted }),
   }
 }
@@ -122,20 +132,6 @@ function tlsOptions({ cert, key, client_ca, client_crl, certificate_name }: TlsC
     clientCrl: client_crl ?? null,
     certificateName: certificate_name,
   }
-}
-
-type ListenUrl = { secure: boolean; host: string; port: number }
-
-/** The URL of a listener, or what is wrong with it. */
-function parseUrl(text: string): ListenUrl | string {
-  const match = /^(mqtts?):\/\/(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@?#[\]]+))(?::(\d{1,5}))?\/?$/.exec(text)
-  const host = match?.[2] ?? match?.[3]
-  if (!match || host === undefined)
-    return `must be mqtt://HOST:PORT or mqtts://HOST:PORT without path, query or password, found "${text}"`
-  const secure = match[1] === 'mqtts'
-  const port = match[4] === undefined ? (secure ? 8883 : 1883) : Number(match[4])
-  if (port > 65_535) return `must have a port of 0 to 65535, found ${port}`
-  return { secure, host, port }
 }
 
 function subnet() {

@@ -1,6 +1,8 @@
-// listeners.ts: the listening sockets of the broker, `mqtt://` over TCP and `mqtts://` over TLS.
+// listeners.ts: the listening sockets of the broker: `mqtt://` over TCP, `mqtts://` over TLS, `ws://` and
+// `wss://` over WebSocket (websocket.ts).
 //
-//   accept -> limits -> (PROXY protocol header -> limits by the client's address) -> (TLS) -> broker
+//   accept -> limits -> (PROXY protocol header -> limits by the client's address) -> (TLS) -> (WebSocket)
+//          -> broker
 //
 // A flood of connections meets the limits first, where refusing one costs the accept and a close. With
 // `proxyTrusted`, connections come from balancers at these addresses alone, and each begins with a header
@@ -17,15 +19,21 @@ import {
   type ConnectionLimits,
 } from '../connection-limits/connection-limits.ts'
 import type { Emit } from '../../../domain/event.ts'
+import type { DeviceSocket } from '../gate/device-socket.ts'
 import { createAcceptFilter } from './accept-filter.ts'
+import { listenUrlText } from './listen-url.ts'
 import { createHandshakeFailures, type TlsUse } from './handshake-failures.ts'
 import { createTrust, readProxyHeader, type ProxyResult, type Subnet } from './proxy-connection.ts'
 import { beginTls, certificateNameOf, createTlsServer, type ListenerTls } from './tls-server.ts'
+import type { UpgradeOptions } from './websocket/upgrade-rules.ts'
+import { createWebSocketListener } from './websocket/websocket.ts'
 
 export type ListenerOptions = {
   host: string
   port: number
   tls: ListenerTls | null
+  /** Null for MQTT without WebSocket. */
+  webSocket?: UpgradeOptions | null
   /** Balancers that send the PROXY protocol; where set, no other address may connect. */
   proxyTrusted?: readonly Subnet[]
 }
@@ -40,11 +48,8 @@ export type Listener = {
 }
 
 export type ListenerDeps = {
-  /** Called with each connected socket; for TLS after the handshake. */
-  connected: (
-    socket: Socket,
-    origin: { certificateName: string | null; connection: Connection; tls: TlsUse | null },
-  ) => void
+  /** Called with each connected socket; for TLS and WebSocket after the handshake. */
+  connected: (socket: DeviceSocket, origin: ConnectionOrigin) => void
   limits: Pick<ConnectionLimits, 'mayConnect' | 'admit' | 'admitProxy' | 'clientNamed' | 'refuse' | 'end'>
   clock: Clock
   emit: Emit
@@ -52,6 +57,8 @@ export type ListenerDeps = {
   handshakeFailed: (reason: TlsFailure, address: string | null) => void
   failed: (fault: GatewayError) => void
 }
+
+type ConnectionOrigin = { certificateName: string | null; connection: Connection; tls: TlsUse | null }
 
 /**
  * What one socket buffers before TCP slows the device down, besides one read of at most 64 KiB. Small,
@@ -65,12 +72,11 @@ const backlog = 4096
 /** Rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
 export function openListener(
   deps: ListenerDeps,
-  { host, port, tls, proxyTrusted }: ListenerOptions,
+  { host, port, tls, webSocket = null, proxyTrusted }: ListenerOptions,
   handshakeTimeoutMs: number,
 ): Promise<Listener> {
-  const scheme = tls === null ? 'mqtt' : 'mqtts'
-  const hostText = host.includes(':') ? `[${host}]` : host
-  const urlOf = (port: number) => `${scheme}://${hostText}:${port}`
+  const scheme = webSocket === null ? (tls === null ? 'mqtt' : 'mqtts') : tls === null ? 'ws' : 'wss'
+  const urlOf = (port: number) => listenUrlText({ scheme, host, port, path: webSocket?.path ?? null })
   // Acks are small and sent alone: with Nagle's algorithm each would wait for the device's delayed TCP ack.
   const socketOptions = { noDelay: true, highWaterMark: bufferBytes, allowHalfOpen: false }
 
@@ -79,9 +85,12 @@ export function openListener(
   const failures = createHandshakeFailures(deps, () => url)
   const isTrusted = proxyTrusted === undefined ? null : createTrust(proxyTrusted)
   const secure = tls === null ? null : createSecureServer(tls)
+  const webSockets =
+    webSocket && createWebSocketListener(clock, { ...webSocket, handshakeTimeoutMs, bufferBytes })
   /** Connections in their handshake, by both ends of the socket. */
   const handshakes = new Map<string, Connection>()
   const connectionOf = new WeakMap<Socket, Connection>()
+  const streams = new WeakMap<Connection, DeviceSocket>()
   const server = createServer({ ...socketOptions, blockList: createAcceptFilter(mayConnect) }, onSocket)
   return new Promise((resolve, reject) => {
     server.once('error', (error) => reject(unavailable(urlOf(port), error)))
@@ -111,17 +120,24 @@ export function openListener(
     if (isTrusted === null) {
       const connection = limits.admit(address, close)
       if (connection === null) return
-      socket.once('close', () => limits.end(connection))
+      socket.once('close', () => ended(connection))
       begin(socket, connection)
       return
     }
     const connection = limits.admitProxy(address, close)
     if (connection === null) return
-    socket.once('close', () => limits.end(connection))
+    socket.once('close', () => ended(connection))
     readProxyHeader({ socket, clock }, handshakeTimeoutMs, (result) => {
       if (isNamed(connection, result)) begin(socket, connection)
       else socket.destroy()
     })
+  }
+
+  /** What came in a WebSocket is read on after the end of the socket, and uses memory as long. */
+  function ended(connection: Connection): void {
+    const stream = streams.get(connection)
+    if (stream === undefined || stream.closed) limits.end(connection)
+    else stream.once('close', () => limits.end(connection))
   }
 
   function isNamed(connection: Connection, result: ProxyResult): boolean {
@@ -133,7 +149,7 @@ export function openListener(
 
   function begin(socket: Socket, connection: Connection): void {
     if (secure === null) {
-      deps.connected(socket, { certificateName: null, connection, tls: null })
+      connected(socket, { certificateName: null, connection, tls: null })
       return
     }
     const ends = endsOf(socket)
@@ -152,7 +168,7 @@ export function openListener(
       const connection = handshakes.get(endsOf(socket))
       if (connection === undefined || socket.destroyed) socket.destroy()
       else
-        deps.connected(socket, {
+        connected(socket, {
           certificateName: certificateNameOf(socket, tls.certificateName),
           connection,
           tls: useOf(connection),
@@ -163,6 +179,27 @@ export function openListener(
       reportFailure(error, socket)
     })
     return created
+  }
+
+  function connected(socket: Socket, origin: ConnectionOrigin): void {
+    if (webSockets === null) {
+      deps.connected(socket, origin)
+      return
+    }
+    const { connection, tls } = origin
+    const closedUnused = () => tls?.closedUnused()
+    socket.once('close', closedUnused)
+    webSockets.begin(socket, {
+      opened(stream) {
+        socket.off('close', closedUnused)
+        streams.set(connection, stream)
+        deps.connected(stream, origin)
+      },
+      refused(reason) {
+        socket.off('close', closedUnused)
+        if (!connection.isRefused) limits.refuse(reason, connection.address)
+      },
+    })
   }
 
   function useOf(connection: Connection): TlsUse {

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest'
+import { closeCodeOf } from '../../../../../src/ingest/broker/listeners/websocket/close-codes.ts'
+import { upgradeRefusal } from '../../../../../src/ingest/broker/listeners/websocket/upgrade-rules.ts'
+
+const options = { path: '/mqtt', origins: ['https://fleet.example.com'] }
+const headers = {
+  connection: 'Upgrade',
+  upgrade: 'websocket',
+  'sec-websocket-version': '13',
+  'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+  'sec-websocket-protocol': 'mqtt',
+}
+const request = { method: 'GET', url: '/mqtt', headers }
+
+function refusalOf(changed: Record<string, string | undefined>, origins = options.origins) {
+  const refusal = upgradeRefusal({ ...request, headers: { ...headers, ...changed } }, { ...options, origins })
+  return refusal && `${refusal.status} ${refusal.reason}`
+}
+
+describe('a request for a WebSocket', () => {
+  test('is accepted without Origin', () => {
+    expect(upgradeRefusal(request, options)).toBeNull()
+    expect(upgradeRefusal(request, { ...options, origins: [] })).toBeNull()
+  })
+
+  test.each([
+    ['/mqtt?token=x', null],
+    ['/', '404 websocket_path'],
+    ['/mqtt/', '404 websocket_path'],
+    ['/MQTT', '404 websocket_path'],
+    ['/mqttx', '404 websocket_path'],
+  ])('to %s: %s', (url, expected) => {
+    const refusal = upgradeRefusal({ ...request, url }, options)
+    expect(refusal && `${refusal.status} ${refusal.reason}`).toBe(expected)
+  })
+
+  test.each([
+    ['https://fleet.example.com', null],
+    ['HTTPS://Fleet.Example.com', null],
+    ['http://fleet.example.com', '403 websocket_origin'],
+    ['https://fleet.example.com:8443', '403 websocket_origin'],
+    ['https://fleet.example.com.evil.example', '403 websocket_origin'],
+    ['null', '403 websocket_origin'],
+    ['', '403 websocket_origin'],
+  ])('of the page %s: %s', (origin, expected) => {
+    expect(refusalOf({ origin })).toBe(expected)
+    expect(refusalOf({ origin }, ['*'])).toBeNull()
+    expect(refusalOf({ origin }, [])).toBe('403 websocket_origin')
+  })
+
+  test.each([
+    ['mqtt', null],
+    ['foo, mqtt', null],
+    ['mqttv3.1,mqtt ', null],
+    [undefined, '400 websocket_protocol_missing'],
+    ['mqttv3.1', '400 websocket_protocol_missing'],
+    ['MQTT', '400 websocket_protocol_missing'],
+    ['mqtt5', '400 websocket_protocol_missing'],
+  ])('[MQTT-6.0.0-3] that offers %s: %s', (offered, expected) => {
+    expect(refusalOf({ 'sec-websocket-protocol': offered })).toBe(expected)
+  })
+
+  test('of another version, method or key is refused', () => {
+    expect(refusalOf({ 'sec-websocket-version': '8' })).toBe('426 websocket_request')
+    expect(refusalOf({ 'sec-websocket-key': 'short' })).toBe('400 websocket_request')
+    expect(refusalOf({ 'sec-websocket-key': undefined })).toBe('400 websocket_request')
+    expect(refusalOf({ upgrade: 'h2c' })).toBe('426 http_no_upgrade')
+    expect(refusalOf({ upgrade: undefined })).toBe('426 http_no_upgrade')
+    expect(upgradeRefusal({ ...request, method: 'POST' }, options)?.status).toBe(400)
+    expect(
+      upgradeRefusal({ ...request, headers: { ...headers, 'sec-websocket-version': '8' } }, options),
+    ).toMatchObject({ headers: { 'Sec-WebSocket-Version': '13' } })
+  })
+})
+
+test.each([
+  [null, 1000],
+  ['gateway_stopping', 1001],
+  ['websocket_protocol', 1002],
+  ['websocket_text', 1003],
+  ['keepalive_timeout', 1008],
+  ['packet_too_large', 1009],
+  ['spool_write_failed', 1011],
+] as const)('the close frame for %s has the code %i', (reason, code) => {
+  expect(closeCodeOf(reason)).toBe(code)
+})

@@ -1,0 +1,255 @@
+import { once } from 'node:events'
+import { connect as connectTcp } from 'node:net'
+import { connectAsync } from 'mqtt'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { ListenerOptions } from '../../../../../src/ingest/broker/listeners/listeners.ts'
+import { Secret } from '../../../../../src/std/secret.ts'
+import { createAuthority } from '../../../../support/certificates.ts'
+import { eventually } from '../../../../support/eventually.ts'
+import { createFakeClock } from '../../../../support/fake-clock.ts'
+import { openIngest, textOf, type IngestWorld } from '../../../../support/ingest-world.ts'
+import { createMemoryIntakeSpool } from '../../../../support/memory-intake-spool.ts'
+import { connectBytes, publishBytes } from '../../../../support/mqtt-device.ts'
+import { proxyHeader } from '../../../../support/proxy-header-bytes.ts'
+import {
+  frame,
+  openWebSocket,
+  upgradeRequest,
+  type RequestOptions,
+} from '../../../../support/websocket-client.ts'
+
+const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
+const webSocket = { path: '/mqtt', origins: ['https://fleet.example.com'] }
+const plain: ListenerOptions = { host: '127.0.0.1', port: 0, tls: null, webSocket }
+
+function refused({ ingest }: IngestWorld): Record<string, number> {
+  return Object.fromEntries(ingest.counters().refusedByReason)
+}
+
+/** Sends bytes to the port, and resolves with the answer when the connection has ended. */
+async function answerTo(port: number, bytes: Buffer): Promise<string> {
+  const socket = connectTcp({ port, host: '127.0.0.1' })
+  socket.on('error', () => socket.destroy())
+  socket.write(bytes)
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+  await new Promise((resolve) => socket.once('close', resolve))
+  return Buffer.concat(chunks).toString()
+}
+
+describe('a listener for WebSocket', () => {
+  test('takes messages of mqtt.js in every QoS', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, { listeners: [plain] })
+    const [url = ''] = world.ingest.addresses()
+    expect(url).toBe(`ws://127.0.0.1:${world.port}/mqtt`)
+    const client = await connectAsync(url, { protocolVersion: 4, clientId: 'truck', reconnectPeriod: 0 })
+    for (const qos of [0, 1, 2] as const) await client.publishAsync('t', `qos ${qos}`, { qos })
+    await client.publishAsync('t', 'x'.repeat(300_000), { qos: 1 })
+    await client.endAsync()
+    await eventually(() => world.ingest.counters().connections === 0)
+    expect(spool.payloads.map((payload) => textOf(payload).slice(0, 5))).toEqual([
+      'qos 0',
+      'qos 1',
+      'qos 2',
+      'xxxxx',
+    ])
+    expect(world.events).toContainEqual(
+      expect.objectContaining({ kind: 'client_disconnected', clientId: 'truck', reason: 'disconnect' }),
+    )
+    expect(world.ingest.counters().unauthenticated).toBe(0)
+  })
+
+  test.each<[string, RequestOptions]>([
+    ['mqtt', {}],
+    ['a list with mqtt last', { headers: { 'Sec-WebSocket-Protocol': 'mqttv3.1, mqtt' } }],
+  ])('[MQTT-6.0.0-4] answers %s with the subprotocol mqtt', async (_name, request) => {
+    await using world = await openIngest(auto(), { listeners: [plain] })
+    const client = await openWebSocket(world, request)
+    expect(client.answer.status).toBe(101)
+    expect(client.answer.head).toMatch(/^Sec-WebSocket-Protocol: mqtt$/m)
+    expect(client.answer.head).toContain('Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=')
+    expect(client.answer.head).not.toMatch(/^Sec-WebSocket-Extensions/im)
+    expect(await client.connect('truck')).toMatchObject({ cmd: 'connack', returnCode: 0 })
+  })
+
+  test.each<[string, RequestOptions, number]>([
+    ['http_no_upgrade', { headers: { Upgrade: null, Connection: 'keep-alive' } }, 426],
+    ['http_no_upgrade', { headers: { Upgrade: 'h2c' } }, 426],
+    ['http_no_upgrade', { method: 'POST', headers: { Upgrade: null, 'Content-Length': '5' } }, 426],
+    ['websocket_path', { path: '/other' }, 404],
+    ['websocket_origin', { headers: { Origin: 'https://evil.example' } }, 403],
+    ['websocket_protocol_missing', { headers: { 'Sec-WebSocket-Protocol': null } }, 400],
+    ['websocket_protocol_missing', { headers: { 'Sec-WebSocket-Protocol': 'mqttv3.1' } }, 400],
+    ['websocket_request', { headers: { 'Sec-WebSocket-Protocol': 'mqtt, mqtt' } }, 400],
+    ['websocket_request', { headers: { 'Sec-WebSocket-Version': '8' } }, 426],
+    ['websocket_request', { headers: { Cookie: 'x'.repeat(9000) } }, 400],
+    ['websocket_request', { method: 'CONNECT', headers: { Upgrade: null } }, 400],
+  ])('[MQTT-6.0.0-3] refuses with %s, and ends the connection', async (reason, request, status) => {
+    await using world = await openIngest(auto(), { listeners: [plain] })
+    const client = await openWebSocket(world, request)
+    await client.gone()
+    expect(client.answer.status).toBe(status)
+    expect(client.answer.body).toMatch(/^.{10,}\n$/)
+    expect(client.answer.head).toContain('Connection: close')
+    expect(refused(world)).toEqual({ [reason]: 1 })
+    expect(world.events).toContainEqual(
+      expect.objectContaining({ kind: 'listener_refused', reason, top: ['127.0.0.1 (1)'] }),
+    )
+    await eventually(() => world.ingest.counters().unauthenticated === 0)
+  })
+
+  test('refuses once where many requests come at once', async () => {
+    await using world = await openIngest(auto(), { listeners: [plain] })
+    const request = Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2000))
+    expect(await answerTo(world.port, request)).toMatch(/^HTTP\/1\.1 426 /)
+    expect(refused(world)).toEqual({ http_no_upgrade: 1 })
+  })
+
+  test.each([
+    ['MQTT without WebSocket', connectBytes('truck')],
+    ['TLS', Buffer.from('16030100c8010000c40303', 'hex')],
+  ])('tells %s from HTTP', async (_name, bytes) => {
+    await using world = await openIngest(auto(), { listeners: [plain] })
+    await answerTo(world.port, bytes)
+    expect(refused(world)).toEqual({ not_http: 1 })
+  })
+
+  test('lets the page of an allowed origin connect', async () => {
+    await using world = await openIngest(auto(), { listeners: [plain] })
+    const client = await openWebSocket(world, { headers: { Origin: 'https://fleet.example.com' } })
+    expect(await client.connect('page')).toMatchObject({ returnCode: 0 })
+  })
+
+  test('closes a connection without a request after connect_timeout, and forgets one that ends before', async () => {
+    const clock = createFakeClock()
+    await using world = await openIngest(auto(), { listeners: [plain], clock })
+    const slow = await world.connection('slow')
+    slow.sendBytes(upgradeRequest().subarray(0, 40))
+    const check = await world.connection('check')
+    await eventually(() => world.ingest.counters().unauthenticated === 2)
+    check.end()
+    await eventually(() => world.ingest.counters().unauthenticated === 1)
+    await clock.advance(9999)
+    expect(refused(world)).toEqual({})
+    await clock.advance(1)
+    await slow.gone()
+    expect(refused(world)).toEqual({ websocket_timeout: 1 })
+  })
+
+  test('counts a WebSocket without CONNECT as unauthenticated, and closes it after connect_timeout', async () => {
+    await using world = await openIngest(auto(), { listeners: [plain], connectTimeoutMs: 300 })
+    const client = await openWebSocket(world)
+    expect(world.ingest.counters()).toMatchObject({ connections: 1, unauthenticated: 1 })
+    await client.gone()
+    expect(world.ingest.counters().droppedByReason.get('connect_timeout')).toBe(1)
+    await eventually(() => world.ingest.counters().unauthenticated === 0)
+  })
+
+  test('has the limits of connections', async () => {
+    await using world = await openIngest(auto(), { listeners: [plain], connectionsPerAddressMax: 2 })
+    const clients = [await openWebSocket(world), await openWebSocket(world)]
+    for (const [index, client] of clients.entries()) await client.connect(`c${index}`)
+    const third = await openWebSocket(world)
+    await third.gone()
+    expect(refused(world)).toEqual({ max_connections_per_address: 1 })
+    clients[0]!.socket.destroy()
+    await eventually(() => world.ingest.counters().connections === 1)
+    expect(await (await openWebSocket(world)).connect('c2')).toMatchObject({ returnCode: 0 })
+  })
+})
+
+describe('WebSocket over TLS', () => {
+  const authority = createAuthority()
+  const { cert, key } = authority.issue()
+  const tls = {
+    cert,
+    key: new Secret(key),
+    clientCa: null,
+    clientCrl: null,
+    certificateName: 'cn' as const,
+  }
+
+  test('takes messages, also of mqtt.js', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, { listeners: [{ ...plain, tls }] })
+    const [url = ''] = world.ingest.addresses()
+    expect(url).toBe(`wss://127.0.0.1:${world.port}/mqtt`)
+    const options = { protocolVersion: 4, clientId: 'truck', reconnectPeriod: 0, ca: authority.ca } as const
+    const client = await connectAsync(url, { ...options, servername: 'localhost' })
+    for (const qos of [0, 1, 2] as const) await client.publishAsync('t', `qos ${qos}`, { qos })
+    await client.endAsync()
+    expect(spool.payloads.map(textOf)).toEqual(['qos 0', 'qos 1', 'qos 2'])
+    const raw = await openWebSocket({ port: world.port, tls: { ca: authority.ca } })
+    await raw.connect('raw')
+    raw.send(publishBytes({ topic: 't', payload: 'y'.repeat(100_000), messageId: 1 }))
+    await raw.acked(1)
+    expect(spool.payloads).toHaveLength(4)
+  })
+
+  test('reports HTTP without TLS, and a connection that asks for nothing after its handshake', async () => {
+    await using world = await openIngest(auto(), { listeners: [{ ...plain, tls }] })
+    await answerTo(world.port, upgradeRequest())
+    await eventually(() => refused(world)['http_on_tls_port'] === 1)
+    const client = await openWebSocket({ port: world.port, tls: { ca: authority.ca } }, { path: '/other' })
+    await client.gone()
+    expect(refused(world)).toMatchObject({ websocket_path: 1 })
+    const unused = await openWebSocket({ port: world.port, tls: { ca: authority.ca } })
+    unused.socket.destroy()
+    await eventually(() => refused(world)['tls_unused'] === 1)
+    expect(refused(world)).toEqual({ http_on_tls_port: 1, websocket_path: 1, tls_unused: 1 })
+  })
+})
+
+describe('WebSocket behind a balancer', () => {
+  const balancer = { address: '127.0.0.1', prefix: 32 }
+
+  test('has the address of the PROXY protocol, and ignores X-Forwarded-For', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, { listeners: [{ ...plain, proxyTrusted: [balancer] }] })
+    const before = proxyHeader('192.0.2.7')
+    const client = await openWebSocket(
+      { port: world.port, before },
+      { headers: { 'X-Forwarded-For': '198.51.100.1' } },
+    )
+    await client.connect('truck')
+    client.send(publishBytes({ topic: 't', payload: 'a', messageId: 1 }))
+    await client.acked(1)
+    expect(world.events).toContainEqual(
+      expect.objectContaining({ kind: 'client_connected', clientId: 'truck', address: '192.0.2.7' }),
+    )
+    const other = await openWebSocket({ port: world.port, before }, { path: '/' })
+    await other.gone()
+    expect(world.events).toContainEqual(
+      expect.objectContaining({ reason: 'websocket_path', top: ['192.0.2.7 (1)'] }),
+    )
+  })
+
+  test('takes header, request and packets in one segment, and in many', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool, { listeners: [{ ...plain, proxyTrusted: [balancer] }] })
+    const packets = [connectBytes('truck'), publishBytes({ topic: 't', payload: 'a', messageId: 1 })]
+    const bytes = Buffer.concat([
+      proxyHeader('192.0.2.7'),
+      upgradeRequest(),
+      ...packets.map((one) => frame(one)),
+    ])
+    for (const size of [bytes.length, 1, 7, 100]) {
+      const socket = connectTcp({ port: world.port, host: '127.0.0.1', noDelay: true })
+      onTestFinished(() => void socket.destroy())
+      await once(socket, 'connect')
+      for (let at = 0; at < bytes.length; at += size) {
+        socket.write(bytes.subarray(at, at + size))
+        await new Promise(setImmediate)
+      }
+      let received = Buffer.alloc(0)
+      socket.on('data', (chunk: Buffer) => (received = Buffer.concat([received, chunk])))
+      // CONNACK and PUBACK, each in a frame.
+      await eventually(() => received.includes(Buffer.from([0x82, 4, 0x40, 2, 0, 1])))
+      expect(received.toString('latin1')).toMatch(/^HTTP\/1\.1 101 /)
+      socket.destroy()
+      await eventually(() => world.ingest.counters().connections === 0)
+    }
+    expect(world.ingest.counters()).toMatchObject({ received: 4, duplicates: 3 })
+  })
+})
