@@ -53,7 +53,8 @@ test('every refused client is in the list, as its device where it has one, and o
   const wrong = await connectionTo(pipeline, 'imei-4711')
   expect(await wrong.connect(asUser('truck-1', 'guess'))).toMatchObject({ returnCode: 4 })
   const modern = await connectionTo(pipeline, 'modern')
-  await modern.connect({ protocolVersion: 5 })
+  // Anonymous.
+  expect(await modern.connect()).toMatchObject({ returnCode: 5 })
   const tls = await connectionTo(pipeline, 'nobody')
   tls.sendBytes(Buffer.from('160301020001000001fc0303', 'hex'))
   await Promise.all([wrong.gone(), modern.gone(), tls.gone()])
@@ -70,14 +71,14 @@ test('every refused client is in the list, as its device where it has one, and o
     expect(named(views, 'truck-2')).toMatchObject({ state: 'never_sent' })
     expect(named(views, 'imei-4711')).toBeUndefined()
     expect(named(views, 'modern')).toMatchObject({ kind: 'client', listed: false, state: 'refused' })
-    expect(named(views, 'modern')?.why).toContain('MQTT 5')
+    expect(named(views, 'modern')?.why).toContain('no user name')
     expect(named(views, '127.0.0.1')).toMatchObject({ kind: 'address', state: 'refused' })
     expect(named(views, '127.0.0.1')?.why).toContain('It speaks TLS to a listener without TLS')
     expect(await list(from, '?state=refused')).toHaveLength(3)
   }
   await check(pipeline)
   const { stdout } = await runCli(['devices', 'show', 'modern', '--url', pipeline.gateway.addresses.ops])
-  expect(stdout).toMatch(/^last fault +.*unsupported_version/m)
+  expect(stdout).toMatch(/^last fault +.*no_user_name/m)
   await pipeline.gateway.stop('restart')
 
   const again = await start(folder)

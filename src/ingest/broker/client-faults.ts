@@ -41,8 +41,6 @@ const tlsFailures = {
 export const refusals = {
   ...tlsFailures,
   max_connections: 'The limit ingest.broker.limits.max_connections is reached.',
-  unsupported_version:
-    'It speaks MQTT 5. This version of the gateway speaks MQTT 3.1 and 3.1.1. Set the device to 3.1.1.',
   max_connections_per_address: 'The limit max_connections_per_address is reached.',
   max_connections_per_identity: 'The limit max_connections_per_identity is reached.',
   max_unauthenticated: 'The limit max_unauthenticated is reached.',

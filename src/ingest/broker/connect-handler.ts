@@ -10,8 +10,7 @@
 import type { Client } from 'aedes'
 import type { Sender } from '../../domain/message.ts'
 import type { Intake } from '../intake/intake.ts'
-import type { Access } from './access/access.ts'
-import { connectFault, isVersion5Served, refusalOf, type ConnectRules } from './access/connect-rules.ts'
+import { connectFault, refusalOf, type ConnectRules } from './access/connect-rules.ts'
 import { asVersion311, endNormally, hasDisconnected, type ConnectPacket } from './aedes-internals.ts'
 import type { DisconnectReason } from './client-faults.ts'
 import type { ClientReports } from './client-reports.ts'
@@ -36,11 +35,10 @@ export type ConnectHandler = {
 
 type Deps = {
   intake: Pick<Intake, 'connectionEnded'> & { links: Pick<Intake['links'], 'disconnect'> }
-  access: Pick<Access, 'shownName'>
   limits: Pick<ConnectionLimits, 'connectReceived' | 'onRefused'>
   sessions: Pick<StoredSessions, 'changeExpiry' | 'closed'>
   clients: Pick<Clients, 'ended' | 'isConnected'>
-  reports: Pick<ClientReports, 'refuse' | 'ended'>
+  reports: Pick<ClientReports, 'ended'>
   counts: Version5Counts
   gateOf: (client: Client) => Gate | undefined
   stopping: () => boolean
@@ -49,7 +47,7 @@ type Deps = {
 export type ConnectOptions = ConnectRules & ConnackTerms & KeepaliveLimit & { topicLimits: TopicLimits }
 
 export function createConnectHandler(
-  { intake, access, limits, sessions, clients, reports, gateOf, stopping, counts }: Deps,
+  { intake, limits, sessions, clients, reports, gateOf, stopping, counts }: Deps,
   options: ConnectOptions,
 ): ConnectHandler {
   return { preConnect, disconnected, ended }
@@ -67,19 +65,12 @@ export function createConnectHandler(
     gate.refusal = refusalOf(packet, options)
     // silence.ts keeps it: aedes does not know when a connection is not read.
     gate.keepaliveMs = (packet.keepalive ?? 0) * 1000
-    if (packet.protocolVersion === 5 && isVersion5Served) beginVersion5(gate, packet)
+    if (packet.protocolVersion === 5) beginVersion5(gate, packet)
     packet.keepalive = 0
     const fault = connectFault(packet, options.topicLimits)
     if (fault !== null) {
       gate.drop(fault.reason, fault.detail)
       return
-    }
-    // aedes answers an unknown protocol version with CONNACK 1 and does not call authenticate.
-    if (gate.refusal?.returnCode === 1) {
-      const { address, certificateName: identity } = gate
-      const { clientId, username = null } = packet
-      const userName = access.shownName({ listener: gate.listener, userName: username })
-      reports.refuse(gate.refusal.reason, { clientId, identity, userName, address })
     }
     if (gate.version5 !== null) asVersion311(packet)
     done(null, true)

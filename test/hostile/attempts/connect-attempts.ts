@@ -90,9 +90,6 @@ const malformed: readonly Attempt[] = [
   trialOf(stranger, 'asks for a stored session without a client id', 'CONNACK 2, closed (no_client_id)', {
     connect: rawConnect({ flags: 0, fields: [field('')] }),
   }),
-  trialOf(stranger, 'speaks MQTT 5', 'CONNACK 1, closed (unsupported_version)', {
-    connect: { protocolVersion: 5 },
-  }),
   trialOf(stranger, 'speaks a level that does not exist', 'CONNACK 1, closed (unsupported_level)', {
     connect: rawConnect({ level: 9 }),
   }),

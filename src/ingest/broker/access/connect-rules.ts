@@ -5,21 +5,17 @@ import type { ClientDropReason, RefusalReason } from '../client-faults.ts'
 import { connectRefusalOf, type RetainSetting } from '../version5/connect-properties.ts'
 import { isBridgeState, topicProblem, type TopicLimits } from '../topic-rules.ts'
 
-/** Until the packets behind CONNECT are read, too. */
-export const isVersion5Served: boolean = false
-
 /**
  * A refused CONNECT: the return code of CONNACK (MQTT 3.1.1, 3.2.2.3) and why. MQTT 5 has a code for each
  * reason.
  */
-export type Refusal = { returnCode: 1 | 2 | 3 | 4 | 5; reason: RefusalReason }
+export type Refusal = { returnCode: 2 | 3 | 4 | 5; reason: RefusalReason }
 
 export type ConnectRules = { clientIdBytesMax: number; retain: RetainSetting }
 
 export function refusalOf(packet: ConnectPacket, { clientIdBytesMax, retain }: ConnectRules): Refusal | null {
   const { protocolVersion, clientId, clean } = packet
   const isVersion5 = protocolVersion === 5
-  if (isVersion5 && !isVersion5Served) return { returnCode: 1, reason: 'unsupported_version' }
   // [MQTT-3.1.3-8] of 3.1.1: without an id there is no session to keep. In MQTT 5 the client gets its id.
   if (clientId === '' && clean === false && !isVersion5) return { returnCode: 2, reason: 'no_client_id' }
   if (Buffer.byteLength(clientId) > clientIdBytesMax) return { returnCode: 2, reason: 'client_id_too_long' }
@@ -33,8 +29,6 @@ export function connectFault(
   topicLimits: TopicLimits,
 ): { reason: ClientDropReason; detail?: string } | null {
   const isVersion5 = protocolVersion === 5
-  // Refused as such, with an answer.
-  if (isVersion5 && !isVersion5Served) return null
   const clause = isVersion5 ? 'MQTT-1.5.4-2' : 'MQTT-1.5.3-2'
   if (clientId.includes('\0'))
     return { reason: 'bad_client_id', detail: `Its client id contains a null character [${clause}].` }

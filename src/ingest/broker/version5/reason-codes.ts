@@ -71,8 +71,7 @@ export const refusalCodes: Codes<RefusalReason> = {
   max_unauthenticated: reasonCode.serverBusy,
   max_unauthenticated_per_address: reasonCode.serverBusy,
   max_connections_per_identity: reasonCode.quotaExceeded,
-  // Of other versions.
-  unsupported_version: null,
+  // Of MQTT 3.1.1.
   no_client_id: null,
   client_id_too_long: reasonCode.clientIdNotValid,
   client_id_in_use: reasonCode.clientIdNotValid,

@@ -190,22 +190,6 @@ describe('access of clients', () => {
     })
   })
 
-  test('MQTT 5 is refused with CONNACK 1 and an event with the reason', async () => {
-    await using world = await openIngest(auto())
-    const device = await world.connection('modern')
-    expect(await device.connect({ protocolVersion: 5 })).toMatchObject({ returnCode: 1 })
-    await device.gone()
-    expect(world.events).toMatchObject([
-      { kind: 'listener_opened' },
-      {
-        kind: 'client_refused',
-        clientId: 'modern',
-        reason: 'unsupported_version',
-        detail: expect.stringContaining('It speaks MQTT 5.') as string,
-      },
-    ])
-  })
-
   test('MQTT 3.1 is accepted', async () => {
     await using world = await openIngest(auto())
     const device = await world.connection('old')

@@ -292,19 +292,20 @@ describe('what is known of clients', () => {
     expect(clients.takeChanged(100_000)).toHaveLength(1000)
   })
 
-  test('a client of MQTT 5 stands in the list with the reason', async () => {
+  test('a client whose CONNECT is refused stands in the list with the reason', async () => {
     await using world = await openIngest(auto())
-    const device = await world.connection('modern')
-    await device.connect({ protocolVersion: 5 })
+    const clientId = 'x'.repeat(300)
+    const device = await world.connection(clientId)
+    await device.connect()
     await device.gone()
     expect(world.ingest.clients.withFaults(10)).toMatchObject([
       {
-        clientId: 'modern',
+        clientId,
         state: 'refused',
         address: '127.0.0.1',
         fault: {
-          reason: 'unsupported_version',
-          detail: expect.stringContaining('MQTT 5') as string,
+          reason: 'client_id_too_long',
+          detail: expect.stringContaining('max_client_id_bytes') as string,
           count: 1,
         },
       },

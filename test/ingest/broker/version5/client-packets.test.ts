@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { connect as connectTcp } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { isVersion5Served } from '../../../../src/ingest/broker/access/connect-rules.ts'
 import { ingestOptions, ingestSchema } from '../../../../src/ingest/config.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { openIngest, textOf, type IngestWorld } from '../../../support/ingest-world.ts'
@@ -57,7 +56,7 @@ const rulesOf = (onViolation: 'drop' | 'close') => ({
   ).rules,
 })
 
-describe.runIf(isVersion5Served)('SUBSCRIBE and UNSUBSCRIBE', () => {
+describe('SUBSCRIBE and UNSUBSCRIBE', () => {
   test('[MQTT-3.8.4-6] [MQTT-3.9.3-1] each filter has its code, in their order', async () => {
     await using world = await openIngest(auto())
     const device = await connected(world)
@@ -105,7 +104,7 @@ describe.runIf(isVersion5Served)('SUBSCRIBE and UNSUBSCRIBE', () => {
   })
 })
 
-describe.runIf(isVersion5Served)('messages', () => {
+describe('messages', () => {
   test('of all QoS are taken, and acknowledged with the bytes of 3.1.1', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
@@ -166,7 +165,7 @@ describe.runIf(isVersion5Served)('messages', () => {
   })
 })
 
-describe.runIf(isVersion5Served)('DISCONNECT of the client', () => {
+describe('DISCONNECT of the client', () => {
   test.each([
     [0x00, false],
     [0x04, true],
@@ -280,7 +279,7 @@ const cuts: readonly Cut[] = [
   },
 ]
 
-describe.runIf(isVersion5Served)('[MQTT-4.13.1-1] the gateway closes with DISCONNECT', () => {
+describe('[MQTT-4.13.1-1] the gateway closes with DISCONNECT', () => {
   test.each(cuts)('$name: $reason', async ({ reason, code, sent, options = {} }) => {
     await using world = await openIngest(auto(), options)
     const device = await connected(world)
