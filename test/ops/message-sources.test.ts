@@ -34,7 +34,7 @@ const sources: MessageSourceStatus[] = [
     links: [],
     partitions: [],
     redelivered: null,
-    propertiesSkipped: null,
+    propertiesSkipped: 0,
     lastMessageAt: null,
   },
   {
@@ -124,7 +124,7 @@ describe('message sources', () => {
       messages_total: ['broker 7', 'depot 7'],
       acked_total: ['broker 5', 'depot 5'],
       redelivered_total: ['depot 4'],
-      gateway_properties_skipped_total: ['depot 3'],
+      gateway_properties_skipped_total: ['broker 0', 'depot 3'],
       retained_ignored_total: ['depot 0'],
       losses_total: ['depot 6'],
       outstanding: ['depot 2'],

@@ -76,6 +76,8 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
     takeOvers: 0,
     willsDelayed: 0,
     willsTakenEarly: 0,
+    payloadFormatMismatches: 0,
+    propertiesSkipped: 0,
     refusedMessages: new Map(),
     refusedByIdentity: [],
     subscriptions: 0,

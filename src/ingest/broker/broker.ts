@@ -57,7 +57,7 @@ import { createPublishHandler } from './publish-handler.ts'
 import { createReleases } from './releases.ts'
 import { createClientPackets } from './version5/client-packets.ts'
 import { createDelayedWills, type DelayedWillCounters } from './version5/delayed-wills.ts'
-import { createVersion5Counts } from './version5/version5.ts'
+import { createVersion5Counts, type Version5Counts } from './version5/version5.ts'
 import type { StoredSessions } from './stored-sessions/stored-sessions.ts'
 
 export type BrokerDeps = {
@@ -107,6 +107,7 @@ export type Origin = {
 }
 
 export type BrokerCounters = GateCounters &
+  Version5Counts &
   DelayedWillCounters &
   ReturnType<PublishRules['counters']> & {
     acked: number
@@ -160,8 +161,9 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   )
   const admission = createClientAdmission({ ...deps, clients, reports, wills, gateOf, holderOf }, options)
   const { release } = createReleases(deps)
+  const counts = createVersion5Counts()
   const connects = createConnectHandler(
-    { ...deps, clients, reports, counts: createVersion5Counts(), gateOf, stopping: isStopping },
+    { ...deps, clients, reports, counts, gateOf, stopping: isStopping },
     options,
   )
   const commands = createCommandTopics()
@@ -261,6 +263,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
       droppedByReason: reports.dropped(),
       ...rules.counters(),
       ...wills.counters(),
+      ...counts,
     }),
     clients,
   }

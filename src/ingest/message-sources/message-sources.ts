@@ -155,7 +155,12 @@ export function createMessageSources(deps: Deps, entries: readonly SourceEntry[]
 
 /** The embedded broker as a message source: what is not of the others. */
 export function embeddedBroker(
-  { received, acked, held }: { received: number; acked: number; held: number },
+  {
+    received,
+    acked,
+    held,
+    propertiesSkipped,
+  }: { received: number; acked: number; held: number; propertiesSkipped: number },
   others: readonly MessageSourceStatus[],
   windowMax: number,
 ): MessageSourceStatus {
@@ -172,7 +177,7 @@ export function embeddedBroker(
     received: received - sum('received'),
     acked: acked - sum('acked'),
     redelivered: null,
-    propertiesSkipped: null,
+    propertiesSkipped,
     outstanding: held,
     isSilent: false,
     lastMessageAt: null,

@@ -15,6 +15,17 @@ export const clientMetrics: readonly Metric[] = [
     byReason('refusedMessages'),
   ),
   counter(
+    'gateway_payload_format_mismatches_total',
+    'Messages of MQTT 5 whose sender says that they are UTF-8, and which are not. They are mapped as usual.',
+    ingest('payloadFormatMismatches'),
+  ),
+  gauge('gateway_wills_delayed', 'Wills of MQTT 5 that wait for their delay.', ingest('willsDelayed')),
+  counter(
+    'gateway_wills_taken_early_total',
+    'Wills that were taken before the end of their delay, because too many waited.',
+    ingest('willsTakenEarly'),
+  ),
+  counter(
     'gateway_clients_taken_over_total',
     'Connections of clients whose earlier connection was still open.',
     ingest('takeOvers'),
