@@ -1,9 +1,10 @@
-// mqtt5-device.ts: an MQTT 5 device for tests, over TCP. The test writes each byte; what comes is
+// mqtt5-device.ts: an MQTT 5 device for tests, over TCP or WebSocket. The test writes each byte; what comes is
 // read strictly (mqtt5-reader.ts), and `received` throws where a packet was malformed.
 
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { createWebSocketStream, WebSocket } from 'ws'
 import { connectPacket, type ConnectFields } from './mqtt5-packets.ts'
 import { readServerPacket, type ServerPacket } from './mqtt5-reader.ts'
 
@@ -25,9 +26,9 @@ export type Device5 = AsyncDisposable & {
 }
 
 type Options = {
-  /** `mqtt://HOST:PORT`. */
+  /** `mqtt://HOST:PORT` or `ws://HOST:PORT/PATH`. */
   url: string
-  /** Address of this end, such as 127.0.0.2. */
+  /** Address of this end, such as 127.0.0.2; TCP only. */
   from?: string
 }
 
@@ -122,6 +123,11 @@ export async function openDevice5(options: Options): Promise<Device5> {
 }
 
 async function open({ url, from }: Options): Promise<Duplex> {
+  if (url.startsWith('ws')) {
+    const socket = new WebSocket(url, 'mqtt', { perMessageDeflate: false })
+    await once(socket, 'open')
+    return createWebSocketStream(socket)
+  }
   const { hostname, port } = new URL(url)
   const socket = connect({
     host: hostname,

@@ -146,7 +146,7 @@ describe('messages', () => {
     expect(await device.next('puback')).toMatchObject({ messageId: 1, code: 0 })
   })
 
-  test('[MQTT-3.3.4-9] as many as the receive maximum may wait, and one more is 0x93', async () => {
+  test('[MQTT-3.3.4-7] as many as the receive maximum may wait, and one more is 0x93', async () => {
     const spool = createMemoryIntakeSpool({ commits: 'by hand' })
     await using world = await openIngest(spool, { inFlightMax: 5 })
     const device = await connected(world)

@@ -1,0 +1,53 @@
+// DISCONNECT says why, wherever the gateway closes.
+
+import { expect, test } from 'vitest'
+import { connectPacket, pingPacket, publishPacket } from '../../support/mqtt5-packets.ts'
+import { overEachTransport, positionText, topic, world5 } from './world5.ts'
+
+overEachTransport((transport) => {
+  test('[MQTT-4.13.2-1] the gateway stops: 0x8B', async () => {
+    const world = await world5(transport)
+    const device = await world.connected()
+    const gone = device.gone()
+    await world.gateway.stop('the test')
+    expect(await gone).toMatchObject({ code: 0x8b })
+  })
+
+  test('a silent client without a keep alive: 0x98', async () => {
+    const world = await world5(transport, { limits: 'idle_timeout: 1s' })
+    const device = await world.connected()
+    expect(await device.gone()).toMatchObject({ code: 0x98 })
+  })
+
+  test('too many control packets: 0x96', async () => {
+    const world = await world5(transport, { limits: 'max_control_packets_per_s: 10' })
+    const device = await world.connected()
+    device.send(...Array.from({ length: 5000 }, () => pingPacket))
+    expect(await device.gone()).toMatchObject({ code: 0x96 })
+  })
+
+  test('a message that its client may not publish, where that closes: 0x87', async () => {
+    const world = await world5(transport, {
+      broker: 'rules: { on_violation: close, publish: [{ topics: ["t/{client}"] }] }',
+    })
+    const device = await world.connected({ clientId: 'van' })
+    device.send(publishPacket({ topic: 't/other', payload: positionText(1) }))
+    expect(await device.gone()).toMatchObject({ code: 0x87 })
+  })
+
+  test('the DISCONNECT comes to a client that goes on sending', async () => {
+    const world = await world5(transport)
+    for (let round = 0; round < 10; round += 1) {
+      const device = await world.connected({ clientId: `sends-${round}` })
+      const flood = publishPacket({ topic, qos: 0, payload: Buffer.alloc(64 * 1024, 0x20) })
+      device.send(flood, connectPacket(), ...Array.from({ length: 16 }, () => flood))
+      expect(await device.gone()).toMatchObject({ code: 0x82 })
+    }
+  })
+
+  test('a CONNECT that does not come ends without a packet', async () => {
+    const world = await world5(transport, { limits: 'connect_timeout: 1s' })
+    const device = await world.open()
+    expect(await device.gone()).toBeNull()
+  })
+})

@@ -1,0 +1,177 @@
+// Sessions, their expiry, and wills.
+
+import { expect, test } from 'vitest'
+import { newFolder } from '../../support/folders.ts'
+import {
+  cleanStart,
+  disconnectPacket,
+  property,
+  publishPacket,
+  pubrelPacket,
+  uint32,
+  type ConnectFields,
+  type Part,
+} from '../../support/mqtt5-packets.ts'
+import { overEachTransport, positionText, topic, world5 } from './world5.ts'
+
+const expiry = (seconds: number): readonly Part[] => [property.sessionExpiry, uint32(seconds)]
+const kept: ConnectFields = { flags: 0, properties: expiry(3600) }
+
+overEachTransport((transport) => {
+  test('[MQTT-3.1.2-5] [MQTT-3.1.2-6] [MQTT-3.2.2-3] [MQTT-3.1.2-23] a session is resumed, and only by its own client id', async () => {
+    const world = await world5(transport)
+    const first = await world.connected(kept)
+    expect(first.connack.sessionPresent).toBe(false)
+    first.send(publishPacket({ topic, qos: 2, messageId: 4, payload: positionText(1) }))
+    await first.next('pubrec')
+    first.destroy()
+    const other = await world.connected({ ...kept, clientId: 'other' })
+    expect(other.connack.sessionPresent).toBe(false)
+    const second = await world.connected(kept)
+    expect(second.connack.sessionPresent).toBe(true)
+    second.send(publishPacket({ topic, qos: 2, messageId: 4, dup: true, payload: positionText(1) }))
+    await second.next('pubrec')
+    second.send(pubrelPacket(4))
+    await second.next('pubcomp')
+    expect(await world.counter('gateway_messages_mapped_total')).toBe(1)
+  })
+
+  test('[MQTT-3.1.2-4] [MQTT-3.1.4-4] [MQTT-3.2.2-2] Clean Start deletes the stored session before CONNACK', async () => {
+    const world = await world5(transport)
+    const first = await world.connected(kept)
+    first.send(publishPacket({ topic, qos: 2, messageId: 4, payload: positionText(1) }))
+    await first.next('pubrec')
+    first.destroy()
+    const clean = await world.connected({ flags: cleanStart, properties: expiry(3600) })
+    expect(clean.connack.sessionPresent).toBe(false)
+    // The same identifier is another message now.
+    clean.send(publishPacket({ topic, qos: 2, messageId: 4, payload: positionText(2) }))
+    await clean.next('pubrec')
+    expect(await world.counter('gateway_messages_mapped_total')).toBe(2)
+    clean.destroy()
+    expect((await world.connected(kept)).connack.sessionPresent).toBe(true)
+  })
+
+  test('[MQTT-3.2.2-4] [MQTT-3.2.2-5] no session is told where none is stored', async () => {
+    const world = await world5(transport)
+    for (const properties of [[], expiry(0)]) {
+      const device = await world.connected({ flags: 0, properties })
+      expect(device.connack.sessionPresent).toBe(false)
+      device.send(disconnectPacket())
+      await device.gone()
+    }
+    // Its first session ended with its connection, because no expiry was asked for.
+    expect((await world.connected({ flags: 0 })).connack.sessionPresent).toBe(false)
+  })
+
+  test('[MQTT-4.1.0-2] a session ends when its expiry has passed', async () => {
+    const world = await world5(transport)
+    const short = await world.connected({ flags: 0, properties: expiry(1) })
+    short.send(disconnectPacket())
+    await short.gone()
+    const within = await world.connected({ flags: 0, properties: expiry(1) })
+    expect(within.connack.sessionPresent).toBe(true)
+    within.send(disconnectPacket())
+    await within.gone()
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    expect((await world.connected({ flags: 0, properties: expiry(1) })).connack.sessionPresent).toBe(false)
+  })
+
+  test('[MQTT-4.1.0-1] a session is kept as long as its connection is open, also beyond its expiry', async () => {
+    const world = await world5(transport)
+    const device = await world.connected({ flags: 0, properties: expiry(1) })
+    await new Promise((resolve) => setTimeout(resolve, 2500))
+    device.destroy()
+    expect((await world.connected({ flags: 0, properties: expiry(1) })).connack.sessionPresent).toBe(true)
+  })
+
+  test('DISCONNECT changes the expiry', async () => {
+    const world = await world5(transport)
+    const device = await world.connected(kept)
+    device.send(disconnectPacket(0, expiry(0)))
+    await device.gone()
+    expect((await world.connected(kept)).connack.sessionPresent).toBe(false)
+  })
+
+  test('[MQTT-3.1.2-23] [MQTT-4.3.3-10] a session is known after a restart', async () => {
+    const folder = await newFolder()
+    const before = await world5(transport, { folder })
+    const first = await before.connected(kept)
+    first.send(publishPacket({ topic, qos: 2, messageId: 4, payload: positionText(1) }))
+    await first.next('pubrec')
+    await before.gateway.stop('a restart')
+    expect(await first.gone()).toMatchObject({ code: 0x8b })
+    const after = await world5(transport, { folder })
+    const second = await after.connected(kept)
+    expect(second.connack.sessionPresent).toBe(true)
+    second.send(publishPacket({ topic, qos: 2, messageId: 4, dup: true, payload: positionText(1) }))
+    await second.next('pubrec')
+    second.send(pubrelPacket(4))
+    await second.next('pubcomp')
+    expect(await after.counter('gateway_messages_mapped_total')).toBe(0)
+  })
+
+  const will = { topic, payload: positionText(900) }
+  const wills = { source: 'wills: take' }
+
+  test('[MQTT-3.14.4-3] [MQTT-3.1.2-10] DISCONNECT 0x00 deletes the will', async () => {
+    const world = await world5(transport, wills)
+    const device = await world.connected({ will })
+    device.send(disconnectPacket())
+    await device.gone()
+    expect(await world.counter('gateway_messages_received_total')).toBe(0)
+  })
+
+  test.each([0x04, 0x80])('[MQTT-3.14.4-3] DISCONNECT %i keeps the will', async (code) => {
+    const world = await world5(transport, wills)
+    const device = await world.connected({ will })
+    device.send(disconnectPacket(code))
+    await device.gone()
+    await expect.poll(() => world.counter('gateway_messages_received_total'), { timeout: 15_000 }).toBe(1)
+  })
+
+  test('[MQTT-3.1.2-8] [MQTT-3.1.2-10] a lost connection gives the will once', async () => {
+    const world = await world5(transport, wills)
+    const device = await world.connected({ will })
+    device.destroy()
+    await expect.poll(() => world.counter('gateway_messages_received_total'), { timeout: 15_000 }).toBe(1)
+    const again = await world.connected()
+    again.send(disconnectPacket())
+    await again.gone()
+    expect(await world.counter('gateway_messages_received_total')).toBe(1)
+  })
+
+  const delayed = { ...will, properties: [property.willDelay, uint32(2)] }
+
+  test('[MQTT-3.1.2-7] [MQTT-3.1.2-8] a will waits for its delay', async () => {
+    const world = await world5(transport, wills)
+    const device = await world.connected({ will: delayed, properties: expiry(3600) })
+    device.destroy()
+    const began = Date.now()
+    await expect.poll(() => world.counter('gateway_messages_received_total'), { timeout: 20_000 }).toBe(1)
+    expect(Date.now() - began).toBeGreaterThan(1500)
+  })
+
+  test('[MQTT-3.1.3-9] no will where its client came back before the delay', async () => {
+    const world = await world5(transport, wills)
+    const device = await world.connected({ will: delayed, properties: expiry(3600) })
+    device.destroy()
+    const back = await world.connected(kept)
+    await new Promise((resolve) => setTimeout(resolve, 3000))
+    expect(back.closed).toBe(false)
+    expect(await world.counter('gateway_messages_received_total')).toBe(0)
+  })
+
+  test('[MQTT-3.1.2-8] a session that ends before the delay ends the wait', async () => {
+    const world = await world5(transport, wills)
+    const late = { ...will, properties: [property.willDelay, uint32(3600)] }
+    const device = await world.connected({ will: late })
+    device.destroy()
+    await expect.poll(() => world.counter('gateway_messages_received_total'), { timeout: 15_000 }).toBe(1)
+    const kept60 = await world.connected({ will: late, properties: expiry(3600) })
+    kept60.destroy()
+    // Clean Start ends the session.
+    await world.connected({ flags: cleanStart })
+    await expect.poll(() => world.counter('gateway_messages_received_total'), { timeout: 15_000 }).toBe(2)
+  })
+})
