@@ -37,7 +37,10 @@ const answers: Record<string, Answer> = {
   'It sends, but nothing arrives: why?': { says: /became a dead letter: NOT_JSON/, holds: 'NOT_JSON' },
   'Why does a value of it not arrive?': { says: /speed omitted 1 x: above maximum/, holds: 'above maximum' },
   'Why does the service refuse its payloads?': { says: /Unknown asset\./, holds: 'Unknown asset.' },
-  'Why can it not connect?': { says: /It speaks MQTT 5/, holds: text(/^It speaks MQTT 5/) },
+  'Why can it not connect?': {
+    says: /Its will has the retain flag/,
+    holds: text(/^Its will has the retain flag/),
+  },
   'Is its clock right?': { says: /^clock +2 h ahead/m, holds: anyNumber },
   'Which devices of the device table never sent?': {
     says: /^truck-9 +ASSET-9 +never sent/m,
@@ -168,7 +171,8 @@ async function depot(): Promise<{ path: string; at: string; payloadId: string }>
 async function refuse(pipeline: Pipeline, clientId: string): Promise<void> {
   const port = Number(new URL(pipeline.gateway.addresses.mqtt[0] ?? '').port)
   const device = await createDevice({ port, clientId })
-  await device.connect({ protocolVersion: 5 }).catch(() => null)
+  const will = { topic: 'status', payload: Buffer.from('gone'), qos: 0 as const, retain: true }
+  await device.connect({ protocolVersion: 5, will }).catch(() => null)
   device.destroy()
 }
 

@@ -82,7 +82,8 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s${users} }
   sendAll()
   const refused = await createDevice({ port, clientId: 'truck-9' })
   onTestFinished(() => refused.destroy())
-  await refused.connect({ protocolVersion: 5 }).catch(() => undefined)
+  const will = { topic: 'status', payload: Buffer.from('gone'), qos: 0 as const, retain: true }
+  await refused.connect({ protocolVersion: 5, will }).catch(() => undefined)
   return {
     ...withViews(pipeline),
     devicesFile: join(folder, 'devices.csv'),

@@ -42,7 +42,8 @@ describe.skipIf(!existsSync(promtool))('promtool', () => {
     await device.acked(4)
     const port = Number(new URL(pipeline.gateway.addresses.mqtt[0] ?? '').port)
     const newer = await createDevice({ port, clientId: 'truck-2' })
-    await newer.connect({ protocolVersion: 5 }).catch(() => undefined)
+    const will = { topic: 'status', payload: Buffer.from('gone'), qos: 0 as const, retain: true }
+    await newer.connect({ protocolVersion: 5, will }).catch(() => undefined)
     await pipeline.until(() => pipeline.status().totals.delivered === 3)
     const { text } = await get(pipeline.gateway.addresses.ops, '/metrics')
     expect(text).toMatch(/^gateway_submission_duration_seconds_count\{outcome="answered"\} [1-9]/m)
