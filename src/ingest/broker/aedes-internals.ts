@@ -45,6 +45,9 @@ type Parser = EventEmitter & {
 
 /** An aedes without subscribers: no retained store, no offline queue, no emitter, no $SYS messages. */
 export class QuietAedes extends Aedes {
+  /** By client id. The types of aedes lack it. */
+  declare readonly clients: Readonly<Record<string, Client>>
+
   // aedes calls it with or without the sending client before the callback; its types know one form only.
   override publish(_packet: PublishPacket, clientOrDone: unknown, last?: Done): void {
     const done = typeof clientOrDone === 'function' ? (clientOrDone as Done) : last
@@ -102,8 +105,8 @@ export function endNormally(client: Client): void {
 }
 
 /** The open connection that has the client id. */
-export function connectedClient(aedes: Aedes, clientId: string): Client | undefined {
-  return (aedes as unknown as { clients: Readonly<Record<string, Client>> }).clients[clientId]
+export function connectedClient(aedes: QuietAedes, clientId: string): Client | undefined {
+  return aedes.clients[clientId]
 }
 
 /** The client has sent DISCONNECT. */

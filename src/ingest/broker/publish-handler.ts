@@ -74,6 +74,9 @@ export function createPublishHandler(
     link: null,
     messageId: 0,
     ordinal: 0,
+    // Of MQTT 5. They are here from the start, so that the object keeps its shape.
+    userProperties: null,
+    properties: null,
   }
   let acked = 0
   return { message, publish, takeWill, authorizePublish, acked: () => acked }

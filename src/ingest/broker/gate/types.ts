@@ -76,7 +76,7 @@ export type Gate = {
   /** Dropped by the gateway; the reason was reported. */
   readonly dropped: boolean
   readonly dropReason: ClientDropReason | null
-  /** The client has closed its side, and everything before was read. Nobody knows whether it reads on. */
+  /** The client has closed its side, and everything before was read. It may read or not. */
   readonly halfClosed: boolean
   /** When its CONNECT was accepted, monotonic; 0 before. */
   acceptedAtMs: number

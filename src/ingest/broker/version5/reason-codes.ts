@@ -88,7 +88,7 @@ export const refusalCodes: Codes<RefusalReason> = {
  * another one (PacketFault).
  */
 export const dropCodes: Codes<ClientDropReason> = {
-  // Nobody knows whether the client speaks MQTT 5.
+  // Its version is not known yet, so it gets no answer.
   not_connect: null,
   connect_too_large: null,
   connect_timeout: null,
