@@ -1,15 +1,17 @@
 // run.ts: attackers against the real daemon, as a command: `npm run test:hostile -- [--only NAME,NAME] [--tls | --plain]
 // [--seconds 10] [--seed 1] [--packets 50000] [--settle 60] [--list]
-// [--attempts]`.
+// [--attempts] [--properties 1000000]`.
 //
 // Prints a line for each attack: latency of the honest client alone and beside the attacker, newcomers, RssAnon, and
 // what is wrong. Exit status 1 when a rule is broken. A name ending in * takes all that begin so.
+// With --properties it reads as many random packets of MQTT 5 in this process instead, half of them messages.
 // With --attempts it makes all attempts of attempts/ instead, and prints who tried what, where, and what was seen.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { fuzzLayouts, fuzzProperties } from '../support/mqtt5-fuzz.ts'
 import { attacks } from './attackers/attacks.ts'
 import { isAsExpected, runAttempts } from './attempts/attempts.ts'
 import { runAttack } from './hostile.ts'
@@ -27,6 +29,7 @@ const { values } = parseArgs({
     settle: { type: 'string', default: '60' },
     list: { type: 'boolean', default: false },
     attempts: { type: 'boolean', default: false },
+    properties: { type: 'string' },
   },
 })
 
@@ -37,10 +40,18 @@ const isWanted = (name: string) =>
 const wanted = attacks.filter(({ name }) => isWanted(name))
 if (wanted.length === 0)
   throw new Error(`no attack has this name; there are ${attacks.map(({ name }) => name).join(', ')}`)
-if (values.attempts) await makeAttempts()
+if (values.properties !== undefined) readPackets(Number(values.properties), Number(values.seed))
+else if (values.attempts) await makeAttempts()
 else if (values.list)
   for (const { name, does } of wanted) process.stdout.write(`${name.padEnd(26)} ${does}\n`)
 else await runAll()
+
+/** Throws at the first packet that is read wrongly. */
+function readPackets(count: number, seed: number): void {
+  const messages = fuzzProperties(Math.ceil(count / 2), seed)
+  const others = fuzzLayouts(Math.floor(count / 2), seed)
+  process.stdout.write(`${JSON.stringify({ seed, messages, others })}\n`)
+}
 
 async function makeAttempts(): Promise<void> {
   await withFolder(async (folder) => {
