@@ -27,6 +27,8 @@ export type ScriptedBroker = AsyncDisposable & {
 
 export type BrokerScript = {
   connack?: (connect: IConnectPacket, index: number) => Partial<IConnackPacket>
+  /** Packets in the same write as CONNACK. */
+  withConnack?: (index: number) => readonly Packet[]
   /** Answers to the filters of a SUBSCRIBE. */
   granted?: (filters: readonly string[]) => number[]
   /** Answer to UNSUBSCRIBE, of MQTT 5; default 0. */
@@ -83,7 +85,7 @@ export async function openScriptedBroker(script: BrokerScript = {}): Promise<Scr
           ...script.connack?.(packet, index),
         }
         own.ready = answer.sessionPresent
-        send({ cmd: 'connack', ...answer })
+        send({ cmd: 'connack', ...answer }, ...(script.withConnack?.(index) ?? []))
         return
       }
       received.push(packet)

@@ -68,6 +68,7 @@ export function openAttempt<P>(
     {
       socket,
       room,
+      greeted: (sessionPresent) => void (made.sessionPresent = sessionPresent),
       publish: (packet) => take(made, packet),
       fault: (code, start) => noteFault(made, faultOf(new ConnectionFault(code, start), made.place)),
     },
@@ -90,7 +91,6 @@ export function openAttempt<P>(
   const fail = (error: unknown) => end(made, made.fault ?? faultOf(error, made.place))
   client.on('connect', (connack) => {
     made.place.stage = 'subscribing'
-    made.sessionPresent = connack.sessionPresent
     start(connack).catch(fail)
   })
   client.on('packetreceive', (packet) => {

@@ -42,6 +42,11 @@ export type PublishStreamDeps = {
   socket: Duplex
   /** How many messages may be handed over now. */
   room: () => number
+  /**
+   * CONNACK came; said before any message, which mqtt.js is not: messages of a kept session may be in the
+   * same segment.
+   */
+  greeted: (sessionPresent: boolean) => void
   /** Takes a message; the object is used again. */
   publish: (packet: PublishPacket) => void
   /** The broker broke the protocol or the limit. The stream is destroyed. */
@@ -74,7 +79,7 @@ export function positionOf({ qos, messageId }: Pick<PublishPacket, 'qos' | 'mess
 }
 
 export function createPublishStream(
-  { socket, room, publish, fault }: PublishStreamDeps,
+  { socket, room, greeted, publish, fault }: PublishStreamDeps,
   { isVersion5, packetBytesMax }: { isVersion5: boolean; packetBytesMax: number },
 ): PublishStream {
   /** What was read and not yet used, in order. */
@@ -180,6 +185,8 @@ export function createPublishStream(
       }
       if (frame.type !== publishType) {
         if (!isExpected(frame.type)) return fail('TOO_MANY_PACKETS')
+        // MQTT 3.1.1 and 5, 3.2.2.1: bit 0 of the first byte.
+        if (bytes[offset] === connack) greeted((bytes[frame.body]! & 1) === 1)
         duplex.push(bytes.subarray(offset, frame.end))
       } else if (!discarding) {
         if (room() <= 0) {

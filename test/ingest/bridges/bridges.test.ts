@@ -150,6 +150,20 @@ describe('acknowledgements of a bridge', () => {
     await eventually(() => next.ackWrites.length === 1)
     expect(opened.spool.payloads.length).toBe(1)
   })
+
+  test('with retained: once they are ignored when they come with the CONNACK of a kept session', async () => {
+    const script: BrokerScript = {
+      connack: () => ({ sessionPresent: true }),
+      withConnack: () => [publish(1, 'kept', { retain: true }), publish(2, 'new')],
+    }
+    await using opened = await openBridge(
+      { retained: 'once', protocol: '3.1.1' },
+      { commits: 'auto', script },
+    )
+    const link = await opened.broker.connection(0)
+    await eventually(() => link.ackWrites.flat().length === 2)
+    expect(opened.spool.payloads.length).toBe(1)
+  })
 })
 
 describe('room', () => {

@@ -30,6 +30,7 @@ function pairOf(protocolVersion: 4 | 5, { packetBytesMax = 1e6, isGreeted = true
     {
       socket,
       room: () => room - taken.length,
+      greeted: () => undefined,
       publish({ topic, bytes, messageId, userProperties, refusal }) {
         taken.push({ topic, text: bytes.toString(), messageId, tenant: userProperties?.['tenant'] })
         refusals.push(refusal)
