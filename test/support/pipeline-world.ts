@@ -46,6 +46,8 @@ export type PipelineOptions = {
   /** Of the gateway and of the service. */
   clock?: Clock
   deps?: Partial<GatewayDeps>
+  /** Takes what must be called when it is no longer used; the last one first. Default: when the test ends. */
+  atEnd?: (end: () => Promise<void>) => void
 }
 
 export type Pipeline = {
@@ -63,23 +65,25 @@ export type Pipeline = {
   until(holds: () => boolean): Promise<void>
 }
 
-/** A sandbox on a port of its own, closed when the test ends. */
+/** A sandbox on a port of its own, closed when the test ends, or when `atEnd` says. */
 export async function startSandbox(
   options: Partial<SandboxOptions> = {},
   clock = systemClock,
+  atEnd: PipelineOptions['atEnd'] = onTestFinished,
 ): Promise<{ sandbox: Sandbox; url: string }> {
   const sandbox = createSandbox(
     { clock, newId: newRandomId, random: Math.random },
     { accounts: [sandboxAccount], ...options },
   )
   const { url } = await sandbox.listen({ host: '127.0.0.1', port: 0 })
-  onTestFinished(() => sandbox.close())
+  atEnd(() => sandbox.close())
   return { sandbox, url }
 }
 
 export async function startPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
-  const { sandbox, url } = await startSandbox(options.sandbox, options.clock)
-  const folder = options.folder ?? (await newFolder())
+  const { atEnd = onTestFinished } = options
+  const { sandbox, url } = await startSandbox(options.sandbox, options.clock, atEnd)
+  const folder = options.folder ?? (await newFolder(atEnd))
   const path = join(folder, 'gateway.yaml')
   const baseUrl = options.baseUrl ?? url
   await writeFile(path, options.config?.(baseUrl) ?? configText(baseUrl, options.sections ?? {}))
@@ -111,7 +115,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
     config,
     path,
   )
-  onTestFinished(() => gateway.stop('the test ended'))
+  atEnd(() => gateway.stop('the test ended'))
   return {
     gateway,
     sandbox,

@@ -37,7 +37,7 @@ async function node(world: World5, filters: readonly string[], fields: ConnectFi
 
 overEachTransport((transport) => {
   test('[MQTT-3.8.4-3] [MQTT-3.1.2-26] [MQTT-3.1.2-27] [MQTT-3.3.2-11] [MQTT-4.9.0-1] [MQTT-4.9.0-2] an equal filter gives one command, of QoS 0 and without an alias', async () => {
-    const world = await world5(transport)
+    const world = await world5(transport, {})
     const properties = [property.receiveMaximum, uint16(1), property.topicAliasMaximum, uint16(5)]
     const device = await node(world, [command, command, 'spBv1.0/Yard/NCMD/#'], { properties })
     device.send(dataWithoutBirth(9))
@@ -50,7 +50,7 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-3.10.4-1] [MQTT-3.10.4-2] UNSUBSCRIBE ends the filter that is equal, and no other', async () => {
-    const world = await world5(transport)
+    const world = await world5(transport, {})
     const device = await node(world, [command, 'spBv1.0/Yard/NCMD/+'])
     device.send(unsubscribePacket(5, [command, 'spBv1.0/yard/NCMD/+']))
     await device.next('unsuback')
@@ -64,7 +64,7 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-3.1.2-25] a command that is larger than the client takes is not sent, and all goes on', async () => {
-    const world = await world5(transport)
+    const world = await world5(transport, {})
     const properties = [property.maximumPacketSize, uint32(64)]
     const device = await node(world, [command], { properties })
     device.send(dataWithoutBirth(9), pingPacket)
@@ -75,7 +75,7 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-3.1.2-28] [MQTT-3.14.2-2] [MQTT-3.14.2-4] [MQTT-4.12.0-6] neither response information nor AUTH nor an expiry is sent', async () => {
-    const world = await world5(transport)
+    const world = await world5(transport, {})
     for (const asked of [0, 1]) {
       const properties = [property.requestResponseInformation, asked, property.requestProblemInformation, 0]
       const device = await world.connected({ clientId: `asks-${asked}`, properties })

@@ -6,7 +6,7 @@ import { overEachTransport, positionText, topic, world5 } from './world5.ts'
 
 overEachTransport((transport) => {
   test('[MQTT-4.13.2-1] the gateway stops: 0x8B', async () => {
-    const world = await world5(transport)
+    const world = await world5(transport, {})
     const device = await world.connected()
     const gone = device.gone()
     await world.gateway.stop('the test')

@@ -182,7 +182,7 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-1.5.4-3] the bytes EF BB BF of a topic and of a property are kept', async () => {
-    const world = await world5(transport)
+    const world = await world5(transport, {})
     const device = await world.connected()
     const properties = [userProperty('\ufeffn', '\ufeffv')]
     device.send(publishPacket({ topic: `\ufeff${topic}`, payload: positionText(1), properties }))

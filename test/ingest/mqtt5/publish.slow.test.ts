@@ -116,7 +116,7 @@ overEachTransport((transport) => {
   )
 
   test('[MQTT-3.2.2-14] [MQTT-3.3.1-8] a message with RETAIN is taken once, and no subscriber gets a message', async () => {
-    const world = await world5(transport)
+    const world = await world5(transport, {})
     const subscriber = await world.connected({ clientId: 'listens' })
     subscriber.send(
       subscribePacket(1, [
@@ -156,7 +156,7 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-4.3.2-5] [MQTT-4.3.3-12] an identifier is free after its acknowledgement, whatever DUP says', async () => {
-    const world = await world5(transport)
+    const world = await world5(transport, {})
     const device = await world.connected()
     for (let n = 1; n <= 3; n += 1) {
       device.send(publishPacket({ topic, messageId: 5, dup: n > 1, payload: positionText(n) }))
@@ -170,7 +170,7 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-4.3.3-10] [MQTT-4.3.3-8] a second PUBLISH with an unreleased identifier is answered and stored once', async () => {
-    const world = await world5(transport)
+    const world = await world5(transport, {})
     const device = await world.connected({ flags: 0, properties: expiring })
     const message = { topic, messageId: 9, qos: 2, payload: positionText(1) }
     device.send(publishPacket(message), publishPacket({ ...message, dup: true }))
@@ -193,7 +193,7 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-4.3.3-13] QoS 2 goes on after its message has expired', async () => {
-    const world = await world5(transport)
+    const world = await world5(transport, {})
     const device = await world.connected()
     const properties = [property.messageExpiry, uint32(0)]
     device.send(publishPacket({ topic, qos: 2, properties, payload: positionText(1) }))
@@ -204,7 +204,7 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-3.3.1-1] the same message with DUP after a reconnect is one payload', async () => {
-    const world = await world5(transport)
+    const world = await world5(transport, {})
     for (let round = 0; round < 3; round += 1) {
       const device = await world.connected({ flags: 0, properties: expiring })
       device.send(publishPacket({ topic, messageId: 3, dup: round > 0, payload: positionText(1) }))

@@ -37,7 +37,7 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-3.1.2-4] [MQTT-3.1.4-4] [MQTT-3.2.2-2] Clean Start deletes the stored session before CONNACK', async () => {
-    const world = await world5(transport)
+    const world = await world5(transport, {})
     const first = await world.connected(kept)
     first.send(publishPacket({ topic, qos: 2, messageId: 4, payload: positionText(1) }))
     await first.next('pubrec')
@@ -53,7 +53,7 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-3.2.2-4] [MQTT-3.2.2-5] no session is told where none is stored', async () => {
-    const world = await world5(transport)
+    const world = await world5(transport, {})
     for (const properties of [[], expiry(0)]) {
       const device = await world.connected({ flags: 0, properties })
       expect(device.connack.sessionPresent).toBe(false)

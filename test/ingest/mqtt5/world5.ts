@@ -1,6 +1,6 @@
 // world5.ts: the real gateway with a listener for each transport, and devices of MQTT 5.
 
-import { describe, onTestFinished } from 'vitest'
+import { afterAll, describe, onTestFinished } from 'vitest'
 import { sandboxAccount } from '../../../src/sandbox/sandbox.ts'
 import { openDevice5, type Device5 } from '../../support/mqtt5-device.ts'
 import type { ConnectFields } from '../../support/mqtt5-packets.ts'
@@ -12,6 +12,7 @@ export type Transport = 'tcp' | 'ws'
 /** Runs the tests over TCP and over WebSocket. */
 export function overEachTransport(tests: (transport: Transport) => void): void {
   describe.each(['tcp', 'ws'] as const)('over %s', (transport) => {
+    afterAll(endShared)
     tests(transport)
   })
 }
@@ -51,9 +52,32 @@ const env = {
   PASSWORD: 'right',
 }
 
-export async function world5(transport: Transport, options: Options = {}): Promise<World5> {
+/** The gateway of all tests of a file and transport that need no settings of their own, and how it ends. */
+let shared: Promise<Pipeline> | null = null
+const ends: (() => Promise<void>)[] = []
+
+async function endShared(): Promise<void> {
+  shared = null
+  for (const end of ends.splice(0).reverse()) await end()
+}
+
+/**
+ * Without options the gateway is one that other tests of the file had before: its counters begin at 0 all the
+ * same. A test that changes its settings, restarts it or keeps sessions passes options, `{}` at least.
+ */
+export async function world5(transport: Transport, options?: Options): Promise<World5> {
+  if (options !== undefined) return worldOf(transport, await start(options))
+  shared ??= start({}, (end) => void ends.push(end))
+  return worldOf(transport, await shared)
+}
+
+function start(
+  options: Options,
+  atEnd: (end: () => Promise<void>) => void = onTestFinished,
+): Promise<Pipeline> {
   const { broker = '', limits = '', access = '{ anonymous: true }', source = '' } = options
-  const pipeline = await startPipeline({
+  return startPipeline({
+    atEnd,
     ...(options.folder === undefined ? {} : { folder: options.folder }),
     deps: { env },
     config: (baseUrl) => `
@@ -78,8 +102,12 @@ delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
 ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
 `,
   })
+}
+
+async function worldOf(transport: Transport, pipeline: Pipeline): Promise<World5> {
   const { mqtt } = pipeline.gateway.addresses
   const url = mqtt.find((address) => address.startsWith(transport === 'ws' ? 'ws:' : 'mqtt:')) ?? ''
+  const before = await metrics()
 
   async function open(from?: string): Promise<Device5> {
     const device = await openDevice5({ url, ...(from === undefined ? {} : { from }) })
@@ -95,12 +123,17 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
       const connack = await device.connect(fields)
       return Object.assign(device, { connack })
     },
-    async counter(name) {
-      const text = await (await fetch(`${pipeline.gateway.addresses.ops}/metrics`)).text()
-      return text
-        .split('\n')
-        .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
-        .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
-    },
+    counter: async (name) => sumOf(await metrics(), name) - sumOf(before, name),
   }
+
+  async function metrics(): Promise<string> {
+    return (await fetch(`${pipeline.gateway.addresses.ops}/metrics`)).text()
+  }
+}
+
+function sumOf(metrics: string, name: string): number {
+  return metrics
+    .split('\n')
+    .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
 }
