@@ -1,8 +1,20 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { keepCompiledCode } from './test/support/compiled-code.ts'
 
 keepCompiledCode()
+
+/** They take longest. At the end they would run alone, on one processor. */
+const first = ['test/crash/crash.test.ts', 'test/model/model.test.ts', 'test/mapping/fuzz.test.ts']
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isFirst = ({ moduleId }: TestSpecification) => first.some((path) => moduleId.endsWith(path))
+    const sorted = await super.sort(files)
+    return [...sorted.filter(isFirst), ...sorted.filter((file) => !isFirst(file))]
+  }
+}
 
 export default defineConfig({
   test: {
@@ -25,6 +37,7 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 1,
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    sequence: { sequencer: LongestFirst },
     reporters: ['default'],
   },
 })
