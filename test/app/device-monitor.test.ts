@@ -15,6 +15,7 @@ const client: ClientView = {
   identity: null,
   userName: null,
   protocol: null,
+  connect: null,
   refusedAt: null,
   messageRefusedAt: null,
   address: '10.0.0.7',

@@ -41,6 +41,7 @@ function client(more: Partial<ClientView> = {}): ClientView {
     userName: null,
     address: '10.0.0.7',
     protocol: 'MQTT 3.1.1',
+    connect: null,
     state: 'connected',
     since: now - 5 * hour,
     willCame: false,

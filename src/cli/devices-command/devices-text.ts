@@ -123,7 +123,18 @@ export function deviceText(view: DeviceView & { now: string }, width: number): s
 
 function connectionRows(client: DeviceClient | null): string[][] {
   if (client === null) return [['connection', '-']]
-  const { clientId, identity, userName, address, protocol, since, takeOvers, refusedMessages, fault } = client
+  const {
+    clientId,
+    identity,
+    userName,
+    address,
+    protocol,
+    connect,
+    since,
+    takeOvers,
+    refusedMessages,
+    fault,
+  } = client
   return [
     ['connection', `${stateText(client)} since ${since}`],
     ['client id', clientId === '' ? '-' : clientId],
@@ -131,10 +142,32 @@ function connectionRows(client: DeviceClient | null): string[][] {
     ['user name', userName ?? '-'],
     ['address', address ?? '-'],
     ['protocol', protocol ?? '-'],
+    ...(connect === null ? [] : connectRows(connect)),
     ['take-overs', String(takeOvers)],
     ['refused by a rule', plural(refusedMessages, 'message')],
     ...(fault === null ? [] : [['last fault', `${fault.at}, ${fault.reason}: ${fault.detail}`]]),
   ]
+}
+
+function connectRows(connect: NonNullable<DeviceClient['connect']>): string[][] {
+  const { keepalive, keepaliveAsked, sessionExpiry, sessionExpiryAsked, userProperties } = connect
+  const named = Object.entries(userProperties ?? {}).map(
+    ([name, value]) => `${visible(name)}=${visible(value)}`,
+  )
+  return [
+    ['keepalive', gotText(keepalive, keepaliveAsked, 'none')],
+    ['session expiry', gotText(sessionExpiry, sessionExpiryAsked, 'with its connection')],
+    ['receive maximum', plural(connect.receiveMaximum, 'message')],
+    ...(connect.maximumPacketSize === null ? [] : [['maximum packet', `${connect.maximumPacketSize} bytes`]]),
+    ...named.map((text) => ['user property', text]),
+  ]
+}
+
+/** Seconds; null for never. */
+function gotText(got: number | null, asked: number | null, atZero: string): string {
+  const text = (value: number | null) =>
+    value === null ? 'never' : value === 0 ? atZero : formatDuration(value * 1000)
+  return got === asked ? text(got) : `${text(got)}, asked: ${text(asked)}`
 }
 
 /** Values that devices sent and that were left out, or are not plausible. */

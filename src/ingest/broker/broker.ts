@@ -209,6 +209,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     const gate = gates.open(socket, client, connection)
     gate.certificateName = certificateName
     gate.listener = listener
+    gate.transport = socket.webSocket ? (tls ? 'WebSocket with TLS' : 'WebSocket') : tls ? 'TLS' : 'TCP'
     gate.tls = tls
     gateOfClient.set(client, gate)
   }

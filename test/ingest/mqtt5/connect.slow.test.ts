@@ -327,4 +327,35 @@ overEachTransport((transport) => {
     expect(await device.next('connack')).toMatchObject({ code: malformed })
     await device.gone()
   })
+
+  test('the device view shows the version, the transport and the properties', async () => {
+    const world = await world5(transport, { limits: 'session_expiry: 1h, max_keepalive: 60s' })
+    const device = await world.connected({
+      clientId: 'shown',
+      keepAliveS: 600,
+      properties: [
+        property.sessionExpiry,
+        uint32(0xffff_ffff),
+        property.receiveMaximum,
+        uint16(20),
+        userProperty('firmware', '4.2'),
+      ],
+    })
+    device.send(publishPacket({ topic, messageId: 1, payload: positionText(1) }))
+    await device.next('puback')
+    const answer = await fetch(`${world.gateway.addresses.ops}/devices/van`)
+    const { client } = (await answer.json()) as { client: object }
+    expect(client).toMatchObject({
+      protocol: transport === 'ws' ? 'MQTT 5 over WebSocket' : 'MQTT 5',
+      connect: {
+        keepaliveAsked: 600,
+        keepalive: 60,
+        sessionExpiryAsked: null,
+        sessionExpiry: 3600,
+        receiveMaximum: 20,
+        maximumPacketSize: null,
+        userProperties: { firmware: '4.2' },
+      },
+    })
+  })
 })

@@ -4,7 +4,7 @@
 import type { AuthenticateError, Client } from 'aedes'
 import type { Intake } from '../../intake/intake.ts'
 import { isVersion311, replaceConnack } from '../aedes-internals.ts'
-import type { Clients } from '../clients/clients.ts'
+import type { ClientConnect, Clients, Protocol } from '../clients/clients.ts'
 import { shareKeyOf, type ConnectionLimits } from '../connection-limits/connection-limits.ts'
 import type { ClientReports } from '../client-reports.ts'
 import type { Gate } from '../gate/gate.ts'
@@ -147,7 +147,24 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
   }
 }
 
-function protocolOf(client: Client, { version5 }: Gate): string {
-  if (version5 !== null) return 'MQTT 5'
-  return isVersion311(client) ? 'MQTT 3.1.1' : 'MQTT 3.1'
+function protocolOf(client: Client, { version5, transport, keepaliveMs }: Gate): Protocol {
+  const version = version5 !== null ? '5' : isVersion311(client) ? '3.1.1' : '3.1'
+  return {
+    protocol: transport === 'TCP' ? `MQTT ${version}` : `MQTT ${version} over ${transport}`,
+    connect: version5 && connectOf(version5, keepaliveMs),
+  }
 }
+
+function connectOf({ request, sessionExpiryMs }: Version5, keepaliveMs: number): ClientConnect {
+  return {
+    keepaliveAsked: request.keepaliveMs / 1000,
+    keepalive: keepaliveMs / 1000,
+    sessionExpiryAsked: finiteOrNull(request.sessionExpiryMs / 1000),
+    sessionExpiry: finiteOrNull(sessionExpiryMs / 1000),
+    receiveMaximum: request.receiveMaximum,
+    maximumPacketSize: finiteOrNull(request.packetBytesMax),
+    userProperties: request.userProperties,
+  }
+}
+
+const finiteOrNull = (value: number) => (Number.isFinite(value) ? value : null)

@@ -127,6 +127,7 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
       userName: null,
       address: null,
       protocol: null,
+      connect: null,
       state: 'refused',
       since: clock.now(),
       willCame: false,

@@ -23,15 +23,18 @@ import type { ChangedClient, StoredClient } from './changed-clients.ts'
 import { addressKey, createClientTable, viewOf, type Client } from './client-table.ts'
 import type { ClientView } from './types.ts'
 
-export type { ClientFault, ClientView } from './types.ts'
+export type { ClientConnect, ClientFault, ClientView } from './types.ts'
 
 type Fault = { reason: string; detail: string }
+
+/** Of a connection. */
+export type Protocol = Pick<ClientView, 'protocol' | 'connect'>
 
 export type Clients = {
   /** Whether a client with this identity may have the client id. */
   mayConnect(clientId: string, identity: string | null): boolean
   /** It was admitted; an earlier connection with its id is about to end. */
-  connected(sender: Sender, address: string | null, protocol?: string | null): void
+  connected(sender: Sender, address: string | null, used?: Partial<Protocol>): void
   ended(sender: Sender, withDisconnect: boolean): void
   /** Whether this connection of it is open, and no later one took over. */
   isConnected(sender: Sender): boolean
@@ -106,7 +109,11 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     return holder === undefined || holder.identity === null || holder.identity === identity
   }
 
-  function connected(sender: Sender, address: string | null, protocol: string | null = null): void {
+  function connected(
+    sender: Sender,
+    address: string | null,
+    { protocol = null, connect = null }: Partial<Protocol> = {},
+  ): void {
     const { clientId, identity, userName } = sender
     const client = table.find(clientId) ?? table.create(clientId)
     const isTakeOver = client.state === 'connected'
@@ -116,6 +123,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
       userName,
       address,
       protocol,
+      connect,
       state: 'connected',
       since: clock.now(),
       willCame: false,

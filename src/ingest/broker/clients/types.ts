@@ -1,5 +1,6 @@
 // types.ts: what is known of a client, as others see it.
 
+import type { UserProperties } from '../../../domain/message.ts'
 import type { EpochMs } from '../../../std/clock.ts'
 
 export type ClientState = 'connected' | 'disconnected' | 'lost' | 'refused'
@@ -11,8 +12,10 @@ export type ClientView = {
   /** As its last CONNECT had it, whether it was checked or not. */
   readonly userName: string | null
   readonly address: string | null
-  /** Of its last connection. */
+  /** Of its last connection: version of MQTT, and what it goes over unless that is TCP alone. */
   readonly protocol: string | null
+  /** Of its last connection; null before MQTT 5. */
+  readonly connect: ClientConnect | null
   readonly state: ClientState
   /** Since when it has this state. */
   readonly since: EpochMs
@@ -28,6 +31,22 @@ export type ClientView = {
   readonly refusedAt: EpochMs | null
   /** The last fault that the gateway found. */
   readonly fault: ClientFault | null
+}
+
+/** What its CONNECT asked for (MQTT 5, 3.1.2), and what it got. */
+export type ClientConnect = {
+  /** Seconds; 0 for none. */
+  readonly keepaliveAsked: number
+  readonly keepalive: number
+  /** Seconds; null for a session that never expires. */
+  readonly sessionExpiryAsked: number | null
+  readonly sessionExpiry: number | null
+  /** Messages with QoS 1 and 2 that it takes at a time. */
+  readonly receiveMaximum: number
+  /** Bytes of the largest packet that it takes; null where it names none. */
+  readonly maximumPacketSize: number | null
+  /** At most 16, of 1 KiB together. */
+  readonly userProperties: UserProperties | null
 }
 
 /** `reason` is a stable code; `count` faults since the start, of any kind. */

@@ -47,7 +47,7 @@ import type { PacketReader, ReaderOwner } from './packet-reader/types.ts'
 import { createSilence, keepTcpAlive, type Silence } from './silence.ts'
 import type { DeviceSocket, FrameWatcher } from './device-socket.ts'
 import { createFarewell, type Farewell } from './farewell.ts'
-import type { Gate, GateDeps, GateOptions } from './types.ts'
+import type { Gate, GateDeps, GateOptions, Transport } from './types.ts'
 
 export type { Gate, GateDeps, GateOptions } from './types.ts'
 
@@ -73,6 +73,7 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
   readonly address: string | null
   certificateName: string | null = null
   listener = 0
+  transport: Transport = 'TCP'
   sender: Sender | null = null
   link: ClientLink | null = null
   decisions: Decisions | null = null

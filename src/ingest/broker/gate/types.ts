@@ -52,6 +52,8 @@ export type GateDeps = {
   onClose: (gate: Gate) => void
 }
 
+export type Transport = 'TCP' | 'TLS' | 'WebSocket' | 'WebSocket with TLS'
+
 export type Gate = {
   readonly client: Client
   readonly connection: Connection
@@ -60,6 +62,7 @@ export type Gate = {
   certificateName: string | null
   /** The number of its listener. */
   listener: number
+  transport: Transport
   /** Known once the client's CONNECT was accepted. */
   sender: Sender | null
   link: ClientLink | null

@@ -5,8 +5,8 @@
 // bound where it is not what the client asked for. The client's receive maximum and topic alias maximum need
 // nothing: it gets neither a message with QoS 1 or 2 nor a topic alias.
 //
-// Kept for the device view: the first 16 user properties, each cut at 128 characters. For the will: as
-// many as of a PUBLISH.
+// Kept for the device view: the first 16 user properties, within 1 KiB and each cut at 128 characters. For
+// the will: as many as of a PUBLISH.
 
 import type { MessageProperties, UserProperties } from '../../../domain/message.ts'
 import type { ConnectPacket } from '../aedes-internals.ts'
@@ -42,7 +42,7 @@ export type KeepaliveLimit = { keepaliveMsMax: number | null }
 
 type UserPropertyBounds = { count: number; characters: number; bytes: number }
 
-const shown: UserPropertyBounds = { count: 16, characters: 128, bytes: Infinity }
+const shown: UserPropertyBounds = { count: 16, characters: 128, bytes: 1024 }
 const readable: UserPropertyBounds = { count: 64, characters: Infinity, bytes: 16 * 1024 }
 
 /** MQTT 5, 3.1.2.11.2: a session that never expires. */
@@ -99,12 +99,13 @@ function userPropertiesOf(
   let number = 0
   let size = 0
   let skipped = 0
-  for (const [name, values] of Object.entries(given ?? {})) {
-    const value = (Array.isArray(values) ? values.at(-1) : values) ?? ''
+  for (const [givenName, values] of Object.entries(given ?? {})) {
+    const name = cut(givenName, characters)
+    const value = cut((Array.isArray(values) ? values.at(-1) : values) ?? '', characters)
     size += Buffer.byteLength(name) + Buffer.byteLength(value)
     if (number === count || size > bytes) skipped += 1
     else {
-      kept[cut(name, characters)] = cut(value, characters)
+      kept[name] = value
       number += 1
     }
   }
@@ -112,7 +113,9 @@ function userPropertiesOf(
 }
 
 function cut(text: string, characters: number): string {
-  return text.length <= characters ? text : `${text.slice(0, characters)}…`
+  if (text.length <= characters) return text
+  // A copy: a part of a text keeps the whole text in memory, and the device view has it for long.
+  return Buffer.from(`${text.slice(0, characters)}…`).toString()
 }
 
 /** Why a CONNECT of MQTT 5 is refused for what it asks for. */

@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { ledgerOutcomes } from '../../../domain/settlement.ts'
-import { bytes, count, record, time, timeOrNull } from '../../status-schema/value-types.ts'
+import { bytes, count, record, time, timeOrNull, seconds } from '../../status-schema/value-types.ts'
 
 const textOrNull = () => z.string().nullable()
 
@@ -11,7 +11,18 @@ const client = record({
   userName: textOrNull().describe('Its MQTT user.'),
   identity: textOrNull().describe('The name that it proved.'),
   address: textOrNull().describe('From where it connected.'),
-  protocol: textOrNull().describe('Protocol of its last connection.'),
+  protocol: textOrNull().describe('Protocol of its last connection, as `MQTT 5 over WebSocket with TLS`.'),
+  connect: record({
+    keepaliveAsked: seconds().describe('Keepalive that it asked for; 0 for none.'),
+    keepalive: seconds().describe('Keepalive that it got.'),
+    sessionExpiryAsked: seconds().nullable().describe('Session expiry that it asked for; null for never.'),
+    sessionExpiry: seconds().nullable().describe('Session expiry that it got; null for never.'),
+    receiveMaximum: count().describe('Messages with QoS 1 and 2 that it takes at a time.'),
+    maximumPacketSize: bytes().nullable().describe('The largest packet that it takes; null for any.'),
+    userProperties: z.record(z.string(), z.string()).nullable().describe('Its user properties, cut.'),
+  })
+    .nullable()
+    .describe('Properties of its last CONNECT; null before MQTT 5.'),
   state: z.enum(['connected', 'disconnected', 'lost', 'refused']).describe('What it is now.'),
   since: time().describe('Since when.'),
   willCame: z.boolean().describe('Its will was published, since the connection was lost.'),

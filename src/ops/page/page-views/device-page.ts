@@ -141,6 +141,7 @@ function positionText(position: NonNullable<DeviceRow['position']>, now: string)
 
 function clientText(client: NonNullable<DeviceRow['client']>, now: string): Html {
   const { clientId, userName, identity, address, protocol, state, since, takeOvers, refusedMessages } = client
+  const properties = Object.entries(client.connect?.userProperties ?? {})
   return html`${named(clientId)}, <span class="state ${state}">${state}</span> since
     ${ago(since, now)}${
       address !== null && html`, from <code>${address}</code>`
@@ -148,7 +149,7 @@ function clientText(client: NonNullable<DeviceRow['client']>, now: string): Html
       identity !== null && html`, identity ${named(identity)}`
     }${takeOvers > 0 && html`, ${plural(takeOvers, 'take-over')}`}${
       refusedMessages > 0 && html`, ${plural(refusedMessages, 'refused message')}`
-    }`
+    }${properties.map(([name, value]) => html`, <code>${name}=${value}</code>`)}`
 }
 
 function acceptSection({ device }: DeviceShown): Html {

@@ -238,7 +238,7 @@ describe('what is known of clients', () => {
   test('outlives the process: what changed is given once, and restored as closed', async () => {
     const { clock, clients } = open()
     const truck = senderOf('truck-7')
-    clients.connected(truck, '10.0.0.7', 'MQTT 3.1.1')
+    clients.connected(truck, '10.0.0.7', { protocol: 'MQTT 3.1.1' })
     clients.refused({ clientId: 'stranger', userName: 'truck-8', address: '10.0.0.8' }, fault)
     clients.refused({ clientId: null, address: '10.0.0.9' }, { reason: 'tls_on_plain_port', detail: 't.' })
     const changed = clients.takeChanged(2)

@@ -65,10 +65,17 @@ describe('what a CONNECT asks for', () => {
 
   test('16 user properties are kept for the device view, each with 128 characters', () => {
     const names = Array.from({ length: 40 }, (_, index) => `name ${index}`)
-    const properties = names.map((name) => userProperty(name, 'x'.repeat(300)))
+    const properties = names.map((name, index) => userProperty(name, 'x'.repeat(index === 3 ? 300 : 30)))
     const { userProperties } = connectRequestOf(read({ properties }))
     expect(Object.keys(userProperties ?? {})).toEqual(names.slice(0, 16))
     expect(userProperties?.['name 3']).toBe(`${'x'.repeat(128)}…`)
+  })
+
+  test('user properties that are kept have 1 KiB together', () => {
+    const names = Array.from({ length: 16 }, (_, index) => `name ${index}`)
+    const properties = names.map((name) => userProperty(name, 'x'.repeat(128)))
+    const { userProperties } = connectRequestOf(read({ properties }))
+    expect(Object.keys(userProperties ?? {})).toEqual(names.slice(0, 7))
   })
 
   test('names that every object has are names like others', () => {
