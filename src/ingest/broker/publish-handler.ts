@@ -15,6 +15,7 @@ import type { Client } from 'aedes'
 import type { GatewayError } from '../../std/gateway-error.ts'
 import { propertiesLength, type Sender } from '../../domain/message.ts'
 import type { Intake } from '../intake/intake.ts'
+import { isUnreleased } from '../intake/unreleased-messages.ts'
 import type { ReceivedMessage } from '../types.ts'
 import { createAckSlots, puback, pubrec, type AckHead } from './gate/acks/ack-writer.ts'
 import type { Done, PublishPacket } from './aedes-internals.ts'
@@ -88,13 +89,15 @@ export function createPublishHandler(
       return
     }
     if (!mayPublish(gate, sender)) return
-    // 3.1.1 has no such answer.
-    const isViolation = message.violation !== null && message.violation !== bridgeState
-    const code = isViolation && gate.version5 !== null ? reasonCode.notAuthorized : reasonCode.success
-    message.isRefused = code !== reasonCode.success
     message.sender = sender
     message.link = gate.link
     message.messageId = messageId
+    // 3.1.1 has no such answer. A message of QoS 2 that was taken before a rule was added is not refused when
+    // it comes again: its client would use the identifier for another message, which would seem to be this
+    // one.
+    const isViolation = message.violation !== null && message.violation !== bridgeState
+    message.isRefused = isViolation && gate.version5 !== null && !isUnreleased(message)
+    const code = message.isRefused ? reasonCode.notAuthorized : reasonCode.success
     if (message.qos === 0) {
       message.dup = false
       intake.accept(message, null)

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { ingestOptions, ingestSchema } from '../../../../src/ingest/config.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { openIngest, textOf, type IngestWorld } from '../../../support/ingest-world.ts'
+import { openMapperOf, truckSource } from '../../../support/mapping-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import { openDevice5, type Device5 } from '../../../support/mqtt5-device.ts'
 import {
@@ -139,6 +140,29 @@ describe('messages', () => {
     expect(spool.payloads.map(textOf)).toEqual(['c'])
   })
 
+  test('[MQTT-4.3.3-10] one of QoS 2 that was taken is not refused when it comes again after a rule was added', async () => {
+    const spool = auto()
+    const restricted = { ...truckSource(), identity: 'device' }
+    await using world = await openIngest(spool, { mapper: openMapperOf([truckSource()]) })
+    const device = await connected(world)
+    const reading = (at: number) => ({
+      topic: 'telemetry/v1/truck-8',
+      payload: JSON.stringify({ ts: 1_760_000_000_000 + at, lat: 52, lon: 13 }),
+      qos: 2,
+    })
+    device.send(publishPacket({ ...reading(1), messageId: 5 }))
+    expect(await device.next('pubrec')).toMatchObject({ messageId: 5, code: 0 })
+    await world.ingest.swap(openMapperOf([restricted]))
+    device.send(publishPacket({ ...reading(1), messageId: 5, dup: true }))
+    expect(await device.next('pubrec', 1)).toMatchObject({ messageId: 5, code: 0 })
+    // Another one is refused.
+    device.send(publishPacket({ ...reading(2), messageId: 6 }))
+    expect(await device.next('pubrec', 2)).toMatchObject({ messageId: 6, code: 0x87 })
+    device.send(pubrelPacket(5))
+    expect(await device.next('pubcomp')).toMatchObject({ messageId: 5, code: 0 })
+    expect(spool.payloads).toHaveLength(1)
+  })
+
   test('a dead letter is acknowledged with 0x00', async () => {
     await using world = await openIngest(auto())
     const device = await connected(world)
@@ -182,6 +206,15 @@ describe('DISCONNECT of the client', () => {
     expect(world.events.filter(({ kind }) => kind === 'client_disconnected')).toMatchObject([
       { reason: 'disconnect' },
     ])
+  })
+
+  test('may set the expiry 0 where CONNECT had none', async () => {
+    const spool = auto()
+    await using world = await openIngest(spool)
+    const device = await connected(world)
+    device.send(disconnectPacket(0, [property.sessionExpiry, uint32(0)]))
+    expect(await device.gone()).toBe(null)
+    expect(world.ingest.counters().droppedByReason.size).toBe(0)
   })
 
   test('[MQTT-3.14.2-2] must not give a session an expiry that CONNECT had not', async () => {
