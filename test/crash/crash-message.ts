@@ -1,6 +1,9 @@
 // crash-message.ts: the messages of a crash run. Device and time identify each message, and all its values
 // follow from them, so that the rules know what the service must have received.
 
+import type { Envelope } from '../../src/domain/message.ts'
+import type { SentProperties } from './crash-link.ts'
+
 export type Message = {
   device: string
   /** Counts the messages of its device. */
@@ -8,6 +11,8 @@ export type Message = {
   ts: number
   kind: 'good' | 'malformed'
   qos: 1 | 2
+  /** Of a device of MQTT 5; null for 3.1.1. */
+  properties: SentProperties | null
 }
 
 /** Every payload of this device is refused by the service: it ends as a dead letter. */
@@ -19,8 +24,17 @@ const malformedEvery = 37
 /** Milliseconds; the times of the messages count from here. */
 const firstTs = Date.UTC(2026, 0, 1)
 
-export function messageOf(device: string, n: number, qos: Message['qos']): Message {
-  return { device, n, ts: firstTs + n * 10, kind: n % malformedEvery === 0 ? 'malformed' : 'good', qos }
+/** The messages of a device of MQTT 5 have properties. */
+export function messageOf(device: string, n: number, { qos, version }: Sending): Message {
+  const properties = version === 5 ? propertiesOf(n) : null
+  const kind = n % malformedEvery === 0 ? 'malformed' : 'good'
+  return { device, n, ts: firstTs + n * 10, kind, qos, properties }
+}
+
+type Sending = { qos: Message['qos']; version: 4 | 5 }
+
+function propertiesOf(n: number): SentProperties {
+  return { trip: String(1 + (n % 5000)), contentType: 'application/json', correlation: `message ${n}` }
 }
 
 export function topicOf({ device }: Message): string {
@@ -66,8 +80,27 @@ type Accepted = {
 export function wrongIn(message: Message, { gps, signals }: Accepted): string | null {
   const { latitude, longitude, speed, odometer } = valuesOf(message)
   const heading = message.n % 360
-  const found = [gps.latitude, gps.longitude, gps.speed, gps.heading, signals[0]?.value]
-  const meant = [latitude, longitude, speed, heading, String(odometer)]
+  const trip = signals.find(({ type }) => type === 'TRIP')?.value
+  const found = [gps.latitude, gps.longitude, gps.speed, gps.heading, signals[0]?.value, trip]
+  const meant = [latitude, longitude, speed, heading, String(odometer), message.properties?.trip]
+  return JSON.stringify(found) === JSON.stringify(meant)
+    ? null
+    : `${JSON.stringify(found)} instead of ${JSON.stringify(meant)}`
+}
+
+/** The difference between the properties of a message and those of its envelope; null if there is none. */
+export function wrongProperties({ properties }: Message, envelope: Envelope): string | null {
+  const { userProperties, properties: kept } = envelope
+  const found = [userProperties?.['trip'], kept?.contentType, kept?.correlation, kept?.isText]
+  const meant =
+    properties === null
+      ? [undefined, undefined, undefined, undefined]
+      : [
+          properties.trip,
+          properties.contentType,
+          Buffer.from(properties.correlation).toString('base64'),
+          true,
+        ]
   return JSON.stringify(found) === JSON.stringify(meant)
     ? null
     : `${JSON.stringify(found)} instead of ${JSON.stringify(meant)}`

@@ -6,7 +6,14 @@ import { spoolOptions } from '../../src/spool/config.ts'
 import { openSpool } from '../../src/spool/spool.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { openLevelStore, realDisk } from '../../src/storage/storage.ts'
-import { doomedDevice, keyOf, malformedText, wrongIn, type Message } from './crash-message.ts'
+import {
+  doomedDevice,
+  keyOf,
+  malformedText,
+  wrongIn,
+  wrongProperties,
+  type Message,
+} from './crash-message.ts'
 import type { UntimedCounts } from './untimed-fleet.ts'
 import type { CrashWorld } from './crash-world.ts'
 
@@ -48,6 +55,7 @@ export async function checkRules(world: CrashWorld): Promise<CrashFindings> {
   checkService()
   if (fleet.counts.outOfOrder > 0)
     violations.add('ack order', `${fleet.counts.outOfOrder} acks came out of the order of their messages`)
+  for (const what of fleet.wrong) violations.add('answers', what)
   const { published, resent } = fleet.counts
   const { batches, repeats } = service.stats()
   const { violations: ofUntimed, counts: untimed } = world.untimed.check()
@@ -96,7 +104,11 @@ export async function checkRules(world: CrashWorld): Promise<CrashFindings> {
         letter.stage === 'mapping' ? byText.get(text) : messages.get(keyOfPayload(letter.payload))
       if (message === undefined)
         violations.add('dead letter', `unknown: ${JSON.stringify(letter).slice(0, 300)}`)
-      else effects.get(nameOf(message))!.dead += 1
+      else {
+        effects.get(nameOf(message))!.dead += 1
+        const wrong = letter.envelope === null ? null : wrongProperties(message, letter.envelope)
+        if (wrong !== null) violations.add('properties', `${nameOf(message)}: ${wrong}`)
+      }
     }
     await spool.close()
     return count

@@ -87,7 +87,7 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
     const ready = await daemon.ready
     if (ready === null) throw new Error(`the last daemon ended:\n${daemon.log()}`)
     const alive = () => daemon.running
-    const served = [fleet.serve(ready.mqttPort, alive), untimed.serve(ready.mqttPort, alive)]
+    const served = [fleet.serve(ready, alive), untimed.serve(ready, alive)]
     await finishWith(daemon)
     await Promise.all(served)
   }
@@ -155,7 +155,10 @@ const padding = Array.from(
 function configText({ spoolPath, serviceUrl, spool }: ConfigParts): string {
   const { max_bytes, min_free_bytes } = spool ?? { max_bytes: '1GiB', min_free_bytes: '64MiB' }
   return `ingest:
-  broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { max_messages_per_s: 1000000 } }
+  broker:
+    listeners: [{ url: "mqtt://127.0.0.1:0" }, { url: "ws://127.0.0.1:0/mqtt" }]
+    access: { anonymous: true }
+    limits: { max_messages_per_s: 1000000, max_in_flight: 8 }
 sources:
   - name: trucks
     topic: telemetry/v1/{device}
@@ -168,6 +171,7 @@ sources:
       in_motion: { path: gps.moving }
       signals:
         - { type: OBD_LIFETIME_ODOMETER, path: odometer.value, unit: km }
+        - { type: TRIP, path: $properties.trip }
 ${padding}
   - name: parked
     topic: parked/{device}

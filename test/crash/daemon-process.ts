@@ -20,10 +20,12 @@ export type DaemonOptions = {
   onEvent?: (event: string, detail: string) => void
 }
 
+export type ReadyDaemon = { mqttPort: number; wsPort: number; opsUrl: string }
+
 export type Daemon = AsyncDisposable & {
   readonly pid: number
   /** Null when it ended before it was ready. */
-  readonly ready: Promise<{ mqttPort: number; opsUrl: string } | null>
+  readonly ready: Promise<ReadyDaemon | null>
   /** Resolves when the process is gone, with its signal or exit status. */
   readonly ended: Promise<string>
   readonly running: boolean
@@ -64,14 +66,14 @@ export function startDaemon(options: DaemonOptions): Daemon {
     })
   })
   let opsUrl: string | null = null
-  const ready = new Promise<{ mqttPort: number; opsUrl: string } | null>((resolve) => {
+  const ready = new Promise<ReadyDaemon | null>((resolve) => {
     child.on('message', (word: DaemonWord) => {
       if (word.kind === 'event') options.onEvent?.(word.event, word.detail)
       else {
         opsUrl = word.ops
         // Without a listener the spool is refused.
-        const mqttPort = word.mqtt === '' ? 0 : Number(new URL(word.mqtt).port)
-        resolve({ mqttPort, opsUrl: word.ops })
+        const portOf = (url: string) => (url === '' ? 0 : Number(new URL(url).port))
+        resolve({ mqttPort: portOf(word.mqtt), wsPort: portOf(word.ws), opsUrl: word.ops })
       }
     })
     void ended.then(() => resolve(null))

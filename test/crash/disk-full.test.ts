@@ -38,7 +38,7 @@ async function openDiskWorld(): Promise<Tried & { disk: SmallDisk }> {
   onTestFinished(() => daemon[Symbol.asyncDispose]())
   const ready = await daemon.ready
   if (ready === null) throw new Error(daemon.log())
-  const served = world.fleet.serve(ready.mqttPort, () => daemon.running)
+  const served = world.fleet.serve(ready, () => daemon.running)
   world.fleet.onAck(() => world.fleet.grant(1))
   world.fleet.grant(100)
   return { world, disk, daemon, served }
@@ -126,10 +126,10 @@ test(
     await using world = await openCrashWorld({ random: createRandom(2) })
     await using daemon = world.start({ enospc: { at: 40, times: 4 } })
     const ready = await daemon.ready
-    const port = ready?.mqttPort ?? 0
+    const ports = ready ?? { mqttPort: 0, wsPort: 0 }
     const alive = () => daemon.running
     // With releases of QoS 2 that come while the store is closed, of clean and of stored sessions.
-    const served = Promise.all([world.fleet.serve(port, alive), world.untimed.serve(port, alive)]).then(
+    const served = Promise.all([world.fleet.serve(ports, alive), world.untimed.serve(ports, alive)]).then(
       () => {},
     )
     world.fleet.onAck(() => world.fleet.grant(1))

@@ -165,10 +165,7 @@ async function liveAndDie(
     if (ready === null) return await deathOf(daemon)
     const startedAtMs = performance.now()
     const alive = () => daemon.running
-    const served = Promise.all([
-      world.fleet.serve(ready.mqttPort, alive),
-      world.untimed.serve(ready.mqttPort, alive),
-    ])
+    const served = Promise.all([world.fleet.serve(ready, alive), world.untimed.serve(ready, alive)])
     await publishUntilDead(world, daemon, place === 'during-compaction')
     await served
     reached = performance.now() - startedAtMs < roundBoundMs

@@ -28,7 +28,7 @@ import {
 } from './kill-points.ts'
 
 export type DaemonWord =
-  { kind: 'ready'; mqtt: string; ops: string } | { kind: 'event'; event: string; detail: string }
+  { kind: 'ready'; mqtt: string; ws: string; ops: string } | { kind: 'event'; event: string; detail: string }
 
 const { values } = parseArgs({
   options: {
@@ -100,7 +100,8 @@ const gateway = await startGateway(
   config,
   path,
 )
-tell({ kind: 'ready', mqtt: gateway.addresses.mqtt[0] ?? '', ops: gateway.addresses.ops })
+const { mqtt, ops } = gateway.addresses
+tell({ kind: 'ready', mqtt: mqtt[0] ?? '', ws: mqtt.find((one) => one.startsWith('ws:')) ?? '', ops })
 await Promise.race([stopAsked, gateway.broken.then((fault) => Promise.reject(fault))])
 await gateway.stop('SIGTERM')
 process.exit(0)

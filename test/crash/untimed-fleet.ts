@@ -6,17 +6,23 @@
 //   stored-1             QoS 2 in a persistent session, equal bytes, always packet identifier 1: exactly once.
 //                        CONNACK must find the session
 //   clean-1              QoS 2 in clean sessions, identifiers count up, equal bytes: no reading may be lost
+//   parked-5, stored-5, clean-5
+//                        the same with MQTT 5, the first two in sessions of a day, the second one over WebSocket
+//   brief-5              MQTT 5, QoS 1, a session of 1 s, to which it comes back later: CONNACK must name none
 //   tank-1               QoS 1, one value per message (coalesce), identifiers count up: no value may be lost
 //   Depot/plant/P1       Sparkplug B over QoS 1, with device times: exactly once
 
 import { setTimeout as pauseMs } from 'node:timers/promises'
-import { createDevice, type Device } from '../support/mqtt-device.ts'
 import { sparkplugPayload, types } from '../support/sparkplug-payload.ts'
+import { openLink, type Link, type Ports } from './crash-link.ts'
 
 type Kind = {
   name: string
   qos: 1 | 2
   clean: boolean
+  /** Of MQTT 5; 0 for a session that ends with its connection. Null for 3.1.1. */
+  expiryS: number | null
+  overWebSocket?: boolean
   /** The packet identifier of the n-th message. */
   idOf: (n: number) => number
   topicOf: (n: number) => string
@@ -37,9 +43,17 @@ const counted = (n: number) => 1000 + (n % 60_000)
 const always1 = () => 1
 const parkedBytes = () => '{"lat":52.5,"lon":13.4}'
 
-function parked(name: string, rest: Pick<Kind, 'qos' | 'clean' | 'idOf' | 'exactly'>): Kind {
-  return { name, topicOf: () => `parked/${name}`, bytesOf: parkedBytes, keyOf: () => name, ...rest }
+type ParkedKind = Pick<Kind, 'qos' | 'clean' | 'idOf' | 'exactly'> & Partial<Kind>
+
+function parked(name: string, rest: ParkedKind): Kind {
+  const topicOf = () => `parked/${name}`
+  return { name, expiryS: null, topicOf, bytesOf: parkedBytes, keyOf: () => name, ...rest }
 }
+
+const dayS = 86_400
+const briefS = 1
+/** A session of `briefS` has expired then, also where it counts from the start of the daemon. */
+const pastBriefMs = 1500
 
 const plant = 'Depot/plant/P1'
 
@@ -48,9 +62,21 @@ const kinds: readonly Kind[] = [
   parked('parked-2', { qos: 1, clean: false, idOf: always1, exactly: false }),
   parked('stored-1', { qos: 2, clean: false, idOf: always1, exactly: true }),
   parked('clean-1', { qos: 2, clean: true, idOf: counted, exactly: false }),
+  parked('parked-5', { qos: 1, clean: false, expiryS: dayS, idOf: always1, exactly: false }),
+  parked('stored-5', {
+    qos: 2,
+    clean: false,
+    expiryS: dayS,
+    overWebSocket: true,
+    idOf: always1,
+    exactly: true,
+  }),
+  parked('clean-5', { qos: 2, clean: true, expiryS: 0, idOf: counted, exactly: false }),
+  parked('brief-5', { qos: 1, clean: false, expiryS: briefS, idOf: counted, exactly: false }),
   {
     name: 'tank-1',
     qos: 1,
+    expiryS: null,
     clean: true,
     idOf: counted,
     topicOf: (n) => `tanks/tank-1/${n % 2 === 0 ? 'level' : 'heat'}`,
@@ -61,6 +87,7 @@ const kinds: readonly Kind[] = [
   {
     name: plant,
     qos: 1,
+    expiryS: null,
     clean: true,
     idOf: counted,
     topicOf: (n) => `spBv1.0/Depot/${n % 5 === 1 ? 'DBIRTH' : 'DDATA'}/plant/P1`,
@@ -83,12 +110,19 @@ function sparkplugOf(n: number): Buffer {
   return sparkplugPayload({ ts, seq: n % 256, metrics })
 }
 
-type Vehicle = { kind: Kind; published: number; open: number | null; releasing: boolean; hasSession: boolean }
+type Vehicle = {
+  kind: Kind
+  published: number
+  open: number | null
+  releasing: boolean
+  /** Whether CONNACK must name a session; null where the last CONNACK may have been lost. */
+  hasSession: boolean | null
+}
 
 export type UntimedCounts = { published: number; twice: Record<string, number> }
 
 export type UntimedFleet = {
-  serve(port: number, alive: () => boolean): Promise<void>
+  serve(ports: Ports, alive: () => boolean): Promise<void>
   /** Publishes nothing more; resolves when everything is acknowledged. */
   finish(): Promise<void>
   disconnect(): void
@@ -110,20 +144,26 @@ export function createUntimedFleet(isBusy: () => boolean): UntimedFleet {
   }))
   const received = new Map<string, number>()
   const violations: string[] = []
-  const links = new Set<Device>()
+  const links = new Set<Link>()
   let finishing = false
 
-  async function drive(vehicle: Vehicle, port: number, alive: () => boolean): Promise<void> {
+  async function drive(vehicle: Vehicle, ports: Ports, alive: () => boolean): Promise<void> {
     while (alive()) {
-      const { name } = vehicle.kind
-      const link = await createDevice({ port, clientId: name, releases: false }).catch(() => null)
+      const { name: clientId, clean, expiryS, overWebSocket = false } = vehicle.kind
+      const version = expiryS === null ? 4 : 5
+      // What it publishes waits no longer than the run lasts.
+      if (expiryS === briefS && !finishing) await pauseMs(pastBriefMs)
+      if (!alive()) return
+      const options = { ports, clientId, version, overWebSocket, clean, expiryS: expiryS ?? 0 } as const
+      const link = await openLink(options).catch(() => null)
       if (link !== null) {
         links.add(link)
         try {
           await talk(vehicle, link)
         } catch (error) {
-          if (!link.closed) throw error
+          if (!link.closed && link.wrong.length === 0) throw error
         } finally {
+          violations.push(...link.wrong.map((what) => `answers: ${what}`))
           link.destroy()
           links.delete(link)
         }
@@ -132,13 +172,19 @@ export function createUntimedFleet(isBusy: () => boolean): UntimedFleet {
     }
   }
 
-  async function talk(vehicle: Vehicle, link: Device): Promise<void> {
+  async function talk(vehicle: Vehicle, link: Link): Promise<void> {
     const { kind } = vehicle
-    const { returnCode, sessionPresent } = await link.connect({ clean: kind.clean })
+    const { hasSession } = vehicle
+    const isKept = !kind.clean && kind.expiryS !== briefS
+    // It may be stored although its CONNACK is lost.
+    if (isKept && hasSession === false) vehicle.hasSession = null
+    const { returnCode, sessionPresent } = await link.connect()
     if (returnCode !== 0) return
-    // It may be stored although its CONNACK was lost.
-    if (vehicle.hasSession && !sessionPresent) violations.push(`session lost: that of ${kind.name}`)
-    vehicle.hasSession = !kind.clean
+    if (hasSession === true && !sessionPresent) violations.push(`session lost: that of ${kind.name}`)
+    // While the run finishes, a brief one may come back in time.
+    if (hasSession === false && sessionPresent && !finishing)
+      violations.push(`session present: ${kind.name} has none`)
+    vehicle.hasSession = isKept
     let dup = true
     for (;;) {
       if (vehicle.releasing) await release(vehicle, link)
@@ -152,7 +198,7 @@ export function createUntimedFleet(isBusy: () => boolean): UntimedFleet {
     }
   }
 
-  async function publish(vehicle: Vehicle, link: Device, dup: boolean): Promise<void> {
+  async function publish(vehicle: Vehicle, link: Link, dup: boolean): Promise<void> {
     const { kind, open } = vehicle
     if (open === null) return
     const { qos } = kind
@@ -162,6 +208,7 @@ export function createUntimedFleet(isBusy: () => boolean): UntimedFleet {
       payload: kind.bytesOf(open),
       qos,
       messageId: kind.idOf(open),
+      properties: null,
     }
     link.publish({ ...message, dup })
     await link.acked(acks)
@@ -171,10 +218,10 @@ export function createUntimedFleet(isBusy: () => boolean): UntimedFleet {
     else await release(vehicle, link)
   }
 
-  async function release(vehicle: Vehicle, link: Device): Promise<void> {
+  async function release(vehicle: Vehicle, link: Link): Promise<void> {
     const { kind, open } = vehicle
     const acks = link.acks.length + 1
-    link.send({ cmd: 'pubrel', messageId: kind.idOf(open ?? 0) })
+    link.release(kind.idOf(open ?? 0))
     await link.acked(acks)
     vehicle.releasing = false
     vehicle.open = null
@@ -213,8 +260,8 @@ export function createUntimedFleet(isBusy: () => boolean): UntimedFleet {
   }
 
   return {
-    async serve(port, alive) {
-      await Promise.all(vehicles.map((vehicle) => drive(vehicle, port, alive)))
+    async serve(ports, alive) {
+      await Promise.all(vehicles.map((vehicle) => drive(vehicle, ports, alive)))
     },
     async finish() {
       finishing = true

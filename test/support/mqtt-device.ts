@@ -2,8 +2,10 @@
 // raw bytes as malformed packets. Acks are recorded in order.
 
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { generate, parser, type IConnackPacket, type IConnectPacket, type Packet } from 'mqtt-packet'
+import { createWebSocketStream, WebSocket } from 'ws'
 
 export type PublishOptions = {
   topic: string
@@ -58,7 +60,7 @@ export function connectBytes(clientId: string, packet: Partial<IConnectPacket> =
   return generate({ cmd: 'connect', protocolVersion: 4, clientId, clean: true, keepalive: 0, ...packet })
 }
 
-/** Opens a TCP connection; nothing is sent before connect(). */
+/** Opens a connection; nothing is sent before connect(). */
 export async function createDevice(options: {
   port: number
   host?: string
@@ -67,13 +69,22 @@ export async function createDevice(options: {
   from?: string
   /** Answers each PUBREC with PUBREL. Default true. */
   releases?: boolean
+  /** At the path `/mqtt`, instead of TCP alone. */
+  overWebSocket?: boolean
 }): Promise<Device> {
-  const socket: Socket = connect({
-    port: options.port,
-    host: options.host ?? '127.0.0.1',
-    ...(options.from === undefined ? {} : { localAddress: options.from }),
-    noDelay: true,
-  })
+  const { port, host = '127.0.0.1' } = options
+  const webSocket = options.overWebSocket
+    ? new WebSocket(`ws://${host}:${port}/mqtt`, 'mqtt', { perMessageDeflate: false })
+    : null
+  const socket: Duplex =
+    webSocket === null
+      ? connect({
+          port,
+          host,
+          ...(options.from === undefined ? {} : { localAddress: options.from }),
+          noDelay: true,
+        })
+      : createWebSocketStream(webSocket)
   const received: Packet[] = []
   const acks: DeviceAck[] = []
   let waiters: Waiter[] = []
@@ -88,13 +99,15 @@ export async function createDevice(options: {
     settleWaiters()
   })
   socket.on('data', (chunk) => parse.parse(chunk))
+  // The stream of ws waits for both directions.
+  if (webSocket !== null) socket.on('end', () => socket.destroy())
   // A reset is one way in which a connection ends; see `gone`.
   socket.on('error', () => socket.destroy())
   socket.on('close', () => {
     closed = true
     settleWaiters()
   })
-  await once(socket, 'connect')
+  await (webSocket === null ? once(socket, 'connect') : once(webSocket, 'open'))
 
   function settleWaiters(): void {
     const left: Waiter[] = []

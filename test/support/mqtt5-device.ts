@@ -17,6 +17,8 @@ export type Device5 = AsyncDisposable & {
   send(...packets: readonly Buffer[]): void
   /** Resolves with the first packet of `type` behind the first `skip` of them; rejects when the connection ends. */
   next(type: ServerPacket['type'], skip?: number): Promise<ServerPacket>
+  /** Resolves when `met` holds, checked after each chunk; rejects when the connection ends before. */
+  until(met: () => boolean): Promise<void>
   /** Resolves when the connection is gone, with the DISCONNECT of the server, null where none came. */
   gone(): Promise<ServerPacket | null>
   pause(): void
@@ -108,6 +110,9 @@ export async function openDevice5(options: Options): Promise<Device5> {
       const found = await wait(() => received.filter((packet) => packet.type === type)[skip])
       if (found === null) throw new Error('unreachable: `look` gives no null')
       return found
+    },
+    async until(met) {
+      await wait(() => (met() ? null : undefined))
     },
     gone: () =>
       wait(() => (closed ? (received.find(({ type }) => type === 'disconnect') ?? null) : undefined)),
