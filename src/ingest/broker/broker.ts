@@ -1,5 +1,5 @@
-// broker.ts: the MQTT 3.1.1 broker that devices connect to. aedes 1.2 speaks the protocol; this folder adds
-// the limits and the back-pressure that aedes lacks, and hands each message to the intake.
+// broker.ts: the MQTT broker that devices connect to. aedes 1.2 speaks 3.1 and 3.1.1; this folder adds MQTT 5
+// (version5/) and the limits and the back-pressure that aedes lacks, and hands each message to the intake.
 //
 //   socket (listeners) -> gate -> publish-fast-path.ts, or aedes' parser
 //          -> publish-handler.ts -> intake -> spool -> fsync -> ack -> gate -> socket
