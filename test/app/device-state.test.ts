@@ -88,6 +88,16 @@ describe('the state of a device, since when, and why', () => {
       },
     ],
     [
+      'silent since it disconnected and asked for its will',
+      record({ medianGapMs: 0 }),
+      client({ state: 'disconnected', since: now - 2 * hour, willCame: true }),
+      {
+        state: 'silent',
+        since: iso(now - 2 * hour),
+        why: 'No message for 2 h, before one every second. It disconnected 2 h ago (will).',
+      },
+    ],
+    [
       'silent, and its last message gave nothing',
       record({ lastMappedAt: now - 48 * hour, losses: [loss(now - 2 * hour)] }),
       null,

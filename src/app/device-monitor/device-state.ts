@@ -101,7 +101,8 @@ function connectionText(client: ClientView | null, now: EpochMs): string {
     case 'lost':
       return `Its connection was lost ${ago}${client.willCame ? ' (will)' : ''}.`
     case 'disconnected':
-      return `It disconnected ${ago}.`
+      // MQTT 5, 3.14.2.1: DISCONNECT 0x04 asks for the will.
+      return `It disconnected ${ago}${client.willCame ? ' (will)' : ''}.`
     case 'refused':
     default:
       return `Its client was refused ${ago}.`

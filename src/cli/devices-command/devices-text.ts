@@ -202,8 +202,8 @@ function clientLines(clients: readonly DeviceClient[], now: number): readonly st
 }
 
 function stateText({ state, willCame }: DeviceClient): string {
-  if (state === 'lost') return willCame ? 'connection lost (will)' : 'connection lost'
-  return state
+  const text = state === 'lost' ? 'connection lost' : state
+  return willCame ? `${text} (will)` : text
 }
 
 function clockText(skewMs: number | null): string {

@@ -25,7 +25,7 @@ const client = record({
     .describe('Properties of its last CONNECT; null before MQTT 5.'),
   state: z.enum(['connected', 'disconnected', 'lost', 'refused']).describe('What it is now.'),
   since: time().describe('Since when.'),
-  willCame: z.boolean().describe('Its will was published, since the connection was lost.'),
+  willCame: z.boolean().describe('Its will was taken when its last connection ended.'),
   takeOvers: count().describe('How often it connected while its earlier connection was open.'),
   refusedMessages: count().describe('Messages that a rule did not allow.'),
   messageRefusedAt: timeOrNull().describe('When the last of them came.'),
