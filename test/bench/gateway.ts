@@ -19,6 +19,8 @@ export type Gateway = AsyncDisposable & {
   mqttPort: number
   /** Of the TLS listener; 0 where there is none. */
   tlsPort: number
+  /** Of the listener for WebSocket; 0 where there is none. */
+  wsPort: number
   /** From the start of the process until /readyz answered 200. */
   readyAfterMs: number
   /** Directory of the spool's database. */
@@ -56,17 +58,20 @@ export async function startGateway(options: {
   otherPort?: number
   /** With a TLS listener beside the plain one. */
   tls?: boolean
+  /** With a listener for WebSocket. */
+  ws?: boolean
   /** With a bridge named `depot`. */
   bridge?: Bridge
 }): Promise<Gateway> {
   const { folder, sinkPort, signals, ledger = true, otherPort = null, tls = false, bridge = null } = options
   const [mqttPort, opsPort] = [await freePort(), await freePort()]
   const tlsPort = tls ? await freePort() : 0
+  const wsPort = options.ws === true ? await freePort() : 0
   if (tls) await writeCertificate(folder)
   const config = join(folder, 'gateway.yaml')
   await writeFile(
     config,
-    configText({ mqttPort, tlsPort, opsPort, sinkPort, signals, ledger, otherPort, bridge }),
+    configText({ mqttPort, tlsPort, wsPort, opsPort, sinkPort, signals, ledger, otherPort, bridge }),
   )
   const logFile = join(folder, 'gateway.log')
   const startedAtMs = performance.now()
@@ -97,6 +102,7 @@ export async function startGateway(options: {
     url,
     mqttPort,
     tlsPort,
+    wsPort,
     readyAfterMs,
     storePath: join(folder, 'spool', 'store'),
     status,
@@ -135,6 +141,7 @@ async function writeCertificate(folder: string): Promise<void> {
 function configText(options: {
   mqttPort: number
   tlsPort: number
+  wsPort: number
   opsPort: number
   sinkPort: number
   signals: number
@@ -151,6 +158,7 @@ function configText(options: {
     tlsPort === 0
       ? ''
       : `, { url: "mqtts://127.0.0.1:${tlsPort}", tls: { cert: "\${file:./cert.pem}", key: "\${file:./key.pem}" } }`
+  const ws = options.wsPort === 0 ? '' : `, { url: "ws://127.0.0.1:${options.wsPort}/mqtt" }`
   const mapping = `
     map:
       time:      { path: ts, format: ms }
@@ -171,7 +179,7 @@ ${signals.map((signal) => `        ${signal}`).join('\n')}`
     - { name: other, base_url: "http://127.0.0.1:${otherPort}" }`
   return `ingest:
   broker:
-    listeners: [{ url: "mqtt://127.0.0.1:${options.mqttPort}" }${tls}]
+    listeners: [{ url: "mqtt://127.0.0.1:${options.mqttPort}" }${tls}${ws}]
     access: { anonymous: true }
     # The load generator connects from one address, as fast as it can.
     limits:

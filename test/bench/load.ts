@@ -1,7 +1,7 @@
 // load.ts: the load generator, a process of its own.
 //
 //   node test/bench/load.ts --port P [--connections 16] [--window 64] [--messages 600000] [--bytes 320] [--rate 0]
-//     [--live 0] [--other 0] [--tls 0] [--devices 1]
+//     [--live 0] [--other 0] [--tls 0] [--ws 0] [--mqtt5 0] [--devices 1]
 //
 // Opens all connections first, then publishes: with `--rate 0` each connection keeps `window` messages unacked,
 // otherwise the connections take turns at `rate` messages a second. Each message is another one, and each PUBACK
@@ -13,9 +13,10 @@ import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { createLatency } from '../../src/simulate/ack-latency.ts'
 import type { LatencySummary } from '../../src/simulate/ack-latency.ts'
+import { createFrameReader, frameOf, upgradeRequest } from './frames.ts'
 import { numbersOf, writeLine } from './script.ts'
-import { answerBytes, connackPacket, connectPacket, createPublisher, pubackIdAt } from './wire.ts'
-import type { Publisher } from './wire.ts'
+import { answerBytes, connectPacket, createPublisher, isConnack, pubackIdAt } from './wire.ts'
+import type { Protocol, Publisher } from './wire.ts'
 
 export type LoadResult = {
   messages: number
@@ -44,10 +45,20 @@ const options = numbersOf({
   other: 0,
   /** 1: over TLS, with any certificate. */
   tls: 0,
+  /** 1: over WebSocket, path /mqtt. */
+  ws: 0,
+  /** 1: MQTT 5; 2: with a topic alias, user properties and a content type in each message. */
+  mqtt5: 0,
   /** Devices of each connection: it publishes for them in turn. */
   devices: 1,
 })
 const silenceMaxMs = 30_000
+const protocol: Protocol = options.mqtt5 === 0 ? '3.1.1' : options.mqtt5 === 1 ? '5' : '5 with properties'
+/** A paced run has no window: an identifier is used again after more time than acks may take. */
+const pacedIds = Math.ceil((options.rate / options.connections) * 2 * (silenceMaxMs / 1000))
+const idsOfEach = options.rate > 0 ? Math.min(20_000, Math.max(64, pacedIds)) : options.window * 2
+/** All connections read into it, one after the other. */
+const readBuffer = Buffer.allocUnsafe(64 * 1024)
 
 type Connection = {
   socket: Socket
@@ -99,43 +110,53 @@ function open(number: number, run: { runDigits: string; firstTimeMs: number }): 
   const device = devices[0]!
   const root = options.other > 0 ? 'telemetry/v2' : 'telemetry/v1'
   const publishers = devices.map((name) =>
-    createPublisher({ root, device: name, payloadBytes: options.bytes, ...run }),
+    createPublisher({ root, device: name, payloadBytes: options.bytes, protocol, ...run }),
   )
   return new Promise((resolve) => {
-    const buffer = Buffer.allocUnsafe(16 * 1024)
     const to = { port: options.port, host: '127.0.0.1', noDelay: true }
-    const onread = { buffer, callback: (length: number) => onRead(buffer.subarray(0, length)) }
+    const callback = (length: number) => {
+      onRead(readBuffer.subarray(0, length))
+      return true
+    }
+    const onread = { buffer: readBuffer, callback }
     const isTls = options.tls > 0
     const socket: Socket = isTls
       ? connectTls({ ...to, rejectUnauthorized: false })
       : connect({ ...to, onread })
-    if (isTls) socket.setNoDelay(true).on('data', onRead)
-    // A paced run has no window: an identifier is free again long before it is used again.
-    const ids = options.rate > 0 ? 20_000 : options.window * 2
     const connection: Connection = {
       socket,
       publishers,
       published: 0,
-      sentAtMs: new Float64Array(ids + 1),
+      sentAtMs: new Float64Array(idsOfEach + 1),
       nextId: 1,
       partial: Buffer.alloc(0),
     }
     let accepted = false
-    socket.on(isTls ? 'secureConnect' : 'connect', () => socket.write(connectPacket(device)))
+    const connectNow = () => write(connection, connectPacket(device, protocol))
+    const isWebSocket = options.ws > 0
+    const onRead = isWebSocket ? createFrameReader(onBytes, { opened: connectNow, fail }) : onBytes
+    socket.on(isTls ? 'secureConnect' : 'connect', () => {
+      if (isWebSocket) socket.write(upgradeRequest(options.port))
+      else connectNow()
+    })
     socket.on('error', (error) => fail(`${device}: ${error.message}`))
     socket.on('close', () => fail(`${device}: the broker closed the connection`))
+    if (isTls) socket.setNoDelay(true).on('data', onRead)
 
-    function onRead(bytes: Buffer): boolean {
+    function onBytes(bytes: Buffer): void {
       if (accepted) {
         readAcks(connection, bytes)
-        return true
+        return
       }
-      if (!bytes.equals(connackPacket)) fail(`${device}: no CONNACK but ${bytes.toString('hex')}`)
+      if (!isConnack(bytes)) fail(`${device}: no CONNACK but ${bytes.toString('hex')}`)
       accepted = true
       resolve(connection)
-      return true
     }
   })
+}
+
+function write({ socket }: Connection, bytes: Buffer): void {
+  socket.write(options.ws > 0 ? frameOf(bytes) : bytes)
 }
 
 function readAcks(connection: Connection, chunk: Buffer): void {
@@ -162,11 +183,12 @@ function readAcks(connection: Connection, chunk: Buffer): void {
 function publish(connection: Connection, count: number): void {
   const now = Math.min(count, options.messages - sent)
   if (now <= 0) return
-  const { publishers, sentAtMs, socket } = connection
+  const { publishers, sentAtMs } = connection
   // The names of the devices have one length, and so have their packets.
   const packetBytes = publishers[0]!.packetBytes
   const bytes = Buffer.allocUnsafe(now * packetBytes)
   const nowMs = performance.now()
+  let end = 0
   for (let index = 0; index < now; index += 1) {
     const id = connection.nextId
     if (sentAtMs[id] !== 0) fail(`packet identifier ${id} is still under way: acks come out of order`)
@@ -175,10 +197,10 @@ function publish(connection: Connection, count: number): void {
     const publisher = publishers[connection.published % publishers.length]!
     connection.published += 1
     if (options.live > 0) publisher.setTime(Date.now())
-    publisher.writeNext(bytes, index * packetBytes, id)
+    end = publisher.writeNext(bytes, end, id)
   }
   sent += now
-  socket.write(bytes)
+  write(connection, bytes.subarray(0, end))
 }
 
 function publishPaced(): void {

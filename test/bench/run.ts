@@ -18,6 +18,7 @@ import { measureEngine } from './figures/engines.ts'
 import { measureLedger } from './figures/ledger.ts'
 import { measureLowRate } from './figures/low-rate.ts'
 import { measureMapping, measureMappingShapes } from './figures/mapping.ts'
+import { measureProtocols } from './figures/protocols.ts'
 import { measurePubackLatency } from './figures/puback-latency.ts'
 import { measureSigning } from './figures/signing.ts'
 import { measureStatusLatency } from './figures/status-latency.ts'
@@ -49,6 +50,7 @@ const measures: readonly { yields: readonly string[]; measure: Measure }[] = [
       ),
   },
   { yields: ['tls_share'], measure: measureTlsShare },
+  { yields: ['mqtt5_share', 'mqtt5_properties_share', 'ws_share'], measure: measureProtocols },
   { yields: ['idle_memory'], measure: measureIdleMemory },
   { yields: ['low_rate'], measure: measureLowRate },
   { yields: ['puback_latency'], measure: measurePubackLatency },
