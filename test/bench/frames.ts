@@ -45,15 +45,17 @@ export function createFrameReader(
     let bytes = kept.length > 0 ? Buffer.concat([kept, chunk]) : chunk
     if (!isOpen) {
       const end = bytes.indexOf('\r\n\r\n')
-      if (end >= 0) {
-        const head = bytes.toString('latin1', 0, end)
-        if (!head.startsWith('HTTP/1.1 101 ')) fail(`no WebSocket: ${head}`)
-        isOpen = true
-        bytes = bytes.subarray(end + 4)
-        opened()
+      if (end < 0) {
+        kept = Buffer.from(bytes)
+        return
       }
+      const head = bytes.toString('latin1', 0, end)
+      if (!head.startsWith('HTTP/1.1 101 ')) fail(`no WebSocket: ${head}`)
+      isOpen = true
+      bytes = bytes.subarray(end + 4)
+      opened()
     }
-    while (isOpen && bytes.length >= 2) {
+    while (bytes.length >= 2) {
       if (bytes[0] !== binary) fail(`a frame that is not binary: ${bytes.toString('hex', 0, 8)}`)
       const isLong = bytes[1] === 126
       const head = isLong ? 4 : 2
