@@ -132,7 +132,11 @@ export class FrameStream extends Duplex implements WebSocketFrames {
       return
     }
     this.#isOver = true
-    this.#webSocket.once('close', () => done())
+    this.#webSocket.once('close', () => {
+      done()
+      // Both sides are closed, and nothing that the client sent in between is taken.
+      this.destroy()
+    })
     this.#webSocket.close(closeCodeOf(this.closeReason))
     // The close frame of the client comes behind what it has sent.
     this.#socket.resume()
