@@ -149,7 +149,7 @@ function clientText(client: NonNullable<DeviceRow['client']>, now: string): Html
       identity !== null && html`, identity ${named(identity)}`
     }${takeOvers > 0 && html`, ${plural(takeOvers, 'take-over')}`}${
       refusedMessages > 0 && html`, ${plural(refusedMessages, 'refused message')}`
-    }${properties.map(([name, value]) => html`, <code>${name}=${value}</code>`)}`
+    }${properties.map(([name, value]) => html`, ${named(`${name}=${value}`)}`)}`
 }
 
 function acceptSection({ device }: DeviceShown): Html {
