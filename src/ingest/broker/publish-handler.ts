@@ -88,13 +88,12 @@ export function createPublishHandler(
       gate.drop('publish_before_connect')
       return
     }
-    if (!mayPublish(gate, sender)) return
     message.sender = sender
     message.link = gate.link
     message.messageId = messageId
-    // 3.1.1 has no such answer. A message of QoS 2 that was taken before a rule was added is not refused when
-    // it comes again: its client would use the identifier for another message, which would seem to be this
-    // one.
+    if (!mayPublish(gate, sender)) return
+    // 3.1.1 has no such answer. What comes again is not refused (`mayPublish`): its client would use the
+    // identifier for another message, which would seem to be this one.
     const isViolation = message.violation !== null && message.violation !== bridgeState
     message.isRefused = isViolation && gate.version5 !== null && !isUnreleased(message)
     const code = message.isRefused ? reasonCode.notAuthorized : reasonCode.success
@@ -123,7 +122,9 @@ export function createPublishHandler(
       message.topic.length + message.bytes.length + propertiesLength(message),
     )
     const violation = isNotice ? null : rules.violationOf(publisher, sender, message.topic)
-    if (violation !== null) {
+    // A message of QoS 2 that was taken before the rule was added only needs its acknowledgement, without
+    // which its client sends it again on each connection.
+    if (violation !== null && !isUnreleased(message)) {
       const detail = rules.refused(publisher, sender, message.topic, violation)
       if (onViolation === 'close') {
         publisher.drop('publish_refused', detail)

@@ -49,7 +49,8 @@ export const publishRulesSchema = z
         'What to do with a message that no rule allows, or that a source with `identity` takes under the name of ' +
           'another client. `drop` acknowledges, counts and drops it, so that the device does not send it again. ' +
           '`close` closes the connection without an acknowledgement: the device sends the message again and is ' +
-          'closed again.',
+          'closed again. A message of QoS 2 that was taken before a rule was added is acknowledged when it comes ' +
+          'again, since it is stored.',
       ),
   })
   .prefault({})

@@ -303,6 +303,40 @@ describe('a source that names the identity', () => {
     expect(world.ingest.counters()).toMatchObject({ mapped: 3, ignored: 2 })
   })
 
+  test.each(['close', 'drop'])(
+    'leaves a message of QoS 2 alone that was taken before the rule came and comes again (on_violation: %s)',
+    async (on_violation) => {
+      const spool = auto()
+      const { rules } = rulesOf({ on_violation })
+      await using world = await openIngest(spool, { access, rules, mapper: openMapperOf([truckSource()]) })
+      const resumed = async () => {
+        const device = await world.connection('truck-7', { releases: false })
+        await device.connect({ username: 'truck-7', password: Buffer.from('truck-7'), clean: false })
+        return device
+      }
+      const taken = { topic: 'telemetry/v1/truck-8', payload: reading(1), qos: 2, messageId: 5 } as const
+      const first = await resumed()
+      first.publish(taken)
+      await first.acked(1)
+      first.destroy()
+      await world.ingest.swap(openMapperOf([source]))
+      const second = await resumed()
+      second.publish({ ...taken, dup: true })
+      second.send({ cmd: 'pubrel', messageId: 5 })
+      expect(await second.acked(2)).toEqual([
+        { cmd: 'pubrec', messageId: 5 },
+        { cmd: 'pubcomp', messageId: 5 },
+      ])
+      expect(spool.payloads).toHaveLength(1)
+      expect(world.ingest.counters().refusedMessages).toEqual(new Map())
+      // Released, so the same bytes are a message that the rule refuses.
+      second.publish({ ...taken, dup: true })
+      await (on_violation === 'close' ? second.gone() : second.acked(3))
+      expect(world.ingest.counters().refusedMessages).toEqual(new Map([['not_own_name', 1]]))
+      expect(spool.payloads).toHaveLength(1)
+    },
+  )
+
   test('must have the capture in each of its topics', () => {
     const topic = ['telemetry/v1/{device}', 'telemetry/{fleet}/x']
     expect(() => openMapperOf([truckSource({}, { topic, device: 'x', identity: 'device' })])).toThrow(
