@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { duration } from '../std/schema.ts'
-import { text } from './source-config/map-config.ts'
+import { text } from './source-config/path-options.ts'
 import type { PlausibilityConfig } from './plausibility/plausibility-config.ts'
 import { defaultsSchema, sourceSchema } from './source-config/source-config.ts'
 

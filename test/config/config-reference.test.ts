@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { configSchema } from '../../src/config/config.ts'
 import { referenceText, schemaText } from '../../src/config/config-reference.ts'
-import { timeFormats } from '../../src/mapping/fields/time-format.ts'
+import { timeFormats } from '../../src/mapping/times/times.ts'
 import { angleUnits, signalUnits, speedUnits } from '../../src/mapping/fields/units.ts'
 import { nearest } from '../../src/std/nearest-word.ts'
 

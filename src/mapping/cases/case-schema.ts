@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { duration } from '../../std/schema.ts'
 import { deviceColumns } from '../devices/device-table.ts'
-import { text } from '../source-config/map-config.ts'
+import { text } from '../source-config/path-options.ts'
 import { presetSchema } from '../source-config/preset-merge.ts'
 
 const message = {

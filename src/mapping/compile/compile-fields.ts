@@ -17,8 +17,8 @@ import {
 import { compilePaths, type Read } from '../path/path.ts'
 import { compileReading, type Reading } from '../fields/fields.ts'
 import type { MotionOptions } from '../state/motion.ts'
-import { compileFixTime } from '../fields/fix-time.ts'
-import { compileTime } from '../fields/time-format.ts'
+import { compileFixTime } from '../times/fix-time.ts'
+import { compileTime } from '../times/times.ts'
 import {
   angleUnits,
   createConvert,

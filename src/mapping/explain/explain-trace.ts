@@ -3,7 +3,7 @@
 // ones.
 
 import type { WriteGps } from '../fields/gps.ts'
-import type { ReadFixTime } from '../fields/fix-time.ts'
+import type { ReadFixTime } from '../times/fix-time.ts'
 import type { Up, RecordContext } from '../types.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 

@@ -2,7 +2,7 @@
 // of the parts that the other path uses: conversions, scales and bounds are the same objects.
 
 import type { Scale } from '../fields/decimal.ts'
-import type { TimeFormat } from '../fields/time-format.ts'
+import type { TimeFormat } from '../times/times.ts'
 import type { Convert } from '../fields/units.ts'
 import type { Bounds } from '../plausibility/plausibility.ts'
 import type { Condition } from '../path/condition.ts'

@@ -1,6 +1,6 @@
 // fields.ts: compiles the value of a field of `map` to one closure. The other files of the folder use it:
 //
-//   gps.ts       the position                     time-format.ts   times
+//   gps.ts       the position              ../times/times.ts   times
 //   signals.ts   odometer, hours and others       extra-fields.ts  `map.fields`
 //   units.ts     conversion to the sent units     decimal.ts       exact decimals
 //
@@ -9,7 +9,7 @@
 // is wrong are told apart (path/value.ts): absent values are left out, wrong ones are left out and counted,
 // or refuse the record where the field is required.
 
-import { durationFrom } from './duration.ts'
+import { durationFrom } from '../times/duration.ts'
 import { compilePath, firstPresent, parsePath, type Read } from '../path/path.ts'
 import { compileAbsent, withPoint } from '../path/value.ts'
 

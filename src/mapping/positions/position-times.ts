@@ -8,10 +8,10 @@
 // A text in quotes inside of the text is what the decoder of Lansitec makes of a Date (JSON.stringify). It
 // adds the eight hours of China before, and writes a Z: they are taken off.
 
-import { durationFrom } from '../fields/duration.ts'
-import { momentOf, timeOfDay } from '../fields/calendar.ts'
-import { parseDateTime } from '../fields/time-format.ts'
-import { parseWords } from '../fields/time-words.ts'
+import { durationFrom } from '../times/duration.ts'
+import { momentOf, timeOfDay } from '../times/calendar.ts'
+import { parseDateTime } from '../times/times.ts'
+import { parseWords } from '../times/time-words.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { isDecimal } from '../path/value.ts'
 

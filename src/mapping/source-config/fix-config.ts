@@ -3,8 +3,9 @@
 
 import { z } from 'zod'
 import { duration } from '../../std/schema.ts'
-import { ageUnitNames } from '../fields/fix-time.ts'
-import { absent, paths, text, timeFormatOption } from './map-config.ts'
+import { ageUnitNames } from '../times/fix-time.ts'
+import { absent, paths, text } from './path-options.ts'
+import { timeFormatOption } from './time-config.ts'
 
 const fixTime = z.union([
   z.strictObject({

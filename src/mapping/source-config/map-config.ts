@@ -3,37 +3,8 @@
 import { z } from 'zod'
 import { angleUnits, signalUnits, speedUnits } from '../fields/units.ts'
 import { quantityOption } from '../plausibility/plausibility-config.ts'
-import { timeFormats } from '../fields/time-format.ts'
-
-export const text = (lengthMax: number) => z.string().min(1).max(lengthMax)
-
-/** One path, or several of which the first that finds a value counts. */
-export const paths = () => z.union([text(1024), z.array(text(1024)).min(1).max(64)])
-
-const path = () =>
-  paths()
-    .meta({ examples: ['gps.lat', '"position.latitude"', 'records[0].speed'] })
-    .optional()
-    .describe(
-      'Path to the value in the message: keys joined by dots, a key with dots, blanks or brackets in ' +
-        'quotes. `[0]` and `[-1]` are elements of a list, `list[id=5].val` is the first object of a list ' +
-        'whose key has this value, `$first()` the value of the first key, `$split(",")[0]` a part of a ' +
-        'text, `$match("gps_*")` the first object under a key that matches, `$entries()` an object as a ' +
-        'list of { key, value }. Where `each` selects a part of the message, a leading `$.` starts at the ' +
-        'whole message and `$up.` one level further out (`$up.$up.` two, up to the number of paths in `each`). In a list of paths the first one with a value is ' +
-        'used. Set either `path` or `value`.',
-    )
-
-/** One format, or several of which the first that can read the time counts. */
-export const timeFormatOption = () =>
-  z.union([z.enum(timeFormats), z.array(z.enum(timeFormats)).min(1).max(8)])
-
-export const absent = () =>
-  z
-    .array(z.union([z.number(), z.string().max(64)]))
-    .max(32)
-    .optional()
-    .describe('Values that mean "no value", such as -1 or "-".')
+import { absent, path, text, paths } from './path-options.ts'
+import { mapTime } from './time-config.ts'
 
 const decimalComma = () =>
   z.boolean().optional().describe('Reads "48,85" as 48.85. Without it such a text is not a number.')
@@ -95,40 +66,6 @@ function coordinateField(description: string) {
 
 const angle = () =>
   unitsOf(angleUnits).default('deg').describe('Unit in the message: deg, 1e-7deg, 0.01deg or rad.')
-
-const time = z
-  .strictObject({
-    path: path(),
-    format: timeFormatOption().describe(
-      'Format of the time. `s` (also with fractions, `s-float`), `ms`, `us` since 1970; `iso` ' +
-        '2024-05-13T05:46:12.280Z, also 20240513T054612Z; `datetime` 2024-05-13 05:46:12 in UTC; `compact` 20240513054612 in ' +
-        'UTC; `auto` seconds or milliseconds by their size; `words` "Fri Feb 18 17:07:53 EST 2022" or ' +
-        '"18-Feb-2022 17:07:52.743": English month, with an offset or a known zone abbreviation (EST to ' +
-        'PDT are those of North America; IST, AST and others with several meanings are refused); ' +
-        '`arrival` for messages without a time. In a list the first format that can read the time is ' +
-        'used.',
-    ),
-    zone: z
-      .enum(['utc'])
-      .optional()
-      .describe(
-        'Zone of `iso` and `words` times that have none. Without this option such a time is refused.',
-      ),
-    absent: absent(),
-    missing: z
-      .enum(['refuse', 'arrival'])
-      .default('refuse')
-      .describe(
-        'What to do with a message that has no time: `refuse` makes it a dead letter (NO_TIME), `arrival` ' +
-          'sends it with its arrival time. A time that cannot be read is always refused.',
-      ),
-  })
-  .optional()
-  .describe(
-    'When the values were measured; becomes `signalTimestamp`. Without it every message gets its ' +
-      'arrival time, and only a message that the device sends again with DUP is recognized as a ' +
-      'duplicate.',
-  )
 
 const inMotion = z
   .strictObject({
@@ -242,7 +179,7 @@ const field = z
 
 export const mapSchema = z
   .strictObject({
-    time,
+    time: mapTime,
     latitude: coordinateField(
       'Latitude in degrees north. A position with a value beyond 90, or one that is not a number, is omitted ' +
         'and counted; a record without signals is a dead letter then.',

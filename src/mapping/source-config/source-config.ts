@@ -4,8 +4,10 @@
 import { z } from 'zod'
 import { encodingNames, encodingsDescription } from '../encodings/encodings.ts'
 import { fixSchema, rememberSchema } from './fix-config.ts'
-import { mapSchema, paths, text, timeFormatOption } from './map-config.ts'
+import { mapSchema } from './map-config.ts'
+import { paths, text } from './path-options.ts'
 import { merge, thin, windowOf } from './thin-config.ts'
+import { timeFormatOption } from './time-config.ts'
 import { plausibilitySchema } from '../plausibility/plausibility-config.ts'
 import { extractSchema } from '../extract/extract-config.ts'
 

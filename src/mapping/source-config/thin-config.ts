@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { duration } from '../../std/schema.ts'
-import { text } from './map-config.ts'
+import { text } from './path-options.ts'
 
 export const windowOf = () => duration({ minMs: 1, maxMs: 3_600_000 })
 

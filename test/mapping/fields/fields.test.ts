@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createScale } from '../../../src/mapping/fields/decimal.ts'
-import { durationFrom } from '../../../src/mapping/fields/duration.ts'
+import { durationFrom } from '../../../src/mapping/times/duration.ts'
 import { compileReading, type Reading } from '../../../src/mapping/fields/fields.ts'
 import { signalUnits } from '../../../src/mapping/fields/units.ts'
 import {

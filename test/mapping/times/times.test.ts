@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { compileTime, timeFormats, type TimeFormat } from '../../../src/mapping/fields/time-format.ts'
+import { compileTime, timeFormats, type TimeFormat } from '../../../src/mapping/times/times.ts'
 
 function read(format: TimeFormat, value: unknown, zoneIsUtc = false): number {
   return compileTime(format, (record) => record, zoneIsUtc)(value, null)

@@ -8,8 +8,8 @@ import type { EpochMs } from '../../std/clock.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { numberFrom } from '../path/value.ts'
 import type { Up } from '../types.ts'
-import { compileReading } from './fields.ts'
-import { compileTime, type TimeFormat } from './time-format.ts'
+import { compileReading } from '../fields/fields.ts'
+import { compileTime, type TimeFormat } from './times.ts'
 
 /** NaN where the message does not say it. */
 export type ReadFixTime = (record: unknown, root: unknown, up: Up, messageTime: EpochMs) => EpochMs

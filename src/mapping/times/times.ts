@@ -1,4 +1,4 @@
-// time-format.ts: the time formats of devices. The config chooses them and none is guessed; they are parsed
+// times.ts: the time formats of devices. The config chooses them and none is guessed; they are parsed
 // here, since Date accepts almost any text and may take it for another time.
 //
 // Digits beyond milliseconds are cut off, not rounded up: the moment lies in that millisecond. Of seconds as

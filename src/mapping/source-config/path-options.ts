@@ -1,0 +1,29 @@
+// path-options.ts: the schema of options that many fields have: the path to a value, values that mean none.
+
+import { z } from 'zod'
+
+export const text = (lengthMax: number) => z.string().min(1).max(lengthMax)
+
+/** One path, or several of which the first that finds a value counts. */
+export const paths = () => z.union([text(1024), z.array(text(1024)).min(1).max(64)])
+
+export const path = () =>
+  paths()
+    .meta({ examples: ['gps.lat', '"position.latitude"', 'records[0].speed'] })
+    .optional()
+    .describe(
+      'Path to the value in the message: keys joined by dots, a key with dots, blanks or brackets in ' +
+        'quotes. `[0]` and `[-1]` are elements of a list, `list[id=5].val` is the first object of a list ' +
+        'whose key has this value, `$first()` the value of the first key, `$split(",")[0]` a part of a ' +
+        'text, `$match("gps_*")` the first object under a key that matches, `$entries()` an object as a ' +
+        'list of { key, value }. Where `each` selects a part of the message, a leading `$.` starts at the ' +
+        'whole message and `$up.` one level further out (`$up.$up.` two, up to the number of paths in `each`). In a list of paths the first one with a value is ' +
+        'used. Set either `path` or `value`.',
+    )
+
+export const absent = () =>
+  z
+    .array(z.union([z.number(), z.string().max(64)]))
+    .max(32)
+    .optional()
+    .describe('Values that mean "no value", such as -1 or "-".')
