@@ -13,7 +13,8 @@ import {
   type ConnectFields,
 } from '../../support/mqtt5-packets.ts'
 import { sparkplugPayload } from '../../support/sparkplug-payload.ts'
-import { overEachTransport, world5, type World5 } from './world5.ts'
+import { overEachTransport } from '../../support/statement-world.ts'
+import { world5, type World5 } from './world5.ts'
 
 const command = 'spBv1.0/Yard/NCMD/GW-1'
 

@@ -15,7 +15,8 @@ import {
   userProperty,
   type ConnectFields,
 } from '../../support/mqtt5-packets.ts'
-import { overEachTransport, positionText, topic, world5 } from './world5.ts'
+import { overEachTransport, positionText, topic } from '../../support/statement-world.ts'
+import { world5 } from './world5.ts'
 
 const malformed = 0x81
 const protocolError = 0x82
@@ -245,31 +246,6 @@ overEachTransport((transport) => {
       // 20 02 00 01 has no properties, so the strict reader throws at it.
       await expect(device.gone()).rejects.toThrow('ends within')
     }
-  })
-
-  test('[MQTT-3.1.2-22] [MQTT-3.2.2-22] a client that is silent for 1.5 times its keep alive gets 0x8D', async () => {
-    const world = await world5(transport)
-    const device = await world.connected({ keepAliveS: 1 })
-    expect(device.connack.properties.has(property.serverKeepAlive)).toBe(false)
-    expect(await device.gone()).toMatchObject({ code: 0x8d })
-  })
-
-  test('[MQTT-3.1.2-21] [MQTT-3.2.2-21] the announced keep alive counts, not the one that was asked for', async () => {
-    const world = await world5(transport, { limits: 'max_keepalive: 1s' })
-    const device = await world.connected({ keepAliveS: 3600 })
-    expect(device.connack.properties.get(property.serverKeepAlive)).toBe(1)
-    expect(await device.gone()).toMatchObject({ code: 0x8d })
-  })
-
-  test('[MQTT-3.1.2-20] PINGREQ keeps a connection open', async () => {
-    const world = await world5(transport)
-    const device = await world.connected({ keepAliveS: 2 })
-    for (let count = 0; count < 8; count += 1) {
-      device.send(pingPacket)
-      await device.next('pingresp', count)
-      await new Promise((resolve) => setTimeout(resolve, 500))
-    }
-    expect(device.closed).toBe(false)
   })
 
   test('[MQTT-3.2.2-9] [MQTT-3.2.2-1] CONNACK announces what the gateway supports', async () => {

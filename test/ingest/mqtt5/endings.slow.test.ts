@@ -2,7 +2,8 @@
 
 import { expect, test } from 'vitest'
 import { connectPacket, pingPacket, publishPacket } from '../../support/mqtt5-packets.ts'
-import { overEachTransport, positionText, topic, world5 } from './world5.ts'
+import { overEachTransport, positionText, topic } from '../../support/statement-world.ts'
+import { world5 } from './world5.ts'
 
 overEachTransport((transport) => {
   test('[MQTT-4.13.2-1] the gateway stops: 0x8B', async () => {
@@ -11,12 +12,6 @@ overEachTransport((transport) => {
     const gone = device.gone()
     await world.gateway.stop('the test')
     expect(await gone).toMatchObject({ code: 0x8b })
-  })
-
-  test('a silent client without a keep alive: 0x98', async () => {
-    const world = await world5(transport, { limits: 'idle_timeout: 1s' })
-    const device = await world.connected()
-    expect(await device.gone()).toMatchObject({ code: 0x98 })
   })
 
   test('too many control packets: 0x96', async () => {
@@ -43,11 +38,5 @@ overEachTransport((transport) => {
       device.send(flood, connectPacket(), ...Array.from({ length: 16 }, () => flood))
       expect(await device.gone()).toMatchObject({ code: 0x82 })
     }
-  })
-
-  test('a CONNECT that does not come ends without a packet', async () => {
-    const world = await world5(transport, { limits: 'connect_timeout: 1s' })
-    const device = await world.open()
-    expect(await device.gone()).toBeNull()
   })
 })

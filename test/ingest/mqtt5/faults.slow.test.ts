@@ -17,7 +17,8 @@ import {
   variableInteger,
   type Part,
 } from '../../support/mqtt5-packets.ts'
-import { overEachTransport, positionText, topic, world5 } from './world5.ts'
+import { overEachTransport, positionText, topic } from '../../support/statement-world.ts'
+import { world5 } from './world5.ts'
 
 const malformed = 0x81
 const protocolError = 0x82

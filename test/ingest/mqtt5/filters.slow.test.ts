@@ -3,7 +3,8 @@
 import { expect, test } from 'vitest'
 import { topicFilterOf } from '../../../src/mapping/mapping.ts'
 import { property, subscribePacket, unsubscribePacket } from '../../support/mqtt5-packets.ts'
-import { overEachTransport, world5 } from './world5.ts'
+import { overEachTransport } from '../../support/statement-world.ts'
+import { world5 } from './world5.ts'
 
 test('[MQTT-4.7.2-1] a filter that begins with a wildcard takes no topic that begins with $', () => {
   for (const filter of ['#', '+/NCMD/a']) {

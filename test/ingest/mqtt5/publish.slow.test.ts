@@ -13,7 +13,8 @@ import {
   uint32,
   userProperty,
 } from '../../support/mqtt5-packets.ts'
-import { overEachTransport, positionText, topic, world5 } from './world5.ts'
+import { overEachTransport, positionText, topic } from '../../support/statement-world.ts'
+import { world5 } from './world5.ts'
 
 const expiring = [property.sessionExpiry, uint32(3600)]
 

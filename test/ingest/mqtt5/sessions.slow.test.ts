@@ -12,7 +12,8 @@ import {
   type ConnectFields,
   type Part,
 } from '../../support/mqtt5-packets.ts'
-import { overEachTransport, positionText, topic, world5 } from './world5.ts'
+import { overEachTransport, positionText, topic } from '../../support/statement-world.ts'
+import { world5 } from './world5.ts'
 
 const expiry = (seconds: number): readonly Part[] => [property.sessionExpiry, uint32(seconds)]
 const kept: ConnectFields = { flags: 0, properties: expiry(3600) }
@@ -62,27 +63,6 @@ overEachTransport((transport) => {
     }
     // Its first session ended with its connection, because no expiry was asked for.
     expect((await world.connected({ flags: 0 })).connack.sessionPresent).toBe(false)
-  })
-
-  test('[MQTT-4.1.0-2] a session ends when its expiry has passed', async () => {
-    const world = await world5(transport)
-    const short = await world.connected({ flags: 0, properties: expiry(1) })
-    short.send(disconnectPacket())
-    await short.gone()
-    const within = await world.connected({ flags: 0, properties: expiry(1) })
-    expect(within.connack.sessionPresent).toBe(true)
-    within.send(disconnectPacket())
-    await within.gone()
-    await new Promise((resolve) => setTimeout(resolve, 1500))
-    expect((await world.connected({ flags: 0, properties: expiry(1) })).connack.sessionPresent).toBe(false)
-  })
-
-  test('[MQTT-4.1.0-1] a session is kept as long as its connection is open, also beyond its expiry', async () => {
-    const world = await world5(transport)
-    const device = await world.connected({ flags: 0, properties: expiry(1) })
-    await new Promise((resolve) => setTimeout(resolve, 2500))
-    device.destroy()
-    expect((await world.connected({ flags: 0, properties: expiry(1) })).connack.sessionPresent).toBe(true)
   })
 
   test('DISCONNECT changes the expiry', async () => {
@@ -139,27 +119,6 @@ overEachTransport((transport) => {
     again.send(disconnectPacket())
     await again.gone()
     expect(await world.counter('gateway_messages_received_total')).toBe(1)
-  })
-
-  const delayed = { ...will, properties: [property.willDelay, uint32(2)] }
-
-  test('[MQTT-3.1.2-7] [MQTT-3.1.2-8] a will waits for its delay', async () => {
-    const world = await world5(transport, wills)
-    const device = await world.connected({ will: delayed, properties: expiry(3600) })
-    device.destroy()
-    const began = Date.now()
-    await expect.poll(() => world.counter('gateway_messages_received_total'), { timeout: 20_000 }).toBe(1)
-    expect(Date.now() - began).toBeGreaterThan(1500)
-  })
-
-  test('[MQTT-3.1.3-9] no will where its client came back before the delay', async () => {
-    const world = await world5(transport, wills)
-    const device = await world.connected({ will: delayed, properties: expiry(3600) })
-    device.destroy()
-    const back = await world.connected(kept)
-    await new Promise((resolve) => setTimeout(resolve, 3000))
-    expect(back.closed).toBe(false)
-    expect(await world.counter('gateway_messages_received_total')).toBe(0)
   })
 
   test('[MQTT-3.1.2-8] a session that ends before the delay ends the wait', async () => {
