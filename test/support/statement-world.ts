@@ -70,8 +70,8 @@ export function overTransports(
 }
 
 /**
- * Runs tests that mostly wait at the same time, over TCP and WebSocket. They open their worlds with
- * `onTestFinished` of their context, and with options where they read counters.
+ * Runs tests that mostly wait at the same time, over TCP and WebSocket. They take `expect` and
+ * `onTestFinished` from their context, open their worlds with the latter, and with options where they read counters.
  */
 export function waitingOverEachTransport(tests: (transport: Transport) => void): void {
   afterAll(endShared)
@@ -161,6 +161,7 @@ async function worldOf(transport: Transport, pipeline: Pipeline, atEnd: AtEnd): 
 }
 
 function sumOf(metrics: string, name: string): number {
+  if (!metrics.includes(`# TYPE ${name} `)) throw new Error(`there is no metric ${name}`)
   return metrics
     .split('\n')
     .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))

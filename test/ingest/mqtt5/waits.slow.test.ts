@@ -1,7 +1,7 @@
 // What a client and the gateway wait for: keep alive, expiry of sessions, will delay. These tests run at the
 // same time, because they do little but wait.
 
-import { expect, test } from 'vitest'
+import { test } from 'vitest'
 import { disconnectPacket, pingPacket, property, uint32, type Part } from '../../support/mqtt5-packets.ts'
 import { positionText, topic, waitingOverEachTransport } from '../../support/statement-world.ts'
 import { world5 } from './world5.ts'
@@ -13,6 +13,7 @@ const wills = { source: 'wills: take' }
 
 waitingOverEachTransport((transport) => {
   test('[MQTT-3.1.2-22] [MQTT-3.2.2-22] a client that is silent for 1.5 times its keep alive gets 0x8D', async ({
+    expect,
     onTestFinished,
   }) => {
     const world = await world5(transport, undefined, onTestFinished)
@@ -22,6 +23,7 @@ waitingOverEachTransport((transport) => {
   })
 
   test('[MQTT-3.1.2-21] [MQTT-3.2.2-21] the announced keep alive counts, not the one that was asked for', async ({
+    expect,
     onTestFinished,
   }) => {
     const world = await world5(transport, { limits: 'max_keepalive: 1s' }, onTestFinished)
@@ -30,7 +32,7 @@ waitingOverEachTransport((transport) => {
     expect(await device.gone()).toMatchObject({ code: 0x8d })
   })
 
-  test('[MQTT-3.1.2-20] PINGREQ keeps a connection open', async ({ onTestFinished }) => {
+  test('[MQTT-3.1.2-20] PINGREQ keeps a connection open', async ({ expect, onTestFinished }) => {
     const world = await world5(transport, undefined, onTestFinished)
     const device = await world.connected({ clientId: 'pings', keepAliveS: 2 })
     for (let count = 0; count < 8; count += 1) {
@@ -41,7 +43,7 @@ waitingOverEachTransport((transport) => {
     expect(device.closed).toBe(false)
   })
 
-  test('[MQTT-4.1.0-2] a session ends when its expiry has passed', async ({ onTestFinished }) => {
+  test('[MQTT-4.1.0-2] a session ends when its expiry has passed', async ({ expect, onTestFinished }) => {
     const world = await world5(transport, undefined, onTestFinished)
     const fields = { clientId: 'expires', flags: 0, properties: expiry(2) }
     const short = await world.connected(fields)
@@ -56,6 +58,7 @@ waitingOverEachTransport((transport) => {
   })
 
   test('[MQTT-4.1.0-1] a session is kept as long as its connection is open, also beyond its expiry', async ({
+    expect,
     onTestFinished,
   }) => {
     const world = await world5(transport, undefined, onTestFinished)
@@ -66,7 +69,7 @@ waitingOverEachTransport((transport) => {
     expect((await world.connected(fields)).connack.sessionPresent).toBe(true)
   })
 
-  test('[MQTT-3.1.2-7] [MQTT-3.1.2-8] a will waits for its delay', async ({ onTestFinished }) => {
+  test('[MQTT-3.1.2-7] [MQTT-3.1.2-8] a will waits for its delay', async ({ expect, onTestFinished }) => {
     const world = await world5(transport, wills, onTestFinished)
     const device = await world.connected({ will, properties: expiry(3600) })
     device.destroy()
@@ -75,7 +78,10 @@ waitingOverEachTransport((transport) => {
     expect(Date.now() - began).toBeGreaterThan(1500)
   })
 
-  test('[MQTT-3.1.3-9] no will where its client came back before the delay', async ({ onTestFinished }) => {
+  test('[MQTT-3.1.3-9] no will where its client came back before the delay', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const world = await world5(transport, wills, onTestFinished)
     const device = await world.connected({ will, properties: expiry(3600) })
     device.destroy()
@@ -85,13 +91,13 @@ waitingOverEachTransport((transport) => {
     expect(await world.counter('gateway_messages_received_total')).toBe(0)
   })
 
-  test('a silent client without a keep alive: 0x98', async ({ onTestFinished }) => {
+  test('a silent client without a keep alive: 0x98', async ({ expect, onTestFinished }) => {
     const world = await world5(transport, { limits: 'idle_timeout: 1s' }, onTestFinished)
     const device = await world.connected()
     expect(await device.gone()).toMatchObject({ code: 0x98 })
   })
 
-  test('a CONNECT that does not come ends without a packet', async ({ onTestFinished }) => {
+  test('a CONNECT that does not come ends without a packet', async ({ expect, onTestFinished }) => {
     const world = await world5(transport, { limits: 'connect_timeout: 1s' }, onTestFinished)
     const device = await world.open()
     expect(await device.gone()).toBeNull()
