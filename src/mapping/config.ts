@@ -118,6 +118,7 @@ export const privacySchema = z
 export type {
   CoordinateConfig,
   FieldConfig,
+  NumberField,
   ExtraFieldConfig,
   MapConfig,
   SignalConfig,

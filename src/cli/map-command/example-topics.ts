@@ -98,7 +98,9 @@ function collectedValues(source: SourceConfig): Map<string, string[]>[] {
       .map(escaped)
       .join('(.+?)')}$`,
   )
-  const wanted = [map.latitude?.path ?? []].flat()
+  const wanted = [map.latitude?.path ?? []]
+    .flat()
+    .map((path) => (typeof path === 'string' ? path : path.path))
   const isOf = (name: string, paths: readonly string[]) =>
     paths.some(
       (path) => path === name || path.startsWith(JSON.stringify(name)) || path.startsWith(`${name}.`),

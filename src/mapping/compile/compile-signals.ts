@@ -3,12 +3,13 @@
 
 import { nearest } from '../../std/nearest-word.ts'
 import { quote } from '../../std/quote.ts'
-import { rawOf } from './compile-fields.ts'
+import { rawOf } from './compile-values.ts'
 import type { SignalConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { createScale, product, ratioOf } from '../fields/decimal.ts'
 import { compileSignals, type SignalField } from '../fields/signals.ts'
 import { signalUnits, valueUnitOf } from '../fields/units.ts'
+import { oneOf } from '../words/words.ts'
 import { decimalFrom } from '../path/value.ts'
 import { compileBounds } from '../plausibility/plausibility.ts'
 import { compileCondition } from '../path/condition.ts'
@@ -83,7 +84,7 @@ export function signalOf(
   captures: readonly string[],
 ): SignalField {
   const { type, unit, part, value_unit: named, default: otherwise } = field
-  const read = rawOf(field)
+  const read = rawOf(field, captures)
   for (const [key, constant] of [
     ['value', field.value],
     ['default', otherwise],
@@ -91,12 +92,14 @@ export function signalOf(
     if (constant !== undefined && decimalFrom(constant) === undefined)
       throw new Malformed(`has a ${key} that is not a decimal number`)
   const known = knownTypes.get(type)
-  const converted = unit === undefined ? undefined : valueUnitOf(unit)
+  const converted = oneOf(unit, valueUnitOf)
   if (known !== undefined && converted !== undefined && known !== converted)
-    throw new Malformed(`has the unit ${unit}, but ${type} is in ${known}`)
+    throw new Malformed(`has the unit ${unitText(unit)}, but ${type} is in ${known}`)
   if (named !== undefined && converted !== undefined && named !== converted)
-    throw new Malformed(`has the unit ${unit}, which becomes ${converted}, but value_unit is ${named}`)
-  const ratio = unit === undefined ? ratioOf('1') : signalUnits[unit]
+    throw new Malformed(
+      `has the unit ${unitText(unit)}, which becomes ${converted}, but value_unit is ${named}`,
+    )
+  const ratio = typeof unit === 'string' ? signalUnits[unit] : ratioOf('1')
   const valueUnit = named ?? converted ?? known
   return {
     source,
@@ -111,6 +114,10 @@ export function signalOf(
     slot: -1,
     when: field.when === undefined ? null : compileCondition(field.when, captures),
   }
+}
+
+function unitText(unit: SignalConfig['unit']): string {
+  return typeof unit === 'object' ? Object.values(unit.values).join(', ') : (unit ?? '')
 }
 
 /** The family of a model, counted from 1; 0 for none. Ignores case. */

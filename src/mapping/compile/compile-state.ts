@@ -4,7 +4,6 @@
 import type { PrivacyConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileDeviceTemplate } from '../devices/device-rule.ts'
-import { compileBoolean } from '../fields/gps.ts'
 import type { CompiledRemember } from '../memory/remembered-values.ts'
 import { compilePaths } from '../path/path.ts'
 import { namesReadBy } from '../path/paths-used.ts'
@@ -15,7 +14,7 @@ import type { ThinOptions } from '../state/thin.ts'
 import { compileTime } from '../times/times.ts'
 import { nameFrom } from '../path/value.ts'
 import { compileCondition } from '../path/condition.ts'
-import { rawOf } from './compile-fields.ts'
+import { booleanOf } from './compile-values.ts'
 import type { Keys, Scope } from './compile-scope.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 
@@ -30,17 +29,20 @@ export function compileMemory(source: SourceConfig, scope: Scope): Memory | unde
   const coalesce = scope.compile(['coalesce'], () => coalesceOf(source, scope.captures))
   const thin = scope.compile(['thin'], () => thinOf(source))
   const merge = source.merge ? { group: source.merge.group, windowMs: source.merge.window } : null
-  const remember = scope.compile(['remember'], () => rememberOf(source))
+  const remember = scope.compile(['remember'], () => rememberOf(source, scope.captures))
   if (coalesce === undefined || thin === undefined || remember === undefined) return undefined
   return { remember, coalesce, thin, merge }
 }
 
-function rememberOf({ remember, map, jsonata }: SourceConfig): CompiledRemember | null {
+function rememberOf(
+  { remember, map, jsonata }: SourceConfig,
+  captures: readonly string[],
+): CompiledRemember | null {
   if (!remember) return null
   if (jsonata !== undefined) throw new Malformed('cannot be combined with jsonata')
   const { names, for: forMs } = remember
   const { in_motion: field } = map
-  const motion = field?.path === undefined ? null : compileBoolean(rawOf(field), undefined)
+  const motion = field?.path === undefined ? null : booleanOf({ ...field, default: undefined }, captures)
   return { names, forMs, motion }
 }
 

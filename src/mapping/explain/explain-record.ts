@@ -4,14 +4,9 @@
 import type { EpochMs } from '../../std/clock.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { SourceConfig } from '../config.ts'
-import {
-  explainExtraField,
-  explainMotion,
-  explainPosition,
-  explainSignal,
-  explainTime,
-  type ExplainedField,
-} from './explain-field.ts'
+import { explainExtraField, explainMotion, explainPosition, explainTime } from './explain-field.ts'
+import { explainSignal } from './explain-signal.ts'
+import type { ExplainedField } from './explained-field.ts'
 import type { Trace } from './explain-trace.ts'
 import type { PlacedRecord } from './path-finder.ts'
 import { propertyReadBy } from '../path/packet-properties.ts'
@@ -33,12 +28,12 @@ export type ExplainRecord = (place: RecordToExplain) => ExplainedField[]
 
 export function compileExplainer(config: SourceConfig, captureNames: readonly string[]): ExplainRecord {
   const { map } = config
-  const time = explainTime(config)
-  const position = explainPosition(map)
-  const motion = explainMotion(config)
+  const time = explainTime(config, captureNames)
+  const position = explainPosition(map, captureNames)
+  const motion = explainMotion(config, captureNames)
   const signals = map.signals.map((signal, index) => explainSignal(config, signal, index, captureNames))
   const extraFields = Object.entries(map.fields).map(([name, field]) =>
-    explainExtraField(config, name, field),
+    explainExtraField(config, name, field, captureNames),
   )
   return (place) => {
     const sent = sentIn(place.payload)

@@ -18,7 +18,7 @@ import {
   type FindUnread,
   type UnreadKeys,
 } from '../path/unread-keys.ts'
-import type { ExplainedField } from './explain-field.ts'
+import type { ExplainedField } from './explained-field.ts'
 import type { Trace } from './explain-trace.ts'
 
 /** Values of a message that are looked at. No further record can be among them. */

@@ -1,51 +1,86 @@
 // path-finder.ts: finds which of the paths of a field has a value in a record, and the raw value there.
 
-import { compileReading } from '../fields/fields.ts'
+import { compileFound, pathsOf, textOf, type FieldPaths, type Reading } from '../fields/fields.ts'
 import { shown } from '../fields/gps.ts'
+import { compileCondition } from '../path/condition.ts'
 import { compilePath, parsePath } from '../path/path.ts'
 import type { Up } from '../types.ts'
+import { unusable } from '../words/unusable.ts'
+import { compileStages } from '../words/words.ts'
 
 /** A record, what is around it in its message, and the captures of its topic. */
 export type PlacedRecord = { record: unknown; root: unknown; up: Up; captures: readonly string[] }
 
 export type Found = { path: string | null; raw: unknown; note: string | null }
 
-export type Readable = {
-  path?: string | readonly string[] | undefined
+export type Readable = Omit<Reading, 'path'> & {
+  path?: FieldPaths | undefined
   value?: unknown
   default?: unknown
-  absent?: readonly (number | string)[] | undefined
-  decimal_comma?: boolean | undefined
-  unit?: string | undefined
+  when?: string | undefined
 }
 
-/** Finds the path with a value, by reading each path alone. */
-export function compileFinder(readable: Readable): {
+/**
+ * Finds the path with a value, by reading each path alone, and tells what the words of the field make of it.
+ * `captureNames`: those of the topic.
+ */
+export function compileFinder(
+  readable: Readable,
+  captureNames: readonly string[],
+): {
   paths: readonly string[]
   find(place: PlacedRecord): Found
 } {
-  const { path, value, absent, decimal_comma, unit } = readable
-  const paths = path === undefined ? [] : typeof path === 'string' ? [path] : path
-  const reads = paths.map((text) => ({
-    text,
-    raw: compilePath(parsePath(text)),
-    read: compileReading({ path: text, absent, decimal_comma, unit }),
+  const { path, value, when, absent, decimal_comma, unit } = readable
+  const reads = pathsOf(path ?? []).map((one) => ({
+    text: textOf(one),
+    raw: compilePath(parsePath(textOf(one))),
+    condition: typeof one === 'string' ? null : one.when,
+    read: compileFound({ path: [one], absent, decimal_comma, unit }, captureNames),
   }))
+  const stages = compileStages(readable, captureNames)
+  const holds = when === undefined ? null : compileCondition(when, captureNames)
   const whenAbsent =
     readable.default === undefined ? 'absent' : `absent: the default ${shown(readable.default)} is sent`
   return {
-    paths,
-    find({ record, root, up }) {
-      if (value !== undefined) return { path: null, raw: value, note: 'a constant' }
-      let best: Found = { path: null, raw: undefined, note: whenAbsent }
-      for (const { text, raw, read } of reads) {
-        const found = raw(record, root, up)
-        if (isThere(read(record, root, up))) return { path: text, raw: found, note: null }
-        const note = isThere(found) ? `${shown(found)} means "no value" (\`absent\`)` : whenAbsent
-        if (found !== undefined && best.raw === undefined) best = { path: text, raw: found, note }
-      }
-      return best
+    paths: reads.map(({ text }) => text),
+    find(place) {
+      const found = value === undefined ? findPath(place) : { path: null, raw: value, note: 'a constant' }
+      const { record, root, captures, up } = place
+      return holds === null || holds(record, root, captures, up)
+        ? found
+        : { ...found, note: `when is false: ${when ?? ''}` }
     },
+  }
+
+  function findPath(place: PlacedRecord): Found {
+    const { record, root, up, captures } = place
+    let best: Found = { path: null, raw: undefined, note: whenAbsent }
+    for (const { text, raw, condition, read } of reads) {
+      const found = raw(record, root, up)
+      const usable = read(record, root, up, captures)
+      if (isThere(usable)) return { path: text, raw: found, note: computed(usable, place) }
+      const note = !isThere(found)
+        ? whenAbsent
+        : condition === null
+          ? `${shown(found)} means "no value" (\`absent\`)`
+          : `${shown(found)} does not count: ${condition} is false`
+      if (found !== undefined && best.raw === undefined) best = { path: text, raw: found, note }
+    }
+    return best
+  }
+
+  /** What each word made of the value; null without a word. */
+  function computed(usable: unknown, { record, root, up, captures }: PlacedRecord): string | null {
+    const texts: string[] = []
+    let value = usable
+    for (const { text, apply } of stages) {
+      value = apply(value, record, root, up, captures)
+      if (value === unusable) return [...texts, `${text}: cannot be used`].join('; ')
+      if (!isThere(value)) return [...texts, `${text}: the second value is absent`].join('; ')
+      texts.push(`${text}: ${shown(value)}`)
+    }
+    return texts.length === 0 ? null : texts.join('; ')
   }
 }
 
@@ -55,5 +90,5 @@ function isThere(value: unknown): boolean {
 
 /** The first of `paths` with a value, such as those that name the device. */
 export function findBy(paths: string | readonly string[], place: PlacedRecord): Found {
-  return compileFinder({ path: paths }).find(place)
+  return compileFinder({ path: paths }, []).find(place)
 }

@@ -1,19 +1,16 @@
 // compile-plan.ts: makes the fast plan of a source; null where the source has an option that the fast path
 // does not know. The messages of such a source are parsed.
 
-import {
-  coordinateConvertOf,
-  extraFieldOf,
-  headingBoundsOf,
-  headingConvertOf,
-  speedBoundsOf,
-  speedConvertOf,
-} from '../compile/compile-fields.ts'
+import { extraFieldOf } from '../compile/compile-extra-fields.ts'
+import { headingBoundsOf, speedBoundsOf } from '../compile/compile-fields.ts'
+import { coordinateConvertOf, headingConvertOf, speedConvertOf } from '../compile/compile-values.ts'
 import type { SignalFields } from '../compile/compile-signals.ts'
-import type { ExtraFieldConfig, FieldConfig, SignalConfig, SourceConfig } from '../config.ts'
+import type { CoordinateConfig, ExtraFieldConfig, SignalConfig, SourceConfig } from '../config.ts'
 import type { DeviceRule } from '../devices/device-rule.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 import type { Condition } from '../path/condition.ts'
+import { pathsOf, type FieldPaths } from '../fields/fields.ts'
+import { angleUnits } from '../fields/units.ts'
 import { jsonString } from '../fields/json-string.ts'
 import { signalFrame, type SignalField } from '../fields/signals.ts'
 import type { Bounds } from '../plausibility/plausibility.ts'
@@ -83,20 +80,25 @@ function timeOf({ map: { time } }: SourceConfig, keys: WantedKeys): FastPlan['ti
   }
 }
 
-type Readable = Readonly<Record<string, unknown>> & { path?: string | readonly string[] | undefined }
+type Readable = Readonly<Record<string, unknown>> & { path?: FieldPaths | undefined }
 
 /** Throws NotUsual for a constant, and for a value that is changed before it is read as a number. */
 function slotsOf(field: Readable, keys: WantedKeys): Slots {
   if (field.path === undefined || !isUsualField(field)) throw new NotUsual()
-  return keys.slotsOf(field.path)
+  return keys.slotsOf(
+    pathsOf(field.path).map((path) => {
+      if (typeof path !== 'string') throw new NotUsual()
+      return path
+    }),
+  )
 }
 
 function positionOf(config: SourceConfig, fields: readonly PlainField[], keys: WantedKeys): PlainPosition {
   const { latitude, longitude, speed, heading, in_motion: inMotion, speed_units: units } = config.map
   if (latitude === undefined || longitude === undefined) throw new NotUsual()
-  if (latitude.unit === 'ddmm' || longitude.unit === 'ddmm') throw new NotUsual()
+  if (![latitude, longitude].every(({ unit }) => unit in angleUnits)) throw new NotUsual()
   const speedLimits = limitsOf(speedBoundsOf(config))
-  const coordinateOf = (field: FieldConfig & Readable) => ({
+  const coordinateOf = (field: CoordinateConfig) => ({
     slots: slotsOf(field, keys),
     convert: coordinateConvertOf(field),
   })
@@ -177,11 +179,13 @@ function plainField(
   field: ExtraFieldConfig,
   keys: WantedKeys,
 ): PlainField {
-  const { kind, convert, bounds } = extraFieldOf(config, name, [key], field)
+  // First of all, since it refuses what the fast path does not know.
+  const slots = slotsOf(field, keys)
+  const { kind, convert, bounds } = extraFieldOf(config, { name, keys: [key], field }, [])
   return {
     kind,
     head: asciiPiece(`,${jsonString(key)}:`),
-    number: { slots: slotsOf(field, keys), convert, ...limitsOf(bounds) },
+    number: { slots, convert, ...limitsOf(bounds) },
   }
 }
 

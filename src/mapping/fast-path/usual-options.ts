@@ -107,6 +107,12 @@ const fieldOptions: Record<FieldOption, Use> = {
   families: 'usual',
   origin: 'usual',
   when: 'parsed',
+  bit: 'parsed',
+  values: 'parsed',
+  negative: 'parsed',
+  plus: 'parsed',
+  minus: 'parsed',
+  over: 'parsed',
   value: 'parsed',
   default: 'parsed',
   absent: 'parsed',
@@ -125,7 +131,8 @@ export function hasUsualOptions(config: SourceConfig): boolean {
 }
 
 export function isUsualField(field: Options): boolean {
-  return isUsual(field, fieldOptions)
+  // A unit that the message names depends on another value.
+  return typeof field['unit'] !== 'object' && isUsual(field, fieldOptions)
 }
 
 function isUsual(options: Options, uses: Readonly<Record<string, Use>>): boolean {

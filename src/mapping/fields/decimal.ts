@@ -15,6 +15,8 @@ export type Scale = (text: string) => string | undefined
 
 const roundedPlaces = 6
 const exponentMax = 60
+/** More places of a ratio are rounded like one that never ends. */
+const exactPlacesMax = 15
 
 /** `value` x `ratio` + `offset`. */
 export function createScale(ratio: Ratio, offset: number): Scale {
@@ -45,6 +47,44 @@ export function ratioOf(text: string): Ratio {
 
 export function product(a: Ratio, b: Ratio): Ratio {
   return reduced(a.numerator * b.numerator, a.denominator * b.denominator)
+}
+
+/** `left` + `right`, or `left` - `right`, exactly; undefined for an exponent beyond 60. */
+export function sumText(left: string, right: string, isDifference: boolean): string | undefined {
+  const one = parseDecimal(left)
+  const other = parseDecimal(right)
+  if (!one || !other) return undefined
+  const exponent = Math.min(one.exponent, other.exponent)
+  const first = stepsOf(one, exponent)
+  const second = stepsOf(other, exponent)
+  const sum = isDifference ? first - second : first + second
+  return formatDecimal(sum < 0n, String(sum < 0n ? -sum : sum), exponent)
+}
+
+/** `left` / `right`; undefined for a division by zero and an exponent beyond 60. */
+export function ratioText(left: string, right: string): string | undefined {
+  const one = parseDecimal(left)
+  const other = parseDecimal(right)
+  if (!one || !other) return undefined
+  const divisor = fractionOf(other)
+  if (divisor.numerator === 0n) return undefined
+  const sign = divisor.numerator < 0n ? -1n : 1n
+  const ratio = product(fractionOf(one), {
+    numerator: divisor.denominator * sign,
+    denominator: divisor.numerator * sign,
+  })
+  const places = placesOf(ratio)
+  return scaled(
+    { negative: false, digits: '1', exponent: 0 },
+    ratio,
+    { numerator: 0n, denominator: 1n },
+    places < 0 || places > exactPlacesMax ? roundedPlaces : places,
+  )
+}
+
+/** As a whole number of steps of 10^`exponent`. */
+function stepsOf({ negative, digits, exponent }: Decimal, step: number): bigint {
+  return BigInt(negative ? `-${digits}` : digits) * 10n ** BigInt(exponent - step)
 }
 
 /** Whether `formatDecimal` would write the same: true for nearly every number as JSON writes it. */

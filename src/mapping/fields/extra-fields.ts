@@ -8,6 +8,7 @@ import type { Read } from '../path/path.ts'
 import { rejects, type Bounds } from '../plausibility/plausibility.ts'
 import { jsonString } from './json-string.ts'
 import type { Convert } from './units.ts'
+import type { Condition } from '../path/condition.ts'
 import { booleanFrom, numberFrom } from '../path/value.ts'
 import type { Up, RecordContext } from '../types.ts'
 
@@ -25,6 +26,7 @@ export type ExtraField = {
   convert: Convert
   /** Of a number; null where it has none. */
   bounds: Bounds | null
+  when: Condition | null
 }
 
 /** Null for an empty list. */
@@ -57,13 +59,21 @@ function compileObject(key: string, members: readonly WriteExtraFields[]): Write
 }
 
 function compileMember(key: string, field: ExtraField): WriteExtraFields {
+  const { when } = field
+  const write = compileValue(key, field)
+  if (when === null) return write
+  return (record, root, up, context) =>
+    when(record, root, context.captures, up) ? write(record, root, up, context) : ''
+}
+
+function compileValue(key: string, field: ExtraField): WriteExtraFields {
   const { source, name, kind, read, convert, bounds } = field
   const head = `,${jsonString(key)}:`
   const unread = `${source}|${name}|not a ${kind}`
   switch (kind) {
     case 'number':
       return (record, root, up, context) => {
-        const value = convert(numberFrom(read(record, root, up)))
+        const value = convert(numberFrom(read(record, root, up, context.captures)))
         if (Number.isFinite(value)) {
           const isOutside = bounds !== null && !(value >= bounds.min && value <= bounds.max)
           return isOutside && rejects(bounds, value, context) ? '' : `${head}${value}`
@@ -73,7 +83,7 @@ function compileMember(key: string, field: ExtraField): WriteExtraFields {
       }
     case 'boolean':
       return (record, root, up, context) => {
-        const value = booleanFrom(read(record, root, up))
+        const value = booleanFrom(read(record, root, up, context.captures))
         if (value === true || value === false) return `${head}${value}`
         if (value === null) context.omit(unread)
         return ''
@@ -81,7 +91,7 @@ function compileMember(key: string, field: ExtraField): WriteExtraFields {
     case 'text':
     default:
       return (record, root, up, context) => {
-        const value = read(record, root, up)
+        const value = read(record, root, up, context.captures)
         if (typeof value === 'string') return value === '' ? '' : head + jsonString(value)
         if (typeof value === 'number' || typeof value === 'boolean') return `${head}"${value}"`
         if (value !== undefined && value !== null) context.omit(unread)

@@ -1,31 +1,68 @@
 // fields.ts: compiles the value of a field of `map` to one closure. The other files of the folder use it:
 //
-//   gps.ts       the position              ../times/times.ts   times
+//   gps.ts       the position                     ../times/times.ts  times
 //   signals.ts   odometer, hours and others       extra-fields.ts  `map.fields`
 //   units.ts     conversion to the sent units     decimal.ts       exact decimals
 //
-// For each path in turn: read the value, make a decimal comma a point where the field says so, and drop a
-// value that means "absent". The first value that is left is the value of the field. What is absent and what
-// is wrong are told apart (path/value.ts): absent values are left out, wrong ones are left out and counted,
-// or refuse the record where the field is required.
+// For each path whose condition holds, in turn: read the value, make a decimal comma a point where the field
+// says so, and drop a value that means "absent". With the first value that is left the words of the field
+// compute (words/words.ts). What is absent and what is wrong are told apart (path/value.ts): absent values
+// are left out, wrong ones are left out and counted, or refuse the record where the field is required.
 
 import { durationFrom } from '../times/duration.ts'
+import { compileCondition } from '../path/condition.ts'
 import { compilePath, firstPresent, parsePath, type Read } from '../path/path.ts'
 import { compileAbsent, withPoint } from '../path/value.ts'
+import { degreesFromText } from '../words/angle-text.ts'
+import { compileStages, withStages, type Words } from '../words/words.ts'
 
-export type Reading = {
-  path: string | readonly string[]
+/** A path counts only where its condition holds. */
+export type FieldPath = string | { readonly path: string; readonly when: string }
+
+export type FieldPaths = string | readonly FieldPath[]
+
+export type Reading = Words & {
+  path: FieldPaths
   absent?: readonly (number | string)[] | undefined
   decimal_comma?: boolean | undefined
-  /** Only `duration` changes the reading: to seconds, which `signalUnits.duration` converts to hours. */
-  unit?: string | undefined
 }
 
-/** Throws Malformed. A field without these options costs no more than its path. */
-export function compileReading({ path, absent, decimal_comma: comma, unit }: Reading): Read {
-  const paths = typeof path === 'string' ? [path] : path
-  const read = firstPresent(paths.map((text) => compileOne(text, absent ?? [], comma === true)))
-  return unit === 'duration' ? (record, root, up) => durationFrom(read(record, root, up)) : read
+/**
+ * `captures`: names of those of the topic. Throws Malformed. A field without these options costs no more than
+ * its path.
+ */
+export function compileReading(reading: Reading, captures: readonly string[] = []): Read {
+  const read = compileFound(reading, captures)
+  return withStages(read, compileStages(reading, captures))
+}
+
+/** What is read before the words of the field compute with it. */
+export function compileFound(
+  { path, absent, decimal_comma: comma, unit }: Reading,
+  captures: readonly string[],
+): Read {
+  const read = firstPresent(
+    pathsOf(path).map((one) => {
+      const found = compileOne(textOf(one), absent ?? [], comma === true)
+      return typeof one === 'string' ? found : whereHolds(found, one.when, captures)
+    }),
+  )
+  if (unit === 'duration') return (...place) => durationFrom(read(...place))
+  return unit === 'dms' ? (...place) => degreesFromText(read(...place)) : read
+}
+
+export function pathsOf(path: FieldPaths): readonly FieldPath[] {
+  return typeof path === 'string' ? [path] : path
+}
+
+export function textOf(path: FieldPath): string {
+  return typeof path === 'string' ? path : path.path
+}
+
+function whereHolds(read: Read, text: string, names: readonly string[]): Read {
+  const holds = compileCondition(text, names)
+  return (record, root, up, captures = []) =>
+    holds(record, root, captures, up) ? read(record, root, up, captures) : undefined
 }
 
 function compileOne(path: string, absent: readonly (number | string)[], comma: boolean): Read {

@@ -20,10 +20,18 @@ import { degreesOfMinutes, unchanged, type Convert } from './units.ts'
 import { booleanFrom, numberFrom } from '../path/value.ts'
 import type { Up, RecordContext } from '../types.ts'
 
-/** One number of a message; NaN for an absent one, an infinity for anything but a number. */
-export type ReadNumber = (record: unknown, root: unknown, up: Up) => number
+/** Of the topic. */
+type Captures = readonly string[]
 
-export type ReadBoolean = (record: unknown, root: unknown, up: Up) => boolean | null | undefined
+/** One number of a message; NaN for an absent one, an infinity for anything but a number. */
+export type ReadNumber = (record: unknown, root: unknown, up: Up, captures?: Captures) => number
+
+export type ReadBoolean = (
+  record: unknown,
+  root: unknown,
+  up: Up,
+  captures?: Captures,
+) => boolean | null | undefined
 
 export type InMotion = {
   /** Null where motion follows from the speed only. */
@@ -60,26 +68,27 @@ export type WriteGps = (record: unknown, root: unknown, up: Up, context: RecordC
 
 export function compileNumber(read: Read, convert: Convert, otherwise: unknown): ReadNumber {
   if (otherwise === undefined && convert === unchanged)
-    return (record, root, up) => numberFrom(read(record, root, up))
-  if (otherwise === undefined) return (record, root, up) => convert(numberFrom(read(record, root, up)))
+    return (record, root, up, captures) => numberFrom(read(record, root, up, captures))
+  if (otherwise === undefined)
+    return (record, root, up, captures) => convert(numberFrom(read(record, root, up, captures)))
   const instead = convert(numberFrom(otherwise))
-  return (record, root, up) => {
-    const value = numberFrom(read(record, root, up))
+  return (record, root, up, captures) => {
+    const value = numberFrom(read(record, root, up, captures))
     return Number.isNaN(value) ? instead : convert(value)
   }
 }
 
 export function compileBoolean(read: Read, otherwise: boolean | undefined): ReadBoolean {
-  return (record, root, up) => {
-    const value = booleanFrom(read(record, root, up))
+  return (record, root, up, captures) => {
+    const value = booleanFrom(read(record, root, up, captures))
     return value === undefined ? otherwise : value
   }
 }
 
 /** N, S, E and W, also written out. A value whose hemisphere cannot be read could be on the other side. */
 export function compileHemisphere(read: ReadNumber, readHemisphere: Read): ReadNumber {
-  return (record, root, up) => {
-    const value = read(record, root, up)
+  return (record, root, up, captures) => {
+    const value = read(record, root, up, captures)
     const hemisphere = readHemisphere(record, root, up)
     const letter = typeof hemisphere === 'string' ? hemisphere.charAt(0).toUpperCase() : ''
     if (letter === 'S' || letter === 'W') return value > 0 ? -value : value
@@ -95,10 +104,12 @@ export function compileGps(fields: GpsFields): WriteGps {
   const fromSpeed = inMotion?.fromSpeed ?? false
   const motionUnread = `${fields.source}|in_motion|not true or false`
   return (record, root, up, context) => {
-    const north = latitude.read(record, root, up)
-    const east = longitude.read(record, root, up)
+    const { captures } = context
+    const north = latitude.read(record, root, up, captures)
+    const east = longitude.read(record, root, up, captures)
     if (!(north >= -90 && north <= 90 && east >= -180 && east <= 180)) {
-      const raw = () => `${shown(latitude.raw(record, root, up))}, ${shown(longitude.raw(record, root, up))}`
+      const raw = () =>
+        `${shown(latitude.raw(record, root, up, captures))}, ${shown(longitude.raw(record, root, up, captures))}`
       return refused(north, east, raw, context)
     }
     if (north < nearNowhere && north > -nearNowhere && east < nearNowhere && east > -nearNowhere) {
@@ -112,7 +123,7 @@ export function compileGps(fields: GpsFields): WriteGps {
     if (writeSpeed && speed >= 0) text += `,"speed":${speed}${writeSpeed.tail}`
     if (writeHeading) text += writeHeading(record, root, up, context)
     if (readMotion) {
-      const moving = readMotion(record, root, up)
+      const moving = readMotion(record, root, up, captures)
       if (moving === true || moving === false) {
         text += `,"inMotion":${moving}`
       } else {
@@ -159,7 +170,7 @@ function compileSpeed({ source, speed, speedBounds, speedUnits }: GpsFields): Wr
   return {
     tail: `,"speedUnits":${jsonString(speedUnits)}`,
     read(record, root, up, context) {
-      const value = speed(record, root, up)
+      const value = speed(record, root, up, context.captures)
       if ((value >= low && value <= high) || Number.isNaN(value)) return value
       if (value >= 0 && value < Number.POSITIVE_INFINITY)
         return speedBounds !== null && rejects(speedBounds, value, context) ? Number.NaN : value
@@ -175,7 +186,7 @@ function compileHeading({ source, heading, headingBounds }: GpsFields) {
   const low = headingBounds?.min ?? -Number.MAX_VALUE
   const high = headingBounds?.max ?? Number.MAX_VALUE
   return (record: unknown, root: unknown, up: Up, context: RecordContext): string => {
-    const value = heading(record, root, up)
+    const value = heading(record, root, up, context.captures)
     if (value >= low && value <= high) return `,"heading":${value === 360 ? 0 : value}`
     if (Number.isNaN(value)) return ''
     if (!Number.isFinite(value)) context.omit(unread)

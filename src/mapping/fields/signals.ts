@@ -98,7 +98,7 @@ function compileSignal(field: SignalField): WriteSignal {
     'out of range': omitted('out of range'),
   }
   const write: WriteSignal = (record, root, up, context) => {
-    const raw = read(record, root, up) ?? otherwise
+    const raw = read(record, root, up, context.captures) ?? otherwise
     const value = decimalFrom(raw)
     if (value === undefined) {
       const fault = decimalFault(raw)

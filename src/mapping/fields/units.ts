@@ -45,10 +45,11 @@ const durationUnits = {
 
 export const signalUnits = { ...distanceUnits, ...durationUnits } as const
 
-export type SignalUnit = keyof typeof signalUnits
+/** By name; no two kinds of units share one. */
+export const unitRatios: Readonly<Record<string, Ratio>> = { ...speedUnits, ...angleUnits, ...signalUnits }
 
 /** The unit of a converted signal value, as the interface writes it (ingestion-api.md 2.5). */
-export function valueUnitOf(unit: SignalUnit): string {
+export function valueUnitOf(unit: string): string {
   return Object.hasOwn(distanceUnits, unit) ? 'KILOMETERS' : 'HOURS'
 }
 

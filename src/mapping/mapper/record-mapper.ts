@@ -146,12 +146,12 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
 
   /** NaN where the arrival time is used instead; null where the record was refused. */
   function timeOf({ read: readTime, raw, orArrival, format }: NonNullable<CompiledSource['time']>) {
-    const { record, root, up } = context
-    const moment = readTime(record, root, up)
+    const { record, root, up, captures } = context
+    const moment = readTime(record, root, up, captures)
     if (moment < Number.POSITIVE_INFINITY) return moment
     if (Number.isNaN(moment))
       return orArrival ? moment : context.refuse('NO_TIME', 'The message has no time.')
-    const found = shown(raw(record, root, up))
+    const found = shown(raw(record, root, up, captures))
     return context.refuse('BAD_TIME', `The time ${found} is not in the format "${format}".`)
   }
 

@@ -116,9 +116,9 @@ export function createRecordMemory(deps: Deps): RecordMemory {
 
   function motion(): boolean | null {
     const read = source?.remember?.motion ?? null
-    const { record, root, up } = context
+    const { record, root, up, captures } = context
     if (read === null || full === record) return null
-    return read(full, root === record ? full : root, up) ?? null
+    return read(full, root === record ? full : root, up, captures) ?? null
   }
 
   function note(): void {

@@ -2,6 +2,7 @@
 // for each key.
 
 import { assertNever } from '../../std/assert.ts'
+import { bitsOf } from '../words/bits.ts'
 
 export type Step =
   | { kind: 'key'; key: string }
@@ -10,6 +11,8 @@ export type Step =
   | { kind: 'split'; separator: string }
   | { kind: 'first' }
   | { kind: 'entries' }
+  | { kind: 'zip' }
+  | { kind: 'bits'; low: number; high: number }
   | { kind: 'match'; start: string; end: string }
 
 type Walk = (value: unknown) => unknown
@@ -61,6 +64,10 @@ function compileStep(step: Step): Walk {
       return firstValue
     case 'entries':
       return entriesOf
+    case 'zip':
+      return zipped
+    case 'bits':
+      return (value) => bitsOf(value, step)
     case 'match':
       return compileMatch(step.start, step.end)
     default:
@@ -160,6 +167,24 @@ export function matchingKey(record: Record<string, unknown>, start: string, end:
 function entriesOf(value: unknown): unknown {
   if (!isRecord(value)) return undefined
   return Object.keys(value).map((key) => ({ key, value: value[key] }))
+}
+
+/**
+ * Undefined where there is no list, or the lists are not of one length: then it is not known which values
+ * belong together.
+ */
+function zipped(value: unknown): unknown {
+  if (!isRecord(value)) return undefined
+  const lists = Object.keys(value).filter((key) => Array.isArray(value[key]))
+  const [first] = lists
+  if (first === undefined) return undefined
+  const { length } = value[first] as readonly unknown[]
+  if (lists.some((key) => (value[key] as readonly unknown[]).length !== length)) return undefined
+  return Array.from({ length }, (_, at) => {
+    const record: Record<string, unknown> = {}
+    for (const key of lists) setOwn(record, key, (value[key] as readonly unknown[])[at])
+    return record
+  })
 }
 
 /** A JSON object; not a list, null or a plain value. */

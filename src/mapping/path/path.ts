@@ -10,6 +10,9 @@
 //                        whole numbers come before all others, as JSON.parse orders them
 //   $match("gps_*").lat  the first object under a key that matches, where * is any text: gps_0, gps_17
 //   $entries()           an object as a list of { key, value }
+//   $zip()               an object of lists of equal length as a list of objects: {"t":[1,2],"v":[8,9]} is
+//                        [{ t: 1, v: 8 }, { t: 2, v: 9 }]
+//   din.$bit(3)          a bit of a whole number, 0 or 1; $bit(4-7) is the number that these bits are
 //   $.imei               from the message itself, where `each` has chosen a part of it; `$` is the message
 //   $up.key              from the record one level out, where `each` has several steps; `$up` is that record,
 //                        `$up.$up.key` goes one level further out
@@ -26,13 +29,14 @@ import { assertNever } from '../../std/assert.ts'
 import { digitsEnd } from './digits.ts'
 import { isAtEnd, Malformed, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
 import { compileSteps, type Step } from './path-eval.ts'
+import { bitMax, parseBits } from '../words/bits.ts'
 import type { Up } from '../types.ts'
 
 /** `levels`: how many records out `up` goes. */
 export type Path = { from: 'record' | 'root' | 'up'; levels: number; steps: readonly Step[] }
 
 /** Finds a value from the record that `each` chose, from the message, or from a record further out. */
-export type Read = (record: unknown, root: unknown, up?: Up) => unknown
+export type Read = (record: unknown, root: unknown, up?: Up, captures?: readonly string[]) => unknown
 
 /** Equal to the number of steps that `each` may have. */
 export const levelsMax = 4
@@ -99,6 +103,10 @@ function takeStep(cursor: Cursor, steps: Step[], quoted: boolean): void {
     steps.push({ kind: 'first' })
   } else if (take(cursor, '$entries()')) {
     steps.push({ kind: 'entries' })
+  } else if (take(cursor, '$zip()')) {
+    steps.push({ kind: 'zip' })
+  } else if (take(cursor, '$bit(')) {
+    steps.push(takeBits(cursor))
   } else if (take(cursor, '$match(')) {
     steps.push(takePattern(cursor))
   } else if (take(cursor, '$split(')) {
@@ -116,7 +124,10 @@ function takePlainKey(cursor: Cursor): string {
   while (!isAtEnd(cursor) && !closers.has(cursor.text[cursor.at] ?? '')) cursor.at += 1
   if (cursor.at === start) malformed(cursor, 'has an empty key')
   if (cursor.text[start] === '$' && cursor.text[cursor.at] === '(')
-    malformed(cursor, 'has an unknown function; known are $first(), $match("a*"), $entries() and $split(",")')
+    malformed(
+      cursor,
+      'has an unknown function; known are $first(), $match("a*"), $entries(), $zip(), $split(",") and $bit(3)',
+    )
   return cursor.text.slice(start, cursor.at)
 }
 
@@ -125,6 +136,16 @@ function takeSeparator(cursor: Cursor): string {
   if (separator === '' || !take(cursor, ')'))
     malformed(cursor, 'needs a quoted separator, such as $split(",")')
   return separator
+}
+
+function takeBits(cursor: Cursor): Step {
+  const range = parseBits(takeUntil(cursor, ') \t'))
+  if (range === undefined || !take(cursor, ')'))
+    return malformed(
+      cursor,
+      `needs a bit from 0 to ${bitMax} or a range of them, such as $bit(3) or $bit(4-7),`,
+    )
+  return { kind: 'bits', ...range }
 }
 
 function takePattern(cursor: Cursor): Step {
@@ -214,9 +235,9 @@ export function firstPresent(reads: readonly Read[]): Read {
   const [only, ...others] = reads
   if (!only) throw new Malformed('needs a path')
   if (others.length === 0) return only
-  return (record, root, up) => {
+  return (record, root, up, captures) => {
     for (const read of reads) {
-      const value = read(record, root, up)
+      const value = read(record, root, up, captures)
       if (value !== undefined && value !== null && value !== '') return value
     }
     return undefined

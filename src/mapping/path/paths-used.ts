@@ -10,15 +10,23 @@ type Keys = ConfigProblem['path']
 
 export type PathRead = { path: Path; at: Keys }
 
+const pathKeys: ReadonlySet<string> = new Set(['path', 'age', 'plus', 'minus', 'over'])
+const conditionKeys: ReadonlySet<string> = new Set(['when', 'valid', 'negative'])
+
 /** A malformed path is skipped; it is reported where it is compiled. */
 export function pathsReadBy(options: unknown, at: Keys = []): PathRead[] {
   if (typeof options !== 'object' || options === null) return []
   return Object.entries(options).flatMap(([key, option]: [string, unknown]) => {
+    // Its keys are words of messages.
+    if (key === 'values') return []
     const place = [...at, Array.isArray(options) ? Number(key) : key]
-    const texts = (Array.isArray(option) ? option : [option]).filter((text) => typeof text === 'string')
-    if (key === 'path' || key === 'age')
-      return texts.flatMap((text) => pathIn(text)).map((path) => ({ path, at: place }))
-    if (key === 'when' || key === 'valid')
+    const entries: unknown[] = Array.isArray(option) ? option : [option]
+    const texts = entries.filter((text) => typeof text === 'string')
+    if (texts.length > 0 && pathKeys.has(key)) {
+      const own = texts.flatMap((text) => pathIn(text)).map((path) => ({ path, at: place }))
+      return [...own, ...entries.flatMap((entry) => pathsReadBy(entry, place))]
+    }
+    if (texts.length > 0 && conditionKeys.has(key))
       return texts.flatMap((text) => pathsInCondition(text)).map((path) => ({ path, at: place }))
     return pathsReadBy(option, place)
   })

@@ -147,8 +147,8 @@ function mark(
   let slot: { holder: Holder; key: string } | null = null
   let readsWhole = !isCondition
   for (const step of steps) {
-    // Parts of a text, and all entries of an object: what is there is read as a whole.
-    if (step.kind === 'split' || step.kind === 'entries') {
+    // Parts of a text or a number, and all entries of an object: what is there is read as a whole.
+    if (isOfWhole(step)) {
       readsWhole = true
       break
     }
@@ -162,8 +162,14 @@ function mark(
   if (slot && (readsWhole || !isHolder(value))) add(marks, slot.holder, slot.key)
 }
 
+type WholeStep = Extract<Step, { kind: 'split' | 'entries' | 'zip' | 'bits' }>
+
+function isOfWhole(step: Step): step is WholeStep {
+  return step.kind === 'split' || step.kind === 'entries' || step.kind === 'zip' || step.kind === 'bits'
+}
+
 /** The key of `value` that the step goes to; undefined where there is none. */
-function keyOf(step: Exclude<Step, { kind: 'split' | 'entries' }>, value: unknown): string | undefined {
+function keyOf(step: Exclude<Step, WholeStep>, value: unknown): string | undefined {
   switch (step.kind) {
     case 'key':
       return isRecord(value) && Object.hasOwn(value, step.key) ? step.key : undefined

@@ -1,54 +1,46 @@
 // map-config.ts: the schema of the option `map`, which assigns values of a message to payload fields.
 
 import { z } from 'zod'
+import type { UnitByField } from '../words/unit-by-field.ts'
 import { angleUnits, signalUnits, speedUnits } from '../fields/units.ts'
-import { quantityOption } from '../plausibility/plausibility-config.ts'
-import { absent, path, text, paths } from './path-options.ts'
+import {
+  constant,
+  decimalComma,
+  instead,
+  numberWords,
+  readingWords,
+  scaling,
+  unitOption,
+  unitsOf,
+} from './field-config.ts'
+import { absent, path, paths, text } from './path-options.ts'
 import { mapTime } from './time-config.ts'
+import { quantityOption } from '../plausibility/plausibility-config.ts'
 
-const decimalComma = () =>
-  z.boolean().optional().describe('Reads "48,85" as 48.85. Without it such a text is not a number.')
-
-/** The keys of zod's enumeration, in their order. */
-const unitsOf = <Unit extends string>(units: Readonly<Record<Unit, unknown>>) =>
-  z.enum(Object.keys(units) as [Unit, ...Unit[]])
-
-const scaling = {
-  scale: z
-    .number()
-    .refine((value) => value !== 0, 'must not be 0')
-    .default(1)
-    .describe(
-      'The value is multiplied by this before its unit is converted, such as 0.01 for steps of 10 m.',
-    ),
-  offset: z.number().default(0).describe('Added after scale and unit, in the unit that is sent.'),
-}
-
-const constant = 'A constant instead of a path. Scale and unit apply to it too.'
-const instead = 'The value for messages that have none. It does not replace a value that cannot be used.'
-
-function numberShape(units: z.ZodType<string | undefined>) {
+function numberShape<Unit extends z.ZodType>(units: Unit) {
   return {
     path: path(),
     value: z.number().optional().describe(constant),
     default: z.number().optional().describe(instead),
     absent: absent(),
     decimal_comma: decimalComma(),
+    ...numberWords(),
     unit: units,
     ...scaling,
   }
 }
 
-function numberField(units: z.ZodType<string | undefined>, description: string) {
+function numberField<Unit extends z.ZodType>(units: Unit, description: string) {
   return z.strictObject(numberShape(units)).optional().describe(description)
 }
 
 const coordinateUnit = () =>
-  unitsOf({ ...angleUnits, ddmm: null })
+  unitsOf({ ...angleUnits, ddmm: null, dms: null })
     .default('deg')
     .describe(
-      'Unit in the message: deg, 1e-7deg, 0.01deg, rad, or ddmm for degrees and minutes as NMEA writes them: ' +
-        '4851.396 is 48 degrees and 51.396 minutes.',
+      'Unit in the message: deg, 1e-7deg, 0.01deg, rad; ddmm for degrees and minutes as NMEA writes them: 4851.396 is ' +
+        '48 degrees and 51.396 minutes; dms for degrees, minutes and seconds in a text, with the hemisphere: ' +
+        '"N 52 31.0", "52°31\'0.5"N".',
     )
 
 function coordinateField(description: string) {
@@ -73,6 +65,7 @@ const inMotion = z
     value: z.boolean().optional().describe('A constant instead of a path.'),
     default: z.boolean().optional().describe(instead),
     absent: absent(),
+    ...readingWords(),
     from: z
       .enum(['speed'])
       .optional()
@@ -117,10 +110,10 @@ const signal = z.strictObject({
     .union([z.number(), text(40)])
     .optional()
     .describe(instead),
-  unit: unitsOf(signalUnits)
+  unit: unitOption(unitsOf(signalUnits))
     .optional()
     .describe(
-      'Unit in the message: km, m, mi and steps of 5m, 10m, 125m become KILOMETERS; h, min, s, ms, steps ' +
+      'Unit in the message, or where it names it: km, m, mi and steps of 5m, 10m, 125m become KILOMETERS; h, min, s, ms, steps ' +
         'of 0.05h and `duration` ("182d2h0m0s") become HOURS, rounded to six places where necessary. ' +
         'Without it the value is sent as it is.',
     ),
@@ -152,9 +145,7 @@ const signal = z.strictObject({
         'signal is sent only when `origins` of the source has this word: a distance computed from ' +
         'positions is not an odometer.',
     ),
-  when: text(1024)
-    .optional()
-    .describe('Condition as in `when` of the source. Where it is false, the signal is omitted.'),
+  ...numberWords(),
 })
 
 const field = z
@@ -167,7 +158,8 @@ const field = z
     type: z
       .enum(['number', 'text', 'boolean'])
       .describe('Type of the value in the payload. A value of another type is omitted and counted.'),
-    unit: unitsOf({ ...speedUnits, ...angleUnits })
+    ...numberWords(),
+    unit: unitOption(unitsOf({ ...speedUnits, ...angleUnits }))
       .optional()
       .describe('With `type: number`: unit in the message. It is sent as km/h or degrees.'),
     ...scaling,
@@ -189,7 +181,9 @@ export const mapSchema = z
         'the latitude.',
     ),
     speed: numberField(
-      unitsOf(speedUnits).optional().describe('Unit in the message. Default: km/h.'),
+      unitOption(unitsOf(speedUnits))
+        .optional()
+        .describe('Unit in the message, or where it names it. Default: km/h.'),
       'Speed. A value below zero, one that is not a number, or one above the bound of `plausibility` is ' +
         'omitted and counted.',
     ),
@@ -233,6 +227,8 @@ export const mapSchema = z
 
 export type MapConfig = z.output<typeof mapSchema>
 export type FieldConfig = NonNullable<MapConfig['speed']>
+/** A number field, whatever units it has. */
+export type NumberField = Omit<FieldConfig, 'unit'> & { unit?: string | UnitByField | undefined }
 export type CoordinateConfig = NonNullable<MapConfig['latitude']>
 export type SignalConfig = MapConfig['signals'][number]
 export type ExtraFieldConfig = MapConfig['fields'][string]

@@ -7,8 +7,28 @@ export const text = (lengthMax: number) => z.string().min(1).max(lengthMax)
 /** One path, or several of which the first that finds a value counts. */
 export const paths = () => z.union([text(1024), z.array(text(1024)).min(1).max(64)])
 
+/** Of a field: each path of the list may have a condition. */
+const fieldPaths = () =>
+  z.union([
+    text(1024),
+    z
+      .array(
+        z.union([
+          text(1024),
+          z.strictObject({
+            path: text(1024).describe('Path as elsewhere.'),
+            when: text(1024).describe(
+              'Condition as in `when` of the source. Where it is false, the path is passed over.',
+            ),
+          }),
+        ]),
+      )
+      .min(1)
+      .max(64),
+  ])
+
 export const path = () =>
-  paths()
+  fieldPaths()
     .meta({ examples: ['gps.lat', '"position.latitude"', 'records[0].speed'] })
     .optional()
     .describe(
@@ -16,9 +36,10 @@ export const path = () =>
         'quotes. `[0]` and `[-1]` are elements of a list, `list[id=5].val` is the first object of a list ' +
         'whose key has this value, `$first()` the value of the first key, `$split(",")[0]` a part of a ' +
         'text, `$match("gps_*")` the first object under a key that matches, `$entries()` an object as a ' +
-        'list of { key, value }. Where `each` selects a part of the message, a leading `$.` starts at the ' +
+        'list of { key, value }, `$zip()` an object of lists of one length as a list of objects, `$bit(3)` a bit of ' +
+        'a number. Where `each` selects a part of the message, a leading `$.` starts at the ' +
         'whole message and `$up.` one level further out (`$up.$up.` two, up to the number of paths in `each`). In a list of paths the first one with a value is ' +
-        'used. Set either `path` or `value`.',
+        'used; `{ path: speed.can, when: canOk == 1 }` in it counts only where its condition holds. Set either `path` or `value`.',
     )
 
 export const absent = () =>

@@ -3,6 +3,7 @@
 
 import { z } from 'zod'
 import { timeFormats } from '../times/times.ts'
+import { fieldWhen } from './field-config.ts'
 import { absent, path } from './path-options.ts'
 
 /** One format, or several of which the first that can read the time counts. */
@@ -28,6 +29,7 @@ export const mapTime = z
         'Zone of `iso` and `words` times that have none. Without this option such a time is refused.',
       ),
     absent: absent(),
+    when: fieldWhen(),
     missing: z
       .enum(['refuse', 'arrival'])
       .default('refuse')

@@ -12,7 +12,7 @@ import type { Read } from '../path/path.ts'
 import type { Up } from '../types.ts'
 
 /** Whole epoch milliseconds; NaN for an absent value, an infinity for anything but a time. */
-export type ReadTime = (record: unknown, root: unknown, up?: Up) => number
+export type ReadTime = (record: unknown, root: unknown, up?: Up, captures?: readonly string[]) => number
 
 /** The last millisecond that a Date can hold. */
 const timeMax = 8.64e15
@@ -51,8 +51,8 @@ export function compileTime(
   zoneIsUtc: boolean,
 ): ReadTime {
   const parse = typeof formats === 'string' ? parsers[formats] : parserOfMany(formats)
-  return (record, root, up) => {
-    const value = read(record, root, up)
+  return (record, root, up, captures) => {
+    const value = read(record, root, up, captures)
     if (value === null || value === undefined || value === '') return Number.NaN
     const time = parse(value, zoneIsUtc)
     return time >= 0 && time <= timeMax ? time : Number.POSITIVE_INFINITY

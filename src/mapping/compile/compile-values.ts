@@ -1,0 +1,138 @@
+// compile-values.ts: the values of single fields of `map` as closures: numbers, coordinates, true and false.
+
+import type { CoordinateConfig, MapConfig, NumberField } from '../config.ts'
+import { ratioOf, type Ratio } from '../fields/decimal.ts'
+import { compileFound, compileReading, type FieldPaths, type Reading } from '../fields/fields.ts'
+import {
+  compileBoolean,
+  compileHemisphere,
+  compileNumber,
+  type Coordinate,
+  type ReadBoolean,
+  type ReadNumber,
+} from '../fields/gps.ts'
+import {
+  angleUnits,
+  createConvert,
+  degreesOfMinutes,
+  speedUnits as speedRatios,
+  type Convert,
+} from '../fields/units.ts'
+import { compileCondition } from '../path/condition.ts'
+import { compilePaths, type Read } from '../path/path.ts'
+import { Malformed } from '../path/text-cursor.ts'
+import { wordIn } from '../words/words.ts'
+
+/** Decimals of computed values: a tenth of a millimetre, and far more precise than any instrument. */
+export const coordinatePlaces = 9
+const measurePlaces = 6
+
+const nothing: Read = () => undefined
+const noNumber: ReadNumber = () => Number.NaN
+
+export function speedOf({ speed }: MapConfig, captures: readonly string[]): ReadNumber | null {
+  return speed === undefined ? null : numberOf(speed, speedConvertOf(speed), captures)
+}
+
+export function headingOf({ heading }: MapConfig, captures: readonly string[]): ReadNumber | null {
+  return heading === undefined ? null : numberOf(heading, headingConvertOf(heading), captures)
+}
+
+export function coordinateOf(field: CoordinateConfig | undefined, captures: readonly string[]): Coordinate {
+  if (!field) return { read: noNumber, raw: nothing }
+  const { unit, scale, hemisphere } = field
+  if (unit === 'deg' && Math.abs(scale) === 0.01)
+    throw new Malformed(
+      'has the scale 0.01, which reads degrees and minutes (ddmm.mmmm) as degrees: 4851.396 is 48.8566 degrees, ' +
+        'not 48.51396. Use `unit: ddmm` without a scale, or `unit: 0.01deg` for hundredths of a degree',
+    )
+  const read = numberOf(field, convertCoordinateOf(field), captures)
+  const raw = shownOf(field, captures)
+  if (hemisphere === undefined) return { read, raw }
+  return { read: compileHemisphere(read, compilePaths(hemisphere.path)), raw }
+}
+
+/** What the message has, for the sentence of a refusal. */
+function shownOf(field: CoordinateConfig, captures: readonly string[]): Read {
+  const { path, absent, decimal_comma } = field
+  return path === undefined ? rawOf(field, captures) : compileFound({ path, absent, decimal_comma }, captures)
+}
+
+function convertCoordinateOf(field: CoordinateConfig): Convert {
+  const { unit, scale, offset } = field
+  if (unit !== 'ddmm') return coordinateConvertOf(field)
+  if (offset !== 0) throw new Malformed('has an offset, which the unit ddmm cannot have')
+  const toDdmm = createConvert(ratioOf('1'), scale, 0, coordinatePlaces)
+  return (value) => degreesOfMinutes(toDdmm(value))
+}
+
+/** `field`: one that is set. Where its condition is false, it has no value and no default. */
+function numberOf(field: NumberField, convert: Convert, captures: readonly string[]): ReadNumber {
+  const read = compileNumber(rawOf(field, captures), convert, field.default)
+  if (field.when === undefined) return read
+  const holds = compileCondition(field.when, captures)
+  return (record, root, up, found = []) =>
+    holds(record, root, found, up) ? read(record, root, up, found) : Number.NaN
+}
+
+function convertOf(
+  { unit, scale, offset }: NumberField,
+  units: Readonly<Record<string, Ratio>>,
+  usual: string,
+  places: number,
+): Convert {
+  // A unit that the message names is converted while the value is read.
+  const ratio = typeof unit === 'object' ? undefined : units[unit ?? usual]
+  return createConvert(ratio ?? ratioOf('1'), scale, offset, places)
+}
+
+/** Of a coordinate in another unit than ddmm. `dms` is read as degrees. */
+export function coordinateConvertOf(field: NumberField): Convert {
+  return convertOf(field, angleUnits, 'deg', coordinatePlaces)
+}
+
+export function speedConvertOf(field: NumberField): Convert {
+  return convertOf(field, speedRatios, 'km/h', measurePlaces)
+}
+
+export function headingConvertOf(field: NumberField): Convert {
+  return convertOf(field, angleUnits, 'deg', measurePlaces)
+}
+
+/** Either a path or a constant. Throws Malformed. */
+export function rawOf(
+  field: Omit<Reading, 'path'> & { path?: FieldPaths | undefined; value?: unknown },
+  captures: readonly string[],
+): Read {
+  const { path, value, ...how } = field
+  if (path === undefined && value === undefined) throw new Malformed('needs a path or a value')
+  if (path === undefined) {
+    const word = wordIn(how)
+    if (word !== undefined)
+      throw new Malformed(`has "${word}" beside a constant; it computes with what a path finds`)
+    return () => value
+  }
+  if (value !== undefined) throw new Malformed('must have a path or a value, not both')
+  return compileReading({ path, ...how }, captures)
+}
+
+/** Where its condition is false, it has no value and no default. Throws Malformed. */
+export function booleanOf(
+  field: NonNullable<MapConfig['in_motion']>,
+  captures: readonly string[],
+): ReadBoolean {
+  const { from: _from, above: _above, below: _below, default: otherwise, ...reading } = field
+  const read = compileBoolean(rawOf(reading, captures), otherwise)
+  if (field.when === undefined) return read
+  const holds = compileCondition(field.when, captures)
+  return (record, root, up, found = []) =>
+    holds(record, root, found, up) ? read(record, root, up, found) : undefined
+}
+
+/** Absent where the condition is false. Throws Malformed. */
+export function readWhere(when: string | undefined, read: Read, captures: readonly string[]): Read {
+  if (when === undefined) return read
+  const holds = compileCondition(when, captures)
+  return (record, root, up, found = []) =>
+    holds(record, root, found, up) ? read(record, root, up, found) : undefined
+}

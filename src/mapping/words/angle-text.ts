@@ -1,0 +1,29 @@
+// angle-text.ts: `unit: dms`: degrees, minutes and seconds in a text, with a hemisphere before or behind them
+// or a sign: `N 52 31.0`, `52°31'00.5"N`, `-13 22 40`.
+
+/** Longer texts are no angles. */
+const lengthMax = 40
+
+const angle =
+  /^([NSEW])?\s*([+-])?(\d{1,3}(?:\.\d+)?)\s*[°d:]?\s*(?:(\d{1,2}(?:\.\d+)?)\s*['′m:]?\s*(?:(\d{1,2}(?:\.\d+)?)\s*(?:["″s]|'')?\s*)?)?([NSEW])?$/i
+
+const degreeSteps = 1e9
+
+/** Degrees; NaN for an absent value, an infinity for anything but an angle. A number is in degrees. */
+export function degreesFromText(value: unknown): number {
+  if (value === undefined || value === null || value === '') return Number.NaN
+  if (typeof value === 'number') return value
+  if (typeof value !== 'string' || value.length > lengthMax) return Number.POSITIVE_INFINITY
+  const [, before, sign, degrees, minutes = '0', seconds = '0', behind] = angle.exec(value.trim()) ?? []
+  const letter = (before ?? behind)?.toUpperCase()
+  // Two hemispheres, a sign beside one, or a part behind a fraction: it is not known what is meant.
+  const isTwice = before !== undefined && behind !== undefined
+  const isSigned = letter !== undefined && sign !== undefined
+  if (degrees === undefined || isTwice || isSigned) return Number.POSITIVE_INFINITY
+  if (Number(minutes) >= 60 || Number(seconds) >= 60) return Number.POSITIVE_INFINITY
+  const isBroken = (degrees.includes('.') && minutes !== '0') || (minutes.includes('.') && seconds !== '0')
+  if (isBroken) return Number.POSITIVE_INFINITY
+  const magnitude = Number(degrees) + Number(minutes) / 60 + Number(seconds) / 3600
+  const rounded = Math.round(magnitude * degreeSteps) / degreeSteps
+  return sign === '-' || letter === 'S' || letter === 'W' ? -rounded : rounded
+}

@@ -1,0 +1,58 @@
+// arithmetic.ts: the words `plus`, `minus`, `over` and `negative`: sum, difference and ratio of two values of
+// a message, as exact decimals (fields/decimal.ts). A ratio that no decimal can express is rounded to six
+// places.
+
+import { compilePaths } from '../path/path.ts'
+import { decimalFault, decimalFrom } from '../path/value.ts'
+import { createScale, ratioOf, ratioText, sumText, type Scale } from '../fields/decimal.ts'
+import { unusable } from './unusable.ts'
+import type { Stage } from './stage.ts'
+
+/** A path, or several of which the first with a value counts; `scale`: the value is multiplied by it. */
+export type Operand = string | readonly string[] | { path: string | readonly string[]; scale: number }
+
+type Combine = (left: string, right: string) => string | undefined
+
+const combinations: Readonly<Record<'plus' | 'minus' | 'over', Combine>> = {
+  plus: (left, right) => sumText(left, right, false),
+  minus: (left, right) => sumText(left, right, true),
+  over: ratioText,
+}
+
+export function compileArithmetic(word: keyof typeof combinations, operand: Operand): Stage {
+  const { path, scale } = isPath(operand) ? { path: operand, scale: 1 } : operand
+  const read = compilePaths(path)
+  const weigh: Scale = scale === 1 ? (text) => text : createScale(ratioOf(String(scale)), 0)
+  return {
+    text: `${word} ${[path].flat().join(' or ')}${scale === 1 ? '' : ` x ${scale}`}`,
+    apply: (value, ...place) => combined(value, read(...place), weigh, combinations[word]),
+  }
+}
+
+function isPath(operand: Operand): operand is string | readonly string[] {
+  return typeof operand === 'string' || Array.isArray(operand)
+}
+
+function combined(value: unknown, second: unknown, weigh: Scale, combine: Combine): unknown {
+  const left = decimalFrom(value)
+  if (left === undefined) return faultOf(value)
+  const right = decimalFrom(second)
+  if (right === undefined) return faultOf(second)
+  const weighed = weigh(right)
+  return (weighed === undefined ? undefined : combine(left, weighed)) ?? unusable
+}
+
+/** For a value that is no exact decimal: absent, a placeholder (which its field knows), or wrong. */
+export function faultOf(value: unknown): unknown {
+  const fault = decimalFault(value)
+  if (fault === 'absent') return undefined
+  return fault === 'a placeholder' ? value : unusable
+}
+
+/** With a minus; a number that has it already stays. Anything but a number is for its field to judge. */
+export function negated(value: unknown): unknown {
+  if (typeof value === 'number') return -Math.abs(value)
+  const text = decimalFrom(value)
+  if (text === undefined) return value
+  return text.startsWith('-') ? text : `-${text}`
+}
