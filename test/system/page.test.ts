@@ -175,6 +175,7 @@ describe.skipIf(!existsSync(executablePath))('the page in a browser', { timeout:
     await page.getByRole('link', { name: 'Overview' }).click()
     await expectText(page, '#waiting', /Payloads\s*\d+.*Sent in\s*(about|less than)/s)
     await expectText(page, '#plots', /messages received\s+\d/)
+    await page.locator('#plots canvas').nth(3).waitFor({ state: 'attached' })
     expect(await page.locator('#plots canvas').count()).toBe(4)
     await shoot(page, 'flow-backlog')
 
