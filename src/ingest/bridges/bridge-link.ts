@@ -137,8 +137,18 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     want(wanted)
   }
 
+  /**
+   * A retained message of a new session is taken. What was not acknowledged when the connection ended comes
+   * in the kept session, with DUP. By MQTT 5 a kept session has nothing else: the subscription asks for
+   * retained messages only where it is new (mqtt-session.ts). By 3.1.1 the broker sends all of them again,
+   * without DUP.
+   */
+  function mayBeNew({ sessionPresent }: Attempt, { dup }: PublishPacket): boolean {
+    return options.retained === 'once' && (!sessionPresent || dup || options.isVersion5)
+  }
+
   function take(made: Attempt, packet: PublishPacket): void {
-    const isOld = packet.retain && (options.retained === 'ignore' || made.sessionPresent)
+    const isOld = packet.retain && !mayBeNew(made, packet)
     if (isOld) retainedIgnored += 1
     message.topic = packet.topic
     message.bytes = packet.bytes

@@ -5,7 +5,7 @@ import type { BridgeOptions } from '../../../src/ingest/bridges/bridges.ts'
 import type { IntakeMapper } from '../../../src/ingest/types.ts'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { eventually } from '../../support/eventually.ts'
-import { openIngest, wordMapper, type IngestWorld } from '../../support/ingest-world.ts'
+import { openIngest, textOf, wordMapper, type IngestWorld } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool, type MemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { openScriptedBroker, type BrokerScript, type ScriptedBroker } from '../../support/scripted-broker.ts'
 import { parseMqttBridges } from '../../support/mqtt-bridges.ts'
@@ -163,6 +163,41 @@ describe('acknowledgements of a bridge', () => {
     const link = await opened.broker.connection(0)
     await eventually(() => link.ackWrites.flat().length === 2)
     expect(opened.spool.payloads.length).toBe(1)
+  })
+})
+
+describe('retained messages of a kept session, with retained: once', () => {
+  const script: BrokerScript = { connack: (_, index) => ({ sessionPresent: index > 0 }) }
+  const retained = (id: number, text: string, dup: boolean) => publish(id, text, { retain: true, dup })
+
+  /** What is stored of the second connection, after the first one ended without an acknowledgement. */
+  async function storedOf(protocol: 5 | '3.1.1', packet: IPublishPacket) {
+    await using opened = await openBridge({ retained: 'once', protocol }, { script })
+    const { broker, spool } = opened
+    const link = await broker.connection(0)
+    link.send(retained(1, 'one', false))
+    await spool.ended(1)
+    spool.fail(writeFailed)
+    const next = await broker.connection(1)
+    next.send(packet, publish(9, 'live'))
+    await spool.ended(3)
+    spool.commit()
+    return spool.payloads.map(textOf)
+  }
+
+  test.each([5, '3.1.1'] as const)(
+    'by MQTT %s one that was not stored is taken when it comes again with DUP',
+    async (protocol) => {
+      expect(await storedOf(protocol, retained(1, 'one', true))).toEqual(['one', 'live'])
+    },
+  )
+
+  test('by MQTT 5 one that waited at the broker is taken', async () => {
+    expect(await storedOf(5, retained(2, 'two', false))).toEqual(['two', 'live'])
+  })
+
+  test('by MQTT 3.1.1 one without DUP is ignored: the broker sends it at each subscription', async () => {
+    expect(await storedOf('3.1.1', retained(2, 'two', false))).toEqual(['live'])
   })
 })
 

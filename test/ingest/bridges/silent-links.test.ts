@@ -16,8 +16,12 @@ import { parseMqttBridges } from '../../support/mqtt-bridges.ts'
 
 const shortTimes = { reconnectFirstMs: 20, silentAfterMs: 250, unheardAfterMs: 250 }
 
-async function openBridge(options: object, times: Partial<BridgeOptions> = {}) {
-  const spool = createMemoryIntakeSpool({ commits: 'auto' })
+async function openBridge(
+  options: object,
+  times: Partial<BridgeOptions> = {},
+  commits: 'auto' | 'by hand' = 'auto',
+) {
+  const spool = createMemoryIntakeSpool({ commits })
   const parsed = parseMqttBridges([
     { name: 'depot', topics: ['t/#'], client_id: 'gw', keepalive: '1s', ...options },
   ])
@@ -121,4 +125,27 @@ describe.skipIf(!hasMosquitto)('with retained: once', () => {
       await publisher.endAsync()
     },
   )
+
+  test.each([
+    [5, 60],
+    // What Mosquitto may send before the first acknowledgement. Behind it, 3.1.1 does not tell which are new.
+    ['3.1.1', 20],
+  ])('by MQTT %s those that were not stored come after a restart', async (protocol, count) => {
+    const mosquitto = await startMosquitto()
+    const url = `mqtt://127.0.0.1:${mosquitto.port}`
+    const publisher = await connectAsync(url)
+    const texts = Array.from({ length: count }, (_, index) => `r${100 + index}`)
+    for (const text of texts) await publisher.publishAsync(`t/${text}`, text, { qos: 1, retain: true })
+    const options = { url, protocol, retained: 'once', window: 20 }
+    {
+      await using first = await openBridge(options, {}, 'by hand')
+      await eventually(() => first.source().received === 20)
+      expect(first.texts()).toEqual([])
+    }
+    await using second = await openBridge(options)
+    await eventually(() => new Set(second.texts()).size === count)
+    expect(second.texts()).toEqual(texts)
+    expect(second.source()).toMatchObject({ redelivered: 20 })
+    await publisher.endAsync()
+  })
 })
