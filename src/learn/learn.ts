@@ -32,7 +32,7 @@ import type { MappingConfig } from '../mapping/config.ts'
 import { topicsRead } from '../mapping/mapping.ts'
 import { examplesOf } from './examples.ts'
 import { fitOf, makesPayloads, scoreOf, readsWithoutFix } from './preset-fit.ts'
-import { draftOf } from './source-draft.ts'
+import { draftOf, sentencesDraftOf } from './source-draft.ts'
 import { isOrdinaryWord, isShortNumber, looksLikeName } from './topic-shapes.ts'
 import type { Fit, ObservedTraffic, Proposal, Proposed, SourceOptions, TopicShape } from './types.ts'
 
@@ -153,6 +153,8 @@ async function triedOn(
       byTopic ? await tried({ ...source, device: '{device}' }, preset, notes, [shape], deps) : candidate,
     )
   }
+  const sentences = sentencesDraftOf(shape, topic, topic.includes('{device}'))
+  if (sentences) candidates.push(await tried({ name: 'nmea', ...sentences }, 'nmea', notes, [shape], deps))
   const draft = draftOf(shape, topic, topic.includes('{device}'))
   const source = { name: nameOf(shape), ...draft?.source }
   if (draft) candidates.push(await tried(source, null, [...draft.notes, ...notes], [shape], deps))

@@ -55,6 +55,25 @@ export function draftOf(shape: TopicShape, topic: string, named: boolean): Draft
   return { source, notes: notesOf({ leaves, speed, speedUnit, format, form, ...counters }) }
 }
 
+/** A sentence of NMEA 0183 in a text. */
+export const sentence = /\$[A-Z]{2,3}(GGA|RMC|GLL|VTG|GSA|GSV|GNS|ZDA|HDT)\b|\$P[A-Z]{3,}/
+
+/** A source with the preset nmea for sentences in a key of JSON; null where no key has them. */
+export function sentencesDraftOf(shape: TopicShape, topic: string, named: boolean): SourceOptions | null {
+  const { leaves, isArray } = leavesOf(shape)
+  const leaf = leaves.find(({ value }) => typeof value === 'string' && sentence.test(value))
+  const device = deviceOf(shape, leafNamed(leaves, fieldNames.device), named)
+  if (!leaf || isArray || (!named && !device)) return null
+  return {
+    preset: 'nmea',
+    topic,
+    encoding: 'json',
+    extract: [{ from: leaf.path, as: 'nmea', into: 'nmea' }],
+    each: 'nmea.records',
+    ...(device ? { device: { path: `$.${device.device.path}` } } : {}),
+  }
+}
+
 /** The position in the messages of a shape; null where no keys look like one. */
 export function positionIn(shape: TopicShape): { form: CoordinateForm; paths: string } | null {
   const { leaves } = leavesOf(shape)
@@ -83,7 +102,7 @@ function deviceOf(
   shape: TopicShape,
   leaf: Leaf | undefined,
   named: boolean,
-): { device: unknown } | undefined {
+): { device: { path: string } } | undefined {
   if (!leaf || (named && !shareTopics(shape, leaf))) return undefined
   return { device: { path: leaf.path } }
 }

@@ -2,11 +2,10 @@
 
 import { isUtf8 } from 'node:buffer'
 import { quote } from '../std/quote.ts'
-import { positionIn } from './source-draft.ts'
+import { positionIn, sentence } from './source-draft.ts'
 import { jsonIn } from './topic-shapes.ts'
 import type { TopicShape } from './types.ts'
 
-const sentence = /\$[A-Z]{2,3}(GGA|RMC|GLL|VTG|GSA|GSV|GNS|ZDA|HDT)\b|\$P[A-Z]{3,}/
 const keysShown = 8
 
 export function unreadReason(shape: TopicShape): string {
@@ -20,8 +19,8 @@ export function unreadReason(shape: TopicShape): string {
   const value = jsonIn(bytes)
   if (nmea !== undefined)
     return (
-      `They contain NMEA 0183 sentences (${nmea}). No preset reads these: have a program decode them, such as ` +
-      'gpsd (preset gpsd-tpv) or a Signal K server (preset signal-k).'
+      `They contain NMEA 0183 sentences (${nmea}), but no message has a RMC with a date, a valid position and ` +
+      'a checksum, which the preset nmea needs. Try it with `map --preset nmea --explain`.'
     )
   if (value === undefined) return `Their messages are text that is not JSON: ${quote(text, 60)}.`
   if (typeof value !== 'object' || value === null)

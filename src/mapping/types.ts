@@ -135,7 +135,8 @@ export type Finding = {
 
 /** The result of decoding the bytes of a message. */
 export type Decoded =
-  | { kind: 'value'; value: unknown }
+  /** `omitted`: values that were left out, as `field|why` each. */
+  | { kind: 'value'; value: unknown; omitted?: readonly string[] }
   | { kind: 'empty' }
   /** Not telemetry, such as a login packet. `reason` is one of a bounded set of texts. */
   | { kind: 'ignored'; reason: string }
@@ -162,8 +163,6 @@ export type StatefulDecoded = Decoded & {
   /** Changes of the durable memory, to be committed with this message, whatever its records become. */
   writes?: readonly StateWrite[]
   rebirth?: RebirthRequest
-  /** Values that were left out, as `field|why` each. */
-  omitted?: readonly string[]
 }
 
 /**

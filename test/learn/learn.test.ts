@@ -242,11 +242,8 @@ describe('without a fitting preset', () => {
   })
 
   test.each([
-    [
-      '$GPRMC,123519,A,4807.038,N,01131.000,E,022.4,084.4,230394,003.1,W*6A',
-      /NMEA 0183 sentences \(\$GPRMC\)/,
-    ],
-    ['{"raw":"$GNGGA,123519,4807.038,N"}', /NMEA 0183 sentences \(\$GNGGA\)/],
+    ['$GPGGA,123519,4807.038,N,01131.000,E,1,08,0.9,545.4,M,46.9,M,,*47', /NMEA 0183 sentences \(\$GPGGA\)/],
+    ['{"raw":"$GNGGA,123519,4807.038,N"}', /NMEA 0183 sentences \(\$GNGGA\), but no message has a RMC/],
     ['{"lat":4807.038,"lon":1131.0,"ts":1767085201}', /degrees and minutes as in NMEA 0183/],
     [Buffer.from([0xff, 0xfe, 0x01]), /binary, 3 bytes/],
     ['hello', /text that is not JSON: "hello"/],
@@ -256,6 +253,35 @@ describe('without a fitting preset', () => {
     const { proposals, unread } = await learned([{ topic: 'fleet/truck-7/up', message }])
     expect(proposals).toEqual([])
     expect(unread.map(unreadReason)).toEqual([expect.stringMatching(why)])
+  })
+
+  const rmc = (second: number) => {
+    const body = `GNRMC,09000${second}.00,A,4656.8856,N,00726.8466,E,30.7,112.0,280126,,,A`
+    const sum = Buffer.from(body).reduce((total, byte) => total ^ byte, 0)
+    return `$${body}*${sum.toString(16).padStart(2, '0')}\r\n`
+  }
+
+  test('NMEA sentences get the preset nmea, as a text and in a key of JSON', async () => {
+    const asText = [1, 2, 3].map((second) => ({ topic: 'fleet/truck-7/gnss', message: rmc(second) }))
+    const asJson = [4, 5].map((second) => ({
+      topic: 'depot/up',
+      message: JSON.stringify({ imei: '864636060000001', gps: { raw: rmc(second) } }),
+    }))
+    const { proposals, unread } = await learned([...asText, ...asJson])
+    expect(unread).toEqual([])
+    expect(proposals.map(({ source, fit }) => ({ ...source, payloads: fit.fieldCounts.payloads }))).toEqual([
+      { name: 'nmea', preset: 'nmea', topic: 'fleet/{device}/gnss', payloads: 3 },
+      {
+        name: 'nmea-2',
+        preset: 'nmea',
+        topic: 'depot/up',
+        encoding: 'json',
+        extract: [{ from: 'gps.raw', as: 'nmea', into: 'nmea' }],
+        each: 'nmea.records',
+        device: { path: '$.imei' },
+        payloads: 2,
+      },
+    ])
   })
 
   test('no preset is proposed that makes nothing of the messages', async () => {

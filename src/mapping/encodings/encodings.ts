@@ -15,6 +15,7 @@ import type { Encoding } from '../types.ts'
 import { decodeCsv } from './csv-lines.ts'
 import { decodeIotm } from './iotm.ts'
 import { decodeJson } from './lenient-json.ts'
+import { decodeNmea } from './nmea.ts'
 import { decodeScalar, decodeText } from './plain-text.ts'
 import { decodeTeltonika } from './teltonika.ts'
 
@@ -29,6 +30,10 @@ const table = {
   teltonika: {
     decode: decodeTeltonika,
     description: 'a binary frame of Codec 8, 8 Extended or 16, with `records`',
+  },
+  nmea: {
+    decode: decodeNmea,
+    description: 'sentences of NMEA 0183, with a record for each fix in `records`',
   },
   iotm: { decode: decodeIotm, description: 'a binary message of an IOTM tracker, with `records`' },
   sparkplug,

@@ -202,13 +202,23 @@ const positions = z.strictObject({
 
 const json = z.strictObject({ as: z.literal('json').describe('JSON in a text.'), ...common })
 
+const nmea = z.strictObject({
+  as: z
+    .literal('nmea')
+    .describe(
+      'Sentences of NMEA 0183 in a text, or in a list of texts. The result is that of the encoding nmea: ' +
+        '`records` with a record for each fix, `damaged` and `unchecked`.',
+    ),
+  ...common,
+})
+
 export const extractSchema = z
-  .array(z.discriminatedUnion('as', [packed, j1939, obd, positions, json]))
+  .array(z.discriminatedUnion('as', [packed, j1939, obd, positions, json, nmea]))
   .max(64)
   .default([])
   .describe(
     'Unpacks values inside the message before anything else is read from it: binary fields, CAN frames, ' +
-      'JSON in a text, positions of decoders. They run in order: a later one may unpack what an earlier one added.',
+      'JSON and NMEA sentences in a text, positions of decoders. They run in order: a later one may unpack what an earlier one added.',
   )
 
 export type ExtractConfig = z.output<typeof extractSchema>[number]

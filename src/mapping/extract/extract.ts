@@ -12,6 +12,7 @@ import { compileJ1939, type OnOther } from './j1939.ts'
 import { compileObd } from './obd.ts'
 import { decodeJson } from '../encodings/lenient-json.ts'
 import { compileLayout } from './binary-layout.ts'
+import { nmeaIn } from '../encodings/nmea.ts'
 import { compileDecodedPositions } from './decoded-positions.ts'
 import { compilePaths } from '../path/path.ts'
 import { isRecord, setOwn } from '../path/path-eval.ts'
@@ -75,6 +76,8 @@ function compileUnpack(entry: Exclude<ExtractConfig, { as: 'positions' }>, onOth
       return compileJ1939(entry.signals, onOther)
     case 'obd':
       return compileObd(entry.signals)
+    case 'nmea':
+      return nmeaIn
     case 'json':
     default:
       return jsonIn

@@ -201,10 +201,7 @@ export function createMapper(
     if (route.entry !== null) noting.heard(route.entry)
     if (route.decode !== null) {
       const decoded = route.decode(message.bytes, message.arrivedAt, live)
-      const { writes: changes, rebirth, omitted: leftOut = [] } = decoded
-      context.device = route.entry?.device ?? ''
-      context.entry = null
-      for (const key of leftOut) context.omit(`${source.name}|${key}`)
+      const { writes: changes, rebirth } = decoded
       return { ...mapBytes(route, decoded, message), writes: changes, rebirth }
     }
     const result = resultForDevice(route.entry, message, source)
@@ -243,6 +240,9 @@ export function createMapper(
     const { source } = route.runtime
     switch (decoded.kind) {
       case 'value':
+        context.device = route.entry?.device ?? ''
+        context.entry = null
+        if (decoded.omitted) for (const key of decoded.omitted) context.omit(`${source.name}|${key}`)
         return noted(records.mapValue(route, decoded.value, message), message)
       case 'empty':
         return ignored(source, 'empty')

@@ -74,6 +74,16 @@ describe('packed bytes', () => {
   })
 })
 
+test('NMEA sentences in a text become a list of fixes', () => {
+  const raw = '$GNRMC,090001.00,A,4656.8856,N,00726.8466,E,30.7,112.0,301225,,,A*74'
+  const entries = [{ from: 'raw', as: 'nmea', into: 'nmea' }]
+  expect(extracted(entries, { raw })).toMatchObject({
+    raw,
+    nmea: { records: [{ time: 1_767_085_201_000, latitude: '4656.8856' }] },
+  })
+  expect(extracted(entries, { raw: 'hello' })).toEqual({ raw: 'hello' })
+})
+
 describe('what is extracted', () => {
   const json = { from: 'payload', as: 'json', into: 'decoded.part' }
 
