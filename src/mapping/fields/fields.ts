@@ -13,7 +13,7 @@ import { durationFrom } from '../times/duration.ts'
 import { compileCondition } from '../path/condition.ts'
 import { compilePath, firstPresent, parsePath, type Read } from '../path/path.ts'
 import { compileAbsent, withPoint } from '../path/value.ts'
-import { degreesFromText } from '../words/angle-text.ts'
+import { degreesFromText, minutesFromText } from '../words/angle-text.ts'
 import { compileStages, withStages, type Words } from '../words/words.ts'
 
 /** A path counts only where its condition holds. */
@@ -48,6 +48,7 @@ export function compileFound(
     }),
   )
   if (unit === 'duration') return (...place) => durationFrom(read(...place))
+  if (unit === 'ddmm') return (...place) => minutesFromText(read(...place))
   return unit === 'dms' ? (...place) => degreesFromText(read(...place)) : read
 }
 

@@ -38,7 +38,7 @@ const coordinateUnit = () =>
   unitsOf({ ...angleUnits, ddmm: null, dms: null })
     .default('deg')
     .describe(
-      'Unit in the message: deg, 1e-7deg, 0.01deg, rad; ddmm for degrees and minutes as NMEA writes them: 4851.396 is ' +
+      'Unit in the message: deg, 1e-7deg, 0.01deg, rad; ddmm for degrees and minutes as NMEA writes them: 4851.396, also 4851.396N, is ' +
         '48 degrees and 51.396 minutes; dms for degrees, minutes and seconds in a text, with the hemisphere: ' +
         '"N 52 31.0", "52°31\'0.5"N".',
     )

@@ -1,5 +1,6 @@
 // angle-text.ts: `unit: dms`: degrees, minutes and seconds in a text, with a hemisphere before or behind them
-// or a sign: `N 52 31.0`, `52°31'00.5"N`, `-13 22 40`.
+// or a sign: `N 52 31.0`, `52°31'00.5"N`, `-13 22 40`. And the hemisphere in a text of `unit: ddmm`, such as
+// `5231.000N`.
 
 /** Longer texts are no angles. */
 const lengthMax = 40
@@ -26,4 +27,16 @@ export function degreesFromText(value: unknown): number {
   const magnitude = Number(degrees) + Number(minutes) / 60 + Number(seconds) / 3600
   const rounded = Math.round(magnitude * degreeSteps) / degreeSteps
   return sign === '-' || letter === 'S' || letter === 'W' ? -rounded : rounded
+}
+
+const minutesAndHemisphere = /^(?:([NSEW]) ?)?(\d{3,5}(?:\.\d+)?)(?: ?,? ?([NSEW]))?$/i
+
+/** `6751.3425 N` as the decimal text with its sign; every other value as it is. */
+export function minutesFromText(value: unknown): unknown {
+  if (typeof value !== 'string' || value.length > lengthMax) return value
+  const [, before, minutes, behind] = minutesAndHemisphere.exec(value.trim()) ?? []
+  const letter = (before ?? behind)?.toUpperCase()
+  if (minutes === undefined || letter === undefined || (before !== undefined && behind !== undefined))
+    return value
+  return letter === 'S' || letter === 'W' ? `-${minutes}` : minutes
 }

@@ -286,6 +286,44 @@ describe('the explanation of a field says', () => {
     })
   })
 
+  test('what each word made of the value', () => {
+    const map = {
+      speed: { path: 'v', unit: { path: 'u', values: { kn: 'knots' } } },
+      in_motion: { path: 'din', bit: '1-2', values: { 2: true } },
+      heading: { path: [{ path: 'can.cog', when: 'can.ok == 1' }, 'cog'] },
+      signals: [{ type: 'OBD_LIFETIME_ODOMETER', path: 'trip', plus: ['start', 'dist'], unit: 'km' }],
+      fields: {
+        'gps.altitude': { path: 'alt', type: 'number', when: 'sat > 3' },
+        t: { path: 'temp', type: 'number', negative: 'sign == 1', over: 'zero' },
+        far: { path: 'dist', type: 'number', minus: 'nothing' },
+      },
+    }
+    const told = {
+      ...message,
+      v: 10,
+      u: 'kn',
+      din: 5,
+      can: { cog: 7, ok: 0 },
+      trip: 0.5,
+      alt: 30,
+      sat: 3,
+      temp: 12,
+      sign: 1,
+      zero: 0,
+    }
+    const fields = fieldsOf(explainOne(source(map), told))
+    const notes = Object.entries(fields).map(([option, { value, note }]) => [option, value, note])
+    expect(notes.slice(3)).toEqual([
+      ['speed', 18.52, 'unit by u: "18.52"'],
+      ['heading', 0, null],
+      ['in_motion', true, 'bit 1-2: 2; `values`: true'],
+      ['signals[0]', '386815.5', 'plus start or dist: "386815.5"'],
+      ['fields["gps.altitude"]', undefined, 'when is false: sat > 3'],
+      ['fields["t"]', undefined, 'not a number (negative where sign == 1: -12; over zero: cannot be used)'],
+      ['fields["far"]', undefined, 'minus nothing: the second value is absent'],
+    ])
+  })
+
   test('that another signal of its type and part comes first', () => {
     const { 'signals[1]': second } = fieldsOf(explainOne(source({}, { model: 'FMB640' }), message))
     expect(second).toMatchObject({ raw: 386_815, note: 'signals[0] has a value and is sent instead' })

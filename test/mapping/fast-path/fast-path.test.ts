@@ -164,6 +164,20 @@ describe('sources', () => {
     ['the time of a fix', truckSource(map, { fix: { time: { path: 'fixed', format: 'ms' } } })],
     ['thinning', truckSource(map, { thin: { every: '10s' } })],
     ['other bytes than JSON', truckSource(map, { encoding: 'csv' })],
+    ['a bit', truckSource({ in_motion: { path: 'din', bit: 3 } })],
+    ['a bit in a path', truckSource({ in_motion: { path: 'din.$bit(3)' } })],
+    ['a table of words', truckSource({ in_motion: { path: 'state', values: { on: true } } })],
+    ['a sign', truckSource({ speed: { path: 'v', negative: 'back' } })],
+    ['a sum', truckSource({ speed: { path: 'v', plus: 'w' } })],
+    ['a difference', truckSource({ speed: { path: 'v', minus: 'w' } })],
+    ['a ratio', truckSource({ speed: { path: 'v', over: 'w' } })],
+    [
+      'a unit in the message',
+      truckSource({ speed: { path: 'v', unit: { path: 'u', values: { k: 'km/h' } } } }),
+    ],
+    ['a condition of a field', truckSource({ speed: { path: 'v', when: 'ok' } })],
+    ['a condition of a path', truckSource({ speed: { path: [{ path: 'v', when: 'ok' }] } })],
+    ['an angle in a text', truckSource({ latitude: { path: 'lat', unit: 'dms' } })],
     ['words beyond ASCII', truckSource({ speed_units: 'K\u00d6' })],
   ])('have none: %s', (_, source) => {
     expect(planOf(source)).toBeNull()

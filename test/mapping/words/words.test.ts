@@ -156,6 +156,9 @@ describe('other fields', () => {
 
   test.each<[Record<string, unknown>, unknown, number]>([
     [{ unit: 'ddmm', negative: 's == 1' }, '5231.002', -52.5167],
+    [{ unit: 'ddmm' }, '5231.002 N', 52.5167],
+    [{ unit: 'ddmm' }, 'S5231.002', -52.5167],
+    [{ unit: 'ddmm', hemisphere: { path: 'ns' } }, 5231.002, -52.5167],
     [{ unit: 'dms' }, 'N 52 31.0', 52.516666667],
     [{ unit: 'dms' }, '52°31\'00.5"S', -52.516805556],
     [{ unit: 'dms' }, '-52:31:30', -52.525],
@@ -163,7 +166,7 @@ describe('other fields', () => {
     [{ unit: 'dms' }, 52.5, 52.5],
   ])('a latitude %j of %j', (field, lat, latitude) => {
     const map = { latitude: { path: 'lat', ...field }, longitude: { path: 'lon' } }
-    expect(mapped(map, { lat, s: 1 }).gps).toMatchObject({ latitude })
+    expect(mapped(map, { lat, s: 1, ns: 'South' }).gps).toMatchObject({ latitude })
   })
 
   test.each(['N 52 31.0 S', 'N -52 31', '52.5 31', '52 61', 'fifty', '52 31.5 10'])(
