@@ -74,6 +74,8 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
     resendsStored: 0,
     identifiersForgotten: 0,
     takeOvers: 0,
+    retained: 0,
+    protocolUses: [],
     willsDelayed: 0,
     willsTakenEarly: 0,
     payloadFormatMismatches: 0,

@@ -40,6 +40,7 @@ import {
 import type { Connection, ConnectionLimits } from './connection-limits/connection-limits.ts'
 import { createClientReports } from './client-reports.ts'
 import { createClients, type Clients } from './clients/clients.ts'
+import { createProtocolUses, type ProtocolUse } from './clients/protocol-uses.ts'
 import { createClientAdmission } from './access/client-admission.ts'
 import { createConnectHandler, type ConnectOptions } from './connect-handler.ts'
 import { createCommandTopics, type CommandTopics } from './command-topics.ts'
@@ -111,6 +112,9 @@ export type BrokerCounters = GateCounters &
   DelayedWillCounters &
   ReturnType<PublishRules['counters']> & {
     acked: number
+    /** Messages that came with the retain flag, wills included. */
+    retained: number
+    protocolUses: readonly ProtocolUse[]
     /** Topic filters that clients subscribed to: granted, and refused with SUBACK 128. */
     subscriptions: number
     subscriptionsRefused: number
@@ -142,6 +146,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     return holder === undefined ? undefined : gateOf(holder)
   }
   const clients = createClients({ clock, emit })
+  const uses = createProtocolUses()
   const reports = createClientReports({ clock, emit, clients })
   let stopping = false
   const rules = createPublishRules({ owners: intake.owners, clients, clock, emit }, options.rules)
@@ -159,7 +164,10 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     { intake, clock, message, publish, takePacket, onPing, onHalfClosed, onDrop, onClose },
     options,
   )
-  const admission = createClientAdmission({ ...deps, clients, reports, wills, gateOf, holderOf }, options)
+  const admission = createClientAdmission(
+    { ...deps, clients, uses, reports, wills, gateOf, holderOf },
+    options,
+  )
   const { release } = createReleases(deps)
   const counts = createVersion5Counts()
   const connects = createConnectHandler(
@@ -254,6 +262,8 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
     sendCommand: commands.send,
     counters: () => ({
       acked: handler.acked(),
+      retained: handler.retained(),
+      protocolUses: uses.all(),
       ...gates.counters(),
       takeOvers: clients.takeOvers(),
       subscriptions: control.counters().subscriptions + packets.counters().subscriptions,

@@ -101,6 +101,8 @@ export function createConnectHandler(
 
   function ended(gate: Gate): void {
     const withDisconnect = hasDisconnected(gate.client) || gate.version5?.hasWillOnDisconnect === true
+    if (gate.use !== null) gate.use.open -= 1
+    gate.use = null
     if (gate.sender !== null) {
       intake.connectionEnded(gate.sender)
       reports.ended(gate, howEnded(gate.sender, gate, withDisconnect))

@@ -37,6 +37,8 @@ export type PublishHandler = {
   authorizePublish(client: Client | null, packet: PublishPacket, done: Done): void
   /** Messages that were acknowledged to a connected client. */
   acked(): number
+  /** Messages that came with the retain flag. */
+  retained(): number
 }
 
 type Deps = {
@@ -80,7 +82,15 @@ export function createPublishHandler(
     properties: null,
   }
   let acked = 0
-  return { message, publish, takeWill, authorizePublish, acked: () => acked }
+  let retained = 0
+  return {
+    message,
+    publish,
+    takeWill,
+    authorizePublish,
+    acked: () => acked,
+    retained: () => retained,
+  }
 
   function publish(gate: Gate, messageId: number): void {
     const { sender } = gate
@@ -88,6 +98,7 @@ export function createPublishHandler(
       gate.drop('publish_before_connect')
       return
     }
+    if (gate.use !== null) gate.use.messages += 1
     message.sender = sender
     message.link = gate.link
     message.messageId = messageId
@@ -133,6 +144,7 @@ export function createPublishHandler(
     }
     message.violation = isNotice ? bridgeState : violation
     // Nothing is stored for subscribers, so RETAIN says nothing about the message.
+    if (message.retain) retained += 1
     message.retain = false
     return true
   }
@@ -153,6 +165,7 @@ export function createPublishHandler(
     message.topic = packet.topic
     message.bytes = typeof packet.payload === 'string' ? Buffer.from(packet.payload) : packet.payload
     message.dup = packet.dup
+    message.retain = packet.retain
     message.qos = client.closed ? 0 : packet.qos
     if (client.closed) {
       // When the gateway closes the connection, the client has not died, and the spool may be closed by then.
@@ -167,11 +180,11 @@ export function createPublishHandler(
 
   /** `message` is the will of a connection that has ended. */
   function willOf(gate: Gate, sender: Sender): void {
-    const { topic, bytes } = message
+    const { topic, bytes, retain } = message
     const { address, version5 } = gate
     const request = version5?.request.will ?? null
     const { userProperties = null, properties = null } = request ?? {}
-    const will: Will = { topic, bytes, sender, address, userProperties, properties }
+    const will: Will = { topic, bytes, retain, sender, address, userProperties, properties }
     const delayMs = Math.min(request?.delayMs ?? 0, version5?.sessionExpiryMs ?? 0)
     if (version5 !== null) version5.counts.propertiesSkipped += request?.skipped ?? 0
     // [MQTT-3.1.2-8]: a session that ended before, by a clean start, leaves nothing to wait for.
@@ -181,9 +194,9 @@ export function createPublishHandler(
   }
 
   /** It is not sent again: like QoS 0, it is kept if that is possible now. */
-  function takeWill({ topic, bytes, sender, address, userProperties, properties }: Will): void {
+  function takeWill({ topic, bytes, retain, sender, address, userProperties, properties }: Will): void {
     clients.willCame(sender)
-    Object.assign(message, { topic, bytes, sender, userProperties, properties })
+    Object.assign(message, { topic, bytes, retain, sender, userProperties, properties })
     Object.assign(message, { qos: 0, dup: false, will: true, link: null, messageId: 0, isRefused: false })
     if (mayPublish({ address, decisions: null, connection: { budget: null }, drop: () => {} }, sender))
       intake.accept(message, null)

@@ -1,8 +1,49 @@
 // client-metrics.ts: the metrics of clients of the broker and their connections. See metrics-catalogue.ts.
 
-import { byReason, counter, gauge, ingest, type Metric } from './metric-readings.ts'
+import type { IngestCounters } from '../../ingest/ingest.ts'
+import { byReason, counter, gauge, ingest, labelled, type Metric } from './metric-readings.ts'
+
+type ProtocolUse = IngestCounters['protocolUses'][number]
+
+/** As the schemes of listeners. */
+const transportLabels: Readonly<Record<ProtocolUse['transport'], string>> = {
+  TCP: 'mqtt',
+  TLS: 'mqtts',
+  WebSocket: 'ws',
+  'WebSocket with TLS': 'wss',
+}
+
+/** One sample for each version of MQTT and each kind of listener, also where it is 0. */
+function byProtocol(read: (use: ProtocolUse) => number) {
+  return labelled(['version', 'transport'], ({ stages }) =>
+    (stages.ingest?.counters().protocolUses ?? []).map((use) => ({
+      labels: { version: use.version, transport: transportLabels[use.transport] },
+      value: read(use),
+    })),
+  )
+}
 
 export const clientMetrics: readonly Metric[] = [
+  gauge(
+    'gateway_clients_connected',
+    'Connections of clients whose CONNECT was accepted, by version of MQTT and kind of listener.',
+    byProtocol(({ open }) => open),
+  ),
+  counter(
+    'gateway_clients_accepted_total',
+    'Accepted CONNECTs, by version of MQTT and kind of listener.',
+    byProtocol(({ accepted }) => accepted),
+  ),
+  counter(
+    'gateway_client_messages_total',
+    'Messages of clients, without wills, by version of MQTT and kind of listener.',
+    byProtocol(({ messages }) => messages),
+  ),
+  counter(
+    'gateway_messages_retain_flag_total',
+    'Messages of clients that came with the retain flag, wills included. The gateway takes each once, and keeps none for subscribers.',
+    ingest('retained'),
+  ),
   counter('gateway_clients_refused_total', 'Connections refused, by reason.', byReason('refusedByReason')),
   counter(
     'gateway_clients_dropped_total',

@@ -5,6 +5,7 @@ import type { AuthenticateError, Client } from 'aedes'
 import type { Intake } from '../../intake/intake.ts'
 import { isVersion311, replaceConnack } from '../aedes-internals.ts'
 import type { ClientConnect, Clients, Protocol } from '../clients/clients.ts'
+import type { ProtocolUses, ProtocolVersion } from '../clients/protocol-uses.ts'
 import { shareKeyOf, type ConnectionLimits } from '../connection-limits/connection-limits.ts'
 import type { ClientReports } from '../client-reports.ts'
 import type { Gate } from '../gate/gate.ts'
@@ -32,6 +33,7 @@ type Deps = {
   limits: Pick<ConnectionLimits, 'accept'>
   sessions: Pick<StoredSessions, 'open' | 'closed'>
   clients: Pick<Clients, 'mayConnect' | 'connected'>
+  uses: Pick<ProtocolUses, 'of'>
   reports: Pick<ClientReports, 'refuse' | 'connected'>
   wills: Pick<DelayedWills, 'clientConnected'>
   intake: Pick<Intake, 'links'>
@@ -44,7 +46,7 @@ type Deps = {
 const inUse: Refusal = { reason: 'client_id_in_use', returnCode: 2 }
 
 export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAdmission {
-  const { access, limits, sessions, clients, reports, wills, intake, gateOf, holderOf } = deps
+  const { access, limits, sessions, clients, uses, reports, wills, intake, gateOf, holderOf } = deps
   let sessionPresent = false
   return { authenticate, isSessionPresent: () => sessionPresent }
 
@@ -117,6 +119,9 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
       gate.link.session = session
       gate.expectReleases(session.unreleasedCount)
       gate.sender = { clientId: client.id, userName, certificateName, identity }
+      gate.use = uses.of(versionOf(client, gate), gate.transport)
+      gate.use.accepted += 1
+      gate.use.open += 1
       clients.connected(gate.sender, address, protocolOf(client, gate))
       wills.clientConnected(gate.sender, present)
       reports.connected(gate)
@@ -147,8 +152,13 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
   }
 }
 
-function protocolOf(client: Client, { version5, transport, keepaliveMs }: Gate): Protocol {
-  const version = version5 !== null ? '5' : isVersion311(client) ? '3.1.1' : '3.1'
+function versionOf(client: Client, { version5 }: Gate): ProtocolVersion {
+  return version5 !== null ? '5' : isVersion311(client) ? '3.1.1' : '3.1'
+}
+
+function protocolOf(client: Client, gate: Gate): Protocol {
+  const { version5, transport, keepaliveMs } = gate
+  const version = versionOf(client, gate)
   return {
     protocol: transport === 'TCP' ? `MQTT ${version}` : `MQTT ${version} over ${transport}`,
     connect: version5 && connectOf(version5, keepaliveMs),

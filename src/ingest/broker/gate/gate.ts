@@ -35,6 +35,7 @@ import { createAcks, type Acks } from './acks/acks.ts'
 import { readAtEachEvent, stayOpenAtEnd } from '../aedes-internals.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
 import { clientDrops, type ClientDropReason } from '../client-faults.ts'
+import type { ProtocolUse, Transport } from '../clients/protocol-uses.ts'
 import type { TlsUse } from '../listeners/handshake-failures.ts'
 import type { Decisions } from '../publish-rules/publish-rules.ts'
 import type { Refusal } from '../access/connect-rules.ts'
@@ -47,7 +48,7 @@ import type { PacketReader, ReaderOwner } from './packet-reader/types.ts'
 import { createSilence, keepTcpAlive, type Silence } from './silence.ts'
 import type { DeviceSocket, FrameWatcher } from './device-socket.ts'
 import { createFarewell, type Farewell } from './farewell.ts'
-import type { Gate, GateDeps, GateOptions, Transport } from './types.ts'
+import type { Gate, GateDeps, GateOptions } from './types.ts'
 
 export type { Gate, GateDeps, GateOptions } from './types.ts'
 
@@ -74,6 +75,7 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
   certificateName: string | null = null
   listener = 0
   transport: Transport = 'TCP'
+  use: ProtocolUse | null = null
   sender: Sender | null = null
   link: ClientLink | null = null
   decisions: Decisions | null = null

@@ -8,6 +8,7 @@ import type { ClientLink, ReceivedMessage } from '../../types.ts'
 import type { Refusal } from '../access/connect-rules.ts'
 import type { ClientDropReason } from '../client-faults.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
+import type { ProtocolUse, Transport } from '../clients/protocol-uses.ts'
 import type { TlsUse } from '../listeners/handshake-failures.ts'
 import type { Decisions } from '../publish-rules/publish-rules.ts'
 import type { Version5 } from '../version5/version5.ts'
@@ -52,8 +53,6 @@ export type GateDeps = {
   onClose: (gate: Gate) => void
 }
 
-export type Transport = 'TCP' | 'TLS' | 'WebSocket' | 'WebSocket with TLS'
-
 export type Gate = {
   readonly client: Client
   readonly connection: Connection
@@ -63,6 +62,8 @@ export type Gate = {
   /** The number of its listener. */
   listener: number
   transport: Transport
+  /** The counts of its version and transport, from its accepted CONNECT to its end. */
+  use: ProtocolUse | null
   /** Known once the client's CONNECT was accepted. */
   sender: Sender | null
   link: ClientLink | null

@@ -11,7 +11,10 @@
 import { clientNameOf, propertiesLength, type Message, type Sender } from '../../../domain/message.ts'
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
 
-export type Will = Pick<Message, 'topic' | 'bytes' | 'sender' | 'userProperties' | 'properties'> & {
+export type Will = Pick<
+  Message,
+  'topic' | 'bytes' | 'retain' | 'sender' | 'userProperties' | 'properties'
+> & {
   /** Of the connection that it belongs to. */
   readonly address: string | null
 }

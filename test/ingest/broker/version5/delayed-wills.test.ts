@@ -8,7 +8,8 @@ function senderOf(clientId: string, identity: string | null = null) {
 
 function willOf(clientId: string, { text = clientId, identity = null as string | null } = {}): Will {
   const bytes = Buffer.from(text)
-  return { topic: `status/${clientId}`, bytes, sender: senderOf(clientId, identity), address: null }
+  const sender = senderOf(clientId, identity)
+  return { topic: `status/${clientId}`, bytes, retain: false, sender, address: null }
 }
 
 function openWills(bounds?: { countMax: number; bytesMax: number }) {
