@@ -10,8 +10,10 @@ import { startPipeline, type Pipeline } from './pipeline-world.ts'
 export type Transport = 'tcp' | 'tls' | 'ws' | 'wss'
 
 export type StatementWorld = Pipeline & {
-  /** Where devices of the transport connect. */
+  /** Where devices of its transport connect. */
   place: DeviceOptions
+  /** The same for any transport. */
+  placeOf(transport: Transport): DeviceOptions
   /** Waits until the device is open; its connection ends with the test. */
   keep<Opened extends { destroy(): void }>(device: Promise<Opened>): Promise<Opened>
   /** A sum over the labels of a metric, since this world was opened. */
@@ -42,7 +44,8 @@ export function positionText(n: number): string {
 
 const schemes = { tcp: 'mqtt:', tls: 'mqtts:', ws: 'ws:', wss: 'wss:' } as const
 const authority = createAuthority()
-const { cert, key } = authority.issue()
+// Far from its end, which would be a condition.
+const { cert, key } = authority.issue({ until: new Date(Date.now() + 365 * 86_400_000) })
 
 const env = {
   AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
@@ -141,12 +144,17 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
 
 async function worldOf(transport: Transport, pipeline: Pipeline, atEnd: AtEnd): Promise<StatementWorld> {
   const { mqtt } = pipeline.gateway.addresses
-  const url = mqtt.find((address) => address.startsWith(`${schemes[transport]}//`)) ?? ''
+  const placeOf = (one: Transport): DeviceOptions => {
+    const url = mqtt.find((address) => address.startsWith(`${schemes[one]}//`))
+    if (url === undefined) throw new Error(`no listener for ${one}`)
+    return { url, ca: authority.ca }
+  }
   const before = await metrics()
 
   return {
     ...pipeline,
-    place: { url, ca: authority.ca },
+    place: placeOf(transport),
+    placeOf,
     async keep(device) {
       const opened = await device
       atEnd(async () => opened.destroy())
