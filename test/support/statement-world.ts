@@ -73,12 +73,15 @@ export function overTransports(
 }
 
 /**
- * Runs tests that mostly wait at the same time, over TCP and WebSocket. They take `expect` and
- * `onTestFinished` from their context, open their worlds with the latter, and with options where they read counters.
+ * Runs tests that mostly wait at the same time. They take `expect` and `onTestFinished` from their context, open
+ * their worlds with the latter, and with options where they read counters.
  */
-export function waitingOverEachTransport(tests: (transport: Transport) => void): void {
+export function overTransportsAtOnce(
+  transports: readonly Transport[],
+  tests: (transport: Transport) => void,
+): void {
   afterAll(endShared)
-  describe.concurrent.each(['tcp', 'ws'] as const)('over %s', (transport) => {
+  describe.concurrent.each(transports)('over %s', (transport) => {
     tests(transport)
   })
 }

@@ -24,6 +24,8 @@ const shared = {
 export default defineConfig({
   test: {
     reporters: ['default'],
+    // Tests that run at the same time do little but wait.
+    maxConcurrency: 20,
     projects: [
       {
         test: {

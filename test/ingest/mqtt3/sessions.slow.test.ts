@@ -4,7 +4,7 @@ import { test } from 'vitest'
 import { newFolder } from '../../support/folders.ts'
 import { cleanSession, disconnectPacket3, publishPacket3 } from '../../support/mqtt3-packets.ts'
 import { packetOf, pingPacket, pubrelPacket } from '../../support/mqtt5-packets.ts'
-import { positionText, topic, waitingOverEachTransport } from '../../support/statement-world.ts'
+import { overTransportsAtOnce, positionText, topic } from '../../support/statement-world.ts'
 import { world3 } from './world3.ts'
 
 const kept = { flags: 0 }
@@ -13,7 +13,7 @@ const repeated = publishPacket3({ topic, qos: 2, messageId: 4, dup: true, payloa
 const will = { topic, payload: positionText(900), qos: 1 }
 const wills = { source: 'wills: take' }
 
-waitingOverEachTransport((transport) => {
+overTransportsAtOnce(['tcp', 'ws'], (transport) => {
   test('[MQTT-3.1.2-4] [MQTT-3.2.2-2] [MQTT-3.2.2-3] [MQTT-3.1.3-2] [MQTT-4.1.0-1] a session is resumed, also after a restart, and only by its own client id', async ({
     expect,
     onTestFinished,

@@ -3,7 +3,7 @@
 
 import { test } from 'vitest'
 import { disconnectPacket, pingPacket, property, uint32, type Part } from '../../support/mqtt5-packets.ts'
-import { positionText, topic, waitingOverEachTransport } from '../../support/statement-world.ts'
+import { overTransportsAtOnce, positionText, topic } from '../../support/statement-world.ts'
 import { world5 } from './world5.ts'
 
 const expiry = (seconds: number): readonly Part[] => [property.sessionExpiry, uint32(seconds)]
@@ -11,7 +11,7 @@ const will = { topic, payload: positionText(900), properties: [property.willDela
 
 const wills = { source: 'wills: take' }
 
-waitingOverEachTransport((transport) => {
+overTransportsAtOnce(['tcp', 'ws'], (transport) => {
   test('[MQTT-3.1.2-22] [MQTT-3.2.2-22] a client that is silent for 1.5 times its keep alive gets 0x8D', async ({
     expect,
     onTestFinished,
