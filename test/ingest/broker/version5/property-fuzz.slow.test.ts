@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { fuzzLayouts, fuzzProperties } from '../../../support/mqtt5-fuzz.ts'
+import { fuzzProperties } from '../../../support/mqtt5-fuzz.ts'
+import { fuzzLayouts } from '../../../support/mqtt5-layout-fuzz.ts'
 
 // `node test/hostile/run.ts --properties 1000000` makes more.
 test('50,000 messages with random properties are read like mqtt-packet reads them, or are faults', () => {
@@ -8,7 +9,9 @@ test('50,000 messages with random properties are read like mqtt-packet reads the
   expect([taken > 10_000, compared > 10_000, faults > 5000]).toEqual([true, true, true])
 }, 120_000)
 
-test('50,000 other packets are judged by their own bytes', () => {
-  const { valid, faults } = fuzzLayouts(50_000, 7)
+test('50,000 other packets are judged by their own bytes, and the valid ones are read like mqtt-packet reads them', () => {
+  const { valid, faults, compared } = fuzzLayouts(50_000, 7)
   expect([valid > 5000, faults > 5000]).toEqual([true, true])
+  for (const kind of ['connect', 'subscribe', 'unsubscribe', 'disconnect', 'pubrel', 'puback'])
+    expect([kind, compared[kind]! > 1000]).toEqual([kind, true])
 }, 120_000)

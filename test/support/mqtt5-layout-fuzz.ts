@@ -1,0 +1,374 @@
+// mqtt5-layout-fuzz.ts: packets of MQTT 5 other than PUBLISH, with random fields, properties and bytes, right and
+// wrong. What our check lets pass is compared with what the parser of mqtt-packet reads: for CONNECT field by field,
+// since the gateway uses that reading of a CONNECT; for the others what the gateway does with the packet.
+
+import { isDeepStrictEqual } from 'node:util'
+import type {
+  IConnectPacket,
+  IDisconnectPacket,
+  ISubscribePacket,
+  IUnsubscribePacket,
+  Packet,
+} from 'mqtt-packet'
+import { createClientPackets } from '../../src/ingest/broker/version5/client-packets.ts'
+import { layoutFault5 } from '../../src/ingest/broker/version5/packet-layout.ts'
+import { bodyFault, connectLevel } from '../../src/ingest/broker/packet-rules.ts'
+import { filterProblem } from '../../src/ingest/broker/topic-rules.ts'
+import { behind, mutated, parsedBy, textFrom, valueFrom } from './mqtt5-fuzz.ts'
+import { bytesOf, packetOf, property, propertiesOf, text, uint16, type Part } from './mqtt5-packets.ts'
+import { createRandom, type Random } from './random.ts'
+
+/** `compared`: valid packets that mqtt-packet reads in the same way. It refuses none of them. */
+export type LayoutCounts = { valid: number; faults: number; compared: Record<string, number> }
+
+/** One for short fields, one for a length of 0x0101. */
+const tails = [behind, Buffer.alloc(300, 0x01)]
+
+const heads = {
+  connect: 0x10,
+  pubrel: 0x62,
+  puback: 0x40,
+  subscribe: 0x82,
+  unsubscribe: 0xa2,
+  disconnect: 0xe0,
+}
+
+type Kind = keyof typeof heads
+
+const kinds = Object.keys(heads) as Kind[]
+
+/**
+ * Checks `count` packets. Throws where the check throws, where its result depends on bytes behind the packet, or
+ * where mqtt-packet refuses or reads in another way what it lets pass.
+ */
+export function fuzzLayouts(count: number, seed: number): LayoutCounts {
+  const random = createRandom(seed)
+  const counts: LayoutCounts = { valid: 0, faults: 0, compared: {} }
+  for (let index = 0; index < count; index += 1) {
+    const kind = random.pick(kinds)
+    const body = mutated(random, bodyFrom[kind](random))
+    try {
+      check(kind, body, counts)
+    } catch (error) {
+      throw new Error(`seed ${seed}, packet ${index}, ${kind}: ${body.toString('hex')}`, { cause: error })
+    }
+  }
+  return counts
+}
+
+function check(kind: Kind, body: Buffer, counts: LayoutCounts): void {
+  const head = heads[kind]
+  const found = faultOf(head, body, body.length)
+  for (const tail of tails) {
+    const again = faultOf(head, Buffer.concat([body, tail]), body.length)
+    if (again !== found) throw new Error(`${found}, then ${again}`)
+  }
+  counts[found === null ? 'valid' : 'faults'] += 1
+  if (found !== null) return
+  const packet = packetOf(head, body)
+  const parsed = parsedBy(packet)
+  if (parsed?.cmd !== kind) throw new Error(`mqtt-packet reads ${parsed?.cmd ?? 'nothing'}`)
+  const ours = kind === 'connect' ? readConnect(body) : effectOf(packet)
+  const theirs = kind === 'connect' ? connectOf(parsed as IConnectPacket) : expectedEffect(parsed)
+  if (!isDeepStrictEqual(ours, theirs))
+    throw new Error(`we read ${JSON.stringify(ours)}, and mqtt-packet ${JSON.stringify(theirs)}`)
+  counts.compared[kind] = (counts.compared[kind] ?? 0) + 1
+}
+
+function faultOf(head: number, bytes: Buffer, end: number): string | null {
+  // Name and level of the protocol.
+  const fault = head === heads.connect ? bodyFault(head, bytes, 0, end) : null
+  if (fault !== null) return fault.detail
+  if (head === heads.connect && connectLevel(bytes, 0, end) !== 5) return 'It is not of MQTT 5.'
+  return layoutFault5(head, bytes, 0, end)?.detail ?? null
+}
+
+// ---- random packets
+
+const ofMessage = [
+  property.payloadFormat,
+  property.messageExpiry,
+  property.contentType,
+  property.responseTopic,
+  property.correlationData,
+]
+const ofConnect = [
+  property.sessionExpiry,
+  property.receiveMaximum,
+  property.maximumPacketSize,
+  property.topicAliasMaximum,
+  property.requestResponseInformation,
+  property.requestProblemInformation,
+  property.authenticationMethod,
+]
+
+const bodyFrom: Readonly<Record<Kind, (random: Random) => Buffer>> = {
+  connect(random) {
+    const [hasWill, hasName, hasPassword] = [random.chance(0.5), random.chance(0.5), random.chance(0.5)]
+    const flags =
+      (random.chance(0.5) ? 0x02 : 0) |
+      (hasWill ? 0x04 | (random.below(3) << 3) | (random.below(2) << 5) : 0) |
+      (hasPassword ? 0x40 : 0) |
+      (hasName ? 0x80 : 0)
+    return bytesOf([
+      text('MQTT'),
+      5,
+      flags,
+      uint16(random.below(65_536)),
+      sectionFrom(random, ofConnect),
+      textFrom(random, 0.02),
+      ...(hasWill
+        ? [sectionFrom(random, [...ofMessage, property.willDelay]), textFrom(random, 0.02), text('gone')]
+        : []),
+      ...(hasName ? [textFrom(random, 0.02)] : []),
+      ...(hasPassword ? [text([0, 0xff])] : []),
+    ])
+  },
+  subscribe: (random) =>
+    filtersFrom(random, [property.subscriptionId], () => [
+      random.pick([0, 1, 2, 0x08, 0x15, 0x2a, random.below(256)]),
+    ]),
+  unsubscribe: (random) => filtersFrom(random, [], () => []),
+  puback: (random) =>
+    bytesOf([identifierFrom(random), ...reasonFrom(random, [0, 0x10, 0x87], [property.reasonString])]),
+  pubrel: (random) =>
+    bytesOf([identifierFrom(random), ...reasonFrom(random, [0, 0x92], [property.reasonString])]),
+  disconnect: (random) =>
+    bytesOf(reasonFrom(random, [0, 4, 0x81], [property.reasonString, property.sessionExpiry])),
+}
+
+function sectionFrom(random: Random, numbers: readonly number[]): Buffer {
+  const some = numbers.filter(() => random.chance(0.3))
+  const users = Array.from({ length: random.below(3) }, () => property.userProperty)
+  const all = [...some, ...users, ...(random.chance(0.02) ? [random.pick(Object.values(property))] : [])]
+  return propertiesOf(...all.flatMap((number) => [Buffer.from([number]), valueFrom(random, number)]))
+}
+
+function identifierFrom(random: Random): Buffer {
+  return uint16(random.chance(0.02) ? 0 : 1 + random.below(65_535))
+}
+
+const filters = ['a', 'a/#', '+/b', '$share/g/a', 'a#', 'spBv1.0/+/NCMD/#']
+
+function filtersFrom(
+  random: Random,
+  numbers: readonly number[],
+  optionsFrom: () => readonly number[],
+): Buffer {
+  const entries = Array.from({ length: random.below(4) }, () => [
+    random.chance(0.8) ? text(random.pick(filters)) : textFrom(random, 0.1),
+    ...optionsFrom(),
+  ])
+  return bytesOf([identifierFrom(random), sectionFrom(random, numbers), ...entries.flat()])
+}
+
+function reasonFrom(random: Random, codes: readonly number[], numbers: readonly number[]): Part[] {
+  const parts = [random.pick([...codes, ...codes, random.below(256)]), sectionFrom(random, numbers)]
+  return parts.slice(0, random.below(3))
+}
+
+// ---- CONNECT
+
+type Properties = Readonly<Record<string, unknown>>
+
+type ConnectFields = {
+  clean: boolean
+  keepalive: number
+  clientId: string
+  properties: Properties
+  will: { topic: string; payload: string; qos: number; retain: boolean; properties: Properties } | null
+  userName: string | null
+  password: string | null
+}
+
+type ValueReader = (next: (length: number) => Buffer) => unknown
+
+const twoBytes: ValueReader = (next) => next(2).readUInt16BE()
+const fourBytes: ValueReader = (next) => next(4).readUInt32BE()
+const flag: ValueReader = (next) => next(1)[0] === 1
+const binary = (next: (length: number) => Buffer) => next(next(2).readUInt16BE())
+const words: ValueReader = (next) => binary(next).toString()
+const hex: ValueReader = (next) => binary(next).toString('hex')
+
+/** By identifier: the name of a property in mqtt-packet, and how its value is read. */
+const named: Readonly<Record<number, readonly [name: string, read: ValueReader]>> = {
+  [property.sessionExpiry]: ['sessionExpiryInterval', fourBytes],
+  [property.receiveMaximum]: ['receiveMaximum', twoBytes],
+  [property.maximumPacketSize]: ['maximumPacketSize', fourBytes],
+  [property.topicAliasMaximum]: ['topicAliasMaximum', twoBytes],
+  [property.requestResponseInformation]: ['requestResponseInformation', flag],
+  [property.requestProblemInformation]: ['requestProblemInformation', flag],
+  [property.authenticationMethod]: ['authenticationMethod', words],
+  [property.authenticationData]: ['authenticationData', hex],
+  [property.payloadFormat]: ['payloadFormatIndicator', flag],
+  [property.messageExpiry]: ['messageExpiryInterval', fourBytes],
+  [property.contentType]: ['contentType', words],
+  [property.responseTopic]: ['responseTopic', words],
+  [property.correlationData]: ['correlationData', hex],
+  [property.willDelay]: ['willDelayInterval', fourBytes],
+}
+
+/** The fields of a CONNECT that is laid out as it must be. */
+function readConnect(body: Buffer): ConnectFields {
+  let at = 0
+  const next = (length: number) => body.subarray(at, (at += length))
+  const position = () => at
+  binary(next)
+  const [, flags = 0] = next(2)
+  const keepalive = next(2).readUInt16BE()
+  const properties = readSection()
+  const clientId = binary(next).toString()
+  const will = (flags & 0x04) === 0 ? null : readWill()
+  const userName = (flags & 0x80) === 0 ? null : binary(next).toString()
+  const password = (flags & 0x40) === 0 ? null : binary(next).toString('hex')
+  if (at !== body.length) throw new Error(`read ${at} of ${body.length} bytes`)
+  return { clean: (flags & 0x02) !== 0, keepalive, clientId, properties, will, userName, password }
+
+  function readWill() {
+    const ofWill = readSection()
+    const topic = binary(next).toString()
+    const payload = binary(next).toString('hex')
+    return { topic, payload, qos: (flags >> 3) & 0b11, retain: (flags & 0x20) !== 0, properties: ofWill }
+  }
+
+  function readSection(): Properties {
+    let length = 0
+    let shift = 0
+    for (let byte = 0x80; byte >= 0x80; shift += 7) {
+      byte = next(1)[0]!
+      length |= (byte & 0x7f) << shift
+    }
+    const end = at + length
+    const found: Record<string, unknown> = {}
+    const user: [string, string][] = []
+    for (; position() < end;) {
+      const number = next(1)[0]!
+      const known = named[number]
+      if (known === undefined) user.push([binary(next).toString(), binary(next).toString()])
+      else found[known[0]] = known[1](next)
+    }
+    return { ...found, user: pairsOf(user) }
+  }
+}
+
+/** By name. The last value of a name counts; mqtt-packet forgets earlier ones that are empty. */
+function pairsOf(pairs: readonly (readonly [string, string])[]): readonly (readonly [string, string])[] {
+  return [...new Map(pairs)].toSorted(([a], [b]) => (a < b ? -1 : 1))
+}
+
+function connectOf({
+  clean,
+  keepalive,
+  clientId,
+  properties,
+  will,
+  username,
+  password,
+}: IConnectPacket): ConnectFields {
+  return {
+    clean: clean ?? false,
+    keepalive: keepalive ?? 0,
+    clientId,
+    properties: propertiesRead(properties),
+    will:
+      will === undefined
+        ? null
+        : {
+            topic: will.topic,
+            payload: Buffer.from(will.payload).toString('hex'),
+            qos: will.qos ?? 0,
+            retain: will.retain ?? false,
+            properties: propertiesRead(will.properties),
+          },
+    userName: username ?? null,
+    password: password?.toString('hex') ?? null,
+  }
+}
+
+function propertiesRead(properties: object = {}): Properties {
+  const { userProperties = {}, ...others } = properties as {
+    userProperties?: Record<string, string | string[]>
+  }
+  const values = Object.entries(others).map(([name, value]) => [
+    name,
+    Buffer.isBuffer(value) ? value.toString('hex') : value,
+  ])
+  const user = Object.entries(userProperties).flatMap(([name, one]) =>
+    [one].flat().map((value) => [name, value] as const),
+  )
+  return { ...(Object.fromEntries(values) as object), user: pairsOf(user) }
+}
+
+// ---- the packets behind CONNECT
+
+type Effect = Readonly<Record<string, unknown>>
+
+/** What the gateway does with a packet that stands between others. */
+function effectOf(packet: Buffer): Effect {
+  const effect: Record<string, unknown> = {}
+  const gate = {
+    closed: false,
+    sender: null,
+    version5: { packetBytesMax: Infinity, request: { sessionExpiryMs: 1000 } },
+    write: (answer: Buffer) => (effect['answer'] = answerOf(answer)),
+    drop: (reason: string, detail: string) => (effect['dropped'] = `${reason} ${detail}`),
+  }
+  const packets = createClientPackets<never>(
+    {
+      release: (_gate, messageId) => (effect['released'] = messageId),
+      disconnected: (_gate, disconnect) => (effect['disconnect'] = disconnect),
+      commands: {
+        subscribed: (_gate, granted) => (effect['granted'] = granted),
+        unsubscribed: (_gate, ended) => (effect['ended'] = ended),
+      },
+    },
+    { subscriptions: 'accept' },
+  )
+  const before = 3
+  const end = packets.take(gate as never, Buffer.concat([Buffer.alloc(before), packet, behind]), before)
+  if (end !== before + packet.length) throw new Error(`ended at ${end - before} of ${packet.length} bytes`)
+  return effect
+}
+
+/** Type, packet identifier and codes of SUBACK and UNSUBACK. */
+function answerOf(answer: Buffer): string {
+  if (answer[1] !== answer.length - 2 || answer[4] !== 0)
+    throw new Error(`answered ${answer.toString('hex')}`)
+  return ackText(answer[0]!, answer.readUInt16BE(2), [...answer.subarray(5)])
+}
+
+function ackText(head: number, messageId: number | undefined, codes: readonly number[]): string {
+  return `${head} ${messageId} ${codes.join()}`
+}
+
+function expectedEffect(parsed: Packet): Effect {
+  if (parsed.cmd === 'pubrel') return { released: parsed.messageId }
+  if (parsed.cmd === 'subscribe') return subscribeEffect(parsed)
+  if (parsed.cmd === 'unsubscribe') return unsubscribeEffect(parsed)
+  if (parsed.cmd === 'disconnect') return disconnectEffect(parsed)
+  return {}
+}
+
+function subscribeEffect({ messageId, subscriptions, properties }: ISubscribePacket): Effect {
+  const codes = subscriptions.map(({ topic, qos }) => {
+    if (properties?.subscriptionIdentifier !== undefined) return 0xa1
+    if (filterProblem(topic) !== null) return 0x8f
+    return topic.startsWith('$share/') ? 0x9e : qos
+  })
+  const granted = subscriptions.filter((_one, index) => codes[index]! < 3).map(({ topic }) => topic)
+  return { answer: ackText(0x90, messageId, codes), granted }
+}
+
+function unsubscribeEffect({ messageId, unsubscriptions }: IUnsubscribePacket): Effect {
+  const codes = unsubscriptions.map((filter) => {
+    if (filterProblem(filter) !== null) return 0x8f
+    return filter.startsWith('$share/') ? 0x11 : 0
+  })
+  return { answer: ackText(0xb0, messageId, codes), ended: unsubscriptions }
+}
+
+function disconnectEffect({ reasonCode = 0, properties }: IDisconnectPacket): Effect {
+  const seconds = properties?.sessionExpiryInterval
+  const expiryMs = seconds === undefined ? null : seconds === 0xffff_ffff ? Infinity : seconds * 1000
+  return { disconnect: { code: reasonCode, expiryMs } }
+}
