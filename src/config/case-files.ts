@@ -3,6 +3,7 @@
 // loaded.
 
 import { basename, dirname, join, resolve } from 'node:path'
+import { Secret } from '../std/secret.ts'
 import type { ConfigProblem } from '../std/config-problem.ts'
 import type { MappingConfig } from '../mapping/config.ts'
 import { casesSchema, type CasesFile } from '../mapping/mapping.ts'
@@ -48,7 +49,19 @@ export async function loadPresetCases(
       mapping.problems.map((one) => ({ ...one, message: asPreset(one.message), ...place })),
     )
   }
-  return { cases, mapping: mapping.config }
+  return { cases, mapping: withKeys(mapping.config, cases.keys) }
+}
+
+/** Keys that stand in a file of cases are no secrets, so they are added after the secrets were checked. */
+function withKeys(mapping: MappingConfig, keys: CasesFile['keys']): MappingConfig {
+  const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`
+  const rows = Object.entries(keys).map(([device, key]) => `${quoted(device)},${quoted(key)}`)
+  if (rows.length === 0) return mapping
+  const devices = new Secret(['device,key', ...rows].join('\n'))
+  return {
+    ...mapping,
+    sources: mapping.sources.map((source) => ({ ...source, keys: { shared: [], devices } })),
+  }
 }
 
 /** Reads sources that are in no file, one at a time. A preset that several sources name is read once. */

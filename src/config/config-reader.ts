@@ -167,13 +167,14 @@ function hiddenAt(
   return isSecret(root, path) && !isCollection(source.nodeAt(path)) ? '***' : undefined
 }
 
-/** A text in the place of a map with a secret is most likely that secret. */
-function hasSecret(properties: Shape['properties'] = {}): boolean {
-  return Object.values(properties).some(({ format }) => format === 'secret')
+/** A text in the place of a map or list with a secret is most likely that secret. */
+function hasSecret({ format, properties = {}, items }: Shape): boolean {
+  if (format === 'secret' || items?.format === 'secret') return true
+  return Object.values(properties).some((property) => property.format === 'secret')
 }
 
 function isSecret(root: Shape, path: Keys): boolean {
-  return shapesAt(root, path).some(({ format, properties }) => format === 'secret' || hasSecret(properties))
+  return shapesAt(root, path).some(hasSecret)
 }
 
 /** The value may have a password, also where it is no valid URL. */

@@ -25,6 +25,8 @@ export function unreadReason(shape: TopicShape): string {
   if (value === undefined) return `Their messages are text that is not JSON: ${quote(text, 60)}.`
   if (typeof value !== 'object' || value === null)
     return 'Their messages are single values. A source with `coalesce` collects the values of a device.'
+  if ('_type' in value && value._type === 'encrypted')
+    return 'They are encrypted messages of OwnTracks. The preset owntracks reads them with `keys` of its source.'
   const position = positionIn(shape)
   if (position === null) return `No key looks like a position. Keys: ${keysOf(value)}.`
   const { form, paths } = position

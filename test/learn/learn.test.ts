@@ -249,6 +249,7 @@ describe('without a fitting preset', () => {
     ['hello', /text that is not JSON: "hello"/],
     ['{"on":true}', /No key looks like a position\. Keys: "on"\./],
     ['17', /single values/],
+    ['{"_type":"encrypted","data":"AAAA"}', /encrypted messages of OwnTracks/],
   ])('what the messages are is said: %s', async (message, why) => {
     const { proposals, unread } = await learned([{ topic: 'fleet/truck-7/up', message }])
     expect(proposals).toEqual([])

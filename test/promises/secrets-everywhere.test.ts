@@ -4,6 +4,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { xsalsa20poly1305 } from '@noble/ciphers/salsa.js'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../src/std/secret.ts'
 import { hashPassword } from '../../src/std/password-hash.ts'
@@ -34,6 +35,9 @@ const marks = {
   smtpPassword: 'marked-smtp-password',
   hookArgument: 'marked-argument-of-a-command',
   monitorPath: 'marked-path-of-a-monitor',
+  // Of at most 32 bytes.
+  sharedKey: 'marked-key-of-all-phones',
+  deviceKey: 'marked-key-of-a-phone',
 } as const
 
 const env = {
@@ -46,6 +50,9 @@ const env = {
   WEBHOOK_SECRET: marks.webhookSecret,
   WEBHOOK_HEADER: `Bearer ${marks.webhookHeader}`,
   SMTP_PASSWORD: marks.smtpPassword,
+  PHONE_SECRET: marks.sharedKey,
+  TOO_LONG_KEY: 'marked-key-of-all-phones'.repeat(2),
+  WRONG_KEYS: 'marked-key-of-a-phone',
   PATH: '/nowhere',
 }
 
@@ -73,6 +80,16 @@ function expectNone(shown: ReadonlyMap<string, string>, secrets: readonly string
       ),
   )
   expect(found).toEqual([])
+}
+
+/** A location of OwnTracks in a box. */
+function encrypted(secret: string): string {
+  const key = new Uint8Array(32)
+  key.set(Buffer.from(secret))
+  const nonce = Buffer.alloc(24, 3)
+  const text = JSON.stringify({ _type: 'location', lat: 1.5, lon: 2.5, tst: 1_767_085_201 })
+  const box = xsalsa20poly1305(key, nonce).encrypt(Buffer.from(text))
+  return JSON.stringify({ _type: 'encrypted', data: Buffer.concat([nonce, box]).toString('base64') })
 }
 
 /** A password with each character that ends a part of a URL, and URLs that are none. */
@@ -115,6 +132,7 @@ describe('marked secrets', () => {
       writeFile(join(folder, 'cert.pem'), cert),
       writeFile(join(folder, 'key.pem'), key, { mode: 0o600 }),
       writeFile(join(folder, 'ops-users'), `ann:${hash}\n`, { mode: 0o600 }),
+      writeFile(join(folder, 'phones.csv'), `device,key\nann/phone,${marks.deviceKey}\n`, { mode: 0o600 }),
     ])
     const proxy = await startConnectProxy({ authorization: 'Basic another' })
     // They refuse everything, and repeat what they got.
@@ -146,7 +164,13 @@ describe('marked secrets', () => {
     await connect('truck-4', marks.wrongToken, marks.wrongPassword)
     device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
     device.publish({ topic: topicOf('truck-1'), payload: 'no JSON', messageId: 2 })
-    await device.acked(2)
+    const phones = [
+      { topic: 'owntracks/ann/phone', payload: encrypted(marks.deviceKey) },
+      { topic: 'owntracks/bob/phone', payload: encrypted(marks.sharedKey) },
+      { topic: 'owntracks/ann/phone', payload: encrypted('another') },
+    ]
+    for (const [index, one] of phones.entries()) device.publish({ ...one, messageId: 3 + index })
+    await device.acked(5)
     await pipeline.until(() => pipeline.status().conditions.length >= 2)
     const failed = () =>
       new Set(pipeline.events.map((event) => (event.kind === 'alert_failed' ? event.receiver : '')))
@@ -209,6 +233,9 @@ describe('marked secrets', () => {
     shown.set('support bundle', await filesBelow(unpacked))
     await pipeline.gateway.stop('the test ends')
     shown.set('log', pipeline.log())
+    // Each phone was opened with its key, and one message with neither.
+    expect(shown.get('/metrics 200')).toContain('source="phones",reason="WRONG_KEY"} 1\n')
+    expect(shown.get('/metrics 200')).not.toContain('ENCRYPTED')
     shown.set('events', JSON.stringify(pipeline.events))
     shown.set('spool directory', await filesBelow(join(folder, 'spool')))
     expect(shown.get('log')).toContain('client_refused')
@@ -230,6 +257,15 @@ describe('marked secrets', () => {
       `ops: { users: [{ name: ann, password_hash: "${marks.opsPassword}", rights: [read] }] }`,
       `ingest: { broker: { access: { users: [{ name: alice, password: { x: "${marks.clientPassword}" } }] } } }`,
       `ingest: { broker: { access: { tokens: [{ name: alice, token: "marked-short" }] } } }`,
+      ...[
+        `{ shared: ["${marks.sharedKey}"] }`,
+        `{ shared: "${marks.sharedKey}" }`,
+        `{ devices: "device,key\\na,${marks.deviceKey}" }`,
+        `{ devices: { a: "${marks.deviceKey}" } }`,
+        `{ shared: ["\${env:TOO_LONG_KEY}"], devices: "\${env:WRONG_KEYS}" }`,
+        `"${marks.sharedKey}"`,
+        `{ shared: [{ key: "${marks.sharedKey}" }] }`,
+      ].map((keys) => `sources: [{ name: phones, preset: owntracks, keys: ${keys} }]`),
       `ingest: { broker: { access: { users: [{ name: alice, password: "\${env:CLIENT_PASSWORD}", pasword: x }] } } }`,
     ]
     for (const [index, section] of wrong.entries()) {
@@ -359,6 +395,9 @@ sources:
       time:      { path: ts, format: ms }
       latitude:  { path: lat }
       longitude: { path: lon }
+  - name: phones
+    preset: owntracks
+    keys: { shared: ["\${env:PHONE_SECRET}"], devices: "\${file:phones.csv}" }
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
 spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
 delivery:

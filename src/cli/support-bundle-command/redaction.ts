@@ -106,6 +106,8 @@ export async function secretsOf(
     const text = await readFile(path, 'utf8').catch(() => '')
     add(text)
     for (const [, value] of text.matchAll(/:\s*"([^"]+)"/g)) add(value)
+    if (/^device\s*,\s*key/.test(text))
+      for (const [, value] of text.matchAll(/,\s*"?([^\r\n]*?)"?\s*$/gm)) add(value)
   }
   return [...secrets].sort((a, b) => b.length - a.length)
 }

@@ -94,6 +94,10 @@ const rowColumns = deviceColumns.filter((column) => column !== 'device')
 export const casesSchema = z.strictObject({
   source: presetSchema.optional(),
   devices: z.record(text(512), z.partialRecord(z.enum(rowColumns), text(256))).default({}),
+  keys: z
+    .record(text(512), text(32))
+    .default({})
+    .describe('Keys of devices, for cases of a preset with encrypted messages. They protect nothing.'),
   cases: z.array(mappingCase).min(1).max(10_000),
 })
 

@@ -5,6 +5,7 @@
 //   compile.ts          a source as a whole: topics, records, conditions, device
 //   compile-fields.ts   `map`: time, position, extra fields        compile-signals.ts   `map.signals`
 //   compile-state.ts    coalesce, thin, merge; `privacy`           compile-scope.ts     places and problems
+//   compile-extracts.ts `extract`, `keys`
 //
 // Nothing is compiled by halves: a source with a problem is left out of the result.
 
@@ -19,8 +20,6 @@ import {
   type DeviceRule,
 } from '../devices/device-rule.ts'
 import { encodings } from '../encodings/encodings.ts'
-import { compileExtract, compileExtractor, type Extract } from '../extract/extract.ts'
-import { createOtherControllers, type OtherControllers } from '../extract/other-controllers.ts'
 import { fastPlanOf } from '../fast-path/compile-plan.ts'
 import { checkExpression } from '../jsonata/expression.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
@@ -34,6 +33,7 @@ import { Malformed } from '../path/text-cursor.ts'
 import { covers, parseTopic, type TopicPattern } from '../path/topic-pattern.ts'
 import { emptyBounds, withPlausibility } from '../plausibility/plausibility.ts'
 import type { Withhold } from '../privacy/privacy.ts'
+import { compileExtracts } from './compile-extracts.ts'
 import { compileFields } from './compile-fields.ts'
 import { createScope, type Keys, type Scope } from './compile-scope.ts'
 import { checkOrigins, compileAllSignals, compileFamilies } from './compile-signals.ts'
@@ -127,11 +127,8 @@ function compileSource(
   checkLevels(source, scope)
   checkIdentity(source, patterns, scope)
   checkOrigins(source, scope)
-  const otherControllers = source.extract.some(({ as }) => as === 'j1939')
-    ? createOtherControllers(source.name, source.extract)
-    : null
-  const extract = compileExtracts(source, otherControllers, scope)
   const device = compile(['device'], () => compileDevice(source.device, captures))
+  const extracts = compileExtracts(source, device, scope)
   const provider = compile(['provider'], () => compileProvider(source.provider, captures))
   const fields = compileFields(source, scope)
   const signals = compileAllSignals(source, scope.at('map', 'signals'))
@@ -140,7 +137,7 @@ function compileSource(
   for (const [index, text] of source.unused.entries()) compile(['unused', index], () => parsePath(text))
   if (!device || !fields || !signals || !memory) return undefined
   const { fieldsByFamily, ...writers } = signals
-  if (each === undefined || when === undefined || extract === undefined || provider === undefined)
+  if (each === undefined || when === undefined || extracts === undefined || provider === undefined)
     return undefined
   const { unknown, identify } = config.devices
   const defaults = { ...config.defaults, ...source.defaults }
@@ -154,8 +151,7 @@ function compileSource(
     retained: source.retained,
     wills: source.wills ?? (source.encoding === 'sparkplug' ? 'take' : 'ignore'),
     encoding: encodings[source.encoding],
-    extract,
-    otherControllers,
+    ...extracts,
     jsonata: source.jsonata ?? null,
     each,
     refuse: refuse.filter((rule) => rule !== undefined),
@@ -218,27 +214,6 @@ function checkLevels({ each, extract, ...options }: SourceConfig, { report }: Sc
 function stepsOf(each: SourceConfig['each']) {
   if (each === undefined) return []
   return Array.isArray(each) ? each : [each]
-}
-
-function compileExtracts(
-  { extract: entries }: SourceConfig,
-  others: OtherControllers | null,
-  { captures, compile }: Scope,
-): Extract | null | undefined {
-  if (entries.length === 0) return null
-  const extractors = entries.map((entry, index) =>
-    compile(['extract', index], () =>
-      compileExtractor(entry, captures, (other) => others?.add(entry.into, other)),
-    ),
-  )
-  const sound = extractors.filter((extractor) => extractor !== undefined)
-  if (sound.length < extractors.length) return undefined
-  const extract = compileExtract(sound)
-  if (others === null) return extract
-  return (record, root, found, up) => {
-    others.begin()
-    return extract(record, root, found, up)
-  }
 }
 
 function checkJsonata({ jsonata, encoding, coalesce, thin, merge }: SourceConfig, scope: Scope): void {

@@ -212,8 +212,19 @@ const nmea = z.strictObject({
   ...common,
 })
 
+const secretbox = z.strictObject({
+  as: z
+    .literal('secretbox')
+    .describe(
+      'A box of libsodium (XSalsa20 and Poly1305): base64 of a nonce of 24 bytes and the box, at most 64 KiB. It is ' +
+        'opened with `keys` of the source. The result is `text`, and `json` where the text is JSON, or `fault`: ' +
+        '"no key", "wrong key", "no box", "too large", "no text". It replaces a key of that name in the message.',
+    ),
+  ...common,
+})
+
 export const extractSchema = z
-  .array(z.discriminatedUnion('as', [packed, j1939, obd, positions, json, nmea]))
+  .array(z.discriminatedUnion('as', [packed, j1939, obd, positions, json, nmea, secretbox]))
   .max(64)
   .default([])
   .describe(

@@ -2,7 +2,8 @@
 // JSON in a text) are unpacked before anything else is read.
 //
 // An unpacked value is added beside the values of the message and never replaces one. The message itself does
-// not change: a record that gets a value is a copy. The extractors run in order, each on the result of those
+// not change: a record that gets a value is a copy. Only what is decrypted replaces a value of the message:
+// else a message could say what was in its box. The extractors run in order, each on the result of those
 // before.
 
 import { isUtf8 } from 'node:buffer'
@@ -14,6 +15,7 @@ import { decodeJson } from '../encodings/lenient-json.ts'
 import { compileLayout } from './binary-layout.ts'
 import { nmeaIn } from '../encodings/nmea.ts'
 import { compileDecodedPositions } from './decoded-positions.ts'
+import { openBox, type KeysFor } from './secretbox.ts'
 import { compilePaths } from '../path/path.ts'
 import { isRecord, setOwn } from '../path/path-eval.ts'
 import { compileCondition } from '../path/condition.ts'
@@ -22,7 +24,13 @@ import type { Up } from '../types.ts'
 /** The record with its unpacked values; the same object where there are none. */
 export type Extract = (record: unknown, root: unknown, captures: readonly string[], up?: Up) => unknown
 
-export type Extractor = { into: string; find: Extract }
+export type Extractor = { into: string; find: Extract; replaces?: boolean }
+
+export type ExtractDeps = {
+  /** The keys of the source. */
+  keysFor?: KeysFor
+  onOther?: OnOther
+}
 
 type Unpack = (value: unknown) => unknown
 
@@ -30,7 +38,7 @@ type Unpack = (value: unknown) => unknown
 export function compileExtractor(
   entry: ExtractConfig,
   captureNames: readonly string[],
-  onOther?: OnOther,
+  { keysFor = () => [], onOther }: ExtractDeps = {},
 ): Extractor {
   const holds = entry.when === undefined ? null : compileCondition(entry.when, captureNames)
   if (entry.as === 'positions') {
@@ -42,6 +50,15 @@ export function compileExtractor(
     }
   }
   const read = compilePaths(entry.from)
+  if (entry.as === 'secretbox')
+    return {
+      into: entry.into,
+      replaces: true,
+      find: (record, root, captures, up) =>
+        holds && !holds(record, root, captures, up)
+          ? undefined
+          : openBox(read(record, root, up), keysFor(captures)),
+    }
   const unpack = compileUnpack(entry, onOther)
   return {
     into: entry.into,
@@ -55,8 +72,8 @@ export function compileExtract(extractors: readonly Extractor[]): Extract {
   return (record, root, captures, up) => {
     if (!isRecord(record)) return record
     let extended = record
-    for (const { into, find } of extractors) {
-      if (Object.hasOwn(extended, into)) continue
+    for (const { into, find, replaces = false } of extractors) {
+      if (!replaces && Object.hasOwn(extended, into)) continue
       const found = find(extended, root === record ? extended : root, captures, up)
       if (found === undefined) continue
       if (extended === record) extended = { ...record }
@@ -66,7 +83,10 @@ export function compileExtract(extractors: readonly Extractor[]): Extract {
   }
 }
 
-function compileUnpack(entry: Exclude<ExtractConfig, { as: 'positions' }>, onOther?: OnOther): Unpack {
+function compileUnpack(
+  entry: Exclude<ExtractConfig, { as: 'positions' | 'secretbox' }>,
+  onOther?: OnOther,
+): Unpack {
   switch (entry.as) {
     case 'base64':
       return compileBytes(bytesFromBase64, entry.layout)

@@ -4,7 +4,7 @@
 import type { RecordContext } from '../types.ts'
 import type { ExtractConfig } from './extract-config.ts'
 import { compileExtractor } from './extract.ts'
-import { addressText, type OtherController } from './j1939.ts'
+import { addressText, type OnOther, type OtherController } from './j1939.ts'
 
 export type OtherControllers = {
   /** Forgets those of the message before. */
@@ -44,10 +44,11 @@ export function ignoredControllers(entries: readonly ExtractConfig[], captureNam
     const found: { into: string; text: string }[] = []
     for (const entry of entries) {
       if (entry.as !== 'j1939') continue
-      const { find } = compileExtractor(entry, captureNames, ({ signal, address }) => {
+      const onOther: OnOther = ({ signal, address }) => {
         const text = `${signal} of source ${addressText(address)}, ${selectedText(entries, entry.into, signal)}`
         found.push({ into: entry.into, text })
-      })
+      }
+      const { find } = compileExtractor(entry, captureNames, { onOther })
       find(record, record, captures)
     }
     return found

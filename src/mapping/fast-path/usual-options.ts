@@ -36,6 +36,8 @@ const sourceOptions: Record<keyof SourceConfig, Use> = {
   families: 'usual',
   warn_without_model: 'usual',
   origins: 'usual',
+  // Of what `extract` opens.
+  keys: 'usual',
   // Read by the plan, or decided by it.
   encoding: 'usual',
   map: 'usual',

@@ -6,6 +6,8 @@ import { encodingNames, encodingsDescription } from '../encodings/encodings.ts'
 import { fixSchema, rememberSchema } from './fix-config.ts'
 import { mapSchema } from './map-config.ts'
 import { paths, text } from './path-options.ts'
+import { secret } from '../../std/schema.ts'
+import { keysMax } from '../extract/secretbox.ts'
 import { merge, thin, windowOf } from './thin-config.ts'
 import { timeFormatOption } from './time-config.ts'
 import { plausibilitySchema } from '../plausibility/plausibility-config.ts'
@@ -255,6 +257,26 @@ export const presetShape = {
   map: mapSchema,
 }
 
+const keysSchema = z
+  .strictObject({
+    shared: z
+      .array(secret())
+      .max(keysMax)
+      .default([])
+      .describe('Keys for every device that has none of its own. They are tried in order.'),
+    devices: secret()
+      .optional()
+      .describe(
+        'Keys of devices, as CSV: the first line is `device,key`, then follows a line for each key. A device may ' +
+          'have up to 8, which are tried in order; with keys of its own it is not opened with shared ones. The ' +
+          'topic must name the device.',
+      ),
+  })
+  .describe(
+    'Keys for `extract` with `as: secretbox`: each is a secret of 1 to 32 bytes, padded with zeros to 32. ' +
+      'Several keys let a device change its key.',
+  )
+
 export const sourceSchema = z.strictObject({
   name: text(64).describe('Unique name of the source, for counters, dead letters and logs.'),
   preset: text(1024)
@@ -274,6 +296,7 @@ export const sourceSchema = z.strictObject({
       'Where the messages come from: names of `ingest.bridges`, and `broker` for devices that connect to the ' +
         'gateway. Messages from elsewhere go to the next source that matches. Default: from everywhere.',
     ),
+  keys: keysSchema.optional(),
   ...presetShape,
 })
 
