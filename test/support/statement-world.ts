@@ -136,6 +136,7 @@ sources:
       latitude: { path: lat }
       longitude: { path: lon }
     ${source}
+  - { name: untimed, topic: "u/{device}", map: { latitude: { path: lat }, longitude: { path: lon } } }
   - { name: yard, preset: sparkplug-b }
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
 spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
