@@ -72,6 +72,7 @@ export const eventFields = {
   listener_refused: {
     reason,
     detail,
+    found: field<string | null>('of the last request for a WebSocket: its path, Origin or subprotocols'),
     count: count('connections since the last such event'),
     top: field<readonly string[]>('addresses or identities with the most of them, and their number'),
   },

@@ -220,6 +220,7 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     kind: 'listener_refused',
     reason: 'max_connects_per_s',
     detail: 'The limit max_connects_per_s is reached.',
+    found: null,
     count: 12,
     top: ['192.0.2.7 (9)'],
   },

@@ -45,6 +45,15 @@ export const clientConditions = {
       'are your devices, raise the limit. If it is your balancer, set proxy_protocol of the listener.',
     quietMs: 300_000,
   },
+  WEBSOCKET_REFUSED: {
+    severity: 'warning',
+    meaning: 'Connections to a listener for WebSocket are closed, because of what they ask for.',
+    act:
+      'The reason says what to correct at the client: its port, its path (that in the URL of the listener), or its ' +
+      'subprotocol (`mqtt`). For a web page of yours, add its Origin to websocket.origins of the listener. If ' +
+      'unknown programs try the port, there is nothing to do.',
+    quietMs: 300_000,
+  },
   CLIENTS_PAUSED: {
     severity: 'warning',
     meaning: 'Clients send more than their rate. They are slowed down, and nothing is dropped.',

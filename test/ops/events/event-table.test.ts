@@ -41,9 +41,10 @@ describe('every event', () => {
     const stores = keptStoreNames.map((store) => ({ ...eventSamples.kept_full, store }))
     const limited = { ...eventSamples.delivery_stalled, reason: 'rate_limit' as const }
     const proxied = { ...eventSamples.listener_refused, reason: 'proxy_untrusted' }
+    const otherPath = { ...eventSamples.listener_refused, reason: 'websocket_path', found: '/' }
     const flooding = { ...eventSamples.client_dropped, reason: 'too_many_control_packets' }
     const partial = { ...eventSamples.client_dropped, reason: 'partial_packets_full' }
-    const limits = [limited, unusable, proxied, flooding, partial]
+    const limits = [limited, unusable, proxied, otherPath, flooding, partial]
     for (const event of [...samples, ...held, ...stores, stuck, ...limits]) {
       apply(event)
       for (const { code } of conditions.open()) seen.add(code)

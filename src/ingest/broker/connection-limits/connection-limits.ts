@@ -20,6 +20,7 @@
 
 import { assert } from '../../../std/assert.ts'
 import type { Clock } from '../../../std/clock.ts'
+import { bounded } from '../../../std/quote.ts'
 import type { Emit } from '../../../domain/event.ts'
 import { refusals, type RefusalReason } from '../client-faults.ts'
 import { shareKeyOf } from './address-share.ts'
@@ -75,8 +76,8 @@ export type ConnectionLimits = {
   accept(connection: Connection, client: AcceptedClient): RefusalReason | null
   /** The socket is closed. */
   end(connection: Connection): void
-  /** Counts a connection that is refused before its CONNECT is answered. */
-  refuse(reason: RefusalReason, address: string | null): void
+  /** Counts a connection that is refused before its CONNECT is answered. `found`: what it asked with. */
+  refuse(reason: RefusalReason, address: string | null, found?: string | null): void
   counters(): ConnectionCounters
   close(): void
 }
@@ -121,8 +122,8 @@ export function createConnectionLimits(
   /** By identity, then by client id: a client that connects again takes the place of its old connection. */
   const identities = new Map<string, Map<string, Tracked>>()
   const rate = createConnectRate(clock, options)
-  const report = createLimitReport<RefusalReason>(clock, (reason, count, top) =>
-    emit({ kind: 'listener_refused', reason, detail: refusals[reason], count, top }),
+  const report = createLimitReport<RefusalReason>(clock, (reason, count, top, found) =>
+    emit({ kind: 'listener_refused', reason, detail: refusals[reason], found, count, top }),
   )
   const pauses = createLimitReport<BudgetLimit>(clock, (limit, count, top) =>
     emit({ kind: 'client_paused', reason: limit, detail: pauseDetails[limit], count, top }),
@@ -145,7 +146,8 @@ export function createConnectionLimits(
     },
     accept,
     end: (connection) => remove(connection as Tracked),
-    refuse: (reason, address) => report.add(reason, shareKeyOf(address)),
+    refuse: (reason, address, found = null) =>
+      report.add(reason, shareKeyOf(address), found && bounded(found)),
     counters: () => ({
       unauthenticated,
       addresses: shares.size,

@@ -5,14 +5,21 @@
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
 
 export type LimitReport<Limit extends string> = {
-  /** `name`: an address, an identity or a client. */
-  add(limit: Limit, name: string): void
+  /** `name`: an address, an identity or a client. `found`: what it had, where a report shows that. */
+  add(limit: Limit, name: string, found?: string | null): void
   /** Cases since the start. */
   counts(): ReadonlyMap<Limit, number>
   close(): void
 }
 
-type Entry = { total: number; since: number; culprits: Map<string, number>; cancel: CancelTimer | null }
+type Entry = {
+  total: number
+  since: number
+  culprits: Map<string, number>
+  /** Of the last case. */
+  found: string | null
+  cancel: CancelTimer | null
+}
 
 const reportEveryMs = 10_000
 /** Names that are counted in one report. Further ones are counted in the number alone. */
@@ -21,7 +28,7 @@ const shownMax = 5
 
 export function createLimitReport<Limit extends string>(
   clock: Clock,
-  report: (limit: Limit, count: number, top: readonly string[]) => void,
+  report: (limit: Limit, count: number, top: readonly string[], found: string | null) => void,
 ): LimitReport<Limit> {
   const entries = new Map<Limit, Entry>()
   return {
@@ -32,14 +39,15 @@ export function createLimitReport<Limit extends string>(
     },
   }
 
-  function add(limit: Limit, name: string): void {
+  function add(limit: Limit, name: string, found: string | null = null): void {
     let entry = entries.get(limit)
     if (entry === undefined) {
-      entry = { total: 0, since: 0, culprits: new Map(), cancel: null }
+      entry = { total: 0, since: 0, culprits: new Map(), found, cancel: null }
       entries.set(limit, entry)
     }
     entry.total += 1
     entry.since += 1
+    entry.found = found
     const known = entry.culprits.get(name)
     if (known !== undefined || entry.culprits.size < culpritsMax) entry.culprits.set(name, (known ?? 0) + 1)
     if (entry.cancel === null) send(limit, entry)
@@ -57,6 +65,6 @@ export function createLimitReport<Limit extends string>(
     entry.since = 0
     entry.culprits.clear()
     entry.cancel = clock.after(reportEveryMs, () => send(limit, entry))
-    report(limit, count, top)
+    report(limit, count, top, entry.found)
   }
 }

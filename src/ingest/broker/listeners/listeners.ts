@@ -195,9 +195,9 @@ export function openListener(
         streams.set(connection, stream)
         deps.connected(stream, origin)
       },
-      refused(reason) {
+      refused(reason, found) {
         socket.off('close', closedUnused)
-        if (!connection.isRefused) limits.refuse(reason, connection.address)
+        if (!connection.isRefused) limits.refuse(reason, connection.address, found)
       },
     })
   }

@@ -29,16 +29,17 @@ export const clientEvents: EventTable<ClientEvent> = {
   },
   listener_refused: {
     meaning:
-      'Connections were closed before their CONNECT was accepted, because of a limit or of the PROXY protocol.',
+      'Connections were closed before their CONNECT was accepted, because of a limit, of the PROXY protocol, or of a ' +
+      'request for a WebSocket.',
     level: 'warn',
-    text: ({ count, detail, top }) =>
-      `Closed ${plural(count, 'connection')} without an accepted CONNECT. ${sentence(detail)} ${topOf(top)}`,
+    text: ({ count, detail, found, top }) =>
+      `Closed ${plural(count, 'connection')} without an accepted CONNECT. ${sentence(detail)} ${foundOf(found)}${topOf(top)}`,
     repeats: ({ reason }) => reason,
     raises: {
-      CONNECTIONS_LIMITED: (event) =>
-        event.reason.startsWith('proxy_') ? null : { ...refusedConnections(event), key: event.reason },
-      PROXY_HEADER_WRONG: (event) =>
-        event.reason.startsWith('proxy_') ? { ...refusedConnections(event), key: event.reason } : null,
+      CONNECTIONS_LIMITED: (event) => refusedFor('max_', event),
+      PROXY_HEADER_WRONG: (event) => refusedFor('proxy_', event),
+      WEBSOCKET_REFUSED: (event) =>
+        refusedFor('websocket_', event) ?? refusedFor('http_', event) ?? refusedFor('not_http', event),
     },
   },
   listener_tls_failing: {
@@ -200,12 +201,22 @@ export const clientEvents: EventTable<ClientEvent> = {
   },
 }
 
-function refusedConnections({ count, detail, top }: EventOf<'listener_refused'>): Cause {
+function refusedFor(
+  prefix: string,
+  { reason, count, detail, found, top }: EventOf<'listener_refused'>,
+): Cause | null {
+  if (!reason.startsWith(prefix)) return null
   return {
+    key: reason,
     times: count,
     what: (times) => `Closed ${plural(times, 'connection')} without an accepted CONNECT. ${sentence(detail)}`,
-    why: topOf(top),
+    why: foundOf(found) + topOf(top),
   }
+}
+
+/** It comes from outside. */
+function foundOf(found: string | null): string {
+  return found === null ? '' : `The last one had ${quote(found)}. `
 }
 
 function pausedClients({ detail }: EventOf<'client_paused'>, count: number): string {

@@ -53,6 +53,7 @@ describe('connections without CONNECT', () => {
       kind: 'listener_refused',
       reason: 'max_unauthenticated_per_address',
       detail: 'The limit max_unauthenticated_per_address is reached.',
+      found: null,
       count: 1,
       top: ['127.0.0.9 (1)'],
     })

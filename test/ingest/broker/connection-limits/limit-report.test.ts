@@ -5,7 +5,10 @@ import { createFakeClock } from '../../../support/fake-clock.ts'
 function open() {
   const clock = createFakeClock()
   const reports: [string, number, readonly string[]][] = []
-  const report = createLimitReport<'few' | 'slow'>(clock, (...each) => void reports.push(each))
+  const report = createLimitReport<'few' | 'slow'>(
+    clock,
+    (limit, count, top) => void reports.push([limit, count, top]),
+  )
   const add = (limit: 'few' | 'slow', name: string, times: number) => {
     for (let index = 0; index < times; index += 1) report.add(limit, name)
   }

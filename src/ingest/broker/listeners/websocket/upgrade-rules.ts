@@ -21,6 +21,8 @@ export type UpgradeRefusal = {
   status: 400 | 403 | 404 | 426
   reason: RefusalReason
   text: string
+  /** Of the request, for the operator; it comes from outside. */
+  found?: string
   headers?: Readonly<Record<string, string>>
 }
 
@@ -39,7 +41,12 @@ export function upgradeRefusal(
   const { upgrade, origin } = headers
   if (upgrade?.toLowerCase() !== 'websocket') return noUpgrade
   if (pathOf(url) !== path)
-    return { status: 404, reason: 'websocket_path', text: `MQTT over WebSocket has the path ${path} here.` }
+    return {
+      status: 404,
+      reason: 'websocket_path',
+      text: `MQTT over WebSocket has the path ${path} here.`,
+      found: pathOf(url),
+    }
   if (headers['sec-websocket-version'] !== versionHeader['Sec-WebSocket-Version'])
     return { ...notValid('Sec-WebSocket-Version must be 13.'), status: 426, headers: versionHeader }
   if (method !== 'GET' || !keyPattern.test(headers['sec-websocket-key'] ?? ''))
@@ -49,12 +56,14 @@ export function upgradeRefusal(
       status: 403,
       reason: 'websocket_origin',
       text: 'The origin of this page is not in websocket.origins of the listener.',
+      found: origin,
     }
   if (!offersMqtt(headers['sec-websocket-protocol']))
     return {
       status: 400,
       reason: 'websocket_protocol_missing',
       text: `Sec-WebSocket-Protocol must offer ${subprotocol}.`,
+      found: headers['sec-websocket-protocol'] ?? 'no subprotocol',
     }
   return null
 }

@@ -39,7 +39,8 @@ export type WebSocketListenerOptions = UpgradeOptions & {
 /** One of the two is called, or none where the connection ends before. */
 export type WebSocketCalls = {
   opened(stream: FrameStream): void
-  refused(reason: RefusalReason): void
+  /** `found`: what of the request is the reason, where that is one value. */
+  refused(reason: RefusalReason, found: string | null): void
 }
 
 type Handshake = { calls: WebSocketCalls; cancelTimeout: CancelTimer }
@@ -79,7 +80,7 @@ export function createWebSocketListener(
 
   function begin(socket: Socket, calls: WebSocketCalls): void {
     const cancelTimeout = clock.after(options.handshakeTimeoutMs, () => {
-      if (take(socket)) calls.refused('websocket_timeout')
+      if (take(socket)) calls.refused('websocket_timeout', null)
       socket.destroy()
     })
     handshakes.set(socket, { calls, cancelTimeout })
@@ -118,7 +119,7 @@ export function createWebSocketListener(
   function refuse(socket: Socket, refusal: UpgradeRefusal): void {
     const handshake = take(socket)
     if (handshake === null) return
-    handshake.calls.refused(refusal.reason)
+    handshake.calls.refused(refusal.reason, refusal.found ?? null)
     socket.on('error', () => socket.destroy())
     socket.end(answerOf(refusal), () => socket.destroy())
   }

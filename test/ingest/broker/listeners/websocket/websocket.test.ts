@@ -99,6 +99,20 @@ describe('a listener for WebSocket', () => {
     await eventually(() => world.ingest.counters().unauthenticated === 0)
   })
 
+  test.each<[string, RequestOptions, string | null]>([
+    ['websocket_path', { path: '/ws?token=hidden' }, '/ws'],
+    ['websocket_origin', { headers: { Origin: 'https://evil.example' } }, 'https://evil.example'],
+    ['websocket_origin', { headers: { Origin: 'x'.repeat(300) } }, `${'x'.repeat(200)}… (100 more)`],
+    ['websocket_protocol_missing', { headers: { 'Sec-WebSocket-Protocol': 'mqttv3.1' } }, 'mqttv3.1'],
+    ['websocket_protocol_missing', { headers: { 'Sec-WebSocket-Protocol': null } }, 'no subprotocol'],
+    ['http_no_upgrade', { headers: { Upgrade: null, Connection: 'keep-alive' } }, null],
+  ])('says what was asked for where it refuses with %s', async (reason, request, found) => {
+    await using world = await openIngest(auto(), { listeners: [plain] })
+    const client = await openWebSocket(world, request)
+    await client.gone()
+    expect(world.events).toContainEqual(expect.objectContaining({ kind: 'listener_refused', reason, found }))
+  })
+
   test('refuses once where many requests come at once', async () => {
     await using world = await openIngest(auto(), { listeners: [plain] })
     const request = Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2000))
