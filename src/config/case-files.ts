@@ -1,7 +1,11 @@
 // case-files.ts: reads a file of mapping cases (see mapping/cases/cases.ts) and the mapping that they test:
 // the preset with the same name in the same folder, as the only source, or a config that the caller has
 // loaded.
+//
+//   chirpstack.cases.yaml             tests chirpstack.yaml
+//   chirpstack.trackers.cases.yaml    tests chirpstack.yaml, too, if there is no chirpstack.trackers.yaml
 
+import { existsSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { Secret } from '../std/secret.ts'
 import type { ConfigProblem } from '../std/config-problem.ts'
@@ -18,6 +22,13 @@ const casesEnd = '.cases.yaml'
 export type LoadCasesDeps = {
   env: SubstituteDeps['env']
   readText: (path: string) => Promise<string>
+}
+
+/** The preset or config in the same folder that the cases at `path` test; undefined if there is none. */
+export function testedBy(path: string): string | undefined {
+  const name = basename(path, casesEnd)
+  const files = [name, name.replace(/\.[^.]+$/, '')].map((one) => join(dirname(resolve(path)), `${one}.yaml`))
+  return files.find((file) => existsSync(file))
 }
 
 /** Reads cases that test a config. Rejects with ConfigError, or with what `readText` rejects with. */
@@ -37,9 +48,9 @@ export async function loadPresetCases(
   const inFolder = depsIn(folder, deps)
   const result = await readText(await deps.readText(path), casesSchema, inFolder)
   const { config: cases, written, positionOf } = requireConfig(path, result)
-  const name = basename(path, casesEnd)
   const { source: own } = written as { source?: Readonly<Record<string, unknown>> }
-  const preset = join(folder, `${name}.yaml`)
+  const preset = testedBy(path) ?? join(folder, `${basename(path, casesEnd)}.yaml`)
+  const name = basename(preset, '.yaml')
   const { expand } = createPresets(inFolder, { folder })
   const mapping = await readMapping({ ...own, name, preset }, inFolder, expand)
   if (mapping.kind === 'problems') {

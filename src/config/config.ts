@@ -52,7 +52,7 @@ import {
 import type { SubstituteDeps } from './substitute.ts'
 import type { YamlSource } from './yaml-source.ts'
 
-export { createMappingReader, loadCases, loadPresetCases } from './case-files.ts'
+export { createMappingReader, loadCases, loadPresetCases, testedBy } from './case-files.ts'
 export { configWarnings } from './config-warnings.ts'
 export {
   certificateCure,

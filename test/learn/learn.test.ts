@@ -61,6 +61,7 @@ async function sentIn(preset: string): Promise<Sent[]> {
 const presets = readdirSync(folder)
   .filter((file) => file.endsWith('.cases.yaml'))
   .map((file) => file.replace('.cases.yaml', ''))
+  .filter((name) => !name.includes('.'))
 
 const truck = (index: number, more: object = {}) => ({
   topic: `fleet/86463606000000${index % 3}/up`,

@@ -6,16 +6,15 @@
 //     a truck that drives
 //       payload 1: gps.speed is 65, expected 64.
 //
-// X.cases.yaml tests the preset X.yaml in the same folder; where there is none, or X.yaml is the config, it
-// tests the config. Without files the command runs all cases beside the config that test it, and those of its
-// presets.
+// X.cases.yaml and X.PART.cases.yaml test the preset X.yaml in the same folder; where there is none, or it is
+// the config, they test the config. Without files the command runs all cases beside the config that test it,
+// and those of its presets.
 
-import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { systemClock } from '../../std/clock.ts'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { loadCases, loadConfig, loadPresetCases, type LoadedConfig } from '../../config/config.ts'
+import { loadCases, loadConfig, loadPresetCases, testedBy, type LoadedConfig } from '../../config/config.ts'
 import { providerNames } from '../../delivery/config.ts'
 import { loadDevices, runCases, type CaseResult } from '../../mapping/mapping.ts'
 import { reportError } from '../terminal/error-report.ts'
@@ -78,21 +77,22 @@ function createRunner(io: CommandIo, loaded: LoadedConfig | null) {
 }
 
 function testsPreset(file: string, loaded: LoadedConfig | null): boolean {
-  const preset = resolve(file.slice(0, -casesEnd.length) + '.yaml')
-  return existsSync(preset) && (loaded === null || resolve(loaded.path) !== preset)
+  const preset = testedBy(file)
+  return preset !== undefined && (loaded === null || resolve(loaded.path) !== preset)
+}
+
+async function casesIn(folder: string): Promise<string[]> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith(casesEnd))
+  return names.sort().map((name) => join(folder, name))
 }
 
 async function casesOf(loaded: LoadedConfig | null): Promise<string[]> {
   if (loaded === null) throw noConfig(null)
-  const folder = dirname(loaded.path)
-  const ofConfig = (await readdir(folder))
-    .filter((name) => name.endsWith(casesEnd))
-    .map((name) => join(folder, name))
-    .filter((file) => !testsPreset(file, loaded))
-  const ofPresets = loaded.presetFiles
-    .map((file) => file.replace(/\.yaml$/, casesEnd))
-    .filter((file) => existsSync(file))
-  const all = [...ofConfig.sort(), ...ofPresets]
+  const ofConfig = (await casesIn(dirname(loaded.path))).filter((file) => !testsPreset(file, loaded))
+  const ofPresets = loaded.presetFiles.map(async (preset) =>
+    (await casesIn(dirname(preset))).filter((file) => testedBy(file) === resolve(preset)),
+  )
+  const all = [...ofConfig, ...(await Promise.all(ofPresets)).flat()]
   if (all.length > 0) return all
   throw new GatewayError('USAGE', {
     what: `There are no cases for ${loaded.path}.`,

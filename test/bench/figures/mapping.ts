@@ -132,7 +132,7 @@ type Rate = { preset: string; perS: number; payloadsAMessage: number; bytesAMess
 async function presetRates(scale: number): Promise<Rate[]> {
   const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
   const rates: Rate[] = []
-  for (const file of readdirSync(presets).filter((name) => name.endsWith('.cases.yaml'))) {
+  for (const file of readdirSync(presets).filter((name) => /^[^.]+\.cases\.yaml$/.test(name))) {
     const { cases, mapping } = await loadPresetCases(join(presets, file), deps)
     const plays = playsOf(cases)
     const count = plays.reduce((sum, one) => sum + one.length, 0)

@@ -69,11 +69,13 @@ describe('map --test', () => {
       'other.yaml': acme,
       'other.cases.yaml': one(1),
       'own/acme.cases.yaml': one(48.1).replace(/ {2}- \{.*\n/, ''),
+      'own/acme.boxes.cases.yaml': one(48.1).replace(/ {2}- \{.*\n/, ''),
     })
     const { status, stdout } = await run('--config', 'FOLDER/gateway.yaml')
     expect(stdout.split('\n')).toEqual([
       'fleet.cases.yaml: 1 passed',
       expect.stringMatching(/^presets\/simulator\.cases\.yaml: \d+ passed$/),
+      'own/acme.boxes.cases.yaml: 1 passed',
       'own/acme.cases.yaml: 1 passed',
       '',
     ])
