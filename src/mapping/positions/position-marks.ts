@@ -4,7 +4,8 @@
 import { isRecord } from '../path/path-eval.ts'
 import { booleanFrom } from '../path/value.ts'
 import { roleOf, type Role } from './position-names.ts'
-import { ageFrom, timeFrom, timeOfDate } from './position-times.ts'
+import { degreesOf } from './blank-coordinates.ts'
+import { ageFrom, isLocalTime, timeFrom, timeOfDate, zoneFrom } from './position-times.ts'
 
 /** NaN where it is not said. */
 export type Marks = { time: number; ageMs: number; isValid: boolean }
@@ -15,6 +16,9 @@ type Coordinates = { latitude: unknown; longitude: unknown; number: string }
 
 /** A value that may be a position, or hold one. */
 type Inner = { key: string; kind: Role['kind']; value: unknown }
+
+/** A date and a time of day in two keys; the earliest time without a zone, and the zone beside it. */
+type Clock = { day: unknown; time: unknown; local: number; zoneMs: number }
 
 type Inside = {
   own: Marks
@@ -55,8 +59,8 @@ export function marksIn(holder: Record<string, unknown>, isPlace: boolean, onRea
   const inner: Inner[] = []
   let numbered: Map<string, Partial<Marks>> | null = null
   let own: Marks = noMarks
-  let day: unknown
-  let clock: unknown
+  const clock: Clock = { day: undefined, time: undefined, local: Number.NaN, zoneMs: 0 }
+  let hasParts = false
   for (const key in holder) {
     // The value is of JSON: its prototype has no keys.
     const role = roleOf(key)
@@ -70,25 +74,48 @@ export function marksIn(holder: Record<string, unknown>, isPlace: boolean, onRea
       if (addCoordinate(sets, role, value)) onRead?.(holder, key)
       continue
     }
-    if (kind === 'date') day ??= value
-    if (kind === 'time') clock ??= value
+    if (kind === 'part of coordinate') hasParts ||= !Number.isNaN(numberOf(value))
+    if (noteClock(clock, kind, value)) onRead?.(holder, key)
     if (isAbout(role) && isRecord(value)) own = inheritedMarks(own, marksAbout(value, role, onRead))
-    const isSilent = kind === 'other' || (kind === 'status of place' && !isPlace)
+    else if (kind === 'other' && isRecord(value) && saysNoFixInside(value, onRead))
+      own = { ...own, isValid: false }
+    const isSilent = kind === 'other' || (kind === 'status of place' && !isPlace && !isVoid(value))
     const said =
       (isSilent ? null : saidBy(role, key, value)) ?? (isExplicit(value) ? { isValid: false } : null)
     if (said === null) continue
     onRead?.(holder, key)
     const number = 'number' in role ? role.number : ''
-    if (number === '') own = inheritedMarks(own, { ...noMarks, ...said })
+    if (kind === 'time' && number === '' && isLocalTime(value))
+      clock.local = earlierOf(clock.local, said.time ?? Number.NaN)
+    else if (kind === 'year') own = inheritedMarks(own, { ...noMarks, time: timeFrom(holder) })
+    else if (number === '') own = inheritedMarks(own, { ...noMarks, ...said })
     else (numbered ??= new Map()).set(number, { ...numbered.get(number), ...said })
   }
-  if (day !== undefined) own = inheritedMarks(own, { ...noMarks, time: timeOfDate(day, clock) })
+  own = { ...own, time: earlierOf(own.time, localTimeOf(clock)) }
   const pairs: Coordinates[] = []
   let half: Coordinates | undefined
   for (const { of } of sets)
-    if (of.latitude === undefined || of.longitude === undefined) half = of
+    if (hasParts && isWhole(of.latitude) && isWhole(of.longitude)) continue
+    else if (of.latitude === undefined || of.longitude === undefined) half = of
     else pairs.push(of)
   return { own, pairs, half, numbered: numbered ?? noNumbers, inner }
+}
+
+/** True for a key that says nothing without the others. */
+function noteClock(clock: Clock, kind: Role['kind'], value: unknown): boolean {
+  if (kind === 'date') clock.day ??= value
+  if (kind === 'time') clock.time ??= value
+  if (kind === 'zone') clock.zoneMs = zoneFrom(value)
+  return kind === 'zone' || kind === 'part of time'
+}
+
+function localTimeOf({ day, time, local, zoneMs }: Clock): number {
+  return (day === undefined ? local : earlierOf(local, timeOfDate(day, time))) - zoneMs
+}
+
+/** Also of a coordinate that is missing. */
+function isWhole(degrees: unknown): boolean {
+  return degrees === undefined || Number.isInteger(degreesOf(degrees))
 }
 
 function isAbout({ kind }: Role): boolean {
@@ -159,7 +186,12 @@ function saidBy(role: Role, key: string, value: unknown): Partial<Marks> | null 
       return typeof value === 'boolean' ? { isValid: value } : null
     case 'earlier':
       return typeof value === 'boolean' && fixWord.test(key) ? { isValid: !value } : null
+    case 'year':
+      return {}
     case 'date':
+    case 'zone':
+    case 'part of time':
+    case 'part of coordinate':
     case 'latitude':
     case 'longitude':
     case 'about':
@@ -183,7 +215,7 @@ function saysYes(value: unknown): boolean {
 
 const noFixWords = new Set('no none v void off na unknown undefined disabled idle 0 never missing'.split(' '))
 const noFixPart =
-  /nofix|notfix|unfix|no[23]dfix|without|invalid|notvalid|fail|timeout|timedout|lost|nolock|unlock|nosignal|nosat|nogps|nognss|nopos|noloc|nosolution|search|locating|acquiring|unavailable|notavailable|notlocated|stale|lastknown|cached|outdated|previous|error|expired/
+  /nofix|notfix|unfix|no[23]dfix|nok$|without|invalid|notvalid|fail|timeout|timedout|lost|nolock|unlock|nosignal|nosat|nogps|nognss|nopos|noloc|nosolution|search|locating|acquiring|unavailable|notavailable|notlocated|stale|lastknown|cached|outdated|previous|error|expired/
 
 /** `no fix`, `GPS_TIMEOUT`, `V`. */
 export function saysNoFix(value: unknown): boolean {
@@ -195,6 +227,24 @@ export function saysNoFix(value: unknown): boolean {
 const explicit =
   /(?:no|without|lost)[ _-]?(?:valid[ _-]?)?(?:gps|gnss)?[ _-]?(?:fix|lock)\b|(?:gps|gnss|fix)[ _-]?(?:timeout|timed[ _-]?out|fail|lost)|last[ _-]?known/i
 
+/** An object without a position beside one with it: { decoded: { gps: "No fix" }, location: ".." }. */
+function saysNoFixInside(value: Record<string, unknown>, onRead: OnRead | null): boolean {
+  for (const key in value) {
+    const text = value[key]
+    if (typeof text !== 'string') continue
+    if (!isExplicit(text) && !(/gps|gnss|fix/i.test(key) && saysNoFix(text))) continue
+    if (marksIn(value, false, null).pairs.length > 0) return false
+    onRead?.(value, key)
+    return true
+  }
+  return false
+}
+
+/** The letter of NMEA for a position that is not valid. */
+function isVoid(value: unknown): boolean {
+  return value === 'V' || value === 'v'
+}
+
 /** A text under any name that can only mean that there is no fix: { event: "GPS_TIMEOUT" }. */
 function isExplicit(value: unknown): boolean {
   return typeof value === 'string' && value.length <= 40 && explicit.test(value)
@@ -202,13 +252,20 @@ function isExplicit(value: unknown): boolean {
 
 const hemisphere = /^([NSEW])? ?(\d{1,3}(?:\.\d+)?) ?°? ?([NSEW])?$/i
 
-/** `51.3 N` as 51.3, `9.4W` as -9.4; other values as they are. */
+/** `51.3 N` as 51.3, `9.4W` as -9.4, `51.3°` as 51.3; other values as they are. */
 function signed(value: unknown): unknown {
   if (typeof value !== 'string') return value
+  const [, plain] = /^([+-]?\d{1,3}(?:\.\d+)?) ?°$/.exec(value.trim()) ?? []
+  if (plain !== undefined) return plain
   const [, before, degrees = '', behind] = hemisphere.exec(value.trim()) ?? []
   const letter = (before ?? behind)?.toUpperCase()
   if (letter === undefined) return value
   return letter === 'S' || letter === 'W' ? `-${degrees}` : degrees
+}
+
+/** NaN for anything but a number. */
+function numberOf(value: unknown): number {
+  return degreesOf(isRecord(value) ? value['value'] : value)
 }
 
 /** NaN for objects and lists: Number throws where their `toString` is no function. */

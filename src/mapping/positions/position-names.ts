@@ -12,9 +12,15 @@ import { createCache } from '../bounded-cache.ts'
  */
 export type Role =
   | { kind: 'latitude' | 'longitude'; set: string; number: string }
+  /** Minutes or seconds of a coordinate. */
+  | { kind: 'part of coordinate' }
   /** The text, list or object of a position: `location`, `gps`. */
   | { kind: 'place' }
   | { kind: 'time' | 'date'; number: string }
+  /** The offset of times that are written without one: `timezone: "UTC+02:00"`. */
+  | { kind: 'zone' }
+  /** The object has the parts of a time: { year, month, day, hour, minute, second, latitude, .. }. */
+  | { kind: 'year' | 'part of time' }
   | { kind: 'age'; unitMs: number; number: string }
   /** There is no fix where the value is false or 0, where it is true, or where its text says so. */
   | { kind: 'valid' | 'invalid' | 'count' | 'status' }
@@ -26,7 +32,10 @@ export type Role =
   | { kind: 'status of place' }
   /** Says something about the position beside it: `header.timestamp`, `properties`. */
   | { kind: 'about' }
-  /** An earlier position: `lastPosition`, or that the one beside it is such a one: `cached_fix: true`. */
+  /**
+   * An earlier position: `lastPosition`, `log_coordinates`, or that the one beside it is such a one:
+   * `cached_fix: true`.
+   */
   | { kind: 'earlier' }
   /** Dilution of precision: receivers without a fix give 99.9 and the like. */
   | { kind: 'dilution' }
@@ -42,15 +51,19 @@ const lengthMax = 48
 const receiver = '(?:gps|gnss|position(?:ing)?|pos|location|loc)'
 const coordinate = new RegExp(
   `^(${receiver}|geo|tracker|device|current|cur|coord(?:inate)?s?|point|fix)?` +
-    String.raw`(?:(latt?itude|latitud|lat)|(longt?itude|longitud|lng|long|lon))` +
+    String.raw`(?:(latt?itude|latitud|lati|lat)|(longt?itude|longitud|longi|lng|long|lon))` +
     String.raw`(?:deg|degrees?|dd|dec|decimal|wgs84)?(\d{0,3})$`,
 )
-const place = new RegExp(
-  `^(?:current|cur|device|tracker)?(?:${receiver}` +
-    '(?:data|info|fix|location|position|point|coords?|coordinates?)?|' +
-    'coords?|coordinates?|latl(?:ng|on|ong)|l(?:ng|on|ong)lat|geo(?:location|point|json|metry)?|point|' +
-    String.raw`fix(?:position|location))(\d{0,3})$`,
+/** Minutes and seconds: the degrees beside them are not the whole coordinate. */
+const coordinatePart = new RegExp(
+  `^(?:${receiver})?(?:latitude|lat|longitude|lng|long|lon)\\d*(?:min(?:utes?)?|m?sec(?:onds?)?|milliseconds?)$`,
 )
+const timePart = /^(year|month|day|hour|minute|second)(?:utc)?$/
+const placeWords =
+  `(?:${receiver}(?:data|info|fix|location|position|point|coords?|coordinates?)?|` +
+  'coords?|coordinates?|latl(?:ng|on|ong)|l(?:ng|on|ong)lat|geo(?:location|point|json|metry)?|point|' +
+  'fix(?:position|location))'
+const place = new RegExp(String.raw`^(?:current|cur|device|tracker)?${placeWords}(\d{0,3})$`)
 const time = new RegExp(
   `^(?:last)?(?:${receiver}|fix(?:ed)?|utc|measured?|acquired|acquisition|collect(?:ion|ed)?|sample|event|data|` +
     'record(?:ed)?)?(?:fix)?(?:utc)?(?:timestamp|time|datetime|timeutc|at|ts|utc|utctime|unix|epoch|' +
@@ -73,21 +86,29 @@ const ago = new RegExp(
 const prefix = new RegExp(`^(?:${receiver}|fix|has|is|got|from|latl(?:ng|on)|coords?|coordinates?)+`)
 const satellites = new RegExp(
   '^(?:gps|gnss)?(?:num(?:ber)?|nb|no|count|n)?(?:of)?(?:gps|gnss)?sat(?:s|ellites?)?' +
-    '(?:inuse|used|use|count|num(?:ber)?|tracked|inview|visible|infix)?$',
+    '(?:inuse|used|use|count|cnt|num(?:ber)?|tracked|inview|visible|infix)?$|^(?:num(?:ber)?|n)(?:of)?svs?$',
 )
+/** Azimuths, elevations and bits of satellites. */
+const ofSatellites = /^(?:gps|gnss)?sat(?:s|ellites?|cnt|count|num|info).+$/
 const elsewhere = new RegExp(
   '^(?:gateways?|gw|rxinfo|rxmetadata|geofence.*|.*config(?:uration)?|settings?|home.*|cent(?:er|re).*|' +
     'downlink.*|beacons?.*|ble.*|bluetooth.*|wifi.*|bssids?|anchors?|targets?|dest(?:ination)?|' +
     '(?:base)?station|user|network.*|waypoints?|poi|ref(?:erence)?)$',
 )
 const earlier = /^(?:cached?|last|prev|previous|former|old|gpsprev|stale).*$/
+const logged = new RegExp(
+  '^log(?:ged)?(?:all|positions?|points?|entry|entries|records?)$|' +
+    `^(?:log(?:ged)?|stored|buffered|archived?|histor(?:y|ic|ical))${placeWords}s?$`,
+)
 const dilution = /^(?:gps|gnss)?[hp]dop$/
 
 const validWords = new Set(
-  'fix valid validity fixvalid validfix lock locked located fixed fixok hasfix'.split(' '),
+  'fix valid validity fixvalid validfix lock locked located fixed fixok hasfix fresh freshgps freshfix'.split(
+    ' ',
+  ),
 )
 const validAfterPrefix = new Set(
-  'ok success acquired available obtained found ready active enabled'.split(' '),
+  'ok success acquired available obtained found ready active enabled fresh'.split(' '),
 )
 const invalidWords = new Set(
   'fixfailed failedfix nofix nogps nognss nognssfix nogpsfix nolock nosignal noposition nolocation stale isstale lastknown cached outdated invalid cache'.split(
@@ -103,6 +124,7 @@ const statusWords = new Set(
 )
 const placeStatusWords = new Set('status state type result mode quality source'.split(' '))
 const aboutWords = new Set('header properties meta metadata fixinfo fixstatus gpsinfo info'.split(' '))
+const zoneWords = new Set('timezone tz utcoffset gmtoffset tzoffset timezoneoffset'.split(' '))
 
 const unitsMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, s: 1000 }
 
@@ -121,7 +143,12 @@ function roleOfName(name: string): Role {
     const [, set = '', latitude, , number = ''] = degrees
     return { kind: latitude === undefined ? 'longitude' : 'latitude', set: set + number, number }
   }
+  if (coordinatePart.test(name)) return { kind: 'part of coordinate' }
   if (elsewhere.test(name)) return { kind: 'elsewhere' }
+  if (zoneWords.has(name)) return { kind: 'zone' }
+  const part = timePart.exec(name)
+  if (part) return { kind: part[1] === 'year' ? 'year' : 'part of time' }
+  if (logged.test(name)) return { kind: 'earlier' }
   const ages = age.exec(name)
   if (ages) return { kind: 'age', unitMs: unitMsOf(ages[1]), number: ages[2] ?? '' }
   const elapsed = since.exec(name)
@@ -139,6 +166,7 @@ function roleOfName(name: string): Role {
 
 function markOf(name: string): Role {
   if (satellites.test(name)) return { kind: 'count' }
+  if (ofSatellites.test(name)) return { kind: 'elsewhere' }
   if (dilution.test(name)) return { kind: 'dilution' }
   if (invalidWords.has(name)) return { kind: 'invalid' }
   if (statusWords.has(name)) return { kind: statusKindOf(name) }

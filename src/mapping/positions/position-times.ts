@@ -2,8 +2,8 @@
 //
 //   numbers     seconds or milliseconds since 1970, from 2000 to 2100; others are uptimes or counters
 //   texts       ISO 8601 with or without zone (UTC), `2025:12:30 7:4:38`, English words, such numbers
-//   objects     { year, month, day, hour, minute, second }
-//   two keys    a date and a time of day: Date 2025:12:30, Time 7:4:38
+//   objects     { year, month, day, hour, minute, second }, { year_utc, .. }
+//   two keys    a date and a time of day: Date 2025:12:30, Time 7:4:38; a local time and its offset from UTC
 //
 // A text in quotes inside of the text is what the decoder of Lansitec makes of a Date (JSON.stringify). It
 // adds the eight hours of China before, and writes a Z: they are taken off.
@@ -58,6 +58,21 @@ function yearFirstOf([, first = '', mark, second = '', year = '', clock = '']: r
   return Number(second) > 12 ? `${year}-${first}-${second}${clock}` : undefined
 }
 
+const zoneText = /^(?:UTC|GMT)? ?([+-])(\d{1,2})(?::?(\d\d))?$/i
+const zoneWritten = /(?:Z|[+-]\d\d:?\d\d|\d{5,})"?$|GMT|UTC/i
+
+/** Whether a time is a text that does not say its zone. */
+export function isLocalTime(value: unknown): boolean {
+  return typeof value === 'string' && !zoneWritten.test(value.trim())
+}
+
+/** Milliseconds of `UTC+02:00`. A number may be hours, half hours, minutes or seconds: it says nothing. */
+export function zoneFrom(value: unknown): number {
+  const [, sign, hours, minutes = '0'] = (typeof value === 'string' && zoneText.exec(value.trim())) || []
+  if (hours === undefined) return 0
+  return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000
+}
+
 /** A date with the time of day beside it. */
 export function timeOfDate(date: unknown, clock: unknown): number {
   if (typeof date !== 'string' || typeof clock !== 'string' || !dayTime.test(clock.trim())) return Number.NaN
@@ -66,7 +81,8 @@ export function timeOfDate(date: unknown, clock: unknown): number {
 
 function momentOfParts(value: Record<string, unknown>): number {
   const part = (...names: readonly string[]) => {
-    const found = names.map((name) => value[name]).find((one) => one !== undefined)
+    const written = names.flatMap((name) => [value[name], value[`${name}_utc`]])
+    const found = written.find((one) => one !== undefined)
     return typeof found === 'number' || (typeof found === 'string' && isDecimal(found))
       ? Number(found)
       : Number.NaN

@@ -16,12 +16,13 @@
 // Of several current positions the first usable one is taken: a second receiver may have a fix that the first
 // one does not have. Where none is usable, the result says why: invalid, out of range, zeros.
 //
-// Never a position of the tracker: gateways, geofences, the last position after a failed fix. Two numbers in
-// a list named `coordinates` without the type Point can be meant both ways, and are taken only where one of
-// them must be the longitude.
+// Never a position of the tracker: gateways, geofences, the last position after a failed fix, whole degrees
+// with their minutes beside them (lat_deg, lat_min), coordinates that say that there is no position
+// (blank-coordinates.ts). Two numbers in a list named `coordinates` without the type Point can be meant both
+// ways, and are taken only where one of them must be the longitude.
 
 import { isRecord } from '../path/path-eval.ts'
-import { isDecimal } from '../path/value.ts'
+import { degreesOf, isBlank, isUsable } from './blank-coordinates.ts'
 import { pairIn } from './position-pairs.ts'
 import { inheritedMarks, marksIn, noMarks, type Marks, type OnRead } from './position-marks.ts'
 import { roleOf } from './position-names.ts'
@@ -103,7 +104,7 @@ function onlyOf(untimed: readonly FoundPosition[]): FoundPosition | undefined {
 function currentOf(found: readonly FoundPosition[]): FoundPosition | undefined {
   const chosen =
     found.find((one) => one.isValid && isUsable(one)) ??
-    found.find((one) => one.isValid && !isZero(one)) ??
+    found.find((one) => one.isValid && !isBlank(one)) ??
     found.find((one) => one.isValid) ??
     found[0]
   if (chosen === undefined) return undefined
@@ -225,22 +226,6 @@ function add(
   search.found.push({ ...position, isValid: marks.isValid && isUsable(position), isStored, part })
 }
 
-function isUsable({ latitude, longitude }: Pick<FoundPosition, 'latitude' | 'longitude'>): boolean {
-  const north = degreesOf(latitude)
-  const east = degreesOf(longitude)
-  return Math.abs(north) <= 90 && Math.abs(east) <= 180 && north !== 0 && east !== 0
-}
-
-/** A decoder that has no value in one of them writes zero. */
-function isZero({ latitude, longitude }: Pick<FoundPosition, 'latitude' | 'longitude'>): boolean {
-  return degreesOf(latitude) === 0 || degreesOf(longitude) === 0
-}
-
 export function isNoFix(position: FoundPosition): boolean {
-  return !position.isValid || isZero(position)
-}
-
-function degreesOf(value: unknown): number {
-  if (typeof value === 'number') return value
-  return typeof value === 'string' && isDecimal(value) ? Number(value) : Number.NaN
+  return !position.isValid || isBlank(position)
 }
