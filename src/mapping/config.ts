@@ -22,7 +22,7 @@ export const devicesSchema = z
       .optional()
       .describe(
         'CSV table of devices, in UTF-8. The first row names the columns: device, asset_id, asset_type, ' +
-          'operator, carrier, provider, manufacturer, model, privacy. Only `device` is required. If rows ' +
+          'operator, carrier, provider, manufacturer, model, privacy, zone. Only `device` is required. If rows ' +
           'are invalid, the gateway does not start and reports all of them by line; a running daemon ' +
           'keeps the previous table.',
       ),

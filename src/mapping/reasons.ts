@@ -27,6 +27,8 @@ export const unmappableReasons = {
   BAD_DEVICE: 'The device name is too long, or is not a text or whole number.',
   NO_TIME: 'The time is missing, and the source does not allow the arrival time instead.',
   BAD_TIME: 'The time is not in the format of the source.',
+  NO_ZONE:
+    'The time has no zone, and neither has its device: no `zone` in the device table or in `defaults`.',
   BAD_VALUE: 'Latitude or longitude is not a number.',
   OUT_OF_RANGE: 'Latitude is beyond 90 degrees, or longitude beyond 180.',
   HALF_POSITION: 'One of latitude and longitude is missing.',

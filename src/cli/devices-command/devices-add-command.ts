@@ -23,6 +23,7 @@ type RowOptions = {
   manufacturer?: string
   model?: string
   privacy?: string
+  zone?: string
 }
 
 type AddOptions = DaemonOptions & RowOptions & { password?: boolean; replace?: boolean }
@@ -38,6 +39,7 @@ const columnOf = {
   manufacturer: 'manufacturer',
   model: 'model',
   privacy: 'privacy',
+  zone: 'zone',
 } as const
 
 function withRowOptions(command: Command): Command {
@@ -50,6 +52,7 @@ function withRowOptions(command: Command): Command {
     .option('--manufacturer <name>', 'manufacturer of the device')
     .option('--model <name>', 'model of the device')
     .option('--privacy <profile>', 'privacy profile of the config')
+    .option('--zone <name>', 'time zone of its local times, such as Europe/Berlin')
 }
 
 export const addCommand: BuildCommand = (io, done) =>

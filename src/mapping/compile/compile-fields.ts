@@ -3,16 +3,15 @@
 
 import type { MapConfig, SourceConfig } from '../config.ts'
 import type { WriteExtraFields } from '../fields/extra-fields.ts'
-import { compileReading } from '../fields/fields.ts'
-import { compileFixTime } from '../times/fix-time.ts'
 import { compileGps, type InMotion } from '../fields/gps.ts'
-import { compileTime } from '../times/times.ts'
 import type { CompiledSource, Fix } from '../mapper/compiled-source.ts'
 import { compileCondition } from '../path/condition.ts'
 import type { Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileBounds, type Bounds } from '../plausibility/plausibility.ts'
 import type { MotionOptions } from '../state/motion.ts'
+import { compileFixTime, compileTimeReading } from '../times/fix-time.ts'
+import { compileTime, compileZone, isLocalFormat } from '../times/times.ts'
 import { extraFieldsOf } from './compile-extra-fields.ts'
 import type { Scope } from './compile-scope.ts'
 import { booleanOf, coordinateOf, headingOf, readWhere, speedOf } from './compile-values.ts'
@@ -115,25 +114,27 @@ export function timeOf(
     if (coalesce === undefined) return null
     // The newest of the own times of the collected values (state/open-record.ts).
     const raw: Read = (record) => (record as Record<string, unknown>)['$time']
-    return { read: compileTime('ms', raw, false), raw, orArrival: true, format: 'ms' }
+    return { read: compileTime('ms', raw), raw, orArrival: true, format: 'ms', zone: null }
   }
-  const { path, format, zone, missing, absent } = field
+  const { path, format, zone, missing, date } = field
   const formats = typeof format === 'string' ? [format] : format
-  if (zone !== undefined && !formats.some((one) => one === 'iso' || one === 'words'))
-    throw new Malformed('has a zone, which only the formats iso and words need')
+  if (zone !== undefined && !formats.some(isLocalFormat))
+    throw new Malformed(`has a zone, which the format ${formats.join(', ')} does not read`)
   if (formats.length > 1 && formats.includes('arrival'))
     throw new Malformed('has arrival beside other formats; use `missing: arrival` instead')
   if (format === 'arrival') {
-    if (path !== undefined) throw new Malformed('has a path, which the format arrival does not read')
+    if (path !== undefined || date !== undefined)
+      throw new Malformed('has a path, which the format arrival does not read')
     return null
   }
   if (path === undefined) throw new Malformed('needs a path')
-  const raw = readWhere(field.when, compileReading({ path, absent }, captures), captures)
+  const raw = readWhere(field.when, compileTimeReading({ ...field, path }, captures), captures)
   return {
-    read: compileTime(format, raw, zone === 'utc'),
+    read: compileTime(format, raw),
     raw,
     orArrival: missing === 'arrival',
     format: formats.join(', '),
+    zone: compileZone(format, zone),
   }
 }
 

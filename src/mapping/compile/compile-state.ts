@@ -11,7 +11,7 @@ import type { CompiledCoalesce } from '../state/coalesced-value.ts'
 import { compilePrivacy, type Withhold } from '../privacy/privacy.ts'
 import { compileSchedule } from '../privacy/schedule.ts'
 import type { ThinOptions } from '../state/thin.ts'
-import { compileTime } from '../times/times.ts'
+import { compileTime, compileZone, zoneFor } from '../times/times.ts'
 import { nameFrom } from '../path/value.ts'
 import { compileCondition } from '../path/condition.ts'
 import { booleanOf } from './compile-values.ts'
@@ -54,6 +54,8 @@ function thinOf({ thin }: SourceConfig): ThinOptions | null {
   return { everyMs: every, distanceM: distance, headingDeg: heading, signal, streamsMax }
 }
 
+type TimeOfValue = NonNullable<NonNullable<SourceConfig['coalesce']>['time']>
+
 function coalesceOf(source: SourceConfig, captures: readonly string[]): CompiledCoalesce | null {
   const { coalesce } = source
   if (!coalesce) return null
@@ -69,8 +71,14 @@ function coalesceOf(source: SourceConfig, captures: readonly string[]): Compiled
     ...nameRule(name, captures),
     names,
     value: compilePaths(value),
-    time: time ? compileTime(time.format, compilePaths(time.path), time.zone === 'utc') : null,
+    time: time ? timeOfValue(time) : null,
   }
+}
+
+function timeOfValue({ path, format, zone }: TimeOfValue): NonNullable<CompiledCoalesce['time']> {
+  const rule = compileZone(format, zone)
+  const read = compileTime(format, compilePaths(path))
+  return (record, root, up, ofDevice) => read(record, root, up, zoneFor(rule, ofDevice))
 }
 
 function nameRule(

@@ -1,7 +1,7 @@
 // device-table.ts: the device table, a CSV file with the asset, operator and carrier of each device.
 //
-//   device,asset_id,asset_type,operator,carrier,provider,manufacturer,model,privacy
-//   864636060000001,TRK-0007,TRACTOR,OP1,ACME,,Teltonika,FMC650,night
+//   device,asset_id,asset_type,operator,carrier,provider,manufacturer,model,privacy,zone
+//   864636060000001,TRK-0007,TRACTOR,OP1,ACME,,Teltonika,FMC650,night,Europe/Berlin
 //
 // `device` is required and unique. Any other column may be missing and any other field empty: the defaults of
 // the source and of the config apply then. All bad rows are reported together, with their lines.
@@ -12,6 +12,7 @@ import { nearest } from '../../std/nearest-word.ts'
 import { plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
+import { isZoneName, zoneProblem } from '../times/zones.ts'
 import { parseCsv, type CsvProblem, type CsvRow } from './csv.ts'
 
 export const deviceColumns = [
@@ -24,6 +25,7 @@ export const deviceColumns = [
   'manufacturer',
   'model',
   'privacy',
+  'zone',
 ] as const
 
 type Column = (typeof deviceColumns)[number]
@@ -99,9 +101,10 @@ export function parseDevices(
   const problems = [...malformed]
   const found = new Map<string, DeviceRow>()
   const lines = new Map<string, number>()
+  const badZones = new Map<string, string>()
   const columns = header.fields.map((name) => name as Column)
   for (const row of body) {
-    const problem = addRow(row, columns, { found, lines, providers, profiles })
+    const problem = addRow(row, columns, { found, lines, providers, profiles, badZones })
     if (problem !== undefined) problems.push({ line: row.line, message: problem })
   }
   problems.sort((a, b) => a.line - b.line)
@@ -133,6 +136,8 @@ type Collected = {
   lines: Map<string, number>
   providers: readonly ProviderName[] | null
   profiles: readonly string[] | undefined
+  /** What is said of each; a search for the nearest name takes milliseconds. */
+  badZones: Map<string, string>
 }
 
 function countModels(rows: Iterable<DeviceRow>): Map<string, number> {
@@ -144,7 +149,7 @@ function countModels(rows: Iterable<DeviceRow>): Map<string, number> {
 function addRow(
   { line, fields }: CsvRow,
   columns: readonly Column[],
-  { found, lines, providers, profiles }: Collected,
+  { found, lines, providers, profiles, badZones }: Collected,
 ): string | undefined {
   if (fields.length !== columns.length)
     return `has ${plural(fields.length, 'field')}, but the header has ${plural(columns.length, 'column')}`
@@ -166,6 +171,7 @@ function addRow(
   // Without its profile everything of the device would be sent.
   if (row.privacy !== undefined && profiles?.includes(row.privacy) === false)
     return unknownProfile(row.privacy, profiles)
+  if (row.zone !== undefined && !isZoneName(row.zone)) return unknownZone(row.zone, badZones)
   lines.set(device, line)
   found.set(device, row)
   return undefined
@@ -175,6 +181,12 @@ function unknownProfile(name: string, profiles: readonly string[]): string {
   const known = profiles.length === 0 ? '`privacy.profiles` has none' : `known are ${profiles.join(', ')}`
   const meant = nearest(name, profiles)
   return `names the privacy profile ${quote(name, 80)}; ${known}${meant === undefined ? '' : `. Did you mean "${meant}"?`}`
+}
+
+function unknownZone(name: string, known: Map<string, string>): string {
+  const problem = known.get(name) ?? `has a "zone" that ${zoneProblem(name)}`
+  if (known.size < linesShown) known.set(name, problem)
+  return problem
 }
 
 function failed(line: number, message: string, before: readonly CsvProblem[] = []): ParsedDevices {

@@ -14,6 +14,7 @@ import { createSizedCache } from '../sized-cache.ts'
 import type { DeviceRow, DeviceTable } from './device-table.ts'
 import type { DeviceMemory } from '../memory/device-memory.ts'
 import type { Withhold } from '../privacy/privacy.ts'
+import { zoneOf, type Zone } from '../times/zones.ts'
 import { jsonString } from '../fields/json-string.ts'
 
 /** Values for empty fields of the device table. */
@@ -23,6 +24,7 @@ export type Defaults = {
   readonly asset_type?: string | undefined
   readonly manufacturer?: string | undefined
   readonly model?: string | undefined
+  readonly zone?: string | undefined
 }
 
 export type DeviceEntryOptions = {
@@ -50,6 +52,8 @@ export type DeviceEntry = {
   readonly family: number
   /** The model that the family was looked up with; null where none is known. */
   readonly model: string | null
+  /** That of times without one, for a source with `zone: device`; null where none is known. */
+  readonly zone: Zone | null
   /** The privacy profile of the asset; null for most. */
   readonly withhold: Withhold | null
   /** The start of a payload's name: provider and device (identity.ts). */
@@ -118,6 +122,7 @@ function makeEntry(
   const provider = row?.provider ?? otherwise
   const assetId = row?.asset_id ?? device
   const model = row?.model ?? defaults.model
+  const zone = row?.zone ?? defaults.zone
   const carrier = row?.carrier ?? defaults.carrier
   const asset = objectOf([
     ['id', assetId],
@@ -144,6 +149,7 @@ function makeEntry(
     listed: row !== undefined,
     family: options.familyOf(model),
     model: model ?? null,
+    zone: zone === undefined ? null : zoneOf(zone),
     withhold: row?.privacy === undefined ? null : (options.profiles.get(row.privacy) ?? null),
     nameHead: flat(['[', jsonString(provider), ',', jsonString(device), ',']),
     jsonBeforeTime: jsonBeforeTime(carrier),

@@ -4,7 +4,7 @@
 // compile-signals.ts), so it follows the same rules.
 
 import { extraFieldOf } from '../compile/compile-extra-fields.ts'
-import { headingBoundsOf, inMotionOf, speedBoundsOf, timeOf } from '../compile/compile-fields.ts'
+import { headingBoundsOf, inMotionOf, speedBoundsOf } from '../compile/compile-fields.ts'
 import { coordinateOf, headingOf, speedOf } from '../compile/compile-values.ts'
 import type { ExtraFieldConfig, MapConfig, SourceConfig } from '../config.ts'
 import { compileExtraFields } from '../fields/extra-fields.ts'
@@ -43,29 +43,6 @@ function compileInGps(fields: Partial<GpsFields>) {
 function memberOf(text: string, name: string): unknown {
   const members: unknown = JSON.parse(`{${text.slice(1)}}`)
   return isRecord(members) ? members[name] : undefined
-}
-
-export function explainTime(config: SourceConfig, captureNames: readonly string[]): ExplainField {
-  const { time: field } = config.map
-  const time = timeOf(config, captureNames)
-  const paths = field?.path ?? (time ? '$time' : undefined)
-  const finder = compileFinder({ path: paths, absent: field?.absent, when: field?.when }, captureNames)
-  const unit = time?.format ?? 'arrival'
-  return (place) => {
-    const { record, root, up, captures } = place
-    const { path, raw } = finder.find(place)
-    const base = { ...head('time', 'signalTimestamp', finder.paths), path, unit, sentUnit: 'ms' }
-    if (time === null) return { ...base, note: 'the source has no time: the arrival time is sent' }
-    const moment = time.read(record, root, up, captures)
-    if (Number.isNaN(moment))
-      return {
-        ...withRaw(base, raw),
-        note: time.orArrival ? 'absent: the arrival time is sent' : 'NO_TIME: the message has no time',
-      }
-    if (!Number.isFinite(moment))
-      return { ...withRaw(base, raw), note: `BAD_TIME: it is not in the format ${time.format}` }
-    return { ...withRaw(base, raw), value: moment, note: null }
-  }
 }
 
 export function explainPosition(map: MapConfig, captureNames: readonly string[]): ExplainField[] {

@@ -4,8 +4,10 @@
 import type { EpochMs } from '../../std/clock.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { SourceConfig } from '../config.ts'
-import { explainExtraField, explainMotion, explainPosition, explainTime } from './explain-field.ts'
+import { explainExtraField, explainMotion, explainPosition } from './explain-field.ts'
 import { explainSignal } from './explain-signal.ts'
+import { explainTime } from './explain-time.ts'
+import type { Zone } from '../times/zones.ts'
 import type { ExplainedField } from './explained-field.ts'
 import type { Trace } from './explain-trace.ts'
 import type { PlacedRecord } from './path-finder.ts'
@@ -20,6 +22,8 @@ export type RecordToExplain = PlacedRecord & {
   arrivedAt: EpochMs | null
   /** Null for a record that was refused, or waits. */
   payload: MappedPayload | null
+  /** The time zone of the device. */
+  zone: Zone | null
   /** The privacy profile of the asset. */
   profile: string | null
 }
@@ -40,7 +44,7 @@ export function compileExplainer(config: SourceConfig, captureNames: readonly st
     const inGps = [...position, ...motion].map((explain) => explain(place))
     const others = extraFields.map((explain) => explain(place))
     const fields = [
-      atItsTime(time(place), place, sent),
+      atItsTime(time(place, place.zone), place, sent),
       ...inGps.map((field) => inPosition(withMotion(field, config, place, sent), place)),
       ...oncePerKind(
         signals.map((explain) => explain(place, place.family)),

@@ -4,6 +4,7 @@
 
 import type { WriteGps } from '../fields/gps.ts'
 import type { ReadFixTime } from '../times/fix-time.ts'
+import type { ReadTime } from '../times/times.ts'
 import type { Up, RecordContext } from '../types.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 
@@ -59,7 +60,7 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
     when: source.when && { ...source.when, holds: tracedCondition('when', source.when.holds) },
     time: source.time && {
       ...source.time,
-      read: tracedRead('time', source.time.read, () => undefined),
+      read: tracedTime(source.time.read),
     },
     fix: source.fix && {
       ...source.fix,
@@ -103,23 +104,17 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
     }
   }
 
-  function tracedRead(
-    stage: Stage,
-    read: (record: unknown, root: unknown, up?: Up) => number,
-    note: (trace: Trace, found: number) => void,
-  ) {
-    return (record: unknown, root: unknown, up?: Up): number => {
-      const trace = at(stage, record, root, up)
-      const found = read(record, root, up)
-      note(trace, found)
-      return found
+  function tracedTime(read: ReadTime): ReadTime {
+    return (record, root, up, zone, captures) => {
+      at('time', record, root, up)
+      return read(record, root, up, zone, captures)
     }
   }
 
   function tracedFixTime(read: ReadFixTime): ReadFixTime {
-    return (record, root, up, messageTime) => {
+    return (record, root, up, messageTime, ofDevice) => {
       const trace = at('taken', record, root, up)
-      trace.takenAt = read(record, root, up, messageTime)
+      trace.takenAt = read(record, root, up, messageTime, ofDevice)
       return trace.takenAt
     }
   }

@@ -23,6 +23,7 @@ import type { DeviceEntry } from '../devices/devices.ts'
 import { createRouting, type Route } from '../mapper/routing.ts'
 import { withPlausibility } from '../plausibility/plausibility.ts'
 import { createWithheldCounts } from '../plausibility/withheld-counts.ts'
+import { zoneOf, type Zone } from '../times/zones.ts'
 import type { StateChanges } from '../state/state-changes.ts'
 import { compileConditionParts, type ConditionParts } from '../path/condition-parts.ts'
 import { propertyReadBy } from '../path/packet-properties.ts'
@@ -191,7 +192,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
       },
       conditions: own ? conditionsOf(own, trace, captures) : [],
       unpacked: own ? unpackedIn(own, root, captures) : [],
-      fields: own ? own.explain({ ...at, profile: row?.privacy ?? null }) : [],
+      fields: own ? own.explain({ ...at, profile: row?.privacy ?? null, zone: zoneOfDevice(row, own) }) : [],
       payloadId: payload?.payloadId ?? null,
     }
   }
@@ -234,6 +235,11 @@ function hasValuesOf({ gps, signals }: Trace, { json }: MappedPayload): boolean 
 
 function modelOf(row: DeviceRow | undefined, own: SourceExplainer | undefined): string | null {
   return row?.model ?? own?.source.deviceOptions.defaults.model ?? null
+}
+
+function zoneOfDevice(row: DeviceRow | undefined, own: SourceExplainer | undefined): Zone | null {
+  const name = row?.zone ?? own?.source.deviceOptions.defaults.zone
+  return name === undefined ? null : zoneOf(name)
 }
 
 function namesOf({ runtime, captures }: Route): Record<string, string> {

@@ -13,6 +13,7 @@ import { pathsOf, type FieldPaths } from '../fields/fields.ts'
 import { angleUnits } from '../fields/units.ts'
 import { jsonString } from '../fields/json-string.ts'
 import { signalFrame, type SignalField } from '../fields/signals.ts'
+import { compileZone } from '../times/times.ts'
 import type { Bounds } from '../plausibility/plausibility.ts'
 import type { FastPlan, PlainField, PlainPosition, PlainSignal, Slots } from './fast-plan.ts'
 import { usualCondition } from './usual-conditions.ts'
@@ -75,7 +76,7 @@ function timeOf({ map: { time } }: SourceConfig, keys: WantedKeys): FastPlan['ti
   return {
     slots: slotsOf(time, keys),
     format: time.format,
-    zoneIsUtc: time.zone === 'utc',
+    zone: compileZone(time.format, time.zone),
     orArrival: time.missing === 'arrival',
   }
 }

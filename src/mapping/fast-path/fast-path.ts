@@ -29,7 +29,8 @@ import type { EpochMs } from '../../std/clock.ts'
 import type { ClockCheck } from '../devices/clock-check.ts'
 import { deviceLengthMax } from '../devices/device-rule.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import { compileTime, type ReadTime } from '../times/times.ts'
+import { compileTime, zoneFor, type ReadTime } from '../times/times.ts'
+import type { Zone } from '../times/zones.ts'
 import type { MessageRecords } from '../mapper/message-records.ts'
 import { comparedEvery, type RecordMemory } from '../mapper/record-memory.ts'
 import type { MapFast, Route, SourceRuntime } from '../mapper/routing.ts'
@@ -88,10 +89,10 @@ function createMapFast(deps: Deps, runtime: SourceRuntime, plan: FastPlan): MapF
     for (let index = 0; index < conditions.length; index += 1)
       if (!holdsFor(conditions[index]!, values, bytes, route.captures)) return null
     begin(route, undefined, message)
-    const ownTime = timeOf(bytes)
-    if (!isUsualTime(ownTime)) return null
     const entry = route.entry ?? entryNamed(route, bytes)
     if (entry === null || !isUsualDevice(entry)) return null
+    const ownTime = timeOf(bytes, entry.zone)
+    if (!isUsualTime(ownTime)) return null
     const hasOwnTime = !Number.isNaN(ownTime)
     const time = hasOwnTime ? ownTime : arrivedAt
     if (!deviceBytesOf(entry).isUsual) return null
@@ -163,10 +164,10 @@ function isUsualDevice({ deliverable, ignored, quarantined, withhold }: DeviceEn
 /** The time of a message; as ReadTime. */
 function compileTimeOf({ time }: FastPlan, { find, kinds, starts, ends, numberIn }: MessageValues) {
   if (time === null) return () => Number.NaN
-  const { slots, format, zoneIsUtc } = time
+  const { slots, format, zone } = time
   let value: unknown
-  const read: ReadTime = compileTime(format, () => value, zoneIsUtc)
-  return (bytes: Buffer): EpochMs => {
+  const read: ReadTime = compileTime(format, () => value)
+  return (bytes: Buffer, ofDevice: Zone | null): EpochMs => {
     const slot = find(slots)
     if (slot < 0) return Number.NaN
     if (kinds[slot] === text) {
@@ -175,6 +176,6 @@ function compileTimeOf({ time }: FastPlan, { find, kinds, starts, ends, numberIn
       value = numberIn(slot)
       if (Number.isNaN(value)) return Number.POSITIVE_INFINITY
     }
-    return read(undefined, undefined)
+    return read(undefined, undefined, undefined, zoneFor(zone, ofDevice))
   }
 }

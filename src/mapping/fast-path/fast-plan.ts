@@ -2,7 +2,7 @@
 // of the parts that the other path uses: conversions, scales and bounds are the same objects.
 
 import type { Scale } from '../fields/decimal.ts'
-import type { TimeFormat } from '../times/times.ts'
+import type { TimeFormat, ZoneRule } from '../times/times.ts'
 import type { Convert } from '../fields/units.ts'
 import type { Bounds } from '../plausibility/plausibility.ts'
 import type { Condition } from '../path/condition.ts'
@@ -69,7 +69,7 @@ export type FastPlan = {
   time: {
     slots: Slots
     format: TimeFormat | readonly TimeFormat[]
-    zoneIsUtc: boolean
+    zone: ZoneRule
     orArrival: boolean
   } | null
   /** Null where none is sent. */

@@ -98,6 +98,7 @@ const fieldOptions: Record<FieldOption, Use> = {
   // Of a time.
   format: 'usual',
   zone: 'usual',
+  date: 'parsed',
   missing: 'usual',
   // Of motion.
   from: 'usual',

@@ -14,7 +14,7 @@ import type { WriteExtraFields } from '../fields/extra-fields.ts'
 import type { WriteGps } from '../fields/gps.ts'
 import type { WriteSignals } from '../fields/signals.ts'
 import type { ReadFixTime } from '../times/fix-time.ts'
-import type { ReadTime } from '../times/times.ts'
+import type { ReadTime, ZoneRule } from '../times/times.ts'
 import type { Condition } from '../path/condition.ts'
 import type { Read } from '../path/path.ts'
 import type { Each } from '../path/record-selection.ts'
@@ -52,7 +52,7 @@ export type CompiledSource = {
   /** Whose data it is, where the device table does not say; null for the only provider. */
   provider: ((captures: readonly string[]) => string) | null
   /** Null where messages have no time of their own. */
-  time: { read: ReadTime; raw: Read; orArrival: boolean; format: string } | null
+  time: { read: ReadTime; raw: Read; orArrival: boolean; format: string; zone: ZoneRule } | null
   fix: Fix | null
   gps: WriteGps
   /** The same without the heading, which a receiver without a fix does not know. */

@@ -13,14 +13,15 @@ import type { EpochMs } from '../../std/clock.ts'
 import type { ClockCheck } from '../devices/clock-check.ts'
 import { isUnset } from '../devices/device-clocks.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import { shown } from '../fields/gps.ts'
 import { signalsText } from '../fields/signals.ts'
 import { digestOf, messageKeyOf, partKeyOf, payloadIdOf, signalIdHeadOf, windowKeyOf } from '../identity.ts'
 import type { MappedRecord } from '../state/merge.ts'
 import { payloadOf } from '../state/record-payload.ts'
+import type { Zone } from '../times/zones.ts'
 import type { DeviceNotes, RecordContext } from '../types.ts'
 import type { CompiledSource, Fix } from './compiled-source.ts'
 import type { RecordMemory } from './record-memory.ts'
+import { timeOfRecord } from './record-time.ts'
 import type { SourceRuntime } from './routing.ts'
 
 export type RecordMapper = {
@@ -76,7 +77,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     context.entry = entry
     entry.records += 1
     context.leftOut = false
-    const ownTime = source.time ? timeOf(source.time) : Number.NaN
+    const ownTime = source.time ? timeOfRecord(source.time, context, entry.zone) : Number.NaN
     if (ownTime === null) return false
     const checked = Number.isNaN(ownTime) ? ownTime : checkTime(entry.device, ownTime, context)
     if (checked === null) return false
@@ -98,7 +99,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
       gps = text ?? ''
       isGpsRefused = text === null
     } else {
-      const found = readGpsWithFix(source, source.fix, ownTime)
+      const found = readGpsWithFix(source, source.fix, ownTime, entry)
       isCurrentFix = found ?? false
       isGpsRefused = found === null
     }
@@ -144,22 +145,16 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     notes.readPosition(entry, at, isCurrentFix, context)
   }
 
-  /** NaN where the arrival time is used instead; null where the record was refused. */
-  function timeOf({ read: readTime, raw, orArrival, format }: NonNullable<CompiledSource['time']>) {
-    const { record, root, up, captures } = context
-    const moment = readTime(record, root, up, captures)
-    if (moment < Number.POSITIVE_INFINITY) return moment
-    if (Number.isNaN(moment))
-      return orArrival ? moment : context.refuse('NO_TIME', 'The message has no time.')
-    const found = shown(raw(record, root, up, captures))
-    return context.refuse('BAD_TIME', `The time ${found} is not in the format "${format}".`)
-  }
-
   /** Whether the position is valid and of the time of the message; null where the record was refused. */
-  function readGpsWithFix(source: CompiledSource, fix: Fix, ownTime: EpochMs): boolean | null {
+  function readGpsWithFix(
+    source: CompiledSource,
+    fix: Fix,
+    ownTime: EpochMs,
+    entry: DeviceEntry,
+  ): boolean | null {
     const { record, root, up, captures } = context
     // Both are times of the device's own clock, whatever was made of them.
-    const { messageTime, fixTime } = timesOf(fix, ownTime)
+    const { messageTime, fixTime } = timesOf(fix, ownTime, entry.zone)
     const isOld = fixTime < messageTime - fix.maxAgeMs
     const isValid = fix.valid === null || fix.valid(record, root, captures, up)
     const isValidNow = memory.isValid(fix, isValid)
@@ -176,7 +171,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     }
     isGpsWithheld = gps !== '' && !isValidNow && !fix.keep
     if (isOld && isNamed) {
-      if (Number.isNaN(ownTime) && isByAge(fix)) oldAgeMs = messageTime - fixTime
+      if (Number.isNaN(ownTime) && isByAge(fix, entry.zone)) oldAgeMs = messageTime - fixTime
       else oldTime = fixTime
       isLastFix = true
     }
@@ -196,17 +191,17 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
   }
 
   /** `fixTime` is NaN where the message does not say it. */
-  function timesOf({ time: readFixTime }: Fix, ownTime: EpochMs) {
+  function timesOf({ time: readFixTime }: Fix, ownTime: EpochMs, ofDevice: Zone | null) {
     const { record, root, up, arrivedAt, stored } = context
     const messageTime = Number.isNaN(ownTime) ? (stored?.at ?? arrivedAt) : ownTime
-    const fixTime = readFixTime ? readFixTime(record, root, up, messageTime) : Number.NaN
+    const fixTime = readFixTime ? readFixTime(record, root, up, messageTime, ofDevice) : Number.NaN
     return { messageTime, fixTime }
   }
 
   /** An age before the arrival is no time of the device: a resend arrives at another time. */
-  function isByAge({ ownTime: readOwnTime }: Fix): boolean {
+  function isByAge({ ownTime: readOwnTime }: Fix, ofDevice: Zone | null): boolean {
     const { record, root, up } = context
-    return readOwnTime === null || Number.isNaN(readOwnTime(record, root, up, Number.NaN))
+    return readOwnTime === null || Number.isNaN(readOwnTime(record, root, up, Number.NaN, ofDevice))
   }
 
   function mapped({ name: source }: CompiledSource, { device, provider }: DeviceEntry): MappedRecord {

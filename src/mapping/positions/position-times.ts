@@ -10,7 +10,8 @@
 
 import { durationFrom } from '../times/duration.ts'
 import { momentOf, timeOfDay } from '../times/calendar.ts'
-import { parseDateTime } from '../times/times.ts'
+import { parseDateTime } from '../times/iso-time.ts'
+import { utc } from '../times/zones.ts'
 import { parseWords } from '../times/time-words.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { isDecimal } from '../path/value.ts'
@@ -40,12 +41,12 @@ function momentFrom(value: unknown): number {
   const text = value.trim()
   if (text.startsWith('"') && text.endsWith('"')) return momentFrom(text.slice(1, -1)) - lansitecShiftMs
   if (isDecimal(text)) return momentFrom(Number(text))
-  const iso = parseDateTime(text, true)
+  const iso = parseDateTime(text, utc)
   if (!Number.isNaN(iso)) return iso
   const turned = dayFirst.exec(text)
   if (turned) return momentFrom(yearFirstOf(turned))
   const parts = yearFirst.exec(text)
-  if (!parts) return parseWords(text, true)
+  if (!parts) return parseWords(text, utc)
   // A date alone is no time.
   if (parts[4] === undefined) return Number.NaN
   const [year, month, day, hour, minute, second] = parts.slice(1).map((part) => Number(part ?? 0))

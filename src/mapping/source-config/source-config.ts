@@ -9,7 +9,7 @@ import { paths, text } from './path-options.ts'
 import { secret } from '../../std/schema.ts'
 import { keysMax } from '../extract/secretbox.ts'
 import { merge, thin, windowOf } from './thin-config.ts'
-import { timeFormatOption } from './time-config.ts'
+import { deviceZone, timeFormatOption, timeZone } from './time-config.ts'
 import { plausibilitySchema } from '../plausibility/plausibility-config.ts'
 import { extractSchema } from '../extract/extract-config.ts'
 
@@ -25,6 +25,9 @@ export const defaultsSchema = z
       .optional()
       .describe('Manufacturer of the device, unless the device table has one.'),
     model: text(256).optional().describe('Model of the device, unless the device table has one.'),
+    zone: deviceZone().describe(
+      'Time zone of the device, unless the device table has one; for sources with `zone: device`.',
+    ),
   })
   .prefault({})
   .describe('Values for empty fields of the device table and for devices that are not in it.')
@@ -39,7 +42,7 @@ const timeOption = () =>
     .strictObject({
       path: paths().describe('Path to the time.'),
       format: timeFormatOption().describe('As `format` of `map.time`.'),
-      zone: z.enum(['utc']).optional().describe('As `zone` of `map.time`.'),
+      zone: timeZone().describe('As `zone` of `map.time`.'),
     })
     .optional()
 

@@ -6,6 +6,8 @@ import type { CoalesceRules } from './coalesce.ts'
 import { storedFormOf, type Value } from './open-record.ts'
 import type { UnmappableReason } from '../reasons.ts'
 import type { Rejection, Up } from '../types.ts'
+import type { ReadTime } from '../times/times.ts'
+import type { Zone } from '../times/zones.ts'
 
 /** The `coalesce` of a source, compiled. */
 export type CompiledCoalesce = {
@@ -17,16 +19,22 @@ export type CompiledCoalesce = {
   names: ReadonlySet<string>
   value: Read
   /** Null where values have no time. Gives NaN for a value without one, an infinity for an unreadable one. */
-  time: ((record: unknown, root: unknown, up: Up) => EpochMs) | null
+  time: ReadTime | null
 }
 
-/** A record and what is around it in its message. */
-export type PlacedRecord = { captures: readonly string[]; record: unknown; root: unknown; up?: Up }
+/** A record of a device, and what is around it in its message. */
+export type PlacedRecord = {
+  entry: { readonly zone: Zone | null }
+  captures: readonly string[]
+  record: unknown
+  root: unknown
+  up?: Up
+}
 
 /** A record as a value, or why it is none. */
 export function valueIn(
   { name: nameOf, names, value: read, time: readTime }: CompiledCoalesce,
-  { captures, record, root, up }: PlacedRecord,
+  { entry, captures, record, root, up }: PlacedRecord,
   arrivedAt: EpochMs,
 ): Value | Exclude<Rejection, { kind: 'quarantined' }> {
   const name = nameOf(captures, record, root, up)
@@ -34,7 +42,7 @@ export function valueIn(
   if (!names.has(name)) return { kind: 'ignored', reason: 'not wanted' }
   const found = read(record, root, up)
   if (found === undefined) return { kind: 'ignored', reason: 'no value' }
-  const time = readTime === null ? Number.NaN : readTime(record, root, up)
+  const time = readTime === null ? Number.NaN : readTime(record, root, up, entry.zone)
   if (time === Number.POSITIVE_INFINITY)
     return refused('BAD_TIME', 'The time of the value is not in the format of the source.')
   const stored = storedFormOf(name, found)

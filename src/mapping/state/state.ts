@@ -142,8 +142,9 @@ export function createMappingState(sources: readonly StateSource[]): MappingStat
     assert(coalesce && state.coalescer, 'values are taken for a source that coalesces')
     const found: Pending[] = []
     let skipped = 'no records'
-    for (const { entry, ...read } of records) {
-      const value = valueIn(coalesce, read, message.arrivedAt)
+    for (const record of records) {
+      const { entry } = record
+      const value = valueIn(coalesce, record, message.arrivedAt)
       if ('kind' in value) {
         if (value.kind !== 'ignored') return value
         skipped = value.reason

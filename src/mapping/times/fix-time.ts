@@ -7,12 +7,20 @@
 import type { EpochMs } from '../../std/clock.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { numberFrom } from '../path/value.ts'
+import type { Read } from '../path/path.ts'
 import type { Up } from '../types.ts'
-import { compileReading } from '../fields/fields.ts'
-import { compileTime, type TimeFormat } from './times.ts'
+import { compileReading, type FieldPaths } from '../fields/fields.ts'
+import { compileDated, compileTime, compileZone, zoneFor, type TimeFormat } from './times.ts'
+import type { Zone } from './zones.ts'
 
 /** NaN where the message does not say it. */
-export type ReadFixTime = (record: unknown, root: unknown, up: Up, messageTime: EpochMs) => EpochMs
+export type ReadFixTime = (
+  record: unknown,
+  root: unknown,
+  up: Up,
+  messageTime: EpochMs,
+  ofDevice: Zone | null,
+) => EpochMs
 
 const ageUnits = { ms: 1, s: 1000, min: 60_000, h: 3_600_000 } as const
 
@@ -24,7 +32,13 @@ type Absent = readonly (number | string)[] | undefined
 type Paths = string | readonly string[]
 
 export type FixTimeConfig =
-  | { path: Paths; format: TimeFormat | readonly TimeFormat[]; zone?: 'utc' | undefined; absent?: Absent }
+  | {
+      path: Paths
+      date?: { path: Paths } | undefined
+      format: TimeFormat | readonly TimeFormat[]
+      zone?: string | undefined
+      absent?: Absent
+    }
   | { age: Paths; unit: AgeUnit; absent?: Absent }
 
 /** Of several the earliest: none of them makes a position fresher than it is. Throws Malformed. */
@@ -32,10 +46,10 @@ export function compileFixTime(configs: readonly FixTimeConfig[]): ReadFixTime {
   const reads = configs.map(compileOne)
   const [only] = reads
   if (only && reads.length === 1) return only
-  return (record, root, up, messageTime) => {
+  return (record, root, up, messageTime, ofDevice) => {
     let earliest = Number.NaN
     for (const read of reads) {
-      const time = read(record, root, up, messageTime)
+      const time = read(record, root, up, messageTime, ofDevice)
       if (!(time >= earliest)) earliest = Number.isNaN(time) ? earliest : time
     }
     return earliest
@@ -52,12 +66,32 @@ function compileOne(config: FixTimeConfig): ReadFixTime {
       return age >= 0 && age < Number.POSITIVE_INFINITY ? messageTime - Math.round(age * unitMs) : Number.NaN
     }
   }
-  const { path, format, zone } = config
+  const { format } = config
   if (format.includes('arrival'))
     throw new Malformed('has a time with the format arrival, which reads nothing')
-  const read = compileTime(format, compileReading({ path, absent }), zone === 'utc')
-  return (record, root, up) => {
-    const time = read(record, root, up)
+  const rule = compileZone(format, config.zone)
+  const read = compileTime(format, compileTimeReading(config))
+  return (record, root, up, _messageTime, ofDevice) => {
+    const time = read(record, root, up, zoneFor(rule, ofDevice))
     return time < Number.POSITIVE_INFINITY ? time : Number.NaN
   }
+}
+
+type TimeReading = {
+  path: FieldPaths
+  date?: { path: Paths } | undefined
+  format: TimeFormat | readonly TimeFormat[]
+  absent?: Absent
+}
+
+/**
+ * The value of a time: one, or a date and a time of day. `captures`: names of those of the topic. Throws
+ * Malformed.
+ */
+export function compileTimeReading(
+  { path, date, format, absent }: TimeReading,
+  captures: readonly string[] = [],
+): Read {
+  const clock = compileReading({ path, absent }, captures)
+  return date === undefined ? clock : compileDated(format, compileReading({ ...date, absent }), clock)
 }

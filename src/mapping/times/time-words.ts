@@ -11,6 +11,8 @@
 
 import { digitsEnd, isDigitAt } from '../path/digits.ts'
 import { momentOf, timeOfDay, twoDigits } from './calendar.ts'
+import { withZoneAt } from './iso-time.ts'
+import type { Zone } from './zones.ts'
 
 const lengthMax = 64
 
@@ -76,7 +78,7 @@ type Parts = {
 }
 
 /** Epoch milliseconds; NaN for anything but such a time, or a missing but required zone. */
-export function parseWords(text: string, zoneIsUtc: boolean): number {
+export function parseWords(text: string, zone: Zone | null): number {
   if (text.length > lengthMax) return Number.NaN
   const none = Number.NaN
   const parts: Parts = {
@@ -95,8 +97,9 @@ export function parseWords(text: string, zoneIsUtc: boolean): number {
   }
   while (parts.at < text.length) if (!takePart(parts)) return Number.NaN
   const { year, month, day, hour, minute, second, ms, zoneMs } = parts
-  const east = Number.isNaN(zoneMs) && zoneIsUtc ? 0 : zoneMs
-  return momentOf(year, month, day, timeOfDay(hour, minute, second)) + ms - east
+  const local = momentOf(year, month, day, timeOfDay(hour, minute, second)) + ms
+  // The text is read to its end: a zone can only be that of the source.
+  return Number.isNaN(zoneMs) ? withZoneAt(text, text.length, local, zone) : local - zoneMs
 }
 
 /** Takes a part, or a mark between parts; false for anything else. */

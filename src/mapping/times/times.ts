@@ -1,18 +1,40 @@
-// times.ts: the time formats of devices. The config chooses them and none is guessed; they are parsed
-// here, since Date accepts almost any text and may take it for another time.
+// times.ts: the times of devices: their formats, zones, and a date beside the time of day.
+//
+//   iso-time.ts        2024-05-13T05:46:12.280Z and 20240513 054612    time-words.ts  13 May 2024 05:46:12
+//   numbered-time.ts   13.05.2024 05:46:12, day or month first         zones.ts       local times as moments
+//   fix-time.ts        when a position was taken                       duration.ts    spans of time
+//   calendar.ts        days as milliseconds
+//
+// The config chooses the formats and none is guessed; they are parsed here, since Date accepts almost any
+// text and may take it for another time. A time without a zone is read in that of its source or device; a
+// zone in the text counts first.
 //
 // Digits beyond milliseconds are cut off, not rounded up: the moment lies in that millisecond. Of seconds as
 // a number a double holds six decimal places; a text has them all.
 
-import { isDigitAt } from '../path/digits.ts'
-import { momentOf, timeOfDay, twoDigits } from './calendar.ts'
-import { parseWords } from './time-words.ts'
+import { Malformed } from '../path/text-cursor.ts'
 import { isDecimal } from '../path/value.ts'
 import type { Read } from '../path/path.ts'
 import type { Up } from '../types.ts'
+import { parseCompact, parseDateTime } from './iso-time.ts'
+import { parseNumbered, type DateOrder } from './numbered-time.ts'
+import { parseWords } from './time-words.ts'
+import { noZone, utc, zoneOf, zoneProblem, type Zone } from './zones.ts'
 
-/** Whole epoch milliseconds; NaN for an absent value, an infinity for anything but a time. */
-export type ReadTime = (record: unknown, root: unknown, up?: Up, captures?: readonly string[]) => number
+/**
+ * Whole epoch milliseconds; NaN for an absent value, an infinity for anything but a time. `zone` is that of a
+ * time without one: null where the source has none.
+ */
+export type ReadTime = (
+  record: unknown,
+  root: unknown,
+  up: Up,
+  zone: Zone | null,
+  captures?: readonly string[],
+) => number
+
+/** Of the device: by its row in the device table, or by `defaults`. */
+export type ZoneRule = Zone | 'device' | null
 
 /** The last millisecond that a Date can hold. */
 const timeMax = 8.64e15
@@ -24,46 +46,117 @@ const millisecondsFrom = 1e11
 const stepMs = 0.0005
 
 /** Milliseconds; anything that is not a time within `timeMax` for another value. */
-type Parse = (value: unknown, zoneIsUtc: boolean) => number
+type Parse = (value: unknown, zone: Zone | null) => number
 
 const parsers = {
   s: secondsFrom,
   ms: (value) => Math.floor(numeric(value)),
   us: (value) => Math.floor(numeric(value) / 1000),
   's-float': secondsFrom,
-  iso: (value, zoneIsUtc) => (typeof value === 'string' ? parseDateTime(value, zoneIsUtc) : Number.NaN),
-  datetime: (value) => (typeof value === 'string' ? parseDateTime(value, true) : Number.NaN),
-  compact: (value) => parseCompact(typeof value === 'number' ? String(value) : value),
-  words: (value, zoneIsUtc) => (typeof value === 'string' ? parseWords(value, zoneIsUtc) : Number.NaN),
+  iso: (value, zone) => (typeof value === 'string' ? parseDateTime(value, zone) : Number.NaN),
+  datetime: (value, zone) => (typeof value === 'string' ? parseDateTime(value, zone ?? utc) : Number.NaN),
+  compact: (value, zone) => parseCompact(typeof value === 'number' ? String(value) : value, zone ?? utc),
+  words: (value, zone) => (typeof value === 'string' ? parseWords(value, zone) : Number.NaN),
+  dmy: numbered('dmy'),
+  mdy: numbered('mdy'),
+  ymd: numbered('ymd'),
   auto: (value) => (numeric(value) < millisecondsFrom ? secondsFrom(value) : Math.floor(numeric(value))),
   arrival: () => Number.NaN,
 } as const satisfies Record<string, Parse>
 
 export type TimeFormat = keyof typeof parsers
+type Formats = TimeFormat | readonly TimeFormat[]
 
 /** In the order of the table, and typed for an enumeration of the schema. */
 export const timeFormats = Object.keys(parsers) as [TimeFormat, ...TimeFormat[]]
 
+/** Formats of local times. Without a zone in the text or the config `iso` and `words` are refused. */
+const localFormats: readonly TimeFormat[] = ['iso', 'datetime', 'compact', 'words', 'dmy', 'mdy', 'ymd']
+/** Those of which no text is known to have a zone. */
+const zoneFormats: readonly TimeFormat[] = ['dmy', 'mdy', 'ymd']
+/** Those that read a date and a time of day with a blank between them. */
+const datedFormats: readonly TimeFormat[] = localFormats.filter((format) => format !== 'compact')
+
 /** Of several formats the first that can read a value does. */
-export function compileTime(
-  formats: TimeFormat | readonly TimeFormat[],
-  read: Read,
-  zoneIsUtc: boolean,
-): ReadTime {
+export function compileTime(formats: Formats, read: Read): ReadTime {
   const parse = typeof formats === 'string' ? parsers[formats] : parserOfMany(formats)
-  return (record, root, up, captures) => {
+  return (record, root, up, zone, captures) => {
     const value = read(record, root, up, captures)
     if (value === null || value === undefined || value === '') return Number.NaN
-    const time = parse(value, zoneIsUtc)
+    const time = parse(value, zone)
     return time >= 0 && time <= timeMax ? time : Number.POSITIVE_INFINITY
+  }
+}
+
+/** Throws Malformed for a zone that does not exist, or that a format needs and the config does not have. */
+export function compileZone(formats: Formats, zone: string | undefined): ZoneRule {
+  if (zone === undefined) {
+    const strict = zoneFormats.find((format) => format === formats || formats.includes(format))
+    if (strict === undefined) return null
+    throw new Malformed(
+      `has the format ${strict}, which needs \`zone\`: utc, a time zone such as Europe/Paris, or device`,
+    )
+  }
+  if (zone === 'device') return 'device'
+  const found = zoneOf(zone)
+  if (found === null) throw new Malformed(`has a zone that ${zoneProblem(zone)}`)
+  return found
+}
+
+export function isLocalFormat(format: TimeFormat): boolean {
+  return localFormats.includes(format)
+}
+
+/** The zone for the times of one device. Without one no local time of it is read. */
+export function zoneFor(rule: ZoneRule, ofDevice: Zone | null): Zone | null {
+  return rule === 'device' ? (ofDevice ?? noZone) : rule
+}
+
+/**
+ * A date and a time of day as one value: `130524` and `054612.00`. A JSON number has lost the zeros at its
+ * start, which are added. Throws Malformed for a format that no such text has.
+ */
+export function compileDated(formats: Formats, date: Read, clock: Read): Read {
+  const other = [formats].flat().find((format) => !datedFormats.includes(format))
+  if (other !== undefined)
+    throw new Malformed(`has a date beside the format ${other}; use one of ${datedFormats.join(', ')}`)
+  return (record, root, up, captures) => {
+    const day = date(record, root, up, captures)
+    const time = clock(record, root, up, captures)
+    if (isMissing(day) || isMissing(time)) return undefined
+    if (typeof day !== 'string' && typeof day !== 'number') return day
+    if (typeof time !== 'string' && typeof time !== 'number') return time
+    return `${typeof day === 'number' ? withZeros(day) : day} ${typeof time === 'number' ? withZeros(time) : time}`
+  }
+}
+
+function isMissing(value: unknown): boolean {
+  return value === null || value === undefined || value === ''
+}
+
+/** Six digits before the point, or eight. */
+function withZeros(value: number): string {
+  const text = String(value)
+  const point = text.indexOf('.')
+  const digits = point === -1 ? text.length : point
+  return '0'.repeat(digits <= 6 ? 6 - digits : digits % 2) + text
+}
+
+function numbered(order: DateOrder): Parse {
+  return (value, zone) => {
+    if (typeof value === 'string') return parseNumbered(value, order, zone)
+    // A number has lost the zero at its start.
+    if (!Number.isSafeInteger(value) || !(Number(value) > 0)) return Number.NaN
+    const digits = String(value)
+    return parseNumbered(digits.length % 2 === 0 ? digits : `0${digits}`, order, zone)
   }
 }
 
 function parserOfMany(formats: readonly TimeFormat[]): Parse {
   const all: Parse[] = formats.map((format) => parsers[format])
-  return (value, zoneIsUtc) => {
+  return (value, zone) => {
     for (const parse of all) {
-      const time = parse(value, zoneIsUtc)
+      const time = parse(value, zone)
       if (time >= 0 && time <= timeMax) return time
     }
     return Number.NaN
@@ -86,74 +179,4 @@ function secondsFrom(value: unknown): number {
 function fromSeconds(seconds: number): number {
   const whole = Math.floor(seconds)
   return whole === seconds ? whole * 1000 : whole * 1000 + Math.floor((seconds - whole) * 1000 + stepMs)
-}
-
-/**
- * ISO 8601, extended `2024-05-13T05:46:12.280+03:00` and basic `20240513T054612.280+0300`: a blank may stand
- * for the T, seconds may be missing, decimals and zone are written in any way.
- */
-export function parseDateTime(text: string, zoneIsUtc: boolean): number {
-  if (text.length < 13 || text.length > 40) return Number.NaN
-  return text[4] === '-' ? parseExtended(text, zoneIsUtc) : parseBasic(text, zoneIsUtc)
-}
-
-function parseExtended(text: string, zoneIsUtc: boolean): number {
-  if (!isBetween(text.charCodeAt(10)) || text[7] !== '-' || text[13] !== ':') return Number.NaN
-  const hasSecond = text[16] === ':'
-  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
-  const time = timeOfDay(twoDigits(text, 11), twoDigits(text, 14), hasSecond ? twoDigits(text, 17) : 0)
-  const rest = hasSecond ? decimalsAndZoneAt(text, 19, zoneIsUtc) : -zoneAt(text, 16, zoneIsUtc)
-  return momentOf(year, twoDigits(text, 5), twoDigits(text, 8), time) + rest
-}
-
-function parseBasic(text: string, zoneIsUtc: boolean): number {
-  if (!isBetween(text.charCodeAt(8))) return Number.NaN
-  const hasSecond = isDigitAt(text, 13)
-  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
-  const time = timeOfDay(twoDigits(text, 9), twoDigits(text, 11), hasSecond ? twoDigits(text, 13) : 0)
-  const rest = hasSecond ? decimalsAndZoneAt(text, 15, zoneIsUtc) : -zoneAt(text, 13, zoneIsUtc)
-  return momentOf(year, twoDigits(text, 4), twoDigits(text, 6), time) + rest
-}
-
-/** What is between date and time: T, t or a blank. */
-function isBetween(code: number): boolean {
-  return code === 0x20 || (code | 0x20) === 0x74
-}
-
-/** Milliseconds that the text behind the seconds adds. */
-function decimalsAndZoneAt(text: string, start: number, zoneIsUtc: boolean): number {
-  const mark = text.charCodeAt(start)
-  if (mark !== 0x2e && mark !== 0x2c) return -zoneAt(text, start, zoneIsUtc)
-  let at = start + 1
-  let ms = 0
-  for (let unitMs = 100; isDigitAt(text, at); at += 1) {
-    if (unitMs >= 1) ms += unitMs * (text.charCodeAt(at) - 0x30)
-    unitMs /= 10
-  }
-  return at === start + 1 ? Number.NaN : ms - zoneAt(text, at, zoneIsUtc)
-}
-
-/** Milliseconds east of Greenwich; NaN for a zone name other than UTC, or a missing but required zone. */
-function zoneAt(text: string, at: number, zoneIsUtc: boolean): number {
-  if (at === text.length) return zoneIsUtc ? 0 : Number.NaN
-  if (text.endsWith(' UTC') && at === text.length - 4) return 0
-  const mark = text.charCodeAt(at)
-  if ((mark | 0x20) === 0x7a) return at + 1 === text.length ? 0 : Number.NaN
-  if (mark !== 0x2b && mark !== 0x2d) return Number.NaN
-  const rest = text.length - at
-  const minutesAt = text[at + 3] === ':' ? at + 4 : at + 3
-  if (rest !== 3 && minutesAt + 2 !== text.length) return Number.NaN
-  const minutes = rest === 3 ? 0 : twoDigits(text, minutesAt)
-  const hours = twoDigits(text, at + 1)
-  if (minutes > 59 || hours > 18) return Number.NaN
-  const zoneMs = (hours * 60 + minutes) * 60_000
-  return mark === 0x2d ? -zoneMs : zoneMs
-}
-
-/** `20240513054612`, UTC. */
-function parseCompact(text: unknown): number {
-  if (typeof text !== 'string' || text.length !== 14) return Number.NaN
-  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
-  const time = timeOfDay(twoDigits(text, 8), twoDigits(text, 10), twoDigits(text, 12))
-  return momentOf(year, twoDigits(text, 4), twoDigits(text, 6), time)
 }

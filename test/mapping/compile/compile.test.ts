@@ -100,7 +100,7 @@ describe('the sources of a config', () => {
     [{ speed: { path: 's' }, in_motion: { from: 'speed', above: 5, below: 6 } }, 'map.in_motion', '"below"'],
     [{ time: { format: 'ms' } }, 'map.time', 'needs a path'],
     [{ time: { format: 'arrival', path: 'ts' } }, 'map.time', 'does not read'],
-    [{ time: { format: 'ms', path: 'ts', zone: 'utc' } }, 'map.time', 'only the formats iso and words need'],
+    [{ time: { format: 'ms', path: 'ts', zone: 'utc' } }, 'map.time', 'which the format ms does not read'],
     [
       { signals: [{ type: 'OBD_LIFETIME_ODOMETER', path: 'o', unit: 'h' }] },
       'map.signals.0',

@@ -26,6 +26,15 @@ describe('a device table', () => {
     expect(problems()).toEqual([])
   })
 
+  test('may only name time zones that exist', () => {
+    const { table, problems } = parse('device,zone\nA,Europe/Berlin\nB,Europe/Berln\nC,\nD,utc\nE,CET\n')
+    expect(problems.map(({ line, message }) => `${line}: ${message}`)).toEqual([
+      '3: has a "zone" that is "Europe/Berln", which is not a time zone such as Europe/Paris. Did you mean "Europe/Berlin"?',
+      '6: has a "zone" that is "CET", which is not a time zone such as Europe/Paris',
+    ])
+    expect(table.find('A')).toEqual({ zone: 'Europe/Berlin' })
+  })
+
   test('counts its models', () => {
     const { table } = parse('device,model\nA,FMC650\nB,FMC650\nC,\n')
     expect([...(table.models?.() ?? [])]).toEqual([['FMC650', 2]])
@@ -84,7 +93,7 @@ describe('a device table', () => {
     ['asset_id\nA\n', '1: lacks the column "device"; the first row names the columns'],
     [
       'device,asset\nA,B\n',
-      '1: unknown column "asset"; known are device, asset_id, asset_type, operator, carrier, provider, manufacturer, model, privacy',
+      '1: unknown column "asset"; known are device, asset_id, asset_type, operator, carrier, provider, manufacturer, model, privacy, zone',
     ],
     ['device,model,model\nA,B,C\n', '1: has the column "model" twice'],
     ['device;model\nA;B\n', '1: separates its columns with ";"; use commas'],

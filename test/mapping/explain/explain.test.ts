@@ -379,6 +379,34 @@ describe('the explanation of a field says', () => {
     })
   })
 
+  test('which zone its time is in, and whether a change of the clock applied', () => {
+    const time = { path: 'clock', date: { path: 'day' }, format: 'dmy', zone: 'device', missing: 'arrival' }
+    const table = 'device,zone\ntruck-7,Europe/Berlin\n'
+    const timeIn = (day: string, clock: string, world: World = { table }) => {
+      const message = { day, clock, lat: 52.5, lon: 13.4 }
+      return fieldsOf(explainOne(truckSource({ time }), message, world))['time']
+    }
+    expect(timeIn('131024', '020000')).toMatchObject({
+      path: 'day and clock',
+      raw: '131024 020000',
+      unit: 'dmy in Europe/Berlin, zone of the device',
+      value: Date.UTC(2024, 9, 13),
+      note: null,
+    })
+    expect(timeIn('271024', '020000')).toMatchObject({
+      value: Date.UTC(2024, 9, 27),
+      note: 'the clock goes back and repeats this time: the first of the two moments',
+    })
+    expect(timeIn('310324', '023000')?.note).toBe(
+      'the clock goes forward and skips this time: moved forward by what is skipped',
+    )
+    expect(timeIn('310324', '023000', {})).toMatchObject({
+      unit: 'dmy, no zone',
+      note: 'it has no zone, and neither has the device: the arrival time is sent',
+    })
+    expect(timeIn('310224', '023000')?.note).toBe('BAD_TIME: it is not in the format dmy')
+  })
+
   test('that the arrival time is sent, and which time it replaces', () => {
     const lenient = source({ time: { path: 'ts', format: 'ms', missing: 'arrival' } })
     expect(fieldsOf(explainOne(lenient, { ...message, ts: null }))['time']).toMatchObject({

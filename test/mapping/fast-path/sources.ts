@@ -274,6 +274,53 @@ const signalsOnly: Trial = {
   }),
 }
 
+/** Local times in the zone of the device, of which one has none. */
+const local: Trial = {
+  name: 'local',
+  source: {
+    name: 'local',
+    topic: 'l/{device}',
+    map: { ...truckMap, time: { path: 'ts', format: ['dmy', 'iso'], zone: 'device' } },
+  },
+  world: { ...world, table: 'device,zone\n1,Europe/Berlin\n2,utc\n3,Australia/Lord_Howe\n4,\n' },
+  topics: ['l/1', 'l/2', 'l/3', 'l/4'],
+  template: (clock, random) => ({
+    ...truckTemplate(clock, random),
+    ts: (one) => {
+      const text = new Date(timeOf(clock, one)).toISOString()
+      const [date = '', clockText = ''] = text.split(/[TZ]/)
+      return one.pick([
+        text,
+        text.slice(0, 23),
+        `${date.split('-').toReversed().join('.')} ${clockText}`,
+        '31.02.24 00:00',
+      ])
+    },
+  }),
+}
+
+/** The same in the zone of the source, at a change of its clock. */
+const zoned: Trial = {
+  ...local,
+  name: 'zoned',
+  source: {
+    name: 'zoned',
+    topic: 'z/{device}',
+    map: { ...truckMap, time: { path: 'ts', format: ['ymd', 'datetime'], zone: 'America/New_York' } },
+  },
+  topics: ['z/1', 'z/2'],
+  template: (clock, random) => ({
+    ...truckTemplate(clock, random),
+    ts: (one) => {
+      const time = one.chance(0.5)
+        ? timeOf(clock, one) - 5 * 3_600_000
+        : Date.UTC(2024, 2, 10, 0, one.below(300))
+      const text = new Date(time).toISOString().slice(0, 23)
+      return one.pick([text, text.replaceAll('-', '/').replace('T', ' '), text.replace('T', ' ')])
+    },
+  }),
+}
+
 export const trials: readonly Trial[] = [
   trucks,
   initial,
@@ -282,5 +329,7 @@ export const trials: readonly Trial[] = [
   packet,
   signalsOnly,
   conditional,
+  local,
+  zoned,
   ...['simulator', 'gpsd-tpv', 'tasmota-gps'].map(presetTrial),
 ]

@@ -1,9 +1,10 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { compileTime, timeFormats, type TimeFormat } from '../../../src/mapping/times/times.ts'
+import { noZone, utc, zoneNamed } from '../../../src/mapping/times/zones.ts'
 
 function read(format: TimeFormat, value: unknown, zoneIsUtc = false): number {
-  return compileTime(format, (record) => record, zoneIsUtc)(value, null)
+  return compileTime(format, (record) => record)(value, null, undefined, zoneIsUtc ? utc : null)
 }
 
 const may = Date.UTC(2024, 4, 13, 5, 46, 12, 280)
@@ -247,6 +248,104 @@ describe('a time in words', () => {
   })
 })
 
+describe('a time of numbers', () => {
+  const noon = Date.UTC(2024, 4, 13, 17, 46, 12)
+
+  test.each<[TimeFormat, unknown, number]>([
+    ['dmy', '13.05.2024 05:46:12', may - 280],
+    ['dmy', '13/05/24 05:46', may - 12_280],
+    ['dmy', '13-05-2024T05:46:12.280', may],
+    ['dmy', '13.5.2024, 5:46:12', may - 280],
+    ['dmy', '05:46:12 13/05/2024', may - 280],
+    ['dmy', '05:46:12.28, 13.05.24', may],
+    ['dmy', '130524 054612.28', may],
+    ['dmy', '130524,054612.28', may],
+    ['dmy', '13052024 054612', may - 280],
+    ['dmy', '130524054612', may - 280],
+    ['dmy', '13052024054612', may - 280],
+    ['dmy', '13.05.2024 05:46:12Z', may - 280],
+    ['dmy', '13.05.2024 08:46:12+03:00', may - 280],
+    ['dmy', '01.02.2024 00:00:00', Date.UTC(2024, 1, 1)],
+    ['dmy', 10_224_000_000, Date.UTC(2024, 1, 1)],
+    ['mdy', '01/02/2024 00:00', Date.UTC(2024, 0, 2)],
+    ['mdy', '5/13/2024, 5:46:12 PM', noon],
+    ['mdy', '5/13/24 5:46:12pm', noon],
+    ['mdy', '05-13-2024 12:00:00 AM', Date.UTC(2024, 4, 13)],
+    ['mdy', '05-13-2024 12:00:00 PM', Date.UTC(2024, 4, 13, 12)],
+    ['mdy', '5:46:12 PM 5/13/2024', noon],
+    ['mdy', '051324 174612', noon],
+    ['ymd', '2024/05/13 17:46:12', noon],
+    ['ymd', '24/05/13 17:46:12', noon],
+    ['ymd', '24-5-13 17:46:12', noon],
+    ['ymd', '240513174612', noon],
+    ['ymd', '20240513174612', noon],
+    ['ymd', 20_240_513_174_612, noon],
+    ['dmy', '29.02.2024 00:00', Date.UTC(2024, 1, 29)],
+    ['dmy', '31.12.99 23:59:60', Date.UTC(2100, 0, 1)],
+  ])('%s %j is %d', (format, value, expected) => {
+    expect(read(format, value, true)).toBe(expected)
+  })
+
+  test.each<[TimeFormat, unknown]>([
+    ['dmy', '05/13/2024 05:46:12'],
+    ['mdy', '13/05/2024 05:46:12'],
+    ['ymd', '13/05/2024 05:46:12'],
+    ['dmy', '2024/05/13 05:46:12'],
+    ['dmy', '29.02.2023 00:00'],
+    ['dmy', '13.05/2024 05:46:12'],
+    ['dmy', '13.05.2024'],
+    ['dmy', '05:46:12'],
+    ['dmy', '13.05.024 05:46:12'],
+    ['dmy', '013.05.2024 05:46:12'],
+    ['dmy', '13.005.2024 05:46:12'],
+    ['dmy', '13.05. 05:46:12'],
+    ['dmy', '13 05 2024 05:46:12'],
+    ['dmy', '13.05.2024 24:00:00'],
+    ['dmy', '13.05.2024 05:60'],
+    ['dmy', '13.05.2024 5:4'],
+    ['dmy', '13.05.2024 005:46'],
+    ['dmy', '13.05.2024 05:46:12.'],
+    ['dmy', '13.05.2024 13:46 PM'],
+    ['dmy', '13.05.2024 0:46 AM'],
+    ['dmy', '13.05.2024 05:46:12 EST'],
+    ['dmy', '13.05.2024 05:46:12 x'],
+    ['dmy', '05:46:12 13/05/2024+02:00'],
+    ['dmy', '054612 130524'],
+    ['dmy', '130524 54612'],
+    ['dmy', '1305240546'],
+    ['dmy', '1305245 054612'],
+    ['dmy', 13.5],
+    ['dmy', true],
+    ['dmy', `13.05.2024 05:46:12${' '.repeat(60)}`],
+  ])('%s %j is refused', (format, value) => {
+    expect(read(format, value, true)).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  test('is refused without a zone', () => {
+    expect(read('dmy', '13.05.2024 05:46:12')).toBe(Number.POSITIVE_INFINITY)
+    expect(read('dmy', '13.05.2024 05:46:12Z')).toBe(may - 280)
+  })
+})
+
+test.each<[TimeFormat, unknown]>([
+  ['iso', '2024-05-13T05:46:12.280'],
+  ['iso', '20240513 054612.280'],
+  ['datetime', '2024-05-13 05:46:12.280'],
+  ['words', '13-May-2024 05:46:12.280'],
+  ['dmy', '13.05.2024 05:46:12.280'],
+  ['mdy', '05/13/2024 05:46:12.280'],
+  ['ymd', '24/05/13 05:46:12.280'],
+])('%s %j is read in its zone', (format, text) => {
+  const time = compileTime(format, (record) => record)
+  expect(time(text, null, undefined, zoneNamed('Europe/Berlin'))).toBe(may - 2 * 3_600_000)
+  expect(time(text, null, undefined, noZone)).toBe(Number.POSITIVE_INFINITY)
+})
+
+test('a compact time is read in its zone', () => {
+  const time = compileTime('compact', (record) => record)
+  expect(time('20240513054612', null, undefined, zoneNamed('Asia/Kolkata'))).toBe(may - 280 - 5.5 * 3_600_000)
+})
+
 test('no format throws, for any value', () => {
   const pieces = [
     '2024',
@@ -261,6 +360,9 @@ test('no format throws, for any value', () => {
     '.',
     ',',
     'EST',
+    'PM',
+    '/',
+    '13',
     '(',
     ')',
     '17:07',

@@ -1,0 +1,75 @@
+// explain-time.ts: explains the time of a record: its path, its format, its zone, and the rule for a local
+// time that a change of the clock skips or repeats.
+
+import { timeOf } from '../compile/compile-fields.ts'
+import type { SourceConfig } from '../config.ts'
+import { zoneFor, type ZoneRule } from '../times/times.ts'
+import type { ClockChange, Zone } from '../times/zones.ts'
+import { head, withRaw, type ExplainedField } from './explained-field.ts'
+import { compileFinder, type PlacedRecord } from './path-finder.ts'
+
+/** `ofDevice`: the zone of the device. */
+export type ExplainTime = (place: PlacedRecord, ofDevice: Zone | null) => ExplainedField
+
+export function explainTime(config: SourceConfig, captureNames: readonly string[]): ExplainTime {
+  const { time: field } = config.map
+  const time = timeOf(config, captureNames)
+  const paths = field?.path ?? (time ? '$time' : undefined)
+  const finder = compileFinder({ path: paths, absent: field?.absent, when: field?.when }, captureNames)
+  const date = field?.date && compileFinder({ ...field.date, absent: field.absent }, captureNames)
+  return (place, ofDevice) => {
+    const { record, root, up, captures } = place
+    const { path, raw } = finder.find(place)
+    const dated = date?.find(place)
+    const base = {
+      ...head('time', 'signalTimestamp', [...(date?.paths ?? []), ...finder.paths]),
+      path: dated?.path && path !== null ? `${dated.path} and ${path}` : path,
+      unit: time === null ? 'arrival' : formatText(time.format, time.zone, ofDevice),
+      sentUnit: 'ms',
+    }
+    if (time === null) return { ...base, note: 'the source has no time: the arrival time is sent' }
+    const found = withRaw(base, dated === undefined ? raw : time.raw(record, root, up, captures))
+    const observed = observe(zoneFor(time.zone, ofDevice))
+    const moment = time.read(record, root, up, observed.zone, captures)
+    if (Number.isNaN(moment))
+      return {
+        ...found,
+        note: time.orArrival ? 'absent: the arrival time is sent' : 'NO_TIME: the message has no time',
+      }
+    if (Number.isFinite(moment)) return { ...found, value: moment, note: ruleText(observed.change()) }
+    const isZoneMissing = time.zone === 'device' && ofDevice === null && observed.isAsked()
+    if (!isZoneMissing) return { ...found, note: `BAD_TIME: it is not in the format ${time.format}` }
+    const why = 'it has no zone, and neither has the device'
+    return { ...found, note: time.orArrival ? `${why}: the arrival time is sent` : `NO_ZONE: ${why}` }
+  }
+}
+
+function formatText(format: string, rule: ZoneRule, ofDevice: Zone | null): string {
+  if (rule === null) return format
+  if (rule !== 'device') return `${format} in ${rule.name}`
+  return ofDevice === null ? `${format}, no zone` : `${format} in ${ofDevice.name}, zone of the device`
+}
+
+/** The same zone, which notes the last local time that was read in it. */
+function observe(zone: Zone | null) {
+  let local = Number.NaN
+  const change = (): ClockChange | null =>
+    zone === null || Number.isNaN(local) ? null : zone.changeAt(local)
+  const observed = zone && {
+    ...zone,
+    momentAt(time: number) {
+      local = time
+      return zone.momentAt(time)
+    },
+  }
+  return { zone: observed, change, isAsked: () => !Number.isNaN(local) }
+}
+
+const rules = {
+  repeated: 'the clock goes back and repeats this time: the first of the two moments',
+  skipped: 'the clock goes forward and skips this time: moved forward by what is skipped',
+} as const satisfies Record<ClockChange, string>
+
+function ruleText(change: ClockChange | null): string | null {
+  return change === null ? null : rules[change]
+}

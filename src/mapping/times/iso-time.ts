@@ -1,0 +1,86 @@
+// iso-time.ts: times with the year first, as ISO 8601 and databases write them, and what may stand behind any
+// time: its decimals and its zone.
+
+import { digitsEnd, isDigitAt } from '../path/digits.ts'
+import { momentOf, timeOfDay, twoDigits } from './calendar.ts'
+import type { Zone } from './zones.ts'
+
+/**
+ * ISO 8601, extended `2024-05-13T05:46:12.280+03:00` and basic `20240513T054612.280+0300`: a blank may stand
+ * for the T, seconds may be missing, decimals and zone are written in any way.
+ */
+export function parseDateTime(text: string, zone: Zone | null): number {
+  if (text.length < 13 || text.length > 40) return Number.NaN
+  return text[4] === '-' ? parseExtended(text, zone) : parseBasic(text, zone)
+}
+
+function parseExtended(text: string, zone: Zone | null): number {
+  if (!isBetween(text.charCodeAt(10)) || text[7] !== '-' || text[13] !== ':') return Number.NaN
+  const hasSecond = text[16] === ':'
+  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
+  const time = timeOfDay(twoDigits(text, 11), twoDigits(text, 14), hasSecond ? twoDigits(text, 17) : 0)
+  const local = momentOf(year, twoDigits(text, 5), twoDigits(text, 8), time)
+  return hasSecond ? withDecimalsAt(text, 19, local, zone) : withZoneAt(text, 16, local, zone)
+}
+
+function parseBasic(text: string, zone: Zone | null): number {
+  if (!isBetween(text.charCodeAt(8))) return Number.NaN
+  const hasSecond = isDigitAt(text, 13)
+  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
+  const time = timeOfDay(twoDigits(text, 9), twoDigits(text, 11), hasSecond ? twoDigits(text, 13) : 0)
+  const local = momentOf(year, twoDigits(text, 4), twoDigits(text, 6), time)
+  return hasSecond ? withDecimalsAt(text, 15, local, zone) : withZoneAt(text, 13, local, zone)
+}
+
+/** What is between date and time: T, t or a blank. */
+function isBetween(code: number): boolean {
+  return code === 0x20 || (code | 0x20) === 0x74
+}
+
+/** The moment of a local time to the second, of which decimals and a zone may follow in the text. */
+export function withDecimalsAt(text: string, start: number, local: number, zone: Zone | null): number {
+  const mark = text.charCodeAt(start)
+  if (mark !== 0x2e && mark !== 0x2c) return withZoneAt(text, start, local, zone)
+  const end = digitsEnd(text, start + 1)
+  return end === start + 1
+    ? Number.NaN
+    : withZoneAt(text, end, local + millisecondsIn(text, start + 1, end), zone)
+}
+
+/** The first three decimals of a second; the others are cut off. */
+export function millisecondsIn(text: string, start: number, end: number): number {
+  let ms = 0
+  for (let at = start, unitMs = 100; at < end && unitMs >= 1; at += 1, unitMs /= 10)
+    ms += unitMs * (text.charCodeAt(at) - 0x30)
+  return ms
+}
+
+/** The moment of a local time. The zone in the text counts before that of the source. */
+export function withZoneAt(text: string, at: number, local: number, zone: Zone | null): number {
+  if (at !== text.length) return local - offsetAt(text, at)
+  return zone === null || Number.isNaN(local) ? Number.NaN : zone.momentAt(local)
+}
+
+/** Milliseconds east of Greenwich; NaN for anything but an offset, Z or UTC. */
+function offsetAt(text: string, at: number): number {
+  if (text.endsWith(' UTC') && at === text.length - 4) return 0
+  const mark = text.charCodeAt(at)
+  if ((mark | 0x20) === 0x7a) return at + 1 === text.length ? 0 : Number.NaN
+  if (mark !== 0x2b && mark !== 0x2d) return Number.NaN
+  const rest = text.length - at
+  const minutesAt = text[at + 3] === ':' ? at + 4 : at + 3
+  if (rest !== 3 && minutesAt + 2 !== text.length) return Number.NaN
+  const minutes = rest === 3 ? 0 : twoDigits(text, minutesAt)
+  const hours = twoDigits(text, at + 1)
+  if (minutes > 59 || hours > 18) return Number.NaN
+  const zoneMs = (hours * 60 + minutes) * 60_000
+  return mark === 0x2d ? -zoneMs : zoneMs
+}
+
+/** `20240513054612` */
+export function parseCompact(text: unknown, zone: Zone): number {
+  if (typeof text !== 'string' || text.length !== 14) return Number.NaN
+  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
+  const time = timeOfDay(twoDigits(text, 8), twoDigits(text, 10), twoDigits(text, 12))
+  return withZoneAt(text, 14, momentOf(year, twoDigits(text, 4), twoDigits(text, 6), time), zone)
+}
