@@ -16,6 +16,8 @@ export type StatementWorld = Pipeline & {
   placeOf(transport: Transport): DeviceOptions
   /** Waits until the device is open; its connection ends with the test. */
   keep<Opened extends { destroy(): void }>(device: Promise<Opened>): Promise<Opened>
+  /** A message of this world and no other, by `n` up to 1000. */
+  position(n: number): string
   /** A sum over the labels of a metric, since this world was opened. */
   counter(name: string): Promise<number>
 }
@@ -41,6 +43,9 @@ export const topic = 't/van'
 export function positionText(n: number): string {
   return JSON.stringify({ ts: 1_763_690_000_000 + n * 1000, lat: 52.5, lon: 13.4 })
 }
+
+/** So that messages of tests that share a gateway are no duplicates of each other. */
+let worlds = 0
 
 const schemes = { tcp: 'mqtt:', tls: 'mqtts:', ws: 'ws:', wss: 'wss:' } as const
 const authority = createAuthority()
@@ -154,11 +159,14 @@ async function worldOf(transport: Transport, pipeline: Pipeline, atEnd: AtEnd): 
     return { url, ca: authority.ca }
   }
   const before = await metrics()
+  worlds += 1
+  const first = worlds * 1001
 
   return {
     ...pipeline,
     place: placeOf(transport),
     placeOf,
+    position: (n) => positionText(first + n),
     async keep(device) {
       const opened = await device
       atEnd(async () => opened.destroy())

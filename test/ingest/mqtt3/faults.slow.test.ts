@@ -105,10 +105,10 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-1.5.3-3] the bytes EF BB BF of a topic are kept', async () => {
-    const world = await world3(transport, {})
+    const world = await world3(transport)
     const device = await world.connected()
-    device.send(publishPacket3({ topic: `\ufeff${topic}`, payload: positionText(1) }))
-    device.send(publishPacket3({ topic, payload: positionText(1), messageId: 2 }))
+    device.send(publishPacket3({ topic: `\ufeff${topic}`, payload: world.position(1) }))
+    device.send(publishPacket3({ topic, payload: world.position(1), messageId: 2 }))
     await device.next('puback', 1)
     // The first one is another topic, which no source has.
     expect(await world.counter('gateway_messages_dead_total')).toBe(1)

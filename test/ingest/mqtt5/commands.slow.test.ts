@@ -16,16 +16,16 @@ import { sparkplugPayload } from '../../support/sparkplug-payload.ts'
 import { overEachTransport } from '../../support/statement-world.ts'
 import { world5, type World5 } from './world5.ts'
 
-const command = 'spBv1.0/Yard/NCMD/GW-1'
+const commandOf = (name: string) => `spBv1.0/Yard/NCMD/${name}`
 
 /** Data of a node without a birth, which the gateway asks for. */
-function dataWithoutBirth(messageId: number): Buffer {
+function dataWithoutBirth(name: string, messageId: number): Buffer {
   const payload = sparkplugPayload({
     ts: Date.now(),
     seq: messageId,
     metrics: [{ alias: 1, double: 1 }],
   })
-  return publishPacket({ topic: 'spBv1.0/Yard/NDATA/GW-1', messageId, payload })
+  return publishPacket({ topic: `spBv1.0/Yard/NDATA/${name}`, messageId, payload })
 }
 
 /** A node that has subscribed to its commands in this way, and published data. */
@@ -38,10 +38,11 @@ async function node(world: World5, filters: readonly string[], fields: ConnectFi
 
 overEachTransport((transport) => {
   test('[MQTT-3.8.4-3] [MQTT-3.1.2-26] [MQTT-3.1.2-27] [MQTT-3.3.2-11] [MQTT-4.9.0-1] [MQTT-4.9.0-2] an equal filter gives one command, of QoS 0 and without an alias', async () => {
-    const world = await world5(transport, {})
+    const world = await world5(transport)
+    const command = commandOf('first')
     const properties = [property.receiveMaximum, uint16(1), property.topicAliasMaximum, uint16(5)]
     const device = await node(world, [command, command, 'spBv1.0/Yard/NCMD/#'], { properties })
-    device.send(dataWithoutBirth(9))
+    device.send(dataWithoutBirth('first', 9))
     const publish = await device.next('publish')
     expect(publish).toMatchObject({ topic: command, flags: 0, messageId: 0 })
     expect(publish.properties.size).toBe(0)
@@ -51,11 +52,12 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-3.10.4-1] [MQTT-3.10.4-2] UNSUBSCRIBE ends the filter that is equal, and no other', async () => {
-    const world = await world5(transport, {})
+    const world = await world5(transport)
+    const command = commandOf('second')
     const device = await node(world, [command, 'spBv1.0/Yard/NCMD/+'])
     device.send(unsubscribePacket(5, [command, 'spBv1.0/yard/NCMD/+']))
     await device.next('unsuback')
-    device.send(dataWithoutBirth(9))
+    device.send(dataWithoutBirth('second', 9))
     await device.next('publish')
     device.send(unsubscribePacket(6, ['spBv1.0/Yard/NCMD/+']))
     await device.next('unsuback', 1)
@@ -65,10 +67,11 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-3.1.2-25] a command that is larger than the client takes is not sent, and all goes on', async () => {
-    const world = await world5(transport, {})
+    const world = await world5(transport)
+    const command = commandOf('third')
     const properties = [property.maximumPacketSize, uint32(64)]
     const device = await node(world, [command], { properties })
-    device.send(dataWithoutBirth(9), pingPacket)
+    device.send(dataWithoutBirth('third', 9), pingPacket)
     await device.next('puback')
     await device.next('pingresp')
     expect(device.received.map(({ type }) => type)).not.toContain('publish')
@@ -76,7 +79,7 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-3.1.2-28] [MQTT-3.14.2-2] [MQTT-3.14.2-4] [MQTT-4.12.0-6] neither response information nor AUTH nor an expiry is sent', async () => {
-    const world = await world5(transport, {})
+    const world = await world5(transport)
     for (const asked of [0, 1]) {
       const properties = [property.requestResponseInformation, asked, property.requestProblemInformation, 0]
       const device = await world.connected({ clientId: `asks-${asked}`, properties })

@@ -183,11 +183,11 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-1.5.4-3] the bytes EF BB BF of a topic and of a property are kept', async () => {
-    const world = await world5(transport, {})
+    const world = await world5(transport)
     const device = await world.connected()
     const properties = [userProperty('\ufeffn', '\ufeffv')]
-    device.send(publishPacket({ topic: `\ufeff${topic}`, payload: positionText(1), properties }))
-    device.send(publishPacket({ topic, payload: positionText(1), messageId: 2 }))
+    device.send(publishPacket({ topic: `\ufeff${topic}`, payload: world.position(1), properties }))
+    device.send(publishPacket({ topic, payload: world.position(1), messageId: 2 }))
     await device.next('puback', 1)
     // The first one is another topic, which no source has.
     expect(await world.counter('gateway_messages_dead_total')).toBe(1)

@@ -13,7 +13,7 @@ import {
   uint32,
   userProperty,
 } from '../../support/mqtt5-packets.ts'
-import { overEachTransport, positionText, topic } from '../../support/statement-world.ts'
+import { overEachTransport, topic } from '../../support/statement-world.ts'
 import { world5 } from './world5.ts'
 
 const expiring = [property.sessionExpiry, uint32(3600)]
@@ -22,11 +22,11 @@ overEachTransport((transport) => {
   test('[MQTT-4.2-1] [MQTT-3.3.4-1] [MQTT-2.2.1-2] [MQTT-2.2.1-5] each QoS has its answer', async () => {
     const world = await world5(transport)
     const device = await world.connected()
-    device.send(publishPacket({ topic, qos: 0, payload: positionText(0) }))
+    device.send(publishPacket({ topic, qos: 0, payload: world.position(0) }))
     for (const [index, messageId] of [1, 255, 256, 65_535].entries()) {
-      device.send(publishPacket({ topic, messageId, payload: positionText(10 + index) }))
+      device.send(publishPacket({ topic, messageId, payload: world.position(10 + index) }))
       device.send(
-        publishPacket({ topic, qos: 2, messageId: messageId - 1 || 7, payload: positionText(20 + index) }),
+        publishPacket({ topic, qos: 2, messageId: messageId - 1 || 7, payload: world.position(20 + index) }),
       )
       expect(await device.next('puback', index)).toMatchObject({ messageId, code: 0 })
       const pubrec = await device.next('pubrec', index)
@@ -41,13 +41,13 @@ overEachTransport((transport) => {
   test('[MQTT-3.4.2-1] [MQTT-3.4.2-2] [MQTT-3.4.2-3] [MQTT-3.5.2-1] [MQTT-3.5.2-2] [MQTT-3.5.2-3] [MQTT-3.7.2-2] [MQTT-3.7.2-3] an answer has no more than it needs', async () => {
     const world = await world5(transport)
     const device = await world.connected()
-    device.send(publishPacket({ topic, messageId: 1, payload: positionText(1) }))
+    device.send(publishPacket({ topic, messageId: 1, payload: world.position(1) }))
     // A dead letter is kept, so its answer is a success.
     device.send(
       publishPacket({ topic: 'no/source', messageId: 2 }),
       publishPacket({ topic, messageId: 3, payload: '{' }),
     )
-    device.send(publishPacket({ topic, messageId: 4, qos: 2, payload: positionText(4) }), pubrelPacket(4))
+    device.send(publishPacket({ topic, messageId: 4, qos: 2, payload: world.position(4) }), pubrelPacket(4))
     await device.next('pubcomp')
     const answers = device.received.filter(({ type }) => type !== 'connack')
     expect(answers.map(({ bytes, code }) => [bytes, code])).toEqual(answers.map(() => [4, 0]))
@@ -57,15 +57,15 @@ overEachTransport((transport) => {
   test('[MQTT-4.4.0-2] a message that is not allowed is refused by 0x87 and counted', async () => {
     const world = await world5(transport, { broker: 'rules: { publish: [{ topics: ["t/{client}"] }] }' })
     const device = await world.connected({ clientId: 'van' })
-    device.send(publishPacket({ topic: 't/other', messageId: 1, payload: positionText(1) }))
-    device.send(publishPacket({ topic: 't/van', messageId: 2, payload: positionText(2) }))
-    device.send(publishPacket({ topic: 't/other', messageId: 3, qos: 2, payload: positionText(3) }))
+    device.send(publishPacket({ topic: 't/other', messageId: 1, payload: world.position(1) }))
+    device.send(publishPacket({ topic: 't/van', messageId: 2, payload: world.position(2) }))
+    device.send(publishPacket({ topic: 't/other', messageId: 3, qos: 2, payload: world.position(3) }))
     expect(await device.next('puback')).toMatchObject({ messageId: 1, code: 0x87 })
     expect(await device.next('puback', 1)).toMatchObject({ messageId: 2, code: 0 })
     expect(await device.next('pubrec')).toMatchObject({ messageId: 3, code: 0x87 })
     expect(await world.counter('gateway_messages_refused_total')).toBe(2)
     // [MQTT-4.3.3-9]: the identifier is free.
-    device.send(publishPacket({ topic: 't/van', messageId: 3, qos: 2, payload: positionText(4) }))
+    device.send(publishPacket({ topic: 't/van', messageId: 3, qos: 2, payload: world.position(4) }))
     expect(await device.next('pubrec', 1)).toMatchObject({ messageId: 3, code: 0 })
     expect(await world.counter('gateway_messages_mapped_total')).toBe(2)
   })
@@ -81,7 +81,7 @@ overEachTransport((transport) => {
           topic: name,
           properties: aliasOf(alias),
           messageId: (messageId += 1),
-          payload: positionText(messageId),
+          payload: world.position(messageId),
         }),
       )
     for (let alias = 1; alias <= 10; alias += 1) publish(`t/van-${alias}`, alias)
@@ -97,11 +97,11 @@ overEachTransport((transport) => {
     const world = await world5(transport)
     const properties = [property.topicAlias, uint16(1)]
     const first = await world.connected({ properties: expiring })
-    first.send(publishPacket({ topic, properties, payload: positionText(1) }))
+    first.send(publishPacket({ topic, properties, payload: world.position(1) }))
     await first.next('puback')
     first.destroy()
     const second = await world.connected({ flags: 0, properties: expiring })
-    second.send(publishPacket({ topic: '', properties, messageId: 2, payload: positionText(2) }))
+    second.send(publishPacket({ topic: '', properties, messageId: 2, payload: world.position(2) }))
     expect([0x82, 0x94]).toContain((await second.gone())?.code)
   })
 
@@ -117,7 +117,7 @@ overEachTransport((transport) => {
   )
 
   test('[MQTT-3.2.2-14] [MQTT-3.3.1-8] a message with RETAIN is taken once, and no subscriber gets a message', async () => {
-    const world = await world5(transport, {})
+    const world = await world5(transport)
     const subscriber = await world.connected({ clientId: 'listens' })
     subscriber.send(
       subscribePacket(1, [
@@ -127,8 +127,8 @@ overEachTransport((transport) => {
     )
     await subscriber.next('suback')
     const device = await world.connected()
-    device.send(publishPacket({ topic, retain: true, payload: positionText(1) }))
-    device.send(publishPacket({ topic, messageId: 2, payload: positionText(2) }))
+    device.send(publishPacket({ topic, retain: true, payload: world.position(1) }))
+    device.send(publishPacket({ topic, messageId: 2, payload: world.position(2) }))
     await device.next('puback', 1)
     const late = await world.connected({ clientId: 'listens later' })
     late.send(subscribePacket(1, [['#', 1]]), pingPacket)
@@ -150,19 +150,19 @@ overEachTransport((transport) => {
   test('[MQTT-4.7.3-3] topics up to max_topic_bytes are accepted, longer ones get 0x90', async () => {
     const world = await world5(transport, { limits: 'max_topic_bytes: 100' })
     const device = await world.connected()
-    device.send(publishPacket({ topic: `t/${'x'.repeat(98)}`, payload: positionText(1) }))
+    device.send(publishPacket({ topic: `t/${'x'.repeat(98)}`, payload: world.position(1) }))
     await device.next('puback')
     device.send(publishPacket({ topic: `t/${'x'.repeat(99)}`, messageId: 2 }))
     expect(await device.gone()).toMatchObject({ code: 0x90 })
   })
 
   test('[MQTT-4.3.2-5] [MQTT-4.3.3-12] an identifier is free after its acknowledgement, whatever DUP says', async () => {
-    const world = await world5(transport, {})
+    const world = await world5(transport)
     const device = await world.connected()
     for (let n = 1; n <= 3; n += 1) {
-      device.send(publishPacket({ topic, messageId: 5, dup: n > 1, payload: positionText(n) }))
+      device.send(publishPacket({ topic, messageId: 5, dup: n > 1, payload: world.position(n) }))
       await device.next('puback', n - 1)
-      device.send(publishPacket({ topic, messageId: 6, qos: 2, payload: positionText(10 + n) }))
+      device.send(publishPacket({ topic, messageId: 6, qos: 2, payload: world.position(10 + n) }))
       await device.next('pubrec', n - 1)
       device.send(pubrelPacket(6))
       await device.next('pubcomp', n - 1)
@@ -171,9 +171,9 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-4.3.3-10] [MQTT-4.3.3-8] a second PUBLISH with an unreleased identifier is answered and stored once', async () => {
-    const world = await world5(transport, {})
+    const world = await world5(transport)
     const device = await world.connected({ flags: 0, properties: expiring })
-    const message = { topic, messageId: 9, qos: 2, payload: positionText(1) }
+    const message = { topic, messageId: 9, qos: 2, payload: world.position(1) }
     device.send(publishPacket(message), publishPacket({ ...message, dup: true }))
     await device.next('pubrec', 1)
     device.destroy()
@@ -194,10 +194,10 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-4.3.3-13] QoS 2 goes on after its message has expired', async () => {
-    const world = await world5(transport, {})
+    const world = await world5(transport)
     const device = await world.connected()
     const properties = [property.messageExpiry, uint32(0)]
-    device.send(publishPacket({ topic, qos: 2, properties, payload: positionText(1) }))
+    device.send(publishPacket({ topic, qos: 2, properties, payload: world.position(1) }))
     await device.next('pubrec')
     device.send(pubrelPacket(1))
     await device.next('pubcomp')
@@ -205,10 +205,10 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-3.3.1-1] the same message with DUP after a reconnect is one payload', async () => {
-    const world = await world5(transport, {})
+    const world = await world5(transport)
     for (let round = 0; round < 3; round += 1) {
       const device = await world.connected({ flags: 0, properties: expiring })
-      device.send(publishPacket({ topic, messageId: 3, dup: round > 0, payload: positionText(1) }))
+      device.send(publishPacket({ topic, messageId: 3, dup: round > 0, payload: world.position(1) }))
       await device.next('puback')
       device.destroy()
     }
@@ -221,7 +221,7 @@ overEachTransport((transport) => {
     const device = await world.connected()
     const properties = [property.payloadFormat, 1]
     device.send(publishPacket({ topic, properties, payload: Buffer.from([0xff, 0xfe]) }))
-    device.send(publishPacket({ topic, properties, messageId: 2, payload: positionText(2) }))
+    device.send(publishPacket({ topic, properties, messageId: 2, payload: world.position(2) }))
     expect(await device.next('puback')).toMatchObject({ code: 0 })
     expect(await device.next('puback', 1)).toMatchObject({ code: 0 })
     expect(await world.counter('gateway_payload_format_mismatches_total')).toBe(1)
@@ -250,18 +250,18 @@ overEachTransport((transport) => {
     const device = await world.connected()
     // PUBREC counts until PUBCOMP, so messages of QoS 2 stay in flight as long as the device likes.
     for (let messageId = 1; messageId <= maximum; messageId += 1)
-      device.send(publishPacket({ topic, qos: 2, messageId, payload: positionText(messageId) }))
+      device.send(publishPacket({ topic, qos: 2, messageId, payload: world.position(messageId) }))
     await device.next('pubrec', maximum - 1)
     device.send(pingPacket)
     await device.next('pingresp')
     device.send(pubrelPacket(1))
     await device.next('pubcomp')
-    device.send(publishPacket({ topic, messageId: 100, payload: positionText(100) }))
+    device.send(publishPacket({ topic, messageId: 100, payload: world.position(100) }))
     await device.next('puback')
-    device.send(publishPacket({ topic, qos: 2, messageId: 101, payload: positionText(101) }))
+    device.send(publishPacket({ topic, qos: 2, messageId: 101, payload: world.position(101) }))
     await device.next('pubrec', maximum)
     expect(device.closed).toBe(false)
-    device.send(publishPacket({ topic, messageId: 102, payload: positionText(102) }))
+    device.send(publishPacket({ topic, messageId: 102, payload: world.position(102) }))
     expect(await device.gone()).toMatchObject({ code: 0x93 })
   })
 
@@ -271,7 +271,7 @@ overEachTransport((transport) => {
     const count = 500
     for (let messageId = 1; messageId <= count; messageId += 1)
       device.send(
-        publishPacket({ topic, qos: 1 + (messageId % 2), messageId, payload: positionText(messageId) }),
+        publishPacket({ topic, qos: 1 + (messageId % 2), messageId, payload: world.position(messageId) }),
       )
     await device.next('pubrec', count / 2 - 1)
     await device.next('puback', count / 2 - 1)
@@ -284,7 +284,7 @@ overEachTransport((transport) => {
   test('DISCONNECT 0x00 ends the connection without an answer, after the acknowledgements that are due', async () => {
     const world = await world5(transport)
     const device = await world.connected()
-    device.send(publishPacket({ topic, payload: positionText(1) }))
+    device.send(publishPacket({ topic, payload: world.position(1) }))
     await device.next('puback')
     device.send(disconnectPacket())
     expect(await device.gone()).toBeNull()

@@ -23,14 +23,14 @@ overEachTransport((transport) => {
     const world = await world5(transport)
     const first = await world.connected(kept)
     expect(first.connack.sessionPresent).toBe(false)
-    first.send(publishPacket({ topic, qos: 2, messageId: 4, payload: positionText(1) }))
+    first.send(publishPacket({ topic, qos: 2, messageId: 4, payload: world.position(1) }))
     await first.next('pubrec')
     first.destroy()
     const other = await world.connected({ ...kept, clientId: 'other' })
     expect(other.connack.sessionPresent).toBe(false)
     const second = await world.connected(kept)
     expect(second.connack.sessionPresent).toBe(true)
-    second.send(publishPacket({ topic, qos: 2, messageId: 4, dup: true, payload: positionText(1) }))
+    second.send(publishPacket({ topic, qos: 2, messageId: 4, dup: true, payload: world.position(1) }))
     await second.next('pubrec')
     second.send(pubrelPacket(4))
     await second.next('pubcomp')
@@ -38,15 +38,15 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-3.1.2-4] [MQTT-3.1.4-4] [MQTT-3.2.2-2] Clean Start deletes the stored session before CONNACK', async () => {
-    const world = await world5(transport, {})
+    const world = await world5(transport)
     const first = await world.connected(kept)
-    first.send(publishPacket({ topic, qos: 2, messageId: 4, payload: positionText(1) }))
+    first.send(publishPacket({ topic, qos: 2, messageId: 4, payload: world.position(1) }))
     await first.next('pubrec')
     first.destroy()
     const clean = await world.connected({ flags: cleanStart, properties: expiry(3600) })
     expect(clean.connack.sessionPresent).toBe(false)
     // The same identifier is another message now.
-    clean.send(publishPacket({ topic, qos: 2, messageId: 4, payload: positionText(2) }))
+    clean.send(publishPacket({ topic, qos: 2, messageId: 4, payload: world.position(2) }))
     await clean.next('pubrec')
     expect(await world.counter('gateway_messages_mapped_total')).toBe(2)
     clean.destroy()
@@ -54,15 +54,15 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-3.2.2-4] [MQTT-3.2.2-5] no session is told where none is stored', async () => {
-    const world = await world5(transport, {})
+    const world = await world5(transport)
     for (const properties of [[], expiry(0)]) {
-      const device = await world.connected({ flags: 0, properties })
+      const device = await world.connected({ clientId: 'never', flags: 0, properties })
       expect(device.connack.sessionPresent).toBe(false)
       device.send(disconnectPacket())
       await device.gone()
     }
     // Its first session ended with its connection, because no expiry was asked for.
-    expect((await world.connected({ flags: 0 })).connack.sessionPresent).toBe(false)
+    expect((await world.connected({ clientId: 'never', flags: 0 })).connack.sessionPresent).toBe(false)
   })
 
   test('DISCONNECT changes the expiry', async () => {
