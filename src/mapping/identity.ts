@@ -6,7 +6,7 @@
 //   ["provider","device",signalTimestamp,"stored"(,serial)],...     without a time, but stored by a server
 //
 // Extra fields (`map.fields`) are part of it: of two messages that differ in a fuel level only both pass.
-// Motion that was derived from earlier speeds is not part of it.
+// Motion that was derived from earlier speeds is not part of it, and nothing that reads `$previous`.
 //
 // Of the device table only the provider is part of it: a carrier that is corrected tomorrow does not turn
 // today's payloads into new ones. The first half of the digest becomes the payloadId, a UUID of version 8
@@ -73,4 +73,18 @@ export function messageKeyOf(message: Message): string {
 /** The window key of the payload at `index` of a message. */
 export function partKeyOf(messageKey: string, index: number): string {
   return index === 0 ? messageKey : hash('sha256', `${messageKey}#${index}`, 'hex').slice(0, 32)
+}
+
+/**
+ * Two equal records of one message are two readings: their position in the list distinguishes them.
+ */
+export function distinct(name: string, before: Set<string>, index: number): string {
+  const own = before.has(name) ? `${name}#${index}` : name
+  before.add(own)
+  return own
+}
+
+/** Equal readings without a device time that arrive in one millisecond are different readings. */
+export function numbered(mark: 'arrival' | 'stored', serial: number): string {
+  return serial === 0 ? `,"${mark}"]` : `,"${mark}",${serial}]`
 }

@@ -33,7 +33,8 @@ export function explainedText(explained: Explained, result: string, width: numbe
   return `${lines.join('\n')}\n`
 }
 
-function recordLines({ device, conditions, unpacked, fields, payloadId }: Record, width: number): string[] {
+function recordLines(record: Record, width: number): string[] {
+  const { device, conditions, unpacked, previous, fields, payloadId } = record
   const { name, from, listed, family, model, hasFamilies } = device
   const lines = [
     `device ${name === null ? 'unknown' : visible(name)}: ${visible(from)}; ${listed ? '' : 'not '}in the device table` +
@@ -49,6 +50,8 @@ function recordLines({ device, conditions, unpacked, fields, payloadId }: Record
       `extract into ${visible(into)}: ${found ? 'found' : 'not found'}`,
       ...ignored.map((other) => `  ignored: ${visible(other)}`),
     )
+  for (const { path, value, time } of previous)
+    lines.push(`${visible(path)}: ${shown(value)}, of ${new Date(time).toISOString()}`)
   const sent = payloadId === null ? 'would be sent as' : 'sent as'
   lines.push(...columns([['field', 'path', 'raw', 'unit', sent, 'note'], ...fields.map(rowOf)], width))
   return lines

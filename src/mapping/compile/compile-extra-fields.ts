@@ -6,13 +6,19 @@ import { ratioOf } from '../fields/decimal.ts'
 import { compileExtraFields, type ExtraField, type WriteExtraFields } from '../fields/extra-fields.ts'
 import { createConvert, speedUnits as speedRatios, unitRatios } from '../fields/units.ts'
 import { compileCondition } from '../path/condition.ts'
+import { readsPrevious } from '../path/paths-used.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileBounds } from '../plausibility/plausibility.ts'
 import { oneOf } from '../words/words.ts'
 import type { Scope } from './compile-scope.ts'
 import { coordinatePlaces, rawOf } from './compile-values.ts'
 
-type ExtraFields = { inGps: WriteExtraFields | null; onTop: WriteExtraFields | null }
+type ExtraFields = {
+  inGps: WriteExtraFields | null
+  onTop: WriteExtraFields | null
+  /** Those that read previous values. */
+  later: WriteExtraFields | null
+}
 
 /** Keys of the interface itself; an extra field of that name would write the key twice. */
 const taken = {
@@ -24,6 +30,7 @@ export function extraFieldsOf(config: SourceConfig, { captures, compile, report 
   const { map } = config
   const inGps: ExtraField[] = []
   const onTop: ExtraField[] = []
+  const later: ExtraField[] = []
   let sound = true
   for (const [key, field] of Object.entries(map.fields)) {
     const at = ['fields', key]
@@ -39,11 +46,26 @@ export function extraFieldsOf(config: SourceConfig, { captures, compile, report 
     sound &&= !isTaken && longer === undefined
     if (inside && !map.latitude) report(at, 'needs latitude and longitude: it is sent with a position only.')
     const compiled = compile(at, () => extraFieldOf(config, { name: key, keys: own, field }, captures))
-    if (compiled) (inside ? inGps : onTop).push(compiled)
+    if (!compiled) continue
+    const isLater = !inside && readsPrevious(field)
+    const others = isLater ? onTop : later
+    if (!inside && others.some((other) => other.keys[0] === first)) {
+      report(
+        at,
+        `is in the object ${first ?? ''} with fields of which some read $previous. Only all or none of an object ` +
+          'can: those that read it have no part in the payloadId.',
+      )
+      sound = false
+    }
+    ;(inside ? inGps : isLater ? later : onTop).push(compiled)
   }
   // Names that exclude each other cannot be nested.
-  if (!sound) return { inGps: null, onTop: null }
-  return { inGps: compileExtraFields(inGps), onTop: compileExtraFields(onTop) }
+  if (!sound) return { inGps: null, onTop: null, later: null }
+  return {
+    inGps: compileExtraFields(inGps),
+    onTop: compileExtraFields(onTop),
+    later: compileExtraFields(later),
+  }
 }
 
 export function extraFieldOf(

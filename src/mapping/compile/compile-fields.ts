@@ -19,7 +19,9 @@ import { booleanOf, coordinateOf, headingOf, readWhere, speedOf } from './compil
 /** Devices whose motion each source stores. */
 const devicesMax = 65_536
 
-type Fields = Pick<CompiledSource, 'time' | 'fix' | 'gps' | 'gpsLastKnown' | 'extraFields' | 'motion'>
+type Fields = Pick<CompiledSource, 'time' | 'fix' | 'gps' | 'gpsLastKnown' | 'extraFields' | 'motion'> & {
+  laterFields: WriteExtraFields | null
+}
 
 /** Undefined where a problem was reported. */
 export function compileFields(config: SourceConfig, scope: Scope): Fields | undefined {
@@ -33,7 +35,7 @@ export function compileFields(config: SourceConfig, scope: Scope): Fields | unde
   const fix = config.fix === undefined ? null : scope.compile(['fix'], () => fixOf(config, scope.captures))
   const motion = inMap.compile(['in_motion'], () => motionOf(map))
   if (!gps || time === undefined || fix === undefined || motion === undefined) return undefined
-  return { time, fix, ...gps, extraFields: extraFields.onTop, motion }
+  return { time, fix, ...gps, extraFields: extraFields.onTop, laterFields: extraFields.later, motion }
 }
 
 function compilePosition(

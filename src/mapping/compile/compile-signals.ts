@@ -10,6 +10,8 @@ import { createScale, product, ratioOf } from '../fields/decimal.ts'
 import { compileSignals, type SignalField } from '../fields/signals.ts'
 import { signalUnits, valueUnitOf } from '../fields/units.ts'
 import { oneOf } from '../words/words.ts'
+import type { CompiledPrevious } from '../memory/previous-values.ts'
+import { readsPrevious } from '../path/paths-used.ts'
 import { decimalFrom } from '../path/value.ts'
 import { compileBounds } from '../plausibility/plausibility.ts'
 import { compileCondition } from '../path/condition.ts'
@@ -27,15 +29,22 @@ export const knownTypes = new Map([
 /** The signals of one family. */
 export type SignalFields = readonly { readonly config: SignalConfig; readonly field: SignalField }[]
 
+type AllSignals = Pick<CompiledSource, 'signals' | 'counters'> & {
+  fieldsByFamily: SignalFields[]
+  /** Those that read previous values. */
+  later: Pick<CompiledPrevious, 'signals' | 'hasSignals'>
+}
+
 /** The signals of devices without a family, then of each family. Undefined where a problem was reported. */
 export function compileAllSignals(
   source: SourceConfig,
   { captures, compile, report }: Scope,
-): (Pick<CompiledSource, 'signals' | 'counters'> & { fieldsByFamily: SignalFields[] }) | undefined {
+): AllSignals | undefined {
   const { map, families, origins } = source
   const counters: JudgedCounter[] = []
   const known = Object.keys(families)
   const signals: { config: SignalConfig; field: SignalField }[] = []
+  const later: typeof signals = []
   let sound = true
   for (const [index, config] of map.signals.entries()) {
     const foreign = config.families?.find((family) => !known.includes(family))
@@ -48,18 +57,36 @@ export function compileAllSignals(
     // Decided once: costs nothing for each message.
     if (config.origin !== undefined && !origins.includes(config.origin)) continue
     if (field === undefined) continue
-    const slot = counterSlotOf(source, { config, field }, counters)
-    signals.push({ config, field: { ...field, slot } })
+    const isLater = readsPrevious(config)
+    if ((isLater ? signals : later).some((other) => isOneKind(other.config, config)))
+      report(
+        [index],
+        `is one of several fields of ${config.type}, of which some read $previous. Only all or none can: ` +
+          'a signal that reads it has no part in the payloadId.',
+      )
+    // What follows from the record before is no reading of a counter.
+    if (isLater) later.push({ config, field })
+    else
+      signals.push({ config, field: { ...field, slot: counterSlotOf(source, { config, field }, counters) } })
   }
   if (!sound) return undefined
-  const fieldsByFamily = [null, ...known].map((family) =>
-    signals.filter(({ config: { families: own } }) => own === undefined || own.includes(family ?? '')),
-  )
+  const byFamily = (all: SignalFields) =>
+    [null, ...known].map((family) =>
+      all.filter(({ config: { families: own } }) => own === undefined || own.includes(family ?? '')),
+    )
+  const compiled = (all: readonly SignalFields[]) =>
+    all.map((fields) => compileSignals(fields.map(({ field }) => field)))
+  const fieldsByFamily = byFamily(signals)
   return {
-    signals: fieldsByFamily.map((fields) => compileSignals(fields.map(({ field }) => field))),
+    signals: compiled(fieldsByFamily),
     counters: counters.length === 0 ? null : counters,
     fieldsByFamily,
+    later: { signals: compiled(byFamily(later)), hasSignals: later.length > 0 },
   }
+}
+
+function isOneKind(one: SignalConfig, other: SignalConfig): boolean {
+  return one.type === other.type && one.part === other.part
 }
 
 /** A word that no signal has as its origin would change nothing. */

@@ -35,6 +35,7 @@ import { emptyBounds, withPlausibility } from '../plausibility/plausibility.ts'
 import type { Withhold } from '../privacy/privacy.ts'
 import { compileExtracts } from './compile-extracts.ts'
 import { compileFields } from './compile-fields.ts'
+import { compilePrevious } from './compile-previous.ts'
 import { createScope, type Keys, type Scope } from './compile-scope.ts'
 import { checkOrigins, compileAllSignals, compileFamilies } from './compile-signals.ts'
 import { compileMemory, compileProfiles } from './compile-state.ts'
@@ -136,7 +137,9 @@ function compileSource(
   checkJsonata(source, scope)
   for (const [index, text] of source.unused.entries()) compile(['unused', index], () => parsePath(text))
   if (!device || !fields || !signals || !memory) return undefined
-  const { fieldsByFamily, ...writers } = signals
+  const { fieldsByFamily, later, ...writers } = signals
+  const { laterFields, ...parts } = fields
+  const previous = compilePrevious(source, { ...later, fields: laterFields }, scope)
   if (each === undefined || when === undefined || extracts === undefined || provider === undefined)
     return undefined
   const { unknown, identify } = config.devices
@@ -159,10 +162,11 @@ function compileSource(
     readsProperties: readsPacketProperties(source),
     device,
     provider,
-    ...fields,
+    ...parts,
     ...writers,
     ...memory,
-    fastPlan: fastPlanOf(source, device, fieldsByFamily, { when, fix: fields.fix }),
+    previous,
+    fastPlan: previous ? null : fastPlanOf(source, device, fieldsByFamily, { when, fix: fields.fix }),
     recordsMax: source.max_records,
     emptyIsNormal: source.fix !== undefined || memory.coalesce !== null,
     withoutModel: source.warn_without_model ?? null,

@@ -6,6 +6,7 @@
 // each record is explained alone (explain-field.ts), with closures that the same functions compile. A test
 // over the cases of all presets checks that explanations agree with payloads.
 
+import type { EpochMs } from '../../std/clock.ts'
 import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import { createRecordContext } from '../mapper/record-context.ts'
@@ -28,6 +29,7 @@ import type { StateChanges } from '../state/state-changes.ts'
 import { compileConditionParts, type ConditionParts } from '../path/condition-parts.ts'
 import { propertyReadBy } from '../path/packet-properties.ts'
 import { isRecord } from '../path/path-eval.ts'
+import { previousValuesOf } from '../path/previous-record.ts'
 import type { UnreadKeys } from '../path/unread-keys.ts'
 import type { MapResult } from '../types.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
@@ -61,6 +63,8 @@ export type ExplainedRecord = {
   conditions: readonly ExplainedCondition[]
   /** The keys of `extract`, whether a value was unpacked, and those of other controllers of a bus. */
   unpacked: readonly { into: string; found: boolean; ignored: readonly string[] }[]
+  /** What paths with `$previous` found, and when it was sent. */
+  previous: readonly { path: string; value: unknown; time: EpochMs }[]
   fields: readonly ExplainedField[]
   /** Null when the record has no payload, or none yet. */
   payloadId: string | null
@@ -192,6 +196,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
       },
       conditions: own ? conditionsOf(own, trace, captures) : [],
       unpacked: own ? unpackedIn(own, root, captures) : [],
+      previous: [...(previousValuesOf(record) ?? [])].map(([path, one]) => ({ path, ...one })),
       fields: own ? own.explain({ ...at, profile: row?.privacy ?? null, zone: zoneOfDevice(row, own) }) : [],
       payloadId: payload?.payloadId ?? null,
     }

@@ -53,6 +53,8 @@ const sourceOptions: Record<keyof SourceConfig, Use> = {
   jsonata: 'parsed',
   coalesce: 'parsed',
   remember: 'parsed',
+  // Its source is parsed where a path reads previous values.
+  previous: 'parsed',
   thin: 'parsed',
   merge: 'parsed',
 }

@@ -27,7 +27,7 @@ export function createWantedKeys(): WantedKeys {
   }
 
   function slotOf({ from, steps }: Path): number {
-    if (from === 'up') throw new NotUsual()
+    if (from === 'up' || from === 'previous') throw new NotUsual()
     let node = root
     let found: Growing | undefined
     for (const step of steps) {

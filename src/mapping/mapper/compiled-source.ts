@@ -3,6 +3,7 @@
 
 import type { CompiledCoalesce } from '../state/coalesced-value.ts'
 import type { JudgedCounter } from '../memory/judged-counters.ts'
+import type { CompiledPrevious } from '../memory/previous-values.ts'
 import type { CompiledRemember } from '../memory/remembered-values.ts'
 import type { MotionOptions } from '../state/motion.ts'
 import type { ThinOptions } from '../state/thin.ts'
@@ -65,6 +66,8 @@ export type CompiledSource = {
   motion: MotionOptions | null
   /** Null where nothing is remembered of a device. */
   remember: CompiledRemember | null
+  /** Null where nothing reads a value of the record before. */
+  previous: CompiledPrevious | null
   coalesce: CompiledCoalesce | null
   thin: ThinOptions | null
   merge: { group: string; windowMs: number } | null

@@ -120,8 +120,8 @@ export function createMapper(
   const context = createRecordContext(withheld, watched)
   const noting = createDeviceNoting(context, notes)
   const memory = createMemory(sources.filter(hasMemory).map(memorySourceOf))
-  const writes = createMemoryWrites(memory)
   const recordMemory = createRecordMemory({ memory, context, watched, counterReset })
+  const writes = createMemoryWrites(memory, recordMemory)
   const recordMapper = createRecordMapper({ context, ...clockCheck, memory: recordMemory })
   const state = createMappingState(
     routing.runtimes

@@ -3,13 +3,18 @@
 import type { Memory } from '../memory/memory.ts'
 import type { StateChanges } from '../state/state-changes.ts'
 import type { MapResult } from '../types.ts'
+import type { RecordMemory } from './record-memory.ts'
 
 const nothing: StateChanges = { payloads: [], writes: [], closed: 0, unsent: [] }
 
-export function createMemoryWrites(memory: Pick<Memory, 'takeWrites' | 'takeCleanup'>) {
+export function createMemoryWrites(
+  memory: Pick<Memory, 'takeWrites' | 'takeCleanup'>,
+  records: Pick<RecordMemory, 'ended'>,
+) {
   return { ofResult, ofChanges, ofTick }
 
   function ofResult(result: MapResult): MapResult {
+    records.ended(result)
     const writes = memory.takeWrites()
     if (writes !== null) result.writes = result.writes === undefined ? writes : [...result.writes, ...writes]
     return result

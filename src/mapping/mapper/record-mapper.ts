@@ -4,8 +4,8 @@
 // whether the position is valid, the position, the signals, extra fields. Then one hash makes the ids, and
 // the text is written in one go.
 //
-// What follows from memory (motion by the speed) is no part of the name: the same message has the same name
-// whatever came before it.
+// What follows from memory (motion by the speed, what reads `$previous`) is no part of the name: the same
+// message has the same name whatever came before it.
 
 import type { Message } from '../../domain/message.ts'
 import { payloadHead, type MappedPayload } from '../../domain/payload.ts'
@@ -14,14 +14,22 @@ import type { ClockCheck } from '../devices/clock-check.ts'
 import { isUnset } from '../devices/device-clocks.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { signalsText } from '../fields/signals.ts'
-import { digestOf, messageKeyOf, partKeyOf, payloadIdOf, signalIdHeadOf, windowKeyOf } from '../identity.ts'
+import {
+  digestOf,
+  distinct,
+  messageKeyOf,
+  numbered,
+  partKeyOf,
+  payloadIdOf,
+  signalIdHeadOf,
+  windowKeyOf,
+} from '../identity.ts'
 import type { MappedRecord } from '../state/merge.ts'
 import { payloadOf } from '../state/record-payload.ts'
-import type { Zone } from '../times/zones.ts'
 import type { DeviceNotes, RecordContext } from '../types.ts'
 import type { CompiledSource, Fix } from './compiled-source.ts'
 import type { RecordMemory } from './record-memory.ts'
-import { timeOfRecord } from './record-time.ts'
+import { isByAge, timeOfRecord, timesOf } from './record-time.ts'
 import type { SourceRuntime } from './routing.ts'
 
 export type RecordMapper = {
@@ -45,6 +53,8 @@ export type RecordMapper = {
 
 type Deps = { context: RecordContext; checkTime: ClockCheck['checkTime']; memory: RecordMemory }
 
+const noSignals: readonly string[] = []
+
 export function createRecordMapper({ context, checkTime, memory }: Deps): RecordMapper {
   // The reading. It is used again for the next record, so that none is allocated.
   /** NaN where the arrival time is used instead. */
@@ -61,6 +71,9 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
   /** The same list, or one with '' for signals that are named and not sent, by what is remembered. */
   let sentSignals: readonly string[] = []
   let extraFields = ''
+  /** What reads previous values: behind the others, so that the ids of those do not depend on it. */
+  let laterSignals: readonly string[] = []
+  let laterFields = ''
   /** Derived from the speed; null where it was not. */
   let moving: boolean | null = null
   /** The position is an old one, sent with its own time: records that repeat it are no new readings. */
@@ -106,10 +119,11 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     const refusal = context.rejection
     const writeSignals = source.signals[entry.family]
     signals = writeSignals ? writeSignals(record, root, up, context) : []
+    readLater(source, entry)
     if (isGpsRefused) {
       // Without signals nothing is left to send, and the record is refused for its position.
       context.rejection = refusal
-      if (signals.length === 0) return false
+      if (signals.length + laterSignals.length === 0) return false
       if (refusal.kind === 'refused') context.omit(`${source.name}|gps|${refusal.reason}`)
     }
     if (gps !== '' && !isGpsWithheld) memory.compareWithFleet(source.name, entry, gps)
@@ -120,8 +134,9 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
       context.ignore(signals.length === 0 ? 'no fix' : 'not plausible')
       return false
     }
-    if (gps === '' && signals.length === 0) {
-      if (context.leftOut) context.ignore('not plausible')
+    if (gps === '' && signals.length + laterSignals.length === 0) {
+      if (source.previous?.hasSignals === true && memory.notePrevious()) context.ignore('no previous value')
+      else if (context.leftOut) context.ignore('not plausible')
       else if (!isCurrentFix || context.zeroPosition) context.ignore('no fix')
       else if (source.emptyIsNormal) context.ignore('nothing to send')
       else context.refuse('NOTHING_TO_SEND', 'Neither a position nor a signal was found in the message.')
@@ -134,6 +149,15 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
       moving ??= isMovingAt(entry.device, context.motionSpeed, moment) ?? null
     if (context.notes !== null) noteRead(context.notes, entry, moment)
     return true
+  }
+
+  function readLater({ previous }: CompiledSource, { family }: DeviceEntry): void {
+    laterSignals = noSignals
+    laterFields = ''
+    if (previous === null) return
+    const { record, root, up } = context
+    laterSignals = previous.signals[family]?.(record, root, up, context) ?? noSignals
+    laterFields = previous.fields?.(record, root, up, context) ?? ''
   }
 
   function noteRead(notes: DeviceNotes, entry: DeviceEntry, moment: EpochMs): void {
@@ -154,7 +178,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
   ): boolean | null {
     const { record, root, up, captures } = context
     // Both are times of the device's own clock, whatever was made of them.
-    const { messageTime, fixTime } = timesOf(fix, ownTime, entry.zone)
+    const { messageTime, fixTime } = timesOf(fix, ownTime, context, entry.zone)
     const isOld = fixTime < messageTime - fix.maxAgeMs
     const isValid = fix.valid === null || fix.valid(record, root, captures, up)
     const isValidNow = memory.isValid(fix, isValid)
@@ -171,7 +195,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     }
     isGpsWithheld = gps !== '' && !isValidNow && !fix.keep
     if (isOld && isNamed) {
-      if (Number.isNaN(ownTime) && isByAge(fix, entry.zone)) oldAgeMs = messageTime - fixTime
+      if (Number.isNaN(ownTime) && isByAge(fix, context, entry.zone)) oldAgeMs = messageTime - fixTime
       else oldTime = fixTime
       isLastFix = true
     }
@@ -188,20 +212,6 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     if (isStoredTime) time -= oldAgeMs
     else agedMs = oldAgeMs
     if (!Number.isNaN(oldTime)) time = oldTime
-  }
-
-  /** `fixTime` is NaN where the message does not say it. */
-  function timesOf({ time: readFixTime }: Fix, ownTime: EpochMs, ofDevice: Zone | null) {
-    const { record, root, up, arrivedAt, stored } = context
-    const messageTime = Number.isNaN(ownTime) ? (stored?.at ?? arrivedAt) : ownTime
-    const fixTime = readFixTime ? readFixTime(record, root, up, messageTime, ofDevice) : Number.NaN
-    return { messageTime, fixTime }
-  }
-
-  /** An age before the arrival is no time of the device: a resend arrives at another time. */
-  function isByAge({ ownTime: readOwnTime }: Fix, ofDevice: Zone | null): boolean {
-    const { record, root, up } = context
-    return readOwnTime === null || Number.isNaN(readOwnTime(record, root, up, Number.NaN, ofDevice))
   }
 
   function mapped({ name: source }: CompiledSource, { device, provider }: DeviceEntry): MappedRecord {
@@ -232,6 +242,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
   /** All that the record has is withheld. */
   function isNothingSent(): boolean {
     if ((gps !== '' && !isGpsWithheld) || (!isGpsWithheld && sentSignals === signals)) return false
+    if (laterSignals.length > 0) return false
     return sentSignals.every((signal) => signal === '')
   }
 
@@ -257,15 +268,18 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
       return 'repeated fix'
     }
     if (namesBefore) name = distinct(name, namesBefore, index)
+    memory.notePrevious()
     const digest = digestOf(name)
     const windowKey = hasOwnTime ? windowKeyOf(digest) : partKeyOf(messageKeyOf(message), index)
     const duplicateRule = hasOwnTime ? 'always' : 'resend'
     if (entry.withhold) {
-      const record = { entry, mapped: mapped(source, entry) }
+      const later = { signals: laterSignals, fields: laterFields }
+      const record = { entry, mapped: mapped(source, entry), later }
       return payloadOf(record, digest, { windowKey, duplicateRule }, entry.withhold) ?? 'privacy'
     }
     const payloadId = payloadIdOf(digest)
-    const ids = signals.length === 0 ? '' : signalIdHeadOf(digest)
+    const all = laterSignals.length === 0 ? sentSignals : [...sentSignals, ...laterSignals]
+    const ids = all.length === 0 ? '' : signalIdHeadOf(digest)
     const json =
       payloadHead +
       payloadId +
@@ -273,8 +287,9 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
       sentTime +
       entry.jsonAfterTime +
       sentGps() +
-      signalsText(sentSignals, ids) +
+      signalsText(all, ids) +
       extraFields +
+      laterFields +
       '}'
     return {
       provider: entry.provider,
@@ -286,18 +301,4 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
       json,
     }
   }
-}
-
-/**
- * Two equal records of one message are two readings: their position in the list distinguishes them.
- */
-function distinct(name: string, before: Set<string>, index: number): string {
-  const own = before.has(name) ? `${name}#${index}` : name
-  before.add(own)
-  return own
-}
-
-/** Equal readings without a device time that arrive in one millisecond are different readings. */
-function numbered(mark: 'arrival' | 'stored', serial: number): string {
-  return serial === 0 ? `,"${mark}"]` : `,"${mark}",${serial}]`
 }

@@ -1,5 +1,6 @@
-// record-memory.ts: what memory says about the record at hand: the values that its device did not repeat, and
-// whether its counters jump or fall. One instance serves all records of a mapper; `begin` starts a record.
+// record-memory.ts: what memory says about the record at hand: the values that its device did not repeat,
+// those of the record before, and whether its counters jump or fall. One instance serves all records of a
+// mapper; `begin` starts a record.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
@@ -13,10 +14,17 @@ import {
 } from '../memory/device-memory.ts'
 import type { JudgedCounter } from '../memory/judged-counters.ts'
 import type { Memory, MemorySource } from '../memory/memory.ts'
+import {
+  createPreviousNotes,
+  forgetPrevious,
+  previousBy,
+  type CompiledPrevious,
+} from '../memory/previous-values.ts'
 import { lacksRemembered, remember, withRemembered } from '../memory/remembered-values.ts'
 import { placeIn } from '../memory/swapped-positions.ts'
+import { setPrevious } from '../path/previous-record.ts'
 import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
-import type { RecordContext } from '../types.ts'
+import type { MapResult, RecordContext } from '../types.ts'
 import type { CompiledSource, Fix } from './compiled-source.ts'
 
 export type RecordMemory = {
@@ -30,6 +38,10 @@ export type RecordMemory = {
   motion(): boolean | null
   /** Notes the values of the record. */
   note(): void
+  /** Notes the values that later records are compared with; whether the record has any. */
+  notePrevious(): boolean
+  /** The message ended; what its records noted for later ones is undone where it became no payload. */
+  ended(result: MapResult): void
   /** The signals with '' in the place of those that are not sent; the same list where all are sent. */
   plausible(signals: readonly string[]): readonly string[]
   /**
@@ -52,12 +64,17 @@ type Deps = {
   counterReset: (reset: CounterReset) => void
 }
 
-export function hasMemory({ remember: names, counters }: CompiledSource): boolean {
-  return names !== null || counters !== null
+export function hasMemory({ remember: names, counters, previous }: CompiledSource): boolean {
+  return names !== null || counters !== null || previous !== null
 }
 
-export function memorySourceOf({ name, remember: values, counters }: CompiledSource): MemorySource {
-  return { name, remembered: values?.names.length ?? 0, counters: counters?.length ?? 0 }
+export function memorySourceOf({ name, remember: values, counters, previous }: CompiledSource): MemorySource {
+  return {
+    name,
+    remembered: values?.names.length ?? 0,
+    counters: counters?.length ?? 0,
+    previous: previous?.names.size ?? 0,
+  }
 }
 
 export function createRecordMemory(deps: Deps): RecordMemory {
@@ -68,6 +85,7 @@ export function createRecordMemory(deps: Deps): RecordMemory {
   let time: EpochMs = Number.NaN
   let mayChangeFix = false
   let full: unknown
+  const previousNotes = createPreviousNotes(memory.changed)
   return {
     begin,
     get mayChangeFix() {
@@ -76,6 +94,8 @@ export function createRecordMemory(deps: Deps): RecordMemory {
     isValid,
     motion,
     note,
+    notePrevious,
+    ended: previousNotes.ended,
     plausible,
     advance,
     compareWithFleet,
@@ -101,10 +121,25 @@ export function createRecordMemory(deps: Deps): RecordMemory {
     device = context.live ? memory.of(next.name, owner) : memory.known(next.name, owner)
     if (next.counters !== null)
       for (let slot = 0; slot < next.counters.length; slot += 1) context.counterValues[slot] = Number.NaN
+    if (next.previous !== null) setPrevious(context.record, previousOf(next.previous))
     if (next.remember === null) return
     const { record } = context
     full = withRemembered(next.remember, device, record, time)
     mayChangeFix = next.fix !== null && lacksRemembered(next.remember, record)
+  }
+
+  /** None for a record that does not arrive now: later ones contain its difference. */
+  function previousOf(previous: CompiledPrevious) {
+    if (!context.live || device === null || device.asset !== entry?.assetId) return null
+    return previousBy(previous, device, time)
+  }
+
+  function notePrevious(): boolean {
+    const previous = source?.previous ?? null
+    if (previous === null || device === null || entry === null || !context.live) return false
+    if (device.asset !== entry.assetId) moveTo(entry.assetId, device)
+    const { record, root, up } = context
+    return previousNotes.note(previous, device, time, [record, root, up])
   }
 
   function isValid({ validWithMemory }: Fix, isValidAlone: boolean): boolean {
@@ -185,6 +220,7 @@ export function createRecordMemory(deps: Deps): RecordMemory {
   function moveTo(asset: string, own: DeviceMemory): void {
     own.asset = asset
     own.counters.clear()
+    forgetPrevious(own)
     own.slots = []
     own.levels = []
     memory.changed(own)

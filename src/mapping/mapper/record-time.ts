@@ -1,11 +1,11 @@
-// record-time.ts: the time of the record at hand, by `map.time`.
+// record-time.ts: the times of the record at hand: its own, by `map.time`, and when its position was taken.
 
 import type { EpochMs } from '../../std/clock.ts'
 import { shown } from '../fields/gps.ts'
 import { zoneFor } from '../times/times.ts'
 import { utc, type Zone } from '../times/zones.ts'
 import type { RecordContext } from '../types.ts'
-import type { CompiledSource } from './compiled-source.ts'
+import type { CompiledSource, Fix } from './compiled-source.ts'
 
 /** NaN where the arrival time is used instead; null where the record was refused. */
 export function timeOfRecord(
@@ -28,4 +28,25 @@ export function timeOfRecord(
     )
   }
   return context.refuse('BAD_TIME', `The time ${found} is not in the format "${format}".`)
+}
+
+/** `fixTime` is NaN where the message does not say it. */
+export function timesOf(
+  { time: readFixTime }: Fix,
+  ownTime: EpochMs,
+  { record, root, up, arrivedAt, stored }: RecordContext,
+  ofDevice: Zone | null,
+): { messageTime: EpochMs; fixTime: EpochMs } {
+  const messageTime = Number.isNaN(ownTime) ? (stored?.at ?? arrivedAt) : ownTime
+  const fixTime = readFixTime ? readFixTime(record, root, up, messageTime, ofDevice) : Number.NaN
+  return { messageTime, fixTime }
+}
+
+/** An age before the arrival is no time of the device: a resend arrives at another time. */
+export function isByAge(
+  { ownTime: readOwnTime }: Fix,
+  { record, root, up }: RecordContext,
+  ofDevice: Zone | null,
+): boolean {
+  return readOwnTime === null || Number.isNaN(readOwnTime(record, root, up, Number.NaN, ofDevice))
 }

@@ -1,6 +1,7 @@
 // memory.ts: what the mapping remembers of a device, the entry file of the folder.
 //
 //   remembered-values.ts   the last lock, fix and ignition, for messages that do not repeat them
+//   previous-values.ts     what the record before had, for differences
 //   counter-memory.ts      jumps and falls of odometer and engine hours
 //   judged-counters.ts     which signals of a source are judged so
 //   swapped-positions.ts   latitude and longitude swapped, by the fleet (not durable)
@@ -27,6 +28,7 @@ import { ownerOf, ownerParts } from '../state/source-state.ts'
 import type { StateWrite } from '../types.ts'
 import { settle, type CounterState, type DeviceMemory, type RememberedValue } from './device-memory.ts'
 import { decodeMemory, encodeMemory } from './memory-codec.ts'
+import { previousTextMax } from './previous-values.ts'
 
 /**
  * Also its own write: encoded once for all messages that are committed together. It is a class, since an
@@ -50,11 +52,11 @@ class Stored implements DeviceMemory {
   /** The list of this write alone, which is usual. */
   readonly alone: readonly StateWrite[] = [this]
 
-  constructor(key: string, asset: string, { remembered, counters }: MemorySource) {
+  constructor(key: string, asset: string, { remembered, counters, previous }: MemorySource) {
     this.key = key
     this.asset = asset
-    this.values = remembered === 0 ? noValues : new Map<string, RememberedValue>()
-    this.bytes = entryBytes + 2 * key.length + valueBytes * (remembered + counters)
+    this.values = remembered + previous === 0 ? noValues : new Map<string, RememberedValue>()
+    this.bytes = entryBytes + 2 * key.length + valueBytes * (remembered + counters) + previousBytes * previous
   }
 
   get value(): Buffer {
@@ -66,8 +68,13 @@ class Stored implements DeviceMemory {
 /** Of the devices of a source that remembers none. */
 const noValues = new Map<string, RememberedValue>()
 
-/** How many values of a device a source remembers, and how many counters it has. */
-export type MemorySource = { readonly name: string; readonly remembered: number; readonly counters: number }
+/** How many values of a device a source remembers, how many counters it has, and how many previous values. */
+export type MemorySource = {
+  readonly name: string
+  readonly remembered: number
+  readonly counters: number
+  readonly previous: number
+}
 
 export type MemoryCounters = { devices: number; evictions: number; damaged: number }
 
@@ -109,6 +116,9 @@ const keyLengthMax = 512
  */
 const entryBytes = 128
 const valueBytes = 48
+
+/** Of a previous value, with its name and a text of the largest length. */
+const previousBytes = 48 + 2 * previousTextMax
 
 /** About 120,000 devices with odometer and engine hours; less than half of what the state may take. */
 const bytesMaxDefault = 32 * 1024 * 1024
@@ -180,7 +190,7 @@ export function createMemory(sources: readonly MemorySource[], bytesMax = bytesM
   }
 
   function sourceNamed(name: string): MemorySource {
-    return sourcesByName.get(name) ?? { name, remembered: 0, counters: 0 }
+    return sourcesByName.get(name) ?? { name, remembered: 0, counters: 0, previous: 0 }
   }
 
   function changed(memory: DeviceMemory): void {

@@ -5,7 +5,7 @@
 
 import { compileCondition } from './condition.ts'
 import { compilePath, type Path } from './path.ts'
-import type { Step } from './path-eval.ts'
+import { stepsText } from './path-text.ts'
 import { pathsReadBy } from './paths-used.ts'
 import type { Up } from '../types.ts'
 
@@ -88,25 +88,6 @@ function isWordAt(text: string, at: number, word: string): boolean {
 }
 
 function pathText({ from, levels, steps }: Path): string {
-  const start = from === 'record' ? '' : from === 'root' ? '$' : Array(levels).fill('$up').join('.')
-  let text = start
-  for (const step of steps) {
-    if (step.kind === 'element') text += `[${step.index}]`
-    else if (step.kind === 'select') text += `[${step.key}=${step.value}]`
-    else {
-      const plain = step.kind === 'key' ? keyText(step.key) : functionText(step)
-      text += text === '' ? plain : `.${plain}`
-    }
-  }
-  return text
-}
-
-function functionText(step: Exclude<Step, { kind: 'key' | 'element' | 'select' }>): string {
-  if (step.kind === 'match') return `$match(${JSON.stringify(`${step.start}*${step.end}`)})`
-  if (step.kind === 'bits') return `$bit(${step.low === step.high ? step.low : `${step.low}-${step.high}`})`
-  return step.kind === 'split' ? `$split(${JSON.stringify(step.separator)})` : `$${step.kind}()`
-}
-
-function keyText(key: string): string {
-  return /^[A-Za-z_][\w-]*$/.test(key) ? key : JSON.stringify(key)
+  const starts = { record: '', root: '$', previous: '$previous', up: Array(levels).fill('$up').join('.') }
+  return stepsText(starts[from], steps)
 }

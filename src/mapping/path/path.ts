@@ -18,6 +18,8 @@
 //                        `$up.$up.key` goes one level further out
 //   $properties.tenant   a user property of a message of MQTT 5 (packet-properties.ts); `$.$properties` where
 //                        `each` has chosen a part of the message; $packet.content_type is another property
+//   $previous.odo        the value of the path `odo` in the newest earlier record of the device
+//                        (../memory/previous-values.ts); $previous.$time is the time of that record
 //
 // Only keys of the message itself are found: `__proto__`, `constructor` or `length`, which every object
 // inherits, are found only where the message holds them.
@@ -29,11 +31,13 @@ import { assertNever } from '../../std/assert.ts'
 import { digitsEnd } from './digits.ts'
 import { isAtEnd, Malformed, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
 import { compileSteps, type Step } from './path-eval.ts'
+import { stepsText } from './path-text.ts'
+import { previousIn } from './previous-record.ts'
 import { bitMax, parseBits } from '../words/bits.ts'
 import type { Up } from '../types.ts'
 
 /** `levels`: how many records out `up` goes. */
-export type Path = { from: 'record' | 'root' | 'up'; levels: number; steps: readonly Step[] }
+export type Path = { from: 'record' | 'root' | 'up' | 'previous'; levels: number; steps: readonly Step[] }
 
 /** Finds a value from the record that `each` chose, from the message, or from a record further out. */
 export type Read = (record: unknown, root: unknown, up?: Up, captures?: readonly string[]) => unknown
@@ -55,10 +59,13 @@ export function parsePath(text: string): Path {
 export function parsePathAt(cursor: Cursor, quotedStart: boolean): Path {
   const steps: Step[] = []
   const levels = takeLevels(cursor)
-  const from = levels > 0 ? 'up' : takeWord(cursor, '$') ? 'root' : 'record'
+  const from = levels > 0 ? 'up' : takeStart(cursor)
   if (from !== 'record') {
     takeBrackets(cursor, steps)
-    if (!take(cursor, '.')) return { from, levels, steps }
+    if (!take(cursor, '.')) {
+      if (from === 'previous' && steps.length === 0) malformed(cursor, 'needs a path behind "$previous."')
+      return { from, levels, steps }
+    }
   }
   let quoted = quotedStart || from !== 'record'
   do {
@@ -67,6 +74,11 @@ export function parsePathAt(cursor: Cursor, quotedStart: boolean): Path {
     quoted = true
   } while (take(cursor, '.'))
   return { from, levels, steps }
+}
+
+function takeStart(cursor: Cursor): 'record' | 'root' | 'previous' {
+  if (takeWord(cursor, '$')) return 'root'
+  return takeWord(cursor, '$previous') ? 'previous' : 'record'
 }
 
 /** Counts the `$up`s and takes them; the dot after the last one is left. */
@@ -119,7 +131,9 @@ function takeStep(cursor: Cursor, steps: Step[], quoted: boolean): void {
 }
 
 function takePlainKey(cursor: Cursor): string {
-  if (takeWord(cursor, '$up')) malformed(cursor, 'has $up after its start; a key of that name is ["$up"],')
+  for (const word of ['$up', '$previous'])
+    if (takeWord(cursor, word))
+      malformed(cursor, `has ${word} after its start; a key of that name is ["${word}"],`)
   const start = cursor.at
   while (!isAtEnd(cursor) && !closers.has(cursor.text[cursor.at] ?? '')) cursor.at += 1
   if (cursor.at === start) malformed(cursor, 'has an empty key')
@@ -209,6 +223,10 @@ export function compilePath({ from, levels, steps }: Path): Read {
       return walk
     case 'root':
       return (_record, root) => walk(root)
+    case 'previous': {
+      const name = previousName(steps)
+      return (record) => previousIn(record, name)
+    }
     case 'up':
       return levels === 1
         ? (_record, _root, up) => walk(up?.record)
@@ -216,6 +234,11 @@ export function compilePath({ from, levels, steps }: Path): Read {
     default:
       return assertNever(from)
   }
+}
+
+/** The name of a previous value: its path. */
+export function previousName(steps: readonly Step[]): string {
+  return stepsText('$previous', steps)
 }
 
 function outer(up: Up, levels: number): Up {

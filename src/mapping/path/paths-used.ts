@@ -32,6 +32,11 @@ export function pathsReadBy(options: unknown, at: Keys = []): PathRead[] {
   })
 }
 
+/** Whether a path of `options` reads a value of an earlier record. */
+export function readsPrevious(options: unknown): boolean {
+  return pathsReadBy(options).some(({ path }) => path.from === 'previous')
+}
+
 /** The names that paths anywhere in `options` begin with: of collected values, those that the source uses. */
 export function namesReadBy(options: unknown): Set<string> {
   const names = new Set<string>()

@@ -131,7 +131,8 @@ function markAt({ path, at }: PathRead, place: Place, marks: Marks): void {
 }
 
 function startOf({ from, levels }: Path, { record, root, up }: Place): unknown {
-  if (from === 'record') return record
+  // A previous value is read in each record, for the next one.
+  if (from === 'record' || from === 'previous') return record
   if (from === 'root') return root
   let outer = up
   for (let left = levels; left > 1; left -= 1) outer = outer?.up

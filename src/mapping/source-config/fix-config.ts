@@ -79,3 +79,18 @@ export const rememberSchema = z
       '`fix.valid` and `in_motion` read a message without them as if it had the last ones of the device. ' +
       'They are kept on disk. A message never uses what a later one said. The payloadId does not depend on them.',
   )
+
+export const previousSchema = z
+  .strictObject({
+    for: duration({ minMs: 1000, maxMs: 365 * 86_400_000 })
+      .prefault('30d')
+      .describe(
+        'How long a value counts, by the times of the messages. After it there is no previous value.',
+      ),
+  })
+  .describe(
+    'What paths with `$previous` read. `$previous.odo` is the value of `odo` in the newest earlier record of the ' +
+      'device that had one, by device time, and `$previous.$time` the time of the newest earlier record with any of ' +
+      'these values, in milliseconds. Only signals and fields outside of `gps` can read them; these have no part in ' +
+      'the payloadId. They are kept on disk, at most 16 of a device.',
+  )

@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { encodingNames, encodingsDescription } from '../encodings/encodings.ts'
-import { fixSchema, rememberSchema } from './fix-config.ts'
+import { fixSchema, previousSchema, rememberSchema } from './fix-config.ts'
 import { mapSchema } from './map-config.ts'
 import { paths, text } from './path-options.ts'
 import { secret } from '../../std/schema.ts'
@@ -233,6 +233,7 @@ export const presetShape = {
         'message where the record has signals or extra fields too.',
     ),
   remember: rememberSchema.optional(),
+  previous: previousSchema.optional(),
   origins: z
     .array(text(64))
     .max(32)

@@ -32,13 +32,17 @@ export function identityOfDigest(digest: string): Identity {
 
 /** Null where the privacy profile of the asset leaves nothing to send. */
 export function payloadOf(
-  { entry, mapped }: DeviceRecord,
+  { entry, mapped, later }: DeviceRecord,
   digest: string,
   identity: Identity,
   withhold: Withhold | null,
 ): MappedPayload | null {
   const time = mapped.time ?? mapped.arrivedAt
-  const whole = { gps: sentGps(mapped), signals: sentSignals(mapped), fields: mapped.fields }
+  const whole = {
+    gps: sentGps(mapped),
+    signals: [...sentSignals(mapped), ...(later?.signals ?? [])],
+    fields: mapped.fields + (later?.fields ?? ''),
+  }
   const parts = withhold === null ? whole : withhold(withoutGaps(whole), time)
   if (parts === null) return null
   const payloadId = payloadIdOf(digest)

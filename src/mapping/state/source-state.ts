@@ -34,7 +34,12 @@ export type StateSource = {
 }
 
 /** A mapped record, and what is known of its device. */
-export type DeviceRecord = { entry: DeviceEntry; mapped: MappedRecord }
+export type DeviceRecord = {
+  entry: DeviceEntry
+  mapped: MappedRecord
+  /** What reads previous values, which has no part in the payloadId. No state has it. */
+  later?: Pick<MappedRecord, 'signals' | 'fields'>
+}
 
 export type SourceState = {
   source: StateSource

@@ -600,3 +600,23 @@ describe('the explanation of a record says', () => {
     expect(closed && fieldsOf(closed)['latitude']).toMatchObject({ raw: '12.5', value: 12.5 })
   })
 })
+
+test('a previous value is shown with its time, and what was computed with it', () => {
+  const config = configOf([
+    truckSource({ signals: [{ type: 'DISTANCE', path: 'odo', minus: '$previous.odo', unit: 'km' }] }),
+  ])
+  const at = (ts: number, odo: number) => messageOf({ ts, lat: 48.8, lon: 2.2, odo })
+  const [first, second] = play(explainerOf(config), [
+    at(1_750_000_000_000, 100),
+    at(1_750_000_060_000, 100.5),
+  ])
+  expect(first?.explained.records[0]?.previous).toEqual([])
+  expect(first && fieldsOf(first.explained)['signals[0]']).toMatchObject({
+    note: 'minus $previous.odo: the second value is absent',
+  })
+  expect(second?.explained.records[0]?.previous).toEqual([
+    { path: '$previous.odo', value: 100, time: 1_750_000_000_000 },
+  ])
+  expect(second && fieldsOf(second.explained)['signals[0]']).toMatchObject({ raw: 100.5, value: '0.5' })
+  expect(second?.explained.unread?.keys).toEqual([])
+})

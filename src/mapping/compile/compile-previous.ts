@@ -1,0 +1,110 @@
+// compile-previous.ts: what reads values of the record before (`$previous.odo`): which values these are, and
+// where no path may read them.
+//
+// Only signals and fields outside of `gps` may. All else decides what a record is: its device, its time, its
+// place and its payloadId must be the same whatever came before it.
+
+import type { SourceConfig } from '../config.ts'
+import { compileFound } from '../fields/fields.ts'
+import type { CompiledPrevious, PreviousValue } from '../memory/previous-values.ts'
+import { previousName, type Path } from '../path/path.ts'
+import { stepsText } from '../path/path-text.ts'
+import { pathsReadBy } from '../path/paths-used.ts'
+import { previousTimeName } from '../path/previous-record.ts'
+import type { Keys, Scope } from './compile-scope.ts'
+
+/** Values of a device that a source keeps. */
+const valuesMax = 16
+
+const forMsDefault = 30 * 86_400_000
+
+type Writers = Pick<CompiledPrevious, 'signals' | 'hasSignals' | 'fields'>
+
+/** Null where nothing reads a value of the record before. Problems are reported. */
+export function compilePrevious(
+  source: SourceConfig,
+  writers: Writers,
+  scope: Scope,
+): CompiledPrevious | null {
+  reportElsewhere(source, scope)
+  const reads = pathsReadBy({ signals: source.map.signals, fields: source.map.fields }, ['map']).filter(
+    ({ path }) => path.from === 'previous',
+  )
+  const [first] = reads
+  if (first === undefined) {
+    if (source.previous !== undefined)
+      scope.report(['previous'], 'is set, but no path begins with $previous.')
+    return null
+  }
+  for (const option of ['jsonata', 'coalesce', 'thin', 'merge'] as const)
+    if (source[option] !== undefined)
+      scope.report(first.at, `reads $previous, which cannot be combined with ${option}: ${reasons[option]}.`)
+  const paths = new Map(reads.map(({ path }) => [previousName(path.steps), path]))
+  if (paths.size > valuesMax)
+    scope.report(first.at, `is one of ${paths.size} paths with $previous; at most ${valuesMax} are kept.`)
+  const computed = new Set(
+    reads.filter(({ at }) => at.some((key) => operands.has(key))).map(({ path }) => previousName(path.steps)),
+  )
+  const values: PreviousValue[] = []
+  for (const [name, path] of paths)
+    if (name !== previousTimeName)
+      values.push({ name, read: readOf(source, path), isNumber: computed.has(name) })
+  const forMs = source.previous?.for ?? forMsDefault
+  return { values, names: new Set(paths.keys()), forMs, ...writers }
+}
+
+const operands: ReadonlySet<string | number> = new Set(['plus', 'minus', 'over'])
+
+const conditions: ReadonlySet<string | number> = new Set(['when', 'negative'])
+
+const reasons = {
+  jsonata: 'such messages are mapped apart from those that arrive, in no order',
+  coalesce: 'a record of several messages has no record before it while it is collected',
+  thin: 'the difference in an omitted payload would be lost',
+  merge: 'a record that waits for others is kept without what came before it',
+}
+
+/** As the fields of the source read it: what means "no value" there is none here. */
+function readOf({ map }: SourceConfig, { steps }: Path): PreviousValue['read'] {
+  const path = stepsText('', steps)
+  const own = [...map.signals, ...Object.values(map.fields)].filter((field) => readsSteps(field, path))
+  const absent = own.flatMap((field) => field.absent ?? [])
+  const commas = own.some((field) => 'decimal_comma' in field && field.decimal_comma === true)
+  return compileFound({ path, absent, decimal_comma: commas }, [])
+}
+
+function readsSteps(options: object, text: string): boolean {
+  return pathsReadBy(options).some(
+    ({ path: { from, steps }, at }) =>
+      (from === 'record' || from === 'previous') &&
+      !at.some((key) => conditions.has(key)) &&
+      stepsText('', steps) === text,
+  )
+}
+
+/** Texts for people, and topics: no paths. */
+const plainKeys: ReadonlySet<string> = new Set(['name', 'description', 'reason', 'detail', 'topic', 'preset'])
+
+function reportElsewhere({ map, previous: _previous, ...source }: SourceConfig, { report }: Scope): void {
+  const { signals: _signals, fields, ...record } = map
+  const inGps = Object.fromEntries(Object.entries(fields).filter(([name]) => /^gps(\.|$)/.test(name)))
+  const places = [
+    ...mentions(source, []),
+    ...mentions(record, ['map']),
+    ...mentions(inGps, ['map', 'fields']),
+  ]
+  for (const at of places)
+    report(
+      at,
+      'reads $previous, which only signals and fields outside of gps can: device, time, position and the choice ' +
+        'of records must be the same whatever came before.',
+    )
+}
+
+function mentions(options: unknown, at: Keys): Keys[] {
+  if (typeof options === 'string') return options.includes('$previous') ? [at] : []
+  if (typeof options !== 'object' || options === null) return []
+  return Object.entries(options).flatMap(([key, option]: [string, unknown]) =>
+    plainKeys.has(key) ? [] : mentions(option, [...at, Array.isArray(options) ? Number(key) : key]),
+  )
+}

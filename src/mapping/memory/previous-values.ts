@@ -1,0 +1,127 @@
+// previous-values.ts: the values that paths with `$previous` read: of each of them the newest one that the
+// device sent, with its time. They are kept beside those of `remember`, under names such as `$previous.odo`,
+// which no key of a message can have there: an older version of the gateway keeps them and does not use them.
+//
+//   seen      by a record that is newer than the value, at most `forMs`; in the order of the device times
+//   noted     when the payload of the record is made, where the record is newer than what is known. A record
+//             that gives no payload is not noted, so that the next difference contains it. One of equal time
+//             neither sees nor replaces it: it would be counted twice
+//   undone    where the message is refused or kept as a whole after one of its records was noted
+//   forgotten with the device, and when the device gets another asset
+//
+// A record that does not arrive now (it was kept, and is mapped again) sees no value and notes none: those
+// that arrived meanwhile contain its difference.
+
+import type { EpochMs } from '../../std/clock.ts'
+import type { WriteExtraFields } from '../fields/extra-fields.ts'
+import type { WriteSignals } from '../fields/signals.ts'
+import type { Read } from '../path/path.ts'
+import { previousTimeName, type PreviousValues } from '../path/previous-record.ts'
+import { decimalFrom } from '../path/value.ts'
+import type { MapResult } from '../types.ts'
+import type { DeviceMemory, Plain, RememberedValue } from './device-memory.ts'
+
+export type PreviousValue = {
+  /** `$previous.odo` */
+  name: string
+  /** The value in the record at hand. */
+  read: Read
+  /** It is computed with: anything but an exact decimal counts as absent. */
+  isNumber: boolean
+}
+
+export type CompiledPrevious = {
+  /** Without the time. */
+  values: readonly PreviousValue[]
+  /** Of all, perhaps with that of the time. */
+  names: ReadonlySet<string>
+  forMs: number
+  /** What reads previous values, by the family of the device's model. It has no part in the payloadId. */
+  signals: readonly WriteSignals[]
+  hasSignals: boolean
+  /** The same of `map.fields`. */
+  fields: WriteExtraFields | null
+}
+
+/** A longer text is no value that a later record is compared with. */
+export const previousTextMax = 64
+
+const head = '$previous.'
+
+/** What a record of `time` sees; null where nothing is. */
+export function previousBy(
+  { names, forMs }: CompiledPrevious,
+  { values }: DeviceMemory,
+  time: EpochMs,
+): PreviousValues | null {
+  let seen: Map<string, RememberedValue> | null = null
+  for (const name of names) {
+    const last = values.get(name)
+    if (last === undefined || last.time >= time || time - last.time > forMs) continue
+    seen ??= new Map()
+    seen.set(name, last)
+  }
+  return seen
+}
+
+export function forgetPrevious(memory: DeviceMemory): void {
+  forgetOthers(noNames, memory)
+}
+
+const noNames: ReadonlySet<string> = new Set()
+
+/** Those that the source had before, so that they do not add up. */
+function forgetOthers(names: ReadonlySet<string>, { values }: DeviceMemory): void {
+  for (const name of values.keys()) if (name.startsWith(head) && !names.has(name)) values.delete(name)
+}
+
+type Noted = { memory: DeviceMemory; name: string; before: RememberedValue | undefined }
+
+type Place = Parameters<Read>
+
+/** Notes the values of records, until their message ends. */
+export function createPreviousNotes(changed: (memory: DeviceMemory) => void) {
+  let noted: Noted[] = []
+  return { note, ended }
+
+  /** Whether the record has any of the values. */
+  function note(previous: CompiledPrevious, memory: DeviceMemory, time: EpochMs, place: Place): boolean {
+    const { values, names } = previous
+    let isAny = values.length === 0
+    for (const { name, read, isNumber } of values) {
+      const value = read(...place)
+      if (!isKept(value, isNumber)) continue
+      isAny = true
+      if (put(memory, name, { time, value })) forgetOthers(names, memory)
+    }
+    if (isAny && names.has(previousTimeName)) put(memory, previousTimeName, { time, value: time })
+    return isAny
+  }
+
+  /** Whether the device had none of this name. */
+  function put(memory: DeviceMemory, name: string, value: RememberedValue): boolean {
+    const before = memory.values.get(name)
+    if (before !== undefined && before.time >= value.time) return false
+    memory.values.set(name, value)
+    noted.push({ memory, name, before })
+    changed(memory)
+    return before === undefined
+  }
+
+  /** All of a message becomes payloads, or nothing. */
+  function ended({ kind }: MapResult): void {
+    if (noted.length === 0) return
+    if (kind === 'unmappable' || kind === 'quarantined')
+      for (const { memory, name, before } of noted.toReversed())
+        if (before === undefined) memory.values.delete(name)
+        else memory.values.set(name, before)
+    noted = []
+  }
+}
+
+function isKept(value: unknown, isNumber: boolean): value is Plain {
+  if (typeof value === 'string' && (value === '' || value.length > previousTextMax)) return false
+  if (isNumber) return decimalFrom(value) !== undefined
+  if (typeof value === 'number') return Number.isFinite(value)
+  return typeof value === 'string' || typeof value === 'boolean'
+}
