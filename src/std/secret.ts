@@ -5,6 +5,16 @@
 
 import { inspect } from 'node:util'
 
+/** What stands in the place of a secret. */
+export const hiddenText = '***'
+
+const secretName = /pass|pwd|secret|token|key|hash|auth|credential/i
+
+/** Whether a value with this name may be a secret: an option, a variable, a property that a device sent. */
+export function namesSecret(name: string): boolean {
+  return secretName.test(name)
+}
+
 export class Secret {
   readonly #value: string
 
@@ -18,14 +28,14 @@ export class Secret {
   }
 
   toString(): string {
-    return '***'
+    return hiddenText
   }
 
   toJSON(): string {
-    return '***'
+    return hiddenText
   }
 
   [inspect.custom](): string {
-    return '***'
+    return hiddenText
   }
 }

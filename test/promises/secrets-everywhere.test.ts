@@ -5,6 +5,7 @@ import { execFileSync } from 'node:child_process'
 import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { xsalsa20poly1305 } from '@noble/ciphers/salsa.js'
+import { connectAsync } from 'mqtt'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../src/std/secret.ts'
 import { hashPassword } from '../../src/std/password-hash.ts'
@@ -35,6 +36,7 @@ const marks = {
   smtpPassword: 'marked-smtp-password',
   hookArgument: 'marked-argument-of-a-command',
   monitorPath: 'marked-path-of-a-monitor',
+  propertyOfConnect: 'marked-user-property-of-a-connect',
   // Of at most 32 bytes.
   sharedKey: 'marked-key-of-all-phones',
   deviceKey: 'marked-key-of-a-phone',
@@ -171,6 +173,16 @@ describe('marked secrets', () => {
     ]
     for (const [index, one] of phones.entries()) device.publish({ ...one, messageId: 3 + index })
     await device.acked(5)
+    const userProperties = { token: marks.propertyOfConnect, firmware: '4.1-of-truck-1' }
+    const client = await connectAsync(mqtt[0]!, {
+      protocolVersion: 5,
+      clientId: 'truck-1',
+      username: 'alice',
+      password: marks.clientPassword,
+      properties: { userProperties },
+    })
+    onTestFinished(() => client.endAsync())
+    await client.publishAsync(topicOf('truck-1'), messageOf(2), { qos: 1 })
     await pipeline.until(() => pipeline.status().conditions.length >= 2)
     const failed = () =>
       new Set(pipeline.events.map((event) => (event.kind === 'alert_failed' ? event.receiver : '')))
@@ -239,6 +251,7 @@ describe('marked secrets', () => {
     shown.set('events', JSON.stringify(pipeline.events))
     shown.set('spool directory', await filesBelow(join(folder, 'spool')))
     expect(shown.get('log')).toContain('client_refused')
+    expect(shown.get('/devices/truck-1 200')).toContain('"token":"***","firmware":"4.1-of-truck-1"')
     expect(shown.get('support bundle')).toContain('base_url')
     expectNone(shown, [...Object.values(marks), key.split('\n')[2] ?? '', hash.split('$').at(-1) ?? ''])
   })

@@ -8,15 +8,14 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { isCollection, isScalar, isSeq, parseDocument, visit } from 'yaml'
+import { hiddenText as hidden, namesSecret } from '../../std/secret.ts'
 import { mayHoldLogin, shownUrl, withoutLogins } from '../../std/shown-url.ts'
 
-const hidden = '***'
 /** Shorter values would replace usual words. */
 const secretLengthMin = 6
 const literalLengthMin = 4
 /** Shorter arguments of commands are options and usual words. */
 const argumentLengthMin = 8
-const secretName = /pass|secret|token|key|hash|auth|credential/i
 const reference = /\$\{(env|file):([^}]+)\}/g
 
 /** The config as YAML that may be shown, and the secrets that stand in it: `check` may quote them. */
@@ -44,7 +43,7 @@ export function shownConfig(text: string): { shown: string; secrets: string[] } 
       const scalar = Object(value) as { value?: unknown }
       if (typeof scalar.value !== 'string' && typeof scalar.value !== 'number') return
       const isReference = /^\$\{[^}]+\}$/.test(String(scalar.value))
-      if (secretName.test(String(name.value)) && !isReference && !isPath(String(name.value))) {
+      if (namesSecret(String(name.value)) && !isReference && !isPath(String(name.value))) {
         if (String(scalar.value).length >= literalLengthMin) secrets.push(String(scalar.value))
         scalar.value = hidden
       }
@@ -96,7 +95,7 @@ export async function secretsOf(
     for (const part of [text ?? '', ...(text ?? '').split(/\r?\n/)])
       if (part.trim().length >= secretLengthMin) secrets.add(part.trim())
   }
-  for (const [name, value] of Object.entries(env)) if (secretName.test(name)) add(value)
+  for (const [name, value] of Object.entries(env)) if (namesSecret(name)) add(value)
   const paths = new Set(files)
   for (const [, kind, name = ''] of configText.matchAll(reference))
     if (kind === 'env') add(env[name])

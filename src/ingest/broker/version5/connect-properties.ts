@@ -5,10 +5,12 @@
 // bound where it is not what the client asked for. The client's receive maximum and topic alias maximum need
 // nothing: it gets neither a message with QoS 1 or 2 nor a topic alias.
 //
-// Kept for the device view: the first 16 user properties, within 1 KiB and each cut at 128 characters. For
-// the will: as many as of a PUBLISH.
+// Kept for the device view: the first 16 user properties, within 1 KiB and each cut at 128 characters, and
+// without the values of those that may be secrets by their name. For the will: as many as of a PUBLISH, whole,
+// because the mapping reads them.
 
 import type { MessageProperties, UserProperties } from '../../../domain/message.ts'
+import { hiddenText, namesSecret } from '../../../std/secret.ts'
 import type { ConnectPacket } from '../aedes-internals.ts'
 import type { RefusalReason } from '../client-faults.ts'
 
@@ -40,10 +42,15 @@ export type WillRequest = {
 /** Null: every keepalive, and none. */
 export type KeepaliveLimit = { keepaliveMsMax: number | null }
 
-type UserPropertyBounds = { count: number; characters: number; bytes: number }
+type UserPropertyBounds = { count: number; characters: number; bytes: number; hidesSecrets: boolean }
 
-const shown: UserPropertyBounds = { count: 16, characters: 128, bytes: 1024 }
-const readable: UserPropertyBounds = { count: 64, characters: Infinity, bytes: 16 * 1024 }
+const shown: UserPropertyBounds = { count: 16, characters: 128, bytes: 1024, hidesSecrets: true }
+const readable: UserPropertyBounds = {
+  count: 64,
+  characters: Infinity,
+  bytes: 16 * 1024,
+  hidesSecrets: false,
+}
 
 /** MQTT 5, 3.1.2.11.2: a session that never expires. */
 const neverExpiresS = 0xffff_ffff
@@ -93,7 +100,7 @@ function willRequestOf(given: NonNullable<Will['properties']>): WillRequest {
 /** A name that comes twice has its last value, as in the mapping. */
 function userPropertiesOf(
   given: NonNullable<ConnectPacket['properties']>['userProperties'],
-  { count, characters, bytes }: UserPropertyBounds,
+  { count, characters, bytes, hidesSecrets }: UserPropertyBounds,
 ): { kept: UserProperties | null; skipped: number } {
   const kept = Object.create(null) as Record<string, string>
   let number = 0
@@ -101,7 +108,8 @@ function userPropertiesOf(
   let skipped = 0
   for (const [givenName, values] of Object.entries(given ?? {})) {
     const name = cut(givenName, characters)
-    const value = cut((Array.isArray(values) ? values.at(-1) : values) ?? '', characters)
+    const given = (Array.isArray(values) ? values.at(-1) : values) ?? ''
+    const value = hidesSecrets && namesSecret(givenName) ? hiddenText : cut(given, characters)
     size += Buffer.byteLength(name) + Buffer.byteLength(value)
     if (number === count || size > bytes) skipped += 1
     else {

@@ -71,6 +71,20 @@ describe('what a CONNECT asks for', () => {
     expect(userProperties?.['name 3']).toBe(`${'x'.repeat(128)}…`)
   })
 
+  test('the values of user properties that may be secrets are not kept; those of the will are', () => {
+    const names = ['token', 'Password', 'pwd', 'Authorization', 'client_secret', 'api-key', 'model']
+    const userProperties = names.map((name) => userProperty(name, 'xyz'))
+    const request = connectRequestOf(
+      read({
+        properties: userProperties,
+        will: { topic: 'status', payload: 'lost', properties: userProperties },
+      }),
+    )
+    const kept = Object.entries(request.userProperties ?? {})
+    expect(kept).toEqual(names.map((name) => [name, name === 'model' ? 'xyz' : '***']))
+    expect(Object.values(request.will?.userProperties ?? {})).toEqual(names.map(() => 'xyz'))
+  })
+
   test('user properties that are kept have 1 KiB together', () => {
     const names = Array.from({ length: 16 }, (_, index) => `name ${index}`)
     const properties = names.map((name) => userProperty(name, 'x'.repeat(128)))
