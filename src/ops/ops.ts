@@ -58,6 +58,7 @@ import { createEventStreams } from './http/streams/event-stream.ts'
 import { createTapRoute } from './http/streams/tap-stream.ts'
 
 export { metricCatalogue, submissionDuration } from './metrics/metrics-catalogue.ts'
+export { connectFacts } from './connect-facts.ts'
 export { conditionCatalogue } from './conditions/condition-catalogue.ts'
 export { eventMeaning, eventTable } from './events/events.ts'
 export { callerText, createAudit, readAudit } from './audit/audit.ts'

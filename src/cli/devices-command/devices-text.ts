@@ -2,7 +2,7 @@
 
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote, visible } from '../../std/quote.ts'
-import type { DeviceClient, DeviceView } from '../../ops/ops.ts'
+import { connectFacts, type DeviceClient, type DeviceView } from '../../ops/ops.ts'
 import { columns } from '../terminal/text-table.ts'
 import { agoText } from '../terminal/text-format.ts'
 
@@ -142,32 +142,11 @@ function connectionRows(client: DeviceClient | null): string[][] {
     ['user name', userName ?? '-'],
     ['address', address ?? '-'],
     ['protocol', protocol ?? '-'],
-    ...(connect === null ? [] : connectRows(connect)),
+    ...(connect === null ? [] : connectFacts(connect).map((fact) => [...fact])),
     ['take-overs', String(takeOvers)],
     ['refused by a rule', plural(refusedMessages, 'message')],
     ...(fault === null ? [] : [['last fault', `${fault.at}, ${fault.reason}: ${fault.detail}`]]),
   ]
-}
-
-function connectRows(connect: NonNullable<DeviceClient['connect']>): string[][] {
-  const { keepalive, keepaliveAsked, sessionExpiry, sessionExpiryAsked, userProperties } = connect
-  const named = Object.entries(userProperties ?? {}).map(
-    ([name, value]) => `${visible(name)}=${visible(value)}`,
-  )
-  return [
-    ['keepalive', gotText(keepalive, keepaliveAsked, 'none')],
-    ['session expiry', gotText(sessionExpiry, sessionExpiryAsked, 'with its connection')],
-    ['receive maximum', plural(connect.receiveMaximum, 'message')],
-    ...(connect.maximumPacketSize === null ? [] : [['maximum packet', `${connect.maximumPacketSize} bytes`]]),
-    ...named.map((text) => ['user property', text]),
-  ]
-}
-
-/** Seconds; null for never. */
-function gotText(got: number | null, asked: number | null, atZero: string): string {
-  const text = (value: number | null) =>
-    value === null ? 'never' : value === 0 ? atZero : formatDuration(value * 1000)
-  return got === asked ? text(got) : `${text(got)}, asked: ${text(asked)}`
 }
 
 /** Values that devices sent and that were left out, or are not plausible. */

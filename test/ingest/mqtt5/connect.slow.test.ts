@@ -314,8 +314,12 @@ overEachTransport((transport) => {
         uint32(0xffff_ffff),
         property.receiveMaximum,
         uint16(20),
+        property.topicAliasMaximum,
+        uint16(3),
         userProperty('firmware', '4.2'),
       ],
+      flags: 0x04,
+      will: { topic: 'status', payload: 'lost', properties: [property.willDelay, uint32(30)] },
     })
     device.send(publishPacket({ topic, messageId: 1, payload: positionText(1) }))
     await device.next('puback')
@@ -328,8 +332,12 @@ overEachTransport((transport) => {
         keepalive: 60,
         sessionExpiryAsked: null,
         sessionExpiry: 3600,
+        cleanStart: false,
+        sessionPresent: false,
         receiveMaximum: 20,
+        topicAliasMaximum: 3,
         maximumPacketSize: null,
+        willDelay: 30,
         userProperties: { firmware: '4.2' },
       },
     })

@@ -122,7 +122,7 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
       gate.use = uses.of(versionOf(client, gate), gate.transport)
       gate.use.accepted += 1
       gate.use.open += 1
-      clients.connected(gate.sender, address, protocolOf(client, gate))
+      clients.connected(gate.sender, address, protocolOf(client, gate, present))
       wills.clientConnected(gate.sender, present)
       reports.connected(gate)
       // aedes destroys its socket below.
@@ -156,23 +156,31 @@ function versionOf(client: Client, { version5 }: Gate): ProtocolVersion {
   return version5 !== null ? '5' : isVersion311(client) ? '3.1.1' : '3.1'
 }
 
-function protocolOf(client: Client, gate: Gate): Protocol {
+function protocolOf(client: Client, gate: Gate, sessionPresent: boolean): Protocol {
   const { version5, transport, keepaliveMs } = gate
   const version = versionOf(client, gate)
   return {
     protocol: transport === 'TCP' ? `MQTT ${version}` : `MQTT ${version} over ${transport}`,
-    connect: version5 && connectOf(version5, keepaliveMs),
+    connect: version5 && connectOf(version5, keepaliveMs, sessionPresent),
   }
 }
 
-function connectOf({ request, sessionExpiryMs }: Version5, keepaliveMs: number): ClientConnect {
+function connectOf(
+  { request, sessionExpiryMs }: Version5,
+  keepaliveMs: number,
+  sessionPresent: boolean,
+): ClientConnect {
   return {
     keepaliveAsked: request.keepaliveMs / 1000,
     keepalive: keepaliveMs / 1000,
     sessionExpiryAsked: finiteOrNull(request.sessionExpiryMs / 1000),
     sessionExpiry: finiteOrNull(sessionExpiryMs / 1000),
+    cleanStart: request.cleanStart,
+    sessionPresent,
     receiveMaximum: request.receiveMaximum,
+    topicAliasMaximum: request.topicAliasMaximum,
     maximumPacketSize: finiteOrNull(request.packetBytesMax),
+    willDelay: request.will && request.will.delayMs / 1000,
     userProperties: request.userProperties,
   }
 }

@@ -89,7 +89,9 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
   function restore(clients: Iterable<StoredClient>): void {
     for (const { key, view, savedAt } of clients) {
       if (find(key) !== null) continue
-      const client = Object.assign(create(view.clientId, key), view, { isStored: true })
+      // Without what this version knows of it where an earlier one has written it.
+      const connect = view.connect?.topicAliasMaximum === undefined ? null : view.connect
+      const client = Object.assign(create(view.clientId, key), view, { connect, isStored: true })
       // Its connection ended with the process, when nobody noted it.
       if (client.state === 'connected')
         Object.assign(client, { state: 'disconnected', since: Math.max(view.since, savedAt) })

@@ -41,10 +41,17 @@ export type ClientConnect = {
   /** Seconds; null for a session that never expires. */
   readonly sessionExpiryAsked: number | null
   readonly sessionExpiry: number | null
+  readonly cleanStart: boolean
+  /** It got its stored session. */
+  readonly sessionPresent: boolean
   /** Messages with QoS 1 and 2 that it takes at a time. */
   readonly receiveMaximum: number
+  /** Topic aliases that it takes; the gateway sends none. */
+  readonly topicAliasMaximum: number
   /** Bytes of the largest packet that it takes; null where it names none. */
   readonly maximumPacketSize: number | null
+  /** Seconds; null without a will. */
+  readonly willDelay: number | null
   /** At most 16, of 1 KiB together. */
   readonly userProperties: UserProperties | null
 }

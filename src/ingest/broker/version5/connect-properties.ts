@@ -6,8 +6,8 @@
 // nothing: it gets neither a message with QoS 1 or 2 nor a topic alias.
 //
 // Kept for the device view: the first 16 user properties, within 1 KiB and each cut at 128 characters, and
-// without the values of those that may be secrets by their name. For the will: as many as of a PUBLISH, whole,
-// because the mapping reads them.
+// without the values of those that may be secrets by their name. For the will: as many as of a PUBLISH,
+// whole, because the mapping reads them.
 
 import type { MessageProperties, UserProperties } from '../../../domain/message.ts'
 import { hiddenText, namesSecret } from '../../../std/secret.ts'
@@ -23,6 +23,7 @@ export type ConnectRequest = {
   /** As it asked; 0 for none. */
   readonly keepaliveMs: number
   readonly receiveMaximum: number
+  readonly topicAliasMaximum: number
   /** The largest packet that it takes; Infinity where it says none. */
   readonly packetBytesMax: number
   /** It takes reason strings. */
@@ -70,6 +71,7 @@ export function connectRequestOf({
     sessionExpiryMs: expiryS === neverExpiresS ? Infinity : expiryS * 1000,
     keepaliveMs: (keepalive ?? 0) * 1000,
     receiveMaximum: properties.receiveMaximum ?? receiveMaximumDefault,
+    topicAliasMaximum: properties.topicAliasMaximum ?? 0,
     packetBytesMax: properties.maximumPacketSize ?? Infinity,
     wantsReasons: properties.requestProblemInformation ?? true,
     userProperties: userPropertiesOf(properties.userProperties, shown).kept,

@@ -17,9 +17,16 @@ const client = record({
     keepalive: seconds().describe('Keepalive that it got.'),
     sessionExpiryAsked: seconds().nullable().describe('Session expiry that it asked for; null for never.'),
     sessionExpiry: seconds().nullable().describe('Session expiry that it got; null for never.'),
+    cleanStart: z.boolean().describe('It asked for a new session (Clean Start).'),
+    sessionPresent: z.boolean().describe('It got its stored session.'),
     receiveMaximum: count().describe('Messages with QoS 1 and 2 that it takes at a time.'),
+    topicAliasMaximum: count().describe('Topic aliases that it takes; the gateway sends none.'),
     maximumPacketSize: bytes().nullable().describe('The largest packet that it takes; null for any.'),
-    userProperties: z.record(z.string(), z.string()).nullable().describe('Its user properties, cut.'),
+    willDelay: seconds().nullable().describe('How long its will waits; null without a will.'),
+    userProperties: z
+      .record(z.string(), z.string())
+      .nullable()
+      .describe('Its user properties, cut; the values of those that name a secret are `***`.'),
   })
     .nullable()
     .describe('Properties of its last CONNECT; null before MQTT 5.'),

@@ -4,6 +4,7 @@
 import { formatDuration, plural } from '../../../std/quantity.ts'
 import type { DeadLetterList } from '../../../dead-letters/types.ts'
 import type { QuarantineView } from '../../http/quarantine-view.ts'
+import { connectFacts } from '../../connect-facts.ts'
 import { messagesSection, type ShownMessage } from '../last-messages.ts'
 import { html, nothing, type Html } from '../html.ts'
 import { changes, commandText, quoted, type Access } from '../page-changes.ts'
@@ -78,6 +79,7 @@ function story({ device, now }: DeviceShown): Html {
               <code>${lastRefused.reason}</code> ${lastRefused.detail}${requestOf(lastRefused.requestId)}`,
       ],
       ['Client', client === null ? null : clientText(client, now)],
+      ['CONNECT', client === null || client.connect === null ? null : connectText(client.connect)],
       [
         'Gave nothing',
         device.ignored + device.duplicates === 0
@@ -141,7 +143,6 @@ function positionText(position: NonNullable<DeviceRow['position']>, now: string)
 
 function clientText(client: NonNullable<DeviceRow['client']>, now: string): Html {
   const { clientId, userName, identity, address, protocol, state, since, takeOvers, refusedMessages } = client
-  const properties = Object.entries(client.connect?.userProperties ?? {})
   return html`${named(clientId)}, <span class="state ${state}">${state}</span> since
     ${ago(since, now)}${
       address !== null && html`, from <code>${address}</code>`
@@ -149,7 +150,12 @@ function clientText(client: NonNullable<DeviceRow['client']>, now: string): Html
       identity !== null && html`, identity ${named(identity)}`
     }${takeOvers > 0 && html`, ${plural(takeOvers, 'take-over')}`}${
       refusedMessages > 0 && html`, ${plural(refusedMessages, 'refused message')}`
-    }${properties.map(([name, value]) => html`, ${named(`${name}=${value}`)}`)}`
+    }`
+}
+
+function connectText(connect: NonNullable<NonNullable<DeviceRow['client']>['connect']>): Html {
+  const [[name, text] = ['', ''], ...more] = connectFacts(connect)
+  return html`${name} ${named(text, 120)}${more.map(([name, text]) => html`, ${name} ${named(text, 120)}`)}`
 }
 
 function acceptSection({ device }: DeviceShown): Html {

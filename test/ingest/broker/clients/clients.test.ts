@@ -2,7 +2,11 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { createClients } from '../../../../src/ingest/broker/clients/clients.ts'
+import {
+  createClients,
+  type ClientConnect,
+  type ClientView,
+} from '../../../../src/ingest/broker/clients/clients.ts'
 import type { GatewayEvent } from '../../../../src/domain/event.ts'
 import type { Sender } from '../../../../src/domain/message.ts'
 import { Secret } from '../../../../src/std/secret.ts'
@@ -24,6 +28,20 @@ const reading = (km: number) => JSON.stringify({ ts: 1_760_000_000_000 + km, lat
 async function stateOf(world: IngestWorld, clientId: string, state: string): Promise<unknown> {
   while (world.ingest.clients.find(clientId)?.state !== state) await new Promise(setImmediate)
   return world.ingest.clients.find(clientId)
+}
+
+const connect: ClientConnect = {
+  keepaliveAsked: 60,
+  keepalive: 60,
+  sessionExpiryAsked: 0,
+  sessionExpiry: 0,
+  cleanStart: true,
+  sessionPresent: false,
+  receiveMaximum: 10,
+  topicAliasMaximum: 0,
+  maximumPacketSize: null,
+  willDelay: null,
+  userProperties: null,
 }
 
 describe('a will', () => {
@@ -233,6 +251,23 @@ describe('what is known of clients', () => {
     expect(clients.find('other-29999')).toMatchObject({ state: 'disconnected' })
     expect(clients.find('other-9999')).toBeNull()
     expect(clients.find('other-10000')).not.toBeNull()
+  })
+
+  test('that an earlier version has written is restored without a CONNECT of that version', () => {
+    const { clock, clients } = open()
+    clients.connected(senderOf('truck-7'), '10.0.0.7', { protocol: 'MQTT 5', connect })
+    const [written] = clients.takeChanged(1)
+    const restored = (view: ClientView) => {
+      const next = createClients({ clock, emit: () => undefined })
+      next.restore([{ key: 'truck-7', view, savedAt: clock.now() }])
+      return next.find('truck-7')
+    }
+    const { topicAliasMaximum: _, ...earlier } = connect
+    expect(restored(written!.view!)).toMatchObject({ protocol: 'MQTT 5', connect })
+    expect(restored({ ...written!.view!, connect: earlier as ClientConnect })).toMatchObject({
+      protocol: 'MQTT 5',
+      connect: null,
+    })
   })
 
   test('outlives the process: what changed is given once, and restored as closed', async () => {

@@ -109,6 +109,7 @@ function accepted({ request, ...rest }: Changes): AcceptedConnect {
       sessionExpiryMs: 0,
       keepaliveMs: 0,
       receiveMaximum: 65_535,
+      topicAliasMaximum: 0,
       packetBytesMax: Infinity,
       wantsReasons: true,
       userProperties: null,

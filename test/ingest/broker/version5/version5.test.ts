@@ -36,6 +36,7 @@ const request: ConnectRequest = {
   sessionExpiryMs: 3_600_000,
   keepaliveMs: 0,
   receiveMaximum: 65_535,
+  topicAliasMaximum: 0,
   packetBytesMax: 1000,
   wantsReasons: true,
   userProperties: null,
