@@ -112,8 +112,8 @@ overTransportsAtOnce(['tls', 'wss'], (transport) => {
     onTestFinished,
   }) => {
     const world = await world5(transport, undefined, onTestFinished)
-    const silent = await world.connected({ clientId: 'silent', keepAliveS: 1 })
-    const pings = await world.connected({ clientId: 'pings', keepAliveS: 1 })
+    const silent = await world.connected({ clientId: 'silent', keepAliveS: 2 })
+    const pings = await world.connected({ clientId: 'pings', keepAliveS: 2 })
     for (let count = 0; !silent.closed; count += 1) {
       pings.send(pingPacket)
       await pings.next('pingresp', count)

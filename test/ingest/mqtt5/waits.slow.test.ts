@@ -7,7 +7,7 @@ import { overTransportsAtOnce, positionText, topic } from '../../support/stateme
 import { world5 } from './world5.ts'
 
 const expiry = (seconds: number): readonly Part[] => [property.sessionExpiry, uint32(seconds)]
-const will = { topic, payload: positionText(900), properties: [property.willDelay, uint32(2)] }
+const will = { topic, payload: positionText(900), properties: [property.willDelay, uint32(3)] }
 
 const wills = { source: 'wills: take' }
 
@@ -45,7 +45,7 @@ overTransportsAtOnce(['tcp', 'ws'], (transport) => {
 
   test('[MQTT-4.1.0-2] a session ends when its expiry has passed', async ({ expect, onTestFinished }) => {
     const world = await world5(transport, undefined, onTestFinished)
-    const fields = { clientId: 'expires', flags: 0, properties: expiry(2) }
+    const fields = { clientId: 'expires', flags: 0, properties: expiry(3) }
     const short = await world.connected(fields)
     short.send(disconnectPacket())
     await short.gone()
@@ -53,7 +53,7 @@ overTransportsAtOnce(['tcp', 'ws'], (transport) => {
     expect(within.connack.sessionPresent).toBe(true)
     within.send(disconnectPacket())
     await within.gone()
-    await new Promise((resolve) => setTimeout(resolve, 2500))
+    await new Promise((resolve) => setTimeout(resolve, 3500))
     expect((await world.connected(fields)).connack.sessionPresent).toBe(false)
   })
 
@@ -62,9 +62,9 @@ overTransportsAtOnce(['tcp', 'ws'], (transport) => {
     onTestFinished,
   }) => {
     const world = await world5(transport, undefined, onTestFinished)
-    const fields = { clientId: 'stays', flags: 0, properties: expiry(2) }
+    const fields = { clientId: 'stays', flags: 0, properties: expiry(3) }
     const device = await world.connected(fields)
-    await new Promise((resolve) => setTimeout(resolve, 3000))
+    await new Promise((resolve) => setTimeout(resolve, 4000))
     device.destroy()
     expect((await world.connected(fields)).connack.sessionPresent).toBe(true)
   })
@@ -75,7 +75,7 @@ overTransportsAtOnce(['tcp', 'ws'], (transport) => {
     device.destroy()
     const began = Date.now()
     await expect.poll(() => world.counter('gateway_messages_received_total'), { timeout: 20_000 }).toBe(1)
-    expect(Date.now() - began).toBeGreaterThan(1500)
+    expect(Date.now() - began).toBeGreaterThan(2500)
   })
 
   test('[MQTT-3.1.3-9] no will where its client came back before the delay', async ({
@@ -86,7 +86,7 @@ overTransportsAtOnce(['tcp', 'ws'], (transport) => {
     const device = await world.connected({ will, properties: expiry(3600) })
     device.destroy()
     const back = await world.connected({ flags: 0, properties: expiry(3600) })
-    await new Promise((resolve) => setTimeout(resolve, 3000))
+    await new Promise((resolve) => setTimeout(resolve, 4000))
     expect(back.closed).toBe(false)
     expect(await world.counter('gateway_messages_received_total')).toBe(0)
   })
