@@ -59,7 +59,7 @@ export function marksIn(holder: Record<string, unknown>, isPlace: boolean, onRea
   const inner: Inner[] = []
   let numbered: Map<string, Partial<Marks>> | null = null
   let own: Marks = noMarks
-  const clock: Clock = { day: undefined, time: undefined, local: Number.NaN, zoneMs: 0 }
+  let clock: Clock | null = null
   let hasParts = false
   for (const key in holder) {
     // The value is of JSON: its prototype has no keys.
@@ -75,7 +75,10 @@ export function marksIn(holder: Record<string, unknown>, isPlace: boolean, onRea
       continue
     }
     if (kind === 'part of coordinate') hasParts ||= !Number.isNaN(numberOf(value))
-    if (noteClock(clock, kind, value)) onRead?.(holder, key)
+    if (kind === 'time' || kind === 'date' || kind === 'zone' || kind === 'part of time') {
+      clock ??= { day: undefined, time: undefined, local: Number.NaN, zoneMs: 0 }
+      if (noteClock(clock, kind, value)) onRead?.(holder, key)
+    }
     if (isAbout(role) && isRecord(value)) own = inheritedMarks(own, marksAbout(value, role, onRead))
     else if (kind === 'other' && isRecord(value) && saysNoFixInside(value, onRead))
       own = { ...own, isValid: false }
@@ -85,13 +88,13 @@ export function marksIn(holder: Record<string, unknown>, isPlace: boolean, onRea
     if (said === null) continue
     onRead?.(holder, key)
     const number = 'number' in role ? role.number : ''
-    if (kind === 'time' && number === '' && isLocalTime(value))
+    if (clock !== null && kind === 'time' && number === '' && isLocalTime(value))
       clock.local = earlierOf(clock.local, said.time ?? Number.NaN)
     else if (kind === 'year') own = inheritedMarks(own, { ...noMarks, time: timeFrom(holder) })
     else if (number === '') own = inheritedMarks(own, { ...noMarks, ...said })
     else (numbered ??= new Map()).set(number, { ...numbered.get(number), ...said })
   }
-  own = { ...own, time: earlierOf(own.time, localTimeOf(clock)) }
+  if (clock !== null) own = inheritedMarks(own, { ...noMarks, time: localTimeOf(clock) })
   const pairs: Coordinates[] = []
   let half: Coordinates | undefined
   for (const { of } of sets)

@@ -35,7 +35,8 @@ function ofList(list: readonly unknown[], key: string): Pair | null {
 function ofText(text: string, key: string): Pair | null {
   if (text.length > lengthMax) return null
   const point = /^POINT ?\(([^)]*)\)$/i.exec(text.trim())
-  const parts = (point?.[1] ?? text.replaceAll(/^[[(]|[\])]$|°/g, '')).trim().split(/[,;/ ]+/)
+  const plain = text.includes('°') ? text.replaceAll('°', '') : text
+  const parts = (point?.[1] ?? plain.replaceAll(/^[[(]|[\])]$/g, '')).trim().split(/[,;/ ]+/)
   const [first = '', second = ''] = parts
   if (parts.length < 2 || parts.length > 3 || !parts.every((part) => isDecimal(part))) return null
   return point || /^l(?:o?ng|on).?lat/i.test(key)

@@ -82,8 +82,7 @@ export function timeOfDate(date: unknown, clock: unknown): number {
 
 function momentOfParts(value: Record<string, unknown>): number {
   const part = (...names: readonly string[]) => {
-    const written = names.flatMap((name) => [value[name], value[`${name}_utc`]])
-    const found = written.find((one) => one !== undefined)
+    const found = names.map((name) => value[name] ?? value[`${name}_utc`]).find((one) => one !== undefined)
     return typeof found === 'number' || (typeof found === 'string' && isDecimal(found))
       ? Number(found)
       : Number.NaN
