@@ -50,7 +50,7 @@ export function problemsOf(issue: Issue, context: ExplainContext): ConfigProblem
 }
 
 function ended(sentence: string): string {
-  return sentence.endsWith('.') ? sentence : `${sentence}.`
+  return /[.?]$/.test(sentence) ? sentence : `${sentence}.`
 }
 
 function shownKey(key: string): string {

@@ -127,6 +127,8 @@ describe('the suggestion for a misspelt word', () => {
     ['unix', timeFormats, 's'],
     ['epoch_ms', timeFormats, 'ms'],
     ['ISO-8601', timeFormats, 'iso'],
+    ['DD.MM.YYYY', timeFormats, 'dmy'],
+    ['yymmdd', timeFormats, 'ymd'],
     ['kph', Object.keys(speedUnits), 'km/h'],
     ['m/sec', Object.keys(speedUnits), 'm/s'],
     ['kn', Object.keys(speedUnits), 'knots'],

@@ -184,7 +184,7 @@ function unknownProfile(name: string, profiles: readonly string[]): string {
 }
 
 function unknownZone(name: string, known: Map<string, string>): string {
-  const problem = known.get(name) ?? `has a "zone" that ${zoneProblem(name)}`
+  const problem = known.get(name) ?? `has the column "zone", which ${zoneProblem(name)}`
   if (known.size < linesShown) known.set(name, problem)
   return problem
 }

@@ -7,7 +7,7 @@ import { storedFormOf, type Value } from './open-record.ts'
 import type { UnmappableReason } from '../reasons.ts'
 import type { Rejection, Up } from '../types.ts'
 import type { ReadTime } from '../times/times.ts'
-import type { Zone } from '../times/zones.ts'
+import { noZone, zoneAdvice, type Zone } from '../times/zones.ts'
 
 /** The `coalesce` of a source, compiled. */
 export type CompiledCoalesce = {
@@ -42,9 +42,16 @@ export function valueIn(
   if (!names.has(name)) return { kind: 'ignored', reason: 'not wanted' }
   const found = read(record, root, up)
   if (found === undefined) return { kind: 'ignored', reason: 'no value' }
+  noZone.asked = false
   const time = readTime === null ? Number.NaN : readTime(record, root, up, entry.zone)
-  if (time === Number.POSITIVE_INFINITY)
+  if (time === Number.POSITIVE_INFINITY) {
+    if (noZone.asked)
+      return refused(
+        'NO_ZONE',
+        `The time of the value has no zone, and neither has the device: ${zoneAdvice}`,
+      )
     return refused('BAD_TIME', 'The time of the value is not in the format of the source.')
+  }
   const stored = storedFormOf(name, found)
   if (stored === null) return refused('TOO_LARGE', 'The value cannot be stored until its record closes.')
   return { name, ...stored, time, arrivedAt, messages: 0 }

@@ -99,7 +99,7 @@ export function compileZone(formats: Formats, zone: string | undefined): ZoneRul
   }
   if (zone === 'device') return 'device'
   const found = zoneOf(zone)
-  if (found === null) throw new Malformed(`has a zone that ${zoneProblem(zone)}`)
+  if (found === null) throw new Malformed(`has an unknown zone: it ${zoneProblem(zone)}`)
   return found
 }
 

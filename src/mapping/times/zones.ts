@@ -36,8 +36,19 @@ export const utc: Zone = {
   changeAt: () => null,
 }
 
-/** Of a device whose zone is not known: no local time of it can be read. */
-export const noZone: Zone = { ...utc, name: 'none', momentAt: () => Number.NaN }
+/** Of devices whose zone is not known: no local time of them can be read. `asked`: there was one. */
+export const noZone: Zone & { asked: boolean } = {
+  ...utc,
+  name: 'none',
+  momentAt() {
+    noZone.asked = true
+    return Number.NaN
+  },
+  asked: false,
+}
+
+/** What to do about a device whose zone is not known. */
+export const zoneAdvice = 'fill the column "zone" of the device table, or set `defaults.zone`.'
 
 const dayMs = 86_400_000
 /** Offsets are between -12 and +14 hours, so every moment of a local day is in this range around it. */
@@ -77,7 +88,7 @@ export function zoneOf(name: string): Zone | null {
 export function zoneProblem(name: string): string {
   const meant = nearestZone(name)
   const hint = meant === undefined ? '' : `. Did you mean "${meant}"?`
-  return `is ${quote(name, 60)}, which is not a time zone such as Europe/Paris${hint}`
+  return `must be a time zone such as Europe/Paris, found ${quote(name, 60)}${hint}`
 }
 
 /** Names that Intl takes and lists under an older one. */

@@ -29,8 +29,8 @@ describe('a device table', () => {
   test('may only name time zones that exist', () => {
     const { table, problems } = parse('device,zone\nA,Europe/Berlin\nB,Europe/Berln\nC,\nD,utc\nE,CET\n')
     expect(problems.map(({ line, message }) => `${line}: ${message}`)).toEqual([
-      '3: has a "zone" that is "Europe/Berln", which is not a time zone such as Europe/Paris. Did you mean "Europe/Berlin"?',
-      '6: has a "zone" that is "CET", which is not a time zone such as Europe/Paris',
+      '3: has the column "zone", which must be a time zone such as Europe/Paris, found "Europe/Berln". Did you mean "Europe/Berlin"?',
+      '6: has the column "zone", which must be a time zone such as Europe/Paris, found "CET"',
     ])
     expect(table.find('A')).toEqual({ zone: 'Europe/Berlin' })
   })

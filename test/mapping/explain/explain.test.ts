@@ -405,6 +405,11 @@ describe('the explanation of a field says', () => {
       note: 'it has no zone, and neither has the device: the arrival time is sent',
     })
     expect(timeIn('310224', '023000')?.note).toBe('BAD_TIME: it is not in the format dmy')
+    const strict = truckSource({ time: { ...time, missing: 'refuse' } })
+    const { records } = explainOne(strict, { day: '310324', clock: '023000', lat: 52.5, lon: 13.4 })
+    expect(records.map(({ fields }) => fields[0]?.note)).toEqual([
+      'NO_ZONE: it has no zone, and neither has the device',
+    ])
   })
 
   test('that the arrival time is sent, and which time it replaces', () => {

@@ -100,7 +100,7 @@ describe('the zone of a device', () => {
     }
     const closed = collected.tick(Number.POSITIVE_INFINITY)
     expect(closed?.payloads.map(({ deviceTime }) => deviceTime)).toEqual([moment])
-    expect(verdictOf(collected.map(messageOf({ v: 1, t: ts }, { topic: 'v/stranger/lat' })))).toBe('BAD_TIME')
+    expect(verdictOf(collected.map(messageOf({ v: 1, t: ts }, { topic: 'v/stranger/lat' })))).toBe('NO_ZONE')
   })
 })
 
@@ -176,9 +176,9 @@ describe('a config', () => {
   test.each([
     [
       'Europe/Berln',
-      'is "Europe/Berln", which is not a time zone such as Europe/Paris. Did you mean "Europe/Berlin"?',
+      'must be a time zone such as Europe/Paris, found "Europe/Berln". Did you mean "Europe/Berlin"?',
     ],
-    ['CET', 'is "CET", which is not a time zone such as Europe/Paris'],
+    ['CET', 'must be a time zone such as Europe/Paris, found "CET"'],
   ])('with the zone %s is refused everywhere', (zone, message) => {
     const time = { path: 'ts', format: 'iso', zone }
     const coalesce = { name: '{device}', time }
@@ -191,6 +191,6 @@ describe('a config', () => {
     expect(() => configOf([truckSource()], { defaults: { zone } })).toThrow(
       message.replaceAll('"', String.raw`\"`),
     )
-    expect(() => configOf([truckSource()], { defaults: { zone: 'device' } })).toThrow('not a time zone')
+    expect(() => configOf([truckSource()], { defaults: { zone: 'device' } })).toThrow('must be a time zone')
   })
 })
