@@ -12,7 +12,7 @@ export type RunningGateway = {
   readonly pid: number
   /** Of ops; null until its log names it. */
   opsUrl(): string | null
-  mqttPort(scheme?: 'mqtt' | 'mqtts'): number | null
+  mqttPort(scheme?: 'mqtt' | 'mqtts' | 'ws' | 'wss'): number | null
   /** All that it listens on, in the order of its config. */
   addresses(): readonly string[]
   readonly ended: Promise<string>

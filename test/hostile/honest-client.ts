@@ -1,19 +1,27 @@
 // honest-client.ts: a device of the fleet, in a process of its own: 50 messages a second with QoS 1, one at a time.
 // Beside it, newcomers: twice a second a listed device connects, publishes one message and disconnects.
 //
+// Each message has a number of its own, which is its time. It reports those that were acknowledged: the service must
+// get them all.
+//
 // The parent asks for a report with `report`, which also starts the next period. The process ends with its parent.
 
-import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTcp } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { setInterval as every, setTimeout as pause } from 'node:timers/promises'
+import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { generate, parser, type Packet } from 'mqtt-packet'
+import { createWebSocketStream, WebSocket } from 'ws'
 import { createLatency, type LatencySummary } from '../../src/simulate/ack-latency.ts'
+import { isSecure, isWebSocket, schemes, type Route } from './route.ts'
 
-export type HonestOptions = {
+export type HonestOptions = Route & {
   port: number
-  /** PEM of the authority of the listener; null for plain TCP. */
-  ca: string | null
+  /** PEM of the authority of the listener. */
+  ca: string
+  /** The time of its first message. */
+  firstTime: number
   userName: string
   password: string
   /** Listed names: that of the steady client, and those of the newcomers. */
@@ -28,6 +36,8 @@ export type HonestReport = {
   due: number
   /** Ends of the connection of the steady client. */
   lost: number
+  /** Times of the messages that were acknowledged, those of newcomers included. */
+  acked: readonly number[]
   newcomers: { tried: number; failed: number; p50Ms: number; worstMs: number }
 }
 
@@ -42,6 +52,7 @@ let latency = createLatency()
 let newcomerLatency = createLatency()
 let [lost, due, tried, failed] = [0, 0, 0, 0]
 let serial = 0
+let acked: number[] = []
 /** When each newcomer began that is not done. */
 const waiting = new Set<number>()
 
@@ -52,10 +63,12 @@ process.on('message', () => {
     latency: latency.summary(),
     due,
     lost,
+    acked,
     newcomers: { tried, failed, p50Ms, worstMs: Math.max(maxMs, ...waitingMs) },
   }
   latency = createLatency()
   newcomerLatency = createLatency()
+  acked = []
   ;[lost, due, tried, failed] = [0, 0, 0, 0]
   process.send?.(report)
 })
@@ -123,16 +136,27 @@ type Link = {
   end(): void
 }
 
+function openStream(): Duplex {
+  const { port, ca, transport } = options
+  if (isWebSocket(transport)) {
+    const url = `${schemes[transport]}://localhost:${port}/mqtt`
+    return createWebSocketStream(new WebSocket(url, 'mqtt', { ca, family: 4, perMessageDeflate: false }))
+  }
+  const to = { port, host: '127.0.0.1', noDelay: true }
+  return isSecure(transport) ? connectTls({ ...to, ca, servername: 'localhost' }) : connectTcp(to)
+}
+
 /** A connection with CONNACK 0; null where it is refused, ends or is not answered in time. */
 async function openLink(clientId: string, timeoutMs: number): Promise<Link | null> {
-  const to = { port: options.port, host: '127.0.0.1', noDelay: true }
-  const socket: Socket =
-    options.ca === null ? connectTcp(to) : connectTls({ ...to, ca: options.ca, servername: 'localhost' })
+  const socket = openStream()
+  const { version: protocolVersion, userName: username, password } = options
   let ended = false
   let onPacket: (packet: Packet | null) => void = () => undefined
-  const parse = parser({ protocolVersion: 4 })
+  const parse = parser({ protocolVersion })
   parse.on('packet', (packet) => onPacket(packet))
   socket.on('data', (chunk) => parse.parse(chunk))
+  // The stream of a WebSocket waits for both directions.
+  socket.on('end', () => socket.destroy())
   socket.on('error', () => socket.destroy())
   socket.on('close', () => {
     ended = true
@@ -148,11 +172,10 @@ async function openLink(clientId: string, timeoutMs: number): Promise<Link | nul
       if (ended) onPacket(null)
       else socket.write(bytes)
     })
-  const { userName: username, password } = options
   const connack = await answer(
     generate({
       cmd: 'connect',
-      protocolVersion: 4,
+      protocolVersion,
       clientId,
       clean: true,
       keepalive: 30,
@@ -161,31 +184,45 @@ async function openLink(clientId: string, timeoutMs: number): Promise<Link | nul
     }),
     Math.max(1, timeoutMs),
   )
-  if (connack?.cmd !== 'connack' || connack.returnCode !== 0) {
+  if (connack?.cmd !== 'connack' || (connack.reasonCode ?? connack.returnCode) !== 0) {
     socket.destroy()
     return null
   }
+  /** With MQTT 5 it has an alias from its first message on. */
+  let aliased: string | null = null
   return {
     get ended() {
       return ended
     },
     async publish(device, boundMs) {
-      const messageId = (serial % 65_535) + 1
-      const payload = messageOf(device)
-      const topic = `telemetry/v1/${device}`
+      const { number, payload } = messageOf(device)
+      const messageId = (number % 65_535) + 1
+      const topic = aliased === device ? '' : `telemetry/v1/${device}`
+      aliased = options.version === 5 ? device : null
+      const properties = options.version === 5 ? { properties: { topicAlias: 1 } } : {}
       const packet = await answer(
-        generate({ cmd: 'publish', topic, payload, qos: 1, dup: false, retain: false, messageId }),
+        generate(
+          { cmd: 'publish', topic, payload, qos: 1, dup: false, retain: false, messageId, ...properties },
+          { protocolVersion },
+        ),
         boundMs,
       )
-      return packet?.cmd === 'puback' && packet.messageId === messageId
+      if (packet?.cmd !== 'puback' || packet.messageId !== messageId || (packet.reasonCode ?? 0) !== 0)
+        return false
+      acked.push(options.firstTime + number)
+      return true
     },
     end: () => void socket.end(),
   }
 }
 
 /** Each message is another one. */
-function messageOf(device: string): string {
+function messageOf(device: string): { number: number; payload: string } {
   serial += 1
+  const ts = options.firstTime + serial
   const latitude = 51 + (serial % 100_000) / 1e5
-  return JSON.stringify({ device, seq: serial, ts: Date.now(), gps: { lat: latitude, lon: 9.5 } })
+  return {
+    number: serial,
+    payload: JSON.stringify({ device, seq: serial, ts, gps: { lat: latitude, lon: 9.5 } }),
+  }
 }

@@ -1,5 +1,5 @@
-// hostile-world.ts: the daemon that is attacked, as `telemetry-gateway run` starts it: a plain and a TLS listener,
-// listed devices, small stores so that a filler fills them within seconds, and a service that accepts everything.
+// hostile-world.ts: the daemon that is attacked, as `telemetry-gateway run` starts it: listeners for TCP, TLS and
+// WebSocket, listed devices, small stores so that a filler fills them within seconds, and a service that accepts everything.
 
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,6 +8,7 @@ import { hashPassword } from '../../src/std/password-hash.ts'
 import { startGatewayProcess, type RunningGateway } from '../damage/gateway-process.ts'
 import { openDamageService } from '../damage/damage-service.ts'
 import { createAuthority, type Authority } from '../support/certificates.ts'
+import { schemes, type Transport } from './route.ts'
 
 export type HostileWorld = AsyncDisposable & {
   readonly gateway: RunningGateway
@@ -19,9 +20,9 @@ export type HostileWorld = AsyncDisposable & {
   /** Payload numbers by batchId, at the service: the time of a payload minus `firstTime`. */
   readonly received: ReadonlyMap<string, readonly number[]>
   readonly firstTime: number
-  port(tls: boolean): number
+  port(transport: Transport): number
   /** Without anonymous clients: tokens on the plain listener, certificates on the other. */
-  strictPort(tls: boolean): number
+  strictPort(transport: 'tcp' | 'tls'): number
   /** Of client certificates that the strict TLS listener takes. */
   readonly clientAuthority: Authority
   readonly opsUrl: string
@@ -33,6 +34,9 @@ export const otherUser = { name: 'workshop', password: 'another password of anot
 export const listedCount = 200
 
 export const token = { name: 'tracker-7', token: 'token-of-tracker-7-0123456789' }
+
+/** Pages of it may connect over WebSocket. */
+export const pageOrigin = 'https://fleet.example.com'
 
 /** 2 MiB instead of 1 GiB: full after some hundred messages. */
 const storeBytes = '2MiB'
@@ -49,6 +53,11 @@ function configText(serviceUrl: string): string {
       - url: mqtts://127.0.0.1:0
         tls: { cert: "\${file:./cert.pem}", key: "\${file:./key.pem}", client_ca: "\${file:./client-ca.pem}" }
         access: { certificates: true }
+      - url: ws://127.0.0.1:0
+        websocket: { origins: [${pageOrigin}] }
+      - url: wss://127.0.0.1:0
+        tls: { cert: "\${file:./cert.pem}", key: "\${file:./key.pem}" }
+        websocket: { origins: [${pageOrigin}] }
     access:
       anonymous: true
       users:
@@ -131,9 +140,9 @@ export async function openHostileWorld(folder: string, compiled: string): Promis
     ca: authority.ca,
     received: service.received,
     firstTime,
-    port: (tls) => gateway.mqttPort(tls ? 'mqtts' : 'mqtt') ?? 0,
-    strictPort(tls) {
-      const urls = gateway.addresses().filter((one) => one.startsWith(tls ? 'mqtts:' : 'mqtt:'))
+    port: (transport) => gateway.mqttPort(schemes[transport]) ?? 0,
+    strictPort(transport) {
+      const urls = gateway.addresses().filter((one) => one.startsWith(`${schemes[transport]}:`))
       return Number(new URL(urls[1] ?? '').port)
     },
     clientAuthority,

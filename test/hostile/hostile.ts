@@ -1,13 +1,15 @@
-// hostile.ts: runs attackers against the real daemon, beside an honest client, and judges. Entry file of this folder.
+// hostile.ts: runs attackers against the real daemon, beside honest clients, and judges. Entry file of this folder.
 //
 //   hostile-world    the daemon, its config, its service
+//   route            TCP, TLS or WebSocket, and the version of MQTT
 //   honest-client    a process: 50 messages a second, one at a time, and newcomers
 //   attacker         a process: one of attackers/
 //   attempts/        what is tried once, with its expected result
 //
-// A row has three times: alone (the honest client without an attacker), attacked, and settled (until the memory is
-// back). What must hold is in `judge`. The machine is shared with the attacker and with others: where the honest
-// client alone is slow, more is allowed beside the attacker.
+// Each row has two honest clients: one of MQTT 3.1.1 over TCP and one of MQTT 5 over WebSocket, both with TLS where
+// the attacker has it. A row has three times: alone (the honest clients without an attacker), attacked, and settled
+// (until the memory is back and the service has what was acknowledged). What must hold is in `judge`. The machine is
+// shared with the attacker and with others: where an honest client alone is slow, more is allowed beside the attacker.
 
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,9 +19,9 @@ import { residentBytes, sampleResident } from '../bench/resident.ts'
 import type { Attack, AttackCounts, AttackTarget } from './attackers/attack-kit.ts'
 import type { HonestOptions, HonestReport } from './honest-client.ts'
 import { fleetUser, openHostileWorld, type HostileWorld } from './hostile-world.ts'
+import { isSecure, routeText, type Route } from './route.ts'
 
-export type RowOptions = {
-  tls: boolean
+export type RowOptions = Route & {
   seconds: number
   seed: number
   packets: number
@@ -27,7 +29,7 @@ export type RowOptions = {
   warmUpSeconds: number
   /** How long the honest client is measured without an attacker. */
   aloneSeconds: number
-  /** How long the memory may take to come back. */
+  /** How long the memory may take to come back, and the service to get what was acknowledged. */
   settleSeconds: number
   /**
    * The times that are allowed, as a multiple of `limits`: more than 1 where the machine is shared with others. Then
@@ -36,11 +38,18 @@ export type RowOptions = {
   slack: number
 }
 
-export type Row = {
-  name: string
-  tls: boolean
+export type HonestRow = {
+  route: Route
   alone: HonestReport
   attacked: HonestReport
+  /** Messages that were acknowledged and are not at the service. */
+  missing: number
+}
+
+export type Row = {
+  name: string
+  route: Route
+  honest: readonly HonestRow[]
   attacker: AttackCounts
   residentMb: { quiet: number; peak: number; after: number }
   /** The slowest answer of /healthz; null: it gave none. */
@@ -63,46 +72,72 @@ export const limits = {
 } as const
 
 export async function runAttack(folder: string, attack: Attack, options: RowOptions): Promise<Row> {
-  const { tls } = options
-  const own = join(folder, `${attack.name}-${tls ? 'tls' : 'plain'}`)
+  const { transport, version } = options
+  const route: Route = { transport, version }
+  const own = join(folder, `${attack.name}-${transport}-${version}`)
   await using world = await openHostileWorld(own, join(folder, 'compiled'))
-  await using honest = await startHonestClient(world, tls)
+  const routes = isSecure(transport) ? secureRoutes : plainRoutes
+  const [first, second] = [startHonestClient(world, routes[0], 0), startHonestClient(world, routes[1], 1)]
+  await using one = await first
+  await using other = await second
+  const reports = () => Promise.all([one.report(), other.report()])
   await pause(options.warmUpSeconds * 1000)
-  await honest.report()
+  const warm = await reports()
   await pause(options.aloneSeconds * 1000)
-  const alone = await honest.report()
+  const alone = await reports()
   const quietBytes = (await residentBytes(world.pid)) ?? 0
   const linesBefore = world.gateway.lineCount
   await using sampler = sampleResident(world.pid)
   const health = watchHealth(world)
   const attacker = await attackWorld(world, attack, options)
-  const attacked = await honest.report()
+  const attacked = await reports()
   const healthMs = await health.end()
   const afterBytes = await settled(world, quietBytes, options.settleSeconds)
+  const acked = warm.map((report, index) =>
+    [report, alone[index], attacked[index]].flatMap((each) => each?.acked ?? []),
+  )
+  const missing = await undelivered(world, acked, options.settleSeconds)
   const mb = (bytes: number) => bytes / 1e6
   const seen = {
     name: attack.name,
-    tls,
-    alone,
-    attacked,
+    route,
+    honest: routes.map((each, index) => ({
+      route: each,
+      alone: alone[index]!,
+      attacked: attacked[index]!,
+      missing: missing[index] ?? 0,
+    })),
     attacker,
     residentMb: { quiet: mb(quietBytes), peak: mb(sampler.maxBytes), after: mb(afterBytes) },
     healthMs,
     logLines: world.gateway.lineCount - linesBefore,
   }
-  const kind = tls ? 'tls' : 'plain'
+  const kind = isSecure(transport) ? 'tls' : 'plain'
   const memory = {
     growthMbMax: attack.growthMbMax?.[kind] ?? limits.growthMb,
     keptMbMax: attack.keptMbMax?.[kind] ?? limits.keptMb,
   }
+  const { slack } = options
   return {
     ...seen,
-    violations: judge(seen, { ...memory, running: world.gateway.running, slack: options.slack }),
+    violations: [
+      ...seen.honest.flatMap((client) => judgeClient(client, slack)),
+      ...judge(seen, { ...memory, running: world.gateway.running, slack }),
+    ],
   }
 }
 
+const plainRoutes = [
+  { transport: 'tcp', version: 4 },
+  { transport: 'ws', version: 5 },
+] as const
+const secureRoutes = [
+  { transport: 'tls', version: 4 },
+  { transport: 'wss', version: 5 },
+] as const
+
 function judge(
-  { alone, attacked, residentMb, healthMs, attacker }: Omit<Row, 'violations'>,
+  { residentMb, healthMs, attacker }: Omit<Row, 'violations'>,
   {
     growthMbMax,
     keptMbMax,
@@ -110,18 +145,29 @@ function judge(
     slack,
   }: { growthMbMax: number; keptMbMax: number; running: boolean; slack: number },
 ): string[] {
-  const { latency, lost, due, newcomers } = attacked
-  const p99MsMax = Math.max(limits.p99Ms * slack, 4 * alone.latency.p99Ms)
-  const worstMsMax = Math.max(limits.worstMs * slack, 4 * alone.latency.maxMs)
   const { quiet, peak, after } = residentMb
   const memorySlack = slack > 1 ? 2 : 1
   const [growthMb, keptMb] = [growthMbMax * memorySlack, keptMbMax * memorySlack]
-  const round = Math.round
-  const acked = latency.count / Math.max(1, due)
-  const ackedMin = (limits.ackedShare / slack) * Math.min(1, alone.latency.count / Math.max(1, alone.due))
+  const { round } = Math
   return [
     ...(running ? [] : ['the daemon ended']),
     ...(attacker.opened > 0 ? [] : ['the attacker opened no connection, so nothing was attacked']),
+    ...(peak - quiet <= growthMb ? [] : [`RssAnon grew by ${round(peak - quiet)} MB, at most ${growthMb}`]),
+    ...(after - quiet <= keptMb ? [] : [`RssAnon stays ${round(after - quiet)} MB above quiet`]),
+    ...(healthMs !== null && healthMs <= limits.healthMs * slack
+      ? []
+      : [`/healthz took ${healthMs === null ? 'too long' : `${round(healthMs)} ms`}`]),
+  ]
+}
+
+function judgeClient({ route, alone, attacked, missing }: HonestRow, slack: number): string[] {
+  const { latency, lost, due, newcomers } = attacked
+  const p99MsMax = Math.max(limits.p99Ms * slack, 4 * alone.latency.p99Ms)
+  const worstMsMax = Math.max(limits.worstMs * slack, 4 * alone.latency.maxMs)
+  const { round } = Math
+  const acked = latency.count / Math.max(1, due)
+  const ackedMin = (limits.ackedShare / slack) * Math.min(1, alone.latency.count / Math.max(1, alone.due))
+  return [
     ...(latency.p99Ms < p99MsMax ? [] : [`p99 ${round(latency.p99Ms)} ms, at most ${round(p99MsMax)}`]),
     ...(latency.maxMs <= worstMsMax ? [] : [`a message waited ${round(latency.maxMs)} ms`]),
     ...(lost === 0 ? [] : [`the honest client lost ${lost} connections`]),
@@ -132,24 +178,24 @@ function judge(
     ...(newcomers.worstMs <= limits.newcomerMs * slack
       ? []
       : [`a newcomer took ${round(newcomers.worstMs)} ms`]),
-    ...(peak - quiet <= growthMb ? [] : [`RssAnon grew by ${round(peak - quiet)} MB, at most ${growthMb}`]),
-    ...(after - quiet <= keptMb ? [] : [`RssAnon stays ${round(after - quiet)} MB above quiet`]),
-    ...(healthMs !== null && healthMs <= limits.healthMs * slack
-      ? []
-      : [`/healthz took ${healthMs === null ? 'too long' : `${round(healthMs)} ms`}`]),
-  ]
+    ...(missing === 0 ? [] : [`${missing} acknowledged messages are not at the service`]),
+  ].map((violation) => `${routeText(route)}: ${violation}`)
 }
 
 type HonestClient = AsyncDisposable & { report(): Promise<HonestReport> }
 
-export async function startHonestClient(world: HostileWorld, tls: boolean): Promise<HonestClient> {
+async function startHonestClient(world: HostileWorld, route: Route, index: number): Promise<HonestClient> {
+  const newcomers = [20, 21, 22, 23].map((number) => `truck-${number + 4 * index}`)
   const options: HonestOptions = {
-    port: world.port(tls),
-    ca: tls ? world.ca : null,
+    ...route,
+    port: world.port(route.transport),
+    ca: world.ca,
+    // Before the time of all attackers, so that a message of an attacker is never taken for one of these.
+    firstTime: world.firstTime - (index + 1) * timesOfClient,
     userName: fleetUser.name,
     password: fleetUser.password,
-    device: 'truck-1',
-    newcomers: ['truck-20', 'truck-21', 'truck-22', 'truck-23'],
+    device: `truck-${index + 1}`,
+    newcomers,
   }
   const child = forkScript('honest-client.ts', [JSON.stringify(options)])
   await messageOf(child)
@@ -162,11 +208,30 @@ export async function startHonestClient(world: HostileWorld, tls: boolean): Prom
   }
 }
 
+/** Milliseconds before the start of the world, which are the numbers of the messages of one client. */
+const timesOfClient = 1_000_000
+
+/** By client, how many of its messages are not at the service, when the time is over or all are. */
+async function undelivered(
+  world: HostileWorld,
+  acked: readonly (readonly number[])[],
+  seconds: number,
+): Promise<number[]> {
+  const deadlineMs = performance.now() + seconds * 1000
+  for (;;) {
+    const received = new Set([...world.received.values()].flat())
+    const missing = acked.map((times) => times.filter((time) => !received.has(time - world.firstTime)).length)
+    if (missing.every((count) => count === 0) || performance.now() > deadlineMs) return missing
+    await pause(100)
+  }
+}
+
 async function attackWorld(world: HostileWorld, attack: Attack, options: RowOptions): Promise<AttackCounts> {
   const target: AttackTarget = {
-    port: world.port(options.tls),
+    transport: options.transport,
+    version: options.version,
+    port: world.port(options.transport),
     opsPort: Number(new URL(world.opsUrl).port),
-    tls: options.tls,
     seconds: options.seconds,
     seed: options.seed,
     packets: options.packets,

@@ -3,20 +3,22 @@
 import { isAsExpected, type AttemptReport } from './attempts/attempts.ts'
 import type { HonestReport } from './honest-client.ts'
 import type { Row } from './hostile.ts'
+import { routeText, schemes } from './route.ts'
 
 export function attemptLine(report: AttemptReport): string {
-  const { who, where, what, expected, tls, seen } = report
+  const { who, where, what, expected, transport, seen } = report
   const head = isAsExpected(report) ? 'ok    ' : 'BROKEN'
   const expectation = isAsExpected(report) ? seen : `${seen}; expected: ${expected}`
-  return `${head} ${(where === 'mqtt' && tls ? 'mqtts' : where).padEnd(5)} ${who} ${what}: ${expectation}`
+  return `${head} ${(where === 'mqtt' ? schemes[transport] : where).padEnd(5)} ${who} ${what}: ${expectation}`
 }
 
 const columns = [
-  ['attack', 28],
+  ['attack', 34],
   ['alone p50/p99', 15],
   ['attacked p50/p99/max ms', 24],
   ['acked/due', 11],
   ['lost', 5],
+  ['missing', 8],
   ['newcomers failed, worst ms', 27],
   ['RssAnon quiet/peak/after MB', 28],
   ['healthz', 8],
@@ -27,13 +29,17 @@ const columns = [
 export const heading = `       ${columns.map(([name, width]) => name.padEnd(width)).join(' ')}`
 
 export function lineOf(row: Row): string {
-  const { attacked, alone, residentMb, attacker } = row
+  const { honest, residentMb, attacker } = row
+  const alone = worstOf(honest.map((client) => client.alone))
+  const attacked = worstOf(honest.map((client) => client.attacked))
+  const missing = honest.reduce((sum, client) => sum + client.missing, 0)
   const cells = [
-    `${row.name}${row.tls ? ' (tls)' : ''}`,
+    `${row.name} (${routeText(row.route)})`,
     [alone.latency.p50Ms, alone.latency.p99Ms].map(short).join('/'),
     [attacked.latency.p50Ms, attacked.latency.p99Ms, attacked.latency.maxMs].map(short).join('/'),
     `${attacked.latency.count}/${attacked.due}`,
     String(attacked.lost),
+    String(missing),
     newcomersOf(attacked),
     [residentMb.quiet, residentMb.peak, residentMb.after].map((mb) => Math.round(mb)).join('/'),
     row.healthMs === null ? '-' : short(row.healthMs),
@@ -45,7 +51,32 @@ export function lineOf(row: Row): string {
   return [`${head} ${line.trimEnd()}`, ...row.violations.map((violation) => `       ${violation}`)].join('\n')
 }
 
-function newcomersOf({ newcomers: { tried, failed, worstMs } }: HonestReport): string {
+type Seen = Omit<HonestReport, 'acked'>
+
+/** Of both honest clients: the worst times, and the counts together. */
+function worstOf(reports: readonly HonestReport[]): Seen {
+  const worst = (of: (report: HonestReport) => number) => Math.max(...reports.map(of))
+  const sum = (of: (report: HonestReport) => number) => reports.reduce((all, one) => all + of(one), 0)
+  return {
+    latency: {
+      count: sum(({ latency }) => latency.count),
+      p50Ms: worst(({ latency }) => latency.p50Ms),
+      p95Ms: worst(({ latency }) => latency.p95Ms),
+      p99Ms: worst(({ latency }) => latency.p99Ms),
+      maxMs: worst(({ latency }) => latency.maxMs),
+    },
+    due: sum(({ due }) => due),
+    lost: sum(({ lost }) => lost),
+    newcomers: {
+      tried: sum(({ newcomers }) => newcomers.tried),
+      failed: sum(({ newcomers }) => newcomers.failed),
+      p50Ms: worst(({ newcomers }) => newcomers.p50Ms),
+      worstMs: worst(({ newcomers }) => newcomers.worstMs),
+    },
+  }
+}
+
+function newcomersOf({ newcomers: { tried, failed, worstMs } }: Seen): string {
   return `${failed} of ${tried}, ${short(worstMs)}`
 }
 

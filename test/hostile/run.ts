@@ -1,8 +1,11 @@
-// run.ts: attackers against the real daemon, as a command: `npm run test:hostile -- [--only NAME,NAME] [--tls | --plain]
+// run.ts: attackers against the real daemon, as a command: `npm run test:hostile -- [--only NAME,NAME] [--routes tcp/4,wss/5]
 // [--seconds 10] [--seed 1] [--packets 50000] [--settle 60] [--list]
 // [--attempts] [--properties 1000000]`.
 //
-// Prints a line for each attack: latency of the honest client alone and beside the attacker, newcomers, RssAnon, and
+// Runs each attack over TCP, TLS and WebSocket with and without TLS, and with MQTT 3.1.1 and 5: of the 8 routes it takes
+// 2 in turn, or all that --routes names (`--routes all` for all).
+//
+// Prints a line for each attack: latency of the honest clients alone and beside the attacker, newcomers, RssAnon, and
 // what is wrong. Exit status 1 when a rule is broken. A name ending in * takes all that begin so.
 // With --properties it reads as many random packets of MQTT 5 in this process instead, half of them messages.
 // With --attempts it makes all attempts of attempts/ instead, and prints who tried what, where, and what was seen.
@@ -13,17 +16,18 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { fuzzProperties } from '../support/mqtt5-fuzz.ts'
 import { fuzzLayouts } from '../support/mqtt5-layout-fuzz.ts'
+import { suits, type Attack } from './attackers/attack-kit.ts'
 import { attacks } from './attackers/attacks.ts'
 import { isAsExpected, runAttempts } from './attempts/attempts.ts'
 import { runAttack } from './hostile.ts'
 import { openHostileWorld } from './hostile-world.ts'
+import { allRoutes, routeOf, transports, type Route } from './route.ts'
 import { attemptLine, heading, lineOf } from './row-text.ts'
 
 const { values } = parseArgs({
   options: {
     only: { type: 'string' },
-    tls: { type: 'boolean', default: false },
-    plain: { type: 'boolean', default: false },
+    routes: { type: 'string' },
     seconds: { type: 'string', default: '10' },
     seed: { type: 'string', default: '1' },
     packets: { type: 'string', default: '50000' },
@@ -33,6 +37,9 @@ const { values } = parseArgs({
     properties: { type: 'string' },
   },
 })
+
+/** Two that follow each other have both versions, one of them has TLS and one is a WebSocket. */
+const inTurn = ['tcp/4', 'wss/5', 'ws/4', 'tls/5', 'tcp/5', 'wss/4', 'ws/5', 'tls/4'].map(routeOf)
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 const patterns = values.only?.split(',') ?? ['*']
@@ -57,7 +64,9 @@ function readPackets(count: number, seed: number): void {
 async function makeAttempts(): Promise<void> {
   await withFolder(async (folder) => {
     await using world = await openHostileWorld(folder, join(folder, 'compiled'))
-    const reports = await runAttempts(world, (report) => process.stdout.write(`${attemptLine(report)}\n`))
+    const reports = await runAttempts(world, transports, (report) =>
+      process.stdout.write(`${attemptLine(report)}\n`),
+    )
     summarize(reports.length, reports.filter((report) => !isAsExpected(report)).length)
   })
 }
@@ -77,16 +86,13 @@ function summarize(rows: number, broken: number): void {
 }
 
 async function runAll(): Promise<void> {
-  const kinds = values.tls ? [true] : values.plain ? [false] : [false, true]
-  const rows = wanted.flatMap((attack) =>
-    kinds.filter((tls) => attack.only !== (tls ? 'plain' : 'tls')).map((tls) => ({ attack, tls })),
-  )
+  const rows = wanted.flatMap((attack, index) => routesOf(attack, index).map((route) => ({ attack, route })))
   let broken = 0
   process.stdout.write(`${heading}\n`)
   await withFolder(async (folder) => {
-    for (const { attack, tls } of rows) {
+    for (const { attack, route } of rows) {
       const row = await runAttack(folder, attack, {
-        tls,
+        ...route,
         seconds: Number(values.seconds),
         seed: Number(values.seed),
         packets: Number(values.packets),
@@ -100,4 +106,12 @@ async function runAll(): Promise<void> {
     }
     summarize(rows.length, broken)
   })
+}
+
+function routesOf(attack: Attack, index: number): readonly Route[] {
+  const { routes } = values
+  const suitable = (from: readonly Route[]) => from.filter((route) => suits(attack, route))
+  if (routes !== undefined) return suitable(routes === 'all' ? allRoutes : routes.split(',').map(routeOf))
+  const found = suitable(inTurn)
+  return [0, 1].map((more) => found[(2 * index + more) % found.length]!)
 }

@@ -91,7 +91,7 @@ describe('client programs against the real daemon', () => {
         '-h',
         'localhost',
         '-p',
-        String(world.port(tls)),
+        String(world.port(tls ? 'tls' : 'tcp')),
         '-u',
         fleetUser.name,
         '-P',
@@ -125,7 +125,13 @@ describe('client programs against the real daemon', () => {
       async (level) => {
         const { numbers, texts } = messages(10)
         const ca = tls ? caFile : ''
-        const args = [String(world.port(tls)), String(level), ca, fleetUser.password, ...texts]
+        const args = [
+          String(world.port(tls ? 'tls' : 'tcp')),
+          String(level),
+          ca,
+          fleetUser.password,
+          ...texts,
+        ]
         await run(python, ['-c', pahoScript, ...args], { timeout: 20_000 })
         expect(await arrived(numbers)).toEqual(numbers)
       },
@@ -140,7 +146,7 @@ describe('client programs against the real daemon', () => {
         ...options,
         ...(tls ? { protocol: 'mqtts', ca: world.ca } : { protocol: 'mqtt' }),
         host: 'localhost',
-        port: world.port(tls),
+        port: world.port(tls ? 'tls' : 'tcp'),
         username: fleetUser.name,
         password: fleetUser.password,
         reconnectPeriod: 0,
@@ -158,7 +164,7 @@ describe('client programs against the real daemon', () => {
       args: readonly string[],
       { input = Buffer.alloc(0), wanted }: { input?: Buffer; wanted: string },
     ): Promise<string> {
-      const to = ['-connect', `localhost:${world.port(true)}`, '-CAfile', caFile, '-servername', 'localhost']
+      const to = ['-connect', `localhost:${world.port('tls')}`, '-CAfile', caFile, '-servername', 'localhost']
       const child = spawn(programs.openssl, ['s_client', ...to, ...args], { stdio: 'pipe' })
       let text = ''
       for (const stream of [child.stdout, child.stderr])

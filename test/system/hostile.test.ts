@@ -10,6 +10,7 @@ import { attacks } from '../hostile/attackers/attacks.ts'
 import { isAsExpected, runAttempts } from '../hostile/attempts/attempts.ts'
 import { runAttack } from '../hostile/hostile.ts'
 import { openHostileWorld } from '../hostile/hostile-world.ts'
+import { routeOf } from '../hostile/route.ts'
 
 const options = {
   seconds: 2,
@@ -20,20 +21,18 @@ const options = {
   aloneSeconds: 1,
   slack: 10,
 }
-/** Of each kind of attack one, alternating between plain and TLS. */
-const rows: readonly [name: string, tls: boolean][] = [
-  ['pingreq-unread', false],
-  ['subscribe-unread', true],
-  ['pubrel-unread', false],
-  ['qos2-stored-unread', false],
-  ['slow-writers', false],
-  ['dead-letters', true],
-  ['sessions', false],
-  ['raw', false],
-  ['thief', false],
-  ['passwords-of-neighbours', true],
-  ['handshakes', true],
-  ['ops-requests', false],
+/** Of each kind of attack one, with each transport and both versions in turn. */
+const rows: readonly [name: string, route: string][] = [
+  ['pingreq-unread', 'ws/5'],
+  ['subscribe-unread', 'tls/5'],
+  ['qos2-stored-unread', 'tcp/5'],
+  ['slow-writers', 'ws/4'],
+  ['dead-letters', 'tls/4'],
+  ['sessions', 'tcp/5'],
+  ['thief', 'tcp/4'],
+  ['passwords-of-neighbours', 'wss/4'],
+  ['handshakes', 'tls/4'],
+  ['ops-requests', 'tcp/4'],
 ]
 
 describe('strangers at the real daemon', () => {
@@ -49,23 +48,26 @@ describe('strangers at the real daemon', () => {
     return attack
   }
 
-  test.each(rows)('%s, TLS %s: an honest client does not notice', { timeout: 120_000 }, async (name, tls) => {
-    const first = await runAttack(folder, attackOf(name), { ...options, tls })
+  test.each(rows)('%s, %s: honest clients do not notice', { timeout: 120_000 }, async (name, text) => {
+    const route = routeOf(text)
+    const first = await runAttack(folder, attackOf(name), { ...options, ...route })
     // Two seconds are a hundred messages: on a shared machine two of them may be late by chance, but not twice.
     const row =
-      first.violations.length === 0 ? first : await runAttack(folder, attackOf(name), { ...options, tls })
+      first.violations.length === 0
+        ? first
+        : await runAttack(folder, attackOf(name), { ...options, ...route })
     expect(row.violations, JSON.stringify(row)).toEqual([])
   })
 
   test('50,000 packets with random faults change nothing for others', { timeout: 180_000 }, async () => {
-    const row = await runAttack(folder, attackOf('fuzz'), { ...options, tls: false, seconds: 90 })
+    const row = await runAttack(folder, attackOf('fuzz'), { ...options, ...routeOf('ws/5'), seconds: 90 })
     expect(row.violations, JSON.stringify(row)).toEqual([])
     expect(row.attacker.packets).toBeGreaterThanOrEqual(options.packets)
   })
 
-  test('each attempt ends as the table says, plain and TLS', { timeout: 180_000 }, async () => {
+  test('each attempt ends as the table says', { timeout: 180_000 }, async () => {
     await using world = await openHostileWorld(join(folder, 'attempts'), join(folder, 'compiled'))
-    const reports = await runAttempts(world)
+    const reports = await runAttempts(world, ['tcp', 'wss'])
     expect(reports.length).toBeGreaterThan(60)
     expect(reports.filter((report) => !isAsExpected(report))).toEqual([])
   })

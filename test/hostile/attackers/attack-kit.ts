@@ -1,19 +1,23 @@
-// attack-kit.ts: what attackers need: connections from many addresses, writing as fast as the other side reads,
-// and counts. Loopback has 16 million addresses, so an attacker can be one address or thousands.
+// attack-kit.ts: what attackers need: connections from many addresses, over TCP, TLS and WebSocket, writing as fast
+// as the other side reads, and counts. Loopback has 16 million addresses, so an attacker can be one address or
+// thousands.
 
 import { connect as connectTcp, type Socket } from 'node:net'
 import { setMaxListeners } from 'node:events'
 import { connect as connectTls } from 'node:tls'
-import type { IConnectPacket } from 'mqtt-packet'
+import { generate, type IConnectPacket } from 'mqtt-packet'
+import { connectBytes, type PublishOptions } from '../../support/mqtt-device.ts'
 import type { Random } from '../../support/random.ts'
-import { connectBytes } from '../../support/mqtt-device.ts'
+import { upgradeRequest } from '../../support/websocket-client.ts'
+import { isSecure, isWebSocket, type Route } from '../route.ts'
+import { createFrameParser, framesOf } from './websocket-frames.ts'
 
 export type Attack = {
   name: string
   /** What it does, as the end of "the attacker ...". */
   does: string
-  /** On one kind of listener only. */
-  only?: 'plain' | 'tls'
+  /** On some listeners, or with one version of MQTT only. */
+  needs?: 'tls' | 'websocket' | 'version5'
   /** What RssAnon may grow by, where the clients are legitimate and more than a few. */
   growthMbMax?: { plain: number; tls: number }
   /** What may stay of it. */
@@ -21,9 +25,8 @@ export type Attack = {
   run(kit: AttackKit): Promise<unknown>
 }
 
-export type AttackTarget = {
+export type AttackTarget = Route & {
   port: number
-  tls: boolean
   opsPort: number
   seconds: number
   seed: number
@@ -49,8 +52,10 @@ export type OpenOptions = {
   stranger?: number
   /** Connects from the address of the honest clients. */
   asNeighbour?: boolean
-  /** No TLS, on any listener. */
+  /** Neither TLS nor WebSocket, on any listener. */
   raw?: boolean
+  /** False: no request for a WebSocket; `write` writes bytes and no frames. */
+  upgrades?: boolean
   port?: number
   onChunk?: (chunk: Buffer) => void
 }
@@ -64,8 +69,12 @@ export type AttackKit = {
   open(options?: OpenOptions): Promise<Socket | null>
   /** The same, with CONNECT written. It waits for the CONNACK only where it reads. */
   join(clientId: string, options?: OpenOptions, packet?: Partial<IConnectPacket>): Promise<Socket | null>
-  /** Resolves when the socket takes more; false when it has ended or the time is over. */
+  /** The bytes of a PUBLISH, in the version of the target. */
+  publish(options: PublishOptions): Buffer
+  /** In frames over WebSocket. Resolves when the socket takes more; false when it has ended or the time is over. */
   write(socket: Socket, bytes: Buffer): Promise<boolean>
+  /** The same without frames. */
+  writeBytes(socket: Socket, bytes: Buffer): Promise<boolean>
   /** Ends early when the time is over. */
   pause(ms: number): Promise<void>
   /** Runs `work` again and again, `count` at the same time, until the time is over. */
@@ -73,20 +82,40 @@ export type AttackKit = {
 }
 
 const openMs = 10_000
+/** What a stored session asks for with MQTT 5. */
+const sessionExpiryInterval = 86_400
+
+export function suits({ needs }: Attack, { transport, version }: Route): boolean {
+  if (needs === 'tls') return isSecure(transport)
+  if (needs === 'websocket') return isWebSocket(transport)
+  return needs === undefined || version === 5
+}
 
 export function createAttackKit(target: AttackTarget, random: Random): AttackKit {
   const counts: AttackCounts = { opened: 0, ended: 0, refused: 0, sentBytes: 0, packets: 0 }
   const end = new AbortController()
   // One listener for each connection that waits.
   setMaxListeners(0, end.signal)
+  /** Connections that are WebSockets. */
+  const webSockets = new WeakSet<Socket>()
   let over = false
   setTimeout(() => {
     over = true
     end.abort()
   }, target.seconds * 1000)
 
-  function open(options: OpenOptions = {}): Promise<Socket | null> {
-    const { reads = true, stranger = 0, asNeighbour = false, raw = false, port = target.port } = options
+  async function open(options: OpenOptions = {}): Promise<Socket | null> {
+    const { reads = true, raw = false, upgrades = true, onChunk = () => undefined } = options
+    const isUpgraded = isWebSocket(target.transport) && !raw && upgrades
+    const socket = await openSocket(options)
+    if (socket === null) return null
+    if (isUpgraded) return upgrade(socket, reads, onChunk)
+    if (reads) socket.on('data', onChunk)
+    return socket
+  }
+
+  function openSocket(options: OpenOptions): Promise<Socket | null> {
+    const { stranger = 0, asNeighbour = false, raw = false, port = target.port } = options
     if (over) return Promise.resolve(null)
     const to = {
       port,
@@ -94,7 +123,7 @@ export function createAttackKit(target: AttackTarget, random: Random): AttackKit
       noDelay: true,
       ...(asNeighbour ? {} : { localAddress: addressOf(stranger) }),
     }
-    const isPlain = raw || !target.tls
+    const isPlain = raw || !isSecure(target.transport)
     const socket: Socket = isPlain ? connectTcp(to) : connectTls({ ...to, rejectUnauthorized: false })
     return new Promise((resolve) => {
       const timer = setTimeout(() => socket.destroy(), openMs)
@@ -111,8 +140,33 @@ export function createAttackKit(target: AttackTarget, random: Random): AttackKit
         if (isOpen || !over) counts.ended += 1
         resolve(null)
       })
-      if (reads) socket.on('data', options.onChunk ?? (() => undefined))
     })
+  }
+
+  /** Null where the request is refused. A close frame of the gateway ends the connection. */
+  async function upgrade(
+    socket: Socket,
+    reads: boolean,
+    onChunk: (chunk: Buffer) => void,
+  ): Promise<Socket | null> {
+    const answer = new Promise<number>((resolve) => {
+      const take = createFrameParser({
+        answered: resolve,
+        payload: onChunk,
+        closed: () => socket.destroy(),
+      })
+      socket.on('data', take)
+      socket.once('close', () => resolve(0))
+    })
+    const isWritten = await writeBytes(socket, upgradeRequest())
+    const status = isWritten ? await Promise.race([answer, pause(openMs)]) : 0
+    if (status !== 101) {
+      socket.destroy()
+      return null
+    }
+    webSockets.add(socket)
+    if (!reads) socket.pause()
+    return socket
   }
 
   async function join(
@@ -137,7 +191,9 @@ export function createAttackKit(target: AttackTarget, random: Random): AttackKit
     })
     if (socket === null) return null
     socket.once('close', () => answered(null))
-    if (!(await write(socket, connectBytes(clientId, packet)))) return null
+    const stored = packet.clean === false ? { properties: { sessionExpiryInterval } } : {}
+    const asVersion = target.version === 5 ? { protocolVersion: 5 as const, ...stored } : {}
+    if (!(await write(socket, connectBytes(clientId, { ...asVersion, ...packet })))) return null
     if (!reads) return socket
     const returnCode = await Promise.race([answer, pause(openMs)])
     if (returnCode === 0) return socket
@@ -146,7 +202,20 @@ export function createAttackKit(target: AttackTarget, random: Random): AttackKit
     return null
   }
 
-  async function write(socket: Socket, bytes: Buffer): Promise<boolean> {
+  function publish(options: PublishOptions): Buffer {
+    const { topic, payload, qos = 1, messageId = 1, dup = false, retain = false } = options
+    const identified = qos === 0 ? {} : { messageId }
+    return generate(
+      { cmd: 'publish', topic, payload, qos, dup, retain, ...identified },
+      { protocolVersion: target.version },
+    )
+  }
+
+  function write(socket: Socket, bytes: Buffer): Promise<boolean> {
+    return writeBytes(socket, webSockets.has(socket) ? framesOf(bytes, random) : bytes)
+  }
+
+  async function writeBytes(socket: Socket, bytes: Buffer): Promise<boolean> {
     if (over || socket.destroyed || !socket.writable) return false
     counts.sentBytes += bytes.length
     if (socket.write(bytes)) return true
@@ -203,7 +272,9 @@ export function createAttackKit(target: AttackTarget, random: Random): AttackKit
     },
     open,
     join,
+    publish,
     write,
+    writeBytes,
     pause,
     crowd,
   }

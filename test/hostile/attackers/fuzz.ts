@@ -59,7 +59,7 @@ function connectPacket(random: Random): Packet {
   const user = random.pick(['fleet', 'nobody', ''])
   return {
     cmd: 'connect',
-    protocolVersion: random.pick([3, 4] as const),
+    protocolVersion: random.pick([3, 4, 5] as const),
     protocolId: random.pick(['MQTT', 'MQIsdp'] as const),
     clientId: `fuzz-${random.below(1000)}`,
     clean: random.chance(0.8),
@@ -70,8 +70,8 @@ function connectPacket(random: Random): Packet {
 }
 
 /** Most packets stay valid, so that the faults behind them are reached. */
-export function fuzzedPacket(random: Random): Buffer {
-  const bytes = generate(validPacket(random))
+function fuzzedPacket(random: Random, protocolVersion: 4 | 5): Buffer {
+  const bytes = generate(validPacket(random), { protocolVersion })
   if (random.chance(0.6)) return bytes
   switch (random.below(6)) {
     case 0:
@@ -116,11 +116,12 @@ export const fuzz: Attack = {
 }
 
 async function sendSome(kit: AttackKit, socket: Socket, random: Random, most: number): Promise<void> {
+  const { version } = kit.target
   let sent = 0
   const ended = once(socket, 'close').catch(() => undefined)
   while (sent < most && !socket.destroyed) {
     const count = Math.min(most - sent, 1 + random.below(20))
-    const bytes = Buffer.concat(Array.from({ length: count }, () => fuzzedPacket(random)))
+    const bytes = Buffer.concat(Array.from({ length: count }, () => fuzzedPacket(random, version)))
     sent += count
     kit.counts.packets += count
     const cut = random.below(bytes.length + 1)

@@ -1,7 +1,6 @@
 // hoarders.ts: attackers that open connections: many, idle, fast, with wrong passwords, with the client id of another,
 // and clients that do not read their acknowledgements.
 
-import { publishBytes } from '../../support/mqtt-device.ts'
 import type { Attack, AttackKit, OpenOptions } from './attack-kit.ts'
 
 const position = (serial: number) => JSON.stringify({ ts: Date.now(), gps: { lat: 1, lon: 2 }, serial })
@@ -125,7 +124,7 @@ const impostors: readonly Attack[] = [
       kit.crowd(16, async () => {
         const socket = await kit.join('twins', {}, { clean: false })
         if (socket === null) return kit.pause(20)
-        const bytes = publishBytes({ topic: 'telemetry/v1/truck-9', payload: position(1), qos: 2 })
+        const bytes = kit.publish({ topic: 'telemetry/v1/truck-9', payload: position(1), qos: 2 })
         await kit.write(socket, bytes)
         return undefined
       }),
@@ -141,7 +140,7 @@ const impostors: readonly Attack[] = [
         const payload = position(index)
         const next = () => {
           id = (id % 65_535) + 1
-          return publishBytes({ topic: `telemetry/v1/truck-${index}`, payload, messageId: id })
+          return kit.publish({ topic: `telemetry/v1/truck-${index}`, payload, messageId: id })
         }
         while (await kit.write(socket, Buffer.concat(Array.from({ length: 200 }, next)))) await kit.pause(20)
         socket.destroy()

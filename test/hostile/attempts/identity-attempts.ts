@@ -14,8 +14,8 @@ function atTokens(who: string, what: string, expected: string, connect: Trial['c
     where: 'mqtt',
     what,
     expected,
-    only: 'plain',
-    act: (world) => tryMqtt(world, false, { port: world.strictPort(false), connect: connect ?? {} }),
+    only: ['tcp'],
+    act: (world) => tryMqtt(world, 'tcp', { port: world.strictPort('tcp'), connect: connect ?? {} }),
   }
 }
 
@@ -51,11 +51,11 @@ function atCertificates(
     where: 'mqtt',
     what,
     expected,
-    only: 'tls',
+    only: ['tls'],
     act(world) {
       const certificate = certificateOf(world)
-      const trial = { port: world.strictPort(true), connect: {} }
-      return tryMqtt(world, true, certificate === null ? trial : { ...trial, certificate })
+      const trial = { port: world.strictPort('tls'), connect: {} }
+      return tryMqtt(world, 'tls', certificate === null ? trial : { ...trial, certificate })
     },
   }
 }

@@ -86,10 +86,10 @@ function publishes(
     where: 'mqtt',
     what,
     expected,
-    act(world, tls) {
+    act(world, transport) {
       const payload = nextPayload()
       const sends = publishBytes({ topic, payload: positionOf(world, payload), retain, qos })
-      return tryMqtt(world, tls, { ...(anonymous && { connect: {} }), sends, payload })
+      return tryMqtt(world, transport, { ...(anonymous && { connect: {} }), sends, payload })
     },
   }
 }
@@ -123,16 +123,16 @@ const deliveries: readonly Attempt[] = [
     where: 'mqtt',
     what: 'waits for a retained message of another client',
     expected: 'CONNACK 0, SUBACK 1, alive',
-    async act(world, tls) {
+    async act(world, transport) {
       const number = nextPayload()
       const retained = publishBytes({
         topic: 'telemetry/v1/truck-5',
         payload: positionOf(world, number),
         retain: true,
       })
-      await tryMqtt(world, tls, { sends: retained })
+      await tryMqtt(world, transport, { sends: retained })
       const subscribe = Buffer.from([0x82, 6, 0, 1, 0, 1, 0x23, 1])
-      return tryMqtt(world, tls, { connect: {}, sends: subscribe })
+      return tryMqtt(world, transport, { connect: {}, sends: subscribe })
     },
   },
   {
@@ -140,13 +140,13 @@ const deliveries: readonly Attempt[] = [
     where: 'mqtt',
     what: 'waits for a message that another client publishes then',
     expected: 'CONNACK 0, SUBACK 1, PUBACK, alive',
-    act(world, tls) {
+    act(world, transport) {
       const subscribe = Buffer.from([0x82, 6, 0, 1, 0, 1, 0x23, 1])
       const publish = publishBytes({
         topic: 'telemetry/v1/truck-5',
         payload: positionOf(world, nextPayload()),
       })
-      return tryMqtt(world, tls, { connect: {}, sends: Buffer.concat([subscribe, publish]) })
+      return tryMqtt(world, transport, { connect: {}, sends: Buffer.concat([subscribe, publish]) })
     },
   },
 ]
@@ -157,7 +157,7 @@ const wills: readonly Attempt[] = [
     where: 'mqtt',
     what: 'leaves a will with the position of a listed device and drops the connection',
     expected: 'CONNACK 0, left, not delivered',
-    act(world, tls) {
+    act(world, transport) {
       const payload = nextPayload()
       const will = {
         topic: 'telemetry/v1/truck-6',
@@ -165,7 +165,7 @@ const wills: readonly Attempt[] = [
         qos: 1 as const,
         retain: false,
       }
-      return tryMqtt(world, tls, { connect: { will }, leaves: true, payload })
+      return tryMqtt(world, transport, { connect: { will }, leaves: true, payload })
     },
   },
 ]
@@ -177,11 +177,11 @@ function takeOver(who: string, what: string, expected: string, intruder: Trial['
     where: 'mqtt',
     what,
     expected,
-    async act(world, tls) {
+    async act(world, transport) {
       const clientId = `owner-${nextPayload()}`
-      const owner = await createDevice({ port: world.port(false), clientId })
+      const owner = await createDevice({ port: world.port('tcp'), clientId })
       await owner.connect({ username: fleetUser.name, password: Buffer.from(fleetUser.password) })
-      const seen = await tryMqtt(world, tls, { clientId, ...(intruder && { connect: intruder }) })
+      const seen = await tryMqtt(world, transport, { clientId, ...(intruder && { connect: intruder }) })
       const ownerSeen = owner.closed ? 'the owner lost its connection' : 'the owner keeps its connection'
       owner.destroy()
       return `${seen.includes('alive') ? 'accepted' : 'refused'}; ${ownerSeen}`
