@@ -3,6 +3,7 @@ import {
   asyncProperty,
   assert as check,
   boolean,
+  constantFrom,
   integer,
   option,
   property,
@@ -12,6 +13,7 @@ import { describe, expect, test } from 'vitest'
 import type { MapResult } from '../../../src/mapping/mapping.ts'
 import { compileSources } from '../../../src/mapping/compile/compile.ts'
 import { openKilledMapping } from '../../support/killed-mapping.ts'
+import { sparkplugPayload, type MetricOf } from '../../support/sparkplug-payload.ts'
 import {
   configOf,
   messageOf,
@@ -200,6 +202,19 @@ describe('the record that a difference counts from', () => {
     expect(differenceIn(await world.deliver(at(2, { odo: 5001 })))).toEqual({ distance: '1', seconds: 1 })
   })
 
+  test.each([[[odometer, distance]], [[distance]]])(
+    'is not one of another asset, also where the first record has no value',
+    (signals) => {
+      const mapper = openMapperOf([truckSource({ signals })], { table: 'device,asset_id\ntruck-7,A\n' })
+      mapper.map(at(0, { odo: 100 }))
+      const moved = openMapperOf([truckSource({ signals })], { table: 'device,asset_id\ntruck-7,B\n' })
+      moved.restore([...mapper.entries()])
+      moved.map(at(1, {}))
+      expect(differenceIn(moved.map(at(2, { odo: 5000 })))).toEqual({})
+      expect(differenceIn(moved.map(at(3, { odo: 5001 })))).toEqual({ distance: '1' })
+    },
+  )
+
   test('is forgotten with the device', async () => {
     const world = await openKilledMapping([source()])
     await world.deliver(at(0, { odo: 100 }))
@@ -227,6 +242,40 @@ test('a privacy profile applies to differences', () => {
   const mapper = openMapperOf([source()], world)
   mapper.map(at(0, { odo: 100 }))
   expect(differenceIn(mapper.map(at(1, { odo: 101 })))).toEqual({})
+})
+
+test('what is remembered beside it counts as ever', () => {
+  const mapper = openMapperOf([source({ fix: { valid: 'lock != "no"' }, remember: { names: ['lock'] } })])
+  mapper.map(at(0, { odo: 100, lock: 'no' }))
+  const sent = mapper.map(at(1, { odo: 101 }))
+  expect(differenceIn(sent)).toEqual({ distance: '1', seconds: 1 })
+  expect(sentIn(sent).gps).toBeUndefined()
+  expect(sentIn(mapper.map(at(2, { odo: 101, lock: 'yes' }))).gps).toBeDefined()
+})
+
+test('metrics of Sparkplug B have differences, by their names', () => {
+  const path = 'metrics."Vehicle/Odometer"'
+  const mapper = openMapperOf([
+    {
+      name: 'yard',
+      topic: 'spBv1.0/{group}/{verb}/{device#}',
+      encoding: 'sparkplug',
+      each: 'records',
+      map: {
+        time: { path: 'time', format: 'ms' },
+        signals: [{ type: 'DISTANCE', path, minus: `$previous.${path}`, unit: 'm' }],
+      },
+    },
+  ])
+  const says = (what: string, seq: number, metric: MetricOf) => {
+    const bytes = sparkplugPayload({ ts: ts + seq * 1000, seq, metrics: [metric] })
+    return mapper.map({ ...messageOf({}), bytes, topic: `spBv1.0/Depot7/${what}` })
+  }
+  says('NBIRTH/GW-1', 0, { name: 'bdSeq', type: 8, long: 4 })
+  says('DBIRTH/GW-1/truck-7', 1, { name: 'Vehicle/Odometer', type: 8, alias: 4, long: 512_340_987 })
+  expect(differenceIn(says('DDATA/GW-1/truck-7', 2, { alias: 4, long: 512_341_000 }))).toEqual({
+    distance: '0.013',
+  })
 })
 
 describe('whatever came before, in any order', () => {
@@ -271,10 +320,12 @@ describe('whatever came before, in any order', () => {
 
   test('a kill after any message changes nothing', async () => {
     const killed = fields({ step, kill: boolean() })
+    // With a counter of its own, which is written too, and without.
+    const config = constantFrom(source(), truckSource({ signals: [distance], fields: { seconds: since } }))
     await check(
-      asyncProperty(array(killed, { maxLength: 10 }), async (steps) => {
-        const mapper = openMapperOf([source()])
-        const world = await openKilledMapping([source()])
+      asyncProperty(config, array(killed, { maxLength: 10 }), async (counting, steps) => {
+        const mapper = openMapperOf([counting])
+        const world = await openKilledMapping([counting])
         for (const { step: one, kill } of steps) {
           const message = at(one.second, { odo: one.odo })
           const expected = sentIn(mapper.map(message))

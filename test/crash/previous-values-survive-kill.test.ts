@@ -1,0 +1,151 @@
+// Kills the real daemon while a device counts: the differences that the service received must add up to what the
+// device counted, message by message, and start anew after `devices forget`.
+
+import { request } from 'node:http'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
+import { eventually } from '../support/eventually.ts'
+import { createDevice } from '../support/mqtt-device.ts'
+import { startSandbox } from '../support/pipeline-world.ts'
+import { startDaemon, type Daemon } from './daemon-process.ts'
+import type { Point } from './kill-points.ts'
+import { preparePower } from './power-cut.ts'
+
+const first = Date.UTC(2026, 0, 1)
+
+/** No two differences are equal. */
+const countOf = (n: number) => 1000 + (n * (n + 1)) / 2
+
+const kills: { point: Point; after: number; powerCut?: boolean }[] = [
+  { point: 'after-write-before-ack', after: 2 },
+  { point: 'during-write', after: 3, powerCut: true },
+  { point: 'after-answer', after: 1 },
+  { point: 'after-write-before-ack', after: 1, powerCut: true },
+  { point: 'during-write', after: 1 },
+]
+
+type Received = { n: number; payloadId: string; distance: number | null }
+
+async function openWorld() {
+  const folder = await mkdtemp(join(tmpdir(), 'gateway-previous-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const { sandbox, url } = await startSandbox({ repeat: 'same', receivedMax: 10_000 })
+  const setup = await preparePower(folder)
+  const configPath = join(folder, 'gateway.yaml')
+  const spoolPath = join(folder, 'spool')
+  await writeFile(
+    configPath,
+    `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+sources:
+  - name: counts
+    topic: counts/{device}
+    previous: { for: 365d }
+    map:
+      time: { path: ts, format: ms }
+      signals:
+        - { type: COUNT, path: count, value_unit: PULSES }
+        - { type: COUNT_SINCE_LAST, path: count, minus: $previous.count, value_unit: PULSES }
+spool: { path: ${JSON.stringify(spoolPath)}, max_bytes: 1GiB, min_free_bytes: 1MiB }
+clocks: { trust_local: true }
+delivery: { base_url: "${url}", max_in_flight: 1, batch: { max_payloads: 10, linger: 5ms } }
+ops: { listen: "127.0.0.1:0" }
+`,
+  )
+  const env = {
+    AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
+    ...(setup.kind === 'ready' ? setup.power.env : {}),
+  }
+  return {
+    start: (kill: { point: Point; after: number } | null) => startDaemon({ configPath, env, kill }),
+    async cutPower() {
+      if (setup.kind === 'ready') await setup.power.cut(spoolPath)
+    },
+    forget: (device: string) => forget(join(spoolPath, 'control.sock'), device),
+    received: (): Received[] =>
+      sandbox
+        .received({ limit: 10_000 })
+        .map(({ payload }) => receivedOf(payload as Sent))
+        .toSorted((a, b) => a.n - b.n),
+  }
+}
+
+type Sent = { payloadId: string; signalTimestamp: number; signals: { type: string; value: string }[] }
+
+function receivedOf({ payloadId, signalTimestamp, signals }: Sent): Received {
+  const own = signals.find(({ type }) => type === 'COUNT_SINCE_LAST')
+  return {
+    n: (signalTimestamp - first) / 60_000,
+    payloadId,
+    distance: own === undefined ? null : Number(own.value),
+  }
+}
+
+/** The device deletes a message when it has the ack, and sends the others again after the next start. */
+type Counter = { published: number; unacked: { n: number; wasSent: boolean }[] }
+
+async function publish(daemon: Daemon, counter: Counter, count: number): Promise<void> {
+  const ready = await daemon.ready
+  if (ready === null) return
+  for (let left = count; left > 0; left -= 1) counter.unacked.push({ n: counter.published++, wasSent: false })
+  const device = await createDevice({ port: ready.mqttPort, clientId: 'unit-1' }).catch(() => null)
+  if (device === null) return
+  const sent = [...counter.unacked]
+  try {
+    await device.connect()
+    for (const message of sent) {
+      const { n, wasSent } = message
+      const payload = JSON.stringify({ ts: first + n * 60_000, count: countOf(n) })
+      device.publish({ topic: 'counts/unit-1', payload, messageId: n + 1, dup: wasSent })
+      message.wasSent = true
+    }
+    await device.acked(sent.length)
+  } catch {
+    // The daemon was killed; `acks` has what it acknowledged before.
+  }
+  const acked = new Set(device.acks.map(({ messageId }) => messageId - 1))
+  counter.unacked = sent.filter(({ n }) => !acked.has(n))
+  device.destroy()
+}
+
+function forget(socketPath: string, device: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    request({ socketPath, method: 'POST', path: `/control/devices/forget?device=${device}` }, (response) => {
+      response.resume()
+      resolve(response.statusCode ?? 0)
+    })
+      .on('error', reject)
+      .end()
+  })
+}
+
+test('killed 5 times, twice by a power cut, the daemon sends each difference once', async () => {
+  const world = await openWorld()
+  const counter: Counter = { published: 0, unacked: [] }
+  for (const { point, after, powerCut = false } of kills) {
+    await using daemon = world.start({ point, after })
+    // Connections of their own, so that there are several writes.
+    for (let round = 0; round < 4 && daemon.running; round += 1) await publish(daemon, counter, 4)
+    expect(await daemon.ended, `${point}:\n${daemon.log()}`).toBe('SIGKILL')
+    if (powerCut) await world.cutPower()
+  }
+  await using daemon = world.start(null)
+  await publish(daemon, counter, 4)
+  expect(counter.unacked).toEqual([])
+  await eventually(() => world.received().length >= counter.published)
+  const before = world.received()
+  expect(new Set(before.map(({ payloadId }) => payloadId)).size).toBe(counter.published)
+  // The count of message n is larger than that of n - 1 by n.
+  expect(before.map(({ n, distance }) => [n, distance])).toEqual(
+    before.map((_, n) => [n, n === 0 ? null : n]),
+  )
+  expect(await world.forget('unit-1')).toBe(200)
+  await publish(daemon, counter, 2)
+  await eventually(() => world.received().length >= counter.published)
+  const [anew, next] = world.received().slice(-2)
+  expect([anew?.distance, next?.distance]).toEqual([null, counter.published - 1])
+  expect(await daemon.stop()).toBe('exit 0')
+}, 60_000)
