@@ -97,6 +97,16 @@ function world(by: KnownBy | null = null) {
   return { clock, events, look, publish, kinds: () => events.map(({ kind }) => kind) }
 }
 
+test('a client whose id is the name of no device is found by it', () => {
+  const { look } = world()
+  const view = look.device('client-1')
+  expect(view).toMatchObject({ kind: 'client', state: 'never_sent', client: { clientId: 'client-1' } })
+  expect(view?.why).toMatch(
+    /^No device has this name, and a client has\. .* Its connection was lost .* \(will\)\.$/,
+  )
+  expect(look.device('client-2')).toBeNull()
+})
+
 describe('clocks', () => {
   test('that all differ by the same amount raise clock_suspect, until they do not', async () => {
     const { clock, events, publish, kinds } = world()

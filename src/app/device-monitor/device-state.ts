@@ -58,6 +58,14 @@ export function stateOf(found: Found): Pick<DeviceView, 'state' | 'since' | 'why
   return { state: 'sending', since: isoTimeOrNull(record.firstSeen), why: null }
 }
 
+/** Of a client whose id is the name of no device. */
+export function stateOfClient(client: ClientView, now: EpochMs): Pick<DeviceView, 'state' | 'since' | 'why'> {
+  if (isRefused(client, null)) return stateOf({ record: null, client, now })
+  const whose =
+    'No device has this name, and a client has. Its messages may be those of devices with other names.'
+  return { state: 'never_sent', since: null, why: `${whose} ${connectionText(client, now)}` }
+}
+
 /** Its CONNECT was refused after the last message, or a rule refuses all that it sends. */
 export function isRefused(
   { state, refusedAt, messageRefusedAt }: ClientView,

@@ -3,14 +3,15 @@
 //
 // A client that was refused may be a device of which no message ever came. It belongs to the device that has
 // its client id, or the user name that it gave, as its key; else it is in the list under its client id, or
-// under its address where its CONNECT was never read.
+// under its address where its CONNECT was never read. Asked for by its client id, each client is found: one
+// that the gateway closes at its first message would not be known otherwise.
 
 import { isoTime, isoTimeOrNull, type Clock } from '../../std/clock.ts'
 import type { DeviceRecords, DeviceRecordView, Loss } from '../../device-records/device-records.ts'
 import type { ClientView, Ingest } from '../../ingest/ingest.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
 import type { DeviceClient, DeviceView } from '../../ops/ops.ts'
-import { isRefused, stateOf } from './device-state.ts'
+import { isRefused, stateOf, stateOfClient } from './device-state.ts'
 
 export type FoundClients = Pick<Ingest['clients'], 'find' | 'findAddress' | 'withRefusals'>
 
@@ -32,7 +33,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
     const listed = neverSeen(name, named)
     if (listed !== null) return listed
     const client = clients()?.find(name) ?? clients()?.findAddress(name) ?? null
-    return client !== null && isRefused(client, null) ? refusedClient(client) : null
+    return client === null ? null : clientAlone(client)
   }
 
   /** Those that were seen, those that are listed and were not, and clients that were refused. */
@@ -54,7 +55,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
     for (const client of clients()?.withRefusals() ?? []) {
       const { clientId } = client
       if (!isRefused(client, null) || owned.has(clientId) || isDevice(clientId, mapping)) continue
-      yield refusedClient(client)
+      yield clientAlone(client)
     }
   }
 
@@ -122,7 +123,8 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
     }
   }
 
-  function refusedClient(client: ClientView): DeviceView {
+  /** No device is known by its name. */
+  function clientAlone(client: ClientView): DeviceView {
     return {
       ...nothingSent,
       device: client.clientId === '' ? (client.address ?? '') : client.clientId,
@@ -130,7 +132,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       provider: null,
       assetId: null,
       listed: false,
-      ...stateOf({ record: null, client, now: clock.now() }),
+      ...stateOfClient(client, clock.now()),
       client: clientOf(client),
     }
   }

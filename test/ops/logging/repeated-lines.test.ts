@@ -48,6 +48,13 @@ describe('a client that is refused again and again', () => {
   })
 })
 
+test('clients that the gateway closes for the same reason have a line each', () => {
+  const { log, output } = world()
+  for (const clientId of ['truck-7', 'truck-8', 'truck-7'])
+    log.write({ ...refusal(clientId, '10.0.0.7', 'packet_too_large'), kind: 'client_dropped' })
+  expect(output.lines().map(({ clientId }) => clientId)).toEqual(['truck-7', 'truck-8'])
+})
+
 describe('a summary', () => {
   const link = { messageSource: 'depot', clientId: 'gw' }
   const lost: GatewayEvent = {

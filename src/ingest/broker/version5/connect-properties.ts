@@ -141,8 +141,9 @@ export function connectRefusalOf(
 
 export type RetainSetting = 'refuse' | 'accept'
 
-/** 0 for none. */
+/** 0 for none. Whole seconds, because CONNACK has no others (3.2.2.3.14). */
 export function grantedKeepaliveMs(asked: number, { keepaliveMsMax }: KeepaliveLimit): number {
   if (keepaliveMsMax === null) return asked
-  return asked === 0 ? keepaliveMsMax : Math.min(asked, keepaliveMsMax)
+  const most = Math.floor(keepaliveMsMax / 1000) * 1000
+  return asked === 0 ? most : Math.min(asked, most)
 }

@@ -115,11 +115,13 @@ export const clientEvents: EventTable<ClientEvent> = {
     group: addressOf,
   },
   client_dropped: {
-    meaning: 'The gateway closed a connection.',
+    meaning:
+      'The gateway closed a connection. At most ten clients of an address have a line each in a minute.',
     act: 'Look up the reason. If this repeats, check the device.',
     level: 'warn',
     text: (event) => `Closed the connection of ${clientOf(event)}. ${bounded(sentence(event.detail))}`,
-    repeats: ({ reason }) => reason,
+    repeats: (event) => `${clientKey(event)}|${event.reason}`,
+    group: addressOf,
     raises: {
       CONTROL_PACKETS_LIMITED: (event) => droppedFor('too_many_control_packets', event),
       PARTIAL_PACKETS_FULL: (event) => droppedFor('partial_packets_full', event),

@@ -46,6 +46,25 @@ describe('limits hold before anything is buffered', () => {
     expect(framing.follow(publish(1), allow(10))).toBe(-1)
   })
 
+  test.each([
+    [[0x32, 0xe9, 0x07], 'A packet that it sent has 1001 bytes, and max_packet_bytes is 1000.'],
+    // The end of its length has not come.
+    [
+      [0x32, 0x80, 0x84, 0xaf],
+      'A packet that it sent has more than 1000 bytes, and max_packet_bytes is 1000.',
+    ],
+  ] as const)('the size of a packet and the limit are named: %j', (bytes, detail) => {
+    const framing = connected()
+    framing.follow(Buffer.from(bytes), allow(10))
+    expect(framing.violation).toEqual({ reason: 'packet_too_large', detail })
+  })
+
+  test('the size of a CONNECT and its limit are named', () => {
+    const framing = createFraming(limits)
+    framing.follow(Buffer.from([0x10, 101]), allow(10))
+    expect(framing.violation?.detail).toBe('Its CONNECT has 101 bytes, and max_connect_bytes is 100.')
+  })
+
   test('a packet of exactly the limit passes', () => {
     const framing = connected()
     const largest = Buffer.concat([Buffer.from([0x30, 0xe8, 0x07]), Buffer.alloc(1000)])

@@ -176,6 +176,9 @@ describe('[MQTT-3.2.2-21] what a client gets of its keepalive', () => {
     { asked: 60_000, longest: 300_000, granted: 60_000 },
     { asked: 600_000, longest: 300_000, granted: 300_000 },
     { asked: 0, longest: 300_000, granted: 300_000 },
+    // CONNACK has whole seconds.
+    { asked: 0, longest: 1999, granted: 1000 },
+    { asked: 60_000, longest: 1500, granted: 1000 },
   ])('$asked ms with a bound of $longest ms: $granted ms', ({ asked, longest, granted }) => {
     expect(grantedKeepaliveMs(asked, { keepaliveMsMax: longest })).toBe(granted)
   })

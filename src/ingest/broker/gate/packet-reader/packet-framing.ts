@@ -47,13 +47,7 @@ export type Allowance = {
   control: number
 }
 
-type HeadViolation =
-  | 'not_connect'
-  | 'tls_on_plain_port'
-  | 'not_from_client'
-  | 'connect_too_large'
-  | 'packet_too_large'
-  | 'malformed_length'
+type HeadViolation = 'not_connect' | 'tls_on_plain_port' | 'not_from_client' | 'malformed_length'
 
 export type FramingStop = 'end' | 'connect' | 'partial' | 'publish' | 'turn' | 'fault'
 
@@ -231,8 +225,7 @@ class PacketFraming implements Framing {
       if (byte === undefined) return 0
       remaining += (byte & 0x7f) << (7 * (index - 1))
       if (byte >= 0x80 && index === lengthBytesMax) return this.violate('malformed_length')
-      if (remaining > bytesMax)
-        return this.violate(this.connectEnded ? 'packet_too_large' : 'connect_too_large')
+      if (remaining > bytesMax) return this.violateBySize(bytes, offset, bytesMax)
       if (byte >= 0x80) continue
       if (this.isVersion5) return byte === 0 && index > 1 ? this.violateBy(longLength) : 1 + index + remaining
       return hasValidLength(head, remaining)
@@ -240,6 +233,16 @@ class PacketFraming implements Framing {
         : this.violateBy(lengthFault(head, remaining))
     }
     return 0
+  }
+
+  /** Says how large the packet is, as far as that has come. */
+  private violateBySize(bytes: Uint8Array, offset: number, bytesMax: number): -1 {
+    const [reason, what, option] = this.connectEnded
+      ? (['packet_too_large', 'A packet that it sent', 'max_packet_bytes'] as const)
+      : (['connect_too_large', 'Its CONNECT', 'max_connect_bytes'] as const)
+    const size = announcedBytes(bytes, offset)
+    const text = size === null ? `more than ${bytesMax}` : String(size)
+    return this.violateBy({ reason, detail: `${what} has ${text} bytes, and ${option} is ${bytesMax}.` })
   }
 
   private violate(reason: HeadViolation): -1 {
@@ -250,4 +253,16 @@ class PacketFraming implements Framing {
     this.violation ??= fault
     return -1
   }
+}
+
+/** The remaining length of the packet at `offset`; null where its end has not come, or it has none. */
+function announcedBytes(bytes: Uint8Array, offset: number): number | null {
+  let remaining = 0
+  for (let index = 1; index <= lengthBytesMax; index += 1) {
+    const byte = bytes[offset + index]
+    if (byte === undefined) return null
+    remaining += (byte & 0x7f) << (7 * (index - 1))
+    if (byte < 0x80) return remaining
+  }
+  return null
 }
