@@ -53,7 +53,8 @@ export const refusals = {
   not_http:
     'It does not speak HTTP to a listener for WebSocket (ws://, wss://). Set the device to WebSocket, or give it the port ' +
     'of a listener that it speaks: mqtt://, mqtts:// or wss://.',
-  http_no_upgrade: 'Its HTTP request to a listener for WebSocket does not ask for a WebSocket.',
+  http_no_upgrade:
+    'Its HTTP request to a listener for WebSocket does not ask for a WebSocket. A health check should open TCP only.',
   websocket_request: 'Its request for a WebSocket is not valid.',
   websocket_path: 'It asks for another path than that in the URL of the listener.',
   websocket_origin:

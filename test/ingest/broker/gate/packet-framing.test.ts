@@ -65,6 +65,17 @@ describe('limits hold before anything is buffered', () => {
     expect(framing.violation?.detail).toBe('Its CONNECT has 101 bytes, and max_connect_bytes is 100.')
   })
 
+  test.each([
+    ['GET /mqtt HTTP/1.1', /^It speaks HTTP, .* listener for WebSocket/],
+    ['G', /^It speaks HTTP/],
+    ['GO', /^Its first packet is not CONNECT/],
+  ])('%s is no CONNECT', (start, detail) => {
+    const framing = createFraming(limits)
+    framing.follow(Buffer.from(start), allow(10))
+    expect(framing.violation?.reason).toBe('not_connect')
+    expect(framing.violation?.detail).toMatch(detail)
+  })
+
   test('a packet of exactly the limit passes', () => {
     const framing = connected()
     const largest = Buffer.concat([Buffer.from([0x30, 0xe8, 0x07]), Buffer.alloc(1000)])

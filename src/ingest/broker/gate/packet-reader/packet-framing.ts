@@ -77,6 +77,14 @@ const connectHead = 0x10
 const dupFlag = 0b1000
 /** The first byte of a TLS hello (RFC 8446, 5.1). */
 const tlsHandshake = 0x16
+/** Of a client for WebSocket, or a browser. */
+const get = Buffer.from('GET ')
+const httpRequest: PacketFault = {
+  reason: 'not_connect',
+  detail:
+    'It speaks HTTP, and its first packet is not CONNECT [MQTT-3.1.0-1]. Give it the port of a listener for WebSocket ' +
+    '(ws://, wss://).',
+}
 const lengthBytesMax = 4
 /** 3.1.1 allows it, and says only what a client should do (2.2.3). */
 const longLength: PacketFault = {
@@ -208,8 +216,10 @@ class PacketFraming implements Framing {
   sizeAt(bytes: Uint8Array, offset: number): number {
     const head = bytes[offset]!
     // [MQTT-3.1.0-1]: the first packet must be CONNECT.
-    if (!this.connectEnded && head !== connectHead)
-      return this.violate(head === tlsHandshake ? 'tls_on_plain_port' : 'not_connect')
+    if (!this.connectEnded && head !== connectHead) {
+      if (head === tlsHandshake) return this.violate('tls_on_plain_port')
+      return beginsWithGet(bytes, offset) ? this.violateBy(httpRequest) : this.violate('not_connect')
+    }
     if (!fromClient[head >> 4] && !(this.isVersion5 && head >> 4 === authType))
       return this.violate('not_from_client')
     if (this.connectEnded && head === connectHead)
@@ -265,4 +275,10 @@ function announcedBytes(bytes: Uint8Array, offset: number): number | null {
     if (byte < 0x80) return remaining
   }
   return null
+}
+
+/** As far as it has come. */
+function beginsWithGet(bytes: Uint8Array, offset: number): boolean {
+  const start = bytes.subarray(offset, offset + get.length)
+  return get.subarray(0, start.length).equals(start)
 }
