@@ -21,6 +21,8 @@ export type Gateway = AsyncDisposable & {
   tlsPort: number
   /** Of the listener for WebSocket; 0 where there is none. */
   wsPort: number
+  /** The same over TLS; 0 where there is no TLS listener either. */
+  wssPort: number
   /** From the start of the process until /readyz answered 200. */
   readyAfterMs: number
   /** Directory of the spool's database. */
@@ -58,7 +60,7 @@ export async function startGateway(options: {
   otherPort?: number
   /** With a TLS listener beside the plain one. */
   tls?: boolean
-  /** With a listener for WebSocket. */
+  /** With a listener for WebSocket; with `tls` also one over TLS. */
   ws?: boolean
   /** With a bridge named `depot`. */
   bridge?: Bridge
@@ -67,11 +69,12 @@ export async function startGateway(options: {
   const [mqttPort, opsPort] = [await freePort(), await freePort()]
   const tlsPort = tls ? await freePort() : 0
   const wsPort = options.ws === true ? await freePort() : 0
+  const wssPort = tls && wsPort > 0 ? await freePort() : 0
   if (tls) await writeCertificate(folder)
   const config = join(folder, 'gateway.yaml')
   await writeFile(
     config,
-    configText({ mqttPort, tlsPort, wsPort, opsPort, sinkPort, signals, ledger, otherPort, bridge }),
+    configText({ mqttPort, tlsPort, wsPort, wssPort, opsPort, sinkPort, signals, ledger, otherPort, bridge }),
   )
   const logFile = join(folder, 'gateway.log')
   const startedAtMs = performance.now()
@@ -103,6 +106,7 @@ export async function startGateway(options: {
     mqttPort,
     tlsPort,
     wsPort,
+    wssPort,
     readyAfterMs,
     storePath: join(folder, 'spool', 'store'),
     status,
@@ -142,6 +146,7 @@ function configText(options: {
   mqttPort: number
   tlsPort: number
   wsPort: number
+  wssPort: number
   opsPort: number
   sinkPort: number
   signals: number
@@ -154,10 +159,9 @@ function configText(options: {
     '- { type: OBD_TOTAL_ENGINE_TIME, path: engineHours.value, unit: h, part: ENGINE }',
   ].slice(0, options.signals)
   const { sinkPort, otherPort, tlsPort } = options
-  const tls =
-    tlsPort === 0
-      ? ''
-      : `, { url: "mqtts://127.0.0.1:${tlsPort}", tls: { cert: "\${file:./cert.pem}", key: "\${file:./key.pem}" } }`
+  const files = 'tls: { cert: "${file:./cert.pem}", key: "${file:./key.pem}" }'
+  const tls = tlsPort === 0 ? '' : `, { url: "mqtts://127.0.0.1:${tlsPort}", ${files} }`
+  const wss = options.wssPort === 0 ? '' : `, { url: "wss://127.0.0.1:${options.wssPort}/mqtt", ${files} }`
   const ws = options.wsPort === 0 ? '' : `, { url: "ws://127.0.0.1:${options.wsPort}/mqtt" }`
   const mapping = `
     map:
@@ -179,7 +183,7 @@ ${signals.map((signal) => `        ${signal}`).join('\n')}`
     - { name: other, base_url: "http://127.0.0.1:${otherPort}" }`
   return `ingest:
   broker:
-    listeners: [{ url: "mqtt://127.0.0.1:${options.mqttPort}" }${tls}${ws}]
+    listeners: [{ url: "mqtt://127.0.0.1:${options.mqttPort}" }${tls}${ws}${wss}]
     access: { anonymous: true }
     # The load generator connects from one address, as fast as it can.
     limits:
