@@ -286,6 +286,14 @@ describe('without a fitting preset', () => {
     ])
   })
 
+  test('payloads of Kura gateways get the preset kura with their topic', async () => {
+    const [first] = await sentIn('kura')
+    const { proposals } = await learned([{ topic: 'acme/B827EB000001/W1/gps', message: first!.message }])
+    expect(proposals.map(({ source }) => source)).toEqual([
+      { name: 'kura', preset: 'kura', topic: 'acme/{device}/W1/gps' },
+    ])
+  })
+
   test('no preset is proposed that makes nothing of the messages', async () => {
     // On topics of presets, with keys that these do not know.
     const message = '{"zeit":1767085201,"breite":48.1,"laenge":2.2}'

@@ -14,6 +14,7 @@ import { sparkplug } from '../sparkplug/sparkplug.ts'
 import type { Encoding } from '../types.ts'
 import { decodeCsv } from './csv-lines.ts'
 import { decodeIotm } from './iotm.ts'
+import { decodeKura } from './kura.ts'
 import { decodeJson } from './lenient-json.ts'
 import { decodeNmea } from './nmea.ts'
 import { decodeScalar, decodeText } from './plain-text.ts'
@@ -36,6 +37,10 @@ const table = {
     description: 'sentences of NMEA 0183, with a record for each fix in `records`',
   },
   iotm: { decode: decodeIotm, description: 'a binary message of an IOTM tracker, with `records`' },
+  kura: {
+    decode: decodeKura,
+    description: 'a payload of Eclipse Kura, with `position`, `metrics` by name and `body`',
+  },
   sparkplug,
 } as const satisfies Record<string, Encoding>
 

@@ -16,7 +16,8 @@ import { quote } from '../../std/quote.ts'
 import { setOwn } from '../path/path-eval.ts'
 import type { Metric, Table } from './sparkplug-table.ts'
 import { fits, valueOf, wireKindOf, type MetricValue } from './sparkplug-value.ts'
-import { unsignedOf, type WireMetric, type WirePayload } from './sparkplug-wire.ts'
+import { unsignedOf } from '../protobuf/protobuf.ts'
+import type { WireMetric, WirePayload } from './sparkplug-wire.ts'
 
 export type SparkplugRecord = {
   /** Epoch milliseconds, decimal text beyond 2^53; null where neither metric nor payload has a time. */

@@ -4,7 +4,8 @@
 // alias of each metric, null for a metric without alias. Other bytes are damaged.
 
 import { z } from 'zod'
-import { unsignedOf, type WireMetric } from './sparkplug-wire.ts'
+import { unsignedOf } from '../protobuf/protobuf.ts'
+import type { WireMetric } from './sparkplug-wire.ts'
 import type { MetricValue } from './sparkplug-value.ts'
 
 /** An integer of 64 bits: a number, or decimal text beyond 2^53. */

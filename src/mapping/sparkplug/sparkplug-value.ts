@@ -4,7 +4,8 @@
 // hexadecimal. Data sets and templates have no value.
 
 import { assertNever } from '../../std/assert.ts'
-import { signedOf, unsignedOf, type WireMetric } from './sparkplug-wire.ts'
+import { finiteOf, shortestOf, signedOf, unsignedOf } from '../protobuf/protobuf.ts'
+import type { WireMetric } from './sparkplug-wire.ts'
 
 export type MetricValue = number | string | boolean | null
 
@@ -37,7 +38,9 @@ export function fits(kind: WireKind, datatype: number): boolean {
 export function valueOf(metric: WireMetric, kind: WireKind, datatype: number): MetricValue | undefined {
   switch (kind) {
     case 'real':
-      return Object.hasOwn(metric, 'doubleValue') ? finite(metric.doubleValue) : shortest(metric.floatValue)
+      return Object.hasOwn(metric, 'doubleValue')
+        ? finiteOf(metric.doubleValue)
+        : shortestOf(metric.floatValue)
     case 'whole':
       return wholeOf(metric, datatype)
     case 'truth':
@@ -74,18 +77,4 @@ function wholeOf(metric: WireMetric, datatype: number): MetricValue {
     default:
       return isLong ? unsignedOf(metric.longValue) : low
   }
-}
-
-function finite(value: number): number | undefined {
-  return Number.isFinite(value) ? value : undefined
-}
-
-/** The shortest decimal of a float: 12.3, where a double shows 12.300000190734863. */
-function shortest(float: number): number | undefined {
-  if (Number.isInteger(float) || !Number.isFinite(float)) return finite(float)
-  for (let digits = 6; digits < 9; digits += 1) {
-    const candidate = Number(float.toPrecision(digits))
-    if (Math.fround(candidate) === float) return candidate
-  }
-  return Number(float.toPrecision(9))
 }

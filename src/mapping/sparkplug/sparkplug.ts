@@ -26,6 +26,7 @@
 import type { EpochMs } from '../../std/clock.ts'
 import { quote } from '../../std/quote.ts'
 import { createCache } from '../bounded-cache.ts'
+import { isRefused, unsignedOf } from '../protobuf/protobuf.ts'
 import { refused } from '../reasons.ts'
 import type {
   Decoded,
@@ -40,7 +41,7 @@ import { recordsOf, type Records } from './sparkplug-records.ts'
 import { tableOf, type BirthNumber, type Table } from './sparkplug-table.ts'
 import { sparkplugTopicOf, type SparkplugTopic } from './sparkplug-topic.ts'
 import { valueOf, wireKindOf } from './sparkplug-value.ts'
-import { encodeRebirth, readPayload, unsignedOf, type WirePayload } from './sparkplug-wire.ts'
+import { encodeRebirth, readPayload, type WirePayload } from './sparkplug-wire.ts'
 
 export const sparkplug = {
   description: 'Sparkplug B, with `records` that have their `metrics` by name',
@@ -113,7 +114,7 @@ export function createSparkplugDecoder({
     return (bytes, arrivedAt, live) => {
       if (bytes.length === 0) return empty
       const payload = readPayload(bytes)
-      if ('kind' in payload) return live ? withWrites(payload, unreadableBirth(topic)) : payload
+      if (isRefused(payload)) return live ? withWrites(payload, unreadableBirth(topic)) : payload
       return decode({ topic, payload, arrivedAt, live })
     }
   }

@@ -1,0 +1,174 @@
+// kura.ts: the encoding `kura`: payloads of Eclipse Kura gateways, which Eclipse Kapua reads: a message of
+// Protocol Buffers, often packed by gzip.
+//
+//   timestamp   ms, when the payload was made
+//   position    latitude and longitude in degrees, altitude, precision (dilution), heading in degrees, speed
+//               in m/s, timestamp in ms, satellites, status (1 and 2: none, 4: valid)
+//   metric      name, type and value: double, float, 64 and 32 bits, bool, text, bytes
+//   body        bytes of the application
+//
+// The value is { timestamp, position: { latitude, ... }, metrics: { "odometer": 512340 }, body }. Integers
+// beyond 2^53 are decimal text; NaN and the infinities are absent; bytes are hexadecimal. Of metrics with one
+// name the last counts. `body` is { text } where it is UTF-8, else { hex }.
+//
+// What can go wrong: bytes that are no payload are refused as a whole (TRUNCATED, BAD_FRAME, TOO_MANY), JSON
+// too, which gateways write with another setting. Unpacked, a message has at most 8 MiB.
+
+import { isUtf8 } from 'node:buffer'
+import { setOwn } from '../path/path-eval.ts'
+import {
+  finiteOf,
+  isRefused,
+  readMessage,
+  shortestOf,
+  signedOf,
+  typesOf,
+  unpacked,
+  type Long,
+} from '../protobuf/protobuf.ts'
+import { refused } from '../reasons.ts'
+import type { Decoded } from '../types.ts'
+
+type WireMetric = {
+  name: string
+  type: number
+  doubleValue: number
+  floatValue: number
+  longValue: Long
+  intValue: number
+  boolValue: boolean
+  stringValue: string
+  bytesValue: Buffer
+}
+
+type WirePayload = {
+  timestamp: Long
+  position: Readonly<Record<string, number | Long>>
+  metric: readonly WireMetric[]
+  body: Buffer
+}
+
+const schema = {
+  type: typesOf({
+    Metric: {
+      fields: {
+        name: { type: 'string', id: 1 },
+        type: { type: 'int32', id: 2 },
+        doubleValue: { type: 'double', id: 3 },
+        floatValue: { type: 'float', id: 4 },
+        longValue: { type: 'int64', id: 5 },
+        intValue: { type: 'int32', id: 6 },
+        boolValue: { type: 'bool', id: 7 },
+        stringValue: { type: 'string', id: 8 },
+        bytesValue: { type: 'bytes', id: 9 },
+      },
+    },
+    Position: {
+      fields: {
+        latitude: { type: 'double', id: 1 },
+        longitude: { type: 'double', id: 2 },
+        altitude: { type: 'double', id: 3 },
+        precision: { type: 'double', id: 4 },
+        heading: { type: 'double', id: 5 },
+        speed: { type: 'double', id: 6 },
+        timestamp: { type: 'int64', id: 7 },
+        satellites: { type: 'int32', id: 8 },
+        status: { type: 'int32', id: 9 },
+      },
+    },
+    Payload: {
+      fields: {
+        timestamp: { type: 'int64', id: 1 },
+        position: { type: 'Position', id: 2 },
+        metric: { rule: 'repeated', type: 'Metric', id: 5000 },
+        body: { type: 'bytes', id: 5001 },
+      },
+    },
+  }).lookupType('Payload'),
+  name: 'a Kura payload',
+  listField: 5000,
+  listMax: 10_000,
+  listName: 'metrics',
+}
+
+/** Total: no bytes make it throw. */
+export function decodeKura(bytes: Buffer): Decoded {
+  if (bytes.length === 0) return { kind: 'empty' }
+  const isPacked = bytes[0] === 0x1f && bytes[1] === 0x8b
+  const plain = isPacked ? unpacked(bytes, 'gzip') : bytes
+  if (!Buffer.isBuffer(plain)) return plain
+  if (plain[0] === 0x7b) return inJson
+  const message = readMessage(schema, plain)
+  if (isRefused(message)) return message
+  const value = valueOf(message as WirePayload)
+  // Bytes of another format may be read as fields that are not known.
+  return Object.keys(value).length === 0 ? otherFields : { kind: 'value', value }
+}
+
+const inJson: Decoded = refused(
+  'BAD_FRAME',
+  'The message is JSON, not a Kura payload. Set the payload encoding of the gateway to Kura Protobuf, or read it with `encoding: json`.',
+)
+
+const otherFields: Decoded = refused(
+  'BAD_FRAME',
+  'The message is not a Kura payload: it has neither a time, a position, metrics nor a body.',
+)
+
+function valueOf(message: WirePayload): Record<string, unknown> {
+  const { timestamp, position, metric, body } = message
+  const value: Record<string, unknown> = {}
+  if (Object.hasOwn(message, 'timestamp')) value['timestamp'] = signedOf(timestamp)
+  if (Object.hasOwn(message, 'position')) value['position'] = positionOf(position)
+  if (metric.length > 0) value['metrics'] = metricsOf(metric)
+  if (Object.hasOwn(message, 'body'))
+    value['body'] = isUtf8(body) ? { text: body.toString() } : { hex: body.toString('hex') }
+  return value
+}
+
+function positionOf(position: WirePayload['position']): Record<string, unknown> {
+  const value: Record<string, unknown> = {}
+  for (const [name, found] of Object.entries(position))
+    value[name] = typeof found === 'number' ? finiteOf(found) : signedOf(found)
+  return value
+}
+
+function metricsOf(metrics: readonly WireMetric[]): Record<string, unknown> {
+  const values: Record<string, unknown> = {}
+  for (const metric of metrics) {
+    const value = metricValueOf(metric)
+    if (value !== undefined) setOwn(values, metric.name, value)
+  }
+  return values
+}
+
+const valueFields = [
+  'doubleValue',
+  'floatValue',
+  'longValue',
+  'intValue',
+  'boolValue',
+  'stringValue',
+  'bytesValue',
+] as const
+
+/** Of the field that its type names; undefined where that is missing. */
+function metricValueOf(metric: WireMetric): unknown {
+  const field = valueFields[metric.type]
+  if (field === undefined || !Object.hasOwn(metric, field)) return undefined
+  switch (field) {
+    case 'doubleValue':
+      return finiteOf(metric.doubleValue)
+    case 'floatValue':
+      return shortestOf(metric.floatValue)
+    case 'longValue':
+      return signedOf(metric.longValue)
+    case 'bytesValue':
+      return metric.bytesValue.toString('hex')
+    case 'intValue':
+    case 'boolValue':
+    case 'stringValue':
+    default:
+      return metric[field]
+  }
+}

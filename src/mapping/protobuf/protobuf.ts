@@ -1,0 +1,124 @@
+// protobuf.ts: reads binary messages of Protocol Buffers by protobufjs, for the formats that are written in
+// them: Sparkplug B and Kura. The entry file of the folder.
+//
+// Total: no bytes make it throw. Fields that a schema does not name are skipped and never allocated. An
+// element of a list is few bytes on the wire and many in memory, so the elements are counted before a long
+// message is decoded; and unpacked bytes have a bound, whatever their header says.
+//
+// A field that is missing reads as zero, false or '', and is no own property. So schemas are of edition
+// proto2, where a value of zero is written.
+
+import { gunzipSync, inflateSync } from 'node:zlib'
+import protobuf from 'protobufjs/light.js'
+import { bounded } from '../../std/quote.ts'
+import { messageOf } from '../../std/gateway-error.ts'
+import { refused } from '../reasons.ts'
+
+/** An integer of 64 bits. */
+export type Long = { readonly low: number; readonly high: number }
+
+export type Refused = ReturnType<typeof refused>
+
+export type MessageSchema = {
+  type: protobuf.Type
+  /** As in `a Sparkplug B payload`. */
+  name: string
+  /** The list with elements to count: the number of its field. */
+  listField: number
+  listMax: number
+  /** As in `more than 50000 metrics`. */
+  listName: string
+}
+
+/** The size of a message after it was unpacked. */
+const unpackedBytesMax = 8 * 1024 * 1024
+
+const lengthDelimited = 2
+
+/** The message types of a schema by name. `fields`: as in protobufjs. */
+export function typesOf(messages: Readonly<Record<string, protobuf.IType>>): protobuf.Root {
+  const nested = Object.entries(messages).map(
+    ([name, type]) => [name, { edition: 'proto2', ...type }] as const,
+  )
+  return protobuf.Root.fromJSON({ nested: Object.fromEntries(nested) })
+}
+
+export function readMessage(schema: MessageSchema, bytes: Buffer): object | Refused {
+  try {
+    return decoded(schema, bytes)
+  } catch (error) {
+    // protobufjs throws RangeError for a field beyond the end, and Error for anything else.
+    if (error instanceof RangeError)
+      return refused(
+        'TRUNCATED',
+        `A field goes beyond the end of the message: it was cut short, or is not ${schema.name}.`,
+      )
+    return refused('BAD_FRAME', `The message is not ${schema.name}: ${bounded(messageOf(error), 200)}.`)
+  }
+}
+
+export function isRefused(message: object): message is Refused {
+  return 'kind' in message && message.kind === 'refused'
+}
+
+function decoded({ type, listField, listMax, listName }: MessageSchema, bytes: Buffer): object | Refused {
+  // An element has a tag and a length: two bytes at least.
+  if (bytes.length > 2 * listMax && count(bytes, listField * 8 + lengthDelimited) > listMax)
+    return refused('TOO_MANY', `The message has more than ${listMax} ${listName}.`)
+  return type.decode(bytes)
+}
+
+function count(bytes: Buffer, tag: number): number {
+  const reader = protobuf.Reader.create(bytes)
+  let found = 0
+  while (reader.pos < reader.len) {
+    const next = reader.uint32()
+    if (next === tag) found += 1
+    reader.skipType(next & 7)
+  }
+  return found
+}
+
+export function unpacked(bytes: Buffer, algorithm: 'gzip' | 'deflate'): Buffer | Refused {
+  const unpack = algorithm === 'gzip' ? gunzipSync : inflateSync
+  try {
+    return unpack(bytes, { maxOutputLength: unpackedBytesMax })
+  } catch (error) {
+    return refused(
+      'BAD_FRAME',
+      `The compressed payload cannot be unpacked: ${bounded(messageOf(error), 200)}.`,
+    )
+  }
+}
+
+/** A number, or decimal text where a number would be rounded. */
+export function unsignedOf({ low, high }: Long): number | string {
+  const upper = high >>> 0
+  if (upper < 0x20_0000) return upper * 0x1_0000_0000 + (low >>> 0)
+  return String((BigInt(upper) << 32n) | BigInt(low >>> 0))
+}
+
+/** The same for an integer in two's complement. */
+export function signedOf({ low, high }: Long): number | string {
+  const upper = high | 0
+  if (upper < 0x20_0000 && upper >= -0x20_0000) {
+    const number = upper * 0x1_0000_0000 + (low >>> 0)
+    if (Number.isSafeInteger(number)) return number
+  }
+  return String((BigInt(upper) << 32n) | BigInt(low >>> 0))
+}
+
+/** Undefined for NaN and the infinities. */
+export function finiteOf(value: number): number | undefined {
+  return Number.isFinite(value) ? value : undefined
+}
+
+/** The shortest decimal of a float: 12.3, where a double shows 12.300000190734863. */
+export function shortestOf(float: number): number | undefined {
+  if (Number.isInteger(float) || !Number.isFinite(float)) return finiteOf(float)
+  for (let digits = 6; digits < 9; digits += 1) {
+    const candidate = Number(float.toPrecision(digits))
+    if (Math.fround(candidate) === float) return candidate
+  }
+  return Number(float.toPrecision(9))
+}
