@@ -71,6 +71,8 @@ describe('a local time', () => {
     ['America/New_York', '2024-03-10T02:30:00', '2024-03-10T07:30:00.000Z'],
     ['Australia/Lord_Howe', '2024-10-06T02:15:00', '2024-10-05T15:45:00.000Z'],
     ['Africa/Casablanca', '2024-04-14T02:30:00', '2024-04-14T02:30:00.000Z'],
+    // Late in the evening, which is the next day in UTC.
+    ['America/Nuuk', '2024-03-30T23:30:00', '2024-03-31T01:30:00.000Z'],
     // A whole day was skipped at the date line.
     ['Pacific/Apia', '2011-12-30T10:00:00', '2011-12-30T20:00:00.000Z'],
   ])('in %s that is skipped, %s, is moved forward: %s', (zone, local, moment) => {
