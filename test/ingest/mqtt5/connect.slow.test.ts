@@ -341,5 +341,13 @@ overEachTransport((transport) => {
         userProperties: { firmware: '4.2' },
       },
     })
+    const page = await fetch(`${world.gateway.addresses.ops}/page/device?key=van`, {
+      headers: { accept: 'text/html' },
+    })
+    const text = (await page.text()).replaceAll(/<[^>]+>/g, '').replaceAll(/\s+/g, ' ')
+    expect(text).toContain(
+      'keepalive 1 min, asked: 10 min, session new: none was stored, session expiry 1 h, asked: never, ' +
+        'receive maximum 20 messages, topic alias maximum 3, will delay 30 s, user property firmware=4.2',
+    )
   })
 })
