@@ -5,8 +5,9 @@
 /** Longer texts are no angles. */
 const lengthMax = 40
 
+/** Degrees and minutes need a mark or a blank behind them: 0131 could be 1°31' as well as 13°1'. */
 const angle =
-  /^([NSEW])?\s*([+-])?(\d{1,3}(?:\.\d+)?)\s*[°d:]?\s*(?:(\d{1,2}(?:\.\d+)?)\s*['′m:]?\s*(?:(\d{1,2}(?:\.\d+)?)\s*(?:["″s]|'')?\s*)?)?([NSEW])?$/i
+  /^([NSEW])?\s*([+-])?(\d{1,3}(?:\.\d+)?)(?:(?:\s*[°d:]\s*|\s+)(\d{1,2}(?:\.\d+)?)(?:(?:\s*(['′m:])\s*|\s+)(\d{1,2}(?:\.\d+)?)\s*(["″s]|'')?|\s*['′m])?|\s*[°d])?\s*([NSEW])?$/i
 
 const degreeSteps = 1e9
 
@@ -15,7 +16,15 @@ export function degreesFromText(value: unknown): number {
   if (value === undefined || value === null || value === '') return Number.NaN
   if (typeof value === 'number') return value
   if (typeof value !== 'string' || value.length > lengthMax) return Number.POSITIVE_INFINITY
-  const [, before, sign, degrees, minutes = '0', seconds = '0', behind] = angle.exec(value.trim()) ?? []
+  const parts = angle.exec(value.trim()) ?? []
+  const [, before, sign, degrees, minutes = '0', minuteMark, seconds = '0', secondMark, last] = parts
+  // An s behind seconds is their mark in 33d52m10s, and the hemisphere in 33 52 10 S.
+  const isHemisphere = secondMark?.toLowerCase() === 's' && minuteMark?.toLowerCase() !== 'm'
+  if (isHemisphere && last !== undefined) return Number.POSITIVE_INFINITY
+  // In 33d52m10S it may be either.
+  if (secondMark === 'S' && before === undefined && last === undefined && !isHemisphere)
+    return Number.POSITIVE_INFINITY
+  const behind = isHemisphere ? secondMark : last
   const letter = (before ?? behind)?.toUpperCase()
   // Two hemispheres, a sign beside one, or a part behind a fraction: it is not known what is meant.
   const isTwice = before !== undefined && behind !== undefined

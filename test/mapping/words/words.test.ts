@@ -162,6 +162,10 @@ describe('other fields', () => {
     [{ unit: 'dms' }, 'N 52 31.0', 52.516666667],
     [{ unit: 'dms' }, '52°31\'00.5"S', -52.516805556],
     [{ unit: 'dms' }, '-52:31:30', -52.525],
+    [{ unit: 'dms' }, '33 52 10 S', -33.869444444],
+    [{ unit: 'dms' }, '33:52:10s', -33.869444444],
+    [{ unit: 'dms' }, '33d52m10s', 33.869444444],
+    [{ unit: 'dms' }, '33d52m10sS', -33.869444444],
     [{ unit: 'dms' }, '52.5', 52.5],
     [{ unit: 'dms' }, 52.5, 52.5],
   ])('a latitude %j of %j', (field, lat, latitude) => {
@@ -169,14 +173,22 @@ describe('other fields', () => {
     expect(mapped(map, { lat, s: 1, ns: 'South' }).gps).toMatchObject({ latitude })
   })
 
-  test.each(['N 52 31.0 S', 'N -52 31', '52.5 31', '52 61', 'fifty', '52 31.5 10'])(
-    'the latitude %s is refused',
-    (lat) => {
-      const map = { latitude: { path: 'lat', unit: 'dms' }, longitude: { path: 'lon' } }
-      const mapper = openMapperOf([truckSource(map)])
-      expect(verdictOf(mapper.map(messageOf({ ...base, lat })))).toMatch(/BAD_VALUE/)
-    },
-  )
+  test.each([
+    'N 52 31.0 S',
+    'N -52 31',
+    '52.5 31',
+    '52 61',
+    'fifty',
+    '52 31.5 10',
+    '0131',
+    '013100N',
+    '33d52m10S',
+    'N 33 52 10 S',
+  ])('the latitude %s is refused', (lat) => {
+    const map = { latitude: { path: 'lat', unit: 'dms' }, longitude: { path: 'lon' } }
+    const mapper = openMapperOf([truckSource(map)])
+    expect(verdictOf(mapper.map(messageOf({ ...base, lat })))).toMatch(/BAD_VALUE/)
+  })
 
   test('lists side by side are records', () => {
     const map = { time: { path: 't', format: 'ms' }, latitude: { path: 'lat' }, longitude: { path: 'lon' } }
