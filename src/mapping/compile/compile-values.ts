@@ -7,6 +7,8 @@ import {
   compileBoolean,
   compileHemisphere,
   compileNumber,
+  compileOnAxis,
+  type Axis,
   type Coordinate,
   type ReadBoolean,
   type ReadNumber,
@@ -38,7 +40,11 @@ export function headingOf({ heading }: MapConfig, captures: readonly string[]): 
   return heading === undefined ? null : numberOf(heading, headingConvertOf(heading), captures)
 }
 
-export function coordinateOf(field: CoordinateConfig | undefined, captures: readonly string[]): Coordinate {
+export function coordinateOf(
+  field: CoordinateConfig | undefined,
+  captures: readonly string[],
+  axis: Axis,
+): Coordinate {
   if (!field) return { read: noNumber, raw: nothing }
   const { unit, scale, hemisphere } = field
   if (unit === 'deg' && Math.abs(scale) === 0.01)
@@ -46,10 +52,11 @@ export function coordinateOf(field: CoordinateConfig | undefined, captures: read
       'has the scale 0.01, which reads degrees and minutes (ddmm.mmmm) as degrees: 4851.396 is 48.8566 degrees, ' +
         'not 48.51396. Use `unit: ddmm` without a scale, or `unit: 0.01deg` for hundredths of a degree',
     )
-  const read = numberOf(field, convertCoordinateOf(field), captures)
   const raw = shownOf(field, captures)
+  const number = numberOf(field, convertCoordinateOf(field), captures)
+  const read = unit === 'ddmm' || unit === 'dms' ? compileOnAxis(number, raw, axis) : number
   if (hemisphere === undefined) return { read, raw }
-  return { read: compileHemisphere(read, compilePaths(hemisphere.path)), raw }
+  return { read: compileHemisphere(read, compilePaths(hemisphere.path), axis), raw }
 }
 
 /** What the message has, for the sentence of a refusal. */

@@ -49,8 +49,8 @@ export function explainPosition(map: MapConfig, captureNames: readonly string[])
   const { latitude, longitude } = map
   if (!latitude || !longitude) return []
   const read = compileInGps({
-    latitude: coordinateOf(latitude, captureNames),
-    longitude: coordinateOf(longitude, captureNames),
+    latitude: coordinateOf(latitude, captureNames, 'latitude'),
+    longitude: coordinateOf(longitude, captureNames, 'longitude'),
   })
   return (['latitude', 'longitude'] as const).map((name) => {
     const config = name === 'latitude' ? latitude : longitude

@@ -85,14 +85,36 @@ export function compileBoolean(read: Read, otherwise: boolean | undefined): Read
   }
 }
 
-/** N, S, E and W, also written out. A value whose hemisphere cannot be read could be on the other side. */
-export function compileHemisphere(read: ReadNumber, readHemisphere: Read): ReadNumber {
+export type Axis = 'latitude' | 'longitude'
+
+const hemispheres = {
+  latitude: { positive: 'N', negative: 'S', other: /^\s*[EW]|[EW]\s*$/i },
+  // 13d24m10s has the mark of seconds, not a hemisphere.
+  longitude: { positive: 'E', negative: 'W', other: /^\s*[NS]|N\s*$|^[^m]*S\s*$/i },
+} as const
+
+/** An angle with a hemisphere of the other axis is wrong: a longitude is no latitude. */
+export function compileOnAxis(read: ReadNumber, raw: Read, axis: Axis): ReadNumber {
+  const { other } = hemispheres[axis]
+  return (record, root, up, captures) => {
+    const value = read(record, root, up, captures)
+    if (!Number.isFinite(value)) return value
+    const text = raw(record, root, up, captures)
+    return typeof text === 'string' && other.test(text) ? Number.POSITIVE_INFINITY : value
+  }
+}
+
+/**
+ * N and S, or E and W, also written out. A value whose hemisphere cannot be read could be on the other side.
+ */
+export function compileHemisphere(read: ReadNumber, readHemisphere: Read, axis: Axis): ReadNumber {
+  const letters = hemispheres[axis]
   return (record, root, up, captures) => {
     const value = read(record, root, up, captures)
     const hemisphere = readHemisphere(record, root, up)
     const letter = typeof hemisphere === 'string' ? hemisphere.charAt(0).toUpperCase() : ''
-    if (letter === 'S' || letter === 'W') return value > 0 ? -value : value
-    return letter === 'N' || letter === 'E' || Number.isNaN(value) ? value : Number.POSITIVE_INFINITY
+    if (letter === letters.negative) return value > 0 ? -value : value
+    return letter === letters.positive || Number.isNaN(value) ? value : Number.POSITIVE_INFINITY
   }
 }
 

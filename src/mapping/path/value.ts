@@ -20,6 +20,9 @@ const placeholders: ReadonlySet<number> = new Set(
   [4_294_967_295, 4_294_967_294, 2_147_483_647].flatMap((number) => [number, number / 1000]),
 )
 
+/** What is computed from a placeholder: no number, and for a signal the same fault as the placeholder. */
+export const placeholderResult: unknown = Object.freeze({ placeholder: true })
+
 /** Smaller numbers, nearly all, need no look-up. */
 export const placeholderMin = 2_147_483
 
@@ -56,6 +59,7 @@ export type DecimalFault = 'absent' | 'not a number' | 'not exact' | 'a placehol
 
 /** For a value of which `decimalFrom` is undefined. */
 export function decimalFault(value: unknown): DecimalFault {
+  if (value === placeholderResult) return 'a placeholder'
   const number = numberFrom(value)
   if (Number.isNaN(number)) return 'absent'
   if (!Number.isFinite(number)) return 'not a number'

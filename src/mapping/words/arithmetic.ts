@@ -3,7 +3,7 @@
 // places.
 
 import { compilePaths } from '../path/path.ts'
-import { decimalFault, decimalFrom } from '../path/value.ts'
+import { decimalFault, decimalFrom, placeholderResult } from '../path/value.ts'
 import { createScale, ratioOf, ratioText, sumText, type Scale } from '../fields/decimal.ts'
 import { unusable } from './unusable.ts'
 import type { Stage } from './stage.ts'
@@ -42,11 +42,11 @@ function combined(value: unknown, second: unknown, weigh: Scale, combine: Combin
   return (weighed === undefined ? undefined : combine(left, weighed)) ?? unusable
 }
 
-/** For a value that is no exact decimal: absent, a placeholder (which its field knows), or wrong. */
+/** For a value that is no exact decimal: absent, a placeholder (which a signal counts as such), or wrong. */
 export function faultOf(value: unknown): unknown {
   const fault = decimalFault(value)
   if (fault === 'absent') return undefined
-  return fault === 'a placeholder' ? value : unusable
+  return fault === 'a placeholder' ? placeholderResult : unusable
 }
 
 /** With a minus; a number that has it already stays. Anything but a number is for its field to judge. */

@@ -70,6 +70,19 @@ describe('a number', () => {
     ['all three', { path: 'a', plus: 'b', minus: 'c', over: 'b' }, { a: 5, b: 2, c: 1 }, 3],
     ['a sum without its second value', { path: 'a', plus: 'b' }, { a: 5 }, undefined],
     ['a sum with a word is omitted', { path: 'a', plus: 'b' }, { a: 5, b: 'x' }, undefined],
+    ['a sum with a placeholder is omitted', { path: 'a', plus: 'b' }, { a: 1, b: 4_294_967_295 }, undefined],
+    [
+      'a placeholder minus a value is omitted',
+      { path: 'a', minus: 'b' },
+      { a: 4_294_967_295, b: 1 },
+      undefined,
+    ],
+    [
+      'a placeholder in a named unit is omitted',
+      { path: 'v', unit: { path: 'u', values: { mph: 'mph' } } },
+      { v: 4_294_967_295, u: 'mph' },
+      undefined,
+    ],
     ['the first second value', { path: 'a', plus: ['c', 'b'] }, { a: 5, b: 1 }, 6],
     ['a sum, then scale and offset', { path: 'a', plus: 'b', scale: 0.1, offset: 1 }, { a: 1, b: 2 }, 1.3],
     [
@@ -188,6 +201,24 @@ describe('other fields', () => {
     const map = { latitude: { path: 'lat', unit: 'dms' }, longitude: { path: 'lon' } }
     const mapper = openMapperOf([truckSource(map)])
     expect(verdictOf(mapper.map(messageOf({ ...base, lat })))).toMatch(/BAD_VALUE/)
+  })
+
+  test.each<[Record<string, unknown>, Record<string, unknown>]>([
+    [{ latitude: { path: 'a', unit: 'dms' } }, { a: '13 24 W' }],
+    [{ latitude: { path: 'a', unit: 'ddmm' } }, { a: '1324.5E' }],
+    [{ latitude: { path: 'a', hemisphere: { path: 'h' } } }, { a: 13, h: 'W' }],
+    [{ longitude: { path: 'a', unit: 'dms' } }, { a: '33 52 10 S' }],
+    [{ longitude: { path: 'a', unit: 'ddmm' } }, { a: 'N 3352.5' }],
+    [{ longitude: { path: 'a', hemisphere: { path: 'h' } } }, { a: 13, h: 'South' }],
+  ])('a hemisphere of the other axis is refused: %j of %j', (field, message) => {
+    const map = { latitude: { path: 'lat' }, longitude: { path: 'lon' }, ...field }
+    const mapper = openMapperOf([truckSource(map)])
+    expect(verdictOf(mapper.map(messageOf({ ...base, ...message })))).toBe('BAD_VALUE')
+  })
+
+  test('an angle with marks of letters is a longitude', () => {
+    const map = { latitude: { path: 'lat' }, longitude: { path: 'lon', unit: 'dms' } }
+    expect(mapped(map, { lon: '13d24m36s' }).gps).toMatchObject({ longitude: 13.41 })
   })
 
   test('lists side by side are records', () => {
