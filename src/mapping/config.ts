@@ -14,7 +14,10 @@ export const sourcesSchema = z
   .array(sourceSchema)
   .min(1)
   .max(1000)
-  .describe('Which messages are read, and how. The first source whose topic matches takes the message.')
+  .describe(
+    'Which messages are read, and how. The first source whose topic matches, and whose `when` holds, takes ' +
+      'the message.',
+  )
 
 export const devicesSchema = z
   .strictObject({

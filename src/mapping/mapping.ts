@@ -15,7 +15,8 @@
 //
 // How. The config is compiled into closures once (compile/). The mapper (mapper/) then does for each message:
 //
-//   topic -> source, captures   one tree of all patterns (path/topic-pattern.ts), remembered for each topic
+//   topic -> source, captures   one tree of all patterns (path/topic-pattern.ts), remembered for each topic;
+//                               `when` decides between several sources (routing/)
 //   usual message -> payload    one pass over the bytes, where the source allows it (fast-path/); else:
 //   bytes -> value              the table of encodings (encodings/); packed values are unpacked (extract/)
 //   each                        one record, or a list: a payload each, all or none (path/record-selection.ts)

@@ -12,14 +12,16 @@ import type { Explained, ExplainedField } from '../../mapping/mapping.ts'
 import { columns } from '../terminal/text-table.ts'
 
 type Record = Explained['records'][number]
+type Declined = Explained['declined'][number]
 
 /** Failed parts of a condition that are shown. */
 const partsMax = 12
 
 /** `result` is the result of the message, in words. */
 export function explainedText(explained: Explained, result: string, width: number): string {
-  const { topic, values, evaluated, records, unread } = explained
+  const { topic, values, declined, evaluated, records, unread } = explained
   const lines = [`${visible(topic ?? 'collected messages')}: ${visible(oneLine(result))}`]
+  for (const source of declined) lines.push(...declinedLines(source).map((line) => `  ${line}`))
   if (evaluated)
     lines.push(`  result of the expression: ${bounded(JSON.stringify(evaluated.value) ?? 'nothing', 400)}`)
   for (const { name, wanted, value } of values)
@@ -55,6 +57,16 @@ function recordLines(record: Record, width: number): string[] {
   const sent = payloadId === null ? 'would be sent as' : 'sent as'
   lines.push(...columns([['field', 'path', 'raw', 'unit', sent, 'note'], ...fields.map(rowOf)], width))
   return lines
+}
+
+/** A source that was asked first and did not take the message. */
+function declinedLines({ source, unread, records, text, parts }: Declined): string[] {
+  const subject = `not taken by ${visible(source)}`
+  if (unread !== null) return [`${subject}: ${visible(unread)}`]
+  if (records === 0) return [`${subject}: it finds no records`]
+  const of = records === 1 ? '' : `, which holds for none of ${records} records; in the first one`
+  const [first = '', ...more] = conditionLines({ option: 'when', text, holds: false, parts })
+  return [`${subject}${of}: ${first}`, ...more]
 }
 
 /** A condition of several parts is shown as the parts that do not hold. */

@@ -2,7 +2,8 @@
 // cannot express (a malformed path, a capture that the topic does not have, a source that is never reached)
 // and reports all of them at once, with their position.
 //
-//   compile.ts          a source as a whole: topics, records, conditions, device
+//   compile.ts          a source as a whole: records, conditions, device
+//   compile-topics.ts   its topics beside those of the sources above
 //   compile-fields.ts   `map`: time, position, extra fields        compile-signals.ts   `map.signals`
 //   compile-state.ts    coalesce, thin, merge; `privacy`           compile-scope.ts     places and problems
 //   compile-extracts.ts `extract`, `keys`
@@ -30,7 +31,7 @@ import { readsPacketProperties } from '../path/packet-properties.ts'
 import { pathIn, pathsReadBy } from '../path/paths-used.ts'
 import { compileEach, type Each } from '../path/record-selection.ts'
 import { Malformed } from '../path/text-cursor.ts'
-import { covers, parseTopic, type TopicPattern } from '../path/topic-pattern.ts'
+import { parseTopic, type TopicPattern } from '../path/topic-pattern.ts'
 import { emptyBounds, withPlausibility } from '../plausibility/plausibility.ts'
 import type { Withhold } from '../privacy/privacy.ts'
 import { compileExtracts } from './compile-extracts.ts'
@@ -38,6 +39,7 @@ import { compileFields } from './compile-fields.ts'
 import { compilePrevious } from './compile-previous.ts'
 import { createScope, type Keys, type Scope } from './compile-scope.ts'
 import { checkOrigins, compileAllSignals, compileFamilies } from './compile-signals.ts'
+import { compileSourceTopics, takesSome, type EarlierTopic } from './compile-topics.ts'
 import { compileMemory, compileProfiles } from './compile-state.ts'
 
 export type CompiledSources = {
@@ -49,16 +51,16 @@ export type CompiledSources = {
 export function compileSources(config: MappingConfig): CompiledSources {
   const problems: ConfigProblem[] = []
   const sources: CompiledSource[] = []
-  const earlier: Earlier[] = []
+  const earlier: EarlierTopic[] = []
   reportEmptyBounds(config, problems)
   const profiles = compileProfiles(config.privacy, createScope(problems, ['privacy', 'profiles']))
   for (const [index, source] of withPlausibility(config).entries()) {
     const path = ['sources', index]
     const before = problems.length
-    const { report, at } = createScope(problems, path)
+    const own = createScope(problems, path)
     if (config.sources.findIndex(({ name }) => name === source.name) !== index)
-      report(['name'], `must be unique: ${quote(source.name)} is the name of another source too.`)
-    const patterns = compileTopics(source, earlier, at('topic'))
+      own.report(['name'], `must be unique: ${quote(source.name)} is the name of another source too.`)
+    const patterns = compileSourceTopics(source, earlier, own)
     if (!patterns) continue
     const captures = [...new Set(patterns.flatMap((pattern) => pattern.captures))]
     const scope = createScope(problems, path, captures)
@@ -80,35 +82,6 @@ function reportEmptyBounds(config: MappingConfig, problems: ConfigProblem[]): vo
     problems.push({ path, message: 'must have `min` less than or equal to `max`.' })
 }
 
-type Earlier = { name: string; pattern: TopicPattern; from: SourceConfig['from'] }
-
-function compileTopics(
-  { name, topic, from }: SourceConfig,
-  earlier: Earlier[],
-  { compile, report }: Scope,
-): readonly TopicPattern[] | undefined {
-  const patterns: TopicPattern[] = []
-  const texts = typeof topic === 'string' ? [topic] : topic
-  for (const [index, text] of texts.entries()) {
-    const keys = typeof topic === 'string' ? [] : [index]
-    const pattern = compile(keys, () => parseTopic(text))
-    if (!pattern) continue
-    const above = earlier.find((other) => covers(other.pattern, pattern) && includes(other.from, from))
-    if (above)
-      report(
-        keys,
-        `is never reached: the source ${quote(above.name)} above takes every topic that it matches.`,
-      )
-    patterns.push(pattern)
-  }
-  earlier.push(...patterns.map((pattern) => ({ name, pattern, from })))
-  return patterns.length === texts.length ? patterns : undefined
-}
-
-function includes(all: SourceConfig['from'], some: SourceConfig['from']): boolean {
-  return all === undefined || (some?.every((name) => all.includes(name)) ?? false)
-}
-
 type Shared = { config: MappingConfig; profiles: ReadonlyMap<string, Withhold> }
 
 function compileSource(
@@ -125,6 +98,7 @@ function compileSource(
     const holds = compile(['refuse', index, 'when'], () => compileCondition(text, captures))
     return holds && { holds, reason, detail }
   })
+  const sound = refuse.filter((rule) => rule !== undefined)
   checkLevels(source, scope)
   checkIdentity(source, patterns, scope)
   checkOrigins(source, scope)
@@ -157,8 +131,9 @@ function compileSource(
     ...extracts,
     jsonata: source.jsonata ?? null,
     each,
-    refuse: refuse.filter((rule) => rule !== undefined),
+    refuse: sound,
     when,
+    takes: takesOf(source, when, sound),
     readsProperties: readsPacketProperties(source),
     device,
     provider,
@@ -245,6 +220,20 @@ function compileWhen(
   if (text === undefined) return null
   const holds = compile(['when'], () => compileCondition(text, captures))
   return holds && { holds, reason: `when: ${text}` }
+}
+
+/**
+ * Null for a source that takes all messages of its topics: one without `when`, and one that evaluates it later,
+ * for collected values or the result of an expression.
+ */
+function takesOf(
+  source: SourceConfig,
+  when: CompiledSource['when'],
+  refuse: CompiledSource['refuse'],
+): CompiledSource['takes'] {
+  if (when === null || !takesSome(source)) return null
+  const conditions = [...refuse.map(({ holds }) => holds), when.holds]
+  return (record, root, captures, up) => conditions.some((holds) => holds(record, root, captures, up))
 }
 
 function compileDevice(rule: SourceConfig['device'], captures: readonly string[]): DeviceRule {

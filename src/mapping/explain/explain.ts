@@ -14,6 +14,8 @@ import type { MappingConfig, SourceConfig } from '../config.ts'
 import { compileDeviceTemplate, deviceNamed } from '../devices/device-rule.ts'
 import type { ExplainedField } from './explained-field.ts'
 import { compileExplainer, type ExplainRecord } from './explain-record.ts'
+import { withPayloads } from './explain-payloads.ts'
+import { createDeclinedSources, type DeclinedSource } from './explain-declined.ts'
 import { compileExplainUnread, nearMissing, type ExplainUnread } from './explain-unread.ts'
 import { findBy, type PlacedRecord } from './path-finder.ts'
 import { tracedSource, type Trace, type TracedValue, type Traces } from './explain-trace.ts'
@@ -21,7 +23,7 @@ import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from '
 import { ignoredControllers } from '../extract/other-controllers.ts'
 import type { DeviceRow } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import { createRouting, type Route } from '../mapper/routing.ts'
+import { createRouting, type Route } from '../routing/routing.ts'
 import { withPlausibility } from '../plausibility/plausibility.ts'
 import { createWithheldCounts } from '../plausibility/withheld-counts.ts'
 import { zoneOf, type Zone } from '../times/zones.ts'
@@ -76,6 +78,8 @@ export type Explained = {
   captures: Readonly<Record<string, string>>
   /** Single values of a source that collects. */
   values: readonly TracedValue[]
+  /** In the order in which they were asked. */
+  declined: readonly DeclinedSource[]
   /** The result of the expression of the source, which replaced the message. */
   evaluated?: { value: unknown }
   records: readonly ExplainedRecord[]
@@ -102,7 +106,8 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   const { devices } = deps
   const traces: Traces = { records: [], values: [] }
   const sources = options.sources.map((source) => tracedSource(source, traces))
-  const mapper = createMapper(deps, { ...options, sources })
+  const declined = createDeclinedSources((name) => explainers.get(name)?.config ?? null)
+  const mapper = createMapper(deps, { ...options, sources, onDeclined: declined.note })
   // A second one, so that the explanation changes no counters of the mapper.
   const routing = createRouting({ devices }, { providers: [], ...options })
   const explainers = new Map<string, SourceExplainer>()
@@ -121,8 +126,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
 
   function explain(message: Message, result: MapResult, evaluated?: Explained['evaluated']): Explained {
     const { records, values } = takeTraces()
-    const routed = routing.routeOf(message.topic, message.from)
-    const route = routed.runtime === null ? null : routed
+    const route = routeOf(message, result.source)
     const payloads = result.kind === 'payloads' ? result.payloads : []
     const explained = withPayloads(records, payloads).map(([trace, payload]) =>
       explainTrace(trace, payload, route, message),
@@ -132,10 +136,20 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
       topic: message.topic,
       captures: route === null ? {} : namesOf(route),
       values,
+      declined: declined.take(),
       ...(evaluated && { evaluated }),
       records: explained,
       unread: unread && nearMissing(unread, explained),
     }
+  }
+
+  /** That of the source of the result, where several have the topic. */
+  function routeOf(message: Message, source: string | null): Route | null {
+    const first = routing.routeOf(message.topic, message.from)
+    return (
+      (source === null ? null : routing.routeOfSource(source, message)) ??
+      (first.runtime === null ? null : first)
+    )
   }
 
   function explainApplied({ payloads }: StateChanges): Explained {
@@ -149,6 +163,7 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
       topic: null,
       captures: {},
       values,
+      declined: [],
       records: explained,
       unread: first && nearMissing(first, explained),
     }
@@ -214,28 +229,6 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     const name = deviceNamed(source.device, context)
     return name === null ? null : entries.entryOf(name, route.provider)
   }
-}
-
-/** The records with their payloads. A record may have none, because a privacy profile withheld it. */
-function withPayloads(
-  traces: readonly Trace[],
-  payloads: readonly MappedPayload[],
-): [Trace, MappedPayload | null][] {
-  let left = [...payloads]
-  const complete = traces.filter(({ fields }) => fields !== null).length
-  return traces.map((trace) => {
-    const [next] = left
-    if (trace.fields === null || !next) return [trace, null]
-    // With as many payloads as records each record has one. Otherwise the values decide.
-    if (complete !== payloads.length && !hasValuesOf(trace, next)) return [trace, null]
-    left = left.slice(1)
-    return [trace, next]
-  })
-}
-
-function hasValuesOf({ gps, signals }: Trace, { json }: MappedPayload): boolean {
-  const place = gps === null || gps === '' ? '' : gps.slice(0, -1)
-  return json.includes(place) && (signals ?? []).every((signal) => json.includes(signal))
 }
 
 function modelOf(row: DeviceRow | undefined, own: SourceExplainer | undefined): string | null {

@@ -15,7 +15,7 @@ import { jsonString } from '../fields/json-string.ts'
 import { signalFrame, type SignalField } from '../fields/signals.ts'
 import { compileZone } from '../times/times.ts'
 import type { Bounds } from '../plausibility/plausibility.ts'
-import type { FastPlan, PlainField, PlainPosition, PlainSignal, Slots } from './fast-plan.ts'
+import type { FastPlan, PlainField, PlainPosition, PlainSignal, Slots, UsualCondition } from './fast-plan.ts'
 import { usualCondition } from './usual-conditions.ts'
 import { hasUsualOptions, isUsualField } from './usual-options.ts'
 import { NotUsual, createWantedKeys, type WantedKeys } from './wanted-keys.ts'
@@ -29,33 +29,34 @@ export function fastPlanOf(
 ): FastPlan | null {
   if (!hasUsualOptions(config)) return null
   try {
-    return planOf(config, device, signals, [
-      [config.when, when?.holds],
-      [config.fix?.valid, fix?.valid],
-    ])
+    return planOf(config, device, signals, {
+      when: [config.when, when?.holds],
+      valid: [config.fix?.valid, fix?.valid],
+    })
   } catch (error) {
     if (error instanceof NotUsual) return null
     throw error
   }
 }
 
-/** Each as it is written, and compiled. */
-type Conditions = readonly (readonly [string | undefined, Condition | null | undefined])[]
+/** As it is written, and compiled. */
+type WrittenCondition = readonly [string | undefined, Condition | null | undefined]
 
 function planOf(
   config: SourceConfig,
   device: DeviceRule,
   signals: readonly SignalFields[],
-  conditions: Conditions,
+  conditions: { when: WrittenCondition; valid: WrittenCondition },
 ): FastPlan {
   const { map } = config
   const keys = createWantedKeys()
   const deviceSlots = deviceOf(config, device, keys)
   const { inGps, onTop } = fieldsOf(config, keys)
+  const when = conditionOf(conditions.when, keys)
+  const valid = conditionOf(conditions.valid, keys)
   return {
-    conditions: conditions.flatMap(([text, holds]) =>
-      text === undefined || !holds ? [] : [usualCondition(text, holds, keys)],
-    ),
+    conditions: [when, valid].filter((condition) => condition !== null),
+    when,
     device: deviceSlots,
     time: timeOf(config, keys),
     position: map.latitude === undefined ? null : positionOf(config, inGps, keys),
@@ -63,6 +64,10 @@ function planOf(
     fields: onTop,
     ...keys.tree(),
   }
+}
+
+function conditionOf([text, holds]: WrittenCondition, keys: WantedKeys): UsualCondition | null {
+  return text === undefined || !holds ? null : usualCondition(text, holds, keys)
 }
 
 function deviceOf({ device: rule }: SourceConfig, { kind }: DeviceRule, keys: WantedKeys): Slots | null {

@@ -19,7 +19,8 @@
 //   message-scan.ts                      where the values are: walks the message
 //   message-layout.ts                    the same without a walk, where a message before had its layout
 //   found-values.ts, message-values.ts   the values that were found, and numbers of them
-//   usual-conditions.ts                  `when` and `fix.valid`, which must hold
+//   usual-conditions.ts                  `when` and `fix.valid`, which must hold. `when` alone also says whether
+//                                        a message is one of the source (routing/source-choice.ts)
 //   record-bytes.ts, written-bytes.ts    the parts of the name of the payload
 //   device-bytes.ts                      what the device adds to both
 //   payload-bytes.ts                     the payload
@@ -33,7 +34,7 @@ import { compileTime, zoneFor, type ReadTime } from '../times/times.ts'
 import type { Zone } from '../times/zones.ts'
 import type { MessageRecords } from '../mapper/message-records.ts'
 import { comparedEvery, type RecordMemory } from '../mapper/record-memory.ts'
-import type { MapFast, Route, SourceRuntime } from '../mapper/routing.ts'
+import type { MapFast, Route, SourceRuntime, WhenFast } from '../routing/routing.ts'
 import type { MapResult, RecordContext } from '../types.ts'
 import { deviceBytesOf } from './device-bytes.ts'
 import type { FastPlan } from './fast-plan.ts'
@@ -58,11 +59,15 @@ type Deps = {
 export function addFastPaths(deps: Deps, { runtimes }: { runtimes: readonly SourceRuntime[] }): void {
   for (const runtime of runtimes) {
     const { fastPlan } = runtime.source
-    if (fastPlan !== null) runtime.mapFast = createMapFast(deps, runtime, fastPlan)
+    if (fastPlan !== null) Object.assign(runtime, createFastPath(deps, runtime, fastPlan))
   }
 }
 
-function createMapFast(deps: Deps, runtime: SourceRuntime, plan: FastPlan): MapFast {
+function createFastPath(
+  deps: Deps,
+  runtime: SourceRuntime,
+  plan: FastPlan,
+): { mapFast: MapFast; whenFast: WhenFast } {
   const { context, clocks, memory, begin } = deps
   const { source, devices, isMovingAt } = runtime
   const { conditions } = plan
@@ -72,22 +77,43 @@ function createMapFast(deps: Deps, runtime: SourceRuntime, plan: FastPlan): MapF
   const timeOf = compileTimeOf(plan, values)
   /** Messages that were not usual, since the last one that was. */
   let misses = 0
-  return (route, message) => {
-    if (misses >= missesMax && misses % triedEvery !== 0) {
-      misses += 1
-      return null
-    }
-    const result = map(route, message)
-    misses = result === null ? misses + 1 : 0
-    return result
+  return {
+    mapFast(route, message) {
+      if (isPassedOver()) return null
+      const result = map(route, message)
+      misses = result === null ? misses + 1 : 0
+      return result
+    },
+    whenFast(route, message) {
+      if (isPassedOver()) return null
+      const holds = judge(route, message)
+      misses = holds === null ? misses + 1 : 0
+      return holds
+    },
+  }
+
+  function isPassedOver(): boolean {
+    if (misses < missesMax || misses % triedEvery === 0) return false
+    misses += 1
+    return true
+  }
+
+  function judge({ captures }: Route, message: Message): boolean | null {
+    const { when } = plan
+    if (when === null || !isReadable(message) || !values.begin(message.bytes)) return null
+    return holdsFor(when, values, message.bytes, captures)
+  }
+
+  /** A message whose properties are read is parsed, and so is one that is mapped again. */
+  function isReadable(message: Message): boolean {
+    return context.live && !(source.readsProperties && hasProperties(message))
   }
 
   function map(route: Route, message: Message): MapResult | null {
     const { bytes, arrivedAt, serial = 0 } = message
-    if (!context.live || (source.readsProperties && hasProperties(message)) || !values.begin(bytes))
-      return null
+    if (!isReadable(message) || !values.begin(bytes)) return null
     for (let index = 0; index < conditions.length; index += 1)
-      if (!holdsFor(conditions[index]!, values, bytes, route.captures)) return null
+      if (holdsFor(conditions[index]!, values, bytes, route.captures) !== true) return null
     begin(route, undefined, message)
     const entry = route.entry ?? entryNamed(route, bytes)
     if (entry === null || !isUsualDevice(entry)) return null

@@ -63,6 +63,8 @@ export type FastPlan = {
   keys: number
   /** A message for which one of them does not hold is parsed. */
   conditions: readonly UsualCondition[]
+  /** That of them which is `when` of the source; null where it has none. */
+  when: UsualCondition | null
   /** Null where the topic names the device. */
   device: Slots | null
   /** Null where messages have no time of their own. */

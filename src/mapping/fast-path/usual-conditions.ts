@@ -40,13 +40,13 @@ function placeIn(record: Holder, { steps }: Path): { holder: Holder; key: string
   throw new NotUsual()
 }
 
-/** False also where a value is not usual. */
+/** Null where a value is not usual. */
 export function holdsFor(
   { holds, record, reads }: UsualCondition,
   values: MessageValues,
   bytes: Buffer,
   captures: readonly string[],
-): boolean {
+): boolean | null {
   const { kinds, starts, ends } = values
   for (let index = 0; index < reads.length; index += 1) {
     const { slot, holder, key } = reads[index]!
@@ -64,7 +64,7 @@ export function holdsFor(
         break
       default: {
         const value = values.numberIn(slot)
-        if (Number.isNaN(value)) return false
+        if (Number.isNaN(value)) return null
         holder[key] = value
       }
     }

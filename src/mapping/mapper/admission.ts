@@ -8,7 +8,7 @@ import { isRecord } from '../path/path-eval.ts'
 import type { MapResult, RecordContext } from '../types.ts'
 import type { CompiledSource } from './compiled-source.ts'
 import { ignored, notAnObject, quarantined, unlisted } from './map-result.ts'
-import type { Route } from './routing.ts'
+import type { Route } from '../routing/routing.ts'
 
 /** The device of the record at hand; null where the record was rejected. */
 export function admitRecord({ runtime, entry, provider }: Route, context: RecordContext): DeviceEntry | null {

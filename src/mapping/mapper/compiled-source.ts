@@ -47,6 +47,11 @@ export type CompiledSource = {
   recordsMax: number
   refuse: readonly { holds: Condition; reason: string; detail: string }[]
   when: { holds: Condition; reason: string } | null
+  /**
+   * Whether a record makes the message one of the source, by `refuse` and `when`; the sources below that have
+   * its topic get the others. Null where it takes all messages of its topics.
+   */
+  takes: Condition | null
   /** A path of it may read properties of MQTT 5. */
   readsProperties: boolean
   device: DeviceRule

@@ -6,7 +6,7 @@ import type { MemoryCounters } from '../memory/memory.ts'
 import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
 import type { StateCounters } from '../state/state.ts'
 import type { StatefulDecoder } from '../types.ts'
-import type { SourceRuntime } from './routing.ts'
+import type { SourceRuntime } from '../routing/routing.ts'
 
 export type MapperCounters = {
   topics: CacheCounters

@@ -1,4 +1,4 @@
-// mapper.ts: maps a message. It finds the source of the topic (routing.ts), decodes the bytes (encodings/)
+// mapper.ts: maps a message. It finds the source of the topic (routing/), decodes the bytes (encodings/)
 // and hands the value to the records (message-records.ts), which read the record at hand (record-mapper.ts)
 // and keep what must wait (state/).
 //
@@ -24,10 +24,11 @@ import type { CounterReset } from '../memory/counter-memory.ts'
 import { createMemory, type Memory } from '../memory/memory.ts'
 import type { StateChanges } from '../state/state-changes.ts'
 import { createMappingState } from '../state/state.ts'
-import type { Decoded, DeviceNotes, MapResult } from '../types.ts'
+import type { Decoded, DeviceNotes, MapResult, StatefulDecoded } from '../types.ts'
 import { resultForDevice } from './admission.ts'
 import { longestWindowMs, type CompiledSource } from './compiled-source.ts'
-import { ignored, rejected, unmappable } from './map-result.ts'
+import { createDeferredMessages } from './deferred-messages.ts'
+import { ignored, rejected } from './map-result.ts'
 import { createDeviceNoting } from './device-noting.ts'
 import { countersBySource, type MapperCounters } from './mapper-counters.ts'
 import { createMemoryWrites } from './memory-writes.ts'
@@ -35,7 +36,8 @@ import { createMessageRecords } from './message-records.ts'
 import { createRecordContext } from './record-context.ts'
 import { createRecordMapper } from './record-mapper.ts'
 import { createRecordMemory, hasMemory, memorySourceOf } from './record-memory.ts'
-import { createRouting, type Route, type SourceRuntime } from './routing.ts'
+import { createRouting, type Route } from '../routing/routing.ts'
+import { chooseSource, withOthers, type OnDeclined } from '../routing/source-choice.ts'
 import { isStateful, stateSourceOf } from './state-source.ts'
 
 export type Mapper = {
@@ -99,6 +101,8 @@ export type MapperOptions = {
   unnamedFrom?: string | null
   /** False: every message is parsed (fast-path/). */
   fastPath?: boolean
+  /** For an explanation. */
+  onDeclined?: OnDeclined | null
 }
 
 const lenient: ClockPolicy = { futureMaxMs: 300_000, onFuture: 'accept' }
@@ -111,6 +115,7 @@ export function createMapper(
     clocks = lenient,
     unnamedFrom = null,
     fastPath = true,
+    onDeclined = null,
   }: MapperOptions,
 ): Mapper {
   const clockCheck = createClockCheck(clocks)
@@ -130,17 +135,22 @@ export function createMapper(
   )
   const records = createMessageRecords({ context, recordMapper, state, clockOffsetMs })
   if (fastPath) addFastPaths({ context, clocks: clockCheck, memory: recordMemory, ...records }, routing)
+  const deferred = createDeferredMessages({ context, routing, records, decode: decodeOf, mapBytes })
   const expressions = new Map<string, string>()
   for (const { name, jsonata } of sources) if (jsonata !== null) expressions.set(name, jsonata)
   return {
     map: mapRemembering,
     mapDecoded(message, source, value) {
       noting.begin(message, true)
-      return noting.ended(marked(mapDecoded(message, source, value)), false)
+      return noting.ended(marked(deferred.mapDecoded(message, source, value)), false)
     },
     ownerOf: sources.some(({ identity }) => identity !== null) ? ownerOf : null,
-    decoded,
-    refused,
+    decoded(message, source) {
+      const found = deferred.decoded(message, source)
+      if (found.kind === 'ended') marked(found.result)
+      return found
+    },
+    refused: (message, source, reason, detail) => marked(deferred.refused(message, source, reason, detail)),
     expressions,
     apply: () => writes.ofChanges(state.apply()),
     tick,
@@ -178,29 +188,32 @@ export function createMapper(
     return devices.size > 0 && (device === null || devices.find(device) === undefined)
   }
 
-  function refused(message: Message, name: string, reason: string, detail: string): MapResult {
-    const route = routing.routeOf(message.topic, message.from)
-    if (route.runtime === null || route.runtime.source.name !== name) return marked(foreign(message, name))
-    return marked(unmappable(message, route.runtime.source, route.entry, reason, detail))
-  }
-
   function map(message: Message, live: boolean): MapResult {
     const route = routing.routeOf(message.topic, message.from)
-    if (message.will === true && route.runtime?.source.wills !== 'take')
-      return { kind: 'ignored', source: route.runtime?.source.name ?? '', reason: 'will' }
-    if (route.runtime === null) {
-      const kept = state.mapKept(message)
-      if (kept !== null) return kept
-      const from = message.from ? ` from ${quote(message.from, 64)}` : ''
-      context.refuse('NO_SOURCE', `No source takes the topic ${quote(message.topic, 120)}${from}.`)
-      return ended(message, null, null)
-    }
+    if (route.runtime === null) return withoutSource(message)
+    if (route.next === null) return mapBy(route, null, message, live)
+    const choice = chooseSource(route, message, live, onDeclined)
+    return withOthers(mapBy(choice.route, choice.decoded, message, live), choice)
+  }
+
+  function withoutSource(message: Message): MapResult {
+    if (message.will === true) return { kind: 'ignored', source: '', reason: 'will' }
+    const kept = state.mapKept(message)
+    if (kept !== null) return kept
+    const from = message.from ? ` from ${quote(message.from, 64)}` : ''
+    context.refuse('NO_SOURCE', `No source takes the topic ${quote(message.topic, 120)}${from}.`)
+    return ended(message, null, null)
+  }
+
+  /** `known`: the message as it was decoded already; null where it was not. */
+  function mapBy(route: Route, known: StatefulDecoded | null, message: Message, live: boolean): MapResult {
     const { source } = route.runtime
+    if (message.will === true && source.wills !== 'take') return ignored(source, 'will')
     if (route.excluded) return ignored(source, 'excluded topic')
     if (message.retain && source.retained === 'ignore') return ignored(source, 'retained')
     if (route.entry !== null) noting.heard(route.entry)
     if (route.decode !== null) {
-      const decoded = route.decode(message.bytes, message.arrivedAt, live)
+      const decoded = known ?? route.decode(message.bytes, message.arrivedAt, live)
       const { writes: changes, rebirth } = decoded
       return { ...mapBytes(route, decoded, message), writes: changes, rebirth }
     }
@@ -213,8 +226,9 @@ export function createMapper(
       return ignored(source, 'not wanted')
     if (source.jsonata !== null)
       return { kind: 'deferred', source: source.name, windowKey: messageKeyOf(message) }
+    if (known !== null) return mapBytes(route, known, message)
     const usual = route.runtime.mapFast?.(route, message) ?? null
-    return usual ?? mapBytes(route, decodeOf(route.runtime, message), message)
+    return usual ?? mapBytes(route, decodeOf(route, message), message)
   }
 
   function ownerOf(topic: string): string | null {
@@ -232,7 +246,7 @@ export function createMapper(
     yield* memory.entries()
   }
 
-  function decodeOf({ decode }: SourceRuntime, { bytes }: Message): Decoded {
+  function decodeOf({ runtime: { decode } }: Route, { bytes }: Message): Decoded {
     return decode === null ? { kind: 'empty' } : decode(bytes)
   }
 
@@ -260,26 +274,6 @@ export function createMapper(
     if (result.kind === 'part')
       for (const { entry } of result.records) clockCheck.clocks.sentBy(entry.device, sender)
     return result
-  }
-
-  function mapDecoded(message: Message, name: string, value: unknown): MapResult {
-    const route = routing.routeOf(message.topic, message.from)
-    if (route.runtime === null || route.runtime.source.name !== name) return foreign(message, name)
-    return records.mapEvaluated(route, value, message)
-  }
-
-  function decoded(message: Message, name: string): ReturnType<Mapper['decoded']> {
-    const route = routing.routeOf(message.topic, message.from)
-    if (route.runtime === null || route.runtime.source.name !== name)
-      return { kind: 'ended', result: marked(foreign(message, name)) }
-    const found = decodeOf(route.runtime, message)
-    if (found.kind === 'value') return found
-    return { kind: 'ended', result: marked(mapBytes(route, found, message)) }
-  }
-
-  function foreign(message: Message, name: string): MapResult {
-    context.refuse('NO_SOURCE', `The source ${quote(name, 64)} does not take this topic any more.`)
-    return ended(message, null, null)
   }
 
   function restore(entries: Iterable<readonly [key: string, value: Buffer]>): void {

@@ -19,7 +19,7 @@ import { admitRecord, resultForDevice } from './admission.ts'
 import type { CompiledSource } from './compiled-source.ts'
 import { ignored, quarantined, rejected, unlisted, unmappable } from './map-result.ts'
 import type { RecordMapper } from './record-mapper.ts'
-import type { Route } from './routing.ts'
+import type { Route } from '../routing/routing.ts'
 
 export type MessageRecords = {
   /** Puts the message into the context; its records follow. */

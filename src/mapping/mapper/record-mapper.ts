@@ -30,7 +30,7 @@ import type { DeviceNotes, RecordContext } from '../types.ts'
 import type { CompiledSource, Fix } from './compiled-source.ts'
 import type { RecordMemory } from './record-memory.ts'
 import { isByAge, timeOfRecord, timesOf } from './record-time.ts'
-import type { SourceRuntime } from './routing.ts'
+import type { SourceRuntime } from '../routing/routing.ts'
 
 export type RecordMapper = {
   /** Reads the record at hand; false where it was rejected. The other functions use the last one read. */

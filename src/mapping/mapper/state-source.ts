@@ -6,7 +6,7 @@ import type { RecordContext } from '../types.ts'
 import { checkProvider } from './admission.ts'
 import type { RecordMapper } from './record-mapper.ts'
 import type { RecordMemory } from './record-memory.ts'
-import type { SourceRuntime } from './routing.ts'
+import type { SourceRuntime } from '../routing/routing.ts'
 
 export function isStateful({ source }: SourceRuntime): boolean {
   return source.coalesce !== null || source.thin !== null || source.merge !== null

@@ -100,8 +100,8 @@ export const presetShape = {
     .meta({ examples: ['telemetry/v1/{device}', '/hfp/v2/journey/+/{event}/#'] })
     .describe(
       'MQTT topic filter, or a list of them. {name} captures a level: {device} names the device. {name#} ' +
-        'at the end captures all further levels. When several sources match, the first one takes the ' +
-        'message. A message that no source takes becomes a dead letter (NO_SOURCE).',
+        'at the end captures all further levels. When several sources match, the first one whose `when` ' +
+        'holds takes the message. A message that no source takes becomes a dead letter (NO_SOURCE).',
     ),
   exclude: z
     .array(text(1024))
@@ -192,7 +192,8 @@ export const presetShape = {
     .meta({ examples: ['lat != null and sat >= 3', '{event} == "vp"'] })
     .optional()
     .describe(
-      'Condition. Where it is false, the message is ignored and counted. It may use == != < <= > >=, in ' +
+      'Condition. Where it is false, the message goes to the next source that has its topic; without one ' +
+        'it is ignored and counted. It may use == != < <= > >=, in ' +
         '("a", "b"), not in (...), and, or, not, parentheses, exists(path), paths, {captures}, numbers, ' +
         '"texts", true, false and null (also for an absent value). A key that needs quotes is written in ' +
         'brackets when it comes first: ["69"] != 2.',

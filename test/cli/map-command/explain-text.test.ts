@@ -23,6 +23,18 @@ sources:
       latitude: { path: lat }
       longitude: { path: lon }
       speed: { path: speed }
+  - name: crates
+    topic: shared/{device}
+    when: kind == "crate" and lat != null
+    map: { latitude: { path: lat }, longitude: { path: lon } }
+  - name: doors
+    topic: shared/{device}
+    when: kind == "door"
+    each: doors
+    map: { latitude: { path: lat }, longitude: { path: lon } }
+  - name: others
+    topic: shared/{device}
+    map: { latitude: { path: lat }, longitude: { path: lon } }
   - name: vans
     topic: vans/{device}/{name#}
     coalesce: { name: { path: name }, require: [lat, lon] }
@@ -44,6 +56,20 @@ async function explain(topic: string, stdin: string, more: readonly string[] = [
 const good = '{"ts":1750000000000,"lat":48.1,"lon":2.2,"v":-1}'
 
 describe('map --explain', () => {
+  test('says which sources of the topic did not take the message, and why', async () => {
+    const { stdout } = await explain('shared/a', '{"lat":48.1,"lon":2.2,"kind":"door"}')
+    expect(stdout.split('\n').slice(0, 4)).toEqual([
+      'shared/a: source others: 1 payload',
+      '  not taken by crates: when: false, 1 of its 2 parts do not hold:',
+      '    kind == "crate" (kind is "door")',
+      '  not taken by doors: What `each` selects is nothing, not an object with fields.',
+    ])
+    const { stdout: listed } = await explain('shared/a', '{"lat":48.1,"lon":2.2,"doors":[{},{}]}')
+    expect(listed.split('\n').slice(3, 4)).toEqual([
+      '  not taken by doors, which holds for none of 2 records; in the first one: when kind == "door": false',
+    ])
+  })
+
   test('prints where each value comes from, and why one is missing', async () => {
     const { status, stdout } = await explain('telemetry/v1/truck-7', good)
     expect(status).toBe(0)

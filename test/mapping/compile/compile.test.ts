@@ -54,7 +54,7 @@ describe('the sources of a config', () => {
         { speed: { path: 'gps..speed' }, heading: { path: 'a b' } },
         { when: 'lat = 1', each: '[' },
       ),
-      truckSource({}, { topic: 'telemetry/v1/{truck}', device: '{truk}' }),
+      truckSource({}, { topic: 'telemetry/v1/{truck}', device: '{truk}', when: 'lat = 1', each: '[' }),
       truckSource({}, { name: 'third', topic: 'a/#/b' }),
     ]
     expect(problemsOf(sources, { devices: { unknown: 'quarantine' } })).toEqual([
@@ -63,7 +63,12 @@ describe('the sources of a config', () => {
       ['sources.0.map.speed', 'has an empty key at position 5 of "gps..speed".'],
       ['sources.0.map.heading', expect.stringContaining('belongs in a quoted key')],
       ['sources.1.name', 'must be unique: "trucks" is the name of another source too.'],
-      ['sources.1.topic', 'is never reached: the source "trucks" above takes every topic that it matches.'],
+      [
+        'sources.1.topic',
+        'is never reached: the source "trucks" above takes the same messages, by the same `when`.',
+      ],
+      ['sources.1.each', expect.stringContaining('needs a number such as [0]')],
+      ['sources.1.when', expect.stringContaining('cannot be read at position 5')],
       ['sources.1.device', expect.stringContaining('names {truk}, which is neither a capture')],
       ['sources.2.topic', 'may have "#" only as its last level.'],
     ])

@@ -239,7 +239,7 @@ describe('the explanation of a field says', () => {
       model: 'FMB640',
       hasFamilies: true,
     })
-    const fields = fieldsOf({ topic, captures, values: [], records, unread: null })
+    const fields = fieldsOf({ topic, captures, values: [], declined: [], records, unread: null })
     expect(fields['speed']).toEqual({
       option: 'speed',
       field: 'speed',
@@ -624,4 +624,32 @@ test('a previous value is shown with its time, and what was computed with it', (
   ])
   expect(second && fieldsOf(second.explained)['signals[0]']).toMatchObject({ raw: 100.5, value: '0.5' })
   expect(second?.explained.unread?.keys).toEqual([])
+})
+
+test('a message of several sources is explained by its own, and by what the others said', () => {
+  const point = (name: string, own: object) => truckSource({}, { name, ...own })
+  const sources = [
+    point('trucks', { when: 'kind == "truck" and lat != null' }),
+    point('lists', { when: 'kind == "truck"', each: 'list' }),
+    point('rest', { topic: 'telemetry/{version}/{device}' }),
+  ]
+  const explainer = explainerOf(configOf(sources))
+  const message = messageOf({ ts: 1_750_000_000_000, lat: 48.1, lon: 2.2, kind: 'van', list: [] })
+  const { declined, records, captures } = explainer.explain(message, explainer.mapper.map(message))
+  expect(declined).toEqual([
+    {
+      source: 'trucks',
+      records: 1,
+      unread: null,
+      text: 'kind == "truck" and lat != null',
+      parts: {
+        joined: 'and',
+        parts: 2,
+        failed: [{ text: 'kind == "truck"', values: [{ path: 'kind', value: 'van' }] }],
+      },
+    },
+    { source: 'lists', records: 0, unread: null, text: 'kind == "truck"', parts: null },
+  ])
+  expect(records).toHaveLength(1)
+  expect(captures).toEqual({ version: 'v1', device: 'truck-7' })
 })

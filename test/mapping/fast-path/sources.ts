@@ -4,6 +4,7 @@ import type { World } from '../../support/mapping-world.ts'
 import type { Random } from '../../support/random.ts'
 import type { Trial } from './trial.ts'
 import { presetTrial } from './preset-trials.ts'
+import { sharedTrial } from './shared-trial.ts'
 import { Spelled, type Template } from './hostile-json.ts'
 
 export const startMs = Date.UTC(2026, 0, 31, 23, 26, 40)
@@ -331,5 +332,6 @@ export const trials: readonly Trial[] = [
   conditional,
   local,
   zoned,
+  sharedTrial({ world, map: truckMap, template: truckTemplate }),
   ...['simulator', 'gpsd-tpv', 'tasmota-gps'].map(presetTrial),
 ]

@@ -7,6 +7,8 @@ import type { Template } from './hostile-json.ts'
 export type Trial = {
   name: string
   source: Record<string, unknown>
+  /** Sources that share its topics. */
+  others?: readonly Record<string, unknown>[]
   world: World
   topics: readonly string[]
   template: (clock: { now: number }, random: Random) => Template

@@ -1,4 +1,10 @@
-// routing.ts: finds what the topic of a message determines: its source, the captures, and often the device.
+// routing.ts: finds what the topic of a message determines: its source, the captures, and often the device. The
+// entry file of the folder.
+//
+// The first source in the order of the config takes the messages of a topic. One that takes only some of them
+// (`takes`, by its `when`) has a `next` route, that of the source below it whose topic matches too. Which of
+// them takes a message is decided for each message (source-choice.ts). A source that is alone on its topics has
+// no next one, and its messages cost no more for it.
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import type { Message } from '../../domain/message.ts'
@@ -6,10 +12,16 @@ import { bothOf, createCache, sumOf, type Cache, type CacheCounters } from '../b
 import { createSizedCache, type SizedCache } from '../sized-cache.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import { createDeviceEntries, type DeviceEntries, type DeviceEntry } from '../devices/devices.ts'
-import { capturesIn, compileTopics, type MatchTopic, type TopicPattern } from '../path/topic-pattern.ts'
+import {
+  capturesIn,
+  compileTopics,
+  overlaps,
+  type MatchTopic,
+  type TopicPattern,
+} from '../path/topic-pattern.ts'
 import { createMotion, type Motion } from '../state/motion.ts'
 import type { Decode, DecodeWithMemory, MapResult, StatefulDecoder } from '../types.ts'
-import type { CompiledSource } from './compiled-source.ts'
+import type { CompiledSource } from '../mapper/compiled-source.ts'
 
 /** A source with its memory, the durable memory of state/ excepted. */
 export type SourceRuntime = {
@@ -21,11 +33,16 @@ export type SourceRuntime = {
   decode: Decode | null
   /** Set by the mapper; null where every message is parsed. */
   mapFast: MapFast | null
+  /** The same. */
+  whenFast: WhenFast | null
   decoder: StatefulDecoder | null
 }
 
 /** The result of a usual message; null, and nothing has changed, where the message is to be parsed. */
 export type MapFast = (route: Route, message: Message) => MapResult | null
+
+/** Whether `when` holds for a usual message; null, and nothing has changed, where it is to be parsed. */
+export type WhenFast = (route: Route, message: Message) => boolean | null
 
 /** What is known of a topic. */
 export type Route = {
@@ -40,6 +57,8 @@ export type Route = {
   entry: DeviceEntry | null
   /** Null where the encoding needs no memory. */
   decode: DecodeWithMemory | null
+  /** Of the source that is asked where this one does not take a message; null where it takes all. */
+  next: Route | null
 }
 
 export type Routed = Route | { runtime: null }
@@ -47,7 +66,10 @@ export type Routed = Route | { runtime: null }
 export type Routing = {
   runtimes: readonly SourceRuntime[]
   /** `from`: the message source; undefined or null: see `unnamedFrom`. */
+  /** That of the first source with the topic. */
   routeOf(topic: string, from?: string | null): Routed
+  /** Null where the source does not have the topic of the message. */
+  routeOfSource(name: string, message: Pick<Message, 'topic' | 'from'>): Route | null
   counters(): { topics: CacheCounters; devices: CacheCounters }
 }
 
@@ -72,9 +94,15 @@ const noRoute = { runtime: null }
 type Topics = {
   patterns: readonly { pattern: TopicPattern; index: number; order: readonly number[] | null }[]
   match: MatchTopic
+  /** Those below a source that takes some of its messages, by its index; none where no topic is shared. */
+  below: ReadonlyMap<number, Below>
   routes: SizedCache<Routed>
   refused: Cache<Routed>
 }
+
+type Placed = Topics['patterns'][number]
+
+type Below = { patterns: readonly Placed[]; match: MatchTopic }
 
 type Options = {
   sources: readonly CompiledSource[]
@@ -95,6 +123,7 @@ export function createRouting(
     isMovingAt: source.motion && createMotion(source.motion).movesAt,
     decode: source.encoding.decode ?? null,
     mapFast: null,
+    whenFast: null,
     decoder: source.encoding.createDecoder?.({ source: source.name }) ?? null,
   }))
   /** Message sources that a source names. All others have the topics of the sources that name none. */
@@ -102,7 +131,7 @@ export function createRouting(
   const topicsOf = new Map([...named].map((name) => [name, topicsFor(({ from }) => from?.has(name) ?? true)]))
   const elsewhere = topicsFor(({ from }) => from === null)
   const unnamed = unnamedFrom === null ? topicsFor(() => true) : (topicsOf.get(unnamedFrom) ?? elsewhere)
-  return { runtimes, routeOf, counters }
+  return { runtimes, routeOf, routeOfSource, counters }
 
   function topicsFor(isTaken: (source: CompiledSource) => boolean): Topics {
     const patterns = sources.flatMap((source, index) =>
@@ -113,9 +142,10 @@ export function createRouting(
     return {
       patterns,
       match: compileTopics(patterns.map(({ pattern }) => pattern)),
+      below: belowOf(sources, patterns),
       routes: createSizedCache({
         bytesMax: Math.floor(topicBytesMax / (named.size + 1)),
-        bytesOf: ({ length }) => routeBytes + length,
+        bytesOf: ({ length }, routed) => routeBytes * sourcesOf(routed) + length,
       }),
       refused: createCache(refusedTopicsMax),
     }
@@ -126,30 +156,44 @@ export function createRouting(
     return topics.routes.get(topic) ?? topics.refused.get(topic) ?? findRoute(topics, topic)
   }
 
+  function routeOfSource(name: string, { topic, from }: Pick<Message, 'topic' | 'from'>): Route | null {
+    const first = routeOf(topic, from)
+    let route = first.runtime === null ? null : first
+    while (route !== null && route.runtime.source.name !== name) route = route.next
+    return route
+  }
+
   function findRoute(topics: Topics, topic: string): Routed {
     const route = makeRoute(topics, topic)
     if (topic.length > cachedTopicLengthMax) return route
-    const isRefused = route.runtime === null || route.entry?.ignored || route.entry?.quarantined
-    if (isRefused) topics.refused.set(topic, route)
+    if (isRefused(route)) topics.refused.set(topic, route)
     else topics.routes.add(topic, route)
     return route
   }
 
-  function makeRoute({ patterns, match: matchTopic }: Topics, topic: string): Routed {
-    const match = patterns[matchTopic(topic)]
-    const runtime = match && runtimes[match.index]
-    if (!match || !runtime) return noRoute
+  function makeRoute(topics: Topics, topic: string): Routed {
+    const placed = topics.patterns[topics.match(topic)]
+    return placed === undefined ? noRoute : routeBy(topics, placed, topic)
+  }
+
+  function routeBy(topics: Topics, { pattern, index, order }: Placed, topic: string): Route {
+    const runtime = runtimes[index]!
     const { source, devices } = runtime
-    const own = capturesIn(match.pattern, topic)
-    const captures = match.order === null ? own : match.order.map((index) => own[index] ?? '')
-    const excluded = (excluders[match.index]?.(topic) ?? -1) !== -1
+    const own = capturesIn(pattern, topic)
+    const captures = order === null ? own : order.map((from) => own[from] ?? '')
+    const excluded = (excluders[index]?.(topic) ?? -1) !== -1
     const name = source.device.kind === 'topic' ? source.device.name(captures) : ''
     const isNamed = name !== '' && name.length <= cachedTopicLengthMax
     const provider = (source.provider?.(captures) ?? defaultProvider) as ProviderName
     const entry = isNamed && !excluded ? devices.entryOf(name, provider) : null
     const decode = runtime.decoder?.forTopic(topic) ?? null
-    const owner = source.identity === null ? null : (captures[source.identity] ?? '')
-    return { runtime, captures, excluded, owner, provider, entry, decode }
+    const below = topics.below.get(index)
+    const following = below?.patterns[below.match(topic)]
+    const next = following === undefined ? null : routeBy(topics, following, topic)
+    const identity = source.identity === null ? null : (captures[source.identity] ?? '')
+    // The broker asks before the bytes are read, so an owner owns the topic for all sources.
+    const owner = identity ?? next?.owner ?? null
+    return { runtime, captures, excluded, owner, provider, entry, decode, next }
   }
 
   function counters(): ReturnType<Routing['counters']> {
@@ -159,6 +203,38 @@ export function createRouting(
       devices: sumOf(runtimes.map(({ devices }) => devices.counters())),
     }
   }
+}
+
+/** The topics of the sources below those that take some of their messages, and share topics with others. */
+function belowOf(
+  sources: readonly CompiledSource[],
+  patterns: readonly Placed[],
+): ReadonlyMap<number, Below> {
+  const all = new Map<number, Below>()
+  for (const [index, { takes }] of sources.entries()) {
+    if (takes === null) continue
+    const own = patterns.filter((placed) => placed.index === index)
+    const shared = patterns.filter(
+      ({ pattern, index: other }) => other > index && own.some((placed) => overlaps(placed.pattern, pattern)),
+    )
+    if (shared.length > 0)
+      all.set(index, { patterns: shared, match: compileTopics(shared.map(({ pattern }) => pattern)) })
+  }
+  return all
+}
+
+/** No message of the topic would be mapped. */
+function isRefused(routed: Routed): boolean {
+  if (routed.runtime === null) return true
+  const { entry, next } = routed
+  return entry !== null && (entry.ignored || entry.quarantined) && (next === null || isRefused(next))
+}
+
+function sourcesOf(routed: Routed): number {
+  let count = 1
+  if (routed.runtime === null) return count
+  for (let { next } = routed; next !== null; next = next.next) count += 1
+  return count
 }
 
 /** The place of each capture of the source among those of one pattern; null where all places are the same. */

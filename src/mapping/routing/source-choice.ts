@@ -1,0 +1,147 @@
+// source-choice.ts: which source has a message, where several have its topic.
+//
+//   taken      by the first source, in the order of the config, whose `when` holds for a record of the message,
+//              or that has no `when`. A rule of `refuse`, which is checked before `when`, takes it too.
+//   unread     a source that cannot read the message does not take it: the bytes are not of its encoding, or
+//              what `each` selects is no object
+//   not taken  by any: where sources could not read it, the last of these refuses it. Otherwise the last
+//              source of the topic ignores it, by its `when`.
+//
+// All else that a source says about its messages (`exclude`, `retained`, `wills`, devices that are ignored or
+// quarantined, times) counts once it has the message. So nothing is noted or remembered here, but by decoders
+// with memory: those of all sources of the topic see the message, each once.
+
+import { assertNever } from '../../std/assert.ts'
+import type { Message } from '../../domain/message.ts'
+import type { CompiledSource } from '../mapper/compiled-source.ts'
+import { addPacketProperties } from '../path/packet-properties.ts'
+import { isRecord } from '../path/path-eval.ts'
+import type { EachRecord } from '../path/record-selection.ts'
+import type { Decoded, MapResult, StatefulDecoded } from '../types.ts'
+import type { Route } from './routing.ts'
+
+export type Choice = {
+  /** Of the source that has the message. */
+  route: Route
+  /** The message as this source decodes it; null where it did not yet. */
+  decoded: StatefulDecoded | null
+  /** What other decoders with memory made of it. */
+  others: readonly StatefulDecoded[]
+}
+
+/** Hears of each source that does not take a message; `decoded`: as it decodes it. */
+export type OnDeclined = (route: Route, decoded: Decoded, message: Message) => void
+
+type Verdict = 'taken' | 'declined' | 'unread'
+
+/** `first`: the route of a topic that several sources have. */
+export function chooseSource(
+  first: Route,
+  message: Message,
+  live: boolean,
+  onDeclined: OnDeclined | null,
+): Choice {
+  const decodings = new Map<Route, StatefulDecoded>()
+  const route = choose()
+  const others: StatefulDecoded[] = []
+  for (let one: Route | null = first; one !== null; one = one.next)
+    if (one !== route && one.decode !== null) others.push(decode(one))
+  return { route, decoded: decodings.get(route) ?? null, others }
+
+  function choose(): Route {
+    let unread: Route | null = null
+    for (let one = first; ;) {
+      // The last one has what is left.
+      if (one.next === null && unread === null) return one
+      const verdict = verdictOf(one)
+      if (verdict === 'taken') return one
+      onDeclined?.(one, decode(one), message)
+      if (verdict === 'unread') unread = one
+      if (one.next === null) return unread ?? one
+      one = one.next
+    }
+  }
+
+  function verdictOf(one: Route): Verdict {
+    const { source, whenFast } = one.runtime
+    if (source.takes === null) return 'taken'
+    const isTaken = whenFast?.(one, message) ?? null
+    if (isTaken !== null) return isTaken ? 'taken' : 'declined'
+    const decoded = decode(one)
+    switch (decoded.kind) {
+      case 'value':
+        return verdictOn(one, source.takes, decoded.value, message)
+      case 'refused':
+        return 'unread'
+      case 'empty':
+      case 'ignored':
+        return 'taken'
+      default:
+        return assertNever(decoded)
+    }
+  }
+
+  function decode(one: Route): StatefulDecoded {
+    const known = decodings.get(one)
+    if (known !== undefined) return known
+    const decoded = decodedBy(one, message, live)
+    decodings.set(one, decoded)
+    return decoded
+  }
+}
+
+/** What the decoders of other sources ask to be done with the message is done with its result. */
+export function withOthers(result: MapResult, { others }: Choice): MapResult {
+  if (others.length === 0) return result
+  const writes = [...others.flatMap((other) => other.writes ?? []), ...(result.writes ?? [])]
+  const rebirth = result.rebirth ?? others.find((other) => other.rebirth !== undefined)?.rebirth
+  return { ...result, writes, rebirth }
+}
+
+function decodedBy({ decode, runtime, ...route }: Route, message: Message, live: boolean): StatefulDecoded {
+  if (decode === null) return runtime.decode === null ? { kind: 'empty' } : runtime.decode(message.bytes)
+  // A decoder learns nothing from messages that its source does not take in any case.
+  const isSeen =
+    !route.excluded &&
+    !(message.retain && runtime.source.retained === 'ignore') &&
+    (message.will !== true || runtime.source.wills === 'take')
+  return decode(message.bytes, message.arrivedAt, live && isSeen)
+}
+
+function verdictOn(
+  { runtime: { source }, captures }: Route,
+  takes: NonNullable<CompiledSource['takes']>,
+  value: unknown,
+  message: Message,
+): Verdict {
+  const root = rootOf(source, captures, value, message)
+  let verdict: Verdict = 'declined'
+  const records = recordsIn(source, root)
+  if (records.length > source.recordsMax) return 'taken'
+  for (const { record, up } of records) {
+    if (!isRecord(record)) verdict = 'unread'
+    else if (takes(record, root, captures, up)) return 'taken'
+  }
+  return verdict
+}
+
+/** The message with what `extract` unpacks. */
+export function rootOf(
+  { extract, readsProperties }: CompiledSource,
+  captures: readonly string[],
+  value: unknown,
+  message: Message,
+): unknown {
+  if (readsProperties) addPacketProperties(value, message)
+  const root = extract === null ? value : extract(value, value, captures)
+  if (readsProperties && root !== value) addPacketProperties(root, message)
+  return root
+}
+
+/** As message-records.ts reads them; more than `recordsMax` are not all of them. */
+export function recordsIn({ each, recordsMax }: CompiledSource, root: unknown): readonly EachRecord[] {
+  if (each?.kind === 'chain') return each.expand(root, recordsMax)
+  const chosen = each === null ? root : each.read(root, root, undefined)
+  const records: readonly unknown[] = each !== null && Array.isArray(chosen) ? chosen : [chosen]
+  return records.map((record) => ({ record, up: undefined }))
+}
