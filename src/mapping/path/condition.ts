@@ -12,6 +12,7 @@
 // first: `["69"] != 2`, `['and']`; after a dot it is written as in any path: `io."69"`, `$."69"`, `$up."69"`.
 // A comparison of two constants is an error: `"69" != 2` was meant to name a key.
 
+import { refuseForeignSign, refuseForeignStart, refuseSignInKey } from './condition-hints.ts'
 import { booleanFrom, isDecimal } from './value.ts'
 import { compilePath, parsePathAt } from './path.ts'
 import { isAtEnd, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
@@ -49,6 +50,7 @@ export function compileCondition(text: string, captureNames: readonly string[]):
   const cursor = { text, at: 0 }
   const condition = takeAny(cursor, captureNames, 0)
   if (isAtEnd(cursor)) return condition
+  refuseForeignSign(cursor, cursor.at)
   return malformed(cursor, 'cannot be read')
 }
 
@@ -90,12 +92,12 @@ function takeComparison(cursor: Cursor, names: readonly string[], depth: number)
   skipSpaces(cursor)
   if (take(cursor, '(')) {
     const inner = takeAny(cursor, names, depth + 1)
-    if (!take(cursor, ')')) malformed(cursor, 'lacks a ")"')
-    skipSpaces(cursor)
+    takeClosing(cursor)
     return inner
   }
   const start = cursor.at
   const left = takeOperand(cursor, names)
+  refuseForeignSign(cursor, start)
   const compare = comparisons.find(([sign]) => take(cursor, sign))?.[1]
   if (!compare) return takeMembership(cursor, names, left.operand)
   skipSpaces(cursor)
@@ -133,14 +135,21 @@ function takeMembership(cursor: Cursor, names: readonly string[], left: Operand)
     skipSpaces(cursor)
     operands.push(takeOperand(cursor, names).operand)
   } while (take(cursor, ','))
-  if (!take(cursor, ')')) malformed(cursor, 'lacks a ")"')
-  skipSpaces(cursor)
+  takeClosing(cursor)
   const isIn: Condition = (record, root, captures, up) => {
     const value = left(record, root, up, captures)
     for (const operand of operands) if (isSame(value, operand(record, root, up, captures))) return true
     return false
   }
   return negated ? opposite(isIn) : isIn
+}
+
+function takeClosing(cursor: Cursor): void {
+  if (!take(cursor, ')')) {
+    refuseForeignSign(cursor, cursor.at)
+    malformed(cursor, 'lacks a ")"')
+  }
+  skipSpaces(cursor)
 }
 
 function takeOperand(cursor: Cursor, names: readonly string[]): Taken {
@@ -172,7 +181,11 @@ function operandAt(cursor: Cursor, names: readonly string[]): Taken {
   }
   if (word === 'and' || word === 'or' || word === 'not')
     malformed(cursor, `has "${word}" where a value is expected`)
-  return changing(compilePath(parsePathAt(cursor, false)))
+  refuseForeignStart(cursor)
+  const { at } = cursor
+  const path = parsePathAt(cursor, false)
+  refuseSignInKey(cursor, at)
+  return changing(compilePath(path))
 }
 
 function takeCapture(cursor: Cursor, names: readonly string[]): Operand {

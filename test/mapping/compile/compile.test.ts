@@ -59,7 +59,7 @@ describe('the sources of a config', () => {
     ]
     expect(problemsOf(sources, { devices: { unknown: 'quarantine' } })).toEqual([
       ['sources.0.each', expect.stringContaining('needs a number such as [0]')],
-      ['sources.0.when', expect.stringContaining('cannot be read at position 5')],
+      ['sources.0.when', expect.stringContaining('has = instead of "==" at position 5')],
       ['sources.0.map.speed', 'has an empty key at position 5 of "gps..speed".'],
       ['sources.0.map.heading', expect.stringContaining('belongs in a quoted key')],
       ['sources.1.name', 'must be unique: "trucks" is the name of another source too.'],
@@ -68,7 +68,7 @@ describe('the sources of a config', () => {
         'is never reached: the source "trucks" above takes the same messages, by the same `when`.',
       ],
       ['sources.1.each', expect.stringContaining('needs a number such as [0]')],
-      ['sources.1.when', expect.stringContaining('cannot be read at position 5')],
+      ['sources.1.when', expect.stringContaining('has = instead of "==" at position 5')],
       ['sources.1.device', expect.stringContaining('names {truk}, which is neither a capture')],
       ['sources.2.topic', 'may have "#" only as its last level.'],
     ])
