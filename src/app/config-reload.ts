@@ -30,7 +30,7 @@ import type { Emit } from '../domain/event.ts'
 import { certificateWarnings, loadConfig, type Config } from '../config/config.ts'
 import { untakenTopics } from '../mapping/mapping.ts'
 import type { ReloadReport } from '../ops/ops.ts'
-import { createFileWatch, type WatchFolder } from './file-watch.ts'
+import { createFileWatch, type WatchFolder } from '../std/file-watch/file-watch.ts'
 
 export type ConfigReload = {
   /** Watches the files from here on. */

@@ -15,6 +15,7 @@ import { duration } from './terminal/option-values.ts'
 import { inRows, rowsOf, screenful } from './terminal/screenful.ts'
 import { columns } from './terminal/text-table.ts'
 import {
+  clearScreen,
   printAnswer,
   terminalWidth,
   type BuildCommand,
@@ -28,7 +29,6 @@ const namesMax = 8
 const timeoutMs = 5000
 const watchMs = 2000
 /** Cursor to the corner, then clear to the end of the screen. */
-const clearScreen = '\u001b[H\u001b[J'
 
 type StatusOptions = DaemonOptions & { watch?: number | true }
 

@@ -34,6 +34,8 @@ const elsewhere: Record<string, string> = {
     'needs the broker of a provider; test/cli/map-command/map-preset.test.ts has such lines',
   'npm run -s gateway -- map --config config/examples/gateway.yaml --from-dead-letters':
     'needs dead letters; test/cli/map-command/map-from-daemon.test.ts has some',
+  'npm run -s gateway -- map --config config/examples/gateway.yaml --ndjson recording.ndjson --explain --watch':
+    'never ends; test/cli/map-command/map-watch.test.ts runs it',
   'npm run -s gateway -- map --preset teltonika-json --model FMC650 --from-tap --count 20':
     'needs messages; test/cli/map-command/map-from-daemon.test.ts sends some',
   'npm run gateway -- quarantine list --device truck-7': 'test/cli/quarantine-command.test.ts runs it',

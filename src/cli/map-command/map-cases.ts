@@ -19,6 +19,7 @@ import { providerNames } from '../../delivery/config.ts'
 import { loadDevices, runCases, type CaseResult } from '../../mapping/mapping.ts'
 import { reportError } from '../terminal/error-report.ts'
 import type { CommandIo, ExitStatus } from '../terminal/terminal.ts'
+import { plainFiles, type ReadFiles } from './map-watch.ts'
 import { textOfLines } from '../terminal/text-format.ts'
 
 const casesEnd = '.cases.yaml'
@@ -28,9 +29,11 @@ export async function testMapping(
   io: CommandIo,
   files: readonly string[],
   { config: configPath }: { config?: string | undefined },
+  readFiles: ReadFiles = plainFiles,
 ): Promise<ExitStatus> {
-  const loaded = configPath === undefined ? null : await loadConfig(configPath, { env: io.env })
-  const run = createRunner(io, loaded)
+  const deps = { env: io.env, readFile: readFiles.readText }
+  const loaded = configPath === undefined ? null : await loadConfig(configPath, deps)
+  const run = createRunner(io, loaded, readFiles)
   const chosen = files.length > 0 ? files.map(checkedName) : await casesOf(loaded)
   let status: ExitStatus = 0
   for (const file of chosen) {
@@ -49,8 +52,8 @@ export async function testMapping(
 }
 
 /** Runs the cases of one file. */
-function createRunner(io: CommandIo, loaded: LoadedConfig | null) {
-  const deps = { env: io.env, readText: readCases }
+function createRunner(io: CommandIo, loaded: LoadedConfig | null, readFiles: ReadFiles) {
+  const deps = { env: io.env, readText: (path: string) => readCases(path, readFiles) }
   const providers = loaded === null ? [] : providerNames(loaded.config.delivery)
   const times = { nowMs: systemClock.now(), clock: systemClock }
   return async (file: string): Promise<CaseResult[]> => {
@@ -61,7 +64,12 @@ function createRunner(io: CommandIo, loaded: LoadedConfig | null) {
     if (loaded === null) throw noConfig(file)
     const cases = await loadCases(file, deps)
     const { file: path } = loaded.config.devices
-    const read = { readFile: (name: string) => readFile(name) }
+    const read = {
+      async readFile(name: string) {
+        await readFiles.willRead(name)
+        return readFile(name)
+      },
+    }
     const devices =
       path === undefined
         ? {}
@@ -111,9 +119,9 @@ function reportOf(file: string, results: readonly CaseResult[]): string {
 }
 
 /** Reads cases, and presets beside them; loadPresetCases reports a problem with a preset itself. */
-async function readCases(path: string): Promise<string> {
+async function readCases(path: string, { readText }: ReadFiles): Promise<string> {
   try {
-    return await readFile(path, 'utf8')
+    return await readText(path)
   } catch (error) {
     if (!path.endsWith(casesEnd)) throw error
     throw new GatewayError('INPUT_UNREADABLE', {

@@ -20,7 +20,8 @@
 // With --explain each answer is a text: where each value comes from, and why one is missing
 // (explain-text.ts).
 // With --json as well, the line has the same as an object: {"source":..,"explained":{...}}.
-// With --test the command runs cases instead (map-cases.ts).
+// With --test the command runs cases instead (map-cases.ts). With --watch it does all of that again after each
+// change of a file that it read (map-watch.ts).
 
 import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
@@ -53,21 +54,27 @@ import { takeMessages } from './map-messages.ts'
 import { checkOptions, withMapOptions, wrongUse, type MapOptions } from './map-options.ts'
 import { changesText, resultText } from './map-output.ts'
 import { chosenTopicText, exampleTopics } from './example-topics.ts'
+import { plainFiles, watchMapping, type ReadFiles, type TakeAll } from './map-watch.ts'
 import { presetMapping } from './preset-mapping.ts'
 
 export const mapCommand: BuildCommand = (io, done) =>
   withMapOptions(new Command('map')).action(async (files: string[], options: MapOptions) => {
-    done(options.test ? await testMapping(io, files, options) : await mapMessages(io, files, options))
+    if (!options.test) checkOptions(options, files)
+    const run = options.test
+      ? (readFiles: ReadFiles) => testMapping(io, files, options, readFiles)
+      : (readFiles: ReadFiles, take: TakeAll) => mapMessages(io, options, readFiles, take)
+    const takeAll: TakeAll = (topic, take) => takeMessages(io, files, { options, topic }, take)
+    done(options.watch ? await watchMapping(io, options, takeAll, run) : await run(plainFiles, takeAll))
   })
 
 async function mapMessages(
   io: CommandIo,
-  files: readonly string[],
   options: MapOptions,
+  readFiles: ReadFiles,
+  takeAll: TakeAll,
 ): Promise<ExitStatus> {
-  checkOptions(options, files)
   io.endWithReader()
-  const { config, providers } = await mappingOf(options, io)
+  const { config, providers } = await mappingOf(options, io, readFiles)
   const topic = topicOf(options, config, io)
   const settings = { providers, clockOffsetMs: () => 0 }
   const explainer = options.explain ? await openExplainer(config, settings) : null
@@ -80,7 +87,7 @@ async function mapMessages(
       width: terminalWidth(io.stdout),
     }
     const run = createRun(io, { mapper, explainer, evaluator }, form)
-    await takeMessages(io, files, { options, topic }, run.map)
+    await takeAll(topic, run.map)
     await run.close()
     if (run.hasForeignTopics() && options.preset !== undefined) printNote(io, foreignTopics(config))
     return run.status()
@@ -151,11 +158,13 @@ function readsTopics({ ndjson, fromTap, fromDeadLetters }: MapOptions): boolean 
 async function mappingOf(
   options: MapOptions,
   io: CommandIo,
+  { readText, willRead }: ReadFiles,
 ): Promise<{ config: MappingConfig; providers: readonly ProviderName[] }> {
   const { preset, config: path = '' } = options
   if (preset !== undefined)
-    return { config: await presetMapping({ ...options, preset }, io), providers: [defaultProvider] }
-  const { config } = await loadConfig(path, { env: io.env })
+    return { config: await presetMapping({ ...options, preset }, io, readText), providers: [defaultProvider] }
+  const { config } = await loadConfig(path, { env: io.env, readFile: readText })
+  if (config.devices.file !== undefined) await willRead(config.devices.file)
   return { config, providers: providerNames(config.delivery) }
 }
 

@@ -31,6 +31,7 @@ export type MapOptions = {
   test?: boolean
   explain?: boolean
   json?: boolean
+  watch?: boolean
 }
 
 export function withMapOptions(command: Command): Command {
@@ -62,6 +63,7 @@ export function withMapOptions(command: Command): Command {
     .option('--path <dir>', 'with --from-dead-letters: spool directory, which no daemon may use')
     .option('--explain', 'print where each value comes from, and why one is missing')
     .option('--json', 'with --explain: print one JSON object for each message')
+    .option('--watch', 'do it again each time the config, a preset, the device table or the cases change')
     .option('--test', 'run cases: the given *.cases.yaml files, or those of the config and its presets')
     .addHelpText(
       'after',
@@ -85,6 +87,7 @@ export function checkOptions(options: MapOptions, files: readonly string[]): voi
     [config !== undefined && preset !== undefined, '--config and --preset'],
     [options.lines === true && options.ndjson === true, '--lines and --ndjson'],
     [options.fromTap === true && options.fromDeadLetters === true, '--from-tap and --from-dead-letters'],
+    [isLive && options.watch === true, '--watch and --from-...'],
     [isLive && files.length > 0, 'Files and --from-tap or --from-dead-letters'],
     [isLive && (options.lines ?? options.ndjson) === true, '--lines or --ndjson and --from-...'],
     [

@@ -1,11 +1,13 @@
 // preset-mapping.ts: the mapping of `map --preset`: a source with this preset and nothing else.
 
-import { readFile } from 'node:fs/promises'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import { createMappingReader } from '../../config/config.ts'
 import type { MappingConfig } from '../../mapping/config.ts'
 import type { CommandIo } from '../terminal/terminal.ts'
+
+/** Reads a file as UTF-8. */
+export type ReadText = (path: string) => Promise<string>
 
 type PresetOptions = { preset: string; model?: string | undefined; sourceTopic?: string | undefined }
 
@@ -13,8 +15,9 @@ type PresetOptions = { preset: string; model?: string | undefined; sourceTopic?:
 export async function presetMapping(
   { preset, model, sourceTopic }: PresetOptions,
   { env }: Pick<CommandIo, 'env'>,
+  readText: ReadText,
 ): Promise<MappingConfig> {
-  const read = createMappingReader({ env, readText: (path) => readFile(path, 'utf8') })
+  const read = createMappingReader({ env, readText })
   const source = {
     name: 'preset',
     preset,

@@ -50,6 +50,9 @@ export function printNote({ stderr, json }: Pick<CommandIo, 'stderr' | 'json'>, 
   stderr.write(json === true ? `${JSON.stringify({ note: text })}\n` : `${text}\n`)
 }
 
+/** For a text that is drawn anew on a terminal. */
+export const clearScreen = '\u001b[H\u001b[J'
+
 /** A narrower terminal has no use for a table. */
 const columnsMin = 40
 

@@ -1,7 +1,7 @@
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createFileWatch } from '../../src/app/file-watch.ts'
+import { createFileWatch } from '../../src/std/file-watch/file-watch.ts'
 import { eventually } from '../support/eventually.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { newFolder } from '../support/folders.ts'

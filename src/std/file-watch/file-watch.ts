@@ -1,7 +1,7 @@
 // file-watch.ts: reports that files were changed, created, replaced or removed. It does not read them.
 //
-//   the system reports an event in a folder -> pause -> check -> changed()
-//   every 30 s, with or without events               -> check -> changed()
+//   the system reports an event in a folder -> pause -> check -> changed(files)
+//   every `pollMs`, with or without events              -> check -> changed(files)
 //
 // An event is only a hint: there are too many (a log beside the config), they come too early (a file half
 // written), or not at all (network file systems, the target of a link, no inotify watches left). A check
@@ -11,7 +11,7 @@
 import { watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { CancelTimer, Clock } from '../std/clock.ts'
+import type { CancelTimer, Clock } from '../clock.ts'
 
 export type FileWatch = {
   /** Watches the files from their present state on: to be called before they are read. */
@@ -28,7 +28,7 @@ export type FileWatchOptions = {
 /** Calls `changed` for any event in `folder`; throws where it cannot be watched. For tests. */
 export type WatchFolder = (folder: string, changed: () => void) => { close(): void }
 
-type Deps = { clock: Clock; changed: () => void; watchFolder?: WatchFolder }
+type Deps = { clock: Clock; changed: (files: readonly string[]) => void; watchFolder?: WatchFolder }
 
 const foldersMax = 64
 
@@ -81,15 +81,15 @@ export function createFileWatch(
   async function check(): Promise<void> {
     if (checking || closed) return
     checking = true
-    let found = false
+    const found: string[] = []
     for (const [file, state] of seen) {
       const now = await stateOf(file)
       if (now === state) continue
       seen.set(file, now)
-      found = true
+      found.push(file)
     }
     checking = false
-    if (found && !closed) changed()
+    if (found.length > 0 && !closed) changed(found)
   }
 
   function close(): void {
