@@ -20,8 +20,8 @@
 // With --explain each answer is a text: where each value comes from, and why one is missing
 // (explain-text.ts).
 // With --json as well, the line has the same as an object: {"source":..,"explained":{...}}.
-// With --test the command runs cases instead (map-cases.ts). With --watch it does all of that again after each
-// change of a file that it read (map-watch.ts).
+// With --test the command runs cases instead (map-cases.ts). With --watch it does all of that again after
+// each change of a file that it read (map-watch.ts).
 
 import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'

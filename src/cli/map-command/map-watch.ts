@@ -1,12 +1,12 @@
-// map-watch.ts: `map --watch`: maps the same messages again each time a file that was read changes: the config,
-// presets, the device table, cases.
+// map-watch.ts: `map --watch`: maps the same messages again each time a file that was read changes: the
+// config, presets, the device table, cases.
 //
 //   run -> wait for a change -> a line with the time and the files -> run -> ...
 //
-// A run that is refused prints its problems, with line and column, and the next change is waited for. It ends by
-// a stop (Ctrl-C), with the exit status of the last run. Messages are read once, before the first run that uses
-// them, and at most `samplesBytesMax` of them. What cannot change by an edit, such as options that contradict
-// each other or unreadable messages, ends the command.
+// A run that is refused prints its problems, with line and column, and the next change is waited for. It ends
+// by a stop (Ctrl-C), with the exit status of the last run. Messages are read once, before the first run that
+// uses them, and at most `samplesBytesMax` of them. What cannot change by an edit, such as options that
+// contradict each other or unreadable messages, ends the command.
 
 import { readFile } from 'node:fs/promises'
 import { relative, resolve } from 'node:path'

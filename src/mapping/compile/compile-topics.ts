@@ -1,7 +1,7 @@
 // compile-topics.ts: the topics of a source beside those of the sources above it.
 //
-// The first source in the order of the config takes the messages of a topic. One with `when` takes some of them,
-// and leaves the others to the sources below (routing/source-choice.ts).
+// The first source in the order of the config takes the messages of a topic. One with `when` takes some of
+// them, and leaves the others to the sources below (routing/source-choice.ts).
 
 import { quote } from '../../std/quote.ts'
 import type { SourceConfig } from '../config.ts'

@@ -223,8 +223,8 @@ function compileWhen(
 }
 
 /**
- * Null for a source that takes all messages of its topics: one without `when`, and one that evaluates it later,
- * for collected values or the result of an expression.
+ * Null for a source that takes all messages of its topics: one without `when`, and one that evaluates it
+ * later, for collected values or the result of an expression.
  */
 function takesOf(
   source: SourceConfig,

@@ -19,8 +19,8 @@
 //   message-scan.ts                      where the values are: walks the message
 //   message-layout.ts                    the same without a walk, where a message before had its layout
 //   found-values.ts, message-values.ts   the values that were found, and numbers of them
-//   usual-conditions.ts                  `when` and `fix.valid`, which must hold. `when` alone also says whether
-//                                        a message is one of the source (routing/source-choice.ts)
+//   usual-conditions.ts                  `when` and `fix.valid`, which must hold. `when` alone also says
+//                                        whether a message is of the source (routing/source-choice.ts)
 //   record-bytes.ts, written-bytes.ts    the parts of the name of the payload
 //   device-bytes.ts                      what the device adds to both
 //   payload-bytes.ts                     the payload

@@ -1,10 +1,10 @@
-// routing.ts: finds what the topic of a message determines: its source, the captures, and often the device. The
-// entry file of the folder.
+// routing.ts: finds what the topic of a message determines: its source, the captures, and often the device.
+// The entry file of the folder.
 //
-// The first source in the order of the config takes the messages of a topic. One that takes only some of them
-// (`takes`, by its `when`) has a `next` route, that of the source below it whose topic matches too. Which of
-// them takes a message is decided for each message (source-choice.ts). A source that is alone on its topics has
-// no next one, and its messages cost no more for it.
+// The first source in the order of the config takes the messages of a topic. One that takes only some of
+// them (`takes`, by its `when`) has a `next` route, that of the source below it whose topic matches too.
+// Which of them takes a message is decided for each message (source-choice.ts). A source that is alone on its
+// topics has no next one, and its messages cost no more for it.
 
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import type { Message } from '../../domain/message.ts'

@@ -1,9 +1,10 @@
 // source-choice.ts: which source has a message, where several have its topic.
 //
-//   taken      by the first source, in the order of the config, whose `when` holds for a record of the message,
-//              or that has no `when`. A rule of `refuse`, which is checked before `when`, takes it too.
-//   unread     a source that cannot read the message does not take it: the bytes are not of its encoding, or
-//              what `each` selects is no object
+//   taken      by the first source, in the order of the config, whose `when` holds for a record of the
+//              message, or that has no `when`. A rule of `refuse`, which is checked before `when`, takes
+//              it too.
+//   unread     a source that cannot read the message does not take it: the bytes are not of its encoding,
+//              or what `each` selects is no object
 //   not taken  by any: where sources could not read it, the last of these refuses it. Otherwise the last
 //              source of the topic ignores it, by its `when`.
 //

@@ -175,7 +175,7 @@ describe('an entry of `extract`', () => {
 
   test('with an invalid path or condition is refused when it is compiled', () => {
     expect(() => extractorOf([{ ...packed, from: 'a..b' }])).toThrow('has an empty key')
-    expect(() => extractorOf([{ ...packed, when: 'a =' }])).toThrow('cannot be read')
+    expect(() => extractorOf([{ ...packed, when: 'a =' }])).toThrow('has = instead of')
     expect(() => extractorOf([{ ...packed, when: '{no} == 1' }])).toThrow('a capture "{no}"')
   })
 })

@@ -1,4 +1,4 @@
-// deferred-messages.ts: maps the messages of sources with an expression, once it was evaluated (jsonata/).
+// evaluated-messages.ts: maps the messages of sources with an expression, once it was evaluated (jsonata/).
 // Until then such a message is kept whole, and the config may have changed: its source may not have its topic
 // any more.
 
