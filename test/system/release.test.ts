@@ -78,7 +78,7 @@ const expectedFiles = [
   /^dist\/launcher\.sh$/,
   /^dist\/ops\/page\/page\.css$/,
   /^docs\/([a-z0-9-]+\/)*[a-z0-9-]+\.md$/,
-  /^config\/(presets|examples)\/[a-z0-9-]+(\.cases)?\.(yaml|csv)$/,
+  /^config\/(presets|examples)\/[a-z0-9-]+((\.[a-z0-9-]+)?\.cases)?\.(yaml|csv)$/,
   /^config\/examples\/(nats|rabbitmq)\/(README\.md|enabled_plugins|[a-z.-]+\.(conf|yaml|json))$/,
   /^config\/container\/(Containerfile|[a-z-]+\.yaml)$/,
   /^config\/monitoring\/(alert-rules(\.test)?\.yaml|grafana-dashboard\.json)$/,
