@@ -179,6 +179,8 @@ export function spoolOptions(
       unlisted_dead_letters: dead.unlisted_on_full,
     },
     stateBytesMax: config.state_max_bytes,
+    // At 500 commits a second, eight seconds; the bytes are those of about 40,000 devices.
+    lateRecords: { recordsMax: 4096, bytesMax: Math.min(8 * MiB, config.state_max_bytes / 8) },
     backfillLanesMax: 256,
     receiptBytesMax: Math.min(64 * MiB, config.max_bytes / 16),
     // Some five seconds at full load, which is how often the ledger takes them.

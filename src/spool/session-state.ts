@@ -17,6 +17,7 @@ import { newLane, type Lane, type Walk } from './chunk-log/lane.ts'
 import type { ReceiptQueue } from './chunk-log/receipt-queue.ts'
 import type { ChunkBuffers, RecentChunks } from './chunk-log/recent-chunks/recent-chunks.ts'
 import type { ShelfRecord, StateTotalsRecord } from './chunk-log/record-codec.ts'
+import type { LateRecords } from './kept/late-records.ts'
 import type { Shares } from './kept/shares.ts'
 import type { HighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IsLate, SpoolOptions } from './spool-options.ts'
@@ -175,6 +176,7 @@ export type StateEntries = {
   bytes: number
   /** The same as of the last write that was put together; the disk is compared with this. */
   written: StateTotalsRecord
+  readonly late: LateRecords
 }
 
 /** Makes room in full stores (eviction.ts). */

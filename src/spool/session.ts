@@ -19,7 +19,7 @@ import { createReservations } from './kept/entry-reservations.ts'
 import type { HighWaterMark } from './high-water-mark/high-water-mark.ts'
 import { createEviction } from './kept/eviction.ts'
 import { createExchange } from './kept/exchange.ts'
-import { newStateEntries } from './kept/state-entries.ts'
+import { endLateRecords, newStateEntries } from './kept/state-entries.ts'
 import { newDeadLetterBytes, newStores } from './kept/store-use.ts'
 import { recover } from './recovery/recovery.ts'
 import type { Session, SpoolState } from './session-state.ts'
@@ -105,7 +105,7 @@ function newState(deps: SessionDeps, options: SpoolOptions): SpoolState {
     nextDeadLetter: firstDeadLetter,
     firstDeadLetter,
     openBytes: 0,
-    stateEntries: newStateEntries(),
+    stateEntries: newStateEntries(options.lateRecords),
     receipts: newReceiptQueue(),
     journal: newIntakeJournal(),
     shelves: new Map(),
@@ -128,10 +128,13 @@ export async function upkeep(session: Session): Promise<void> {
 }
 
 /** Commits the open group and closes the store. */
-export async function closeSession({ committer, compactor, eviction, mark, store }: Session): Promise<void> {
+export async function closeSession(session: Session): Promise<void> {
+  const { committer, compactor, eviction, mark, store, stateEntries } = session
   eviction.end()
   await eviction.idle()
   await committer.idle()
+  // Only for an older version that opens the spool next: where it fails, the records stay in force.
+  await committer.commit({ prepare: (ops) => endLateRecords(stateEntries, ops) }).catch(() => undefined)
   committer.fail(closedFault())
   await compactor.idle()
   mark.close()

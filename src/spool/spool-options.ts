@@ -53,6 +53,8 @@ export type SpoolOptions = {
   deferredBytesMax: number
   onFull: Record<Exclude<KeptStore, 'part_dead_letters'>, OnFull>
   stateBytesMax: number
+  /** Bounds of the records of late entries; part of the state (late-records.ts). */
+  lateRecords: { recordsMax: number; bytesMax: number }
   /** Bound of the backfill lanes of one provider. At the bound the live lane is not rotated. */
   backfillLanesMax: number
   receiptBytesMax: number

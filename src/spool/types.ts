@@ -133,7 +133,7 @@ export type SpoolListener = {
 export type LateState = {
   readonly key: string
   /** Made when it is read, and valid until the value of another entry is read. */
-  readonly value: Buffer | null
+  readonly value: Buffer
   /** It is in the open group; set by the spool. Until it is false again, it need not be put again. */
   isWaiting: boolean
 }

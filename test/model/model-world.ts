@@ -50,8 +50,15 @@ export type World = {
 export type Mapping = {
   /** The state was read; false from the loss of the store until it is read again. */
   readonly restored: boolean
-  /** Takes a part into a record, in the message that is being appended. */
-  add(spool: Pick<Spool, 'putState'>, part: string): void
+  /**
+   * Takes a part into a record, in the message that is being appended. `isLate`: encoded
+   * with its group; null: at once, in a record that exchanges change, too.
+   */
+  add(
+    spool: Pick<Spool, 'putState' | 'putLateState'>,
+    part: string,
+    options: { isLate: boolean | null },
+  ): void
   /** What `add` would write, for exchanges. */
   addLater(part: string): { key: string; value: Buffer }
   /** The parts of a record that closes; empty where there is none. */

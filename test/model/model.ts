@@ -278,7 +278,7 @@ function publish(world: World, message: Message): void {
   })
 }
 
-function give({ spool, mapping }: World, { kind, provider, name }: Message, part: string): void {
+function give({ spool, mapping, random }: World, { kind, provider, name }: Message, part: string): void {
   switch (kind) {
     case 'payloads':
       spool.append(payloadOf(part, { provider, padding: part.length % 7 === 0 ? 200 : 20 }))
@@ -295,7 +295,8 @@ function give({ spool, mapping }: World, { kind, provider, name }: Message, part
       return
     }
     case 'part':
-      if (spool.addWindowKey(deadLetterNamed(part).windowKey) === 'stored') mapping.add(spool, part)
+      if (spool.addWindowKey(deadLetterNamed(part).windowKey) === 'stored')
+        mapping.add(spool, part, { isLate: random.pick([true, true, false, null]) })
       return
     default:
       assertNever(kind)
@@ -454,6 +455,7 @@ async function drainAll(world: World): Promise<void> {
   await world.clock.advance(61_000)
   rules.finish(world.spool, disk.durable())
   await world.spool.close()
+  rules.closed(disk.durable())
 }
 
 async function deliverAll(world: World): Promise<void> {

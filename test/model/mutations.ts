@@ -20,6 +20,7 @@ import type { findLanes } from '../../src/spool/recovery/lane-recovery.ts'
 import type { recoverReceipts } from '../../src/spool/recovery/receipt-recovery.ts'
 import type { createReservations } from '../../src/spool/kept/entry-reservations.ts'
 import type { createExchange } from '../../src/spool/kept/exchange.ts'
+import type { addLateRecord } from '../../src/spool/kept/late-records.ts'
 import type { recoverShelves } from '../../src/spool/kept/message-shelf.ts'
 import type { createMessageIntake } from '../../src/spool/message-intake.ts'
 import type { Session, SpoolState, StoredEntry } from '../../src/spool/session-state.ts'
@@ -187,6 +188,20 @@ export const mutations: readonly Mutation[] = [
         await exchange(whole)
       }
     },
+    noticed: /was acknowledged and is nowhere|is in \d places/,
+  }),
+  mutation<typeof addLateRecord>({
+    mistake: 'forgets what only the oldest record of late entries has',
+    file: 'kept/late-records.ts',
+    name: 'addLateRecord',
+    wrap: (original) => (late, entries, replaced) => ({ ...original(late, entries, replaced), own: [] }),
+    noticed: /was acknowledged and is nowhere/,
+  }),
+  mutation<typeof addLateRecord>({
+    mistake: 'keeps late entries in force that were put or deleted since',
+    file: 'kept/late-records.ts',
+    name: 'addLateRecord',
+    wrap: (original) => (late, entries) => original(late, entries, new Set()),
     noticed: /was acknowledged and is nowhere|is in \d places/,
   }),
   mutation<typeof createReservations>({

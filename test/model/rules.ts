@@ -3,7 +3,7 @@
 import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { readChunk, eachFrame } from '../../src/spool/chunk-log/chunk-codec.ts'
-import { laneKey, laneOf, numberOf, seqOf, table } from '../../src/spool/chunk-log/key-layout.ts'
+import { laneKey, laneOf, numberOf, seqOf, table, textOf } from '../../src/spool/chunk-log/key-layout.ts'
 import {
   claimRecord,
   keptMessageRecord,
@@ -12,6 +12,7 @@ import {
   stateRecord,
   receiptRecord,
 } from '../../src/spool/chunk-log/record-codec.ts'
+import { isLateRecordKey, lateEntriesIn } from '../../src/spool/kept/late-records.ts'
 import type { LaneId } from '../../src/domain/ids.ts'
 import { payloadIdIn } from '../../src/domain/payload.ts'
 import type { PayloadSettlement } from '../../src/domain/settlement.ts'
@@ -56,6 +57,8 @@ export type Rules = {
   submitted(batch: Batch, content: BatchContent, choose: () => PayloadSettlement): PayloadSettlement[]
   check(durable: readonly StoreEntry[]): void
   finish(spool: Spool, durable: readonly StoreEntry[]): void
+  /** After a stop of a spool whose state is empty. */
+  closed(durable: readonly StoreEntry[]): void
   /** An unexpected error of work under way; the next check throws it. */
   note(error: unknown): void
 }
@@ -153,6 +156,7 @@ export function createRules(): Rules {
       claims: new Set(),
       receipts: new Map(),
     }
+    const state = new Map<string, Buffer>()
     const ends = new Map<number, number>()
     const claimEnds = new Map<number, number>()
     for (const [key, value] of durable) {
@@ -172,11 +176,11 @@ export function createRules(): Rules {
           places.kept,
           idOf((keptMessageRecord.decode(value) ?? fail('a kept message is damaged')).envelope.topic),
         )
-      if (key[0] === table.state) {
-        const names = stateRecord.decode(value) ?? fail('an entry of state is damaged')
-        for (const name of names.toString().split(' ')) count(places.parts, idOf(name))
-      }
+      if (key[0] === table.state)
+        state.set(textOf(key), stateRecord.decode(value) ?? fail('an entry of state is damaged'))
     }
+    for (const value of stateInForce(state))
+      for (const name of value.split(' ')) count(places.parts, idOf(name))
     return places
   }
 
@@ -399,13 +403,21 @@ export function createRules(): Rules {
       if (deadLetters !== sum(places.deadLetters))
         fail(`${deadLetters} dead letters of ${sum(places.deadLetters)}`)
       if (quarantined !== 0 || quarantineBytes !== 0) fail(`${quarantined} kept on empty shelves`)
-      if (stateEntries !== 0 || stateBytes !== 0) fail(`${stateEntries} entries of an empty state`)
+      if (places.parts.size !== 0) fail(`${places.parts.size} parts are in an empty state`)
+      const state = durable.filter(([key]) => key[0] === table.state)
+      const bytes = state.reduce((all, [key, value]) => all + key.length + value.length, 0)
+      if (stateEntries !== state.length || stateBytes !== bytes)
+        fail(`${stateEntries} records of state with ${stateBytes} bytes of ${state.length} with ${bytes}`)
       for (const { shelf, kept, taken, messages } of spool.shelves())
         if (kept !== taken + messages) fail(`${shelf}: kept ${kept}, taken ${taken}, there are ${messages}`)
       for (const id of offered) {
         if (acked.has(id) && !acceptedUnder.has(id) && !places.deadLetters.has(id))
           fail(`${id} was neither accepted nor buried`)
       }
+    },
+    closed(durable) {
+      const left = durable.filter(([key]) => key[0] === table.state).length
+      if (left > 0) fail(`${left} records of an empty state are left after a stop`)
     },
     note(error) {
       noted = error
@@ -432,4 +444,12 @@ function sum(place: Map<string, number>): number {
   let all = 0
   for (const found of place.values()) all += found
   return all
+}
+
+/** The entries of the mapping's state, as text: late ones from the last record that has them. */
+function stateInForce(state: ReadonlyMap<string, Buffer>): string[] {
+  const records = [...state].filter(([key]) => isLateRecordKey(key)).map(([, value]) => value)
+  const late = [...lateEntriesIn(records)].filter((entry): entry is [string, Buffer] => entry[1] !== null)
+  const own = [...state].filter(([key]) => !isLateRecordKey(key))
+  return [...new Map([...own, ...late]).values()].map((value) => value.toString())
 }

@@ -3,14 +3,20 @@
 // restart.
 
 import type { Spool } from '../../src/spool/spool.ts'
+import type { LateState } from '../../src/spool/types.ts'
 import { exchangeOf } from '../support/spool-world.ts'
 import { payloadOf, track, type Mapping, type World } from './model-world.ts'
 
-const keys = ['bus', 'van "1"', 'lorry\u0000'] as const
+/** Changed by messages, late or at once. */
+const keys = ['bus', 'van "1"', 'lorry\u0000', 'tram'] as const
+/** Changed by exchanges, too, which may be written after later messages. */
+const exchangedKeys = ['car', 'bike\u0000'] as const
 
 export function createMapping(): Mapping {
   let records = new Map<string, string[]>()
   let readings = 0
+  /** The same object for a key, as the memory of a device is. */
+  let late = new Map<string, LateState>()
   let restored = false
 
   async function restore(spool: Spool): Promise<void> {
@@ -21,11 +27,24 @@ export function createMapping(): Mapping {
     // The store was lost again meanwhile: the next opening brings the next reading.
     if (reading !== readings) return
     records = found
+    late = new Map()
     restored = true
   }
 
-  function addLater(part: string): { key: string; value: Buffer } {
-    const key = keys[part.length % keys.length] ?? keys[0]
+  function lateOf(key: string): LateState {
+    const entry = late.get(key) ?? {
+      key,
+      get value() {
+        return Buffer.from((records.get(key) ?? []).join(' '))
+      },
+      isWaiting: false,
+    }
+    late.set(key, entry)
+    return entry
+  }
+
+  function addTo(names: readonly [string, ...string[]], part: string): { key: string; value: Buffer } {
+    const key = names[Number.parseInt(part.replaceAll(/\D/g, ''), 10) % names.length] ?? names[0]
     const parts = [...(records.get(key) ?? []), part]
     records.set(key, parts)
     return { key, value: Buffer.from(parts.join(' ')) }
@@ -35,11 +54,12 @@ export function createMapping(): Mapping {
     get restored() {
       return restored
     },
-    add(spool, part) {
-      const { key, value } = addLater(part)
-      spool.putState(key, value)
+    add(spool, part, { isLate }) {
+      const { key, value } = addTo(isLate === null ? exchangedKeys : keys, part)
+      if (isLate === true) spool.putLateState(lateOf(key))
+      else spool.putState(key, value)
     },
-    addLater,
+    addLater: (part) => addTo(exchangedKeys, part),
     close(key) {
       const parts = records.get(key) ?? []
       records.delete(key)

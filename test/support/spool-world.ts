@@ -117,6 +117,7 @@ export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}):
       unlisted_dead_letters: 'drop_oldest',
     },
     stateBytesMax: 1024 ** 2,
+    lateRecords: { recordsMax: 3, bytesMax: 64 * 1024 },
     backfillLanesMax: 8,
     receiptBytesMax: 64 * 1024,
     receiptMemoryBytesMax: 64 * 1024,

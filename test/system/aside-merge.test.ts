@@ -125,6 +125,28 @@ describe('a store that was set aside', () => {
     expect(await repair(path)).toMatchObject({ state: 'whole', merges: [] })
   })
 
+  test('brings state that it had in records of several entries, where it was killed', async () => {
+    const old = await openSpoolWorld({ changes })
+    for (const key of ['both', 'gone', 'zone'])
+      old.spool.putLateState({ key, value: Buffer.from('late'), isWaiting: false })
+    old.spool.putState('bare', Buffer.from('old'))
+    await ended(old.spool)
+    const path = join(await newFolder(), 'spool')
+    await cp(old.path, path, { recursive: true })
+    await rename(join(path, 'mark'), join(path, 'store/mark'))
+    await rename(join(path, 'store'), join(path, asideName))
+    const running = await openSpoolWorld({ path, changes, clock: old.clock })
+    running.spool.putLateState({ key: 'both', value: Buffer.from('new'), isWaiting: false })
+    await ended(running.spool)
+    await running.spool.close()
+    expect(await repair(path)).toMatchObject({ state: 'repaired' })
+    const { problems, state } = await contentOf(path)
+    expect({ problems, state }).toEqual({
+      problems: [],
+      state: { bare: 'old', both: 'new', gone: 'late', zone: 'late' },
+    })
+  })
+
   test('comes into the running store once, wherever the repair is killed', async () => {
     const { path: base, batchIds } = await withAside()
     const program = join(import.meta.dirname, '../support/killable-repair.ts')

@@ -15,14 +15,14 @@ import {
   type NewMessage,
 } from './message-shelf.ts'
 import { changeSession, type SessionWrites } from './session-records.ts'
-import { addLateState, changeState, closeState, prepareState, type StateWrites } from './state-entries.ts'
+import { addLateState, changeState, closeState, newStateWrites, prepareState } from './state-entries.ts'
 import { leaveShares } from './store-use.ts'
 
 /** What a deletion counts for among the uncommitted bytes. */
 const deletionBytes = 32
 
 export function createAttachments(state: SpoolState, group: Group): CommitAttachments {
-  const stateWrites: StateWrites = { ops: new Map(), late: new Map(), entries: 0, bytes: 0 }
+  const stateWrites = newStateWrites()
   const sessionWrites: SessionWrites = new Map()
   const deadLetters: NewDeadLetter[] = []
   const messages: NewMessage[] = []

@@ -6,7 +6,7 @@
 //
 // Late entries, such as the memory of devices, change with many messages. They are encoded once for
 // all messages of a group, when the group closes. That is in the turn of its last message, so the record has
-// nothing of later ones.
+// nothing of later ones. All late entries of a group are one record (late-records.ts).
 //
 // Bound: `stateBytesMax` of keys and records. At the bound intake is held and nothing is refused. Entries
 // that close leave through exchanges, and then intake resumes. Late entries count when their group closes.
@@ -27,17 +27,34 @@ import {
 import { stateRecord, stateTotalsRecord } from '../chunk-log/record-codec.ts'
 import type { SpoolState, StateEntries } from '../session-state.ts'
 import type { LateState, StateEntry } from '../types.ts'
+import {
+  addLateRecord,
+  isLateRecordKey,
+  lateEntriesIn,
+  newLateRecords,
+  removeLateRecords,
+  type LateBounds,
+  type LateChange,
+} from './late-records.ts'
 
-export function newStateEntries(): StateEntries {
-  return { sizes: new Map(), bytes: 0, written: { entries: 0, bytes: 0 } }
+export function newStateEntries(bounds: LateBounds): StateEntries {
+  return { sizes: new Map(), bytes: 0, written: { entries: 0, bytes: 0 }, late: newLateRecords(bounds) }
 }
 
-/** The changes of one group; the last change of each entry is written. `late` is encoded when it closes. */
+/**
+ * The changes of one group; the last change of each entry is written. `late` is encoded when it closes.
+ * `replaced`: entries of earlier late records that are no longer in force.
+ */
 export type StateWrites = {
   ops: Map<string, StoreOp>
   late: Map<string, LateState>
+  replaced: Set<string>
   entries: number
   bytes: number
+}
+
+export function newStateWrites(): StateWrites {
+  return { ops: new Map(), late: new Map(), replaced: new Set(), entries: 0, bytes: 0 }
 }
 
 const totalsKey = laneKey(table.totals, stateTotalsLane)
@@ -50,6 +67,7 @@ const lateBytes = 256
 
 /** Returns by how many bytes the group grows. */
 export function addLateState(writes: StateWrites, entry: LateState): number {
+  assertKey(entry.key)
   entry.isWaiting = true
   writes.late.set(entry.key, entry)
   return lateBytes
@@ -57,10 +75,33 @@ export function addLateState(writes: StateWrites, entry: LateState): number {
 
 /** Encodes the late entries. Returns by how many bytes the group grows. */
 export function closeState(state: StateEntries, writes: StateWrites): number {
+  if (writes.late.size === 0 && writes.replaced.size === 0) return 0
+  const entries = [...writes.late.values()]
+  const { record, ...left } = addLateRecord(state.late, entries, writes.replaced)
+  for (const entry of entries) entry.isWaiting = false
+  const grown = putEntry(state, writes, record.key, record.body) - lateBytes * entries.length
+  writes.late.clear()
+  writes.replaced.clear()
+  return grown + putLeft(state, writes, left)
+}
+
+/** Of records that leave. */
+function putLeft(
+  state: StateEntries,
+  writes: StateWrites,
+  { own, gone }: Pick<LateChange, 'own' | 'gone'>,
+): number {
   let grown = 0
-  for (const { key, value } of writes.late.values())
-    grown += changeState(state, writes, key, value) - lateBytes
+  for (const { key, value } of own) grown += putEntry(state, writes, key, value)
+  for (const key of gone) grown += putEntry(state, writes, key, null)
   return grown
+}
+
+/** Puts all late entries under their own keys. Only while a write is put together that has no group. */
+export function endLateRecords(state: StateEntries, ops: StoreOp[]): void {
+  const writes = newStateWrites()
+  putLeft(state, writes, removeLateRecords(state.late))
+  prepareState(state, writes, ops)
 }
 
 /** Returns by how many bytes the group grows. */
@@ -76,7 +117,12 @@ export function changeState(
     writes.late.delete(key)
     late.isWaiting = false
   }
-  assert(key.length > 0 && key.length <= keyLengthMax, 'the key of a state entry has 1 to 512 characters')
+  if (state.late.newest.delete(key)) writes.replaced.add(key)
+  return putEntry(state, writes, key, value) - (late === undefined ? 0 : lateBytes)
+}
+
+function putEntry(state: StateEntries, writes: StateWrites, key: string, value: Buffer | null): number {
+  assertKey(key)
   const oldSize = state.sizes.get(key)
   // An entry that does not exist needs no deletion.
   if (value === null && oldSize === undefined) return 0
@@ -94,6 +140,10 @@ export function changeState(
   const replaced = writes.ops.get(key)
   writes.ops.set(key, op)
   return size - (replaced === undefined ? 0 : opBytes(replaced))
+}
+
+function assertKey(key: string): void {
+  assert(key.length > 0 && key.length <= keyLengthMax, 'the key of a state entry has 1 to 512 characters')
 }
 
 function opBytes(op: StoreOp): number {
@@ -114,18 +164,25 @@ function putTotals({ written }: StateEntries, ops: StoreOp[]): void {
   ops.push({ type: 'put', key: totalsKey, value: stateTotalsRecord.encode(written) })
 }
 
-/** Reads the sizes of all entries. A damaged entry is reported and set aside unchanged. */
+/**
+ * Reads the sizes of all entries, and puts late entries under their own keys. A damaged entry is reported and
+ * set aside unchanged.
+ */
 export async function recoverState(state: SpoolState, repairs: StoreOp[]): Promise<void> {
   const { stateEntries, store, emit } = state
+  const lateBodies = new Map<string, Buffer>()
   let damaged = 0
   for await (const [key, value] of readRecords(state)) {
-    if (!isTextKey(key) || stateRecord.decode(value) === null) {
+    const body = isTextKey(key) ? stateRecord.decode(value) : null
+    if (body === null) {
       damaged += 1
       report(state, nameOf(key), isTextKey(key) ? wrongChecksum : wrongKey)
       repairs.push({ type: 'put', key: setAsideKey(key), value }, { type: 'del', key })
       continue
     }
-    stateEntries.sizes.set(textOf(key), key.length + value.length)
+    const name = textOf(key)
+    stateEntries.sizes.set(name, key.length + value.length)
+    if (isLateRecordKey(name)) lateBodies.set(name, body)
   }
   for (const size of stateEntries.sizes.values()) stateEntries.bytes += size
   stateEntries.written = { entries: stateEntries.sizes.size, bytes: stateEntries.bytes }
@@ -140,6 +197,16 @@ export async function recoverState(state: SpoolState, repairs: StoreOp[]): Promi
   }
   // Reported once: from here on the existing entries count.
   if (totals?.entries !== stateEntries.written.entries) putTotals(stateEntries, repairs)
+  recoverLate(stateEntries, lateBodies, repairs)
+}
+
+function recoverLate(state: StateEntries, bodies: ReadonlyMap<string, Buffer>, repairs: StoreOp[]): void {
+  if (bodies.size === 0) return
+  const writes = newStateWrites()
+  for (const [key, value] of lateEntriesIn([...bodies.values()]))
+    if (value !== null) putEntry(state, writes, key, value)
+  for (const key of bodies.keys()) putEntry(state, writes, key, null)
+  prepareState(state, writes, repairs)
 }
 
 const wrongChecksum = 'its checksum is wrong'
@@ -149,8 +216,22 @@ function nameOf(key: Buffer): string {
   return isTextKey(key) ? textOf(key) : ''
 }
 
-/** Reads the durable entries. Damage since the opening is reported, and set aside at the next opening. */
+/**
+ * Reads the durable entries. Damage since the opening is reported, and set aside at the next opening. Nothing
+ * may be put meanwhile.
+ */
 export async function* readStateEntries(state: SpoolState): AsyncGenerator<StateEntry> {
+  const lateBodies: Buffer[] = []
+  for await (const { key, value } of readNamed(state)) if (isLateRecordKey(key)) lateBodies.push(value)
+  const late = lateEntriesIn(lateBodies)
+  for await (const entry of readNamed(state)) {
+    if (isLateRecordKey(entry.key) || (late.get(entry.key) ?? null) !== null) continue
+    yield entry
+  }
+  for (const [key, value] of late) if (value !== null) yield { key, value }
+}
+
+async function* readNamed(state: SpoolState): AsyncGenerator<StateEntry> {
   for await (const [key, record] of readRecords(state)) {
     const value = isTextKey(key) ? stateRecord.decode(record) : null
     if (value !== null) yield { key: textOf(key), value }

@@ -44,6 +44,7 @@ import {
 } from '../chunk-log/record-codec.ts'
 import type { Mark } from '../high-water-mark/high-water-mark.ts'
 import { newDeadLetterBytes } from '../kept/store-use.ts'
+import { stateOf } from './aside-state.ts'
 import { asideName, laneKeyBytes, type AsideStore } from './aside-store.ts'
 import { unlessDamaged } from './readable-keys.ts'
 
@@ -186,7 +187,7 @@ async function* addedEntries(aside: AsideStore, running: Running, sums: Sums): A
     const value = await aside.files.get(laneKey(table.totals, id))
     if (value !== undefined) yield [laneKey(table.totals, lane), value]
   }
-  for await (const entry of absent(aside, running, table.state)) {
+  for await (const entry of absentOf(stateOf(aside), running)) {
     sums.state.entries += 1
     sums.state.bytes += entry[0].length + (entry[1]?.length ?? 0)
     yield entry
@@ -249,8 +250,15 @@ async function* moved(
 }
 
 /** Entries whose key the running store has not. */
-async function* absent(aside: AsideStore, { files }: Running, kind: AnyTable): AsyncGenerator<NewEntry> {
-  for await (const entry of entriesOf(aside, kind)) if ((await files.get(entry[0])) === undefined) yield entry
+function absent(aside: AsideStore, running: Running, kind: AnyTable): AsyncGenerator<NewEntry> {
+  return absentOf(entriesOf(aside, kind), running)
+}
+
+async function* absentOf(
+  entries: AsyncGenerator<readonly [Buffer, Buffer]>,
+  { files }: Running,
+): AsyncGenerator<NewEntry> {
+  for await (const entry of entries) if ((await files.get(entry[0])) === undefined) yield entry
 }
 
 async function* deadLetters(aside: AsideStore, { files }: Running, sums: Sums): AsyncGenerator<NewEntry> {

@@ -89,7 +89,8 @@ describe('state of the mapping', () => {
     await Promise.all(later)
     expect(device.encoded).toBe(2)
     expect(await statesIn(before.spool)).toEqual({ 'van-1': '5' })
-    expect(before.spool.totals()).toMatchObject({ stateEntries: 1, stateBytes: bytesOf('van-1', '5') })
+    const { spool } = await before.reopen()
+    expect(spool.totals()).toMatchObject({ stateEntries: 1, stateBytes: bytesOf('van-1', '5') })
   })
 
   test('that is encoded late is as of the last message of its group, also where that waits in the queue', async () => {

@@ -1,0 +1,191 @@
+// Late entries of the mapping state: one record for all that change with one group.
+
+import { cp } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { stateKey, table, tableRange, textOf } from '../../../src/spool/chunk-log/key-layout.ts'
+import type { LateState } from '../../../src/spool/types.ts'
+import { openLevelStore } from '../../../src/storage/storage.ts'
+import { newFolder } from '../../support/folders.ts'
+import {
+  ended,
+  flipLastByte,
+  openSpoolWorld,
+  reopenTampered,
+  statesIn,
+  type SpoolWorld,
+} from '../../support/open-spool.ts'
+import { createRandom } from '../../support/random.ts'
+
+/** A device, whose value changes with `now`. */
+function device(key: string): LateState & { now: string } {
+  return {
+    key,
+    now: '',
+    isWaiting: false,
+    get value() {
+      return Buffer.from(this.now)
+    },
+  }
+}
+
+type Device = ReturnType<typeof device>
+
+/** One group that changes these devices. */
+async function send({ spool }: SpoolWorld, changes: readonly (readonly [Device, string])[]): Promise<void> {
+  for (const [one, value] of changes) {
+    one.now = value
+    spool.putLateState(one)
+  }
+  expect(await ended(spool)).toBeNull()
+}
+
+/** A spool of the files as they are now, as after `kill -9`. */
+async function killed(world: SpoolWorld): Promise<SpoolWorld> {
+  const path = join(await newFolder(), 'spool')
+  await cp(world.path, path, { recursive: true })
+  return openSpoolWorld({ path })
+}
+
+/** Keys of the records in the database; the spool is closed for it. */
+async function recordsOf(world: SpoolWorld): Promise<string[]> {
+  await world.spool.close()
+  const store = await openLevelStore(join(world.path, 'store'))
+  const keys: string[] = []
+  for await (const page of store.pages(tableRange(table.state)))
+    for (const [key] of page) keys.push(textOf(key))
+  await store.close()
+  return keys
+}
+
+describe('entries that change with many messages', () => {
+  test('are one record for all devices of a group', async () => {
+    const world = await openSpoolWorld()
+    const vans = Array.from({ length: 100 }, (_, index) => device(`van-${index}`))
+    await send(
+      world,
+      vans.map((van) => [van, 'moves'] as const),
+    )
+    expect(world.spool.totals().stateEntries).toBe(1)
+    expect(await statesIn(world.spool)).toEqual(Object.fromEntries(vans.map(({ key }) => [key, 'moves'])))
+  })
+
+  test('have entries of their own after a stop, so that an older version finds them', async () => {
+    const world = await openSpoolWorld()
+    const [bus, van] = [device('bus'), device('van \ud800')]
+    await send(world, [[bus, 'one']])
+    await send(world, [
+      [bus, 'two'],
+      [van, 'one'],
+    ])
+    expect((await recordsOf(world)).sort()).toEqual(['bus', 'van \ud800'])
+    const { spool } = await openSpoolWorld({ path: world.path })
+    expect(await statesIn(spool)).toEqual({ bus: 'two', 'van \ud800': 'one' })
+    expect(spool.totals().stateEntries).toBe(2)
+  })
+
+  test('are there after a kill, and are put under their own keys by the start', async () => {
+    const world = await openSpoolWorld()
+    const [bus, van] = [device('bus'), device('van')]
+    for (const value of ['1', '2', '3', '4', '5']) await send(world, [[bus, value]])
+    await send(world, [[van, '']])
+    const after = await killed(world)
+    expect(await statesIn(after.spool)).toEqual({ bus: '5', van: '' })
+    expect(after.eventsOf('records_unbalanced')).toEqual([])
+    expect((await recordsOf(await killed(after))).sort()).toEqual(['bus', 'van'])
+  })
+
+  test('of a device that sends no more stay when its record leaves', async () => {
+    const world = await openSpoolWorld({ changes: { lateRecords: { recordsMax: 3, bytesMax: 10_000 } } })
+    const [bus, van] = [device('bus'), device('van')]
+    await send(world, [
+      [bus, 'parked'],
+      [van, '0'],
+    ])
+    for (let n = 1; n <= 10; n += 1) await send(world, [[van, `${n}`]])
+    const expected = { bus: 'parked', van: '10' }
+    expect(await statesIn(world.spool)).toEqual(expected)
+    // Three records, and the entry of the bus.
+    expect(world.spool.totals().stateEntries).toBe(4)
+    expect(await statesIn((await killed(world)).spool)).toEqual(expected)
+  })
+
+  test('take no more than their bound, whatever their size', async () => {
+    const bytesMax = 10_000
+    const world = await openSpoolWorld({ changes: { lateRecords: { recordsMax: 1000, bytesMax } } })
+    const vans = Array.from({ length: 10 }, (_, index) => device(`van-${index}`))
+    const sizes: number[] = []
+    for (let n = 0; n < 200; n += 1) {
+      await send(world, [[vans[n % 10]!, `${n}`.padEnd(900, '.')]])
+      sizes.push(world.spool.totals().stateBytes)
+    }
+    // Ten entries of their own at the most, and heads.
+    expect(Math.max(...sizes)).toBeLessThan(bytesMax + 10 * 1000 + 1000)
+    const found = await statesIn((await killed(world)).spool)
+    for (const [index, { key }] of vans.entries())
+      expect(found[key]).toMatch(new RegExp(`^${190 + index}\\.`))
+  })
+
+  test('do not come back after they were deleted or put at once', async () => {
+    const world = await openSpoolWorld({ changes: { lateRecords: { recordsMax: 100, bytesMax: 100_000 } } })
+    const [bus, van, tram] = [device('bus'), device('van'), device('tram')]
+    await send(world, [
+      [bus, 'late'],
+      [van, 'late'],
+      [tram, 'late'],
+    ])
+    world.spool.putState('bus', null)
+    world.spool.putState('van', Buffer.from('at once'))
+    world.spool.putState('tram', null)
+    await send(world, [[tram, 'again']])
+    const expected = { van: 'at once', tram: 'again' }
+    expect(await statesIn(world.spool)).toEqual(expected)
+    expect(await statesIn((await killed(world)).spool)).toEqual(expected)
+    expect(await statesIn((await world.reopen()).spool)).toEqual(expected)
+  })
+
+  test('in a damaged record are reported, and the rest is returned', async () => {
+    const world = await openSpoolWorld({ changes: { lateRecords: { recordsMax: 100, bytesMax: 100_000 } } })
+    const [bus, van] = [device('bus'), device('van')]
+    await send(world, [[bus, 'one']])
+    await send(world, [[van, 'one']])
+    await send(world, [[bus, 'two']])
+    const after = await reopenTampered(await killed(world), stateKey('bus'), flipLastByte)
+    expect(after.eventsOf('record_damaged')).toMatchObject([{ table: 'state', name: 'bus' }])
+    expect(await statesIn(after.spool)).toEqual({ van: 'one' })
+  })
+
+  test.each([1, 2, 3])('are those of the last change over random histories (seed %d)', async (seed) => {
+    const random = createRandom(seed)
+    const lateRecords = { recordsMax: 1 + random.below(6), bytesMax: 200 + random.below(2000) }
+    let world = await openSpoolWorld({ changes: { lateRecords } })
+    let devices = new Map<string, Device>()
+    const expected: Record<string, string> = {}
+    for (let step = 0; step < 120; step += 1) {
+      for (let n = random.below(5); n >= 0; n -= 1) {
+        const key = `van-${random.below(12)}`
+        const value = `${step}`.padEnd(random.below(120), '.')
+        const one = devices.get(key) ?? device(key)
+        devices.set(key, one)
+        one.now = value
+        if (random.chance(0.15)) {
+          delete expected[key]
+          world.spool.putState(key, null)
+          continue
+        }
+        expected[key] = value
+        if (random.chance(0.15)) world.spool.putState(key, Buffer.from(value))
+        else world.spool.putLateState(one)
+      }
+      await ended(world.spool)
+      if (random.chance(0.05)) {
+        world = random.chance(0.5) ? await killed(world) : await world.reopen()
+        devices = new Map()
+      }
+      expect(await statesIn(world.spool), `step ${step}`).toEqual(expected)
+    }
+    expect(await statesIn(world.spool)).toEqual(expected)
+    await world.clock.advance(1000)
+    expect(world.eventsOf('records_unbalanced')).toEqual([])
+  })
+})
