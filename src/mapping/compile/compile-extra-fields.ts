@@ -26,7 +26,11 @@ const taken = {
   gps: ['latitude', 'longitude', 'speed', 'speedUnits', 'heading', 'inMotion'],
 }
 
-export function extraFieldsOf(config: SourceConfig, { captures, compile, report }: Scope): ExtraFields {
+/** Undefined where a problem was reported. */
+export function extraFieldsOf(
+  config: SourceConfig,
+  { captures, compile, report }: Scope,
+): ExtraFields | undefined {
   const { map } = config
   const inGps: ExtraField[] = []
   const onTop: ExtraField[] = []
@@ -43,9 +47,9 @@ export function extraFieldsOf(config: SourceConfig, { captures, compile, report 
     if (isTaken) report(at, 'is reserved: `map` has an option for it, or the gateway sets it.')
     const longer = Object.keys(map.fields).find((other) => other.startsWith(`${key}.`))
     if (longer !== undefined) report(at, `cannot be a value: ${longer} makes it an object.`)
-    sound &&= !isTaken && longer === undefined
-    if (inside && !map.latitude) report(at, 'needs latitude and longitude: it is sent with a position only.')
     const compiled = compile(at, () => extraFieldOf(config, { name: key, keys: own, field }, captures))
+    sound &&= !isTaken && longer === undefined && compiled !== undefined
+    if (inside && !map.latitude) report(at, 'needs latitude and longitude: it is sent with a position only.')
     if (!compiled) continue
     const isLater = !inside && readsPrevious(field)
     const others = isLater ? onTop : later
@@ -60,7 +64,7 @@ export function extraFieldsOf(config: SourceConfig, { captures, compile, report 
     ;(inside ? inGps : isLater ? later : onTop).push(compiled)
   }
   // Names that exclude each other cannot be nested.
-  if (!sound) return { inGps: null, onTop: null, later: null }
+  if (!sound) return undefined
   return {
     inGps: compileExtraFields(inGps),
     onTop: compileExtraFields(onTop),

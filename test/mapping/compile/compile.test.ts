@@ -48,6 +48,19 @@ describe('the sources of a config', () => {
     ])
   })
 
+  test.each<[Record<string, unknown>, string]>([
+    [{ path: 'fuel[', type: 'number' }, 'in its brackets at position 6 of "fuel["'],
+    [{ path: 'fuel', type: 'text', unit: 'km/h' }, 'which need the type number, not text'],
+    [
+      { path: 'fuel', type: 'number', scale: 1e300 },
+      'has the number 1e+300, which is too large or too small',
+    ],
+  ])('with an extra field that cannot be read have a problem: %j', (field, message) => {
+    expect(problemsOf([truckSource({ fields: { fuel: field } })])).toEqual([
+      ['sources.0.map.fields.fuel', expect.stringContaining(message)],
+    ])
+  })
+
   test('have all their problems reported at once, each with its position', () => {
     const sources = [
       truckSource(
