@@ -10,7 +10,8 @@ import { openMapperOf } from '../../support/mapping-world.ts'
 import { mutatedBytes } from '../../support/mutate.ts'
 import { createRandom, type Random } from '../../support/random.ts'
 import { hostileMessage } from './hostile-json.ts'
-import { startMs, trials } from './sources.ts'
+import { trials } from './sources.ts'
+import { startMs } from './template-values.ts'
 import type { Trial } from './trial.ts'
 
 export type DifferentialReport = {
