@@ -80,7 +80,7 @@ const mapOptions: Record<keyof MapConfig, Use> = {
   fields: 'usual',
 }
 
-type FieldOption =
+export type FieldOption =
   | keyof CoordinateConfig
   | keyof ExtraFieldConfig
   | keyof FieldConfig

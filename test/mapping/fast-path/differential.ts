@@ -2,6 +2,8 @@
 // observed: results, writes of the memory, notes, counters. A slow test runs a part of it; for the long run:
 //
 //   node test/mapping/fast-path/differential.ts --count 1000000 --seed 1
+//
+// The sources are those of sources.ts, and random ones with each option of a field (random-sources.ts).
 
 import { parseArgs } from 'node:util'
 import type { Message } from '../../../src/domain/message.ts'
@@ -10,6 +12,7 @@ import { openMapperOf } from '../../support/mapping-world.ts'
 import { mutatedBytes } from '../../support/mutate.ts'
 import { createRandom, type Random } from '../../support/random.ts'
 import { hostileMessage } from './hostile-json.ts'
+import { randomTrial, settingsCount } from './random-sources.ts'
 import { trials } from './sources.ts'
 import { startMs } from './template-values.ts'
 import type { Trial } from './trial.ts'
@@ -28,8 +31,29 @@ export type DifferentialReport = {
 
 const differencesMax = 5
 const countersEvery = 500
+/** Fewer than those after which a source without usual messages is looked at less often. */
+const messagesOfRandomSource = 20
 
 export function compareBothWays(options: { count: number; seed: number }): DifferentialReport {
+  return reportOf((report) => {
+    for (const [index, trial] of trials.entries()) {
+      const random = createRandom(options.seed * 1000 + index)
+      compareTrial(trial, Math.ceil(options.count / trials.length), random, report)
+    }
+  })
+}
+
+/** With random sources. In the report a trial has the name of the option that its sources were made for. */
+export function compareRandomSources(options: { count: number; seed: number }): DifferentialReport {
+  return reportOf((report) => {
+    const random = createRandom(options.seed)
+    const sources = Math.max(settingsCount, Math.ceil(options.count / messagesOfRandomSource))
+    for (let index = 0; index < sources; index += 1)
+      compareTrial(randomTrial(index, random), messagesOfRandomSource, random, report)
+  })
+}
+
+function reportOf(compare: (report: DifferentialReport) => void): DifferentialReport {
   const report: DifferentialReport = {
     messages: 0,
     mapped: 0,
@@ -42,10 +66,7 @@ export function compareBothWays(options: { count: number; seed: number }): Diffe
     return parse(text, ...more)
   }
   try {
-    for (const [index, trial] of trials.entries()) {
-      const random = createRandom(options.seed * 1000 + index)
-      compareTrial(trial, Math.ceil(options.count / trials.length), random, report)
-    }
+    compare(report)
   } finally {
     JSON.parse = parse
   }
@@ -107,8 +128,12 @@ function compareTrial(trial: Trial, count: number, random: Random, report: Diffe
     }
     report.messages += 1
   }
-  report.fast.set(trial.name, fast)
-  report.fastWithProperties.set(trial.name, fastWithProperties)
+  addTo(report.fast, trial.name, fast)
+  addTo(report.fastWithProperties, trial.name, fastWithProperties)
+}
+
+function addTo(counts: Map<string, number>, name: string, count: number): void {
+  counts.set(name, (counts.get(name) ?? 0) + count)
 }
 
 /** Calls of JSON.parse: the fast path makes none. */
@@ -178,7 +203,7 @@ function countersOf(mapper: Mapper, now: number): string {
 
 function note(
   report: DifferentialReport,
-  { name }: Trial,
+  { name, source, others = [] }: Trial,
   message: Message,
   one: string,
   other: string,
@@ -189,7 +214,8 @@ function note(
   const near = (text: string) => text.slice(Math.max(0, at - 60), at + 200)
   const shown = message.bytes.toString('latin1').slice(0, 1500)
   report.differences.push(
-    `${name} ${message.topic}: ${JSON.stringify(shown)}\n  fast ${near(one)}\n  not  ${near(other)}`,
+    `${name} ${message.topic}: ${JSON.stringify(shown)}\n  fast ${near(one)}\n  not  ${near(other)}\n` +
+      `  of ${JSON.stringify([source, ...others]).slice(0, 3000)}`,
   )
 }
 
@@ -197,9 +223,11 @@ if (import.meta.main) {
   const { values } = parseArgs({
     options: { count: { type: 'string', default: '1000000' }, seed: { type: 'string', default: '1' } },
   })
-  const report = compareBothWays({ count: Number(values.count), seed: Number(values.seed) })
-  const { fast, fastWithProperties, ...totals } = report
-  const counts = { fast: [...fast], fastWithProperties: [...fastWithProperties] }
-  process.stdout.write(`${JSON.stringify({ ...totals, ...counts }, null, 1)}\n`)
-  if (report.differences.length > 0) process.exitCode = 1
+  const options = { count: Number(values.count), seed: Number(values.seed) }
+  for (const report of [compareBothWays(options), compareRandomSources(options)]) {
+    const { fast, fastWithProperties, ...totals } = report
+    const counts = { fast: [...fast], fastWithProperties: [...fastWithProperties] }
+    process.stdout.write(`${JSON.stringify({ ...totals, ...counts })}\n`)
+    if (report.differences.length > 0) process.exitCode = 1
+  }
 }

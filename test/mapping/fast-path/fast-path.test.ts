@@ -3,7 +3,7 @@ import { compileSources } from '../../../src/mapping/compile/compile.ts'
 import type { Message } from '../../../src/domain/message.ts'
 import type { Mapper } from '../../../src/mapping/mapping.ts'
 import { configOf, messageOf, openMapperOf, payloadIn, truckSource } from '../../support/mapping-world.ts'
-import { compareBothWays } from './differential.ts'
+import { compareBothWays, compareRandomSources } from './differential.ts'
 
 afterEach(() => void vi.restoreAllMocks())
 
@@ -150,6 +150,7 @@ describe('sources', () => {
       truckSource({ speed: { path: 'speed' }, in_motion: { from: 'speed', above: 5 } }),
     ],
     ['several paths', truckSource({ speed: { path: ['speed', 'gps."sp.eed"'] } })],
+    ['local times', truckSource({ time: { path: 'ts', format: 'dmy', zone: 'device' } })],
   ])('have a plan: %s', (_, source) => {
     expect(planOf(source)).not.toBeNull()
   })
@@ -177,6 +178,17 @@ describe('sources', () => {
     ],
     ['a condition of a field', truckSource({ speed: { path: 'v', when: 'ok' } })],
     ['a condition of a path', truckSource({ speed: { path: [{ path: 'v', when: 'ok' }] } })],
+    ['a condition of a signal', truckSource({ signals: [{ type: 'X', path: 'x', when: 'ok' }] })],
+    ['a condition of the time', truckSource({ time: { path: 'ts', format: 'ms', when: 'ok' } })],
+    ['a condition over a bit', truckSource(map, { when: 'din.$bit(3)' })],
+    ['lists side by side', truckSource(map, { each: 'track.$zip()' })],
+    ['a previous value', truckSource({ signals: [{ type: 'X', path: 'x', minus: '$previous.x' }] })],
+    ['degrees and minutes', truckSource({ latitude: { path: 'lat', unit: 'ddmm' } })],
+    ['a hemisphere', truckSource({ latitude: { path: 'lat', hemisphere: { path: 'ns' } } })],
+    [
+      'a date beside the time',
+      truckSource({ time: { path: 'ts', date: { path: 'day' }, format: 'dmy', zone: 'utc' } }),
+    ],
     ['an angle in a text', truckSource({ latitude: { path: 'lat', unit: 'dms' } })],
     ['words beyond ASCII', truckSource({ speed_units: 'K\u00d6' })],
   ])('have none: %s', (_, source) => {
@@ -188,4 +200,12 @@ test('a part of the differential test, which runs longer elsewhere', { timeout: 
   const report = compareBothWays({ count: 1800, seed: 5 })
   expect(report.differences).toEqual([])
   for (const [name, fast] of report.fast) expect(fast, name).toBeGreaterThan(10)
+})
+
+test('a part of it with each option of a field', { timeout: 120_000 }, () => {
+  const report = compareRandomSources({ count: 0, seed: 5 })
+  expect(report.differences).toEqual([])
+  expect(report.mapped).toBeGreaterThan(1000)
+  const fast = [...report.fast.values()].reduce((sum, one) => sum + one, 0)
+  expect(fast).toBeGreaterThan(100)
 })
