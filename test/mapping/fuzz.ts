@@ -1,8 +1,9 @@
-// fuzz.ts: broken messages against every preset. A test runs a part of it; for the long run:
+// fuzz.ts: broken messages against every preset, and against sources with each word that computes a value
+// (word-trials.ts). A test runs a part of it; for the long run:
 //
 //   node test/mapping/fuzz.ts --messages 1000000 --seed 1
 //
-// The messages of all preset cases are mutated and given to mappers as the intake does. The mapper must never
+// The messages of all cases are mutated and given to mappers as the intake does. The mapper must never
 // throw, must give one of the results in bounded time, and a payload must be valid for the service, with every
 // field within the bounds of its quantity (payload-bounds.ts). Durable state must be bounded, and empty when
 // all windows are closed, except for births of Sparkplug.
@@ -13,7 +14,6 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { loadPresetCases } from '../../src/config/case-files.ts'
 import type { Message } from '../../src/domain/message.ts'
-import type { MappedPayload } from '../../src/domain/payload.ts'
 import { compileSources } from '../../src/mapping/compile/compile.ts'
 import type { CasesFile } from '../../src/mapping/cases/case-schema.ts'
 import type { MappingConfig } from '../../src/mapping/config.ts'
@@ -21,11 +21,12 @@ import type { DeviceRow } from '../../src/mapping/devices/device-table.ts'
 import { isDecoderState, createMapper, type Mapper, type MapResult } from '../../src/mapping/mapping.ts'
 import { memoryKeyHead } from '../../src/mapping/memory/memory.ts'
 import type { StateChanges } from '../../src/mapping/state/state-changes.ts'
-import { createPayloadCheck, isJsonObject } from '../../src/sandbox/payload-check.ts'
 import { mutatedBytes, mutatedTopic } from '../support/mutate.ts'
-import { outOfBounds } from '../support/payload-bounds.ts'
+import type { OwnBounds } from '../support/payload-bounds.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import type { StateWrite } from '../../src/mapping/types.ts'
+import { judgePayloads, refuseOther } from './fuzz-judge.ts'
+import { wordTrials } from './word-trials.ts'
 
 const folder = resolve(import.meta.dirname, '../../config/presets')
 const casesEnd = '.cases.yaml'
@@ -37,10 +38,6 @@ const kinds: ReadonlySet<string> = new Set<MapResult['kind']>([
   'quarantined',
   'unmappable',
 ])
-const check = createPayloadCheck(
-  new Set(['payloadId', 'identity', 'content', 'position', 'signal', 'timestamp'] as const),
-)
-
 /** What is mutated: a message of a case. */
 type Seed = Pick<Message, 'topic' | 'bytes' | 'retain' | 'dup' | 'sender'>
 
@@ -50,11 +47,19 @@ export type Trial = {
   seeds: readonly Seed[]
   /** Whether the result of a message depends on earlier ones: thinning, or positions in two messages. */
   remembers: boolean
+  /** Of what its payloads have besides the fields of presets. */
+  own?: OwnBounds
+  /** A sentence about a payload that this message cannot become; null for none. */
+  judge?: (message: Json, payload: Json) => string | null
 }
+
+export type Json = Readonly<Record<string, unknown>>
 
 export type FuzzReport = {
   messages: number
   payloads: number
+  /** Payloads that were compared with their message. */
+  judged: number
   /** Results by kind, with the reason of those that have one. */
   endings: Map<string, number>
   /** Values that were left out because they are not plausible, or placeholders. */
@@ -112,6 +117,7 @@ export function fuzz(trials: readonly Trial[], options: { messages: number; seed
   const report: FuzzReport = {
     messages: 0,
     payloads: 0,
+    judged: 0,
     endings: new Map(),
     withheld: 0,
     stateBytesMax: 0,
@@ -143,27 +149,21 @@ function fuzzPreset(
     arrivedAt += random.below(2) * random.below(2000)
     const message: Message = { ...seed, bytes, topic, qos: 1, arrivedAt }
     try {
-      close(mapper, arrivedAt, stored, report)
+      close(mapper, arrivedAt, stored, report, trial)
       give(mapper, message, trial, stored, report)
     } catch (error) {
       if (report.faults.length < faultsMax) report.faults.push(faultOf(preset, message, error))
     }
     report.messages += 1
   }
-  close(mapper, Number.POSITIVE_INFINITY, stored, report)
+  close(mapper, Number.POSITIVE_INFINITY, stored, report, trial)
   for (const [key, count] of mapper.counters().omitted)
     if (/(above maximum|below minimum|a placeholder)$/.test(key)) report.withheld += count
   const left = mapper.openParts() + stored.left()
   if (left > 0) report.stateLeft.set(preset, left)
 }
 
-function give(
-  mapper: Mapper,
-  message: Message,
-  { remembers }: Trial,
-  stored: Stored,
-  report: FuzzReport,
-): void {
+function give(mapper: Mapper, message: Message, trial: Trial, stored: Stored, report: FuzzReport): void {
   const result = mapper.map(message)
   let applied: StateChanges | null = null
   if (result.kind === 'part') applied = mapper.apply()
@@ -171,56 +171,35 @@ function give(
   const ending = 'reason' in result ? `${result.kind} ${result.reason}` : result.kind
   report.endings.set(ending, (report.endings.get(ending) ?? 0) + 1)
   stored.write(result.writes ?? [])
-  if (applied !== null) noteApplied(applied, stored, report)
+  if (applied !== null) noteApplied(applied, stored, report, trial)
   if (result.kind === 'payloads') {
-    judgePayloads(result.payloads, report)
-    // A repeated message gives the same payloadIds.
-    if (!remembers) sameAgain(mapper.map(message, false), result.payloads)
+    judgePayloads(result.payloads, trial, report, message)
+    if (!trial.remembers) refuseOther(mapper.map(message, false), result.payloads, trial)
   }
 }
 
-function sameAgain(again: MapResult, before: readonly MappedPayload[]): void {
-  const ids = again.kind === 'payloads' ? again.payloads.map(({ payloadId }) => payloadId) : [again.kind]
-  const expected = before.map(({ payloadId }) => payloadId)
-  if (ids.join() !== expected.join())
-    throw new Error(`mapped once more it has other ids: ${expected.join()} became ${ids.join()}`)
-}
-
-function close(mapper: Mapper, untilMs: number, stored: Stored, report: FuzzReport): void {
+function close(mapper: Mapper, untilMs: number, stored: Stored, report: FuzzReport, trial: Trial): void {
   for (;;) {
     const at = mapper.nextTickAt()
     if (at === null || at > untilMs) return
     const applied = mapper.tick(Math.max(at, 0))
     if (applied === null) return
-    noteApplied(applied, stored, report)
+    noteApplied(applied, stored, report, trial)
   }
 }
 
-function noteApplied({ payloads, writes, unsent }: StateChanges, stored: Stored, report: FuzzReport): void {
+function noteApplied(
+  { payloads, writes, unsent }: StateChanges,
+  stored: Stored,
+  report: FuzzReport,
+  trial: Trial,
+): void {
   stored.write(writes)
-  judgePayloads(payloads, report)
+  judgePayloads(payloads, trial, report)
   for (const { kind, reason } of unsent) {
     const ending = `part ${kind} ${reason}`
     report.endings.set(ending, (report.endings.get(ending) ?? 0) + 1)
   }
-}
-
-function judgePayloads(payloads: readonly MappedPayload[], report: FuzzReport): void {
-  for (const { json, payloadId, windowKey, deviceTime } of payloads) {
-    const payload: unknown = JSON.parse(json)
-    if (!isJsonObject(payload)) throw new Error(`a payload is no object: ${json}`)
-    const [problem] = check(payload, true)
-    if (problem) throw new Error(`${problem.message} in ${json}`)
-    const outside = outOfBounds(payload)
-    if (outside !== null) throw new Error(`${outside} in ${json}`)
-    const { gps, signalTimestamp } = payload
-    if (payload['payloadId'] !== payloadId) throw new Error(`another payloadId than ${payloadId} in ${json}`)
-    if (!/^[0-9a-f]{32}$/.test(windowKey)) throw new Error(`the window key ${windowKey}`)
-    if (deviceTime !== null && deviceTime !== signalTimestamp) throw new Error(`another time in ${json}`)
-    if (!isJsonObject(gps)) continue
-    if (gps['latitude'] === 0 && gps['longitude'] === 0) throw new Error(`a place of 0, 0 in ${json}`)
-  }
-  report.payloads += payloads.length
 }
 
 /** What is durable, as the spool would hold it. */
@@ -258,7 +237,7 @@ if (import.meta.main) {
       seed: { type: 'string', default: '1' },
     },
   })
-  const trials = await loadTrials()
+  const trials = [...(await loadTrials()), ...wordTrials]
   const startedMs = performance.now()
   const report = fuzz(trials, { messages: Number(values.messages), seed: Number(values.seed) })
   const tookMs = performance.now() - startedMs
