@@ -117,6 +117,7 @@ function compileSource(
   if (each === undefined || when === undefined || extracts === undefined || provider === undefined)
     return undefined
   const { unknown, identify } = config.devices
+  const conditions = { when, fix: fields.fix }
   const defaults = { ...config.defaults, ...source.defaults }
   return {
     name: source.name,
@@ -141,7 +142,9 @@ function compileSource(
     ...writers,
     ...memory,
     previous,
-    fastPlan: previous ? null : fastPlanOf(source, device, fieldsByFamily, { when, fix: fields.fix }),
+    // It is made of the config again, which must not throw a problem that was reported.
+    fastPlan:
+      previous === null && scope.isSound() ? fastPlanOf(source, device, fieldsByFamily, conditions) : null,
     recordsMax: source.max_records,
     emptyIsNormal: source.fix !== undefined || memory.coalesce !== null,
     withoutModel: source.warn_without_model ?? null,

@@ -131,6 +131,13 @@ describe('the sources of a config', () => {
     ],
     [{ signals: [{ type: 'X', value: '1,5' }] }, 'map.signals.0', 'not a decimal number'],
     [{ signals: [{ type: 'X' }] }, 'map.signals.0', 'needs a path or a value'],
+    ...[{ scale: 2 }, { offset: 2 }, { quantity: 'none' }, { unit: 'mph' }].map(
+      (number): [Record<string, unknown>, string, string] => [
+        { fields: { x: { path: 'x', type: 'text', ...number } } },
+        'map.fields.x',
+        'need the type number, not text',
+      ],
+    ),
   ])('that map %j are told so at %s', (map, path, message) => {
     expect(problemsOf([truckSource(map)])).toEqual([[`sources.0.${path}`, expect.stringContaining(message)]])
   })

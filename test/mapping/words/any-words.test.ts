@@ -1,0 +1,185 @@
+// Any words together, on any messages: a config compiles or has problems, every message has a result, a payload
+// has the types of the interface, and the explanation says what the payload has.
+
+import {
+  anything,
+  array,
+  assert,
+  boolean,
+  constant,
+  constantFrom,
+  dictionary,
+  oneof,
+  property,
+  record,
+  type Arbitrary,
+} from 'fast-check'
+import { expect, test } from 'vitest'
+import { ZodError } from 'zod'
+import { compileSources } from '../../../src/mapping/compile/compile.ts'
+import type { MappingConfig } from '../../../src/mapping/config.ts'
+import { noDevices } from '../../../src/mapping/devices/device-table.ts'
+import { createExplainer } from '../../../src/mapping/explain/explain.ts'
+import { valueIn } from '../../../src/mapping/explain/explain-record.ts'
+import { createPayloadCheck, type JsonObject } from '../../../src/sandbox/payload-check.ts'
+import {
+  configOf,
+  messageOf,
+  openMapperOf,
+  payloadsIn,
+  sentIn,
+  truckSource,
+} from '../../support/mapping-world.ts'
+
+const path = constantFrom('a', 'b', 'c', 'l[0]', 'a.$bit(3)', '$.b', 'a.$split(",")[0]')
+const condition = constantFrom('a == 1', 'b > c', 'exists(b)', 'not b', 'a in ("N", 5)')
+const pathOf = (one: Arbitrary<string>) =>
+  oneof(one, array(oneof(one, record({ path: one, when: condition })), { minLength: 1, maxLength: 3 }))
+const operandOf = (one: Arbitrary<string>) =>
+  oneof(
+    one,
+    array(one, { minLength: 1, maxLength: 2 }),
+    record({ path: one, scale: constantFrom(2, -0.1, 1e-7) }),
+  )
+const tableOf = <Value>(values: Arbitrary<Value>) =>
+  dictionary(constantFrom('N', '1', 'true', '*', '-0.5'), values, { minKeys: 1, maxKeys: 3 })
+const results = constantFrom<unknown>('x', '12.50', 7, -1e-7, 1e21, true, '4294967295')
+
+const reading = (one: Arbitrary<string>) => ({
+  path: pathOf(one),
+  bit: constantFrom(0, 31, 63, '4-7', '0-63'),
+  values: tableOf(results),
+  when: condition,
+  absent: array(constantFrom(-1, '-', 5), { maxLength: 2 }),
+})
+const numbers = (one: Arbitrary<string>) => ({
+  ...reading(one),
+  negative: condition,
+  plus: operandOf(one),
+  minus: operandOf(one),
+  over: operandOf(one),
+  decimal_comma: boolean(),
+})
+const scaling = { scale: constantFrom(0.001, -3, 1e-30), offset: constantFrom(-40, 0.1) }
+const unitOf = (...names: string[]) =>
+  oneof(constantFrom(...names), record({ path, values: tableOf(constantFrom(...names)) }))
+const field = <Shape>(shape: { [Key in keyof Shape]: Arbitrary<Shape[Key]> }) =>
+  record(shape, { requiredKeys: ['path' as keyof Shape] })
+
+/** Where `$previous` may be read. */
+const anyPath = oneof(path, constantFrom('$previous.a', '$previous.b', '$previous.$time'))
+const angle = field({
+  ...numbers(path),
+  ...scaling,
+  default: constant(5),
+  unit: constantFrom('deg', 'rad', 'ddmm', 'dms'),
+  hemisphere: record({ path }),
+})
+const signal = record({
+  type: constantFrom('OBD_LIFETIME_ODOMETER', 'T', 'U'),
+  how: field({
+    ...numbers(anyPath),
+    ...scaling,
+    default: constant('7.10'),
+    unit: oneof(unitOf('km', 'mi'), constant('duration')),
+  }),
+}).map(({ type, how }) => ({ ...how, type }))
+const extraField = oneof(
+  field({ ...numbers(anyPath), ...scaling, unit: unitOf('mph', 'knots') }).map((how) => ({
+    ...how,
+    type: 'number',
+  })),
+  record({
+    type: constantFrom('text', 'boolean'),
+    how: field({ ...numbers(anyPath), scale: constant(2) }),
+  }).map(({ type, how }) => ({
+    ...how,
+    type,
+  })),
+)
+const map = record(
+  {
+    latitude: angle,
+    speed: field({ ...numbers(path), ...scaling, default: constant(5), unit: unitOf('mph', 'm/s') }),
+    heading: field({ ...numbers(path), ...scaling }),
+    in_motion: field(reading(path)),
+    signals: array(signal, { maxLength: 2 }),
+    fields: dictionary(constantFrom('x', 'z'), extraField, { maxKeys: 2 }),
+  },
+  { requiredKeys: [] },
+)
+const value = oneof(
+  constantFrom<unknown>(
+    1,
+    0,
+    -0.1,
+    5,
+    1e21,
+    2 ** 53,
+    4_294_967_295,
+    'N',
+    'S',
+    '1',
+    '1,5',
+    '-12.50',
+    '5231.0S',
+    '52 31 N',
+    '1e5',
+    '',
+    null,
+    true,
+  ),
+  anything({ maxDepth: 1 }),
+)
+const message = record(
+  { a: value, b: value, c: value, l: array(value, { maxLength: 2 }) },
+  { requiredKeys: [] },
+)
+
+const checkPayload = createPayloadCheck(new Set(['payloadId', 'identity', 'content', 'timestamp'] as const))
+
+/** Null for what the schema or the compiler refuses. */
+function soundConfigOf(source: unknown): MappingConfig | null {
+  try {
+    const config = configOf([source])
+    return compileSources(config).problems.length === 0 ? config : null
+  } catch (error) {
+    if (error instanceof ZodError) return null
+    throw error
+  }
+}
+
+test('any words have a result, a sound payload and its explanation, or a problem in the config', () => {
+  let sound = 0
+  assert(
+    property(map, array(message, { minLength: 1, maxLength: 3 }), (fields, contents) => {
+      const source = truckSource(fields)
+      const config = soundConfigOf(source)
+      if (config === null) return
+      sound += 1
+      const parsed = openMapperOf([source], { fastPath: false })
+      const { mapper, explain } = createExplainer({ devices: noDevices }, compileSources(config), config)
+      const usual = openMapperOf([source])
+      for (const [second, content] of contents.entries()) {
+        const arriving = messageOf({
+          ts: 1_763_690_000_000 + second * 1000,
+          lat: 52.5,
+          lon: 13.4,
+          ...content,
+        })
+        const result = usual.map(arriving)
+        expect(parsed.map(arriving)).toEqual(result)
+        const explained = explain(arriving, mapper.map(arriving))
+        if (result.kind !== 'payloads') continue
+        const payload = JSON.parse(payloadsIn(result)[0]?.json ?? '') as JsonObject
+        expect(checkPayload(payload, true)).toEqual([])
+        for (const { value: sent } of sentIn(result).signals ?? []) expect(sent).toMatch(/^-?\d+(\.\d+)?$/)
+        const fields = explained.records[0]?.fields ?? []
+        for (const one of fields.filter((field) => field.value !== undefined))
+          expect(valueIn(payload, one)).toEqual(one.value)
+      }
+    }),
+    { numRuns: 200 },
+  )
+  expect(sound).toBeGreaterThan(20)
+}, 120_000)
