@@ -29,7 +29,7 @@ export const unmappableReasons = {
   BAD_TIME: 'The time is not in the format of the source.',
   NO_ZONE:
     'The time has no zone, and neither has its device: no `zone` in the device table or in `defaults`.',
-  BAD_VALUE: 'Latitude or longitude is not a number.',
+  BAD_VALUE: 'Latitude or longitude is not a number, or its hemisphere is unknown or contradicts it.',
   OUT_OF_RANGE: 'Latitude is beyond 90 degrees, or longitude beyond 180.',
   HALF_POSITION: 'One of latitude and longitude is missing.',
   NOTHING_TO_SEND: 'The message has neither a position nor a signal.',

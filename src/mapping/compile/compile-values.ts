@@ -5,14 +5,12 @@ import { ratioOf, type Ratio } from '../fields/decimal.ts'
 import { compileFound, compileReading, type FieldPaths, type Reading } from '../fields/fields.ts'
 import {
   compileBoolean,
-  compileHemisphere,
   compileNumber,
-  compileOnAxis,
-  type Axis,
   type Coordinate,
   type ReadBoolean,
   type ReadNumber,
 } from '../fields/gps.ts'
+import { compileHemisphere, compileOnAxis, type Axis } from '../fields/hemispheres.ts'
 import {
   angleUnits,
   createConvert,
@@ -56,7 +54,7 @@ export function coordinateOf(
   const number = numberOf(field, convertCoordinateOf(field), captures)
   const read = unit === 'ddmm' || unit === 'dms' ? compileOnAxis(number, raw, axis) : number
   if (hemisphere === undefined) return { read, raw }
-  return { read: compileHemisphere(read, compilePaths(hemisphere.path), axis), raw }
+  return { raw, ...compileHemisphere(read, raw, compilePaths(hemisphere.path), axis) }
 }
 
 /** What the message has, for the sentence of a refusal. */

@@ -8,10 +8,10 @@ import { headingBoundsOf, inMotionOf, speedBoundsOf } from '../compile/compile-f
 import { coordinateOf, headingOf, speedOf } from '../compile/compile-values.ts'
 import type { ExtraFieldConfig, MapConfig, SourceConfig } from '../config.ts'
 import { compileExtraFields } from '../fields/extra-fields.ts'
-import { compileGps, type Coordinate, type GpsFields } from '../fields/gps.ts'
+import { compileGps, shown, type Coordinate, type GpsFields } from '../fields/gps.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { both, head, newAttempt, unitText, withRaw, withValue, type ExplainField } from './explained-field.ts'
-import { compileFinder, type PlacedRecord, type Readable } from './path-finder.ts'
+import { compileFinder, type Found, type PlacedRecord, type Readable } from './path-finder.ts'
 
 const anyCoordinate: Coordinate = { read: () => 1, raw: () => 1 }
 
@@ -55,8 +55,11 @@ export function explainPosition(map: MapConfig, captureNames: readonly string[])
   return (['latitude', 'longitude'] as const).map((name) => {
     const config = name === 'latitude' ? latitude : longitude
     const finder = compileFinder(config, captureNames)
+    const hemisphere = config.hemisphere && compileFinder(config.hemisphere, captureNames)
     return (place) => {
-      const { path, raw, note } = finder.find(place)
+      const { path, raw, note: own } = finder.find(place)
+      const note =
+        hemisphere === undefined || raw === undefined ? own : withHemisphere(own, hemisphere.find(place))
       const { gps, why } = read(place)
       const value = isRecord(gps) ? gps[name] : undefined
       const base = { ...head(name, name, finder.paths), path, unit: config.unit ?? null, sentUnit: 'deg' }
@@ -64,6 +67,11 @@ export function explainPosition(map: MapConfig, captureNames: readonly string[])
       return withValue(withRaw(base, raw), value, value === undefined ? left : note)
     }
   })
+}
+
+function withHemisphere(note: string | null, { path, raw }: Found): string {
+  const text = `hemisphere${path === null ? '' : ` ${path}`}: ${raw === undefined ? 'absent' : shown(raw)}`
+  return note === null ? text : `${note}; ${text}`
 }
 
 /** Speed, heading, and the motion in the message. */

@@ -46,8 +46,13 @@ export type InMotion = {
  */
 export const nearNowhere = 0.0001
 
-/** `raw`: the value itself, for the sentence of a refusal. */
-export type Coordinate = { read: ReadNumber; raw: Read }
+export type Coordinate = {
+  read: ReadNumber
+  /** The value itself, for the sentence of a refusal. */
+  raw: Read
+  /** What is wrong with its hemisphere, as a sentence; undefined where nothing is. */
+  fault?: (...place: Parameters<Read>) => string | undefined
+}
 
 export type GpsFields = {
   source: string
@@ -85,39 +90,6 @@ export function compileBoolean(read: Read, otherwise: boolean | undefined): Read
   }
 }
 
-export type Axis = 'latitude' | 'longitude'
-
-const hemispheres = {
-  latitude: { positive: 'N', negative: 'S', other: /^\s*[EW]|[EW]\s*$/i },
-  // 13d24m10s has the mark of seconds, not a hemisphere.
-  longitude: { positive: 'E', negative: 'W', other: /^\s*[NS]|N\s*$|^[^m]*S\s*$/i },
-} as const
-
-/** An angle with a hemisphere of the other axis is wrong: a longitude is no latitude. */
-export function compileOnAxis(read: ReadNumber, raw: Read, axis: Axis): ReadNumber {
-  const { other } = hemispheres[axis]
-  return (record, root, up, captures) => {
-    const value = read(record, root, up, captures)
-    if (!Number.isFinite(value)) return value
-    const text = raw(record, root, up, captures)
-    return typeof text === 'string' && other.test(text) ? Number.POSITIVE_INFINITY : value
-  }
-}
-
-/**
- * N and S, or E and W, also written out. A value whose hemisphere cannot be read could be on the other side.
- */
-export function compileHemisphere(read: ReadNumber, readHemisphere: Read, axis: Axis): ReadNumber {
-  const letters = hemispheres[axis]
-  return (record, root, up, captures) => {
-    const value = read(record, root, up, captures)
-    const hemisphere = readHemisphere(record, root, up)
-    const letter = typeof hemisphere === 'string' ? hemisphere.charAt(0).toUpperCase() : ''
-    if (letter === letters.negative) return value > 0 ? -value : value
-    return letter === letters.positive || Number.isNaN(value) ? value : Number.POSITIVE_INFINITY
-  }
-}
-
 export function compileGps(fields: GpsFields): WriteGps {
   const { latitude, longitude, inMotion, extraFields } = fields
   const writeSpeed = compileSpeed(fields)
@@ -132,7 +104,9 @@ export function compileGps(fields: GpsFields): WriteGps {
     if (!(north >= -90 && north <= 90 && east >= -180 && east <= 180)) {
       const raw = () =>
         `${shown(latitude.raw(record, root, up, captures))}, ${shown(longitude.raw(record, root, up, captures))}`
-      return refused(north, east, raw, context)
+      const fault = () =>
+        latitude.fault?.(record, root, up, captures) ?? longitude.fault?.(record, root, up, captures)
+      return refused(north, east, { raw, fault }, context)
     }
     if (north < nearNowhere && north > -nearNowhere && east < nearNowhere && east > -nearNowhere) {
       context.zeroPosition = true
@@ -160,12 +134,17 @@ export function compileGps(fields: GpsFields): WriteGps {
   }
 }
 
-function refused(north: number, east: number, raw: () => string, context: RecordContext): string | null {
+function refused(
+  north: number,
+  east: number,
+  { raw, fault }: { raw: () => string; fault: () => string | undefined },
+  context: RecordContext,
+): string | null {
   if (Number.isNaN(north) && Number.isNaN(east)) return ''
   if (Number.isNaN(north)) return context.refuse('HALF_POSITION', 'There is a longitude but no latitude.')
   if (Number.isNaN(east)) return context.refuse('HALF_POSITION', 'There is a latitude but no longitude.')
   if (!Number.isFinite(north) || !Number.isFinite(east))
-    return context.refuse('BAD_VALUE', `The position ${raw()} is not a pair of numbers.`)
+    return context.refuse('BAD_VALUE', fault() ?? `The position ${raw()} is not a pair of numbers.`)
   const hint =
     isMinutes(north, 90) && isMinutes(east, 180)
       ? ' If these are degrees and minutes (ddmm.mmmm), use `unit: ddmm`.'

@@ -50,7 +50,10 @@ function coordinateField(description: string) {
       hemisphere: z
         .strictObject({ path: paths().describe('Path to N, S, E or W.') })
         .optional()
-        .describe('Where the direction is a value of its own: S and W make the value negative.'),
+        .describe(
+          'Where the direction is a value of its own: S and W make the value negative. A position whose text or ' +
+            'minus says another hemisphere is omitted like one that is not a number.',
+        ),
     })
     .optional()
     .describe(description)

@@ -324,6 +324,32 @@ describe('the explanation of a field says', () => {
     ])
   })
 
+  test('which hemisphere its coordinate has, and that two contradict each other', () => {
+    const map = {
+      latitude: { path: 'n', unit: 'ddmm', hemisphere: { path: ['half', 'ns'] } },
+      longitude: { path: 'e', hemisphere: { path: 'ew' } },
+    }
+    const noteOf = (told: object) => {
+      const { latitude, longitude } = fieldsOf(
+        explainOne(truckSource(map), { ts: 1_763_690_000_000, ...told }),
+      )
+      return [latitude?.value, latitude?.note, longitude?.note]
+    }
+    expect(noteOf({ n: '5231.002', ns: 'S', e: 13 })).toEqual([
+      undefined,
+      'BAD_VALUE: The hemisphere of the longitude 13 must be E or W, found nothing. (hemisphere ns: "S")',
+      expect.stringContaining('(hemisphere: absent)'),
+    ])
+    expect(noteOf({ n: '5231.002', ns: 'S', e: 13, ew: 'E' })).toEqual([
+      -52.5167,
+      'hemisphere ns: "S"',
+      'hemisphere ew: "E"',
+    ])
+    expect(noteOf({ n: '5231.002S', ns: 'N', e: 13, ew: 'E' })[1]).toMatch(
+      /"5231.002S" and its hemisphere "N" contra/,
+    )
+  })
+
   test('that another signal of its type and part comes first', () => {
     const { 'signals[1]': second } = fieldsOf(explainOne(source({}, { model: 'FMB640' }), message))
     expect(second).toMatchObject({ raw: 386_815, note: 'signals[0] has a value and is sent instead' })
