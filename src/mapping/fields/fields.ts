@@ -11,8 +11,8 @@
 
 import { durationFrom } from '../times/duration.ts'
 import { compileCondition } from '../path/condition.ts'
-import { compilePath, firstPresent, parsePath, type Read } from '../path/path.ts'
-import { compileAbsent, withPoint } from '../path/value.ts'
+import { firstPresent, type Read } from '../path/path.ts'
+import { compilePresent } from './present-values.ts'
 import { degreesFromText, minutesFromText } from '../words/angle-text.ts'
 import { compileStages, withStages, type Words } from '../words/words.ts'
 
@@ -21,11 +21,7 @@ export type FieldPath = string | { readonly path: string; readonly when: string 
 
 export type FieldPaths = string | readonly FieldPath[]
 
-export type Reading = Words & {
-  path: FieldPaths
-  absent?: readonly (number | string)[] | undefined
-  decimal_comma?: boolean | undefined
-}
+export type Reading = Words & { path: FieldPaths }
 
 /**
  * `captures`: names of those of the topic. Throws Malformed. A field without these options costs no more than
@@ -38,12 +34,12 @@ export function compileReading(reading: Reading, captures: readonly string[] = [
 
 /** What is read before the words of the field compute with it. */
 export function compileFound(
-  { path, absent, decimal_comma: comma, unit }: Reading,
+  { path, absent, decimal_comma, unit }: Reading,
   captures: readonly string[],
 ): Read {
   const read = firstPresent(
     pathsOf(path).map((one) => {
-      const found = compileOne(textOf(one), absent ?? [], comma === true)
+      const found = compilePresent(textOf(one), { absent, decimal_comma })
       return typeof one === 'string' ? found : whereHolds(found, one.when, captures)
     }),
   )
@@ -64,15 +60,4 @@ function whereHolds(read: Read, text: string, names: readonly string[]): Read {
   const holds = compileCondition(text, names)
   return (record, root, up, captures = []) =>
     holds(record, root, captures, up) ? read(record, root, up, captures) : undefined
-}
-
-function compileOne(path: string, absent: readonly (number | string)[], comma: boolean): Read {
-  const raw = compilePath(parsePath(path))
-  const read: Read = comma ? (record, root, up) => withPoint(raw(record, root, up)) : raw
-  if (absent.length === 0) return read
-  const isAbsent = compileAbsent(absent)
-  return (record, root, up) => {
-    const value = read(record, root, up)
-    return isAbsent(value) ? undefined : value
-  }
 }

@@ -92,7 +92,7 @@ export const numberWords = () => ({
     ),
   plus: operand(
     'Path to a second value, which is added before scale and unit: `path: trip, plus: odometerAtStart`. Where it is ' +
-      'absent, the field is. Sums and differences are exact decimals.',
+      'absent, the field is. `absent` and `decimal_comma` count for it, too. Sums and differences are exact decimals.',
   ),
   minus: operand('Path to a second value, which is subtracted before scale and unit.'),
   over: operand(

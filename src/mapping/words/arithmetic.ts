@@ -2,7 +2,7 @@
 // a message, as exact decimals (fields/decimal.ts). A ratio that no decimal can express is rounded to six
 // places.
 
-import { compilePaths } from '../path/path.ts'
+import { compileFirstPresent, type Presence } from '../fields/present-values.ts'
 import { decimalFault, decimalFrom, placeholderResult } from '../path/value.ts'
 import { createScale, ratioOf, ratioText, sumText, type Scale } from '../fields/decimal.ts'
 import { unusable } from './unusable.ts'
@@ -19,9 +19,13 @@ const combinations: Readonly<Record<'plus' | 'minus' | 'over', Combine>> = {
   over: ratioText,
 }
 
-export function compileArithmetic(word: keyof typeof combinations, operand: Operand): Stage {
+export function compileArithmetic(
+  word: keyof typeof combinations,
+  operand: Operand,
+  presence: Presence,
+): Stage {
   const { path, scale } = isPath(operand) ? { path: operand, scale: 1 } : operand
-  const read = compilePaths(path)
+  const read = compileFirstPresent(path, presence)
   const weigh: Scale = scale === 1 ? (text) => text : createScale(ratioOf(String(scale)), 0)
   return {
     text: `${word} ${[path].flat().join(' or ')}${scale === 1 ? '' : ` x ${scale}`}`,

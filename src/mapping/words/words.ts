@@ -11,6 +11,7 @@
 
 import { compileCondition } from '../path/condition.ts'
 import type { Read } from '../path/path.ts'
+import type { Presence } from '../fields/present-values.ts'
 import { compileArithmetic, negated, type Operand } from './arithmetic.ts'
 import { bitsOf, rangeOf } from './bits.ts'
 import type { Stage } from './stage.ts'
@@ -18,7 +19,8 @@ export { oneOf } from './unit-by-field.ts'
 import { compileUnits, type UnitByField } from './unit-by-field.ts'
 import { compileTable, type ValueTable } from './value-table.ts'
 
-export type Words = {
+/** `absent` and `decimal_comma` count for the second values, too. */
+export type Words = Presence & {
   bit?: number | string | undefined
   values?: ValueTable | undefined
   negative?: string | undefined
@@ -31,7 +33,7 @@ export type Words = {
 
 /** `captures`: names of those of the topic. Throws Malformed. */
 export function compileStages(
-  { bit, values, negative, plus, minus, over, unit }: Words,
+  { bit, values, negative, plus, minus, over, unit, absent, decimal_comma }: Words,
   captures: readonly string[],
 ): Stage[] {
   const stages: Stage[] = []
@@ -56,7 +58,7 @@ export function compileStages(
     ['minus', minus],
     ['over', over],
   ] as const)
-    if (operand !== undefined) stages.push(compileArithmetic(word, operand))
+    if (operand !== undefined) stages.push(compileArithmetic(word, operand, { absent, decimal_comma }))
   if (typeof unit === 'object') stages.push(compileUnits(unit))
   return stages
 }

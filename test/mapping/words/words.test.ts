@@ -70,6 +70,25 @@ describe('a number', () => {
     ['all three', { path: 'a', plus: 'b', minus: 'c', over: 'b' }, { a: 5, b: 2, c: 1 }, 3],
     ['a sum without its second value', { path: 'a', plus: 'b' }, { a: 5 }, undefined],
     ['a sum with a word is omitted', { path: 'a', plus: 'b' }, { a: 5, b: 'x' }, undefined],
+    [
+      'a sum with a second value that means none',
+      { path: 'a', plus: 'b', absent: [-1, '-'] },
+      { a: 5, b: -1 },
+      undefined,
+    ],
+    [
+      'the first second value that means something',
+      { path: 'a', minus: ['b', 'c'], absent: [-1] },
+      { a: 5, b: '-1', c: 2 },
+      3,
+    ],
+    [
+      'a ratio with a scaled value that means none',
+      { path: 'a', over: { path: 'b', scale: 2 }, absent: [255] },
+      { a: 5, b: 255 },
+      undefined,
+    ],
+    ['a sum of decimal commas', { path: 'a', plus: 'b', decimal_comma: true }, { a: '1,5', b: '2,25' }, 3.75],
     ['a sum with a placeholder is omitted', { path: 'a', plus: 'b' }, { a: 1, b: 4_294_967_295 }, undefined],
     [
       'a placeholder minus a value is omitted',
