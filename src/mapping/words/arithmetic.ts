@@ -3,7 +3,7 @@
 // places.
 
 import { compileFirstPresent, type Presence } from '../fields/present-values.ts'
-import { decimalFault, decimalFrom, placeholderResult } from '../path/value.ts'
+import { decimalFault, decimalFrom, numberFrom, placeholderResult } from '../path/value.ts'
 import { createScale, ratioOf, ratioText, sumText, type Scale } from '../fields/decimal.ts'
 import { unusable } from './unusable.ts'
 import type { Stage } from './stage.ts'
@@ -53,10 +53,13 @@ export function faultOf(value: unknown): unknown {
   return fault === 'a placeholder' ? placeholderResult : unusable
 }
 
-/** With a minus; a number that has it already stays. Anything but a number is for its field to judge. */
+/**
+ * With a minus; a number that has it already stays. What is no exact decimal is none with a minus either.
+ * Anything but a number is for its field to judge.
+ */
 export function negated(value: unknown): unknown {
-  if (typeof value === 'number') return -Math.abs(value)
   const text = decimalFrom(value)
-  if (text === undefined) return value
+  if (text === undefined) return Number.isFinite(numberFrom(value)) ? faultOf(value) : value
+  if (typeof value === 'number') return -Math.abs(value)
   return text.startsWith('-') ? text : `-${text}`
 }

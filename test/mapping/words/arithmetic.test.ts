@@ -1,6 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ratioText, sumText } from '../../../src/mapping/fields/decimal.ts'
+import { placeholderResult } from '../../../src/mapping/path/value.ts'
+import { negated } from '../../../src/mapping/words/arithmetic.ts'
 import { bitsOf } from '../../../src/mapping/words/bits.ts'
 import { degreesFromText } from '../../../src/mapping/words/angle-text.ts'
 
@@ -54,6 +56,13 @@ describe('arithmetic of decimals', () => {
     )
     expect(ratioText('1', '0.00')).toBeUndefined()
   })
+})
+
+test('a placeholder is one with a minus, too', () => {
+  for (const value of [4_294_967_295, '4294967295', 2_147_483.647])
+    expect(negated(value)).toBe(placeholderResult)
+  expect(negated('-12.50')).toBe('-12.50')
+  expect(negated('fast')).toBe('fast')
 })
 
 test('bits are those of the number in binary', () => {

@@ -54,6 +54,24 @@ describe('a number', () => {
     ['a positive number', { path: 't', negative: 'sign == 1' }, { t: 12.5, sign: 0 }, 12.5],
     ['a number that was negative before', { path: 't', negative: 'sign == 1' }, { t: -12.5, sign: 1 }, -12.5],
     ['a negative text', { path: 't', negative: 'sign == "-"' }, { t: '12.50', sign: '-' }, -12.5],
+    [
+      'a negative placeholder is omitted',
+      { path: 't', negative: 'sign == 1' },
+      { t: 4_294_967_295, sign: 1 },
+      undefined,
+    ],
+    [
+      'a negative placeholder in a text is omitted',
+      { path: 't', negative: 'sign == 1' },
+      { t: '2147483647', sign: 1 },
+      undefined,
+    ],
+    [
+      'a negative rounded number is omitted',
+      { path: 't', negative: 'sign == 1' },
+      { t: 2 ** 60, sign: 1 },
+      undefined,
+    ],
     ['a sum', { path: 'a', plus: 'b' }, { a: 0.1, b: 0.2 }, 0.3],
     ['a sum of texts', { path: 'a', plus: 'b' }, { a: '1.10', b: '2.2' }, 3.3],
     [
