@@ -43,7 +43,11 @@ export function compilePrevious(
   if (paths.size > valuesMax)
     scope.report(first.at, `is one of ${paths.size} paths with $previous; at most ${valuesMax} are kept.`)
   const computed = new Set(
-    reads.filter(({ at }) => at.some((key) => operands.has(key))).map(({ path }) => previousName(path.steps)),
+    [...source.map.signals, ...Object.values(source.map.fields)].flatMap((field) =>
+      pathsReadBy(field)
+        .filter(({ path, at }) => path.from === 'previous' && isComputed(field, at))
+        .map(({ path }) => previousName(path.steps)),
+    ),
   )
   const values: PreviousValue[] = []
   for (const [name, path] of paths)
@@ -53,9 +57,20 @@ export function compilePrevious(
   return { values, names: new Set(paths.keys()), forMs, ...writers }
 }
 
-const operands: ReadonlySet<string | number> = new Set(['plus', 'minus', 'over'])
+const operands = ['plus', 'minus', 'over'] as const
 
 const conditions: ReadonlySet<string | number> = new Set(['when', 'negative'])
+
+type Field = SourceConfig['map']['signals'][number] | SourceConfig['map']['fields'][string]
+
+/** Whether sums, differences and ratios are made of what is read at `at`. Bits and tables read others. */
+function isComputed(field: Field, at: Keys): boolean {
+  const [word] = at
+  if (operands.some((operand) => operand === word)) return true
+  if (word !== 'path' || at.some((key) => conditions.has(key))) return false
+  if (field.bit !== undefined || field.values !== undefined) return false
+  return operands.some((operand) => field[operand] !== undefined)
+}
 
 const reasons = {
   jsonata: 'such messages are mapped apart from those that arrive, in no order',

@@ -17,8 +17,8 @@ const conditionKeys: ReadonlySet<string> = new Set(['when', 'valid', 'negative']
 export function pathsReadBy(options: unknown, at: Keys = []): PathRead[] {
   if (typeof options !== 'object' || options === null) return []
   return Object.entries(options).flatMap(([key, option]: [string, unknown]) => {
-    // Its keys are words of messages.
-    if (key === 'values') return []
+    // Its keys are words of messages, where it is no name of a field.
+    if (key === 'values' && !(at.at(-1) === 'fields' && at.at(-2) !== 'fields')) return []
     const place = [...at, Array.isArray(options) ? Number(key) : key]
     const entries: unknown[] = Array.isArray(option) ? option : [option]
     const texts = entries.filter((text) => typeof text === 'string')
