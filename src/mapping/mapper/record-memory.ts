@@ -131,7 +131,7 @@ export function createRecordMemory(deps: Deps): RecordMemory {
   /** None for a record that does not arrive now: later ones contain its difference. */
   function previousOf(previous: CompiledPrevious) {
     if (!context.live || device === null || device.asset !== entry?.assetId) return null
-    return previousBy(previous, device, time)
+    return previousBy(previous, device, time, entry.withhold)
   }
 
   function notePrevious(): boolean {

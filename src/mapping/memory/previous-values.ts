@@ -2,7 +2,8 @@
 // device sent, with its time. They are kept beside those of `remember`, under names such as `$previous.odo`,
 // which no key of a message can have there: an older version of the gateway keeps them and does not use them.
 //
-//   seen      by a record that is newer than the value, at most `forMs`; in the order of the device times
+//   seen      by a record that is newer than the value, at most `forMs`; in the order of the device times. A
+//             value of the private hours of a privacy profile is seen by none
 //   noted     when the payload of the record is made, where the record is newer than what is known. A record
 //             that gives no payload is not noted, so that the next difference contains it. One of equal time
 //             neither sees nor replaces it: it would be counted twice
@@ -18,6 +19,7 @@ import type { WriteSignals } from '../fields/signals.ts'
 import type { Read } from '../path/path.ts'
 import { previousTimeName, type PreviousValues } from '../path/previous-record.ts'
 import { decimalFrom } from '../path/value.ts'
+import type { Withhold } from '../privacy/privacy.ts'
 import type { MapResult } from '../types.ts'
 import type { DeviceMemory, Plain, RememberedValue } from './device-memory.ts'
 
@@ -48,16 +50,18 @@ export const previousTextMax = 64
 
 const head = '$previous.'
 
-/** What a record of `time` sees; null where nothing is. */
+/** What a record of `time` sees; null where nothing is. `withhold`: of the privacy profile of its asset. */
 export function previousBy(
   { names, forMs }: CompiledPrevious,
   { values }: DeviceMemory,
   time: EpochMs,
+  withhold: Withhold | null,
 ): PreviousValues | null {
   let seen: Map<string, RememberedValue> | null = null
   for (const name of names) {
     const last = values.get(name)
     if (last === undefined || last.time >= time || time - last.time > forMs) continue
+    if (withhold?.isPrivateAt(last.time) === true) continue
     seen ??= new Map()
     seen.set(name, last)
   }

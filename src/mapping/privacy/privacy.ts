@@ -37,8 +37,12 @@ export type WrittenParts = {
   fields: string
 }
 
-/** The parts that may be sent at `moment`; null when none may. */
-export type Withhold = (parts: WrittenParts, moment: EpochMs) => WrittenParts | null
+export type Withhold = {
+  /** The parts that may be sent at `moment`; null when none may. */
+  (parts: WrittenParts, moment: EpochMs): WrittenParts | null
+  /** Outside of the working hours: what a record of then has is not sent later either. */
+  isPrivateAt(moment: EpochMs): boolean
+}
 
 type Rule = { round: number | null; hide: ReadonlySet<Withheld> }
 
@@ -53,11 +57,12 @@ export function compilePrivacy(profile: PrivacyProfile): Withhold {
   const inside: Rule = { round: profile.round, hide: new Set(profile.hide) }
   const outside: Rule = { round: Math.min(profile.round ?? coarsePlaces, coarsePlaces), hide: everything }
   const insideIsPlain = inside.round === null && inside.hide.size === 0
-  return (parts, moment) => {
-    const working = profile.hours === null || profile.hours(moment)
-    if (working) return insideIsPlain ? parts : withheld(parts, inside)
+  const isPrivateAt = (moment: EpochMs) => profile.hours !== null && !profile.hours(moment)
+  const withhold = (parts: WrittenParts, moment: EpochMs) => {
+    if (!isPrivateAt(moment)) return insideIsPlain ? parts : withheld(parts, inside)
     return profile.outside === 'drop' ? null : withheld(parts, outside)
   }
+  return Object.assign(withhold, { isPrivateAt })
 }
 
 function withheld({ gps, signals }: WrittenParts, rule: Rule): WrittenParts | null {
