@@ -16,8 +16,9 @@
 //   { time, timeOfDay: '090001.00', date: '301225', status: 'A', mode: 'A', latitude: '4656.8856', ns: 'N',
 //     longitude: '00726.8466', ew: 'E', speed: '30.7', course: '112.0', quality, satellites, hdop, altitude }
 //
-// `time` is in milliseconds, and absent without a date: no date is guessed for a GGA alone. Of two positions
-// of one fix the first valid one counts.
+// `time` is in milliseconds. Without a date it is by that of a fix beside it (nmea-times.ts), and absent
+// where the message has none: no date is guessed for a GGA alone. Of two positions of one fix the first valid
+// one counts.
 //
 // What can go wrong, and what then happens
 //   a checksum is wrong       the sentence is left out and counted (`damaged`); a message of such sentences
@@ -29,9 +30,9 @@
 //   other sentences           are skipped; a message of those only is ignored
 //   no sentence, or JSON      refused: BAD_FRAME. Sentences of AIS (!AIVDM) are not read
 
-import { momentOf, timeOfDay, twoDigits } from '../times/calendar.ts'
 import { refused } from '../reasons.ts'
 import type { Decoded } from '../types.ts'
+import { timesOfFixes } from './nmea-times.ts'
 import { hexDigit } from './text-bytes.ts'
 
 type NmeaValue = { records: readonly NmeaRecord[]; damaged: number; unchecked: number }
@@ -99,10 +100,11 @@ export function nmeaIn(value: unknown): NmeaValue | undefined {
 
 function valueOf({ fixes, damaged, unchecked }: Reading): NmeaValue {
   const records: NmeaRecord[] = []
-  for (const { record } of fixes) {
+  const times = timesOfFixes(fixes.map(({ record }) => record))
+  for (const [index, { record }] of fixes.entries()) {
     const { latitude, date } = record
     if (latitude === undefined && date === undefined) continue
-    const time = timeIn(record)
+    const time = times[index] ?? Number.NaN
     records.push(Number.isNaN(time) ? record : { time, ...record })
   }
   return { records, damaged, unchecked }
@@ -271,14 +273,4 @@ function add({ record }: Fix, values: Readonly<Record<string, string | undefined
     const value = written?.trim() ?? ''
     if (value !== '') record[name] ??= value
   }
-}
-
-/** UTC; NaN without a date, and for a date or time that does not exist. Years before 80 are after 2000. */
-function timeIn({ date, timeOfDay: written }: NmeaRecord): number {
-  if (typeof date !== 'string' || typeof written !== 'string') return Number.NaN
-  if (!/^\d{6}$/.test(date) || !/^\d{6}(\.\d*)?$/.test(written)) return Number.NaN
-  const year = twoDigits(date, 4)
-  const midnight = momentOf(year < 80 ? 2000 + year : 1900 + year, twoDigits(date, 2), twoDigits(date, 0), 0)
-  const ms = Number(written.slice(7, 10).padEnd(3, '0'))
-  return midnight + timeOfDay(twoDigits(written, 0), twoDigits(written, 2), twoDigits(written, 4)) + ms
 }

@@ -108,6 +108,39 @@ describe('sentences', () => {
     ])
   })
 
+  test.each<[string, readonly string[], readonly (string | undefined)[]]>([
+    ['before it', ['R 090001 301225', 'G 090002'], ['2025-12-30T09:00:01', '2025-12-30T09:00:02']],
+    ['behind it', ['G 090000', 'R 090001 301225'], ['2025-12-30T09:00:00', '2025-12-30T09:00:01']],
+    [
+      'before midnight',
+      ['R 235959.9 311225', 'G 000000.1'],
+      ['2025-12-31T23:59:59.900', '2026-01-01T00:00:00.100'],
+    ],
+    ['after midnight', ['G 235959', 'R 000001 010126'], ['2025-12-31T23:59:59', '2026-01-01T00:00:01']],
+    [
+      'nearest to it',
+      ['R 080000 301225', 'G 235959', 'R 000001 311225'],
+      ['2025-12-30T08:00:00', '2025-12-30T23:59:59', '2025-12-31T00:00:01'],
+    ],
+    [
+      'one after the other',
+      ['R 090000 301225', 'G 094500', 'G 103000'],
+      ['2025-12-30T09:00:00', '2025-12-30T09:45:00', '2025-12-30T10:30:00'],
+    ],
+    ['too far from it', ['R 090000 301225', 'G 100001'], ['2025-12-30T09:00:00', undefined]],
+    ['that does not exist', ['R 090000 310225', 'G 090001'], [undefined, undefined]],
+  ])('a GGA has the date of the fix %s', (_name, written, times) => {
+    const sentences = written.map((text) => {
+      const [kind, clock = '', date = ''] = text.split(' ')
+      return kind === 'G'
+        ? gga.replace('090001.25', clock)
+        : rmc.replace('090001.25', clock).replace('301225', date)
+    })
+    const found = recordsIn(...sentences) as { time?: number }[]
+    const expected = times.map((time) => (time === undefined ? undefined : Date.parse(`${time}Z`)))
+    expect(found.map(({ time }) => time)).toEqual(expected)
+  })
+
   test.each([
     ['blanks', (text: string) => `  ${text}   `],
     ['a line end', (text: string) => `${text}\r\n`],
