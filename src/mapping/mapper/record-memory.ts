@@ -138,8 +138,9 @@ export function createRecordMemory(deps: Deps): RecordMemory {
     const previous = source?.previous ?? null
     if (previous === null || device === null || entry === null || !context.live) return false
     if (device.asset !== entry.assetId) moveTo(entry.assetId, device)
-    const { record, root, up } = context
-    return previousNotes.note(previous, device, time, [record, root, up])
+    const { record, root, up, arrivedAt, offsetMs } = context
+    const now = arrivedAt + (offsetMs ?? Number.NaN)
+    return previousNotes.note(previous, device, { time, now }, [record, root, up])
   }
 
   function isValid({ validWithMemory }: Fix, isValidAlone: boolean): boolean {

@@ -6,7 +6,8 @@
 //             value of the private hours of a privacy profile is seen by none
 //   noted     when the payload of the record is made, where the record is newer than what is known. A record
 //             that gives no payload is not noted, so that the next difference contains it. One of equal time
-//             neither sees nor replaces it: it would be counted twice
+//             neither sees nor replaces it: it would be counted twice. One that is more than a day ahead of
+//             our time came from a wrong clock: the next record that is not ahead replaces it
 //   undone    where the message is refused or kept as a whole after one of its records was noted
 //   forgotten with the device, and when the device gets another asset
 //
@@ -48,6 +49,9 @@ export type CompiledPrevious = {
 /** A longer text is no value that a later record is compared with. */
 export const previousTextMax = 64
 
+/** A device time that is further ahead of ours is that of a wrong clock. */
+const aheadMaxMs = 86_400_000
+
 const head = '$previous.'
 
 /** What a record of `time` sees; null where nothing is. `withhold`: of the privacy profile of its asset. */
@@ -88,24 +92,30 @@ export function createPreviousNotes(changed: (memory: DeviceMemory) => void) {
   let noted: Noted[] = []
   return { note, ended }
 
-  /** Whether the record has any of the values. */
-  function note(previous: CompiledPrevious, memory: DeviceMemory, time: EpochMs, place: Place): boolean {
-    const { values, names } = previous
+  /** Whether the record has any of the values. `now`: our time; NaN while it is not known. */
+  function note(
+    { values, names }: CompiledPrevious,
+    memory: DeviceMemory,
+    { time, now }: { time: EpochMs; now: EpochMs },
+    place: Place,
+  ): boolean {
+    const latest = now + aheadMaxMs
     let isAny = values.length === 0
     for (const { name, read, isNumber } of values) {
       const value = read(...place)
       if (!isKept(value, isNumber)) continue
       isAny = true
-      if (put(memory, name, { time, value })) forgetOthers(names, memory)
+      if (put(memory, name, { time, value }, latest)) forgetOthers(names, memory)
     }
-    if (isAny && names.has(previousTimeName)) put(memory, previousTimeName, { time, value: time })
+    if (isAny && names.has(previousTimeName)) put(memory, previousTimeName, { time, value: time }, latest)
     return isAny
   }
 
   /** Whether the device had none of this name. */
-  function put(memory: DeviceMemory, name: string, value: RememberedValue): boolean {
+  function put(memory: DeviceMemory, name: string, value: RememberedValue, latest: EpochMs): boolean {
     const before = memory.values.get(name)
-    if (before !== undefined && before.time >= value.time) return false
+    const isLate = before !== undefined && before.time >= value.time
+    if (isLate && !(before.time > latest && value.time <= latest)) return false
     memory.values.set(name, value)
     noted.push({ memory, name, before })
     changed(memory)
