@@ -16,6 +16,8 @@ import type { ResultRouter } from './result-router.ts'
 export type MappingState = {
   map(message: ReceivedMessage): MapResult
   apply(): StateChanges
+  /** The last message is kept as a whole. */
+  keptWhole(): void
   /** Of the mapper in force. */
   readonly ownerOf: ((topic: string) => string | null) | null
   /** A part was taken: something may close earlier than was known. */
@@ -50,6 +52,7 @@ export function createMappingState(
   return {
     map,
     apply: () => mapper.apply(),
+    keptWhole: () => mapper.keptWhole?.(),
     get ownerOf() {
       return mapper.ownerOf ?? null
     },

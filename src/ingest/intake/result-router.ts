@@ -21,7 +21,7 @@ import type { OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
 import { envelopeOf, type KeptMessage, type Message } from '../../domain/message.ts'
 import type { DuplicateRule, MappedPayload } from '../../domain/payload.ts'
-import type { StateChanges, UnsentPart, MapResult } from '../../mapping/mapping.ts'
+import type { StateChanges, UnsentPart, MapResult, Mapper } from '../../mapping/mapping.ts'
 import { deadLetterFor, keptBehind, keptMessageFor, quarantineFor } from '../remap/kept-message.ts'
 import { deviceBefore } from '../remap/release-order.ts'
 import type { IntakeSpool, ReceivedMessage, ReleaseOrder } from '../types.ts'
@@ -52,13 +52,16 @@ export type RoutedCounters = {
 }
 
 export type ResultRouter = {
-  route(result: MapResult, message: ReceivedMessage, parts: { apply(): StateChanges }): void
+  route(result: MapResult, message: ReceivedMessage, mapping: RouterMapping): void
   /** Adds what closed to the open group: its payloads, and the deletion of its state. */
   routeClosed(applied: StateChanges): void
   /** Counts a message that was accepted before. */
   countResent(): void
   counters(): RoutedCounters
 }
+
+/** What it asks of the mapping about the message that was mapped last. */
+type RouterMapping = Pick<Mapper, 'apply' | 'keptWhole'>
 
 /** What became of a payload, right after its message was mapped. */
 export type NotePayload = (
@@ -95,7 +98,7 @@ export function createResultRouter(
   const counts = { mapped: 0, duplicates: 0, resent: 0, ignored: 0, dead: 0, quarantined: 0, deferred: 0 }
   return { route, routeClosed, countResent, counters }
 
-  function route(result: MapResult, message: ReceivedMessage, parts: { apply(): StateChanges }): void {
+  function route(result: MapResult, message: ReceivedMessage, mapping: RouterMapping): void {
     if (result.writes) putWrites(spool, result.writes)
     if (result.rebirth) requestRebirth?.(result.rebirth, message)
     // The session knows exactly which QoS 2 messages came before.
@@ -107,11 +110,14 @@ export function createResultRouter(
       return
     }
     if (message.qos > 0) resends.enter(message, !isExact && isUntimed(result) ? 'untimed' : 'other')
-    store(result, message, parts)
+    store(result, message, mapping)
   }
 
-  function store(result: MapResult, message: Message, parts: { apply(): StateChanges }): void {
-    if (releaseOrder !== undefined && keptInOrder(result, message, releaseOrder)) return
+  function store(result: MapResult, message: Message, mapping: RouterMapping): void {
+    if (releaseOrder !== undefined && keptInOrder(result, message, releaseOrder)) {
+      mapping.keptWhole()
+      return
+    }
     switch (result.kind) {
       case 'payloads':
         append(result)
@@ -120,7 +126,7 @@ export function createResultRouter(
         ignore(result.source, result.reason, 1)
         break
       case 'part':
-        if (notedPart(result, isNew(result))) routeClosed(parts.apply())
+        if (notedPart(result, isNew(result))) routeClosed(mapping.apply())
         else counts.duplicates += 1
         break
       case 'deferred':

@@ -26,7 +26,7 @@ export function decodeJson(bytes: Buffer): Decoded {
     const detail = `The message nests objects and lists more than ${levelsMax} levels deep.`
     return refused('TOO_DEEP', detail)
   }
-  const text = isPlain ? bytes.latin1Slice(start, end) : bytes.toString('utf8', start, end)
+  const text = bytes.toString(isPlain ? 'latin1' : 'utf8', start, end)
   try {
     return { kind: 'value', value: JSON.parse(text) }
   } catch (error) {

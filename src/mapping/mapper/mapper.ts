@@ -58,6 +58,11 @@ export type Mapper = {
   readonly expressions: ReadonlyMap<string, string>
   /** Adds the last `part` to the state: once, and before the next message. */
   apply(): StateChanges
+  /**
+   * The last message is kept as a whole, whatever its result: it is mapped again later, and what its records
+   * noted for later ones is undone. Before the next message.
+   */
+  keptWhole(): void
   /** Closes the records whose window is over; null where there are none. */
   tick(nowMs: EpochMs): StateChanges | null
   /** Null where nothing waits. */
@@ -153,6 +158,7 @@ export function createMapper(
     refused: (message, source, reason, detail) => marked(deferred.refused(message, source, reason, detail)),
     expressions,
     apply: () => writes.ofChanges(state.apply()),
+    keptWhole: recordMemory.undoLast,
     tick,
     nextTickAt: () => (memory.hasCleanup ? 0 : state.nextTickAt()),
     openParts: () => state.counters().messages,

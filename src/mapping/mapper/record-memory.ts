@@ -42,6 +42,8 @@ export type RecordMemory = {
   notePrevious(): boolean
   /** The message ended; what its records noted for later ones is undone where it became no payload. */
   ended(result: MapResult): void
+  /** The same where it is kept as a whole, whatever its result. Before the next message. */
+  undoLast(): void
   /** The signals with '' in the place of those that are not sent; the same list where all are sent. */
   plausible(signals: readonly string[]): readonly string[]
   /**
@@ -96,6 +98,7 @@ export function createRecordMemory(deps: Deps): RecordMemory {
     note,
     notePrevious,
     ended: previousNotes.ended,
+    undoLast: previousNotes.undo,
     plausible,
     advance,
     compareWithFleet,

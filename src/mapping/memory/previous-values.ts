@@ -90,7 +90,9 @@ type Place = Parameters<Read>
 /** Notes the values of records, until their message ends. */
 export function createPreviousNotes(changed: (memory: DeviceMemory) => void) {
   let noted: Noted[] = []
-  return { note, ended }
+  /** Of the message that ended last. */
+  let last: Noted[] = []
+  return { note, ended, undo }
 
   /** Whether the record has any of the values. `now`: our time; NaN while it is not known. */
   function note(
@@ -124,12 +126,18 @@ export function createPreviousNotes(changed: (memory: DeviceMemory) => void) {
 
   /** All of a message becomes payloads, or nothing. */
   function ended({ kind }: MapResult): void {
+    last = noted
     if (noted.length === 0) return
-    if (kind === 'unmappable' || kind === 'quarantined')
-      for (const { memory, name, before } of noted.toReversed())
-        if (before === undefined) memory.values.delete(name)
-        else memory.values.set(name, before)
     noted = []
+    if (kind === 'unmappable' || kind === 'quarantined') undo()
+  }
+
+  /** The message that ended last is kept as a whole. */
+  function undo(): void {
+    for (const { memory, name, before } of last.toReversed())
+      if (before === undefined) memory.values.delete(name)
+      else memory.values.set(name, before)
+    last = []
   }
 }
 
