@@ -148,8 +148,9 @@ export type Decode = (bytes: Buffer) => Decoded
 /**
  * One entry of the state that the spool keeps. Null deletes. The last of several writes of a key counts. With
  * `isWaiting` the value is read when the spool closes the group of messages: once for all of them, with what
- * all of them changed. The spool sets it until then. Such a `value` is made when it is read, and valid until
- * that of another entry is read.
+ * all of them changed. The spool sets it until then. It keeps the object and may read the value again later,
+ * so that changes only where it is put. Such a `value` is made when it is read, and valid until that of
+ * another entry is read.
  */
 export type StateWrite =
   | { readonly key: string; readonly value: Buffer | null; isWaiting?: undefined }

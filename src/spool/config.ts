@@ -142,7 +142,7 @@ export const spoolSchema = z.strictObject({
     .prefault('64MiB')
     .describe(
       'Size limit of the mapping state that survives a restart: open records of `coalesce` and ' +
-        '`merge`, aliases of Sparkplug. At the limit, acknowledgements are held until open records ' +
+        '`merge`, aliases of Sparkplug, what is remembered of devices. At the limit, acknowledgements are held until open records ' +
         'are closed.',
     ),
 })
@@ -159,6 +159,7 @@ export function spoolOptions(
   const limit = (bytesMax: number, onFull: OnFull) =>
     onFull === 'hold' ? bytesMax : Math.min(bytesMax, mostDropped)
   const { dead_letters: dead } = config
+  const ballastBytes = Math.min(16 * MiB, Math.floor(config.max_bytes / 16))
   return {
     path: config.path,
     onDamage: config.on_damage,
@@ -179,14 +180,14 @@ export function spoolOptions(
       unlisted_dead_letters: dead.unlisted_on_full,
     },
     stateBytesMax: config.state_max_bytes,
-    // At 500 commits a second, eight seconds; the bytes are those of about 40,000 devices.
-    lateRecords: { recordsMax: 4096, bytesMax: Math.min(8 * MiB, config.state_max_bytes / 8) },
+    // About 20,000 devices. A start writes as much: where the disk is full, the ballast makes room for it.
+    lateRecords: { recordsMax: 65_536, bytesMax: Math.min(config.state_max_bytes / 8, ballastBytes / 4) },
     backfillLanesMax: 256,
     receiptBytesMax: Math.min(64 * MiB, config.max_bytes / 16),
     // Some five seconds at full load, which is how often the ledger takes them.
     receiptMemoryBytesMax: 8 * MiB,
     reserveBytes: Math.min(64 * MiB, config.max_bytes / 4),
-    ballastBytes: Math.min(16 * MiB, Math.floor(config.max_bytes / 16)),
+    ballastBytes,
     window: { windowMs: config.dedup.window, keysMax: config.dedup.max_ids },
     journal: { windowMs: config.dedup.window, bytesMax: 4 * MiB },
     group: { chunkPayloadsMax: batch.payloadsMax, chunkBytesMax: batch.bytesMax / 2 },

@@ -103,6 +103,8 @@ export type CommitAttachments = {
   addDeadLetter(deadLetter: DeadLetter): void
   putState(key: string, value: Buffer | null): void
   putLateState(entry: LateState): void
+  /** Earlier values of late entries that were put or deleted at once in this group leave the disk with it. */
+  forgetLate(): void
   putSession(name: string, value: Buffer | null): void
   keepMessage(message: KeptMessage): void
   take(entry: StoredEntry): void

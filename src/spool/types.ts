@@ -128,7 +128,9 @@ export type SpoolListener = {
 
 /**
  * An entry of state whose bytes are read when the last message of a write is known, so that they contain what
- * all of them changed and nothing of later ones. It changes only while messages are mapped.
+ * all of them changed and nothing of later ones. The spool keeps the object and reads the bytes again when it
+ * puts them under their own key, perhaps at its end. So they change only while messages are mapped, and only
+ * where the entry is put in the same turn.
  */
 export type LateState = {
   readonly key: string

@@ -449,7 +449,9 @@ function sum(place: Map<string, number>): number {
 /** The entries of the mapping's state, as text: late ones from the last record that has them. */
 function stateInForce(state: ReadonlyMap<string, Buffer>): string[] {
   const records = [...state].filter(([key]) => isLateRecordKey(key)).map(([, value]) => value)
-  const late = [...lateEntriesIn(records)].filter((entry): entry is [string, Buffer] => entry[1] !== null)
+  const late = [...lateEntriesIn(records, { fromSeq: 0 })].flatMap(([key, { value }]): [string, Buffer][] =>
+    value === null ? [] : [[key, value]],
+  )
   const own = [...state].filter(([key]) => !isLateRecordKey(key))
   return [...new Map([...own, ...late]).values()].map((value) => value.toString())
 }

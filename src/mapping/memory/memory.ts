@@ -31,8 +31,9 @@ import { decodeMemory, encodeMemory } from './memory-codec.ts'
 import { previousTextMax } from './previous-values.ts'
 
 /**
- * Also its own write: encoded once for all messages that are committed together. It is a class, since an
- * object with a getter of its own takes four times as much.
+ * Also its own write: encoded once for all messages that are committed together, and once more when the spool
+ * puts it under its own key, so it changes only where it is put. It is a class, since an object with a getter
+ * of its own takes four times as much.
  */
 class Stored implements DeviceMemory {
   readonly key: string

@@ -80,7 +80,8 @@ export type ShelfRecord = {
   unexplained: number
 }
 
-export type StateTotalsRecord = { entries: number; bytes: number }
+/** `lateFrom`: records of late entries count from this seq on (kept/late-records.ts). */
+export type StateTotalsRecord = { entries: number; bytes: number; lateFrom?: number }
 
 /** Bytes of a key of the dedup window, and how many of them are stored. */
 export const windowKeyBytes = 16

@@ -15,7 +15,14 @@ import {
   type NewMessage,
 } from './message-shelf.ts'
 import { changeSession, type SessionWrites } from './session-records.ts'
-import { addLateState, changeState, closeState, newStateWrites, prepareState } from './state-entries.ts'
+import {
+  addLateState,
+  changeState,
+  closeState,
+  forgetLate,
+  newStateWrites,
+  prepareState,
+} from './state-entries.ts'
 import { leaveShares } from './store-use.ts'
 
 /** What a deletion counts for among the uncommitted bytes. */
@@ -67,6 +74,7 @@ export function createAttachments(state: SpoolState, group: Group): CommitAttach
     putState(key, value) {
       group.bytes += changeState(state.stateEntries, stateWrites, key, value)
     },
+    forgetLate: () => forgetLate(stateWrites),
     putLateState(entry) {
       group.bytes += addLateState(stateWrites, entry)
     },

@@ -87,6 +87,8 @@ export function createExchange(session: Omit<Session, 'exchange' | 'eviction'>):
     for (const deadLetter of deadLetters) attachments.addDeadLetter(deadLetter)
     for (const message of keptMessages) attachments.keepMessage(message)
     for (const { key, value } of stateChanges) attachments.putState(key, value)
+    // `devices forget` deletes what is known on the disk too. Evictions, which come with messages, do not.
+    if (stateChanges.length > 0) attachments.forgetLate()
     return new Promise((resolve, reject) => {
       committer.endMessage((fault) => {
         if (fault !== null) {

@@ -10,12 +10,17 @@
 // In force are the records from `first` of the last one to the last one. An entry is read from the last of
 // them that has it, otherwise from under its own key.
 //
-// Bound: `recordsMax` records and `bytesMax` bytes. Beyond, the oldest record leaves: what is in no later one
-// is put under its own key in the same write. A device that sent again meanwhile costs nothing more.
+// Bound: `recordsMax` records and `bytesMax` bytes, and one record alone. Beyond, the oldest record leaves:
+// what is in no later one is put under its own key in the same write. A device that sent again meanwhile
+// costs nothing more.
 //
-// A start and a stop put everything under its own key (state-entries.ts), so there are none of another
-// session. Version 0.1 does not know these records. It deletes them, since they have the keys of entries of a
-// source without a name.
+// A start and a stop put everything under its own key (state-entries.ts). The totals of the state say then
+// from which seq on records count: one of before that comes back with a damaged file is not in force. Where a
+// record is missing, what only older ones have does not replace an entry under its own key, which may be
+// newer.
+//
+// Builds without these records that remember devices delete them: they have the keys of entries of a source
+// without a name. Version 0.1 leaves them.
 
 import { assert } from '../../std/assert.ts'
 import type { LateState } from '../types.ts'
@@ -49,6 +54,9 @@ const headBytes = 12
 const entryHeadBytes = 6
 const noValue = 0xff_ff_ff_ff
 
+/** What is in force. `isBehindGap`: a record behind the one of the entry is missing. Null: see `noValue`. */
+export type LateEntry = { readonly value: Buffer | null; readonly isBehindGap: boolean }
+
 export function newLateRecords(bounds: LateBounds): LateRecords {
   return { records: [], firstSeq: 0, nextSeq: 0, newest: new Map(), bytes: 0, bounds }
 }
@@ -57,6 +65,9 @@ export function newLateRecords(bounds: LateBounds): LateRecords {
 export function isLateRecordKey(key: string): boolean {
   return key.startsWith(keyHead)
 }
+
+/** All keys of records are between these. */
+export const lateRecordKeys = { first: keyHead, end: `${keyHead}:` }
 
 /**
  * Adds the record of a group; its body is valid until the next call. `replaced`: entries that were put or
@@ -143,18 +154,33 @@ function putEntry(start: number, key: string, value: Buffer | null): number {
   return end
 }
 
-/** The entries in force; null for one that is under its own key or deleted. `bodies` may be in any order. */
-export function lateEntriesIn(bodies: readonly Buffer[]): Map<string, Buffer | null> {
+/**
+ * `bodies` may be in any order. Records before `fromSeq` do not count. `damaged`: records that have no body.
+ */
+export function lateEntriesIn(
+  bodies: readonly Buffer[],
+  { fromSeq, damaged = 0 }: { fromSeq: number; damaged?: number },
+): Map<string, LateEntry> {
   const records = bodies
     .map((body) => ({ seq: body.readUIntBE(0, 6), first: body.readUIntBE(firstAt, 6), body }))
     .toSorted((one, other) => one.seq - other.seq)
-  const first = records.at(-1)?.first ?? 0
-  const entries = new Map<string, Buffer | null>()
-  for (const { seq, body } of records) if (seq >= first) decode(body, entries)
+  const first = Math.max(fromSeq, records.at(-1)?.first ?? 0)
+  const inForce = records.filter(({ seq }) => seq >= first)
+  const ahead = (index: number) => inForce[index]!.seq - inForce[index - 1]!.seq - 1
+  const missing = inForce.reduce((sum, _, index) => sum + (index === 0 ? 0 : ahead(index)), 0)
+  const gapAt =
+    damaged > missing ? inForce.length : inForce.findLastIndex((_, index) => index > 0 && ahead(index) > 0)
+  const entries = new Map<string, LateEntry>()
+  for (const [index, { body }] of inForce.entries()) decode(body, entries, index < gapAt)
   return entries
 }
 
-function decode(body: Buffer, entries: Map<string, Buffer | null>): void {
+/** Behind all of them. */
+export function seqAfter(bodies: readonly Buffer[]): number {
+  return bodies.reduce((seq, body) => Math.max(seq, body.readUIntBE(0, 6) + 1), 0)
+}
+
+function decode(body: Buffer, entries: Map<string, LateEntry>, isBehindGap: boolean): void {
   let at = headBytes
   while (at < body.length) {
     const [keyLength, length] = [body.readUInt16BE(at), body.readUInt32BE(at + 2)]
@@ -162,7 +188,7 @@ function decode(body: Buffer, entries: Map<string, Buffer | null>): void {
     const end = keyEnd + (length === noValue ? 0 : length)
     assert(end <= body.length, 'a record of late entries ends with an entry')
     const key = body.toString('utf16le', at + entryHeadBytes, keyEnd)
-    entries.set(key, length === noValue ? null : body.subarray(keyEnd, end))
+    entries.set(key, { value: length === noValue ? null : body.subarray(keyEnd, end), isBehindGap })
     at = end
   }
 }

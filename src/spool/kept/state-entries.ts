@@ -12,7 +12,7 @@
 // that close leave through exchanges, and then intake resumes. Late entries count when their group closes.
 
 import { assert } from '../../std/assert.ts'
-import type { Store, StoreEntry, StoreOp } from '../../storage/storage.ts'
+import type { Store, StoreEntry, StoreOp, StoreRange } from '../../storage/storage.ts'
 import { readOne, scan } from '../chunk-log/damage-scan.ts'
 import {
   isTextKey,
@@ -31,8 +31,10 @@ import {
   addLateRecord,
   isLateRecordKey,
   lateEntriesIn,
+  lateRecordKeys,
   newLateRecords,
   removeLateRecords,
+  seqAfter,
   type LateBounds,
   type LateChange,
 } from './late-records.ts'
@@ -49,12 +51,14 @@ export type StateWrites = {
   ops: Map<string, StoreOp>
   late: Map<string, LateState>
   replaced: Set<string>
+  /** All late records leave with this write, so that they count from this seq on; null: they stay. */
+  lateFrom: number | null
   entries: number
   bytes: number
 }
 
 export function newStateWrites(): StateWrites {
-  return { ops: new Map(), late: new Map(), replaced: new Set(), entries: 0, bytes: 0 }
+  return { ops: new Map(), late: new Map(), replaced: new Set(), lateFrom: null, entries: 0, bytes: 0 }
 }
 
 const totalsKey = laneKey(table.totals, stateTotalsLane)
@@ -82,7 +86,18 @@ export function closeState(state: StateEntries, writes: StateWrites): number {
   const grown = putEntry(state, writes, record.key, record.body) - lateBytes * entries.length
   writes.late.clear()
   writes.replaced.clear()
-  return grown + putLeft(state, writes, left)
+  return grown + putLeft(state, writes, left) + (writes.lateFrom === null ? 0 : putAll(state, writes))
+}
+
+/** All records leave. */
+function putAll(state: StateEntries, writes: StateWrites): number {
+  writes.lateFrom = state.late.nextSeq
+  return putLeft(state, writes, removeLateRecords(state.late))
+}
+
+/** What was put or deleted at once in this group is in no record on the disk any more. */
+export function forgetLate(writes: StateWrites): void {
+  if (writes.replaced.size > 0) writes.lateFrom = 0
 }
 
 /** Of records that leave. */
@@ -99,8 +114,10 @@ function putLeft(
 
 /** Puts all late entries under their own keys. Only while a write is put together that has no group. */
 export function endLateRecords(state: StateEntries, ops: StoreOp[]): void {
+  const { late } = state
+  if (late.firstSeq === late.nextSeq) return
   const writes = newStateWrites()
-  putLeft(state, writes, removeLateRecords(state.late))
+  putAll(state, writes)
   prepareState(state, writes, ops)
 }
 
@@ -154,7 +171,8 @@ function opBytes(op: StoreOp): number {
 export function prepareState(state: StateEntries, writes: StateWrites, ops: StoreOp[]): void {
   if (writes.ops.size === 0) return
   for (const op of writes.ops.values()) ops.push(op)
-  if (writes.entries === 0 && writes.bytes === 0) return
+  if (writes.entries === 0 && writes.bytes === 0 && writes.lateFrom === null) return
+  if (writes.lateFrom !== null) state.written.lateFrom = writes.lateFrom
   state.written.entries += writes.entries
   state.written.bytes += writes.bytes
   putTotals(state, ops)
@@ -172,10 +190,12 @@ export async function recoverState(state: SpoolState, repairs: StoreOp[]): Promi
   const { stateEntries, store, emit } = state
   const lateBodies = new Map<string, Buffer>()
   let damaged = 0
-  for await (const [key, value] of readRecords(state)) {
+  let lateDamaged = 0
+  for await (const [key, value] of readRecords(state, tableRange(table.state))) {
     const body = isTextKey(key) ? stateRecord.decode(value) : null
     if (body === null) {
       damaged += 1
+      if (isTextKey(key) && isLateRecordKey(textOf(key))) lateDamaged += 1
       report(state, nameOf(key), isTextKey(key) ? wrongChecksum : wrongKey)
       repairs.push({ type: 'put', key: setAsideKey(key), value }, { type: 'del', key })
       continue
@@ -196,16 +216,26 @@ export async function recoverState(state: SpoolState, repairs: StoreOp[]): Promi
     emit({ kind: 'records_unbalanced', table: 'state', name: '', known: totals.entries, found })
   }
   // Reported once: from here on the existing entries count.
+  stateEntries.written.lateFrom = totals?.lateFrom ?? 0
   if (totals?.entries !== stateEntries.written.entries) putTotals(stateEntries, repairs)
-  recoverLate(stateEntries, lateBodies, repairs)
+  recoverLate(stateEntries, { found: lateBodies, damaged: lateDamaged }, repairs)
 }
 
-function recoverLate(state: StateEntries, bodies: ReadonlyMap<string, Buffer>, repairs: StoreOp[]): void {
-  if (bodies.size === 0) return
+function recoverLate(
+  state: StateEntries,
+  { found, damaged }: { found: ReadonlyMap<string, Buffer>; damaged: number },
+  repairs: StoreOp[],
+): void {
+  const { late, written } = state
+  const fromSeq = written.lateFrom ?? 0
+  const bodies = [...found.values()]
+  late.firstSeq = late.nextSeq = Math.max(fromSeq, seqAfter(bodies))
+  if (bodies.length === 0) return
   const writes = newStateWrites()
-  for (const [key, value] of lateEntriesIn([...bodies.values()]))
-    if (value !== null) putEntry(state, writes, key, value)
-  for (const key of bodies.keys()) putEntry(state, writes, key, null)
+  for (const [key, { value, isBehindGap }] of lateEntriesIn(bodies, { fromSeq, damaged }))
+    if (value !== null && !(isBehindGap && state.sizes.has(key))) putEntry(state, writes, key, value)
+  for (const key of found.keys()) putEntry(state, writes, key, null)
+  writes.lateFrom = late.nextSeq
   prepareState(state, writes, repairs)
 }
 
@@ -217,30 +247,44 @@ function nameOf(key: Buffer): string {
 }
 
 /**
- * Reads the durable entries. Damage since the opening is reported, and set aside at the next opening. Nothing
- * may be put meanwhile.
+ * Reads the durable entries. Damage since the opening is reported, and set aside at the next opening. State
+ * that is put meanwhile may be missing.
  */
 export async function* readStateEntries(state: SpoolState): AsyncGenerator<StateEntry> {
-  const lateBodies: Buffer[] = []
-  for await (const { key, value } of readNamed(state)) if (isLateRecordKey(key)) lateBodies.push(value)
-  const late = lateEntriesIn(lateBodies)
-  for await (const entry of readNamed(state)) {
-    if (isLateRecordKey(entry.key) || (late.get(entry.key) ?? null) !== null) continue
+  const bodies: Buffer[] = []
+  for await (const { value } of readNamed(state, lateRange, () => true)) bodies.push(value)
+  const late = lateEntriesIn(bodies, { fromSeq: state.stateEntries.written.lateFrom ?? 0 })
+  for await (const entry of readNamed(state, tableRange(table.state), (name) => !isLateRecordKey(name))) {
+    const { value, isBehindGap } = late.get(entry.key) ?? { value: null, isBehindGap: false }
+    if (value !== null && !isBehindGap) continue
+    late.delete(entry.key)
     yield entry
   }
-  for (const [key, value] of late) if (value !== null) yield { key, value }
+  for (const [key, { value }] of late) if (value !== null) yield { key, value }
 }
 
-async function* readNamed(state: SpoolState): AsyncGenerator<StateEntry> {
-  for await (const [key, record] of readRecords(state)) {
-    const value = isTextKey(key) ? stateRecord.decode(record) : null
-    if (value !== null) yield { key: textOf(key), value }
-    else report(state, nameOf(key), wrongChecksum)
+const lateRange = {
+  gte: stateKey(lateRecordKeys.first).subarray(0, -1),
+  lt: stateKey(lateRecordKeys.end).subarray(0, -1),
+}
+
+/** Those whose name `isWanted`. */
+async function* readNamed(
+  state: SpoolState,
+  range: StoreRange,
+  isWanted: (name: string) => boolean,
+): AsyncGenerator<StateEntry> {
+  for await (const [key, record] of readRecords(state, range)) {
+    const name = isTextKey(key) ? textOf(key) : null
+    if (name !== null && !isWanted(name)) continue
+    const value = name === null ? null : stateRecord.decode(record)
+    if (name !== null && value !== null) yield { key: name, value }
+    else report(state, nameOf(key), name === null ? wrongKey : wrongChecksum)
   }
 }
 
-async function* readRecords(state: SpoolState): AsyncGenerator<StoreEntry> {
-  for await (const page of scan(state.store, tableRange(table.state))) {
+async function* readRecords(state: SpoolState, range: StoreRange): AsyncGenerator<StoreEntry> {
+  for await (const page of scan(state.store, range)) {
     if (page.kind === 'entries') yield* page.entries
     else report(state, '', 'a block of a table is damaged; its entries stay on the disk unread')
   }

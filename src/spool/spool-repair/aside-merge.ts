@@ -109,6 +109,7 @@ export async function createMerge(aside: AsideStore, files: LevelFiles, mark: Ma
       [
         laneKey(table.totals, stateTotalsLane),
         stateTotalsRecord.encode({
+          ...totals.state,
           entries: entries + sums.state.entries,
           bytes: stateBytes + sums.state.bytes,
         }),

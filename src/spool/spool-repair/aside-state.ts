@@ -1,8 +1,16 @@
 // aside-state.ts: the mapping state of a store that was set aside, for its merge. Records of late entries are
 // numbered for their own store, so their entries are given under their own keys.
 
-import { isTextKey, stateKey, table, tableRange, textOf } from '../chunk-log/key-layout.ts'
-import { stateRecord } from '../chunk-log/record-codec.ts'
+import {
+  isTextKey,
+  laneKey,
+  stateKey,
+  stateTotalsLane,
+  table,
+  tableRange,
+  textOf,
+} from '../chunk-log/key-layout.ts'
+import { stateRecord, stateTotalsRecord } from '../chunk-log/record-codec.ts'
 import { isLateRecordKey, lateEntriesIn } from '../kept/late-records.ts'
 import type { AsideStore } from './aside-store.ts'
 
@@ -13,7 +21,8 @@ export async function* stateOf(aside: AsideStore): AsyncGenerator<Entry> {
   const late = await lateEntriesOf(aside)
   let next = late.shift()
   for await (const entry of recordsOf(aside)) {
-    if (isLateRecord(entry)) continue
+    // A damaged one is reported by the next start.
+    if (isLateRecord(entry) && stateRecord.decode(entry[1]) !== null) continue
     for (; next !== undefined && next[0].compare(entry[0]) < 0; next = late.shift()) yield next
     if (next === undefined || !next[0].equals(entry[0])) {
       yield entry
@@ -32,7 +41,8 @@ async function lateEntriesOf(aside: AsideStore): Promise<Entry[]> {
     if (body !== null) bodies.push(body)
   }
   const entries: Entry[] = []
-  for (const [key, value] of lateEntriesIn(bodies))
+  const totals = stateTotalsRecord.decode(await aside.files.get(laneKey(table.totals, stateTotalsLane)))
+  for (const [key, { value }] of lateEntriesIn(bodies, { fromSeq: totals?.lateFrom ?? 0 }))
     if (value !== null) entries.push([stateKey(key), stateRecord.encode(value)])
   return entries.toSorted(([one], [other]) => one.compare(other))
 }

@@ -4,6 +4,7 @@ import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { stateKey, table, tableRange, textOf } from '../../../src/spool/chunk-log/key-layout.ts'
+import type { SpoolOptions } from '../../../src/spool/spool.ts'
 import type { LateState } from '../../../src/spool/types.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
 import { newFolder } from '../../support/folders.ts'
@@ -16,6 +17,7 @@ import {
   type SpoolWorld,
 } from '../../support/open-spool.ts'
 import { createRandom } from '../../support/random.ts'
+import { exchangeOf } from '../../support/spool-world.ts'
 
 /** A device, whose value changes with `now`. */
 function device(key: string): LateState & { now: string } {
@@ -40,22 +42,40 @@ async function send({ spool }: SpoolWorld, changes: readonly (readonly [Device, 
   expect(await ended(spool)).toBeNull()
 }
 
-/** A spool of the files as they are now, as after `kill -9`. */
-async function killed(world: SpoolWorld): Promise<SpoolWorld> {
-  const path = join(await newFolder(), 'spool')
-  await cp(world.path, path, { recursive: true })
-  return openSpoolWorld({ path })
+/** The files as they are now, as after `kill -9`. */
+async function copyOf({ path }: SpoolWorld): Promise<string> {
+  const copy = join(await newFolder(), 'spool')
+  await cp(path, copy, { recursive: true })
+  return copy
 }
 
-/** Keys of the records in the database; the spool is closed for it. */
-async function recordsOf(world: SpoolWorld): Promise<string[]> {
-  await world.spool.close()
-  const store = await openLevelStore(join(world.path, 'store'))
+async function killed(world: SpoolWorld, changes: Partial<SpoolOptions> = {}): Promise<SpoolWorld> {
+  return openSpoolWorld({ path: await copyOf(world), changes })
+}
+
+/** Of a spool that nobody has open. */
+async function recordIn(path: string, key: Buffer): Promise<Buffer> {
+  const store = await openLevelStore(join(path, 'store'))
+  const value = await store.get(key)
+  await store.close()
+  if (value === undefined) throw new Error('there is no such record')
+  return value
+}
+
+async function put(path: string, key: Buffer, value: Buffer): Promise<void> {
+  const store = await openLevelStore(join(path, 'store'))
+  await store.write([{ type: 'put', key, value }], { sync: true })
+  await store.close()
+}
+
+/** Names of the records in the database. */
+async function keysIn(path: string): Promise<string[]> {
+  const store = await openLevelStore(join(path, 'store'))
   const keys: string[] = []
   for await (const page of store.pages(tableRange(table.state)))
     for (const [key] of page) keys.push(textOf(key))
   await store.close()
-  return keys
+  return keys.toSorted()
 }
 
 describe('entries that change with many messages', () => {
@@ -78,7 +98,8 @@ describe('entries that change with many messages', () => {
       [bus, 'two'],
       [van, 'one'],
     ])
-    expect((await recordsOf(world)).sort()).toEqual(['bus', 'van \ud800'])
+    await world.spool.close()
+    expect(await keysIn(world.path)).toEqual(['bus', 'van \ud800'])
     const { spool } = await openSpoolWorld({ path: world.path })
     expect(await statesIn(spool)).toEqual({ bus: 'two', 'van \ud800': 'one' })
     expect(spool.totals().stateEntries).toBe(2)
@@ -92,7 +113,7 @@ describe('entries that change with many messages', () => {
     const after = await killed(world)
     expect(await statesIn(after.spool)).toEqual({ bus: '5', van: '' })
     expect(after.eventsOf('records_unbalanced')).toEqual([])
-    expect((await recordsOf(await killed(after))).sort()).toEqual(['bus', 'van'])
+    expect(await keysIn(await copyOf(after))).toEqual(['bus', 'van'])
   })
 
   test('of a device that sends no more stay when its record leaves', async () => {
@@ -142,6 +163,58 @@ describe('entries that change with many messages', () => {
     expect(await statesIn(world.spool)).toEqual(expected)
     expect(await statesIn((await killed(world)).spool)).toEqual(expected)
     expect(await statesIn((await world.reopen()).spool)).toEqual(expected)
+  })
+
+  test.each([false, true])(
+    'of before the start are not in force where a record comes back (a stop: %s)',
+    async (stops) => {
+      const lateRecords = { recordsMax: 10, bytesMax: 100_000 }
+      const before = await openSpoolWorld({ changes: { lateRecords } })
+      const bus = device('bus')
+      for (let n = 0; n < 40; n += 1) await send(before, [[bus, `old ${n}`]])
+      const key = stateKey('memory "" 9')
+      const old = await recordIn(await copyOf(before), key)
+      const world = stops ? await before.reopen() : await killed(before, { lateRecords })
+      await send(world, [[device('bus'), 'new']])
+      await send(world, [[device('van'), 'new']])
+      if (stops) await world.spool.close()
+      const path = await copyOf(world)
+      await put(path, key, old)
+      const after = await openSpoolWorld({ path, changes: { lateRecords } })
+      expect(await statesIn(after.spool)).toEqual({ bus: 'new', van: 'new' })
+    },
+  )
+
+  test.each([0, 2])(
+    'of older records replace no newer ones where one is damaged (%d behind it)',
+    async (more) => {
+      const lateRecords = { recordsMax: 100, bytesMax: 100_000 }
+      const world = await openSpoolWorld({ changes: { lateRecords } })
+      const [bus, van] = [device('bus'), device('van')]
+      await send(world, [[van, '1']])
+      world.spool.putState('van', Buffer.from('2'))
+      await ended(world.spool)
+      for (let n = 0; n < more; n += 1) await send(world, [[bus, `${n}`]])
+      const path = await copyOf(world)
+      const key = stateKey('memory "" 1')
+      await put(path, key, flipLastByte(await recordIn(path, key)))
+      const after = await openSpoolWorld({ path, changes: { lateRecords } })
+      expect(after.eventsOf('record_damaged')).toMatchObject([{ table: 'state', name: 'memory "" 1' }])
+      expect(await statesIn(after.spool)).toEqual({ van: '2', ...(more > 0 && { bus: '1' }) })
+    },
+  )
+
+  test('that an exchange deletes are in no record on the disk any more', async () => {
+    const world = await openSpoolWorld()
+    const [bus, van] = [device('bus'), device('van')]
+    await send(world, [
+      [bus, 'secret'],
+      [van, 'one'],
+    ])
+    await world.spool.exchange(exchangeOf({ stateChanges: [{ key: 'bus', value: null }] }))
+    expect(await keysIn(await copyOf(world))).toEqual(['van'])
+    await send(world, [[van, 'two']])
+    expect(await statesIn((await killed(world)).spool)).toEqual({ van: 'two' })
   })
 
   test('in a damaged record are reported, and the rest is returned', async () => {

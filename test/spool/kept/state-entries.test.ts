@@ -230,6 +230,19 @@ describe('state of the mapping', () => {
     expect(eventsOf('records_unbalanced')).toMatchObject([{ known: 10, found: 9 }])
   })
 
+  test('that is damaged since the start is reported once by a reading', async () => {
+    const disk = createMemoryDisk()
+    const { spool, eventsOf } = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
+    spool.putState('van-1', bytes('one'))
+    spool.putState('van-2', bytes('two'))
+    spool.putLateState(lateState('van-3'))
+    await ended(spool)
+    disk.damage(stateKey('van-1'), flipLastByte)
+    disk.damage(stateKey('memory "" 0'), flipLastByte)
+    expect(await statesIn(spool)).toEqual({ 'van-2': 'two' })
+    expect(eventsOf('record_damaged').map(({ name }) => name)).toEqual(['memory "" 0', 'van-1'])
+  })
+
   test('that is missing at a start is found by the totals and reported once', async () => {
     const before = await openSpoolWorld()
     before.spool.putState('van-1', bytes('one'))
