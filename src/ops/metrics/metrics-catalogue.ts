@@ -178,7 +178,11 @@ const spoolMetrics: readonly Metric[] = [
     'Size of the messages that wait for their expression.',
     spool('deferredBytes'),
   ),
-  gauge('gateway_mapping_state_entries', 'Records of mapping state in the database. One may be about many devices.', spool('stateEntries')),
+  gauge(
+    'gateway_mapping_state_entries',
+    'Records of mapping state in the database. One may be about many devices.',
+    spool('stateEntries'),
+  ),
   gauge('gateway_mapping_state_bytes', 'Size of the mapping state.', spool('stateBytes')),
   gauge('gateway_dedup_window_ids', 'payloadIds in the dedup window.', spool('windowIds')),
 ]
