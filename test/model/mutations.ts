@@ -202,7 +202,7 @@ export const mutations: readonly Mutation[] = [
     file: 'kept/late-records.ts',
     name: 'addLateRecord',
     wrap: (original) => (late, entries) => original(late, entries, new Set()),
-    noticed: /was acknowledged and is nowhere|is in \d places/,
+    noticed: /was acknowledged and is nowhere|is in \d places|parts are in an empty state/,
   }),
   mutation<typeof createReservations>({
     mistake: 'lets two exchanges take the same message',
