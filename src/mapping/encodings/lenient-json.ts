@@ -15,6 +15,9 @@ const levelsMax = 256
 /** A message of so few bytes cannot have more than `levelsMax` levels. */
 const shallowBytes = 2 * levelsMax
 
+/** Node has it and its types have not. `toString('latin1')` costs a twentieth of the mapping. */
+type Sliced = Buffer & { latin1Slice(start: number, end: number): string }
+
 export function decodeJson(bytes: Buffer): Decoded {
   // Usual messages are ASCII, which is UTF-8, and its text is a copy of the bytes.
   const isPlain = isAscii(bytes)
@@ -26,7 +29,7 @@ export function decodeJson(bytes: Buffer): Decoded {
     const detail = `The message nests objects and lists more than ${levelsMax} levels deep.`
     return refused('TOO_DEEP', detail)
   }
-  const text = bytes.toString(isPlain ? 'latin1' : 'utf8', start, end)
+  const text = isPlain ? (bytes as Sliced).latin1Slice(start, end) : bytes.toString('utf8', start, end)
   try {
     return { kind: 'value', value: JSON.parse(text) }
   } catch (error) {
