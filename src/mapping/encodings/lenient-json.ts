@@ -4,7 +4,7 @@
 // value (they become null). An empty message is empty, not wrong. Refused, with the place: anything else that
 // is not JSON, bytes that are not UTF-8, and nesting deeper than any device needs.
 
-import { isAscii, isUtf8 } from 'node:buffer'
+import { isUtf8 } from 'node:buffer'
 import { quote } from '../../std/quote.ts'
 import { refused } from '../reasons.ts'
 import type { Decoded } from '../types.ts'
@@ -15,13 +15,8 @@ const levelsMax = 256
 /** A message of so few bytes cannot have more than `levelsMax` levels. */
 const shallowBytes = 2 * levelsMax
 
-/** Node has it and its types have not. `toString('latin1')` costs a twentieth of the mapping. */
-type Sliced = Buffer & { latin1Slice(start: number, end: number): string }
-
 export function decodeJson(bytes: Buffer): Decoded {
-  // Usual messages are ASCII, which is UTF-8, and its text is a copy of the bytes.
-  const isPlain = isAscii(bytes)
-  if (!isPlain && !isUtf8(bytes)) return notUtf8(bytes)
+  if (!isUtf8(bytes)) return notUtf8(bytes)
   const end = trimmedEnd(bytes)
   const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
   if (end <= start) return { kind: 'empty' }
@@ -29,7 +24,7 @@ export function decodeJson(bytes: Buffer): Decoded {
     const detail = `The message nests objects and lists more than ${levelsMax} levels deep.`
     return refused('TOO_DEEP', detail)
   }
-  const text = isPlain ? (bytes as Sliced).latin1Slice(start, end) : bytes.toString('utf8', start, end)
+  const text = bytes.toString('utf8', start, end)
   try {
     return { kind: 'value', value: JSON.parse(text) }
   } catch (error) {
