@@ -44,9 +44,10 @@ const callsKey = Symbol('calls')
 
 type GateSocket = DeviceSocket & { [callsKey]: SocketBufferCalls }
 
-// read(null) returns everything in the buffer; @types/node lacks the null and the type of the result.
-type ReadStream = (this: DeviceSocket, size?: number | null) => Buffer | null
-const readStream = Readable.prototype.read as unknown as ReadStream
+// read(null) returns everything in the buffer; @types/node lacks the null and the type of the result. A method,
+// so that null may be added to its parameter.
+type Stream = { read(this: DeviceSocket, size?: number | null): Buffer | null }
+const readStream: Stream['read'] = Readable.prototype.read
 const push = Readable.prototype.push
 
 /** All sockets have the same functions: one of each for each connection is memory. */
