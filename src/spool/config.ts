@@ -142,8 +142,8 @@ export const spoolSchema = z.strictObject({
     .prefault('64MiB')
     .describe(
       'Size limit of the mapping state that survives a restart: open records of `coalesce` and ' +
-        '`merge`, aliases of Sparkplug, what is remembered of devices. At the limit, acknowledgements are held until open records ' +
-        'are closed.',
+        '`merge`, aliases of Sparkplug, what is remembered of devices. At the limit, ' +
+        'acknowledgements are held until open records are closed.',
     ),
 })
 

@@ -133,7 +133,7 @@ export async function closeSession(session: Session): Promise<void> {
   eviction.end()
   await eviction.idle()
   await committer.idle()
-  // Only for an older version that opens the spool next: where it fails, the records stay in force.
+  // Fewer records for the next start. Where it fails, which the committer reports, they stay in force.
   await committer.commit({ prepare: (ops) => endLateRecords(stateEntries, ops) }).catch(() => undefined)
   committer.fail(closedFault())
   await compactor.idle()

@@ -449,9 +449,7 @@ function sum(place: Map<string, number>): number {
 /** The entries of the mapping's state, as text: late ones from the last record that has them. */
 function stateInForce(state: ReadonlyMap<string, Buffer>): string[] {
   const records = [...state].filter(([key]) => isLateRecordKey(key)).map(([, value]) => value)
-  const late = [...lateEntriesIn(records, { fromSeq: 0 })].flatMap(([key, { value }]): [string, Buffer][] =>
-    value === null ? [] : [[key, value]],
-  )
+  const late = [...lateEntriesIn(records, { fromSeq: 0 })].map(([key, { value }]) => [key, value] as const)
   const own = [...state].filter(([key]) => !isLateRecordKey(key))
   return [...new Map([...own, ...late]).values()].map((value) => value.toString())
 }

@@ -11,12 +11,14 @@ import {
   type RepairOptions,
   type RepairReport,
 } from '../../src/spool/spool.ts'
+import { stateKey } from '../../src/spool/chunk-log/key-layout.ts'
 import { openLevelStore } from '../../src/storage/storage.ts'
 import { newFolder } from '../support/folders.ts'
 import {
   addDeadLetters,
   deadLettersIn,
   ended,
+  flipLastByte,
   keptIn,
   namesIn,
   openSpoolWorld,
@@ -55,6 +57,13 @@ async function withAside(): Promise<{ path: string; batchIds: string[] }> {
   batchIds.push(...running.spool.batches().map(({ batchId }) => String(batchId)))
   await running.spool.close()
   return { path, batchIds: batchIds.toSorted() }
+}
+
+async function damageRecord(path: string, key: Buffer): Promise<void> {
+  const store = await openLevelStore(join(path, 'store'))
+  const value = flipLastByte((await store.get(key)) ?? Buffer.alloc(0))
+  await store.write([{ type: 'put', key, value }], { sync: true })
+  await store.close()
 }
 
 function repair(path: string, options: Partial<RepairOptions> = {}): Promise<RepairReport> {
@@ -125,27 +134,40 @@ describe('a store that was set aside', () => {
     expect(await repair(path)).toMatchObject({ state: 'whole', merges: [] })
   })
 
-  test('brings state that it had in records of several entries, where it was killed', async () => {
-    const old = await openSpoolWorld({ changes })
-    for (const key of ['both', 'gone', 'zone'])
-      old.spool.putLateState({ key, value: Buffer.from('late'), isWaiting: false })
-    old.spool.putState('bare', Buffer.from('old'))
-    await ended(old.spool)
-    const path = join(await newFolder(), 'spool')
-    await cp(old.path, path, { recursive: true })
-    await rename(join(path, 'mark'), join(path, 'store/mark'))
-    await rename(join(path, 'store'), join(path, asideName))
-    const running = await openSpoolWorld({ path, changes, clock: old.clock })
-    running.spool.putLateState({ key: 'both', value: Buffer.from('new'), isWaiting: false })
-    await ended(running.spool)
-    await running.spool.close()
-    expect(await repair(path)).toMatchObject({ state: 'repaired' })
-    const { problems, state } = await contentOf(path)
-    expect({ problems, state }).toEqual({
-      problems: [],
-      state: { bare: 'old', both: 'new', gone: 'late', zone: 'late' },
-    })
-  })
+  test.each([
+    { damaged: false, gone: 'late' },
+    // Behind the damaged record, the entry under its own key may be newer.
+    { damaged: true, gone: 'at once' },
+  ])(
+    'brings state from records of several entries after a kill (one damaged: $damaged)',
+    async ({ damaged, gone }) => {
+      const lateRecords = { recordsMax: 10, bytesMax: 100_000 }
+      const old = await openSpoolWorld({ changes: { ...changes, lateRecords } })
+      const putLate = (key: string) =>
+        old.spool.putLateState({ key, value: Buffer.from('late'), isWaiting: false })
+      for (const key of ['both', 'gone', 'zone']) putLate(key)
+      old.spool.putState('bare', Buffer.from('old'))
+      await ended(old.spool)
+      old.spool.putState('gone', Buffer.from('at once'))
+      await ended(old.spool)
+      if (!damaged) putLate('gone')
+      await ended(old.spool)
+      const path = join(await newFolder(), 'spool')
+      await cp(old.path, path, { recursive: true })
+      if (damaged) await damageRecord(path, stateKey('memory "" 1'))
+      await rename(join(path, 'mark'), join(path, 'store/mark'))
+      await rename(join(path, 'store'), join(path, asideName))
+      const running = await openSpoolWorld({ path, changes, clock: old.clock })
+      running.spool.putLateState({ key: 'both', value: Buffer.from('new'), isWaiting: false })
+      await ended(running.spool)
+      await running.spool.close()
+      expect(await repair(path)).toMatchObject({ state: 'repaired' })
+      const after = await openSpoolWorld({ path, changes })
+      const report = { kind: 'record_damaged', table: 'state', name: 'memory "" 1' }
+      expect(after.eventsOf('record_damaged')).toMatchObject(damaged ? [report] : [])
+      expect(await statesIn(after.spool)).toEqual({ bare: 'old', both: 'new', gone, zone: 'late' })
+    },
+  )
 
   test('comes into the running store once, wherever the repair is killed', async () => {
     const { path: base, batchIds } = await withAside()

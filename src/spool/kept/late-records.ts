@@ -54,8 +54,10 @@ const headBytes = 12
 const entryHeadBytes = 6
 const noValue = 0xff_ff_ff_ff
 
-/** What is in force. `isBehindGap`: a record behind the one of the entry is missing. Null: see `noValue`. */
-export type LateEntry = { readonly value: Buffer | null; readonly isBehindGap: boolean }
+/**
+ * `isBehindGap`: a record behind the one of the entry is missing, so what is under its own key may be newer.
+ */
+export type LateEntry = { readonly value: Buffer; readonly isBehindGap: boolean }
 
 export function newLateRecords(bounds: LateBounds): LateRecords {
   return { records: [], firstSeq: 0, nextSeq: 0, newest: new Map(), bytes: 0, bounds }
@@ -155,7 +157,8 @@ function putEntry(start: number, key: string, value: Buffer | null): number {
 }
 
 /**
- * `bodies` may be in any order. Records before `fromSeq` do not count. `damaged`: records that have no body.
+ * The entries in force. `bodies` may be in any order. Records before `fromSeq` do not count. `damaged`: how
+ * many records have no body.
  */
 export function lateEntriesIn(
   bodies: readonly Buffer[],
@@ -188,7 +191,8 @@ function decode(body: Buffer, entries: Map<string, LateEntry>, isBehindGap: bool
     const end = keyEnd + (length === noValue ? 0 : length)
     assert(end <= body.length, 'a record of late entries ends with an entry')
     const key = body.toString('utf16le', at + entryHeadBytes, keyEnd)
-    entries.set(key, { value: length === noValue ? null : body.subarray(keyEnd, end), isBehindGap })
+    if (length === noValue) entries.delete(key)
+    else entries.set(key, { value: body.subarray(keyEnd, end), isBehindGap })
     at = end
   }
 }

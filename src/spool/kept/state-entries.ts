@@ -215,8 +215,8 @@ export async function recoverState(state: SpoolState, repairs: StoreOp[]): Promi
     state.counters.recordsMissing += Math.max(0, totals.entries - found)
     emit({ kind: 'records_unbalanced', table: 'state', name: '', known: totals.entries, found })
   }
-  // Reported once: from here on the existing entries count.
   stateEntries.written.lateFrom = totals?.lateFrom ?? 0
+  // Reported once: from here on the existing entries count.
   if (totals?.entries !== stateEntries.written.entries) putTotals(stateEntries, repairs)
   recoverLate(stateEntries, { found: lateBodies, damaged: lateDamaged }, repairs)
 }
@@ -233,7 +233,7 @@ function recoverLate(
   if (bodies.length === 0) return
   const writes = newStateWrites()
   for (const [key, { value, isBehindGap }] of lateEntriesIn(bodies, { fromSeq, damaged }))
-    if (value !== null && !(isBehindGap && state.sizes.has(key))) putEntry(state, writes, key, value)
+    if (!(isBehindGap && state.sizes.has(key))) putEntry(state, writes, key, value)
   for (const key of found.keys()) putEntry(state, writes, key, null)
   writes.lateFrom = late.nextSeq
   prepareState(state, writes, repairs)
@@ -255,12 +255,11 @@ export async function* readStateEntries(state: SpoolState): AsyncGenerator<State
   for await (const { value } of readNamed(state, lateRange, () => true)) bodies.push(value)
   const late = lateEntriesIn(bodies, { fromSeq: state.stateEntries.written.lateFrom ?? 0 })
   for await (const entry of readNamed(state, tableRange(table.state), (name) => !isLateRecordKey(name))) {
-    const { value, isBehindGap } = late.get(entry.key) ?? { value: null, isBehindGap: false }
-    if (value !== null && !isBehindGap) continue
+    if (late.get(entry.key)?.isBehindGap === false) continue
     late.delete(entry.key)
     yield entry
   }
-  for (const [key, { value }] of late) if (value !== null) yield { key, value }
+  for (const [key, { value }] of late) yield { key, value }
 }
 
 const lateRange = {

@@ -11,7 +11,7 @@ import {
   textOf,
 } from '../chunk-log/key-layout.ts'
 import { stateRecord, stateTotalsRecord } from '../chunk-log/record-codec.ts'
-import { isLateRecordKey, lateEntriesIn } from '../kept/late-records.ts'
+import { isLateRecordKey, lateEntriesIn, type LateEntry } from '../kept/late-records.ts'
 import type { AsideStore } from './aside-store.ts'
 
 type Entry = readonly [key: Buffer, value: Buffer]
@@ -19,37 +19,48 @@ type Entry = readonly [key: Buffer, value: Buffer]
 /** In the order of the keys. */
 export async function* stateOf(aside: AsideStore): AsyncGenerator<Entry> {
   const late = await lateEntriesOf(aside)
-  let next = late.shift()
+  let next = 0
   for await (const entry of recordsOf(aside)) {
     // A damaged one is reported by the next start.
-    if (isLateRecord(entry) && stateRecord.decode(entry[1]) !== null) continue
-    for (; next !== undefined && next[0].compare(entry[0]) < 0; next = late.shift()) yield next
-    if (next === undefined || !next[0].equals(entry[0])) {
-      yield entry
-      continue
-    }
-    yield next
-    next = late.shift()
+    if (bodyOf(entry) !== null) continue
+    for (; next < late.length && late[next]!.key.compare(entry[0]) < 0; next += 1) yield entryOf(late[next]!)
+    const same = late[next]?.key.equals(entry[0]) === true ? late[next] : undefined
+    if (same !== undefined) next += 1
+    yield same === undefined || same.isBehindGap ? entry : entryOf(same)
   }
-  if (next !== undefined) yield* [next, ...late]
+  yield* late.slice(next).map(entryOf)
 }
 
-async function lateEntriesOf(aside: AsideStore): Promise<Entry[]> {
+type KeyedEntry = LateEntry & { readonly key: Buffer }
+
+async function lateEntriesOf(aside: AsideStore): Promise<KeyedEntry[]> {
   const bodies: Buffer[] = []
+  let damaged = 0
   for await (const entry of recordsOf(aside)) {
-    const body = isLateRecord(entry) ? stateRecord.decode(entry[1]) : null
-    if (body !== null) bodies.push(body)
+    if (!isLateRecord(entry)) continue
+    const body = bodyOf(entry)
+    if (body === null) damaged += 1
+    else bodies.push(body)
   }
-  const entries: Entry[] = []
   const totals = stateTotalsRecord.decode(await aside.files.get(laneKey(table.totals, stateTotalsLane)))
-  for (const [key, { value }] of lateEntriesIn(bodies, { fromSeq: totals?.lateFrom ?? 0 }))
-    if (value !== null) entries.push([stateKey(key), stateRecord.encode(value)])
-  return entries.toSorted(([one], [other]) => one.compare(other))
+  const found = lateEntriesIn(bodies, { fromSeq: totals?.lateFrom ?? 0, damaged })
+  return [...found]
+    .map(([key, entry]) => ({ key: stateKey(key), ...entry }))
+    .toSorted((one, other) => one.key.compare(other.key))
+}
+
+function entryOf({ key, value }: KeyedEntry): Entry {
+  return [key, stateRecord.encode(value)]
 }
 
 async function* recordsOf({ files, returned }: AsideStore): AsyncGenerator<Entry> {
   for await (const page of files.pages(tableRange(table.state)))
     for (const entry of page) if (!returned.has(entry[0].toString('hex'))) yield entry
+}
+
+/** Of a record of late entries; null for a damaged one, and for other entries. */
+function bodyOf(entry: Entry): Buffer | null {
+  return isLateRecord(entry) ? stateRecord.decode(entry[1]) : null
 }
 
 function isLateRecord([key]: Entry): boolean {
