@@ -44,8 +44,8 @@ const callsKey = Symbol('calls')
 
 type GateSocket = DeviceSocket & { [callsKey]: SocketBufferCalls }
 
-// read(null) returns everything in the buffer; @types/node lacks the null and the type of the result. A method,
-// so that null may be added to its parameter.
+// read(null) returns everything in the buffer; @types/node lacks the null and the type of the result. A
+// method, so that null may be added to its parameter.
 type Stream = { read(this: DeviceSocket, size?: number | null): Buffer | null }
 const readStream: Stream['read'] = Readable.prototype.read
 const push = Readable.prototype.push
