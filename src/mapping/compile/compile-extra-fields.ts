@@ -26,11 +26,7 @@ const taken = {
   gps: ['latitude', 'longitude', 'speed', 'speedUnits', 'heading', 'inMotion'],
 }
 
-/** Undefined where a problem was reported. */
-export function extraFieldsOf(
-  config: SourceConfig,
-  { captures, compile, report }: Scope,
-): ExtraFields | undefined {
+export function extraFieldsOf(config: SourceConfig, { captures, compile, report }: Scope): ExtraFields {
   const { map } = config
   const inGps: ExtraField[] = []
   const onTop: ExtraField[] = []
@@ -47,9 +43,9 @@ export function extraFieldsOf(
     if (isTaken) report(at, 'is reserved: `map` has an option for it, or the gateway sets it.')
     const longer = Object.keys(map.fields).find((other) => other.startsWith(`${key}.`))
     if (longer !== undefined) report(at, `cannot be a value: ${longer} makes it an object.`)
-    const compiled = compile(at, () => extraFieldOf(config, { name: key, keys: own, field }, captures))
-    sound &&= !isTaken && longer === undefined && compiled !== undefined
+    sound &&= !isTaken && longer === undefined
     if (inside && !map.latitude) report(at, 'needs latitude and longitude: it is sent with a position only.')
+    const compiled = compile(at, () => extraFieldOf(config, { name: key, keys: own, field }, captures))
     if (!compiled) continue
     const isLater = !inside && readsPrevious(field)
     const others = isLater ? onTop : later
@@ -64,7 +60,7 @@ export function extraFieldsOf(
     ;(inside ? inGps : isLater ? later : onTop).push(compiled)
   }
   // Names that exclude each other cannot be nested.
-  if (!sound) return undefined
+  if (!sound) return { inGps: null, onTop: null, later: null }
   return {
     inGps: compileExtraFields(inGps),
     onTop: compileExtraFields(onTop),

@@ -30,12 +30,11 @@ export function compileFields(config: SourceConfig, scope: Scope): Fields | unde
   if (!map.latitude && !map.longitude && map.signals.length === 0)
     inMap.report([], 'must have latitude and longitude, or signals. Otherwise there is nothing to send.')
   const extraFields = extraFieldsOf(config, inMap)
-  const gps = compilePosition(config, extraFields?.inGps ?? null, inMap)
+  const gps = compilePosition(config, extraFields.inGps, inMap)
   const time = inMap.compile(['time'], () => timeOf(config, scope.captures))
   const fix = config.fix === undefined ? null : scope.compile(['fix'], () => fixOf(config, scope.captures))
   const motion = inMap.compile(['in_motion'], () => motionOf(map))
-  if (!extraFields || !gps || time === undefined || fix === undefined || motion === undefined)
-    return undefined
+  if (!gps || time === undefined || fix === undefined || motion === undefined) return undefined
   return { time, fix, ...gps, extraFields: extraFields.onTop, laterFields: extraFields.later, motion }
 }
 
