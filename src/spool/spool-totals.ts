@@ -19,6 +19,7 @@ export function newCounters(): SpoolCounters {
     taken: 0,
     exchanged: 0,
     movedBack: 0,
+    lateMoved: 0,
     recordsMissing: 0,
     receiptsDropped: 0,
     receiptsReread: 0,

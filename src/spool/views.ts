@@ -126,6 +126,8 @@ export type SpoolCounters = {
   exchanged: number
   /** Exchanges that put something back to a place before the one it was at (kept/exchange.ts). */
   movedBack: number
+  /** Late entries put under their own keys because their record left before they changed again. */
+  lateMoved: number
   /** Kept messages, dead letters and entries of mapping state that were counted and are missing. */
   recordsMissing: number
   /** Receipts left out because there was no room. */

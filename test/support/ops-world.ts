@@ -138,6 +138,7 @@ export function spoolTotals(more: Partial<SpoolTotals> = {}): SpoolTotals {
     taken: 0,
     exchanged: 0,
     movedBack: 0,
+    lateMoved: 0,
     recordsMissing: 0,
     openBytes: 0,
     heldBatches: 0,

@@ -184,6 +184,11 @@ const spoolMetrics: readonly Metric[] = [
     spool('stateEntries'),
   ),
   gauge('gateway_mapping_state_bytes', 'Size of the mapping state.', spool('stateBytes')),
+  counter(
+    'gateway_mapping_state_moved_total',
+    'Entries of devices that were written a second time, because more devices send in turn than are kept together.',
+    spool('lateMoved'),
+  ),
   gauge('gateway_dedup_window_ids', 'payloadIds in the dedup window.', spool('windowIds')),
 ]
 

@@ -67,6 +67,7 @@ export function createAttachments(state: SpoolState, group: Group): CommitAttach
     for (const [shelf, end] of shelfEnds) shelf.committedSeq = end
     state.counters.kept += messages.length
     state.counters.taken += taken.length
+    state.counters.lateMoved += stateWrites.moved
   }
 
   return {

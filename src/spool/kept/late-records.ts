@@ -11,8 +11,8 @@
 // them that has it, otherwise from under its own key.
 //
 // Bound: `recordsMax` records and `bytesMax` bytes, and one record alone. Beyond, the oldest record leaves:
-// what is in no later one is put under its own key in the same write. A device that sent again meanwhile
-// costs nothing more.
+// what is in no later one is put under its own key in the same write, and counted (`lateMoved`). A device
+// that sent again meanwhile costs nothing more.
 //
 // A start and a stop put everything under its own key (state-entries.ts). The totals of the state say then
 // from which seq on records count: one of before that comes back with a damaged file is not in force. Where a

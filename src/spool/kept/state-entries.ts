@@ -53,12 +53,15 @@ export type StateWrites = {
   replaced: Set<string>
   /** All late records leave with this write, so that they count from this seq on; null: they stay. */
   lateFrom: number | null
+  /** Late entries whose record left before they changed again. */
+  moved: number
   entries: number
   bytes: number
 }
 
 export function newStateWrites(): StateWrites {
-  return { ops: new Map(), late: new Map(), replaced: new Set(), lateFrom: null, entries: 0, bytes: 0 }
+  const counts = { moved: 0, entries: 0, bytes: 0 }
+  return { ops: new Map(), late: new Map(), replaced: new Set(), lateFrom: null, ...counts }
 }
 
 const totalsKey = laneKey(table.totals, stateTotalsLane)
@@ -86,6 +89,7 @@ export function closeState(state: StateEntries, writes: StateWrites): number {
   const grown = putEntry(state, writes, record.key, record.body) - lateBytes * entries.length
   writes.late.clear()
   writes.replaced.clear()
+  writes.moved += left.own.length
   return grown + putLeft(state, writes, left) + (writes.lateFrom === null ? 0 : putAll(state, writes))
 }
 

@@ -124,6 +124,7 @@ describe('entries that change with many messages', () => {
       [van, '0'],
     ])
     for (let n = 1; n <= 10; n += 1) await send(world, [[van, `${n}`]])
+    expect(world.spool.totals().lateMoved).toBe(1)
     const expected = { bus: 'parked', van: '10' }
     expect(await statesIn(world.spool)).toEqual(expected)
     // Three records, and the entry of the bus.
