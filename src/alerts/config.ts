@@ -1,8 +1,8 @@
 // config.ts: the section `alerts` of the config.
 
-import { validateHeaderName } from 'node:http'
 import { createSecureContext } from 'node:tls'
 import { z } from 'zod'
+import { validateHeaderName } from '../std/node-http.ts'
 import { messageOf } from '../std/gateway-error.ts'
 import { isLoopback } from '../std/loopback.ts'
 import { duration, secret } from '../std/schema.ts'

@@ -6,13 +6,10 @@ import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import type { Clock } from '../std/clock.ts'
 import type { Outcome } from '../domain/outcome.ts'
+import { createCheckSubmitter, type CheckSubmitter } from './check-submitter.ts'
 import { createCredentials } from './credentials/credentials.ts'
 import type { ProviderOptions } from './delivery-options.ts'
 import { createSentBody } from './transport/sent-body.ts'
-import { createSigner } from './transport/sign.ts'
-import { createSubmitter } from './transport/submit.ts'
-import type { Submitter } from './transport/submit.ts'
-import { transportOptions } from './transport/transport-options.ts'
 
 type CompressionFinding = { ok: boolean; what: string; why?: string; act?: string }
 
@@ -37,8 +34,7 @@ export async function checkCompression(
     { clock, env, proxy: provider.proxy },
     provider.credentials,
   ).current()
-  const submitter = createSubmitter(transportOptions(provider, env))
-  const sign = createSigner(credentials)
+  const { submitter, sign } = await createCheckSubmitter(provider, credentials, env)
   try {
     const compressed = await send({ submitter, sign, stop, now: clock.now() }, 'gzip')
     if (isAccepted(compressed)) return accepted
@@ -50,7 +46,7 @@ export async function checkCompression(
   }
 }
 
-type Sending = { submitter: Submitter; sign: ReturnType<typeof createSigner>; stop: AbortSignal; now: number }
+type Sending = CheckSubmitter & { stop: AbortSignal; now: number }
 
 async function send({ submitter, sign, stop, now }: Sending, encoding: 'gzip' | null): Promise<Outcome> {
   const text = Buffer.from(`{"batchId":"${randomUUID()}","timestamp":${now},"data":[]}`)

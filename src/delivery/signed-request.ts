@@ -4,12 +4,10 @@
 import type { Clock, EpochMs } from '../std/clock.ts'
 import { Secret } from '../std/secret.ts'
 import type { Outcome } from '../domain/outcome.ts'
+import { createCheckSubmitter } from './check-submitter.ts'
 import { createCredentials } from './credentials/credentials.ts'
 import type { ProviderOptions } from './delivery-options.ts'
 import { createSentBody } from './transport/sent-body.ts'
-import { createSigner } from './transport/sign.ts'
-import { createSubmitter } from './transport/submit.ts'
-import { transportOptions } from './transport/transport-options.ts'
 
 type Deps = { clock: Clock; env: NodeJS.ProcessEnv }
 
@@ -43,7 +41,12 @@ export async function sendSignedRequest(
   provider: ProviderOptions,
   { accessKeyId, secret, sessionToken }: SigningKeys,
 ): Promise<Outcome> {
-  const submitter = createSubmitter(transportOptions(provider, env))
+  const keys = {
+    accessKeyId,
+    secretAccessKey: secret.reveal(),
+    ...(sessionToken === null ? {} : { sessionToken: sessionToken.reveal() }),
+  }
+  const { submitter, sign } = await createCheckSubmitter(provider, keys, env)
   const now = clock.now()
   try {
     const { outcome } = await submitter.submit({
@@ -52,11 +55,7 @@ export async function sendSignedRequest(
       encoding: null,
       sent: createSentBody(body),
       payloadIds: () => [],
-      sign: createSigner({
-        accessKeyId,
-        secretAccessKey: secret.reveal(),
-        ...(sessionToken === null ? {} : { sessionToken: sessionToken.reveal() }),
-      }),
+      sign,
       signingAt: now,
       startedAt: now,
       timeoutMs: answerMs,

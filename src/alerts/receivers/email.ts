@@ -2,7 +2,7 @@
 // names are resolved as everywhere else, and the end of a try ends the connection.
 
 import { connect, isIP, type Socket } from 'node:net'
-import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 import { plural } from '../../std/quantity.ts'
 import type { Secret } from '../../std/secret.ts'
 import type { AlertReceiver, Sent } from '../types.ts'
@@ -68,10 +68,12 @@ async function withRelay(
   try {
     if (ends.aborted) onAbort()
     else ends.addEventListener('abort', onAbort, { once: true })
+    // Loaded for the first mail, before there is a connection whose events could be missed.
+    const { default: Client } = await import('nodemailer/lib/smtp-connection')
     socket = connect({ host: options.host, port: options.port, lookup: lookupName })
     socket.on('error', broken.reject)
     await orBroken(connected(socket))
-    relay = relayOn(socket, options)
+    relay = new Client(connectionOptions(socket, options))
     relay.on('error', broken.reject)
     relay.on('end', () =>
       broken.reject(Object.assign(new Error('the relay closed the connection'), { code: 'ECONNRESET' })),
@@ -115,8 +117,11 @@ function called(call: (done: (error?: Error | null) => void) => void): Promise<v
   })
 }
 
-function relayOn(socket: Socket, { host, port, security, ca, timeoutMs }: EmailOptions): SMTPConnection {
-  return new SMTPConnection({
+function connectionOptions(
+  socket: Socket,
+  { host, port, security, ca, timeoutMs }: EmailOptions,
+): SMTPConnection.Options {
+  return {
     connection: socket,
     host,
     port,
@@ -128,7 +133,7 @@ function relayOn(socket: Socket, { host, port, security, ca, timeoutMs }: EmailO
     maxResponseSize: replyBytesMax,
     logger: false,
     tls: { minVersion: 'TLSv1.2', ...(isIP(host) === 0 && { servername: host }), ...(ca !== null && { ca }) },
-  })
+  }
 }
 
 function sendOver(

@@ -1,7 +1,8 @@
 // http-request.ts: one HTTP request to a receiver, on a connection of its own: alerts are rare. Redirects are
 // not followed: the body and its headers are for the configured host only. Of an answer, 2 KiB are read.
+// The client takes 5 MB, so it is loaded for the first request.
 
-import { Agent, buildConnector, request, type Dispatcher } from 'undici'
+import type { Agent, buildConnector, Dispatcher } from 'undici'
 import type { Secret } from '../../std/secret.ts'
 import {
   createTunnel,
@@ -38,8 +39,14 @@ export async function sendHttp(target: HttpTarget, content: HttpContent, ends: A
   let agent: Agent | null = null
   try {
     const { url, authorization } = placeOf(target)
-    agent = new Agent({ connect: connectorOf(target), allowH2: false, pipelining: 1, connections: 1 })
-    const answer = await request(url, {
+    const undici = await import('undici')
+    agent = new undici.Agent({
+      connect: await connectorOf(target),
+      allowH2: false,
+      pipelining: 1,
+      connections: 1,
+    })
+    const answer = await undici.request(url, {
       dispatcher: agent,
       method: content.method,
       headers: {
@@ -69,7 +76,7 @@ export async function checkHttp(target: HttpTarget, ends: AbortSignal): Promise<
   const hide = hidingOf(target)
   try {
     const { protocol, hostname, host, port } = new URL(target.url.reveal())
-    const connect = connectorOf(target)
+    const connect = await connectorOf(target)
     await new Promise<void>((resolve, reject) => {
       const onAbort = () => reject(Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' }))
       if (ends.aborted) onAbort()
@@ -109,15 +116,16 @@ function placeOf({ url: secret }: HttpTarget): { url: URL; authorization: Record
   return { url, authorization: { authorization: `Basic ${login}` } }
 }
 
-function connectorOf({
+async function connectorOf({
   url: secret,
   ca,
   timeoutMs,
   proxy: options,
   env,
-}: HttpTarget): buildConnector.connector {
+}: HttpTarget): Promise<buildConnector.connector> {
+  const undici = await import('undici')
   const url = new URL(secret.reveal())
-  const direct = buildConnector({
+  const direct = undici.buildConnector({
     timeout: timeoutMs,
     allowH2: false,
     lookup: lookupName,

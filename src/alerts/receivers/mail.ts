@@ -1,6 +1,5 @@
 // mail.ts: an alert as a plain-text mail. Its subject names the gateway and the headline.
 
-import MailComposer from 'nodemailer/lib/mail-composer'
 import { bounded, visible } from '../../std/quote.ts'
 import { textOf } from '../alert-text.ts'
 import type { Alert } from '../types.ts'
@@ -14,6 +13,8 @@ export async function mailOf(alert: Alert, { sender, recipients }: MailAddresses
   const test = alert.isTest ? 'TEST ' : ''
   const subject = visible(bounded(`[${alert.gateway}] ${test}${alert.headline}`, subjectLengthMax))
   const [, domain = 'localhost'] = sender.split('@')
+  // Loaded for the first mail.
+  const { default: MailComposer } = await import('nodemailer/lib/mail-composer')
   const composer = new MailComposer({
     from: { name: `Telemetry gateway ${visible(alert.gateway)}`, address: sender },
     to: [...recipients],

@@ -6,8 +6,9 @@
 //   daemon-options.ts   the options of the commands
 //   spool-access.ts     commands that can also read the spool of a daemon that does not run
 
-import { request as requestHttp, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { request as requestHttps } from 'node:https'
+import { request as requestHttp } from '../../std/node-http.ts'
 import { codeOf, errorCodes, GatewayError, messageOf, type ErrorCode } from '../../std/gateway-error.ts'
 import { formatDuration } from '../../std/quantity.ts'
 import { shownUrl } from '../../std/shown-url.ts'

@@ -4,9 +4,9 @@
 // Each request is forced: the package would otherwise cache credentials by the wall clock, which may be
 // wrong, and the shared files for the life of the process.
 
-import { Agent } from 'node:http'
 import { Agent as TlsAgent } from 'node:https'
 import type { defaultProvider } from '@aws-sdk/credential-provider-node'
+import { Agent } from '../../std/node-http.ts'
 import { proxyEnvironment } from '../proxy.ts'
 import type { Environment } from '../proxy.ts'
 import type { ProxyOptions } from '../delivery-options.ts'

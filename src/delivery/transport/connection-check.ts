@@ -7,11 +7,11 @@
 //   clock                from the Date of the answer to HEAD
 
 import { lookup } from 'node:dns/promises'
-import { request as httpRequest } from 'node:http'
 import { connect, isIP } from 'node:net'
 import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
+import { request as httpRequest } from '../../std/node-http.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { formatDuration } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'

@@ -4,12 +4,12 @@
 // undici's ProxyAgent waits without end for a proxy that accepts the connection and does not answer: its pool
 // would lose one connection after the other until nothing is sent. Here one deadline covers all of it.
 
-import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import type { LookupFunction, Socket } from 'node:net'
 import { rootCertificates } from 'node:tls'
 import type { buildConnector } from 'undici'
+import { request as httpRequest } from '../../std/node-http.ts'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
 import { hostOf, portOf } from '../proxy.ts'
 import type { Proxy } from '../proxy.ts'

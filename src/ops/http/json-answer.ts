@@ -1,7 +1,7 @@
+import { STATUS_CODES } from '../../std/node-http.ts'
 // json-answer.ts: the answer to a request: a value as JSON, or a problem: what happened, why, what to do, and
 // a stable code (RFC 9457, `application/problem+json`).
 
-import { STATUS_CODES } from 'node:http'
 import type { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 

@@ -1,8 +1,9 @@
 // http-server.ts: requests and answers over node:http. Every request gets an answer with a requestId or a
 // closed connection; no request can end the process.
 
-import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { createServer, STATUS_CODES } from '../../std/node-http.ts'
 import { pause, type Clock } from '../../std/clock.ts'
 import { messageOf } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'

@@ -1,8 +1,9 @@
 // malformed-request.ts: answers what is not HTTP, has too large a head, or is too slow. There may be no
 // request object, so the answer is written to the socket directly.
 
-import { STATUS_CODES, type ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { STATUS_CODES } from '../../std/node-http.ts'
 import type { Clock } from '../../std/clock.ts'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
 import { dateAt, refusal } from './answers.ts'

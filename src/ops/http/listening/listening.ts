@@ -6,8 +6,9 @@
 //   chunk-pieces.ts       what is parsed at once
 //   control-socket.ts     the UNIX socket: its mode, and what is in its place
 
-import { createServer, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
+import { createServer } from '../../../std/node-http.ts'
 import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
 import { isPortCheck, tlsFailureOf } from '../../../std/tls/tls.ts'
 import { opsUrl, type OpsConfig } from '../../config.ts'

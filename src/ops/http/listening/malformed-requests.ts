@@ -2,8 +2,9 @@
 // body of every other refusal. There may be no request object, so the answer goes to the socket directly.
 // Where an answer has begun, the connection is only closed.
 
-import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { STATUS_CODES } from '../../../std/node-http.ts'
 import { codeOf, messageOf } from '../../../std/gateway-error.ts'
 import { problem, problemBody, safetyHeaders, type JsonAnswer } from '../json-answer.ts'
 

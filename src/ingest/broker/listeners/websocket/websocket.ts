@@ -13,9 +13,10 @@
 // 8 KiB. `X-Forwarded-For` and the like are not read: everybody can send them. Behind a proxy, the
 // address of the client comes by the PROXY protocol.
 
-import { createServer, STATUS_CODES, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { WebSocketServer, type ServerOptions } from 'ws'
+import { createServer, STATUS_CODES } from '../../../../std/node-http.ts'
 import type { CancelTimer, Clock } from '../../../../std/clock.ts'
 import { codeOf } from '../../../../std/gateway-error.ts'
 import type { RefusalReason } from '../../client-faults.ts'

@@ -1,0 +1,44 @@
+// What a start of the daemon loads: each module costs memory for as long as it runs, in each thread that loads it.
+
+import { execFile } from 'node:child_process'
+import { resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+
+const run = promisify(execFile)
+const src = resolve(import.meta.dirname, '../../src')
+
+/** The packages that a module loads, and whether Node loads its own copy of undici. */
+async function loadedBy(path: string): Promise<{ packages: string[]; secondClient: boolean }> {
+  const script = `
+    import { registerHooks } from 'node:module'
+    const packages = new Set()
+    registerHooks({
+      load(url, context, next) {
+        const [, name] = /node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(url) ?? []
+        if (name !== undefined) packages.add(name)
+        return next(url, context)
+      },
+    })
+    await import(${JSON.stringify(resolve(src, path))})
+    const secondClient = process.moduleLoadList.some((name) => name.endsWith('internal/deps/undici/undici'))
+    console.log(JSON.stringify({ packages: [...packages], secondClient }))
+    process.exit()`
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script])
+  return JSON.parse(stdout) as { packages: string[]; secondClient: boolean }
+}
+
+test('the main thread has no HTTP client, no signer and no mail client before it needs one', async () => {
+  const { packages, secondClient } = await loadedBy('app/app.ts')
+  expect(packages).toContain('aedes')
+  expect(packages).not.toContain('undici')
+  expect(packages).not.toContain('nodemailer')
+  expect(packages).not.toContain('@smithy/signature-v4a')
+  expect(secondClient).toBe(false)
+})
+
+test('the sender thread has one HTTP client', async () => {
+  const { packages, secondClient } = await loadedBy('delivery/transport/submit.ts')
+  expect(packages).toContain('undici')
+  expect(secondClient).toBe(false)
+})
