@@ -1,5 +1,5 @@
-// check-submitter.ts: what the commands that check a provider send requests with. In the daemon only the sender thread
-// has the HTTP client and the signer, 7 MB: so they are loaded when a check needs them.
+// check-submitter.ts: what the commands that check a provider send requests with. In the daemon only the
+// sender thread has the HTTP client and the signer, 7 MB: so they are loaded when a check needs them.
 
 import type { Credentials } from './credentials/access-keys.ts'
 import type { ProviderOptions } from './delivery-options.ts'

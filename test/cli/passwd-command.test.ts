@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterAll, describe, expect, test } from 'vitest'
 import { readPassword } from '../../src/cli/terminal/password-input.ts'
-import { parsePasswordFile } from '../../src/std/password-file.ts'
+import { parsePasswordFile } from '../../src/std/passwords/password-file.ts'
 import { runCli } from '../support/cli-world.ts'
 import { keptOutput } from '../support/ops-world.ts'
 

@@ -4,7 +4,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
-import { hashPassword } from '../../src/std/password-hash.ts'
+import { hashPassword } from '../../src/std/passwords/passwords.ts'
 import { startGatewayProcess, type RunningGateway } from '../damage/gateway-process.ts'
 import { openDamageService } from '../damage/damage-service.ts'
 import { createAuthority, type Authority } from '../support/certificates.ts'

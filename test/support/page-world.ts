@@ -4,7 +4,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { costMin, hashPassword } from '../../src/std/password-hash.ts'
+import { costMin, hashPassword } from '../../src/std/passwords/passwords.ts'
 import { newFolder } from './folders.ts'
 import { get } from './ops-world.ts'
 import { messageOf, startPipeline, type Pipeline } from './pipeline-world.ts'

@@ -6,7 +6,7 @@
 import { constants } from 'node:fs'
 import { access, readFile } from 'node:fs/promises'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { parsePasswordFile } from '../../std/password-file.ts'
+import { parsePasswordFile } from '../../std/passwords/password-file.ts'
 import {
   ConfigError,
   configWarnings,

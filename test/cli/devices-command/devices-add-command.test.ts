@@ -1,7 +1,7 @@
 import { readFile, stat, writeFile, chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { parsePasswordFile } from '../../../src/std/password-file.ts'
+import { parsePasswordFile } from '../../../src/std/passwords/password-file.ts'
 import { runCli } from '../../support/cli-world.ts'
 import { eventually } from '../../support/eventually.ts'
 import { newFolder } from '../../support/folders.ts'

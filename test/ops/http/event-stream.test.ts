@@ -3,7 +3,7 @@
 import { connect, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { Secret } from '../../../src/std/secret.ts'
-import { costMin, hashPassword } from '../../../src/std/password-hash.ts'
+import { costMin, hashPassword } from '../../../src/std/passwords/passwords.ts'
 import { createTaps } from '../../../src/ingest/ingest.ts'
 import type { OpsConfig } from '../../../src/ops/config.ts'
 import { watchersMax } from '../../../src/ops/http/streams/event-stream.ts'

@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { duration, secret } from '../../../std/schema.ts'
-import { parsePasswordHash } from '../../../std/password-hash.ts'
+import { parsePasswordHash } from '../../../std/passwords/passwords.ts'
 import type { AccessOptions, PasswordOptions } from './access.ts'
 
 /** A shorter token could be found by trying. */

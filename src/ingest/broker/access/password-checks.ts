@@ -17,7 +17,7 @@
 // `rememberedMax` right ones, and `wrongMax` wrong ones; the one that was used longest ago is forgotten.
 
 import { createHmac, randomBytes } from 'node:crypto'
-import { verifyPassword, type PasswordHash } from '../../../std/password-hash.ts'
+import { verifyPassword, type PasswordHash } from '../../../std/passwords/passwords.ts'
 import { createFairQueue } from './fair-queue.ts'
 
 export type PasswordCheck = {

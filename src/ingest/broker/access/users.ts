@@ -4,8 +4,8 @@
 import { createHmac, hash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { GatewayError, codeOf, messageOf } from '../../../std/gateway-error.ts'
-import { parsePasswordFile } from '../../../std/password-file.ts'
-import { parsePasswordHash, type PasswordHash } from '../../../std/password-hash.ts'
+import { parsePasswordFile } from '../../../std/passwords/password-file.ts'
+import { parsePasswordHash, type PasswordHash } from '../../../std/passwords/passwords.ts'
 import { quote } from '../../../std/quote.ts'
 import type { Secret } from '../../../std/secret.ts'
 

@@ -9,7 +9,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../../std/clock.ts'
-import { verifyPassword, type PasswordHash } from '../../../std/password-hash.ts'
+import { verifyPassword, type PasswordHash } from '../../../std/passwords/passwords.ts'
 import { passwordHashOf, type OpsConfig } from '../../config.ts'
 import type { WrongPasswords } from './wrong-passwords.ts'
 

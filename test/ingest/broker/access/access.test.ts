@@ -1,7 +1,7 @@
 import { hash as digestOf } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { Message, Sender } from '../../../../src/domain/message.ts'
-import { hashPassword } from '../../../../src/std/password-hash.ts'
+import { hashPassword } from '../../../../src/std/passwords/passwords.ts'
 import { Secret } from '../../../../src/std/secret.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { openIngest, textOf, wordMapper } from '../../../support/ingest-world.ts'

@@ -4,7 +4,11 @@ import {
   type CheckResult,
   type PasswordCheck,
 } from '../../../../src/ingest/broker/access/password-checks.ts'
-import { hashPassword, parsePasswordHash, type PasswordHash } from '../../../../src/std/password-hash.ts'
+import {
+  hashPassword,
+  parsePasswordHash,
+  type PasswordHash,
+} from '../../../../src/std/passwords/passwords.ts'
 import { eventually } from '../../../support/eventually.ts'
 
 let expected: PasswordHash

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { hashPassword } from '../../../../src/std/password-hash.ts'
+import { hashPassword } from '../../../../src/std/passwords/passwords.ts'
 import { Secret } from '../../../../src/std/secret.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { openIngest, textOf, type IngestWorld } from '../../../support/ingest-world.ts'

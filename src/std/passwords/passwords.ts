@@ -1,4 +1,4 @@
-// password-hash.ts: passwords as scrypt hashes, and their verification.
+// passwords.ts: passwords as scrypt hashes, and their verification. password-file.ts reads the files of them.
 //
 //   $scrypt$ln=14,r=8,p=1$<salt>$<hash>     salt and hash in base64 without padding; N is 2^ln
 //
@@ -14,7 +14,7 @@
 
 import { isUtf8 } from 'node:buffer'
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
-import { assert } from './assert.ts'
+import { assert } from '../assert.ts'
 
 export type PasswordHash = { ln: number; r: number; p: number; salt: Buffer; hash: Buffer }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parsePasswordFile, withUser } from '../../src/std/password-file.ts'
+import { parsePasswordFile, withUser } from '../../../src/std/passwords/password-file.ts'
 
 const hash = `$scrypt$ln=12,r=8,p=1$${'a'.repeat(22)}$${'b'.repeat(43)}`
 

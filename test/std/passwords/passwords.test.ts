@@ -1,6 +1,11 @@
 import { hash as digestOf, scryptSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { costMin, hashPassword, parsePasswordHash, verifyPassword } from '../../src/std/password-hash.ts'
+import {
+  costMin,
+  hashPassword,
+  parsePasswordHash,
+  verifyPassword,
+} from '../../../src/std/passwords/passwords.ts'
 
 async function hashOf(password: string) {
   const parsed = parsePasswordHash(await hashPassword(password, costMin))

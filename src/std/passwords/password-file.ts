@@ -5,7 +5,7 @@
 //
 // A user name may contain ":"; a hash has none, so the last one separates them.
 
-import { parsePasswordHash, type PasswordHash } from './password-hash.ts'
+import { parsePasswordHash, type PasswordHash } from './passwords.ts'
 
 export type PasswordFileProblem = { line: number; message: string }
 
