@@ -6,7 +6,7 @@ import { keepCompiledCode } from './test/support/compiled-code.ts'
 keepCompiledCode()
 
 /** They take longest. At the end they would run alone, on one processor. */
-const first = ['test/crash/crash.test.ts', 'test/model/model.test.ts', 'test/mapping/fuzz.test.ts']
+const first = ['test/crash/crash.test.ts', 'test/model/model.test.ts', 'test/learn/learn.test.ts']
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -35,6 +35,7 @@ export default defineConfig({
     isolate: false,
     // One more than there are processors: most of the time a test waits for a disk, a socket or another process.
     maxWorkers: availableParallelism() + 1,
+    setupFiles: ['test/support/property-seed.ts'],
     testTimeout: 30_000,
     hookTimeout: 30_000,
     sequence: { sequencer: LongestFirst },

@@ -1,21 +1,19 @@
-// Kills the real daemon with signal 9 at every relevant point. run.ts does the same for hours.
-// The rules are in crash-rules.ts.
+// Kills the real daemon with signal 9 at some points of its work. crash-kills.test.ts does so at every relevant point, and
+// run.ts for hours. The rules are in crash-rules.ts.
 
 import { expect, test } from 'vitest'
-import { places, runCrashes } from './harness.ts'
+import { runCrashes } from './harness.ts'
 
 test(
-  'killed once at each of 11 points of its work, the gateway loses nothing acknowledged and delivers nothing twice',
+  'killed three times in the middle of its work, the gateway loses nothing acknowledged and delivers nothing twice',
   { timeout: 180_000 },
   async () => {
-    const report = await runCrashes({ seed: 1, kills: 11, powerCuts: 0 })
+    const report = await runCrashes({ seed: 1, kills: 3, powerCuts: 0 })
     expect(report.violations, `seed ${report.seed}`).toEqual([])
     expect(report.missed, `seed ${report.seed}`).toEqual({})
-    for (const place of places) expect(report.killsByPlace[place], place).toBe(1)
+    expect(Object.values(report.killsByPlace)).toEqual([1, 1, 1])
     // Otherwise the run would prove little.
-    expect(report.resent).toBeGreaterThan(0)
     expect(report.repeats).toBeGreaterThan(0)
-    expect(report.deadLetters).toBeGreaterThan(0)
-    expect(report.untimed.published).toBeGreaterThan(100)
+    expect(report.untimed.published).toBeGreaterThan(10)
   },
 )

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { chromium, type Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../src/std/secret.ts'
-import { costMin, hashPassword } from '../../src/std/password-hash.ts'
+import { costMin, hashPassword } from '../../src/std/passwords/passwords.ts'
 import { startAskedControl } from '../support/asked-control.ts'
 import { get, opsConfig, opsWorld } from '../support/ops-world.ts'
 

@@ -14,8 +14,12 @@ import { createExplainer, type Explained, type ExplainedField } from '../../../s
 import { valueIn } from '../../../src/mapping/explain/explain-record.ts'
 import { configOf, messageOf, truckSource, type World } from '../../support/mapping-world.ts'
 
+/** A preset is compiled once, and tried some hundred times. */
+const compiled = new WeakMap<MappingConfig, ReturnType<typeof compileSources>>()
+
 function explainerOf(config: MappingConfig, devices: DeviceTable = noDevices) {
-  const { sources, problems } = compileSources(config)
+  const { sources, problems } = compiled.get(config) ?? compileSources(config)
+  compiled.set(config, { sources, problems })
   if (problems.length > 0) throw new Error(JSON.stringify(problems))
   const { future_max: futureMaxMs, on_future: onFuture } = config.clocks
   return createExplainer(
