@@ -29,9 +29,18 @@ const lastMax = 3
 /** Rows of the proposed device table. */
 const deviceNamesMax = 1000
 
+/** Each preset is tried several times, on the topics that others left. */
+const compiled = new WeakMap<MappingConfig, ReturnType<typeof compileSources>>()
+
+function compiledOf(mapping: MappingConfig): ReturnType<typeof compileSources> {
+  const known = compiled.get(mapping) ?? compileSources(mapping)
+  compiled.set(mapping, known)
+  return known
+}
+
 /** Null for a mapping with a problem. */
 export function fitOf(mapping: MappingConfig, shapes: readonly TopicShape[]): Fit | null {
-  const { sources, problems } = compileSources(mapping)
+  const { sources, problems } = compiledOf(mapping)
   if (problems.length > 0) return null
   const clocks = { futureMaxMs: mapping.clocks.future_max, onFuture: 'accept' } as const
   const mapper = createMapper({ devices: noDevices, clockOffsetMs: () => 0 }, { sources, clocks })

@@ -150,16 +150,6 @@ describe('malicious values', () => {
     const text = JSON.stringify({ ...JSON.parse(good), note: '[{"\\'.repeat(2000) })
     expect(verdictOf(map(text))).toBe('payloads')
   })
-
-  test('ten megabytes are mapped or refused in the same way as one kilobyte', () => {
-    const size = 10 * 1024 * 1024
-    expect(verdictOf(map(good.replace('}', `,"pad":"${'x'.repeat(size)}"}`)))).toBe('payloads')
-    expect(verdictOf(map('x'.repeat(size)))).toBe('NOT_JSON')
-    expect(verdictOf(map(Buffer.alloc(size)))).toBe('empty')
-    expect(verdictOf(map(Buffer.alloc(size, 0xff)))).toBe('NOT_UTF8')
-    expect(verdictOf(map(`[${'[],'.repeat(size / 3)}[]]`))).toBe('NOT_AN_OBJECT')
-    expect(verdictOf(map(`{"ts":1,"lon":2,"lat":"${'9'.repeat(size)}"}`))).toBe('BAD_VALUE')
-  })
 })
 
 describe('the mapping gives a result for every message', () => {
@@ -236,7 +226,7 @@ describe('the mapping gives a result for every message', () => {
         const untold = result.kind === 'unmappable' && !Object.hasOwn(unmappableReasons, result.reason)
         expect(untold ? result : undefined).toBeUndefined()
       }),
-      { numRuns: 20_000 },
+      { numRuns: 8000 },
     )
   })
 })

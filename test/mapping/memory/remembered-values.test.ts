@@ -158,23 +158,6 @@ describe('after a kill', () => {
 })
 
 describe('the memory', () => {
-  test('forgets devices that sent once before it forgets others, at its bound', () => {
-    const mapper = openMapperOf([source()])
-    const of = (name: string, seconds: number, payload: object) => ({
-      ...at(seconds, { ...position, ...payload }),
-      topic: `telemetry/v1/${name}`,
-    })
-    mapper.map(of('truck-7', 0, { lock: 'no' }))
-    mapper.map(of('truck-7', 1, {}))
-    const long = 'x'.repeat(230)
-    const count = 60_000
-    for (let index = 0; index < count; index += 1) mapper.map(of(`${long}${index}`, 1, { lock: 'no' }))
-    const { devices, evictions } = mapper.counters().memory
-    expect(devices + evictions).toBe(count + 1)
-    expect(evictions).toBeGreaterThan(1)
-    expect(sentIn(mapper.map(of('truck-7', 2, {}))).gps).toBeUndefined()
-  })
-
   test('counts entries that cannot be read, and deletes them', () => {
     const mapper = openMapperOf([source()])
     mapper.restore([['memory "trucks" truck-7', Buffer.from('{"asset":1}')]])

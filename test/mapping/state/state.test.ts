@@ -463,7 +463,7 @@ describe('repeated messages and restarts', () => {
         expect(accountOf(once)).toBe(taken)
         expect(once.kept.size + again.kept.size).toBe(0)
       }),
-      { numRuns: 300, examples: [[resentBehindNewer]] },
+      { numRuns: 150, examples: [[resentBehindNewer]] },
     )
   })
 
@@ -492,7 +492,7 @@ describe('repeated messages and restarts', () => {
         expect(texts(crashing)).toEqual(texts(plain))
         expect(accountOf(crashing)).toBe(accountOf(plain))
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     )
   })
 })
