@@ -11,7 +11,7 @@ import type { Random } from '../support/random.ts'
 import { acceptAll, breakdown } from '../support/scripted-service.ts'
 import type { Received, Reply } from '../support/scripted-service.ts'
 
-const seeds = Array.from({ length: 40 }, (_, index) => index + 1)
+const seeds = Array.from({ length: 20 }, (_, index) => index + 1)
 
 type Books = { bytes: Map<string, string>; accepted: Map<string, Set<string>>; failed: Map<string, number> }
 

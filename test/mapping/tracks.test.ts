@@ -73,7 +73,7 @@ describe.each(opened)('a track through the preset $preset', (format) => {
           expect(inMotion).toBe(isPlain ? fix.speed > 5 : inMotion)
         }
       }),
-      { numRuns: 100 },
+      { numRuns: 50 },
     )
   })
 
@@ -85,7 +85,7 @@ describe.each(opened)('a track through the preset $preset', (format) => {
         const again = shuffled(track, chance).flatMap((fix, at) => format.messages(track.device, fix, at))
         expect(idsOf(payloadsOf(format, format.openings(track), again))).toEqual(before)
       }),
-      { numRuns: 100 },
+      { numRuns: 50 },
     )
   })
 })

@@ -12,5 +12,5 @@ describe('the spool over random histories of traffic, power cuts and failed writ
     expect(report.sequences).toBe(1)
   })
 
-  testHistories({ firstSeed: 1, sequences: 150 })
+  testHistories({ firstSeed: 1, sequences: 100 })
 })

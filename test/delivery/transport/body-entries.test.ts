@@ -123,7 +123,7 @@ describe('the entries of a body', () => {
       property(array(mappedText, { minLength: 1, maxLength: 5 }), (payloads) => {
         expect(entriesIn(payloads)).toEqual(payloads.map(expected))
       }),
-      { numRuns: 3000 },
+      { numRuns: 1000 },
     )
   })
 

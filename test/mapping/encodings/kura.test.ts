@@ -141,7 +141,7 @@ describe('what is refused', () => {
         expect(kinds).toContain(decoded.kind)
         expect(JSON.stringify(decoded).length).toBeLessThan(4000)
       }),
-      { numRuns: 2000 },
+      { numRuns: 600 },
     )
   })
 

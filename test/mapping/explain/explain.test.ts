@@ -187,7 +187,7 @@ describe('explained values are the values in the payload', () => {
           expect(told).toEqual(sent)
         }
       }),
-      { numRuns: 1500 },
+      { numRuns: 600 },
     )
   })
 })

@@ -226,7 +226,7 @@ describe('the mapping gives a result for every message', () => {
         const untold = result.kind === 'unmappable' && !Object.hasOwn(unmappableReasons, result.reason)
         expect(untold ? result : undefined).toBeUndefined()
       }),
-      { numRuns: 8000 },
+      { numRuns: 4000 },
     )
   })
 })

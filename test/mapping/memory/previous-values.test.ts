@@ -333,7 +333,7 @@ describe('whatever came before, in any order', () => {
           if (kill) await world.kill()
         }
       }),
-      { numRuns: 12 },
+      { numRuns: 8 },
     )
   }, 60_000)
 

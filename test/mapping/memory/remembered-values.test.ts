@@ -152,7 +152,7 @@ describe('after a kill', () => {
           if (kill) await killed.kill()
         }
       }),
-      { numRuns: 15 },
+      { numRuns: 8 },
     )
   }, 60_000)
 })

@@ -179,7 +179,7 @@ test('any words have a result, a sound payload and its explanation, or a problem
           expect(valueIn(payload, one)).toEqual(one.value)
       }
     }),
-    { numRuns: 200 },
+    { numRuns: 100 },
   )
   expect(sound).toBeGreaterThan(20)
 }, 120_000)

@@ -133,6 +133,6 @@ test('in groups of any size', async () => {
       const { actual, due } = await resultOf(kinds.map(stepOf), cuts)
       expect(actual).toEqual(due)
     }),
-    { numRuns: 300 },
+    { numRuns: 120 },
   )
 })
