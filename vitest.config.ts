@@ -33,8 +33,6 @@ export default defineConfig({
     // changed environment, no listener of signals, no open handle.
     pool: 'forks',
     isolate: false,
-    // Node loads the modules, as it does for the daemon: no other compiler is between the code and its tests.
-    experimental: { viteModuleRunner: false },
     // One more than there are processors: most of the time a test waits for a disk, a socket or another process.
     maxWorkers: availableParallelism() + 1,
     setupFiles: ['test/support/property-seed.ts'],

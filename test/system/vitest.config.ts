@@ -16,7 +16,6 @@ const withEngines = ['test/ingest/amqp/*.slow.test.ts']
 
 const shared = {
   pool: 'forks' as const,
-  experimental: { viteModuleRunner: false },
   setupFiles: ['test/support/property-seed.ts'],
   // What hangs must end; what is slow, on a machine with other work, must not fail.
   testTimeout: 180_000,
