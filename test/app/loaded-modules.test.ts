@@ -8,8 +8,8 @@ import { expect, test } from 'vitest'
 const run = promisify(execFile)
 const src = resolve(import.meta.dirname, '../../src')
 
-/** The packages that a module loads, and whether Node loads its own copy of undici. */
-async function loadedBy(path: string): Promise<{ packages: string[]; secondClient: boolean }> {
+/** The packages that a module loads, also by what `then` does with its exports, and whether Node loads its own copy of undici. */
+async function loadedBy(path: string, then = ''): Promise<{ packages: string[]; secondClient: boolean }> {
   const script = `
     import { registerHooks } from 'node:module'
     const packages = new Set()
@@ -20,11 +20,14 @@ async function loadedBy(path: string): Promise<{ packages: string[]; secondClien
         return next(url, context)
       },
     })
-    await import(${JSON.stringify(resolve(src, path))})
+    const module = await import(${JSON.stringify(resolve(src, path))})
+    ${then}
     const secondClient = process.moduleLoadList.some((name) => name.endsWith('internal/deps/undici/undici'))
     console.log(JSON.stringify({ packages: [...packages], secondClient }))
     process.exit()`
-  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script])
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script], {
+    timeout: 20_000,
+  })
   return JSON.parse(stdout) as { packages: string[]; secondClient: boolean }
 }
 
@@ -41,4 +44,20 @@ test('the sender thread has one HTTP client', async () => {
   const { packages, secondClient } = await loadedBy('delivery/transport/submit.ts')
   expect(packages).toContain('undici')
   expect(secondClient).toBe(false)
+})
+
+// An alert must leave also where no file can be opened any more.
+test.each([
+  ['undici', "{ type: 'webhook', url: secret, body: 'json', timeout: 1000 }"],
+  [
+    'nodemailer',
+    "{ type: 'email', host: '127.0.0.1', security: 'none', sender: 'a@b', recipients: ['c@d'] }",
+  ],
+])('%s is loaded when a receiver is made, before the first alert', async (name, config) => {
+  const then = `
+    const secret = { reveal: () => 'http://127.0.0.1/' }
+    module.createReceiver({ env: {}, proxy: { from: 'none' } }, ${config})
+    while (!packages.has('${name}')) await new Promise(setImmediate)`
+  const { packages } = await loadedBy('alerts/receivers/receivers.ts', then)
+  expect(packages).toContain(name)
 })

@@ -26,6 +26,7 @@ type Hide = ReturnType<typeof createHiding>
 const replyBytesMax = 64 * 1024
 
 export function createEmail(options: EmailOptions): AlertReceiver {
+  loadMailClient()
   const { host, port, recipients, sender, timeoutMs, login } = options
   const password = login?.password.reveal() ?? ''
   const hide = createHiding([password, `\0${login?.user ?? ''}\0${password}`])
@@ -45,6 +46,12 @@ export function createEmail(options: EmailOptions): AlertReceiver {
         warning: null,
       })),
   }
+}
+
+/** Now, and not for the first mail: as loadHttpClient() in http-request.ts. */
+function loadMailClient(): void {
+  import('nodemailer/lib/smtp-connection').catch(() => undefined)
+  import('nodemailer/lib/mail-composer').catch(() => undefined)
 }
 
 type Relay = { send(mail: Buffer): Promise<SMTPConnection.SentMessageInfo> }
@@ -68,7 +75,7 @@ async function withRelay(
   try {
     if (ends.aborted) onAbort()
     else ends.addEventListener('abort', onAbort, { once: true })
-    // Loaded for the first mail, before there is a connection whose events could be missed.
+    // Before there is a connection whose events could be missed.
     const { default: Client } = await import('nodemailer/lib/smtp-connection')
     socket = connect({ host: options.host, port: options.port, lookup: lookupName })
     socket.on('error', broken.reject)

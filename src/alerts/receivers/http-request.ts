@@ -1,6 +1,6 @@
 // http-request.ts: one HTTP request to a receiver, on a connection of its own: alerts are rare. Redirects are
 // not followed: the body and its headers are for the configured host only. Of an answer, 2 KiB are read.
-// The client takes 5 MB, so it is loaded for the first request.
+// The client takes 5 MB, so only a gateway with receivers loads it.
 
 import type { Agent, buildConnector, Dispatcher } from 'undici'
 import type { Secret } from '../../std/secret.ts'
@@ -32,6 +32,14 @@ export type HttpContent = {
 }
 
 const answerBytesMax = 2048
+
+/**
+ * Called when a receiver is made: an alert must leave also where no more files can be opened, or other ones are
+ * installed. Where it fails, sendHttp() and checkHttp() try again, and say why.
+ */
+export function loadHttpClient(): void {
+  import('undici').catch(() => undefined)
+}
 
 /** Never rejects. Sent: a status of 200 to 299. */
 export async function sendHttp(target: HttpTarget, content: HttpContent, ends: AbortSignal): Promise<Sent> {

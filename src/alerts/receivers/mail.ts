@@ -13,7 +13,7 @@ export async function mailOf(alert: Alert, { sender, recipients }: MailAddresses
   const test = alert.isTest ? 'TEST ' : ''
   const subject = visible(bounded(`[${alert.gateway}] ${test}${alert.headline}`, subjectLengthMax))
   const [, domain = 'localhost'] = sender.split('@')
-  // Loaded for the first mail.
+  // Only a gateway that sends mails loads it (email.ts).
   const { default: MailComposer } = await import('nodemailer/lib/mail-composer')
   const composer = new MailComposer({
     from: { name: `Telemetry gateway ${visible(alert.gateway)}`, address: sender },

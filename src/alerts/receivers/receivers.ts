@@ -19,7 +19,7 @@ import type { AlertReceiver } from '../types.ts'
 import { createCommandHook } from './command-hook.ts'
 import { createEmail } from './email.ts'
 import { shownTarget } from './hidden-text.ts'
-import { checkHttp, sendHttp, type HttpTarget } from './http-request.ts'
+import { checkHttp, loadHttpClient, sendHttp, type HttpTarget } from './http-request.ts'
 import { createWebhook } from './webhook.ts'
 
 export type ReceiverDeps = {
@@ -113,6 +113,7 @@ export function createHeartbeatRequest(deps: ReceiverDeps, config: HeartbeatConf
 type HttpConfig = Pick<HeartbeatConfig, 'headers' | 'ca' | 'proxy' | 'timeout'>
 
 function httpTarget({ env, proxy }: ReceiverDeps, config: HttpConfig, url: Secret): HttpTarget {
+  loadHttpClient()
   return {
     url,
     // In lower case, so that one replaces what the gateway would send.
