@@ -9,10 +9,10 @@ describe.skipIf(noPowerCuts !== null)(
   `power cuts (${noPowerCuts ?? 'each file is cut back to its last fsync'})`,
   () => {
     test(
-      'after 6 power cuts nothing acknowledged is lost and nothing is delivered twice',
+      'after 11 power cuts nothing acknowledged is lost and nothing is delivered twice',
       { timeout: 120_000 },
       async () => {
-        const report = await runCrashes({ seed: 2, kills: 0, powerCuts: 6 })
+        const report = await runCrashes({ seed: 2, kills: 0, powerCuts: 11 })
         expect(report.violations, `seed ${report.seed}`).toEqual([])
         expect(report.missed, `seed ${report.seed}`).toEqual({})
         expect(report.bytesCut).toBeGreaterThan(0)

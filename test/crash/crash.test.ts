@@ -1,5 +1,5 @@
-// Kills the real daemon with signal 9 at some points of its work. crash-kills.test.ts does so at every relevant point, and
-// run.ts for hours. The rules are in crash-rules.ts.
+// Kills the real daemon with signal 9 at some points of its work. crash-kills.test.ts does so at every relevant
+// point, and run.ts for hours. The rules are in crash-rules.ts.
 
 import { expect, test } from 'vitest'
 import { runCrashes } from './harness.ts'

@@ -1,4 +1,5 @@
-// fuzz-tests.ts: the tests of broken messages, for some seeds in `npm test`, and for all in fuzz.slow.test.ts.
+// fuzz-tests.ts: the tests of broken messages: with some seeds in `npm test`, and with all in
+// fuzz.slow.test.ts.
 
 import { expect, test } from 'vitest'
 import { fuzz, loadTrials } from './fuzz.ts'

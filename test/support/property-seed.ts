@@ -1,5 +1,6 @@
-// property-seed.ts: whether a commit passes must not depend on chance, so properties have the same seed in each run, and
-// what failed once is kept as an example. `PROPERTY_SEED=random npm test` looks for more, and names the seed of a failure.
+// property-seed.ts: whether a commit passes must not depend on chance, so properties have the same seed in
+// each run, and what failed once is kept as an example. `PROPERTY_SEED=random npm test` looks for more, and
+// names the seed of a failure.
 
 import { configureGlobal } from 'fast-check'
 
