@@ -34,8 +34,8 @@ export type HttpContent = {
 const answerBytesMax = 2048
 
 /**
- * Called when a receiver is made: an alert must leave also where no more files can be opened, or other ones are
- * installed. Where it fails, sendHttp() and checkHttp() try again, and say why.
+ * Called when a receiver is made: an alert must leave also where no more files can be opened, or where other
+ * ones are installed. Where it fails, sendHttp() and checkHttp() try again, and say why.
  */
 export function loadHttpClient(): void {
   import('undici').catch(() => undefined)
