@@ -7,13 +7,13 @@
 import { writeSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { runCommandLine } from './cli/cli.ts'
-import { relaunchForMemory } from './cli/relaunch.ts'
+import { relaunchWithSettings } from './cli/relaunch.ts'
 import { reportError } from './cli/terminal/error-report.ts'
 import { watchOutputReader } from './cli/terminal/output-reader.ts'
 import { outputEnded, type ExitStatus } from './cli/terminal/terminal.ts'
 import { codeOf, GatewayError, messageOf } from './std/gateway-error.ts'
 
-relaunchForMemory(process.argv.slice(2))
+relaunchWithSettings(process.argv.slice(2))
 
 // What a command writes has positions of vehicles or secrets: only its user may read it.
 process.umask(0o077)
