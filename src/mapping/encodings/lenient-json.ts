@@ -4,7 +4,7 @@
 // value (they become null). An empty message is empty, not wrong. Refused, with the place: anything else that
 // is not JSON, bytes that are not UTF-8, and nesting deeper than any device needs.
 
-import { isUtf8 } from 'node:buffer'
+import { isAscii, isUtf8 } from 'node:buffer'
 import { quote } from '../../std/quote.ts'
 import { refused } from '../reasons.ts'
 import type { Decoded } from '../types.ts'
@@ -16,7 +16,8 @@ const levelsMax = 256
 const shallowBytes = 2 * levelsMax
 
 export function decodeJson(bytes: Buffer): Decoded {
-  if (!isUtf8(bytes)) return notUtf8(bytes)
+  const isPlain = isAscii(bytes)
+  if (!isPlain && !isUtf8(bytes)) return notUtf8(bytes)
   const end = trimmedEnd(bytes)
   const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
   if (end <= start) return { kind: 'empty' }
@@ -24,7 +25,7 @@ export function decodeJson(bytes: Buffer): Decoded {
     const detail = `The message nests objects and lists more than ${levelsMax} levels deep.`
     return refused('TOO_DEEP', detail)
   }
-  const text = bytes.toString('utf8', start, end)
+  const text = bytes.toString(isPlain ? 'latin1' : 'utf8', start, end)
   try {
     return { kind: 'value', value: JSON.parse(text) }
   } catch (error) {
