@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { runCrashes, whyNoPowerCuts, type CrashOptions } from './harness.ts'
 
-const timeout = 60_000
+const timeout = 180_000
 const noPowerCuts = await whyNoPowerCuts()
 
 type Mistaken = Omit<CrashOptions, 'seed'> & { what: string; finding: RegExp }

@@ -9,16 +9,25 @@ import { mutations } from './mutations.ts'
 const run = promisify(execFile)
 const cwd = resolve(import.meta.dirname, '../..')
 
-function runMutated(mistake: string, target: string, sequences = 5000): Promise<unknown> {
-  const options = ['--sequences', `${sequences}`, '--mutation', mistake, '--target', target]
+function runMutated(
+  mistake: string,
+  target: string,
+  { sequences = 5000, firstSeed = 1 } = {},
+): Promise<unknown> {
+  const histories = ['--seed', `${firstSeed}`, '--sequences', `${sequences}`]
+  const options = [...histories, '--mutation', mistake, '--target', target]
   return run(process.execPath, ['test/model/run.ts', ...options], { cwd })
 }
 
 describe('the model notices a spool that', () => {
-  test.each(mutations)('$mistake', { timeout: 240_000 }, async ({ mistake, file, name, noticed }) => {
-    const mutated = runMutated(mistake, `${file}#${name}`)
-    await expect(mutated).rejects.toMatchObject({ stderr: expect.stringMatching(noticed) })
-  })
+  test.each(mutations)(
+    '$mistake',
+    { timeout: 240_000 },
+    async ({ mistake, file, name, noticed, firstSeed }) => {
+      const mutated = runMutated(mistake, `${file}#${name}`, { firstSeed })
+      await expect(mutated).rejects.toMatchObject({ stderr: expect.stringMatching(noticed) })
+    },
+  )
 })
 
 describe('a mutation', () => {
@@ -32,7 +41,7 @@ describe('a mutation', () => {
   })
 
   test('of a function that the model does not call ends the run', async () => {
-    const mutated = runMutated(mistake, 'batches/damage-quarantine.ts#setDamageAside', 1)
+    const mutated = runMutated(mistake, 'batches/damage-quarantine.ts#setDamageAside', { sequences: 1 })
     await expect(mutated).rejects.toMatchObject({ stderr: expect.stringContaining('was never called') })
   })
 })

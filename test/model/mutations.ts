@@ -36,6 +36,8 @@ export type Mutation = {
   wrap: (original: AnyFunction) => AnyFunction
   /** The rule that the model must name. */
   noticed: RegExp
+  /** Where the first histories do not notice it: one a little before the first that does. */
+  firstSeed?: number
 }
 
 function mutation<Function extends AnyFunction>(
@@ -345,6 +347,7 @@ export const mutations: readonly Mutation[] = [
       return found
     },
     noticed: /number \d+ was given to a lane again|number \d+:\d+ was given to|conservation/,
+    firstSeed: 2100,
   }),
   mutation<(lane: Lane) => boolean>({
     mistake: 'deletes a lane that still holds something',

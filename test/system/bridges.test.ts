@@ -1,8 +1,6 @@
-// What daemons with bridges lose: nothing that the broker acknowledged to the publisher. One of them, and three on one
-// shared subscription at a real Mosquitto, are killed and stopped, the broker restarts, the network is cut, and a spool
-// is full. Counted at the publisher and at the sandbox.
-//
-// Mosquitto 2.0 forgets shared subscriptions when it restarts, so nothing is published until the members are back.
+// What daemons with bridges lose: nothing that the broker acknowledged to the publisher. One of them at a real Mosquitto
+// is killed and stopped, the broker restarts, the network is cut, and a spool is full. Counted at the publisher and at
+// the sandbox. Three on one shared subscription: test/bridges/shared-members.proof.ts.
 
 import { describe, expect, test } from 'vitest'
 import type { IntakeMapper } from '../../src/ingest/types.ts'
@@ -46,37 +44,6 @@ describe.skipIf(!hasMosquitto)('daemons with bridges', () => {
     expect(await fleet.outcome('one daemon')).toMatchObject({ lost: 0, notTaken: 0 })
   }, 120_000)
 
-  test('three on one shared subscription lose nothing, killed, stopped, cut off and with a broker that restarts', async () => {
-    const fleet = await startFleet(['gw-a', 'gw-b', 'gw-c'], 'share_group: g, connections: 2')
-    const { daemons, mosquitto, proxy, publisher, more, restart } = fleet
-    await more(500)
-    await daemons[0]!.kill()
-    await more(500)
-    await restart(0)
-    await daemons[1]!.stop()
-    await more(500)
-    await restart(1)
-    proxy.cut()
-    await more(500)
-    proxy.mend()
-    await fleet.allConnected()
-    await publisher.pause()
-    await mosquitto.stop()
-    await mosquitto.start()
-    await fleet.allConnected()
-    publisher.resume()
-    await fleet.freeze()
-    for (const index of [0, 1, 2]) {
-      await daemons[index]!.kill()
-      await restart(index)
-    }
-    await Promise.all(daemons.map((daemon) => daemon.kill()))
-    await more(500)
-    await Promise.all([0, 1, 2].map((index) => restart(index)))
-    await more(500)
-    expect(await fleet.outcome('three daemons')).toMatchObject({ lost: 0, notTaken: 0 })
-  }, 180_000)
-
   test('a full spool hands messages back to the broker, and takes them when there is room', async () => {
     const { sandbox, url: serviceUrl } = await startSandbox({})
     sandbox.setFaults([{ always: 503 }])
@@ -94,14 +61,14 @@ describe.skipIf(!hasMosquitto)('daemons with bridges', () => {
     expect((await statusOf(daemon)).totals.dropped).toBe(0)
   }, 180_000)
 
-  test('a backlog of 50,000 messages at the broker arrives, with the daemon killed twice meanwhile', async () => {
+  test('a backlog of 10,000 messages at the broker arrives, with the daemon killed twice meanwhile', async () => {
     const { sandbox, url: serviceUrl } = await startSandbox({})
     const mosquitto = await startMosquitto({ lines: ['max_inflight_messages 1000'] })
     const config = await writeBridgeConfig({ clientId: 'gw', brokerPort: mosquitto.port, serviceUrl })
     const first = await startSpawnedDaemon(config)
     await eventually(() => isConnected(first))
     await first.stop()
-    const count = 50_000
+    const count = 10_000
     await publishAll(
       `mqtt://127.0.0.1:${mosquitto.port}`,
       Array.from({ length: count }, (_, index) => ({
@@ -109,7 +76,7 @@ describe.skipIf(!hasMosquitto)('daemons with bridges', () => {
         payload: JSON.stringify({ t: startMs + index, x: 52 + index / 1e7, y: 13 }),
       })),
     )
-    for (const least of [5000, 20_000]) {
+    for (const least of [1000, 4000]) {
       const daemon = await startSpawnedDaemon(config)
       await eventually(() => sandbox.stats().distinctPayloadIds >= least)
       await daemon.kill()

@@ -44,7 +44,7 @@ export async function runProgram(
 
 /** npm, from its cache where possible. Throws with npm's words when it fails. */
 export async function npm(cwd: string, ...args: readonly string[]): Promise<Result> {
-  const result = await runProgram('npm', [...args, '--prefer-offline'], { cwd, timeoutMs: 180_000 })
+  const result = await runProgram('npm', [...args, '--prefer-offline'], { cwd, timeoutMs: 300_000 })
   if (result.status !== 0) throw new Error(`npm ${args.join(' ')}:\n${result.stdout}${result.stderr}`)
   return result
 }

@@ -1,0 +1,16 @@
+import { defineConfig } from 'vitest/config'
+import { keepCompiledCode } from '../support/compiled-code.ts'
+
+keepCompiledCode()
+
+// `npm run test:mutations`: makes mistakes in the spool that the model and the crash test must notice. Too long for
+// `npm run test:system`.
+export default defineConfig({
+  test: {
+    include: ['test/**/*mutations.test.ts'],
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 300_000,
+    reporters: ['default'],
+  },
+})
