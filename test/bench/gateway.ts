@@ -189,6 +189,7 @@ ${signals.map((signal) => `        ${signal}`).join('\n')}`
     limits:
       max_connects_per_s: 100000
       max_connects_per_address_per_s: 100000
+      max_connections_per_address: 10000
       max_messages_per_s: 1000000
       max_bytes_per_s: 1GiB
 ${bridgeText(options.bridge)}sources:

@@ -17,6 +17,7 @@ import { measureDrainLive } from './figures/drain-live.ts'
 import { measureEngine } from './figures/engines.ts'
 import { measureLedger } from './figures/ledger.ts'
 import { measureLowRate } from './figures/low-rate.ts'
+import { measureManyConnections } from './figures/many-connections.ts'
 import { measureMapping, measureMappingShapes } from './figures/mapping.ts'
 import { measureProtocols } from './figures/protocols.ts'
 import { measurePubackLatency } from './figures/puback-latency.ts'
@@ -53,6 +54,7 @@ const measures: readonly { yields: readonly string[]; measure: Measure }[] = [
   { yields: ['mqtt5_share', 'mqtt5_properties_share', 'ws_share'], measure: measureProtocols },
   { yields: ['idle_memory'], measure: measureIdleMemory },
   { yields: ['low_rate'], measure: measureLowRate },
+  { yields: ['many_connections'], measure: measureManyConnections },
   { yields: ['puback_latency'], measure: measurePubackLatency },
   { yields: ['drain', 'disk', 'resident', 'startup'], measure: measureBacklog },
   { yields: ['fresh', 'drain_live'], measure: measureDrainLive },

@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { runCells } from '../damage/damage-table.ts'
 
-const cells = 6
+const cells = 8
 
 test(
-  'in 6 damaged spools, nothing is lost that was not hit, and what is lost is reported',
+  'in 8 damaged spools, nothing is lost that was not hit, and what is lost is reported',
   { timeout: 300_000 },
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'gateway-damage-'))
