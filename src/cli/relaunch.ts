@@ -7,20 +7,19 @@
 // replaces itself (execve): same pid and standard streams; nothing is open yet.
 
 /**
- * Bytes of bytecode that the optimizing compiler copies into one function from those that it calls. The limit
- * of V8, 920, is reached in the middle of the mapping of a message, at another place in each process: some
- * processes then map a tenth slower for as long as they run. With 2000, a message costs 5 percent less. More is
- * no faster.
+ * Bytes of bytecode that the optimizing compiler copies into one function from those that it calls. The
+ * limit of V8, 920, is reached in the middle of the mapping of a message. With 2000, a message costs 5
+ * percent less. More is no faster.
  */
 const inlining = '--max-inlined-bytecode-size-cumulative=2000'
 
 /**
- * Sizes are in MB. A small young generation keeps its pauses short. A heap that starts at the size that a busy
- * daemon needs is not marked every two seconds, which would hold acknowledgements for 8 ms each time. It is
- * collected when it has grown by half, and not only when it has doubled: a flood of messages then takes 60
- * MB, and not 200. With 40 percent, a busy daemon spends a tenth of its processor time on that; with 75, and
- * with blocks up to 512 KiB that are not mapped one by one (below), a message costs 5 percent less and the
- * daemon holds 80 MB more. The daemon collects by itself after a burst (heap-release.ts).
+ * Sizes are in MB. A small young generation keeps its pauses short. A heap that starts at the size that a
+ * busy daemon needs is not marked every two seconds, which would hold acknowledgements for 8 ms each time.
+ * It is collected when it has grown by half, and not only when it has doubled: a flood of messages then takes
+ * 60 MB, and not 200. With 40 percent, a busy daemon spends a tenth of its processor time on that; with 75,
+ * and with blocks up to 512 KiB that are not mapped one by one (below), a message costs 5 percent less and
+ * the daemon holds 80 MB more. The daemon collects by itself after a burst (heap-release.ts).
  */
 const v8Flags = [
   '--max-semi-space-size=8',
