@@ -19,8 +19,8 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // `npm run test:system` runs these: they need npm and the registry, kill the daemon many times, or try mistakes
-    // that tests must notice.
+    // `npm run test:system` runs these: they need npm and the registry, kill the daemon many times, or take long.
+    // `npm run test:mutations` tries mistakes that tests must notice.
     exclude: [
       'test/system/**',
       'test/**/*mutations.test.ts',
