@@ -15,8 +15,8 @@ import {
   type SpawnedDaemon,
 } from '../support/spawned-daemon.ts'
 
-const payloads = 24_000
-const messages = 6000
+const payloads = 12_000
+const messages = 3000
 const firstTs = 1_763_690_000_000
 
 function payloadLine(n: number): string {

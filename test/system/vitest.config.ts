@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { keepCompiledCode } from '../support/compiled-code.ts'
 
@@ -41,7 +42,7 @@ export default defineConfig({
           ],
           exclude: [...alone, ...withEngines, ...mutations],
           // Most of the time they wait for a process, a disk or a broker.
-          maxWorkers: 2,
+          maxWorkers: availableParallelism() + 1,
           // As in vitest.config.ts: loading the modules again for each file takes a tenth of the time.
           isolate: false,
           sequence: { groupOrder: 0 },
