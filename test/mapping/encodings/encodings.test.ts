@@ -40,6 +40,17 @@ describe('a scalar', () => {
   })
 })
 
+describe('JSON', () => {
+  // ASCII is read in another way than the rest.
+  test.each(['Helsinki', '~\u007F', 'Itäkeskus', '\u0080', 'Łódź', '東京', '🚚'])(
+    '%j is read as it is',
+    (text) => {
+      expect(valueIn(decodeJson, JSON.stringify({ [text]: text }))).toEqual({ [text]: text })
+      expect(valueIn(decodeJson, `\uFEFF{"a":"${text}"}\0`)).toEqual({ a: text })
+    },
+  )
+})
+
 describe('CSV', () => {
   test.each([
     ['402,51.15,6.95,67', [['402', '51.15', '6.95', '67']]],
