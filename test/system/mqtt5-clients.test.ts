@@ -29,6 +29,7 @@ if (missing.length > 0)
   process.stderr.write(`Not tested with MQTT 5, because it is not installed: ${missing.join(', ')}\n`)
 
 const restarts = Number(process.env['KILLS'] ?? 8)
+if (!(restarts >= 1)) throw new Error(`KILLS must be a number of kills, found ${process.env['KILLS']}`)
 
 async function freePort(): Promise<number> {
   const server = createServer()
