@@ -63,6 +63,8 @@ export async function startMosquitto(options: MosquittoOptions = {}): Promise<Mo
   let child: ChildProcess | null = null
 
   async function start(): Promise<void> {
+    // The one that runs would be left behind.
+    if (child !== null) throw new Error('Mosquitto was started before, and not stopped')
     child = spawn(program, ['-c', path], { stdio: ['ignore', 'ignore', 'pipe'] })
     let said = ''
     child.stderr?.on('data', (chunk) => (said += String(chunk)))

@@ -11,8 +11,7 @@ import { hasMosquitto, startMosquitto } from '../../support/mosquitto.ts'
 
 describe.skipIf(!hasMosquitto)('with --mqtt 5', () => {
   test('publish sends user properties and the content type', async () => {
-    const { port, start } = await startMosquitto()
-    await start()
+    const { port } = await startMosquitto()
     const url = `mqtt://127.0.0.1:${port}`
     const subscriber = await connectAsync(url, { protocolVersion: 5 })
     await subscriber.subscribeAsync('t', { qos: 1 })
@@ -31,8 +30,7 @@ describe.skipIf(!hasMosquitto)('with --mqtt 5', () => {
   })
 
   test('learn hears user properties, and simulate has its messages acknowledged', async () => {
-    const { port, start } = await startMosquitto()
-    await start()
+    const { port } = await startMosquitto()
     const brokerUrl = `mqtt://127.0.0.1:${port}`
     const messages: Message[] = []
     const ending = new AbortController()
