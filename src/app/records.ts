@@ -67,7 +67,7 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
       const offsetMs = ourTime.wallOffsetMs()
       return offsetMs === null ? null : clock.now() + offsetMs
     },
-    isDiskLow: () => spool.holdReason === 'disk_low',
+    isDiskLow: () => spool.holdReason() === 'disk_low',
   }
   const writing = {
     retentionMs: config.ops.devices.retention,

@@ -64,7 +64,7 @@ export async function waitForSpace(
   signal: AbortSignal,
 ): Promise<void> {
   const isFull = () =>
-    spool.congested || ['store_lost', 'disk_low', 'spool_full'].includes(spool.holdReason ?? '')
+    spool.congested() || ['store_lost', 'disk_low', 'spool_full'].includes(spool.holdReason() ?? '')
   while (isFull() && (await pause(clock, spaceCheckMs, signal)));
 }
 

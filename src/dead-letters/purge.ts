@@ -47,7 +47,7 @@ export function createPurge({ spool, clock, emit }: DeadLetterDeps, counters: De
       group = []
       if (deleted.length === 0) return
       if (!dryRun) {
-        while (spool.holdReason === 'store_lost' && (await pause(clock, storeCheckMs, signal)));
+        while (spool.holdReason() === 'store_lost' && (await pause(clock, storeCheckMs, signal)));
         if (signal.aborted) return
         const take = deleted.map(({ id }) => id)
         await spool.exchange({ take, payloads: [], deadLetters: [], stateChanges: [] })

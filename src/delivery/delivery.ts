@@ -120,7 +120,7 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
           pipelines.find((pipeline) => pipeline.view().name === provider)?.reopened(),
         storeReopened: () => pipelines.forEach((pipeline) => pipeline.reopened()),
         intakeChanged() {
-          if (!deps.spool.deadLettersFull) for (const pipeline of pipelines) pipeline.deadLettersHaveRoom()
+          if (!deps.spool.deadLettersFull()) for (const pipeline of pipelines) pipeline.deadLettersHaveRoom()
         },
       })
       orphans.report()
@@ -133,7 +133,7 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
     },
     probe: () => pipelines.forEach((pipeline) => pipeline.probe()),
     providers: views,
-    counters: () => ({ ...counters.read(), senderThreadsLost: senderWorker.threadsLost }),
+    counters: () => ({ ...counters.read(), senderThreadsLost: senderWorker.threadsLost() }),
     returns: createReturns({ ...deps, pipelines }),
     batches: createBatchOperations({ ...deps, controls, endpoints: views }),
   }

@@ -22,7 +22,7 @@ export type ProviderShare = {
   /** Gives the place back. */
   leave(): void
   /** How many wait now. */
-  readonly waiting: number
+  waiting(): number
   /** Since when the first of them waits, monotonic; null where none waits. */
   waitsSinceMs(): number | null
 }
@@ -61,7 +61,7 @@ export function createTotalShare(
         free += 1
         admit()
       },
-      get waiting() {
+      waiting() {
         return share.waiters.length
       },
       waitsSinceMs: () => share.waiters[0]?.sinceMs ?? null,

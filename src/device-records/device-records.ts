@@ -143,7 +143,7 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
     },
     mappedLater(device) {
       for (const record of recordsOf(device)) {
-        table.numbers[record.base + column.mappedAt] = clock.now()
+        table.numbers()[record.base + column.mappedAt] = clock.now()
         writer.changed(record)
       }
     },
@@ -160,7 +160,7 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
     },
     counters: () => {
       const { devices, evicted, notRecorded } = table.counters()
-      const { restored } = writer
+      const restored = writer.restored()
       return {
         devices,
         devicesMax: options.devicesMax,
@@ -191,7 +191,7 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
   }
 
   function messagesByHour(device: string): readonly number[] | null {
-    const { numbers } = table
+    const numbers = table.numbers()
     const each = [...recordsOf(device)].map(({ base }) => {
       const present = { hourAt: numbers[base + column.hourAt]!, hourCount: numbers[base + column.hourCount]! }
       return hourlyCounts({ numbers, base: base + hoursColumn }, present, clock.now())
@@ -210,16 +210,16 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
     const { device, sender, losses, base } = record
     const rhythm = rhythmOf(record)
     const lastSeen = timeOrNull(rhythm.lastAt)
-    const lastMappedAt = timeOrNull(table.numbers[base + column.mappedAt]!)
+    const lastMappedAt = timeOrNull(table.numbers()[base + column.mappedAt]!)
     const loss = losses.length === 0 ? null : lastLossOf({ losses, lastSeen, lastMappedAt })
     const isRepeating =
-      table.numbers[base + column.repeats]! > 0 &&
-      repeatingOf(table.numbers.subarray(base, base + column.gaps), rhythm) !== null
+      table.numbers()[base + column.repeats]! > 0 &&
+      repeatingOf(table.numbers().subarray(base, base + column.gaps), rhythm) !== null
     return { device, sender, lastSeen, isSilent: rhythm.isSilentNow, loss, isRepeating }
   }
 
   function rhythmOf({ base }: DeviceRecord) {
-    const { numbers } = table
+    const numbers = table.numbers()
     const lastAt = numbers[base + column.lastAt]!
     const sentForMs = lastAt - numbers[base + column.firstAt]!
     const medianGapMs = medianGap(numbers, base + column.gaps, {
@@ -233,7 +233,7 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
 
   function viewOf(record: DeviceRecord): DeviceRecordView {
     const { device, provider, assetId, sender, accepted, refused, losses, skewMs, base } = record
-    const row = table.numbers.subarray(base, base + column.gaps + gapsKept)
+    const row = table.numbers().subarray(base, base + column.gaps + gapsKept)
     const { lastAt, medianGapMs, silentAfterMs, isSilentNow } = rhythmOf(record)
     return {
       device,

@@ -72,7 +72,7 @@ export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes
     record.isListed = entry.listed
     record.isPrivate = entry.withhold !== null
     if (record.isPrivate) {
-      table.numbers[record.base + column.positionArrivedAt] = 0
+      table.numbers()[record.base + column.positionArrivedAt] = 0
       recent.drop(record)
     }
     if (entry.assetId !== entry.device) byAsset.set(entry.assetId, record)
@@ -83,7 +83,7 @@ export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes
   function heard(entry: NotedDevice): void {
     const record = recordOf(entry)
     if (record === null || message === null) return
-    const { numbers } = table
+    const numbers = table.numbers()
     const { base } = record
     const before = numbers[base + column.number]
     if (before === number) return
@@ -104,7 +104,7 @@ export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes
   }
 
   function noteGap(base: number, gapMs: number): void {
-    const { numbers } = table
+    const numbers = table.numbers()
     const count = numbers[base + column.gapCount]!
     // As an integer: a remainder of floating-point numbers is slow.
     numbers[base + column.gaps + ((count | 0) % gapsKept)] = gapMs
@@ -112,7 +112,7 @@ export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes
   }
 
   function countInHour(base: number, now: EpochMs): void {
-    const { numbers } = table
+    const numbers = table.numbers()
     const aheadMs = now - numbers[base + column.hourAt]!
     if (aheadMs >= hourMs || aheadMs < 0) {
       const present = { hourAt: numbers[base + column.hourAt]!, hourCount: numbers[base + column.hourCount]! }
@@ -127,13 +127,14 @@ export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes
 
   function read(entry: NotedDevice): void {
     const record = recordOf(entry)
-    if (record !== null && message !== null) table.numbers[record.base + column.mappedAt] = message.arrivedAt
+    if (record !== null && message !== null)
+      table.numbers()[record.base + column.mappedAt] = message.arrivedAt
   }
 
   function readPosition(entry: NotedDevice, at: EpochMs, isFixed: boolean, place: Place): void {
     const record = recordOf(entry)
     if (record === null || message === null) return
-    const { numbers } = table
+    const numbers = table.numbers()
     const { base } = record
     const { arrivedAt } = message
     numbers[base + column.mappedAt] = arrivedAt
@@ -176,7 +177,7 @@ export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes
     if (last === null || last.isGone || last.device !== device || last.provider !== provider)
       last = table.find(keyOf({ device, provider })) ?? null
     if (last === null || message === null) return
-    const { numbers } = table
+    const numbers = table.numbers()
     const { base } = last
     const isFirst = numbers[base + column.payloadNumber] !== number
     const isTimed = duplicateRule === 'always'
@@ -195,7 +196,7 @@ export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes
   }
 
   function noteRepeat(base: number, at: EpochMs, isAlike: boolean): void {
-    const { numbers } = table
+    const numbers = table.numbers()
     if (numbers[base + column.repeats] === 0) {
       numbers[base + column.repeatsAlike] = 0
       numbers[base + column.repeatsFrom] = at

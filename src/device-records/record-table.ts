@@ -59,8 +59,8 @@ export type NamedDevice = { readonly device: string; readonly provider: Provider
 
 export type RecordTable = {
   /** Another array after each `add`. */
-  readonly numbers: Float64Array
-  readonly size: number
+  numbers(): Float64Array
+  size(): number
   find(key: string): DeviceRecord | undefined
   /** Null where there is no row for it. */
   add(named: NamedDevice, isListed: boolean): DeviceRecord | null
@@ -89,10 +89,10 @@ export function createRecordTable(
   let notRecorded = 0
   let attemptsLeft = 0
   return {
-    get numbers() {
+    numbers() {
       return numbers
     },
-    get size() {
+    size() {
       return byKey.size
     },
     find: (key) => byKey.get(key),

@@ -35,7 +35,7 @@ export type RecordWriter = {
   changed(record: DeviceRecord): void
   removed(record: DeviceRecord): void
   /** Resolves when the stored records were read. */
-  readonly restored: boolean
+  restored(): boolean
   counters(): { written: number; waiting: number; unreadable: number; expired: number }
   /** Never rejects. */
   stop(deadline: AbortSignal): Promise<void>
@@ -88,7 +88,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
       // At most those that were written: a flood of invented names adds none.
       if (record.isStored) removals.push(record.key)
     },
-    get restored() {
+    restored() {
       return restored
     },
     counters: () => ({ ...counters, waiting: fresh.size + waiting.size }),
@@ -139,7 +139,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
 
   function merge(record: DeviceRecord, stored: StoredRecord, isLive: boolean): void {
     record.isStored = true
-    const { numbers } = table
+    const numbers = table.numbers()
     const { base } = record
     mergeHours(record, stored)
     const hasPosition = numbers[base + column.positionArrivedAt] !== 0
@@ -172,7 +172,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
 
   /** Before the numbers are merged: `hourAt` is still that of this process. */
   function mergeHours({ base }: DeviceRecord, { numbers: stored, hours = [] }: StoredRecord): void {
-    const { numbers } = table
+    const numbers = table.numbers()
     const places = hours.slice(0, hoursKept).map((count) => (count >= 0 ? count : 0))
     const own = numbers[base + column.hourAt]!
     const present = { hourAt: stored[column.hourAt] ?? 0, hourCount: stored[column.hourCount] ?? 0 }
@@ -230,7 +230,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
   function put(record: DeviceRecord): StoreOp {
     record.isDirty = false
     record.isStored = true
-    const value = encodeRecord(record, table.numbers, withheldOf(record))
+    const value = encodeRecord(record, table.numbers(), withheldOf(record))
     return { type: 'put', key: recordKey(record.key), value }
   }
 
@@ -238,7 +238,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     const now = knownTime()
     if (now === null) return
     for (const record of table.all()) {
-      if (table.numbers[record.base + column.lastAt]! >= now - options.retentionMs) continue
+      if (table.numbers()[record.base + column.lastAt]! >= now - options.retentionMs) continue
       table.remove(record)
       counters.expired += 1
     }

@@ -21,7 +21,7 @@ export type ReceiptSource = {
   forgetReceipts(n: number): Promise<void>
   totals(): { receipts: number; receiptBytes: number; receiptsDropped: number; receiptsReread: number }
   /** Why the spool accepts nothing; null where it does. */
-  readonly holdReason: string | null
+  holdReason(): string | null
 }
 
 export type FollowerOptions = {
@@ -106,7 +106,7 @@ export function createFollower(deps: Deps, options: FollowerOptions): Follower {
     // On every round, or a step of the clock is noticed late.
     const now = time.now()
     const records = await supervisor.ensure()
-    if (records === null || source.holdReason === 'disk_low') return false
+    if (records === null || source.holdReason() === 'disk_low') return false
     try {
       do {
         const copied = await copySlice(records, now ?? clock.now())

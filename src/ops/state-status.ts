@@ -17,7 +17,7 @@ export function waitingOf({ ingest }: StageViews): Status['waiting'] {
 export function spoolOf({ spool }: StageViews): Omit<Status['spool'], keyof FillForecast> {
   const totals = spool?.totals()
   return {
-    hold: spool?.holdReason ?? null,
+    hold: spool?.holdReason() ?? null,
     bytes: totals?.openBytes ?? 0,
     bytesMax: totals?.bytesMax ?? null,
     diskBytes: totals?.diskBytes ?? 0,
@@ -26,7 +26,7 @@ export function spoolOf({ spool }: StageViews): Omit<Status['spool'], keyof Fill
     deadLetters: totals?.deadLetters ?? 0,
     quarantined: totals?.quarantined ?? 0,
     deferred: totals?.deferred ?? 0,
-    deadLettersFull: spool?.deadLettersFull ?? false,
+    deadLettersFull: spool?.deadLettersFull() ?? false,
     stores: totals ? keptStoreNames.map((store) => ({ store, ...totals.stores[store] })) : [],
   }
 }
@@ -140,7 +140,7 @@ export function internalsOf(stages: StageViews, recovered: number): Status['inte
   const { messages, payloads, lanes } = conservationOf(stages, recovered)
   return {
     conservation: { messages, payloads, lanes: [...lanes] },
-    congested: spool?.congested ?? false,
+    congested: spool?.congested() ?? false,
     partialPacketBytes: counters?.partialBytes ?? 0,
     passwordsWaiting: counters?.passwordsWaiting ?? 0,
     refusalsDelayed: counters?.refusalsDelayed ?? 0,

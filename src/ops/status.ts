@@ -90,7 +90,7 @@ export function buildStatus(source: StatusSource): Status {
 
 /** As `/readyz` says it: also while every acknowledgement is held. */
 export function notReadyOf({ notReady, stages }: Pick<StatusSource, 'notReady' | 'stages'>): string | null {
-  const hold = stages.spool?.holdReason ?? null
+  const hold = stages.spool?.holdReason() ?? null
   return notReady ?? (hold === null ? null : `acknowledgements are held: ${hold}`)
 }
 
@@ -100,7 +100,7 @@ export function verdictSource(source: Omit<StatusSource, 'version' | 'pid' | 'fo
     now,
     startedAt,
     notReady,
-    holdReason: stages.spool?.holdReason ?? null,
+    holdReason: stages.spool?.holdReason() ?? null,
     conditions,
     providers: stages.delivery?.providers() ?? [],
     lanes: stages.spool?.lanes() ?? [],

@@ -53,13 +53,13 @@ export function createEntriesBuilder(ids: Uint8Array, payloads: number): Entries
   function finish(moreKeys: number): Uint8Array<ArrayBuffer> {
     const idBytes = plain ? 16 : idTextBytes
     const timeBytes = count > 0 && whole && latest - earliest < 2 ** 48 ? bytesFor(latest - earliest) : 8
-    const deviceBytes = bytesFor(names.count)
-    const filterBytes = bloomBytesFor(count + names.count + moreKeys)
+    const deviceBytes = bytesFor(names.count())
+    const filterBytes = bloomBytesFor(count + names.count() + moreKeys)
     const idsStart = entriesHeadBytes + filterBytes
     const timesStart = idsStart + count * idBytes
     const devicesStart = timesStart + count * timeBytes
     const namesStart = devicesStart + count * deviceBytes
-    const bytes = new Uint8Array(namesStart + names.bytes)
+    const bytes = new Uint8Array(namesStart + names.bytes())
     const view = new DataView(bytes.buffer)
     view.setUint32(0, count, true)
     bytes[4] = idBytes
@@ -67,7 +67,7 @@ export function createEntriesBuilder(ids: Uint8Array, payloads: number): Entries
     bytes[6] = deviceBytes
     view.setFloat64(8, latest >= earliest ? earliest : Number.NaN, true)
     view.setFloat64(16, latest >= earliest ? latest : Number.NaN, true)
-    view.setUint32(24, names.count, true)
+    view.setUint32(24, names.count(), true)
     view.setUint32(28, filterBytes, true)
     if (plain) bytes.set(uuids.subarray(0, count * 16), idsStart)
     for (let index = 0; index < count; index += 1) {
@@ -101,10 +101,10 @@ function createNames(most: number) {
   return {
     numberOf,
     write,
-    get count() {
+    count() {
       return places.length
     },
-    get bytes() {
+    bytes() {
       return bytes
     },
   }

@@ -26,14 +26,14 @@ type Deps = {
 }
 
 export type IntakeLimits = {
-  readonly holdReason: HoldReason | null
+  holdReason(): HoldReason | null
   readonly stores: Pick<FullStores, 'isFull' | 'holds'>
   /** The spool is full although its payloads and kept messages are not: what was deleted takes the space. */
   waitsForDisk(state: SpoolState): boolean
   /** Disk usage of the store, as last measured. */
-  readonly diskBytes: number
+  diskBytes(): number
   /** Free on its file system, as last measured; null before. */
-  readonly freeBytes: number | null
+  freeBytes(): number | null
   /** Compares everything with its bound; `state` is null while the store is lost. */
   update(state: SpoolState | null): void
   /** Cheaper, for the end of a message: what waits to be written counts as well. */
@@ -79,14 +79,14 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
 
   return {
     waitsForDisk: (state) => holdReason === 'spool_full' && usedBytes(state) < intakeBytesMax,
-    get holdReason() {
+    holdReason() {
       return holdReason
     },
     stores,
-    get diskBytes() {
+    diskBytes() {
       return diskBytes
     },
-    get freeBytes() {
+    freeBytes() {
       return freeBytes
     },
     update,

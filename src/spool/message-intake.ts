@@ -18,28 +18,28 @@ export function createMessageIntake(
       const session = current()
       if (payload.duplicateRule === 'always' && addKey(session, payload.windowKey) === 'duplicate')
         return 'duplicate'
-      session.committer.open.append(payload)
+      session.committer.open().append(payload)
       return 'stored'
     },
     addDeadLetter(deadLetter) {
-      current().committer.open.attachments().addDeadLetter(deadLetter)
+      current().committer.open().attachments().addDeadLetter(deadLetter)
       isKept = true
     },
     addWindowKey: (windowKey) => addKey(current(), windowKey),
     putState(key, value) {
-      current().committer.open.attachments().putState(key, value)
+      current().committer.open().attachments().putState(key, value)
     },
     putLateState(entry) {
-      if (!entry.isWaiting) current().committer.open.attachments().putLateState(entry)
+      if (!entry.isWaiting) current().committer.open().attachments().putLateState(entry)
     },
     note(entry) {
-      current().committer.open.note(entry)
+      current().committer.open().note(entry)
     },
     putSession(key, value) {
-      current().committer.open.attachments().putSession(key, value)
+      current().committer.open().attachments().putSession(key, value)
     },
     keepMessage(message) {
-      current().committer.open.attachments().keepMessage(message)
+      current().committer.open().attachments().keepMessage(message)
       isKept = true
     },
     endMessage(ack, commitsBefore) {
@@ -59,6 +59,6 @@ function addKey({ window, counters, committer }: Session, windowKey: string): St
     counters.duplicates += 1
     return 'duplicate'
   }
-  committer.open.addKey()
+  committer.open().addKey()
   return 'stored'
 }

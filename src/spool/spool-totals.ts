@@ -65,7 +65,7 @@ export function totalsOf(
     stateBytes: session?.stateEntries.bytes ?? 0,
     receipts: session?.receipts.sizes.size ?? 0,
     receiptBytes: session?.receipts.bytes ?? 0,
-    groups: session?.committer.writes ?? 0,
+    groups: session?.committer.writes() ?? 0,
     windowIds: session?.window.size() ?? 0,
     ...disk,
   }

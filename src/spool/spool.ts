@@ -113,10 +113,10 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   }
 
   function updateCongestion({ committer, eviction }: Session): void {
-    const isCongested = committer.congested || eviction.isBehind()
-    if (isCongested === congested && committer.busy === busy) return
+    const isCongested = committer.congested() || eviction.isBehind()
+    if (isCongested === congested && committer.busy() === busy) return
     congested = isCongested
-    busy = committer.busy
+    busy = committer.busy()
     intakeChanged()
   }
 
@@ -150,22 +150,22 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
         compactor.afterForgottenReceipts()
       }),
     previousEnd: store.previousEnd,
-    get holdReason() {
-      return limits.holdReason
+    holdReason() {
+      return limits.holdReason()
     },
-    get busy() {
+    busy() {
       return busy
     },
-    get congested() {
+    congested() {
       return congested
     },
-    get commits() {
-      return peek()?.committer.commits ?? 0
+    commits() {
+      return peek()?.committer.commits() ?? 0
     },
-    get nextDeadLetter() {
+    nextDeadLetter() {
       return peek()?.nextDeadLetter ?? null
     },
-    get deadLettersFull() {
+    deadLettersFull() {
       return limits.stores.isFull('dead_letters')
     },
     isFull: limits.stores.isFull,
@@ -184,8 +184,8 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       return totalsOf(peek(), counters, {
         bytesMax,
         reserveBytes,
-        diskBytes: limits.diskBytes,
-        freeBytes: limits.freeBytes,
+        diskBytes: limits.diskBytes(),
+        freeBytes: limits.freeBytes(),
         freeBytesMin,
         limits: storeLimits(options),
       })

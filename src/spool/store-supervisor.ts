@@ -241,7 +241,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     await opening?.closed()
   }
 
-  return { current, peek: () => session, run, close, previousEnd: opening?.previousEnd ?? 'clean' }
+  return { current, peek: () => session, run, close, previousEnd: opening?.previousEnd() ?? 'clean' }
 }
 
 /** Null for a store in memory. */

@@ -48,9 +48,9 @@ export type BatchContent = {
    * starts.
    */
   writeBody(target: Buffer): Uint32Array
-  readonly payloadIds: readonly PayloadId[]
+  payloadIds(): readonly PayloadId[]
   /** How often the service answered `failed` for each payload before this batch. */
-  readonly attempts: readonly number[]
+  attempts(): readonly number[]
   /** JSON bytes of one payload, as stored. */
   payload(index: number): Buffer
 }
@@ -282,20 +282,20 @@ export type Spool = MessageIntake &
     /** How the process ended that had the store before this start. */
     readonly previousEnd: PreviousEnd
     /** Why nothing may be appended for now; null if everything may. */
-    readonly holdReason: HoldReason | null
+    holdReason(): HoldReason | null
     /** Many messages are not durable yet: read only a few of each connection until the next commit. */
-    readonly busy: boolean
+    busy(): boolean
     /** Uncommitted bytes exceed their bound: stop reading from sockets until `intakeChanged`. */
-    readonly congested: boolean
+    congested(): boolean
     /** Changes with each commit. */
-    readonly commits: number
+    commits(): number
     /**
      * Grows with each dead letter, also with those of a write that is under way. It starts anew with each
      * opening of the store; null while that is lost.
      */
-    readonly nextDeadLetter: number | null
+    nextDeadLetter(): number | null
     /** The store `dead_letters` is full. */
-    readonly deadLettersFull: boolean
+    deadLettersFull(): boolean
     /** The store is nearly at its bound and holds messages; its last tenth is for small shares. */
     isFull(store: KeptStore): boolean
     /** A message of this client and device that would go there has to wait until `intakeChanged`. */

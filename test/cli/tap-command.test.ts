@@ -28,7 +28,7 @@ async function tap(more: readonly string[], count = 1, rest: Partial<Message> = 
   world.ops.attach({ taps })
   await world.ops.start()
   const ran = runCli(['tap', '--url', world.ops.url() ?? '', ...more])
-  await eventually(() => taps.on)
+  await eventually(() => taps.on())
   for (let at = 0; at < count; at += 1) taps.record({ ...message, ...rest }, result)
   return await ran
 }
@@ -68,7 +68,7 @@ describe('tap', () => {
     world.ops.attach({ taps })
     await world.ops.start()
     const ran = runCli(['tap', '--url', world.ops.url() ?? '', '--count', '101'], { stop: stop.signal })
-    await eventually(() => taps.on)
+    await eventually(() => taps.on())
     for (let at = 0; at < 120; at += 1) taps.record(message, result)
     await new Promise(setImmediate)
     world.clock.move(1000)
@@ -87,10 +87,10 @@ describe('tap', () => {
     const path = join(await newFolder(), 'gateway.yaml')
     await writeFile(path, `ops: { listen: "${new URL(world.ops.url() ?? '').host}" }\n`)
     const ran = runCli(['tap', '--config', path], { stop: stop.signal })
-    await eventually(() => taps.on)
+    await eventually(() => taps.on())
     stop.abort()
     expect(await ran).toEqual({ status: 0, stdout: '', stderr: '' })
-    await eventually(() => !taps.on)
+    await eventually(() => !taps.on())
   })
 
   test('reports an invalid topic filter', async () => {
@@ -109,7 +109,7 @@ describe('tap', () => {
     await world.ops.start()
     const url = world.ops.url() ?? ''
     const ran = runCli(['tap', '--url', url])
-    await eventually(() => taps.on)
+    await eventually(() => taps.on())
     await world.ops.stop()
     const { status, stderr } = await ran
     expect(status).toBe(1)

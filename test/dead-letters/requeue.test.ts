@@ -28,8 +28,8 @@ describe('requeue', () => {
     })()
     const loaded = await world.spool.load(batch!)
     if (loaded.kind !== 'content') throw new Error('damaged')
-    expect(loaded.content.payloadIds).toEqual([payloadNamed('a').payloadId, payloadNamed('b').payloadId])
-    expect(loaded.content.attempts).toEqual([0, 0])
+    expect(loaded.content.payloadIds()).toEqual([payloadNamed('a').payloadId, payloadNamed('b').payloadId])
+    expect(loaded.content.attempts()).toEqual([0, 0])
     expect(JSON.parse(loaded.content.payload(0).toString())).toEqual(telemetryOf('a'))
     expect(world.eventsOf('dead_letters_requeued')).toEqual([
       { kind: 'dead_letters_requeued', deadLetters: 2, payloads: 2 },

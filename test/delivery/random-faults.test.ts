@@ -80,7 +80,7 @@ async function live(world: DeliveryWorld, random: Random): Promise<string[]> {
   for (let step = 0; step < 25; step += 1) {
     const names = Array.from({ length: 1 + random.below(5) }, (_, index) => `${step}-${index}`)
     // While the store is being reopened nothing is accepted.
-    if (world.spool.holdReason === null) published.push(...(await ackedOf(world, names)))
+    if (world.spool.holdReason() === null) published.push(...(await ackedOf(world, names)))
     await world.pass(random.below(20_000))
     if (random.chance(0.05)) await world.crash()
     if (random.chance(0.05)) world.disk.failNextWrite({ reachesDisk: random.chance(0.5) })

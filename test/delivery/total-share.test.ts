@@ -109,10 +109,10 @@ describe('the places', () => {
     const stop = new AbortController()
     expect(await shares[0].enter(never)).toBe(true)
     const entered = shares[0].enter(stop.signal)
-    expect(shares[0].waiting).toBe(1)
+    expect(shares[0].waiting()).toBe(1)
     stop.abort()
     expect(await entered).toBe(false)
-    expect([shares[0].waiting, shares[0].waitsSinceMs()]).toEqual([0, null])
+    expect([shares[0].waiting(), shares[0].waitsSinceMs()]).toEqual([0, null])
     expect(await shares[0].enter(stop.signal)).toBe(false)
   })
 
@@ -126,7 +126,7 @@ describe('the places', () => {
       for (let step = 0; step < 2000; step += 1) {
         const index = random.below(3)
         const share = shares[index]!
-        if (random.chance(0.55) && share.waiting < 6) {
+        if (random.chance(0.55) && share.waiting() < 6) {
           const before = used[index]!
           const entered = share.enter(never).then(() => (used[index]! += 1))
           await turn()
@@ -140,7 +140,7 @@ describe('the places', () => {
         const sum = used.reduce((total, each) => total + each, 0)
         expect(sum).toBeLessThanOrEqual(places)
         // A place is free only where it is reserved for another provider.
-        const below = shares.some((each, own) => each.waiting > 0 && used[own]! < Math.floor(places / 3))
+        const below = shares.some((each, own) => each.waiting() > 0 && used[own]! < Math.floor(places / 3))
         expect(below ? places - sum : 0).toBeLessThanOrEqual(used.filter((of) => of === 0).length)
       }
     },

@@ -46,8 +46,8 @@ describe('nothing hangs', () => {
       const end = new AbortController()
       const weather = (async () => {
         while (!end.signal.aborted) {
-          if (random.chance(0.2)) spool.setHold(spool.holdReason === null ? 'spool_full' : null)
-          if (random.chance(0.2)) spool.setCongested(!spool.congested)
+          if (random.chance(0.2)) spool.setHold(spool.holdReason() === null ? 'spool_full' : null)
+          if (random.chance(0.2)) spool.setCongested(!spool.congested())
           await new Promise(setImmediate)
         }
       })()

@@ -117,7 +117,7 @@ export function receiptFor({ rules }: World, { batchId }: Batch): Buffer | null 
 
 export async function followSome(world: World): Promise<void> {
   const { random, spool, rules, lanes } = world
-  if (spool.holdReason === 'store_lost') return
+  if (spool.holdReason() === 'store_lost') return
   const opening = world.opening
   const found = await spool.receipts({ limit: 1 + random.below(4) })
   const last = found.at(-1)
@@ -145,7 +145,7 @@ export async function forgetAll(world: World): Promise<void> {
 /** The walk over every record finds no problem, also while other work runs. */
 export function checkSome(world: World): void {
   const { spool } = world
-  if (spool.holdReason === 'store_lost') return
+  if (spool.holdReason() === 'store_lost') return
   const checked = spool.check(new AbortController().signal).then(({ ok, problems }) => {
     if (!ok) fail(`the records do not add up: ${problems.join(' ')}`)
   })

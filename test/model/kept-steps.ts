@@ -21,7 +21,7 @@ export function createShelves(): Shelves {
 
 export async function releaseSome(world: World): Promise<void> {
   const { random, spool, shelves } = world
-  if (spool.holdReason === 'store_lost') return
+  if (spool.holdReason() === 'store_lost') return
   const device = random.chance(0.3) ? 'even' : null
   const found: Seen[] = []
   for await (const { id, message } of spool.keptMessages(random.pick(names), device, {
@@ -36,7 +36,7 @@ export async function releaseSome(world: World): Promise<void> {
 
 export async function requeueSome(world: World): Promise<void> {
   const { random, spool, shelves } = world
-  if (spool.holdReason === 'store_lost') return
+  if (spool.holdReason() === 'store_lost') return
   const found: Seen[] = []
   const stage = random.pick(['mapping', 'delivery'] as const)
   for await (const { id, deadLetter: letter } of spool.deadLetters({ limit: 1 + random.below(3), stage }))
@@ -47,7 +47,7 @@ export async function requeueSome(world: World): Promise<void> {
 
 function exchangeAll(world: World, entries: readonly Seen[], fresh: boolean): void {
   const { spool, random, shelves, mapping } = world
-  if (entries.length === 0 || spool.holdReason === 'store_lost') return
+  if (entries.length === 0 || spool.holdReason() === 'store_lost') return
   const take = entries.map(({ id }) => id)
   const ours = fresh && take.every((id) => !shelves.taking.has(id))
   const changes: Partial<Exchange> = { take }

@@ -257,7 +257,7 @@ function resend(world: World): void {
 function publish(world: World, message: Message): void {
   const { spool, ackOrder, rules, mapping } = world
   // As ingest does: without its state the mapping takes nothing.
-  if (spool.holdReason !== null || !mapping.restored) return
+  if (spool.holdReason() !== null || !mapping.restored) return
   for (const part of message.parts) {
     rules.offered(idOf(part), isLateName(part))
     give(world, message, part)
@@ -390,7 +390,7 @@ async function failWrite(world: World): Promise<void> {
   // The supervisor opens the store again after a pause; answers from before are void.
   answered.clear()
   world.settling.clear()
-  for (let round = 0; round < 5 && world.spool.holdReason === 'store_lost'; round += 1)
+  for (let round = 0; round < 5 && world.spool.holdReason() === 'store_lost'; round += 1)
     await clock.advance(1000)
 }
 
@@ -435,7 +435,7 @@ async function drainAll(world: World): Promise<void> {
     disk.release()
     await turn()
     await Promise.all(world.running)
-    if (world.spool.holdReason === 'store_lost') {
+    if (world.spool.holdReason() === 'store_lost') {
       world.answered.clear()
       world.settling.clear()
       await world.clock.advance(1000)
@@ -460,7 +460,7 @@ async function drainAll(world: World): Promise<void> {
 
 async function deliverAll(world: World): Promise<void> {
   const { spool, disk, rules, answered } = world
-  if (spool.holdReason === 'store_lost') return
+  if (spool.holdReason() === 'store_lost') return
   for (let round = 0; round < 1000; round += 1) {
     for (const lane of spool.lanes()) {
       if (lane.pending === 0) continue

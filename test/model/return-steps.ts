@@ -17,7 +17,7 @@ const bounds = { bytesMax: 10_000 }
 
 /** A read waits for the seals of its lane, and these for a disk that may be held: no step waits for it. */
 export function parkSome(world: World): void {
-  if (world.spool.holdReason !== 'store_lost') track(world, park(world))
+  if (world.spool.holdReason() !== 'store_lost') track(world, park(world))
 }
 
 async function park(world: World): Promise<void> {
@@ -39,17 +39,17 @@ async function park(world: World): Promise<void> {
 export async function returnBatch(world: World): Promise<void> {
   const { spool, rules, settling, returns } = world
   const batch = pickUntried(world, ({ batchId }) => !rules.answered(batchId) && !world.answered.has(batchId))
-  if (batch === null || spool.holdReason === 'store_lost') return
+  if (batch === null || spool.holdReason() === 'store_lost') return
   settling.add(batch.batchId)
   const opening = world.opening
   const loaded = await spool.load(batch)
   if (opening !== world.opening) return
   if (loaded.kind !== 'content') fail('nothing was damaged')
   const { content } = loaded
-  const contents = content.payloadIds.map((payloadId, index) => ({
+  const contents = content.payloadIds().map((payloadId, index) => ({
     payloadId,
     json: content.payload(index),
-    attempts: content.attempts[index] ?? 0,
+    attempts: content.attempts()[index] ?? 0,
     committedAt: 0,
   }))
   const ids = store(world, contents, batch.provider)
@@ -83,7 +83,7 @@ export function takeBackAll(world: World): void {
 }
 
 function mayTake({ spool, mapping }: World): boolean {
-  return spool.holdReason === null && mapping.restored
+  return spool.holdReason() === null && mapping.restored
 }
 
 function takeBack(world: World, taken: readonly Parked[]): void {
@@ -117,7 +117,7 @@ function takeBack(world: World, taken: readonly Parked[]): void {
 
 /** The messages of what is removed were not acknowledged to the engine: it delivers them again. */
 export function withdrawSome(world: World): void {
-  if (world.spool.holdReason !== 'store_lost') track(world, withdraw(world))
+  if (world.spool.holdReason() !== 'store_lost') track(world, withdraw(world))
 }
 
 async function withdraw(world: World): Promise<void> {

@@ -362,7 +362,7 @@ export function createRules(): Rules {
       const data = sent(batch, content)
       const known = answers.get(batch.batchId)
       if (known !== undefined) return known
-      const settlements = content.payloadIds.map((id, index) => {
+      const settlements = content.payloadIds().map((id, index) => {
         if (data[index]?.payloadId !== id) fail('the ids are not those of the body')
         const under = acceptedUnder.get(id)
         if (under !== undefined && isOnce(id))

@@ -84,7 +84,7 @@ export function createMapping(): Mapping {
 /** A record closes by time: its parts become payloads and its state goes, in one write. */
 export function closeSome(world: World): void {
   const { mapping, spool, random } = world
-  if (!mapping.restored || spool.holdReason === 'store_lost') return
+  if (!mapping.restored || spool.holdReason() === 'store_lost') return
   const open = mapping.openKeys()
   if (open.length === 0) return
   const key = random.pick(open)

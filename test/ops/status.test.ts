@@ -210,9 +210,9 @@ describe('the status', () => {
     world.ops.attach({
       ...parts,
       spool: {
-        holdReason: null,
-        congested: false,
-        deadLettersFull: false,
+        holdReason: () => null,
+        congested: () => false,
+        deadLettersFull: () => false,
         totals: () => spoolTotals(),
         lanes: () => {
           throw new Error('closing')

@@ -8,17 +8,17 @@ describe('a spool that is full', () => {
   test('holds intake at its limit, and resumes automatically when batches are settled', async () => {
     const { spool, publish, events, eventsOf } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
     let stored = 0
-    while (spool.holdReason === null) {
+    while (spool.holdReason() === null) {
       expect(await publish(`m${stored}`, { padding: 300 })).toBeNull()
       stored += 1
       expect(stored).toBeLessThan(100)
     }
-    expect(spool.holdReason).toBe('spool_full')
+    expect(spool.holdReason()).toBe('spool_full')
     expect(spool.totals().openBytes).toBeLessThan(4000 + 500)
     const [batch] = await sealAll(spool)
     await spool.load(batch!)
     await spool.settle(batch!, { payloads: 'all delivered', requestId: null })
-    expect(spool.holdReason).toBeNull()
+    expect(spool.holdReason()).toBeNull()
     expect(eventsOf('spool_held')).toMatchObject([{ reason: 'spool_full' }])
     expect(events.at(-1)).toMatchObject({ kind: 'spool_resumed' })
   })
@@ -26,12 +26,12 @@ describe('a spool that is full', () => {
   test('counts what waits to be written as well, so that a burst cannot exceed the limit', async () => {
     const { spool } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
     let appended = 0
-    while (spool.holdReason === null && appended < 1000) {
+    while (spool.holdReason() === null && appended < 1000) {
       spool.append(payloadNamed(`m${appended}`, { padding: 300 }))
       spool.endMessage(null)
       appended += 1
     }
-    expect(spool.holdReason).toBe('spool_full')
+    expect(spool.holdReason()).toBe('spool_full')
     expect(appended).toBeLessThan(15)
   })
 
@@ -46,24 +46,24 @@ describe('a spool that is full', () => {
       }
     }
     // What was delivered stays on the disk as well.
-    for (let n = 0; spool.holdReason === null || spool.totals().openBytes > 0; n += 1) {
+    for (let n = 0; spool.holdReason() === null || spool.totals().openBytes > 0; n += 1) {
       const padding = 10_000
-      if (spool.holdReason === null) await publish(`m${n}`, { padding })
+      if (spool.holdReason() === null) await publish(`m${n}`, { padding })
       if (n % 20 === 0) await deliverAll()
       if (n % 50 === 0) await clock.advance(5000)
       expect(n).toBeLessThan(2000)
     }
-    expect(spool.holdReason).toBe('spool_full')
+    expect(spool.holdReason()).toBe('spool_full')
     expect(eventsOf('spool_held').at(-1)?.detail).toMatch(
       /^its files take .* of 1\.0 MiB, most of it deleted/,
     )
-    await passTimeUntil(clock, () => spool.holdReason === null)
+    await passTimeUntil(clock, () => spool.holdReason() === null)
     expect(await publish('afterwards')).toBeNull()
   })
 
   test('lets settles use the reserve: a failed payload can be retried while intake is held', async () => {
     const { spool, publish } = await openSpoolWorld({ changes: { bytesMax: 6000, reserveBytes: 2000 } })
-    for (let n = 0; spool.holdReason === null; n += 1) await publish(`m${n}`, { padding: 300 })
+    for (let n = 0; spool.holdReason() === null; n += 1) await publish(`m${n}`, { padding: 300 })
     const [batch] = await sealAll(spool)
     await spool.load(batch!)
     const failure = { payloadId: '', errorType: 'Internal', errorMessage: '', validationErrorDetails: [] }
@@ -79,12 +79,12 @@ describe('a spool that is full', () => {
     let freeBytes = 10_000
     const disk: Disk = { ...realDisk, freeBytes: async () => freeBytes }
     const { spool, clock, eventsOf } = await openSpoolWorld({ disk, changes: { freeBytesMin: 5000 } })
-    expect(spool.holdReason).toBeNull()
+    expect(spool.holdReason()).toBeNull()
     freeBytes = 4999
-    await passTimeUntil(clock, () => spool.holdReason !== null)
-    expect(spool.holdReason).toBe('disk_low')
+    await passTimeUntil(clock, () => spool.holdReason() !== null)
+    expect(spool.holdReason()).toBe('disk_low')
     freeBytes = 20_000
-    await passTimeUntil(clock, () => spool.holdReason === null)
+    await passTimeUntil(clock, () => spool.holdReason() === null)
     expect(eventsOf('spool_resumed')).toHaveLength(1)
   })
 
@@ -92,17 +92,17 @@ describe('a spool that is full', () => {
     const { spool, eventsOf } = await openSpoolWorld({ changes: { deadLetterBytesMax: 1000 } })
     for (let n = 0; n < 10; n += 1) {
       const { deadLetter } = deadLetterNamed(`${n}`)
-      if (spool.deadLettersFull) break
+      if (spool.deadLettersFull()) break
       spool.addDeadLetter(deadLetter)
       await new Promise((resolve) => {
         spool.endMessage(resolve)
       })
     }
-    expect([spool.deadLettersFull, spool.holdReason]).toEqual([true, null])
+    expect([spool.deadLettersFull(), spool.holdReason()]).toEqual([true, null])
     expect(eventsOf('dead_letters_full')).toEqual([{ kind: 'dead_letters_full', bytesMax: 1000 }])
     const take = (await collect(spool.deadLetters({ limit: 2 }))).map(({ id }) => id)
     await spool.exchange({ take, payloads: [], deadLetters: [], stateChanges: [] })
-    expect(spool.deadLettersFull).toBe(false)
+    expect(spool.deadLettersFull()).toBe(false)
     expect(eventsOf('dead_letters_resumed')).toHaveLength(1)
   })
 })

@@ -47,10 +47,10 @@ describe('the head of a shelf', () => {
 describe('dead letters', () => {
   test('are counted by their number, and those after an id are read alone', async () => {
     const { spool } = await openSpoolWorld()
-    const before = spool.nextDeadLetter!
+    const before = spool.nextDeadLetter()!
     for (const name of ['a', 'b', 'c']) spool.addDeadLetter(deadLetterNamed(name).deadLetter)
     await new Promise((resolve) => spool.endMessage(resolve))
-    expect(spool.nextDeadLetter).toBe(before + 3)
+    expect(spool.nextDeadLetter()).toBe(before + 3)
     const all: string[] = []
     for await (const { id } of spool.deadLetters({ limit: 10 })) all.push(id)
     const rest: string[] = []

@@ -35,9 +35,9 @@ describe('a spool whose write fails', () => {
     expect(await publish('safe')).toBeNull()
     faults.write = 'EIO'
     expect(await publish('unlucky')).toMatchObject({ code: 'SPOOL_WRITE_FAILED' })
-    expect(spool.holdReason).toBe('store_lost')
+    expect(spool.holdReason()).toBe('store_lost')
     expect(eventsOf('store_lost')).toHaveLength(1)
-    await passTimeUntil(clock, () => spool.holdReason === null)
+    await passTimeUntil(clock, () => spool.holdReason() === null)
     // The device sends it again; the window of the failed group is forgotten, so it is no copy.
     expect(spool.append(payloadNamed('unlucky'))).toBe('stored')
     const again = new Promise((resolve) => {
@@ -59,11 +59,11 @@ describe('a spool whose write fails', () => {
         spool.endMessage(resolve)
       })
     })
-    expect(spool.busy).toBe(true)
+    expect(spool.busy()).toBe(true)
     await Promise.all(faulty)
     // Ingest reads little while it is busy: no message of a device would come and end it.
-    await passTimeUntil(clock, () => spool.holdReason === null)
-    expect(spool.busy).toBe(false)
+    await passTimeUntil(clock, () => spool.holdReason() === null)
+    expect(spool.busy()).toBe(false)
   })
 
   test('rejects the running seals and settles, and the batch comes back', async () => {
@@ -77,7 +77,7 @@ describe('a spool whose write fails', () => {
       code: 'SPOOL_WRITE_FAILED',
     })
     await expect(spool.load(batch!)).rejects.toMatchObject({ code: 'SPOOL_CLOSED' })
-    await passTimeUntil(clock, () => spool.holdReason === null)
+    await passTimeUntil(clock, () => spool.holdReason() === null)
     expect(spool.batches()).toMatchObject([
       { batchId: batch!.batchId, timestamp: batch!.timestamp, recovered: true },
     ])
@@ -94,7 +94,7 @@ describe('a spool whose write fails', () => {
     await publish('unlucky')
     await passTimeUntil(clock, () => gaveUp)
     expect(eventsOf('store_reopen_failed').map(({ attempt }) => attempt)).toEqual([1, 2, 3])
-    expect(spool.holdReason).toBe('store_lost')
+    expect(spool.holdReason()).toBe('store_lost')
   })
 })
 

@@ -73,7 +73,7 @@ export async function createCustodyParts(options: CustodyPartsOptions = {}): Pro
       intake: {
         accept: (message, ack) => accept(message.bytes.toString(), ack),
         connectionEnded: () => undefined,
-        readingPaused: false,
+        readingPaused: () => false,
         pausesSender: () => false,
       },
       spool,

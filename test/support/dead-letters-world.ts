@@ -60,9 +60,9 @@ export async function openDeadLettersWorld(
     walks += 1
     return spool.eachStored(visitor, signal)
   }
-  const holdReason = { get: () => (full ? 'spool_full' : spool.holdReason) }
+  const holdReason: typeof spool.holdReason = () => (full ? 'spool_full' : spool.holdReason())
   const operations = createDeadLetterOperations({
-    spool: Object.create(spool, { holdReason, eachStored: { value: eachStored } }) as typeof spool,
+    spool: { ...spool, holdReason, eachStored },
     clock,
     emit: (event) => void events.push(event),
     remap,

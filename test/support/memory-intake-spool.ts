@@ -115,16 +115,16 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     get open() {
       return group.acks.length
     },
-    get holdReason() {
+    holdReason() {
       return hold
     },
-    get busy() {
+    busy() {
       return busy
     },
-    get commits() {
+    commits() {
       return commits
     },
-    get congested() {
+    congested() {
       return congested
     },
     isFull: (store) => store === 'dead_letters' && deadLettersFull,

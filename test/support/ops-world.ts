@@ -232,9 +232,9 @@ export function stages(view: {
   return {
     ingest: { counters: () => view.ingest ?? ingestCounters(), addresses: () => ['mqtt://127.0.0.1:1883'] },
     spool: {
-      holdReason: null,
-      congested: false,
-      deadLettersFull: false,
+      holdReason: () => null,
+      congested: () => false,
+      deadLettersFull: () => false,
       lanes: () => view.lanes ?? [],
       totals: () => view.totals ?? spoolTotals(),
     },

@@ -133,7 +133,7 @@ export function createScriptedEngine({
         pump()
       },
       reconnect: () => undefined,
-      custody: { store, giveBackBehind, mayGiveBack },
+      custody: { store, giveBackBehind, mayGiveBack: () => mayGiveBack },
       release: () => Promise.resolve(void (own.wanted = 0)),
       close: () => Promise.resolve(cut(own)),
       view: () => ({ url: null, links: [], lag: null, retainedIgnored: 0, partitions: [] }),

@@ -51,7 +51,7 @@ export function createScriptedSender(
       submit: (attempt) => submit(options, attempt),
       close: () => Promise.resolve(),
     }),
-    threadsLost: 0,
+    threadsLost: () => 0,
     close: () => Promise.resolve(),
   }
   return { senderWorker, service }

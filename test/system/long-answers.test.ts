@@ -44,7 +44,7 @@ async function answerWith({ start, fill, fillBytes, end = '' }: Body, options = 
   const transport = worker.open(transportOptions(provider, {}))
   const { outcome } = await send(transport)
   expect(events).toEqual([])
-  expect(worker.threadsLost).toBe(0)
+  expect(worker.threadsLost()).toBe(0)
   return { outcome, written }
 }
 

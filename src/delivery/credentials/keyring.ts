@@ -14,15 +14,15 @@ export type Keyring = {
   /** Null when there are credentials, else why not. `again` reads the source, whatever is cached. */
   ready(options: { again: boolean }): Promise<string | null>
   /** For the next request; null before ready(). */
-  readonly credentials: Credentials | null
+  credentials(): Credentials | null
   /** Grows with every renewal; read it before a submission and pass it to the next two. */
-  readonly generation: number
+  generation(): number
   /** Whether renew() may give other credentials than those of a refused request. */
   mayRenew(generation: number): boolean
   renew(generation: number): Promise<void>
   /** The service accepted a signature. */
   accepted(): void
-  readonly accessKeyId: string | null
+  accessKeyId(): string | null
   /** Calls `changed` when the files of the credentials contain new ones, until it is cancelled. */
   watch(changed: () => void): CancelTimer
 }
@@ -48,10 +48,10 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
 
   return {
     ready,
-    get credentials() {
+    credentials() {
       return current
     },
-    get generation() {
+    generation() {
       return generation
     },
     mayRenew: (signedAt) => !spent || renewing !== null || signedAt !== generation,
@@ -59,7 +59,7 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
     accepted() {
       spent = false
     },
-    get accessKeyId() {
+    accessKeyId() {
       return current?.accessKeyId ?? null
     },
     watch: (changed) =>

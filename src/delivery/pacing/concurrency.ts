@@ -4,7 +4,7 @@
 // of one bad second count as one. After as many successes as the limit it grows by one.
 
 export type Concurrency = {
-  readonly limit: number
+  limit(): number
   /** The number of a submission that starts now; pass it to failed(). */
   started(): number
   succeeded(): void
@@ -20,7 +20,7 @@ export function createConcurrency(options: { max: number }): Concurrency {
   let successes = 0
 
   return {
-    get limit() {
+    limit() {
       return limit
     },
     started: () => ++starts,

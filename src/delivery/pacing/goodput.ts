@@ -18,9 +18,9 @@
 
 export type Goodput = {
   /** Largest request body of the next batch. */
-  readonly bytesMax: number
+  bytesMax(): number
   /** Submissions at once. */
-  readonly placesMax: number
+  placesMax(): number
   /**
    * How long a submission may take, in ms; `timeouts`: of this batch so far, after it was written completely.
    */
@@ -28,7 +28,7 @@ export type Goodput = {
   /** Expected upload of a body, in ms; 0 while unknown. */
   uploadMs(bodyBytes: number): number
   /** Of one submission, in bytes per second; null while unknown. */
-  readonly bytesPerS: number | null
+  bytesPerS(): number | null
   /** A submission starts; ended() follows. */
   began(): void
   ended(submission: EndedSubmission): void
@@ -64,13 +64,13 @@ export function createGoodput(options: GoodputOptions): Goodput {
   let running = 0
 
   return {
-    get bytesMax() {
+    bytesMax() {
       return bytesMax
     },
-    get placesMax() {
+    placesMax() {
       return placesMax
     },
-    get bytesPerS() {
+    bytesPerS() {
       return rate === null ? null : rate * 1000
     },
     timeoutMs(bodyBytes, timeouts) {

@@ -21,9 +21,9 @@ export type Pacing = {
   concurrency: Concurrency
   rateLimit: RateLimit
   /** Largest request body of the next batch. */
-  readonly bytesMax: number
+  bytesMax(): number
   /** Submissions at once. */
-  readonly places: number
+  places(): number
 }
 
 export function createPacing({ clock }: { clock: Clock }, options: ProviderOptions): Pacing {
@@ -36,11 +36,11 @@ export function createPacing({ clock }: { clock: Clock }, options: ProviderOptio
     goodput,
     concurrency,
     rateLimit: createRateLimit({ clock }, rate),
-    get bytesMax() {
-      return Math.min(sizeLimit.bytesMax, goodput.bytesMax)
+    bytesMax() {
+      return Math.min(sizeLimit.bytesMax(), goodput.bytesMax())
     },
-    get places() {
-      return Math.min(concurrency.limit, goodput.placesMax)
+    places() {
+      return Math.min(concurrency.limit(), goodput.placesMax())
     },
   }
 }

@@ -8,9 +8,9 @@
 // with the setting and learns again.
 
 export type SizeLimit = {
-  readonly bytesMax: number
+  bytesMax(): number
   /** The limit is below the setting. */
-  readonly lowered: boolean
+  lowered(): boolean
   tooLarge(bodyBytes: number): void
   accepted(bodyBytes: number): void
 }
@@ -33,10 +33,10 @@ export function createSizeLimit(options: { bytesMax: number }): SizeLimit {
   let acceptedSince = 0
   let unexplained = 0
   return {
-    get bytesMax() {
+    bytesMax() {
       return bytesMax
     },
-    get lowered() {
+    lowered() {
       return bytesMax < options.bytesMax
     },
     tooLarge(bodyBytes) {

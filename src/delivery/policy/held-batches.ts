@@ -16,9 +16,9 @@ import type { InFlightBatch } from './types.ts'
 export type HeldGroup = { batches: number; payloads: number; oldestAt: EpochMs }
 
 export type HeldBatches = {
-  readonly size: number
+  size(): number
   /** They had their share of the time: nothing of them goes while other work is due. */
-  readonly resting: boolean
+  resting(): boolean
   /** The one that may be submitted now: the first that became ready. Null while another one is running. */
   nextReady(): InFlightBatch | null
   /** The one that is ready first, whether now or later, and was not excluded. */
@@ -58,10 +58,10 @@ export function createHeldBatches({ clock }: { clock: Clock }): HeldBatchesStore
   let restsUntilMs = beganAtMs
 
   return {
-    get size() {
+    size() {
       return reasons.size
     },
-    get resting() {
+    resting() {
       return clock.monotonic() < restsUntilMs
     },
     nextReady() {

@@ -19,9 +19,9 @@ const batchesMax = 1024
 
 export type InFlightBatches = {
   /** Batches in hand. */
-  readonly size: number
+  size(): number
   /** Nothing more may be sealed. */
-  readonly full: boolean
+  full(): boolean
   /** The batches in hand, in the order of sealing. */
   all(): Iterable<InFlightBatch>
   readonly held: HeldBatches
@@ -66,10 +66,10 @@ export function createInFlightBatches(
   let tries = 0
 
   return {
-    get size() {
+    size() {
       return inHand.size
     },
-    get full() {
+    full() {
       return inHand.size >= batchesMax
     },
     all: () => inHand,

@@ -33,9 +33,9 @@ import type { Forbidden, Wait } from './types.ts'
 /** What the verdict needs to know beside the outcome. */
 export type Facts = {
   payloads: number
-  payloadIds: readonly PayloadId[]
+  payloadIds(): readonly PayloadId[]
   /** Answers `failed` that each payload had before this batch. */
-  attempts: readonly number[]
+  attempts(): readonly number[]
   role: LaneRole
   operation: BatchOperation
   /** The service may have processed this batch before this submission. */
@@ -68,7 +68,7 @@ export type Facts = {
   /** No more payloads may become dead letters by 403 now. */
   forbiddenLimitReached: boolean
   /** No other batch is in hand, none is due, and no request succeeded within the last minute. */
-  readonly alone: boolean
+  alone(): boolean
   /** Failures of this batch between which others succeeded; this submission included, if it failed. */
   failuresAlone: number
   /** This batch reached `failuresToStuck` before. */

@@ -118,7 +118,7 @@ export function createScheduler({ clock, pacing }: Deps, options: ProviderOption
   }
 
   function limitsNow(): SealLimits {
-    return { payloadsMax, bodyBytesMax: pacing.bytesMax, ...(single ? { operation: 'single' } : {}) }
+    return { payloadsMax, bodyBytesMax: pacing.bytesMax(), ...(single ? { operation: 'single' } : {}) }
   }
 
   function planRetry(lane: LaneView, nowMs: number): LanePlan {
@@ -140,12 +140,12 @@ export function createScheduler({ clock, pacing }: Deps, options: ProviderOption
   function choose(plans: readonly LanePlan[], batches: InFlightBatches, allowed: Allowed): Choice | null {
     const { probe } = allowed
     const batch = probe ? nextToProbe(batches) : nextReady(batches)
-    const lane = batches.full ? null : dueLane(plans, batches, allowed)
+    const lane = batches.full() ? null : dueLane(plans, batches, allowed)
     const held = heldBatch(batches, allowed)
     if (batch === null && lane === null)
       return held === null || sealing.size > 0 ? null : { kind: 'batch', inFlight: held }
     turn += 1
-    if (held !== null && !probe && turn % heldEvery === 0 && !batches.held.resting)
+    if (held !== null && !probe && turn % heldEvery === 0 && !batches.held.resting())
       return { kind: 'batch', inFlight: held }
     if (probe && batch !== null && lane !== null && isBySingle(batch)) return seal(lane)
     const untried = batch !== null && batch.submissions === 0 && !probe
@@ -250,7 +250,7 @@ export function createScheduler({ clock, pacing }: Deps, options: ProviderOption
     }
     const heldAtMs = of === 'others' ? null : batches.held.dueAt()
     if (heldAtMs !== null) earliest = Math.min(earliest, heldAtMs)
-    for (const { lane, dueAtMs } of batches.full ? [] : plans)
+    for (const { lane, dueAtMs } of batches.full() ? [] : plans)
       // Where backfill has no place, the end of a submission makes one and calls pump().
       if (!sealing.has(lane.id) && (allowed.backfill || allowed.probe || lane.role.kind !== 'backfill'))
         earliest = Math.min(earliest, dueAtMs)

@@ -166,8 +166,8 @@ function judgeAnswer(answer: Answered, facts: Facts, policy: RetryPolicy): Verdi
 
   const { accepted, failed, complete } = answer
   const results = mergeResults({ accepted, failed, complete }, facts.earlierResults)
-  const missing = facts.payloadIds.filter((id) => !results.has(id)).length
-  const allMissing = missing === facts.payloadIds.length
+  const missing = facts.payloadIds().filter((id) => !results.has(id)).length
+  const allMissing = missing === facts.payloadIds().length
   if (missing > 0 && !complete) return { ...judgeIncomplete(answer, results), deviations, results }
   if (missing > 0 && (facts.earlierResults === null || facts.earlierResults.partial)) {
     const endpoint = allMissing ? 'refused' : 'success'
@@ -178,10 +178,10 @@ function judgeAnswer(answer: Answered, facts: Facts, policy: RetryPolicy): Verdi
     return { ...held('slow', 'refused', why, 'unlisted'), deviations, results }
   }
 
-  const payloads = facts.payloadIds.map((id, index): PayloadSettlement => {
+  const payloads = facts.payloadIds().map((id, index): PayloadSettlement => {
     const result = results.get(id) ?? unconfirmed(id)
     if (result === 'accepted') return { kind: 'delivered' }
-    return settlementOfFailure(result, facts.attempts[index] ?? 0, policy.retryRules)
+    return settlementOfFailure(result, facts.attempts()[index] ?? 0, policy.retryRules)
   })
   const settled: Verdict = {
     ...nothing,

@@ -124,9 +124,9 @@ export function createBatchControl(deps: Deps): PipelineBatchControl {
 
   async function waitForRoom({ batches, end }: PipelineSession): Promise<void> {
     const untilMs = clock.monotonic() + roomWaitMs
-    while (batches.size > inHandMax) {
+    while (batches.size() > inHandMax) {
       if (clock.monotonic() >= untilMs)
-        throw fault('BATCH_BUSY', `${batches.size} other batches are to be sent first.`)
+        throw fault('BATCH_BUSY', `${batches.size()} other batches are to be sent first.`)
       if (!(await pause(clock, roomCheckMs, end.signal))) throw fault('BATCH_BUSY', 'The session ended.')
     }
   }
@@ -148,7 +148,7 @@ export function createBatchControl(deps: Deps): PipelineBatchControl {
 
   async function contentsOf(inFlight: InFlightBatch, own: PipelineSession) {
     const content = await load(inFlight, own)
-    return content.payloadIds.map((payloadId, index) => ({
+    return content.payloadIds().map((payloadId, index) => ({
       payloadId,
       device: deviceIn(content.payload(index)),
     }))
@@ -159,7 +159,7 @@ export function createBatchControl(deps: Deps): PipelineBatchControl {
     own: PipelineSession,
     { as, by }: OperatorSettlement,
   ): Promise<void> {
-    if (as === 'dead' && spool.deadLettersFull)
+    if (as === 'dead' && spool.deadLettersFull())
       throw new GatewayError('DAEMON_REFUSED', {
         what: 'The batch was not dropped.',
         why: 'The dead letters have reached their limit.',
@@ -169,7 +169,7 @@ export function createBatchControl(deps: Deps): PipelineBatchControl {
     const { lane, batchId, payloads } = inFlight.batch
     const requestId = inFlight.held?.requestId ?? null
     const each = settlementOf(as, by)
-    const settlements = content.payloadIds.map(() => each)
+    const settlements = content.payloadIds().map(() => each)
     const receipt = ledger ? receiptOf(inFlight.batch, content, { requestId, settlements }) : null
     const settled = as === 'delivered' ? 'all delivered' : settlements
     await spool.settle(inFlight.batch, { payloads: settled, requestId }, receipt)
@@ -195,9 +195,9 @@ export function createBatchControl(deps: Deps): PipelineBatchControl {
     const { batch, held, mayBeProcessed } = inFlight
     if (mayBeProcessed || held?.reason === 'repeated') return 0
     const content = await load(inFlight, own)
-    const { payloadIds, attempts } = content
+    const attempts = content.attempts()
     const committedAt = batch.timestamp
-    const payloads = payloadIds.map((payloadId, index) => {
+    const payloads = content.payloadIds().map((payloadId, index) => {
       const json = content.payload(index)
       return { provider, payloadId, json, attempts: attempts[index] ?? 0, committedAt }
     })

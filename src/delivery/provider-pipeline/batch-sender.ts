@@ -169,7 +169,7 @@ export function createBatchSender(deps: Deps): SendBatch {
     const content = await load(inFlight, session)
     if (content === null) return
     const began = pacing.concurrency.started()
-    const { generation } = keyring
+    const generation = keyring.generation()
     let submitted = await submit(inFlight, content, task)
     if (submitted === null || !isCurrent(session)) return
     const alone = () => !scheduler.isOtherDue(spool.lanes(), session.batches, inFlight)
@@ -193,23 +193,24 @@ export function createBatchSender(deps: Deps): SendBatch {
     }
     const held = verdict.settlement === null && verdict.reseal === null && verdict.operation === null
     const facts = {
-      alone: verdict.endpoint === 'failure' && session.batches.size <= 1 && !scheduler.isDue(spool.lanes()),
+      alone: verdict.endpoint === 'failure' && session.batches.size() <= 1 && !scheduler.isDue(spool.lanes()),
       probe: task.pass.probe,
-      accessKeyId: keyring.accessKeyId,
-      clockOffsetMs: serviceClock.offsetMs,
+      accessKeyId: keyring.accessKeyId(),
+      clockOffsetMs: serviceClock.offsetMs(),
     }
     const report = settler.report(inFlight, outcome, verdict, facts)
     const kept = held ? settler.hold(session.batches, inFlight, outcome, verdict) : null
     // The endpoint gets the answer before the settlement is on disk: the next submission need not wait for
     // that.
     task.leave(report)
-    if (verdict.endpoint === 'unauthorized' && !trial.active) session.batches.releaseWaiting('other-batches')
+    if (verdict.endpoint === 'unauthorized' && !trial.active())
+      session.batches.releaseWaiting('other-batches')
     const waitMs = retryAfterWaitOf(outcome)
     if (outcome.kind === 'unavailable' && waitMs !== null)
       watch.retryAfter({ askedMs: outcome.retryAfterMs ?? 0, waitMs, requestId: requestIdOf(outcome) })
     await (kept ?? carryOut(inFlight, content, verdict, session))
     if (!held) watch.progressed()
-    const accepted = verdict.endpoint === 'success' && isolation.refusedInRow === 0
+    const accepted = verdict.endpoint === 'success' && isolation.refusedInRow() === 0
     if (accepted) session.batches.releaseWaiting('acceptance')
   }
 
@@ -243,7 +244,7 @@ export function createBatchSender(deps: Deps): SendBatch {
     if (!(await places.enter(session.end.signal))) return null
     try {
       if (!isCurrent(session) || isStopping() || !endpoint.isValid(pass)) return null
-      const { credentials } = keyring
+      const credentials = keyring.credentials()
       assert(credentials !== null, 'nothing is submitted before there are credentials')
       const startedMs = clock.monotonic()
       const startedAt = clock.now()

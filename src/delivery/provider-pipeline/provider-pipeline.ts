@@ -39,7 +39,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   const { spool, clock, random, emit } = deps
   const { name: provider, baseUrl: url } = options
   const serviceClock = createServiceClock({ clock, emit }, options)
-  const keyring = createKeyring({ ...deps, offsetMs: () => serviceClock.offsetMs }, options)
+  const keyring = createKeyring({ ...deps, offsetMs: () => serviceClock.offsetMs() }, options)
   const transport = deps.senderWorker.open(transportOptions(options, deps.env))
   const endpoint = createEndpoint({ clock, random, emit }, { provider, backoff: options.backoff })
   const pacing = createPacing({ clock }, options)
@@ -47,8 +47,8 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   const suspects = createSuspects()
   const isolation = createIsolation({
     ended: () => session.batches.releaseWaiting('isolation'),
-    places: () => pacing.places,
-    share: () => suspects.share,
+    places: () => pacing.places(),
+    share: () => suspects.share(),
   })
   const trial = createForbiddenTrial()
   const scheduler = createScheduler({ clock, pacing }, options)
@@ -213,12 +213,12 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   }
 
   function limitNow(): number {
-    return isolation.suspicious || trial.active ? 1 : pacing.places
+    return isolation.suspicious() || trial.active() ? 1 : pacing.places()
   }
 
   /** Unauthorized, but perhaps because of one batch: the next others are tried without a wait. */
   function isTesting(): boolean {
-    return trial.active && endpoint.view().state === 'unauthorized'
+    return trial.active() && endpoint.view().state === 'unauthorized'
   }
 
   /** One place stays free for live data where there is more than one. */
@@ -288,7 +288,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       isLaneDue: scheduler.isDue(spool.lanes()),
       hasPending: spool.lanes().some((lane) => lane.provider === provider && lane.pending > 0),
       isEndpointAvailable: session.down === null && endpoint.view().state === 'available',
-      waitingForPlace: places.waiting,
+      waitingForPlace: places.waiting(),
       running,
       rateWaitMs: pacing.rateLimit.waitMs(),
     }
@@ -301,9 +301,9 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       endpoint: state,
       since,
       ...settler.last(),
-      clockOffsetMs: serviceClock.offsetMs,
+      clockOffsetMs: serviceClock.offsetMs(),
       nextAttemptAt: watch.nextAttemptAt(nextAttemptAt),
-      inFlight: running - places.waiting,
+      inFlight: running - places.waiting(),
       ratePerS: settler.ratePerS(),
     }
   }

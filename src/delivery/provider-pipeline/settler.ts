@@ -147,11 +147,11 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     const { earlierResults, stuck, mayBeProcessed, refusals, forbiddenAt } = inFlight
     return {
       // Read only where an answer is not simply "all of them".
-      get payloadIds() {
-        return content.payloadIds
+      payloadIds() {
+        return content.payloadIds()
       },
-      get attempts() {
-        return content.attempts
+      attempts() {
+        return content.attempts()
       },
       payloads,
       role,
@@ -160,22 +160,22 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
       refusals,
       earlierResults,
       suspects: () => suspects.among(payloads, content.payload),
-      faultShare: suspects.share,
-      emptyAnswers: acceptance.emptyAnswers,
-      refusedInRow: isolation.refusedInRow,
+      faultShare: suspects.share(),
+      emptyAnswers: acceptance.emptyAnswers(),
+      refusedInRow: isolation.refusedInRow(),
       acceptedSince: isolation.acceptedSince(inFlight),
       mayIsolate: isolation.mayIsolate(inFlight),
       mayRenewCredentials,
-      forbiddenConfirmed: forbiddenAt !== null && trial.lastAccepted > forbiddenAt,
+      forbiddenConfirmed: forbiddenAt !== null && trial.lastAccepted() > forbiddenAt,
       forbidden:
         outcome.kind === 'unauthorized' ? whoIsForbidden(inFlight, number, mayRenewCredentials) : 'unknown',
-      forbiddenLimitReached: forbiddenLimit.reached,
-      get alone() {
+      forbiddenLimitReached: forbiddenLimit.reached(),
+      alone() {
         return alone() && clock.monotonic() - succeededAtMs > recentMs
       },
       failuresAlone: failuresAlone(inFlight),
       stuck,
-      deadLettersFull: spool.deadLettersFull,
+      deadLettersFull: spool.deadLettersFull(),
     }
   }
 
@@ -264,7 +264,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
         const { reason, detail } = payload
         if (reason === forbiddenReason) forbiddenLimit.add()
         if (all === 1) suspects.guilty(content.payload(0), payload.failure?.validationErrorDetails ?? [])
-        const payloadId = content.payloadIds[index] ?? ''
+        const payloadId = content.payloadIds()[index] ?? ''
         emit({ kind: 'payload_dead_lettered', provider, batchId, payloadId, reason, detail, requestId })
       }
     }

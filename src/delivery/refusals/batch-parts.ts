@@ -62,9 +62,9 @@ export function partsBeforeSending(
   if (sent) return null
   const { sizeLimit, goodput } = pacing
   // A link changes slowly: a batch that is somewhat too large goes as it is.
-  const tooLarge = sizeLimit.lowered && bytes > sizeLimit.bytesMax
-  if (!tooLarge && bytes <= 2 * goodput.bytesMax) return null
-  const count = Math.min(payloads, Math.ceil(bytes / pacing.bytesMax))
+  const tooLarge = sizeLimit.lowered() && bytes > sizeLimit.bytesMax()
+  if (!tooLarge && bytes <= 2 * goodput.bytesMax()) return null
+  const count = Math.min(payloads, Math.ceil(bytes / pacing.bytesMax()))
   if (count < 2) return null
   const why = tooLarge
     ? 'The service refused smaller batches as too large.'

@@ -4,7 +4,7 @@
 import type { Clock } from '../../std/clock.ts'
 
 export type ForbiddenLimit = {
-  readonly reached: boolean
+  reached(): boolean
   /** One payload became a dead letter. */
   add(): void
 }
@@ -16,7 +16,7 @@ export function createForbiddenLimit({ clock }: { clock: Clock }): ForbiddenLimi
   /** Monotonic times of the latest ones. */
   const times: number[] = []
   return {
-    get reached() {
+    reached() {
       const oldest = times[times.length - deadLettersMax]
       return oldest !== undefined && clock.monotonic() - oldest < windowMs
     },

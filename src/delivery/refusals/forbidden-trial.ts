@@ -15,11 +15,11 @@ import type { Forbidden, InFlightBatch } from '../policy/types.ts'
 
 export type ForbiddenTrial = {
   /** An answer is being looked for: one submission at a time. */
-  readonly active: boolean
+  active(): boolean
   /** The number of a submission that starts now. */
   started(): number
   /** Of the submission that was accepted last; 0 before the first one. */
-  readonly lastAccepted: number
+  lastAccepted(): number
   /** The submission `number` of `batch` was answered 401 or 403, with credentials read again. */
   forbidden(batch: InFlightBatch, number: number): Forbidden
   /** True where the answers 401 or 403 to other batches turned out to be about these. */
@@ -43,11 +43,11 @@ export function createForbiddenTrial(): ForbiddenTrial {
   let lastAccepted = 0
 
   return {
-    get active() {
+    active() {
       return suspects.size > 0
     },
     started: () => ++submissions,
-    get lastAccepted() {
+    lastAccepted() {
       return lastAccepted
     },
     forbidden,

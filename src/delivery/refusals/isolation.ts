@@ -20,9 +20,9 @@ import type { InFlightBatch } from '../policy/types.ts'
 
 export type Isolation = {
   /** Requests refused with 400 or 413 since something was accepted; expected ones count less than one. */
-  readonly refusedInRow: number
+  refusedInRow(): number
   /** One submission at a time, while it is not known whether the service accepts anything. */
-  readonly suspicious: boolean
+  suspicious(): boolean
   /** Whether `batch` may be taken apart now. */
   mayIsolate(batch: InFlightBatch): boolean
   /** Something was accepted since `batch`, or the batch that it was cut from, was first refused. */
@@ -65,10 +65,10 @@ export function createIsolation({ ended, places, share }: Deps): Isolation {
   let successes = 0
 
   return {
-    get refusedInRow() {
+    refusedInRow() {
       return Math.floor(evidence)
     },
-    get suspicious() {
+    suspicious() {
       return isSuspicious()
     },
     mayIsolate: (batch) => roots.has(batch) || openRoots < (isSuspicious() ? 1 : places()),

@@ -69,7 +69,7 @@ function judgeSingle(rejection: Rejection, { everything, endpoint, why }: Judged
   }
   const reason = forbidden ? forbiddenReason : refusedReason
   const failure = {
-    payloadId: facts.payloadIds[0] ?? '',
+    payloadId: facts.payloadIds()[0] ?? '',
     errorType: reason,
     errorMessage: `${status}: ${message}`,
     validationErrorDetails: details,
@@ -83,7 +83,7 @@ export function judgeUnauthorized(answer: Unauthorized, facts: Facts, policy: Re
   if (facts.forbidden === 'all') return held('none', 'unauthorized', null)
   if (facts.forbidden === 'unknown') {
     if (facts.mayRenewCredentials) return { ...nothing, resubmit: true }
-    return held('other-batches', facts.alone ? 'unauthorized' : 'unchanged', null)
+    return held('other-batches', facts.alone() ? 'unauthorized' : 'unchanged', null)
   }
   const why = `The service answers ${status} to this batch and accepts others: ${message}`
   // A 401 is about a signature, so it says nothing about a payload.

@@ -16,7 +16,7 @@ export type Suspects = {
   /** So many payloads were accepted. */
   accepted(payloads: number): void
   /** Share of payloads at fault, 0 to 1; null while too few were found. */
-  readonly share: number | null
+  share(): number | null
 }
 
 const keysMax = 64
@@ -38,7 +38,7 @@ export function createSuspects(): Suspects {
     among,
     guilty,
     accepted: count,
-    get share() {
+    share() {
       return guiltyCount < guiltyToKnow ? null : Math.min(1, guiltyCount / payloadCount)
     },
   }

@@ -95,7 +95,7 @@ async function submit(request: Extract<ThreadRequest, { kind: 'submit' }>): Prom
   if (isCompressed) result.bytesSent = Math.round((result.bytesSent * body.length) / wire.length)
   const entries = opened.ledger && maySettle(result.outcome, operation) ? entriesOfBody(body, starts) : null
   // A compressed body is a copy.
-  const slotFree = isCompressed || sent.released
+  const slotFree = isCompressed || sent.released()
   post({ kind: 'ended', id, slotFree, ...result, entries }, entries === null ? [] : [entries.buffer])
   // The answer came early, or none came. The memory gets the next batch only when this connection is closed.
   if (!slotFree) sent.discard(() => post({ kind: 'slot_freed', id }))

@@ -24,7 +24,7 @@ import type { Attempt, AttemptResult, Transport, TransportOptions } from './tran
 export type SenderWorker = {
   open(options: TransportOptions): Transport
   /** Threads that were lost since the start. */
-  readonly threadsLost: number
+  threadsLost(): number
   /** Ends the threads. */
   close(): Promise<void>
 }
@@ -55,7 +55,7 @@ export function createSenderWorker(
 
   return {
     open,
-    get threadsLost() {
+    threadsLost() {
       return threadsLost
     },
     async close() {

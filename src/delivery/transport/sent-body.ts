@@ -16,13 +16,13 @@ export type SentBody = {
   readonly source: Buffer | Iterable<Buffer>
   readonly inPieces: boolean
   /** Bytes that the kernel has taken, or nearly so: a completed write is reported up to one turn later. */
-  readonly flushedBytes: number
+  flushedBytes(): number
   /** The kernel has taken the last byte. */
-  readonly flushed: boolean
+  flushed(): boolean
   /** The last byte was given to a socket. Without that, the kernel cannot have it. */
-  readonly passed: boolean
+  passed(): boolean
   /** No socket holds unwritten bytes of the body. Counts only after the end of the attempt. */
-  readonly released: boolean
+  released(): boolean
   /** Closes the connection that still holds bytes of the body. `released` is called once it is closed. */
   discard(released: () => void): void
 }
@@ -58,16 +58,16 @@ export function createSentBody(body: Buffer): SentBody {
   return {
     source: inPieces ? { [Symbol.iterator]: pieces } : observe(body),
     inPieces,
-    get flushedBytes() {
+    flushedBytes() {
       return flushedBytes
     },
-    get flushed() {
+    flushed() {
       return flushedBytes === body.length
     },
-    get passed() {
+    passed() {
       return passedBytes === body.length
     },
-    get released() {
+    released() {
       return socket === null || socket.closed || flushedBytes === body.length
     },
     discard(released) {

@@ -20,7 +20,7 @@ export type ServiceClock = {
   /** Learns from the Date header of an answer that just arrived, `tookMs` after its request. */
   answered(date: string | null, tookMs: number): void
   /** Service minus ours; null while unknown. */
-  readonly offsetMs: number | null
+  offsetMs(): number | null
 }
 
 type Deps = { clock: Clock; emit: Emit }
@@ -51,7 +51,7 @@ export function createServiceClock(
   let reportedOff = false
 
   return {
-    get offsetMs() {
+    offsetMs() {
       return offsetNow()
     },
     signingAt() {

@@ -103,8 +103,8 @@ export function createSubmitter(options: TransportOptions): Submitter {
     } catch (error) {
       const outcome = outcomeOf(error, { late, stopped: stop.aborted, startedAt, timeoutMs })
       // A connection that failed by itself may have written more than it could report.
-      const written = ending.signal.aborted ? sent.flushed : sent.passed
-      return { outcome, date: null, written, bytesSent: sent.flushedBytes }
+      const written = ending.signal.aborted ? sent.flushed() : sent.passed()
+      return { outcome, date: null, written, bytesSent: sent.flushedBytes() }
     } finally {
       clearTimeout(timer)
       stop.removeEventListener('abort', end)
@@ -167,8 +167,8 @@ export function createSubmitter(options: TransportOptions): Submitter {
 
 /** The answer may have come before the body was written. */
 async function progressAfterAnswer(sent: SentBody): Promise<Pick<SubmissionResult, 'written' | 'bytesSent'>> {
-  if (!sent.flushed) await nextTurn()
-  return { written: sent.flushed, bytesSent: sent.flushedBytes }
+  if (!sent.flushed()) await nextTurn()
+  return { written: sent.flushed(), bytesSent: sent.flushedBytes() }
 }
 
 function connectorOf({ connectTimeoutMs, tls, proxy }: TransportOptions): buildConnector.connector {

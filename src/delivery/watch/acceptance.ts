@@ -7,7 +7,7 @@ import type { Verdict } from '../policy/policy.ts'
 
 export type Acceptance = {
   /** Batches in a row with nothing accepted. */
-  readonly emptyAnswers: number
+  emptyAnswers(): number
   judged(verdict: Verdict, requestId: string | null): void
 }
 
@@ -19,7 +19,7 @@ export function createAcceptance(
   let reported = false
 
   return {
-    get emptyAnswers() {
+    emptyAnswers() {
       return emptyAnswers
     },
     judged({ emptyAnswers: change, nothingAccepted: why }, requestId) {

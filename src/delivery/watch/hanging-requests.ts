@@ -16,7 +16,7 @@ export type HangingRequests = {
   ended(number: number): void
   answered(tookMs: number): void
   /** Requests in flight. */
-  readonly size: number
+  size(): number
   /** The requests that hang now; null where none does. */
   look(): Hanging | null
   /** When the next request may hang, monotonic; null where none is in flight. */
@@ -43,7 +43,7 @@ export function createHangingRequests({ clock }: { clock: Clock }): HangingReque
       requests.set(numbers, { startedMs: clock.monotonic(), uploadMs })
       return numbers
     },
-    get size() {
+    size() {
       return requests.size
     },
     ended: (number) => void requests.delete(number),

@@ -77,5 +77,5 @@ export function sightOf(batches: InFlightBatches): Pick<Sight, 'inHand' | 'heldA
       known.readyAtMs = Math.min(known.readyAtMs, readyAtMs)
     }
   }
-  return { inHand: batches.size, heldAtMs: batches.held.dueAt(), isFull: batches.full, waits }
+  return { inHand: batches.size(), heldAtMs: batches.held.dueAt(), isFull: batches.full(), waits }
 }

@@ -142,7 +142,7 @@ export function createWatch({ clock, emit, look }: Deps, { provider, url, timeou
     }
     if (nowMs - stillSinceMs < stalledMs) return
     // Whether its answer is late is for hanging-requests.ts to say.
-    if (requests.size > 0) return
+    if (requests.size() > 0) return
     const { reason, untilMs } = stallOf(sight, nowMs)
     const sinceAt = wallAt(stillSinceMs)
     const untilAt = untilMs === null ? null : wallAt(Math.max(untilMs, nowMs))

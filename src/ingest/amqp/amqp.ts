@@ -196,7 +196,7 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
       custody: {
         store: entries.store,
         giveBackBehind: (partition, position) => linkOf.get(partition)?.giveBackBehind(position),
-        get mayGiveBack() {
+        mayGiveBack() {
           return links.every((link) => link.mayGiveBack())
         },
       },

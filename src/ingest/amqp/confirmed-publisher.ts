@@ -61,7 +61,7 @@ export function createConfirmedPublisher(
     const made = await openConfirmChannel(clock, {
       options,
       credentials,
-      node: turns.node,
+      node: turns.node(),
       label,
       queue: null,
       ended,

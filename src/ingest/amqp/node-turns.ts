@@ -7,13 +7,13 @@ import type { AmqpFault } from './amqp-faults/amqp-faults.ts'
 import type { AmqpNode, AmqpOptions } from './types.ts'
 
 export type NodeTurns = {
-  readonly node: AmqpNode
+  node(): AmqpNode
   /** The connection is open. */
   opened(): void
   /** It ended, and was open for `openMs`; null: never. The pause until the next one, `node`, is tried. */
   failed(fault: Pick<AmqpFault, 'isRefused'>, openMs: number | null): number
   /** All nodes have failed, one after the other. */
-  readonly isRoundOver: boolean
+  isRoundOver(): boolean
   /** The back-off begins again. */
   reset(): void
 }
@@ -32,7 +32,7 @@ export function createNodeTurns(
   let isRoundOver = false
 
   return {
-    get node() {
+    node() {
       return nodes[node]!
     },
     opened() {
@@ -47,7 +47,7 @@ export function createNodeTurns(
       failures = 0
       return delay.next(isRefused)
     },
-    get isRoundOver() {
+    isRoundOver() {
       return isRoundOver
     },
     reset: delay.reset,

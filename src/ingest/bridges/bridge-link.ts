@@ -91,7 +91,7 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     release,
     close,
     publish(topic, bytes) {
-      if (status.state !== 'connected' || attempt === null || stopping) return false
+      if (status.state() !== 'connected' || attempt === null || stopping) return false
       attempt.client.publish(topic, bytes, { qos: 0 })
       return true
     },
@@ -179,9 +179,9 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     if (messages > 0) {
       cancelPause?.()
       cancelPause = null
-      if (status.state === 'paused') connect()
+      if (status.state() === 'paused') connect()
       else attempt?.stream.resume()
-    } else if ((status.state === 'connected' || status.state === 'connecting') && !stopping)
+    } else if ((status.state() === 'connected' || status.state() === 'connecting') && !stopping)
       cancelPause ??= clock.after(options.pauseAfterMs, pauseLink)
   }
 

@@ -16,7 +16,7 @@ export function createReleases({ intake }: Deps) {
     const { link } = gate
     if (!link?.session) return
     const { session } = link
-    const { storeReturn } = intake
+    const storeReturn = intake.storeReturn()
     const released =
       storeReturn === null
         ? releaseNow(link, session, messageId)

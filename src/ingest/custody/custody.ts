@@ -79,7 +79,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   let withdrawn = 0
   let cancel: CancelTimer = () => {}
   /** Also where the outage ends while a withdrawal runs: nothing may come between it and the return. */
-  const isHolding = () => outage.isHolding || withdrawingFrom !== null
+  const isHolding = () => outage.isHolding() || withdrawingFrom !== null
   const oldestMs = (now: number) => (units.length === 0 ? null : now - units[0]!.closedAtMs)
   const sources = () => feeds.map(({ source }) => source)
   const queues = createEngineQueues({ clock, emit, sources })
@@ -93,7 +93,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   const unlisten = spool.listen({ storeLost: lost, storeReopened: reopened })
 
   return {
-    get isHolding() {
+    isHolding() {
       return isHolding()
     },
     takeBack: takeBack.add,
@@ -139,7 +139,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     lastTickMs = now
     if (isLost) return
     // After a standstill the records that are due have still to be closed.
-    if (spool.holdReason === null && !spool.congested) closingMs += Math.min(elapsedMs, closingMsAtOnce)
+    if (spool.holdReason() === null && !spool.congested()) closingMs += Math.min(elapsedMs, closingMsAtOnce)
     closeUnit(now)
     const lanes = spool.lanes()
     if (!signal.aborted) work(now, lanes)
@@ -160,7 +160,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   function work(now: number, lanes: readonly LaneView[]): void {
     const oldestMs = units.length === 0 ? 0 : now - units[0]!.closedAtMs
     outage.update({ oldestMs, lanes })
-    if (outage.mayGiveBack && withdrawingFrom === null && canGiveBack()) void giveBack()
+    if (outage.mayGiveBack() && withdrawingFrom === null && canGiveBack()) void giveBack()
     if (isHolding()) return
     takeBack.storeDue()
     const pressed = feeds.some((feed) => feed.windowUse() > 0.5)
@@ -196,7 +196,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
       shelves,
       // Records are looked at once a second.
       records: { openParts, closingMs, closingMsMax: openMsMax + 3000 },
-      nextDeadLetter: spool.nextDeadLetter ?? Number.POSITIVE_INFINITY,
+      nextDeadLetter: spool.nextDeadLetter() ?? Number.POSITIVE_INFINITY,
       copiedTo: copies.copiedTo(),
       movedBack: spool.totals().movedBack,
       barrier: barrier.tickets,
@@ -207,13 +207,13 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     const lanes = new Map(spool.lanes().map(({ id, committedSeq }) => [id, committedSeq]))
     if (deps.records().openParts > 0) return { lanes, others: null }
     const kept = spool.shelves().reduce((sum, { nextSeq }) => sum + nextSeq, 0)
-    return { lanes, others: `${spool.totals().exchanged} ${kept} ${spool.nextDeadLetter}` }
+    return { lanes, others: `${spool.totals().exchanged} ${kept} ${spool.nextDeadLetter()}` }
   }
 
   // ------------------------------------------------------------------ the outage
 
   function canGiveBack(): boolean {
-    return units.length > 0 && feeds.every(({ source }) => source.custody?.mayGiveBack !== false)
+    return units.length > 0 && feeds.every(({ source }) => source.custody?.mayGiveBack?.() !== false)
   }
 
   async function giveBack(): Promise<void> {
@@ -222,7 +222,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
       // Exchanges that are under way are in the lanes after it, and are seen.
       await spool.exchange({ take: [], payloads: [], deadLetters: [], stateChanges: [] })
       const isQuiet = feeds.every((feed) => feed.isQuiet()) && takeBack.isQuiet()
-      if (isLost || !outage.isHolding || !isQuiet) return
+      if (isLost || !outage.isHolding() || !isQuiet) return
       closeUnit(clock.monotonic())
       const found = returnable(units, { first: firstEnds, now: endsNow(), lanes: spool.lanes() })
       if (found === null) return
@@ -277,7 +277,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
       outstanding: outstanding(),
       oldestMs: oldestMs(clock.monotonic()),
       waitsFor: waitsForNow(),
-      holds: outage.isHolding,
+      holds: outage.isHolding(),
       waitingEntries: takeBack.waiting(),
     }
   }

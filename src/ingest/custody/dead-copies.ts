@@ -48,13 +48,13 @@ export function createDeadCopies({ spool, queues, mark, lineOf, emit, signal }: 
   /** Null: nothing of this opening of the store. */
   let copiedTo: number | null = null
   /** The first number of this opening; of an earlier one a running pass copies nothing to its end. */
-  let first = spool.nextDeadLetter
+  let first = spool.nextDeadLetter()
   let cursor: string | null | undefined
   let running: Promise<void> | null = null
   let copied = 0
 
   function pass(): void {
-    const next = spool.nextDeadLetter
+    const next = spool.nextDeadLetter()
     if (running !== null || next === null || next === copiedTo || !queues.mayStore() || signal.aborted) return
     running = copy(next)
       // Tried again by the next tick: the queues have reported it, or the store was lost.
@@ -136,7 +136,7 @@ export function createDeadCopies({ spool, queues, mark, lineOf, emit, signal }: 
     pass,
     restart() {
       copiedTo = null
-      first = spool.nextDeadLetter
+      first = spool.nextDeadLetter()
     },
     copied: () => copied,
     idle: async () => {

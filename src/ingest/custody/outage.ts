@@ -25,11 +25,11 @@ import type { Ends, Unit } from './custody-units.ts'
 import type { CustodyDelivery } from './types.ts'
 
 export type Outage = {
-  readonly isHolding: boolean
+  isHolding(): boolean
   /** Decides whether there is an outage. `oldestMs`: age of the oldest unit. */
   update(situation: { oldestMs: number; lanes: readonly LaneView[] }): void
   /** What was never submitted is not given back yet. */
-  readonly mayGiveBack: boolean
+  mayGiveBack(): boolean
   /** Removes the payloads of these units; resolves with their number. */
   withdraw(from: ReadonlyMap<LaneId, number>): Promise<number>
 }
@@ -79,10 +79,10 @@ export function createOutage(
   }
 
   return {
-    get isHolding() {
+    isHolding() {
       return heldSinceMs !== null
     },
-    get mayGiveBack() {
+    mayGiveBack() {
       return heldSinceMs !== null && !givenBack
     },
     update,

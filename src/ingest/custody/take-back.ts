@@ -79,7 +79,7 @@ export function createTakeBack(
     let kept = 0
     for (const { partition, entry, body, ack, dueMs } of waiting) {
       if (partition.assigned) {
-        if (dueMs > now || spool.holdReason !== null || spool.congested) break
+        if (dueMs > now || spool.holdReason() !== null || spool.congested()) break
         storing += 1
         if (store(entry, body)) kept += 1
         spool.endMessage((fault) => {

@@ -44,11 +44,11 @@ export type Intake = {
   /** The connections of the clients whose messages come here. */
   readonly links: Pick<UntimedResends, 'connect' | 'disconnect' | 'release'>
   /** While the store is lost: resolves when it is open and read. Nothing may be noted before. */
-  readonly storeReturn: Promise<void> | null
+  storeReturn(): Promise<void> | null
   /** Whose topic it is, by the mapping in force. */
-  readonly owners: Pick<MappingState, 'ownerOf'>
+  readonly owners: Pick<MappingState, 'currentOwnerOf'>
   /** No socket may be read for now; the listeners of onReadingChange are called when this changes. */
-  readonly readingPaused: boolean
+  readingPaused(): boolean
   /**
    * While it is busy, only a few messages of each connection may be read between commits; the same listeners.
    */
@@ -124,12 +124,12 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function mayTake(): boolean {
-    return waiting.size === 0 && spool.holdReason === null && !restoring
+    return waiting.size() === 0 && spool.holdReason() === null && !restoring
   }
 
   function wait(message: ReceivedMessage, ack: Ack | null): void {
     if (ack === null) {
-      const reason = spool.holdReason ?? (waiting.full ? 'waiting_full' : null)
+      const reason = spool.holdReason() ?? (waiting.full() ? 'waiting_full' : null)
       if (reason !== null) {
         drop(reason)
         return
@@ -140,7 +140,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function take(message: ReceivedMessage, ack: Ack | null): void {
-    const isBehind = backpressure.size > 0 && backpressure.holdsSender(message.sender)
+    const isBehind = backpressure.size() > 0 && backpressure.holdsSender(message.sender)
     if (!isBehind && isUnreleased(message)) return endResent(ack)
     const result = isBehind ? null : state.map(message)
     if (result !== null && !isKeptWhole(result)) route(message, result, ack)
@@ -150,7 +150,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   function route(message: ReceivedMessage, result: MapResult, ack: Ack | null): void {
     // It may have waited behind the one that it repeats.
     if (isUnreleased(message)) return endResent(ack)
-    if (tap?.on === true) tap.record(message, result)
+    if (tap?.on() === true) tap.record(message, result)
     router.route(result, message, state)
     // [MQTT-4.3.3-9]: no PUBREL follows a PUBREC that refuses.
     if (message.qos === 2 && message.isRefused !== true) addUnreleased(message)
@@ -159,7 +159,7 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     if (link === null) spool.endMessage(ack)
     else {
       spool.endMessage(ack, link.commits)
-      link.commits = spool.commits
+      link.commits = spool.commits()
     }
     if (result.kind === 'part') state.partAdded()
   }
@@ -213,17 +213,17 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   }
 
   function mayDrain(): boolean {
-    return (waiting.size > 0 || backpressure.canResume) && mayContinue()
+    return (waiting.size() > 0 || backpressure.canResume()) && mayContinue()
   }
 
   function mayContinue(): boolean {
-    return spool.holdReason === null && !spool.congested && !finished && !restoring
+    return spool.holdReason() === null && !spool.congested() && !finished && !restoring
   }
 
   /** Ends when nothing waits or the spool takes nothing more in; intakeChanged starts it again then. */
   function drainSlice(): void {
     // Its messages came before those that their connections have sent since.
-    if (backpressure.canResume && mayContinue()) {
+    if (backpressure.canResume() && mayContinue()) {
       backpressure.resume(sliceMessages)
       onReadingChange()
     }
@@ -249,15 +249,15 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
 
   function checkFinished(): void {
     if (finishing.length === 0) return
-    finished ||= (waiting.size === 0 && !backpressure.canResume) || spool.holdReason !== null
+    finished ||= (waiting.size() === 0 && !backpressure.canResume()) || spool.holdReason() !== null
     if (finished) for (const resolve of finishing.splice(0)) resolve()
   }
 
   function updateReading(): void {
-    const paused = spool.congested || waiting.full
-    if (paused === readingPaused && spool.busy === wasBusy) return
+    const paused = spool.congested() || waiting.full()
+    if (paused === readingPaused && spool.busy() === wasBusy) return
     readingPaused = paused
-    wasBusy = spool.busy
+    wasBusy = spool.busy()
     onReadingChange()
   }
 
@@ -268,11 +268,11 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
   return {
     accept,
     links: resends,
-    get storeReturn() {
+    storeReturn() {
       return storeReturn?.promise ?? null
     },
     owners: state,
-    get readingPaused() {
+    readingPaused() {
       return readingPaused
     },
     load: spool,
@@ -283,10 +283,10 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
       ...router.counters(),
       ...state.counters(),
       ...resends.counters(),
-      returned: backpressure.returned,
-      held: waiting.size + backpressure.size,
+      returned: backpressure.returned(),
+      held: waiting.size() + backpressure.size(),
     }),
-    pausesSender: (sender) => backpressure.size > 0 && backpressure.pausesSender(sender),
+    pausesSender: (sender) => backpressure.size() > 0 && backpressure.pausesSender(sender),
     connectionEnded,
     restore,
     swap,

@@ -19,7 +19,7 @@ export type MappingState = {
   /** The last message is kept as a whole. */
   keptWhole(): void
   /** Of the mapper in force. */
-  readonly ownerOf: ((topic: string) => string | null) | null
+  currentOwnerOf(): ((topic: string) => string | null) | null
   /** A part was taken: something may close earlier than was known. */
   partAdded(): void
   /** Rejects where the store is lost meanwhile. Nothing may be mapped until it resolves. */
@@ -53,7 +53,7 @@ export function createMappingState(
     map,
     apply: () => mapper.apply(),
     keptWhole: () => mapper.keptWhole?.(),
-    get ownerOf() {
+    currentOwnerOf() {
       return mapper.ownerOf ?? null
     },
     partAdded: arm,
@@ -79,7 +79,7 @@ export function createMappingState(
     cancel()
     armedFor = at
     const delayMs =
-      spool.holdReason === null && !spool.congested ? Math.max(0, at - ourTime.now()) : checkEveryMs
+      spool.holdReason() === null && !spool.congested() ? Math.max(0, at - ourTime.now()) : checkEveryMs
     cancel = clock.after(Math.min(delayMs, checkEveryMs), () => {
       armedFor = Number.POSITIVE_INFINITY
       tick()
@@ -89,7 +89,7 @@ export function createMappingState(
 
   function tick(): void {
     // While there is no room, too, for the dead letters of records that cannot be mapped.
-    if (spool.holdReason !== null || spool.congested) return
+    if (spool.holdReason() !== null || spool.congested()) return
     const applied = mapper.tick(ourTime.now())
     if (applied === null) return
     router.routeClosed(applied)

@@ -13,7 +13,7 @@ import { topicFilterOf, type StateChanges, type MapResult } from '../../mapping/
 
 export type Tap = {
   /** There is a reader: read once per message. */
-  readonly on: boolean
+  on(): boolean
   /** `message` is reused by the caller: what is kept of it is copied. */
   record(message: Message, result: MapResult): void
   /** The payloads of messages that were taken as parts before. */
@@ -83,7 +83,7 @@ const bytesMax = 65_536
 export function createTaps({ clock }: { clock: Clock }): Taps {
   const taps = new Set<OpenTap>()
   return {
-    get on() {
+    on() {
       return taps.size > 0
     },
     record: saw,

@@ -207,7 +207,7 @@ export function createResultRouter(
   }
 
   function routeClosed(applied: StateChanges): void {
-    if (tap?.on === true) tap.recordClosed(applied)
+    if (tap?.on() === true) tap.recordClosed(applied)
     const { payloads, writes, closed, unsent } = applied
     putWrites(spool, writes)
     for (const payload of payloads) spool.append(payload)

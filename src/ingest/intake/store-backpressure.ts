@@ -23,11 +23,11 @@ import { putWrites } from './state-writes.ts'
 import { costOf, waitingCopy, type WaitingMessage, type WaitingOptions } from './waiting-messages.ts'
 
 export type StoreBackpressure = {
-  readonly size: number
+  size(): number
   /** Some of the messages may continue. */
-  readonly canResume: boolean
+  canResume(): boolean
   /** Messages that were left to their devices, since the start. */
-  readonly returned: number
+  returned(): number
   /** True where the message waits, or was dropped because its device does not send it again. */
   delays(message: ReceivedMessage, result: MapResult | null, ack: Ack | null): boolean
   /** A message of this connection waits, so whatever follows it must wait too. */
@@ -174,13 +174,13 @@ export function createStoreBackpressure(
   }
 
   return {
-    get size() {
+    size() {
       return size
     },
-    get canResume() {
+    canResume() {
       return size > 0 && (mustMapAgain || hasRoom())
     },
-    get returned() {
+    returned() {
       return returned
     },
     delays,

@@ -8,9 +8,9 @@ import type { ReceivedMessage } from '../types.ts'
 export type WaitingMessage = { message: ReceivedMessage; ack: Ack | null }
 
 export type WaitingList = {
-  readonly size: number
+  size(): number
   /** At its bound in messages or bytes: the sockets are no longer read. What was read is still taken. */
-  readonly full: boolean
+  full(): boolean
   add(message: ReceivedMessage, ack: Ack | null): void
   take(): WaitingMessage | undefined
 }
@@ -47,10 +47,10 @@ export function createWaitingList(options: WaitingOptions): WaitingList {
   }
 
   return {
-    get size() {
+    size() {
       return list.length - head
     },
-    get full() {
+    full() {
       return list.length - head >= options.messagesMax || bytes >= options.bytesMax
     },
     add,

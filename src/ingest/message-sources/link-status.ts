@@ -7,7 +7,7 @@ import type { Emit, EventOf } from '../../domain/event.ts'
 import type { LinkState, LinkView } from './types.ts'
 
 export type LinkStatus = {
-  readonly state: LinkState
+  state(): LinkState
   set(next: LinkState): void
   connected(url: string, session?: LinkSession): void
   /** It waits for the next try. */
@@ -45,7 +45,7 @@ export function createLinkStatus(
   }
 
   return {
-    get state() {
+    state() {
       return state
     },
     set,

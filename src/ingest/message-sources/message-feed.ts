@@ -124,7 +124,7 @@ export function createMessageFeed(
   }
 
   function isHeld(): boolean {
-    return spool.holdReason !== null || intake.readingPaused || custody?.isHolding === true
+    return spool.holdReason() !== null || intake.readingPaused() || custody?.isHolding() === true
   }
 
   function room({ assigned, sender, holds, taken, acked }: Partition): number {

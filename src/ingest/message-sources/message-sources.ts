@@ -92,7 +92,7 @@ export type SourceEntry = {
 export function createMessageSources(deps: Deps, entries: readonly SourceEntry[]): MessageSources {
   const { intake, spool, custody = null } = deps
   const feeds = entries.map(({ source }) => createMessageFeed({ ...deps, custody }, source))
-  const isHeld = () => spool.holdReason !== null || intake.readingPaused || custody?.isHolding === true
+  const isHeld = () => spool.holdReason() !== null || intake.readingPaused() || custody?.isHolding() === true
   const watch = createSilenceWatch(
     { ...deps, isHeld },
     entries.map((entry, index) => ({ ...entry, feed: feeds[index]! })),

@@ -99,7 +99,7 @@ export type SourceCustody = {
    */
   giveBackBehind(partition: Partition, position: number | null): void
   /** False where this server cannot do that in order: everything stays here, outstanding. */
-  readonly mayGiveBack?: boolean
+  mayGiveBack?(): boolean
 }
 
 export type CustodyQueue = 'parked' | 'dead'
@@ -130,7 +130,7 @@ export type CustodyFeed = {
 /** Custody `delivered`, as the feeds of all sources see it (custody/custody.ts). */
 export type FeedCustody = {
   /** Nothing is taken: the ingestion API accepts nothing. */
-  readonly isHolding: boolean
+  isHolding(): boolean
   /** Stores an entry that was parked; `ack` after its commit. */
   takeBack(partition: Partition, entry: Buffer, ack: Ack): void
 }

@@ -14,7 +14,7 @@ export function quarantineShelves({
   shelves,
 }: Pick<Spool, 'holdReason' | 'shelves'>): ShelfName[] {
   // A lost store has no shelves, which must not look like empty ones.
-  if (holdReason === 'store_lost') throw storeLostFault()
+  if (holdReason() === 'store_lost') throw storeLostFault()
   return shelves()
     .filter(({ shelf, messages }) => /^(quarantine|clock):/.test(shelf) && messages > 0)
     .map(({ shelf }) => shelf)

@@ -21,7 +21,7 @@ export async function waitForRoom(
   { takesDeadLetters = false } = {},
 ): Promise<boolean> {
   const hasRoom = () =>
-    !spool.congested && (takesDeadLetters || !spool.deadLettersFull) && spool.holdReason === null
+    !spool.congested() && (takesDeadLetters || !spool.deadLettersFull()) && spool.holdReason() === null
   while (!signal.aborted && !hasRoom()) await pause(clock, checkEveryMs, signal)
   return !signal.aborted
 }

@@ -60,7 +60,7 @@ export type Evaluator = {
   /** Never rejects. `decoded` must not change until the promise resolves. */
   evaluate(source: string, decoded: unknown, more?: EvaluationOptions): Promise<Evaluation>
   /** The queue is at its bound: wait for a result before the next call. */
-  readonly full: boolean
+  full(): boolean
   counters(): EvaluatorCounters
   /** Why the last start of the worker failed; null after a successful one. */
   fault(): string | null
@@ -277,7 +277,7 @@ export function createEvaluator({ clock }: { clock: Clock }, options: EvaluatorO
 
   return {
     evaluate,
-    get full() {
+    full() {
       return isFull()
     },
     counters: () => ({ waiting: queue.length + batch.length, ...counters }),

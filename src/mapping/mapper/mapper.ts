@@ -160,7 +160,7 @@ export function createMapper(
     apply: () => writes.ofChanges(state.apply()),
     keptWhole: recordMemory.undoLast,
     tick,
-    nextTickAt: () => (memory.hasCleanup ? 0 : state.nextTickAt()),
+    nextTickAt: () => (memory.hasCleanup() ? 0 : state.nextTickAt()),
     openParts: () => state.counters().messages,
     openMsMax: longestWindowMs(sources),
     restore,

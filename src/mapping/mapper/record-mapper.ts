@@ -182,7 +182,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     const isOld = fixTime < messageTime - fix.maxAgeMs
     const isValid = fix.valid === null || fix.valid(record, root, captures, up)
     const isValidNow = memory.isValid(fix, isValid)
-    const isNamedValid = isValid || memory.mayChangeFix
+    const isNamedValid = isValid || memory.mayChangeFix()
     // An old position whose time is unknown cannot be kept under any time.
     const isTimely = !isOld || (fix.keepOld && !isUnset(fixTime))
     const isNamed = isTimely && (isNamedValid || fix.keep)

@@ -31,7 +31,7 @@ export type RecordMemory = {
   /** `time`: of the record, or its arrival. */
   begin(source: CompiledSource, entry: DeviceEntry, time: EpochMs): void
   /** The record lacks remembered values, so that its position is named whether they make it valid or not. */
-  readonly mayChangeFix: boolean
+  mayChangeFix(): boolean
   /** Whether the position is valid, with what is remembered. */
   isValid(fix: Fix, isValid: boolean): boolean
   /** The motion by a remembered value; null where there is none. */
@@ -90,7 +90,7 @@ export function createRecordMemory(deps: Deps): RecordMemory {
   const previousNotes = createPreviousNotes(memory.changed)
   return {
     begin,
-    get mayChangeFix() {
+    mayChangeFix() {
       return mayChangeFix
     },
     isValid,

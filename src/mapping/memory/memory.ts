@@ -94,7 +94,7 @@ export type Memory = {
    */
   takeWrites(): readonly StateWrite[] | null
   /** Entries to be deleted wait. */
-  readonly hasCleanup: boolean
+  hasCleanup(): boolean
   takeCleanup(): readonly StateWrite[]
   /**
    * Forgets a device, or one signal or value of it, in all sources. Returns what makes it durable, and how
@@ -144,7 +144,7 @@ export function createMemory(sources: readonly MemorySource[], bytesMax = bytesM
     known: (source, entry) => devices.get(keyOf(source, entry)) ?? null,
     changed,
     takeWrites,
-    get hasCleanup() {
+    hasCleanup() {
       return cleanup.length > 0
     },
     takeCleanup() {

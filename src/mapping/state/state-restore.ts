@@ -13,7 +13,7 @@ export type StateRestore = {
   restore(entries: Iterable<readonly [key: string, value: Buffer]>): void
   /** The changes that remove damaged and unused entries, once. */
   takeChanges(): CollectedChanges
-  readonly hasChanges: boolean
+  hasChanges(): boolean
   /** Entries of the last restore() that could not be read, and that no source uses. */
   counters(): { damaged: number; unused: number }
 }
@@ -86,7 +86,7 @@ export function createStateRestore({ stores }: States): StateRestore {
   return {
     restore,
     takeChanges,
-    get hasChanges() {
+    hasChanges() {
       return changes.writes.size > 0
     },
     counters: () => ({ damaged, unused }),

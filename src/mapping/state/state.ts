@@ -236,7 +236,7 @@ export function createMappingState(sources: readonly StateSource[]): MappingStat
   }
 
   function nextTickAt(): EpochMs | null {
-    if (restoring.hasChanges) return 0
+    if (restoring.hasChanges()) return 0
     let next: EpochMs | null = null
     for (const { records } of states.stores) {
       const at = records.nextTickAt()

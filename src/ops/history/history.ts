@@ -150,7 +150,7 @@ export function createHistory({ clock, stages }: Deps): History {
     const store: RecordsStore | null = stages.records ?? null
     if (store === null) return
     if (!restored) restored = await restoreHistory(store, rings)
-    if (restored && stages.spool?.holdReason !== 'disk_low') await writeHistory(store, rings)
+    if (restored && stages.spool?.holdReason() !== 'disk_low') await writeHistory(store, rings)
   }
 
   function read(span: HistorySpan): HistoryView {

@@ -152,9 +152,10 @@ const spoolMetrics: readonly Metric[] = [
   gauge(
     'gateway_spool_held',
     '1 while the spool accepts no messages, by reason.',
-    labelled(['reason'], ({ stages }) =>
-      stages.spool?.holdReason ? [{ labels: { reason: stages.spool.holdReason }, value: 1 }] : [],
-    ),
+    labelled(['reason'], ({ stages }) => {
+      const reason = stages.spool?.holdReason() ?? null
+      return reason === null ? [] : [{ labels: { reason }, value: 1 }]
+    }),
   ),
   gauge('gateway_dead_letters', 'Dead letters in the spool. Alert on any increase.', spool('deadLetters')),
   gauge('gateway_dead_letter_bytes', 'Size of the dead letters.', spool('deadLetterBytes')),

@@ -54,10 +54,10 @@ function contentOf(batch: Batch, chunks: readonly Chunk[]): BatchContent {
     bodyBytes: batch.operation === 'single' ? batch.bytes : bodyBytesOf(batch),
     writeBody: (target) =>
       batch.operation === 'single' ? writePayload(target, chunks) : writeBody(target, batch, chunks),
-    get payloadIds() {
+    payloadIds() {
       return known().payloadIds
     },
-    get attempts() {
+    attempts() {
       return known().attempts
     },
     payload(index) {

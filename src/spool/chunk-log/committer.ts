@@ -53,13 +53,13 @@ export type CommitterOptions = {
 
 export type Committer<OpenGroup extends Group = Group> = {
   /** The group that takes messages in now. */
-  readonly open: OpenGroup
-  readonly busy: boolean
-  readonly congested: boolean
+  open(): OpenGroup
+  busy(): boolean
+  congested(): boolean
   /** Number of writes that became durable. */
-  readonly writes: number
+  writes(): number
   /** Grows with each group that became durable, also where there was nothing to write. */
-  readonly commits: number
+  commits(): number
   /** `commitsBefore`: `commits` at the last message of its connection; a message without it never waits. */
   endMessage(ack: Ack | null, commitsBefore?: number): void
   /** Resolves after the fsync; rejects with the fault if the write failed. */
@@ -160,7 +160,7 @@ export function createCommitter<OpenGroup extends Group>(
   }
 
   function gathers(): boolean {
-    if (pending.length > 0 || queue.length > 0 || waits.any) return false
+    if (pending.length > 0 || queue.length > 0 || waits.any()) return false
     return gathering.waits(messagesOf(open))
   }
 
@@ -278,19 +278,19 @@ export function createCommitter<OpenGroup extends Group>(
   }
 
   return {
-    get open() {
+    open() {
       return open
     },
-    get busy() {
+    busy() {
       return busy
     },
-    get congested() {
+    congested() {
       return congested
     },
-    get writes() {
+    writes() {
       return writes
     },
-    get commits() {
+    commits() {
       return commits
     },
     endMessage,

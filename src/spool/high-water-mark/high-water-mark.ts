@@ -50,7 +50,7 @@ export type MarkedSpool = { readonly lanes: ReadonlyMap<LaneId, Lane>; nextLane:
 export type HighWaterMark = {
   readonly found: FoundMark
   /** The number of writes so far, also those of earlier processes. */
-  readonly writes: number
+  writes(): number
   /** Writes the mark anew and forces it to the disk. Before the first call of the others. */
   start(spool: MarkedSpool, first: { instance: string; writes: number }): void
   /** Adds the count of writes to a write that is put together. */
@@ -183,7 +183,7 @@ export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: s
 
   return {
     found,
-    get writes() {
+    writes() {
       return numbers.writes
     },
     start,

@@ -77,7 +77,7 @@ export function createExchange(session: Omit<Session, 'exchange' | 'eviction'>):
     { take, payloads, deadLetters, keptMessages = [], stateChanges }: Exchange,
     entries: readonly StoredEntry[],
   ): Promise<void> {
-    const group = committer.open
+    const group = committer.open()
     const attachments = group.attachments()
     if (movesBack(entries, payloads.length > 0, keptMessages)) counters.movedBack += 1
     for (const id of take) reservations.take(id)

@@ -63,7 +63,7 @@ export type { PreviousEnd } from './in-use-marker.ts'
 
 export type StoreOpening = {
   /** `clean` before the first call of prepare(). */
-  readonly previousEnd: PreviousEnd
+  previousEnd(): PreviousEnd
   /**
    * Resolves when LevelDB may open the store. Rejects with SPOOL_DAMAGED, SPOOL_LOCKED or a code of the
    * directory.
@@ -116,7 +116,7 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
   let saving: Promise<void> = Promise.resolve()
 
   return {
-    get previousEnd() {
+    previousEnd() {
       return previousEnd ?? 'clean'
     },
     prepare,

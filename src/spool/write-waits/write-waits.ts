@@ -8,7 +8,7 @@ export { createGathering } from './commit-gathering.ts'
 
 export type WriteWaits = {
   /** A write must not be delayed now. */
-  readonly any: boolean
+  any(): boolean
   /** Resolves with what `look` sees, or with null if `signal` aborts or the committer fails first. */
   look<Seen>(look: () => Seen, signal: AbortSignal): Promise<Seen | null>
   idle(): Promise<void>
@@ -21,7 +21,7 @@ export function createWriteWaits({ failed }: { failed: () => boolean }): WriteWa
   let idlers: (() => void)[] = []
 
   return {
-    get any() {
+    any() {
       return lookers.length > 0 || idlers.length > 0
     },
     look(look, signal) {

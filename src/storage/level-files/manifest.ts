@@ -115,7 +115,7 @@ export async function readManifest(
 function decodeEdit(bytes: Buffer): Edit | null {
   const reader = createByteReader(bytes)
   const edit: Edit = { numbers: {}, removed: [], added: [] }
-  while (!reader.atEnd) if (!readField(reader, edit)) return null
+  while (!reader.atEnd()) if (!readField(reader, edit)) return null
   return edit
 }
 

@@ -8,7 +8,7 @@
 // malformed.
 
 export type ByteReader = {
-  readonly atEnd: boolean
+  atEnd(): boolean
   /** The next byte; -1 at the end. */
   byte(): number
   /** -1 where it is malformed. */
@@ -20,7 +20,7 @@ export type ByteReader = {
 export function createByteReader(bytes: Buffer, start = 0): ByteReader {
   let at = start
   return {
-    get atEnd() {
+    atEnd() {
       return at >= bytes.length
     },
     byte: () => bytes[at++] ?? -1,

@@ -29,7 +29,7 @@ export function decodeWriteBatch(bytes: Buffer): WriteBatch | null {
   if (sequence + count > Number.MAX_SAFE_INTEGER) return null
   const reader = createByteReader(bytes, headBytes)
   const operations: BatchOperation[] = []
-  while (!reader.atEnd) {
+  while (!reader.atEnd()) {
     const type = reader.byte()
     const key = reader.string()
     if (key === null || (type !== deletionType && type !== valueType)) return null

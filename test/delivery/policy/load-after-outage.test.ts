@@ -37,7 +37,7 @@ async function play({ backlog, seed }: Options): Promise<number[]> {
     let running = 0
 
     function pump(): void {
-      while (left > running && running < concurrency.limit) {
+      while (left > running && running < concurrency.limit()) {
         const pass = endpoint.enter()
         if (pass === null) break
         send(pass)

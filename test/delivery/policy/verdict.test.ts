@@ -23,9 +23,9 @@ const policy: RetryPolicy = {
 }
 
 const facts: Facts = {
-  payloadIds: ids,
+  payloadIds: () => ids,
   payloads: ids.length,
-  attempts: [0, 0, 0],
+  attempts: () => [0, 0, 0],
   role: { kind: 'live' },
   mayBeProcessed: false,
   refusals: 0,
@@ -41,7 +41,7 @@ const facts: Facts = {
   forbidden: 'unknown',
   forbiddenConfirmed: false,
   forbiddenLimitReached: false,
-  alone: false,
+  alone: () => false,
   failuresAlone: 0,
   stuck: false,
   deadLettersFull: false,
@@ -116,7 +116,7 @@ const validations = ['retry Validation 0', 'retry Validation 0', 'retry Validati
 const earlier = new Map([['a', 'accepted' as const]])
 const retryRole = { kind: 'retry', schedule: 'default', step: 0 } as const
 
-const alone = { payloadIds: ids.slice(0, 1), payloads: 1, operation: 'single' as const }
+const alone = { payloadIds: () => ids.slice(0, 1), payloads: 1, operation: 'single' as const }
 const refused = (status: 400 | 413): Outcome => ({ kind: 'refused', status, requestId, message, details: [] })
 
 const forbidden = (status: 401 | 403): Outcome => ({ kind: 'unauthorized', status, requestId, message })
@@ -150,7 +150,7 @@ const rows: Row[] = [
   [
     'failed the second time',
     answered(['a', 'c'], [failure('b')]),
-    { attempts: [0, 1, 0] },
+    { attempts: () => [0, 1, 0] },
     ['delivered', 'retry Validation 1', 'delivered'],
     'none',
     'success',
@@ -158,7 +158,7 @@ const rows: Row[] = [
   [
     'failed after the last step',
     answered(['a', 'c'], [failure('b')]),
-    { attempts: [0, 2, 0] },
+    { attempts: () => [0, 2, 0] },
     ['delivered', 'dead Validation', 'delivered'],
     'none',
     'success',
@@ -166,7 +166,7 @@ const rows: Row[] = [
   [
     'another type goes the default steps',
     answered(['a', 'c'], [failure('b', 'Quota')]),
-    { attempts: [0, 2, 0] },
+    { attempts: () => [0, 2, 0] },
     ['delivered', 'retry default 2', 'delivered'],
     'none',
     'success',
@@ -278,7 +278,7 @@ const rows: Row[] = [
   [
     'nothing accepted, a last step, and nothing accepted before it either',
     all('Internal'),
-    { emptyAnswers: 1, attempts: [9, 9, 9], role: retryRole },
+    { emptyAnswers: 1, attempts: () => [9, 9, 9], role: retryRole },
     'held',
     'slow',
     'success',
@@ -286,7 +286,7 @@ const rows: Row[] = [
   [
     'nothing accepted, a last step, while others are accepted',
     all('Internal'),
-    { attempts: [9, 9, 9], role: retryRole },
+    { attempts: () => [9, 9, 9], role: retryRole },
     ['dead Internal', 'dead Internal', 'dead Internal'],
     'none',
     'success',
@@ -415,7 +415,7 @@ const rows: Row[] = [
     'unchanged',
   ],
   ['403, others are due', forbidden(403), {}, 'held', 'other-batches', 'unchanged'],
-  ['403, no other is due', forbidden(403), { alone: true }, 'held', 'other-batches', 'unauthorized'],
+  ['403, no other is due', forbidden(403), { alone: () => true }, 'held', 'other-batches', 'unauthorized'],
   ['403 to three others too', forbidden(403), { forbidden: 'all' }, 'held', 'none', 'unauthorized'],
   ['403 to this batch alone', forbidden(403), { forbidden: 'alone' }, 'split 2+1', 'none', 'isolating'],
   ['401 to this batch alone', forbidden(401), { forbidden: 'alone' }, 'held', 'slow', 'refused'],
@@ -516,7 +516,7 @@ const rows: Row[] = [
   [
     'a last step while the dead letters are full',
     answered(['a', 'c'], [failure('b')]),
-    { attempts: [0, 2, 0], deadLettersFull: true },
+    { attempts: () => [0, 2, 0], deadLettersFull: true },
     'held',
     'dead-letters',
     'success',
@@ -529,7 +529,7 @@ const rows: Row[] = [
     'none',
     'success',
   ],
-  ['401, no other is due', forbidden(401), { alone: true }, 'held', 'other-batches', 'unauthorized'],
+  ['401, no other is due', forbidden(401), { alone: () => true }, 'held', 'other-batches', 'unauthorized'],
   [
     '500',
     { kind: 'unavailable', status: 500, requestId, message, retryAfterMs: null },
@@ -576,7 +576,11 @@ describe('the verdict table', () => {
   })
 
   test('names the fields in the detail of a dead letter', () => {
-    const verdict = judge(answered(['a', 'c'], [failure('b')]), { ...facts, attempts: [0, 9, 0] }, policy)
+    const verdict = judge(
+      answered(['a', 'c'], [failure('b')]),
+      { ...facts, attempts: () => [0, 9, 0] },
+      policy,
+    )
     expect(verdict.settlement?.payloads[1]).toMatchObject({
       kind: 'dead',
       detail: 'is bad; gps.latitude: must not be empty',

@@ -168,7 +168,7 @@ describe('held batches', () => {
     const world = await heldWorld(2, { spool: { deadLetterBytesMax: 1 } })
     const first = world.run('drop')
     await first.catch(() => undefined)
-    expect(world.spool.deadLettersFull).toBe(true)
+    expect(world.spool.deadLettersFull()).toBe(true)
     await expect(world.run('drop')).rejects.toMatchObject({ code: 'DAEMON_REFUSED' })
     expect(world.spool.totals().heldBatches).toBe(1)
   })
@@ -192,7 +192,7 @@ describe('a write that fails during an action', () => {
       await expect(world.run(action)).rejects.toMatchObject({ code: 'SPOOL_WRITE_FAILED' })
       expect(world.ofKind('operator_action')).toMatchObject([{ action, batches: 0 }])
       await world.pass(5000)
-      expect(world.spool.holdReason).toBeNull()
+      expect(world.spool.holdReason()).toBeNull()
       expect(statesOf(world)).toEqual(['repeated', 'repeated'])
       expect(await world.run(action)).toMatchObject({ batches: 2, skipped: [] })
     },

@@ -439,7 +439,7 @@ describe('held batches', () => {
     await world.publish('a', 'b', 'c')
     await world.pass(1000)
     expect(world.spool.totals().deadLetters).toBe(3)
-    expect(world.spool.deadLettersFull).toBe(true)
+    expect(world.spool.deadLettersFull()).toBe(true)
     await world.publish('d', 'e', 'f')
     await world.pass(1000)
     expect(world.spool.batches()).toHaveLength(1)

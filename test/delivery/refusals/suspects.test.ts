@@ -31,12 +31,12 @@ describe('after a payload was found at fault', () => {
   test('the share of payloads at fault is known after two, and old payloads count less', () => {
     const suspects = createSuspects()
     suspects.guilty(payload('a'), [])
-    expect(suspects.share).toBeNull()
+    expect(suspects.share()).toBeNull()
     suspects.guilty(payload('b'), [])
     suspects.accepted(198)
-    expect(suspects.share).toBeCloseTo(0.01)
+    expect(suspects.share()).toBeCloseTo(0.01)
     for (let batch = 0; batch < 20; batch += 1) suspects.accepted(500)
-    expect(suspects.share).toBeNull()
+    expect(suspects.share()).toBeNull()
   })
 
   test('a payload that is not JSON is no suspect and no fault', () => {

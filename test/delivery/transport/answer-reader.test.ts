@@ -188,7 +188,7 @@ describe('the scanner', () => {
     const bytes = Buffer.from(sent)
     for (let at = 0; at < bytes.length; at += partBytes)
       if (!scanner.push(bytes.subarray(at, at + partBytes))) return false
-    return scanner.ended
+    return scanner.ended()
   }
   const parses = (sent: string): boolean => {
     try {

@@ -55,7 +55,7 @@ describe('when the thread is lost', () => {
     expect(events).toMatchObject([
       { kind: 'sender_thread_lost', batches: 2, losses: 1, why: expect.stringContaining('opened before') },
     ])
-    expect(worker.threadsLost).toBe(1)
+    expect(worker.threadsLost()).toBe(1)
 
     service.answer(acceptAll)
     expect(await send(transport, { batchId: 'other' })).toMatchObject({ outcome: { kind: 'answered' } })

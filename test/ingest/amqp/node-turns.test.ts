@@ -10,7 +10,7 @@ function openTurns(first = 0) {
   const turns = createNodeTurns(deps, { nodes, reconnectFirstMs: 1000, reconnectMaxMs: 60_000 }, first)
   /** Host, and the pause after it failed. */
   const tries = (count: number, openMs: number | null = null) =>
-    Array.from({ length: count }, () => [turns.node.host, turns.failed({}, openMs)])
+    Array.from({ length: count }, () => [turns.node().host, turns.failed({}, openMs)])
   return { turns, tries }
 }
 
@@ -20,9 +20,9 @@ test('the nodes are tried one after the other, and the back-off comes when all h
     ['b', 100],
     ['c', 100],
   ])
-  expect(turns.isRoundOver).toBe(false)
+  expect(turns.isRoundOver()).toBe(false)
   expect(tries(1)).toEqual([['a', 1000]])
-  expect(turns.isRoundOver).toBe(true)
+  expect(turns.isRoundOver()).toBe(true)
   expect(tries(3)).toEqual([
     ['b', 100],
     ['c', 100],

@@ -47,6 +47,6 @@ describe('a tap', () => {
     await device.acked(1)
     expect([first.entries.length, second.entries.length]).toEqual([0, 1])
     second.close()
-    expect(taps.on).toBe(false)
+    expect(taps.on()).toBe(false)
   })
 })

@@ -54,7 +54,7 @@ describe('while the dead letters are full', () => {
     expect(acks).toEqual(['before', 'other'])
     expect(spool.deadLetters).toEqual([])
     expect(intake.counters().held).toBe(2)
-    expect(intake.readingPaused).toBe(false)
+    expect(intake.readingPaused()).toBe(false)
     expectConservation()
   })
 
@@ -137,7 +137,7 @@ describe('while the dead letters are full', () => {
     expect(intake.pausesSender(truck)).toBe(false)
     send(truck, 'one')
     expect([intake.pausesSender(truck), intake.pausesSender(van)]).toEqual([true, false])
-    expect(intake.readingPaused).toBe(false)
+    expect(intake.readingPaused()).toBe(false)
     send(van, 'good')
     send(van, 'bad')
     expect(acks).toEqual(['bad: HELD_FULL'])

@@ -53,5 +53,5 @@ test('each change is said once', () => {
     { ...link, ...fault, retryInMs: 500 },
     { ...link, session: 'engine' },
   ])
-  expect(status.state).toBe('stopped')
+  expect(status.state()).toBe('stopped')
 })

@@ -233,7 +233,7 @@ test('the time and the number that a message has at its server reach the intake,
       intake: {
         accept: (received) => void stored.push(structuredClone(received.stored)),
         connectionEnded: () => undefined,
-        readingPaused: false,
+        readingPaused: () => false,
         pausesSender: () => false,
         onReadingChange: () => undefined,
       },

@@ -53,11 +53,11 @@ describe('messages of an unknown device', () => {
     const kept = await openKeptWorld({
       releaseSpool: (spool) => ({
         ...spool,
-        get holdReason() {
-          return spool.holdReason
+        holdReason() {
+          return spool.holdReason()
         },
-        get congested() {
-          return spool.congested
+        congested() {
+          return spool.congested()
         },
         async exchange(exchange) {
           await spool.exchange(exchange)

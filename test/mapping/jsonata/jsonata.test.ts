@@ -152,13 +152,13 @@ describe('a regular expression that never ends', () => {
 test('beyond the bound of the queue a call is refused with `later`', async () => {
   const opened = open({ good: 'a' }, { queueMax: 2 })
   const calls = [opened.evaluate('good', { a: 1 }), opened.evaluate('good', { a: 2 })]
-  expect(opened.full).toBe(true)
+  expect(opened.full()).toBe(true)
   expect(await opened.evaluate('good', { a: 3 })).toEqual({ kind: 'later', why: 'full' })
   expect(await Promise.all(calls)).toEqual([
     { kind: 'value', value: 1 },
     { kind: 'value', value: 2 },
   ])
-  expect(opened.full).toBe(false)
+  expect(opened.full()).toBe(false)
 })
 
 test('an aborted call is not evaluated', async () => {

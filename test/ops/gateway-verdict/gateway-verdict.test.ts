@@ -181,7 +181,7 @@ describe('the verdict', () => {
     })
     expect((await get(world.ops.url(), '/readyz')).status).toBe(200)
     expect((await get(world.ops.url(), '/metrics')).text).toContain('gateway_ready 1')
-    world.ops.attach({ spool: { ...views.spool!, holdReason: 'disk_low' } })
+    world.ops.attach({ spool: { ...views.spool!, holdReason: () => 'disk_low' } })
     const answer = await get(world.ops.url(), '/readyz')
     expect(answer.status).toBe(503)
     expect(JSON.parse(answer.text)).toEqual({ ready: false, reason: 'acknowledgements are held: disk_low' })

@@ -194,11 +194,11 @@ describe('a tap', () => {
   test('costs nothing without a reader, also after the reader disconnected', async () => {
     const { world, taps, url } = await openWorld()
     await using _world = world
-    expect(taps.on).toBe(false)
+    expect(taps.on()).toBe(false)
     const tap = await openTap(url)
-    expect(taps.on).toBe(true)
+    expect(taps.on()).toBe(true)
     tap.end()
-    await expect.poll(() => taps.on).toBe(false)
+    await expect.poll(() => taps.on()).toBe(false)
   })
 
   test('is limited to four at once', async () => {
@@ -217,7 +217,7 @@ describe('a tap', () => {
     for (const query of ['topic=a/%23/b', 'devcie=x'])
       expect((await fetch(`${url}?${query}`)).status).toBe(400)
     expect((await fetch(url, { method: 'HEAD' })).status).toBe(200)
-    expect(taps.on).toBe(false)
+    expect(taps.on()).toBe(false)
   })
 
   test('is refused while the daemon starts', async () => {

@@ -107,7 +107,7 @@ describe('a resealed batch', () => {
     const parts = await world.spool.reseal(second!, [4, 2])
     for (const part of parts) {
       const loaded = await world.spool.load(part)
-      expect(loaded.kind === 'content' && loaded.content.attempts).toEqual(Array(part.payloads).fill(1))
+      expect(loaded.kind === 'content' && loaded.content.attempts()).toEqual(Array(part.payloads).fill(1))
     }
   })
 

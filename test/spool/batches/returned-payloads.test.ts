@@ -245,6 +245,6 @@ describe('an exchange', () => {
     await spool.exchange(exchangeOf({ payloads }))
     const [batch] = await sealAll(spool)
     const loaded = await spool.load(batch!)
-    expect(loaded.kind === 'content' && loaded.content.attempts).toEqual([3, 0])
+    expect(loaded.kind === 'content' && loaded.content.attempts()).toEqual([3, 0])
   })
 })

@@ -42,7 +42,7 @@ async function sealed(world: SpoolWorld, ...names: string[]): Promise<Batch> {
 
 async function attemptsOf(spool: Spool, batch: Batch): Promise<readonly number[]> {
   const loaded = await spool.load(batch)
-  return loaded.kind === 'content' ? loaded.content.attempts : []
+  return loaded.kind === 'content' ? loaded.content.attempts() : []
 }
 
 const countsOf = ({ spool }: SpoolWorld) =>

@@ -94,8 +94,8 @@ describe('messages that are kept', () => {
 
   test('count towards the limit of the spool', async () => {
     const { spool } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
-    for (let n = 0; spool.holdReason === null; n += 1) await keep(spool, `m${n}`, { padding: 500 })
-    expect(spool.holdReason).toBe('spool_full')
+    for (let n = 0; spool.holdReason() === null; n += 1) await keep(spool, `m${n}`, { padding: 500 })
+    expect(spool.holdReason()).toBe('spool_full')
   })
 })
 
@@ -152,7 +152,7 @@ describe('a damaged shelf', () => {
     expect(await keptIn(spool, quarantine)).toEqual(readable)
     expect(eventsOf('record_damaged')[0]).toMatchObject({ what: expect.stringContaining('from number 4') })
     await clock.advance(1000)
-    expect(spool.holdReason).toBeNull()
+    expect(spool.holdReason()).toBeNull()
     expect(spool.shelves()).toMatchObject([{ messages: 12, damaged: 0 }])
     await expect(spool.exchange(exchangeOf({ take: [`${quarantine}#5`] }))).rejects.toMatchObject({
       code: 'SPOOL_DAMAGED',

@@ -174,7 +174,7 @@ describe('state of the mapping', () => {
     spool.putState('van-2', bytes('unlucky'))
     expect(await ended(spool)).toMatchObject({ code: 'SPOOL_WRITE_FAILED' })
     await expect(statesIn(spool)).rejects.toMatchObject({ code: 'SPOOL_CLOSED' })
-    await passTimeUntil(clock, () => spool.holdReason === null)
+    await passTimeUntil(clock, () => spool.holdReason() === null)
     expect(await statesIn(spool)).toEqual({ 'van-1': 'safe' })
     expect(spool.totals().stateEntries).toBe(1)
   })
@@ -182,15 +182,15 @@ describe('state of the mapping', () => {
   test('holds intake at its bound, but no exchange, and intake resumes when entries were deleted', async () => {
     const { spool, eventsOf } = await openSpoolWorld({ changes: { stateBytesMax: 1000 } })
     let entries = 0
-    for (; spool.holdReason === null; entries += 1) {
+    for (; spool.holdReason() === null; entries += 1) {
       spool.putState(`van-${entries}`, Buffer.alloc(50))
       spool.endMessage(null)
     }
-    expect(spool.holdReason).toBe('state_full')
+    expect(spool.holdReason()).toBe('state_full')
     expect(entries).toBeLessThan(17)
     const writes = Array.from({ length: entries }, (_, index) => ({ key: `van-${index}`, value: null }))
     await spool.exchange(exchangeOf({ payloads: [payloadNamed('closed')], stateChanges: writes }))
-    expect(spool.holdReason).toBeNull()
+    expect(spool.holdReason()).toBeNull()
     expect(spool.totals()).toMatchObject({ stateEntries: 0, stateBytes: 0 })
     expect(eventsOf('spool_held')).toMatchObject([{ reason: 'state_full' }])
   })

@@ -46,7 +46,7 @@ describe('a start after a clean end', () => {
     expect(await exists(join(world.path, 'in-use'))).toBe(false)
     const second = world.start()
     await second.prepare(never)
-    expect(second.previousEnd).toBe('clean')
+    expect(second.previousEnd()).toBe('clean')
     expect(world.requests).toEqual([])
   })
 })
@@ -56,7 +56,7 @@ test('the first start after another version had the store checks the logs and al
   await createStore(world)
   const opening = world.start()
   await opening.prepare(never)
-  expect(opening.previousEnd).toBe('unclean')
+  expect(opening.previousEnd()).toBe('unclean')
   expect(world.requests).toMatchObject([{ logs: true, tables: 'unverified', verified: [] }])
 })
 
@@ -68,7 +68,7 @@ describe('a start after an unclean end', () => {
     world.report.verified = [{ number: 5, bytes: 900, mtimeMs: 7 }]
     const opening = world.start()
     await opening.prepare(never)
-    expect(opening.previousEnd).toBe('unclean')
+    expect(opening.previousEnd()).toBe('unclean')
     expect(world.requests).toMatchObject([
       { path: join(world.path, 'store'), logs: true, tables: 'unverified', verified: [], mend: true },
     ])
@@ -88,7 +88,7 @@ describe('a start after an unclean end', () => {
     await world.clock.advance(9 * minuteMs)
     const opening = world.start()
     await opening.prepare(never)
-    expect(opening.previousEnd).toBe('aborted')
+    expect(opening.previousEnd()).toBe('aborted')
     expect(world.requests.map(({ tables }) => tables)).toEqual(['unverified', 'all'])
   })
 

@@ -139,9 +139,9 @@ export function createAnswerReader(head: AnswerHead, question: Question): Answer
     const requestId = requestIdOf(headers, scanned?.scanner.requestId())
     if (scanned === null || !scanned.valid) return unreadable(head, body, requestId)
     const { breakdown, scanner } = scanned
-    const cut = body.cut ?? (scanner.ended ? null : 'ended early')
-    if (cut === null && !breakdown.found) return withoutLists(head, body, requestId)
-    if (cut !== null && !breakdown.named) return unreadable(head, { ...body, cut }, requestId)
+    const cut = body.cut ?? (scanner.ended() ? null : 'ended early')
+    if (cut === null && !breakdown.found()) return withoutLists(head, body, requestId)
+    if (cut !== null && !breakdown.named()) return unreadable(head, { ...body, cut }, requestId)
     return breakdown.outcome({ status, requestId, cut })
   }
 }
@@ -207,7 +207,7 @@ function readWhole(
   breakdown.beginFailed(Array.isArray(failed))
   if (Array.isArray(failed)) for (const entry of failed) breakdown.failed(recordOf(entry))
   const outcome = breakdown.outcome({ status, requestId, cut: null })
-  const serviceMessage = breakdown.named ? '' : excerpt(parsed['message'], messageCharsMax)
+  const serviceMessage = breakdown.named() ? '' : excerpt(parsed['message'], messageCharsMax)
   return outcome.kind === 'answered' && serviceMessage !== '' ? { ...outcome, serviceMessage } : outcome
 }
 

@@ -11,7 +11,7 @@ export type BreakdownScanner = {
   /** False: the answer is not a JSON object. */
   push(part: Buffer): boolean
   /** The answer is a whole JSON object. */
-  readonly ended: boolean
+  ended(): boolean
   /** requestId or RequestId. */
   requestId(): unknown
 }
@@ -59,8 +59,8 @@ export function createBreakdownScanner(breakdown: Breakdown): BreakdownScanner {
 
   return {
     push: (part) => scanner.push(part) && (depth === 0 || isObject),
-    get ended() {
-      return scanner.ended && isObject
+    ended() {
+      return scanner.ended() && isObject
     },
     requestId: () => ids['requestId'] ?? ids['RequestId'],
   }

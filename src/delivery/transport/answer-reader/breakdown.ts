@@ -28,9 +28,9 @@ export type Breakdown = {
   summary(fields: Summary | null): void
   responseCode(value: unknown): void
   /** There is a list. */
-  readonly found: boolean
+  found(): boolean
   /** A payload of the batch was named. */
-  readonly named: boolean
+  named(): boolean
   outcome(from: AnswerEnd): Outcome
 }
 
@@ -81,10 +81,10 @@ export function createBreakdown(payloadIds: readonly PayloadId[]): Breakdown {
     failed,
     summary: (fields) => void (summary = fields),
     responseCode: (value) => void (responseCode = value),
-    get found() {
+    found() {
       return acceptedList.isList || failedList.isList
     },
-    get named() {
+    named() {
       return records.size > 0 || acceptedBits.includes(1)
     },
     outcome,

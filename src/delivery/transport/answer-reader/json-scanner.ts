@@ -24,7 +24,7 @@ export type JsonScanner = {
   /** False: the text is not JSON. Nothing more may be pushed then. */
   push(part: Buffer): boolean
   /** The text is a whole JSON value. */
-  readonly ended: boolean
+  ended(): boolean
 }
 
 const depthMax = 1 << 20
@@ -66,7 +66,7 @@ export function createJsonScanner(handler: JsonHandler): JsonScanner {
 
   return {
     push,
-    get ended() {
+    ended() {
       return next === 'nothing' && inside === null
     },
   }

@@ -38,11 +38,11 @@ export type QueueConsumer = {
    * open here: no other gateway gets anything of the queue until it is acknowledged. Not before RabbitMQ 4.0.
    */
   suspend(position: number): void
-  readonly isSuspended: boolean
+  isSuspended(): boolean
   /** Consumes again after it. */
   resume(): void
   /** False where RabbitMQ cannot do `suspend`. */
-  readonly maySuspend: boolean
+  maySuspend(): boolean
   /** Nothing is acknowledged from here on; what was not, goes back to RabbitMQ at once. */
   close(): Promise<void>
 }
@@ -257,11 +257,11 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     acknowledge,
     discard: () => void (isDiscarding = true),
     suspend,
-    get isSuspended() {
+    isSuspended() {
       return suspended !== null
     },
     resume,
-    get maySuspend() {
+    maySuspend() {
       return connection === null || connection.version >= prioritiesSinceVersion
     },
     close,

@@ -93,7 +93,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     flush,
     giveBack: () => endNow(notStored),
     giveBackBehind,
-    mayGiveBack: () => consumer?.maySuspend ?? true,
+    mayGiveBack: () => consumer?.maySuspend() ?? true,
     fail: endNow,
     reconnect() {
       turns.reset()
@@ -122,7 +122,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
       {
         options,
         credentials,
-        node: turns.node,
+        node: turns.node(),
         queue,
         label: clientId,
         prefetch: isCareful ? 1 : options.window,
@@ -133,7 +133,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
 
   function opened(): void {
     turns.opened()
-    status.connected(nodeText(turns.node))
+    status.connected(nodeText(turns.node()))
     want(wanted)
   }
 
@@ -149,7 +149,7 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     consumer?.takeWaiting()
     // RabbitMQ sends without an error again: the next consumer gets the whole window.
     if (consumer === null || consumer.outstanding() > 0) return
-    if (status.state === 'paused') leave(consumer)
+    if (status.state() === 'paused') leave(consumer)
     else if (isCareful && carefulFor === 0) reopen(consumer)
   }
 
@@ -166,10 +166,10 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     wanted = count
     if (count > 0) {
       keep()
-      if (status.state !== 'paused') consumer?.takeWaiting()
+      if (status.state() !== 'paused') consumer?.takeWaiting()
       else if (consumer === null) connect()
       else resume()
-    } else if ((status.state === 'connected' || status.state === 'connecting') && !stopping)
+    } else if ((status.state() === 'connected' || status.state() === 'connecting') && !stopping)
       cancelPause ??= clock.after(options.pauseAfterMs, pauseLink)
   }
 
@@ -200,12 +200,12 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     keep()
     status.set('paused')
     if (consumer.outstanding() === 0) leave(consumer)
-    else if (consumer.isSuspended) endNow(notStored)
+    else if (consumer.isSuspended()) endNow(notStored)
     else consumer.suspend(position ?? 0)
   }
 
   function resume(): void {
-    status.connected(nodeText(turns.node))
+    status.connected(nodeText(turns.node()))
     consumer?.resume()
     consumer?.takeWaiting()
   }

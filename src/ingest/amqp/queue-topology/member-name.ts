@@ -47,7 +47,7 @@ export function createMemberName(deps: Deps, options: AmqpOptions): MemberName {
     const made = await openChannel(clock, {
       options,
       credentials,
-      node: turns.node,
+      node: turns.node(),
       label: `${member} name`,
       queue,
       ended,

@@ -79,7 +79,7 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
     const made = await openChannel(clock, {
       options,
       credentials,
-      node: turns.node,
+      node: turns.node(),
       label: member,
       queue: null,
       ended: (fault) => ended(fault),
@@ -195,7 +195,7 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
       emit({ kind: 'message_source_limited', messageSource, limit: 'bindings_unseen', detail, act })
       return
     }
-    const has = await probeStoredTime(clock, { options, credentials, node: turns.node }, stop.signal)
+    const has = await probeStoredTime(clock, { options, credentials, node: turns.node() }, stop.signal)
     if (has !== false) return
     const detail =
       'RabbitMQ does not say when it got a message, so a message without a device time may get another payloadId ' +
@@ -229,7 +229,7 @@ export function createTopologyLink(deps: Deps, options: AmqpOptions): TopologyLi
     asking = null
     depths = new Map()
     const retryInMs = turns.failed(fault, null)
-    if (turns.isRoundOver) didTry()
+    if (turns.isRoundOver()) didTry()
     // The queues have the same fault on their connections, and report it.
     cancel = clock.after(retryInMs, connect)
   }

@@ -2,7 +2,7 @@
 // Map keeps the order, and who was served goes to its end.
 
 export type FairQueue<Entry> = {
-  readonly size: number
+  size(): number
   add(address: string, user: string, entry: Entry): void
   take(): Entry | undefined
   /** Removes the last entry of the address that has most. Looks at every address. */
@@ -15,7 +15,7 @@ export function createFairQueue<Entry>(): FairQueue<Entry> {
   const addresses = new Map<string, OfAddress<Entry>>()
   let size = 0
   return {
-    get size() {
+    size() {
       return size
     },
     add,

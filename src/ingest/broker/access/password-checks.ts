@@ -76,7 +76,7 @@ export function createPasswordChecks(options: { waitingMax: number; rememberedMa
     counters: () => ({
       passwordsComputed: computed,
       passwordsRemembered: remembered,
-      passwordsWaiting: queue.size + suspects.size,
+      passwordsWaiting: queue.size() + suspects.size(),
     }),
   }
 
@@ -97,7 +97,7 @@ export function createPasswordChecks(options: { waitingMax: number; rememberedMa
     const job = { check, digest, waiting: [waiter] }
     jobs.set(digest, job)
     ;(check.suspect ? suspects : queue).add(check.address ?? '', check.userName, job)
-    if (queue.size + suspects.size > options.waitingMax) refuseOne()
+    if (queue.size() + suspects.size() > options.waitingMax) refuseOne()
     if (!running) next()
   }
 
@@ -124,7 +124,7 @@ export function createPasswordChecks(options: { waitingMax: number; rememberedMa
 
   function taken(): Job | undefined {
     turn += 1
-    const first = queue.size === 0 || turn % suspectTurn === 0 ? suspects : queue
+    const first = queue.size() === 0 || turn % suspectTurn === 0 ? suspects : queue
     return first.take() ?? queue.take()
   }
 
@@ -146,7 +146,7 @@ export function createPasswordChecks(options: { waitingMax: number; rememberedMa
   }
 
   function refuseOne(): void {
-    const job = suspects.size > 0 ? suspects.dropOfLargest() : queue.dropOfLargest()
+    const job = suspects.size() > 0 ? suspects.dropOfLargest() : queue.dropOfLargest()
     if (job !== undefined) answer(job, 'busy')
   }
 

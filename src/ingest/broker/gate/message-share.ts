@@ -31,9 +31,9 @@ class Share implements MessageShare {
 
   left(): number {
     const { load } = this
-    if (!load.busy) return Infinity
-    if (this.commits !== load.commits) {
-      this.commits = load.commits
+    if (!load.busy()) return Infinity
+    if (this.commits !== load.commits()) {
+      this.commits = load.commits()
       this.read = 0
     }
     return messagesPerCommit - this.read

@@ -28,7 +28,7 @@ export function createPausedGates(
   return { mustPause, pause: (gate) => void gates.add(gate), delete: (gate) => void gates.delete(gate) }
 
   function mustPause(gate: PausedGate): boolean {
-    if (!intake.readingPaused && !isPaused(gate)) return false
+    if (!intake.readingPaused() && !isPaused(gate)) return false
     gates.add(gate)
     return true
   }
@@ -38,7 +38,7 @@ export function createPausedGates(
   }
 
   function readingChanged(): void {
-    if (intake.readingPaused || intake.load.busy || resuming || gates.size === 0) return
+    if (intake.readingPaused() || intake.load.busy() || resuming || gates.size === 0) return
     resuming = true
     // Deferred, so that reading does not start inside the commit that made room.
     setImmediate(resumeAll)
@@ -48,7 +48,7 @@ export function createPausedGates(
     resuming = false
     let resumed = 0
     for (const gate of gates) {
-      if (intake.readingPaused || (intake.load.busy && resumed >= resumedMin)) return
+      if (intake.readingPaused() || (intake.load.busy() && resumed >= resumedMin)) return
       resumed += 1
       if (isPaused(gate)) continue
       gates.delete(gate)

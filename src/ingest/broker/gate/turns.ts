@@ -15,7 +15,7 @@ export type Turns = {
   /** Fills the budget of a connection at its first use in a turn. */
   refill(budget: TurnBudget): void
   /** Left for the control packets of all connections in this turn. */
-  readonly controlLeft: number
+  controlLeft(): number
   spendControl(cost: number): void
   /** Counts what was read. True where the connection must not be read again in this turn. */
   spendBytes(budget: TurnBudget, count: number): boolean
@@ -74,7 +74,7 @@ export function createTurns(): Turns {
 
   return {
     refill,
-    get controlLeft() {
+    controlLeft() {
       return controlLeft
     },
     spendControl(cost) {

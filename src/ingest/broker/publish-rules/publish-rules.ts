@@ -66,7 +66,7 @@ export type PublishRules = {
 
 type Deps = {
   /** Of the mapping in force; null where no source restricts its topics. */
-  owners: { readonly ownerOf: OwnerOf | null }
+  owners: { currentOwnerOf(): OwnerOf | null }
   clients: Pick<Clients, 'messageRefused'>
   clock: Clock
   emit: Emit
@@ -91,7 +91,7 @@ export function createPublishRules(
   }
 
   function violationOf(connection: RestrictedConnection, sender: Sender, topic: string): Violation | null {
-    const { ownerOf } = owners
+    const ownerOf = owners.currentOwnerOf()
     if (compile === null && ownerOf === null) return null
     const { decisions } = connection
     if (decisions?.topic === topic && decisions.ownerOf === ownerOf) return decisions.violation
@@ -99,7 +99,7 @@ export function createPublishRules(
   }
 
   function decide(connection: RestrictedConnection, sender: Sender, topic: string): Violation | null {
-    const { ownerOf } = owners
+    const ownerOf = owners.currentOwnerOf()
     let { decisions } = connection
     // Another mapping may have other sources.
     if (decisions?.ownerOf !== ownerOf) {

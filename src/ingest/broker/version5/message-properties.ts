@@ -23,12 +23,12 @@ export type MessagePropertyReader = {
    */
   read(bytes: Buffer, at: number, end: number): number
   /** Null where there is none. Of several with one name the last counts. */
-  readonly user: UserProperties | null
-  readonly properties: MessageProperties | null
+  user(): UserProperties | null
+  properties(): MessageProperties | null
   /** -1 where there is none. */
-  readonly topicAlias: number
+  topicAlias(): number
   /** Properties that were left out. */
-  readonly skipped: number
+  skipped(): number
 }
 
 const userPropertiesMax = 64
@@ -112,16 +112,16 @@ export function createMessagePropertyReader(rules: PropertyRules): MessageProper
 
   return {
     read,
-    get user() {
+    user() {
       return user
     },
-    get properties() {
+    properties() {
       return properties
     },
-    get topicAlias() {
+    topicAlias() {
       return topicAlias
     },
-    get skipped() {
+    skipped() {
       return skipped
     },
   }

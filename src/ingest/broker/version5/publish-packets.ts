@@ -115,13 +115,16 @@ function readProperties(
   const bytesStart = reader.read(portion, at, end)
   if (bytesStart < 0) return propertyFault('PUBLISH', bytesStart)
   const fault =
-    reader.topicAlias === -1 ? emptyTopicFault(message.topic) : useAlias(reader.topicAlias, state, message)
+    reader.topicAlias() === -1
+      ? emptyTopicFault(message.topic)
+      : useAlias(reader.topicAlias(), state, message)
   if (fault !== null) return fault
   message.bytes = portion.subarray(bytesStart, end)
-  message.userProperties = reader.user
-  message.properties = reader.properties
-  state.counts.propertiesSkipped += reader.skipped
-  if (reader.properties?.isText === true && !isUtf8(message.bytes)) state.counts.payloadFormatMismatches += 1
+  message.userProperties = reader.user()
+  message.properties = reader.properties()
+  state.counts.propertiesSkipped += reader.skipped()
+  if (reader.properties()?.isText === true && !isUtf8(message.bytes))
+    state.counts.payloadFormatMismatches += 1
   return null
 }
 

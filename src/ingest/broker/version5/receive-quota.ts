@@ -11,7 +11,7 @@ export type ReceiveQuota = {
   take(): boolean
   /** The last packet of a message was queued. */
   free(): void
-  readonly used: number
+  used(): number
 }
 
 export function createReceiveQuota(max: number): ReceiveQuota {
@@ -24,7 +24,7 @@ export function createReceiveQuota(max: number): ReceiveQuota {
     free() {
       if (used > 0) used -= 1
     },
-    get used() {
+    used() {
       return used
     },
   }

@@ -38,7 +38,7 @@ function open() {
     {
       ...deps,
       partial: { budget: createPartialBudget({ partialBytesMax: 1_000_000 }), pool: createPagePool() },
-      load: { busy: false, commits: 0 },
+      load: { busy: () => false, commits: () => 0 },
       pause: () => undefined,
       readingPaused: () => false,
       onPing: () => undefined,

@@ -6,11 +6,11 @@ import { publishBytes } from '../../../support/mqtt-device.ts'
 
 describe('the share of a connection', () => {
   test('is four messages between two commits, and only while the intake is busy', () => {
-    const intake = { busy: false, commits: 0 }
-    const share = createMessageShare(intake)
+    const intake = { isBusy: false, commits: 0 }
+    const share = createMessageShare({ busy: () => intake.isBusy, commits: () => intake.commits })
     for (let n = 0; n < 1000; n += 1) share.count(100)
     expect(share.left()).toBe(Infinity)
-    intake.busy = true
+    intake.isBusy = true
     expect(share.left()).toBe(4)
     for (let n = 0; n < 4; n += 1) share.count(100)
     expect(share.left()).toBe(0)
@@ -19,7 +19,7 @@ describe('the share of a connection', () => {
   })
 
   test('is smaller where the messages are large', () => {
-    const share = createMessageShare({ busy: true, commits: 1 })
+    const share = createMessageShare({ busy: () => true, commits: () => 1 })
     expect(share.left()).toBe(4)
     share.count(12_288)
     expect(share.left()).toBe(0)

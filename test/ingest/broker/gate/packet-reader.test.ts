@@ -45,7 +45,7 @@ async function open() {
       writer: createAckWriter(),
       turns: createTurns(),
       partial: { budget: createPartialBudget({ partialBytesMax: 1e9 }), pool: createPagePool() },
-      load: { busy: false, commits: 0 },
+      load: { busy: () => false, commits: () => 0 },
       pause: () => undefined,
       readingPaused: () => intake.paused,
       message: messageOf(''),

@@ -114,7 +114,7 @@ test('[MQTT-3.3.4-7] the quota counts from 0 to the maximum, and 0x93 comes exac
           used = Math.max(0, used - 1)
         } else used += qos > 0 ? 1 : 0
         const packet = qos === null ? Buffer.alloc(0) : publishPacket({ qos, messageId: index + 1 })
-        found.push([topicsIn(packet, state).length, state.quota.used, state.fault?.reason ?? null])
+        found.push([topicsIn(packet, state).length, state.quota.used(), state.fault?.reason ?? null])
         expected.push([qos === null || isTooMany ? 0 : 1, used, isTooMany ? 'receive_maximum' : null])
         if (isTooMany) break
       }
@@ -190,8 +190,8 @@ test('properties of a message are the same after it was kept, whatever they are'
       expect(reader.read(section, 0, section.length)).toBe(section.length)
       const message: Message = {
         ...messageOf('{}'),
-        userProperties: reader.user,
-        properties: reader.properties,
+        userProperties: reader.user(),
+        properties: reader.properties(),
       }
       // As on the disk and in exported dead letters.
       const kept: unknown = JSON.parse(JSON.stringify(envelopeOf(message, null)))

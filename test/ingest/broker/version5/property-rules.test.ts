@@ -57,8 +57,8 @@ test('a server may send several subscription identifiers, and no alias where non
     userProperty('site', 'north'),
   )
   expect(reader.read(bytes, 0, bytes.length)).toBe(bytes.length)
-  expect({ ...reader.user }).toEqual({ site: 'north' })
-  expect(reader.properties).toBe(null)
+  expect({ ...reader.user() }).toEqual({ site: 'north' })
+  expect(reader.properties()).toBe(null)
   const alias = propertiesOf(property.topicAlias, uint16(1))
   expect(reader.read(alias, 0, alias.length)).toBeLessThan(0)
 })

@@ -19,7 +19,7 @@ describe('the quota of messages', () => {
       expect(quota.take()).toBe(true)
       quota.free()
     }
-    expect(quota.used).toBe(0)
+    expect(quota.used()).toBe(0)
   })
 
   test('acknowledgements of messages of an earlier connection do not raise it beyond the maximum', () => {

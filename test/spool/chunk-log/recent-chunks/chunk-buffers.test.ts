@@ -143,7 +143,7 @@ describe('a batch', () => {
     const { spool, sealed, overwriteFree } = await openWorld()
     const batch = await sealed('a')
     const content = await contentOf(spool, batch)
-    expect(content.payloadIds).toHaveLength(1)
+    expect(content.payloadIds()).toHaveLength(1)
     await spool.settle(batch, { payloads: 'all delivered', requestId: null })
     await overwriteFree()
     expect(() => bodyOf(content)).toThrow()

@@ -17,7 +17,7 @@ export function followInTurn(
   turns.refill(budget)
   allowance.messages = messages
   allowance.packets = budget.packets
-  const control = Math.min(budget.control, turns.controlLeft)
+  const control = Math.min(budget.control, turns.controlLeft())
   allowance.control = control
   const end = framing.follow(bytes, allowance)
   budget.packets = allowance.packets

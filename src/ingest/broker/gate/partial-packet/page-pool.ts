@@ -15,7 +15,7 @@ export type PagePool = {
   take(): Page
   giveBack(page: Page): void
   /** Slabs from the system. */
-  readonly slabs: number
+  slabs(): number
 }
 
 export const pageBytes = 4096
@@ -55,7 +55,7 @@ export function createPagePool(): PagePool {
   return {
     take,
     giveBack,
-    get slabs() {
+    slabs() {
       return slabs
     },
   }

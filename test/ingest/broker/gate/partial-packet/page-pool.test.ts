@@ -11,16 +11,16 @@ test('no two pages share memory', () => {
   expect(
     pages.every(({ bytes }, index) => bytes.length === 4096 && bytes.every((byte) => byte === index)),
   ).toBe(true)
-  expect(pool.slabs).toBe(4)
+  expect(pool.slabs()).toBe(4)
 })
 
 test('pages are used again, and slabs without a page in use are left, except one', () => {
   const pool = createPagePool()
   for (let turn = 0; turn < 20; turn += 1) {
     const pages = take(pool, 100)
-    expect(pool.slabs).toBe(2)
+    expect(pool.slabs()).toBe(2)
     for (const page of pages) pool.giveBack(page)
-    expect(pool.slabs).toBe(1)
+    expect(pool.slabs()).toBe(1)
   }
 })
 
