@@ -210,6 +210,7 @@ describe('a write that gathers', () => {
     parts.writes.length = 0
     return parts
   }
+  const gatherMs = 4
   /** The connection was last heard of before all writes. */
   const rare = { commitsBefore: 0 }
 
@@ -219,6 +220,8 @@ describe('a write that gathers', () => {
     for (let turns = 0; turns < 5; turns += 1) await nextTurn()
     expect(keysOf()).toEqual([])
     send('b', rare)
+    await clock.advance(gatherMs - 1)
+    expect(keysOf()).toEqual([])
     await clock.advance(1)
     expect(keysOf()).toEqual(['a b'])
     while (acks.length === 0) await nextTurn()
@@ -231,14 +234,14 @@ describe('a write that gathers', () => {
     const { clock, held, keysOf, acks, send } = await openBusy()
     held.hold()
     send('a', rare)
-    await clock.advance(1)
+    await clock.advance(gatherMs)
     send('b', rare)
     held.release()
     while (acks.length === 0) await nextTurn()
     for (let turns = 0; turns < 5; turns += 1) await nextTurn()
     expect(keysOf()).toEqual(['a'])
     send('c', rare)
-    await clock.advance(1)
+    await clock.advance(gatherMs)
     expect(keysOf()).toEqual(['a', 'b c'])
   })
 
@@ -286,7 +289,7 @@ describe('a write that gathers', () => {
     await nextTurn()
     expect(keysOf()).toHaveLength(1)
     await committer.idle()
-    await clock.advance(5)
+    await clock.advance(17)
     send('b', rare)
     await nextTurn()
     expect(keysOf()).toHaveLength(2)
