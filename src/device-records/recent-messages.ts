@@ -12,8 +12,10 @@
 // so a device that floods costs no more than a counter. A message is cut at `messageBytesMax`.
 //
 // Of more than `allPerSecondMax` messages a second over all devices, the rest are not kept, and counted. All
-// rings together have at most `bytesMax`. Then a device gets the ring of one that sent nothing for ten
-// minutes, or it has none, which is counted.
+// rings together have at most `bytesMax`. Rings double only until half of that is used, so that of a large
+// fleet each device has its last two or three messages, and not half of the devices all and the others none.
+// At the bound a new device gets the ring of one that sent nothing for ten minutes, or it has none, which is
+// counted.
 
 import type { Message, QoS } from '../domain/message.ts'
 import type { EpochMs } from '../std/clock.ts'
@@ -82,7 +84,8 @@ const head = {
 } as const
 const headLength = 8
 const ringBytesAtFirst = 896
-const memoryOfRing = ringBytes + messagesKept * headLength * 8
+const memoryOfHeads = messagesKept * headLength * 8
+const memoryAtFirst = ringBytesAtFirst + memoryOfHeads
 /** Of all devices. A gateway that takes more has no time to keep what few people ask for. */
 const allPerSecondMax = 5000
 const quietMs = 600_000
@@ -93,10 +96,11 @@ const messagesBetweenLooks = 100
 const kinds: readonly RecentKind[] = ['payloads', 'ignored', 'part', 'deferred', 'quarantined', 'unmappable']
 
 export function createRecentMessages({ bytesMax }: { bytesMax: number }): RecentMessages {
-  const ringsMax = Math.floor(bytesMax / memoryOfRing)
+  /** Rings grow up to it. */
+  const growthMax = bytesMax / 2
   const rings: MessageRing[] = []
   const free: MessageRing[] = []
-  /** Of all rings; at most `ringsMax` times `memoryOfRing`. */
+  /** Of all rings; at most `bytesMax`. */
   let memory = 0
   let hand = 0
   let untilLook = 0
@@ -133,7 +137,7 @@ export function createRecentMessages({ bytesMax }: { bytesMax: number }): Recent
     }
     ring.inSecond += 1
     if (ring.inSecond > perSecondMax) ring.skipped += 1
-    else memory += write(ring, message, kinds.indexOf(became))
+    else memory += write(ring, message, kinds.indexOf(became), growthMax - memory)
   }
 
   function ringFor(owner: RingOwner, now: EpochMs): MessageRing | null {
@@ -147,7 +151,7 @@ export function createRecentMessages({ bytesMax }: { bytesMax: number }): Recent
   }
 
   function newRing(): MessageRing | null {
-    if (rings.length >= ringsMax) return null
+    if (memory + memoryAtFirst > bytesMax) return null
     const ring: MessageRing = {
       bytes: Buffer.allocUnsafeSlow(ringBytesAtFirst),
       heads: new Float64Array(messagesKept * headLength),
@@ -162,7 +166,7 @@ export function createRecentMessages({ bytesMax }: { bytesMax: number }): Recent
       owner: null,
     }
     rings.push(ring)
-    memory += memoryOfRing - ringBytes + ringBytesAtFirst
+    memory += memoryAtFirst
     return ring
   }
 
@@ -198,23 +202,24 @@ export function createRecentMessages({ bytesMax }: { bytesMax: number }): Recent
     for (let number = newest; number >= 0 && number > newest - messagesKept; number -= 1) {
       const at = (number % messagesKept) * headLength
       // Newer messages were written over it.
-      if (ring.heads[at + head.start]! < ring.end - ringBytes) break
+      if (ring.heads[at + head.start]! < ring.end - ring.bytes.length) break
       found.push(read(ring, at))
     }
     return found
   }
 }
 
-/** Returns by how many bytes the ring grew. */
-function write(ring: MessageRing, message: Message, kind: number): number {
+/** Returns by how many bytes the ring grew, which are at most `room`. */
+function write(ring: MessageRing, message: Message, kind: number, room: number): number {
   const { heads } = ring
   const { bytes: content, topic, arrival, serial = 0, qos, dup, retain } = message
-  const kept = Math.min(content.length, messageBytesMax)
-  const grown = grow(ring, ring.at + kept)
+  const keptMax = Math.min(content.length, messageBytesMax)
+  const grown = grow(ring, ring.at + keptMax, room)
   const { bytes } = ring
+  const kept = Math.min(keptMax, bytes.length)
   let start = ring.at
-  if (start + kept > ringBytes) {
-    ring.end += ringBytes - start
+  if (start + kept > bytes.length) {
+    ring.end += bytes.length - start
     start = 0
   }
   ring.at = start + kept
@@ -234,11 +239,13 @@ function write(ring: MessageRing, message: Message, kind: number): number {
   return grown
 }
 
-/** A ring that grows has not been written over: what is in it keeps its place. */
-function grow(ring: MessageRing, bytes: number): number {
+/** Not after it was written over: a position is the remainder of its length, so what is in it keeps its place. */
+function grow(ring: MessageRing, bytes: number, room: number): number {
   const { length } = ring.bytes
-  if (bytes <= length || length === ringBytes) return 0
-  const larger = Buffer.allocUnsafeSlow(Math.min(ringBytes, Math.max(bytes, length * 2)))
+  if (bytes <= length || ring.end !== ring.at) return 0
+  const wanted = Math.min(ringBytes, Math.max(bytes, length * 2))
+  if (wanted - length > room) return 0
+  const larger = Buffer.allocUnsafeSlow(wanted)
   ring.bytes.copy(larger, 0, 0, ring.at)
   ring.bytes = larger
   return larger.length - length
@@ -251,7 +258,7 @@ function topicIndex(topics: string[], topic: string): number {
 }
 
 function read({ bytes, heads, topics }: MessageRing, at: number): RecentMessage {
-  const start = heads[at + head.start]! % ringBytes
+  const start = heads[at + head.start]! % bytes.length
   const flags = heads[at + head.flags]!
   const offsetMs = heads[at + head.offsetMs]!
   return {

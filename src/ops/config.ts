@@ -140,8 +140,9 @@ export const opsSchema = z
           .prefault('64MiB')
           .describe(
             'Memory for the last 20 messages of each device, which `devices show` prints with what became of ' +
-              'them; 8 KiB a device. Beyond it, devices that are quiet for ten minutes lose theirs. They are ' +
-              'not kept for assets with a privacy profile, nor over a restart. `0B` keeps none.',
+              'them; up to 8 KiB a device until half of it is used, 2 KiB then. Beyond it, devices that are quiet ' +
+              'for ten minutes lose theirs. They are not kept for assets with a privacy profile, nor over a ' +
+              'restart. `0B` keeps none.',
           ),
         retention: duration({ minMs: 3_600_000, maxMs: 3660 * 24 * 3_600_000 })
           .prefault('90d')

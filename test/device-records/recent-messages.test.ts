@@ -95,7 +95,7 @@ test('a device has memory for what it sent, up to that of a whole ring', () => {
 
 describe('at the bound of the memory', () => {
   test('a device has none while all others send, and gets the ring of one that is quiet', () => {
-    const { recent, add, texts, pass } = world(8 * ringMemory)
+    const { recent, add, texts, pass } = world(8 * firstMemory)
     const trucks = Array.from({ length: 8 }, owner)
     for (const truck of trucks) add(truck, 'a')
     const late = owner()
@@ -110,8 +110,41 @@ describe('at the bound of the memory', () => {
     expect(texts(trucks[1]!)).toEqual(['c', 'a'])
   })
 
+  test('each device of a large fleet has its last messages, as many as there is room for', () => {
+    const bytesMax = 100 * firstMemory
+    const { recent, add, texts } = world(bytesMax)
+    const trucks = Array.from({ length: 100 }, owner)
+    const message = (truck: number, n: number) => `${truck} ${n} `.padEnd(330, '.')
+    // The first ones have sent much before the others come.
+    for (let n = 0; n < 30; n += 1)
+      for (let truck = 0; truck < 20; truck += 1) add(trucks[truck]!, message(truck, n))
+    expect(recent.counters().ringBytes).toBeGreaterThan(bytesMax / 2 - ringMemory)
+    for (let n = 30; n < 50; n += 1)
+      for (const [truck, to] of trucks.slice(0, 60).entries()) add(to, message(truck, n))
+    expect(recent.counters()).toMatchObject({ rings: 60, notKept: 0 })
+    expect(recent.counters().ringBytes).toBeLessThanOrEqual(bytesMax)
+    for (const [truck, of] of trucks.slice(0, 60).entries()) {
+      const kept = texts(of)
+      expect(kept.length).toBeGreaterThanOrEqual(2)
+      expect(kept).toEqual(kept.map((_, index) => message(truck, 49 - index)))
+    }
+    expect(texts(trucks[0]!)).toHaveLength(20)
+    add(trucks[59]!, 'x'.repeat(2000))
+    expect(recent.of(trucks[59]!)[0]).toMatchObject({ cutBytes: 2000 - 896 })
+  })
+
+  test('a ring that was written over does not grow, where a shorter message would have room', () => {
+    const { recent, add, texts } = world(2 * (firstMemory + 1200))
+    const truck = owner()
+    add(truck, 'a'.repeat(800))
+    add(truck, 'b'.repeat(2000))
+    for (const letter of 'cd') add(truck, letter.repeat(300))
+    expect(recent.counters().ringBytes).toBe(firstMemory)
+    expect(texts(truck)).toEqual(['d'.repeat(300), 'c'.repeat(300)])
+  })
+
   test('what is dropped leaves nothing behind', () => {
-    const { recent, add, texts } = world(ringMemory)
+    const { recent, add, texts } = world(firstMemory)
     const truck = owner()
     add(truck, 'secret place')
     const { bytes } = truck.ring!
