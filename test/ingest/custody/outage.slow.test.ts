@@ -61,7 +61,9 @@ describe('an outage of the service', { timeout }, () => {
 
   test('gives nothing back to a server that cannot keep the order, and loses nothing', async () => {
     const engine = createScriptedEngine({ partitions: 1, windowMax: 400, mayGiveBack: false })
+    const clock = createFastClock(1)
     const gateway = await startCustodyGateway(engine, {
+      clock,
       sandbox: { faults: { always: 503 } },
       delivery: 'batch: { linger: 200ms, max_payloads: 10 }, max_in_flight: 2',
     })
@@ -69,6 +71,8 @@ describe('an outage of the service', { timeout }, () => {
       publish(engine, `truck-${device}`, 0, 30)
       await eventually(() => gateway.status().totals.payloads === 30 * (device + 1))
     }
+    // Not before: nothing is taken in an outage.
+    clock.setFactor(100)
     await eventually(() => gateway.custody().holds)
     // Custody looks ten times a second.
     const { oldestSeconds } = gateway.custody()
