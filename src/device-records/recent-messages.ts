@@ -12,8 +12,8 @@
 // so a device that floods costs no more than a counter. A message is cut at `messageBytesMax`.
 //
 // Of more than `allPerSecondMax` messages a second over all devices, the rest are not kept, and counted. All
-// rings together have at most `bytesMax`. Rings double only until half of that is used, so that of a large
-// fleet each device has its last two or three messages, and not half of the devices all and the others none.
+// rings together have at most `bytesMax`. Rings double only until half of that is used; the rest is for devices
+// that come then, with their last two or three messages, and for messages that are longer than their ring.
 // At the bound a new device gets the ring of one that sent nothing for ten minutes, or it has none, which is
 // counted.
 
@@ -137,7 +137,11 @@ export function createRecentMessages({ bytesMax }: { bytesMax: number }): Recent
     }
     ring.inSecond += 1
     if (ring.inSecond > perSecondMax) ring.skipped += 1
-    else memory += write(ring, message, kinds.indexOf(became), growthMax - memory)
+    else
+      memory += write(ring, message, kinds.indexOf(became), {
+        toDouble: growthMax - memory,
+        inAll: bytesMax - memory,
+      })
   }
 
   function ringFor(owner: RingOwner, now: EpochMs): MessageRing | null {
@@ -209,12 +213,15 @@ export function createRecentMessages({ bytesMax }: { bytesMax: number }): Recent
   }
 }
 
-/** Returns by how many bytes the ring grew, which are at most `room`. */
-function write(ring: MessageRing, message: Message, kind: number, room: number): number {
+/** Bytes by which a ring may grow: so that it holds more messages, and so that it holds one at all. */
+type Room = { toDouble: number; inAll: number }
+
+/** Returns by how many bytes the ring grew. */
+function write(ring: MessageRing, message: Message, kind: number, room: Room): number {
   const { heads } = ring
   const { bytes: content, topic, arrival, serial = 0, qos, dup, retain } = message
   const keptMax = Math.min(content.length, messageBytesMax)
-  const grown = grow(ring, ring.at + keptMax, room)
+  const grown = grow(ring, keptMax, room)
   const { bytes } = ring
   const kept = Math.min(keptMax, bytes.length)
   let start = ring.at
@@ -239,16 +246,26 @@ function write(ring: MessageRing, message: Message, kind: number, room: number):
   return grown
 }
 
-/** Not after it was written over: a position is the remainder of its length, so what is in it keeps its place. */
-function grow(ring: MessageRing, bytes: number, room: number): number {
+/**
+ * A ring doubles until it is written over: from then on a position is the remainder of its length. One that is
+ * shorter than the message is emptied for it.
+ */
+function grow(ring: MessageRing, kept: number, room: Room): number {
   const { length } = ring.bytes
-  if (bytes <= length || ring.end !== ring.at) return 0
-  const wanted = Math.min(ringBytes, Math.max(bytes, length * 2))
-  if (wanted - length > room) return 0
-  const larger = Buffer.allocUnsafeSlow(wanted)
-  ring.bytes.copy(larger, 0, 0, ring.at)
-  ring.bytes = larger
-  return larger.length - length
+  const needed = ring.at + kept
+  if (needed <= length) return 0
+  const doubled = Math.min(ringBytes, Math.max(needed, length * 2))
+  if (ring.end === ring.at && doubled > length && doubled - length <= room.toDouble) {
+    const larger = Buffer.allocUnsafeSlow(doubled)
+    ring.bytes.copy(larger, 0, 0, ring.at)
+    ring.bytes = larger
+    return doubled - length
+  }
+  if (kept <= length || kept - length > room.inAll) return 0
+  ring.bytes = Buffer.allocUnsafeSlow(kept)
+  ring.topics.length = 0
+  Object.assign(ring, { count: 0, at: 0, end: 0 })
+  return kept - length
 }
 
 /** Usually there is one. -1 for a topic beyond the bound. */

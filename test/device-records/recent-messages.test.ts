@@ -129,18 +129,32 @@ describe('at the bound of the memory', () => {
       expect(kept).toEqual(kept.map((_, index) => message(truck, 49 - index)))
     }
     expect(texts(trucks[0]!)).toHaveLength(20)
+    // Longer than the ring: it has the whole message, and others later.
     add(trucks[59]!, 'x'.repeat(2000))
-    expect(recent.of(trucks[59]!)[0]).toMatchObject({ cutBytes: 2000 - 896 })
+    expect(texts(trucks[59]!)).toEqual(['x'.repeat(2000)])
+    add(trucks[59]!, 'y'.repeat(300))
+    expect(texts(trucks[59]!)).toEqual(['y'.repeat(300)])
+    expect(recent.counters().ringBytes).toBeLessThanOrEqual(bytesMax)
   })
 
-  test('a ring that was written over does not grow, where a shorter message would have room', () => {
+  test('rings that may not double are written over, and mix nothing', () => {
     const { recent, add, texts } = world(2 * (firstMemory + 1200))
-    const truck = owner()
-    add(truck, 'a'.repeat(800))
-    add(truck, 'b'.repeat(2000))
+    const [truck, other] = [owner(), owner()]
+    for (const letter of 'ab') add(truck, letter.repeat(800))
     for (const letter of 'cd') add(truck, letter.repeat(300))
+    expect(recent.counters().ringBytes).toBe(2 * 896 + 1280)
+    expect(texts(truck)).toEqual(['d', 'c', 'b'].map((letter) => letter.repeat(letter === 'b' ? 800 : 300)))
+    for (const letter of 'ef') add(other, letter.repeat(800))
+    for (const letter of 'gh') add(other, letter.repeat(300))
+    expect(texts(other)).toEqual(['h'.repeat(300), 'g'.repeat(300)])
+  })
+
+  test('a message that is longer than the ring is cut where no memory is left', () => {
+    const { recent, add } = world(firstMemory)
+    const truck = owner()
+    add(truck, 'x'.repeat(2000))
+    expect(recent.of(truck)[0]).toMatchObject({ cutBytes: 2000 - 896 })
     expect(recent.counters().ringBytes).toBe(firstMemory)
-    expect(texts(truck)).toEqual(['d'.repeat(300), 'c'.repeat(300)])
   })
 
   test('what is dropped leaves nothing behind', () => {
