@@ -12,10 +12,10 @@
 // so a device that floods costs no more than a counter. A message is cut at `messageBytesMax`.
 //
 // Of more than `allPerSecondMax` messages a second over all devices, the rest are not kept, and counted. All
-// rings together have at most `bytesMax`. Rings double only until half of that is used; the rest is for devices
-// that come then, with their last two or three messages, and for messages that are longer than their ring.
-// At the bound a new device gets the ring of one that sent nothing for ten minutes, or it has none, which is
-// counted.
+// rings together have at most `bytesMax`. Rings double only until half of that is used; the rest is for
+// devices that come then, with their last two or three messages, and for messages that are longer than their
+// ring. At the bound a new device gets the ring of one that sent nothing for ten minutes, or it has none,
+// which is counted.
 
 import type { Message, QoS } from '../domain/message.ts'
 import type { EpochMs } from '../std/clock.ts'
@@ -247,8 +247,8 @@ function write(ring: MessageRing, message: Message, kind: number, room: Room): n
 }
 
 /**
- * A ring doubles until it is written over: from then on a position is the remainder of its length. One that is
- * shorter than the message is emptied for it.
+ * A ring doubles until it is written over: from then on a position is the remainder of its length. One that
+ * is shorter than the message is emptied for it.
  */
 function grow(ring: MessageRing, kept: number, room: Room): number {
   const { length } = ring.bytes
