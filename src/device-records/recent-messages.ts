@@ -136,12 +136,14 @@ export function createRecentMessages({ bytesMax }: { bytesMax: number }): Recent
       ring.inSecond = 0
     }
     ring.inSecond += 1
-    if (ring.inSecond > perSecondMax) ring.skipped += 1
-    else
-      memory += write(ring, message, kinds.indexOf(became), {
-        toDouble: growthMax - memory,
-        inAll: bytesMax - memory,
-      })
+    if (ring.inSecond > perSecondMax) {
+      ring.skipped += 1
+      return
+    }
+    const wanted = Math.min(message.bytes.length, messageBytesMax)
+    if (ring.at + wanted > ring.bytes.length)
+      memory += grow(ring, wanted, growthMax - memory, bytesMax - memory)
+    write(ring, message, kinds.indexOf(became))
   }
 
   function ringFor(owner: RingOwner, now: EpochMs): MessageRing | null {
@@ -213,17 +215,10 @@ export function createRecentMessages({ bytesMax }: { bytesMax: number }): Recent
   }
 }
 
-/** Bytes by which a ring may grow: so that it holds more messages, and so that it holds one at all. */
-type Room = { toDouble: number; inAll: number }
-
-/** Returns by how many bytes the ring grew. */
-function write(ring: MessageRing, message: Message, kind: number, room: Room): number {
-  const { heads } = ring
+function write(ring: MessageRing, message: Message, kind: number): void {
+  const { heads, bytes } = ring
   const { bytes: content, topic, arrival, serial = 0, qos, dup, retain } = message
-  const keptMax = Math.min(content.length, messageBytesMax)
-  const grown = grow(ring, keptMax, room)
-  const { bytes } = ring
-  const kept = Math.min(keptMax, bytes.length)
+  const kept = Math.min(content.length, messageBytesMax, bytes.length)
   let start = ring.at
   if (start + kept > bytes.length) {
     ring.end += bytes.length - start
@@ -243,29 +238,27 @@ function write(ring: MessageRing, message: Message, kind: number, room: Room): n
   heads[at + head.flags] = (kind << 4) | qos | (dup ? 4 : 0) | (retain ? 8 : 0)
   ring.count += 1
   ring.end += kept
-  return grown
 }
 
 /**
- * A ring doubles until it is written over: from then on a position is the remainder of its length. One that
- * is shorter than the message is emptied for it.
+ * For a message of `wanted` bytes that does not fit behind the others. A ring doubles until it is written
+ * over: from then on a position is the remainder of its length. One that is shorter than the message is
+ * emptied for it. Returns by how many bytes the ring grew: at most `room` where it doubles, else `roomInAll`.
  */
-function grow(ring: MessageRing, kept: number, room: Room): number {
+function grow(ring: MessageRing, wanted: number, room: number, roomInAll: number): number {
   const { length } = ring.bytes
-  const needed = ring.at + kept
-  if (needed <= length) return 0
-  const doubled = Math.min(ringBytes, Math.max(needed, length * 2))
-  if (ring.end === ring.at && doubled > length && doubled - length <= room.toDouble) {
+  const doubled = Math.min(ringBytes, Math.max(ring.at + wanted, length * 2))
+  if (ring.end === ring.at && doubled > length && doubled - length <= room) {
     const larger = Buffer.allocUnsafeSlow(doubled)
     ring.bytes.copy(larger, 0, 0, ring.at)
     ring.bytes = larger
     return doubled - length
   }
-  if (kept <= length || kept - length > room.inAll) return 0
-  ring.bytes = Buffer.allocUnsafeSlow(kept)
+  if (wanted <= length || wanted - length > roomInAll) return 0
+  ring.bytes = Buffer.allocUnsafeSlow(wanted)
   ring.topics.length = 0
   Object.assign(ring, { count: 0, at: 0, end: 0 })
-  return kept - length
+  return wanted - length
 }
 
 /** Usually there is one. -1 for a topic beyond the bound. */
