@@ -34,28 +34,30 @@ export function messagesText(
 }
 
 function messageLines(message: ShownMessage, width: number): string[] {
-  const { at, topic, became, reason, payloads, explained } = message
+  const { at, topic, payloads, explained } = message
   const raw = message.message ?? `hex ${message.hex ?? ''}`
   const { cutBytes = 0 } = message
   const cut = cutBytes === 0 ? '' : ` (${plural(cutBytes, 'byte')} more)`
   return [
     `  ${at} ${visible(topic)}`,
     `    raw     ${visible(bounded(raw, rawLengthMax))}${cut}`,
-    `    became  ${becameText(became, payloads.length, reason)}`,
+    `    became  ${becameText(message)}`,
     ...payloads.flatMap(({ payloadId, payload, outcomes }) => [
       `    payload ${visible(JSON.stringify(payload))}`,
       ...outcomeTexts(outcomes).map((text) => `      ${payloadId} ${text}`),
     ]),
     ...(explained === undefined
       ? []
-      : explainedText(explained, becameText(became, payloads.length, reason), width - 4)
+      : explainedText(explained, becameText(message), width - 4)
           .trimEnd()
           .split('\n')
           .map((line) => `    ${line}`)),
   ]
 }
 
-function becameText(became: ShownMessage['became'], payloads: number, reason: string | null): string {
+function becameText({ became, reason, cutBytes = 0, payloads: { length: payloads } }: ShownMessage): string {
+  if (became === 'payloads' && cutBytes > 0)
+    return 'payloads; it was cut when it was kept, and is not mapped again'
   if (became === 'payloads' && payloads === 0) return 'payloads, which the mapping in force does not make'
   if (became !== 'payloads' && payloads > 0)
     return `${became} when it came; ${plural(payloads, 'payload')} by the mapping in force`

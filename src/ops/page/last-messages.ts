@@ -54,7 +54,7 @@ function messageArticle(one: ShownMessage, now: string): Html {
       </div>
       <div>
         <h4>As it is sent</h4>
-        ${one.payloads.length === 0 && html`<p class="quiet">No payload.</p>`}
+        ${one.payloads.length === 0 && html`<p class="quiet">${one.cutBytes > 0 ? 'It was cut when it was kept, and is not mapped again.' : 'No payload.'}</p>`}
         ${one.payloads.map(
           ({ payload, payloadId, outcomes }) =>
             html`<pre tabindex="0"><code>${jsonText(payload)}</code></pre>
