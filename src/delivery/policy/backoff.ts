@@ -4,7 +4,7 @@
 import type { BackoffOptions } from '../delivery-options.ts'
 import type { Wait } from './types.ts'
 
-/** Full jitter: any time from zero to `minMs`, doubled for each failure after the first, at most `maxMs`. */
+/** Full jitter: a time from zero to `minMs`, doubled for each failure after the first, at most `maxMs`. */
 export function fullJitter(
   random: () => number,
   failures: number,

@@ -1,6 +1,6 @@
 // mapper-failure.ts: the result of a message for which the mapper threw. That is a fault of the gateway. The
-// device would send the message again without end, so it is kept as a dead letter, as any message that cannot
-// be mapped.
+// device would send the message again without end, so it is kept as a dead letter, like each message that
+// cannot be mapped.
 
 import { hash } from 'node:crypto'
 import { messageOf } from '../../std/gateway-error.ts'

@@ -141,7 +141,7 @@ export const presetShape = {
       'Name of the topic capture that must be the identity of the client, such as device: a client may publish ' +
         'under its own name only. The identity is the name that the client proved by password, token or ' +
         'certificate, so an anonymous client may not publish here. What happens to other messages: ' +
-        '`ingest.broker.rules.on_violation`. Default: any client may publish to the topics of this source.',
+        '`ingest.broker.rules.on_violation`. Default: every client may publish to the topics of this source.',
     ),
   provider: text(256)
     .optional()

@@ -34,7 +34,7 @@ function utc(time: string): string {
   return `${time.slice(0, 10)} ${time.slice(11, 19)} UTC`
 }
 
-/** A name from outside: any length and any writing direction. */
+/** A name from outside, of whatever length and writing direction. */
 export function named(text: string | null, lengthMax = 60): Html {
   if (text === null) return html`<span class="quiet">none</span>`
   return html`<bdi ${text.length <= shortMax && html`class="short"`}>${bounded(text, lengthMax)}</bdi>`

@@ -12,7 +12,7 @@ export type SandboxAccount = {
   sessionToken?: Secret
   /** Submits for several providers, and must name one in X-Provider-Key (ingestion-api.md 5). */
   aggregator?: boolean
-  /** The known provider keys of an aggregator; missing: any key. */
+  /** The known provider keys of an aggregator; without them every key is known. */
   providers?: readonly string[]
 }
 
