@@ -14,7 +14,8 @@
 //
 // How they are kept
 //   record-table.ts    in memory: a row of numbers for each device, and a small object
-//   recent-messages.ts in memory only: the last messages of each device
+//   recent-messages.ts in memory only: the last messages of each device, in rings (message-ring.ts) of blocks
+//                      (message-blocks.ts)
 //   record-writer.ts   on the disk: in the database of the ledger, in slices, not synced
 //   client-records.ts  the same for what the broker knows of clients
 //   hourly-counts.ts   messages of the last 24 hours
@@ -29,7 +30,8 @@
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { ProviderName } from '../domain/ids.ts'
 import type { WithheldValue } from '../domain/payload.ts'
-import { createRecentMessages, type RecentMessage } from './recent-messages.ts'
+import type { RecentMessage } from './message-ring.ts'
+import { createRecentMessages } from './recent-messages.ts'
 import { createRecordNotes, type RecordNotes } from './record-notes.ts'
 import { hourlyCounts } from './hourly-counts.ts'
 import { column, createRecordTable, hoursColumn, keyOf } from './record-table.ts'
@@ -41,7 +43,7 @@ import type { DeviceRecord, DeviceRecordView, Loss } from './types.ts'
 
 export type { DeviceRecordView, Loss, Repeating } from './types.ts'
 export { createClientRecords, type ClientRecords } from './client-records.ts'
-export type { RecentMessage } from './recent-messages.ts'
+export type { RecentMessage } from './message-ring.ts'
 export type { RecordsStore } from './record-writer.ts'
 
 export type DeviceRecordsOptions = WriterOptions & {

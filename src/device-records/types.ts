@@ -4,7 +4,7 @@ import type { ProviderName } from '../domain/ids.ts'
 import type { Sender } from '../domain/message.ts'
 import type { WithheldValue } from '../domain/payload.ts'
 import type { EpochMs } from '../std/clock.ts'
-import type { MessageRing } from './recent-messages.ts'
+import type { MessageRing } from './message-ring.ts'
 
 /** What messages became that gave no payload. */
 export type LossKind = 'ignored' | 'dead' | 'quarantined'
@@ -56,7 +56,7 @@ export type DeviceRecord = {
   skewMs: number | null
   /** Of the first payload of its last message; '' where it has no device time. */
   windowKey: string
-  /** Its last messages (recent-messages.ts); null where none are kept. */
+  /** Its last messages (message-ring.ts); null where none are kept. */
   ring: MessageRing | null
   isDirty: boolean
   /** It is on the disk. */

@@ -137,10 +137,10 @@ export const opsSchema = z
               'counted: gateway_device_records_evicted_total, gateway_devices_not_recorded_total.',
           ),
         messages_max_bytes: size({ minBytes: 0, maxBytes: 4 * 1024 ** 3 })
-          .prefault('64MiB')
+          .prefault('32MiB')
           .describe(
             'Memory for the last 20 messages of each device, which `devices show` prints with what became of ' +
-              'them; up to 8 KiB a device until half of it is used, 2 KiB then. Beyond it, devices that are quiet ' +
+              'them; up to 8 KiB a device until half of it is used, 1 KiB then. Beyond it, devices that are quiet ' +
               'for ten minutes lose theirs. They are not kept for assets with a privacy profile, nor over a ' +
               'restart. `0B` keeps none.',
           ),

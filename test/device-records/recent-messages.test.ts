@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import {
-  createRecentMessages,
-  type MessageRing,
-  type RingOwner,
-} from '../../src/device-records/recent-messages.ts'
+import { blockBytes, createMessageBlocks } from '../../src/device-records/message-blocks.ts'
+import type { MessageRing, RingOwner } from '../../src/device-records/message-ring.ts'
+import { createRecentMessages } from '../../src/device-records/recent-messages.ts'
 import { messageOf } from '../support/mapping-world.ts'
+import { createRandom } from '../support/random.ts'
 
-const ringMemory = 7168 + 20 * 64
-const firstMemory = 896 + 20 * 64
+const ringMemory = 8 * blockBytes
 
 const owner = (): RingOwner => ({ ring: null as MessageRing | null })
 const second = 1000
@@ -82,26 +80,59 @@ test('a device has memory for what it sent, up to that of a whole ring', () => {
   const { recent, add, texts } = world()
   const truck = owner()
   const memory: number[] = []
-  for (let n = 0; n < 30; n += 1) {
-    add(truck, `${n}`.padEnd(400, '.'))
-    memory.push(recent.counters().ringBytes)
+  for (let n = 0; n < 50; n += 1) {
+    add(truck, `${n}`.padEnd(600, '.'))
+    memory.push(recent.counters().ringBytes / blockBytes)
   }
-  expect([...new Set(memory)]).toEqual([firstMemory, 2 * 896 + 1280, 4 * 896 + 1280, ringMemory])
-  expect(memory.slice(0, 3)).toEqual([firstMemory, firstMemory, 2 * 896 + 1280])
-  expect(texts(truck)[0]?.slice(0, 3)).toBe('29.')
+  expect([...new Set(memory)]).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
+  expect(memory.slice(0, 4)).toEqual([1, 2, 2, 3])
+  expect(texts(truck)[0]?.slice(0, 3)).toBe('49.')
   // As many as the ring has room for.
-  expect(texts(truck)).toHaveLength(17)
+  expect(texts(truck)).toHaveLength(12)
 })
+
+test.each([1, 2, 3, 20, 1000])(
+  'messages in %i blocks are the newest ones, whole, in their order',
+  (blocks) => {
+    const random = createRandom(blocks)
+    const { recent, add } = world(blocks * blockBytes)
+    const trucks = Array.from({ length: Math.min(1 + (blocks >> 1), 50) }, () => ({
+      owner: owner(),
+      sent: [] as string[],
+    }))
+    let cut = 0
+    for (let n = 0; n < 3000; n += 1) {
+      const truck = random.pick(trucks)
+      if (random.chance(0.005)) recent.drop(truck.owner)
+      if (truck.owner.ring === null) truck.sent = []
+      const length = random.chance(0.25) ? random.below(2500) : random.below(400)
+      const text = `${n} `.padEnd(length, String.fromCodePoint(97 + (n % 26)))
+      add(truck.owner, text, `t/${random.below(3)}`)
+      if (truck.owner.ring !== null) truck.sent.push(text)
+      const kept = recent.of(truck.owner)
+      expect(kept.length > 0).toBe(truck.owner.ring !== null)
+      for (const [index, { bytes, cutBytes }] of kept.entries()) {
+        const sent = truck.sent.at(-1 - index)!
+        expect(bytes.toString()).toBe(sent.slice(0, bytes.length))
+        expect(bytes.length + cutBytes).toBe(sent.length)
+        if (cutBytes > 0 && bytes.length < 2048) cut += 1
+      }
+      expect(recent.counters().ringBytes).toBeLessThanOrEqual(blocks * blockBytes)
+    }
+    // Only where a message finds less memory than it needs.
+    expect(cut > 0).toBe(blocks < 1000)
+  },
+)
 
 describe('at the bound of the memory', () => {
   test('a device has none while all others send, and gets the ring of one that is quiet', () => {
-    const { recent, add, texts, pass } = world(8 * firstMemory)
+    const { recent, add, texts, pass } = world(8 * blockBytes)
     const trucks = Array.from({ length: 8 }, owner)
     for (const truck of trucks) add(truck, 'a')
     const late = owner()
     add(late, 'b')
     expect(texts(late)).toEqual([])
-    expect(recent.counters()).toMatchObject({ rings: 8, ringBytes: 8 * firstMemory, notKept: 1 })
+    expect(recent.counters()).toMatchObject({ rings: 8, ringBytes: 8 * blockBytes, notKept: 1 })
     pass(600_000)
     for (const truck of trucks.slice(1)) add(truck, 'c')
     for (let n = 0; n < 200; n += 1) add(late, `b${n}`)
@@ -111,7 +142,7 @@ describe('at the bound of the memory', () => {
   })
 
   test('each device of a large fleet has its last messages, as many as there is room for', () => {
-    const bytesMax = 100 * firstMemory
+    const bytesMax = 320 * blockBytes
     const { recent, add, texts } = world(bytesMax)
     const trucks = Array.from({ length: 100 }, owner)
     const message = (truck: number, n: number) => `${truck} ${n} `.padEnd(330, '.')
@@ -137,36 +168,57 @@ describe('at the bound of the memory', () => {
     expect(recent.counters().ringBytes).toBeLessThanOrEqual(bytesMax)
   })
 
-  test('rings that may not double are written over, and mix nothing', () => {
-    const { recent, add, texts } = world(2 * (firstMemory + 1200))
+  test('rings that may not grow are written over, and mix nothing', () => {
+    const { recent, add, texts } = world(5 * blockBytes)
     const [truck, other] = [owner(), owner()]
-    for (const letter of 'ab') add(truck, letter.repeat(800))
-    for (const letter of 'cd') add(truck, letter.repeat(300))
-    expect(recent.counters().ringBytes).toBe(2 * 896 + 1280)
-    expect(texts(truck)).toEqual(['d'.repeat(300), 'c'.repeat(300), 'b'.repeat(800)])
-    for (const letter of 'ef') add(other, letter.repeat(800))
-    for (const letter of 'gh') add(other, letter.repeat(300))
-    expect(texts(other)).toEqual(['h'.repeat(300), 'g'.repeat(300)])
+    for (const letter of 'abcd') add(truck, letter.repeat(800))
+    expect(recent.counters().ringBytes).toBe(3 * blockBytes)
+    expect(texts(truck)).toEqual(['d', 'c', 'b'].map((letter) => letter.repeat(800)))
+    for (const letter of 'efgh') add(other, letter.repeat(300))
+    expect(texts(other)).toEqual(['h', 'g'].map((letter) => letter.repeat(300)))
+    expect(recent.counters().ringBytes).toBe(4 * blockBytes)
   })
 
   test('a message that is longer than the ring is cut where no memory is left', () => {
-    const { recent, add } = world(firstMemory)
+    const { recent, add } = world(blockBytes)
     const truck = owner()
     add(truck, 'x'.repeat(2000))
-    expect(recent.of(truck)[0]).toMatchObject({ cutBytes: 2000 - 896 })
-    expect(recent.counters().ringBytes).toBe(firstMemory)
+    const [{ bytes, cutBytes } = { bytes: Buffer.of(), cutBytes: 0 }] = recent.of(truck)
+    expect(bytes.toString()).toBe('x'.repeat(2000 - cutBytes))
+    expect(bytes.length).toBeGreaterThan(blockBytes - 64)
+    expect(recent.counters().ringBytes).toBe(blockBytes)
   })
 
   test('what is dropped leaves nothing behind', () => {
-    const { recent, add, texts } = world(firstMemory)
+    const { recent, add, texts } = world(4 * blockBytes)
     const truck = owner()
-    add(truck, 'secret place')
-    const { bytes } = truck.ring!
+    for (let n = 0; n < 3; n += 1) add(truck, 'secret place'.repeat(50))
+    expect(recent.counters().ringBytes).toBe(2 * blockBytes)
     recent.drop(truck)
-    expect(bytes.includes('secret place')).toBe(false)
     expect(texts(truck)).toEqual([])
+    expect(recent.counters()).toMatchObject({ rings: 0, ringBytes: 0 })
     const other = owner()
     add(other, 'b')
     expect(texts(other)).toEqual(['b'])
   })
+})
+
+test('blocks that were given back are zero, and are taken first', () => {
+  const blocks = createMessageBlocks(300)
+  const taken = Array.from({ length: 300 }, () => blocks.take())
+  expect(blocks.take()).toBe(-1)
+  expect(new Set(taken.map((block) => blocks.slabOf(block))).size).toBe(2)
+  for (const block of taken)
+    blocks.slabOf(block).bytes.fill(7, blocks.offsetOf(block), blocks.offsetOf(block) + blockBytes)
+  blocks.giveBack(taken[299]!)
+  expect(blocks.takeBehind(taken[0]!)).toBe(true)
+  expect(blocks.takeBehind(taken[0]!)).toBe(false)
+  expect(blocks.next(taken[0]!)).toBe(taken[299])
+  blocks.giveBack(taken[0]!)
+  expect(blocks.inUse()).toBe(298)
+  for (const block of [taken[0]!, taken[299]!]) {
+    const at = blocks.offsetOf(block)
+    expect(blocks.slabOf(block).bytes.subarray(at, at + blockBytes)).toEqual(Buffer.alloc(blockBytes))
+  }
+  expect(new Set([blocks.take(), blocks.take(), blocks.take()])).toEqual(new Set([taken[0], taken[299], -1]))
 })
