@@ -31,13 +31,15 @@ export type ChunkBuffers = {
 }
 
 export type ChunkBufferOptions = {
-  /** Sizes are multiples of it. Half of it is the least: smaller ones are cheap. */
+  /** Sizes are multiples of it, and up to it of a quarter of it. Node has smaller ones from its own slab. */
   stepBytes: number
   freeBytesMax: number
 }
 
 /** Larger ones are rare: a payload above the limit of a batch. */
 const stepsMax = 128
+/** Steps up to `stepBytes`, for the chunks of a few messages. */
+const smallSteps = 4
 /** From there on four steps are one, so that the next chunk, which is of about the same size, fits too. */
 const fineSteps = 4
 
@@ -48,7 +50,7 @@ export function createChunkBuffers({ stepBytes, freeBytesMax }: ChunkBufferOptio
 
   return {
     take(bytes) {
-      if (bytes * 2 < stepBytes || bytes > stepsMax * stepBytes) return Buffer.allocUnsafe(bytes)
+      if (bytes * smallSteps < stepBytes || bytes > stepsMax * stepBytes) return Buffer.allocUnsafe(bytes)
       const size = sizeFor(bytes)
       const found = free.get(size)?.pop()
       if (found === undefined) return Buffer.allocUnsafeSlow(size)
@@ -57,7 +59,7 @@ export function createChunkBuffers({ stepBytes, freeBytesMax }: ChunkBufferOptio
     },
     giveBack(buffer) {
       const size = buffer.length
-      if (size < stepBytes || size > stepsMax * stepBytes) return
+      if (size * smallSteps < stepBytes || size > stepsMax * stepBytes) return
       assert(size === sizeFor(size) && buffer.buffer.byteLength === size, 'the buffer is from take()')
       if (freeBytes + size > freeBytesMax) dropOthers(size)
       if (freeBytes + size > freeBytesMax) return
@@ -81,7 +83,11 @@ export function createChunkBuffers({ stepBytes, freeBytesMax }: ChunkBufferOptio
   }
 
   function sizeFor(bytes: number): number {
-    const step = bytes <= fineSteps * stepBytes ? stepBytes : fineSteps * stepBytes
-    return Math.ceil(bytes / step) * step
+    return Math.ceil(bytes / stepFor(bytes)) * stepFor(bytes)
+  }
+
+  function stepFor(bytes: number): number {
+    if (bytes <= stepBytes) return stepBytes / smallSteps
+    return bytes <= fineSteps * stepBytes ? stepBytes : fineSteps * stepBytes
   }
 }

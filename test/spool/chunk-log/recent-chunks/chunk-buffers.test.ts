@@ -30,6 +30,15 @@ describe('buffers of chunks', () => {
     expect(buffers.take(401)).toHaveLength(800)
   })
 
+  test('of a few messages are used again, too', () => {
+    const buffers = newBuffers()
+    const first = buffers.take(30)
+    expect(first).toHaveLength(50)
+    buffers.giveBack(first)
+    expect(buffers.take(26)).toBe(first)
+    expect(buffers.take(76)).toHaveLength(100)
+  })
+
   test('are not kept where they are small, very large, or too many', () => {
     const buffers = newBuffers({ freeBytesMax: 300 })
     for (const bytes of [10, 20_000]) buffers.giveBack(buffers.take(bytes))
