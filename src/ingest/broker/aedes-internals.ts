@@ -37,11 +37,13 @@ type ClientInternals = Client & {
 /** The parser of mqtt-packet. A text that it cannot read is null, and the packet then an error. */
 type Parser = EventEmitter & {
   packet: { cmd: string; protocolId?: string; clientId?: string; will?: { topic?: string } }
-  _list: { slice(start: number, end: number): Buffer }
+  _list: BufferList
   _pos: number
   _parseString(): string | null
   _emitError(error: Error): void
 }
+
+type BufferList = { slice(start: number, end: number): Buffer }
 
 /** An aedes without subscribers: no retained store, no offline queue, no emitter, no $SYS messages. */
 export class QuietAedes extends Aedes {
@@ -138,6 +140,16 @@ export function createPacketOffer(
     parser.removeAllListeners('packet')
     parser.on('packet', offer)
   }
+}
+
+/**
+ * Has the parser keep the bytes that it has not read in a plain list. By default it makes a duplex stream for
+ * them, which takes 1 KB of each connection and is never used as one.
+ */
+export function keepUnreadInList(client: Client): void {
+  const { _parser: parser } = client as ClientInternals
+  const { BufferList } = parser._list.constructor as unknown as { BufferList: new () => BufferList }
+  parser._list = new BufferList()
 }
 
 /** Has the parser refuse texts that are not well-formed UTF-8 [MQTT-1.5.3-1]; it repairs them by itself. */

@@ -35,6 +35,7 @@ import {
   createPacketOffer,
   protocolFaultOf,
   QuietAedes,
+  keepUnreadInList,
   requireWellFormedTexts,
 } from './aedes-internals.ts'
 import type { Connection, ConnectionLimits } from './connection-limits/connection-limits.ts'
@@ -212,6 +213,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   function addConnection(socket: DeviceSocket, { certificateName, connection, tls, listener }: Origin): void {
     const client = aedes.handle(socket)
+    keepUnreadInList(client)
     requireWellFormedTexts(client)
     offerPackets(client)
     const gate = gates.open(socket, client, connection)

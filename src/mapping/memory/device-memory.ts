@@ -59,7 +59,7 @@ export function settle({ slots, levels }: DeviceMemory): void {
 /** Fills them. Lists that grow would take four times as much. */
 export function openSlots(memory: DeviceMemory, counters: readonly { readonly name: string }[]): void {
   memory.slots = counters.map(() => undefined)
-  memory.levels = counters.flatMap(() => [Number.NaN, Number.NaN])
+  memory.levels = Array.from({ length: 2 * counters.length }, () => Number.NaN)
   for (const [slot, { name }] of counters.entries()) setLevel(memory, slot, memory.counters.get(name))
 }
 

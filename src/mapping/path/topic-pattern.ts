@@ -180,7 +180,8 @@ export function capturesIn({ levels }: TopicPattern, topic: string): readonly st
     if (level.kind !== 'literal' && level.capture !== null) captures.push(topic.slice(start, end))
     start = end + 1
   }
-  return captures
+  // They are kept for each topic: a list that has grown has room for seventeen.
+  return captures.slice()
 }
 
 export type TopicFilter =

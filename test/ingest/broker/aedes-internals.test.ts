@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import {
   asVersion311,
   endNormally,
+  keepUnreadInList,
   replaceConnack,
   stayOpenAtEnd,
 } from '../../../src/ingest/broker/aedes-internals.ts'
@@ -52,6 +53,28 @@ describe('aedes', () => {
     await once(server, 'listening')
     const device = await createDevice({ port: (server.address() as AddressInfo).port, clientId: 'truck' })
     await device.connect()
+    device.destroy()
+    server.close()
+    await new Promise<void>((resolve) => aedes.close(resolve))
+  })
+
+  test('parses the same without a stream for the bytes that it has not read', async () => {
+    const aedes = await Aedes.createBroker()
+    const lists: object[] = []
+    const server = createServer((socket) => {
+      const client = aedes.handle(socket)
+      const parser = (client as unknown as { _parser: { _list: object } })._parser
+      expect(parser._list).toHaveProperty('_writableState')
+      keepUnreadInList(client)
+      expect(parser._list).not.toHaveProperty('_writableState')
+      lists.push(parser._list)
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const device = await createDevice({ port: (server.address() as AddressInfo).port, clientId: 'truck' })
+    await device.connect()
+    device.publish({ topic: 't', payload: 'a', messageId: 7 })
+    expect(await device.acked(1)).toMatchObject([{ messageId: 7 }])
+    expect(lists).toHaveLength(1)
     device.destroy()
     server.close()
     await new Promise<void>((resolve) => aedes.close(resolve))

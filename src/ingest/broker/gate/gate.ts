@@ -48,7 +48,7 @@ import type { PacketReader, ReaderOwner } from './packet-reader/types.ts'
 import { createSilence, keepTcpAlive, type Silence } from './silence.ts'
 import type { DeviceSocket, FrameWatcher } from './device-socket.ts'
 import { createFarewell, type Farewell } from './farewell.ts'
-import type { Gate, GateDeps, GateOptions } from './types.ts'
+import type { Gate, GateDeps, GateOptions, GateOwn } from './types.ts'
 
 export type { Gate, GateDeps, GateOptions } from './types.ts'
 
@@ -60,8 +60,9 @@ const lastAcksMs = 5000
 /** CONNACK 1 (MQTT 3.2.2.3). */
 const connackLevel = Buffer.from([0x20, 2, 0, 1])
 
-export function createGate(deps: GateDeps, options: GateOptions): Gate {
-  return new SocketGate(deps, options)
+/** `deps` and `options` are kept, and are the same objects for all gates. */
+export function createGate(own: GateOwn, deps: GateDeps, options: GateOptions): Gate {
+  return new SocketGate(own, deps, options)
 }
 
 /**
@@ -96,8 +97,8 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
   private readonly silence: Silence
   private readonly farewell: Farewell
 
-  constructor(deps: GateDeps, options: GateOptions) {
-    const { socket, client, connection, clock, writer, turns, partial, message, load } = deps
+  constructor({ socket, client, connection }: GateOwn, deps: GateDeps, options: GateOptions) {
+    const { clock, writer, turns, partial, message, load } = deps
     this.deps = deps
     this.options = options
     this.socket = socket
@@ -119,8 +120,9 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
     stayOpenAtEnd(client)
     socket.allowHalfOpen = true
     socket.webSocket?.watch(this)
-    socket.once('end', () => this.onEnd())
-    socket.once('close', () => this.onClose())
+    // Both come once. `once` would take four times the memory.
+    socket.on('end', () => this.onEnd())
+    socket.on('close', () => this.onClose())
   }
 
   get closed(): boolean {

@@ -53,7 +53,7 @@ export function createGates({ intake, ...deps }: Deps, options: GatesOptions): G
   let stopped = false
 
   function open(socket: DeviceSocket, client: Client, connection: Connection): Gate {
-    const gate = createGate({ ...shared, socket, client, connection }, options)
+    const gate = createGate({ socket, client, connection }, shared, options)
     gates.add(gate)
     silence.add(gate)
     if (stopped) gate.stopReading()

@@ -25,10 +25,13 @@ export type GateOptions = PacketReaderOptions &
     controlPacketsPerSecondMax: number
   }
 
+export type GateOwn = {
+  readonly socket: DeviceSocket
+  readonly client: Client
+  readonly connection: Connection
+}
+
 export type GateDeps = {
-  socket: DeviceSocket
-  client: Client
-  connection: Connection
   clock: Clock
   writer: AckWriter
   /** Shared by all gates. */

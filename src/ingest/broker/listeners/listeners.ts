@@ -120,7 +120,8 @@ export function openListener(
     if (isTrusted === null) {
       const connection = limits.admit(address, close)
       if (connection === null) return
-      socket.once('close', () => ended(connection))
+      // It comes once. `once` would take four times the memory.
+      socket.on('close', () => ended(connection))
       begin(socket, connection)
       return
     }

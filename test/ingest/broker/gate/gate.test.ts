@@ -26,15 +26,14 @@ function open() {
   const published: string[] = []
   const client = new Aedes().handle(socket)
   const message = messageOf('')
+  const own = { socket, client, connection: { address: null, budget: null, isRefused: false } }
   const deps = {
-    socket,
-    client,
-    connection: { address: null, budget: null, isRefused: false },
     clock,
     writer: createAckWriter(),
     turns: createTurns(),
   }
   const gate = createGate(
+    own,
     {
       ...deps,
       partial: { budget: createPartialBudget({ partialBytesMax: 1_000_000 }), pool: createPagePool() },

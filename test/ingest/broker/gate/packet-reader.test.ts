@@ -41,6 +41,8 @@ async function open() {
       socket,
       client: aedes.handle(socket),
       connection: { address: null, budget: null, isRefused: false },
+    },
+    {
       clock: systemClock,
       writer: createAckWriter(),
       turns: createTurns(),
