@@ -19,6 +19,8 @@ export type ProviderView = {
   /** When the next submission may start; null while it may start now. */
   nextAttemptAt: EpochMs | null
   inFlight: number
+  /** Batches whose payloads the service has, and whose settle is not on the disk yet. */
+  settling: number
   /** Delivered payloads per second over the last minute. */
   ratePerS: number
 }

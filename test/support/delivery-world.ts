@@ -159,8 +159,9 @@ export async function createDeliveryWorld(options: WorldOptions = {}): Promise<D
     async quiet() {
       for (let calm = 0; calm < 4;) {
         await turn()
-        const inFlight = world.delivery.providers().reduce((sum, provider) => sum + provider.inFlight, 0)
-        calm = inFlight <= service.hanging() ? calm + 1 : 0
+        let working = 0
+        for (const { inFlight, settling } of world.delivery.providers()) working += inFlight + settling
+        calm = working <= service.hanging() ? calm + 1 : 0
       }
     },
     async pass(ms) {

@@ -202,6 +202,7 @@ export function provider(name: string, more: Partial<ProviderView> = {}): Provid
     clockOffsetMs: null,
     nextAttemptAt: null,
     inFlight: 0,
+    settling: 0,
     ratePerS: 0,
     ...more,
   }

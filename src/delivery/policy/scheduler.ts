@@ -8,7 +8,8 @@
 //      there is more than one.
 //   3  held batches, one at a time: in one turn of eight at most, or where nothing else is due
 //
-// A lane is due when it holds a full batch, or its oldest payload waited `linger`. The wait is measured on
+// A lane is due when it holds a full batch, or its oldest payload waited `linger`. While seals of it run, it
+// must hold a full batch behind theirs (running-seals.ts). The wait is measured on
 // the monotonic clock from when the payload was first seen here, and on the wall clock for what was pending
 // at the start: the earlier end counts, so that a step of the wall clock cannot delay a lone payload for an
 // hour. A retry lane is due when its head has waited for the delay of its step (and a linger, to fill the
@@ -23,6 +24,7 @@ import type { LaneRole, LaneView, SealLimits } from '../../spool/spool.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import type { InFlightBatches } from './in-flight-batches.ts'
 import { retryDelayMs } from './retry-delays.ts'
+import { createRunningSeals } from './running-seals.ts'
 import { payloadsAtOnce, type Pacing } from '../pacing/pacing.ts'
 import type { InFlightBatch } from './types.ts'
 
@@ -84,13 +86,23 @@ export function createScheduler({ clock, pacing }: Deps, options: ProviderOption
   /** When the oldest pending payload of a lane was first seen; bounded by the number of lanes. */
   const seenAtMs = new Map<LaneId, number>()
   const pausedUntilMs = new Map<LaneId, number>()
-  const sealing = new Set<LaneId>()
+  const seals = createRunningSeals()
   let turn = 0
   let laneTurn = 0
 
-  const isSealing = (lane: LaneId) => sealing.has(lane)
+  const isSealing = (lane: LaneId) => seals.of(lane) > 0
 
-  return { plan, choose, dueAt, isDue, isOtherDue, limits: limitsNow, isSealing, sealBegan, sealEnded }
+  return {
+    plan,
+    choose,
+    dueAt,
+    isDue,
+    isOtherDue,
+    limits: limitsNow,
+    isSealing,
+    sealBegan: seals.began,
+    sealEnded,
+  }
 
   function plan(lanes: readonly LaneView[]): readonly LanePlan[] {
     const plans: LanePlan[] = []
@@ -143,7 +155,7 @@ export function createScheduler({ clock, pacing }: Deps, options: ProviderOption
     const lane = batches.full() ? null : dueLane(plans, batches, allowed)
     const held = heldBatch(batches, allowed)
     if (batch === null && lane === null)
-      return held === null || sealing.size > 0 ? null : { kind: 'batch', inFlight: held }
+      return held === null || seals.isAny() ? null : { kind: 'batch', inFlight: held }
     turn += 1
     if (held !== null && !probe && turn % heldEvery === 0 && !batches.held.resting())
       return { kind: 'batch', inFlight: held }
@@ -207,7 +219,7 @@ export function createScheduler({ clock, pacing }: Deps, options: ProviderOption
     const kinds = kindsInTurn(laneTurn, backfillEvery)
     let best: LanePlan | null = null
     for (const plan of plans) {
-      if (plan.dueAtMs > nowMs || sealing.has(plan.lane.id)) continue
+      if (plan.dueAtMs > nowMs || !seals.allow(plan.lane, plan.limits)) continue
       const { kind } = plan.lane.role
       if (kind === 'backfill' && !allowed.backfill && !allowed.probe) continue
       if (toProbe !== null && toProbe.count >= probedMax && toProbe.lanes.has(plan.lane.id)) continue
@@ -252,7 +264,7 @@ export function createScheduler({ clock, pacing }: Deps, options: ProviderOption
     if (heldAtMs !== null) earliest = Math.min(earliest, heldAtMs)
     for (const { lane, dueAtMs } of batches.full() ? [] : plans)
       // Where backfill has no place, the end of a submission makes one and calls pump().
-      if (!sealing.has(lane.id) && (allowed.backfill || allowed.probe || lane.role.kind !== 'backfill'))
+      if (!isSealing(lane.id) && (allowed.backfill || allowed.probe || lane.role.kind !== 'backfill'))
         earliest = Math.min(earliest, dueAtMs)
     return earliest === Number.POSITIVE_INFINITY ? null : earliest
   }
@@ -273,12 +285,8 @@ export function createScheduler({ clock, pacing }: Deps, options: ProviderOption
     return isDue(lanes)
   }
 
-  function sealBegan(lane: LaneId): void {
-    sealing.add(lane)
-  }
-
   function sealEnded(lane: LaneId, got: 'a batch' | 'nothing'): void {
-    sealing.delete(lane)
+    seals.ended(lane)
     // What is left in the lane came after what was sealed: its linger begins now.
     seenAtMs.delete(lane)
     if (got === 'nothing') pausedUntilMs.set(lane, clock.monotonic() + emptySealPauseMs)

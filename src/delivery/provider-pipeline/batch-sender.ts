@@ -51,6 +51,8 @@ type SendTask = {
   session: PipelineSession
   /** Gives the pass back; only the first call counts. */
   leave(report: Report): void
+  /** The service has taken it: only its settle is left, which needs no place. */
+  accepted(): void
 }
 
 type Deps = {
@@ -205,6 +207,7 @@ export function createBatchSender(deps: Deps): SendBatch {
     task.leave(report)
     if (verdict.endpoint === 'unauthorized' && !trial.active())
       session.batches.releaseWaiting('other-batches')
+    if (verdict.endpoint === 'success' && !held) task.accepted()
     const waitMs = retryAfterWaitOf(outcome)
     if (outcome.kind === 'unavailable' && waitMs !== null)
       watch.retryAfter({ askedMs: outcome.retryAfterMs ?? 0, waitMs, requestId: requestIdOf(outcome) })

@@ -29,6 +29,7 @@ import type { Batch } from '../../spool/spool.ts'
 import type { ProviderView } from '../types.ts'
 import { createBatchSender, newPipelineSession, type PipelineSession } from './batch-sender.ts'
 import { createBatchControl } from './batch-control.ts'
+import { createBatchPlaces } from './batch-places.ts'
 import type { PipelineDeps, ProviderPipeline } from './types.ts'
 import { recoverBatches } from './recovered-batches.ts'
 import { createSettler } from './settler.ts'
@@ -62,7 +63,9 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     options,
   )
   const watch = createWatch({ clock, emit, look }, { provider, url, timeoutMs: options.timeoutMs })
-  const queue = new PQueue({ concurrency: options.maxInFlight })
+  // As many again wait for their settle.
+  const batchPlaces = createBatchPlaces(limitNow, options.backfill)
+  const queue = new PQueue({ concurrency: 2 * options.maxInFlight })
   const wakeTimer = createWakeTimer({ clock }, pump)
   const nextLook = createNextLook({ clock, wakeTimer }, pump)
   const sendBatch = createBatchSender({
@@ -98,8 +101,6 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   })
   const newSession = () => newPipelineSession({ clock, random }, options)
   let session = newSession()
-  let running = 0
-  let backfillRunning = 0
   let unwatch = () => {}
   let started = false
   /** A request succeeded since the start. */
@@ -184,7 +185,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     nextLook.begins()
     if (!started || stopping || session.down !== null) return
     watch.consider()
-    if (running >= limitNow()) return
+    if (batchPlaces.full()) return
     const lanes = spool.lanes()
     backfillPolicy.consider(lanes, endpoint.view().state)
     const rateWaitMs = pacing.rateLimit.waitMs()
@@ -192,19 +193,22 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     const plans = scheduler.plan(lanes)
     let probing = false
     if (isTesting() && scheduler.isOtherDue(lanes, session.batches, null)) endpoint.probeNow()
-    while (running < limitNow()) {
+    while (!batchPlaces.full()) {
       const pass = endpoint.enter()
       probing = pass === null || pass.probe
       if (pass === null) break
-      const choice = scheduler.choose(plans, session.batches, { probe: pass.probe, backfill: mayBackfill() })
+      const choice = scheduler.choose(plans, session.batches, {
+        probe: pass.probe,
+        backfill: batchPlaces.mayBackfill(),
+      })
       if (choice === null) {
         endpoint.leave(pass, { kind: 'nothing' })
         break
       }
       launch(choice, pass)
     }
-    if (running >= limitNow()) return
-    const allowed = { probe: probing, backfill: mayBackfill() }
+    if (batchPlaces.full()) return
+    const allowed = { probe: probing, backfill: batchPlaces.mayBackfill() }
     const testAtMs = isTesting() ? scheduler.dueAt(plans, session.batches, allowed, 'others') : null
     if (testAtMs !== null) wakeTimer.set(testAtMs)
     const [dueAtMs, opensAtMs] = [scheduler.dueAt(plans, session.batches, allowed), endpoint.opensAt()]
@@ -221,17 +225,8 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     return trial.active() && endpoint.view().state === 'unauthorized'
   }
 
-  /** One place stays free for live data where there is more than one. */
-  function mayBackfill(): boolean {
-    const places = limitNow()
-    const share = Math.max(1, Math.min(places - 1, Math.floor(places * options.backfill.shareMax)))
-    return backfillRunning < share
-  }
-
   function launch(choice: Choice, pass: Pass): void {
     const isBackfill = (choice.kind === 'lane' ? choice.role : choice.inFlight.batch.role).kind === 'backfill'
-    running += 1
-    if (isBackfill) backfillRunning += 1
     if (choice.kind === 'lane') scheduler.sealBegan(choice.lane)
     else session.batches.take(choice.inFlight)
     const own = session
@@ -241,16 +236,19 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       left = true
       leaveEndpoint(pass, report)
     }
+    const place = batchPlaces.take(isBackfill)
+    const accepted = () => {
+      if (place.accepted()) pump()
+    }
     // What spoolRejected() throws is a programmer's mistake and ends the process.
     void queue.add(async () => {
       try {
-        await sendBatch({ choice, pass, session: own, leave })
+        await sendBatch({ choice, pass, session: own, leave, accepted })
       } catch (error) {
         spoolRejected(error, own)
       } finally {
         leave({ kind: 'nothing' })
-        running -= 1
-        if (isBackfill) backfillRunning -= 1
+        place.leave()
         pump()
       }
     })
@@ -289,7 +287,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       hasPending: spool.lanes().some((lane) => lane.provider === provider && lane.pending > 0),
       isEndpointAvailable: session.down === null && endpoint.view().state === 'available',
       waitingForPlace: places.waiting(),
-      running,
+      running: batchPlaces.taken() + batchPlaces.settling(),
       rateWaitMs: pacing.rateLimit.waitMs(),
     }
   }
@@ -303,7 +301,8 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       ...settler.last(),
       clockOffsetMs: serviceClock.offsetMs(),
       nextAttemptAt: watch.nextAttemptAt(nextAttemptAt),
-      inFlight: running - places.waiting(),
+      inFlight: batchPlaces.taken() - places.waiting(),
+      settling: batchPlaces.settling(),
       ratePerS: settler.ratePerS(),
     }
   }

@@ -23,15 +23,25 @@ const readAheadBytes = 4 * 1024 * 1024
 /** Whole chunks, and the one behind them that fits in part. */
 type Run = { refs: ChunkRef[]; cut: ChunkRef | null }
 
-/** Seals of one lane run one after the other; those of different lanes share a write. */
-export function seal(session: Session, lane: Lane, limits: SealLimits): Promise<Batch | null> {
-  const sealed = lane.sealing.then(() => sealNow(session, lane, limits))
+/** `durable` resolves when its claim is on disk. */
+type Claimed = { batch: Batch; durable: Promise<void> }
+
+/**
+ * Seals of one lane claim one after the other, and share a write: the next one begins when this one has
+ * claimed, and its claim is in the same write or a later one. Only after a cut it waits for the write, since
+ * the pieces of the chunk are nowhere before.
+ */
+export async function seal(session: Session, lane: Lane, limits: SealLimits): Promise<Batch | null> {
+  const claiming = lane.sealing.then(() => claimNow(session, lane, limits))
   // The next seal waits for this one, also if it fails; its caller gets the failure.
-  lane.sealing = sealed.catch(() => undefined)
-  return sealed
+  lane.sealing = claiming.catch(() => undefined)
+  const claimed = await claiming
+  if (claimed === null) return null
+  await claimed.durable
+  return claimed.batch
 }
 
-async function sealNow(session: Session, lane: Lane, limits: SealLimits): Promise<Batch | null> {
+async function claimNow(session: Session, lane: Lane, limits: SealLimits): Promise<Claimed | null> {
   assert(limits.payloadsMax >= 1, 'a batch holds at least one payload')
   assert(limits.operation !== 'single' || limits.payloadsMax === 1, 'the single operation takes one payload')
   let run = chooseRun(lane, limits)
@@ -46,10 +56,12 @@ async function sealNow(session: Session, lane: Lane, limits: SealLimits): Promis
     // The chunk at the head must be cut and cannot be read. Read again as the head of the lane, it is set
     // aside.
     dropRefs(lane)
-    return sealNow(session, lane, limits)
+    return claimNow(session, lane, limits)
   }
   if (refs.length === 0) return null
-  return claim(session, lane, { refs, pieces: pieces ?? [] }, limits)
+  const claimed = claim(session, lane, { refs, pieces: pieces ?? [] }, limits)
+  if (pieces !== null) await claimed.durable
+  return claimed
 }
 
 /** From the head of the lane, while they fit. */
@@ -130,12 +142,12 @@ async function chunkOf(state: SpoolState, lane: Lane, ref: ChunkRef): Promise<Ch
   return found?.kind === 'chunk' ? found.chunk : null
 }
 
-async function claim(
+function claim(
   session: Session,
   lane: Lane,
   { refs, pieces }: { refs: readonly ChunkRef[]; pieces: readonly Piece[] },
   limits: SealLimits,
-): Promise<Batch> {
+): Claimed {
   const last = refs[refs.length - 1]!
   const added = newClaim(session, lane, refs, limits)
   const { batch } = added
@@ -144,7 +156,7 @@ async function claim(
   lane.sealSeq = batch.endSeq
   lane.sealBytes = last.startBytes + last.bytes
   setClaim(lane, added)
-  await session.committer.commit({
+  const durable = session.committer.commit({
     prepare(ops) {
       for (const { ref, chunk } of pieces) {
         putChunk(lane, ref.firstSeq, chunk, ops)
@@ -153,7 +165,7 @@ async function claim(
       ops.push(putClaim(batch))
     },
   })
-  return batch
+  return { batch, durable }
 }
 
 /** Reads refs of further chunks of a lane from the disk; false if there was nothing to read. */

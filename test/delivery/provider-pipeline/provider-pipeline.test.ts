@@ -131,6 +131,30 @@ describe('batches by count and linger', () => {
     expect(world.spool.batches()).toHaveLength(2)
   })
 
+  test.each([
+    { maxInFlight: 3, sent: 6, why: 'as many again are sent while their settles wait for the disk' },
+    { maxInFlight: 1, sent: 1, why: 'the next one waits for the settle' },
+  ])('with max_in_flight $maxInFlight, $why', async ({ maxInFlight, sent }) => {
+    world = await createDeliveryWorld({ startNow: false, provider: { maxInFlight } })
+    const lane = () => world.spool.lanes()[0]!.id
+    for (let i = 0; i < 8; i += 1) {
+      await world.publish(`${i}a`, `${i}b`, `${i}c`)
+      await world.spool.seal(lane(), { payloadsMax: 3, bodyBytesMax: 1e6 })
+    }
+    world.disk.hold()
+    world.delivery.start()
+    while (world.service.received.length < sent) await world.clock.advance(0)
+    for (let i = 0; i < 50; i += 1) await world.clock.advance(0)
+    expect(world.service.received).toHaveLength(sent)
+    expect(world.delivery.providers()).toMatchObject([{ settling: maxInFlight === 1 ? 0 : maxInFlight }])
+    expect(world.spool.totals().delivered).toBe(0)
+    world.disk.release()
+    await world.pass(1000)
+    expect(world.spool.totals().delivered).toBe(24)
+    expect(world.service.received).toHaveLength(8)
+    expect(world.delivery.providers()).toMatchObject([{ inFlight: 0, settling: 0 }])
+  })
+
   test('a lane of a provider that is not configured is not sent', async () => {
     world = await createDeliveryWorld({ provider: { name: 'other' as never } })
     await world.publish('a', 'b', 'c')

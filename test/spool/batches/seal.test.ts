@@ -2,8 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { table } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { SealLimits } from '../../../src/spool/spool.ts'
 import type { StoreOp } from '../../../src/storage/storage.ts'
+import { eventually } from '../../support/eventually.ts'
+import { createHeldStore } from '../../support/held-store.ts'
 import { createMemoryDisk } from '../../support/memory-store.ts'
-import { ended, namesIn, openSpoolWorld } from '../../support/open-spool.ts'
+import { ended, namesIn, openSpoolWorld, type SpoolWorld } from '../../support/open-spool.ts'
 import { emptyDisk, payloadNamed } from '../../support/spool-world.ts'
 
 /** A spool with twelve payloads in three chunks, and how many chunks each of its writes puts. */
@@ -84,5 +86,55 @@ describe('sealing with lower limits than those of the chunks', () => {
     expect(world.spool.lanes()).toMatchObject([{ pending: 3, sealed: 1, appended: 4, open: 4 }])
     expect(await sealAll(world, { payloadsMax: 9, bodyBytesMax: 1e6 })).toEqual(['bcd'])
     expect(await world.spool.check(new AbortController().signal)).toMatchObject({ ok: true, problems: [] })
+  })
+})
+
+describe('seals of one lane that run together', () => {
+  const limits = { payloadsMax: 4, bodyBytesMax: 1e6 }
+  const sealTogether = async ({ spool }: SpoolWorld, count: number, changes: Partial<SealLimits> = {}) => {
+    const lane = spool.lanes()[0]!.id
+    const seals = Array.from({ length: count }, () => spool.seal(lane, { ...limits, ...changes }))
+    const found: string[] = []
+    for (const batch of await Promise.all(seals))
+      found.push(batch === null ? '' : (await namesIn(spool, batch)).join(''))
+    return found
+  }
+
+  test('claim one after the other, and share a write', async () => {
+    const { world, chunksPut } = await twelvePayloads()
+    expect(await sealTogether(world, 4)).toEqual(['abcd', 'efgh', 'ijkl', ''])
+    expect(chunksPut).toEqual([0])
+  })
+
+  test('wait for one that cuts a chunk', async () => {
+    const { world, chunksPut } = await twelvePayloads()
+    expect(await sealTogether(world, 4, { payloadsMax: 3 })).toEqual(['abc', 'def', 'ghi', 'jkl'])
+    expect(chunksPut).toEqual([2, 2, 2, 0])
+  })
+
+  test('give a batch when its own claim is on the disk', async () => {
+    const held = createHeldStore()
+    const world = await openSpoolWorld({ openStore: held.openStore })
+    for (const name of 'a b c d e f g h'.split(' ')) world.spool.append(payloadNamed(name))
+    expect(await ended(world.spool)).toBeNull()
+    held.hold()
+    const sealed: number[] = []
+    const lane = world.spool.lanes()[0]!.id
+    const sealNext = async () => {
+      const batch = await world.spool.seal(lane, limits)
+      sealed.push(batch?.firstSeq ?? -1)
+    }
+    const seals = [sealNext()]
+    await eventually(() => held.waiting() === 1)
+    seals.push(sealNext())
+    await eventually(() => world.spool.lanes()[0]!.pending === 0)
+    expect(sealed).toEqual([])
+    held.releaseOne()
+    await seals[0]
+    await eventually(() => held.waiting() === 1)
+    expect(sealed).toEqual([0])
+    held.release()
+    await Promise.all(seals)
+    expect(sealed).toEqual([0, 4])
   })
 })
