@@ -1,42 +1,79 @@
 // running-seals.ts: which lanes are being sealed, and whether another seal of one may start.
+//
+//   held      a seal was chosen and waits for credentials, or payloads of the lane are being returned: no
+//             other seal of the lane starts
+//   runs      the spool is claiming payloads: another seal may start where the lane holds a full batch behind
+//             all that run
+//
+// Bound: one held seal of a lane, and as many that run as the provider has places.
 
 import type { LaneId } from '../../domain/ids.ts'
 import type { LaneView, SealLimits } from '../../spool/spool.ts'
 
+export type RunningSeal = {
+  readonly lane: LaneId
+  /** It was held until now. */
+  runs(): void
+  ended(): void
+}
+
 export type RunningSeals = {
+  /** Held or running. */
   of(lane: LaneId): number
   isAny(): boolean
-  began(lane: LaneId): void
-  ended(lane: LaneId): void
-  /**
-   * While seals of the lane run, only where it holds a full batch behind theirs: a batch that is not full
-   * would end a linger early. What they have claimed may still count as pending, or no more: then the next
-   * seal starts a little later.
-   */
+  /** Begins as held. */
+  begin(lane: LaneId): RunningSeal
   allow(lane: LaneView, limits: SealLimits): boolean
 }
 
-/** Bound: the lanes. */
-export function createRunningSeals(): RunningSeals {
-  const counts = new Map<LaneId, number>()
-  const of = (lane: LaneId) => counts.get(lane) ?? 0
-  return { of, isAny: () => counts.size > 0, began, ended, allow }
-
-  function began(lane: LaneId): void {
-    counts.set(lane, of(lane) + 1)
+/**
+ * `together`: several seals of a lane may run. Not with rate limits: each batch would be sealed for what may
+ * be sent now.
+ */
+export function createRunningSeals({ together }: { together: boolean }): RunningSeals {
+  const held = new Set<LaneId>()
+  const running = new Map<LaneId, number>()
+  const countOf = (lane: LaneId) => running.get(lane) ?? 0
+  return {
+    of: (lane) => countOf(lane) + (held.has(lane) ? 1 : 0),
+    isAny: () => held.size + running.size > 0,
+    begin,
+    allow,
   }
 
-  function ended(lane: LaneId): void {
-    if (of(lane) > 1) counts.set(lane, of(lane) - 1)
-    else counts.delete(lane)
+  function begin(lane: LaneId): RunningSeal {
+    let state: 'held' | 'runs' | 'ended' = 'held'
+    held.add(lane)
+    return {
+      lane,
+      runs() {
+        state = 'runs'
+        held.delete(lane)
+        running.set(lane, countOf(lane) + 1)
+      },
+      ended() {
+        if (state === 'held') held.delete(lane)
+        if (state === 'runs') leave(lane)
+        state = 'ended'
+      },
+    }
   }
 
+  function leave(lane: LaneId): void {
+    if (countOf(lane) > 1) running.set(lane, countOf(lane) - 1)
+    else running.delete(lane)
+  }
+
+  /**
+   * A batch that is not full would end a linger early. What the running seals have claimed may still count as
+   * pending, or no more: then the next seal starts a little later.
+   */
   function allow({ id, role, pending, pendingBytes }: LaneView, limits: SealLimits): boolean {
-    const running = of(id)
-    if (running === 0) return true
-    // Its head may still wait for the delay of its step.
-    if (role.kind === 'retry') return false
-    const batches = running + 1
+    if (held.has(id)) return false
+    const batches = countOf(id) + 1
+    if (batches === 1) return true
+    // The head of a retry lane may still wait for the delay of its step.
+    if (!together || role.kind === 'retry') return false
     return pending >= batches * limits.payloadsMax || pendingBytes >= batches * limits.bodyBytesMax
   }
 }

@@ -24,7 +24,7 @@ import type { LaneRole, LaneView, SealLimits } from '../../spool/spool.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import type { InFlightBatches } from './in-flight-batches.ts'
 import { retryDelayMs } from './retry-delays.ts'
-import { createRunningSeals } from './running-seals.ts'
+import { createRunningSeals, type RunningSeal } from './running-seals.ts'
 import { payloadsAtOnce, type Pacing } from '../pacing/pacing.ts'
 import type { InFlightBatch } from './types.ts'
 
@@ -58,8 +58,9 @@ export type Scheduler = {
   /** Of a full batch now. */
   limits(): SealLimits
   isSealing(lane: LaneId): boolean
-  sealBegan(lane: LaneId): void
-  sealEnded(lane: LaneId, got: 'a batch' | 'nothing'): void
+  /** No other seal of the lane starts until this one runs or has ended. */
+  beginSeal(lane: LaneId): RunningSeal
+  sealEnded(seal: RunningSeal, got: 'a batch' | 'nothing'): void
 }
 
 type Deps = { clock: Clock; pacing: Pick<Pacing, 'bytesMax'> }
@@ -86,7 +87,8 @@ export function createScheduler({ clock, pacing }: Deps, options: ProviderOption
   /** When the oldest pending payload of a lane was first seen; bounded by the number of lanes. */
   const seenAtMs = new Map<LaneId, number>()
   const pausedUntilMs = new Map<LaneId, number>()
-  const seals = createRunningSeals()
+  const { payloadsPerS, requestsPerS } = options.rate
+  const seals = createRunningSeals({ together: payloadsPerS === null && requestsPerS === null })
   let turn = 0
   let laneTurn = 0
 
@@ -100,7 +102,7 @@ export function createScheduler({ clock, pacing }: Deps, options: ProviderOption
     isOtherDue,
     limits: limitsNow,
     isSealing,
-    sealBegan: seals.began,
+    beginSeal: seals.begin,
     sealEnded,
   }
 
@@ -285,8 +287,9 @@ export function createScheduler({ clock, pacing }: Deps, options: ProviderOption
     return isDue(lanes)
   }
 
-  function sealEnded(lane: LaneId, got: 'a batch' | 'nothing'): void {
-    seals.ended(lane)
+  function sealEnded(seal: RunningSeal, got: 'a batch' | 'nothing'): void {
+    const { lane } = seal
+    seal.ended()
     // What is left in the lane came after what was sealed: its linger begins now.
     seenAtMs.delete(lane)
     if (got === 'nothing') pausedUntilMs.set(lane, clock.monotonic() + emptySealPauseMs)

@@ -20,6 +20,7 @@ import { createInFlightBatches, type InFlightBatches } from '../policy/in-flight
 import type { InFlightBatch } from '../policy/types.ts'
 import type { Isolation } from '../refusals/isolation.ts'
 import type { Verdict } from '../policy/policy.ts'
+import type { RunningSeal } from '../policy/running-seals.ts'
 import type { Choice, Scheduler } from '../policy/scheduler.ts'
 import type { ProviderShare } from '../total-share.ts'
 import type { ServiceClock } from '../transport/service-clock.ts'
@@ -47,6 +48,8 @@ export function newPipelineSession(
 
 type SendTask = {
   choice: Choice
+  /** Of a lane that was chosen. */
+  seal: RunningSeal | null
   pass: Pass
   session: PipelineSession
   /** Gives the pass back; only the first call counts. */
@@ -75,8 +78,8 @@ type Deps = {
   /** It is the current session, and the spool has not failed in it. */
   isCurrent: (session: PipelineSession) => boolean
   isStopping: () => boolean
-  /** A batch was sealed: its lane may hold the next one. */
-  sealed: () => void
+  /** A seal runs, or batches were added: another one may start. */
+  changed: () => void
 }
 
 /** `number`: of the submission; `written`: the last byte of the body was sent, or may have been. */
@@ -87,10 +90,10 @@ type SendBatch = (task: SendTask) => Promise<void>
 
 export function createBatchSender(deps: Deps): SendBatch {
   const { spool, clock, emit, places, keyring, transport, endpoint, pacing, scheduler, settler } = deps
-  const { serviceClock, isolation, trial, watch, mode, isCurrent, isStopping, sealed } = deps
+  const { serviceClock, isolation, trial, watch, mode, isCurrent, isStopping, changed } = deps
 
   return async (task) => {
-    const { choice, pass, session } = task
+    const { choice, seal, pass, session } = task
     let inFlight = choice.kind === 'batch' ? choice.inFlight : null
     let taken = inFlight?.triedAt
     try {
@@ -99,28 +102,32 @@ export function createBatchSender(deps: Deps): SendBatch {
       if (session.end.signal.aborted) return
       if (fault !== null) return task.leave({ kind: 'no_credentials', why: fault })
       if (!isCurrent(session) || isStopping()) return
-      if (choice.kind === 'lane') inFlight = await seal(choice, session)
+      if (choice.kind === 'lane' && seal !== null) inFlight = await sealed(choice, seal, session)
       taken = inFlight?.triedAt
       if (inFlight !== null && !(await reshape(inFlight, session))) await deliver(inFlight, task)
     } finally {
-      if (choice.kind === 'lane' && inFlight === null) scheduler.sealEnded(choice.lane, 'nothing')
+      if (seal !== null && inFlight === null) scheduler.sealEnded(seal, 'nothing')
       // After it was held an operator's command may have taken it.
       if (inFlight?.running && inFlight.triedAt === taken) session.batches.rest(inFlight, 'none')
     }
   }
 
-  async function seal(
+  async function sealed(
     choice: Extract<Choice, { kind: 'lane' }>,
+    seal: RunningSeal,
     session: PipelineSession,
   ): Promise<InFlightBatch | null> {
-    const batch = await spool.seal(choice.lane, { ...choice.limits, timestamp: serviceClock.signingAt() })
+    const claiming = spool.seal(choice.lane, { ...choice.limits, timestamp: serviceClock.signingAt() })
+    seal.runs()
+    changed()
+    const batch = await claiming
     if (batch === null) return null
-    scheduler.sealEnded(choice.lane, 'a batch')
+    scheduler.sealEnded(seal, 'a batch')
     const { provider, lane, batchId, payloads, bytes } = batch
     emit({ kind: 'batch_sealed', provider, lane, batchId, payloads, bytes })
     const inFlight = session.batches.add(batch, 'sealed')
     session.batches.take(inFlight)
-    sealed()
+    changed()
     return inFlight
   }
 
@@ -163,7 +170,7 @@ export function createBatchSender(deps: Deps): SendBatch {
       isolation.inherit(part, inFlight)
     }
     settler.ended(session.batches, inFlight)
-    sealed()
+    changed()
   }
 
   async function deliver(inFlight: InFlightBatch, task: SendTask): Promise<void> {

@@ -84,7 +84,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     mode: options.mode,
     isCurrent,
     isStopping: () => stopping,
-    sealed: pump,
+    changed: pump,
   })
   const signingAt = () => serviceClock.signingAt()
   const sealed = (batch: Batch) => void session.batches.add(batch, 'sealed')
@@ -227,8 +227,8 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
 
   function launch(choice: Choice, pass: Pass): void {
     const isBackfill = (choice.kind === 'lane' ? choice.role : choice.inFlight.batch.role).kind === 'backfill'
-    if (choice.kind === 'lane') scheduler.sealBegan(choice.lane)
-    else session.batches.take(choice.inFlight)
+    const seal = choice.kind === 'lane' ? scheduler.beginSeal(choice.lane) : null
+    if (choice.kind === 'batch') session.batches.take(choice.inFlight)
     const own = session
     let left = false
     const leave = (report: Report) => {
@@ -243,7 +243,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     // What spoolRejected() throws is a programmer's mistake and ends the process.
     void queue.add(async () => {
       try {
-        await sendBatch({ choice, pass, session: own, leave, accepted })
+        await sendBatch({ choice, seal, pass, session: own, leave, accepted })
       } catch (error) {
         spoolRejected(error, own)
       } finally {

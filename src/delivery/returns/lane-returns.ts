@@ -26,7 +26,7 @@ export type LaneReturns = {
 
 type Deps = {
   spool: Pick<Spool, 'lanes' | 'seal' | 'readPending'>
-  scheduler: Pick<Scheduler, 'limits' | 'isSealing' | 'sealBegan' | 'sealEnded'>
+  scheduler: Pick<Scheduler, 'limits' | 'isSealing' | 'beginSeal' | 'sealEnded'>
   provider: ProviderName
   /** Settles write receipts. */
   ledger: boolean
@@ -53,9 +53,9 @@ export function createLaneReturns(deps: Deps): LaneReturns {
     const wanted = new Set(lanes)
     const own = spool.lanes().filter((lane) => lane.provider === provider && wanted.has(lane.id))
     if (own.some(({ id }) => scheduler.isSealing(id))) return null
-    for (const { id } of own) scheduler.sealBegan(id)
+    const held = own.map(({ id }) => scheduler.beginSeal(id))
     return () => {
-      for (const { id } of own) scheduler.sealEnded(id, 'nothing')
+      for (const seal of held) scheduler.sealEnded(seal, 'nothing')
       deps.changed()
     }
   }

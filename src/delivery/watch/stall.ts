@@ -16,7 +16,7 @@ export type Sight = {
   isEndpointAvailable: boolean
   /** Requests that wait for a place of `max_in_flight_total`. */
   waitingForPlace: number
-  /** Batches that are taken, sealed, loaded or sent now. */
+  /** Batches that are taken, sealed, loaded, sent or settled now. */
   running: number
   /** No more batches may be in hand. */
   isFull: boolean

@@ -240,6 +240,11 @@ const deliveryMetrics: readonly Metric[] = [
     providers(({ inFlight }) => inFlight),
   ),
   gauge(
+    'gateway_batches_settling',
+    'Batches that the service has accepted, and whose settle is not on the disk yet.',
+    providers(({ settling }) => settling),
+  ),
+  gauge(
     'gateway_last_accepted_timestamp_seconds',
     'When the service last accepted a payload, Unix time. Absent until it does.',
     providers(({ lastAcceptedAt }) => secondsOrNull(lastAcceptedAt)),

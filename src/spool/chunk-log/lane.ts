@@ -87,7 +87,7 @@ export type Lane = {
   openPayloads: number
   /** The walk that recounts this lane, while it runs (open-count.ts). */
   walk: Walk | null
-  /** Seals of one lane go one after the other. */
+  /** Seals of one lane claim one after the other. */
   sealing: Promise<unknown>
   /** Size of the last chunk: the next one is seldom larger. */
   lastChunkBytes: number

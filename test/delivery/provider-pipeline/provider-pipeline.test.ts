@@ -155,6 +155,23 @@ describe('batches by count and linger', () => {
     expect(world.delivery.providers()).toMatchObject([{ inFlight: 0, settling: 0 }])
   })
 
+  test.each([4, 16])(
+    'with %i places a rate limit still lets two batches of a lane go at once',
+    async (maxInFlight) => {
+      const rate = { payloadsPerS: null, requestsPerS: 1 }
+      world = await createDeliveryWorld({ startNow: false, provider: { maxInFlight, rate } })
+      for (let n = 0; n < 30; n += 1) await world.publish(`${n}a`, `${n}b`, `${n}c`)
+      world.delivery.start()
+      let sent = 0
+      for (let second = 0; second < 10; second += 1) {
+        await world.pass(1000)
+        expect(world.service.received.length - sent).toBeLessThanOrEqual(2)
+        sent = world.service.received.length
+      }
+      expect(sent).toBeGreaterThanOrEqual(9)
+    },
+  )
+
   test('a lane of a provider that is not configured is not sent', async () => {
     world = await createDeliveryWorld({ provider: { name: 'other' as never } })
     await world.publish('a', 'b', 'c')
@@ -490,6 +507,19 @@ describe('held batches', () => {
 })
 
 describe('credentials', () => {
+  test('that are missing are looked for once, however many batches wait', async () => {
+    world = await createDeliveryWorld({
+      startNow: false,
+      provider: { maxInFlight: 16, credentials: { source: 'environment' } },
+    })
+    for (let n = 0; n < 20; n += 1) await world.publish(`${n}a`, `${n}b`, `${n}c`)
+    world.delivery.start()
+    await world.pass(10)
+    expect(world.ofKind('credentials_failed')).toHaveLength(1)
+    const next = world.delivery.providers()[0]?.nextAttemptAt ?? 0
+    expect(next - world.clock.now()).toBeLessThanOrEqual(5000)
+  })
+
   test('without them nothing is sealed or sent, and that is reported', async () => {
     world = await createDeliveryWorld({ provider: { credentials: { source: 'environment' } } })
     await world.publish('a', 'b', 'c')

@@ -311,6 +311,24 @@ describe('a withdrawal', () => {
     for (const id of idsOf('x', 'y', 'z')) expect(sentNames().includes(id)).toBe(count === 0)
   })
 
+  test('removes all of a lane that holds many full batches, while probes look for work', async () => {
+    world = await createDeliveryWorld({ script: refuse(503) })
+    await world.publish('a', 'b', 'c')
+    await world.pass(20_000)
+    await world.publish('p')
+    const from = numbers()
+    for (let n = 0; n < 12; n += 1) await world.publish(`${n}x`, `${n}y`, `${n}z`)
+    // The seal of `p` waits for the disk, and the probes go on.
+    world.disk.hold()
+    const withdrawn = world.delivery.returns.withdrawUnsubmitted(from, signal)
+    for (let i = 0; i < 40; i += 1) await world.clock.advance(500)
+    world.disk.release()
+    world.delivery.probe()
+    await world.pass(0)
+    expect(await withdrawn).toBe(36)
+    expect(totals()).toMatchObject({ returned: 36 })
+  })
+
   test('takes retries and other lanes as they are', async () => {
     world = await createDeliveryWorld({ script: failAll('Validation') })
     await world.publish('a', 'b', 'c')

@@ -31,6 +31,7 @@ export const probeSchema = record({
         clockOffsetMs: z.number().nullable().describe('Clock of the service minus ours.'),
         nextAttemptAt: timeOrNull().describe('When the next submission may start; null: now.'),
         inFlight: count().describe('Submissions that run now.'),
+        settling: count().describe('Accepted batches whose settle is not on the disk yet.'),
         payloadsPerSecond: z.number().min(0).describe('Payloads accepted, over the last minute.'),
       }),
     )
