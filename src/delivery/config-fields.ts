@@ -135,7 +135,7 @@ export const fields = {
     .max(64)
     .describe(
       'Batches that are sent at the same time. The gateway sends fewer while requests fail, and more ' +
-        'again as they succeed.',
+        'again as they succeed. With 1, a batch is sent when the one before is settled on the disk.',
     ),
   timeout: duration({ minMs: 100, maxMs: 3_600_000 }).describe(
     'Time for one request, until its answer is read. After a timeout the same batch is sent again under ' +
