@@ -37,13 +37,17 @@ type ClientInternals = Client & {
 /** The parser of mqtt-packet. A text that it cannot read is null, and the packet then an error. */
 type Parser = EventEmitter & {
   packet: { cmd: string; protocolId?: string; clientId?: string; will?: { topic?: string } }
-  _list: BufferList
+  _list: UnreadBytes
   _pos: number
   _parseString(): string | null
   _emitError(error: Error): void
 }
 
-type BufferList = { slice(start: number, end: number): Buffer }
+/** Those of the package `bl`. That of a stream names the plain list. */
+type UnreadBytes = {
+  slice(start: number, end: number): Buffer
+  readonly constructor: { readonly BufferList?: new () => UnreadBytes }
+}
 
 /** An aedes without subscribers: no retained store, no offline queue, no emitter, no $SYS messages. */
 export class QuietAedes extends Aedes {
@@ -148,8 +152,8 @@ export function createPacketOffer(
  */
 export function keepUnreadInList(client: Client): void {
   const { _parser: parser } = client as ClientInternals
-  const { BufferList } = parser._list.constructor as unknown as { BufferList: new () => BufferList }
-  parser._list = new BufferList()
+  const { BufferList } = parser._list.constructor
+  if (BufferList !== undefined) parser._list = new BufferList()
 }
 
 /** Has the parser refuse texts that are not well-formed UTF-8 [MQTT-1.5.3-1]; it repairs them by itself. */
