@@ -7,7 +7,15 @@ import { fail } from './rules.ts'
 import { track, type Lanes, type World } from './model-world.ts'
 
 export function createLanes(): Lanes {
-  return { rotated: 0, resealed: 0, operationSet: 0, heldSet: 0, followed: 0, dropped: 0 }
+  return {
+    sealedTogether: 0,
+    rotated: 0,
+    resealed: 0,
+    operationSet: 0,
+    heldSet: 0,
+    followed: 0,
+    dropped: 0,
+  }
 }
 
 export function rotateSome(world: World): void {

@@ -10,9 +10,10 @@ export function testHistories({ firstSeed, sequences }: { firstSeed: number; seq
     // The histories must contain each kind of step.
     expect(report.acked).toBeGreaterThan(sequences * 5)
     expect(report.crashes).toBeGreaterThan(sequences)
-    expect(report.exchanged).toBeGreaterThan(sequences / 2)
-    expect(report.refused).toBeGreaterThan(sequences / 20)
+    expect(report.exchanged).toBeGreaterThan(sequences / 4)
+    expect(report.refused).toBeGreaterThan(sequences / 40)
     expect(report.failures).toBeGreaterThan(sequences / 2)
+    expect(report.sealedTogether).toBeGreaterThan(sequences / 5)
     expect(report.rotated).toBeGreaterThan(sequences / 2)
     expect(report.resealed).toBeGreaterThan(sequences / 2)
     expect(report.operationSet).toBeGreaterThan(sequences / 4)

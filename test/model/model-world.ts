@@ -79,6 +79,7 @@ export type Returns = { parked: number; takenBack: number; withdrawn: number }
 
 /** Number of durable changes of lanes and batches. */
 export type Lanes = {
+  sealedTogether: number
   rotated: number
   resealed: number
   operationSet: number

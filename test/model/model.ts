@@ -18,8 +18,9 @@
 //   - appended = settled + open in each lane, when no write runs
 
 import { assertNever } from '../../src/std/assert.ts'
+import type { LaneId } from '../../src/domain/ids.ts'
 import type { PayloadSettlement } from '../../src/domain/settlement.ts'
-import type { Spool } from '../../src/spool/spool.ts'
+import type { SealLimits, Spool } from '../../src/spool/spool.ts'
 import { openSpool } from '../../src/spool/spool.ts'
 import { createFakeClock, turn } from '../support/fake-clock.ts'
 import { createMemoryDisk } from '../support/memory-store.ts'
@@ -174,7 +175,15 @@ async function open(world: Omit<World, 'spool'>): Promise<Spool> {
   return spool
 }
 
-const laneKinds = ['rotated', 'resealed', 'operationSet', 'heldSet', 'followed', 'dropped'] as const
+const laneKinds = [
+  'sealedTogether',
+  'rotated',
+  'resealed',
+  'operationSet',
+  'heldSet',
+  'followed',
+  'dropped',
+] as const
 
 const returnKinds = ['parked', 'takenBack', 'withdrawn'] as const
 
@@ -305,22 +314,31 @@ function give({ spool, mapping, random }: World, { kind, provider, name }: Messa
 
 // ---------------------------------------------------------------------------- delivery
 
+/** Up to three batches of a lane, whose seals run together. */
 function sealSome(world: World): void {
-  const { random, spool, rules } = world
+  const { random, spool } = world
   const lanes = spool.lanes().filter(({ pending }) => pending > 0)
   if (lanes.length === 0) return
   const lane = random.pick(lanes)
   const limits = { payloadsMax: 1 + random.below(8), bodyBytesMax: 300 + random.below(3000) }
   const timestamp = random.chance(0.3) ? world.clock.now() - random.below(60_000) : undefined
-  const opening = world.opening
+  const seals = random.chance(0.5) ? 1 : 1 + random.below(3)
+  for (let number = 0; number < seals; number += 1)
+    sealOne(world, lane.id, { ...limits, timestamp }, number > 0)
+}
+
+function sealOne(world: World, lane: LaneId, limits: SealLimits, isTogether: boolean): void {
+  const { spool, rules, lanes, opening } = world
+  const { timestamp, payloadsMax } = limits
   track(
     world,
-    spool.seal(lane.id, { ...limits, timestamp }).then((batch) => {
+    spool.seal(lane, limits).then((batch) => {
       if (batch === null || opening !== world.opening) return
       if (timestamp !== undefined && batch.timestamp !== timestamp) fail('a batch has another timestamp')
-      if (batch.payloads > limits.payloadsMax) fail('a batch is larger than its limit')
+      if (batch.payloads > payloadsMax) fail('a batch is larger than its limit')
       // From now on it may be sent: so it must be durable.
       rules.sealed(batch, world.disk.durable())
+      if (isTogether) lanes.sealedTogether += 1
     }),
   )
 }

@@ -101,6 +101,16 @@ export const mutations: readonly Mutation[] = [
     wrap: (original) => (session, lane, limits) => original(impatient(session), lane, limits),
     noticed: /may be sent and is not durable/,
   }),
+  mutation<typeof seal>({
+    mistake: 'seals a lane while another seal of it cuts a chunk',
+    file: 'batches/seal.ts',
+    name: 'seal',
+    wrap: (original) => (session, lane, limits) => {
+      lane.sealing = Promise.resolve()
+      return original(session, lane, limits)
+    },
+    noticed: /has a hole/,
+  }),
   mutation<typeof settle>({
     mistake: 'settles in two writes',
     file: 'batches/settle.ts',
@@ -258,7 +268,7 @@ export const mutations: readonly Mutation[] = [
       }
       return original(withCommit(session, commit), claimed, chunks, counts)
     },
-    noticed: /has a hole at|ends within a chunk/,
+    noticed: /has a hole at|ends within a chunk|may be sent and is not durable/,
   }),
   mutation<typeof reseal>({
     mistake: 'hands the parts of a batch out before they are durable',
@@ -388,7 +398,7 @@ export const mutations: readonly Mutation[] = [
         })
       return original(withCommit(session, commit), claimed, { ...what, receipt: null })
     },
-    noticed: /is settled and has no receipt/,
+    noticed: /is settled and has no receipt|receipts are left/,
   }),
   mutation<typeof expireKeys>({
     mistake: 'keeps the dedup keys of messages that come again',
