@@ -147,19 +147,15 @@ export function createPacketOffer(
 }
 
 /**
- * Has the parser keep the bytes that it has not read in a plain list. By default it makes a duplex stream for
- * them, which takes 1 KB of each connection and is never used as one.
+ * Has the parser refuse texts that are not well-formed UTF-8 [MQTT-1.5.3-1], which it repairs by itself, and
+ * keep the bytes that it has not read in a plain list: a duplex stream for them, which is never used as one,
+ * takes 1 KB of each connection.
  */
-export function keepUnreadInList(client: Client): void {
-  const { _parser: parser } = client as ClientInternals
-  const { BufferList } = parser._list.constructor
-  if (BufferList !== undefined) parser._list = new BufferList()
-}
-
-/** Has the parser refuse texts that are not well-formed UTF-8 [MQTT-1.5.3-1]; it repairs them by itself. */
-export function requireWellFormedTexts(client: Client): void {
+export function prepareParser(client: Client): void {
   const { _parser: parser } = client as ClientInternals
   parser._parseString = parseWellFormed
+  const { BufferList } = parser._list.constructor
+  if (BufferList !== undefined) parser._list = new BufferList()
 }
 
 function parseWellFormed(this: Parser): string | null {
@@ -195,7 +191,7 @@ function badTopic(problem: string): Fault {
   return { reason: 'bad_topic', detail: `It published to a topic that ${problem}.` }
 }
 
-/** Of requireWellFormedTexts. The parser adds an error of its own, which nobody reports. */
+/** Of parseWellFormed. The parser adds an error of its own, which nobody reports. */
 const reasonsOfTexts: Readonly<Record<string, ClientDropReason>> = {
   topic: 'bad_topic',
   'topic filter': 'bad_topic_filter',

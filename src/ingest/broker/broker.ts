@@ -35,8 +35,7 @@ import {
   createPacketOffer,
   protocolFaultOf,
   QuietAedes,
-  keepUnreadInList,
-  requireWellFormedTexts,
+  prepareParser,
 } from './aedes-internals.ts'
 import type { Connection, ConnectionLimits } from './connection-limits/connection-limits.ts'
 import { createClientReports } from './client-reports.ts'
@@ -213,8 +212,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
 
   function addConnection(socket: DeviceSocket, { certificateName, connection, tls, listener }: Origin): void {
     const client = aedes.handle(socket)
-    keepUnreadInList(client)
-    requireWellFormedTexts(client)
+    prepareParser(client)
     offerPackets(client)
     const gate = gates.open(socket, client, connection)
     gate.certificateName = certificateName

@@ -20,6 +20,15 @@ test('a batch that was accepted gives its place back, for as many settles as the
   expect([places.taken(), places.settling()]).toEqual([0, 0])
 })
 
+test('one place alone is kept until its batch is settled', () => {
+  const places = createBatchPlaces(() => 1, share)
+  const place = places.take(false)
+  expect(place.accepted()).toBe(false)
+  expect(places.full()).toBe(true)
+  place.leave()
+  expect([places.full(), places.taken(), places.settling()]).toEqual([false, 0, 0])
+})
+
 test('with one place the next batch waits for the settle, also where there were more before', () => {
   let limit = 4
   const places = createBatchPlaces(() => limit, share)

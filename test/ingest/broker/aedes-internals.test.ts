@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import {
   asVersion311,
   endNormally,
-  keepUnreadInList,
+  prepareParser,
   replaceConnack,
   stayOpenAtEnd,
 } from '../../../src/ingest/broker/aedes-internals.ts'
@@ -65,7 +65,7 @@ describe('aedes', () => {
       const client = aedes.handle(socket)
       const parser = (client as unknown as { _parser: { _list: object } })._parser
       expect(parser._list).toHaveProperty('_writableState')
-      keepUnreadInList(client)
+      prepareParser(client)
       expect(parser._list).not.toHaveProperty('_writableState')
       lists.push(parser._list)
     }).listen(0, '127.0.0.1')
