@@ -6,6 +6,8 @@
 // half. They are here and not in a unit file, so that they apply however the daemon is started. The process
 // replaces itself (execve): same pid and standard streams; nothing is open yet.
 
+import { setFlagsFromString } from 'node:v8'
+
 /**
  * Bytes of bytecode that the optimizing compiler copies into one function from those that it calls. The
  * limit of V8, 920, is reached in the middle of the mapping of a message. With 2000, a message costs 5
@@ -17,9 +19,10 @@ const inlining = '--max-inlined-bytecode-size-cumulative=2000'
  * Sizes are in MB. A small young generation keeps its pauses short. A heap that starts at the size that a
  * busy daemon needs is not marked every two seconds, which would hold acknowledgements for 8 ms each time.
  * It is collected when it has grown by half, and not only when it has doubled: a flood of messages then takes
- * 60 MB, and not 200. With 40 percent, a busy daemon spends a tenth of its processor time on that; with 75,
- * and with blocks up to 512 KiB that are not mapped one by one (below), a message costs 5 percent less and
- * the daemon holds 80 MB more. The daemon collects by itself after a burst (heap-release.ts).
+ * 60 MB, and not 200; a large heap is collected earlier (app/heap-growth.ts). With 40 percent, a busy daemon
+ * spends a tenth of its processor time on that; with 75, and with blocks up to 512 KiB that are not mapped
+ * one by one (below), a message costs 5 percent less and the daemon holds 80 MB more. The daemon collects by
+ * itself after a burst (heap-release.ts).
  */
 const v8Flags = [
   '--max-semi-space-size=8',
@@ -42,13 +45,25 @@ const mallocSettings = {
 
 const tunedCommands = ['run', 'trial']
 
+/**
+ * V8 gives the sizes of the flags to each thread that starts later, and ignores its `resourceLimits`. The
+ * flags are read when a heap is made; without them, each thread has the limits that it is given.
+ */
+function sizesForMainThreadOnly(): void {
+  setFlagsFromString('--max-semi-space-size=0')
+  setFlagsFromString('--initial-heap-size=0')
+}
+
 /** Does not return where it applies the settings. */
 export function relaunchWithSettings(argv: readonly string[]): void {
   const command = argv.find((word) => !word.startsWith('-')) ?? ''
   if (!tunedCommands.includes(command) || process.platform !== 'linux' || process.execve === undefined) return
   // Settings of the user stay.
   const named = [...process.execArgv, ...(process.env['NODE_OPTIONS'] ?? '').split(' ')]
-  if (named.some((flag) => flag.startsWith('--max-semi-space-size'))) return
+  if (named.some((flag) => flag.startsWith('--max-semi-space-size'))) {
+    sizesForMainThreadOnly()
+    return
+  }
   const [script = ''] = process.argv.slice(1)
   const args = [process.execPath, ...v8Flags, ...process.execArgv, script, ...argv]
   process.execve(process.execPath, args, { ...mallocSettings, ...process.env })

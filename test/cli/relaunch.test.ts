@@ -1,6 +1,8 @@
 // The daemon takes its settings of V8 and malloc however it is started, and leaves those of the user alone.
 
+import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { newFolder } from '../support/folders.ts'
 import { startSpawnedDaemon, writeDaemonConfig } from '../support/spawned-daemon.ts'
@@ -33,4 +35,39 @@ describe.skipIf(process.platform !== 'linux')('the process of the daemon', () =>
     expect(daemon.arguments.filter((word) => /^--(max|initial|heap|expose)/.test(word))).toEqual([])
     expect(daemon.environment).not.toContain('MALLOC_ARENA_MAX=1')
   })
+
+  test('gives its threads the sizes of their own limits', async () => {
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      '--max-semi-space-size=16',
+      '--initial-heap-size=48',
+      '--input-type=module',
+      '-e',
+      largestYoungGeneration,
+      '--',
+      'x',
+      'run',
+    ])
+    expect(Number(stdout)).toBeLessThan(5 * 1024 ** 2)
+  })
 })
+
+/** Has a thread make garbage, and prints the bytes of its young generation at their most. */
+const largestYoungGeneration = `
+  import { Worker } from 'node:worker_threads'
+  import { relaunchWithSettings } from ${JSON.stringify(import.meta.resolve('../../src/cli/relaunch.ts'))}
+  relaunchWithSettings(['run'])
+  const garbage = () => {
+    const { parentPort } = process.getBuiltinModule('node:worker_threads')
+    const { getHeapSpaceStatistics } = process.getBuiltinModule('node:v8')
+    const young = () => getHeapSpaceStatistics().find((space) => space.space_name === 'new_space')
+    const kept = []
+    let most = 0
+    for (let k = 0; k < 400_000; k += 1) {
+      kept[k % 20_000] = { k, text: 'x' + k }
+      if (k % 1000 === 0) most = Math.max(most, young().physical_space_size)
+    }
+    parentPort.postMessage(most)
+  }
+  const options = { eval: true, resourceLimits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 48 } }
+  new Worker('(' + garbage + ')()', options).on('message', (most) => console.log(most))
+`
