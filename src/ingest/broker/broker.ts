@@ -36,6 +36,7 @@ import {
   protocolFaultOf,
   QuietAedes,
   prepareParser,
+  shareEmptyTables,
 } from './aedes-internals.ts'
 import type { Connection, ConnectionLimits } from './connection-limits/connection-limits.ts'
 import { createClientReports } from './client-reports.ts'
@@ -213,6 +214,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   function addConnection(socket: DeviceSocket, { certificateName, connection, tls, listener }: Origin): void {
     const client = aedes.handle(socket)
     prepareParser(client)
+    shareEmptyTables(client)
     offerPackets(client)
     const gate = gates.open(socket, client, connection)
     gate.certificateName = certificateName

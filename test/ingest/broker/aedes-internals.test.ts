@@ -7,7 +7,7 @@ import {
   endNormally,
   prepareParser,
   replaceConnack,
-  stayOpenAtEnd,
+  leaveEndToGate,
 } from '../../../src/ingest/broker/aedes-internals.ts'
 import { eventually } from '../../support/eventually.ts'
 import { openIngest } from '../../support/ingest-world.ts'
@@ -40,20 +40,27 @@ describe('aedes', () => {
     await new Promise<void>((resolve) => aedes.close(resolve))
   })
 
-  test('closes at the end of a socket with a listener whose name is "bound close"', async () => {
+  test('listens to nothing of the end of a socket but errors, once the end is left to the gate', async () => {
     const aedes = await Aedes.createBroker()
+    let before: number[] = []
+    let after: number[] = []
+    const ended = new Promise((resolve) => aedes.on('clientDisconnect', resolve))
     const server = createServer((socket) => {
-      const before = socket.listeners('end').length
+      const listeners = () => ['end', 'close', 'finish', 'error'].map((name) => socket.listenerCount(name))
+      before = listeners()
       const client = aedes.handle(socket)
-      stayOpenAtEnd(client)
-      // Another one is that of stream.finished.
-      expect(socket.listeners('end').filter(({ name }) => name === 'bound close')).toEqual([])
-      expect(socket.listeners('end').length).toBe(before + 1)
+      expect(listeners()).not.toEqual(before)
+      leaveEndToGate(client)
+      after = listeners()
+      socket.on('close', () => client.close())
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
     const device = await createDevice({ port: (server.address() as AddressInfo).port, clientId: 'truck' })
     await device.connect()
+    const [end, close, finish, error = 0] = before
+    expect(after).toEqual([end, close, finish, error + 1])
     device.destroy()
+    await ended
     server.close()
     await new Promise<void>((resolve) => aedes.close(resolve))
   })

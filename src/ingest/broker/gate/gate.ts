@@ -32,7 +32,7 @@ import type { Sender } from '../../../domain/message.ts'
 import type { ClientLink } from '../../types.ts'
 import type { AckHead } from './acks/ack-writer.ts'
 import { createAcks, type Acks } from './acks/acks.ts'
-import { readAtEachEvent, stayOpenAtEnd } from '../aedes-internals.ts'
+import { leaveEndToGate, readAtEachEvent } from '../aedes-internals.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
 import { clientDrops, type ClientDropReason } from '../client-faults.ts'
 import type { ProtocolUse, Transport } from '../clients/protocol-uses.ts'
@@ -117,7 +117,7 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
     // aedes reads when the number of `readable` events has caught up with the packets in flight. The gate
     // has its own bound on messages in flight, so aedes must read at every event.
     readAtEachEvent(client)
-    stayOpenAtEnd(client)
+    leaveEndToGate(client)
     socket.allowHalfOpen = true
     socket.webSocket?.watch(this)
     // Both come once. `once` would take four times the memory.
@@ -234,6 +234,8 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
   }
 
   private onClose(): void {
+    // Takes the will, and forgets the client.
+    this.client.close()
     this.farewell.closed()
     this.cancelEnd?.()
     this.acks.close()

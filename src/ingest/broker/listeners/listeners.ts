@@ -114,7 +114,7 @@ export function openListener(
 
   function onSocket(socket: Socket): void {
     // A broken handshake, or an error before the broker handles errors, must not end the process.
-    socket.on('error', () => socket.destroy())
+    socket.on('error', destroyAtError)
     const address = plainAddress(socket.remoteAddress)
     const close = () => void socket.destroy()
     if (isTrusted === null) {
@@ -219,6 +219,11 @@ export function openListener(
     deps.handshakeFailed(reason, address)
     failures.failed(reason, address)
   }
+}
+
+/** One function for all sockets. */
+function destroyAtError(this: Socket): void {
+  this.destroy()
 }
 
 /** No two open connections have the same. A TLS socket does not tell which socket it was created for. */

@@ -11,6 +11,7 @@ import type { GatewayEvent } from '../../../../src/domain/event.ts'
 import type { Sender } from '../../../../src/domain/message.ts'
 import { Secret } from '../../../../src/std/secret.ts'
 import { createFakeClock } from '../../../support/fake-clock.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
 import { openMapperOf, truckSource } from '../../../support/mapping-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
@@ -68,8 +69,8 @@ describe('a will', () => {
     const device = await world.connection('truck-7')
     await device.connect({ will })
     device.destroy()
-    await spool.ended(1)
     expect(await stateOf(world, 'truck-7', 'lost')).toMatchObject({ willCame: true })
+    await eventually(() => spool.payloads.length > 0)
     expect(spool.payloads.map(({ device }) => device)).toEqual(['truck-8'])
   })
 
