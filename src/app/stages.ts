@@ -30,6 +30,7 @@ import { createConfigReload } from './config-reload.ts'
 import { custodyDeps } from './custody-wiring/custody-wiring.ts'
 import { startDeadLetterWork } from './dead-letter-work.ts'
 import { probe } from './endpoint-probe.ts'
+import { limitGrowthOfLargeHeap, startedGrowth, v8Heap } from './heap-growth.ts'
 import { processHeap, releaseHeapWhenQuiet } from './heap-release.ts'
 import type { GatewayTime } from './our-time.ts'
 import { openRecords } from './records.ts'
@@ -189,6 +190,11 @@ async function openIncoming(
   const heap = processHeap()
   if (heap !== null) {
     const end = releaseHeapWhenQuiet({ clock, heap, messages: () => ingest.counters().received })
+    opened(async () => end())
+  }
+  const growth = startedGrowth()
+  if (growth !== null) {
+    const end = limitGrowthOfLargeHeap({ clock, heap: v8Heap }, growth)
     opened(async () => end())
   }
   const waysIn = () => ({
