@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { connectAsync } from 'mqtt'
 import type { ISubackPacket } from 'mqtt-packet'
 import { describe, expect, test, vi } from 'vitest'
+import { collectGarbage } from '../../support/garbage.ts'
 import { useFakeTimers } from '../../support/fake-timers.ts'
 import { openIngest, textOf, type IngestWorld } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
@@ -17,8 +16,7 @@ const mosquittoSub = '/usr/bin/mosquitto_sub'
 
 /** Without garbage. */
 function heapBytes(): number {
-  setFlagsFromString('--expose-gc')
-  runInNewContext('gc')()
+  collectGarbage()
   return process.memoryUsage().heapUsed
 }
 

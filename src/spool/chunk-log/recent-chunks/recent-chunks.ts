@@ -28,25 +28,39 @@ export type RecentChunks = {
 
 const noBytes = Buffer.alloc(0)
 
-export function createRecentChunks(options: { bytesMax: number }, buffers: ChunkBuffers): RecentChunks {
-  // A Map keeps the order of insertion; chunks leave in this order.
-  const chunks = new Map<string, Chunk>()
-  let bytes = 0
-  /** The next chunk to leave. A new iterator would first pass all that were deleted. */
-  let hand = chunks.keys()
+/** In the order in which they were put. */
+type Entry = { name: string; chunk: Chunk; older: Entry | null; newer: Entry | null }
 
-  function remove(name: string): Chunk | undefined {
-    const chunk = chunks.get(name)
-    if (chunk === undefined) return undefined
-    chunks.delete(name)
-    bytes -= bytesOf(chunk)
-    return chunk
+export function createRecentChunks(options: { bytesMax: number }, buffers: ChunkBuffers): RecentChunks {
+  // A Map has an order too, but its iterator, kept from one removal to the next, keeps all that was ever in
+  // the Map; and a new one each time passes all that was removed.
+  const entries = new Map<string, Entry>()
+  let oldest: Entry | null = null
+  let newest: Entry | null = null
+  let bytes = 0
+
+  function add(name: string, chunk: Chunk): void {
+    const entry: Entry = { name, chunk, older: newest, newer: null }
+    if (newest === null) oldest = entry
+    else newest.newer = entry
+    newest = entry
+    entries.set(name, entry)
+    bytes += bytesOf(chunk)
   }
 
-  function removeOldest(): void {
-    const { value: oldest } = hand.next()
-    if (oldest === undefined) hand = chunks.keys()
-    else leave(remove(oldest))
+  function remove(name: string): Chunk | undefined {
+    const entry = entries.get(name)
+    if (entry === undefined) return undefined
+    const { chunk, older, newer } = entry
+    if (older === null) oldest = newer
+    else older.newer = newer
+    if (newer === null) newest = older
+    else newer.older = older
+    // An old object that is garbage keeps young ones until all of the heap is collected.
+    entry.older = entry.newer = null
+    entries.delete(name)
+    bytes -= bytesOf(chunk)
+    return chunk
   }
 
   /** A batch that has read it may read it again. */
@@ -67,12 +81,11 @@ export function createRecentChunks(options: { bytesMax: number }, buffers: Chunk
       const name = nameOf(lane, firstSeq)
       const before = remove(name)
       if (before !== chunk) leave(before)
-      chunks.set(name, chunk)
-      bytes += bytesOf(chunk)
-      while (bytes > options.bytesMax && chunks.size > 0) removeOldest()
+      add(name, chunk)
+      while (bytes > options.bytesMax && oldest !== null) leave(remove(oldest.name))
     },
     get(lane, firstSeq) {
-      const chunk = chunks.get(nameOf(lane, firstSeq))
+      const chunk = entries.get(nameOf(lane, firstSeq))?.chunk
       if (chunk?.use === 'unread') chunk.use = 'read'
       return chunk
     },

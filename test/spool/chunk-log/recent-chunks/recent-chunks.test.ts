@@ -1,0 +1,69 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { addText, finishChunk, newChunkBuilder } from '../../../../src/spool/chunk-log/chunk-codec.ts'
+import type { Chunk } from '../../../../src/spool/chunk-log/chunk-codec.ts'
+import {
+  createChunkBuffers,
+  createRecentChunks,
+} from '../../../../src/spool/chunk-log/recent-chunks/recent-chunks.ts'
+import type { LaneId } from '../../../../src/domain/ids.ts'
+import { collectGarbage } from '../../../support/garbage.ts'
+
+const lane = 1 as LaneId
+const noBuffers = createChunkBuffers({ stepBytes: 1024, freeBytesMax: 0 })
+
+/** As one that was read from the disk: with memory of its own. */
+function readChunk(bytes: number): Chunk {
+  const builder = newChunkBuilder(bytes, null)
+  addText(builder, 'x'.repeat(bytes), 0)
+  return finishChunk(builder, 1, 0)
+}
+
+describe('recent chunks', () => {
+  test('that were taken are not kept in memory, however many there are below the bound', async () => {
+    const recent = createRecentChunks({ bytesMax: 1024 ** 2 }, noBuffers)
+    const taken: WeakRef<Chunk>[] = []
+    for (let seq = 0; seq < 5000; seq += 1) {
+      const chunk = readChunk(1000)
+      taken.push(new WeakRef(chunk))
+      recent.put(lane, seq, chunk)
+      recent.get(lane, seq)
+      if (seq >= 100) recent.take(lane, seq - 100)
+    }
+    // What a WeakRef was made for is kept until the next turn.
+    await new Promise(setImmediate)
+    collectGarbage()
+    expect(taken.filter((chunk) => chunk.deref() !== undefined)).toHaveLength(100)
+    expect(recent.take(lane, 4999)).toBeDefined()
+  })
+
+  test('leave in the order in which they were put, and only at the bound', () => {
+    const step = fc.record({
+      act: fc.constantFrom('put', 'put', 'put', 'take', 'drop', 'get'),
+      seq: fc.integer({ min: 0, max: 12 }),
+      bytes: fc.integer({ min: 1, max: 40 }),
+    })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const recent = createRecentChunks({ bytesMax: 400 }, noBuffers)
+        let expected: { seq: number; chunk: Chunk }[] = []
+        const bytes = () => expected.reduce((sum, { chunk }) => sum + chunk.value.length, 0)
+        for (const { act, seq, bytes: size } of steps) {
+          if (act === 'get') recent.get(lane, seq)
+          else expected = expected.filter((one) => one.seq !== seq)
+          if (act === 'take') recent.take(lane, seq)
+          if (act === 'drop') recent.drop(lane, seq)
+          if (act === 'put') {
+            const chunk = readChunk(size)
+            recent.put(lane, seq, chunk)
+            expected.push({ seq, chunk })
+            while (bytes() > 400) expected.shift()
+          }
+          expect(recent.bytes()).toBe(bytes())
+        }
+        for (let seq = 0; seq <= 12; seq += 1)
+          expect(recent.get(lane, seq)).toBe(expected.find((one) => one.seq === seq)?.chunk)
+      }),
+    )
+  })
+})
