@@ -126,7 +126,7 @@ async function openIncoming(
   const withSessions = await withFormerFilters(sessionOptions)
   // Only a broker of MQTT keeps a session for the gateway.
   const bridges = [...withSessions, ...configured.filter((bridge) => bridge.kind !== 'mqtt')]
-  const ingest = createIngest(
+  const ingest = await createIngest(
     {
       mapper,
       spool,

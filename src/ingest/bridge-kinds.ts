@@ -5,16 +5,19 @@
 //   nats nats+tls        NATS JetStream       jetstream/
 //
 // Outside of its folder a bridge is known by what all kinds have: name, kind, `topics` as filters of MQTT,
-// user name, password and certificate.
+// user name, password and certificate. The clients of the engines take 5 MB of memory: they are loaded for a
+// bridge that needs them.
 
 import { z } from 'zod'
 import type { Clock } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import { embeddedBrokerName } from '../domain/message.ts'
 import { assertNever } from '../std/assert.ts'
-import { checkAmqpBridge, createAmqpBridge, nodesText, type AmqpOptions } from './amqp/amqp.ts'
+import { nodesText } from './amqp/amqp-address.ts'
+import type { AmqpOptions } from './amqp/amqp.ts'
 import { amqpBridgeSchema, amqpOptions, amqpWarnings } from './amqp/amqp-config.ts'
-import { checkBridge, type BridgeFinding, createMqttBridge, type BridgeOptions } from './bridges/bridges.ts'
+import type { abilitiesOf, BridgeFinding, BridgeOptions } from './bridges/bridges.ts'
+import { urlText } from './bridges/bridge-address.ts'
 import {
   bridgeOptions,
   bridgeWarnings,
@@ -22,11 +25,9 @@ import {
   mqttBridgeSchema,
   type BridgeWarning,
 } from './bridges/bridge-config.ts'
-import { urlText } from './bridges/bridge-socket.ts'
-import { createJetStreamBridge, type JetStreamOptions } from './jetstream/jetstream.ts'
+import type { JetStreamOptions } from './jetstream/jetstream.ts'
 import { jetstreamBridgeSchema, jetstreamOptions, jetstreamWarnings } from './jetstream/jetstream-config.ts'
-import { checkJetStream } from './jetstream/jetstream-check.ts'
-import { urlsText } from './jetstream/nats-connection.ts'
+import { urlsText } from './jetstream/nats-address.ts'
 import type { SourceEntry } from './message-sources/message-sources.ts'
 
 const bridgeSchema = z.union([mqttBridgeSchema, amqpBridgeSchema, jetstreamBridgeSchema])
@@ -105,38 +106,55 @@ export function addressText(config: AnyBridgeConfig): string {
 }
 
 /** Tries a bridge for `check --connect`; takes no message. */
-export function checkAnyBridge(config: AnyBridgeConfig, stop: AbortSignal): Promise<BridgeFinding> {
+export async function checkAnyBridge(config: AnyBridgeConfig, stop: AbortSignal): Promise<BridgeFinding> {
   switch (config.kind) {
-    case 'mqtt':
+    case 'mqtt': {
+      const { checkBridge } = await import('./bridges/bridges.ts')
       return checkBridge(config, stop)
-    case 'amqp':
+    }
+    case 'amqp': {
+      const { checkAmqpBridge } = await import('./amqp/amqp.ts')
       return checkAmqpBridge(config, stop)
-    case 'jetstream':
+    }
+    case 'jetstream': {
+      const { checkJetStream } = await import('./jetstream/jetstream-check.ts')
       return checkJetStream(config, stop)
+    }
     default:
       return assertNever(config)
   }
 }
 
+/** What a broker of MQTT can do, for the draft of a bridge; null where none of the versions is accepted. */
+export async function brokerAbilities(
+  ...asked: Parameters<typeof abilitiesOf>
+): ReturnType<typeof abilitiesOf> {
+  const bridges = await import('./bridges/bridges.ts')
+  return bridges.abilitiesOf(...asked)
+}
+
 /** A message source that takes other credentials for its next connection. */
 export type BridgeEntry = SourceEntry & { renew(options: AnyBridgeOptions): void }
 
-export function openBridge(
+export async function openBridge(
   deps: { clock: Clock; emit: Emit; random: () => number },
   options: AnyBridgeOptions,
-): BridgeEntry {
+): Promise<BridgeEntry> {
   const { silentAfterMs, unheardAfterMs } = options
   const silence = { silentAfterMs, unheardAfterMs }
   switch (options.kind) {
     case 'mqtt': {
+      const { createMqttBridge } = await import('./bridges/bridges.ts')
       const source = createMqttBridge(deps, options)
       return { source, ...silence, renew: (next) => next.kind === 'mqtt' && source.renew(next) }
     }
     case 'amqp': {
+      const { createAmqpBridge } = await import('./amqp/amqp.ts')
       const source = createAmqpBridge(deps, options)
       return { source, ...silence, renew: (next) => next.kind === 'amqp' && source.renew(next) }
     }
     case 'jetstream': {
+      const { createJetStreamBridge } = await import('./jetstream/jetstream.ts')
       const source = createJetStreamBridge(deps, options)
       return { source, ...silence, renew: (next) => next.kind === 'jetstream' && source.renew(next) }
     }

@@ -75,8 +75,9 @@ import {
   type ListenerOptions,
 } from './broker/listeners/listeners.ts'
 
-export { checkAnyBridge, type AnyBridgeOptions } from './bridge-kinds.ts'
-export { abilitiesOf, filtersOf, type BridgeOptions } from './bridges/bridges.ts'
+export { brokerAbilities, checkAnyBridge, type AnyBridgeOptions } from './bridge-kinds.ts'
+export { filtersOf } from './bridges/mqtt-session.ts'
+export type { BridgeOptions } from './bridges/types.ts'
 export { createDeferredMessages, type DeferredCounters } from './expressions/deferred-messages.ts'
 export { createExpressions } from './expressions/expressions.ts'
 export {
@@ -158,8 +159,11 @@ export type IngestOptions = IntakeOptions &
     passwords: PasswordOptions
   }
 
-export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
+export async function createIngest(deps: IngestDeps, options: IngestOptions): Promise<Ingest> {
   const { clock, emit, random = Math.random } = deps
+  const bridges = await Promise.all(
+    (options.bridges ?? []).map((bridge) => openBridge({ clock, emit, random }, bridge)),
+  )
   const sessions = createStoredSessions(deps, options)
   const rebirths = createRebirthRequests(
     {
@@ -174,7 +178,6 @@ export function createIngest(deps: IngestDeps, options: IngestOptions): Ingest {
   const access = createAccess({ clock, emit }, options.passwords)
   const limits = createConnectionLimits({ clock, emit }, options)
   const broker = createBroker({ intake, access, limits, sessions, clock, emit }, options)
-  const bridges = (options.bridges ?? []).map((bridge) => openBridge({ clock, emit, random }, bridge))
   const { entries: more = [], custody: custodyOptions = options.custody } = deps.moreSources ?? {}
   const custody = custodyOptions && deps.custody ? createCustody(deps, deps.custody, custodyOptions) : null
   const sources = createMessageSources({ intake, spool: deps.spool, clock, emit, custody }, [

@@ -89,7 +89,7 @@ export async function openIngest(
       broker: { listeners: [{ url: 'mqtt://127.0.0.1:0' }], access: { anonymous: true } },
     }),
   )
-  const ingest = createIngest(
+  const ingest = await createIngest(
     {
       mapper,
       spool,

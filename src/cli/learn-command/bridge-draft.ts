@@ -6,7 +6,7 @@ import { resolve } from 'node:path'
 import { stringify } from 'yaml'
 import type { Secret } from '../../std/secret.ts'
 import { mqttBridgeSchema } from '../../ingest/config.ts'
-import { abilitiesOf } from '../../ingest/ingest.ts'
+import { brokerAbilities } from '../../ingest/ingest.ts'
 
 export type LearnedBroker = {
   url: string
@@ -50,7 +50,10 @@ export async function bridgeYaml(broker: LearnedBroker, topics: readonly string[
     ...(secure && broker.ca !== undefined && { tls: { ca: broker.ca } }),
   })
   // `learn` itself listens by MQTT 3.1.1.
-  const found = (asked.success ? await abilitiesOf(asked.data, never) : null) ?? { protocol: '3.1.1', qos: 1 }
+  const found = (asked.success ? await brokerAbilities(asked.data, never) : null) ?? {
+    protocol: '3.1.1',
+    qos: 1,
+  }
   const written: Draft = {
     ...draft,
     ...(password !== undefined && username !== undefined && { password: placeOf(broker) }),

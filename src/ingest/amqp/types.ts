@@ -1,7 +1,7 @@
 // types.ts: the options of a bridge to RabbitMQ (amqp-config.ts has the meaning of each).
 
 import type { Secret } from '../../std/secret.ts'
-import type { BridgeTls } from '../bridges/bridge-socket.ts'
+import type { BridgeTls } from '../bridges/bridge-address.ts'
 
 /** A node of the cluster. */
 export type AmqpNode = { scheme: 'amqp' | 'amqps'; host: string; port: number }

@@ -1,7 +1,32 @@
 // bridge-address.ts: the address of a broker and topic filters, as the config has them.
 
 import type { z } from 'zod'
-import { defaultPorts, type BridgeUrl } from './bridge-socket.ts'
+import type { Secret } from '../../std/secret.ts'
+
+export type BridgeUrl = {
+  scheme: 'mqtt' | 'mqtts' | 'ws' | 'wss'
+  host: string
+  port: number
+  /** Of a WebSocket, with its leading slash. */
+  path: string
+}
+
+/** PEM texts. */
+export type BridgeTls = {
+  ca: string | null
+  cert: string | null
+  key: Secret | null
+  /** Name in the certificate of the broker, where it is not the host of the URL. */
+  serverName: string | null
+}
+
+export const defaultPorts = { mqtt: 1883, mqtts: 8883, ws: 80, wss: 443 } as const
+
+/** As a person writes it; without user and password, which it never has. */
+export function urlText({ scheme, host, port, path }: BridgeUrl): string {
+  const hostname = host.includes(':') ? `[${host}]` : host
+  return `${scheme}://${hostname}:${port}${path === '/' ? '' : path}`
+}
 
 /** The address, or what is wrong with it. */
 export function parseUrl(text: string): BridgeUrl | string {

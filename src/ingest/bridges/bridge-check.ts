@@ -12,7 +12,7 @@ import { quote } from '../../std/quote.ts'
 import { openAttempt, placeOf, type Attempt } from './bridge-attempt.ts'
 import { bridgeOptions, type BridgeConfig } from './bridge-config.ts'
 import { faultOf, supportFault, type Fault, type Granted } from './bridge-faults/bridge-faults.ts'
-import { urlText } from './bridge-socket.ts'
+import { urlText } from './bridge-address.ts'
 import type { BridgeOptions } from './types.ts'
 
 export type BridgeFinding = {

@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { duration, secret, size } from '../../std/schema.ts'
-import { checkFilter, parseUrl } from './bridge-address.ts'
+import { checkFilter, parseUrl, urlText } from './bridge-address.ts'
 import {
   bridgeNameSchema,
   bridgeTlsSchema,
@@ -12,7 +12,6 @@ import {
   unheardMs,
   windowSchema,
 } from './bridge-fields.ts'
-import { urlText } from './bridge-socket.ts'
 import { shortExpiryMs } from './session-risks/session-risks.ts'
 import type { BridgeOptions } from './types.ts'
 

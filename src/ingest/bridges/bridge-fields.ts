@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { duration, secret, size } from '../../std/schema.ts'
-import type { BridgeTls } from './bridge-socket.ts'
+import type { BridgeTls } from './bridge-address.ts'
 
 const dayMs = 86_400_000
 

@@ -4,26 +4,7 @@ import { connect as connectTcp, isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { streamBuilder } from 'mqtt/lib/connect/ws'
-import type { Secret } from '../../std/secret.ts'
-
-export type BridgeUrl = {
-  scheme: 'mqtt' | 'mqtts' | 'ws' | 'wss'
-  host: string
-  port: number
-  /** Of a WebSocket, with its leading slash. */
-  path: string
-}
-
-/** PEM texts. */
-export type BridgeTls = {
-  ca: string | null
-  cert: string | null
-  key: Secret | null
-  /** Name in the certificate of the broker, where it is not the host of the URL. */
-  serverName: string | null
-}
-
-export const defaultPorts = { mqtt: 1883, mqtts: 8883, ws: 80, wss: 443 } as const
+import type { BridgeTls, BridgeUrl } from './bridge-address.ts'
 
 export function openSocket({ scheme, host, port, path }: BridgeUrl, tls: BridgeTls): Duplex {
   const keepAlive = { noDelay: true, keepAlive: true } as const
@@ -40,10 +21,4 @@ export function openSocket({ scheme, host, port, path }: BridgeUrl, tls: BridgeT
   const options = { protocol: scheme, hostname, port, path, ...(scheme === 'wss' && { wsOptions: security }) }
   // The builder of mqtt.js uses the client for URLs that the options transform; these do not.
   return streamBuilder(null as never, options) as Duplex
-}
-
-/** As a person writes it; without user and password, which it never has. */
-export function urlText({ scheme, host, port, path }: BridgeUrl): string {
-  const hostname = host.includes(':') ? `[${host}]` : host
-  return `${scheme}://${hostname}:${port}${path === '/' ? '' : path}`
 }

@@ -51,13 +51,12 @@
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { MessageFeed, MessageSource, Partition } from '../message-sources/message-sources.ts'
-import { urlText } from './bridge-socket.ts'
+import { urlText } from './bridge-address.ts'
 import { createBridgeLink, type BridgeLink } from './bridge-link.ts'
 import { createSessionRisks } from './session-risks/session-risks.ts'
 import type { BridgeOptions } from './types.ts'
 
 export { abilitiesOf, checkBridge, type BridgeFinding } from './bridge-check.ts'
-export { filtersOf } from './mqtt-session.ts'
 export type { BridgeOptions } from './types.ts'
 
 export type BridgeDeps = { clock: Clock; emit: Emit; random: () => number }

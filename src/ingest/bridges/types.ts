@@ -1,7 +1,7 @@
 // types.ts: the options of a bridge (bridge-config.ts has the meaning of each).
 
 import type { Secret } from '../../std/secret.ts'
-import type { BridgeTls, BridgeUrl } from './bridge-socket.ts'
+import type { BridgeTls, BridgeUrl } from './bridge-address.ts'
 
 export type BridgeOptions = {
   kind: 'mqtt'

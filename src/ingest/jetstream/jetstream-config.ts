@@ -17,7 +17,7 @@ import {
   unheardMs,
   windowSchema,
 } from '../bridges/bridge-fields.ts'
-import { urlsText } from './nats-connection.ts'
+import { urlsText } from './nats-address.ts'
 import { mqttStream, type DeviceFilter, type JetStreamOptions } from './types.ts'
 
 const defaultPort = 4222

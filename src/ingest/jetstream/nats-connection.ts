@@ -12,7 +12,8 @@ import {
   type JetStreamClient,
   type JetStreamManager,
 } from '@nats-io/jetstream'
-import type { JetStreamOptions, NatsAddress, NatsTls } from './types.ts'
+import { addressText } from './nats-address.ts'
+import type { JetStreamOptions, NatsTls } from './types.ts'
 
 export type Connection = {
   nc: NatsConnection
@@ -84,18 +85,4 @@ function tlsOptions({ ca, cert, key, serverName }: NatsTls): Record<string, stri
     ...(key !== null && { key: key.reveal() }),
     ...(serverName !== null && { servername: serverName }),
   }
-}
-
-export function addressText({ host, port }: NatsAddress): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`
-}
-
-/** As a person writes them. */
-export function urlsText({ addresses, tls }: Pick<JetStreamOptions, 'addresses' | 'tls'>): string {
-  const scheme = schemeOf({ tls })
-  return addresses.map((address) => `${scheme}://${addressText(address)}`).join(', ')
-}
-
-export function schemeOf({ tls }: Pick<JetStreamOptions, 'tls'>): string {
-  return tls === null ? 'nats' : 'nats+tls'
 }

@@ -4,7 +4,8 @@
 
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
-import { NotConnected, urlsText } from './nats-connection.ts'
+import { urlsText } from './nats-address.ts'
+import { NotConnected } from './nats-connection.ts'
 import { mqttStream, type JetStreamOptions } from './types.ts'
 
 /** Stable codes: why there is no connection, or none that is of use. */

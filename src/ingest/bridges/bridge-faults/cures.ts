@@ -1,6 +1,6 @@
 // cures.ts: the form of what is said of a fault of a bridge.
 
-import type { BridgeUrl, BridgeTls } from '../bridge-socket.ts'
+import type { BridgeUrl, BridgeTls } from '../bridge-address.ts'
 
 /** Two texts in sentences: the cause, and what to do. */
 export type Cure = { why: string; act: string }

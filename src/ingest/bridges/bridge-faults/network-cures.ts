@@ -3,7 +3,7 @@
 
 import { isIP } from 'node:net'
 import { bounded, quote } from '../../../std/quote.ts'
-import { defaultPorts, type BridgeUrl } from '../bridge-socket.ts'
+import { defaultPorts, type BridgeUrl } from '../bridge-address.ts'
 import type { Cure, FaultPlace } from './cures.ts'
 
 type Row = readonly [pattern: RegExp, cure: (place: FaultPlace, error: unknown) => Cure]
