@@ -90,8 +90,9 @@ class StreamBuffer implements SocketBuffer {
 
   take(bytesMax: number): Buffer | null {
     this.chunks = 0
-    const bytes = this.socket.readableLength
-    const taken = readStream.call(this.socket, bytes === 0 ? null : Math.min(bytes, bytesMax))
+    // Where it is all that there is, no number: Node ends a stream only in a read that asks for more.
+    const isAll = this.socket.readableLength <= bytesMax
+    const taken = readStream.call(this.socket, isAll ? null : bytesMax)
     this.readNetwork()
     return taken
   }
