@@ -25,10 +25,11 @@ const largeBytes = 112 * 1024 ** 2
 const noLongerLargeBytes = 96 * 1024 ** 2
 const growthOfLarge = 25
 
-/** As relaunch.ts sets it; null where the process was started without. */
+/** As relaunch.ts sets it; null where the process was started without, or the user sets another one. */
 export function startedGrowth(argv: readonly string[] = process.execArgv): number | null {
-  const [, percent] = /^--heap-growing-percent=(\d+)$/m.exec(argv.join('\n')) ?? []
-  return percent === undefined ? null : Number(percent)
+  const set = argv.filter((flag) => /^--heap[-_]growing[-_]percent\b/.test(flag))
+  const [, percent] = /=(\d+)$/.exec(set[0] ?? '') ?? []
+  return set.length !== 1 || percent === undefined ? null : Number(percent)
 }
 
 export const v8Heap: GrowingHeap = {
@@ -40,7 +41,10 @@ export const v8Heap: GrowingHeap = {
 export function limitGrowthOfLargeHeap({ clock, heap }: GrowthDeps, usual: number): () => void {
   let isLarge = false
   let cancel: CancelTimer = clock.after(lookEveryMs, look)
-  return () => cancel()
+  return () => {
+    cancel()
+    if (isLarge) heap.setGrowth(usual)
+  }
 
   function look(): void {
     const bytes = heap.pageBytes()

@@ -30,8 +30,7 @@ import { createConfigReload } from './config-reload.ts'
 import { custodyDeps } from './custody-wiring/custody-wiring.ts'
 import { startDeadLetterWork } from './dead-letter-work.ts'
 import { probe } from './endpoint-probe.ts'
-import { limitGrowthOfLargeHeap, startedGrowth, v8Heap } from './heap-growth.ts'
-import { processHeap, releaseHeapWhenQuiet } from './heap-release.ts'
+import { startHeapWork } from './heap-work.ts'
 import type { GatewayTime } from './our-time.ts'
 import { openRecords } from './records.ts'
 import { isReachable } from './traffic-watch/reachability.ts'
@@ -187,16 +186,8 @@ async function openIncoming(
   opened(() => ingest.close())
   activeMapping.start(ingest)
   await reload.start()
-  const heap = processHeap()
-  if (heap !== null) {
-    const end = releaseHeapWhenQuiet({ clock, heap, messages: () => ingest.counters().received })
-    opened(async () => end())
-  }
-  const growth = startedGrowth()
-  if (growth !== null) {
-    const end = limitGrowthOfLargeHeap({ clock, heap: v8Heap }, growth)
-    opened(async () => end())
-  }
+  const heapWork = startHeapWork(clock, () => ingest.counters().received)
+  opened(async () => heapWork.stop())
   const waysIn = () => ({
     hasListeners: config.ingest.broker.listeners.length > 0,
     sources: ingest.messageSources(),
@@ -219,7 +210,7 @@ async function openIncoming(
     sessionOptions,
   )
   opened(() => bridgeSessions.stop())
-  return { ingest, activeMapping, deadLetters, reload, certificates, traffic, bridgeSessions, taps }
+  return { ingest, activeMapping, deadLetters, reload, certificates, traffic, bridgeSessions, heapWork, taps }
 }
 
 /** Of a config; a reload puts other receivers in force. */
@@ -241,6 +232,7 @@ export async function closeStages(
     certificates,
     traffic,
     bridgeSessions,
+    heapWork,
   }: Stages,
   { deadlineMs, isLast }: { deadlineMs: number; isLast: boolean },
 ): Promise<number> {
@@ -249,6 +241,7 @@ export async function closeStages(
   try {
     await reload.stop()
     certificates.stop()
+    heapWork.stop()
     await traffic.stop()
     await bridgeSessions.stop()
     await ingest.stopAccepting()

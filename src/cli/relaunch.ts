@@ -58,7 +58,7 @@ function sizesForMainThreadOnly(): void {
 export function relaunchWithSettings(argv: readonly string[]): void {
   const command = argv.find((word) => !word.startsWith('-')) ?? ''
   if (!tunedCommands.includes(command) || process.platform !== 'linux' || process.execve === undefined) return
-  // Settings of the user stay.
+  // Settings of the user stay: for the main thread, since each other one has limits of its own.
   const named = [...process.execArgv, ...(process.env['NODE_OPTIONS'] ?? '').split(' ')]
   if (named.some((flag) => flag.startsWith('--max-semi-space-size'))) {
     sizesForMainThreadOnly()

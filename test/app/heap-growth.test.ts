@@ -28,10 +28,13 @@ test('a heap may grow by less within a second after it got large, and by as much
   state.bytes = 95 * mib
   await clock.advance(1000)
   expect(state.set).toEqual([25, 50])
-  end()
   state.bytes = 500 * mib
   await clock.advance(5000)
-  expect(state.set).toEqual([25, 50])
+  expect(state.set).toEqual([25, 50, 25])
+  // The next one begins with the usual growth.
+  end()
+  await clock.advance(5000)
+  expect(state.set).toEqual([25, 50, 25, 50])
 })
 
 test('less than a quarter stays', async () => {
@@ -44,6 +47,8 @@ test('less than a quarter stays', async () => {
 test('the growth at the start is read from the flags of the process', () => {
   expect(startedGrowth(['--expose-gc', '--heap-growing-percent=50', '--no-warnings'])).toBe(50)
   expect(startedGrowth(['--expose-gc'])).toBe(null)
+  for (const other of ['--heap-growing-percent=100', '--heap_growing_percent=100'])
+    expect(startedGrowth(['--heap-growing-percent=50', other])).toBe(null)
 })
 
 /** Grows a heap until V8 collects it, and prints by how many percent it had grown. */

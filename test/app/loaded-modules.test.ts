@@ -31,12 +31,14 @@ async function loadedBy(path: string, then = ''): Promise<{ packages: string[]; 
   return JSON.parse(stdout) as { packages: string[]; secondClient: boolean }
 }
 
-test('the main thread has no HTTP client, no signer and no mail client before it needs one', async () => {
+test('the main thread has no HTTP client, signer, mail client or client of another broker before it needs one', async () => {
   const { packages, secondClient } = await loadedBy('app/app.ts')
   expect(packages).toContain('aedes')
   expect(packages).not.toContain('undici')
   expect(packages).not.toContain('nodemailer')
   expect(packages).not.toContain('@smithy/signature-v4a')
+  for (const client of ['mqtt', 'amqplib', '@nats-io/transport-node', '@nats-io/jetstream'])
+    expect(packages).not.toContain(client)
   expect(secondClient).toBe(false)
 })
 

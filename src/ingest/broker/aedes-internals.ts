@@ -143,7 +143,7 @@ export function leaveEndToGate(client: Client): void {
     if (listener.name === 'bound close') conn.off('end', listener as () => void)
   }
   // A list of listeners that had three has room for sixteen.
-  const listeners = conn.listeners('error') as (() => void)[]
+  const listeners = conn.rawListeners('error') as (() => void)[]
   conn.removeAllListeners('error')
   for (const listener of listeners) conn.on('error', listener)
 }
@@ -152,6 +152,7 @@ function nothing(): void {}
 
 /** Frozen: aedes throws where it would note something in it. */
 const none = Object.freeze(Object.create(null) as object)
+/** Only the code of aedes for QoS 2 adds to it, which needs a store that createAedesPersistence does not have. */
 const noNumbers: ReadonlySet<number> = new Set()
 
 /**
