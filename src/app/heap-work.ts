@@ -1,5 +1,5 @@
-// heap-work.ts: what the daemon does about the size of its heap while it runs: it limits the growth of a large
-// one (heap-growth.ts), and gives memory back after a burst (heap-release.ts).
+// heap-work.ts: what the daemon does about the size of its heap: it limits the growth of a large one
+// (heap-growth.ts), and gives memory back after a burst (heap-release.ts).
 
 import type { Clock } from '../std/clock.ts'
 import { limitGrowthOfLargeHeap, startedGrowth, v8Heap } from './heap-growth.ts'

@@ -152,7 +152,7 @@ function nothing(): void {}
 
 /** Frozen: aedes throws where it would note something in it. */
 const none = Object.freeze(Object.create(null) as object)
-/** Only the code of aedes for QoS 2 adds to it, which needs a store that createAedesPersistence does not have. */
+/** Only the code of aedes for QoS 2 adds to it, and that needs a store which there is not. */
 const noNumbers: ReadonlySet<number> = new Set()
 
 /**
