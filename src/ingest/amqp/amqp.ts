@@ -68,7 +68,6 @@ import { createMemberName } from './queue-topology/member-name.ts'
 import { createTopologyLink } from './queue-topology/topology-link.ts'
 import type { AmqpCredentials, AmqpOptions } from './types.ts'
 
-export { nodesText } from './amqp-address.ts'
 export { checkAmqpBridge } from './amqp-check.ts'
 export type { AmqpOptions } from './types.ts'
 

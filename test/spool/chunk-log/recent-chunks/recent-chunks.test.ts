@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { array, assert, constantFrom, integer, property, record } from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addText, finishChunk, newChunkBuilder } from '../../../../src/spool/chunk-log/chunk-codec.ts'
 import type { Chunk } from '../../../../src/spool/chunk-log/chunk-codec.ts'
@@ -38,13 +38,13 @@ describe('recent chunks', () => {
   })
 
   test('leave in the order in which they were put, and only at the bound', () => {
-    const step = fc.record({
-      act: fc.constantFrom('put', 'put', 'put', 'take', 'drop', 'get'),
-      seq: fc.integer({ min: 0, max: 12 }),
-      bytes: fc.integer({ min: 1, max: 40 }),
+    const step = record({
+      act: constantFrom('put', 'put', 'put', 'take', 'drop', 'get'),
+      seq: integer({ min: 0, max: 12 }),
+      bytes: integer({ min: 1, max: 40 }),
     })
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+    assert(
+      property(array(step, { maxLength: 60 }), (steps) => {
         const recent = createRecentChunks({ bytesMax: 400 }, noBuffers)
         let expected: { seq: number; chunk: Chunk }[] = []
         const bytes = () => expected.reduce((sum, { chunk }) => sum + chunk.value.length, 0)
