@@ -5,8 +5,7 @@
 //   nats nats+tls        NATS JetStream       jetstream/
 //
 // Outside of its folder a bridge is known by what all kinds have: name, kind, `topics` as filters of MQTT,
-// user name, password and certificate. The clients of the engines take 5 MB of memory: they are loaded for a
-// bridge that needs them.
+// user name, password and certificate. The clients, which take 3 MB, are loaded for a bridge that needs them.
 
 import { z } from 'zod'
 import type { Clock } from '../std/clock.ts'
