@@ -42,11 +42,13 @@ import {
 } from '../storage/storage.ts'
 import { mappingOf } from './active-mapping.ts'
 import { createBackfillRule } from './backfill-rule.ts'
+import type { StartHeapWork } from './heap-work.ts'
 import type { KernelClock } from './kernel-clock.ts'
 import { createOurTime, type GatewayTime } from './our-time.ts'
 import { isRefusal, openSpoolOrWait } from './refused-spool.ts'
 import { alertsOptions, closeStages, openStages, type Stages, type StagesConfig } from './stages.ts'
 
+export { startHeapWork } from './heap-work.ts'
 export { realPlaces, systemKernelClock } from './kernel-clock.ts'
 
 export type GatewayDeps = {
@@ -64,6 +66,8 @@ export type GatewayDeps = {
   /** Reads tables of the open spool in the background. Without it none is read. */
   readTables?: ReadTables
   disk: Disk
+  /** Works on the heap of the process while the spool is open. Without it nothing does. */
+  startHeapWork?: StartHeapWork
   /** Receives every event after ops; for tests and the trial. */
   observe?: Emit
   /** Message sources beside those of the config; for tests. */

@@ -6,7 +6,9 @@ import { limitGrowthOfLargeHeap, startedGrowth, v8Heap } from './heap-growth.ts'
 import { processHeap, releaseHeapWhenQuiet } from './heap-release.ts'
 
 /** `messages`: received since the start. */
-export function startHeapWork(clock: Clock, messages: () => number): { stop(): void } {
+export type StartHeapWork = (clock: Clock, messages: () => number) => { stop(): void }
+
+export const startHeapWork: StartHeapWork = (clock, messages) => {
   const heap = processHeap()
   const growth = startedGrowth()
   const ends = [

@@ -30,7 +30,7 @@ import { createConfigReload } from './config-reload.ts'
 import { custodyDeps } from './custody-wiring/custody-wiring.ts'
 import { startDeadLetterWork } from './dead-letter-work.ts'
 import { probe } from './endpoint-probe.ts'
-import { startHeapWork } from './heap-work.ts'
+import type { StartHeapWork } from './heap-work.ts'
 import type { GatewayTime } from './our-time.ts'
 import { openRecords } from './records.ts'
 import { isReachable } from './traffic-watch/reachability.ts'
@@ -42,6 +42,7 @@ export type StagesDeps = {
   env: NodeJS.ProcessEnv
   openStore: OpenStore
   checkStore?: CheckStore
+  startHeapWork?: StartHeapWork
   emit: Emit
   ops: Ops
   ourTime: GatewayTime
@@ -106,7 +107,7 @@ function openOutgoing(
 }
 
 async function openIncoming(
-  { clock, random, emit, env, ops, ourTime, alerts, moreSources }: StagesDeps,
+  { clock, random, emit, env, ops, ourTime, alerts, moreSources, startHeapWork }: StagesDeps,
   { spool, delivery, records }: ReturnType<typeof openOutgoing>,
   { config, configPath, inForce, opened }: StagesConfig & { opened: Opened },
 ) {
@@ -186,8 +187,8 @@ async function openIncoming(
   opened(() => ingest.close())
   activeMapping.start(ingest)
   await reload.start()
-  const heapWork = startHeapWork(clock, () => ingest.counters().received)
-  opened(async () => heapWork.stop())
+  const heapWork = startHeapWork?.(clock, () => ingest.counters().received)
+  opened(async () => heapWork?.stop())
   const waysIn = () => ({
     hasListeners: config.ingest.broker.listeners.length > 0,
     sources: ingest.messageSources(),
@@ -241,7 +242,7 @@ export async function closeStages(
   try {
     await reload.stop()
     certificates.stop()
-    heapWork.stop()
+    heapWork?.stop()
     await traffic.stop()
     await bridgeSessions.stop()
     await ingest.stopAccepting()

@@ -3,7 +3,7 @@
 import { Command } from 'commander'
 import { systemClock, whenAborted } from '../std/clock.ts'
 import { newRandomId } from '../domain/ids.ts'
-import { realPlaces, startGateway, systemKernelClock, type Gateway } from '../app/app.ts'
+import { realPlaces, startGateway, startHeapWork, systemKernelClock, type Gateway } from '../app/app.ts'
 import { loadConfig } from '../config/config.ts'
 import { checkInThread, openLevelStore, readTablesInThread, realDisk } from '../storage/storage.ts'
 import { readVersion } from './terminal/package-version.ts'
@@ -41,6 +41,7 @@ export const runCommand: BuildCommand = (io, done) =>
           openStore: openLevelStore,
           checkStore: checkInThread,
           readTables: readTablesInThread,
+          startHeapWork,
           disk: realDisk,
           secretFiles,
           stop: io.stop,

@@ -1,31 +1,19 @@
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { checkInThread, openLevelStore, type OpenStore } from '../../src/storage/storage.ts'
 import { newFolder } from '../support/folders.ts'
 import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
 
-const running = vi.hoisted(() => ({ count: 0, most: 0 }))
-
-vi.mock('../../src/app/heap-work.ts', async (original) => {
-  const { startHeapWork } = await original<typeof import('../../src/app/heap-work.ts')>()
-  return {
-    startHeapWork(...deps: Parameters<typeof startHeapWork>): ReturnType<typeof startHeapWork> {
-      const work = startHeapWork(...deps)
-      running.count += 1
-      running.most = Math.max(running.most, running.count)
-      return {
-        stop() {
-          running.count -= 1
-          work.stop()
-        },
-      }
-    },
-  }
-})
-
 test('the work on the heap ends with the stages that began it, also where the spool was lost', async () => {
   const folder = await newFolder()
+  let begun = 0
+  let running = 0
+  const startHeapWork = () => {
+    begun += 1
+    running += 1
+    return { stop: () => void (running -= 1) }
+  }
   let fails = false
   const openStore: OpenStore = async (place, options) => {
     const store = await openLevelStore(place, options)
@@ -39,7 +27,7 @@ test('the work on the heap ends with the stages that began it, also where the sp
       },
     }
   }
-  const deps = { openStore, checkStore: checkInThread }
+  const deps = { openStore, checkStore: checkInThread, startHeapWork }
   const pipeline = await startPipeline({ folder, baseUrl: 'http://127.0.0.1:1', deps })
   const device = await pipeline.device('truck-1')
   const current = join(folder, 'spool', 'store', 'CURRENT')
@@ -49,7 +37,7 @@ test('the work on the heap ends with the stages that began it, also where the sp
   await pipeline.until(() => pipeline.gateway.addresses.mqtt.length === 0)
   await rename(`${current}.away`, current)
   await pipeline.until(() => pipeline.status().ready)
-  expect(running).toEqual({ count: 1, most: 1 })
+  expect({ begun, running }).toEqual({ begun: 2, running: 1 })
   await pipeline.gateway.stop('SIGTERM')
-  expect(running.count).toBe(0)
+  expect(running).toBe(0)
 })

@@ -18,7 +18,7 @@ import { Command } from 'commander'
 import { pause, systemClock } from '../../std/clock.ts'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { newRandomId } from '../../domain/ids.ts'
-import { realPlaces, startGateway, systemKernelClock, type Gateway } from '../../app/app.ts'
+import { realPlaces, startGateway, startHeapWork, systemKernelClock, type Gateway } from '../../app/app.ts'
 import { loadConfig } from '../../config/config.ts'
 import { createSandbox, sandboxAccount } from '../../sandbox/sandbox.ts'
 import { createFleet } from '../../simulate/simulate.ts'
@@ -144,6 +144,7 @@ async function openGateway(
       version: readVersion(),
       openStore: openLevelStore,
       checkStore: checkInThread,
+      startHeapWork,
       disk: realDisk,
       stop: io.stop,
     },
