@@ -1,7 +1,7 @@
-// heap-growth.ts: how much the heap may grow until V8 collects all of it. relaunch.ts lets it grow by half:
-// with the 60 MB of a small fleet that is 30 MB, and with less a busy daemon collects too often. Half of the
-// 150 MB of ten thousand connections is 75 MB that nobody uses, on a machine with one gigabyte. So a large
-// heap may grow by a quarter.
+// heap-growth.ts: by how much the heap may grow before V8 collects all of it. relaunch.ts sets 50 percent.
+// The heap of a small fleet has 60 MB and may grow by 30 MB; with a smaller value a busy daemon collects too
+// often. The heap of ten thousand connections has 150 MB: it would hold up to 75 MB of garbage, on a machine
+// with one gigabyte. So a large heap may grow by 25 percent.
 //
 // V8 reads the setting at the end of each collection, when it computes where the next one starts. A daemon
 // that was started with settings of the user keeps those.

@@ -142,7 +142,7 @@ export function leaveEndToGate(client: Client): void {
   for (const listener of conn.listeners('end')) {
     if (listener.name === 'bound close') conn.off('end', listener as () => void)
   }
-  // A list of listeners that had three has room for sixteen.
+  // Added again, they are in a list without spare room. One that had three listeners has room for sixteen.
   const listeners = conn.rawListeners('error') as (() => void)[]
   conn.removeAllListeners('error')
   for (const listener of listeners) conn.on('error', listener)
@@ -152,12 +152,12 @@ function nothing(): void {}
 
 /** Frozen: aedes throws where it would note something in it. */
 const none = Object.freeze(Object.create(null) as object)
-/** Only the code of aedes for QoS 2 adds to it, and that needs a store which there is not. */
+/** Stays empty: the code of aedes for QoS 2, which adds to it, is not reached (createAedesPersistence). */
 const noNumbers: ReadonlySet<number> = new Set()
 
 /**
- * Has all clients share one empty table in the place of three of each: aedes sends them nothing, and does not
- * see their messages.
+ * Gives all clients the same empty tables. aedes makes three for each client and fills none: it sends the
+ * clients nothing and does not see their messages.
  */
 export function shareEmptyTables(client: Client): void {
   const internals = client as ClientInternals
@@ -230,7 +230,7 @@ function badTopic(problem: string): Fault {
   return { reason: 'bad_topic', detail: `It published to a topic that ${problem}.` }
 }
 
-/** Of parseWellFormed. The parser adds an error of its own, which nobody reports. */
+/** Errors of parseWellFormed. The parser emits a second error after it; by then the client is dropped. */
 const reasonsOfTexts: Readonly<Record<string, ClientDropReason>> = {
   topic: 'bad_topic',
   'topic filter': 'bad_topic_filter',

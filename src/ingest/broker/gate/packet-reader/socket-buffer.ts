@@ -90,7 +90,7 @@ class StreamBuffer implements SocketBuffer {
 
   take(bytesMax: number): Buffer | null {
     this.chunks = 0
-    // Where it is all that there is, no number: Node ends a stream only in a read that asks for more.
+    // All of it is read without a number: Node emits `end` only after a read that asks for more.
     const isAll = this.socket.readableLength <= bytesMax
     const taken = readStream.call(this.socket, isAll ? null : bytesMax)
     this.readNetwork()
