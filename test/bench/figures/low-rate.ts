@@ -1,12 +1,13 @@
 // low-rate.ts: the processor time of many connections that send little: a thousand with a message a second each.
 // That is what a small machine at a depot has to bear all day.
 //
-// Measured between two moments of the same run, so that connecting and the last batches do not count. The latency of
-// all acks is reported beside it, in units of one append with fdatasync on the same disk.
+// Measured between two moments of the same run, so that connecting and the last batches do not count. After each run,
+// bare aedes gets the same load: what reading and acknowledging alone takes on this machine. The latency of all acks is
+// reported beside it, and one append with fdatasync on the same disk.
 
 import { makeFolder, median, rounded, runLoad, startSink, until } from '../bench.ts'
 import type { BenchOptions, Figure } from '../bench.ts'
-import { runScript } from '../children.ts'
+import { runScript, startServer } from '../children.ts'
 import { startGateway } from '../gateway.ts'
 import { processorMs } from '../resident.ts'
 import type { LatencySummary } from '../../../src/simulate/ack-latency.ts'
@@ -28,7 +29,8 @@ export async function measureLowRate(options: BenchOptions): Promise<Figure[]> {
     sinkPort: sink.port,
     signals: options.signals,
   })
-  const load = (count: number) => runLoad({ port: gateway.mqttPort, connections, ratePerS, messages: count })
+  await using bare = await startServer('bare-aedes.ts')
+  const load = (port: number, count: number) => runLoad({ port, connections, ratePerS, messages: count })
   // The sink is asked and not the gateway, whose time is measured.
   const moment = async (payloads: number) => {
     await until(`the sink has ${payloads} payloads`, async () => (await sink.stats()).payloads >= payloads, {
@@ -37,18 +39,24 @@ export async function measureLowRate(options: BenchOptions): Promise<Figure[]> {
     return { cpuMs: await processorMs(gateway.pid), atMs: performance.now() }
   }
   const shares: number[] = []
+  const bareShares: number[] = []
   const acks: LatencySummary[] = []
+  const bareAcks: LatencySummary[] = []
   const writes: LatencySummary[] = []
-  await runLoad({ port: gateway.mqttPort, connections: 16, window: 64, messages: warmUpMessages })
+  for (const port of [gateway.mqttPort, bare.port])
+    await runLoad({ port, connections: 16, window: 64, messages: warmUpMessages })
   await moment(warmUpMessages)
   for (let run = 0; run < options.pairs; run += 1) {
     writes.push(await runScript<LatencySummary>('fdatasync.ts', ['--count', '2000', folder.path]))
     await sink.open()
-    const loading = load(messages)
+    const loading = load(gateway.mqttPort, messages)
     const [from, to] = [await moment(leftOutMessages), await moment(messages - leftOutMessages)]
     shares.push((to.cpuMs - from.cpuMs) / (to.atMs - from.atMs))
     acks.push((await loading).latency)
     await moment(messages)
+    const [cpuBefore, startedAtMs] = [await processorMs(bare.pid), performance.now()]
+    bareAcks.push((await load(bare.port, messages)).latency)
+    bareShares.push(((await processorMs(bare.pid)) - cpuBefore) / (performance.now() - startedAtMs))
   }
   const value = median(shares)
   return [
@@ -61,8 +69,10 @@ export async function measureLowRate(options: BenchOptions): Promise<Figure[]> {
       detail: {
         messages,
         shares: shares.map((share) => rounded(share)),
+        bareShares: bareShares.map((share) => rounded(share)),
         ackP50Ms: acks.map((ack) => rounded(ack.p50Ms)),
         ackP99Ms: acks.map((ack) => rounded(ack.p99Ms)),
+        bareAckP99Ms: bareAcks.map((ack) => rounded(ack.p99Ms)),
         fdatasyncP99Ms: writes.map((write) => rounded(write.p99Ms)),
       },
     },
