@@ -2,8 +2,9 @@
 // That is what a small machine at a depot has to bear all day.
 //
 // Measured between two moments of the same run, so that connecting and the last batches do not count. After each run,
-// bare aedes gets the same load: what reading and acknowledging alone takes on this machine. The latency of all acks is
-// reported beside it, and one append with fdatasync on the same disk.
+// bare aedes gets the same load: what reading and acknowledging alone takes on this machine. Its connects are in a short
+// run too, which is subtracted. The latency of all acks is reported beside it, and one append with fdatasync on the same
+// disk.
 
 import { makeFolder, median, rounded, runLoad, startSink, until } from '../bench.ts'
 import type { BenchOptions, Figure } from '../bench.ts'
@@ -38,6 +39,11 @@ export async function measureLowRate(options: BenchOptions): Promise<Figure[]> {
     })
     return { cpuMs: await processorMs(gateway.pid), atMs: performance.now() }
   }
+  const loadBare = async (count: number) => {
+    const before = await processorMs(bare.pid)
+    const { tookMs, latency } = await load(bare.port, count)
+    return { tookMs, latency, cpuMs: (await processorMs(bare.pid)) - before }
+  }
   const shares: number[] = []
   const bareShares: number[] = []
   const acks: LatencySummary[] = []
@@ -54,9 +60,9 @@ export async function measureLowRate(options: BenchOptions): Promise<Figure[]> {
     shares.push((to.cpuMs - from.cpuMs) / (to.atMs - from.atMs))
     acks.push((await loading).latency)
     await moment(messages)
-    const [cpuBefore, startedAtMs] = [await processorMs(bare.pid), performance.now()]
-    bareAcks.push((await load(bare.port, messages)).latency)
-    bareShares.push(((await processorMs(bare.pid)) - cpuBefore) / (performance.now() - startedAtMs))
+    const [short, long] = [await loadBare(leftOutMessages), await loadBare(messages)]
+    bareShares.push((long.cpuMs - short.cpuMs) / (long.tookMs - short.tookMs))
+    bareAcks.push(long.latency)
   }
   const value = median(shares)
   return [

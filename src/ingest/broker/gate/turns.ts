@@ -1,5 +1,5 @@
-// turns.ts: how much is read in one turn of the event loop. libuv reads a connection that sends without a
-// pause 32 times before it reads another one.
+// turns.ts: how much is read in one turn. It ends with an immediate, after at least one turn of the event
+// loop. libuv reads a connection that sends without a pause 32 times before it reads another one.
 //
 //   each connection   `packetsPerTurn` PUBLISH and PINGREQ, which cost a few microseconds each
 //                     `controlPerTurn` of the others, which aedes parses and which cost ten times as much
@@ -8,8 +8,9 @@
 //
 // A connection at its bound reads on in the next turn. At the bound of all, connections take turns.
 //
-// A turn ends with an immediate, which has the event loop ask the kernel once more: a tenth of what a rare
-// message costs. So a few small reads are counted as one turn, however long they take.
+// The immediate fills all budgets. It has the event loop ask the kernel once more, which is a part of what a
+// rare message costs. So there is none after a few small reads: they are one turn, however far apart they
+// come. A budget that was used up before a quiet time is filled by the immediate after the next read.
 
 /** What one connection may read in this turn. */
 export type TurnBudget = { turn: number; packets: number; control: number; bytes: number }
@@ -33,8 +34,8 @@ const bytesPerTurn = 64 * 1024
 const bytesOfAllPerTurn = 2 * 1024 ** 2
 /** Devices that send a few messages are below it, so they do not wait for others. */
 const bytesPerTurnMin = 8 * 1024
-/** Two for each read. Turns with less, and with less than half of any bound, are counted together. */
-const usesMin = 16
+/** A read uses its budget once or twice. A turn ends after so many uses, or when half of a budget is used. */
+const usesMax = 16
 
 export function createTurns(): Turns {
   let turn = 1
@@ -52,11 +53,10 @@ export function createTurns(): Turns {
       budget.control = controlPerTurn
       budget.bytes = bytesPerTurn
     }
-    if (uses >= usesMin || isHalfUsed(budget)) arm()
+    if (uses >= usesMax || isHalfUsed(budget)) arm()
   }
 
   function isHalfUsed({ packets, control, bytes }: TurnBudget): boolean {
-    if (controlLeft < controlOfAllPerTurn / 2 || bytesLeft < bytesOfAllPerTurn / 2) return true
     return packets < packetsPerTurn / 2 || control < controlPerTurn / 2 || bytes < bytesPerTurn / 2
   }
 
@@ -93,6 +93,8 @@ export function createTurns(): Turns {
     },
     spendControl(cost) {
       controlLeft -= cost
+      // Of all connections: another one that comes after a quiet time must find it full.
+      if (controlLeft < controlOfAllPerTurn / 2) arm()
     },
     spendBytes(budget, count) {
       refill(budget)

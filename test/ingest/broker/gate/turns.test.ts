@@ -21,6 +21,15 @@ test('a few small reads need no turn of their own', async () => {
   expect(immediates()).toBe(before)
 })
 
+test('after a turn with many reads, a few small ones need none again', async () => {
+  const turns = createTurns()
+  for (let connection = 0; connection < 20; connection += 1) read(turns, unused(), 351)
+  await turn()
+  const before = immediates()
+  for (let connection = 0; connection < 7; connection += 1) read(turns, unused(), 351)
+  expect(immediates()).toBe(before)
+})
+
 test('many small reads of many connections end the turn', async () => {
   const turns = createTurns()
   const budget = unused()
@@ -51,7 +60,6 @@ test('control packets of all connections: half of them used, and the next turn h
   const turns = createTurns()
   const all = turns.controlLeft()
   turns.spendControl(all / 2 + 1)
-  turns.refill(unused())
   await turn()
   expect(turns.controlLeft()).toBe(all)
 })
@@ -76,7 +84,7 @@ test('a connection at its bound reads on in the next turn', async () => {
   expect(read(turns, budget, 351)).toBe(false)
 })
 
-test('connections that find no control packets left are first in the turn after', async () => {
+test('connections that find no control packets left read in the turn after, whoever else comes', async () => {
   const turns = createTurns()
   const order: string[] = []
   const connection = (name: string) => ({
@@ -88,7 +96,39 @@ test('connections that find no control packets left are first in the turn after'
   for (const name of ['a', 'b', 'c']) turns.resumeLater(connection(name))
   await turn()
   expect(order).toEqual(['a', 'b'])
+  await turn()
+  expect(order).toEqual(['a', 'b', 'c'])
+})
+
+test('connections that could not read come before those that wait since then', async () => {
+  const turns = createTurns()
+  const order: string[] = []
+  const connection = (name: string) => ({
+    nextTurn() {
+      order.push(name)
+      turns.spendControl(200)
+    },
+  })
+  for (const name of ['a', 'b', 'c']) turns.resumeLater(connection(name))
+  await turn()
   turns.resumeLater(connection('d'))
   await turn()
   expect(order).toEqual(['a', 'b', 'c', 'd'])
+})
+
+test('connections that find no bytes left read in the turn after', async () => {
+  const turns = createTurns()
+  let resumed = 0
+  const connection = () => ({
+    nextTurn() {
+      resumed += 1
+      read(turns, unused(), 2 * 1024 ** 2)
+    },
+  })
+  turns.resumeLater(connection())
+  turns.resumeLater(connection())
+  await turn()
+  expect(resumed).toBe(1)
+  await turn()
+  expect(resumed).toBe(2)
 })
