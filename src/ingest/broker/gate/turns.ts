@@ -1,5 +1,6 @@
-// turns.ts: how much is read in one turn. It ends with an immediate, after at least one turn of the event
-// loop. libuv reads a connection that sends without a pause 32 times before it reads another one.
+// turns.ts: how much is read in one turn, which ends with an immediate: behind the reads of one turn of the
+// event loop where much is read, and of several where little is. libuv reads a connection that sends without
+// a pause 32 times before it reads another one.
 //
 //   each connection   `packetsPerTurn` PUBLISH and PINGREQ, which cost a few microseconds each
 //                     `controlPerTurn` of the others, which aedes parses and which cost ten times as much
@@ -9,8 +10,8 @@
 // A connection at its bound reads on in the next turn. At the bound of all, connections take turns.
 //
 // The immediate fills all budgets. It has the event loop ask the kernel once more, which is a part of what a
-// rare message costs. So there is none after a few small reads: they are one turn, however far apart they
-// come. A budget that was used up before a quiet time is filled by the immediate after the next read.
+// rare message costs. So a few small reads are one turn, however far apart they come. A budget that was used
+// up before a quiet time is filled by the immediate after the next read.
 
 /** What one connection may read in this turn. */
 export type TurnBudget = { turn: number; packets: number; control: number; bytes: number }
