@@ -20,11 +20,20 @@ process.umask(0o077)
 
 const signalNumbers = { SIGINT: 2, SIGTERM: 15 } as const
 
+// A terminal sends Ctrl-C to every process of a command, and npm and pinned-node.js pass theirs on: one key
+// press arrives up to three times.
+const sameKeyPressMs = 300
+
 const stop = new AbortController()
+let firstSignalAt = 0
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    if (stop.signal.aborted) process.exit(128 + signalNumbers[signal])
-    stop.abort(signal)
+    if (!stop.signal.aborted) {
+      firstSignalAt = performance.now()
+      stop.abort(signal)
+    } else if (performance.now() - firstSignalAt > sameKeyPressMs) {
+      process.exit(128 + signalNumbers[signal])
+    }
   })
 }
 

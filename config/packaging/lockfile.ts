@@ -1,7 +1,7 @@
 // lockfile.ts: `npm run lockfile`: updates package-lock.json and corrects what it says about Node.
 //
 // npm compares `engines` of every package with the Node that runs npm. The gateway, its tests and its tools run on the
-// pinned Node of the optional dependencies, so on Node 20 these warnings (EBADENGINE) are false. npm has no
+// pinned Node of the optional dependencies, so on Node 16 to 20 these warnings (EBADENGINE) are false. npm has no
 // setting for that, but it reads `engines` from the lockfile. This script compares them with the pinned Node: a range
 // that the pinned Node satisfies and the oldest supported npm host does not is removed from the lockfile; one that the
 // pinned Node does not satisfy is an error.
@@ -16,7 +16,7 @@ type Lockfile = { packages: Record<string, Manifest> }
 type Semver = { satisfies: (version: string, range: string) => boolean }
 
 /** The oldest Node that may run npm here: `engines` of package.json. */
-const hostNode = '20.0.0'
+const hostNode = '16.0.0'
 
 const npm = process.env['npm_execpath']
 if (npm === undefined) throw new Error('Run this script with `npm run lockfile`.')

@@ -9,8 +9,10 @@
 // installation copies config/default instead (deb/postinst), and no later one touches what is there.
 
 import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import {
   cpSync,
+  existsSync,
   globSync,
   mkdirSync,
   readdirSync,
@@ -81,15 +83,9 @@ function installPackages(folder: string, { root, architecture }: PackageOptions)
   for (const name of ['package.json', 'package-lock.json', '.npmrc'])
     cpSync(join(root, name), join(folder, name))
   const cpu = machines[architecture]
-  const options = [
-    '--omit=dev',
-    '--ignore-scripts',
-    '--prefer-offline',
-    `--cpu=${cpu}`,
-    '--os=linux',
-    '--libc=glibc',
-  ]
+  const options = ['--omit=dev', '--ignore-scripts', '--prefer-offline', '--loglevel=error']
   execFileSync('npm', ['ci', ...options], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
+  putPinnedNode(folder, `node-linux-${cpu}`)
   for (const name of ['package-lock.json', '.npmrc']) rmSync(join(folder, name))
   const modules = join(folder, 'node_modules')
   const prebuild = `linux-${cpu}/classic-level.node`
@@ -118,6 +114,27 @@ function installPackages(folder: string, { root, architecture }: PackageOptions)
   for (const name of present) if (name !== own[0]) rmSync(join(prebuilds, name))
   for (const name of readdirSync(prebuilds))
     if (!own[0]?.startsWith(`${name}/`)) rmSync(join(prebuilds, name), { recursive: true })
+}
+
+/** Only the pinned Node is compiled for one processor, and npm 9 installs packages of its own processor alone. */
+function putPinnedNode(folder: string, name: string): void {
+  const modules = join(folder, 'node_modules')
+  const others = readdirSync(modules).filter((found) => found.startsWith('node-linux-') && found !== name)
+  for (const other of others) rmSync(join(modules, other), { recursive: true })
+  if (existsSync(join(modules, name))) return
+  const lockfile = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { version: string; integrity: string }>
+  }
+  const locked = lockfile.packages[`node_modules/${name}`]
+  if (locked === undefined) throw new Error(`${name} is not in the lockfile.`)
+  const pack = ['pack', `${name}@${locked.version}`, '--prefer-offline', '--loglevel=error']
+  execFileSync('npm', pack, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
+  const tarball = join(folder, `${name}-${locked.version}.tgz`)
+  const sum = `sha512-${createHash('sha512').update(readFileSync(tarball)).digest('base64')}`
+  if (sum !== locked.integrity) throw new Error(`${tarball} is not the package of the lockfile.`)
+  mkdirSync(join(modules, name))
+  execFileSync('tar', ['-xzf', tarball, '-C', join(modules, name), '--strip-components=1', '--no-same-owner'])
+  rmSync(tarball)
 }
 
 /** What a release has beside the code: `files` of package.json. */
