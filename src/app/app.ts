@@ -268,7 +268,7 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
   }
 }
 
-/** Versions before this one made files that other users could read. */
+/** Version 0.1.0 made files that other users can read, and so do commands with another umask. */
 async function makeSpoolPrivate(path: string, emit: Emit): Promise<void> {
   const { changed, failed } = await makePrivate(path)
   if (changed + failed > 0) emit({ kind: 'spool_files_private', path, changed, failed })

@@ -146,8 +146,7 @@ function statusLines(status: Status, width: number, problems: readonly string[])
 }
 
 function fullText({ secondsToFull, fullFirst, hold }: Status['spool']): string {
-  // A daemon of an earlier version does not say it.
-  if (typeof secondsToFull !== 'number' || hold !== null) return ''
+  if (secondsToFull === null || hold !== null) return ''
   return `, the ${fullFirst ?? 'spool'} is full in about ${formatDuration(secondsToFull * 1000)}`
 }
 

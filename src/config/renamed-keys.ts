@@ -1,5 +1,4 @@
-// renamed-keys.ts: config keys that had another name in an earlier version, so that `check` can name the new
-// one.
+// renamed-keys.ts: config keys that had another name in version 0.1.0, so that `check` can name the new one.
 
 import type { Keys } from './yaml-source.ts'
 

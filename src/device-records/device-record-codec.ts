@@ -15,7 +15,7 @@ import { gapsKept } from './rhythm.ts'
 import type { Accepted, DeviceRecord, Loss, Refused } from './types.ts'
 
 const table = 0x20
-const version = 1
+const version = 2
 const withheldMax = 16
 const textLengthMax = 256
 
@@ -28,8 +28,8 @@ export type StoredRecord = {
   isPrivate: boolean
   numbers: readonly number[]
   gaps: readonly number[]
-  /** As in the row; an earlier version has none. */
-  hours?: readonly number[]
+  /** As in the row. */
+  hours: readonly number[]
   sender: Sender | null
   isFixed: boolean
   losses: readonly Loss[]

@@ -171,7 +171,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
   }
 
   /** Before the numbers are merged: `hourAt` is still that of this process. */
-  function mergeHours({ base }: DeviceRecord, { numbers: stored, hours = [] }: StoredRecord): void {
+  function mergeHours({ base }: DeviceRecord, { numbers: stored, hours }: StoredRecord): void {
     const numbers = table.numbers()
     const places = hours.slice(0, hoursKept).map((count) => (count >= 0 ? count : 0))
     const own = numbers[base + column.hourAt]!

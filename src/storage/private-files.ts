@@ -1,5 +1,5 @@
-// private-files.ts: takes the rights of other users from the files of the spool. Version 0.1, and commands
-// with another umask, made files that every user of the machine could read.
+// private-files.ts: takes the rights of other users from the files of the spool. Version 0.1.0, and commands
+// with another umask, made files that every user of the machine can read.
 
 import { chmod, lstat, opendir } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -41,8 +41,7 @@ type Options = { spoolPath: string; bridges: readonly BridgeOptions[] }
 
 const sessionSchema = z.object({
   host: z.string(),
-  /** Null in a file of an earlier version. */
-  port: z.int().nullable().default(null),
+  port: z.int(),
   clientId: z.string(),
   bridge: z.string(),
   /** When it was seen connected last. */
@@ -210,11 +209,11 @@ async function readSessions(path: string, bridges: Options['bridges']): Promise<
 }
 
 function isAt({ host, port }: Session, url: { host: string; port: number } | null): boolean {
-  return host === url?.host && (port === null || port === url.port)
+  return host === url?.host && port === url.port
 }
 
 function placeText({ host, port }: Session): string {
-  return port === null ? bounded(host, 40) : `${bounded(host, 40)}:${port}`
+  return `${bounded(host, 40)}:${port}`
 }
 
 /** `url`: that of the bridge in the config. */

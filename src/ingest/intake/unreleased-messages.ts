@@ -16,9 +16,6 @@ export function addUnreleased(message: ReceivedMessage): void {
   message.link?.session?.add(message.messageId ?? 0, checksumOf(message))
 }
 
-/** That of a message without properties is the one of topic and bytes, as earlier versions have stored it. */
 function checksumOf(message: ReceivedMessage): number {
-  const sum = crc32(message.bytes, crc32(message.topic))
-  const properties = propertiesText(message)
-  return properties === '' ? sum : crc32(properties, sum)
+  return crc32(propertiesText(message), crc32(message.bytes, crc32(message.topic)))
 }

@@ -1,6 +1,6 @@
 // previous-values.ts: the values that paths with `$previous` read: of each of them the newest one that the
 // device sent, with its time. They are kept beside those of `remember`, under names such as `$previous.odo`,
-// which no key of a message can have there: an older version of the gateway keeps them and does not use them.
+// which no key of a message can have there.
 //
 //   seen      by a record that is newer than the value, at most `forMs`; in the order of the device times. A
 //             value of the private hours of a privacy profile is seen by none

@@ -2,8 +2,8 @@
 //
 //   0 version (1)   1 CRC-32 of the rest (4)   5 body
 //
-// The body is JSON, with these exceptions: window keys are a float64 time and the last 8 bytes of each key
-// (16 bytes in version 1); a state entry, a session record and a receipt are the bytes that the mapping,
+// The body is JSON, with these exceptions: window keys (version 2) are a float64 time and the last 8 bytes of each
+// key; a state entry, a session record and a receipt are the bytes that the mapping,
 // ingest and delivery gave; a journal record is a float64 time and the bytes of its entries; a kept message
 // by device is a float64 time, the count of writes a float64.
 
@@ -29,7 +29,7 @@ export type LaneRecord = { provider: ProviderName; role: LaneRole; openedAt: Epo
 
 /**
  * `turn` is the operation of the next submission; the name is part of the format. `held` is missing in the
- * claim of a batch that is not held. Version 0.1 ignores it.
+ * claim of a batch that is not held. Version 0.1.0 ignores it.
  */
 export type ClaimRecord = {
   batchId: BatchId
@@ -41,7 +41,7 @@ export type ClaimRecord = {
   held?: Held
 }
 
-/** `requeued` counts the returned payloads; the name is part of the format, and older versions read it. */
+/** `requeued` counts the returned payloads; the name is part of the format, and version 0.1.0 reads it. */
 export const settledKinds = ['delivered', 'retried', 'dead', 'requeued', 'damaged', 'unexplained'] as const
 
 export type SettledKind = (typeof settledKinds)[number]
@@ -56,12 +56,12 @@ export type TotalsRecord = {
   settled: Record<SettledKind, PayloadSum>
   /** Settled numbers from sealSeq on: a gap that is settled as damaged. Missing if there are none. */
   gapPayloads?: number
-  /** A copy of the record of the lane, in case that is lost. Missing in records of version 0.1. */
+  /** A copy of the record of the lane, in case that is lost. Missing in records of version 0.1.0. */
   provider?: ProviderName
   role?: LaneRole
 }
 
-/** `bytesIn` is missing in records of version 0.1. */
+/** `bytesIn` is missing in records of version 0.1.0. */
 export type DeadLetterTotalsRecord = {
   letters: number
   bytes: number
@@ -89,7 +89,7 @@ export const storedKeyBytes = 8
 
 export type JournalRecord = { at: EpochMs; entries: Buffer }
 
-export type WindowRecord = { at: EpochMs; keys: Buffer; keyBytes: number }
+export type WindowRecord = { at: EpochMs; keys: Buffer }
 
 function encodeBody(body: Buffer, version = recordVersion): Buffer {
   const value = Buffer.allocUnsafe(headBytes + body.length)
@@ -195,7 +195,7 @@ export function decodeJournal(value: Buffer): JournalRecord | null {
   return body === null || body.length < 8 ? null : { at: body.readDoubleBE(0), entries: body.subarray(8) }
 }
 
-/** `keys` are `seenKeyBytes` each. */
+/** `keys` are `storedKeyBytes` each. */
 export function encodeWindowKeys(at: EpochMs, keys: Buffer): Buffer {
   const body = Buffer.allocUnsafe(8 + keys.length)
   body.writeDoubleBE(at, 0)
@@ -204,8 +204,7 @@ export function encodeWindowKeys(at: EpochMs, keys: Buffer): Buffer {
 }
 
 export function decodeWindowKeys(value: Buffer): WindowRecord | null {
-  const keyBytes = value[0] === windowKeysVersion ? storedKeyBytes : windowKeyBytes
-  const body = decodeBody(value, value[0] === windowKeysVersion ? windowKeysVersion : recordVersion)
-  if (body === null || body.length < 8 || (body.length - 8) % keyBytes !== 0) return null
-  return { at: body.readDoubleBE(0), keys: body.subarray(8), keyBytes }
+  const body = decodeBody(value, windowKeysVersion)
+  if (body === null || body.length < 8 || (body.length - 8) % storedKeyBytes !== 0) return null
+  return { at: body.readDoubleBE(0), keys: body.subarray(8) }
 }

@@ -1,7 +1,7 @@
 // mark-comparison.ts: compares the high-water mark with what a database holds. Pure.
 //
 // A lane that is missing altogether may have been deleted after it drained. So it is reported where writes
-// are missing, or where mark and database have the same count of writes. An older version counts no writes:
+// are missing, or where mark and database have the same count of writes. Version 0.1.0 counts no writes:
 // where another program opened the database since, the same count shows nothing.
 
 import type { LaneId } from '../../domain/ids.ts'

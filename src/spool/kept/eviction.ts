@@ -21,7 +21,7 @@
 //   the process dies       the exchange of a page is one write; the next start goes on
 //   the store is lost      the work ends with the session
 //   a message is damaged   it is passed over; its readers report it and set it aside
-//   the clock was the reason (spools of older versions kept such messages on the quarantine shelf): it is
+//   the clock was the reason (version 0.1.0 kept such messages on the quarantine shelf): it is
 //   moved to the shelf of its kind and not dropped
 
 import { setImmediate as turn } from 'node:timers/promises'

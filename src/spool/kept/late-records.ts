@@ -18,9 +18,6 @@
 // from which seq on records count: one of before that comes back with a damaged file is not in force. Where a
 // record is missing, what only older ones have does not replace an entry under its own key, which may be
 // newer.
-//
-// Builds without these records that remember devices delete them: they have the keys of entries of a source
-// without a name. Version 0.1 leaves them.
 
 import { assert } from '../../std/assert.ts'
 import type { LateState } from '../types.ts'

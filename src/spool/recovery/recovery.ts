@@ -209,8 +209,6 @@ function openDeadLetterStores({ stores, deadLetters: { bytesIn } }: SpoolState):
   for (const store of Object.keys(bytesIn) as DeadLetterStore[]) stores[store].bytes = bytesIn[store]
 }
 
-const noKeys = { keys: Buffer.alloc(0), keyBytes: storedKeyBytes }
-
 /** More than the records that an unreadable block holds: their numbers are not given again. */
 const windowRecordsSkipped = 1_000_000
 
@@ -231,11 +229,11 @@ async function recoverWindow(state: SpoolState, repairs: StoreOp[]): Promise<voi
     const record = decodeWindowKeys(value)
     // A lost record can let a duplicate pass once; the service deduplicates as well.
     if (record === null) reportRecord(state, 'dedup', 'the checksum of a record is wrong')
-    const { keys, keyBytes } = record ?? noKeys
+    const keys = record?.keys ?? Buffer.alloc(0)
     const ageMs = Math.min(Math.max(0, clock.now() - (record?.at ?? 0)), windowMs)
     let added = 0
-    for (let offset = 0; offset < keys.length; offset += keyBytes) {
-      window.loadBytes(keys, offset, keyBytes)
+    for (let offset = 0; offset < keys.length; offset += storedKeyBytes) {
+      window.loadBytes(keys, offset, storedKeyBytes)
       if (window.add()) added += 1
     }
     window.endGroup(n, added, clock.monotonic() - ageMs)

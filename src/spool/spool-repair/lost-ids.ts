@@ -38,8 +38,8 @@ async function candidatesIn(files: LevelFiles, ranges: readonly LostRange[]): Pr
     for (const [, value] of page) {
       const record = decodeWindowKeys(value)
       if (record === null || !ranges.some((range) => isWithin(range, record.at))) continue
-      const { keys, keyBytes, at } = record
-      for (let end = keyBytes; end <= keys.length; end += keyBytes)
+      const { keys, at } = record
+      for (let end = storedKeyBytes; end <= keys.length; end += storedKeyBytes)
         if (isPayloadId(keys[end - storedKeyBytes] ?? 0))
           candidates.set(keys.toString('hex', end - storedKeyBytes, end), at)
       if (candidates.size > candidatesMax) return new Map()

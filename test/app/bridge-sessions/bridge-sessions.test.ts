@@ -102,15 +102,6 @@ test('two brokers on one machine have a session each under one client id', async
   expect(JSON.stringify(without.events)).toContain(' at broker:1884')
 })
 
-test('with a file of an earlier version, which has no port, nothing is left', async () => {
-  const spoolPath = await newFolder()
-  const old = { host: 'broker', clientId: 'gw', bridge: 'depot', lastAt: clock.now(), expiryMs: day }
-  await writeFile(join(spoolPath, 'bridge-sessions.json'), JSON.stringify([{ ...old, filters: ['a/+'] }]))
-  const [former] = await withFormerFilters({ spoolPath, bridges: bridgesOf({}) })
-  expect(former?.formerFilters?.get('gw')).toEqual(['a/+'])
-  expect((await run(spoolPath, {})).events).toEqual([])
-})
-
 test('it is over after session_expiry without a connection', async () => {
   const spoolPath = await newFolder()
   await (await run(spoolPath, { session_expiry: '1d' })).stop()

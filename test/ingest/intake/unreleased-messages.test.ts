@@ -27,7 +27,7 @@ test('a QoS 2 message is sent again only if its properties are equal, too', () =
   expect(isUnreleased(sentBy(sums, { userProperties: { seq: '1' }, properties: { expiryS: 5 } }))).toBe(true)
 })
 
-test('a session that an earlier version stored knows its messages, which have no properties', () => {
+test('the checksum of a message without properties is that of its topic and bytes', () => {
   const sums = new Map([[1, crc32(Buffer.from('10'), crc32('t'))]])
   expect(isUnreleased(sentBy(sums))).toBe(true)
   expect(isUnreleased(sentBy(sums, { userProperties: null, properties: null }))).toBe(true)

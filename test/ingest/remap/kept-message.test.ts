@@ -13,7 +13,7 @@ describe('an envelope', () => {
     expect(messageFrom(envelope).sender).toEqual(sender)
   })
 
-  test('of an earlier version is read as one of an anonymous client', () => {
+  test('of version 0.1.0 is read as one of an anonymous client', () => {
     const { identity: _, ...earlier } = stored(envelopeOf(messageOf('10', { topic: 't', sender }), null))
     expect(messageFrom(earlier).sender).toEqual({ ...sender, identity: null })
     expect(parseLine(envelopeLine(earlier))).toEqual({ kind: 'message', envelope: earlier })

@@ -124,7 +124,7 @@ describe('the record of a claim', () => {
     return claimRecord.decode(value)
   }
 
-  test('is that of version 0.1 while the batch is not held', async () => {
+  test('is that of version 0.1.0 while the batch is not held', async () => {
     const world = await openSpoolWorld()
     const batch = await sealedOne(world)
     await world.spool.setHeld(await world.spool.setHeld(batch, held), null)

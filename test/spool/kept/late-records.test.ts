@@ -90,7 +90,7 @@ describe('entries that change with many messages', () => {
     expect(await statesIn(world.spool)).toEqual(Object.fromEntries(vans.map(({ key }) => [key, 'moves'])))
   })
 
-  test('have entries of their own after a stop, so that an older version finds them', async () => {
+  test('have entries of their own after a stop', async () => {
     const world = await openSpoolWorld()
     const [bus, van] = [device('bus'), device('van \ud800')]
     await send(world, [[bus, 'one']])

@@ -89,9 +89,7 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
   function restore(clients: Iterable<StoredClient>): void {
     for (const { key, view, savedAt } of clients) {
       if (find(key) !== null) continue
-      // Without what this version knows of it where an earlier one has written it.
-      const connect = view.connect?.topicAliasMaximum === undefined ? null : view.connect
-      const client = Object.assign(create(view.clientId, key), view, { connect, isStored: true })
+      const client = Object.assign(create(view.clientId, key), view, { isStored: true })
       // Its connection ended with the process, when nobody noted it.
       if (client.state === 'connected')
         Object.assign(client, { state: 'disconnected', since: Math.max(view.since, savedAt) })

@@ -4,8 +4,6 @@
 //                       uint32: seconds of its expiry; missing where the setting decides
 //   qos2 ID KEY         uint32: checksum of the message with this packet identifier, which is not released
 //   KEY                 CLIENT, or IDENTITY U+0000 CLIENT (clientNameOf)
-//
-// A version of the gateway without expiries reads the first 8 bytes of a session, and ignores the others.
 
 import { clientNameOf } from '../../../domain/message.ts'
 

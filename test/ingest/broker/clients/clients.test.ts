@@ -254,23 +254,6 @@ describe('what is known of clients', () => {
     expect(clients.find('other-10000')).not.toBeNull()
   })
 
-  test('that an earlier version has written is restored without a CONNECT of that version', () => {
-    const { clock, clients } = open()
-    clients.connected(senderOf('truck-7'), '10.0.0.7', { protocol: 'MQTT 5', connect })
-    const [written] = clients.takeChanged(1)
-    const restored = (view: ClientView) => {
-      const next = createClients({ clock, emit: () => undefined })
-      next.restore([{ key: 'truck-7', view, savedAt: clock.now() }])
-      return next.find('truck-7')
-    }
-    const { topicAliasMaximum: _, ...earlier } = connect
-    expect(restored(written!.view!)).toMatchObject({ protocol: 'MQTT 5', connect })
-    expect(restored({ ...written!.view!, connect: earlier as ClientConnect })).toMatchObject({
-      protocol: 'MQTT 5',
-      connect: null,
-    })
-  })
-
   test('outlives the process: what changed is given once, and restored as closed', async () => {
     const { clock, clients } = open()
     const truck = senderOf('truck-7')

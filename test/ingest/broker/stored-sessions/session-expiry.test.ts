@@ -387,23 +387,13 @@ describe('a restart', () => {
 })
 
 describe('the record of a session', () => {
-  test('of MQTT 3.1.1 is what earlier versions write', async () => {
+  test('of MQTT 3.1.1 has no expiry of its own', async () => {
     const depot = await openSessions()
     await depot.visit('resume', bySetting)
     expect((await depot.records())['session van']).toHaveLength(8)
   })
 
-  test('of an earlier version has the expiry of the setting', async () => {
-    const depot = await openSessions()
-    const earlier = Buffer.alloc(8)
-    earlier.writeDoubleBE(depot.clock.now())
-    await depot.put('session van', earlier)
-    await depot.restart()
-    await depot.clock.advance(24 * hourMs)
-    expect((await depot.open('resume', bySetting)).present).toBe(true)
-  })
-
-  test('with an expiry begins with the eight bytes that an earlier version reads', () => {
+  test('of MQTT 5 has the expiry behind the time of the last use', () => {
     const value = usedRecord(1234.5, 1500)
     expect(value).toHaveLength(12)
     expect(value.readDoubleBE()).toBe(1234.5)
