@@ -22,6 +22,9 @@ const retired: readonly (readonly [RegExp, string])[] = [
 /** Where a retired word has its usual meaning. */
 const usual = /on the road|on roads|told apart/
 
+/** Names of version 0.1.0, which UPGRADING.md translates. */
+const former = /`(?:spool\.lettersFull|LETTER_UNFIT)`/g
+
 /** Identifiers that say letter and mean dead letter: `lettersFull`, `LetterFilter`; not `isLetter`. */
 const letterIdentifier = /\b(?:letters?[A-Z]\w*|Letters?[A-Z]\w*)\b/
 
@@ -54,7 +57,8 @@ function wordsIn(text: string): string[] {
 }
 
 function problemsIn(where: string, text: string): string[] {
-  return text.split('\n').flatMap((line, index) => {
+  return text.split('\n').flatMap((original, index) => {
+    const line = original.replaceAll(former, '')
     const found = usual.test(line)
       ? []
       : wordsIn(line).flatMap((word) => {

@@ -2,10 +2,10 @@
 //
 //   0 version (1)   1 CRC-32 of the rest (4)   5 body
 //
-// The body is JSON, with these exceptions: window keys (version 2) are a float64 time and the last 8 bytes of each
-// key; a state entry, a session record and a receipt are the bytes that the mapping,
-// ingest and delivery gave; a journal record is a float64 time and the bytes of its entries; a kept message
-// by device is a float64 time, the count of writes a float64.
+// The body is JSON, with these exceptions: window keys (version 2) are a float64 time and the last 8 bytes
+// of each key; a state entry, a session record and a receipt are the bytes that the mapping, ingest and
+// delivery gave; a journal record is a float64 time and the bytes of its entries; a kept message by device
+// is a float64 time, the count of writes a float64.
 
 import { crc32 } from 'node:zlib'
 import type { EpochMs } from '../../std/clock.ts'
