@@ -2,11 +2,7 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import {
-  createClients,
-  type ClientConnect,
-  type ClientView,
-} from '../../../../src/ingest/broker/clients/clients.ts'
+import { createClients, type ClientConnect } from '../../../../src/ingest/broker/clients/clients.ts'
 import type { GatewayEvent } from '../../../../src/domain/event.ts'
 import type { Sender } from '../../../../src/domain/message.ts'
 import { Secret } from '../../../../src/std/secret.ts'
@@ -252,6 +248,15 @@ describe('what is known of clients', () => {
     expect(clients.find('other-29999')).toMatchObject({ state: 'disconnected' })
     expect(clients.find('other-9999')).toBeNull()
     expect(clients.find('other-10000')).not.toBeNull()
+  })
+
+  test('is restored with what its CONNECT of MQTT 5 asked for', () => {
+    const { clock, clients } = open()
+    clients.connected(senderOf('truck-7'), '10.0.0.7', { protocol: 'MQTT 5', connect })
+    const [written] = clients.takeChanged(1)
+    const next = createClients({ clock, emit: () => undefined })
+    next.restore([{ key: 'truck-7', view: written!.view!, savedAt: clock.now() }])
+    expect(next.find('truck-7')).toMatchObject({ protocol: 'MQTT 5', connect })
   })
 
   test('outlives the process: what changed is given once, and restored as closed', async () => {
