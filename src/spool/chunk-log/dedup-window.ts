@@ -18,7 +18,7 @@
 // of the wall clock expires nothing. Only over a restart the wall clock of the records counts.
 
 import { assert } from '../../std/assert.ts'
-import { windowKeyBytes } from './record-codec.ts'
+import { storedKeyBytes, windowKeyBytes } from './record-codec.ts'
 
 export type WindowOptions = { windowMs: number; keysMax: number }
 
@@ -31,8 +31,8 @@ export type DedupWindow = {
   add(): boolean
   /** Puts 32 hexadecimal digits into `scratch`. */
   load(hexKey: string): void
-  /** Puts a key from the disk into `scratch`: its last `bytes`. */
-  loadBytes(source: Buffer, offset: number, bytes: number): void
+  /** Puts a key from the disk into `scratch`: its last `storedKeyBytes`. */
+  loadBytes(source: Buffer, offset: number): void
   /** The loaded key. */
   readonly scratch: Buffer
   /** The record number `n` holds the next `keys` added keys; `nowMs` is monotonic. */
@@ -154,9 +154,10 @@ export function createWindow(options: WindowOptions): DedupWindow {
     has,
     add,
     load: (hexKey) => void scratch.write(hexKey, 0, 16, 'hex'),
-    loadBytes(source, offset, bytes) {
-      scratch.fill(0, 0, scratch.length - bytes)
-      source.copy(scratch, scratch.length - bytes, offset, offset + bytes)
+    loadBytes(source, offset) {
+      const start = scratch.length - storedKeyBytes
+      scratch.fill(0, 0, start)
+      source.copy(scratch, start, offset, offset + storedKeyBytes)
     },
     scratch,
     endGroup,

@@ -233,7 +233,7 @@ async function recoverWindow(state: SpoolState, repairs: StoreOp[]): Promise<voi
     const ageMs = Math.min(Math.max(0, clock.now() - (record?.at ?? 0)), windowMs)
     let added = 0
     for (let offset = 0; offset < keys.length; offset += storedKeyBytes) {
-      window.loadBytes(keys, offset, storedKeyBytes)
+      window.loadBytes(keys, offset)
       if (window.add()) added += 1
     }
     window.endGroup(n, added, clock.monotonic() - ageMs)
