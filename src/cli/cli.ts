@@ -81,7 +81,7 @@ const commands: Record<string, Entry> = {
     load: async () => (await import('./audit-command.ts')).auditCommand,
   },
   spool: {
-    summary: 'Verify a spool, or salvage a damaged one.',
+    summary: 'Verify, repair, copy and restore the spool: the data on the disk.',
     load: async () => (await import('./spool-command/spool-command.ts')).spoolCommand,
   },
   ledger: {
@@ -89,7 +89,7 @@ const commands: Record<string, Entry> = {
     load: async () => (await import('./ledger-command/ledger-command.ts')).ledgerCommand,
   },
   devices: {
-    summary: 'List the devices that the running daemon has seen, or forget what is remembered of one.',
+    summary: 'List and show devices: which are silent, since when, and why. Add, accept and forget them.',
     load: async () => (await import('./devices-command/devices-command.ts')).devicesCommand,
   },
   passwd: {

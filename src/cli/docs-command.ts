@@ -4,7 +4,7 @@
 //   config/status.schema.json, config/alert.schema.json  from the schemas of /status and of alerts
 //   pages, between <!-- generated: NAME --> and <!-- end -->    NAME is one of `tables` below
 
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { readFile, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -33,7 +33,8 @@ export function docsCommand(io: CommandIo, done: (status: ExitStatus) => void): 
   return new Command('docs')
     .description('write the generated parts of the documentation')
     .option('--check', 'write nothing; exit 1 when something is stale')
-    .option('--folder <path>', 'of the project', projectFolder)
+
+    .addOption(new Option('--folder <path>', 'folder of the project').default(projectFolder, 'this checkout'))
     .action(async ({ check, folder }: { check?: boolean; folder: string }) => {
       const stale: string[] = []
       for (const [name, make] of Object.entries(documents)) {

@@ -1,7 +1,8 @@
 // The documents of the top folder name files, folders and scripts that exist. links.test.ts checks their links.
 
+import { execFileSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -47,4 +48,18 @@ test('a path that does not exist would be found', () => {
   expect(exists('src/cli/NAME-command.ts')).toBe(true)
   expect(exists('src/cli/NAME-nowhere.ts')).toBe(false)
   expect(exists('test/nowhere')).toBe(false)
+})
+
+test('the spools of the examples are in folders that git ignores', () => {
+  const examples = globSync('config/examples/*.yaml', { cwd: root })
+  const spools = examples.flatMap((example) => {
+    const [, path] = /^spool: \{ path: (\.[\w./-]+)/m.exec(textOf(example)) ?? []
+    return path === undefined ? [] : [join(dirname(example), path, 'x')]
+  })
+  expect(spools.length).toBeGreaterThan(3)
+  const ignored = execFileSync('git', ['check-ignore', '--no-index', ...spools], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  expect(ignored.trim().split('\n')).toEqual(spools)
 })

@@ -70,7 +70,11 @@ export const capacityCommand: BuildCommand = (io, done) =>
     .addOption(ofSize('--spool <size>', 'spool of a gateway (spool.max_bytes)', 200 * gib, '200GiB'))
     .option('--service-rate <number>', 'payloads a second that the service takes', wholeNumber(1, 1e9))
     .option('--upload <number>', 'link to the service in Mbit/s', wholeNumber(1, 1e9))
-    .option('--set <name=value>', 'replace a figure of the table; may be repeated', replacedFigure, {})
+    .addOption(
+      new Option('--set <name=value>', 'replace a figure of the table; may be repeated')
+        .argParser(replacedFigure)
+        .default({}, 'none'),
+    )
     .option('--figures', 'print the table of figures with their sources instead')
     .option('--json', 'print one JSON document')
     .addHelpText(

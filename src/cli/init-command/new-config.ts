@@ -59,7 +59,7 @@ export function configText(setup: Setup): string {
 
 ingest:
   broker:
-    # MQTT 3.1.1. 127.0.0.1 is for this machine alone, 0.0.0.0 for every machine that reaches this one.
+    # For MQTT 3.1, 3.1.1 and 5. 127.0.0.1 is for this machine alone, 0.0.0.0 for every machine that reaches this one.
     listeners:
       - url: ${scalar(listen)}
 ${tls === null ? plainListener(listen) : `        tls: { cert: ${scalar(`\${file:${tls.cert}}`)}, key: ${scalar(`\${file:${tls.key}}`)} }\n`}\

@@ -83,7 +83,7 @@ export const learnCommand: BuildCommand = (io, done) =>
       notes(
         'Tries every preset on the messages and proposes the one that reads most of them, with a bridge to ' +
           'this broker, a list of the values that will be missing, a device table and cases for `map --test --config FILE`. Changes nothing. Ctrl-C stops listening.',
-        'The broker inside a gateway refuses subscriptions; use `tap` there.',
+        'The broker inside a gateway sends no messages to subscribers; use `tap` there.',
         'Exit status 1: no message arrived.',
       ),
     )
