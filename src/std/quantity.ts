@@ -40,7 +40,10 @@ const durationSteps = [
 
 /** `90000` as `1 min 30 s`, for people; at most two units. */
 export function formatDuration(durationMs: number): string {
-  if (durationMs < 1000) return `${Math.round(durationMs)} ms`
+  if (!Number.isFinite(durationMs)) return 'unknown'
+  const wholeMs = Math.round(durationMs)
+  if (wholeMs < 0) return `-${formatDuration(-wholeMs)}`
+  if (wholeMs < 1000) return `${wholeMs} ms`
   let restS = Math.round(durationMs / 1000)
   const words: string[] = []
   for (const [unit, seconds] of durationSteps) {
@@ -49,6 +52,16 @@ export function formatDuration(durationMs: number): string {
     if (whole > 0 && words.length < 2) words.push(`${whole} ${unit}`)
   }
   return words.join(' ')
+}
+
+/** A clock that is ahead by less is not worth a word: two machines, or a clock that was set. */
+const aheadMaxMs = 5000
+
+/** `3 min ago`, `just now`; `in 3 min` for a time that is clearly ahead. */
+export function formatAgo(agoMs: number): string {
+  if (!Number.isFinite(agoMs)) return 'at an unknown time'
+  if (agoMs < -aheadMaxMs) return `in ${formatDuration(-agoMs)}`
+  return agoMs < 1000 ? 'just now' : `${formatDuration(agoMs)} ago`
 }
 
 /** `1 source`, `2 sources`; `many` where the plural is not made with an s. */

@@ -3,6 +3,7 @@
 import { lstat, opendir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
+import { plural } from '../../std/quantity.ts'
 import { secretFileWarnings, type Config } from '../../config/config.ts'
 import type { DoctorFinding } from './doctor-finding.ts'
 
@@ -50,7 +51,7 @@ async function spoolProblems(path: string): Promise<DoctorFinding[]> {
       problems.push({
         name,
         state: 'failed',
-        what: `${foreign.length} files of the spool do not belong to its owner (user ${uid}), such as ${foreign[0]}.`,
+        what: `${plural(foreign.length, 'file')} of the spool ${foreign.length === 1 ? 'is' : 'are'} not of its owner (user ${uid}), such as ${foreign[0]}.`,
         why: 'A command ran as another user, for example with sudo.',
         act: `Stop the daemon and run \`chown -R ${uid} ${path}\`.`,
       })

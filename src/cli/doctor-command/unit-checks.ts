@@ -2,7 +2,7 @@
 // whether its limits fit the config.
 
 import { execFile } from 'node:child_process'
-import { formatDuration } from '../../std/quantity.ts'
+import { formatDuration, plural } from '../../std/quantity.ts'
 import type { Config } from '../../config/config.ts'
 import { memoryWarning } from '../check-command/memory-limits.ts'
 import type { DoctorFinding } from './doctor-finding.ts'
@@ -70,7 +70,7 @@ function stateProblems(found: Unit): DoctorFinding[] {
     add('warning', 'The unit file was changed and is not in force.', 'Run `systemctl daemon-reload`.')
   const restarts = Number(found.get('NRestarts') ?? 0)
   if (restarts > 0)
-    add('warning', `systemd restarted the daemon ${restarts} times since it was started.`, log)
+    add('warning', `systemd restarted the daemon ${plural(restarts, 'time')} since it was started.`, log)
   return problems
 }
 

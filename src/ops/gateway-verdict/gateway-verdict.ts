@@ -13,7 +13,7 @@
 // condition that is the likely cause (`delays`) where there is one.
 
 import { isoTimeOrNull, type EpochMs } from '../../std/clock.ts'
-import { formatDuration } from '../../std/quantity.ts'
+import { formatAgo, formatDuration } from '../../std/quantity.ts'
 import type { HoldReason } from '../../domain/event.ts'
 import type { ProviderView } from '../../delivery/types.ts'
 import type { LaneView } from '../../spool/spool.ts'
@@ -129,15 +129,11 @@ function progressOf({ lanes, providers }: VerdictSource): string {
 
 function agesOf({ now, startedAt, lastMessageAt, providers }: VerdictSource): string {
   const accepted = lastAcceptedOf(providers)
-  const start = `since the start ${age(now - startedAt)}`
+  const start = `since the start ${formatAgo(now - startedAt)}`
   if (lastMessageAt === null && accepted === null) return `No message came and nothing was accepted ${start}.`
-  const message = lastMessageAt === null ? `No message ${start}` : `Last message ${age(now - lastMessageAt)}`
-  return `${message}, ${accepted === null ? `nothing accepted ${start}` : `last accepted ${age(now - accepted)}`}.`
-}
-
-/** In whole seconds. */
-function age(ms: number): string {
-  return ms < 1000 ? 'now' : `${formatDuration(ms)} ago`
+  const message =
+    lastMessageAt === null ? `No message ${start}` : `Last message ${formatAgo(now - lastMessageAt)}`
+  return `${message}, ${accepted === null ? `nothing accepted ${start}` : `last accepted ${formatAgo(now - accepted)}`}.`
 }
 
 function sentence(text: string): string {

@@ -7,7 +7,7 @@
 import { pino } from 'pino'
 import type { Writable } from 'node:stream'
 import type { Clock } from '../../std/clock.ts'
-import { formatDuration, plural } from '../../std/quantity.ts'
+import { formatAgo, plural } from '../../std/quantity.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
 import type { LogConfig } from '../config.ts'
 import { levelOf, lineOf } from './log-line.ts'
@@ -81,6 +81,6 @@ function summaryText({ times, lastAgoMs, isShared, isOver }: Summary): string {
   const more = `${times} more ${times === 1 ? 'time' : 'times'}`
   const lines = isShared ? `${plural(times, 'more line')} of this kind` : more
   const last = times === 1 ? '' : ', the last one'
-  const ago = `${formatDuration(Math.round(lastAgoMs))} ago`
+  const ago = formatAgo(lastAgoMs)
   return `Summary: ${lines} in the last minute${last}${times === 1 ? ', ' : ' '}${ago}${isOver ? ', over since' : ''}`
 }

@@ -1,6 +1,6 @@
 // shown-values.ts: times, durations, sizes and names as every view shows them.
 
-import { formatDuration } from '../../std/quantity.ts'
+import { formatAgo } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
 import { html, type Html } from './html.ts'
 
@@ -18,9 +18,7 @@ export function rate(value: number): string {
 /** `3 min ago`, with the time itself; the script writes it in the zone of the reader. */
 export function ago(at: string | null, now: string): Html {
   if (at === null) return html`<span class="quiet">never</span>`
-  const ms = Date.parse(now) - Date.parse(at)
-  // Clocks are set: what lies a little ahead is now.
-  const text = ms < -5000 ? `in ${formatDuration(-ms)}` : ms < 1000 ? 'now' : `${formatDuration(ms)} ago`
+  const text = formatAgo(Date.parse(now) - Date.parse(at))
   return html`<time datetime="${at}" title="${utc(at)}">${text}</time>`
 }
 

@@ -1,5 +1,6 @@
 // record-sums.ts: the sums of a walk over all records, and where they disagree with the totals. Pure.
 
+import { plural } from '../../std/quantity.ts'
 import type { Held } from '../../domain/held.ts'
 import type { BatchId, LaneId } from '../../domain/ids.ts'
 import type { ShelfName } from '../../domain/message.ts'
@@ -111,7 +112,7 @@ export function* disagreements(sums: Sums): Generator<string> {
   const { deadLetters, deadLetterTotals, state, stateTotals } = sums
   const { letters, bytes } = deadLetterTotals ?? { letters: 0, bytes: 0 }
   if (deadLetters.letters !== letters || deadLetters.bytes !== bytes)
-    yield `The totals count ${letters} dead letters; the spool holds ${deadLetters.letters}.`
+    yield `The totals count ${plural(letters, 'dead letter')}; the spool holds ${deadLetters.letters}.`
   const known = stateTotals ?? { entries: 0, bytes: 0 }
   if (state.entries !== known.entries || state.bytes !== known.bytes)
     yield `The totals count ${known.entries} entries of mapping state; the spool holds ${state.entries}.`
@@ -158,7 +159,7 @@ export function* missingByMark(sums: Sums, { found, manifest }: MarkBefore): Gen
   if (comparison.kind === 'unknown') return
   if (comparison.writes > 0) yield `${comparison.writes} writes are missing by the high-water mark.`
   for (const { lane, payloads } of comparison.lanes.filter((missing) => missing.payloads > 0))
-    yield `Lane ${lane.id} of provider ${lane.provider}: ${payloads} payloads are missing by the high-water mark.`
+    yield `Lane ${lane.id} of provider ${lane.provider}: ${plural(payloads, 'payload')} missing by the high-water mark.`
 }
 
 function* shelfDisagreements({ shelves }: Sums): Generator<string> {

@@ -19,6 +19,7 @@
 
 import { dirname } from 'node:path'
 import { GatewayError } from '../../std/gateway-error.ts'
+import { plural } from '../../std/quantity.ts'
 import type { LaneId } from '../../domain/ids.ts'
 import { realDisk, type StoreRange } from '../../storage/storage.ts'
 import type { Scanned } from '../chunk-log/damage-scan.ts'
@@ -185,7 +186,7 @@ function notesOf(
         'result again.',
     )
   for (const { lane, payloads, unsettled } of returned) {
-    notes.push(`${payloads} payloads of lane ${lane} were settled before: settled-before.ndjson.`)
+    notes.push(`${plural(payloads, 'payload')} of lane ${lane} settled before: settled-before.ndjson.`)
     if (unsettled > 0)
       notes.push(
         `${unsettled} of these were not settled: the records of their batches are lost. The ledger knows ` +

@@ -1,7 +1,7 @@
 // custody-events.ts: the events of custody `delivered`: messages that are acknowledged to an engine when they
 // are delivered.
 
-import { formatDuration } from '../../../std/quantity.ts'
+import { formatDuration, plural } from '../../../std/quantity.ts'
 import { bounded, quote } from '../../../std/quote.ts'
 import type { EventName } from '../../../domain/event.ts'
 import { sentence } from '../event-text.ts'
@@ -14,13 +14,13 @@ export const custodyEvents: EventTable<CustodyEvent> = {
     meaning: 'The oldest message that is not acknowledged to the engine waits for longer than park_after.',
     level: 'warn',
     text: ({ messages, waitedMs, waitsFor }) =>
-      `${messages} messages are not acknowledged to the engine. The oldest waits for ${formatDuration(waitedMs)}: ` +
+      `${areNotAcked(messages)}. The oldest waits for ${formatDuration(waitedMs)}: ` +
       sentence(bounded(waitsFor, 300)),
     repeats: () => '',
     raises: {
       CUSTODY_WAITING: ({ messages, waitedMs, waitsFor }) => ({
         key: '',
-        what: `${messages} messages are not acknowledged to the engine; the oldest waits for ${formatDuration(waitedMs)}.`,
+        what: `${areNotAcked(messages)}; the oldest waits for ${formatDuration(waitedMs)}.`,
         why: `It waits for ${sentence(bounded(waitsFor, 300))}`,
       }),
     },
@@ -48,7 +48,7 @@ export const custodyEvents: EventTable<CustodyEvent> = {
       'Messages that were never submitted went back to the engine, because the ingestion API accepts nothing.',
     level: 'info',
     text: ({ messages, payloads }) =>
-      `${messages} messages went back to the engine; their ${payloads} payloads were removed from the spool.`,
+      `${plural(messages, 'message')} went back to the engine; ${plural(payloads, 'payload')} of ${messages === 1 ? 'it' : 'them'} left the spool.`,
   },
   custody_outage_ended: {
     meaning: 'The gateway takes messages from the engine again.',
@@ -94,4 +94,8 @@ export const custodyEvents: EventTable<CustodyEvent> = {
     text: ({ messageSource }) => `Bridge ${quote(messageSource, 64)} stores entries in the engine again.`,
     clears: { CUSTODY_STORE_FAILED: ({ messageSource }) => messageSource },
   },
+}
+
+function areNotAcked(messages: number): string {
+  return `${plural(messages, 'message')} ${messages === 1 ? 'is' : 'are'} not acknowledged to the engine`
 }

@@ -52,7 +52,7 @@ function show(box: HTMLElement): void {
   // Not at each message: a screen reader would say every one.
   setInterval(() => {
     if (stream.readyState !== EventSource.OPEN) return
-    state.textContent = `${shown} messages shown${missed === 0 ? '' : `, ${missed} not shown`}.`
+    state.textContent = `${shown} ${shown === 1 ? 'message' : 'messages'} shown${missed === 0 ? '' : `, ${missed} not shown`}.`
   }, 2000)
 }
 

@@ -4,6 +4,7 @@
 // Degrees are equal lengths to the north, and shorter to the east by the cosine of the middle latitude:
 // right for a fleet that is on one continent. Devices in the same small square are one mark.
 
+import { plural } from '../../../std/quantity.ts'
 import type { DeviceState } from '../../types.ts'
 import { html, nothing, type Html } from '../html.ts'
 import { count, link } from '../shown-values.ts'
@@ -54,7 +55,7 @@ export function mapView({ positions, without }: MapShown): Html {
       <svg
         viewBox="0 0 ${width} ${height}"
         role="group"
-        aria-label="Last positions of ${positions.length} devices"
+        aria-label="Last positions of ${plural(positions.length, 'device')}"
       >
         ${gridOf(fit)} ${marks.map((mark) => circleOf(mark, marks.length <= focusableMax))} ${scaleOf(fit)}
       </svg>
