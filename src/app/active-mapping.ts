@@ -12,6 +12,7 @@
 
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
+import { embeddedBrokerName } from '../domain/message.ts'
 import type { Config } from '../config/config.ts'
 import { providerNames } from '../delivery/config.ts'
 import {
@@ -33,6 +34,7 @@ import {
   type CounterReset,
   type Mapper,
   type Mapping,
+  topicsRead,
 } from '../mapping/mapping.ts'
 import type { DeviceRecords } from '../device-records/device-records.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -90,7 +92,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   const release = createQuarantineRelease(keptDeps, first)
   const deferred = createDeferredMessages({ ...keptDeps, releaseOrder: release }, present)
   const verdicts = createClockVerdicts({ ...keptDeps, mapping: () => present.mapping })
-  const monitor = createDeviceMonitor({ clock, ourTime, emit, records, active: () => present })
+  const monitor = createDeviceMonitor({ clock, ourTime, emit, records, active })
   const messages = createDeviceMessages({ records, mapping: () => present.mapping, ledger: deps.ledger })
   const decisions = createQuarantineDecisions({ ...keptDeps, mapping: () => present.mapping })
   /** Requests of persons run one after the other: two must not take the same dead letter or kept message. */
@@ -130,6 +132,12 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       drop: (which, options, signal) => inTurn(signal, (either) => decisions.drop(which, options, either)),
     },
     stop,
+  }
+
+  function active() {
+    const { mapping, mapper, config: used } = present
+    const ofBroker = used.sources.filter(({ from }) => from?.includes(embeddedBrokerName) !== false)
+    return { mapping, mapper, topics: () => ofBroker.flatMap(topicsRead) }
   }
 
   function presentOf(mapping: Mapping, present: Config): Present {

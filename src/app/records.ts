@@ -29,10 +29,12 @@ export type OpenRecords = {
   /** Which mapper is in force. */
   follow(active: { readonly mapper: Pick<Mapper, 'withheldOf'> }): void
   /** Restores what was known of them, and keeps what changes. */
-  followClients(clients: Pick<Ingest['clients'], 'takeChanged' | 'restore' | 'forgetBefore'>): void
+  followClients(clients: FollowedClients): void
   /** Writes and copies what there is until `deadline` aborts, then closes the database. */
   stop(deadline: AbortSignal): Promise<void>
 }
+
+type FollowedClients = Pick<Ingest['clients'], 'takeChanged' | 'restore' | 'forgetBefore' | 'unnamed'>
 
 type Deps = {
   clock: Clock
@@ -60,6 +62,7 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
   const ledgerDeps = { ...deps, records: database, source: spool, clockOffsetMs: ourTime.wallOffsetMs }
   const ledger = isLedgerOn ? createLedger(ledgerDeps, options) : null
   let clientRecords: ClientRecords | null = null
+  let clients: Pick<FollowedClients, 'unnamed'> | null = null
   const recordDeps = {
     clock,
     store: database,
@@ -82,6 +85,7 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
       ...recordDeps,
       providers: providerNames(config.delivery),
       withheldOf: (device) => active?.mapper.withheldOf(device) ?? [],
+      unnamed: (sender, message) => clients?.unnamed(sender, message),
     },
     {
       ...writing,
@@ -101,6 +105,7 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
       active = next
     },
     followClients(source) {
+      clients = source
       clientRecords = createClientRecords({ ...recordDeps, source }, writing)
       // It never rejects.
       void clientRecords.start()

@@ -9,7 +9,7 @@ import { requestByOptions, withDaemonOptions, type DaemonOptions } from './daemo
 import { wholeNumber } from './terminal/option-values.ts'
 import { columns } from './terminal/text-table.ts'
 import { printAnswer, type BuildCommand } from './terminal/terminal.ts'
-import { agoSince, countLines, textOfLines, notes } from './terminal/text-format.ts'
+import { agoSince, countLines, textOfLines, notes, listsByDefault } from './terminal/text-format.ts'
 
 type Selection = { device?: string; id?: string; reason?: string; all?: boolean }
 
@@ -18,6 +18,7 @@ export const quarantineCommand: BuildCommand = (io, done) =>
     .addCommand(listCommand(io, done), { isDefault: true })
     .addCommand(releaseCommand(io, done))
     .addCommand(dropCommand(io, done))
+    .addHelpText('after', listsByDefault('quarantine'))
 
 const listCommand: BuildCommand = (io, done) =>
   withDaemonOptions(new Command('list'))

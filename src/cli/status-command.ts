@@ -5,7 +5,8 @@ import { Command } from 'commander'
 import { pause, systemClock } from '../std/clock.ts'
 import { formatDuration, formatSize, plural } from '../std/quantity.ts'
 import { visible } from '../std/quote.ts'
-import type { Status } from '../ops/ops.ts'
+import type { DeviceView, Status } from '../ops/ops.ts'
+import { stateCountsText } from './devices-command/devices-text.ts'
 import { daemonUnreachable, requestDaemon } from './daemon-client/daemon-client.ts'
 import { withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
 import { findDaemon } from './daemon-client/find-daemon.ts'
@@ -22,13 +23,12 @@ import {
   type CommandIo,
   type ExitStatus,
 } from './terminal/terminal.ts'
-import { agoText, notes, textOfLines } from './terminal/text-format.ts'
+import { agoSince, notes, textOfLines } from './terminal/text-format.ts'
 
 /** Names of partitions in a line. */
 const namesMax = 8
 const timeoutMs = 5000
 const watchMs = 2000
-/** Cursor to the corner, then clear to the end of the screen. */
 
 type StatusOptions = DaemonOptions & { watch?: number | true }
 
@@ -151,7 +151,7 @@ function fullText({ secondsToFull, fullFirst, hold }: Status['spool']): string {
 }
 
 const agoOf = (status: Status) => (at: string | null) =>
-  at === null ? 'never' : agoText(Date.parse(status.now) - Date.parse(at))
+  at === null ? 'never' : agoSince(at, Date.parse(status.now))
 
 type Condition = Status['conditions'][number]
 
@@ -240,10 +240,19 @@ function namesText(names: readonly string[]): string {
   return names.length > namesMax ? `${shown} and ${names.length - namesMax} more` : shown
 }
 
-function devicesText({ known, silent, refused, repeating, notMapped, neverSent }: Status['devices']): string {
-  const counts = { silent, refused, repeating, 'not mapped': notMapped, 'never sent': neverSent }
-  const some = Object.entries(counts).filter(([, devices]) => devices > 0)
-  return [`${known} known`, ...some.map(([state, devices]) => `${devices} ${state}`)].join(', ')
+/** In the words and the order of `devices`. A daemon of an earlier version does not count those that send. */
+function devicesText(devices: Status['devices']): string {
+  const { known, silent, refused, repeating, notMapped, neverSent } = devices
+  const { sending = 0, total = known } = devices as Partial<typeof devices>
+  const counts: Readonly<Record<DeviceView['state'], number>> = {
+    silent,
+    refused,
+    repeating,
+    not_mapped: notMapped,
+    never_sent: neverSent,
+    sending,
+  }
+  return `${total === 0 ? 'none' : total}${stateCountsText(counts, total === 0 ? '' : ': ')}`
 }
 
 function clockText({ by, offsetMs, isDisputed }: Status['clock']): string {

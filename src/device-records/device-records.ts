@@ -29,6 +29,7 @@
 
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { ProviderName } from '../domain/ids.ts'
+import type { Sender, UnnamedMessage } from '../domain/message.ts'
 import type { WithheldValue } from '../domain/payload.ts'
 import type { RecentMessage } from './message-ring.ts'
 import { createRecentMessages } from './recent-messages.ts'
@@ -111,6 +112,8 @@ type Deps = {
   providers: readonly ProviderName[]
   /** Of the mapping in force. */
   withheldOf: (device: string) => readonly WithheldValue[]
+  /** As in record-notes.ts; without it nobody hears of such messages. */
+  unnamed?: (sender: Sender, message: UnnamedMessage) => void
   knownTime: () => EpochMs | null
   isDiskLow: () => boolean
 }
@@ -121,7 +124,8 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
   const recent = createRecentMessages({ bytesMax: options.messagesBytesMax })
   const table = createRecordTable({ removed }, options)
   const writer = createRecordWriter({ ...deps, table, withheldOf }, options)
-  const notes = createRecordNotes({ table, recent, changed: writer.changed })
+  const { unnamed = () => undefined } = deps
+  const notes = createRecordNotes({ table, recent, unnamed, changed: writer.changed })
   let listeningSince = clock.now()
   return {
     notes,

@@ -2,10 +2,10 @@
 // known device changes some numbers of its row and allocates nothing.
 
 import { decodeEntries } from '../receipts/receipt-entries.ts'
-import type { Message } from '../domain/message.ts'
+import type { Message, Sender, UnnamedMessage } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
-import type { DeviceNotes, NotedDevice, Place } from '../mapping/types.ts'
+import type { DeviceNotes, MapResult, NotedDevice, Place } from '../mapping/types.ts'
 import type { EpochMs } from '../std/clock.ts'
 import { endHour } from './hourly-counts.ts'
 import { column, hoursColumn, keyOf, type NamedDevice, type RecordTable } from './record-table.ts'
@@ -35,6 +35,8 @@ export type RecordNotes = DeviceNotes & {
 type Deps = {
   table: RecordTable
   recent: Pick<RecentMessages, 'add' | 'drop'>
+  /** A message of a client of the broker gave no payload and names no device. */
+  unnamed: (sender: Sender, message: UnnamedMessage) => void
   /** The record is to be written. */
   changed: (record: DeviceRecord) => void
 }
@@ -44,7 +46,7 @@ const hourMs = 3_600_000
 const lossesMax = 16
 const textLengthMax = 200
 
-export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes {
+export function createRecordNotes({ table, recent, unnamed: noteUnnamed, changed }: Deps): RecordNotes {
   let message: Message | null = null
   /** Of the message; never 0, which is that of a new row. */
   let number = 0
@@ -52,7 +54,7 @@ export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes
   let last: DeviceRecord | null = null
   /** For payloads that name the asset and not the device. */
   const byAsset = new Map<string, DeviceRecord>()
-  return { begin, heard, read, readPosition, ended, lost, payload, settled }
+  return { begin, heard, read, readPosition, ended, lost, unnamed, payload, settled }
 
   function begin(next: Message): void {
     message = next
@@ -165,6 +167,15 @@ export function createRecordNotes({ table, recent, changed }: Deps): RecordNotes
     }
     if (losses.length >= lossesMax) losses.shift()
     losses.push({ kind, source, reason, count: 1, firstAt: arrivedAt, lastAt: arrivedAt })
+  }
+
+  /** A will is no message of the device, and only the broker knows who sent a message. */
+  function unnamed(result: Extract<MapResult, { reason: string }>): void {
+    if (message === null || message.from || message.will === true) return
+    const { kind, source, reason } = result
+    const became = kind === 'unmappable' ? 'dead' : kind
+    const detail = 'detail' in result ? result.detail : ''
+    noteUnnamed(message.sender, { topic: message.topic, source, became, reason, detail })
   }
 
   /**

@@ -37,9 +37,11 @@ const act = field<string | null>('what to do; null where the cause does not tell
 const reason = field<string>('stable code of the reason')
 const detail = field<string>('the reason in words')
 const topic = field<string>('topic of the message')
-const clientId = field<string | null>('MQTT client id; null before CONNECT')
+const clientId = field<string | null>('MQTT client id; null before CONNECT, and where it is not known')
 const identity = field<string | null>('name that the client proved; null where it has proved none')
+const userName = field<string | null>('MQTT user name; null where it gave none')
 const address = field<string | null>('address of the client; null where it is not known')
+const from = { clientId, userName, address }
 const connectedMs = field<number>('how long it was connected, in ms')
 const fault = field<GatewayError>('error with its code and its three sentences')
 const cause = field<string>('what caused the reload')
@@ -103,8 +105,8 @@ export const eventFields = {
   client_id_shared: { clientId, identity, address, takeOvers: count('take-overs in the last minutes') },
   publish_refused: { reason, detail, clientId, identity, address, topic },
   messages_dropped: { reason: field<DropReason>(reason.meaning), detail, count: messages },
-  message_unmappable: { source: field<string | null>(source.meaning), topic, reason, detail },
-  message_quarantined: { source, device, topic, reason, detail },
+  message_unmappable: { source: field<string | null>(source.meaning), topic, reason, detail, ...from },
+  message_quarantined: { source, device, topic, reason, detail, ...from },
   quarantine_released: { devices, messages, payloads, dead },
   quarantine_decided: {
     decision: field<'release' | 'restamp' | 'drop'>('what was decided'),

@@ -14,6 +14,8 @@ export type Sender = {
    * client; a user name that nobody checked is not an identity.
    */
   identity: string | null
+  /** From where it connected; missing for a message of another broker. */
+  address?: string | null
 }
 
 /**
@@ -26,6 +28,18 @@ export function clientNameOf({ clientId, identity }: Pick<Envelope, 'clientId' |
 
 /** In place of a sender that is not known. */
 export const noSender: Sender = { clientId: '', userName: null, certificateName: null, identity: null }
+
+/**
+ * A message of a client that gave no payload and names no device. `source`: null where no source takes its
+ * topic. `detail`: '' where `reason` says all.
+ */
+export type UnnamedMessage = {
+  topic: string
+  source: string | null
+  became: 'ignored' | 'dead' | 'quarantined'
+  reason: string
+  detail: string
+}
 
 export type QoS = 0 | 1 | 2
 
@@ -108,6 +122,8 @@ export type Envelope = {
   certificateName: string | null
   /** Messages kept by version 0.1.0 have none. */
   identity?: string | null
+  /** Where it is known. Messages kept by version 0.1.0 have none. */
+  address?: string
   arrivedAt: EpochMs
   /** Messages kept by version 0.1.0 have none. */
   arrival?: Arrival
@@ -180,6 +196,7 @@ export function envelopeOf(message: Message, source: string | null): Envelope {
     userName: sender.userName,
     certificateName: sender.certificateName,
     identity: sender.identity,
+    ...(sender.address && { address: sender.address }),
     arrivedAt,
     ...(arrival && { arrival: { ...arrival } }),
     source,
@@ -194,7 +211,7 @@ export function envelopeOf(message: Message, source: string | null): Envelope {
 export function isEnvelope(value: unknown): value is Envelope {
   if (!isRecord(value)) return false
   const { topic, bytes, qos, retain, dup, arrivedAt, source, ...rest } = value
-  const { clientId, userName, certificateName, identity = null, from = '' } = rest
+  const { clientId, userName, certificateName, identity = null, address = null, from = '' } = rest
   const { arrival, stored, userProperties = {}, properties = {} } = rest
   return (
     typeof topic === 'string' &&
@@ -204,7 +221,9 @@ export function isEnvelope(value: unknown): value is Envelope {
     typeof retain === 'boolean' &&
     typeof dup === 'boolean' &&
     typeof clientId === 'string' &&
-    [userName, certificateName, identity, source].every((one) => one === null || typeof one === 'string') &&
+    [userName, certificateName, identity, address, source].every(
+      (one) => one === null || typeof one === 'string',
+    ) &&
     Number.isFinite(arrivedAt) &&
     typeof from === 'string' &&
     (arrival === undefined || isArrival(arrival)) &&

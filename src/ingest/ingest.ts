@@ -1,5 +1,4 @@
-// ingest.ts: takes messages from devices over MQTT 3.1.1, and from other brokers, and puts them into the
-// spool.
+// ingest.ts: takes messages from devices over MQTT, and from other brokers, and puts them into the spool.
 //
 // Promises
 //   PUBACK (QoS 1) and PUBREC (QoS 2) are sent after the fsync of the group that holds the message, in the
@@ -47,6 +46,7 @@ import {
 } from './broker/connection-limits/connection-limits.ts'
 import {
   createAccess,
+  type Access,
   type AccessCounters,
   type AccessOptions,
   type PasswordOptions,
@@ -139,7 +139,7 @@ export type Ingest = {
   /** Null in custody `spool`. */
   custody(): CustodyView | null
   /** What is known of the clients, by their ids. */
-  readonly clients: Broker['clients']
+  readonly clients: Broker['clients'] & Pick<Access, 'isUser'>
   /** The addresses in use, as URLs; with the port that the system chose where the config has 0. */
   addresses(): readonly string[]
 }
@@ -273,7 +273,7 @@ export async function createIngest(deps: IngestDeps, options: IngestOptions): Pr
     counters,
     messageSources,
     custody: () => custody?.view() ?? null,
-    clients: broker.clients,
+    clients: { ...broker.clients, isUser: access.isUser },
     addresses: () => listeners.map(({ url }) => url),
   }
 }

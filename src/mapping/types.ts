@@ -57,6 +57,8 @@ export type DeviceNotes = {
     source: string | null,
     reason: string,
   ): void
+  /** The message gives no payload, and names no device. */
+  unnamed(result: Extract<MapResult, { reason: string }>): void
 }
 
 /**

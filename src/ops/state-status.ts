@@ -43,6 +43,8 @@ export function devicesOf({ mapping }: StageViews): Status['devices'] {
     refused: totals?.refused ?? 0,
     repeating: totals?.repeating ?? 0,
     notMapped: totals?.notMapped ?? 0,
+    sending: totals?.sending ?? 0,
+    total: totals?.total ?? 0,
     checkedAt: isoTimeOrNull(totals?.checkedAt),
     skewed: (view?.skewed ?? []).map(({ device, assetId, listed, messages, lastSeen, skewMs }) => ({
       device,

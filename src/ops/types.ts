@@ -120,6 +120,9 @@ export type DeviceTotals = RecordCounters & {
   refused: number
   repeating: number
   notMapped: number
+  sending: number
+  /** With clients that are those of no device. */
+  total: number
   /** Null before the first check. */
   checkedAt: EpochMs | null
 }
@@ -128,8 +131,8 @@ export type DeviceTotals = RecordCounters & {
  * `silent`      its last message is longer ago than its rhythm lets expect
  * `refused`     the gateway refused its last CONNECT, or a rule refuses what it sends
  * `repeating`   it sends, and its last messages bring nothing new: each is a duplicate
- * `not_mapped`  it sends, and its last message gave no payload
- * `never_sent`  it is in the device table, and no message of it is known
+ * `not_mapped`  it sends, and its last message gave no payload, or its client names no device
+ * `never_sent`  it is in the device table, or a client or user of the broker, and no message of it is known
  */
 export type DeviceState = 'silent' | 'refused' | 'repeating' | 'not_mapped' | 'never_sent' | 'sending'
 
@@ -167,9 +170,9 @@ export type MappingView = {
 
 /** Times are ISO 8601 strings, null for never or unknown. */
 export type DeviceView = {
-  /** Its key; of a refused client of no known device, its client id or its address. */
+  /** Its key; of a client of no known device, its client id or its address; of a user, its name. */
   device: string
-  kind: 'device' | 'client' | 'address'
+  kind: 'device' | 'client' | 'address' | 'user'
   provider: string | null
   /** As the device table has it; null where the device is not in it. */
   assetId: string | null
@@ -252,9 +255,14 @@ export type MessageOutcome = {
   detail: string | null
 }
 
-export type DeviceClient = Omit<ClientView, 'since' | 'refusedAt' | 'messageRefusedAt' | 'fault'> & {
+export type DeviceClient = Omit<
+  ClientView,
+  'since' | 'refusedAt' | 'messageRefusedAt' | 'fault' | 'unnamed'
+> & {
   since: string
   refusedAt: string | null
   messageRefusedAt: string | null
   fault: (Omit<ClientFault, 'at'> & { at: string }) | null
+  unnamed:
+    (Omit<NonNullable<ClientView['unnamed']>, 'at' | 'firstAt'> & { at: string; firstAt: string }) | null
 }

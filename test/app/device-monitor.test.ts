@@ -25,6 +25,8 @@ const client: ClientView = {
   takeOvers: 0,
   refusedMessages: 0,
   fault: null,
+  traffic: { messages: 3, subscriptions: 0 },
+  unnamed: null,
 }
 
 function recordsWith(clock: Clock) {
@@ -79,12 +81,14 @@ function world(by: KnownBy | null = null) {
     ourTime: { now: clock.now, view: () => ({ by, offsetMs: 0, isDisputed: false }) },
     emit,
     records,
-    active: () => ({ mapper, mapping }),
+    active: () => ({ mapper, mapping, topics: () => [] }),
   })
   look.start({
     find: (clientId) => (clientId === 'client-1' ? client : null),
     findAddress: () => null,
-    withRefusals: () => [],
+    withoutDevice: () => [],
+    findUser: () => null,
+    isUser: () => false,
   })
   /** A message of each of `count` devices, whose clocks are off by `skewMs`. */
   const publish = (count: number, skewMs: (n: number) => number) => {
@@ -102,7 +106,7 @@ test('a client whose id is the name of no device is found by it', () => {
   const view = look.device('client-1')
   expect(view).toMatchObject({ kind: 'client', state: 'never_sent', client: { clientId: 'client-1' } })
   expect(view?.why).toMatch(
-    /^No device has this name, and a client has\. .* Its connection was lost .* \(will\)\.$/,
+    /^No device has this name, and a client has\. Its connection was lost .* \(will\): client "client-1", from .*/,
   )
   expect(look.device('client-2')).toBeNull()
 })
@@ -184,9 +188,15 @@ describe('values that cannot be', () => {
       ourTime: { now: clock.now, view: () => ({ by: null, offsetMs: null, isDisputed: false }) },
       emit,
       records,
-      active: () => ({ mapper, mapping }),
+      active: () => ({ mapper, mapping, topics: () => [] }),
     })
-    look.start({ find: () => null, findAddress: () => null, withRefusals: () => [] })
+    look.start({
+      find: () => null,
+      findAddress: () => null,
+      withoutDevice: () => [],
+      findUser: () => null,
+      isUser: () => false,
+    })
     const send = (device: string, content: object) => {
       const arrivedAt = clock.now()
       const message = { ts: arrivedAt, lat: 52, lon: 13, ...content }

@@ -50,6 +50,8 @@ function client(more: Partial<ClientView> = {}): ClientView {
     messageRefusedAt: null,
     refusedAt: null,
     fault: null,
+    traffic: { messages: 0, subscriptions: 0 },
+    unnamed: null,
     ...more,
   }
 }
@@ -61,6 +63,17 @@ const loss = (at: number, more: Partial<Loss> = {}): Loss => ({
   count: 3,
   firstAt: now - 48 * hour,
   lastAt: at,
+  ...more,
+})
+const unnamed = (more: Partial<NonNullable<ClientView['unnamed']>>) => ({
+  count: 1,
+  firstAt: now - 200,
+  at: now - 200,
+  topic: 'telemetry/v1/truck-1',
+  source: null,
+  became: 'dead' as const,
+  reason: 'NO_SOURCE',
+  detail: 'No source takes the topic.',
   ...more,
 })
 const wrong = { reason: 'bad_credentials', detail: 'Its password is wrong.', at: now - hour, count: 4 }
@@ -171,10 +184,76 @@ describe('the state of a device, since when, and why', () => {
       {
         state: 'never_sent',
         since: null,
-        why: 'The device table has it, and no message of it has come. It has been connected for 1 h.',
+        why:
+          'The device table has it, and no message of it has come. It connected as client "truck-1", from 10.0.0.7, ' +
+          `at ${iso(now - hour)}, 1 h ago. It sent no message.`,
+      },
+    ],
+    [
+      'listed and connected, and only subscribing',
+      null,
+      client({ since: now - hour, userName: 'depot', traffic: { messages: 0, subscriptions: 2 } }),
+      {
+        state: 'never_sent',
+        since: null,
+        why:
+          'The device table has it, and no message of it has come. It connected as client "truck-1", user "depot", ' +
+          `from 10.0.0.7, at ${iso(now - hour)}, 1 h ago. It sent no message, and subscribed to 2 topic filters. ` +
+          'The gateway publishes nothing there.',
+      },
+    ],
+    [
+      'listed and connected, and sending on a topic that no source takes',
+      null,
+      client({ since: now - 300, unnamed: unnamed({}) }),
+      {
+        state: 'not_mapped',
+        since: iso(now - 200),
+        why:
+          'The device table has it, and no message of it has come. It connected as client "truck-1", from 10.0.0.7, ' +
+          `at ${iso(now - 300)}, just now. It sent 1 message that names no device, on "telemetry/v1/truck-1" just now. ` +
+          'No source takes this topic, so the message became a dead letter (NO_SOURCE). ' +
+          'Sources take "fleet/{device}/telemetry".',
+      },
+    ],
+    [
+      'listed and gone, after messages that a source took and that name no device',
+      null,
+      client({
+        state: 'disconnected',
+        since: now - hour,
+        unnamed: unnamed({
+          count: 40,
+          source: 'trucks',
+          reason: 'NO_DEVICE',
+          detail: 'The message has no id.',
+        }),
+      }),
+      {
+        state: 'not_mapped',
+        since: iso(now - 200),
+        why:
+          'The device table has it, and no message of it has come. It disconnected 1 h ago: client "truck-1", from ' +
+          '10.0.0.7. It sent 40 messages that name no device, the last one on "telemetry/v1/truck-1" just now. ' +
+          'The message of source "trucks" became a dead letter: NO_DEVICE: The message has no id.',
+      },
+    ],
+    [
+      'silent, while its client sends on a topic that no source takes',
+      record(),
+      client({ unnamed: unnamed({ count: 2 }) }),
+      {
+        state: 'silent',
+        since: iso(now - 2 * hour),
+        why:
+          'No message for 2 h, before one every 30 s. It has been connected for 5 h. It sent 2 messages that name ' +
+          'no device, the last one on "telemetry/v1/truck-1" just now. No source takes this topic, so the message ' +
+          'became a dead letter (NO_SOURCE). Sources take "fleet/{device}/telemetry".',
       },
     ],
   ])('%s', (_what, known, from, expected) => {
-    expect(stateOf({ record: known, client: from, now })).toEqual(expected)
+    expect(stateOf({ record: known, client: from, topics: ['fleet/{device}/telemetry'], now })).toEqual(
+      expected,
+    )
   })
 })

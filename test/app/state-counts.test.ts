@@ -36,7 +36,7 @@ async function randomWorld(seed: number) {
       roundsToWait: 1,
     },
   )
-  const clients = createClients({ clock, emit: () => undefined })
+  const clients = { ...createClients({ clock, emit: () => undefined }), isUser: () => false }
   const names = Array.from({ length: 12 }, (_, n) => `d${n}`)
   const name = () => names[below(names.length)]!
   const entries = new Map<string, NotedDevice>()
@@ -55,11 +55,16 @@ async function randomWorld(seed: number) {
   const senders: Sender[] = []
   const steps: (() => void)[] = [
     () => {
-      const sender = { clientId: name(), userName: null, certificateName: null, identity: null }
+      const userName = below(3) === 0 ? name() : null
+      const sender = { clientId: name(), userName, certificateName: null, identity: null }
       senders.push(sender)
-      clients.connected(sender, '10.0.0.1')
+      clients.connected(sender, '10.0.0.1').messages += below(2)
     },
     () => senders.length > 0 && clients.ended(senders[below(senders.length)]!, below(2) === 0),
+    () => {
+      const untaken = { topic: 'a', source: null, became: 'dead', reason: 'NO_SOURCE', detail: '' } as const
+      if (senders.length > 0) clients.unnamed(senders[below(senders.length)]!, untaken)
+    },
     () => senders.length > 0 && clients.messageRefused(senders[below(senders.length)]!, fault),
     () => {
       const clientId = below(4) === 0 ? null : name()
@@ -82,9 +87,11 @@ async function randomWorld(seed: number) {
   }
   if (below(3) === 0) await clock.advance(3_600_000)
   const listed = names.filter(() => below(3) === 0)
+  const assets = new Map(listed.map((device) => [device, below(2) === 0 ? name() : device]))
   const mapping = {
     listed: () => listed,
-    rowOf: (device: string) => (listed.includes(device) ? { device } : undefined),
+    rowOf: (device: string) =>
+      listed.includes(device) ? { device, asset_id: assets.get(device) } : undefined,
   } as unknown as Mapping
   const mapper = { deviceClock: () => undefined } as unknown as Mapper
   return { clock, records, clients, mapping, mapper }
@@ -97,10 +104,16 @@ test('the states that are counted are those of the views', async () => {
     const views = createDeviceViews({
       clock,
       records,
-      active: () => ({ mapper, mapping }),
+      active: () => ({ mapper, mapping, topics: () => [] }),
       clients: () => clients,
     })
-    const shown: Record<string, number> = { never_sent: 0, refused: 0, repeating: 0, not_mapped: 0 }
+    const shown: Record<string, number> = {
+      never_sent: 0,
+      refused: 0,
+      repeating: 0,
+      not_mapped: 0,
+      sending: 0,
+    }
     for (const { state } of views.all(mapping)) {
       shown[state] = (shown[state] ?? 0) + 1
       seen.set(state, (seen.get(state) ?? 0) + 1)
@@ -109,13 +122,15 @@ test('the states that are counted are those of the views', async () => {
     counts.begin()
     for (const standing of records.standings()) counts.add(standing)
     for (const _ of counts.countOthers(mapping));
-    const { neverSent, refused, repeating, notMapped } = counts.now
-    expect({ seed, neverSent, refused, repeating, notMapped }).toEqual({
+    const { total, neverSent, refused, repeating, notMapped, sending } = counts.now
+    expect({ seed, total, neverSent, refused, repeating, notMapped, sending }).toEqual({
       seed,
       neverSent: shown['never_sent'],
       refused: shown['refused'],
       repeating: shown['repeating'],
       notMapped: shown['not_mapped'],
+      sending: shown['sending'],
+      total: Object.values(shown).reduce((sum, devices) => sum + devices),
     })
   }
   for (const state of ['never_sent', 'refused', 'repeating', 'not_mapped', 'silent', 'sending'])

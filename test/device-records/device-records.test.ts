@@ -204,7 +204,7 @@ test('`devices show` prints what is known of a device', async () => {
   const { stdout, status } = await runCli(['devices', 'show', 'truck-1', '--url', url])
   expect(status).toBe(0)
   expect(stdout).toMatch(/^asset +TRK-1$/m)
-  expect(stdout).toMatch(/^last position +52\.5, 13\.4 at .* ago$/m)
+  expect(stdout).toMatch(/^last position +52\.5, 13\.4 at .*, just now$/m)
   expect(stdout).toMatch(/^last accepted +.*requestId [0-9a-f-]{36}$/m)
   const { status: failed, stderr } = await runCli(['devices', 'show', 'truck-2', '--url', url])
   expect(failed).toBe(1)

@@ -284,6 +284,9 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     topic: 't/1',
     reason: 'NOT_JSON',
     detail: 'd',
+    clientId: 'truck-7',
+    userName: null,
+    address: '10.0.0.7',
   },
   message_quarantined: {
     kind: 'message_quarantined',
@@ -292,6 +295,9 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     topic: 't/1',
     reason: 'FUTURE',
     detail: 'd',
+    clientId: 'truck-7',
+    userName: 'depot',
+    address: null,
   },
   quarantine_released: { kind: 'quarantine_released', devices: 1, messages: 2, payloads: 2, dead: 0 },
   quarantine_decided: {

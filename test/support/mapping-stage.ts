@@ -78,6 +78,8 @@ export function mappingStage(
       refused: 0,
       repeating: 0,
       notMapped: 0,
+      sending: 0,
+      total: 0,
       checkedAt: null,
     }),
   }

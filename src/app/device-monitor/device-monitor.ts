@@ -7,13 +7,12 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { Mapper, Mapping } from '../../mapping/mapping.ts'
 import type { DeviceRecords } from '../../device-records/device-records.ts'
 import type { DeviceTotals, DeviceView } from '../../ops/ops.ts'
 import { createUnmappedDevices } from './unmapped-devices.ts'
 import { createRepeatingDevices } from './repeating-devices.ts'
 import type { GatewayTime } from '../our-time.ts'
-import { createDeviceViews, type FoundClients } from './device-views.ts'
+import { createDeviceViews, type FoundClients, type ViewDeps } from './device-views.ts'
 import { createStateCounts, type CountedStates } from './state-counts.ts'
 
 export { createDeviceMessages } from './device-messages.ts'
@@ -36,10 +35,12 @@ type Deps = {
   ourTime: Pick<OurTime, 'now'> & Pick<GatewayTime, 'view'>
   emit: Emit
   records: DeviceRecords
-  active: () => { mapper: Mapper; mapping: Mapping }
+  active: ViewDeps['active']
 }
 
 const checkEveryMs = 10_000
+/** Between two looks at a large fleet that persons or monitors cause. */
+const lookMinMs = 1000
 const sliceDevices = 1000
 /** A view costs more than a look: 250 hold the loop for 1 to 3 ms. */
 const sliceViews = 250
@@ -54,9 +55,11 @@ const noTotals: LookTotals = {
   refused: 0,
   repeating: 0,
   notMapped: 0,
+  sending: 0,
+  total: 0,
+  silent: 0,
   checkedAt: null,
   listed: 0,
-  silent: 0,
 }
 
 export function createDeviceMonitor({ clock, ourTime, emit, records, active }: Deps): DeviceMonitor {
@@ -86,7 +89,10 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
     mappingChanged,
     device: views.device,
     devices,
-    totals: () => ({ ...totals, ...records.counters() }),
+    totals() {
+      lookAgain()
+      return { ...records.counters(), ...totals }
+    },
     worstClocks: () => worst,
     stop,
   }
@@ -165,6 +171,14 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
     for (const source of withheldIn.keys()) endWithheld(source)
     for (const source of reported.keys()) emit({ kind: 'model_unknown', source, devices: 0, what: '' })
     reported.clear()
+  }
+
+  /** A person asks: what the last look says may be old, and is shown beside counters of this moment. */
+  function lookAgain(): void {
+    if (clients === null || walking) return
+    const agoMs = Math.abs(clock.now() - (totals.checkedAt ?? 0))
+    // A small fleet is looked at before this returns.
+    if (totals.total < sliceViews || agoMs >= lookMinMs) void look()
   }
 
   /** In slices: the worst clocks, how many devices have each state, and how many are listed. */

@@ -1,14 +1,15 @@
 // device-state.ts: the state of a device in one word and in a sentence. It is the first of these that holds:
 //
 //   refused      its CONNECT was refused after its last message, or a rule refuses what it sends
-//   never_sent   it is in the device table, and no message is known
+//   never_sent   it is in the device table, or its client is connected, and no message is known
 //   silent       its last message is longer ago than its rhythm lets expect
 //   repeating    its last messages bring nothing new: each is a duplicate
-//   not_mapped   its last message gave no payload
+//   not_mapped   its last message gave no payload, or its client sends only messages that name no device
 //   sending
 
 import { isoTime, isoTimeOrNull, type EpochMs } from '../../std/clock.ts'
-import { formatDuration } from '../../std/quantity.ts'
+import { formatAgo, formatDuration, plural } from '../../std/quantity.ts'
+import { bounded, quote } from '../../std/quote.ts'
 import {
   lastLossOf,
   type DeviceRecordView,
@@ -18,10 +19,17 @@ import {
 import type { ClientView } from '../../ingest/ingest.ts'
 import type { DeviceView } from '../../ops/ops.ts'
 
-type Found = { record: DeviceRecordView | null; client: ClientView | null; now: EpochMs }
+/** `topics`: those that sources take, for messages that none took. */
+type Known = { client: ClientView | null; topics: readonly string[]; now: EpochMs }
+type Found = Known & { record: DeviceRecordView | null }
+type State = Pick<DeviceView, 'state' | 'since' | 'why'>
 
-export function stateOf(found: Found): Pick<DeviceView, 'state' | 'since' | 'why'> {
-  const { record, client, now } = found
+const topicsShown = 5
+const devicesShown = 5
+const topicLengthMax = 120
+
+export function stateOf({ record, ...known }: Found): State {
+  const { client, now } = known
   const lastAt = record?.lastSeen ?? null
   if (client !== null && isRefused(client, lastAt))
     return {
@@ -30,16 +38,12 @@ export function stateOf(found: Found): Pick<DeviceView, 'state' | 'since' | 'why
       why: refusalText(client, now),
     }
   if (record === null || lastAt === null)
-    return {
-      state: 'never_sent',
-      since: null,
-      why: `The device table has it, and no message of it has come. ${connectionText(client, now)}`,
-    }
+    return withoutRecord('The device table has it, and no message of it has come.', known)
   if (record.silentSince !== null)
     return {
       state: 'silent',
       since: isoTime(record.silentSince),
-      why: `${rhythmText(record, now)} ${connectionText(client, now)}${lossText(lastLossOf(record))}`,
+      why: `${rhythmText(record, now)} ${connectionText(client, now)}${lossText(lastLossOf(record))}${unnamedSince(lastAt, known)}`,
     }
   const { repeating } = record
   if (repeating !== null)
@@ -59,11 +63,36 @@ export function stateOf(found: Found): Pick<DeviceView, 'state' | 'since' | 'why
 }
 
 /** Of a client whose id is the name of no device. */
-export function stateOfClient(client: ClientView, now: EpochMs): Pick<DeviceView, 'state' | 'since' | 'why'> {
-  if (isRefused(client, null)) return stateOf({ record: null, client, now })
-  const whose =
-    'No device has this name, and a client has. Its messages may be those of devices with other names.'
-  return { state: 'never_sent', since: null, why: `${whose} ${connectionText(client, now)}` }
+export function stateOfClient(known: Known & { client: ClientView }): State {
+  if (isRefused(known.client, null)) return stateOf({ record: null, ...known })
+  return withoutRecord('No device has this name, and a client has.', known)
+}
+
+/** Of a client that sent the last messages of several devices. */
+export function stateOfSender({ state, since }: ClientView, devices: readonly string[]): State {
+  const shown = devices.slice(0, devicesShown).map((device) => quote(device, 64))
+  const more = devices.length > devicesShown ? ` and ${devices.length - devicesShown} more` : ''
+  const why = `No device has this name. A client has, and the last messages of ${shown.join(', ')}${more} came from it.`
+  return { state: state === 'connected' ? 'sending' : 'silent', since: isoTime(since), why }
+}
+
+/** Of a user of the broker with whose name no client has connected, and no device is known. */
+export function stateOfUser(): State {
+  const why = 'No device has this name, and a user of the broker has. No client has connected as this user.'
+  return { state: 'never_sent', since: null, why }
+}
+
+function withoutRecord(what: string, known: Known): State {
+  const { client } = known
+  const why = [what, ...clientTexts(known)].join(' ')
+  if (client === null || client.unnamed === null) return { state: 'never_sent', since: null, why }
+  return { state: 'not_mapped', since: isoTime(client.unnamed.firstAt), why }
+}
+
+/** Whether a client is in the list by itself, where it is the client of no device. */
+export function isShownAlone(client: ClientView): boolean {
+  const { state, traffic, unnamed } = client
+  return isRefused(client, null) || unnamed !== null || (state === 'connected' && traffic.messages === 0)
 }
 
 /** Its CONNECT was refused after the last message, or a rule refuses all that it sends. */
@@ -117,6 +146,52 @@ function connectionText(client: ClientView | null, now: EpochMs): string {
   }
 }
 
+/** Its connection, and what it sent. */
+function clientTexts({ client, topics, now }: Known): readonly string[] {
+  if (client === null) return ['It is not connected.']
+  const { clientId, userName, address, state, since, traffic, unnamed } = client
+  const user = userName === null ? '' : `, user ${quote(userName, 64)}`
+  const from = address === null ? '' : `, from ${address}`
+  const connection =
+    state === 'connected'
+      ? `It connected as client ${quote(clientId, 64)}${user}${from}, at ${isoTime(since)}, ${agoOf(since, now)}.`
+      : `${connectionText(client, now).slice(0, -1)}: client ${quote(clientId, 64)}${user}${from}.`
+  if (unnamed !== null) return [connection, unnamedText(unnamed, { topics, now })]
+  const { messages, subscriptions } = traffic
+  if (messages > 0)
+    return [connection, `It sent ${plural(messages, 'message')}: they name other devices, or wait.`]
+  if (subscriptions === 0) return [connection, 'It sent no message.']
+  const filters = `It sent no message, and subscribed to ${plural(subscriptions, 'topic filter')}`
+  return [connection, `${filters}. The gateway publishes nothing there.`]
+}
+
+/** After the last message that was mapped. */
+function unnamedSince(lastAt: EpochMs, { client, topics, now }: Known): string {
+  const unnamed = client?.unnamed ?? null
+  return unnamed === null || unnamed.at <= lastAt ? '' : ` ${unnamedText(unnamed, { topics, now })}`
+}
+
+function unnamedText(
+  { count, at, topic, source, became, reason, detail }: NonNullable<ClientView['unnamed']>,
+  { topics, now }: Pick<Known, 'topics' | 'now'>,
+): string {
+  const last = `${count === 1 ? '' : 'the last one '}on ${quote(topic, topicLengthMax)} ${agoOf(at, now)}`
+  const sent = `It sent ${plural(count, 'message')} that ${count === 1 ? 'names' : 'name'} no device, ${last}.`
+  if (source === null || reason === 'NO_SOURCE')
+    return `${sent} No source takes this topic, so the message ${becameTexts[became]} (${reason}). ${takenText(topics)}`
+  const why = detail === '' ? reason : `${reason}: ${bounded(detail)}`
+  const end = /[.?!…]$/.test(why) ? '' : '.'
+  const of = source === '' ? '' : ` of source ${quote(source, 64)}`
+  return `${sent} The message${of} ${becameTexts[became]}: ${why}${end}`
+}
+
+function takenText(topics: readonly string[]): string {
+  if (topics.length === 0) return 'No source takes messages of the broker.'
+  const shown = topics.slice(0, topicsShown).map((topic) => quote(topic, topicLengthMax))
+  const more = topics.length > topicsShown ? ` and ${topics.length - topicsShown} more` : ''
+  return `Sources take ${shown.join(', ')}${more}.`
+}
+
 const becameTexts = {
   ignored: 'was ignored',
   dead: 'became a dead letter',
@@ -131,5 +206,5 @@ function lossText(loss: Loss | null): string {
 }
 
 function agoOf(at: EpochMs, now: EpochMs): string {
-  return `${formatDuration(Math.max(0, now - at))} ago`
+  return formatAgo(Math.max(0, now - at))
 }

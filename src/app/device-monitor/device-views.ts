@@ -1,23 +1,36 @@
 // device-views.ts: one device as a person asks for it: its record, its row of the device table, its client,
 // and what the mapping in force says (device-state.ts).
 //
-// A client that was refused may be a device of which no message ever came. It belongs to the device that has
-// its client id, or the user name that it gave, as its key; else it is in the list under its client id, or
-// under its address where its CONNECT was never read. Asked for by its client id, each client is found: one
-// that the gateway closes at its first message would not be known otherwise.
+// A client that was refused, whose messages name no device, or that sends nothing, may be a device of which no
+// message ever came. It belongs to the device that has its client id, or its user name, as its key or asset;
+// else it is in the list under its client id, or under its address where its CONNECT was never read.
+//
+// Asked for by a name, the first of these is found: the device with this key, the client with this id, the
+// address, the device that has this asset, the client with this user name, the user.
 
 import { isoTime, isoTimeOrNull, type Clock } from '../../std/clock.ts'
 import type { DeviceRecords, DeviceRecordView, Loss } from '../../device-records/device-records.ts'
 import type { ClientView, Ingest } from '../../ingest/ingest.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
 import type { DeviceClient, DeviceView } from '../../ops/ops.ts'
-import { isRefused, stateOf, stateOfClient } from './device-state.ts'
+import {
+  isRefused,
+  isShownAlone,
+  stateOf,
+  stateOfClient,
+  stateOfSender,
+  stateOfUser,
+} from './device-state.ts'
 
-export type FoundClients = Pick<Ingest['clients'], 'find' | 'findAddress' | 'withRefusals'>
+export type FoundClients = Pick<
+  Ingest['clients'],
+  'find' | 'findAddress' | 'findUser' | 'isUser' | 'withoutDevice'
+>
 
 export type ViewDeps = {
   clock: Clock
-  active: () => { mapper: Mapper; mapping: Mapping }
+  /** `topics`: those of the broker that sources take. */
+  active: () => { mapper: Mapper; mapping: Mapping; topics: () => readonly string[] }
   records: Pick<DeviceRecords, 'find' | 'isKnown' | 'views'>
   clients: () => FoundClients | null
 }
@@ -27,18 +40,54 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
 
   /** Of a name with several providers, the one that sent last. Null for what was never heard of. */
   function device(name: string): DeviceView | null {
-    const [last] = records.find(name).toSorted((a, b) => (b.lastSeen ?? 0) - (a.lastSeen ?? 0))
-    const named = refusedByName(clients()?.withRefusals() ?? [])
-    if (last !== undefined) return seen(last, named)
-    const listed = neverSeen(name, named)
-    if (listed !== null) return listed
+    const named = clientsByName(clients()?.withoutDevice() ?? [])
+    const found = deviceNamed(name, named)
+    if (found !== null) return found
     const client = clients()?.find(name) ?? clients()?.findAddress(name) ?? null
-    return client === null ? null : clientAlone(client)
+    if (client !== null) return clientNamed(client, named)
+    const ofAsset = deviceOfAsset(name, named)
+    if (ofAsset !== null) return ofAsset
+    const user = clients()?.findUser(name) ?? null
+    if (user !== null) return deviceNamed(user.clientId, named) ?? clientNamed(user, named)
+    return clients()?.isUser(name) === true ? userAlone(name) : null
   }
 
-  /** Those that were seen, those that are listed and were not, and clients that were refused. */
+  function deviceNamed(name: string, named: ReadonlyMap<string, ClientView>): DeviceView | null {
+    const [last] = records.find(name).toSorted((a, b) => (b.lastSeen ?? 0) - (a.lastSeen ?? 0))
+    return last === undefined ? neverSeen(name, named) : seen(last, named)
+  }
+
+  /** Of several devices of one asset, the one that sent last. */
+  function deviceOfAsset(assetId: string, named: ReadonlyMap<string, ClientView>): DeviceView | null {
+    const { mapping } = active()
+    let found: DeviceView | null = null
+    for (const name of mapping.listed()) {
+      if (mapping.rowOf(name)?.asset_id !== assetId) continue
+      const view = deviceNamed(name, named)
+      if (view !== null && (found === null || (view.lastSeen ?? '') > (found.lastSeen ?? ''))) found = view
+    }
+    return found
+  }
+
+  /** The device whose last message it sent, where it is one; else the client. */
+  function clientNamed(client: ClientView, named: ReadonlyMap<string, ClientView>): DeviceView {
+    const sent: DeviceRecordView[] = []
+    for (const record of records.views()) if (record.sender?.clientId === client.clientId) sent.push(record)
+    const [only] = sent
+    if (only !== undefined && sent.length === 1) return seen(only, named)
+    const state =
+      sent.length === 0
+        ? {}
+        : stateOfSender(
+            client,
+            sent.map(({ device }) => device),
+          )
+    return { ...clientAlone(client), ...state }
+  }
+
+  /** Those that were seen, those that are listed and were not, and clients that are those of no device. */
   function* all(mapping: Mapping): Generator<DeviceView> {
-    const named = refusedByName(clients()?.withRefusals() ?? [])
+    const named = clientsByName(clients()?.withoutDevice() ?? [])
     const owned = new Set<string>()
     for (const record of records.views()) {
       const view = seen(record, named)
@@ -52,9 +101,9 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       if (view.client !== null) owned.add(view.client.clientId)
       yield view
     }
-    for (const client of clients()?.withRefusals() ?? []) {
+    for (const client of clients()?.withoutDevice() ?? []) {
       const { clientId } = client
-      if (!isRefused(client, null) || owned.has(clientId) || isDevice(clientId, mapping)) continue
+      if (!isShownAlone(client) || owned.has(clientId) || isDevice(clientId, mapping)) continue
       yield clientAlone(client)
     }
   }
@@ -75,7 +124,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       provider,
       assetId: row?.asset_id ?? null,
       listed: row !== undefined,
-      ...stateOf({ record, client, now: clock.now() }),
+      ...stateOf({ record, client, topics: topicsFor(client), now: clock.now() }),
       messages: record.messages,
       messagesPerHour: record.messagesPerHour,
       medianGapMs: record.medianGapMs,
@@ -110,7 +159,8 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
   function neverSeen(device: string, named: ReadonlyMap<string, ClientView>): DeviceView | null {
     const row = active().mapping.rowOf(device)
     if (row === undefined) return null
-    const client = clientFor({ device, sender: null, lastSeen: null }, named, clients())
+    const of = { device, assetId: row.asset_id ?? null, sender: null, lastSeen: null }
+    const client = clientFor(of, named, clients())
     return {
       ...nothingSent,
       device,
@@ -118,7 +168,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       provider: row.provider ?? 'default',
       assetId: row.asset_id ?? null,
       listed: true,
-      ...stateOf({ record: null, client, now: clock.now() }),
+      ...stateOf({ record: null, client, topics: topicsFor(client), now: clock.now() }),
       client: client && clientOf(client),
     }
   }
@@ -132,35 +182,52 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       provider: null,
       assetId: null,
       listed: false,
-      ...stateOfClient(client, clock.now()),
+      ...stateOfClient({ client, topics: topicsFor(client), now: clock.now() }),
       client: clientOf(client),
     }
   }
+
+  function userAlone(name: string): DeviceView {
+    const none = { provider: null, assetId: null, listed: false, client: null }
+    return { ...nothingSent, device: name, kind: 'user', ...none, ...stateOfUser() }
+  }
+
+  /** Most clients need none. */
+  function topicsFor(client: ClientView | null): readonly string[] {
+    return (client?.unnamed ?? null) === null ? [] : active().topics()
+  }
 }
 
-/** Refused clients by the user name that they gave; the last one of a name counts. */
-export function refusedByName(refused: Iterable<ClientView>): ReadonlyMap<string, ClientView> {
+/** By the user name that they gave; the last one of a name counts. */
+export function clientsByName(found: Iterable<ClientView>): ReadonlyMap<string, ClientView> {
   const named = new Map<string, ClientView>()
-  for (const client of refused) {
+  for (const client of found) {
     const name = client.userName ?? client.identity
-    if (name === null || !isRefused(client, null)) continue
+    if (name === null || !isShownAlone(client)) continue
     const other = named.get(name)
     if (other === undefined || other.since < client.since) named.set(name, client)
   }
   return named
 }
 
-/** The client that sent the last message, unless one that seems to be the device was refused since. */
+export type ClientOwner = Pick<DeviceRecordView, 'device' | 'sender' | 'lastSeen'> & {
+  /** Of a device that never sent. */
+  assetId?: string | null
+}
+
+/** The client that sent the last message, unless one that seems to be the device was refused or connected since. */
 export function clientFor(
-  { device: name, sender, lastSeen }: Pick<DeviceRecordView, 'device' | 'sender' | 'lastSeen'>,
+  { device: name, assetId = null, sender, lastSeen }: ClientOwner,
   named: ReadonlyMap<string, ClientView>,
   clients: Pick<FoundClients, 'find'> | null,
 ): ClientView | null {
-  const last = clients?.find(sender?.clientId ?? name) ?? null
-  const other = named.get(name) ?? null
-  if (last === null || (other !== null && last.state !== 'connected' && isRefused(other, lastSeen)))
-    return other ?? last
-  return last
+  const asset = lastSeen === null ? assetId : null
+  const last =
+    clients?.find(sender?.clientId ?? name) ?? (asset === null ? null : clients?.find(asset)) ?? null
+  const other = named.get(name) ?? (asset === null ? null : named.get(asset)) ?? null
+  if (last === null || other === null) return other ?? last
+  const isLater = other.state === 'connected' || isRefused(other, lastSeen)
+  return last.state !== 'connected' && isLater ? other : last
 }
 
 const nothingSent = {
@@ -183,13 +250,14 @@ const nothingSent = {
 } as const
 
 export function clientOf(client: ClientView): DeviceClient {
-  const { since, refusedAt, messageRefusedAt, fault } = client
+  const { since, refusedAt, messageRefusedAt, fault, unnamed } = client
   return {
     ...client,
     since: isoTime(since),
     refusedAt: isoTimeOrNull(refusedAt),
     messageRefusedAt: isoTimeOrNull(messageRefusedAt),
     fault: fault && { ...fault, at: isoTime(fault.at) },
+    unnamed: unnamed && { ...unnamed, at: isoTime(unnamed.at), firstAt: isoTime(unnamed.firstAt) },
   }
 }
 

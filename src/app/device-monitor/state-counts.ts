@@ -5,37 +5,42 @@ import type { DeviceRecords, Standing } from '../../device-records/device-record
 import type { ClientView } from '../../ingest/ingest.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { DeviceTotals } from '../../ops/ops.ts'
-import { isRefused } from './device-state.ts'
-import { clientFor, refusedByName, type FoundClients } from './device-views.ts'
+import { isRefused, isShownAlone } from './device-state.ts'
+import { clientFor, clientsByName, type ClientOwner, type FoundClients } from './device-views.ts'
 
-export type CountedStates = Pick<DeviceTotals, 'neverSent' | 'refused' | 'repeating' | 'notMapped'>
+export type CountedStates = Pick<
+  DeviceTotals,
+  'total' | 'neverSent' | 'refused' | 'repeating' | 'notMapped' | 'sending'
+>
 
 export type StateCounts = {
   /** Begins a look over all devices. */
   begin(): void
   /** A device with a record. */
   add(standing: Standing): void
-  /** Counts listed devices without a record, and refused clients; yields after each. */
+  /** Counts listed devices without a record, and clients of no device; yields after each. */
   countOthers(mapping: Mapping): Iterable<void>
   readonly now: CountedStates
 }
 
 type Deps = { records: Pick<DeviceRecords, 'isKnown'>; clients: () => FoundClients | null }
 
-/** Most devices have no client that was refused: no client is asked for them. */
+const none: CountedStates = { total: 0, neverSent: 0, refused: 0, repeating: 0, notMapped: 0, sending: 0 }
+
+/** Most devices have a client that sends: no client is asked for them. */
 export function createStateCounts({ records, clients }: Deps): StateCounts {
-  let now: CountedStates = { neverSent: 0, refused: 0, repeating: 0, notMapped: 0 }
-  /** Refused clients, by the user name that they gave, and by their id. */
+  let now = { ...none }
+  /** Clients that may be those of no device, by the user name that they gave, and by their id. */
   let named: ReadonlyMap<string, ClientView> = new Map()
-  let refused: ReadonlyMap<string, ClientView> = new Map()
-  /** Those of `refused` that are the client of a device. */
+  let others: ReadonlyMap<string, ClientView> = new Map()
+  /** Those of `others` that are the client of a device. */
   const owned = new Set<string>()
   return {
     begin() {
-      now = { neverSent: 0, refused: 0, repeating: 0, notMapped: 0 }
-      const found = [...(clients()?.withRefusals() ?? [])].filter((client) => isRefused(client, null))
-      named = refusedByName(found)
-      refused = new Map(found.map((client) => [client.clientId || `\0${client.address}`, client]))
+      now = { ...none }
+      const found = [...(clients()?.withoutDevice() ?? [])].filter(isShownAlone)
+      named = clientsByName(found)
+      others = new Map(found.map((client) => [client.clientId || `\0${client.address}`, client]))
       owned.clear()
     },
     add,
@@ -47,33 +52,46 @@ export function createStateCounts({ records, clients }: Deps): StateCounts {
 
   function add(standing: Standing): void {
     const { isSilent, isRepeating, lastSeen, loss } = standing
-    if (refused.size > 0 && isOfRefused(standing)) now.refused += 1
-    else if (lastSeen === null) now.neverSent += 1
+    if (lastSeen !== null) now.total += 1
+    const client = clientOf(standing)
+    if (lastSeen === null) addNeverSeen(client)
+    else if (client !== null && isRefused(client, lastSeen)) now.refused += 1
     else if (isSilent) return
     else if (isRepeating) now.repeating += 1
     else if (loss !== null) now.notMapped += 1
+    else now.sending += 1
   }
 
-  function isOfRefused(of: Pick<Standing, 'device' | 'sender' | 'lastSeen'>): boolean {
-    const { device, sender, lastSeen } = of
-    if (!refused.has(sender?.clientId ?? device) && !named.has(device)) return false
+  function addNeverSeen(client: ClientView | null): void {
+    now.total += 1
+    if (client !== null && isRefused(client, null)) now.refused += 1
+    else if ((client?.unnamed ?? null) === null) now.neverSent += 1
+    else now.notMapped += 1
+  }
+
+  /** Null where it cannot be one of `others`. */
+  function clientOf(of: ClientOwner): ClientView | null {
+    if (others.size === 0) return null
+    const { device, assetId = null, sender } = of
+    const names = [sender?.clientId ?? device, assetId ?? device]
+    if (!names.some((name) => others.has(name)) && !named.has(device) && !named.has(names[1]!)) return null
     const client = clientFor(of, named, clients())
-    if (client === null) return false
-    owned.add(client.clientId)
-    return isRefused(client, lastSeen)
+    if (client !== null) owned.add(client.clientId)
+    return client
   }
 
   function* countOthers(mapping: Mapping): Generator<void> {
     for (const device of mapping.listed()) {
       yield
-      if (records.isKnown(device) || mapping.rowOf(device) === undefined) continue
-      if (refused.size > 0 && isOfRefused({ device, sender: null, lastSeen: null })) now.refused += 1
-      else now.neverSent += 1
+      const row = mapping.rowOf(device)
+      if (records.isKnown(device) || row === undefined) continue
+      addNeverSeen(clientOf({ device, assetId: row.asset_id ?? null, sender: null, lastSeen: null }))
     }
-    for (const { clientId } of refused.values()) {
+    for (const client of others.values()) {
       yield
+      const { clientId } = client
       const isDevice = clientId !== '' && (records.isKnown(clientId) || mapping.rowOf(clientId) !== undefined)
-      if (!owned.has(clientId) && !isDevice) now.refused += 1
+      if (!owned.has(clientId) && !isDevice) addNeverSeen(client)
     }
   }
 }

@@ -10,7 +10,7 @@ import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daem
 import { isUnreachable } from '../daemon-client/spool-access.ts'
 import { columns } from '../terminal/text-table.ts'
 import { printAnswer, printNote, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
-import { agoSince, notes } from '../terminal/text-format.ts'
+import { agoSince, notes, listsByDefault } from '../terminal/text-format.ts'
 
 type Listed = { receivers: IsoTimes<AlertReceiverView>[] }
 type Tested = { tests: readonly AlertTest[] }
@@ -19,6 +19,7 @@ export const alertsCommand: BuildCommand = (io, done) =>
   new Command('alerts')
     .addCommand(listCommand(io, done), { isDefault: true })
     .addCommand(testCommand(io, done))
+    .addHelpText('after', listsByDefault('alerts'))
 
 const listCommand: BuildCommand = (io, done) =>
   withDaemonOptions(new Command('list'))

@@ -11,7 +11,7 @@ import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daem
 import { wholeNumber } from '../terminal/option-values.ts'
 import { columns } from '../terminal/text-table.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
-import { agoSince, notes } from '../terminal/text-format.ts'
+import { agoSince, notes, listsByDefault } from '../terminal/text-format.ts'
 import { filterOf, withBatchFilter, type BatchFilterOptions } from './batch-filter.ts'
 import { dropCommand } from './batches-drop-command.ts'
 import { markDeliveredCommand } from './batches-mark-delivered-command.ts'
@@ -32,6 +32,7 @@ export const batchesCommand: BuildCommand = (io, done) =>
     .addCommand(splitCommand(io, done))
     .addCommand(markDeliveredCommand(io, done))
     .addCommand(dropCommand(io, done))
+    .addHelpText('after', listsByDefault('batches'))
 
 const listCommand: BuildCommand = (io, done) =>
   withBatchFilter(withDaemonOptions(new Command('list')))

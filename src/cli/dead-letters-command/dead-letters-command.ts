@@ -10,7 +10,7 @@ import type { RemapReport } from '../../ops/ops.ts'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
 import { requestOrRead, withSpoolOptions, type SpoolOptions } from '../daemon-client/spool-access.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
-import { agoSince, textOfLines, notes } from '../terminal/text-format.ts'
+import { agoSince, textOfLines, notes, listsByDefault } from '../terminal/text-format.ts'
 import { paramsOf, queryOf, withFilterOptions, type FilterOptions } from './dead-letter-filter.ts'
 import { editCommand } from './dead-letters-edit-command.ts'
 import { exportCommand } from './dead-letters-export-command.ts'
@@ -33,6 +33,7 @@ export const deadLettersCommand: BuildCommand = (io, done) =>
     .addCommand(exportCommand(io, done))
     .addCommand(purgeCommand(io, done))
     .addCommand(remapCommand(io, done))
+    .addHelpText('after', listsByDefault('dead-letters'))
 
 const listCommand: BuildCommand = (io, done) =>
   withFilterOptions(withSpoolOptions(new Command('list')))
@@ -96,6 +97,7 @@ function listText(
   if (ids)
     for (const { id, at, stage, reason, device, detail } of deadLetters)
       lines.push(`${id}  ${at}  ${stage} ${reason}  ${device ?? '-'}  ${detail}`)
-  if (more) lines.push(`Only the oldest ${scanned} dead letters are included.`)
+  if (more)
+    lines.push(`Only the oldest ${plural(scanned, 'dead letter')} ${scanned === 1 ? 'is' : 'are'} included.`)
   return textOfLines(lines)
 }

@@ -68,7 +68,7 @@ function textOf({ id, deadLetter }: IsoTimes<DeadLetterEntry>, hex: boolean, wid
 function envelopeRows({ envelope }: IsoTimes<DeadLetter>): [string, string | null][] {
   if (envelope === null) return []
   const { source, topic, qos, retain, dup, arrivedAt } = envelope
-  const { clientId, userName, certificateName, identity = null } = envelope
+  const { clientId, userName, certificateName, identity = null, address = null } = envelope
   const flags = [`QoS ${qos}`, ...(retain ? ['retained'] : []), ...(dup ? ['DUP'] : [])].join(', ')
   return [
     ['source', source],
@@ -77,6 +77,7 @@ function envelopeRows({ envelope }: IsoTimes<DeadLetter>): [string, string | nul
     ['user', userName],
     ['certificate', certificateName],
     ['identity', identity],
+    ['address', address],
     ['arrived', `${arrivedAt}, ${flags}`],
     ...namedProperties(envelope).map(([name, value]): [string, string] => [visible(name), value]),
   ]

@@ -5,7 +5,7 @@ import { Command, Option } from 'commander'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
 import { wholeNumber } from '../terminal/option-values.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
-import { notes } from '../terminal/text-format.ts'
+import { notes, listsByDefault } from '../terminal/text-format.ts'
 import { acceptCommand, addCommand } from './devices-add-command.ts'
 import { forgetCommand } from './devices-forget-command.ts'
 import { importCommand } from './devices-import-command.ts'
@@ -20,12 +20,16 @@ export const devicesCommand: BuildCommand = (io, done) =>
     .addCommand(importCommand(io, done))
     .addCommand(acceptCommand(io, done))
     .addCommand(forgetCommand(io, done))
+    .addHelpText('after', listsByDefault('devices'))
 
 const stateNames = ['silent', 'refused', 'repeating', 'not_mapped', 'never_sent', 'sending']
+
+type ListOptions = DaemonOptions & { state?: string; sort: string; limit: number }
 
 const listCommand: BuildCommand = (io, done) =>
   withDaemonOptions(new Command('list'))
     .description('List all devices, the silent and refused ones first: since when, and why.')
+    .argument('[text]', 'only devices with this in their key, asset, client id or user name')
     .addOption(new Option('--state <state>', 'only devices in this state').choices(stateNames))
     .addOption(
       new Option('--sort <order>', 'what comes first: the state, or the largest clock errors')
@@ -37,17 +41,19 @@ const listCommand: BuildCommand = (io, done) =>
       'after',
       notes(
         'A device is silent when its last message is longer ago than 10 times its usual gap, and than 30 s. ' +
-          'A device that is in the device table and never sent is in the list, too.',
+          'A device that is in the device table and never sent is in the list, too, and so is a client of the broker ' +
+          'that is connected and sends nothing, or sends only messages that name no device.',
       ),
     )
-    .action(async (options: DaemonOptions & { state?: string; sort: string; limit: number }) => {
+    .action(async (find: string | undefined, options: ListOptions) => {
       const { state, sort, limit } = options
-      const query = new URLSearchParams({ limit: String(limit), sort, ...(state !== undefined && { state }) })
+      const chosen = { ...(state !== undefined && { state }), ...(find !== undefined && { find }) }
+      const query = new URLSearchParams({ limit: String(limit), sort, ...chosen })
       const list = await requestByOptions(options, io, {
         path: `/devices?${query.toString()}`,
         method: 'GET',
       })
       const width = 'columns' in io.stdout ? Number(io.stdout.columns) : Number.POSITIVE_INFINITY
-      printAnswer(io, options, list as DeviceList, (answer) => listText(answer, width))
+      printAnswer(io, options, list as DeviceList, (answer) => listText(answer, { width, find }))
       done(0)
     })

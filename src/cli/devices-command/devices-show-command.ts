@@ -12,7 +12,7 @@ export const showCommand: BuildCommand = (io, done) =>
     .description(
       'Show a device: its connection, its last position, what the service answered, what was lost.',
     )
-    .argument('<key>', 'key of the device, as `devices` lists it')
+    .argument('<key>', 'key of the device, its asset, its MQTT client id or its MQTT user name')
     .option('--explain', 'explain each value of the last messages, as `map --explain` does')
     .addHelpText(
       'after',

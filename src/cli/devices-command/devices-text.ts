@@ -4,7 +4,7 @@ import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote, visible } from '../../std/quote.ts'
 import { connectFacts, type DeviceClient, type DeviceView } from '../../ops/ops.ts'
 import { columns } from '../terminal/text-table.ts'
-import { agoText } from '../terminal/text-format.ts'
+import { agoSince } from '../terminal/text-format.ts'
 
 export type DeviceList = {
   /** By the clock of the gateway, whose times these are. */
@@ -16,13 +16,20 @@ export type DeviceList = {
   restored: boolean
   devices: readonly DeviceView[]
   clients: readonly DeviceClient[]
+  /** A daemon of an earlier version does not count them. */
+  clientsForgotten?: number
 }
 
 /** The transmission of a message takes time, so a smaller difference is not a clock error. */
 const skewMinMs = 500
 const nameLengthMax = 32
 
-const kindTexts = { device: 'not listed', client: 'no device', address: 'address' } as const
+const kindTexts = {
+  device: 'not listed',
+  client: 'no device',
+  address: 'address',
+  user: 'no device',
+} as const
 
 const stateTexts: Readonly<Record<DeviceView['state'], string>> = {
   silent: 'silent',
@@ -33,39 +40,57 @@ const stateTexts: Readonly<Record<DeviceView['state'], string>> = {
   sending: 'sends',
 }
 
-export function listText(list: DeviceList, width: number): string {
-  const now = Date.parse(list.now)
-  const { total, states, restored, devices, clients } = list
-  if (total === 0) return textOf(['No device is listed, and none was seen.', ...clientLines(clients, now)])
-  const counts = Object.entries(stateTexts)
-    .map(([state, text]) => ({ text, count: states[state as DeviceView['state']] }))
+/** `: 2 silent, 1 sends`; '' where all counts are 0. */
+export function stateCountsText(
+  counts: Readonly<Record<DeviceView['state'], number>>,
+  before: string,
+): string {
+  const some = Object.entries(stateTexts)
+    .map(([state, text]) => ({ text, count: counts[state as DeviceView['state']] }))
     .filter(({ count }) => count > 0)
     .map(({ text, count }) => `${count} ${text}`)
+  return some.length === 0 ? '' : before + some.join(', ')
+}
+
+export function listText(
+  list: DeviceList,
+  { width, find }: { width: number; find?: string | undefined },
+): string {
+  const now = Date.parse(list.now)
+  const { total, states, restored, devices, clients, clientsForgotten = 0 } = list
+  const none =
+    find === undefined
+      ? 'No device is listed, none was seen, and no client waits to be one.'
+      : `No device has ${quote(find, 64)} in its key, asset, client id or user name.`
+  if (total === 0) return textOf([none, ...clientLines(clients, now)])
   const rows = devices.map((device) => [
     cut(device.device),
     device.listed ? cut(device.assetId ?? '-') : kindTexts[device.kind],
     stateTexts[device.state],
-    device.lastSeen === null ? 'never' : agoText(now - Date.parse(device.lastSeen)),
+    device.lastSeen === null ? 'never' : agoSince(device.lastSeen, now),
     clockText(device.skewMs),
     device.client === null ? '-' : stateText(device.client),
     device.why ?? '',
   ])
   const head = ['device', 'asset', 'state', 'last message', 'clock', 'connection', 'why']
   return textOf([
-    `${plural(total, 'device')}: ${counts.join(', ')}.`,
+    `${plural(total, 'device')}${stateCountsText(states, ': ')}.`,
     ...(restored ? [] : ['The records of the time before the start are not read yet.']),
     '',
     ...columns([head, ...rows], width),
     ...(devices.length < total ? [`and ${total - devices.length} more`] : []),
     ...withheldLines(devices),
     ...clientLines(clients, now),
+    ...(clientsForgotten === 0
+      ? []
+      : ['', `${plural(clientsForgotten, 'client')} without a connection forgotten: there were too many.`]),
   ])
 }
 
 export function deviceText(view: DeviceView & { now: string }, width: number): string {
   const now = Date.parse(view.now)
   const { client, position, lastAccepted, lastRefused, medianGapMs, reasons } = view
-  const ago = (at: string | null) => (at === null ? 'never' : `${at}, ${agoText(now - Date.parse(at))}`)
+  const ago = (at: string | null) => (at === null ? 'never' : `${at}, ${agoSince(at, now)}`)
   const rows = [
     ['device', view.device],
     ['asset', view.listed ? (view.assetId ?? '-') : kindTexts[view.kind]],
@@ -134,6 +159,7 @@ function connectionRows(client: DeviceClient | null): string[][] {
     takeOvers,
     refusedMessages,
     fault,
+    unnamed,
   } = client
   return [
     ['connection', `${stateText(client)} since ${since}`],
@@ -145,6 +171,14 @@ function connectionRows(client: DeviceClient | null): string[][] {
     ...(connect === null ? [] : connectFacts(connect).map((fact) => [...fact])),
     ['take-overs', String(takeOvers)],
     ['refused by a rule', plural(refusedMessages, 'message')],
+    ...(unnamed
+      ? [
+          [
+            'names no device',
+            `${plural(unnamed.count, 'message')}, the last at ${unnamed.at} on ${quote(unnamed.topic, 120)}: ${unnamed.reason}`,
+          ],
+        ]
+      : []),
     ...(fault === null ? [] : [['last fault', `${fault.at}, ${fault.reason}: ${fault.detail}`]]),
   ]
 }
@@ -173,7 +207,7 @@ function clientLines(clients: readonly DeviceClient[], now: number): readonly st
     const refused = refusedMessages > 0 ? ` ${plural(refusedMessages, 'message')} refused by a rule.` : ''
     lines.push(
       `client ${quote(clientId, 64)} (${by.join(', ')}): ${stateText(client)}, ` +
-        `${plural(fault.count, 'fault')}, the last ${agoText(now - Date.parse(fault.at))}: ` +
+        `${plural(fault.count, 'fault')}, the last ${agoSince(fault.at, now)}: ` +
         `${visible(bounded(fault.detail))} (${fault.reason})${refused}`,
     )
   }

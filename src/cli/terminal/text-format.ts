@@ -1,7 +1,7 @@
 // text-format.ts: small texts that several commands print.
 
 import { Help } from 'commander'
-import { formatDuration, plural } from '../../std/quantity.ts'
+import { formatAgo, plural } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
 
 /** Lines of foreign text, with unprintable characters escaped. */
@@ -9,14 +9,9 @@ export function textOfLines(lines: readonly string[]): string {
   return `${lines.map(visible).join('\n')}\n`
 }
 
-/** `3 s ago`; also where the clock of the other side is ahead. */
-/** `at`: ISO 8601. */
+/** `3 s ago`. `at`: ISO 8601. */
 export function agoSince(at: string, now: number): string {
-  return agoText(now - Date.parse(at))
-}
-
-export function agoText(ms: number): string {
-  return `${formatDuration(Math.max(0, ms))} ago`
+  return formatAgo(now - Date.parse(at))
 }
 
 export type MapResultSummary = {
@@ -62,4 +57,9 @@ const helpColumns = 80
 /** Paragraphs under the options of a help text. */
 export function notes(...paragraphs: readonly string[]): string {
   return `\n${new Help().boxWrap(paragraphs.join('\n'), helpColumns)}`
+}
+
+/** For a command with subcommands that lists without one: its help has no options of the list. */
+export function listsByDefault(command: string): string {
+  return notes(`Without a subcommand, it lists: \`${command} list --help\` prints the options.`)
 }

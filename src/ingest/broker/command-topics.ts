@@ -21,6 +21,7 @@ export type CommandedGate = {
   /** Null for MQTT 3.1 and 3.1.1. */
   readonly version5: { readonly packetBytesMax: number } | null
   write(packet: Buffer): void
+  readonly traffic: { subscriptions: number } | null
 }
 
 type Matches = (topic: string) => boolean
@@ -37,6 +38,7 @@ export function createCommandTopics(): CommandTopics {
   return { subscribed, unsubscribed, send }
 
   function subscribed(gate: CommandedGate, filters: readonly string[]): void {
+    if (gate.traffic !== null) gate.traffic.subscriptions += filters.length
     for (const filter of filters) {
       if (gate.sender === null || !canMatch(filter)) continue
       const commanded = bySender.get(gate.sender) ?? { gate, filters: new Map() }

@@ -99,6 +99,7 @@ export function createPublishHandler(
       return
     }
     if (gate.use !== null) gate.use.messages += 1
+    if (gate.traffic !== null) gate.traffic.messages += 1
     message.sender = sender
     message.link = gate.link
     message.messageId = messageId

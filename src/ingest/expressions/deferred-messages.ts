@@ -161,7 +161,7 @@ export function createDeferredMessages(
     counts.payloads += slice.payloads.length
     counts.dead += slice.refused.length
     counts.keptAgain += slice.keptMessages.length
-    for (const one of slice.refused) deadBy.add(one, one.envelope.topic)
+    for (const one of slice.refused) deadBy.add(one, one.envelope.topic, one.envelope)
   }
 
   function swap(nextMapping: Mapping, nextMapper: Mapper): void {

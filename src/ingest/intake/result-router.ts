@@ -29,7 +29,7 @@ import type { Tap } from './message-tap.ts'
 import { createReasonCounter, type ReasonCount } from './reason-counter.ts'
 import type { RebirthRequests } from '../rebirth-requests.ts'
 import { putWrites } from './state-writes.ts'
-import { createUnmappableCounter } from './unmappable-counter.ts'
+import { createUnmappableCounter, fromOf } from './unmappable-counter.ts'
 import type { UntimedResends } from './untimed-resends.ts'
 
 /** Messages since the start; the maps are keyed `source|reason`. */
@@ -230,7 +230,7 @@ export function createResultRouter(
       return
     }
     counts.dead += messages
-    deadBy.add(part, message.topic)
+    deadBy.add(part, message.topic, message.sender)
     spool.addDeadLetter(deadLetterFor({ ...part, store: 'part_dead_letters' }, envelope, clock.now()))
   }
 
@@ -250,7 +250,7 @@ export function createResultRouter(
     const { reason, detail, device, envelope } = kept
     const { source, topic } = envelope
     if (source !== null && device !== null && quarantinedBy.add(source, reason))
-      emit({ kind: 'message_quarantined', source, device, topic, reason, detail })
+      emit({ kind: 'message_quarantined', source, device, topic, reason, detail, ...fromOf(envelope) })
   }
 
   /** A record arrived with the last of its messages, which was not long ago. */
@@ -268,7 +268,7 @@ export function createResultRouter(
     const deadLetter = deadLetterFor({ ...result, store }, envelopeOf(message, result.source), clock.now())
     spool.addDeadLetter(deadLetter)
     counts.dead += 1
-    deadBy.add(result, message.topic)
+    deadBy.add(result, message.topic, message.sender)
   }
 
   function countResent(): void {

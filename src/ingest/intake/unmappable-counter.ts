@@ -3,12 +3,16 @@
 
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
+import type { Sender } from '../../domain/message.ts'
 import { createReasonCounter, type ReasonCount } from './reason-counter.ts'
+
+/** As its message source has it; a client of the broker has an id. */
+type From = Pick<Sender, 'clientId' | 'userName' | 'address'>
 
 type Unmappable = { source: string | null; reason: string; detail: string }
 
 export type UnmappableCounter = {
-  add(unmappable: Unmappable, topic: string): void
+  add(unmappable: Unmappable, topic: string, from: From): void
   counts(): readonly ReasonCount[]
 }
 
@@ -18,9 +22,15 @@ export function createUnmappableCounter(
 ): UnmappableCounter {
   const reasons = createReasonCounter(clock, options)
   return {
-    add({ source, reason, detail }, topic) {
-      if (reasons.add(source, reason)) emit({ kind: 'message_unmappable', source, topic, reason, detail })
+    add({ source, reason, detail }, topic, from) {
+      if (reasons.add(source, reason))
+        emit({ kind: 'message_unmappable', source, topic, reason, detail, ...fromOf(from) })
     },
     counts: reasons.counts,
   }
+}
+
+/** For events. */
+export function fromOf({ clientId, userName, address = null }: From) {
+  return { clientId: clientId === '' ? null : clientId, userName, address }
 }

@@ -137,7 +137,7 @@ export function createClockVerdicts({
     counts.payloads += payloads.length
     counts.dead += refused.length
     counts.keptAgain += keptMessages.length
-    for (const one of refused) deadBy.add(one, one.envelope.topic)
+    for (const one of refused) deadBy.add(one, one.envelope.topic, one.envelope)
   }
 
   function report(before: ClockVerdictCounters): void {

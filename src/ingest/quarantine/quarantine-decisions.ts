@@ -33,6 +33,7 @@ import { mapperFactory, waitForRoom } from '../remap/release-throttle.ts'
 import { exchangeSlice, type SliceResult, type SliceTarget } from '../remap/slice-result.ts'
 import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
 import { releaseSlices } from './release-slices.ts'
+import { fromOf } from '../intake/unmappable-counter.ts'
 import type { KeptSpool } from '../types.ts'
 
 /** All null: all messages. `reason` is the one for which they are kept. */
@@ -160,7 +161,8 @@ export function createQuarantineDecisions({
       const [first] = refused
       if (first !== undefined) {
         const { source, reason, detail, envelope } = first
-        emit({ kind: 'message_unmappable', source, topic: envelope.topic, reason, detail })
+        const { topic } = envelope
+        emit({ kind: 'message_unmappable', source, topic, reason, detail, ...fromOf(envelope) })
       }
     }
   }

@@ -241,7 +241,7 @@ export function createQuarantineRelease(
     counts.payloads += payloads.length
     counts.dead += refused.length
     counts.keptAgain += keptMessages.length
-    for (const one of refused) deadBy.add(one, one.envelope.topic)
+    for (const one of refused) deadBy.add(one, one.envelope.topic, one.envelope)
   }
 
   /**

@@ -16,7 +16,7 @@ export const future: QuarantineReason = 'FUTURE'
 /** The message as it arrived. */
 export function messageFrom(envelope: Envelope): Message {
   const { topic, bytes, qos, retain, dup, arrivedAt, arrival } = envelope
-  const { clientId, userName, certificateName, identity = null, from, stored } = envelope
+  const { clientId, userName, certificateName, identity = null, address, from, stored } = envelope
   const { userProperties, properties } = envelope
   return {
     topic,
@@ -24,7 +24,7 @@ export function messageFrom(envelope: Envelope): Message {
     qos,
     retain,
     dup,
-    sender: { clientId, userName, certificateName, identity },
+    sender: { clientId, userName, certificateName, identity, ...(address && { address }) },
     arrivedAt,
     ...(arrival && { arrival }),
     ...(from && { from }),

@@ -23,7 +23,11 @@ export function createDeviceNoting(context: RecordContext, notes: DeviceNotes | 
   function ended(result: MapResult, arrives = true): MapResult {
     const { owner, notes: target, isLossNoted } = context
     context.notes = notes
-    if (owner === null || target === null) return result
+    if (target === null) return result
+    if (owner === null) {
+      if ('reason' in result) target.unnamed(result)
+      return result
+    }
     const { kind, source } = result
     if (arrives) target.ended(owner, kind)
     if (isLossNoted) return result

@@ -42,3 +42,10 @@ export function nextTry(retryInMs: number): string {
 export function offsetText(offsetMs: number): string {
   return `${formatDuration(Math.abs(offsetMs))} ${offsetMs > 0 ? 'behind' : 'ahead of'}`
 }
+
+/** Who sent a message, as far as it is known: the server of a bridge does not say it. */
+export function fromText(from: { clientId: string | null; userName: string | null; address: string | null }) {
+  const { clientId, userName, address } = from
+  const client = clientId === null ? '' : ` of client ${quote(clientId, 64)}`
+  return `${client}${userName === null ? '' : `, user ${quote(userName, 64)},`}${address === null ? '' : ` from ${address}`}`
+}

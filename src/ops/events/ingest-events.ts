@@ -2,10 +2,10 @@
 
 import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
-import type { EventName } from '../../domain/event.ts'
+import type { EventName, EventOf } from '../../domain/event.ts'
 import { keptStores } from '../../domain/kept-store.ts'
 import { countedConditions } from '../conditions/counted-conditions.ts'
-import { noKey, sentence } from './event-text.ts'
+import { fromText, noKey, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 type IngestEvent = Exclude<
@@ -40,12 +40,12 @@ export const ingestEvents: EventTable<IngestEvent> = {
   message_unmappable: {
     meaning: 'A message cannot be mapped. It is a dead letter now.',
     level: 'warn',
-    text: ({ topic, reason }) => `A message on ${quote(topic, 100)} became a dead letter: ${reason}.`,
+    text: (event) => `${messageOf(event)} became a dead letter: ${event.reason}.`,
     repeats: ({ source, reason }) => `${source ?? ''}|${reason}`,
     raises: {
-      DEAD_LETTERS: ({ topic, reason, detail }) => ({
+      DEAD_LETTERS: ({ topic, reason, detail, ...from }) => ({
         what: countedConditions.DEAD_LETTERS.what,
-        why: `Latest: ${reason} on topic ${quote(topic, 100)}: ${quote(detail)}`,
+        why: `Latest: ${reason} on topic ${quote(topic, 100)}${fromText(from)}: ${quote(detail)}`,
       }),
     },
   },
@@ -54,7 +54,7 @@ export const ingestEvents: EventTable<IngestEvent> = {
       'A message is kept in quarantine, because its device is not listed or its time is not plausible.',
     act: 'Run `quarantine list`. Add the device to the device table, or release or drop its messages.',
     level: 'warn',
-    text: ({ topic, reason }) => `A message on ${quote(topic, 100)} is kept in quarantine: ${reason}.`,
+    text: (event) => `${messageOf(event)} is kept in quarantine: ${event.reason}.`,
     repeats: ({ source, reason }) => `${source}|${reason}`,
   },
   quarantine_released: {
@@ -115,4 +115,8 @@ export const ingestEvents: EventTable<IngestEvent> = {
     repeats: () => '',
     clears: { EXPRESSIONS_STALLED: noKey },
   },
+}
+
+function messageOf({ topic, ...from }: EventOf<'message_unmappable' | 'message_quarantined'>): string {
+  return `A message on ${quote(topic, 100)}${fromText(from)}`
 }

@@ -3,7 +3,7 @@
 //   /devices?limit=&state=&sort=&find=     the devices that need a person first: silent, refused, repeating,
 //                                   not mapped, never sent; the latest change first. `state` selects one
 //                                   state; `find` by names. `sort=clock`: the worst clock first
-//   /devices/{key}?messages=1&explain=1    one of them, with its last messages: raw, mapped, and what became
+//   /devices/{key}?messages=1&explain=1    one of them, by its key, asset, client id or user name, with its last messages: raw, mapped, and what became
 //                                   of each payload; 404 with the nearest names where nothing is known
 //
 // The list is made in slices, and holds no more than `limit` devices and a slice.
@@ -56,7 +56,9 @@ export async function devicesOf({ mapping, ingest }: StageViews, selection: Devi
   }
   const { restored } = mapping.deviceTotals()
   const more = (state === null ? total : counts[state]) > devices.length
-  return { total, seen, states: counts, restored, devices, more, clients: faultsOf(ingest, limit) }
+  const clients = faultsOf(ingest, limit)
+  const clientsForgotten = ingest?.clients?.forgotten() ?? 0
+  return { total, seen, states: counts, restored, devices, more, clients, clientsForgotten }
 }
 
 /** With the messages of each of the last 24 hours: only of devices that are shown. */
@@ -77,10 +79,14 @@ export async function deviceOf(
 ): Promise<JsonAnswer> {
   if (!mapping) return starting()
   const found = mapping.device(key)
-  const value = found && { now: isoTime(now()), ...found, messagesByHour: mapping.messagesByHour(key) }
+  const value = found && {
+    now: isoTime(now()),
+    ...found,
+    messagesByHour: mapping.messagesByHour(found.device),
+  }
   if (value !== null && !withMessages) return ok(value)
   if (value !== null) {
-    const { messages, skipped } = await mapping.messages(key, { explain }, signal)
+    const { messages, skipped } = await mapping.messages(value.device, { explain }, signal)
     const shown = messages.map(({ bytes, cutBytes, ...one }) => ({ ...one, ...contentOf(bytes, cutBytes) }))
     return ok({ ...value, lastMessages: shown, lastMessagesSkipped: skipped })
   }
@@ -92,7 +98,7 @@ export async function deviceOf(
   const nearest = nearestNames(key, names)
   return problem(404, 'NOT_FOUND', {
     what: `No device ${quote(key, 80)} is known.`,
-    why: 'The device table does not have it, no message of it has come, and no client of this name was refused.',
+    why: 'It is no device, asset, user, client id or address that the gateway has seen or that its config names.',
     act:
       nearest.length === 0
         ? 'Request /devices for the list.'
@@ -103,12 +109,13 @@ export async function deviceOf(
 
 function faultsOf(ingest: StageViews['ingest'], limit: number): readonly DeviceClient[] {
   const clients = ingest?.clients?.withFaults(limit) ?? []
-  return clients.map(({ since, refusedAt, messageRefusedAt, fault, ...client }) => ({
+  return clients.map(({ since, refusedAt, messageRefusedAt, fault, unnamed, ...client }) => ({
     ...client,
     since: isoTime(since),
     refusedAt: isoTimeOrNull(refusedAt),
     messageRefusedAt: isoTimeOrNull(messageRefusedAt),
     fault: fault && { ...fault, at: isoTime(fault.at) },
+    unnamed: unnamed && { ...unnamed, at: isoTime(unnamed.at), firstAt: isoTime(unnamed.firstAt) },
   }))
 }
 

@@ -126,7 +126,7 @@ export const readRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/devices',
-    summary: 'Lists all devices that are listed, were seen or were refused.',
+    summary: 'Lists all devices that are listed or were seen, and clients that are those of no device.',
     right: 'read',
     parameters: z.strictObject({
       limit: limit('At most this many devices, and this many clients with a fault.'),
@@ -146,7 +146,7 @@ export const readRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/devices/{key}',
-    summary: 'Shows one device.',
+    summary: 'Shows one device, by its key, asset, MQTT client id or user name.',
     right: 'read',
     parameters: z.strictObject({
       messages: flag('Shows its last messages too: raw, mapped, and what became of them.'),

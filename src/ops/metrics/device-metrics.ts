@@ -13,7 +13,7 @@ export const deviceMetrics: readonly Metric[] = [
   ),
   gauge(
     'gateway_devices_never_sent',
-    'Rows of the device table of which no message is known.',
+    'Rows of the device table, and connected clients, of which no message is known.',
     deviceRecords('neverSent'),
   ),
   gauge(
@@ -28,7 +28,7 @@ export const deviceMetrics: readonly Metric[] = [
   ),
   gauge(
     'gateway_devices_not_mapped',
-    'Devices whose last message gave no payload.',
+    'Devices whose last message gave no payload, and clients whose messages name no device.',
     deviceRecords('notMapped'),
   ),
   gauge(

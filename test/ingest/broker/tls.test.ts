@@ -77,6 +77,7 @@ describe.skipIf(!hasOpenssl)('mqtts:// (skipped where openssl is not installed)'
       userName: null,
       certificateName: 'truck-7',
       identity: 'truck-7',
+      address: '127.0.0.1',
     })
     expect(senders).toHaveLength(200)
 

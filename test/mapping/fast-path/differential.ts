@@ -92,6 +92,7 @@ function openWay({ source, others = [], world }: Trial, fastPath: boolean): Way 
       told.push(`position ${names(entry)} ${at} ${isFixed} ${place.latitude} ${place.longitude}`)
     },
     ended: (entry: NotedDevice, became: string) => void told.push(`ended ${names(entry)} ${became}`),
+    unnamed: () => undefined,
     lost: (entry: NotedDevice, ...why: unknown[]) => void told.push(`lost ${names(entry)} ${why.join(' ')}`),
   }
   const counterReset = (reset: unknown) => void told.push(`reset ${JSON.stringify(reset)}`)

@@ -155,6 +155,7 @@ describe('all else that a source says about its messages counts once it has them
       readPosition: () => undefined,
       ended: () => undefined,
       lost: () => undefined,
+      unnamed: () => undefined,
     }
     const byImei = source('by-imei', { device: { path: 'imei' } })
     const world = { table: 'device\n356307042441013\n', devices: { unknown: 'quarantine' }, notes }

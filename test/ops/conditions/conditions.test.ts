@@ -173,10 +173,21 @@ describe('a condition is open while its problem exists', () => {
   })
 })
 
+const unmappable = {
+  kind: 'message_unmappable',
+  source: 's',
+  topic: 't',
+  reason: 'NOT_JSON',
+  detail: 'd',
+  clientId: null,
+  userName: null,
+  address: null,
+} as const
+
 describe('a loss stays visible', () => {
   test('a dead letter is never silent: it stays until the restart', () => {
     const { rules, conditions, clock } = world()
-    rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
+    rules.apply(unmappable)
     rules.apply({
       kind: 'payload_dead_lettered',
       provider,
@@ -195,7 +206,7 @@ describe('a loss stays visible', () => {
 
   test('a dead letter without an event of its own is found in the counters, once', () => {
     const { rules, conditions } = world()
-    rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
+    rules.apply(unmappable)
     rules.reconcile({ DEAD_LETTERS: 5, MESSAGES_DROPPED: 2, deadLettersKept: 5 })
     rules.reconcile({ DEAD_LETTERS: 5, MESSAGES_DROPPED: 2, deadLettersKept: 5 })
     const counts = Object.fromEntries(conditions.open().map(({ code, count }) => [code, count]))
@@ -204,7 +215,7 @@ describe('a loss stays visible', () => {
 
   test('DEAD_LETTERS is cleared when none is left, but not before the first one is on disk', () => {
     const { rules, codes } = world()
-    rules.apply({ kind: 'message_unmappable', source: 's', topic: 't', reason: 'NOT_JSON', detail: 'd' })
+    rules.apply(unmappable)
     rules.reconcile({ DEAD_LETTERS: 1, MESSAGES_DROPPED: 0, deadLettersKept: 0 })
     expect(codes()).toEqual(['DEAD_LETTERS'])
     rules.reconcile({ DEAD_LETTERS: 1, MESSAGES_DROPPED: 0, deadLettersKept: 1 })

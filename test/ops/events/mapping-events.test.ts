@@ -111,6 +111,7 @@ describe('devices over HTTP', () => {
     expect(JSON.parse((await get(url, '/devices?sort=clock')).text)).toEqual({
       now: '2025-06-15T15:06:40.000Z',
       clients: [],
+      clientsForgotten: 0,
       total: 2,
       seen: 2,
       states: { silent: 0, refused: 0, repeating: 0, not_mapped: 0, never_sent: 0, sending: 2 },

@@ -18,6 +18,9 @@ const unmappable = (detail: string, reason = 'NOT_JSON'): GatewayEvent => ({
   topic: 'telemetry/v1/a',
   reason,
   detail,
+  clientId: 'truck-7',
+  userName: null,
+  address: '10.0.0.7',
 })
 
 function world(level: 'debug' | 'info' = 'info') {

@@ -67,6 +67,8 @@ export type Access = {
   judge(attempt: Attempt, judged: (judgement: Judgement) => void): void
   /** The name of a client as it may be shown: one that is not configured may be a password or a token. */
   shownName(attempt: Pick<Attempt, 'listener' | 'userName'>): string | null
+  /** Whether a listener has a user or token of this name. */
+  isUser(name: string): boolean
   /**
    * Reads the password files and puts the rules in force, one for each listener. Rejects with
    * PASSWORDS_INVALID; the former rules are then kept.
@@ -95,6 +97,7 @@ export function createAccess(
   return {
     judge,
     shownName,
+    isUser: (name) => rules.some(({ users }) => users.hasName(name)),
     load,
     counters: () => ({
       ...checks.counters(),

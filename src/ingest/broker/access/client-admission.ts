@@ -118,11 +118,11 @@ export function createClientAdmission(deps: Deps, terms: ConnackTerms): ClientAd
       gate.link = intake.links.connect(client.id, identity)
       gate.link.session = session
       gate.expectReleases(session.unreleasedCount)
-      gate.sender = { clientId: client.id, userName, certificateName, identity }
+      gate.sender = { clientId: client.id, userName, certificateName, identity, address }
       gate.use = uses.of(versionOf(client, gate), gate.transport)
       gate.use.accepted += 1
       gate.use.open += 1
-      clients.connected(gate.sender, address, protocolOf(client, gate, present))
+      gate.traffic = clients.connected(gate.sender, address, protocolOf(client, gate, present))
       wills.clientConnected(gate.sender, present)
       reports.connected(gate)
       // aedes destroys its socket below.

@@ -15,6 +15,8 @@ export type Users = {
   /** There are neither users nor tokens, so that user names are not checked. */
   readonly isEmpty: boolean
   passwordOf(userName: string): ExpectedPassword | null
+  /** Whether a user or a token has this name. */
+  hasName(name: string): boolean
   /** The name that a token stands for; null for any other text. */
   tokenName(userName: string): string | null
 }
@@ -44,6 +46,7 @@ export async function loadUsers(
   const names = new Map(tokens.map(({ name, token }) => [digestOf(token.reveal()), name]))
   return {
     isEmpty: passwordFile === null && passwords.size === 0 && names.size === 0,
+    hasName: (name) => passwords.has(name) || tokens.some((one) => one.name === name),
     passwordOf: (userName) => passwords.get(userName) ?? null,
     tokenName: (userName) => (names.size === 0 ? null : (names.get(digestOf(userName)) ?? null)),
   }

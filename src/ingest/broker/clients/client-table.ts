@@ -5,9 +5,11 @@
 import type { Clock, EpochMs } from '../../../std/clock.ts'
 import type { Sender } from '../../../domain/message.ts'
 import { createChangedClients, type ChangedClient, type StoredClient } from './changed-clients.ts'
-import type { ClientView } from './types.ts'
+import type { ClientTraffic, ClientView, UnnamedMessages } from './types.ts'
 
 export type Client = { -readonly [Key in keyof ClientView]: ClientView[Key] } & {
+  traffic: ClientTraffic
+  unnamed: UnnamedMessages | null
   key: string
   /** It is on the disk, or is being written. */
   isStored: boolean
@@ -33,6 +35,8 @@ export type ClientTable = {
   takeChanged(most: number): readonly ChangedClient[]
   restore(clients: Iterable<StoredClient>): void
   forgetBefore(before: EpochMs): void
+  /** Clients that were forgotten at a bound. */
+  forgotten(): number
 }
 
 const closedMax = 20_000
@@ -45,6 +49,7 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
   const neverAdmitted = new Map<string, Client>()
   const withoutId = new Map<string, Client>()
   const changes = createChangedClients()
+  let forgotten = 0
   return {
     find,
     create,
@@ -60,6 +65,7 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
     takeChanged,
     restore,
     forgetBefore,
+    forgotten: () => forgotten,
   }
 
   function find(key: string): Client | null {
@@ -114,6 +120,7 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
     for (const first of clients.values()) {
       clients.delete(first.key)
       changes.forgotten(first)
+      forgotten += 1
       return
     }
   }
@@ -136,6 +143,8 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
       messageRefusedAt: null,
       refusedAt: null,
       fault: null,
+      traffic: { messages: 0, subscriptions: 0 },
+      unnamed: null,
       sender: null,
       recentTakeOvers: 0,
       windowFromMs: clock.monotonic(),
@@ -151,7 +160,8 @@ export function viewOf({
   windowFromMs: _from,
   ...view
 }: Client): ClientView {
-  return view
+  // They go on to change.
+  return { ...view, traffic: { ...view.traffic }, unnamed: view.unnamed && { ...view.unnamed } }
 }
 
 /** No client id has a null character. */

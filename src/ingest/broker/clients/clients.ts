@@ -18,10 +18,10 @@
 
 import type { Clock, EpochMs } from '../../../std/clock.ts'
 import type { Emit } from '../../../domain/event.ts'
-import type { Sender } from '../../../domain/message.ts'
+import type { Sender, UnnamedMessage } from '../../../domain/message.ts'
 import type { ChangedClient, StoredClient } from './changed-clients.ts'
 import { addressKey, createClientTable, viewOf, type Client } from './client-table.ts'
-import type { ClientView } from './types.ts'
+import type { ClientTraffic, ClientView } from './types.ts'
 
 export type { ClientConnect, ClientFault, ClientView } from './types.ts'
 
@@ -33,8 +33,8 @@ export type Protocol = Pick<ClientView, 'protocol' | 'connect'>
 export type Clients = {
   /** Whether a client with this identity may have the client id. */
   mayConnect(clientId: string, identity: string | null): boolean
-  /** It was admitted; an earlier connection with its id is about to end. */
-  connected(sender: Sender, address: string | null, used?: Partial<Protocol>): void
+  /** It was admitted; an earlier connection with its id is about to end. What it returns counts from now on. */
+  connected(sender: Sender, address: string | null, used?: Partial<Protocol>): ClientTraffic
   ended(sender: Sender, withDisconnect: boolean): void
   /** Whether this connection of it is open, and no later one took over. */
   isConnected(sender: Sender): boolean
@@ -47,11 +47,18 @@ export type Clients = {
   dropped(sender: Sender, fault: Fault): void
   /** A rule did not allow its message. */
   messageRefused(sender: Sender, fault: Fault): void
+  /** It sent a message that gave no payload and names no device. */
+  unnamed(sender: Sender, message: UnnamedMessage): void
   find(clientId: string): ClientView | null
+  /** The one with this user name or identity that connected, or was refused, last. */
+  findUser(name: string): ClientView | null
   /** What is known of an address without a client id. */
   findAddress(address: string): ClientView | null
-  /** Those whose CONNECT was refused since they connected, or a message of theirs. */
-  withRefusals(): Iterable<ClientView>
+  /**
+   * Those that may be a device of which nothing else is known: their CONNECT or a message was refused, a
+   * message of theirs names no device, or they are connected and have sent nothing.
+   */
+  withoutDevice(): Iterable<ClientView>
   /** Those that changed since the last call, and those that were forgotten. */
   takeChanged(most: number): readonly ChangedClient[]
   /** Those of an earlier process; one that is known by now is left as it is. */
@@ -61,6 +68,8 @@ export type Clients = {
   /** At most `most` clients with a fault, the latest fault first. */
   withFaults(most: number): readonly ClientView[]
   takeOvers(): number
+  /** Clients without a connection that were forgotten, because there were too many. */
+  forgotten(): number
 }
 
 /** What is known of a client that was not admitted. */
@@ -72,6 +81,7 @@ export type RefusedClient = {
 
 const sharedMin = 6
 const sharedWindowMs = 600_000
+const textLengthMax = 256
 
 export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Clients {
   const table = createClientTable({ clock })
@@ -86,22 +96,33 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     refused,
     dropped,
     messageRefused,
+    unnamed,
     find: viewAt,
+    findUser,
     findAddress: (address) => viewAt(addressKey(address)),
     withFaults,
-    *withRefusals() {
-      for (const client of table.all())
-        if (client.refusedAt !== null || client.messageRefusedAt !== null) yield viewOf(client)
+    *withoutDevice() {
+      for (const client of table.all()) if (seemsWithoutDevice(client)) yield viewOf(client)
     },
     takeChanged: table.takeChanged,
     restore: table.restore,
     forgetBefore: table.forgetBefore,
     takeOvers: () => takeOvers,
+    forgotten: table.forgotten,
   }
 
   function viewAt(key: string): ClientView | null {
     const client = table.find(key)
     return client === null ? null : viewOf(client)
+  }
+
+  function findUser(name: string): ClientView | null {
+    let last: Client | null = null
+    for (const client of table.all()) {
+      if (client.userName !== name && client.identity !== name) continue
+      if (last === null || client.since > last.since) last = client
+    }
+    return last === null ? null : viewOf(last)
   }
 
   function mayConnect(clientId: string, identity: string | null): boolean {
@@ -113,7 +134,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     sender: Sender,
     address: string | null,
     { protocol = null, connect = null }: Partial<Protocol> = {},
-  ): void {
+  ): ClientTraffic {
     const { clientId, identity, userName } = sender
     const client = table.find(clientId) ?? table.create(clientId)
     const isTakeOver = client.state === 'connected'
@@ -128,10 +149,12 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
       since: clock.now(),
       willCame: false,
       refusedAt: null,
+      traffic: { messages: 0, subscriptions: 0 },
     })
     table.open(client)
     table.changed(client)
     if (isTakeOver) countTakeOver(client)
+    return client.traffic
   }
 
   function countTakeOver(client: Client): void {
@@ -203,6 +226,25 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     client.messageRefusedAt = client.fault?.at ?? null
   }
 
+  function unnamed({ clientId }: Sender, { topic, detail, ...message }: UnnamedMessage): void {
+    const client = table.find(clientId)
+    if (client === null) return
+    const at = clock.now()
+    client.unnamed ??= {
+      count: 0,
+      firstAt: at,
+      at,
+      topic: '',
+      source: null,
+      became: 'dead',
+      reason: '',
+      detail: '',
+    }
+    client.unnamed.count += 1
+    Object.assign(client.unnamed, message, { at, topic: cut(topic), detail: cut(detail) })
+    table.changed(client)
+  }
+
   function note(client: Client, { reason, detail }: Fault): void {
     client.fault = { reason, detail, at: clock.now(), count: (client.fault?.count ?? 0) + 1 }
     table.changed(client)
@@ -215,4 +257,14 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
       .slice(0, most)
       .map(viewOf)
   }
+}
+
+function seemsWithoutDevice({ refusedAt, messageRefusedAt, unnamed, state, traffic }: Client): boolean {
+  if (refusedAt !== null || messageRefusedAt !== null || unnamed !== null) return true
+  return state === 'connected' && traffic.messages === 0
+}
+
+/** A client chooses these texts. */
+function cut(text: string): string {
+  return text.length <= textLengthMax ? text : `${text.slice(0, textLengthMax).toWellFormed()}…`
 }

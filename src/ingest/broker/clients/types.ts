@@ -1,6 +1,6 @@
 // types.ts: what is known of a client, as others see it.
 
-import type { UserProperties } from '../../../domain/message.ts'
+import type { UnnamedMessage, UserProperties } from '../../../domain/message.ts'
 import type { EpochMs } from '../../../std/clock.ts'
 
 export type ClientState = 'connected' | 'disconnected' | 'lost' | 'refused'
@@ -31,7 +31,17 @@ export type ClientView = {
   readonly refusedAt: EpochMs | null
   /** The last fault that the gateway found. */
   readonly fault: ClientFault | null
+  /** Of its last connection. */
+  readonly traffic: Readonly<ClientTraffic>
+  /** Its messages that gave no payload and name no device; null where there are none. */
+  readonly unnamed: Readonly<UnnamedMessages> | null
 }
+
+/** `messages`: those that it sent, wills left out. `subscriptions`: topic filters that it subscribed to. */
+export type ClientTraffic = { messages: number; subscriptions: number }
+
+/** What is known of the last one, and since when they come. */
+export type UnnamedMessages = UnnamedMessage & { count: number; firstAt: EpochMs; at: EpochMs }
 
 /** What its CONNECT asked for (MQTT 5, 3.1.2), and what it got. */
 export type ClientConnect = {

@@ -36,6 +36,7 @@ import { leaveEndToGate, readAtEachEvent } from '../aedes-internals.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
 import { clientDrops, type ClientDropReason } from '../client-faults.ts'
 import type { ProtocolUse, Transport } from '../clients/protocol-uses.ts'
+import type { ClientTraffic } from '../clients/types.ts'
 import type { TlsUse } from '../listeners/handshake-failures.ts'
 import type { Decisions } from '../publish-rules/publish-rules.ts'
 import type { Refusal } from '../access/connect-rules.ts'
@@ -77,6 +78,7 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
   listener = 0
   transport: Transport = 'TCP'
   use: ProtocolUse | null = null
+  traffic: ClientTraffic | null = null
   sender: Sender | null = null
   link: ClientLink | null = null
   decisions: Decisions | null = null

@@ -9,6 +9,7 @@ import type { Refusal } from '../access/connect-rules.ts'
 import type { ClientDropReason } from '../client-faults.ts'
 import type { Connection } from '../connection-limits/connection-limits.ts'
 import type { ProtocolUse, Transport } from '../clients/protocol-uses.ts'
+import type { ClientTraffic } from '../clients/types.ts'
 import type { TlsUse } from '../listeners/handshake-failures.ts'
 import type { Decisions } from '../publish-rules/publish-rules.ts'
 import type { Version5 } from '../version5/version5.ts'
@@ -67,6 +68,8 @@ export type Gate = {
   transport: Transport
   /** The counts of its version and transport, from its accepted CONNECT to its end. */
   use: ProtocolUse | null
+  /** What its client sent, from its accepted CONNECT on. */
+  traffic: ClientTraffic | null
   /** Known once the client's CONNECT was accepted. */
   sender: Sender | null
   link: ClientLink | null

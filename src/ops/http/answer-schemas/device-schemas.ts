@@ -45,6 +45,22 @@ const client = record({
   })
     .nullable()
     .describe('The last fault.'),
+  traffic: record({
+    messages: count().describe('Messages that it sent, wills left out.'),
+    subscriptions: count().describe('Topic filters that it subscribed to.'),
+  }).describe('Of its last connection.'),
+  unnamed: record({
+    count: count().describe('Messages since it is known.'),
+    firstAt: time().describe('When the first of them came.'),
+    at: time().describe('When the last of them came. What follows is of this one.'),
+    topic: z.string().describe('Its topic.'),
+    source: textOrNull().describe('Source that took it; null where none did.'),
+    became: z.enum(['ignored', 'dead', 'quarantined']).describe('What became of it.'),
+    reason: z.string().describe('Why it gave no payload.'),
+    detail: z.string().describe('The reason in words.'),
+  })
+    .nullable()
+    .describe('Its messages that gave no payload and name no device.'),
 })
 
 const deviceState = z
@@ -57,8 +73,10 @@ const outcomeShape = {
 }
 
 const deviceShape = {
-  device: z.string().describe('Its key; of a refused client of no known device, its client id or address.'),
-  kind: z.enum(['device', 'client', 'address']).describe('What the key is.'),
+  device: z
+    .string()
+    .describe('Its key; of a client of no known device, its client id or address; of a user, its name.'),
+  kind: z.enum(['device', 'client', 'address', 'user']).describe('What the key is.'),
   provider: textOrNull().describe('Its provider.'),
   assetId: textOrNull().describe('Its asset; null where the device table does not have it.'),
   listed: z.boolean().describe('Whether it is in the device table.'),
@@ -134,7 +152,7 @@ const now = time().describe('When the answer was made, by the clock of the machi
 
 export const devicesSchema = record({
   now,
-  total: count().describe('Devices that are listed, were seen or were refused.'),
+  total: count().describe('Devices that are listed or were seen, and clients of no device.'),
   seen: count().describe('Devices that sent.'),
   states: record({
     silent: count().describe('Devices in this state.'),
@@ -150,6 +168,9 @@ export const devicesSchema = record({
     .describe('In the order that was asked for.'),
   more: z.boolean().describe('There are more than are listed.'),
   clients: z.array(client).describe('Clients with a fault, the latest first.'),
+  clientsForgotten: count().describe(
+    'Clients without a connection that were forgotten, because there were too many.',
+  ),
 })
 
 export const deviceSchema = record({

@@ -88,7 +88,9 @@ describe('access of clients', () => {
     await device.connect({ username: 'depot', password: Buffer.from('right') })
     device.publish({ topic: 't', payload: 'x' })
     await device.acked(1)
-    expect(seen).toEqual([{ clientId: 'truck', userName: 'depot', certificateName: null, identity }])
+    expect(seen).toEqual([
+      { clientId: 'truck', userName: 'depot', certificateName: null, identity, address: '127.0.0.1' },
+    ])
   })
 
   test('the events of a connection name the identity that it has proved', async () => {
