@@ -1,9 +1,9 @@
 // device-views.ts: one device as a person asks for it: its record, its row of the device table, its client,
 // and what the mapping in force says (device-state.ts).
 //
-// A client that was refused, whose messages name no device, or that sends nothing, may be a device of which no
-// message ever came. It belongs to the device that has its client id, or its user name, as its key or asset;
-// else it is in the list under its client id, or under its address where its CONNECT was never read.
+// A client that was refused, whose messages name no device, or that sends nothing, may be a device of which
+// no message ever came. It belongs to the device that has its client id, or its user name, as its key or
+// asset; else it is in the list under its client id, or under its address where its CONNECT was never read.
 //
 // Asked for by a name, the first of these is found: the device with this key, the client with this id, the
 // address, the device that has this asset, the client with this user name, the user.
@@ -215,7 +215,7 @@ export type ClientOwner = Pick<DeviceRecordView, 'device' | 'sender' | 'lastSeen
   assetId?: string | null
 }
 
-/** The client that sent the last message, unless one that seems to be the device was refused or connected since. */
+/** The client of the last message, unless one that seems to be the device was refused or connected since. */
 export function clientFor(
   { device: name, assetId = null, sender, lastSeen }: ClientOwner,
   named: ReadonlyMap<string, ClientView>,

@@ -3,8 +3,9 @@
 //   /devices?limit=&state=&sort=&find=     the devices that need a person first: silent, refused, repeating,
 //                                   not mapped, never sent; the latest change first. `state` selects one
 //                                   state; `find` by names. `sort=clock`: the worst clock first
-//   /devices/{key}?messages=1&explain=1    one of them, by its key, asset, client id or user name, with its last messages: raw, mapped, and what became
-//                                   of each payload; 404 with the nearest names where nothing is known
+//   /devices/{key}?messages=1&explain=1    one of them, by its key, asset, client id or user name, with its
+//                                   last messages: raw, mapped, and what became of each payload; 404 with
+//                                   the nearest names where nothing is known
 //
 // The list is made in slices, and holds no more than `limit` devices and a slice.
 

@@ -33,7 +33,7 @@ export type Protocol = Pick<ClientView, 'protocol' | 'connect'>
 export type Clients = {
   /** Whether a client with this identity may have the client id. */
   mayConnect(clientId: string, identity: string | null): boolean
-  /** It was admitted; an earlier connection with its id is about to end. What it returns counts from now on. */
+  /** It was admitted; an earlier connection with its id is about to end. The result counts what it sends. */
   connected(sender: Sender, address: string | null, used?: Partial<Protocol>): ClientTraffic
   ended(sender: Sender, withDisconnect: boolean): void
   /** Whether this connection of it is open, and no later one took over. */
