@@ -1,12 +1,11 @@
 // config.ts: the section `alerts` of the config.
 
-import { createSecureContext } from 'node:tls'
 import { z } from 'zod'
 import { validateHeaderName } from '../std/node-http.ts'
-import { messageOf } from '../std/gateway-error.ts'
 import { isLoopback } from '../std/loopback.ts'
-import { duration, secret } from '../std/schema.ts'
+import { duration, pem, secret } from '../std/schema.ts'
 import { Secret } from '../std/secret.ts'
+import { pemPartsProblem } from '../std/tls/pem.ts'
 import { conditionCodes } from '../ops/config.ts'
 
 const minuteMs = 60_000
@@ -62,14 +61,15 @@ const url = (what: string) =>
     .transform((text) => new Secret(text))
     .describe(`${what} It is shown without user, path and query, because these may be secret.`)
 
-const ca = z
-  .string()
-  .min(1)
-  .refine((text) => pemProblem(text) === null, { error: 'must be certificates as PEM text' })
+const ca = pem('certificate')
+  .superRefine((text, context) => {
+    const message = pemPartsProblem({ ca: text })
+    if (message !== null) context.addIssue({ code: 'custom', message })
+  })
   .optional()
   .describe(
-    'PEM text of the authorities that sign its certificate, usually `${file:/etc/.../ca.pem}`. They replace the ' +
-      'public authorities.',
+    'Authorities that sign its certificate: the path of a PEM file, or PEM text. They replace the public ' +
+      'authorities.',
   )
 
 const headers = z
@@ -257,15 +257,6 @@ function isHeaderName(text: string): boolean {
     return !ownHeaders.test(text)
   } catch {
     return false
-  }
-}
-
-function pemProblem(text: string): string | null {
-  try {
-    createSecureContext({ ca: text })
-    return /BEGIN (TRUSTED )?CERTIFICATE/.test(text) ? null : 'no certificate'
-  } catch (error) {
-    return messageOf(error)
   }
 }
 

@@ -8,13 +8,14 @@
 // with broken syntax is not validated, and the sections' own checks run only on what the schema accepts. No
 // message shows a secret, or a value that came from the environment or a file.
 
-import { isCollection } from 'yaml'
+import { isDeepStrictEqual } from 'node:util'
+import { isCollection, type Node } from 'yaml'
 import type { z } from 'zod'
 import { visible } from '../std/quote.ts'
 import { shownUrl, withoutLogins } from '../std/shown-url.ts'
 import type { ConfigProblem } from '../std/config-problem.ts'
 import { pathText, problemsOf, withFound } from './schema-errors.ts'
-import { shapeOf, shapesAt, type Shape } from './schema-shape.ts'
+import { shapeOf, shapesAt, shapesBelow, type Shape } from './schema-shape.ts'
 import {
   parseYamlSource,
   type Keys,
@@ -59,7 +60,7 @@ export async function readText<Schema extends z.ZodType>(
   if (sections) source.keepOnly(sections)
   const problems = source.problems.map(unnamed)
   if (!source.sound) return { kind: 'problems', problems: inOrder(problems) }
-  const substitutions = await substitute(source, deps)
+  const substitutions = await substitute(source, deps, pemNodesOf(source, shapeOf(schema)))
   problems.push(...substitutions.problems.map(unnamed))
   let written: unknown
   try {
@@ -91,6 +92,19 @@ function unnamed({ message, ...position }: YamlProblem): LocatedProblem {
   return { ...position, path: '', message: withoutLogins(message) }
 }
 
+/** The values of options that are PEM text or the path of a PEM file. */
+function pemNodesOf(source: YamlSource, root: Shape): ReadonlySet<Node> {
+  const nodes = new Set<Node>()
+  const below = (shapes: readonly Shape[], key: string | number) => {
+    const found = shapesBelow(root, shapes, key)
+    return found.length === 0 ? null : found
+  }
+  source.walk(shapesAt(root, []), below, (node, shapes) => {
+    if (shapes.some(({ format }) => format === 'pem' || format === 'pem-key')) nodes.add(node)
+  })
+  return nodes
+}
+
 function unexpanded(written: unknown): Promise<Expansion> {
   return Promise.resolve({ written, problems: [], relocate: (problem) => problem })
 }
@@ -119,14 +133,13 @@ async function validate<Schema extends z.ZodType>(
   const literals = literalSecrets(written, root, source, substitutions)
   const hidden = (path: Keys, value: unknown) => hiddenAt({ path, value }, root, source, substitutions)
   const context = { root, config: written, hidden }
-  const problems = parsed.success ? [] : parsed.error.issues.flatMap((issue) => problemsOf(issue, context))
-  problems.push(
-    ...literals.map(({ path }) => ({
-      path,
-      message:
-        'must come from "${env:NAME}" or "${file:PATH}". A secret must not be written in the config itself.',
-    })),
-  )
+  const isLiteral = ({ path }: ConfigProblem) =>
+    literals.some((literal) => isDeepStrictEqual(literal.path, path))
+  // That a secret is not what it should be only follows from where it is written.
+  const problems = (
+    parsed.success ? [] : parsed.error.issues.flatMap((issue) => problemsOf(issue, context))
+  ).filter((problem) => !isLiteral(problem))
+  problems.push(...literals.map(({ path, value }) => ({ path, message: literalText(path, value, root) })))
   const found = { expansion, problems, secrets: literals.map(({ value }) => value) }
   return parsed.success ? { ...found, success: true, config: parsed.data } : { ...found, success: false }
 }
@@ -169,8 +182,12 @@ function hiddenAt(
 
 /** A text in the place of a map or list with a secret is most likely that secret. */
 function hasSecret({ format, properties = {}, items }: Shape): boolean {
-  if (format === 'secret' || items?.format === 'secret') return true
-  return Object.values(properties).some((property) => property.format === 'secret')
+  const isOne = (shape: Shape | undefined) => shape?.format === 'secret' || shape?.format === 'pem-key'
+  return (
+    isOne({ ...(format === undefined ? {} : { format }) }) ||
+    isOne(items) ||
+    Object.values(properties).some(isOne)
+  )
 }
 
 function isSecret(root: Shape, path: Keys): boolean {
@@ -201,6 +218,19 @@ function literalSecrets(
       if (!substitutions.of(source.nodeAt(path))) found.push({ path, value: String(value) })
     }
   }
+}
+
+/** The value itself is not shown. A path, too, may be a password that looks like one. */
+function literalText(path: Keys, value: string, root: Shape): string {
+  const isKey = shapesAt(root, path).some(({ format }) => format === 'pem-key')
+  const from = isKey
+    ? 'the path of a PEM file, "${env:NAME}" or "${file:PATH}"'
+    : '"${env:NAME}" or "${file:PATH}"'
+  const cure =
+    !isKey && /^(\/|\.\.?\/|~\/)/.test(value)
+      ? ' For a path write "${file:PATH}": a secret is read from a file only with these words.'
+      : ''
+  return `must come from ${from}. A secret must not be written in the config itself.${cure}`
 }
 
 /** The check of a section does not know that a value was substituted. */

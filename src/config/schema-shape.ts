@@ -97,8 +97,13 @@ function writtenSize(bytes: number): string {
 /** The alternatives for the value at a path, without their wrappers; empty where no option has this path. */
 export function shapesAt(root: Shape, keys: Keys): readonly Shape[] {
   let shapes = alternatives(root, root)
-  for (const key of keys) shapes = shapes.flatMap((shape) => childrenOf(root, shape, key))
+  for (const key of keys) shapes = shapesBelow(root, shapes, key)
   return shapes
+}
+
+/** What the alternatives `shapes` have below a key. */
+export function shapesBelow(root: Shape, shapes: readonly Shape[], key: string | number): readonly Shape[] {
+  return shapes.flatMap((shape) => childrenOf(root, shape, key))
 }
 
 /** The description of a path: its own, or that of its wrapper. */
@@ -150,6 +155,7 @@ export function typeOf(shape: Shape): string {
     return `${shape.type === 'integer' ? 'whole number' : 'number'}${range === '' ? '' : `, ${range}`}`
   }
   if (shape.type === 'string' && shape.format && /^ur[il]$/.test(shape.format)) return 'URL'
+  if (shape.format?.startsWith('pem') === true) return 'path or PEM text'
   if (shape.type === 'string' && shape.format) return shape.format === 'secret' ? 'secret' : shape.format
   return (
     { string: 'text', number: 'number', boolean: 'true or false', array: 'list', object: 'map' }[
@@ -195,6 +201,7 @@ function textRuleOf({ format, examples, minLength, maxLength }: Shape): string {
   const example = examples?.length ? ` such as ${examples.map(String).join(' or ')}` : ''
   if (format === 'duration') return `a duration${example}`
   if (format === 'size') return `a size${example}`
+  if (format?.startsWith('pem') === true) return 'the path of a PEM file'
   if (format === 'host:port') return `HOST:PORT${example}`
   if (format === 'uri' || format === 'url') return `a URL${example}`
   const length = maxLength === undefined ? '' : ` of at most ${maxLength} characters`

@@ -5,6 +5,9 @@
 //                  the config file and may contain another one: ${file:${env:CREDENTIALS_DIRECTORY}/key}
 //   $${            a literal ${
 //
+// Certificates, keys and authorities of TLS may be a path alone: what is not PEM text there is read as with
+// ${file:PATH}. No other option is: a password that looks like a path would become another one.
+//
 // A substituted text is not searched for `${` again. It may be a secret, so it is never shown: a problem
 // about such a value names its origin instead (hide()).
 
@@ -12,6 +15,7 @@ import { isScalar, visit, type Node, type Scalar } from 'yaml'
 import { codeOf } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
 import { lengthOf, mayHoldLogin } from '../std/shown-url.ts'
+import { isPem } from '../std/tls/pem.ts'
 import type { YamlSource, YamlProblem } from './yaml-source.ts'
 
 type Substituted = {
@@ -39,12 +43,16 @@ export type Substitutions = {
 /** Shorter texts occur in a sentence by chance ("4", "on"). They are hidden only at their own path. */
 const hiddenEverywhereMin = 4
 
-/** Replaces the values in the tree of `source`. */
-export async function substitute(source: YamlSource, deps: SubstituteDeps): Promise<Substitutions> {
+/** Replaces the values in the tree of `source`. `pemNodes`: the values that are PEM text, or a path. */
+export async function substitute(
+  source: YamlSource,
+  deps: SubstituteDeps,
+  pemNodes: ReadonlySet<Node> = new Set(),
+): Promise<Substitutions> {
   const found: Scalar<string>[] = []
   visit(source.document, {
     Scalar(key, node) {
-      if (key !== 'key' && isText(node) && node.value.includes('${')) found.push(node)
+      if (key !== 'key' && isText(node) && (node.value.includes('${') || pemNodes.has(node))) found.push(node)
     },
   })
   const problems: YamlProblem[] = []
@@ -58,6 +66,8 @@ export async function substitute(source: YamlSource, deps: SubstituteDeps): Prom
       problems.push({ ...source.positionOfNode(node), message })
     }
     node.value = await expand(written, deps, texts, fail)
+    if (pemNodes.has(node) && !failed.has(node) && isPemPath(written, node.value))
+      node.value = await readPem(written, node.value.trim(), deps, texts, fail)
     if (texts.length > 0) substituted.set(node, { written: originOf(written), texts })
   }
   return {
@@ -78,6 +88,48 @@ export async function substitute(source: YamlSource, deps: SubstituteDeps): Prom
     }
     return hidden
   }
+}
+
+/** A key that was pasted without its first line is no path, and must not be shown. */
+const pastedKey = /^[A-Za-z0-9+/=]{40,}$/
+const pathLengthMax = 1024
+
+function isPemPath(written: string, value: string): boolean {
+  if (value.trim() === '' || isPem(value) || written.includes('${file:')) return false
+  const isPasted = pastedKey.test(value.trim()) && !value.startsWith('/')
+  return !isPasted && value.length <= pathLengthMax && !value.trim().includes('\n')
+}
+
+/** A path from the environment is not shown: it may be a secret that belongs elsewhere. */
+async function readPem(
+  written: string,
+  path: string,
+  deps: SubstituteDeps,
+  texts: string[],
+  fail: (message: string) => void,
+): Promise<string> {
+  try {
+    const text = (await deps.readText(path)).replace(/\r?\n$/, '')
+    texts.push(text)
+    return text
+  } catch (error) {
+    fail(`${quote(written, 120)}: ${unreadable(error)}`)
+    return ''
+  }
+}
+
+const readFailures: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'there is no such folder',
+  EACCES: 'this user may not read it',
+  EISDIR: 'it is a folder',
+}
+
+/** The message of the error contains the path, which may itself be a secret. */
+function unreadable(error: unknown): string {
+  const code = codeOf(error) ?? 'unknown error'
+  const reason = readFailures[code]
+  return `the file cannot be read (${code}${reason === undefined ? '' : `: ${reason}`}).`
 }
 
 function isText(node: Node): node is Scalar<string> {
@@ -153,8 +205,7 @@ async function valueOf(
     try {
       return (await deps.readText(path)).replace(/\r?\n$/, '')
     } catch (error) {
-      // The message of the error contains the path, which may itself be a secret.
-      fail(`${written}: the file cannot be read (${codeOf(error) ?? 'unknown error'}).`)
+      fail(`${written}: ${unreadable(error)}`)
       return undefined
     }
   }

@@ -8,6 +8,7 @@ import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yam
 import type { Document, Node, Pair, YAMLError } from 'yaml'
 
 const aliasesMax = 1000
+const visitsMax = 1_000_000
 /** One missing quote makes an error of every line that follows. Only the first ones help. */
 const syntaxErrorsMax = 20
 
@@ -28,6 +29,12 @@ export type YamlSource = {
   keepOnly(keys: readonly string[]): void
   /** The node at a path, through aliases; undefined where there is none. */
   nodeAt(keys: Keys): Node | undefined
+  /** Calls `visit` for each value that is no map and no list, with what `descend` made of the way there. */
+  walk<Place>(
+    root: Place,
+    descend: (place: Place, key: string | number) => Place | null,
+    visit: (node: Node, place: Place) => void,
+  ): void
   /** The position of the key at the end of a path, or of its nearest parent that exists. */
   positionOf(keys: Keys): Position
   positionOfNode(node: Node): Position
@@ -39,7 +46,17 @@ export function parseYamlSource(text: string): YamlSource {
   const all = [...document.errors, ...document.warnings]
   const sound = document.errors.every(({ code }) => code === 'DUPLICATE_KEY')
 
-  return { document, problems: problemsOf(all), sound, plain, keepOnly, nodeAt, positionOf, positionOfNode }
+  return {
+    document,
+    problems: problemsOf(all),
+    sound,
+    plain,
+    keepOnly,
+    nodeAt,
+    walk,
+    positionOf,
+    positionOfNode,
+  }
 
   function plain(): unknown {
     try {
@@ -97,6 +114,36 @@ export function parseYamlSource(text: string): YamlSource {
       if (!node) return undefined
     }
     return node
+  }
+
+  function walk<Place>(
+    root: Place,
+    descend: (place: Place, key: string | number) => Place | null,
+    visit: (node: Node, place: Place) => void,
+  ): void {
+    let visits = 0
+    enter(document.contents, root)
+
+    function enter(value: unknown, place: Place | null): void {
+      const node = resolved(value)
+      // Aliases of aliases may be endless; plain() refuses such a file.
+      if (!node || place === null || visits > visitsMax) return
+      visits += 1
+      if (isSeq(node)) for (const [index, item] of node.items.entries()) enter(item, descend(place, index))
+      else if (isMap(node))
+        for (const { key, value: own } of node.items) {
+          if (!isScalar(key)) continue
+          // A merged map has the keys of the map that it is merged into.
+          if (key.value === '<<') mergedMaps(own).forEach((map) => enter(map, place))
+          else enter(own, descend(place, String(key.value)))
+        }
+      else visit(node, place)
+    }
+
+    function mergedMaps(value: unknown): unknown[] {
+      const node = resolved(value)
+      return isSeq(node) ? node.items : [node]
+    }
   }
 
   function positionOf(keys: Keys): Position {

@@ -1,11 +1,10 @@
 // config-fields.ts: the options of the section `delivery` that each provider may override. They have no
 // defaults here: an option that a provider does not set comes from the section (config.ts).
 
-import { createSecureContext } from 'node:tls'
 import { z } from 'zod'
-import { messageOf } from '../std/gateway-error.ts'
-import { duration, secret, size } from '../std/schema.ts'
+import { duration, pem, pemKey, secret, size } from '../std/schema.ts'
 import type { Secret } from '../std/secret.ts'
+import { pemPartsProblem } from '../std/tls/pem.ts'
 import { credentialsSchema } from './config-credentials.ts'
 
 export const dayMs = 86_400_000
@@ -48,18 +47,14 @@ export const batchFields = {
 }
 
 export const tlsFields = {
-  ca: z
-    .string()
-    .min(1)
-    .describe(
-      'PEM text of the authorities that sign the certificate of the service, usually `${file:/etc/.../ca.pem}`. ' +
-        'They replace the public authorities.',
-    ),
-  cert: z
-    .string()
-    .min(1)
-    .describe('PEM text of the client certificate chain, if the service requires one. Needs `key`.'),
-  key: secret().describe('PEM text of the private key of `cert`, usually `${file:/etc/.../key.pem}`.'),
+  ca: pem('certificate').describe(
+    'Authorities that sign the certificate of the service: the path of a PEM file, or PEM text. They replace the ' +
+      'public authorities.',
+  ),
+  cert: pem('certificate').describe(
+    'Client certificate chain, if the service requires one: the path of a PEM file, or PEM text. Needs `key`.',
+  ),
+  key: pemKey().describe('Private key of `cert`: the path of a PEM file, `${file:PATH}` or `${env:NAME}`.'),
   key_passphrase: secret().describe('Passphrase of an encrypted `key`.'),
 }
 
@@ -221,7 +216,7 @@ export function problemOfResponseBytes(bytesMax: number, payloadsMax: number): s
         `about ${answerBytesEach} bytes for each, found ${bytesMax}`
 }
 
-/** Checks `tls` as a whole: the key fits the certificate, the texts are PEM. Null where it is valid. */
+/** Checks `tls` as a whole: the key fits the certificate. Null where it is valid. */
 export function problemOfTls(tls: {
   ca?: Own<string>
   cert?: Own<string>
@@ -231,19 +226,7 @@ export function problemOfTls(tls: {
   const { ca, cert, key, key_passphrase: passphrase } = tls
   if (cert !== undefined && key === undefined) return 'must contain key as well as cert'
   if (key !== undefined && cert === undefined) return 'must contain cert as well as key'
-  if (ca !== undefined && !ca.includes('-----BEGIN CERTIFICATE-----'))
-    return 'must have PEM text as ca, with BEGIN CERTIFICATE'
-  try {
-    createSecureContext({
-      ...(ca === undefined ? {} : { ca }),
-      ...(cert === undefined || key === undefined ? {} : { cert, key: key.reveal() }),
-      ...(passphrase === undefined ? {} : { passphrase: passphrase.reveal() }),
-    })
-    return null
-  } catch (error) {
-    // The message of OpenSSL names the problem, never the key.
-    return `must be a certificate and its key as PEM (${messageOf(error)})`
-  }
+  return pemPartsProblem({ ca, cert, key: key?.reveal(), passphrase: passphrase?.reveal() })
 }
 
 function isProxy(text: string): boolean {

@@ -5,7 +5,8 @@ import { z } from 'zod'
 import { isLoopback } from '../std/loopback.ts'
 import { parsePasswordFile } from '../std/passwords/password-file.ts'
 import { parsePasswordHash, type PasswordHash } from '../std/passwords/passwords.ts'
-import { duration, secret, size } from '../std/schema.ts'
+import { duration, pem, pemKey, secret, size } from '../std/schema.ts'
+import { pemPartsProblem } from '../std/tls/pem.ts'
 import { conditionCatalogue, type ConditionCode } from './conditions/condition-catalogue.ts'
 import { silenceSchema } from './silence-config.ts'
 
@@ -63,11 +64,12 @@ export const opsSchema = z
       ),
     tls: z
       .strictObject({
-        cert: z
-          .string()
-          .min(1)
-          .describe('Certificate chain as PEM text, usually `${file:/etc/.../cert.pem}`.'),
-        key: secret().describe('Private key as PEM text, usually `${file:/etc/.../key.pem}`.'),
+        cert: pem('certificate').describe('Certificate chain: the path of a PEM file, or PEM text.'),
+        key: pemKey().describe('Private key: the path of a PEM file, `${file:PATH}` or `${env:NAME}`.'),
+      })
+      .superRefine(({ cert, key }, context) => {
+        const message = pemPartsProblem({ cert, key: key.reveal() })
+        if (message !== null) context.addIssue({ code: 'custom', message })
       })
       .optional()
       .describe('Serves HTTPS in place of HTTP. Required for `users` where `listen` is not loopback.'),

@@ -6,6 +6,7 @@
 import { z } from 'zod'
 import { parseDuration, parseSize } from './quantity.ts'
 import { Secret } from './secret.ts'
+import { pemProblem, type PemKind } from './tls/pem.ts'
 
 /** A duration such as `30s`; parses to milliseconds. */
 export function duration(range: { minMs: number; maxMs: number }) {
@@ -44,6 +45,27 @@ export function secret() {
     .min(1)
     .meta({ format: 'secret' })
     .transform((value) => new Secret(value))
+}
+
+/** PEM text, or the path of its file, which src/config has read before this check. */
+export function pem(kind: 'certificate' | 'crl') {
+  return pemText('pem', kind)
+}
+
+/** A private key, as `pem`. Only as a path, or from the environment: it must not be in the config itself. */
+export function pemKey() {
+  return pemText('pem-key', 'key').transform((value) => new Secret(value))
+}
+
+function pemText(format: 'pem' | 'pem-key', kind: PemKind) {
+  return z
+    .string()
+    .meta({ format })
+    // What belongs together is checked only where each part is one.
+    .refine((text) => pemProblem(text, kind) === null, {
+      abort: true,
+      error: ({ input }) => pemProblem(String(input), kind) ?? '',
+    })
 }
 
 function refuse(context: z.RefinementCtx, message: string): never {

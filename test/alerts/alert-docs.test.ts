@@ -94,7 +94,7 @@ describe('a wrong section `alerts`', () => {
       { receivers: [{ type: 'webhook', name: 'a', url: 'http://x', headers: { A: 'x\r\nB: y' } }] },
       /printable ASCII/,
     ],
-    [{ receivers: [{ type: 'webhook', name: 'a', url: 'http://x', ca: 'no pem' }] }, /PEM text/],
+    [{ receivers: [{ type: 'webhook', name: 'a', url: 'http://x', ca: 'no pem' }] }, /certificate as PEM/],
     [
       { receivers: [{ type: 'webhook', name: 'a', url: 'http://x', conditions: ['NO_SUCH_CODE'] }] },
       /Invalid option/,

@@ -82,7 +82,7 @@ describe('changed certificates', () => {
     access: { certificates: true }
     listeners:
       - url: mqtts://127.0.0.1:0
-        tls: { cert: "\${file:cert.pem}", key: "\${file:key.pem}", client_ca: "\${file:ca.pem}", client_crl: "\${file:crl.pem}", certificate_name: dns }
+        tls: { cert: cert.pem, key: key.pem, client_ca: ca.pem, client_crl: crl.pem, certificate_name: dns }
 `
   const filesOf = (own: Certificate) => ({
     'cert.pem': own.cert,
@@ -170,7 +170,7 @@ describe('changed users and certificates of ops', () => {
   const gateways = createAuthority('Gateways')
   const mqtt = ' { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } }'
   const ops =
-    ', tls: { cert: "${file:cert.pem}", key: "${file:key.pem}" }' +
+    ', tls: { cert: cert.pem, key: key.pem }' +
     ', users: [{ name: admin, password_hash: "${file:ops-users}", rights: [read, change] }]'
 
   /** The status of the answer, and the number of the certificate. */
@@ -203,12 +203,12 @@ describe('changed users and certificates of ops', () => {
     expect((await get(url, 'changed')).status).toBe(200)
 
     await write('cert.pem', second.cert)
-    await pipeline.until(() => openCodes(pipeline).includes('ACCESS_STALE'))
+    await pipeline.until(() => openCodes(pipeline).includes('MAPPING_STALE'))
     expect(await get(url, 'changed')).toEqual({ status: 200, serial: before.serial })
-    const { what } = pipeline.status().conditions.find(({ code }) => code === 'ACCESS_STALE')!
-    expect(what).toContain(url)
+    const { why } = pipeline.status().conditions.find(({ code }) => code === 'MAPPING_STALE')!
+    expect(why).toContain('ops.tls must be a certificate and its key')
     await write('key.pem', second.key)
-    await pipeline.until(() => !openCodes(pipeline).includes('ACCESS_STALE'))
+    await pipeline.until(() => !openCodes(pipeline).includes('MAPPING_STALE'))
     const renewed = await get(url, 'changed')
     expect(renewed.status).toBe(200)
     expect(renewed.serial).not.toBe(before.serial)

@@ -55,7 +55,7 @@ sources:
     const problems = await problemsOf(text, { env: { A: 'a' } })
     expect(problems).toEqual([
       '3:11 "${env:MISSING}": the environment variable "MISSING" is not set.',
-      '4:12 "${file:missing.txt}": the file cannot be read (ENOENT).',
+      '4:12 "${file:missing.txt}": the file cannot be read (ENOENT: there is no such file).',
       '5:13 "${HOME}" is neither ${env:NAME} nor ${file:PATH}. Did you mean "${env:HOME}"?',
       '5:31 "${environment:A}" is neither ${env:NAME} nor ${file:PATH}.',
       '6:13 "}" is missing after "${" in "${env:A". For a literal ${ write $${.',

@@ -139,18 +139,18 @@ describe('the section ingest', () => {
   )
 
   test.each([
-    [
-      'no certificate',
-      { cert: 'PEM', key: 'PEM' },
-      /^broker.listeners.0.tls must be a certificate and its key as PEM/,
-    ],
+    ['no certificate', { ...mine, cert: 'PEM' }, /^broker.listeners.0.tls.cert must be a certificate as PEM/],
     [
       'the key of another',
       { ...mine, key: authority.issue().key },
       /must be a certificate and its key as PEM/,
     ],
-    ['no authority', { ...mine, client_ca: 'PEM' }, /must have certificates as PEM in client_ca/],
-    ['no revocation list', { ...mine, client_ca: authority.ca, client_crl: 'PEM' }, /revocation list as PEM/],
+    ['no authority', { ...mine, client_ca: 'PEM' }, /client_ca must be a certificate as PEM/],
+    [
+      'no revocation list',
+      { ...mine, client_ca: authority.ca, client_crl: 'PEM' },
+      /client_crl must be a revocation list as PEM/,
+    ],
     ['a list without authority', { ...mine, client_crl: authority.revoke([]) }, /client_crl needs client_ca/],
   ])('refuses TLS with %s', (_what, tls, expected) => {
     const listeners = [{ url: 'mqtts://127.0.0.1', tls }]

@@ -1,7 +1,8 @@
 // bridge-fields.ts: options of `ingest.bridges[]` that have one meaning in several kinds of bridges.
 
 import { z } from 'zod'
-import { duration, secret, size } from '../../std/schema.ts'
+import { duration, pem, pemKey, size } from '../../std/schema.ts'
+import { pemPartsProblem } from '../../std/tls/pem.ts'
 import type { BridgeTls } from './bridge-address.ts'
 
 const dayMs = 86_400_000
@@ -24,28 +25,31 @@ export const memberSchema = z
 
 export const bridgeTlsSchema = z
   .strictObject({
-    ca: z
-      .string()
-      .min(1)
+    ca: pem('certificate')
       .optional()
       .describe(
-        'Authorities of the certificate of the broker as PEM text, usually `${file:/etc/.../ca.pem}`. Default: those ' +
-          'of Node.',
+        'Authorities of the certificate of the broker: the path of a PEM file, or PEM text. Default: those of Node.',
       ),
-    cert: z
-      .string()
-      .min(1)
+    cert: pem('certificate')
       .optional()
-      .describe('Certificate of the gateway as PEM text, where the broker asks for one.'),
-    key: secret().optional().describe('Private key of `cert` as PEM text.'),
+      .describe(
+        'Certificate of the gateway, where the broker asks for one: the path of a PEM file, or PEM text.',
+      ),
+    key: pemKey()
+      .optional()
+      .describe('Private key of `cert`: the path of a PEM file, `${file:PATH}` or `${env:NAME}`.'),
     server_name: z
       .string()
       .min(1)
       .optional()
       .describe('Name in the certificate of the broker. Default: the host of `url`.'),
   })
-  .superRefine(({ cert, key }, context) => {
-    if ((cert === undefined) === (key === undefined)) return
+  .superRefine(({ ca, cert, key }, context) => {
+    if ((cert === undefined) === (key === undefined)) {
+      const message = pemPartsProblem({ ca, cert, key: key?.reveal() })
+      if (message !== null) context.addIssue({ code: 'custom', message })
+      return
+    }
     const [missing, given] = cert === undefined ? ['cert', 'key'] : ['key', 'cert']
     context.addIssue({ code: 'custom', path: [given], message: `needs ${missing}, too` })
   })

@@ -33,7 +33,7 @@ describe('a bridge to RabbitMQ', () => {
     [{ url: ['amqp://a', 'amqps://b'] }, /^url: must have one scheme/],
     [{ url: 'amqp://host:0' }, /^url: must have a port/],
     [{ url: ['amqp://a', 'http://b'] }, /^url.1: must be amqp/],
-    [{ tls: { ca: 'x' } }, /^tls: is not allowed for amqp/],
+    [{ tls: { server_name: 'x' } }, /^tls: is not allowed for amqp/],
     [{ password: 'x' }, /^password: needs username/],
     [{ partition_by: 'level:3' }, /^partition_by: must be topic/],
     [{ bind: { keys: ['t/+/gps'] } }, /^bind.keys.0: is a key of AMQP/],

@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { bridgesSchema } from '../../../src/ingest/bridge-kinds.ts'
 import { bridgeOptions, bridgeWarnings } from '../../../src/ingest/bridges/bridge-config.ts'
+import { createAuthority } from '../../support/certificates.ts'
 import { parseMqttBridges } from '../../support/mqtt-bridges.ts'
+
+const own = createAuthority().issue()
 
 const bridge = { name: 'depot', url: 'mqtt://10.0.0.1', topics: ['a/#'], client_id: 'gw' }
 
@@ -45,8 +48,8 @@ describe('the config of a bridge', () => {
     [{ share_group: 'a/b' }, /^0.share_group must have no/],
     [{ leave_group_on_stop: true }, /^0.leave_group_on_stop needs share_group/],
     [{ password: 'x' }, /^0.password needs username/],
-    [{ tls: { ca: 'x' } }, /^0.tls is not allowed for mqtt:\/\//],
-    [{ url: 'mqtts://h', tls: { cert: 'x' } }, /^0.tls.cert needs key, too/],
+    [{ tls: { server_name: 'x' } }, /^0.tls is not allowed for mqtt:\/\//],
+    [{ url: 'mqtts://h', tls: { cert: own.cert } }, /^0.tls.cert needs key, too/],
     [{ name: 'broker' }, /^0.name must be unique, and not "broker"/],
     [{ name: 'a b' }, /^0.name must have 1 to 64 letters/],
     [{ qos: 2 }, /^0.qos/],

@@ -3,7 +3,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { Secret } from '../../../std/secret.ts'
-import { secret } from '../../../std/schema.ts'
+import { pem, pemKey } from '../../../std/schema.ts'
 import { accessSchema } from '../access/access-config.ts'
 import type { ListenerOptions } from './listeners.ts'
 import { certificateNames, tlsProblem, type ListenerTls } from './tls-server.ts'
@@ -33,27 +33,22 @@ export const listenerSchema = z
       ),
     tls: z
       .strictObject({
-        cert: z
-          .string()
-          .min(1)
-          .describe('Certificate chain of the gateway as PEM text, usually `${file:/etc/.../cert.pem}`.'),
-        key: secret().describe(
-          'Private key of the certificate as PEM text, usually `${file:/etc/.../key.pem}`.',
+        cert: pem('certificate').describe(
+          'Certificate chain of the gateway: the path of a PEM file, or PEM text.',
         ),
-        client_ca: z
-          .string()
-          .min(1)
+        key: pemKey().describe(
+          'Private key of the certificate: the path of a PEM file, `${file:PATH}` or `${env:NAME}`.',
+        ),
+        client_ca: pem('certificate')
           .optional()
           .describe(
-            'Authorities of device certificates as PEM text. If set, a device without a certificate of ' +
+            'Authorities of device certificates: the path of a PEM file, or PEM text. If set, a device without a certificate of ' +
               'one of them is refused. The mapping can use the name in the certificate.',
           ),
-        client_crl: z
-          .string()
-          .min(1)
+        client_crl: pem('crl')
           .optional()
           .describe(
-            'Revocation lists of these authorities as PEM text, one for each. Certificates in them are refused. ' +
+            'Revocation lists of these authorities, one for each: the path of a PEM file, or PEM text. Certificates in them are refused. ' +
               'An expired list refuses every certificate of its authority.',
           ),
         certificate_name: z

@@ -3,12 +3,12 @@
 // handshakes; open connections stay. Session tickets of before are not valid any more, so a client whose
 // certificate was revoked meanwhile needs a full handshake.
 
-import { X509Certificate } from 'node:crypto'
+import type { X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { getDefaultHighWaterMark, setDefaultHighWaterMark } from 'node:stream'
-import { createSecureContext, createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls'
-import { messageOf } from '../../../std/gateway-error.ts'
+import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls'
 import type { Secret } from '../../../std/secret.ts'
+import { pemPartsProblem } from '../../../std/tls/pem.ts'
 
 /** Which part of a client certificate is its name. */
 export const certificateNames = ['cn', 'dns', 'uri', 'email'] as const
@@ -63,24 +63,13 @@ function contextOf({ cert, key, clientCa, clientCrl }: ListenerTls) {
 }
 
 /** What is wrong with certificate, key, authorities or revocation lists; null where they can be used. */
-export function tlsProblem(tls: ListenerTls): string | null {
-  try {
-    createSecureContext(contextOf({ ...tls, clientCa: null, clientCrl: null }))
-  } catch (error) {
-    return `must be a certificate and its key as PEM (${messageOf(error)})`
-  }
-  try {
-    // createSecureContext takes any text as an authority.
-    if (tls.clientCa !== null) void new X509Certificate(tls.clientCa)
-  } catch (error) {
-    return `must have certificates as PEM in client_ca (${messageOf(error)})`
-  }
-  try {
-    createSecureContext(contextOf(tls))
-  } catch (error) {
-    return `must have a revocation list as PEM in client_crl (${messageOf(error)})`
-  }
-  return null
+export function tlsProblem({ cert, key, clientCa, clientCrl }: ListenerTls): string | null {
+  return pemPartsProblem({
+    cert,
+    key: key.reveal(),
+    ca: clientCa ?? undefined,
+    crl: clientCrl ?? undefined,
+  })
 }
 
 /** The name in a certificate that a configured authority signed; the first one where it has several. */
