@@ -14,7 +14,7 @@ import { casesSchema, type CasesFile } from '../mapping/mapping.ts'
 import { ConfigError, requireConfig } from './config-error.ts'
 import { createPresets, type Presets } from './preset-files.ts'
 import { readText } from './config-reader.ts'
-import { checkSources, mappingSchema } from './sources-section.ts'
+import { checkNames, checkSources, mappingSchema } from './sources-section.ts'
 import type { SubstituteDeps } from './substitute.ts'
 
 const casesEnd = '.cases.yaml'
@@ -93,7 +93,7 @@ function readMapping(
   expand: Presets['expand'],
 ) {
   const text = JSON.stringify({ sources: [source] })
-  return readText(text, mappingSchema, deps, { expand, check: checkSources })
+  return readText(text, mappingSchema, deps, { expand, check: checkNames, checkSound: checkSources })
 }
 
 function forbidSource(written: unknown): readonly ConfigProblem[] {

@@ -1,6 +1,8 @@
-// config-error.ts: the error for a config with problems. It lists all of them, one per line, in file order.
+// config-error.ts: the error for a config with problems. It lists all of them in file order, one per line; one
+// that is in many places is one line.
 
 import { GatewayError } from '../std/gateway-error.ts'
+import { groupedProblems } from '../std/grouped-problems.ts'
 import type { LocatedProblem, ReadResult } from './config-reader.ts'
 
 export class ConfigError extends GatewayError {
@@ -9,9 +11,15 @@ export class ConfigError extends GatewayError {
   readonly lines: readonly string[]
 
   constructor(file: string, problems: readonly LocatedProblem[]) {
-    const places = problems.map(({ line, column }) => `${file}:${line}:${column}`)
-    const width = Math.max(0, ...places.map((place) => place.length))
-    const lines = problems.map(({ message }, index) => `${(places[index] ?? '').padEnd(width)}  ${message}`)
+    const lines = groupedProblems(
+      problems.map(({ line, column, path, message }) => ({
+        line,
+        place: `${file}:${line}:${column}`,
+        message,
+        // The same option of several entries: `sources[0].provider` and `sources[7].provider`.
+        rule: path !== '' && message.startsWith(path) ? generic(path) + message.slice(path.length) : message,
+      })),
+    )
     const count = problems.length === 1 ? 'one problem' : `${problems.length} problems`
     super('CONFIG_INVALID', {
       what: `The config ${file} has ${count}.`,
@@ -21,6 +29,10 @@ export class ConfigError extends GatewayError {
     this.problems = problems
     this.lines = lines
   }
+}
+
+function generic(path: string): string {
+  return path.replaceAll(/\[\d+\]/g, '[]')
 }
 
 /** What was read from `file`; throws ConfigError for problems. */

@@ -5,7 +5,7 @@
 //        -> presets (preset-files.ts) -> schema -> checks of the sections
 //
 // Problems of one step do not hide those of the next, except where the next step could only guess: a file
-// with broken syntax is not validated, and the sections' own checks run only on what the schema accepts. No
+// with broken syntax is not validated. The sections' own checks run on the part that the schema accepts. No
 // message shows a secret, or a value that came from the environment or a file.
 
 import { isDeepStrictEqual } from 'node:util'
@@ -23,6 +23,7 @@ import {
   type YamlProblem,
   type YamlSource,
 } from './yaml-source.ts'
+import { soundPartOf, type Sound, type SoundPart } from './sound-part.ts'
 import { substitute, type SubstituteDeps, type Substitutions } from './substitute.ts'
 
 /** A problem as it is shown: with its position, and with the option in the sentence. */
@@ -30,8 +31,17 @@ export type LocatedProblem = Position & { path: string; message: string }
 
 export type ReadResult<Config> =
   /** `written` is the input of the schema: plain values, without defaults. */
-  | { kind: 'config'; config: Config; written: unknown; positionOf: YamlSource['positionOf'] }
-  | { kind: 'problems'; problems: readonly LocatedProblem[] }
+  | ({ kind: 'config' } & ReadConfig<Config>)
+  /** `sound`: the part that the schema accepts; null where there is none. */
+  | { kind: 'problems'; problems: readonly LocatedProblem[]; sound: ReadConfig<Config> | null }
+
+export type ReadConfig<Config> = {
+  config: Config
+  written: unknown
+  positionOf: YamlSource['positionOf']
+  /** Where an option of `config` is in the file: of a sound part, others may be before it in a list. */
+  pathOf(keys: Keys): (string | number)[]
+}
 
 /** The plain values of the file, with those of other files merged in. */
 export type Expansion = {
@@ -44,8 +54,10 @@ export type Expansion = {
 export type ReadOptions = {
   /** Merges in other files before the schema check. Called again when a value got another type. */
   expand?: (written: unknown) => Promise<Expansion>
-  /** Finds problems that a schema cannot express. */
+  /** Finds problems that a schema cannot express, also where other options have problems. */
   check?: (written: unknown) => readonly ConfigProblem[]
+  /** The same, for what the schema accepts: the whole, or its sound part. */
+  checkSound?: (written: unknown) => readonly ConfigProblem[]
   /** Only these sections, and options such as `ops.listen`, are read; the others are ignored. */
   sections?: readonly string[]
 }
@@ -54,12 +66,12 @@ export async function readText<Schema extends z.ZodType>(
   text: string,
   schema: Schema,
   deps: SubstituteDeps,
-  { expand = unexpanded, check = () => [], sections }: ReadOptions = {},
+  { expand = unexpanded, check = () => [], checkSound = () => [], sections }: ReadOptions = {},
 ): Promise<ReadResult<z.output<Schema>>> {
   const source = parseYamlSource(text)
   if (sections) source.keepOnly(sections)
   const problems = source.problems.map(unnamed)
-  if (!source.sound) return { kind: 'problems', problems: inOrder(problems) }
+  if (!source.sound) return { kind: 'problems', problems: inOrder(problems), sound: null }
   const substitutions = await substitute(source, deps, pemNodesOf(source, shapeOf(schema)))
   problems.push(...substitutions.problems.map(unnamed))
   let written: unknown
@@ -70,21 +82,29 @@ export async function readText<Schema extends z.ZodType>(
     return {
       kind: 'problems',
       problems: [...problems, { line: 1, column: 1, path: '', message: error.message }],
+      sound: null,
     }
   }
   const result = await validate(schema, source, substitutions, { written: written ?? {}, expand })
   const place = placer(source, substitutions, result.secrets)
-  const ownChecks = check(result.expansion.written).map((problem) =>
-    hideFound(problem, source, substitutions),
-  )
+  const { sound } = result
+  const ofSound = sound === null ? [] : checkSound(sound.written)
+  const ownChecks = [
+    ...check(result.expansion.written),
+    ...ofSound
+      .map((problem) => ({ ...problem, path: sound?.pathOf(problem.path) ?? problem.path }))
+      .filter((problem) => sound?.follows(problem) !== true),
+  ].map((problem) => hideFound(problem, source, substitutions))
   const news = [...result.problems, ...ownChecks]
     .filter(({ path }) => !substitutions.failedAt(source.nodeAt(path)))
     .map((problem) => result.expansion.relocate(problem))
     .filter((problem) => problem !== null)
   problems.push(...[...result.expansion.problems, ...news].map(place))
-  if (problems.length > 0 || !result.success) return { kind: 'problems', problems: inOrder(problems) }
   const { positionOf } = source
-  return { kind: 'config', config: result.config, written: result.expansion.written, positionOf }
+  const read = sound === null ? null : { ...sound, positionOf }
+  if (problems.length > 0 || read === null)
+    return { kind: 'problems', problems: inOrder(problems), sound: read }
+  return { kind: 'config', ...read }
 }
 
 /** A problem of the text itself, which is of no option. */
@@ -114,7 +134,9 @@ type Validation<Config> = {
   problems: readonly ConfigProblem[]
   /** Secrets that are written in the file itself: they are refused, and no message repeats them. */
   secrets: readonly string[]
-} & ({ success: true; config: Config } | { success: false })
+  /** The whole config where it has no problem. */
+  sound: Sound<Config> | null
+}
 
 async function validate<Schema extends z.ZodType>(
   schema: Schema,
@@ -133,15 +155,20 @@ async function validate<Schema extends z.ZodType>(
   const literals = literalSecrets(written, root, source, substitutions)
   const hidden = (path: Keys, value: unknown) => hiddenAt({ path, value }, root, source, substitutions)
   const context = { root, config: written, hidden }
+  const part: SoundPart<z.output<Schema>> = parsed.success
+    ? {
+        issues: [],
+        sound: { config: parsed.data, written, pathOf: (keys) => [...keys], follows: () => false },
+      }
+    : soundPartOf(schema, written, { root, issues: parsed.error.issues })
   const isLiteral = ({ path }: ConfigProblem) =>
     literals.some((literal) => isDeepStrictEqual(literal.path, path))
   // That a secret is not what it should be only follows from where it is written.
-  const problems = (
-    parsed.success ? [] : parsed.error.issues.flatMap((issue) => problemsOf(issue, context))
-  ).filter((problem) => !isLiteral(problem))
+  const problems = part.issues
+    .flatMap((issue) => problemsOf(issue, context))
+    .filter((problem) => !isLiteral(problem))
   problems.push(...literals.map(({ path, value }) => ({ path, message: literalText(path, value, root) })))
-  const found = { expansion, problems, secrets: literals.map(({ value }) => value) }
-  return parsed.success ? { ...found, success: true, config: parsed.data } : { ...found, success: false }
+  return { expansion, problems, secrets: literals.map(({ value }) => value), sound: part.sound }
 }
 
 /**
@@ -181,13 +208,9 @@ function hiddenAt(
 }
 
 /** A text in the place of a map or list with a secret is most likely that secret. */
-function hasSecret({ format, properties = {}, items }: Shape): boolean {
-  const isOne = (shape: Shape | undefined) => shape?.format === 'secret' || shape?.format === 'pem-key'
-  return (
-    isOne({ ...(format === undefined ? {} : { format }) }) ||
-    isOne(items) ||
-    Object.values(properties).some(isOne)
-  )
+function hasSecret(shape: Shape): boolean {
+  const isOne = (one: Shape | undefined) => one?.format === 'secret' || one?.format === 'pem-key'
+  return isOne(shape) || isOne(shape.items) || Object.values(shape.properties ?? {}).some(isOne)
 }
 
 function isSecret(root: Shape, path: Keys): boolean {

@@ -15,6 +15,9 @@
 //   Relative paths, in ${file:PATH} and in options that are paths, start at the folder of the config file,
 //   not at the working directory: the same file works the same under systemd and in a shell.
 //
+//   sound-part.ts      the part without problems, whose own checks run too
+//   Problems of a valid part, such as a missing file, are found by `check`, with inspectConfig().
+//
 // Failures
 //   the file cannot be read   CONFIG_UNREADABLE
 //   the file has problems     CONFIG_INVALID (ConfigError) with the list; nothing was started, exit status 2
@@ -38,10 +41,11 @@ import {
 import { spoolSchema } from '../spool/config.ts'
 import { ConfigError, requireConfig } from './config-error.ts'
 import { createPresets } from './preset-files.ts'
-import { readText } from './config-reader.ts'
+import { readText, type LocatedProblem, type ReadConfig } from './config-reader.ts'
 import { checkPorts } from './port-conflicts.ts'
 import { filesOfSecrets } from './secret-files.ts'
 import {
+  checkNames,
   checkSources,
   devicesPlaceOf,
   devicesPlaceSchema,
@@ -60,6 +64,7 @@ export {
   certificateState,
   certificateText,
   certificateWarnings,
+  namesOfCertificate,
   type CertificateState,
   type ConfigCertificate,
 } from './certificates/certificates.ts'
@@ -91,8 +96,10 @@ export type LoadedConfig = {
   presetFiles: readonly string[]
   /** The files that have secrets. */
   secretFiles: readonly string[]
-  /** Line and column of an option. */
+  /** Line and column of an option of the file. */
   positionOf: YamlSource['positionOf']
+  /** The path in the file of an option of `config`. They differ where `config` is a part of it. */
+  pathOf: ReadConfig<Config>['pathOf']
 }
 
 export type LoadConfigDeps = {
@@ -103,36 +110,52 @@ export type LoadConfigDeps = {
 
 /** Reads the config at `path`; rejects with CONFIG_UNREADABLE or ConfigError. */
 export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<LoadedConfig> {
+  const { loaded, problems } = await inspectConfig(path, deps)
+  if (loaded === null || problems.length > 0) throw new ConfigError(path, problems)
+  return loaded
+}
+
+/**
+ * Reads the config at `path`, also one with problems. `loaded`: the part without problems, so that what it names
+ * can be checked as well; null where there is none. Rejects with CONFIG_UNREADABLE.
+ */
+export async function inspectConfig(
+  path: string,
+  deps: LoadConfigDeps,
+): Promise<{ loaded: LoadedConfig | null; problems: readonly LocatedProblem[] }> {
   const text = await readConfig(path, deps)
   const folder = dirname(resolve(path))
   const read = new Map<string, string>()
   const substitution = substitutionFor(path, deps, read)
   const presets = createPresets(substitution, { folder })
-  const check = (written: unknown) => [...checkSources(written), ...checkPorts(written)]
-  const steps = { expand: presets.expand, check }
-  const { config: written, positionOf } = requireConfig(
-    path,
-    await readText(text, configSchema, substitution, steps),
-  )
-  const sources = withOneProvider(written.sources, providerNames(written.delivery))
-  const config = withAbsolutePaths({ ...written, sources }, folder)
-  checkControlSocket(path, config, { env: deps.env, positionOf })
-  const secretFiles = [...filesOfSecrets(config, read), ...namedSecretFiles(config)]
-  return { path, config, presetFiles: presets.files(), secretFiles, positionOf }
+  const check = (written: unknown) => [...checkNames(written), ...checkPorts(written)]
+  const steps = { expand: presets.expand, check, checkSound: checkSources }
+  const result = await readText(text, configSchema, substitution, steps)
+  const sound = result.kind === 'config' ? result : result.sound
+  const loaded = sound === null ? null : loadedOf(sound)
+  const socket = loaded === null ? [] : controlSocketProblems(loaded, deps)
+  const problems = [...(result.kind === 'config' ? [] : result.problems), ...socket]
+  return { loaded, problems }
+
+  function loadedOf({ config: written, positionOf, pathOf }: ReadConfig<Config>): LoadedConfig {
+    const sources = withOneProvider(written.sources, providerNames(written.delivery))
+    const config = withAbsolutePaths({ ...written, sources }, folder)
+    const secretFiles = [...filesOfSecrets(config, read), ...namedSecretFiles(config)]
+    return { path, config, presetFiles: presets.files(), secretFiles, positionOf, pathOf }
+  }
 }
 
 /** The path of the socket depends on spool.path and on the environment, so the schema cannot check it. */
-function checkControlSocket(
-  file: string,
-  { ops, spool }: Config,
-  { env, positionOf }: Pick<LoadConfigDeps, 'env'> & { positionOf: YamlSource['positionOf'] },
-): void {
+function controlSocketProblems(
+  { config: { ops, spool }, positionOf }: LoadedConfig,
+  { env }: Pick<LoadConfigDeps, 'env'>,
+): LocatedProblem[] {
   const runtimeDirectory = env['RUNTIME_DIRECTORY'] ?? ''
   const problem = socketPathProblem(controlSocketPath({ ...ops, spoolPath: spool.path, runtimeDirectory }))
-  if (problem === null) return
+  if (problem === null) return []
   const keys = ops.control_socket === undefined ? ['spool', 'path'] : ['ops', 'control_socket']
   const message = `${keys.join('.')} ${problem}. A shorter ops.control_socket is enough.`
-  throw new ConfigError(file, [{ ...positionOf(keys), path: keys.join('.'), message }])
+  return [{ ...positionOf(keys), path: keys.join('.'), message }]
 }
 
 /** Where the daemon of a config is. A client needs no secret and may be unable to read them. */

@@ -123,18 +123,28 @@ function withoutLogin(value: unknown): string | undefined {
 
 function suggestionFor(value: unknown, root: Shape, path: Keys): string {
   if (typeof value !== 'string') return ''
-  const words = shapesAt(root, path).flatMap(
-    (shape) => shape.enum ?? (shape.const === undefined ? [] : [shape.const]),
-  )
-  const near = nearest(value, words.map(String))
-  return near === undefined ? '' : ` Did you mean "${near}"?`
+  const shapes = shapesAt(root, path)
+  const near = nearest(value, shapes.flatMap(wordsOf))
+  if (near !== undefined) return ` Did you mean "${near}"?`
+  // One entry in the place of a list.
+  const items = shapes.flatMap(({ type, items: one }) => (type === 'array' && one ? [one] : []))
+  if (items.length === 0) return ''
+  const word = nearest(value, items.flatMap(wordsOf))
+  const isText = items.some(({ type, enum: words }) => type === 'string' && words === undefined)
+  return word === undefined && !isText ? '' : ` Did you mean [${word ?? quote(value, 80)}]?`
+}
+
+function wordsOf(shape: Shape): string[] {
+  return (shape.enum ?? (shape.const === undefined ? [] : [shape.const])).map(String)
 }
 
 /** The first sentence of the description. */
 function purposeOf(root: Shape, path: Keys): string {
   const description = descriptionAt(root, path)
   if (description === undefined) return ''
-  const first = /^.*?[.:;](?=\s|$)/s.exec(description)?.[0] ?? description
+  // What begins with a word of the list says nothing without what follows it.
+  const end = /^`[^`]*`[:;]/.test(description) ? /^.*?\.(?=\s|$)/s : /^.*?[.:;](?=\s|$)/s
+  const first = end.exec(description)?.[0] ?? description
   return ` ${first.replace(/[:;]$/, '.')}`
 }
 

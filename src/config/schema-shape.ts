@@ -166,13 +166,33 @@ export function typeOf(shape: Shape): string {
 
 /** The rule for a value, as the end of a sentence: `must be 1 to 64`. */
 export function ruleOf(shapes: readonly Shape[]): string {
-  const rules = [...new Set(shapes.map(ruleOfOne))]
+  // Of several kinds of bridges, each has its URL.
+  const urls = shapes.filter(isUrl)
+  const others = shapes.filter((shape) => !isUrl(shape) && !(urls.length > 0 && shape.type === 'string'))
+  const [first] = urls
+  const merged =
+    first === undefined ? [] : [{ ...first, examples: urls.flatMap(({ examples = [] }) => examples) }]
+  const rules = [...new Set([...merged, ...others].map(ruleOfOne))]
   return `must be ${rules.join(' or ')}`
+}
+
+function isUrl({ type, format }: Shape): boolean {
+  return type === 'string' && (format === 'uri' || format === 'url')
+}
+
+/** More words are no help in a sentence. */
+const wordsShownMax = 24
+
+function wordsText(words: readonly unknown[]): string {
+  const shown = words.slice(0, words.length > wordsShownMax ? 5 : wordsShownMax).map(String)
+  const more =
+    words.length > shown.length ? `, ... (${words.length} words, config/reference.md lists them)` : ''
+  return `${shown.join(', ')}${more}`
 }
 
 function ruleOfOne(shape: Shape): string {
   if (shape.const !== undefined) return JSON.stringify(shape.const)
-  if (shape.enum) return `one of ${shape.enum.map(String).join(', ')}`
+  if (shape.enum) return `one of ${wordsText(shape.enum)}`
   switch (shape.type) {
     case 'integer':
       return rangeOf(shape, 'a whole number')
@@ -192,9 +212,14 @@ function ruleOfOne(shape: Shape): string {
   }
 }
 
-function listRuleOf({ minItems, maxItems }: Shape): string {
-  if (maxItems !== undefined) return `a list of ${minItems ?? 0} to ${maxItems} entries`
-  return minItems ? `a list of at least ${minItems} ${minItems === 1 ? 'entry' : 'entries'}` : 'a list'
+function listRuleOf({ minItems, maxItems, items }: Shape): string {
+  const example = items?.enum ?? items?.examples
+  const form = example?.length ? ` such as [${example.slice(0, 2).map(String).join(', ')}]` : ''
+  const words = items?.enum ? ` of words of ${wordsText(items.enum)}` : ''
+  if (maxItems !== undefined) return `a list of ${minItems ?? 0} to ${maxItems} entries${form}`
+  if (!minItems) return `a list${words}${form}`
+  if (words !== '') return `a list with at least ${minItems} of ${wordsText(items?.enum ?? [])}${form}`
+  return `a list of at least ${minItems} ${minItems === 1 ? 'entry' : 'entries'}${form}`
 }
 
 function textRuleOf({ format, examples, minLength, maxLength }: Shape): string {
@@ -205,7 +230,8 @@ function textRuleOf({ format, examples, minLength, maxLength }: Shape): string {
   if (format === 'host:port') return `HOST:PORT${example}`
   if (format === 'uri' || format === 'url') return `a URL${example}`
   const length = maxLength === undefined ? '' : ` of at most ${maxLength} characters`
-  return `${minLength ? 'non-empty text' : 'text'}${length}${example}`
+  const form = format === undefined ? '' : ` of the form ${format}`
+  return `${minLength ? 'non-empty text' : 'text'}${length}${form}${example}`
 }
 
 function rangeOf(shape: Shape, otherwise: string): string {

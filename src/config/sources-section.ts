@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import { embeddedBrokerName } from '../domain/message.ts'
 import type { ConfigProblem } from '../std/config-problem.ts'
+import { meantText } from '../std/nearest-word.ts'
 import {
   clocksSchema,
   defaultsSchema,
@@ -27,53 +28,67 @@ export const mappingShape = {
 
 export const mappingSchema = z.object(mappingShape)
 
-/** Checks topic patterns, paths, units and providers. Finds nothing where the schema has problems already. */
+/** Checks topic patterns, paths and units of a mapping that the schema accepts. */
 export function checkSources(written: unknown): readonly ConfigProblem[] {
   const mapping = mappingSchema.safeParse(written)
-  return mapping.success
-    ? [...compileSources(mapping.data).problems, ...checkProviders(written), ...checkFrom(written)]
-    : []
+  return mapping.success ? compileSources(mapping.data).problems : []
 }
 
-/** The options that decide on the provider. */
-const providersSchema = z.object({
-  sources: z.array(z.object({ provider: z.string().optional() })),
-  devices: z.object({ file: z.string().optional() }).optional(),
-  delivery: z.object({ providers: z.array(z.object({ name: z.string() })).optional() }),
+/** What is no list of names, or no name, is a problem of the schema. */
+const anyList = z.array(z.unknown()).catch([])
+const named = z.object({ name: z.string() })
+const namesSchema = z.object({
+  sources: anyList,
+  devices: z.object({ file: z.unknown().optional() }).catch({}),
+  delivery: z.object({ providers: z.unknown().optional() }).catch({}),
+  ingest: z.object({ bridges: anyList.optional() }).catch({}),
 })
 
+/** Checks the names that sources use of other sections. Reads them also where other options have problems. */
+export function checkNames(written: unknown): readonly ConfigProblem[] {
+  const { data } = namesSchema.safeParse({ devices: {}, delivery: {}, ingest: {}, ...Object(written) })
+  if (data === undefined) return []
+  const bridges = (data.ingest.bridges ?? []).flatMap((bridge) => named.safeParse(bridge).data?.name ?? [])
+  return [
+    ...checkProviders(data.sources, providersOf(data.delivery.providers), data.devices.file !== undefined),
+    ...checkFrom(data.sources, [embeddedBrokerName, ...bridges]),
+  ]
+}
+
+const providerOf = z.object({ provider: z.string().optional() })
+
 /** A provider with captures, and those of the device table, can be checked only later. */
-function checkProviders(written: unknown): readonly ConfigProblem[] {
-  const parsed = providersSchema.safeParse(written)
-  if (!parsed.success) return []
-  const { sources, devices, delivery } = parsed.data
-  const names = delivery.providers?.map(({ name }) => name) ?? [defaultProvider]
+function checkProviders(
+  sources: readonly unknown[],
+  names: readonly string[] | null,
+  hasTable: boolean,
+): readonly ConfigProblem[] {
+  if (names === null) return []
   const known = names.join(', ')
-  const isOptional = names.length === 1 || names.includes(defaultProvider) || devices?.file !== undefined
-  return sources.flatMap(({ provider }, index): ConfigProblem[] => {
+  const isOptional = names.length === 1 || names.includes(defaultProvider) || hasTable
+  return sources.flatMap((source, index): ConfigProblem[] => {
     const path = ['sources', index]
+    const { data } = providerOf.safeParse(source)
+    if (data === undefined) return []
+    const { provider } = data
     if (provider === undefined)
       return isOptional ? [] : [{ path, message: `needs \`provider\`: one of ${known}.` }]
     if (provider.includes('{') || names.includes(provider)) return []
-    const message = `must be one of delivery.providers (${known}), found "${provider}".`
+    const message = `must be one of delivery.providers (${known}), found "${provider}".${meantText(provider, names)}`
     return [{ path: [...path, 'provider'], message }]
   })
 }
 
-const fromSchema = z.object({
-  sources: z.array(z.object({ from: z.array(z.string()).optional() })),
-  ingest: z.object({ bridges: z.array(z.object({ name: z.string() })).optional() }).optional(),
-})
+const fromOf = z.object({ from: z.array(z.string()).optional() })
 
 /** A name that is none would be a source without messages. */
-function checkFrom(written: unknown): readonly ConfigProblem[] {
-  const { data } = fromSchema.safeParse(written)
-  if (data === undefined) return []
-  const names = [embeddedBrokerName, ...(data.ingest?.bridges ?? []).map(({ name }) => name)]
-  return data.sources.flatMap(({ from = [] }, index) =>
-    from.flatMap((name, at): ConfigProblem[] => {
+function checkFrom(sources: readonly unknown[], names: readonly string[]): readonly ConfigProblem[] {
+  return sources.flatMap((source, index) =>
+    (fromOf.safeParse(source).data?.from ?? []).flatMap((name, at): ConfigProblem[] => {
       if (names.includes(name)) return []
-      const message = `must be one of ${names.join(', ')}, found "${name}". It names ingest.bridges, or the broker of the gateway.`
+      const message =
+        `must be one of ${names.join(', ')}, found "${name}".${meantText(name, names)} ` +
+        'It names ingest.bridges, or the broker of the gateway.'
       return [{ path: ['sources', index, 'from', at], message }]
     }),
   )

@@ -111,7 +111,9 @@ export const backoffFields = {
 }
 
 export const fields = {
-  base_url: baseUrl.describe('URL of the ingestion API, without `/v2/telemetry`. It may have a path.'),
+  base_url: baseUrl.describe(
+    'URL of the ingestion API, without `/v2` and what follows it. It may have a path.',
+  ),
   provider_key: z
     .string()
     .regex(/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/, 'must be printable ASCII without spaces at its ends')
@@ -237,19 +239,23 @@ function isProxy(text: string): boolean {
   return username === '' && password === '' && pathname === '/' && search === '' && hash === ''
 }
 
-function problemOfBaseUrl(text: string): string | null {
+/** What is wrong with the URL of the service, and what to write instead; null where it can be used. */
+export function problemOfBaseUrl(text: string): string | null {
   if (!URL.canParse(text)) return 'must be a URL such as https://ingest.example.com'
-  const url = new URL(text)
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must start with https:// or http://'
-  if (url.username !== '' || url.password !== '') return 'must not contain a user name or password'
-  if (/[?#]/.test(text)) return 'must have no query and no fragment'
+  const { protocol, host, username, password } = new URL(text)
+  if (protocol !== 'https:' && protocol !== 'http:') return 'must start with https:// or http://'
+  const [path = ''] = text.replace(/^[a-z]+:\/*[^/?#]*/i, '').split(/[?#]/)
+  const [operation = ''] = /\/v2(\/telemetry(\/.*)?|\/*)$/i.exec(path) ?? []
+  const rest = path.slice(0, path.length - operation.length).replace(/\/+$/, '')
   // The signature covers the normalised and twice encoded path; a path without encoding is the same for all.
-  const path = text.replace(/^[a-z]+:\/\/[^/]*/i, '')
-  if (!/^[A-Za-z0-9._~/-]*$/.test(path)) return 'must have a path of letters, digits and . _ ~ - only'
-  if (path.split('/').some((part) => part === '.' || part === '..') || /\/\/./.test(path))
+  if (!/^[A-Za-z0-9._~/-]*$/.test(rest)) return 'must have a path of letters, digits and . _ ~ - only'
+  if (rest.split('/').some((part) => part === '.' || part === '..') || /\/\//.test(rest))
     return 'must have no empty, "." or ".." part in its path'
-  const [operation = ''] = /\/v2\/telemetry(\/.*)?$/i.exec(path) ?? []
-  if (operation !== '')
-    return `must be without the path of the operation, which the gateway adds: use "${text.slice(0, -operation.length)}"`
-  return null
+  const faults = [
+    ...(username === '' && password === '' ? [] : ['no user name and no password']),
+    ...(/[?#]/.test(text) ? ['no query and no fragment'] : []),
+    ...(operation === '' ? [] : ['no /v2 and nothing behind it, which the gateway adds']),
+  ]
+  if (faults.length === 0) return null
+  return `must have ${faults.join(', and ')}: write "${protocol}//${host}${rest}"`
 }

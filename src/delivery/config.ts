@@ -147,6 +147,8 @@ export const deliverySchema = sectionSchema.superRefine((section, context) => {
   for (const { path, message } of problemsOf(section)) context.addIssue({ code: 'custom', path, message })
 })
 
+export { problemOfBaseUrl } from './config-fields.ts'
+
 export type DeliveryConfig = z.output<typeof deliverySchema>
 
 type Problem = { path: (string | number)[]; message: string }

@@ -6,6 +6,7 @@ import { plural } from '../std/quantity.ts'
 import { quote } from '../std/quote.ts'
 import type { MappingConfig, SourceConfig } from './config.ts'
 import { compileFamilies, knownTypes } from './compile/compile-signals.ts'
+import { quantities } from './plausibility/quantities.ts'
 import { plainKey } from './fields/field-names.ts'
 
 export type DoubtfulWord = { what: string; act: string }
@@ -31,7 +32,50 @@ export function doubtfulWords(config: MappingConfig, table: TableModels | null):
     ...interfaceWord('asset_type', defaults.asset_type, 'defaults'),
     ...sources.flatMap((source) => wordsOf(source)),
   ]
-  return [...words, ...modelsOf(config, table)]
+  return [...words, ...sources.flatMap(assumedUnits), ...modelsOf(config, table)]
+}
+
+/** Values without a unit are sent as if they had the unit of the interface. A preset states its units. */
+function assumedUnits({ name, preset, map }: SourceConfig): DoubtfulWord[] {
+  if (preset !== undefined) return []
+  const where = `the source ${quote(name, 64)} maps`
+  const isSpeed = isBare(map.speed) && map.speed_units === 'KILOMETERS_PER_HOUR'
+  return [
+    ...(isSpeed ? [assumed(`${where} speed`, 'km/h', 'm/s, mph, knots')] : []),
+    ...map.signals.flatMap((signal) => {
+      const { type, value_unit, quantity = 'none' } = signal
+      if (!isBare(signal) || value_unit !== undefined) return []
+      const known = knownTypes.get(type)
+      if (known === 'KILOMETERS') return [assumed(`${where} ${type}`, 'km', 'm, mi')]
+      if (known !== undefined) return [assumed(`${where} ${type}`, 'h', 'min, s')]
+      if (quantity === 'none') return []
+      return [
+        {
+          what: `${where} ${type} without \`value_unit\`. Its bounds take it as ${quantities[quantity].unit}.`,
+          act: 'Set `value_unit` to the unit that the device sends.',
+        },
+      ]
+    }),
+  ]
+}
+
+function assumed(where: string, unit: string, others: string): DoubtfulWord {
+  return {
+    what: `${where} without \`unit\`. It is sent as it is, as ${unit}.`,
+    act: `Set \`unit: ${unit}\`, or the unit that the device sends (${others}).`,
+  }
+}
+
+/** A number of the message, taken as it is. Who sets a scale has thought of the unit. */
+function isBare(
+  field: { path?: unknown; unit?: unknown; scale?: number; over?: unknown } | undefined,
+): boolean {
+  return (
+    field?.path !== undefined &&
+    field.unit === undefined &&
+    (field.scale ?? 1) === 1 &&
+    field.over === undefined
+  )
 }
 
 function wordsOf({ name, map, defaults }: SourceConfig): DoubtfulWord[] {

@@ -41,7 +41,13 @@ import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import { embeddedBrokerName } from '../domain/message.ts'
 import { compileSources } from './compile/compile.ts'
 import type { MappingConfig } from './config.ts'
-import { loadDevices, noDevices, type DeviceRow, type LoadedDevices } from './devices/device-table.ts'
+import {
+  DeviceTableError,
+  loadDevices,
+  noDevices,
+  type DeviceRow,
+  type LoadedDevices,
+} from './devices/device-table.ts'
 import { createExplainer, type Explainer } from './explain/explain.ts'
 import type { ClockPolicy } from './devices/clock-check.ts'
 import type { DeviceNotes } from './types.ts'
@@ -67,7 +73,7 @@ export { messageOfStateEntry } from './state/state-restore.ts'
 export { evaluateMessage, mapEvaluation, openEvaluator } from './jsonata/message-evaluation.ts'
 export { createEvaluator, type Evaluator } from './jsonata/jsonata.ts'
 export { isDecoderState } from './encodings/encodings.ts'
-export { loadDevices }
+export { DeviceTableError, loadDevices }
 export { editDevices, readDeviceFields, type DeviceFields } from './devices/device-table-text.ts'
 
 export type OpenMapperOptions = {

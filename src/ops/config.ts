@@ -245,5 +245,10 @@ export function socketPathProblem(path: string): string | null {
 /** The base URL of an address. An address for all interfaces is reached over loopback. */
 export function opsUrl({ host, port }: HostPort, scheme: 'http' | 'https' = 'http'): string {
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
-  return `${scheme}://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
+  return opsUrlText({ host: reachable, port }, scheme)
+}
+
+/** The same as it is configured. */
+export function opsUrlText({ host, port }: HostPort, scheme: 'http' | 'https'): string {
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -130,6 +130,12 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best
 }
 
+/** ` Did you mean "x"?`, or nothing where no known word is near. */
+export function meantText(word: string, known: readonly string[]): string {
+  const meant = nearest(word, known)
+  return meant === undefined ? '' : ` Did you mean "${meant}"?`
+}
+
 function editsBetween(word: string, candidate: string): number {
   const [written, known] = [word.toLowerCase(), candidate.toLowerCase()]
   return isTruncated(word, candidate) || isSwapped(written, known) ? 1 : distance(written, known)

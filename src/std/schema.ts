@@ -4,7 +4,7 @@
 // Schema come from it. `.describe()` says what the option is, its unit, and what happens at its limit.
 
 import { z } from 'zod'
-import { parseDuration, parseSize } from './quantity.ts'
+import { formatDuration, formatSize, parseDuration, parseSize } from './quantity.ts'
 import { Secret } from './secret.ts'
 import { pemProblem, type PemKind } from './tls/pem.ts'
 
@@ -18,7 +18,10 @@ export function duration(range: { minMs: number; maxMs: number }) {
       if (ms === undefined)
         return refuse(context, `must be a duration such as 250ms, 30s, 5m or 1h, found "${text}"`)
       if (ms < range.minMs || ms > range.maxMs)
-        return refuse(context, `must be ${range.minMs} to ${range.maxMs} ms, found ${ms} ms`)
+        return refuse(
+          context,
+          `must be ${formatDuration(range.minMs)} to ${formatDuration(range.maxMs)}, found ${formatDuration(ms)}`,
+        )
       return ms
     })
 }
@@ -33,18 +36,24 @@ export function size(range: { minBytes: number; maxBytes: number }) {
       if (bytes === undefined)
         return refuse(context, `must be a size such as 512KiB, 64MiB or 20GiB, found "${text}"`)
       if (bytes < range.minBytes || bytes > range.maxBytes)
-        return refuse(context, `must be ${range.minBytes} to ${range.maxBytes} bytes, found ${bytes} bytes`)
+        return refuse(
+          context,
+          `must be ${formatSize(range.minBytes)} to ${formatSize(range.maxBytes)}, found ${formatSize(bytes)}`,
+        )
       return bytes
     })
 }
 
 /** A secret. `${env:NAME}` and `${file:PATH}` are replaced before this check. */
 export function secret() {
-  return z
-    .string()
-    .min(1)
-    .meta({ format: 'secret' })
-    .transform((value) => new Secret(value))
+  return (
+    z
+      .string()
+      // An empty one is no Secret, so rules about the whole section must not see it.
+      .min(1, { abort: true })
+      .meta({ format: 'secret' })
+      .transform((value) => new Secret(value))
+  )
 }
 
 /** PEM text, or the path of its file, which src/config has read before this check. */
@@ -58,14 +67,16 @@ export function pemKey() {
 }
 
 function pemText(format: 'pem' | 'pem-key', kind: PemKind) {
-  return z
-    .string()
-    .meta({ format })
-    // What belongs together is checked only where each part is one.
-    .refine((text) => pemProblem(text, kind) === null, {
-      abort: true,
-      error: ({ input }) => pemProblem(String(input), kind) ?? '',
-    })
+  return (
+    z
+      .string()
+      .meta({ format })
+      // What belongs together is checked only where each part is one.
+      .refine((text) => pemProblem(text, kind) === null, {
+        abort: true,
+        error: ({ input }) => pemProblem(String(input), kind) ?? '',
+      })
+  )
 }
 
 function refuse(context: z.RefinementCtx, message: string): never {

@@ -31,7 +31,7 @@ sources:
     ['delivery: { max_in_flight: many }', 'must be 1 to 64, found "many".'],
     ['delivery: { max_in_flight: [1] }', 'must be 1 to 64, found a list.'],
     ['delivery: { max_in_flight: }', 'must be 1 to 64, found nothing.'],
-    ['delivery: { timeout: 90m }', 'must be 100 to 60000 ms, found 5400000 ms.'],
+    ['delivery: { timeout: 90m }', 'must be 100 ms to 1 min, found 1 h 30 min.'],
     [
       'delivery: { timeout: 10 parsecs }',
       'must be a duration such as 250ms, 30s, 5m or 1h, found "10 parsecs".',
@@ -47,7 +47,7 @@ sources:
       'delivery: { credentials: { source: keys, id: x, secret: y } }',
       'unknown option "secret" in delivery.credentials.',
     ],
-    ['delivery: { errors: { Validation: 5m } }', 'must be a list or "delivered", found "5m".'],
+    ['delivery: { errors: { Validation: 5m } }', 'must be a list such as [30s, 5m] or "delivered", found "5m".'],
     ['delivery: { errors: { Validation: [5 m, soon] } }', 'delivery.errors.Validation[1] must be a duration'],
     ['delivery: []', 'delivery must be a map, found an empty list.'],
     ['- a\n- b', 'must be a map, found a list.'],

@@ -120,6 +120,7 @@ describe('a source with a preset', () => {
     const source =
       '  - name: a\n    preset: own/acme.yaml\n    map:\n      speed: { path: v..w }\n      heading: { pth: h }\n'
     expect(await problems(source, { 'own/acme.yaml': acme })).toEqual([
+      'c.yaml:7:7 sources[0].map.speed has an empty key at position 3 of "v..w".',
       expect.stringMatching(/^c\.yaml:8:18 unknown option "pth" in sources\[0\]\.map\.heading\. /),
     ])
     expect(await problems(source.replace(/ {6}heading.*\n/, ''), { 'own/acme.yaml': acme })).toEqual([

@@ -61,7 +61,7 @@ describe('the provider of a source', () => {
   test('is refused when it is not in the list, with the names in the list', async () => {
     const source = `  - { name: a, topic: "a/{device}", provider: nroth, ${map} }`
     expect(await problemsOf(configText(source, two))).toEqual([
-      '4:37  sources[0].provider must be one of delivery.providers (north, south), found "nroth".',
+      '4:37  sources[0].provider must be one of delivery.providers (north, south), found "nroth". Did you mean "north"?',
     ])
     expect(await problemsOf(configText(source, ''))).toEqual([
       expect.stringContaining('(default), found "nroth"'),

@@ -1,16 +1,17 @@
 // check-command.ts: `check`: finds every problem of a config before the daemon starts; with --connect also
 // problems of its surroundings. Exit status 0 valid, 2 the config has problems, 1 a connection has.
 
+import { hostname } from 'node:os'
 import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
 import { formatSize } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
-import { certificateWarnings, type Config } from '../../config/config.ts'
+import { certificateWarnings, namesOfCertificate, type Config } from '../../config/config.ts'
 import { deliveryOptions, providerNames } from '../../delivery/config.ts'
 import { defaultProvider } from '../../domain/ids.ts'
 import { addressText, listenUrlText } from '../../ingest/config.ts'
 import { receiversOf } from '../alerts-command/config-alerts.ts'
-import { opsUrl } from '../../ops/config.ts'
+import { opsUrlText } from '../../ops/config.ts'
 import { checkConfig, type CheckedConfig } from './config-findings.ts'
 import type { Finding } from './connection-findings.ts'
 import type { BuildCommand } from '../terminal/terminal.ts'
@@ -58,7 +59,9 @@ export const checkCommand: BuildCommand = (io, done) =>
 function summaryOf(config: Config): Record<string, string[]> {
   const { ingest, sources, devices, spool, delivery, ops } = config
   return {
-    listeners: ingest.broker.listeners.map(({ url }) => listenUrlText(url)),
+    listeners: ingest.broker.listeners.map(({ url, tls }) =>
+      reachedText(listenUrlText(url), url.host, tls?.cert),
+    ),
     access: ingest.broker.listeners.map(({ access }) => accessText(access ?? ingest.broker.access)),
     bridges: ingest.bridges.map(
       (bridge) => `${bridge.name} to ${addressText(bridge)}: ${bridge.topics.join(', ')}`,
@@ -76,9 +79,25 @@ function summaryOf(config: Config): Record<string, string[]> {
     spool: [
       `${spool.path}, at most ${formatSize(spool.max_bytes)}, keeps ${formatSize(spool.min_free_bytes)} of the disk free`,
     ],
-    ops: [opsUrl(ops.listen)],
+    ops: [
+      reachedText(
+        opsUrlText(ops.listen, ops.tls === undefined ? 'http' : 'https'),
+        ops.listen.host,
+        ops.tls?.cert,
+      ),
+    ],
     alerts: alertsText(config),
   }
+}
+
+/** An address for all interfaces is none that a client can write. With TLS it needs a name of the certificate. */
+function reachedText(url: string, host: string, certificate: string | undefined): string {
+  if (host !== '0.0.0.0' && host !== '::') return url
+  const [name] = certificate === undefined ? [] : namesOfCertificate(certificate)
+  const known = name ?? hostname()
+  const shown = url.replace(host === '::' ? '[::]' : host, known.includes(':') ? `[${known}]` : known)
+  const from = name === undefined ? 'a name or address of this machine' : 'a name in its certificate'
+  return `${url}, all addresses; clients use ${from}, such as ${shown}`
 }
 
 function alertsText(config: Config): string[] {

@@ -1,7 +1,8 @@
 // config-findings.ts: everything that `check` finds in a config without leaving this machine: the config
 // itself, the device table, files with credentials and passwords, and what a person should know (warnings).
 //
-// All problems are reported together: errors of the config do not hide those of the device table.
+// All problems are reported together: errors of the config do not hide those of the device table, nor of the
+// files that its sound part names.
 
 import { constants } from 'node:fs'
 import { access, readFile } from 'node:fs/promises'
@@ -10,7 +11,7 @@ import { parsePasswordFile } from '../../std/passwords/password-file.ts'
 import {
   ConfigError,
   configWarnings,
-  loadConfig,
+  inspectConfig,
   loadDevicesPlace,
   secretFileWarnings,
   type Config,
@@ -18,7 +19,7 @@ import {
   type LoadedConfig,
 } from '../../config/config.ts'
 import { providerNames } from '../../delivery/config.ts'
-import { doubtfulWords, loadDevices, type TableModels } from '../../mapping/mapping.ts'
+import { DeviceTableError, doubtfulWords, loadDevices, type TableModels } from '../../mapping/mapping.ts'
 import { memoryWarning } from './memory-limits.ts'
 
 type Warning = ReturnType<typeof configWarnings>[number]
@@ -31,31 +32,24 @@ export type CheckedConfig = {
 
 /** Rejects with CONFIG_UNREADABLE, CONFIG_INVALID or DEVICES_INVALID. */
 export async function checkConfig(path: string, env: NodeJS.ProcessEnv): Promise<CheckedConfig> {
-  const loaded = await loadWithDevices(path, env)
-  const { config, secretFiles } = loaded
-  const files = await checkFiles(loaded)
-  const table = await checkDevices(placeIn(config))
-  if (files.problems.length > 0) throw together(new ConfigError(path, files.problems), table.error)
+  const { loaded, problems } = await inspectConfig(path, { env })
+  const isValid = loaded !== null && problems.length === 0
+  const files = loaded === null ? { problems: [], warnings: [] } : await checkFiles(loaded)
+  const table = await checkDevices(isValid ? placeIn(loaded.config) : await loadDevicesPlace(path, { env }))
+  const all = [...problems, ...files.problems].sort((a, b) => a.line - b.line || a.column - b.column)
+  if (loaded === null || all.length > 0) throw together(new ConfigError(path, all), table.error)
   if (table.error !== null) throw table.error
+  const { config, secretFiles } = loaded
   const memory = await memoryWarning(config)
   const warnings = [
     ...configWarnings(config),
     ...doubtfulWords(config, table.models),
     ...(await secretFileWarnings(secretFiles, env)),
     ...files.warnings,
+    ...tableWarnings(config, table.size),
     ...(memory === null ? [] : [memory]),
   ]
   return { config, secretFiles, warnings }
-}
-
-async function loadWithDevices(path: string, env: NodeJS.ProcessEnv): Promise<LoadedConfig> {
-  try {
-    return await loadConfig(path, { env })
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    const place = await loadDevicesPlace(path, { env })
-    throw together(error, place === null ? null : (await checkDevices(place)).error)
-  }
 }
 
 function placeIn({ devices, delivery, privacy }: Config): DevicesPlace | null {
@@ -66,16 +60,32 @@ function placeIn({ devices, delivery, privacy }: Config): DevicesPlace | null {
 
 async function checkDevices(
   place: DevicesPlace | null,
-): Promise<{ models: TableModels; error: GatewayError | null }> {
-  if (place === null) return { models: new Map(), error: null }
+): Promise<{ models: TableModels; size: number; error: GatewayError | null }> {
+  if (place === null) return { models: new Map(), size: 0, error: null }
   const { file, ...known } = place
   try {
     const table = await loadDevices({ readFile: (path) => readFile(path) }, { path: file, ...known })
-    return { models: table.models?.() ?? new Map(), error: null }
+    return { models: table.models?.() ?? new Map(), size: table.size, error: null }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    return { models: new Map(), error }
+    return { models: new Map(), size: 0, error }
   }
+}
+
+/** With no listed device, nothing is delivered. */
+function tableWarnings({ devices: { file, unknown } }: Config, size: number): Warning[] {
+  if (size > 0 || unknown === 'accept') return []
+  const which =
+    file === undefined
+      ? 'There is no device table (`devices.file`)'
+      : `The device table ${file} has no device`
+  const effect = unknown === 'ignore' ? 'every message is ignored' : 'every message is kept in quarantine'
+  return [
+    {
+      what: `${which}, and \`devices.unknown\` is ${unknown}: ${effect}, nothing is delivered.`,
+      act: 'Add the devices with `devices add`, or set `devices.unknown` to accept.',
+    },
+  ]
 }
 
 /** One error with the problems of both. */
@@ -86,10 +96,16 @@ function together(config: ConfigError, devices: GatewayError | null): GatewayErr
     why: `${config.why}\n${devices.why}`,
     act: `${config.act} ${devices.act}`,
   }
-  const rows = devices.why.split('\n').flatMap((text) => {
-    const [, file = '', line = '', message = ''] = /^(.*):(\d+) {2}(.*)$/.exec(text) ?? []
-    return file === '' ? [] : [{ file, line: Number(line), column: 1, path: '', message }]
-  })
+  const rows =
+    devices instanceof DeviceTableError
+      ? devices.problems.map(({ line, message }) => ({
+          file: devices.path,
+          line,
+          column: 1,
+          path: '',
+          message,
+        }))
+      : []
   return Object.assign(new GatewayError('CONFIG_INVALID', texts), { problems: [...config.problems, ...rows] })
 }
 
@@ -139,18 +155,25 @@ async function commandWarnings({ alerts }: Config): Promise<Warning[]> {
 const yes = () => true
 const no = () => false
 
-async function checkFiles({ config, positionOf }: LoadedConfig) {
+async function checkFiles({ config, positionOf, pathOf }: LoadedConfig) {
   const problems: ConfigError['problems'][number][] = []
   const warnings: Warning[] = await commandWarnings(config)
-  for (const { keys, path, isPasswords } of namedFiles(config)) {
+  for (const { keys: own, path, isPasswords } of namedFiles(config)) {
+    const keys = pathOf(own)
     const option = keys.map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('')
     const name = option.slice(1).replaceAll('.[', '[')
     const add = (message: string) => problems.push({ ...positionOf(keys), path: name, message })
     try {
       const text = await readFile(path, 'utf8')
-      const [first] = isPasswords ? parsePasswordFile(text).problems : []
+      const found = isPasswords ? parsePasswordFile(text) : null
+      const [first] = found?.problems ?? []
       if (first !== undefined)
         add(`${name} names a file with an error: ${path}:${first.line} ${first.message}.`)
+      else if (found?.users.size === 0)
+        warnings.push({
+          what: `The file of ${name} has no user: ${path}. No client can log in with a name of it.`,
+          act: `Add users with \`passwd ${path} NAME\`. A running daemon reads the file again.`,
+        })
     } catch (error) {
       const code = codeOf(error)
       if (code === 'ENOENT' || code === 'ENOTDIR') add(`${name} names a file that does not exist: ${path}.`)

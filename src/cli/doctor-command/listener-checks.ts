@@ -19,7 +19,7 @@ export async function* checkListeners(
 ): AsyncGenerator<DoctorFinding> {
   const { ingest, ops } = config
   const mqtt = ingest.broker.listeners.map(({ url }) => ({ ...url, url: listenUrlText(url) }))
-  const all = [...mqtt, { url: opsUrl(ops.listen), ...ops.listen }]
+  const all = [...mqtt, { url: opsUrl(ops.listen, ops.tls === undefined ? 'http' : 'https'), ...ops.listen }]
   if (daemon === null) {
     for (const address of all) yield await checkFree(address)
     return

@@ -3,6 +3,7 @@
 
 import { Help, type Command } from 'commander'
 import { packagedNames } from '../../config/config.ts'
+import { problemOfBaseUrl } from '../../delivery/config.ts'
 import { listenUrlOf, listenUrlText } from '../../ingest/config.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { parseSize } from '../../std/quantity.ts'
@@ -36,7 +37,7 @@ export type SetupOptions = {
 /** The options that stand for an answer. */
 export function withSetupOptions(command: Command): Command {
   return command
-    .option('--service <url>', 'URL of the ingestion API, without /v2/telemetry')
+    .option('--service <url>', 'URL of the ingestion API, without /v2 and what follows it')
     .option('--provider-key <key>', 'X-Provider-Key of each request')
     .option('--listen <url>', 'address for devices, such as mqtt://0.0.0.0:1883')
     .option('--tls-cert <file>', 'certificate of the listener, for mqtts:// and wss://')
@@ -87,7 +88,7 @@ async function setupOf(options: SetupOptions, questions: Questions | null): Prom
     return valueOf(name, asked.parse(asked.fallback))
   }
   const service = await given('--service', options.service, {
-    text: 'URL of the ingestion API, without /v2/telemetry',
+    text: 'URL of the ingestion API, without /v2',
     parse: serviceUrl,
   })
   const maybe = (name: string, option: string | undefined, question: string) =>
@@ -208,12 +209,8 @@ function nonEmpty(line: string, problem: string): Parsed<string> {
 }
 
 function serviceUrl(line: string): Parsed<string> {
-  const problem =
-    'Give a URL with https:// or http://, such as https://ingest.example.com, without /v2 and what follows it.'
-  if (!/^https?:\/\//.test(line) || !URL.canParse(line)) return { problem }
-  const { pathname, search, username } = new URL(line)
-  const isBase = !pathname.startsWith('/v2') && search === '' && username === ''
-  return isBase ? { value: line.replace(/\/+$/, '') } : { problem }
+  const problem = problemOfBaseUrl(line)
+  return problem === null ? { value: line.replace(/\/+$/, '') } : { problem: `The URL ${problem}.` }
 }
 
 function listenerUrl(line: string): Parsed<string> {

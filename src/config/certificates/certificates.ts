@@ -6,7 +6,7 @@ import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { DeliveryConfig } from '../../delivery/config.ts'
 import { listenUrlText, type IngestConfig } from '../../ingest/config.ts'
-import { opsUrl, type OpsConfig } from '../../ops/config.ts'
+import { opsUrlText, type OpsConfig } from '../../ops/config.ts'
 import type { ConfigWarning } from '../config-warnings.ts'
 
 export type ConfigCertificate = {
@@ -39,7 +39,7 @@ export function certificatesOf({ ingest, ops, delivery }: Sections): ConfigCerti
   })
   const texts: Texts = [
     ...listeners,
-    ['ops', opsUrl(ops.listen, 'https'), ops.tls?.cert, ops.listen.host],
+    ['ops', opsUrlText(ops.listen, 'https'), ops.tls?.cert, ops.listen.host],
     ...ingest.bridges.map(({ name, tls }): Texts[number] => ['bridge', name, tls?.cert]),
     ['delivery', 'delivery.tls', delivery.tls.cert],
     ...(delivery.providers ?? []).map(({ name, tls }): Texts[number] => ['delivery', name, tls?.cert]),
@@ -68,6 +68,15 @@ function certificatesIn(pem: string): X509Certificate[] {
     } catch {
       return []
     }
+  })
+}
+
+/** Names and addresses that clients may use for a server with this certificate, without patterns. */
+export function namesOfCertificate(pem: string): string[] {
+  const [leaf] = certificatesIn(pem)
+  return (leaf?.subjectAltName ?? '').split(', ').flatMap((text) => {
+    const name = /^(?:DNS|IP Address):(.+)$/.exec(text)?.[1]
+    return name === undefined || name.startsWith('*') ? [] : name
   })
 }
 

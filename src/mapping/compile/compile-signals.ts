@@ -1,7 +1,7 @@
 // compile-signals.ts: the signals of a source as closures, one set for each family of models: what a number
 // means depends on the model on many trackers, and is decided once for a device, not for every message.
 
-import { nearest } from '../../std/nearest-word.ts'
+import { meantText } from '../../std/nearest-word.ts'
 import { quote } from '../../std/quote.ts'
 import { rawOf } from './compile-values.ts'
 import type { SignalConfig, SourceConfig } from '../config.ts'
@@ -98,11 +98,6 @@ export function checkOrigins({ origins, map }: SourceConfig, { report }: Scope):
       known.length === 0 ? 'no signal of the source has an `origin`' : `known are ${known.join(', ')}`
     report(['origins', index], `names the origin ${quote(word, 64)}; ${list}.${meantText(word, known)}`)
   }
-}
-
-function meantText(word: string, known: readonly string[]): string {
-  const meant = nearest(word, known)
-  return meant === undefined ? '' : ` Did you mean "${meant}"?`
 }
 
 export function signalOf(

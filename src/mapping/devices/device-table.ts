@@ -8,7 +8,8 @@
 
 import { isUtf8 } from 'node:buffer'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { nearest } from '../../std/nearest-word.ts'
+import { groupedProblems } from '../../std/grouped-problems.ts'
+import { meantText } from '../../std/nearest-word.ts'
 import { plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
@@ -77,13 +78,27 @@ export async function loadDevices(deps: LoadDevicesDeps, options: DevicesOptions
   })
   const { table, problems } = parseDevices(bytes, providers, profiles)
   if (problems.length === 0) return table
-  const lines = problems.slice(0, linesShown).map(({ line, message }) => `${path}:${line}  ${message}`)
-  const more = problems.length > linesShown ? `\n... and ${problems.length - linesShown} more` : ''
-  throw new GatewayError('DEVICES_INVALID', {
-    what: `The device table ${path} has ${plural(problems.length, 'problem')}.`,
-    why: lines.join('\n') + more,
-    act: 'Correct these rows. config/reference.md describes the columns at `devices.file`.',
-  })
+  throw new DeviceTableError(path, problems)
+}
+
+export class DeviceTableError extends GatewayError {
+  readonly path: string
+  readonly problems: readonly CsvProblem[]
+
+  constructor(path: string, problems: readonly CsvProblem[]) {
+    const placed = problems.map(({ line, message }) => {
+      return { line, place: `${path}:${line}`, message, rule: message }
+    })
+    const lines = groupedProblems(placed)
+    const more = lines.length > linesShown ? [`... and ${lines.length - linesShown} more`] : []
+    super('DEVICES_INVALID', {
+      what: `The device table ${path} has ${plural(problems.length, 'problem')}.`,
+      why: [...lines.slice(0, linesShown), ...more].join('\n'),
+      act: 'Correct these rows. config/reference.md describes the columns at `devices.file`.',
+    })
+    this.path = path
+    this.problems = problems
+  }
 }
 
 export function parseDevices(
@@ -121,7 +136,7 @@ function checkHeader({ line, fields }: CsvRow): CsvProblem[] {
     if (!deviceColumns.some((known) => known === name))
       problems.push({
         line,
-        message: `unknown column ${quote(name, 40)}; known are ${deviceColumns.join(', ')}`,
+        message: `unknown column ${quote(name, 40)}; known are ${deviceColumns.join(', ')}.${meantText(name, deviceColumns)}`,
       })
     else if (fields.indexOf(name) !== index)
       problems.push({ line, message: `has the column "${name}" twice` })
@@ -167,7 +182,7 @@ function addRow(
   if (before !== undefined) return `repeats the device ${quote(device, 80)} of line ${before}`
   const row: DeviceRow = Object.fromEntries(entries)
   if (row.provider !== undefined && providers?.includes(row.provider) === false)
-    return `names the provider ${quote(row.provider, 80)}; known are ${providers.join(', ')}`
+    return `names the provider ${quote(row.provider, 80)}; known are ${providers.join(', ')}.${meantText(row.provider, providers)}`
   // Without its profile everything of the device would be sent.
   if (row.privacy !== undefined && profiles?.includes(row.privacy) === false)
     return unknownProfile(row.privacy, profiles)
@@ -179,8 +194,7 @@ function addRow(
 
 function unknownProfile(name: string, profiles: readonly string[]): string {
   const known = profiles.length === 0 ? '`privacy.profiles` has none' : `known are ${profiles.join(', ')}`
-  const meant = nearest(name, profiles)
-  return `names the privacy profile ${quote(name, 80)}; ${known}${meant === undefined ? '' : `. Did you mean "${meant}"?`}`
+  return `names the privacy profile ${quote(name, 80)}; ${known}.${meantText(name, profiles)}`
 }
 
 function unknownZone(name: string, known: Map<string, string>): string {

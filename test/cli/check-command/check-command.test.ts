@@ -166,7 +166,7 @@ describe('check', () => {
       expect(status).toBe(2)
       const right = `https://api.example.com${path.startsWith('/depot') ? '/depot' : ''}`
       expect(stderr).toContain(
-        `delivery.base_url must be without the path of the operation, which the gateway adds: use "${right}"`,
+        `delivery.base_url must have no /v2 and nothing behind it, which the gateway adds: write "${right}"`,
       )
     }
     await using fine = await configWith('base_url: "https://api.example.com/v2/telemetry-eu"')

@@ -93,11 +93,11 @@ describe('a device table', () => {
     ['asset_id\nA\n', '1: lacks the column "device"; the first row names the columns'],
     [
       'device,asset\nA,B\n',
-      '1: unknown column "asset"; known are device, asset_id, asset_type, operator, carrier, provider, manufacturer, model, privacy, zone',
+      '1: unknown column "asset"; known are device, asset_id, asset_type, operator, carrier, provider, manufacturer, model, privacy, zone. Did you mean "asset_id"?',
     ],
     ['device,model,model\nA,B,C\n', '1: has the column "model" twice'],
     ['device;model\nA;B\n', '1: separates its columns with ";"; use commas'],
-    ['device,provider\nA,other\n', '2: names the provider "other"; known are default'],
+    ['device,provider\nA,other\n', '2: names the provider "other"; known are default.'],
     [`device\n${'x'.repeat(257)}\n`, '2: has more than 256 characters in "device"'],
   ])('that reads %j is refused', (text, problem) => {
     expect(problemsOf(text)).toEqual([problem])
