@@ -71,7 +71,7 @@ export {
 export { secretFileWarnings } from './secret-files.ts'
 export { ConfigError } from './config-error.ts'
 export type { DevicesPlace } from './sources-section.ts'
-export { packagedNames } from './preset-files.ts'
+export { packagedNames, packagedPreset } from './preset-files.ts'
 export { fieldRows, referenceText, schemaText } from './config-reference.ts'
 
 export const configSchema = z.strictObject({

@@ -7,6 +7,7 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { parse } from 'yaml'
 import { codeOf, messageOf } from '../std/gateway-error.ts'
 import { bounded, quote } from '../std/quote.ts'
 import type { ConfigProblem } from '../std/config-problem.ts'
@@ -207,6 +208,16 @@ export function packagedNames(): string[] {
     .filter((file) => file.endsWith('.yaml') && !file.endsWith('.cases.yaml'))
     .map((file) => basename(file, '.yaml'))
     .sort()
+}
+
+/** A preset of the package as it is written. */
+export function packagedPreset(name: string): {
+  topic?: string | string[]
+  device?: unknown
+  identity?: string
+} {
+  const file = packagedFile(name)
+  return file === undefined ? {} : (parse(readFileSync(file, 'utf8')) as object)
 }
 
 function packagedFile(name: string): string | undefined {

@@ -15,6 +15,7 @@ import { systemClock } from '../../std/clock.ts'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
 import { checkConfig } from '../check-command/config-findings.ts'
+import { deviceRules } from '../../mapping/mapping.ts'
 import { examineMachine } from '../doctor-command/doctor-command.ts'
 import { interrupted } from '../terminal/questions.ts'
 import { columns } from '../terminal/text-table.ts'
@@ -59,24 +60,26 @@ export const initCommand: BuildCommand = (io, done) =>
       const keys = given ?? answered.keys
       await refuseReplacing(folder, { force, keys: keys !== null })
       const warnings: string[] = []
+      let rules: DeviceRule[] = []
       const written = await writeSetup(
         folder,
         { setup: absolute(answered.setup), keys, now: systemClock.now() },
         async (config) => {
           const found = await checked(config, folder, io)
-          warnings.push(...found)
+          warnings.push(...found.warnings)
+          rules = found.rules
           if (io.stop.aborted) throw interrupted()
         },
       )
       const config = join(folder, 'gateway.yaml')
-      if (json) io.stdout.write(`${JSON.stringify({ config, ...written, warnings })}\n`)
+      if (json) io.stdout.write(`${JSON.stringify({ config, ...written, warnings, sources: rules })}\n`)
       else io.stdout.write(writtenText(written, warnings, terminalWidth(io.stdout)))
       let isHealthy = true
       if (options.doctor && !json) {
         io.stdout.write('\nThe machine, as `telemetry-gateway doctor` sees it:\n')
         isHealthy = await examineMachine({ config }, io)
       }
-      if (!json) io.stdout.write(nextSteps(written, answered.setup, isHealthy))
+      if (!json) io.stdout.write(nextSteps(written, answered.setup, { isHealthy, rules }))
       done(0)
     })
 
@@ -109,12 +112,22 @@ async function readKeys(io: CommandIo, path: string): Promise<AccessKeys> {
   }
 }
 
+/** What a device of a source must do. */
+type DeviceRule = { source: string; rules: readonly string[] }
+
 /** The sentences of the warnings. The problems name the files as they will be called. */
-async function checked(config: string, folder: string, { env }: CommandIo): Promise<string[]> {
+async function checked(
+  config: string,
+  folder: string,
+  { env }: CommandIo,
+): Promise<{ warnings: string[]; rules: DeviceRule[] }> {
   const temporary = resolve(config, '..')
   try {
-    const { warnings } = await checkConfig(config, env)
-    return warnings.map(({ what, act }) => `${what} ${act}`.replaceAll(temporary, folder))
+    const { config: valid, warnings } = await checkConfig(config, env)
+    return {
+      warnings: warnings.map(({ what, act }) => `${what} ${act}`.replaceAll(temporary, folder)),
+      rules: valid.sources.map((source) => ({ source: source.name, rules: deviceRules(source) })),
+    }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const { what, why } = error
@@ -159,7 +172,7 @@ const units = ['/usr/lib/systemd/system', '/lib/systemd/system', '/etc/systemd/s
 function nextSteps(
   { folder, hasKeys, passwords }: WrittenSetup,
   { listen, devices }: Setup,
-  isHealthy: boolean,
+  { isHealthy, rules }: { isHealthy: boolean; rules: readonly DeviceRule[] },
 ): string {
   const config = join(folder, 'gateway.yaml')
   const isService = folder === defaultFolder && units.some((path) => existsSync(path))
@@ -188,8 +201,12 @@ function nextSteps(
           `Connect the devices to ${listen.replace('0.0.0.0', 'ADDRESS-OF-THIS-MACHINE')}, with QoS 1` +
             `${passwords.length > 0 ? ' and the passwords above' : ''}.`,
         ],
+    ['Set up each device as its source asks:', ...rules.flatMap(ruleLines)],
     ['See which device is silent, and why:', `sudo telemetry-gateway devices --config ${config}`],
   ]
+  function ruleLines({ source, rules: own }: DeviceRule): string[] {
+    return own.map((rule) => (rules.length > 1 ? `${source}: ${rule}` : rule))
+  }
   const lines = steps.flatMap(([text, ...commands], index) => [
     `  ${index + 1}. ${text}`,
     ...commands.map((command) => `       ${command}`),

@@ -1,6 +1,8 @@
 // new-config.ts: the first config of a gateway with comments, from what a person has said. It is also the
 // config that a package installs, from the answers of a person who has said nothing.
 
+import { packagedPreset } from '../../config/config.ts'
+import { deviceRules } from '../../mapping/mapping.ts'
 import { isLoopback } from '../../std/loopback.ts'
 
 export type NewDevice = { key: string; asset: string }
@@ -62,7 +64,7 @@ ingest:
     # For MQTT 3.1, 3.1.1 and 5. 127.0.0.1 is for this machine alone, 0.0.0.0 for every machine that reaches this one.
     listeners:
       - url: ${scalar(listen)}
-${tls === null ? plainListener(listen) : `        tls: { cert: ${scalar(`\${file:${tls.cert}}`)}, key: ${scalar(`\${file:${tls.key}}`)} }\n`}\
+${tls === null ? plainListener(listen) : `        tls: { cert: ${scalar(tls.cert)}, key: ${scalar(tls.key)} }\n`}\
     # User names and hashes of passwords. Change them with
     # \`telemetry-gateway passwd /etc/telemetry-gateway/users NAME\`; a running daemon reads the file again.
     access: { password_file: users }
@@ -107,11 +109,15 @@ function plainListener(listen: string): string {
 function sourceText({ preset, model }: Setup): string {
   if (preset !== null)
     return `  # \`telemetry-gateway map --preset ${preset} FILE\` shows what becomes of a message.
+${presetRules(preset)
+  .map((rule) => `  # ${rule}\n`)
+  .join('')}\
   - name: devices
     preset: ${scalar(preset)}
 ${model === null ? '' : `    model: ${scalar(model)}\n`}`
   return `  - name: vehicles
-    # {device} captures this level of the topic as the name of the device. It must be the user name.
+    # Each device publishes to this topic, with its own name in the place of {device}: telemetry/v1/truck-7.
+    # This name must be its user name.
     topic: telemetry/v1/{device}
     identity: device
     map:
@@ -126,6 +132,13 @@ ${model === null ? '' : `    model: ${scalar(model)}\n`}`
         - { type: OBD_LIFETIME_ODOMETER, path: odometer.value, unit: km }
         - { type: OBD_TOTAL_ENGINE_TIME, path: engineHours.value, unit: h, part: ENGINE }
 `
+}
+
+/** What the devices of a preset must do. */
+function presetRules(preset: string): string[] {
+  const { topic, device, identity } = packagedPreset(preset)
+  const isTopic = typeof topic === 'string' || Array.isArray(topic)
+  return isTopic ? deviceRules({ topic, device, identity }) : []
 }
 
 function defaultsText({ carrier, operator, assetType }: Setup): string {

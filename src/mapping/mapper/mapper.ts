@@ -38,6 +38,7 @@ import { createRecordMapper } from './record-mapper.ts'
 import { createRecordMemory, hasMemory, memorySourceOf } from './record-memory.ts'
 import { createRouting, type Route } from '../routing/routing.ts'
 import { chooseSource, withOthers, type OnDeclined } from '../routing/source-choice.ts'
+import { takenTopics } from '../taken-topics.ts'
 import { isStateful, stateSourceOf } from './state-source.ts'
 
 export type Mapper = {
@@ -124,6 +125,7 @@ export function createMapper(
   }: MapperOptions,
 ): Mapper {
   const clockCheck = createClockCheck(clocks)
+  const taken = takenTopics(sources)
   const routing = createRouting({ devices }, { sources, providers, unnamedFrom })
   const withheld = createWithheldCounts()
   const watched = createSuspectDevices()
@@ -207,7 +209,10 @@ export function createMapper(
     const kept = state.mapKept(message)
     if (kept !== null) return kept
     const from = message.from ? ` from ${quote(message.from, 64)}` : ''
-    context.refuse('NO_SOURCE', `No source takes the topic ${quote(message.topic, 120)}${from}.`)
+    context.refuse(
+      'NO_SOURCE',
+      `No source takes the topic ${quote(message.topic, 120)}${from}. Taken are ${taken}.`,
+    )
     return ended(message, null, null)
   }
 

@@ -49,6 +49,17 @@ export function parseTopic(text: string): TopicPattern {
   return { levels, captures }
 }
 
+/** As the config writes it. */
+export function patternText({ levels }: TopicPattern): string {
+  return levels
+    .map((level) => {
+      if (level.kind === 'literal') return level.text
+      const mark = level.kind === 'rest' ? '#' : ''
+      return level.capture === null ? mark || '+' : `{${level.capture}${mark}}`
+    })
+    .join('/')
+}
+
 function parseLevel(text: string, isLast: boolean): Level {
   if (text === '+') return { kind: 'any', capture: null }
   if (text === '#') {

@@ -155,7 +155,7 @@ describe('a valid config', () => {
       'https://0.0.0.0:9443, all addresses; clients use a name in its certificate, such as https://gw.example.org:9443',
     )
     expect(text).toContain('such as mqtts://gw.example.org:8883')
-    expect(text).not.toContain('127.0.0.1')
+    expect(text).not.toContain('://127.0.0.1')
   })
 
   test('is warned of a users file and a device table without an entry', async () => {

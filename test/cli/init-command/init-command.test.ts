@@ -108,8 +108,8 @@ describe('init without a terminal', () => {
 
   test.each([
     [[], '--service is missing'],
-    [['--service', 'ingest.example.com'], '--service: Give a URL'],
-    [['--service', 'https://ingest.example.com/v2/telemetry'], '--service: Give a URL'],
+    [['--service', 'ingest.example.com'], '--service: The URL must'],
+    [['--service', 'https://ingest.example.com/v2/telemetry'], '--service: The URL must'],
     [[...service, '--listen', 'amqp://0.0.0.0'], '--listen: Give a URL'],
     [[...service, '--listen', 'mqtts://0.0.0.0'], '--tls-cert is missing'],
     [[...service, '--listen', 'wss://0.0.0.0'], '--tls-cert is missing'],
@@ -337,5 +337,24 @@ describe('init at a terminal', () => {
     const terminal = atTerminal()
     expect(await terminal.ended).toBe(1)
     expect(terminal.shown()).toBe('')
+  })
+})
+
+describe('what the devices must be set up with', () => {
+  test('is at the end of the output and in the config: topic, name, user name', async () => {
+    const { stdout } = await init(...service, '--device', 'truck-7')
+    expect(stdout).toContain('Publish to the topic telemetry/v1/{device}.')
+    expect(stdout).toContain('{device} must be the user name of the device')
+    expect(textOf('gateway.yaml')).toContain('Each device publishes to this topic')
+  })
+
+  test.each([
+    ['owntracks', 'Publish to the topic owntracks/{user}/{device}/#.', '{user}/{device} of the topic'],
+    ['flespi', 'flespi/message/gw/devices/{number}', 'the value at ident of the message, or else {number}'],
+  ])('is that of the preset %s', async (preset, topic, name) => {
+    const { stdout } = await init(...service, '--preset', preset)
+    expect(stdout).toContain(topic)
+    expect(stdout).toContain(name)
+    expect(textOf('gateway.yaml')).toContain(topic)
   })
 })
