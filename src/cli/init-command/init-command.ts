@@ -5,6 +5,7 @@
 //   setup-answers   what it must know, from options and questions
 //   new-config      the config as text
 //   setup-files     the files: never half-written, nothing of a person replaced without --force
+//   config-additions  more sources and providers for a config that is there
 
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -22,7 +23,14 @@ import { columns } from '../terminal/text-table.ts'
 import { terminalWidth, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
 import { notes, textOfLines } from '../terminal/text-format.ts'
 import type { Setup } from './new-config.ts'
-import { completeSetup, withSetupOptions, type AccessKeys, type SetupOptions } from './setup-answers.ts'
+import { addToConfig } from './config-additions.ts'
+import {
+  completeAddition,
+  completeSetup,
+  withSetupOptions,
+  type AccessKeys,
+  type SetupOptions,
+} from './setup-answers.ts'
 import { refuseReplacing, writeSetup, type WrittenSetup } from './setup-files.ts'
 
 type InitOptions = SetupOptions & {
@@ -47,6 +55,7 @@ export const initCommand: BuildCommand = (io, done) =>
         'At a terminal it asks for what the options do not say. Otherwise --service is required, and the rest has ' +
           'defaults.',
         'Each new device gets a user with a new password. It is printed once and stored as a hash.',
+        '--add-source and --add-provider change the config that is there. Comments and order stay.',
         'Ctrl-C before the end leaves everything as it was.',
       ),
     )
@@ -54,6 +63,11 @@ export const initCommand: BuildCommand = (io, done) =>
       const { json = false, force = false } = options
       const folder = resolve(options.to)
       const input = options.input && !json
+      if (options.addSource !== undefined || options.addProvider !== undefined) {
+        await extend(io, folder, { ...options, input })
+        done(0)
+        return
+      }
       await refuseReplacing(folder, { force, keys: options.keys !== undefined })
       const given = options.keys === undefined ? null : await readKeys(io, options.keys)
       const answered = await completeSetup(io, { ...options, input }, given !== null)
@@ -82,6 +96,49 @@ export const initCommand: BuildCommand = (io, done) =>
       if (!json) io.stdout.write(nextSteps(written, answered.setup, { isHealthy, rules }))
       done(0)
     })
+
+/** Adds to the config in the folder. */
+async function extend(io: CommandIo, folder: string, options: InitOptions): Promise<void> {
+  const path = join(folder, 'gateway.yaml')
+  const { source, provider } = await completeAddition(io, options)
+  const keys = options.keys === undefined ? null : resolve(options.keys)
+  let found: Awaited<ReturnType<typeof checked>> = { warnings: [], rules: [] }
+  const additions = await addToConfig(
+    path,
+    { source, provider: provider === null ? null : { ...provider, keys } },
+    async (candidate) => {
+      found = await checked(candidate, path, io, candidate)
+      if (io.stop.aborted) throw interrupted()
+    },
+  )
+  const rules = found.rules.filter((rule) => rule.source === source?.name)
+  if (options.json) {
+    io.stdout.write(
+      `${JSON.stringify({ config: path, additions, warnings: found.warnings, sources: rules })}\n`,
+    )
+    return
+  }
+  io.stdout.write(
+    textOfLines([
+      `Added to ${path}:`,
+      ...additions.flatMap(({ section, text }) => [
+        `  ${section}:`,
+        ...text
+          .trimEnd()
+          .split('\n')
+          .map((line) => `    ${line}`),
+      ]),
+      '',
+      'The config is valid. A running daemon takes over new sources within seconds; a new provider needs a restart.',
+      ...found.warnings.map((warning) => `  warning  ${warning}`),
+      ...rules.flatMap((rule) => [
+        '',
+        `Devices of ${rule.source}:`,
+        ...rule.rules.map((each) => `  ${each}`),
+      ]),
+    ]),
+  )
+}
 
 /** Paths on the command line start at the working directory, those in a config at its folder. */
 function absolute(setup: Setup): Setup {
@@ -120,8 +177,8 @@ async function checked(
   config: string,
   folder: string,
   { env }: CommandIo,
+  temporary = resolve(config, '..'),
 ): Promise<{ warnings: string[]; rules: DeviceRule[] }> {
-  const temporary = resolve(config, '..')
   try {
     const { config: valid, warnings } = await checkConfig(config, env)
     return {

@@ -12,6 +12,7 @@ import { userNameProblem } from '../../std/passwords/password-file.ts'
 import { nearest } from '../../std/nearest-word.ts'
 import { openQuestions, type Parsed, type Questions } from '../terminal/questions.ts'
 import type { CommandIo } from '../terminal/terminal.ts'
+import type { NewProvider, NewSource } from './config-additions.ts'
 import { untouched, type NewDevice, type Setup } from './new-config.ts'
 
 export type AccessKeys = { accessKeyId: string; secretAccessKey: string }
@@ -31,6 +32,10 @@ export type SetupOptions = {
   device?: string[]
   spool?: string
   spoolMax?: string
+  addSource?: string
+  addProvider?: string
+  topic?: string
+  provider?: string
   input: boolean
 }
 
@@ -51,6 +56,13 @@ export function withSetupOptions(command: Command): Command {
     .option('--unknown <what>', 'devices that are not in the table: accept, quarantine or ignore')
     .option('--spool <dir>', 'directory of the spool, on a local disk')
     .option('--spool-max <size>', 'most that the spool may take, such as 20GiB')
+    .option(
+      '--add-source <name>',
+      'add a source to the config that is there, with --preset, --topic, --provider',
+    )
+    .option('--add-provider <name>', 'add a provider to it, with --provider-key, --service or --keys')
+    .option('--topic <filter>', 'with --add-source: topic of its devices (default: that of the preset)')
+    .option('--provider <name>', 'with --add-source: the provider of its devices')
     .option('--no-input', 'ask nothing, also at a terminal')
 }
 
@@ -78,15 +90,61 @@ export async function completeSetup(
   }
 }
 
-type Asked<Value> = { text: string; fallback?: string; parse: (line: string) => Parsed<Value> }
+/** What `--add-source` and `--add-provider` add. Rejects with USAGE. */
+export async function completeAddition(
+  io: CommandIo,
+  options: SetupOptions,
+): Promise<{ source: NewSource | null; provider: Omit<NewProvider, 'keys'> | null }> {
+  const isTerminal = (io.stdin as { isTTY?: boolean }).isTTY === true
+  const questions = isTerminal && options.input ? openQuestions(io) : null
+  try {
+    const given = givenBy(questions)
+    const maybe = (name: string, option: string | undefined, question: string) =>
+      given(name, option, { text: question, fallback: '', parse: text })
+    let provider: Omit<NewProvider, 'keys'> | null = null
+    if (options.addProvider !== undefined) {
+      const service = options.service === undefined ? null : valueOf('--service', serviceUrl(options.service))
+      const key = 'X-Provider-Key of the new provider (Enter: none)'
+      const providerKey = await maybe('--provider-key', options.providerKey, key)
+      provider = { name: options.addProvider, service, providerKey }
+    }
+    if (options.addSource === undefined) return { source: null, provider }
+    const preset = await given('--preset', options.preset, {
+      text: 'How the devices send: a preset (? lists them), or json',
+      parse: presetName,
+    })
+    const standard = preset === null ? 'telemetry/NAME/{device}' : 'Enter: that of the preset'
+    const topic = await maybe('--topic', options.topic, `Topic of the devices (${standard})`)
+    const own = `telemetry/${options.addSource}/{device}`
+    return {
+      source: {
+        name: options.addSource,
+        preset,
+        topic: topic ?? (preset === null ? own : null),
+        model: options.model ?? null,
+        provider: await maybe('--provider', options.provider, 'Provider of the devices (Enter: not named)'),
+      },
+      provider,
+    }
+  } finally {
+    questions?.close()
+  }
+}
 
-async function setupOf(options: SetupOptions, questions: Questions | null): Promise<Setup> {
-  const given = async <Value>(name: string, option: string | undefined, asked: Asked<Value>) => {
+/** The option, the answer of a person, or the default. */
+function givenBy(questions: Questions | null) {
+  return async <Value>(name: string, option: string | undefined, asked: Asked<Value>): Promise<Value> => {
     if (option !== undefined) return valueOf(name, asked.parse(option))
     if (questions !== null) return questions.ask(asked)
     if (asked.fallback === undefined) throw missing(name)
     return valueOf(name, asked.parse(asked.fallback))
   }
+}
+
+type Asked<Value> = { text: string; fallback?: string; parse: (line: string) => Parsed<Value> }
+
+async function setupOf(options: SetupOptions, questions: Questions | null): Promise<Setup> {
+  const given = givenBy(questions)
   const service = await given('--service', options.service, {
     text: 'URL of the ingestion API, without /v2',
     parse: serviceUrl,

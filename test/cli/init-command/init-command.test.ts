@@ -358,3 +358,60 @@ describe('what the devices must be set up with', () => {
     expect(textOf('gateway.yaml')).toContain(topic)
   })
 })
+
+describe('a source or a provider that is added', () => {
+  const add = (...more: string[]) => runCli(['init', '--to', etc, '--no-input', ...more])
+  const write = (text: string) => writeFileSync(join(etc, 'gateway.yaml'), text, { mode: 0o600 })
+
+  test('leaves every line of the config as a person wrote it, and the mode', async () => {
+    await init(...service, '--device', 'truck-7')
+    const edited = textOf('gateway.yaml')
+      .replace('# Config of', '# Edited by Jane.\n# Config of')
+      .replace('log: { level: info }', '# Less.\nlog: { level: warn }')
+    write(edited)
+    const { status, stdout, stderr } = await add('--add-source', 'phones', '--preset', 'owntracks')
+    expect([status, stderr]).toEqual([0, ''])
+    expect(stdout).toContain('name: phones')
+    expect(stdout).toContain('Publish to the topic owntracks/{user}/{device}/#.')
+    const lines = textOf('gateway.yaml').split('\n')
+    const lost = edited.split('\n').filter((line) => !lines.includes(line))
+    expect(lost).toEqual([])
+    expect(statSync(join(etc, 'gateway.yaml')).mode & 0o777).toBe(0o600)
+    expect(filesOf()).toEqual(own)
+    expect(await runCli(['check', '--config', join(etc, 'gateway.yaml')])).toMatchObject({ status: 0 })
+  })
+
+  test('of a second provider leaves the first one in force for the sources that name none', async () => {
+    await init(...service, '--provider-key', 'FIRST')
+    const { status, stderr } = await add('--add-provider', 'partner', '--provider-key', 'P2')
+    expect([status, stderr]).toEqual([0, ''])
+    expect((await add('--add-source', 'p', '--preset', 'json', '--provider', 'partner')).status).toBe(0)
+    const { stdout } = await runCli(['check', '--json', '--config', join(etc, 'gateway.yaml')])
+    const { config } = JSON.parse(stdout) as { config: { delivery: string[]; sources: string[] } }
+    expect(config.delivery).toEqual([
+      expect.stringContaining('provider default, X-Provider-Key FIRST'),
+      expect.stringContaining('provider partner, X-Provider-Key P2'),
+    ])
+    expect(config.sources).toContain('p on telemetry/p/{device}')
+  })
+
+  test.each([
+    [['--add-source', 'vehicles', '--preset', 'owntracks'], 'The source "vehicles" exists already'],
+    [
+      ['--add-source', 'a', '--preset', 'owntracks', '--provider', 'nobody'],
+      'must be one of delivery.providers',
+    ],
+    [['--add-source', 'a', '--topic', 'x/#/y'], '--preset is missing'],
+    [['--add-source', 'a', '--preset', 'json', '--topic', 'x/#/y'], 'sources[1].topic'],
+    [['--add-provider', 'a b'], 'must be a name of letters'],
+    [['--add-provider', 'a', '--service', 'https://h/v2'], 'write "https://h"'],
+  ])('with %j is refused and changes nothing', async (argv, words) => {
+    await init(...service)
+    const before = textOf('gateway.yaml')
+    const { status, stderr } = await add(...argv)
+    expect(status).not.toBe(0)
+    expect(stderr).toContain(words)
+    expect(textOf('gateway.yaml')).toBe(before)
+    expect(filesOf()).toEqual(own)
+  })
+})
