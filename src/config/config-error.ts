@@ -1,5 +1,5 @@
-// config-error.ts: the error for a config with problems. It lists all of them in file order, one per line; one
-// that is in many places is one line.
+// config-error.ts: the error for a config with problems. It lists all of them in file order, one per line.
+// One that is in many places is one line.
 
 import { GatewayError } from '../std/gateway-error.ts'
 import { groupedProblems } from '../std/grouped-problems.ts'

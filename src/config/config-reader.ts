@@ -23,7 +23,7 @@ import {
   type YamlProblem,
   type YamlSource,
 } from './yaml-source.ts'
-import { soundPartOf, type Sound, type SoundPart } from './sound-part.ts'
+import { soundPartOf, type Sound, type SoundPart } from './sound-part/sound-part.ts'
 import { substitute, type SubstituteDeps, type Substitutions } from './substitute.ts'
 
 /** A problem as it is shown: with its position, and with the option in the sentence. */

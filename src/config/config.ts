@@ -116,8 +116,8 @@ export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<Lo
 }
 
 /**
- * Reads the config at `path`, also one with problems. `loaded`: the part without problems, so that what it names
- * can be checked as well; null where there is none. Rejects with CONFIG_UNREADABLE.
+ * Reads the config at `path`, also one with problems. `loaded`: the part without problems, so that what it
+ * names can be checked as well; null where there is none. Rejects with CONFIG_UNREADABLE.
  */
 export async function inspectConfig(
   path: string,

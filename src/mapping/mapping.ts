@@ -54,7 +54,7 @@ import type { DeviceNotes } from './types.ts'
 import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from './mapper/mapper.ts'
 
 export { unmappableReasons, type QuarantineReason } from './reasons.ts'
-export { deviceRules, takenTopics } from './taken-topics.ts'
+export { deviceRules } from './taken-topics.ts'
 export { casesSchema, type CasesFile } from './cases/case-schema.ts'
 export { runCases, type CaseResult } from './cases/cases.ts'
 export type { Explained, ExplainedField, Explainer } from './explain/explain.ts'

@@ -1,6 +1,8 @@
 // taken-topics.ts: which topics the sources take, and how a device must name itself there, as sentences for
 // the person who sets up the devices.
 
+import type { Message } from '../domain/message.ts'
+import { quote } from '../std/quote.ts'
 import { parseTopic, patternText, senderNames, type TopicPattern } from './path/topic-pattern.ts'
 
 const topicsShownMax = 10
@@ -15,6 +17,12 @@ export function takenTopics(sources: readonly Taking[]): string {
   const shown = topics.slice(0, topicsShownMax).map((topic) => topic.slice(0, topicLengthMax))
   const more = topics.length > shown.length ? ` and ${topics.length - shown.length} more` : ''
   return `${shown.join(', ')}${more}`
+}
+
+/** Of a message that no source takes. */
+export function noSourceText({ topic, from }: Message, taken: string): string {
+  const source = from ? ` from ${quote(from, 64)}` : ''
+  return `No source takes the topic ${quote(topic, 120)}${source}. Taken are ${taken}.`
 }
 
 type TopicSource = {

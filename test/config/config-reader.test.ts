@@ -47,7 +47,10 @@ sources:
       'delivery: { credentials: { source: keys, id: x, secret: y } }',
       'unknown option "secret" in delivery.credentials.',
     ],
-    ['delivery: { errors: { Validation: 5m } }', 'must be a list such as [30s, 5m] or "delivered", found "5m".'],
+    [
+      'delivery: { errors: { Validation: 5m } }',
+      'must be a list such as [30s, 5m] or "delivered", found "5m".',
+    ],
     ['delivery: { errors: { Validation: [5 m, soon] } }', 'delivery.errors.Validation[1] must be a duration'],
     ['delivery: []', 'delivery must be a map, found an empty list.'],
     ['- a\n- b', 'must be a map, found a list.'],

@@ -90,7 +90,7 @@ function summaryOf(config: Config): Record<string, string[]> {
   }
 }
 
-/** An address for all interfaces is none that a client can write. With TLS it needs a name of the certificate. */
+/** An address for all interfaces is none that a client can write. */
 function reachedText(url: string, host: string, certificate: string | undefined): string {
   if (host !== '0.0.0.0' && host !== '::') return url
   const [name] = certificate === undefined ? [] : namesOfCertificate(certificate)

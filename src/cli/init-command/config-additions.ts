@@ -1,6 +1,6 @@
 // config-additions.ts: adds a source or a provider to a config that a person may have edited. Comments and
-// the order of everything stay: a new entry of a list is inserted as text below its last one. Where there is no such
-// list yet, the tree of the YAML text gets it, which keeps comments and may indent them anew.
+// the order of everything stay: a new entry of a list is inserted as text below its last one. Where there is
+// no such list yet, the tree of the YAML text gets it, which keeps comments and may indent them anew.
 //
 // The new text is checked as a file beside the config before it replaces it.
 

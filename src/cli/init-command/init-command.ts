@@ -5,7 +5,7 @@
 //   setup-answers   what it must know, from options and questions
 //   new-config      the config as text
 //   setup-files     the files: never half-written, nothing of a person replaced without --force
-//   config-additions  more sources and providers for a config that is there
+//   addition-answers, config-additions   more sources and providers for a config that is there
 
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -23,14 +23,9 @@ import { columns } from '../terminal/text-table.ts'
 import { terminalWidth, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
 import { notes, textOfLines } from '../terminal/text-format.ts'
 import type { Setup } from './new-config.ts'
+import { completeAddition } from './addition-answers.ts'
 import { addToConfig } from './config-additions.ts'
-import {
-  completeAddition,
-  completeSetup,
-  withSetupOptions,
-  type AccessKeys,
-  type SetupOptions,
-} from './setup-answers.ts'
+import { completeSetup, withSetupOptions, type AccessKeys, type SetupOptions } from './setup-answers.ts'
 import { refuseReplacing, writeSetup, type WrittenSetup } from './setup-files.ts'
 
 type InitOptions = SetupOptions & {

@@ -12,7 +12,6 @@ import { userNameProblem } from '../../std/passwords/password-file.ts'
 import { nearest } from '../../std/nearest-word.ts'
 import { openQuestions, type Parsed, type Questions } from '../terminal/questions.ts'
 import type { CommandIo } from '../terminal/terminal.ts'
-import type { NewProvider, NewSource } from './config-additions.ts'
 import { untouched, type NewDevice, type Setup } from './new-config.ts'
 
 export type AccessKeys = { accessKeyId: string; secretAccessKey: string }
@@ -90,49 +89,8 @@ export async function completeSetup(
   }
 }
 
-/** What `--add-source` and `--add-provider` add. Rejects with USAGE. */
-export async function completeAddition(
-  io: CommandIo,
-  options: SetupOptions,
-): Promise<{ source: NewSource | null; provider: Omit<NewProvider, 'keys'> | null }> {
-  const isTerminal = (io.stdin as { isTTY?: boolean }).isTTY === true
-  const questions = isTerminal && options.input ? openQuestions(io) : null
-  try {
-    const given = givenBy(questions)
-    const maybe = (name: string, option: string | undefined, question: string) =>
-      given(name, option, { text: question, fallback: '', parse: text })
-    let provider: Omit<NewProvider, 'keys'> | null = null
-    if (options.addProvider !== undefined) {
-      const service = options.service === undefined ? null : valueOf('--service', serviceUrl(options.service))
-      const key = 'X-Provider-Key of the new provider (Enter: none)'
-      const providerKey = await maybe('--provider-key', options.providerKey, key)
-      provider = { name: options.addProvider, service, providerKey }
-    }
-    if (options.addSource === undefined) return { source: null, provider }
-    const preset = await given('--preset', options.preset, {
-      text: 'How the devices send: a preset (? lists them), or json',
-      parse: presetName,
-    })
-    const standard = preset === null ? 'telemetry/NAME/{device}' : 'Enter: that of the preset'
-    const topic = await maybe('--topic', options.topic, `Topic of the devices (${standard})`)
-    const own = `telemetry/${options.addSource}/{device}`
-    return {
-      source: {
-        name: options.addSource,
-        preset,
-        topic: topic ?? (preset === null ? own : null),
-        model: options.model ?? null,
-        provider: await maybe('--provider', options.provider, 'Provider of the devices (Enter: not named)'),
-      },
-      provider,
-    }
-  } finally {
-    questions?.close()
-  }
-}
-
 /** The option, the answer of a person, or the default. */
-function givenBy(questions: Questions | null) {
+export function givenBy(questions: Questions | null) {
   return async <Value>(name: string, option: string | undefined, asked: Asked<Value>): Promise<Value> => {
     if (option !== undefined) return valueOf(name, asked.parse(option))
     if (questions !== null) return questions.ask(asked)
@@ -253,12 +211,12 @@ async function askKeys(questions: Questions): Promise<AccessKeys | null> {
   return { accessKeyId, secretAccessKey }
 }
 
-function valueOf<Value>(name: string, parsed: Parsed<Value>): Value {
+export function valueOf<Value>(name: string, parsed: Parsed<Value>): Value {
   if ('value' in parsed) return parsed.value
   throw usage(`${name}: ${parsed.problem}`)
 }
 
-function text(line: string): Parsed<string | null> {
+export function text(line: string): Parsed<string | null> {
   return { value: line === '' ? null : line }
 }
 
@@ -266,7 +224,7 @@ function nonEmpty(line: string, problem: string): Parsed<string> {
   return line === '' ? { problem } : { value: line }
 }
 
-function serviceUrl(line: string): Parsed<string> {
+export function serviceUrl(line: string): Parsed<string> {
   const problem = problemOfBaseUrl(line)
   return problem === null ? { value: line.replace(/\/+$/, '') } : { problem: `The URL ${problem}.` }
 }
@@ -281,7 +239,7 @@ function listenerUrl(line: string): Parsed<string> {
 
 const listColumns = 76
 
-function presetName(line: string): Parsed<string | null> {
+export function presetName(line: string): Parsed<string | null> {
   const names = packagedNames()
   if (line === 'json') return { value: null }
   if (names.includes(line)) return { value: line }

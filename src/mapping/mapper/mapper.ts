@@ -11,7 +11,6 @@
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import type { Message } from '../../domain/message.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import { quote } from '../../std/quote.ts'
 import { createClockCheck, type ClockPolicy } from '../devices/clock-check.ts'
 import type { CommonSkew, DeviceClock } from '../devices/device-clocks.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
@@ -38,7 +37,7 @@ import { createRecordMapper } from './record-mapper.ts'
 import { createRecordMemory, hasMemory, memorySourceOf } from './record-memory.ts'
 import { createRouting, type Route } from '../routing/routing.ts'
 import { chooseSource, withOthers, type OnDeclined } from '../routing/source-choice.ts'
-import { takenTopics } from '../taken-topics.ts'
+import { noSourceText, takenTopics } from '../taken-topics.ts'
 import { isStateful, stateSourceOf } from './state-source.ts'
 
 export type Mapper = {
@@ -208,11 +207,7 @@ export function createMapper(
     if (message.will === true) return { kind: 'ignored', source: '', reason: 'will' }
     const kept = state.mapKept(message)
     if (kept !== null) return kept
-    const from = message.from ? ` from ${quote(message.from, 64)}` : ''
-    context.refuse(
-      'NO_SOURCE',
-      `No source takes the topic ${quote(message.topic, 120)}${from}. Taken are ${taken}.`,
-    )
+    context.refuse('NO_SOURCE', noSourceText(message, taken))
     return ended(message, null, null)
   }
 

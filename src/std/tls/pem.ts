@@ -1,5 +1,5 @@
-// pem.ts: certificates, keys and revocation lists as PEM text: whether a text is one, and whether the parts of
-// one TLS setting fit together. The messages never contain a part of a key.
+// pem.ts: certificates, keys and revocation lists as PEM text: whether a text is one, and whether the parts
+// of one TLS setting fit together. The messages never contain a part of a key.
 
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { X509Certificate } from 'node:crypto'

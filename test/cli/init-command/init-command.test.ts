@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync, statSync, writeFileSync, mkdirSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -361,7 +361,7 @@ describe('what the devices must be set up with', () => {
 
 describe('a source or a provider that is added', () => {
   const add = (...more: string[]) => runCli(['init', '--to', etc, '--no-input', ...more])
-  const write = (text: string) => writeFileSync(join(etc, 'gateway.yaml'), text, { mode: 0o600 })
+  const write = (text: string) => writeFileSync(join(etc, 'gateway.yaml'), text)
 
   test('leaves every line of the config as a person wrote it, and the mode', async () => {
     await init(...service, '--device', 'truck-7')
@@ -369,6 +369,7 @@ describe('a source or a provider that is added', () => {
       .replace('# Config of', '# Edited by Jane.\n# Config of')
       .replace('log: { level: info }', '# Less.\nlog: { level: warn }')
     write(edited)
+    chmodSync(join(etc, 'gateway.yaml'), 0o600)
     const { status, stdout, stderr } = await add('--add-source', 'phones', '--preset', 'owntracks')
     expect([status, stderr]).toEqual([0, ''])
     expect(stdout).toContain('name: phones')

@@ -3,14 +3,14 @@
 //
 //   check -> take out what has problems -> check again -> ... until the schema accepts the rest
 //
-// A problem of a later round counts as well, unless it only follows from what was taken out: an option that is
-// missing now, or a rule about an option that is not there any more. An option that must not be missing, and
-// whose schema has an example, becomes the example; otherwise what contains it is taken out, too.
+// A problem of a later round counts as well, unless it only follows from what was taken out: an option that
+// is missing now, or a rule about an option that is not there any more. An option that must not be missing,
+// and whose schema has an example, becomes the example; otherwise what contains it is taken out, too.
 
 import type { z } from 'zod'
-import type { ConfigProblem } from '../std/config-problem.ts'
-import { shapesAt, type Shape } from './schema-shape.ts'
-import type { Keys } from './yaml-source.ts'
+import type { ConfigProblem } from '../../std/config-problem.ts'
+import { shapesAt, type Shape } from '../schema-shape.ts'
+import type { Keys } from '../yaml-source.ts'
 
 type Issue = z.core.$ZodIssue
 
