@@ -11,7 +11,8 @@ const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
 const none: ReadonlyMap<string, number> = new Map()
 
 function wordsOf(signal: object, rest: Record<string, unknown> = {}): string[] {
-  const one = { type: 'OBD_LIFETIME_ODOMETER', path: 'o', ...signal }
+  // Who sets a scale has thought of the unit.
+  const one = { type: 'OBD_LIFETIME_ODOMETER', path: 'o', scale: 0.1, ...signal }
   return doubtfulWords(configOf([truckSource({ signals: [one] }, rest)]), none).map(({ what }) => what)
 }
 
