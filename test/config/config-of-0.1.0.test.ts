@@ -101,7 +101,7 @@ describe('a config of version 0.1.0', () => {
     const path = join(await newFolder(), 'gateway.yaml')
     await writeFile(path, configOf({}).replace(':8081', ':8081/v2/telemetry'))
     await expect(loadConfig(path, { env: {} })).rejects.toMatchObject({
-      lines: [expect.stringContaining('use "http://127.0.0.1:8081"')],
+      lines: [expect.stringContaining('write "http://127.0.0.1:8081"')],
     })
   })
 })

@@ -4,6 +4,7 @@
 // A terminal gets the counts as a block that is drawn again each second. A pipe gets one line a second, and a
 // condition when it begins or ends; a pipe that nobody reads gets none until it is read again.
 
+import { Help } from 'commander'
 import type { Clock } from '../../std/clock.ts'
 import { plural } from '../../std/quantity.ts'
 import { visible } from '../../std/quote.ts'
@@ -56,7 +57,10 @@ export function createTrialReport({ gateway, sandbox, fleet, clock, output }: De
   }
 
   function show(at: number, lines: readonly string[]): void {
-    output.print(lines.map((line, index) => `${index === 0 ? `${timeOf(at)}  ` : timeIndent}${line}`))
+    // A reason may be longer than a line of the terminal.
+    const width = output.width() - timeIndent.length
+    const wrapped = lines.flatMap((line) => new Help().boxWrap(line, width).split('\n'))
+    output.print(wrapped.map((line, index) => `${index === 0 ? `${timeOf(at)}  ` : timeIndent}${line}`))
   }
 
   function counts() {
