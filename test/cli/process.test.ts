@@ -59,7 +59,8 @@ describe('the process', () => {
   })
 
   test('a signal that arrives three times for one Ctrl-C stops the command in order', async () => {
-    const repeat = "process.once('SIGINT', () => { for (const _ of [1, 2]) process.emit('SIGINT', 'SIGINT') })"
+    const repeat =
+      "process.once('SIGINT', () => { for (const _ of [1, 2]) process.emit('SIGINT', 'SIGINT') })"
     await using world = await waiting(repeat)
     world.child.kill('SIGINT')
     expect(await world.ended()).toEqual([1, null])
@@ -77,7 +78,10 @@ describe('the process', () => {
 
   test('ends with the exit status of its command', () => {
     const run = (...argv: string[]) =>
-      spawnSync(process.execPath, [source('pinned-node.js'), source('main.ts'), ...argv], { encoding: 'utf8', env: {} })
+      spawnSync(process.execPath, [source('pinned-node.js'), source('main.ts'), ...argv], {
+        encoding: 'utf8',
+        env: {},
+      })
     expect(run('--version').status).toBe(0)
     expect(run('nonsense').status).toBe(2)
     const failed = run('status', '--url', 'http://127.0.0.1:1')

@@ -104,14 +104,17 @@ describe.skipIf(otherNode === undefined)('started by another Node', () => {
     expect(JSON.parse(json.stderr)).toMatchObject({ error: { code: 'NODE_TOO_OLD' } })
   })
 
-  test.runIf(tooOld)('a pinned Node that cannot start, for another C library, counts as missing', async () => {
-    const { folder, file } = await installation()
-    const bin = join(folder, `node_modules/node-linux-${process.arch}/bin`)
-    mkdirSync(bin, { recursive: true })
-    writeFileSync(join(bin, 'node'), '#!/lib/ld-of-another-c-library.so\n', { mode: 0o755 })
-    const { status, stderr } = run(node, file, join(root, 'src/main.ts'))
-    expect([status, stderr]).toEqual([2, expect.stringContaining('NODE_TOO_OLD')])
-  })
+  test.runIf(tooOld)(
+    'a pinned Node that cannot start, for another C library, counts as missing',
+    async () => {
+      const { folder, file } = await installation()
+      const bin = join(folder, `node_modules/node-linux-${process.arch}/bin`)
+      mkdirSync(bin, { recursive: true })
+      writeFileSync(join(bin, 'node'), '#!/lib/ld-of-another-c-library.so\n', { mode: 0o755 })
+      const { status, stderr } = run(node, file, join(root, 'src/main.ts'))
+      expect([status, stderr]).toEqual([2, expect.stringContaining('NODE_TOO_OLD')])
+    },
+  )
 })
 
 test('where there is no pinned Node, one that is new enough runs the program itself', async () => {
@@ -132,5 +135,8 @@ test('the pinned Node runs a program in its own process', async () => {
 
 test('a program that is not installed is an error that names the cure', () => {
   const { status, stderr } = run(process.execPath, launcher, 'no-such-program')
-  expect([status, stderr]).toEqual([2, expect.stringMatching(/^PROGRAM_MISSING[^]*no-such-program[^]*npm ci/)])
+  expect([status, stderr]).toEqual([
+    2,
+    expect.stringMatching(/^PROGRAM_MISSING[^]*no-such-program[^]*npm ci/),
+  ])
 })
