@@ -14,7 +14,13 @@ const maintainer = 'Telemetry gateway maintainers <maintainers@telemetry-gateway
  */
 const depends = 'init-system-helpers (>= 1.51), libc6 (>= 2.28), libgcc-s1, libstdc++6 (>= 8), passwd'
 
-export function writeControlFiles(tree: string, { root, architecture, version, date }: PackageOptions): void {
+/** The name of a build for dpkg: `~` comes before the end, so 0.2.0-dev.9 is older than 0.2.0. */
+export function debVersion(name: string): string {
+  return name.replace('-', '~')
+}
+
+export function writeControlFiles(tree: string, { root, architecture, date, ...options }: PackageOptions): void {
+  const version = debVersion(options.version)
   const documents = join(tree, 'usr/share/doc/telemetry-gateway')
   writeFileSync(join(documents, 'copyright'), copyrightText(tree))
   writeFileSync(join(documents, 'changelog.gz'), gzipped(changelogText(version, date)))

@@ -24,7 +24,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { writeControlFiles } from './control-files.ts'
+import { debVersion, writeControlFiles } from './control-files.ts'
 import { buildTree, machines, type Architecture } from './package-tree.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -52,11 +52,9 @@ for (const name of values.arch.split(',')) {
   try {
     const tree = join(work, 'tree')
     await buildTree(tree, { root, architecture, version, date })
-    // 0.2.0-rc.1 comes before 0.2.0.
-    const debVersion = version.replace('-', '~')
-    writeControlFiles(tree, { root, architecture, version: debVersion, date })
+    writeControlFiles(tree, { root, architecture, version, date })
     settle(tree)
-    const file = join(target, `telemetry-gateway_${debVersion}_${architecture}.deb`)
+    const file = join(target, `telemetry-gateway_${debVersion(version)}_${architecture}.deb`)
     const compression = values.fast ? ['-Znone'] : ['-Zxz', '-z6', '--threads-max=1']
     execFileSync('dpkg-deb', ['--root-owner-group', ...compression, '--build', tree, file], {
       env: { ...process.env, SOURCE_DATE_EPOCH: String(date) },

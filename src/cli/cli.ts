@@ -185,7 +185,12 @@ function newProgram({ stdout, stderr }: CommandIo, json: boolean): Command {
     .description(
       'Receive telemetry over MQTT and deliver it in signed batches. Acknowledged data is never lost.',
     )
-    .version(readVersion(), '-V, --version', 'print the version')
+    .option('-V, --version', 'print the version')
+    .on('option:version', () => {
+      const version = readVersion()
+      stdout.write(`${version}\n`)
+      throw new CommanderError(0, 'commander.version', version)
+    })
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'Print the help of a command.')
     .showHelpAfterError(json ? false : usageHint)

@@ -14,6 +14,8 @@ export type SpawnedDaemon = {
   pid: number
   url: string
   control: string
+  /** The event gateway_starting. */
+  starting: Record<string, unknown>
   ended: Promise<unknown>
   kill(): Promise<unknown>
   /** SIGTERM. */
@@ -61,13 +63,17 @@ export async function startSpawnedDaemon(
   })
   const ended = once(child, 'exit')
   onTestFinished(() => void child.kill('SIGKILL'))
+  let starting: Record<string, unknown> = {}
   for await (const line of createInterface({ input: child.stdout })) {
-    const { event, addresses } = JSON.parse(line) as { event: string; addresses?: string[] }
+    const fields = JSON.parse(line) as { event: string; addresses?: string[] }
+    const { event, addresses } = fields
+    if (event === 'gateway_starting') starting = fields
     if (event !== 'gateway_ready') continue
     child.stdout.resume()
     return {
       pid: child.pid ?? 0,
       ended,
+      starting,
       url: addresses?.find((address) => address.startsWith('http')) ?? '',
       control: addresses?.find((address) => address.startsWith('unix:')) ?? '',
       kill() {
