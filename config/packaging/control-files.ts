@@ -1,9 +1,10 @@
 // control-files.ts: what dpkg reads of a package: control, sums, maintainer scripts; copyright and changelog.
 
 import { createHash } from 'node:crypto'
-import { globSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { formatVersion } from '../../src/spool/spool.ts'
+import { licenceOf, manifestsBelow } from './package-manifests.ts'
 import { gzipped, type PackageOptions } from './package-tree.ts'
 
 const maintainer = 'Telemetry gateway maintainers <maintainers@telemetry-gateway.invalid>'
@@ -19,7 +20,10 @@ export function debVersion(name: string): string {
   return name.replace('-', '~')
 }
 
-export function writeControlFiles(tree: string, { root, architecture, date, ...options }: PackageOptions): void {
+export function writeControlFiles(
+  tree: string,
+  { root, architecture, date, ...options }: PackageOptions,
+): void {
   const version = debVersion(options.version)
   const documents = join(tree, 'usr/share/doc/telemetry-gateway')
   writeFileSync(join(documents, 'copyright'), copyrightText(tree))
@@ -85,14 +89,11 @@ function filesOf(tree: string, folder = ''): string[] {
     .sort()
 }
 
-type Manifest = { name?: string; version?: string; license?: unknown; licenses?: { type: string }[] }
-
 function copyrightText(tree: string): string {
   const modules = join(tree, 'usr/lib/telemetry-gateway/node_modules')
-  const packages = globSync(['**/package.json'], { cwd: modules })
-    .map((path) => JSON.parse(readFileSync(join(modules, path), 'utf8')) as Manifest)
-    .filter(({ name, version }) => name !== undefined && version !== undefined)
-    .map(({ name, version, license, licenses }) => `  ${name} ${version}: ${licenseOf(license, licenses)}`)
+  const packages = manifestsBelow(modules).map(
+    ({ manifest }) => `  ${manifest.name} ${manifest.version}: ${licenceOf(manifest)}`,
+  )
   return `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: telemetry-gateway
 
@@ -104,18 +105,13 @@ License: Apache-2.0
 Files: usr/lib/telemetry-gateway/node_modules/*
 Copyright: The authors of each package, as its folder says
 License: various
- These packages come with the gateway, each with its own licence:
+ The text of each licence is in /usr/lib/telemetry-gateway/THIRD-PARTY-NOTICES.
+ These packages come with the gateway:
 ${[...new Set(packages)]
   .sort()
   .map((line) => ` ${line}`)
   .join('\n')}
 `
-}
-
-function licenseOf(license: unknown, licenses: Manifest['licenses']): string {
-  if (typeof license === 'string') return license
-  if (typeof license === 'object' && license !== null && 'type' in license) return String(license.type)
-  return licenses?.map(({ type }) => type).join(' or ') ?? 'see its folder'
 }
 
 function changelogText(version: string, date: number): string {

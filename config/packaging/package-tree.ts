@@ -3,24 +3,12 @@
 //   /usr/lib/telemetry-gateway   dist, node_modules (with the pinned Node), config, package.json, spool-format
 //   /usr/bin/telemetry-gateway   a link to dist/launcher.sh
 //   /usr/lib/systemd/system, /usr/lib/sysusers.d   unit and user
-//   /usr/share/doc, man, bash-completion, zsh      documentation
+//   /usr/share/doc, man, bash-completion, zsh, lintian
 //
 // Nothing lies in /etc: dpkg would ask a person at each upgrade who changed a file there. The first
 // installation copies config/default instead (deb/postinst), and no later one touches what is there.
 
-import { execFileSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import {
-  cpSync,
-  existsSync,
-  globSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, globSync, lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { configText, newTable, newUsers, untouched } from '../../src/cli/init-command/new-config.ts'
@@ -28,6 +16,7 @@ import { formatVersion } from '../../src/spool/spool.ts'
 import { commandTree } from './command-tree.ts'
 import { bashCompletion, zshCompletion } from './completions.ts'
 import { manualPage } from './manual-page.ts'
+import { installPackages } from './production-packages.ts'
 
 /** By architecture of Debian: the name of npm. */
 export const machines = { amd64: 'x64', arm64: 'arm64' } as const
@@ -35,6 +24,7 @@ export type Architecture = keyof typeof machines
 
 export type PackageOptions = { root: string; architecture: Architecture; version: string; date: number }
 
+export const noticesName = 'THIRD-PARTY-NOTICES'
 const home = 'usr/lib/telemetry-gateway'
 const documents = 'usr/share/doc/telemetry-gateway'
 
@@ -45,9 +35,14 @@ export async function buildTree(tree: string, options: PackageOptions): Promise<
     mkdirSync(join(tree, dirname(path)), { recursive: true })
     writeFileSync(join(tree, path), content)
   }
+  mkdirSync(join(tree, home), { recursive: true })
   cpSync(join(root, 'dist'), join(tree, home, 'dist'), { recursive: true })
-  installPackages(join(tree, home), options)
-  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<string, unknown>
+  // Some machines install no documentation; the licences are not part of that.
+  const processor = machines[options.architecture]
+  write(`${home}/${noticesName}`, installPackages(join(tree, home), { root, processor, withNode: true }))
+  link(tree, `../../../lib/telemetry-gateway/${noticesName}`, `${documents}/${noticesName}`)
+  const textIn = (path: string) => readFileSync(join(root, path), 'utf8')
+  const manifest = JSON.parse(textIn('package.json')) as Record<string, unknown>
   const { name, description, license, type, engines } = manifest
   write(
     `${home}/package.json`,
@@ -62,6 +57,7 @@ export async function buildTree(tree: string, options: PackageOptions): Promise<
   link(tree, '../lib/telemetry-gateway/dist/launcher.sh', 'usr/bin/telemetry-gateway')
   write('usr/lib/systemd/system/telemetry-gateway.service', unitText(root))
   write('usr/lib/sysusers.d/telemetry-gateway.conf', sysusersText(root))
+  write('usr/share/lintian/overrides/telemetry-gateway', textIn('config/packaging/lintian-overrides'))
   const commands = await commandTree()
   write('usr/share/man/man1/telemetry-gateway.1.gz', gzipped(manualPage(commands, { version, date })))
   write('usr/share/bash-completion/completions/telemetry-gateway', bashCompletion(commands))
@@ -69,8 +65,8 @@ export async function buildTree(tree: string, options: PackageOptions): Promise<
 }
 
 /** Without a time in its header. */
-export function gzipped(text: string): Buffer {
-  return gzipSync(text, { level: 9 })
+export function gzipped(content: string | Buffer): Buffer {
+  return gzipSync(content, { level: 9 })
 }
 
 function link(tree: string, to: string, path: string): void {
@@ -78,70 +74,17 @@ function link(tree: string, to: string, path: string): void {
   symlinkSync(to, join(tree, path))
 }
 
-/** The packages of the lockfile for that processor. No script of a package is run. */
-function installPackages(folder: string, { root, architecture }: PackageOptions): void {
-  for (const name of ['package.json', 'package-lock.json', '.npmrc'])
-    cpSync(join(root, name), join(folder, name))
-  const cpu = machines[architecture]
-  const options = ['--omit=dev', '--ignore-scripts', '--prefer-offline', '--loglevel=error']
-  execFileSync('npm', ['ci', ...options], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
-  putPinnedNode(folder, `node-linux-${cpu}`)
-  for (const name of ['package-lock.json', '.npmrc']) rmSync(join(folder, name))
-  const modules = join(folder, 'node_modules')
-  const prebuild = `linux-${cpu}/classic-level.node`
-  const unused = [
-    '.bin',
-    '.package-lock.json',
-    '@types',
-    // Headers and texts of Node; its licence stays.
-    `node-linux-${cpu}/{include,share,CHANGELOG.md,README.md}`,
-    // The database is compiled already, for one processor and C library.
-    'classic-level/{deps,binding.cc,binding.gyp}',
-    '**/*.{d.ts,d.mts,d.cts,map,tsbuildinfo}',
-    // Of packages, what no program reads. Licences and README.md stay.
-    '{*,@*/*}/{test,tests,benchmark,benchmarks,bench,integration,example,examples,docs,docfiles,.github}',
-    '**/*.html',
-    '**/.{eslintrc,prettierrc,editorconfig,npmignore,gitattributes,gitignore,travis.yml,airtap.yml,nycrc}*',
-  ]
-  for (const pattern of unused)
-    for (const found of globSync(pattern, { cwd: modules }))
-      rmSync(join(modules, found), { recursive: true, force: true })
-  const prebuilds = join(modules, 'classic-level/prebuilds')
-  const present = globSync('*/*', { cwd: prebuilds })
-  const own = present.filter((name) => name.startsWith(`linux-${cpu}/`) && !name.includes('musl'))
-  if (own.length !== 1)
-    throw new Error(`No single prebuild of classic-level for ${prebuild}: ${present.join(', ')}`)
-  for (const name of present) if (name !== own[0]) rmSync(join(prebuilds, name))
-  for (const name of readdirSync(prebuilds))
-    if (!own[0]?.startsWith(`${name}/`)) rmSync(join(prebuilds, name), { recursive: true })
-}
-
-/** Only the pinned Node is compiled for one processor, and npm 9 installs packages of its own processor alone. */
-function putPinnedNode(folder: string, name: string): void {
-  const modules = join(folder, 'node_modules')
-  const others = readdirSync(modules).filter((found) => found.startsWith('node-linux-') && found !== name)
-  for (const other of others) rmSync(join(modules, other), { recursive: true })
-  if (existsSync(join(modules, name))) return
-  const lockfile = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { version: string; integrity: string }>
-  }
-  const locked = lockfile.packages[`node_modules/${name}`]
-  if (locked === undefined) throw new Error(`${name} is not in the lockfile.`)
-  const pack = ['pack', `${name}@${locked.version}`, '--prefer-offline', '--loglevel=error']
-  execFileSync('npm', pack, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
-  const tarball = join(folder, `${name}-${locked.version}.tgz`)
-  const sum = `sha512-${createHash('sha512').update(readFileSync(tarball)).digest('base64')}`
-  if (sum !== locked.integrity) throw new Error(`${tarball} is not the package of the lockfile.`)
-  mkdirSync(join(modules, name))
-  execFileSync('tar', ['-xzf', tarball, '-C', join(modules, name), '--strip-components=1', '--no-same-owner'])
-  rmSync(tarball)
+/** `files` of package.json, and what npm adds. */
+export function releasedFiles(root: string, patterns: readonly string[]): string[] {
+  const names = patterns.filter((name) => name !== 'npm-shrinkwrap.json')
+  return globSync([...names.map((name) => (name === 'dist' ? 'dist/**' : name)), 'README.md', 'LICENSE'], {
+    cwd: root,
+  }).filter((name) => lstatSync(join(root, name)).isFile())
 }
 
 /** What a release has beside the code: `files` of package.json. */
 function copyReleased(tree: string, root: string, patterns: readonly string[]): void {
-  const names = globSync([...patterns, 'README.md', 'LICENSE'], { cwd: root }).filter(
-    (name) => !/^(dist|systemd)(\/|$)|^npm-shrinkwrap/.test(name),
-  )
+  const names = releasedFiles(root, patterns).filter((name) => !/^(dist|systemd)\//.test(name))
   for (const name of names) {
     // Some machines install no documentation, and the program reads its presets.
     const place = name.startsWith('config/') ? home : documents

@@ -94,10 +94,10 @@ export async function copyCheckout(folder: string): Promise<string> {
   return folder
 }
 
-/** The tarball of `npm pack`. */
+/** The tarball of `npm run package -- --npm`. */
 export async function pack(checkout: string): Promise<string> {
-  const { stdout } = await npm(checkout, 'pack', '--silent')
-  return join(checkout, stdout.trim().split('\n').at(-1) ?? '')
+  const { stdout } = await npm(checkout, 'run', '--silent', 'package', '--', '--npm', '--to', '.')
+  return stdout.trim().split('\n').at(-1) ?? ''
 }
 
 /** The paths in a tarball, without the `package/` in front. */

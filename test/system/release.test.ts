@@ -43,6 +43,8 @@ const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) 
   version: string
   optionalDependencies: Record<string, string>
 }
+/** The copy of the checkout has no repository. */
+const name = manifest.version.replace(/-dev$/, '-dev+unknown')
 const lockfileText = await readFile(join(root, 'package-lock.json'), 'utf8')
 const lockfile = JSON.parse(lockfileText) as Lockfile
 const pinnedName = `node-linux-${process.arch}`
@@ -61,6 +63,7 @@ const expectedRoots = [
   'LICENSE',
   'README.md',
   'SECURITY.md',
+  'THIRD-PARTY-NOTICES',
   'UPGRADING.md',
   'config',
   'dist',
@@ -72,10 +75,10 @@ const expectedRoots = [
 
 /** Compiled code, texts, presets and examples: no tests, no sources, nothing that lay about in the checkout. */
 const expectedFiles = [
-  /^(LICENSE|package\.json|npm-shrinkwrap\.json)$/,
+  /^(LICENSE|THIRD-PARTY-NOTICES|package\.json|npm-shrinkwrap\.json)$/,
   /^[A-Z]+\.md$/,
   /^dist\/([a-z0-9-]+\/)*[a-z0-9-]+\.js$/,
-  /^dist\/launcher\.sh$/,
+  /^dist\/(launcher\.sh|build-name)$/,
   /^dist\/ops\/page\/page\.css$/,
   /^docs\/([a-z0-9-]+\/)*[a-z0-9-]+\.md$/,
   /^config\/(presets|examples)\/[a-z0-9-]+((\.[a-z0-9-]+)?\.cases)?\.(yaml|csv)$/,
@@ -120,12 +123,12 @@ describe.skipIf(missing !== null)('the release', () => {
   }
 
   test('packing leaves only dist and the tarball in the checkout', async () => {
-    const tarballName = `telemetry-gateway-${manifest.version}.tgz`
+    const tarballName = `telemetry-gateway-${name}.tgz`
     expect((await readdir(checkout)).toSorted()).toEqual(
       [...new Set([...filesBefore, 'dist', tarballName])].toSorted(),
     )
-    for (const name of ['dist/', 'npm-shrinkwrap.json', '/telemetry-gateway-*.tgz'])
-      expect((await readFile(join(root, '.gitignore'), 'utf8')).split('\n')).toContain(name)
+    for (const ignored of ['dist/', '/telemetry-gateway-*.tgz'])
+      expect((await readFile(join(root, '.gitignore'), 'utf8')).split('\n')).toContain(ignored)
   })
 
   test('the tarball has what the run time needs and nothing else', async () => {
@@ -147,9 +150,41 @@ describe.skipIf(missing !== null)('the release', () => {
       expect(own).toContain(file)
   })
 
+  test('the tarball has no tests, types, source maps and C++ sources of its packages, and no database for other systems', async () => {
+    const files = await filesOf(tarball)
+    const unused = files.filter((file) =>
+      /\.(ts|mts|cts|map|h|cc|gyp)$|\/(test|tests|__tests__|bench|benchmark|examples?|docs)\//.test(
+        file.replace(/^node_modules\/(@[^/]+\/)?[^/]+/, ''),
+      ),
+    )
+    expect(unused.filter((file) => file.startsWith('node_modules/') && !file.includes('/dist/'))).toEqual([])
+    expect(files.filter((file) => file.endsWith('.node')).toSorted()).toEqual([
+      'node_modules/classic-level/prebuilds/linux-arm64/classic-level.armv8.node',
+      'node_modules/classic-level/prebuilds/linux-x64/classic-level.musl.node',
+      'node_modules/classic-level/prebuilds/linux-x64/classic-level.node',
+    ])
+    expect(files.some((file) => file.startsWith('node_modules/node-linux'))).toBe(false)
+  })
+
+  test('the tarball has the licence of each package, and of Node, LevelDB and Snappy', async () => {
+    const notices = await readFile(join(installed, 'THIRD-PARTY-NOTICES'), 'utf8')
+    const shipped = [...(await versionsBelow(installed))].filter(([path]) => !path.includes('node-linux-'))
+    const names = shipped.map(([path, version]) => `${path.replace(/^.*node_modules\//, '')} ${version} (`)
+    expect(names.filter((one) => !notices.includes(one))).toEqual([])
+    for (const text of ['Node.js is licensed for use', 'The LevelDB Authors', 'deps/snappy'])
+      expect(notices).toContain(text)
+  })
+
+  test('npm pack in a checkout packs nothing and names the command that does', async () => {
+    const { status, stderr } = await runProgram('npm', ['pack'], { cwd: checkout })
+    expect([status, stderr]).toEqual([1, expect.stringContaining('npm run package -- --npm')])
+  })
+
   test('the tarball has the lockfile, without any registry host', async () => {
     const shrinkwrap = await readFile(join(installed, 'npm-shrinkwrap.json'), 'utf8')
-    expect(shrinkwrap).toBe(lockfileText)
+    expect(shrinkwrap).toBe(
+      lockfileText.replaceAll(`"version": "${manifest.version}"`, `"version": "${name}"`),
+    )
     expect(shrinkwrap).not.toMatch(/"resolved": *"https?:/)
   })
 
@@ -172,14 +207,14 @@ describe.skipIf(missing !== null)('the release', () => {
 
   test('the installed command prints its version', async () => {
     const { status, stdout } = await runProgram(command, ['--version'], { cwd: folder })
-    expect([status, stdout.trim()]).toEqual([0, manifest.version])
+    expect([status, stdout.trim()]).toEqual([0, name])
   })
 
   test('the installed command runs through the link that README makes', async () => {
     const link = join(folder, 'telemetry-gateway')
     await symlink(command, link)
     const { status, stdout } = await runProgram(link, ['--version'], { cwd: '/' })
-    expect([status, stdout.trim()]).toEqual([0, manifest.version])
+    expect([status, stdout.trim()]).toEqual([0, name])
   })
 
   test('the installed command runs the trial', async () => {
@@ -301,7 +336,7 @@ describe.skipIf(missing !== null)('the release', () => {
 
     test.skipIf(machineNodeIsOld)('the command runs on the Node of the machine', async () => {
       const { status, stdout } = await runProgram(command, ['--version'], { cwd: folder })
-      expect([status, stdout.trim()]).toEqual([0, manifest.version])
+      expect([status, stdout.trim()]).toEqual([0, name])
     })
   })
 })
