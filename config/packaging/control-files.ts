@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { formatVersion } from '../../src/spool/spool.ts'
+import { configCheckArchive } from './config-check-archive.ts'
 import { licenceOf, manifestsBelow } from './package-manifests.ts'
 import { gzipped, type PackageOptions } from './package-tree.ts'
 
@@ -20,10 +21,10 @@ export function debVersion(name: string): string {
   return name.replace('-', '~')
 }
 
-export function writeControlFiles(
+export async function writeControlFiles(
   tree: string,
   { root, architecture, date, ...options }: PackageOptions,
-): void {
+): Promise<void> {
   const version = debVersion(options.version)
   const documents = join(tree, 'usr/share/doc/telemetry-gateway')
   writeFileSync(join(documents, 'copyright'), copyrightText(tree))
@@ -59,6 +60,7 @@ Description: gateway between the vehicles of a depot and an ingestion service
         .digest('hex')}  ${file}\n`,
   )
   writeFileSync(join(control, 'md5sums'), sums.join(''))
+  writeFileSync(join(control, 'config-check.tar.gz'), await configCheckArchive(root, date))
   for (const name of ['preinst', 'postinst', 'prerm', 'postrm'])
     writeFileSync(
       join(control, name),

@@ -67,7 +67,7 @@ export async function* buildPackages(options: BuildOptions): AsyncGenerator<stri
     { architecture, isFast }: BuildOptions & { architecture: Architecture; version: string },
   ): Promise<string> {
     await buildTree(tree, { root, architecture, version, date })
-    writeControlFiles(tree, { root, architecture, version, date })
+    await writeControlFiles(tree, { root, architecture, version, date })
     settle(tree, date)
     const file = join(target, `telemetry-gateway_${debVersion(version)}_${architecture}.deb`)
     const compression = isFast ? ['-Znone'] : ['-Zxz', '-z6', '--threads-max=1']

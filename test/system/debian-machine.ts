@@ -5,8 +5,9 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync } from 'node:fs'
 import { mkdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
+import { debVersion } from '../../config/packaging/control-files.ts'
 import { eventually } from '../support/eventually.ts'
 import { runProgram, type Result } from './installation.ts'
 
@@ -124,21 +125,31 @@ async function firstChild({ pid }: ChildProcess): Promise<string | null> {
   return /\d+/.exec(children)?.[0] ?? null
 }
 
-/** The package with another version and nothing else changed. */
-export async function withVersion(file: string, { from, to }: { from: string; to: string }): Promise<string> {
+/**
+ * The package with the name of another build, and nothing else changed but what `edit` changes: the text of each
+ * maintainer script, by its name.
+ */
+export async function withName(
+  file: string,
+  { from, to, edit = (_name, text) => text }: { from: string; to: string; edit?: EditScript },
+): Promise<string> {
   const folder = `${file}.unpacked`
   await run('dpkg-deb', ['-R', file, folder])
   const names = [
     'DEBIAN/control',
     ...globSync('DEBIAN/p*', { cwd: folder }),
     'usr/lib/telemetry-gateway/package.json',
+    'usr/lib/telemetry-gateway/dist/build-name',
   ]
+  const named = (text: string) => text.replaceAll(from, to).replaceAll(debVersion(from), debVersion(to))
   for (const name of names) {
     const path = join(folder, name)
-    await writeFile(path, (await readFile(path, 'utf8')).replaceAll(from, to))
+    await writeFile(path, edit(basename(name), named(await readFile(path, 'utf8'))))
   }
-  const changed = file.replace(from, to)
+  const changed = named(file)
   await run('dpkg-deb', ['--root-owner-group', '-Znone', '-b', folder, changed])
   await rm(folder, { recursive: true })
   return changed
 }
+
+type EditScript = (name: string, text: string) => string

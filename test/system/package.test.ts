@@ -9,24 +9,19 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { debVersion } from '../../config/packaging/control-files.ts'
+import { buildName } from '../../src/cli/terminal/package-version.ts'
 import { eventually } from '../support/eventually.ts'
-import {
-  bootDebian,
-  inRoot,
-  installDebian,
-  whyNoMachine,
-  withVersion,
-  type Machine,
-} from './debian-machine.ts'
+import { bootDebian, inRoot, installDebian, whyNoMachine, withName, type Machine } from './debian-machine.ts'
 import { machineEnvironment, root, runProgram, whyNotInstallable, type Result } from './installation.ts'
 import { sandboxKeys } from './installed-gateway.ts'
 
 const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
-  version: string
   optionalDependencies: Record<string, string>
 }
-const { version } = manifest
-const next = version.replace(/\d+$/, (patch) => String(Number(patch) + 1))
+const name = buildName(root)
+const nextName = name.replace(/(-dev.*)?$/, '.99-dev.9999999.g000000000000').replace(/\.\d+\.99/, '.99')
+const [version, next, old] = [debVersion(name), debVersion(nextName), '0.1.0'] as const
 const pinned = Object.entries(manifest.optionalDependencies).map(([name, of]) => `${name}@${of}`)
 
 const missing = existsSync('/usr/bin/dpkg-deb')
@@ -56,7 +51,7 @@ async function build(architecture: string, to: string): Promise<void> {
   const script = join(root, 'config/packaging/package.ts')
   const args = [script, '--arch', architecture, '--to', to, '--fast']
   const env = { ...machineEnvironment, SOURCE_DATE_EPOCH: '1790000000' }
-  const { status, stdout, stderr } = await runProgram(node, args, { cwd: root, env, timeoutMs: 200_000 })
+  const { status, stdout, stderr } = await runProgram(node, args, { cwd: root, env, timeoutMs: 400_000 })
   if (status !== 0) throw new Error(`${stdout}${stderr}`)
 }
 
@@ -127,6 +122,7 @@ describe.skipIf(missing !== null)('the package', () => {
         'usr/lib/telemetry-gateway',
         'usr/share/bash-completion',
         'usr/share/doc',
+        'usr/share/lintian',
         'usr/share/man',
         'usr/share/zsh',
       ])
@@ -219,6 +215,7 @@ describe.skipIf(missing !== null)('the package', () => {
       JSON.parse((await inMachine('telemetry-gateway status --json')).stdout) as {
         version: string
         pid: number
+        startedAt: string
         lanes: { pending: number; sealed: number }[]
         totals: { delivered: number; dead: number }
       }
@@ -228,8 +225,19 @@ describe.skipIf(missing !== null)('the package', () => {
       place = join(folder, 'debian')
       unreachable = await debian
       if (unreachable !== null) return
-      await withVersion(packageFile('amd64'), { from: version, to: next })
-      for (const of of [version, next])
+      await withName(packageFile('amd64'), { from: name, to: nextName })
+      // Its prerm stopped the daemon, and its preinst checked nothing.
+      await withName(packageFile('amd64'), {
+        from: name,
+        to: old,
+        edit: (script, text) =>
+          script === 'prerm'
+            ? text.replace('if dpkg --compare-versions "$2" lt 0.2.0~; then stop_unit; fi', 'stop_unit')
+            : script === 'preinst'
+              ? text.replace('if is_running; then', 'if false; then')
+              : text,
+      })
+      for (const of of [version, next, old])
         await copyFile(packageFile('amd64', of), join(place, 'root', basename(packageFile('amd64', of))))
     })
     beforeEach(({ skip }) => {
@@ -322,7 +330,7 @@ describe.skipIf(missing !== null)('the package', () => {
       expect(said).not.toContain('snapshot')
       expect(await good('journalctl -u telemetry-gateway -o cat --no-pager')).toMatch(/gateway_stopped/)
       expect((await inMachine(`test -e /proc/${pid}/root`)).status).toBe(1)
-      expect(await status()).toMatchObject({ version: next })
+      expect(await status()).toMatchObject({ version: nextName })
       expect(await waiting()).toBe(3)
       await startSandbox()
       await eventually(async () => {
@@ -375,20 +383,105 @@ describe.skipIf(missing !== null)('the package', () => {
       expect(await isActive()).toBe('inactive')
     })
 
-    test('an upgrade names the problem where the new version refuses the config', async () => {
-      await good('systemctl start telemetry-gateway')
-      await good(
-        'cp /etc/telemetry-gateway/gateway.yaml /root/; echo "delivry: {}" >>/etc/telemetry-gateway/gateway.yaml',
-      )
-      const { status: ended, stderr } = await inMachine(
-        `dpkg --force-unsafe-io -i /root/telemetry-gateway_${next}_amd64.deb </dev/null`,
-      )
-      expect([ended, stderr]).toEqual([
-        1,
-        expect.stringMatching(/unknown option "delivry"[^]*dpkg --configure telemetry-gateway/),
-      ])
-      await good('cp /root/gateway.yaml /etc/telemetry-gateway/; dpkg --configure telemetry-gateway')
-      expect(await isActive()).toBe('active')
+    describe('where the new version refuses the config', () => {
+      const config = '/etc/telemetry-gateway/gateway.yaml'
+      const tryInstall = (of: string) =>
+        inMachine(`dpkg --force-unsafe-io -i /root/telemetry-gateway_${of}_amd64.deb </dev/null`)
+      const installed = async () =>
+        (await good("dpkg-query -W -f '${Status} ${Version}' telemetry-gateway")).trim()
+      const left = () =>
+        inMachine('ls -d /run/telemetry-gateway-check /run/systemd/system/telemetry-gateway-check*')
+      const spoil = (path: string) => good(`cp ${path} /root/kept.yaml; echo "delivry: {}" >>${path}`)
+      const mend = (path: string) => good(`cat /root/kept.yaml >${path}`)
+
+      test('an upgrade names the problems and leaves the old version installed, with its daemon running', async () => {
+        await install(version)
+        await good('systemctl start telemetry-gateway')
+        const before = await status()
+        await spoil(config)
+        const files = await good('find /etc/telemetry-gateway /var/lib/telemetry-gateway | sort')
+        const { status: ended, stderr } = await tryInstall(next)
+        expect([ended, stderr]).toEqual([
+          1,
+          expect.stringMatching(/refuses the config:[^]*unknown option "delivry"/),
+        ])
+        expect(await installed()).toBe(`install ok installed ${version}`)
+        expect(await status()).toMatchObject({ version: name, pid: before.pid, startedAt: before.startedAt })
+        expect(await good('find /etc/telemetry-gateway /var/lib/telemetry-gateway | sort')).toBe(files)
+        expect((await left()).stdout).toBe('')
+        await mend(config)
+      })
+
+      test('an upgrade goes on without the check where a person says so, and then postinst names the problems', async () => {
+        await spoil(config)
+        await good('touch /var/lib/telemetry-gateway/upgrade-without-check')
+        const { status: ended, stderr } = await tryInstall(next)
+        expect([ended, stderr]).toEqual([
+          1,
+          expect.stringMatching(/unknown option "delivry"[^]*dpkg --configure telemetry-gateway/),
+        ])
+        await mend(config)
+        await good('dpkg --configure telemetry-gateway')
+        expect(await isActive()).toBe('active')
+        expect((await inMachine('ls /var/lib/telemetry-gateway/upgrade-without-check')).status).toBe(2)
+      })
+
+      test('the check has the config path, environment and credentials of the unit', async () => {
+        const dropIns = '/etc/systemd/system/telemetry-gateway.service.d'
+        const other = '/etc/telemetry-gateway/other.yaml'
+        await good(
+          `mkdir -p ${dropIns}; cp -p ${config} ${other}; ` +
+            `echo 'OPS=127.0.0.1:8080' >/etc/telemetry-gateway/unit.env; ` +
+            `printf 'a secret' >/root/token; chmod 600 /root/token; ` +
+            `sed -i 's/listen: 127.0.0.1:8080/listen: "\${env:OPS}"/' ${other}; ` +
+            `printf '[Service]\nEnvironmentFile=/etc/telemetry-gateway/unit.env\nLoadCredential=token:/root/token\n` +
+            `Environment="HERE=%%d"\nExecStart=\nExecStart=/usr/bin/nice -n 1 /usr/bin/telemetry-gateway \\\n run --config ${other}\n' >${dropIns}/own.conf; ` +
+            `systemctl daemon-reload; systemctl restart telemetry-gateway`,
+        )
+        expect(await good(`grep -c env:OPS ${other}`)).toBe('1\n')
+        const { pid } = await status()
+        await spoil(other)
+        const refused = await tryInstall(version)
+        expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('other.yaml:')])
+        expect(refused.stderr).not.toContain('OPS')
+        expect((await status()).pid).toBe(pid)
+        await mend(other)
+        expect(await install(version)).toContain('the daemon runs again')
+        expect(await status()).toMatchObject({ version: name })
+        await good(
+          `rm -r ${dropIns} ${other} /etc/telemetry-gateway/unit.env; systemctl daemon-reload; systemctl restart telemetry-gateway`,
+        )
+      })
+
+      test('a command that the package does not know is not started twice: the upgrade goes on without a check', async () => {
+        const dropIns = '/etc/systemd/system/telemetry-gateway.service.d'
+        await good(
+          `mkdir -p ${dropIns}; printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "exec /usr/bin/telemetry-gateway run --config ${config}"\n' ` +
+            `>${dropIns}/own.conf; systemctl daemon-reload; systemctl restart telemetry-gateway`,
+        )
+        const said = await install(next)
+        expect(said).toContain('could not check the config before the upgrade')
+        expect(await status()).toMatchObject({ version: nextName })
+        await good(`rm -r ${dropIns}; systemctl daemon-reload; systemctl restart telemetry-gateway`)
+      })
+
+      test('an upgrade from 0.1.0, whose prerm stops the daemon, starts the old daemon again', async () => {
+        const down = await install(old)
+        expect(down).toContain(`telemetry-gateway 0.1.0 replaces ${next}`)
+        expect(await status()).toMatchObject({ version: old })
+        // Of this, the daemon says only that it cannot send.
+        await good(`cp ${config} /root/kept.yaml; sed -i 's/ingestion\\.json/missing.json/' ${config}`)
+        const { status: ended, stderr } = await tryInstall(version)
+        expect([ended, stderr]).toEqual([1, expect.stringContaining('names a file that does not exist')])
+        expect(await installed()).toBe('install ok installed 0.1.0')
+        expect(await isActive()).toBe('active')
+        await mend(config)
+        expect(await status()).toMatchObject({ version: old })
+        expect(await waiting()).toBe(1)
+        expect(await install(version)).toContain('the daemon runs again')
+        expect(await status()).toMatchObject({ version: name })
+        expect(await waiting()).toBe(1)
+      })
     })
 
     test('a removal stops the daemon, keeps config and spool, and says what waits', async () => {
@@ -452,7 +545,7 @@ describe.skipIf(missing !== null)('the package', () => {
       )
     }
   })
-  test('has the same bytes when it is built again, with another umask', { timeout: 200_000 }, async () => {
+  test('has the same bytes when it is built again, with another umask', { timeout: 400_000 }, async () => {
     await again
     const sum = async (path: string) =>
       createHash('sha256')
