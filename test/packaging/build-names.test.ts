@@ -132,7 +132,7 @@ describe('every place says the same name', () => {
   test('a command that does not print it does not ask git', async () => {
     const folder = await newFolder()
     await writeFile(join(folder, 'git'), `#!/bin/sh\necho asked >>${folder}/asked\n`, { mode: 0o755 })
-    const program = join(import.meta.dirname, '../../src/start.js')
+    const program = join(import.meta.dirname, '../../src/main.ts')
     const run = (...argv: string[]) =>
       execFileSync(process.execPath, [program, ...argv], {
         env: { ...process.env, PATH: `${folder}:${process.env['PATH']}` },

@@ -140,7 +140,7 @@ describe.skipIf(missing !== null)('the release', () => {
     expect(unexpected).toEqual([])
     expect(own).not.toContain('dist/stale.js')
     for (const file of [
-      'dist/start.js',
+      'dist/pinned-node.js',
       'dist/main.js',
       'dist/ops/page/page.css',
       'dist/ops/page/browser/browser.js',
