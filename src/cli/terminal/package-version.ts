@@ -1,16 +1,17 @@
-// package-version.ts: the name of this build, which is its version everywhere: `version`, log, status, page, packages.
+// package-version.ts: the name of this build, which is its version everywhere: `version`, log, status, page,
+// packages.
 //
 //   0.2.0                            package.json says so: a release
 //   0.2.0-dev.812.g1a2b3c4d5e6f      package.json says 0.2.0-dev: the number of commits, and the commit
 //   0.2.0-dev.812.g1a2b3c4d5e6f+dirty  files of the checkout differ from the commit
 //   0.2.0-dev+unknown                no git, no repository of this project, or not all of its commits
 //
-// The number of commits makes a later build the newer one. dpkg compares the same names with `~` in place of the
-// first `-`: +unknown is older than all builds with a number, and all are older than 0.2.0. The commit tells apart
-// builds with the same number.
+// The number of commits makes a later build the newer one. dpkg compares the same names with `~` in place of
+// the first `-`: +unknown is older than all builds with a number, and all are older than 0.2.0. The commit
+// tells apart builds with the same number.
 //
-// `npm run build` writes the name into the folder of the compiled code. A checkout that runs from its sources asks
-// git, which takes some 20 ms: only what prints the name calls this.
+// `npm run build` writes the name into the folder of the compiled code. A checkout that runs from its sources
+// asks git, which takes some 20 ms: only what prints the name calls this.
 
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
