@@ -12,6 +12,7 @@ import { reportError } from './cli/terminal/error-report.ts'
 import { watchOutputReader } from './cli/terminal/output-reader.ts'
 import { outputEnded, type ExitStatus } from './cli/terminal/terminal.ts'
 import { codeOf, GatewayError, messageOf } from './std/gateway-error.ts'
+import { journalMarks } from './std/journal.ts'
 
 relaunchWithSettings(process.argv.slice(2))
 
@@ -58,7 +59,8 @@ process.on('uncaughtException', (error) => {
   const why = inspect(error)
   const fault = { code: 'FAULT', what, why, act: 'Report it, with this text.' }
   try {
-    writeSync(2, isJson ? `${JSON.stringify({ error: fault })}\n` : `${what}\n${why}\n`)
+    const text = isJson ? `${JSON.stringify({ error: fault })}\n` : `${what}\n${why}\n`
+    writeSync(2, journalMarks({ fd: 2 }, process.env)?.('fatal', text) ?? text)
   } finally {
     process.exit(1)
   }
@@ -88,5 +90,5 @@ function exitStatus(): ExitStatus {
     why: `${messageOf(outputError)}.`,
     act: 'Write it to a disk with space. What was written is incomplete.',
   })
-  return reportError(error, stderr, { json: isJson })
+  return reportError(error, stderr, { json: isJson, env })
 }

@@ -12,6 +12,7 @@
 
 import { Command, CommanderError } from 'commander'
 import { GatewayError } from '../std/gateway-error.ts'
+import { writeError } from '../std/journal.ts'
 import { withoutLogins } from '../std/shown-url.ts'
 import { reportError } from './terminal/error-report.ts'
 import { readVersion } from './terminal/package-version.ts'
@@ -157,7 +158,7 @@ export async function runCommandLine(argv: readonly string[], io: CommandIo): Pr
     // --help and --version end here, too, with 0.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     if (io.stop.reason === outputEnded && followsFromEnd(error)) return 0
-    return reportError(error, io.stderr, { json })
+    return reportError(error, io.stderr, { json, env: io.env })
   }
   return status ?? 0
 }
@@ -180,7 +181,7 @@ function followsFromEnd(error: unknown): boolean {
 
 const usageHint = 'Run it with --help to see its usage.'
 
-function newProgram({ stdout, stderr }: CommandIo, json: boolean): Command {
+function newProgram({ stdout, stderr, env }: CommandIo, json: boolean): Command {
   return new Command('telemetry-gateway')
     .description(
       'Receive telemetry over MQTT and deliver it in signed batches. Acknowledged data is never lost.',
@@ -197,7 +198,7 @@ function newProgram({ stdout, stderr }: CommandIo, json: boolean): Command {
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void stdout.write(text),
-      writeErr: (text) => void stderr.write(text),
+      writeErr: (text) => writeError(stderr, env, text),
       outputError: (text, print) => print(usageError(withoutValue(text.replace(/^error: /, '')), json)),
       getOutHasColors: () => false,
       getErrHasColors: () => false,

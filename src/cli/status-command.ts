@@ -77,7 +77,7 @@ async function watchStatus(options: StatusOptions, io: CommandIo, everyMs: numbe
         if (!isUnreachable(error)) throw error
         status = 1
         if (!json && before === clearScreen) io.stdout.write(before)
-        reportError(error, json ? io.stderr : io.stdout, { json })
+        reportError(error, json ? io.stderr : io.stdout, { json, env: io.env })
       }
       isFirst = false
     } while (await pause(systemClock, everyMs, io.stop))

@@ -37,6 +37,7 @@ import type { GatewayError } from '../std/gateway-error.ts'
 import type { GatewayEvent } from '../domain/event.ts'
 import { conservationOf, createConservationCheck } from './conservation-check.ts'
 import { createConditions } from './conditions/conditions.ts'
+import { writeError } from '../std/journal.ts'
 import { controlSocketPath } from './config.ts'
 import { alertConditions } from './conditions/alert-conditions.ts'
 import { spoolConditions } from './conditions/spool-conditions.ts'
@@ -93,7 +94,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const { clock, version, stdout, env } = deps
   const startedAt = clock.now()
   const stages: StageViews = { ingest: null, spool: null, delivery: null }
-  const log = createLog({ clock, stdout }, options.log)
+  const log = createLog({ clock, stdout, env }, options.log)
   const conditions = createConditions({ clock })
   const eventConditions = createEventConditions(conditions)
   const fillConditions = createFillConditions(conditions)
@@ -132,7 +133,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
         observe(event)
       } catch (error) {
         const line = { level: 'error', event: 'event_not_recorded', kind: event.kind, why: String(error) }
-        stdout.write(`${JSON.stringify(line)}\n`)
+        writeError(stdout, env, `${JSON.stringify(line)}\n`)
       }
     }
   }

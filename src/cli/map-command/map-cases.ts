@@ -44,7 +44,7 @@ export async function testMapping(
       if (status === 0 && results.some(({ passed }) => !passed)) status = 1
     } catch (error) {
       // The remaining files are still run.
-      const ended = reportError(error, io.stderr, { json: false })
+      const ended = reportError(error, io.stderr, { json: false, env: io.env })
       if (status !== 2) status = ended
     }
   }

@@ -106,7 +106,7 @@ export async function watchMapping(
     } catch (error) {
       if (io.stop.aborted) return status
       if (!(error instanceof GatewayError) || lasting.has(error.code)) throw error
-      return reportError(error, io.stderr, { json })
+      return reportError(error, io.stderr, { json, env: io.env })
     }
   }
 

@@ -1,12 +1,14 @@
 // logging.ts: one event is one line of JSON. The main thread writes it at once: no worker and no buffer may
-// hold the last lines before a crash. A line is built only when it is written.
+// hold the last lines before a crash. A line is built only when it is written. Where stdout is the journal, a
+// line begins with its priority.
 //
 //   log-line.ts         an event as a line: level, sentence, fields
 //   repeated-lines.ts   lines that repeat are written once a minute, and their number is bounded
 
-import { pino } from 'pino'
+import { pino, type DestinationStream } from 'pino'
 import type { Writable } from 'node:stream'
 import type { Clock } from '../../std/clock.ts'
+import { journalMarks, type LineLevel } from '../../std/journal.ts'
 import { formatAgo, plural } from '../../std/quantity.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
 import type { LogConfig } from '../config.ts'
@@ -26,8 +28,9 @@ export type Log = {
   close(): void
 }
 
-export function createLog(deps: { clock: Clock; stdout: Writable }, { level }: LogConfig): Log {
-  const { clock, stdout } = deps
+type LogDeps = { clock: Clock; stdout: Writable; env: NodeJS.ProcessEnv }
+
+export function createLog({ clock, stdout, env }: LogDeps, { level }: LogConfig): Log {
   let linesLost = 0
   const repeated = createRepeatedLines(clock, put)
   const logger = pino(
@@ -37,7 +40,7 @@ export function createLog(deps: { clock: Clock; stdout: Writable }, { level }: L
       timestamp: () => `,"time":"${new Date(clock.now()).toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: writeLine },
+    destination(),
   )
 
   return {
@@ -61,6 +64,18 @@ export function createLog(deps: { clock: Clock; stdout: Writable }, { level }: L
     const facts = { event: event.kind, ...fields }
     if (summary === null) logger[levelOf(event)](facts, text)
     else logger[levelOf(event)]({ ...facts, ...summaryFields(summary) }, `${summaryText(summary)}: ${text}`)
+  }
+
+  /** pino notes the level of the line on a destination that asks for it. */
+  function destination(): DestinationStream {
+    const marks = journalMarks(stdout, env)
+    if (marks === null) return { write: writeLine }
+    const marked = {
+      [Symbol.for('pino.metadata')]: true,
+      lastLevel: pino.levels.values['info'] ?? 0,
+      write: (text: string) => writeLine(marks(pino.levels.labels[marked.lastLevel] as LineLevel, text)),
+    }
+    return marked
   }
 
   function writeLine(text: string): void {

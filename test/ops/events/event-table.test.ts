@@ -61,7 +61,7 @@ describe('every event', () => {
 describe('an event below the log level', () => {
   test('builds no sentence', () => {
     const output = keptOutput()
-    const log = createLog({ clock: handClock(), stdout: output.stream }, { level: 'info' })
+    const log = createLog({ clock: handClock(), stdout: output.stream, env: {} }, { level: 'info' })
     const sealed: EventOf<'batch_sealed'> = {
       ...eventSamples.batch_sealed,
       get payloads(): number {

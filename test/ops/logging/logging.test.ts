@@ -26,7 +26,7 @@ const unmappable = (detail: string, reason = 'NOT_JSON'): GatewayEvent => ({
 function world(level: 'debug' | 'info' = 'info') {
   const clock = handClock()
   const output = keptOutput()
-  return { clock, output, log: createLog({ clock, stdout: output.stream }, { level }) }
+  return { clock, output, log: createLog({ clock, stdout: output.stream, env: {} }, { level }) }
 }
 
 describe('a line in the log', () => {
@@ -193,7 +193,7 @@ describe('events that repeat are written once a minute', () => {
 describe('the reader of the log', () => {
   test('may stop reading: lines are then counted and discarded', () => {
     const stuck = new Writable({ highWaterMark: 1, write: () => undefined })
-    const log = createLog({ clock: handClock(), stdout: stuck }, { level: 'info' })
+    const log = createLog({ clock: handClock(), stdout: stuck, env: {} }, { level: 'info' })
     for (let n = 0; n < 40_000; n += 1) log.write({ kind: 'listener_opened', url: 'x'.repeat(200) })
     expect(log.linesLost).toBeGreaterThan(0)
     expect(stuck.writableLength).toBeLessThan(5 * 1024 * 1024)

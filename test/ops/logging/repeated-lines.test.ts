@@ -17,7 +17,7 @@ const refusal = (clientId: string, address: string, reason = 'bad_credentials'):
 function world(level: 'info' | 'debug' = 'info') {
   const clock = handClock()
   const output = keptOutput()
-  const log = createLog({ clock, stdout: output.stream }, { level })
+  const log = createLog({ clock, stdout: output.stream, env: {} }, { level })
   /** Refusals that the lines stand for: each for itself and those that it says were not written. */
   const accounted = () => output.lines().reduce((sum, { suppressed }) => sum + 1 + Number(suppressed ?? 0), 0)
   return { clock, output, log, accounted }
