@@ -5,6 +5,8 @@ import { systemClock, whenAborted } from '../std/clock.ts'
 import { newRandomId } from '../domain/ids.ts'
 import { realPlaces, startGateway, startHeapWork, systemKernelClock, type Gateway } from '../app/app.ts'
 import { loadConfig } from '../config/config.ts'
+import { deliveryOptions } from '../delivery/config.ts'
+import { requireKeys } from '../delivery/delivery.ts'
 import { checkInThread, openLevelStore, readTablesInThread, realDisk } from '../storage/storage.ts'
 import { readVersion } from './terminal/package-version.ts'
 import type { BuildCommand } from './terminal/terminal.ts'
@@ -13,6 +15,7 @@ import { notes } from './terminal/text-format.ts'
 export const runCommand: BuildCommand = (io, done) =>
   new Command('run')
     .requiredOption('--config <file>', 'config of the daemon (required)')
+    .option('--refuse-without-keys', 'end with status 2 where nobody has given keys for any provider')
     .addHelpText(
       'after',
       notes(
@@ -20,8 +23,9 @@ export const runCommand: BuildCommand = (io, done) =>
           'SIGHUP reloads the mapping and the device table, and retries the ingestion API.',
       ),
     )
-    .action(async ({ config: path }: { config: string }) => {
+    .action(async ({ config: path, refuseWithoutKeys }: { config: string; refuseWithoutKeys?: boolean }) => {
       const { config, secretFiles } = await loadConfig(path, { env: io.env })
+      if (refuseWithoutKeys) await requireKeys(io.env, deliveryOptions(config.delivery))
       let gateway: Gateway | null = null
       // From the first moment on: without a listener the signal ends the process.
       io.onHangUp(() => {

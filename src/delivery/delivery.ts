@@ -42,9 +42,11 @@
 //                         sealed.
 
 import type { Clock, EpochMs } from '../std/clock.ts'
+import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Spool } from '../spool/spool.ts'
 import { createCredentials } from './credentials/credentials.ts'
+import { whyNoKeys } from './credentials/credentials-reader.ts'
 import type { DeliveryOptions, ProviderOptions } from './delivery-options.ts'
 import { createSenderWorker } from './transport/sender-worker.ts'
 import type { SenderWorker } from './transport/sender-worker.ts'
@@ -137,6 +139,22 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
     returns: createReturns({ ...deps, pipelines }),
     batches: createBatchOperations({ ...deps, controls, endpoints: views }),
   }
+}
+
+/**
+ * Rejects with CREDENTIALS_MISSING where nobody has given keys for any provider yet. Keys that cannot be read
+ * or are wrong are no reason: they were given, so devices may rely on the gateway, which keeps their data.
+ */
+export async function requireKeys(env: NodeJS.ProcessEnv, { providers }: DeliveryOptions): Promise<void> {
+  const reasons = await Promise.all(providers.map(({ credentials }) => whyNoKeys(env, credentials)))
+  if (reasons.some((reason) => reason === null)) return
+  throw new GatewayError('CREDENTIALS_MISSING', {
+    what: 'The gateway has no keys of the ingestion API, so it does not start.',
+    why: [...new Set(reasons)].join('\n'),
+    act:
+      'Run `sudo telemetry-gateway init`, or write {"accessKeyId": "...", "secretAccessKey": "..."} into the file. ' +
+      'Then run `sudo systemctl start telemetry-gateway`.',
+  })
 }
 
 /**

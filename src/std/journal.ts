@@ -1,8 +1,8 @@
-// journal.ts: priorities of lines for journald (sd-daemon(3)). A line on a stream that is the journal may begin with
-// `<3>`; journald removes it and stores it as the priority, so that `journalctl -p warning` selects.
+// journal.ts: priorities of lines for journald (sd-daemon(3)). A line on a stream that is the journal may begin
+// with `<3>`; journald removes it and stores it as the priority, so that `journalctl -p warning` selects.
 //
-// systemd sets JOURNAL_STREAM to device and inode of the stream. Children inherit the variable, also those whose
-// output goes elsewhere, so each stream is compared with it.
+// systemd sets JOURNAL_STREAM to device and inode of the stream. Children inherit the variable, also those
+// whose output goes elsewhere, so each stream is compared with it.
 
 import { fstatSync } from 'node:fs'
 
@@ -29,7 +29,7 @@ function marked(level: LineLevel, text: string): string {
   return lines.map((line) => (line === '' ? line : `<${priorities[level]}>${line}`)).join('\n')
 }
 
-/** Writes lines that a person must see, an error, on the stream. */
+/** Writes the lines of an error. */
 export function writeError(stream: NodeJS.WritableStream, env: NodeJS.ProcessEnv, text: string): void {
   stream.write(journalMarks(stream, env)?.('error', text) ?? text)
 }

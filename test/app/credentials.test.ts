@@ -150,3 +150,12 @@ describe('the file in CREDENTIALS_DIRECTORY', () => {
     expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 10 })
   }, 30_000)
 })
+
+test('a file of keys that is wrong is a condition from the start on, before any device has sent, until it is corrected', async () => {
+  const { pipeline, rotate } = await startWithFile(null, [spring])
+  const isOpen = () => pipeline.status().conditions.some(({ code }) => code === 'CREDENTIALS_MISSING')
+  await pipeline.until(isOpen)
+  expect(pipeline.log()).toMatch(/"level":"error".*"event":"credentials_failed".*ENOENT/)
+  await rotate(spring)
+  await pipeline.until(() => !isOpen())
+})

@@ -91,24 +91,28 @@ describe('priorities', () => {
 })
 
 describe('the process', () => {
-  test('marks each line of a refused config as an error on standard error, and nothing on a pipe beside it', async () => {
-    const config = join(await newFolder(), 'gateway.yaml')
-    await writeFile(config, 'delivry: {}\nsorces: []\n')
-    const { fd, place, lines } = await journalFile()
-    const run = (words: string[], stderr: number | 'pipe') =>
-      spawnSync(process.execPath, [main, ...words], {
-        stdio: ['ignore', 'pipe', stderr],
-        encoding: 'utf8',
-        env: { ...process.env, JOURNAL_STREAM: place },
-      })
-    expect(run(['run', '--config', config], fd).status).toBe(2)
-    const refused = lines()
-    expect(refused.length).toBeGreaterThan(3)
-    expect(refused.filter((line) => !line.startsWith('<3>'))).toEqual([])
-    expect(run(['run', '--config', config], 'pipe').stderr).toMatch(/^CONFIG_INVALID\n {2}The config/)
-    const misspelt = run(['run', '--confg', config], fd)
-    expect([misspelt.status, lines().slice(refused.length)[0]]).toEqual([2, '<3>USAGE'])
-  })
+  test(
+    'marks each line of a refused config as an error on standard error, and nothing on a pipe beside it',
+    { timeout: 90_000 },
+    async () => {
+      const config = join(await newFolder(), 'gateway.yaml')
+      await writeFile(config, 'delivry: {}\nsorces: []\n')
+      const { fd, place, lines } = await journalFile()
+      const run = (words: string[], stderr: number | 'pipe') =>
+        spawnSync(process.execPath, [main, ...words], {
+          stdio: ['ignore', 'pipe', stderr],
+          encoding: 'utf8',
+          env: { ...process.env, JOURNAL_STREAM: place },
+        })
+      expect(run(['run', '--config', config], fd).status).toBe(2)
+      const refused = lines()
+      expect(refused.length).toBeGreaterThan(3)
+      expect(refused.filter((line) => !line.startsWith('<3>'))).toEqual([])
+      expect(run(['run', '--config', config], 'pipe').stderr).toMatch(/^CONFIG_INVALID\n {2}The config/)
+      const misspelt = run(['run', '--confg', config], fd)
+      expect([misspelt.status, lines().slice(refused.length)[0]]).toEqual([2, '<3>USAGE'])
+    },
+  )
 
   test('marks the text of a fault as critical', async () => {
     const { fd, place, lines } = await journalFile()

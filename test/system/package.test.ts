@@ -160,9 +160,8 @@ describe.skipIf(missing !== null)('the package', () => {
       'utf8',
     )
     expect(unit).toContain(
-      'ExecStart=/usr/bin/telemetry-gateway run --config /etc/telemetry-gateway/gateway.yaml',
+      'ExecStart=/usr/bin/telemetry-gateway run --refuse-without-keys --config /etc/telemetry-gateway/gateway.yaml',
     )
-    expect(unit).toContain('AssertFileNotEmpty=/etc/telemetry-gateway/ingestion.json')
     expect(unit).not.toContain('/opt')
   })
 
@@ -210,6 +209,19 @@ describe.skipIf(missing !== null)('the package', () => {
     }
     const dpkg = (words: string) => good(`dpkg --force-unsafe-io ${words}`)
     const install = (of: string) => dpkg(`-i /root/telemetry-gateway_${of}_amd64.deb </dev/null`)
+    const etc = '/etc/telemetry-gateway'
+    const keyFile = `${etc}/ingestion.json`
+    const journal = 'journalctl -u telemetry-gateway --no-pager'
+    /** What the daemon itself says at the priority of an error, in its last run. */
+    const ownErrors = async () => {
+      const run = (await good('systemctl show telemetry-gateway -p InvocationID --value')).trim()
+      return good(`journalctl --no-pager -q -p err -o cat _SYSTEMD_INVOCATION_ID=${run}`)
+    }
+    const whyNoDaemon = async () => {
+      const { status: ended, stderr } = await inMachine('telemetry-gateway status')
+      expect(ended).toBe(1)
+      return stderr
+    }
     const isActive = async () => (await inMachine('systemctl is-active telemetry-gateway')).stdout.trim()
     const status = async () =>
       JSON.parse((await inMachine('telemetry-gateway status --json')).stdout) as {
@@ -284,12 +296,68 @@ describe.skipIf(missing !== null)('the package', () => {
       machine = await bootDebian(place)
       expect(await good('systemctl is-enabled telemetry-gateway')).toContain('enabled')
       expect(await isActive()).toBe('inactive')
-      const started = await inMachine('systemctl start telemetry-gateway')
-      expect(started.status).not.toBe(0)
-      expect((await inMachine('systemctl status telemetry-gateway --no-pager')).stdout).toContain(
-        'ingestion.json was not met',
-      )
       expect((await inMachine('systemctl --failed --no-legend')).stdout).toBe('')
+      expect(await good('systemctl is-system-running')).toBe('running\n')
+      expect(await good(`${journal} -p notice -o cat`)).toMatch(/not configured yet.*telemetry-gateway init/)
+      expect(await whyNoDaemon()).toMatch(/is not configured yet: .*\n {2}Run `sudo telemetry-gateway init`/)
+    })
+
+    test('started by hand before init, it refuses once, and the journal has the reason as an error', async () => {
+      expect((await inMachine('systemctl start telemetry-gateway')).status).toBe(1)
+      const shown = await inMachine('systemctl status telemetry-gateway --no-pager')
+      expect(shown.stdout).toMatch(
+        /status=2[^]*has no keys[^]*ingestion\.json is empty[^]*telemetry-gateway init/,
+      )
+      expect(await ownErrors()).toMatch(/^CREDENTIALS_MISSING\n {2}The gateway has no keys/)
+      expect(await good('systemctl show telemetry-gateway -p NRestarts,ActiveState')).toBe(
+        'NRestarts=0\nActiveState=failed\n',
+      )
+      expect(await whyNoDaemon()).toMatch(/is not configured yet/)
+    })
+
+    test.each([
+      ['missing', `rm ${keyFile}`, /There is no file .*ingestion\.json/],
+      ['empty', `: >${keyFile}`, /ingestion\.json is empty/],
+    ])('with a file of keys that is %s, it refuses and says so', async (_how, make, reason) => {
+      await good(`cp -a ${etc}/gateway.yaml ${etc}/ingestion.json /root/`)
+      await good(`sed -i s/ingestion.invalid/ingestion.example/ ${etc}/gateway.yaml; ${make}`)
+      expect((await inMachine('systemctl start telemetry-gateway')).status).toBe(1)
+      expect(await ownErrors()).toMatch(reason)
+      expect(await whyNoDaemon()).toMatch(/exit status 2\)\.[^]*CREDENTIALS_MISSING/)
+      await good(`cp -a /root/gateway.yaml /root/ingestion.json ${etc}/`)
+    })
+
+    test.each([
+      [
+        'the user may not read',
+        `echo "{}" >${keyFile}; chown root: ${keyFile}; chmod 600 ${keyFile}`,
+        /EACCES/,
+      ],
+      ['is not JSON', `echo "keys" >${keyFile}`, /not JSON at line 1/],
+    ])(
+      'with a file of keys that %s, it takes data and says at error priority why it delivers none',
+      async (_how, make, reason) => {
+        await good(`cp -a ${etc}/gateway.yaml ${etc}/ingestion.json /root/`)
+        await good(`sed -i s/ingestion.invalid/ingestion.example/ ${etc}/gateway.yaml; ${make}`)
+        await good('systemctl start telemetry-gateway')
+        await eventually(async () => reason.test(await ownErrors()))
+        expect((await inMachine('telemetry-gateway status')).stdout).toMatch(reason)
+        await good('systemctl stop telemetry-gateway')
+        expect(await whyNoDaemon()).toMatch(/The service was stopped at .*\n.*systemctl start/)
+        await good(`cp -a /root/gateway.yaml /root/ingestion.json ${etc}/`)
+      },
+    )
+
+    test('shows exactly its warnings and errors by their priority, and JSON without it', async () => {
+      const all = (await good(`${journal} -o cat`)).split('\n')
+      const levels = new Set(['warn', 'error', 'fatal'])
+      const isWarning = (line: string) =>
+        line.startsWith('{') && levels.has((JSON.parse(line) as { level: string }).level)
+      const selected = (await good(`${journal} -p warning -o cat`))
+        .split('\n')
+        .filter((line) => line.startsWith('{'))
+      expect(selected.length).toBeGreaterThan(0)
+      expect(selected).toEqual(all.filter(isWarning))
     })
 
     test('starts after init, as its user in the sandbox of its unit, and delivers', async () => {

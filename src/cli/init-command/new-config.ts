@@ -44,8 +44,8 @@ export const untouched: Setup = {
   spoolBytes: '20GiB',
 }
 
-/** In no use: a request to it fails in the DNS. */
-const noService = 'https://ingestion.invalid'
+/** In no use: a request to it fails in the DNS. The unit does not start at boot where the config has it. */
+export const noService = 'https://ingestion.invalid'
 
 export function configText(setup: Setup): string {
   const { service, providerKey, listen, tls, unknown } = setup

@@ -7,10 +7,11 @@ import { visible } from '../../std/quote.ts'
 import { withoutLogins } from '../../std/shown-url.ts'
 import type { ExitStatus } from './terminal.ts'
 
-/** Codes of wrong usage and invalid config (exit status 2). All others are failures (1). */
+/** Codes of wrong usage and of a config that is invalid or without keys (status 2). All others are 1. */
 const wrongUsage: ReadonlySet<string> = new Set([
   'CONFIG_INVALID',
   'CONFIG_UNREADABLE',
+  'CREDENTIALS_MISSING',
   'USAGE',
   'DEVICES_INVALID',
   'PASSWORDS_INVALID',

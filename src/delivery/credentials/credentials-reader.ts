@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { assertNever } from '../../std/assert.ts'
+import { codeOf } from '../../std/gateway-error.ts'
 import { asCredentials } from './access-keys.ts'
 import type { Credentials } from './access-keys.ts'
 import { createChain } from './credentials-chain.ts'
@@ -61,6 +62,29 @@ export function filesOf(env: Environment, options: CredentialsOptions): readonly
     env['AWS_WEB_IDENTITY_TOKEN_FILE'],
     env['AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE'],
   ].filter((path) => path !== undefined)
+}
+
+/**
+ * Why there are no keys at all: nobody has given them yet. Null where there are some, also wrong ones, and
+ * where another program is asked for them.
+ */
+export async function whyNoKeys(env: Environment, options: CredentialsOptions): Promise<string | null> {
+  if (options.source === 'environment')
+    return env['AWS_ACCESS_KEY_ID'] || env['AWS_SECRET_ACCESS_KEY'] ? null : 'AWS_ACCESS_KEY_ID is not set.'
+  if (options.source !== 'file') return null
+  const { path } = options
+  const folder = env['CREDENTIALS_DIRECTORY'] ?? ''
+  const passed =
+    folder !== '' && path.startsWith(folder)
+      ? ' systemd passes it: LoadCredential of the unit names the file.'
+      : ''
+  try {
+    // The unit passes `{}` in the place of a file that is missing.
+    const text = (await readFile(path, 'utf8')).trim()
+    return text === '' || text === '{}' ? `The file ${path} is empty.${passed}` : null
+  } catch (error) {
+    return codeOf(error) === 'ENOENT' ? `There is no file ${path}.${passed}` : null
+  }
 }
 
 function fromEnvironment(env: Environment): Credentials {

@@ -57,6 +57,8 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
   const files = filesOf(env, options)
   let cached: { credentials: Credentials; mark: string } | null = null
   let readAtMs = Number.NEGATIVE_INFINITY
+  /** Of the files at the last read, whatever it gave. */
+  let readMark: string | null = null
   let reading: Promise<Credentials> | null = null
   let lookup: { work: Promise<Credentials>; atMs: number } | null = null
   let failing = false
@@ -99,7 +101,7 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
   async function refresh(force: boolean): Promise<Credentials> {
     readAtMs = clock.monotonic()
     try {
-      const mark = await marksOf(files)
+      const mark = (readMark = await marksOf(files))
       const unchanged = options.source === 'file' && mark === cached?.mark
       if (cached !== null && unchanged && !force && !isPast(cached.credentials)) return cached.credentials
       const found = options.source === 'chain' ? await lookUp() : await read()
@@ -152,7 +154,7 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
 
     async function compare(): Promise<void> {
       const mark = await marksOf(files)
-      const moved = mark !== (seen ?? cached?.mark ?? mark)
+      const moved = mark !== (seen ?? cached?.mark ?? readMark ?? mark)
       seen = mark
       if (!moved || cancelled) return
       // A running read may have seen the files before the change.
@@ -181,8 +183,9 @@ async function marksOf(files: readonly string[]): Promise<string> {
   const marks = await Promise.all(
     files.map(async (path) => {
       try {
-        const { ino, size, mtimeMs } = await stat(path)
-        return `${ino} ${size} ${mtimeMs}`
+        // The time of its change is also that of a chmod, after which it may be readable.
+        const { ino, size, mtimeMs, ctimeMs } = await stat(path)
+        return `${ino} ${size} ${mtimeMs} ${ctimeMs}`
       } catch {
         // read() reports why, where the file is needed.
         return 'missing'

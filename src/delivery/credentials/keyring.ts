@@ -23,7 +23,10 @@ export type Keyring = {
   /** The service accepted a signature. */
   accepted(): void
   accessKeyId(): string | null
-  /** Calls `changed` when the files of the credentials contain new ones, until it is cancelled. */
+  /**
+   * Calls `changed` when the files of the credentials contain new ones, until it is cancelled. A file that is
+   * wrong is reported at once, and not only when the first device has sent.
+   */
   watch(changed: () => void): CancelTimer
 }
 
@@ -62,11 +65,21 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
     accessKeyId() {
       return current?.accessKeyId ?? null
     },
-    watch: (changed) =>
-      source.watch(() => {
+    watch(changed) {
+      // Neither call rejects.
+      if (options.credentials.source === 'file') void report()
+      return source.watch(() => {
         spent = false
+        // It reports that there are keys now.
+        void ready({ again: false })
         changed()
-      }),
+      })
+    },
+  }
+
+  async function report(): Promise<void> {
+    const why = await ready({ again: false })
+    if (why !== null) emit({ kind: 'credentials_failed', provider, why })
   }
 
   async function ready({ again }: { again: boolean }): Promise<string | null> {
