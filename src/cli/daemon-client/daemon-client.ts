@@ -3,6 +3,7 @@
 // DAEMON_UNREACHABLE.
 //
 //   find-daemon.ts      where the daemon is
+//   absent-daemon.ts    why no daemon answers (service-unit.ts: what systemd says)
 //   daemon-options.ts   the options of the commands
 //   spool-access.ts     commands that can also read the spool of a daemon that does not run
 
@@ -25,7 +26,12 @@ const silentMs = 5000
 const presenceMs = 3000
 
 /** `url`: http:, https:, or `unix:` with the path of the control socket. `headers`: who asks. */
-export type Daemon = { url: string; headers: Readonly<Record<string, string>> }
+export type Daemon = {
+  url: string
+  headers: Readonly<Record<string, string>>
+  /** Of a daemon on this machine: why it does not answer. `code`: of the failed connection. */
+  whyAbsent?: (code: string | null) => Promise<{ why: string; act: string }>
+}
 
 export type DaemonRequest = {
   daemon: Daemon
@@ -51,7 +57,7 @@ export async function requestDaemon(request: DaemonRequest): Promise<unknown> {
   } catch (error) {
     if (limit.signal.aborted && !request.stop.aborted)
       throw daemonSilent(request.daemon.url, { timeoutMs: limit.ms, isConnected }, error)
-    throw daemonUnreachable(request.daemon.url, whyOf(error), error)
+    throw await absent(request.daemon, error)
   } finally {
     limit.end()
   }
@@ -59,18 +65,21 @@ export async function requestDaemon(request: DaemonRequest): Promise<unknown> {
   throw errorIn(request.daemon.url, status, answer)
 }
 
-/** Whether the daemon that is meant answers there. One that is too busy to answer does. */
-export async function answersAt(daemon: Daemon, stop: AbortSignal): Promise<boolean> {
+/** Whether the daemon that is meant answers there, or why not. One that is too busy to answer does. */
+export async function presenceAt(
+  daemon: Daemon,
+  stop: AbortSignal,
+): Promise<{ answers: true } | { answers: false; code: string | null }> {
   try {
     const response = await send(
       { daemon, path: '/healthz', method: 'GET', stop },
       AbortSignal.timeout(presenceMs),
     )
     response.resume()
-    return response.statusCode === 200
+    return response.statusCode === 200 ? { answers: true } : { answers: false, code: null }
   } catch (error) {
     stop.throwIfAborted()
-    return isTimeout(error)
+    return isTimeout(error) ? { answers: true } : { answers: false, code: codeOf(error) ?? null }
   }
 }
 
@@ -141,8 +150,23 @@ export async function* requestDaemonLines(request: DaemonRequest): AsyncGenerato
     }
     if (rest !== '') throw new Error('the answer ends in the middle of a line')
   } catch (error) {
-    throw error instanceof GatewayError ? error : daemonUnreachable(url, whyOf(error), error)
+    throw error instanceof GatewayError ? error : await absent(request.daemon, error)
   }
+}
+
+/** Where no connection was made, with what this machine knows about the daemon. */
+async function absent({ url, whyAbsent }: Daemon, error: unknown): Promise<GatewayError> {
+  const code = codeOf(error) ?? null
+  const noted = daemonUnreachable(url, whyOf(error), error)
+  if (whyAbsent === undefined || !/^(ECONNREFUSED|ENOENT|EACCES)$/.test(code ?? '')) return noted
+  const { what, why } = noted
+  const found = await whyAbsent(code)
+  return new GatewayError('DAEMON_UNREACHABLE', {
+    what,
+    why: `${why} ${found.why}`,
+    act: found.act,
+    cause: error,
+  })
 }
 
 export function daemonUnreachable(url: string, why: string, cause?: unknown): GatewayError {

@@ -22,7 +22,7 @@ import type { Status } from '../../ops/ops.ts'
 import { checkConfig, type CheckedConfig } from '../check-command/config-findings.ts'
 import { checkAlerts, checkSpool, tryBridges } from '../check-command/connection-findings.ts'
 import { requestDaemon } from '../daemon-client/daemon-client.ts'
-import { findDaemon } from '../daemon-client/find-daemon.ts'
+import { findDaemon, serviceConfig as defaultConfig } from '../daemon-client/find-daemon.ts'
 import { isLoopback } from '../../std/loopback.ts'
 import type { BuildCommand, CommandIo } from '../terminal/terminal.ts'
 import { notes } from '../terminal/text-format.ts'
@@ -36,7 +36,6 @@ import { checkUnit } from './unit-checks.ts'
 
 type DoctorOptions = { config: string; signedRequest?: boolean; json?: boolean }
 
-const defaultConfig = '/etc/telemetry-gateway/gateway.yaml'
 const daemonMs = 5000
 
 export const doctorCommand: BuildCommand = (io, done) =>
@@ -163,7 +162,7 @@ async function lookAtDaemon(
     const isUnknown = error.code !== 'DAEMON_UNREACHABLE'
     const what = isUnknown
       ? 'The config does not say where the daemon is.'
-      : `No daemon answers for this config. ${error.why} What needs a running daemon is skipped.`
+      : `No daemon answers for this config. ${error.why.split('\n', 1).join('')} What needs a running daemon is skipped.`
     return { daemon: null, finding: { name, state: 'skipped', what } }
   }
 }

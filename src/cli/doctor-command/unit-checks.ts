@@ -1,15 +1,13 @@
 // unit-checks.ts: the systemd unit of the daemon: whether it is there, starts at boot, was restarted, and
 // whether its limits fit the config.
 
-import { execFile } from 'node:child_process'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import type { Config } from '../../config/config.ts'
 import { memoryWarning } from '../check-command/memory-limits.ts'
+import { readUnit, serviceUnit as unit, type UnitProperties } from '../daemon-client/service-unit.ts'
 import type { DoctorFinding } from './doctor-finding.ts'
 
 const name = 'systemd'
-const unit = 'telemetry-gateway.service'
-const answerMs = 5000
 const properties = [
   'LoadState',
   'ActiveState',
@@ -22,12 +20,10 @@ const properties = [
   'TimeoutStopUSec',
 ] as const
 
-type Unit = ReadonlyMap<string, string>
-
 /** `config`: null where it is invalid. */
 export async function checkUnit(config: Config | null, env: NodeJS.ProcessEnv): Promise<DoctorFinding[]> {
   const skipped = (what: string): DoctorFinding[] => [{ name, state: 'skipped', what }]
-  const found = await readUnit(env)
+  const found = await readUnit(env, properties)
   if (found === null) return skipped('systemd does not answer on this machine.')
   if (found.get('LoadState') === 'not-found') return skipped(`There is no unit ${unit}.`)
   const problems = [
@@ -39,21 +35,7 @@ export async function checkUnit(config: Config | null, env: NodeJS.ProcessEnv): 
   return [{ name, state: 'ok', what: `The unit ${unit} is ${state} and starts at boot.` }]
 }
 
-function readUnit(env: NodeJS.ProcessEnv): Promise<Unit | null> {
-  const args = ['show', unit, `--property=${properties.join()}`]
-  return new Promise((resolve) => {
-    execFile('systemctl', args, { env, timeout: answerMs }, (error, stdout) => {
-      if (error !== null) return resolve(null)
-      const pairs = stdout.split('\n').map((line) => {
-        const at = line.indexOf('=')
-        return [line.slice(0, at), line.slice(at + 1)] as const
-      })
-      resolve(new Map(pairs))
-    })
-  })
-}
-
-function stateProblems(found: Unit): DoctorFinding[] {
+function stateProblems(found: UnitProperties): DoctorFinding[] {
   const problems: DoctorFinding[] = []
   const add = (state: DoctorFinding['state'], what: string, act: string) =>
     problems.push({ name, state, what, act })
@@ -77,7 +59,7 @@ function stateProblems(found: Unit): DoctorFinding[] {
 /** Files of the spool and connections to the service. */
 const otherFiles = 1000
 
-function limitProblems(found: Unit, { ingest, ops }: Config): DoctorFinding[] {
+function limitProblems(found: UnitProperties, { ingest, ops }: Config): DoctorFinding[] {
   const problems: DoctorFinding[] = []
   const files = Number(found.get('LimitNOFILE'))
   const needed = ingest.broker.limits.max_connections + otherFiles

@@ -20,7 +20,7 @@ import { GatewayError, messageOf, whyUnwritable } from '../../std/gateway-error.
 import { formatSize } from '../../std/quantity.ts'
 import { checkConfig } from '../check-command/config-findings.ts'
 import { requestDaemon, requestDaemonLines, type Daemon } from '../daemon-client/daemon-client.ts'
-import { findDaemon } from '../daemon-client/find-daemon.ts'
+import { findDaemon, serviceConfig as defaultConfig } from '../daemon-client/find-daemon.ts'
 import { requestOrRead } from '../daemon-client/spool-access.ts'
 import { readVersion } from '../terminal/package-version.ts'
 import { write, type BuildCommand, type CommandIo } from '../terminal/terminal.ts'
@@ -37,7 +37,6 @@ type BundleOptions = {
   json?: boolean
 }
 
-const defaultConfig = '/etc/telemetry-gateway/gateway.yaml'
 const logLines = 5000
 const logBytesMax = 16 * 1024 ** 2
 const folder = 'support-bundle'
