@@ -14,7 +14,7 @@ import { runProgram, type Result } from './installation.ts'
 const run = promisify(execFile)
 
 /** What programs in the machine see: nothing of this one. */
-const env = {
+export const env = {
   PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
   HOME: '/root',
   LANG: 'C.UTF-8',
@@ -38,8 +38,12 @@ export async function whyNoMachine(): Promise<string | null> {
 }
 
 /** Makes the root directory. Why it is not there, such as an archive that cannot be reached; else null. */
-export async function installDebian(folder: string): Promise<string | null> {
-  const options = ['--variant=minbase', '--include=init-system-helpers,systemd-sysv', 'bookworm', folder]
+export async function installDebian(
+  folder: string,
+  more: readonly string[] = ['init-system-helpers', 'systemd-sysv'],
+): Promise<string | null> {
+  const include = more.length === 0 ? [] : [`--include=${more.join()}`]
+  const options = ['--variant=minbase', ...include, 'bookworm', folder]
   const { status, stdout } = await runProgram('debootstrap', options, { cwd: '/', timeoutMs: 200_000 })
   if (status !== 0) return `debootstrap failed: ${stdout.slice(-500)}`
   for (const name of globSync('etc/systemd/system/getty.target.wants/*', { cwd: folder }))
@@ -120,7 +124,8 @@ export async function bootDebian(folder: string): Promise<Machine> {
   }
 }
 
-async function firstChild({ pid }: ChildProcess): Promise<string | null> {
+/** Of a process that makes namespaces: process 1 in them. */
+export async function firstChild({ pid }: ChildProcess): Promise<string | null> {
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
   return /\d+/.exec(children)?.[0] ?? null
 }
