@@ -1,5 +1,6 @@
-// journal.ts: priorities of lines for journald (sd-daemon(3)). A line on a stream that is the journal may begin
-// with `<3>`; journald removes it and stores it as the priority, so that `journalctl -p warning` selects.
+// journal.ts: priorities of lines for journald (sd-daemon(3)). A line on a stream that is the journal may
+// begin with `<3>`; journald removes it and stores it as the priority, so that `journalctl -p warning`
+// selects.
 //
 // systemd sets JOURNAL_STREAM to device and inode of the stream. Children inherit the variable, also those
 // whose output goes elsewhere, so each stream is compared with it.
