@@ -9,6 +9,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { systemClock } from '../../src/std/clock.ts'
 import { newFolder } from '../support/folders.ts'
 import { startPipeline } from '../support/pipeline-world.ts'
 import { runCli } from '../support/cli-world.ts'
@@ -40,6 +41,11 @@ ledger: { retention: 3660d }
 ops: { listen: "127.0.0.1:0" }
 `
 
+/** Minutes after version 0.1.0 closed the spool: the window of truck-4 is open, and the other clock is ahead. */
+const beganMs = Date.parse('2026-11-28T23:05:00Z')
+const offsetMs = beganMs - systemClock.now()
+const clock = { ...systemClock, now: () => systemClock.now() + offsetMs }
+
 const devices = ['stranger', ...Array.from({ length: 10 }, (_, n) => `truck-${n}`)]
 
 async function unpackedSpool(): Promise<string> {
@@ -60,7 +66,7 @@ async function unpackedSpool(): Promise<string> {
 
 test('everything in a spool of version 0.1.0 is delivered, or stays a dead letter that can be sent again', async () => {
   const folder = await unpackedSpool()
-  const pipeline = await startPipeline({ folder, config })
+  const pipeline = await startPipeline({ folder, config, clock })
   const received = () => pipeline.sandbox.received({ limit: 100 }).map(({ payload }) => payload)
   // The backlog, the retry lane, and the quarantine of the device that is listed now.
   await pipeline.until(() => received().length === 24 + 2 + 3)
