@@ -77,6 +77,8 @@ export async function openStages(deps: StagesDeps, spool: Spool, config: StagesC
     const broken = new Promise<GatewayError>((resolve) => {
       spool.listen({ storeUnrecoverable: resolve })
     })
+    // Before the first write: an engine delivers again what it has no acknowledgement for, however old it is.
+    if (ingestOptions(config.config.ingest).custody) spool.holdKeys(0)
     const outgoing = openOutgoing(deps, spool, { config: config.config, opened })
     const incoming = await openIncoming(deps, outgoing, { ...config, opened })
     return { ...outgoing, ...incoming, broken }

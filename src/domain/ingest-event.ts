@@ -121,10 +121,6 @@ export const ingestEventFields = {
     waitedMs: field<number>('age of the oldest message that is not acknowledged, in ms'),
   },
   custody_outage_ended: { heldMs: field<number>('how long nothing was taken, in ms') },
-  custody_returned: {
-    messages: count('messages that went back to the engine'),
-    payloads: count('payloads of them that were removed from the spool'),
-  },
   custody_entries_refused: {
     entries: count('entries that became dead letters'),
     reason: field<'BAD_PARKED_ENTRY' | 'PROVIDER_NOT_IN_CONFIG'>('reason of these dead letters'),

@@ -70,7 +70,7 @@ export const spoolSchema = z.strictObject({
         .prefault('10m')
         .describe(
           'How long a duplicate of a payload is recognized. A duplicate is acknowledged and not ' +
-            'stored again.',
+            'stored again. With `custody: delivered` also as long as an engine has no acknowledgement.',
         ),
       max_ids: z
         .int()

@@ -27,7 +27,6 @@ class View implements LaneView {
   readonly oldestAt
   readonly sealSeq
   readonly committedSeq
-  readonly exchangedSeq
   readonly appended
   readonly settled
   readonly open
@@ -49,7 +48,6 @@ class View implements LaneView {
     this.oldestAt = lane.refs[0]?.committedAt ?? null
     this.sealSeq = lane.sealSeq
     this.committedSeq = lane.committedSeq
-    this.exchangedSeq = lane.exchangedSeq
     this.appended = lane.nextSeq
     this.settled = settledPayloads(lane.settled)
     this.open = lane.openPayloads

@@ -1,6 +1,7 @@
 // message-intake.ts: takes messages into the open group: the hot path of the spool. What the dedup window
 // knows is not stored again. One instance serves all sessions; each call goes to the session that is open.
 
+import type { HeldKeys } from './chunk-log/dedup-window.ts'
 import type { OpenSession, Session } from './session-state.ts'
 import type { MessageIntake, Stored } from './types.ts'
 
@@ -10,13 +11,14 @@ import type { MessageIntake, Stored } from './types.ts'
  */
 export function createMessageIntake(
   { current }: OpenSession,
+  heldKeys: Readonly<HeldKeys>,
   { ended, keptEnded }: { ended: (session: Session) => void; keptEnded: (session: Session) => void },
 ): MessageIntake {
   let isKept = false
   return {
     append(payload) {
       const session = current()
-      if (payload.duplicateRule === 'always' && addKey(session, payload.windowKey) === 'duplicate')
+      if (payload.duplicateRule === 'always' && addKey(session, heldKeys, payload.windowKey) === 'duplicate')
         return 'duplicate'
       session.committer.open().append(payload)
       return 'stored'
@@ -25,7 +27,7 @@ export function createMessageIntake(
       current().committer.open().attachments().addDeadLetter(deadLetter)
       isKept = true
     },
-    addWindowKey: (windowKey) => addKey(current(), windowKey),
+    addWindowKey: (windowKey) => addKey(current(), heldKeys, windowKey),
     putState(key, value) {
       current().committer.open().attachments().putState(key, value)
     },
@@ -53,12 +55,16 @@ export function createMessageIntake(
   }
 }
 
-function addKey({ window, counters, committer }: Session, windowKey: string): Stored {
+function addKey(
+  { window, counters, committer }: Session,
+  { from }: Readonly<HeldKeys>,
+  windowKey: string,
+): Stored {
   window.load(windowKey)
-  if (window.has()) {
-    counters.duplicates += 1
-    return 'duplicate'
-  }
-  committer.open().addKey()
-  return 'stored'
+  const isKnown = window.has()
+  // The message waits again for its acknowledgement: the key is held with it.
+  if (!isKnown || from !== Infinity) committer.open().addKey()
+  if (!isKnown) return 'stored'
+  counters.duplicates += 1
+  return 'duplicate'
 }

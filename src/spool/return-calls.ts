@@ -1,6 +1,6 @@
-// return-calls.ts: the calls that give payloads back to the server that their messages came from. It keeps a
-// message until it is acknowledged, so a payload that is still there, or that was stored there again, may be
-// removed here. A batch is returned by its settlement; what is in no batch by these calls.
+// return-calls.ts: the calls of custody `delivered`. They remove payloads that were stored in a queue of the
+// server that their messages came from: a batch is returned by its settlement, what is in no batch by these
+// calls. And they keep what the server may deliver again in the dedup window.
 
 import type { EpochMs } from '../std/clock.ts'
 import type { LaneId, PayloadId, ProviderName } from '../domain/ids.ts'
@@ -30,28 +30,26 @@ export type PendingPayload = {
 export type PendingRun = PendingRange & { contents: readonly PendingPayload[] }
 
 export type PendingLimits = {
-  /** By default the head of the lane. Else a number with which a commit began. */
-  fromSeq?: number
   /** Whole chunks, and at least one of them. */
   payloadsMax: number
   bytesMax: number
   /** Only payloads committed to the lane at or before this time. */
   committedUntil?: EpochMs
-  /** Nothing if an exchange appended payloads at or behind `fromSeq`: no message would bring them again. */
-  messagesOnly?: boolean
 }
 
 export type ReturnCalls = {
-  /** Reads pending payloads and changes nothing. Null: there are none, or they cannot be read. */
+  /**
+   * Keys of the dedup window that were committed at or behind `from` are kept whatever their age, and a
+   * duplicate renews its key; Infinity, as at the start: none are. It outlasts the loss of the store.
+   */
+  holdKeys(from: number): void
+  /** What is not durable yet has its keys at or behind this number. */
+  committedKeys(): number
+  /** Reads the head of what is pending, and changes nothing. Null: there is none, or it cannot be read. */
   readPending(lane: LaneId, limits: PendingLimits): Promise<PendingRun | null>
   /**
-   * Removes pending payloads in one atomic write, which stores the receipts as a settle does. The ranges of a
-   * lane begin at its head and follow each other; nothing may be sealed between their reading and this call.
-   * False: they are not there any more, and nothing has happened.
-   * `forgetKeys`: the dedup window is empty when they are gone, so that their messages may come again.
+   * Removes a run in one atomic write, which stores the receipt as a settle does. Nothing may be sealed
+   * between its reading and this call. False: it is not there any more, and nothing has happened.
    */
-  returnPending(
-    ranges: readonly PendingRange[],
-    options: { receipts: readonly Buffer[]; forgetKeys: boolean },
-  ): Promise<boolean>
+  returnPending(range: PendingRange, receipt: Buffer | null): Promise<boolean>
 }

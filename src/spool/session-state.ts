@@ -39,6 +39,8 @@ export type SpoolState = {
   readonly liveLanes: Map<ProviderName, Lane>
   nextLane: number
   nextWindowRecord: number
+  /** Records before this number are durable. */
+  committedWindowRecord: number
   /** Dead letters in the database, and the bytes deleted since the last compaction. */
   readonly deadLetters: {
     count: number
@@ -87,7 +89,7 @@ export type OpenSession = {
 export type MessageGroup = Group & {
   /** `by`: the exchange that appends it; null for a payload of a message. */
   append(payload: MappedPayload, by?: ExchangedBy | null): void
-  /** Adds the key in the window's scratch buffer. */
+  /** Adds the key in the window's scratch buffer, or renews it. */
   addKey(): void
   /** Adds an entry to the journal of the intake. */
   note(entry: Buffer): void

@@ -8,7 +8,7 @@ import { loadRefs } from './batches/seal.ts'
 import { createCommitter } from './chunk-log/committer.ts'
 import { createCompactor } from './chunk-log/compactor.ts'
 import { isCorruption } from './chunk-log/damage-scan.ts'
-import { createWindow } from './chunk-log/dedup-window.ts'
+import { createWindow, type HeldKeys } from './chunk-log/dedup-window.ts'
 import { createGroup, expireKeys } from './chunk-log/group.ts'
 import { expireJournal, newIntakeJournal } from './kept/intake-journal.ts'
 import { deleteDrainedLanes } from './chunk-log/lane-cleanup.ts'
@@ -33,6 +33,7 @@ export type SessionDeps = Pick<SpoolDeps, 'clock' | 'newId' | 'random' | 'emit' 
   /** What CURRENT of the database named before it was opened; null if unknown. */
   manifestBefore: string | null
   counters: SpoolCounters
+  heldKeys: HeldKeys
   /** After every durable write, and when the committer becomes congested or stops being so. */
   changed: () => void
   /** The store failed and the session is over. `unawaited` messages (QoS 0) were lost with it. */
@@ -94,13 +95,14 @@ function newState(deps: SessionDeps, options: SpoolOptions): SpoolState {
     isLate,
     options,
     counters,
-    window: createWindow(options.window),
+    window: createWindow(options.window, deps.heldKeys),
     recent: createRecentChunks({ bytesMax: options.recentBytesMax }, buffers),
     buffers,
     lanes: new Map(),
     liveLanes: new Map(),
     nextLane: 1,
     nextWindowRecord: 0,
+    committedWindowRecord: 0,
     deadLetters: { count: 0, bytes: 0, bytesIn: newDeadLetterBytes(), drainedBytes: 0 },
     nextDeadLetter: firstDeadLetter,
     firstDeadLetter,
@@ -119,7 +121,7 @@ export async function upkeep(session: Session): Promise<void> {
   const { committer, compactor, clock } = session
   await committer.commit({
     prepare(ops) {
-      expireKeys(session, clock.monotonic(), { limit: expiredPerRunMax }, ops)
+      expireKeys(session, clock.monotonic(), expiredPerRunMax, ops)
       expireJournal(session, expiredPerRunMax, ops)
     },
   })

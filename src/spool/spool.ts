@@ -6,7 +6,8 @@
 //   again: a lane, a sealed batch, the mapping state, a shelf, or a dead letter. kill -9, a power cut, a full
 //   disk or a failed write change nothing about it.
 //   A sealed batch has the same batchId and the same bytes at every submission, over every crash.
-//   A payload that a device sends again is acknowledged and not stored again, within the dedup window.
+//   A payload that a device sends again is acknowledged and not stored again, within the dedup window, and as
+//   long as its source has no acknowledgement where that comes after the delivery (`holdKeys`).
 //
 // Storage (key-layout.ts has the tables, chunk-codec.ts and record-codec.ts the bytes)
 //   A lane is a FIFO of one provider's payloads, numbered from 0 and never twice. What one commit adds to a
@@ -84,11 +85,12 @@ export type { Salvaged } from './salvage/salvaged-records.ts'
 export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise<Spool> {
   const listeners = new Set<SpoolListener>()
   const counters = newCounters()
+  const heldKeys = { from: Infinity }
   const limits = createIntakeLimits({ ...deps, changed: intakeChanged }, options)
   let busy = false
   let congested = false
   let seen = { payloads: 0, kept: 0 }
-  const store = await superviseStore({ ...deps, counters, limits, changed, notify }, options)
+  const store = await superviseStore({ ...deps, counters, limits, heldKeys, changed, notify }, options)
   const { run, peek } = store
 
   function notify(call: (listener: SpoolListener) => void): void {
@@ -125,7 +127,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   }
 
   return {
-    ...createMessageIntake(store, {
+    ...createMessageIntake(store, heldKeys, {
       ended: limits.updateAfterMessage,
       keptEnded(session) {
         limits.updateAfterKept(session)
@@ -133,7 +135,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       },
     }),
     ...createBatchCalls(store),
-    ...createReturnCalls(store),
+    ...createReturnCalls(store, heldKeys),
     ...createKeptCalls(store),
     ...createWalkCalls(store),
     ...createSnapshotCalls(store, options),

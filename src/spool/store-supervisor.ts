@@ -10,6 +10,7 @@ import { pause } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import { isDiskFull } from '../storage/storage.ts'
 import { isCorruption } from './chunk-log/damage-scan.ts'
+import type { HeldKeys } from './chunk-log/dedup-window.ts'
 import { settledBytes } from './chunk-log/lane.ts'
 import { openHighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IntakeLimits } from './intake-limits.ts'
@@ -28,6 +29,7 @@ import type { SpoolCounters } from './views.ts'
 type SupervisorDeps = SpoolDeps & {
   counters: SpoolCounters
   limits: IntakeLimits
+  heldKeys: HeldKeys
   /** A durable write of the open session, or a change of its congestion. */
   changed: (session: Session) => void
   notify: (call: (listener: SpoolListener) => void) => void

@@ -38,8 +38,6 @@ export type LaneView = {
   readonly lowSeq: number
   sealSeq: number
   committedSeq: number
-  /** Payloads before this number can come from an exchange, or from a time before the last opening. */
-  exchangedSeq: number
   /** Conservation (invariant 6): appended = settled + open, where `open` is counted from the chunks. */
   appended: number
   settled: number
@@ -117,7 +115,7 @@ export type SpoolCounters = {
   delivered: number
   retried: number
   dead: number
-  /** Removed, because the server that their messages came from has them again. */
+  /** Removed, because they are stored in a queue of the server that they came from. */
   returned: number
   damaged: number
   /** Messages put on a shelf; kept messages and dead letters exchanged; payloads that exchanges appended. */

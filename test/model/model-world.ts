@@ -75,7 +75,7 @@ export type Shelves = { seen: Seen[]; taking: Set<string>; exchanged: number; re
 export type Parked = { name: string; json: string; attempts: number; provider: string }
 
 /** Payloads that were durably returned, and those that came back. */
-export type Returns = { parked: number; takenBack: number; withdrawn: number }
+export type Returns = { parked: number; takenBack: number }
 
 /** Number of durable changes of lanes and batches. */
 export type Lanes = {

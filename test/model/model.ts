@@ -12,7 +12,7 @@
 //   - a number of a lane is never assigned to two payloads; claims never overlap and never change
 //   - acks come in the order of the messages
 //   - a live lane holds no payload that was late on arrival
-//   - what was given back to the server that messages came from is there; what comes again is stored again
+//   - what was parked at the server that messages came from is there
 //   - a settled batch has its receipt until that is forgotten, a batch that is not settled has none, and no number is
 //     assigned to two receipts
 //   - appended = settled + open in each lane, when no write runs
@@ -46,7 +46,7 @@ import {
   setOperationSome,
 } from './batch-steps.ts'
 import { closeSome, createMapping } from './state-steps.ts'
-import { parkSome, returnBatch, takeBackAll, takeBackSome, withdrawSome } from './return-steps.ts'
+import { parkSome, returnBatch, takeBackAll, takeBackSome } from './return-steps.ts'
 import { createShelves, emptyAll, releaseSome, requeueSome, shelfOf } from './kept-steps.ts'
 import {
   isLateName,
@@ -185,10 +185,10 @@ const laneKinds = [
   'dropped',
 ] as const
 
-const returnKinds = ['parked', 'takenBack', 'withdrawn'] as const
+const returnKinds = ['parked', 'takenBack'] as const
 
 function newReturns(): Returns {
-  return { parked: 0, takenBack: 0, withdrawn: 0 }
+  return { parked: 0, takenBack: 0 }
 }
 
 type Step = { name: string; weight: number; run: (world: World) => void | Promise<void> }
@@ -213,7 +213,6 @@ const steps: Step[] = [
   { name: 'park', weight: 4, run: parkSome },
   { name: 'return batch', weight: 2, run: returnBatch },
   { name: 'take back', weight: 4, run: takeBackSome },
-  { name: 'withdraw', weight: 2, run: withdrawSome },
   { name: 'check', weight: 1, run: checkSome },
   { name: 'hold disk', weight: 8, run: ({ disk }) => disk.hold() },
   { name: 'release disk', weight: 16, run: release },

@@ -4,13 +4,12 @@
 
 import { setTimeout as later } from 'node:timers/promises'
 import type { reseal, setClaimHeld, setClaimOperation } from '../../src/spool/batches/reseal.ts'
-import type { readPending, returnPending } from '../../src/spool/batches/returned-payloads.ts'
 import type { seal } from '../../src/spool/batches/seal.ts'
 import type { settle } from '../../src/spool/batches/settle.ts'
 import type { addClaim } from '../../src/spool/batches/claim.ts'
 import { readChunk } from '../../src/spool/chunk-log/chunk-codec.ts'
 import type { createCommitter, WritePart } from '../../src/spool/chunk-log/committer.ts'
-import { expireKeys, type createGroup } from '../../src/spool/chunk-log/group.ts'
+import type { createGroup } from '../../src/spool/chunk-log/group.ts'
 import { seqKey, seqOf, seqRange, table } from '../../src/spool/chunk-log/key-layout.ts'
 import type { Lane } from '../../src/spool/chunk-log/lane.ts'
 import type { deleteClaim } from '../../src/spool/chunk-log/lane-claims.ts'
@@ -171,8 +170,8 @@ export const mutations: readonly Mutation[] = [
     mistake: 'writes state beside the group of its message',
     file: 'message-intake.ts',
     name: 'createMessageIntake',
-    wrap: (original) => (open, ended) => {
-      const intake = original(open, ended)
+    wrap: (original) => (open, heldKeys, ended) => {
+      const intake = original(open, heldKeys, ended)
       return {
         ...intake,
         putState(key, value) {
@@ -399,35 +398,6 @@ export const mutations: readonly Mutation[] = [
       return original(withCommit(session, commit), claimed, { ...what, receipt: null })
     },
     noticed: /is settled and has no receipt|receipts are left/,
-  }),
-  mutation<typeof expireKeys>({
-    mistake: 'keeps the dedup keys of messages that come again',
-    file: 'chunk-log/group.ts',
-    name: 'expireKeys',
-    wrap: (original) => (state, nowMs, how, ops) => original(state, nowMs, { limit: how.limit }, ops),
-    noticed: /was acknowledged and is nowhere/,
-  }),
-  mutation<typeof returnPending>({
-    mistake: 'forgets the dedup keys behind the removal',
-    file: 'batches/returned-payloads.ts',
-    name: 'returnPending',
-    wrap: (original) => async (session, ranges, options) => {
-      const isRemoved = await original(session, ranges, { ...options, forgetKeys: false })
-      const how = { limit: Infinity, all: options.forgetKeys }
-      await session.committer.commit({
-        prepare: (ops) => void expireKeys(session, session.clock.monotonic(), how, ops),
-      })
-      return isRemoved
-    },
-    noticed: /was acknowledged and is nowhere/,
-  }),
-  mutation<typeof readPending>({
-    mistake: 'withdraws payloads that no message brings again',
-    file: 'batches/returned-payloads.ts',
-    name: 'readPending',
-    wrap: (original) => (session, lane, limits) =>
-      original(session, lane, { ...limits, messagesOnly: false }),
-    noticed: /is no message, and would be withdrawn/,
   }),
   mutation<typeof recoverReceipts>({
     mistake: 'gives the number of a forgotten receipt again',

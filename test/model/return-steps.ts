@@ -2,12 +2,11 @@
 //
 //   park       what waits in a retry lane, or an unanswered batch, is stored there and then removed
 //   take back  the engine gives it back, with the attempts that it had
-//   withdraw   what was never sealed is removed, and its messages come again, as new ones
 //
 // Whatever a crash leaves in both is accepted twice, and the rules allow that only there.
 
 import type { PayloadSettlement } from '../../src/domain/settlement.ts'
-import type { PendingPayload, PendingRun } from '../../src/spool/spool.ts'
+import type { PendingPayload } from '../../src/spool/spool.ts'
 import { exchangeOf, payloadNamed } from '../support/spool-world.ts'
 import { pickUntried } from './batch-steps.ts'
 import { isLateName, track, type Parked, type World } from './model-world.ts'
@@ -29,8 +28,7 @@ async function park(world: World): Promise<void> {
   const run = await spool.readPending(lane.id, { ...bounds, payloadsMax: 1 + random.below(8) })
   if (run === null || opening !== world.opening) return
   const ids = store(world, run.contents, lane.provider)
-  const receipts = [Buffer.from(`park ${run.lane} ${run.firstSeq}`)]
-  const isRemoved = await spool.returnPending([run], { receipts, forgetKeys: false })
+  const isRemoved = await spool.returnPending(run, Buffer.from(`park ${run.lane} ${run.firstSeq}`))
   if (opening !== world.opening || !isRemoved) return
   returns.parked += ids.length
   rules.onlyInEngine(ids)
@@ -113,42 +111,6 @@ function takeBack(world: World, taken: readonly Parked[]): void {
     },
   )
   track(world, exchanged)
-}
-
-/** The messages of what is removed were not acknowledged to the engine: it delivers them again. */
-export function withdrawSome(world: World): void {
-  if (world.spool.holdReason() !== 'store_lost') track(world, withdraw(world))
-}
-
-async function withdraw(world: World): Promise<void> {
-  const { random, spool, rules, messages, returns } = world
-  const opening = world.opening
-  const runs: PendingRun[] = []
-  for (const { id, role, pending } of spool.lanes()) {
-    if (role.kind === 'retry' || pending === 0 || random.chance(0.3)) continue
-    const limits = { ...bounds, payloadsMax: 1 + random.below(20), messagesOnly: true }
-    const run = await spool.readPending(id, limits)
-    if (opening !== world.opening) return
-    if (run !== null) runs.push(run)
-  }
-  if (runs.length === 0) return
-  const names = new Set(runs.flatMap(({ contents }) => contents.map(({ json }) => nameIn(json))))
-  const withdrawn = messages.filter(({ parts }) => parts.some((part) => names.has(part)))
-  const ids = runs.flatMap(({ contents }) => contents.map(({ payloadId }) => payloadId))
-  for (const name of names) if (!name.startsWith('m')) fail(`${name} is no message, and would be withdrawn`)
-  rules.withdrawing(ids)
-  const comeAgain = () => {
-    rules.withdrawn(ids)
-    for (const message of withdrawn) message.state = 'sent'
-  }
-  world.ifLost.add(comeAgain)
-  const receipts = runs.map(({ lane, firstSeq }) => Buffer.from(`withdraw ${lane} ${firstSeq}`))
-  try {
-    const isRemoved = await spool.returnPending(runs, { receipts, forgetKeys: true })
-    if (isRemoved && opening === world.opening) returns.withdrawn += ids.length
-  } finally {
-    if (world.ifLost.delete(comeAgain)) comeAgain()
-  }
 }
 
 function nameIn(json: Buffer): string {

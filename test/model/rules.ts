@@ -45,10 +45,6 @@ export type Rules = {
   leftEngine(ids: readonly string[]): void
   /** A crash left them here and in the engine. */
   mayRepeat(ids: readonly string[]): void
-  /** The messages of these payloads are being withdrawn: they come again, whatever was acknowledged. */
-  withdrawing(ids: readonly string[]): void
-  /** They count as not acknowledged. The dedup window may be empty, so that everything may come twice. */
-  withdrawn(ids: readonly string[]): void
   followed(receipts: readonly { n: number; value: Buffer }[]): void
   forgot(lastN: number): void
   /** Deleted lanes. */
@@ -331,17 +327,6 @@ export function createRules(): Rules {
     },
     mayRepeat(ids) {
       for (const id of ids) repeated.add(id)
-    },
-    withdrawing(ids) {
-      for (const id of ids) engine.add(id)
-      for (const id of offered) repeated.add(id)
-    },
-    withdrawn(ids) {
-      for (const id of ids) {
-        acked.delete(id)
-        engine.delete(id)
-      }
-      for (const id of offered) repeated.add(id)
     },
     receiptGiven: (batchId) => void receiptsDue.add(batchId),
     followed(receipts) {

@@ -87,7 +87,6 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
   custody_moves: { kind: 'custody_moves' },
   custody_outage_began: { kind: 'custody_outage_began', waitedMs: 61_000 },
   custody_outage_ended: { kind: 'custody_outage_ended', heldMs: 3_600_000 },
-  custody_returned: { kind: 'custody_returned', messages: 40, payloads: 40 },
   custody_entries_refused: {
     kind: 'custody_entries_refused',
     entries: 2,

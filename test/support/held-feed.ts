@@ -17,8 +17,6 @@ export type HeldFeed = {
   hold(isHolding: boolean): void
   /** The first `count` messages of a partition are acknowledged, up to this place. */
   acknowledge(source: MessageSource, partition: Partition, upTo: { count: number; position: number }): void
-  /** As custody gives back what is behind the first `count` messages of a partition. */
-  giveBackBehind(source: MessageSource, partition: Partition, last: { count: number; position: number }): void
 }
 
 export function createHeldFeed(windowMax = 100): HeldFeed {
@@ -42,10 +40,6 @@ export function createHeldFeed(windowMax = 100): HeldFeed {
       partition.lastAcked = position
       source.acknowledge(partition, position)
       source.flush(partition)
-    },
-    giveBackBehind(source, partition, { count, position }) {
-      partition.taken = count
-      source.custody!.giveBackBehind(partition, count === 0 ? null : position)
     },
   }
 }

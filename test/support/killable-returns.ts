@@ -6,7 +6,7 @@
 import { appendFileSync, closeSync, fsyncSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { createDelivery } from '../../src/delivery/delivery.ts'
-import { newRandomId, type LaneId } from '../../src/domain/ids.ts'
+import { newRandomId } from '../../src/domain/ids.ts'
 import { openSpool, type Spool } from '../../src/spool/spool.ts'
 import { openLevelStore, realDisk, type OpenStore } from '../../src/storage/storage.ts'
 import { providerOptions } from './delivery-world.ts'
@@ -15,19 +15,16 @@ import { createScriptedSender } from './scripted-sender.ts'
 import { failAll, type Script } from './scripted-service.ts'
 import { payloadNamed, smallOptions } from './spool-world.ts'
 
-export const scenarios = ['retries', 'refused', 'withdrawal'] as const
+export const scenarios = ['retries', 'refused'] as const
 
 export type Scenario = (typeof scenarios)[number]
 
-/** Messages before the numbers of a withdrawal, and behind them. */
-export const staying = ['a', 'b', 'c']
-export const leaving = ['d', 'e', 'f', 'g']
+export const payloads = ['a', 'b', 'c']
 
 const refused: Script = () => ({ status: 400, body: { requestId: 'r', message: 'no' } })
 const scripts: Record<Scenario, Script> = {
   retries: failAll('Validation'),
   refused,
-  withdrawal: () => ({ status: 503, body: { requestId: 'r', message: 'no' } }),
 }
 
 async function publish(spool: Spool, name: string): Promise<void> {
@@ -73,38 +70,30 @@ async function run(scenario: Scenario, killAt: number, folder: string): Promise<
     { spool, clock, random, emit, env: {}, senderWorker },
     { providers: [providerOptions('http://127.0.0.1:1', { batch })], maxInFlightTotal: 4, ledger: true },
   )
-  for (const name of staying) await publish(spool, name)
+  for (const name of payloads) await publish(spool, name)
   const { returns } = delivery
   const { signal } = new AbortController()
   const engine = openSync(join(folder, 'engine'), 'a')
-  const hand = async (payloads: readonly { payloadId: string }[]) => {
-    for (const { payloadId } of payloads) appendFileSync(engine, `${payloadId}\n`)
+  const hand = async (handed: readonly { payloadId: string }[]) => {
+    for (const { payloadId } of handed) appendFileSync(engine, `${payloadId}\n`)
     fsyncSync(engine)
     moment()
   }
   const request = { olderThanMs: 60_000, payloadsMax: 1000, providersDown: [] }
   const isSettled = () =>
     scenario === 'retries' ? spool.totals().retried === 3 : spool.totals().heldBatches === 3
-  if (scenario === 'withdrawal') {
-    const from = new Map<LaneId, number>(spool.lanes().map(({ id, committedSeq }) => [id, committedSeq]))
-    for (const name of leaving) await publish(spool, name)
-    isArmed = true
-    const withdrawn = await returns.withdrawUnsubmitted(from, signal)
-    if (withdrawn !== leaving.length) throw new Error(`${withdrawn} payloads were withdrawn`)
-  } else {
-    delivery.start()
-    await passUntil(clock, isSettled)
-    await delivery.stop(AbortSignal.abort())
-    await clock.advance(120_000)
-    isArmed = true
-    let all = 0
-    for (;;) {
-      const returned = await returns.returnWaiting(request, hand, signal)
-      if (returned === 0) break
-      all += returned
-    }
-    if (all !== staying.length) throw new Error(`${all} payloads were returned`)
+  delivery.start()
+  await passUntil(clock, isSettled)
+  await delivery.stop(AbortSignal.abort())
+  await clock.advance(120_000)
+  isArmed = true
+  let all = 0
+  for (;;) {
+    const returned = await returns.returnWaiting(request, hand, signal)
+    if (returned === 0) break
+    all += returned
   }
+  if (all !== payloads.length) throw new Error(`${all} payloads were returned`)
   isArmed = false
   closeSync(engine)
   await spool.close()

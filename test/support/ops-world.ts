@@ -184,7 +184,6 @@ export function lane(id: number, more: Partial<LaneView> = {}): LaneView {
     lowSeq: 0,
     sealSeq: 0,
     committedSeq: 0,
-    exchangedSeq: 0,
     appended: 0,
     settled: 0,
     open: 0,

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type {
   CustodyQueue,
+  LinkView,
   MessageFeed,
   MessageSource,
   Partition,
@@ -13,7 +14,7 @@ import type {
 } from '../../src/ingest/message-sources/types.ts'
 import { emptyMessage } from '../../src/ingest/message-sources/source-message.ts'
 
-type Stored = { id: string; topic: string; bytes: Buffer; deliveries: number }
+type Stored = { id: string; topic: string; bytes: Buffer; deliveries: number; isPurged?: boolean }
 
 type Member = {
   source: MessageSource
@@ -32,6 +33,11 @@ export type ScriptedEngine = {
   join(name?: string): MessageSource
   /** Its connection is cut: what it did not acknowledge is delivered again, to the next member. */
   leave(source: MessageSource): void
+  /** It is stopped: no acknowledgement arrives, and what it has none for is delivered again after `up`. */
+  down(): void
+  up(): void
+  /** Forgets the messages that members hold and those that wait, as a purge or a limit does. */
+  purge(): void
   /** Refuses to confirm entries for these queues. */
   refuse(...queues: CustodyQueue[]): void
   readonly parked: readonly Stored[]
@@ -39,8 +45,8 @@ export type ScriptedEngine = {
   /** Messages that are neither acknowledged nor with a member; those with a member. */
   ready(): number
   unacked(): number
-  /** Since the start: messages that were acknowledged, and given back behind a position. */
-  readonly counts: { acked: number; givenBack: number; redelivered: number; storeCalls: number }
+  /** Since the start. */
+  readonly counts: { acked: number; redelivered: number; storeCalls: number }
   /** Puts a parked entry into the queue. */
   park(text: string): void
   /** Called when entries are stored, before they are confirmed; a test may throw. */
@@ -49,18 +55,27 @@ export type ScriptedEngine = {
 
 const parkedName = 'fleet.parked'
 
-export function createScriptedEngine({
-  partitions = 2,
-  windowMax = 100,
-  mayGiveBack = true,
-} = {}): ScriptedEngine {
+const link: LinkView = {
+  clientId: 'gw-1',
+  state: 'connected',
+  since: 0,
+  sinceMs: 0,
+  sessionPresent: null,
+  losses: 0,
+  lastFault: null,
+  messages: 0,
+  lastMessageMs: null,
+}
+
+export function createScriptedEngine({ partitions = 2, windowMax = 100 } = {}): ScriptedEngine {
   const names = Array.from({ length: partitions }, (_, index) => `fleet.${index}`)
   const queues = new Map<string, Stored[]>([...names, parkedName].map((name) => [name, []]))
   const dead: string[] = []
   const refused = new Set<CustodyQueue>()
-  const counts = { acked: 0, givenBack: 0, redelivered: 0, storeCalls: 0 }
+  const counts = { acked: 0, redelivered: 0, storeCalls: 0 }
   let member: Member | null = null
   let isPumping = false
+  let isDown = false
 
   const engine: ScriptedEngine = {
     publish(topic, text) {
@@ -73,6 +88,21 @@ export function createScriptedEngine({
     join,
     leave(source) {
       if (member?.source === source) cut(member)
+    },
+    down() {
+      isDown = true
+      if (member !== null) release(member)
+    },
+    up() {
+      isDown = false
+      if (member?.feed) for (const queue of queues.keys()) assign(member, queue)
+      pump()
+    },
+    purge() {
+      for (const name of names) {
+        queues.get(name)!.length = 0
+        for (const { message } of member?.taken.get(name)?.unacked ?? []) message.isPurged = true
+      }
     },
     refuse(...which) {
       refused.clear()
@@ -108,6 +138,7 @@ export function createScriptedEngine({
       traits: { ackKind: 'up_to', partitioned: true, windowMax, holdMs: null, redelivers: 'on_close' },
       start(feed) {
         own.feed = feed
+        if (isDown) return
         for (const queue of queues.keys()) assign(own, queue)
         pump()
       },
@@ -133,10 +164,16 @@ export function createScriptedEngine({
         pump()
       },
       reconnect: () => undefined,
-      custody: { store, giveBackBehind, mayGiveBack: () => mayGiveBack },
+      custody: { store },
       release: () => Promise.resolve(void (own.wanted = 0)),
       close: () => Promise.resolve(cut(own)),
-      view: () => ({ url: null, links: [], lag: null, retainedIgnored: 0, partitions: [] }),
+      view: () => ({
+        url: null,
+        links: [{ ...link, state: isDown ? 'waiting' : 'connected' }],
+        lag: null,
+        retainedIgnored: 0,
+        partitions: [],
+      }),
     }
     const own: Member = { source, feed: null, wanted: 0, isOpen: true, taken: new Map() }
     member = own
@@ -145,7 +182,7 @@ export function createScriptedEngine({
     async function store(queue: CustodyQueue, entries: readonly StoredEntry[]): Promise<void> {
       counts.storeCalls += 1
       await new Promise(setImmediate)
-      if (!own.isOpen || refused.has(queue)) throw new Error(`the engine refuses ${queue}`)
+      if (isDown || !own.isOpen || refused.has(queue)) throw new Error(`the engine refuses ${queue}`)
       for (const { body } of entries) {
         if (queue === 'dead') dead.push(body.toString())
         else
@@ -156,16 +193,6 @@ export function createScriptedEngine({
       engine.onConfirm(queue)
       pump()
     }
-
-    function giveBackBehind(partition: Partition, position: number | null): void {
-      const taken = own.taken.get(partition.label)
-      if (taken?.partition !== partition) return
-      const index = taken.unacked.findIndex(({ tag }) => position === null || tag > position)
-      if (index < 0) return
-      const gone = taken.unacked.splice(index)
-      if (partition.label !== parkedName) counts.givenBack += gone.length
-      requeue(partition.label, gone)
-    }
   }
 
   function assign(own: Member, queue: string): void {
@@ -174,18 +201,23 @@ export function createScriptedEngine({
   }
 
   function requeue(queue: string, unacked: readonly { message: Stored }[]): void {
-    queues.get(queue)!.unshift(...unacked.map(({ message }) => message))
+    const all = unacked.map(({ message }) => message)
+    queues.get(queue)!.unshift(...all.filter(({ isPurged }) => isPurged !== true))
   }
 
   function cut(own: Member): void {
     if (!own.isOpen) return
     own.isOpen = false
+    release(own)
+    if (member === own) member = null
+  }
+
+  function release(own: Member): void {
     for (const [queue, { partition, unacked }] of own.taken) {
       requeue(queue, unacked)
       if (partition.assigned) own.feed?.revoke(partition)
     }
     own.taken.clear()
-    if (member === own) member = null
   }
 
   function pump(): void {
@@ -193,7 +225,7 @@ export function createScriptedEngine({
     isPumping = true
     setImmediate(() => {
       isPumping = false
-      if (member === null || member.feed === null || member.wanted === 0) return
+      if (isDown || member === null || member.feed === null || member.wanted === 0) return
       for (const [queue, taken] of member.taken) deliver(member.feed, queues.get(queue)!, taken)
     })
   }

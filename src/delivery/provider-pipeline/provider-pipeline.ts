@@ -25,7 +25,6 @@ import { createScheduler, type Choice } from '../policy/scheduler.ts'
 import { createServiceClock } from '../transport/service-clock.ts'
 import { transportOptions } from '../transport/transport-options.ts'
 import { createLaneReturns } from '../returns/lane-returns.ts'
-import type { Batch } from '../../spool/spool.ts'
 import type { ProviderView } from '../types.ts'
 import { createBatchSender, newPipelineSession, type PipelineSession } from './batch-sender.ts'
 import { createBatchControl } from './batch-control.ts'
@@ -87,8 +86,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     changed: pump,
   })
   const signingAt = () => serviceClock.signingAt()
-  const sealed = (batch: Batch) => void session.batches.add(batch, 'sealed')
-  const laneReturns = createLaneReturns({ ...deps, scheduler, provider, signingAt, sealed, changed: pump })
+  const laneReturns = createLaneReturns({ ...deps, scheduler, provider, signingAt, changed: pump })
   const batchControl = createBatchControl({
     ...deps,
     provider,

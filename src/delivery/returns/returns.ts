@@ -1,30 +1,27 @@
-// returns.ts: gives payloads back to the server that their messages came from, for custody `delivered`, where
-// that server keeps what the ingestion API has not accepted. Entry file of this folder.
+// returns.ts: hands payloads over that wait for another try, and removes them, for custody `delivered`, which
+// parks them at the server that their messages came from. Entry file of this folder.
 //
 // Promises
-//   A payload is removed only after `hand` has resolved, or where its message is not acknowledged to its
-//   server. A crash in between leaves it in both places; it is then delivered twice, with one payloadId.
+//   A payload is removed only after `hand` has resolved. A crash in between leaves it in both places; it is
+//   then delivered twice, with one payloadId.
 //   A batch that the service may have processed is never returned (invariant 12): its submissions were all
 //   refused, or ended before their last byte. A batch that an earlier process sealed may have been sent.
 //   Nothing is sealed or submitted of what is being returned.
 //
-//   returnWaiting        what waits for another try: refused batches that are held, and retry lanes. Of
-//                        providers that are down also what was never submitted
-//   withdrawUnsubmitted  what is in no batch, from given numbers of the live and backfill lanes on, with the
-//                        dedup window
+// What waits for another try: refused batches that are held, and retry lanes. Of providers that are down also
+// what was never submitted.
 //
-//   lane-returns.ts      the lanes of one provider: excludes them from sealing, seals up to a number
+//   lane-returns.ts      the lanes of one provider: excludes them from sealing
 //
 // Each removal is counted, has an event, and a receipt for the ledger with the outcome `returned`.
 // While payloads are handed over, their lane is not sealed: the scheduler skips it.
 //
-// Bounds: `payloadsMax` of a call; for a withdrawal the windows of the message sources.
+// Bound: `payloadsMax` of a call.
 
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { LaneId, ProviderName } from '../../domain/ids.ts'
-import type { LaneView, PendingRange, Spool } from '../../spool/spool.ts'
+import type { LaneView, Spool } from '../../spool/spool.ts'
 import type { BatchControl, Hand } from '../batch-operations/batch-operations.ts'
 import type { BatchView } from '../types.ts'
 import type { LaneReturns } from './lane-returns.ts'
@@ -40,7 +37,7 @@ const runBytesMax = 4 * 1024 * 1024
 const runPayloadsMax = 500
 
 export function createReturns({ spool, clock, emit, pipelines }: Deps): Returns {
-  return { returnWaiting, withdrawUnsubmitted }
+  return { returnWaiting }
 
   async function returnWaiting(request: ReturnRequest, hand: Hand, signal: AbortSignal): Promise<number> {
     const { payloadsMax } = request
@@ -120,7 +117,7 @@ export function createReturns({ spool, clock, emit, pipelines }: Deps): Returns 
     { olderThanMs, payloadsMax }: ReturnRequest,
     hand: Hand,
   ): Promise<number> {
-    const include = laneReturns.exclude([lane.id])
+    const include = laneReturns.exclude(lane.id)
     if (include === null) return 0
     try {
       const now = clock.now()
@@ -131,67 +128,11 @@ export function createReturns({ spool, clock, emit, pipelines }: Deps): Returns 
       if (run === null) return 0
       const { provider, payloads } = run
       await hand(run.contents.map((one) => ({ provider, ...one })))
-      const receipts = laneReturns.receiptsOf([run], 'PARKED')
-      const isRemoved = await spool.returnPending([run], { receipts, forgetKeys: false })
-      if (!isRemoved) return 0
+      if (!(await spool.returnPending(run, laneReturns.receiptOf(run)))) return 0
       emit({ kind: 'payloads_returned', provider, payloads, reason: 'PARKED' })
       return payloads
     } finally {
       include()
     }
   }
-
-  async function withdrawUnsubmitted(
-    from: ReadonlyMap<LaneId, number>,
-    signal: AbortSignal,
-  ): Promise<number> {
-    const excluded: (() => void)[] = []
-    try {
-      for (const { laneReturns } of pipelines) {
-        const include = laneReturns.exclude([...from.keys()])
-        if (include === null) throw busy('A batch of one of its lanes is being sealed.')
-        excluded.push(include)
-      }
-      const ranges: PendingRange[] = []
-      const receipts: Buffer[] = []
-      for (const { laneReturns } of pipelines)
-        for (const lane of ownLanes(laneReturns.provider)) {
-          const fromSeq = from.get(lane.id)
-          if (fromSeq === undefined) continue
-          signal.throwIfAborted()
-          for await (const run of laneReturns.runsFrom(lane, fromSeq)) {
-            receipts.push(...laneReturns.receiptsOf([run], 'WITHDRAWN'))
-            const { contents: _, ...range } = run
-            ranges.push(range)
-          }
-        }
-      signal.throwIfAborted()
-      // Also where nothing is there to remove: the caller gives messages back that came since these numbers.
-      if (!(await spool.returnPending(ranges, { receipts, forgetKeys: true })))
-        throw busy('Payloads were sealed meanwhile.')
-      return report(ranges)
-    } finally {
-      for (const include of excluded) include()
-    }
-  }
-
-  function ownLanes(provider: ProviderName): LaneView[] {
-    return spool.lanes().filter((lane) => lane.provider === provider && lane.role.kind !== 'retry')
-  }
-
-  function report(ranges: readonly PendingRange[]): number {
-    const sums = new Map<ProviderName, number>()
-    for (const { provider, payloads } of ranges) sums.set(provider, (sums.get(provider) ?? 0) + payloads)
-    for (const [provider, payloads] of sums)
-      emit({ kind: 'payloads_returned', provider, payloads, reason: 'WITHDRAWN' })
-    return [...sums.values()].reduce((sum, payloads) => sum + payloads, 0)
-  }
-}
-
-function busy(why: string): GatewayError {
-  return new GatewayError('BATCH_BUSY', {
-    what: 'What was never submitted was not given back.',
-    why,
-    act: 'Nothing to do: it is tried again.',
-  })
 }

@@ -1,7 +1,7 @@
 // types.ts: what is returned, and how it is asked for.
 
 import type { EpochMs } from '../../std/clock.ts'
-import type { LaneId, PayloadId, ProviderName } from '../../domain/ids.ts'
+import type { PayloadId, ProviderName } from '../../domain/ids.ts'
 
 /** A payload that is handed over. */
 export type ReturnedPayload = {
@@ -23,9 +23,6 @@ export type ReturnRequest = {
   providersDown: readonly ProviderName[]
 }
 
-/** Why a payload was returned, in the ledger: one by one, or as a whole in an outage. */
-export type ReturnReason = 'PARKED' | 'WITHDRAWN'
-
 export type Returns = {
   /**
    * Hands the oldest waiting payloads over, a batch or a run of a lane at a time, and removes each in one
@@ -37,12 +34,4 @@ export type Returns = {
     hand: (payloads: readonly ReturnedPayload[]) => Promise<void>,
     signal: AbortSignal,
   ): Promise<number>
-  /**
-   * Removes what is in no batch from these numbers of live and backfill lanes on, and empties the dedup
-   * window before that or with it. What is before the numbers is sealed. What came by an exchange stays, with
-   * all before it in its lane: no message brings it again. Rejects with BATCH_BUSY where something behind a
-   * number is in a batch, or is being sealed, and where `signal` aborts; nothing is removed then. Resolves
-   * with the number of payloads.
-   */
-  withdrawUnsubmitted(from: ReadonlyMap<LaneId, number>, signal: AbortSignal): Promise<number>
 }

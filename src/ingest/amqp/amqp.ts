@@ -192,13 +192,7 @@ export function createAmqpBridge(deps: AmqpDeps, options: AmqpOptions): AmqpBrid
       for (const link of links) if (clientId === null || link.view().clientId === clientId) link.reconnect()
     },
     ...(entries !== null && {
-      custody: {
-        store: entries.store,
-        giveBackBehind: (partition, position) => linkOf.get(partition)?.giveBackBehind(position),
-        mayGiveBack() {
-          return links.every((link) => link.mayGiveBack())
-        },
-      },
+      custody: { store: entries.store },
     }),
     async release() {
       stopping = true

@@ -59,19 +59,12 @@ const order: readonly Place[] = [
   'done',
 ]
 
-/** What had been added to the spool when a unit was closed. */
-export type Ends = {
-  /** First numbers that were not committed. */
-  lanes: ReadonlyMap<LaneId, number>
-  /** Payloads that exchanges added, messages that were kept, dead letters; null where records were open. */
-  others: string | null
-}
-
 export type Unit = {
   readonly parts: readonly CommittedPart[]
   readonly messages: number
   readonly closedAtMs: number
-  readonly ends: Ends
+  /** No record of the dedup window before this one has a key of it. */
+  readonly keysFrom: number
   place: Place
   /** `movedBack` when it left the records. */
   movedBack: number
@@ -83,9 +76,9 @@ export type Unit = {
 
 export function newUnit(
   parts: readonly CommittedPart[],
-  { closedAtMs, messages, ends }: Pick<Unit, 'closedAtMs' | 'messages' | 'ends'>,
+  { closedAtMs, messages, keysFrom }: Pick<Unit, 'closedAtMs' | 'messages' | 'keysFrom'>,
 ): Unit {
-  return { parts, messages, closedAtMs, ends, place: 'records', movedBack: 0, step: 0, marks: null }
+  return { parts, messages, closedAtMs, keysFrom, place: 'records', movedBack: 0, step: 0, marks: null }
 }
 
 /** Moves a unit on as far as it can go. */

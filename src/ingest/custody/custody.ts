@@ -1,28 +1,31 @@
 // custody.ts: custody `delivered`: the engine gets its acknowledgement when the ingestion API has accepted
-// the payloads of a message, or the message or payload is in the engine again. A gateway whose disk is lost
-// then loses nothing. Entry file of this folder.
+// the payloads of a message, or they are stored in a queue of the engine. A gateway whose disk is lost then
+// loses nothing. Entry file of this folder.
 //
 // Promises
 //   A message is acknowledged only when each payload of it was accepted, or is stored in a queue of the
 //   engine that has confirmed it (`parked`), or is a dead letter with a copy there (`dead`), or was not
 //   wanted. In the order of the messages of a partition.
 //   What is not delivered does not stop what is: it is parked, and comes back in its turn.
-//   In an outage of the service the messages stay in the engine, and not here.
-//   It holds while the disk is there, too: what is in the spool is delivered from here.
+//   In an outage of the service nothing more is taken. What was taken stays in the spool, and is delivered
+//   from here. Nothing is removed because the engine has a message: it may be purged or lost there.
+//   A message that the engine delivers again is not stored again, however long the outage was.
 //
 // How: once in 100 ms, never for each message
 //   custody-units.ts   which messages have left the gateway, and in which order they are acknowledged
 //   parking.ts         stores in the engine what is not delivered, and removes it here
 //   take-back.ts       stores here what comes back; parked-entry.ts has the bytes
 //   dead-copies.ts     copies dead letters to the engine
-//   outage.ts          nothing is taken; what was never submitted goes back, once
+//   outage.ts          nothing is taken
+//   known-keys.ts      keeps the payloadIds of what is not acknowledged in the dedup window
 //   engine-queues.ts   tries again where the engine does not confirm
 //
 // What can go wrong, and what then happens
 //   the disk is lost         the engine delivers what was not acknowledged to another gateway. What the
 //                            service had accepted meanwhile comes twice, with the same payloadId
-//   the process dies         the same messages come again; the dedup window knows those that are in the spool
-//   the store is lost        everything is given back: what the disk lost is delivered again
+//   the process dies, the    the same messages come again. The dedup window knows those of the spool.
+//   engine restarts          They wait for what is in the lanes then, so for the copy that came before them
+//   the store is lost        the engine delivers again what is not acknowledged: the disk may have lost it
 //   an engine confirms       nothing is removed and nothing acknowledged; the window bounds what is taken
 //   nothing
 //   a batch gets no answer   it stays, unacknowledged, with all behind it, until it is resolved under its
@@ -33,11 +36,12 @@
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { LaneView } from '../../spool/spool.ts'
-import type { CustodyFeed, FeedCustody, Partition } from '../message-sources/message-sources.ts'
-import { advance, newUnit, type Ends, type Places, type Unit } from './custody-units.ts'
+import type { CustodyFeed, FeedCustody } from '../message-sources/message-sources.ts'
+import { advance, newUnit, type Places, type Unit } from './custody-units.ts'
 import { createDeadCopies } from './dead-copies.ts'
 import { createEngineQueues } from './engine-queues.ts'
-import { createOutage, returnable } from './outage.ts'
+import { createKnownKeys } from './known-keys.ts'
+import { createOutage } from './outage.ts'
 import { createParking } from './parking.ts'
 import { createShelfHeads } from './shelf-heads.ts'
 import { createTakeBack } from './take-back.ts'
@@ -51,7 +55,7 @@ export type Custody = FeedCustody & {
   /** Before the first message. `update`: there may be more or less room in the feeds. */
   start(feeds: readonly CustodyFeed[], update: () => void): void
   view(): CustodyView
-  /** Nothing is parked or given back any more; what is done is still acknowledged. */
+  /** Nothing is parked any more; what is done is still acknowledged. */
   release(): Promise<void>
   close(): void
 }
@@ -68,18 +72,10 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   let feeds: readonly CustodyFeed[] = []
   let update = () => {}
   let units: Unit[] = []
-  /** The state before the first unit. */
-  let firstEnds: Ends = { lanes: new Map(), others: null }
-  /** Units from this index on are being removed from the spool; null: none. */
-  let withdrawingFrom: number | null = null
   let isLost = false
   let closingMs = 0
   let lastTickMs = clock.monotonic()
-  let returned = 0
-  let withdrawn = 0
   let cancel: CancelTimer = () => {}
-  /** Also where the outage ends while a withdrawal runs: nothing may come between it and the return. */
-  const isHolding = () => outage.isHolding() || withdrawingFrom !== null
   const oldestMs = (now: number) => (units.length === 0 ? null : now - units[0]!.closedAtMs)
   const sources = () => feeds.map(({ source }) => source)
   const queues = createEngineQueues({ clock, emit, sources })
@@ -87,15 +83,14 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   const takeBack = createTakeBack({ ...deps, clock, emit }, options)
   const parking = createParking({ ...deps, clock, queues, releaseOrder: deps.releaseOrder, signal }, options)
   const copies = createDeadCopies({ ...deps, emit, queues, mark: deps.copied, signal })
-  const outage = createOutage({ delivery, clock, emit, changed: () => update(), signal }, options)
+  const outage = createOutage({ delivery, clock, emit, changed: () => update() }, options)
+  const keys = createKnownKeys(spool)
   const heads = createShelfHeads(spool)
   const waiting = createWaitReport(emit, options)
   const unlisten = spool.listen({ storeLost: lost, storeReopened: reopened })
 
   return {
-    isHolding() {
-      return isHolding()
-    },
+    isHolding: outage.isHolding,
     takeBack: takeBack.add,
     start,
     view,
@@ -106,7 +101,6 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   function start(given: readonly CustodyFeed[], changed: () => void): void {
     feeds = given
     update = changed
-    firstEnds = endsNow()
     arm()
   }
 
@@ -120,7 +114,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   function lost(): void {
     isLost = true
     units = []
-    withdrawingFrom = null
+    keys.restart()
   }
 
   /** What the disk may have lost is not acknowledged: all of it comes again. */
@@ -130,7 +124,6 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     barrier.restart()
     for (const feed of feeds) feed.giveBackAll()
     isLost = false
-    firstEnds = endsNow()
   }
 
   function tick(): void {
@@ -144,24 +137,25 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     const lanes = spool.lanes()
     if (!signal.aborted) work(now, lanes)
     acknowledge(placesNow(now, lanes))
+    if (feeds.every((feed) => feed.isReady())) keys.passed(Math.min(elapsedMs, closingMsAtOnce), units[0])
     waiting.report(oldestMs(now), { outstanding, waitsFor: waitsForNow })
   }
 
   /** What was committed since the last tick. */
   function closeUnit(now: number): void {
     const parts = feeds.flatMap((feed) => feed.collect())
+    const keysFrom = keys.nextUnit()
     if (parts.length === 0) return
     let messages = 0
     for (const part of parts) messages += part.count - part.partition.collected
     for (const { partition, count } of parts) partition.collected = count
-    units.push(newUnit(parts, { closedAtMs: now, messages, ends: endsNow() }))
+    units.push(newUnit(parts, { closedAtMs: now, messages, keysFrom }))
   }
 
   function work(now: number, lanes: readonly LaneView[]): void {
     const oldestMs = units.length === 0 ? 0 : now - units[0]!.closedAtMs
     outage.update({ oldestMs, lanes })
-    if (outage.mayGiveBack() && withdrawingFrom === null && canGiveBack()) void giveBack()
-    if (isHolding()) return
+    if (outage.isHolding()) return
     takeBack.storeDue()
     const pressed = feeds.some((feed) => feed.windowUse() > 0.5)
     if (oldestMs >= options.parkAfterMs || (pressed && units.length > 0)) parking.round({ pressed })
@@ -170,9 +164,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
   function acknowledge(places: Places): void {
     let done = 0
     let isInOrder = true
-    const end = withdrawingFrom ?? units.length
-    for (let index = 0; index < end; index += 1) {
-      const unit = units[index]!
+    for (const unit of units) {
       advance(unit, places)
       isInOrder &&= unit.place === 'done'
       if (isInOrder) done += 1
@@ -180,10 +172,7 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     if (units.some(({ place }) => place === 'barrier')) barrier.pass()
     if (units.some(({ place }) => place === 'dead_letters')) copies.pass()
     if (done === 0) return
-    const gone = units.splice(0, done)
-    if (withdrawingFrom !== null) withdrawingFrom -= done
-    firstEnds = gone.at(-1)!.ends
-    for (const { parts } of gone) for (const part of parts) part.feed.delivered(part)
+    for (const { parts } of units.splice(0, done)) for (const part of parts) part.feed.delivered(part)
   }
 
   function placesNow(nowMs: number, lanes: readonly LaneView[]): Places {
@@ -203,57 +192,6 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     }
   }
 
-  function endsNow(): Ends {
-    const lanes = new Map(spool.lanes().map(({ id, committedSeq }) => [id, committedSeq]))
-    if (deps.records().openParts > 0) return { lanes, others: null }
-    const kept = spool.shelves().reduce((sum, { nextSeq }) => sum + nextSeq, 0)
-    return { lanes, others: `${spool.totals().exchanged} ${kept} ${spool.nextDeadLetter()}` }
-  }
-
-  // ------------------------------------------------------------------ the outage
-
-  function canGiveBack(): boolean {
-    return units.length > 0 && feeds.every(({ source }) => source.custody?.mayGiveBack?.() !== false)
-  }
-
-  async function giveBack(): Promise<void> {
-    withdrawingFrom = units.length
-    try {
-      // Exchanges that are under way are in the lanes after it, and are seen.
-      await spool.exchange({ take: [], payloads: [], deadLetters: [], stateChanges: [] })
-      const isQuiet = feeds.every((feed) => feed.isQuiet()) && takeBack.isQuiet()
-      if (isLost || !outage.isHolding() || !isQuiet) return
-      closeUnit(clock.monotonic())
-      const found = returnable(units, { first: firstEnds, now: endsNow(), lanes: spool.lanes() })
-      if (found === null) return
-      withdrawingFrom = found.from
-      const payloads = await outage.withdraw(found.numbers)
-      if (isLost) return
-      giveBackUnits(units.splice(withdrawingFrom), payloads)
-    } catch {
-      // The store is lost, or one of them was sealed meanwhile: the next tick looks again.
-    } finally {
-      withdrawingFrom = null
-      // The outage may be over by now; sources take nothing after a return until they are asked.
-      update()
-    }
-  }
-
-  function giveBackUnits(gone: readonly Unit[], payloads: number): void {
-    const messages = gone.reduce((sum, unit) => sum + unit.messages, 0)
-    const partitions = new Map<Partition, CustodyFeed>()
-    for (const { parts } of gone) for (const { partition, feed } of parts) partitions.set(partition, feed)
-    for (const [partition, feed] of partitions) {
-      const parts = units.flatMap((unit) => unit.parts.filter((part) => part.partition === partition))
-      takeBack.forget(partition)
-      feed.giveBackBehind(partition, parts.at(-1) ?? null)
-      partition.collected = partition.committed
-    }
-    returned += messages
-    withdrawn += payloads
-    emit({ kind: 'custody_returned', messages, payloads })
-  }
-
   // ------------------------------------------------------------------ what is shown
 
   function waitsForNow(): string | null {
@@ -270,8 +208,6 @@ export function createCustody({ clock, emit }: Deps, deps: CustodyDeps, options:
     return {
       ...takeBack.counters(),
       ...parking.counters(),
-      returned,
-      withdrawn,
       copied: copies.copied(),
       storeFailures: queues.failures(),
       outstanding: outstanding(),

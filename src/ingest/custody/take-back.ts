@@ -30,11 +30,8 @@ export type TakeBack = {
   add(partition: Partition, body: Buffer, ack: Ack): void
   /** Stores what is due. */
   storeDue(): void
-  /** Entries that wait, and those that were stored and are not durable yet. */
+  /** Entries that wait for their time. */
   waiting(): number
-  isQuiet(): boolean
-  /** Those that wait are given back with their partition. */
-  forget(partition: Partition): void
   counters(): { takenBack: number; parkedDuplicates: number; refusedEntries: number }
 }
 
@@ -60,7 +57,6 @@ export function createTakeBack(
   { parkForMs }: { parkForMs: number },
 ): TakeBack {
   let waiting: Waiting[] = []
-  let storing = 0
   const counters = { takenBack: 0, parkedDuplicates: 0, refusedEntries: 0 }
   let refusal: Refusal | null = null
 
@@ -80,12 +76,8 @@ export function createTakeBack(
     for (const { partition, entry, body, ack, dueMs } of waiting) {
       if (partition.assigned) {
         if (dueMs > now || spool.holdReason() !== null || spool.congested()) break
-        storing += 1
         if (store(entry, body)) kept += 1
-        spool.endMessage((fault) => {
-          storing -= 1
-          ack(fault)
-        })
+        spool.endMessage(ack)
       }
       stored += 1
     }
@@ -170,10 +162,6 @@ export function createTakeBack(
     add,
     storeDue,
     waiting: () => waiting.length,
-    isQuiet: () => storing === 0,
-    forget(partition) {
-      waiting = waiting.filter((one) => one.partition !== partition)
-    },
     counters: () => counters,
   }
 }

@@ -1,7 +1,7 @@
 // types.ts: what custody needs of the spool, of delivery and of the other parts of ingest, and what it shows.
 
 import type { EpochMs } from '../../std/clock.ts'
-import type { LaneId, ProviderName } from '../../domain/ids.ts'
+import type { ProviderName } from '../../domain/ids.ts'
 import type { DeadLetterEntry, Spool } from '../../spool/spool.ts'
 import type { ReleaseOrder } from '../types.ts'
 
@@ -28,6 +28,8 @@ export type CustodySpool = Pick<
   | 'append'
   | 'addDeadLetter'
   | 'addWindowKey'
+  | 'holdKeys'
+  | 'committedKeys'
   | 'keepMessage'
   | 'endMessage'
   | 'totals'
@@ -60,11 +62,6 @@ export type CustodyDelivery = {
     hand: (payloads: readonly ReturnedPayload[]) => Promise<void>,
     signal: AbortSignal,
   ): Promise<number>
-  /**
-   * Removes what was never submitted from these numbers on, and forgets the dedup window, in one durable
-   * write. Rejects where a payload behind a number is in a batch. Resolves with the number of payloads.
-   */
-  withdrawUnsubmitted(from: ReadonlyMap<LaneId, number>, signal: AbortSignal): Promise<number>
 }
 
 /** The id of the last dead letter that was copied to the engine, over restarts. May be lost. */
@@ -95,9 +92,6 @@ export type CustodyCounters = {
   parkedDuplicates: number
   /** Entries that could not be read, or whose provider is not known: they are dead letters. */
   refusedEntries: number
-  /** Messages that went back to the engine in an outage, and their payloads that were removed. */
-  returned: number
-  withdrawn: number
   /** Dead letters that were copied to the engine. */
   copied: number
   /** Tries to store in the engine that failed. */

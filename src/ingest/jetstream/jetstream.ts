@@ -26,8 +26,8 @@
 // What can go wrong, and what then happens
 //   the spool is full, the disk low   nothing is pulled. After 2 s the partitions are given to other members
 //   a write fails                     the epoch ends; the messages come again after some seconds
-//   an outage with custody            what was never submitted is given back, once; nothing is pulled until
-//   `delivered`                       there is room. What was submitted stays outstanding here
+//   an outage with custody            nothing is pulled until it is over. What was taken stays here and
+//   `delivered`                       outstanding, and the partitions stay with this gateway
 //   the node of the connection dies   the next node, at once
 //   the leader of a durable dies      no heartbeat for 2 s: asks until the new one answers, then pulls anew
 //   a gateway dies                    others take its partitions after 6 s; what was outstanding comes first
@@ -253,10 +253,6 @@ export function createJetStreamBridge(deps: JetStreamDeps, options: JetStreamOpt
     ...(parking !== null && {
       custody: {
         store: parking.store,
-        giveBackBehind(partition, position) {
-          if (partition.holds === 'parked') parking.giveBackBehind(position)
-          else partitions.epochOf(partition)?.giveBackBehind(position)
-        },
       },
     }),
     reconnect: () => link.reconnect(wasSilent),

@@ -89,8 +89,7 @@ export function createMessageFeed(
     source,
     collect,
     delivered,
-    isQuiet,
-    giveBackBehind,
+    isReady: () => !isHeld() && source.view().links.every(({ state }) => state === 'connected'),
     giveBackAll,
     windowUse,
   }
@@ -258,22 +257,6 @@ export function createMessageFeed(
     partition.lastAcked = position
     source.acknowledge(partition, position)
     source.flush(partition)
-  }
-
-  function isQuiet(): boolean {
-    for (const { holds, taken, committed } of partitions)
-      if (holds === 'messages' && taken !== committed) return false
-    return true
-  }
-
-  function giveBackBehind(partition: Partition, part: CommittedPart | null): void {
-    if (!partition.assigned) return
-    const last = part ?? { count: partition.acked, position: partition.lastAcked }
-    partition.taken = last.count
-    partition.committed = last.count
-    partition.lastCommitted = last.position
-    uncollected.delete(partition)
-    source.custody?.giveBackBehind(partition, last.count === 0 ? null : last.position)
   }
 
   function giveBackAll(): void {

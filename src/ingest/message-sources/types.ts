@@ -93,13 +93,6 @@ export type SourceCustody = {
    * where it has not, and then some may be stored.
    */
   store(queue: CustodyQueue, entries: readonly StoredEntry[], signal: AbortSignal): Promise<void>
-  /**
-   * Gives the messages of a partition behind `position` back to the server, all of it if null, and takes
-   * nothing more until `want` asks for it. What is before stays outstanding, and is acknowledged later.
-   */
-  giveBackBehind(partition: Partition, position: number | null): void
-  /** False where this server cannot do that in order: everything stays here, outstanding. */
-  mayGiveBack?(): boolean
 }
 
 export type CustodyQueue = 'parked' | 'dead'
@@ -117,10 +110,8 @@ export type CustodyFeed = {
   collect(): readonly CommittedPart[]
   /** Acknowledges all up to and including it. */
   delivered(part: CommittedPart): void
-  /** Every message that was taken is committed. */
-  isQuiet(): boolean
-  /** Gives back what is behind the part; null: all that is not acknowledged. Only while it is quiet. */
-  giveBackBehind(partition: Partition, part: CommittedPart | null): void
+  /** It is connected and takes messages: what is to be delivered again comes. */
+  isReady(): boolean
   /** Gives back everything: the server delivers it again, on new partitions. */
   giveBackAll(): void
   /** The share of the window that is in use, of the partition that uses most. */

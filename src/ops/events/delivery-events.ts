@@ -58,8 +58,8 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
   held_batches_changed: heldBatchesChanged,
   payloads_returned: {
     meaning:
-      'Payloads were removed from the spool, because the server that their messages came from has them ' +
-      'again: `PARKED` in its queue, `WITHDRAWN` as messages that are not acknowledged.',
+      'Payloads were removed from the spool, because they are stored in the queue of parked entries of the ' +
+      'engine (`PARKED`). They come back.',
     level: 'info',
     text: ({ payloads, reason }) => `Returned ${plural(payloads, 'payload')} (${reason}).`,
     repeats: ({ provider, reason }) => `${provider}|${reason}`,

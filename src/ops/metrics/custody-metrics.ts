@@ -52,11 +52,6 @@ export const custodyMetrics: readonly Metric[] = [
     custody(({ parkedAndReleased }) => parkedAndReleased),
   ),
   counter(
-    'gateway_custody_returned_total',
-    'Messages that went back to the engine in an outage of the ingestion API.',
-    custody(({ returned }) => returned),
-  ),
-  counter(
     'gateway_custody_dead_copies_total',
     'Dead letters that were copied to the engine.',
     custody(({ copied }) => copied),

@@ -95,7 +95,7 @@ const spoolMetrics: readonly Metric[] = [
   counter('gateway_payloads_retried_total', 'Payloads moved to a retry lane.', spool('retried')),
   counter(
     'gateway_payloads_returned_total',
-    'Payloads removed, because the server that their messages came from has them again.',
+    'Payloads removed, because they are parked in a queue of the engine.',
     spool('returned'),
   ),
   counter(

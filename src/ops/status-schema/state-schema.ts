@@ -228,8 +228,6 @@ export const custody = record({
     'Messages that were released while they were being parked: they come twice.',
   ),
   waitingEntries: count().describe('Parked entries that wait here for their turn.'),
-  returned: count().describe('Messages that went back to the engine in an outage.'),
-  withdrawn: count().describe('Payloads of them that were removed from the spool.'),
   copied: count().describe('Dead letters that were copied to the engine.'),
   storeFailures: count().describe('Tries to store in the engine that failed.'),
 }).describe('Custody `delivered`, since the start.')

@@ -17,6 +17,7 @@
 
 import { assert } from '../../std/assert.ts'
 import type { LaneId } from '../../domain/ids.ts'
+import type { HeldKeys } from '../chunk-log/dedup-window.ts'
 import type { Claim, Lane } from '../chunk-log/lane.ts'
 import { rotate } from '../chunk-log/lane-rotation.ts'
 import type { ReturnCalls } from '../return-calls.ts'
@@ -55,14 +56,16 @@ export function createBatchCalls({ run }: OpenSession): BatchCalls {
   }
 }
 
-export function createReturnCalls({ run }: OpenSession): ReturnCalls {
+export function createReturnCalls({ run, peek }: OpenSession, heldKeys: HeldKeys): ReturnCalls {
   return {
+    holdKeys: (from) => void (heldKeys.from = from),
+    committedKeys: () => peek()?.committedWindowRecord ?? 0,
     readPending: (id, limits) =>
       run(async (session) => {
         const lane = session.lanes.get(id)
         return lane === undefined ? null : readPending(session, lane, limits)
       }),
-    returnPending: (ranges, options) => run((session) => returnPending(session, ranges, options)),
+    returnPending: (range, receipt) => run((session) => returnPending(session, range, receipt)),
   }
 }
 

@@ -14,13 +14,19 @@
 // in 10^13.
 //
 // Keys come and go by record (the keys of one commit), oldest first: a record leaves when it is older than
-// `windowMs`, or when there are more than `keysMax` keys. Ages come from the monotonic clock, so that a step
-// of the wall clock expires nothing. Only over a restart the wall clock of the records counts.
+// `windowMs` and not held, or when there are more than `keysMax` keys. Ages come from the monotonic clock, so
+// that a step of the wall clock expires nothing. Only over a restart the wall clock of the records counts.
+//
+// A key that is renewed goes to the last record. Its place before is empty, four zeros, and counts until its
+// record leaves.
 
 import { assert } from '../../std/assert.ts'
 import { storedKeyBytes, windowKeyBytes } from './record-codec.ts'
 
 export type WindowOptions = { windowMs: number; keysMax: number }
+
+/** Records from this number on are kept whatever their age, within `keysMax`; Infinity: none. */
+export type HeldKeys = { from: number }
 
 type KeyGroup = { n: number; addedAtMs: number; keys: number }
 
@@ -29,6 +35,8 @@ export type DedupWindow = {
   has(): boolean
   /** Adds the key in `scratch`; false if it is known already. Groups add their keys one after the other. */
   add(): boolean
+  /** Adds the key in `scratch`; a key that is known leaves its place and is the last one. */
+  renew(): void
   /** Puts 32 hexadecimal digits into `scratch`. */
   load(hexKey: string): void
   /** Puts a key from the disk into `scratch`: its last `storedKeyBytes`. */
@@ -45,7 +53,7 @@ export type DedupWindow = {
 const wordsPerKey = 4
 const firstCapacity = 1024
 
-export function createWindow(options: WindowOptions): DedupWindow {
+export function createWindow(options: WindowOptions, held: HeldKeys = { from: Infinity }): DedupWindow {
   assert(options.keysMax >= 1, 'the window holds at least one key')
   let capacity = firstCapacity
   let ring = new Uint32Array(capacity * wordsPerKey)
@@ -82,18 +90,26 @@ export function createWindow(options: WindowOptions): DedupWindow {
   }
 
   function add(): boolean {
-    const slot = findSlot(words[0]!, words[1]!, words[2]!, words[3]!)
     // A known key keeps its first position: keys expire by the age of their first arrival.
-    if (slots[slot] !== 0) return false
-    if (size === capacity) {
-      grow()
-      return add()
-    }
+    if (has()) return false
+    renew()
+    return true
+  }
+
+  function renew(): void {
+    if (size === capacity) grow()
+    const slot = findSlot(words[0]!, words[1]!, words[2]!, words[3]!)
+    const known = slots[slot]!
     const place = (head + size) % capacity
     ring.set(words, place * wordsPerKey)
     slots[slot] = place + 1
     size += 1
-    return true
+    if (known !== 0) ring.fill(0, (known - 1) * wordsPerKey, known * wordsPerKey)
+  }
+
+  function isEmpty(place: number): boolean {
+    const word = place * wordsPerKey
+    return (ring[word]! | ring[word + 1]! | ring[word + 2]! | ring[word + 3]!) === 0
   }
 
   function grow(): void {
@@ -107,6 +123,7 @@ export function createWindow(options: WindowOptions): DedupWindow {
     head = 0
     slots = new Uint32Array(capacity * 2)
     for (let place = 0; place < size; place += 1) {
+      if (isEmpty(place)) continue
       const word = place * wordsPerKey
       slots[findSlot(ring[word]!, ring[word + 1]!, ring[word + 2]!, ring[word + 3]!)] = place + 1
     }
@@ -120,7 +137,8 @@ export function createWindow(options: WindowOptions): DedupWindow {
     const expired: number[] = []
     while (firstGroup < groups.length && expired.length < limit) {
       const group = groups[firstGroup]!
-      if (size <= options.keysMax && nowMs - group.addedAtMs <= options.windowMs) break
+      const isKept = group.n >= held.from || nowMs - group.addedAtMs <= options.windowMs
+      if (size <= options.keysMax && isKept) break
       for (let index = 0; index < group.keys; index += 1) removeOldest()
       expired.push(group.n)
       firstGroup += 1
@@ -133,6 +151,11 @@ export function createWindow(options: WindowOptions): DedupWindow {
   }
 
   function removeOldest(): void {
+    if (isEmpty(head)) {
+      head = (head + 1) % capacity
+      size -= 1
+      return
+    }
     const mask = slots.length - 1
     let free = ring[head * wordsPerKey + 3]! & mask
     while (slots[free] !== head + 1) free = (free + 1) & mask
@@ -153,6 +176,7 @@ export function createWindow(options: WindowOptions): DedupWindow {
   return {
     has,
     add,
+    renew,
     load: (hexKey) => void scratch.write(hexKey, 0, 16, 'hex'),
     loadBytes(source, offset) {
       const start = scratch.length - storedKeyBytes

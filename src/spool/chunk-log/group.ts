@@ -22,7 +22,7 @@ import {
 } from '../session-state.ts'
 
 /** Payloads for one lane. */
-type Run = { lane: Lane; isNew: boolean; builders: ChunkBuilder[]; isExchanged: boolean }
+type Run = { lane: Lane; isNew: boolean; builders: ChunkBuilder[] }
 
 /** Expired keys are deleted a few at each write. */
 const expiredPerWriteMax = 64
@@ -51,6 +51,7 @@ export function createGroup(
   let noteBytes = 0
   let attached: CommitAttachments | null = null
   let written: WrittenChunk[] = []
+  let windowRecord: number | null = null
 
   const group: MessageGroup = {
     bytes: 0,
@@ -69,7 +70,6 @@ export function createGroup(
   function append(payload: MappedPayload, by: ExchangedBy | null = null): void {
     const wasKept = by?.wasKept ?? false
     const run = isLate(payload, wasKept) ? lateRunOf(payload.provider) : liveRunOf(payload.provider)
-    if (by !== null) run.isExchanged = true
     let builder = run.builders[run.builders.length - 1]!
     if (builder.count > 0 && (endsBatch(run.lane) || builder.bytes >= chunkBytesMax)) {
       builder = newChunkBuilder(capacityFor(run.lane), state.buffers)
@@ -117,11 +117,11 @@ export function createGroup(
   function newRun(provider: ProviderName, known: Lane | undefined, role: LaneRole): Run {
     const lane = known ?? openLane(state, provider, role)
     const isNew = known === undefined
-    return { lane, isNew, builders: [newChunkBuilder(capacityFor(lane), state.buffers)], isExchanged: false }
+    return { lane, isNew, builders: [newChunkBuilder(capacityFor(lane), state.buffers)] }
   }
 
   function addKey(): void {
-    if (!state.window.add()) return
+    state.window.renew()
     if (keyCount * storedKeyBytes === keys.length) {
       const larger = Buffer.allocUnsafe(keys.length * 2)
       keys.copy(larger)
@@ -146,14 +146,13 @@ export function createGroup(
 
   function prepare(ops: StoreOp[]): void {
     const at = state.clock.now()
-    for (const { lane, isNew, builders, isExchanged } of [...runs.values(), ...lateRuns.values()]) {
+    for (const { lane, isNew, builders } of [...runs.values(), ...lateRuns.values()]) {
       if (isNew) putLane(lane, ops)
       for (const builder of builders) {
         const one = putNewChunk(lane, builder, at, ops)
         lane.lastChunkBytes = one.chunk.value.length
         written.push(one)
       }
-      if (isExchanged) lane.exchangedSeq = lane.nextSeq
       // So that lost totals are noticed, and have a copy of the provider.
       if (isNew) putTotals(lane, ops)
     }
@@ -166,11 +165,12 @@ export function createGroup(
     if (keyCount > 0) {
       const n = state.nextWindowRecord
       state.nextWindowRecord += 1
+      windowRecord = n
       const value = encodeWindowKeys(at, keys.subarray(0, keyCount * storedKeyBytes))
       ops.push({ type: 'put', key: windowRecordKey(n), value })
       state.window.endGroup(n, keyCount, nowMs)
     }
-    expireKeys(state, nowMs, { limit: expiredPerWriteMax }, ops)
+    expireKeys(state, nowMs, expiredPerWriteMax, ops)
     if (notes !== null) putJournal(state, notes.subarray(0, noteBytes), ops)
     expireJournal(state, expiredPerWriteMax, ops)
   }
@@ -183,24 +183,16 @@ export function createGroup(
       state.recent.put(lane.id, firstSeq, chunk)
     }
     written = []
+    if (windowRecord !== null) state.committedWindowRecord = windowRecord + 1
     attached?.committed()
     attached = null
   }
 }
 
-/**
- * Forgets at most `limit` records of the window: those that are too old or too many, or `all` of the writes
- * before. Returns how many. Only while a write is put together.
- */
-export function expireKeys(
-  state: SpoolState,
-  nowMs: number,
-  { limit, all = false }: { limit: number; all?: boolean },
-  ops: StoreOp[],
-): number {
-  const numbers = state.window.expire(all ? Infinity : nowMs, limit)
+/** Forgets at most `limit` records that are too old or too many. Only while a write is put together. */
+export function expireKeys(state: SpoolState, nowMs: number, limit: number, ops: StoreOp[]): void {
+  const numbers = state.window.expire(nowMs, limit)
   for (const n of numbers) ops.push({ type: 'del', key: windowRecordKey(n) })
   state.expired.records += numbers.length
   state.expired.last = numbers.at(-1) ?? state.expired.last
-  return numbers.length
 }

@@ -79,8 +79,6 @@ export type Lane = {
   claimed: ClaimSums
   /** First numbers of what the running write settles: until it is durable, that is not settled. */
   leaving: Set<number>
-  /** End of the last payload that an exchange appended, or that was in the lane when the session began. */
-  exchangedSeq: number
   refs: ChunkRef[]
   refsEnd: number
   /** Payloads in existing chunks, counted from the chunks themselves: the other side of conservation. */
@@ -131,7 +129,6 @@ export function newLane(id: LaneId, provider: ProviderName, role: LaneRole, open
     claims: new Map(),
     claimed: { payloads: 0, bytes: 0, heldBatches: 0, heldPayloads: 0, heldBytes: 0 },
     leaving: new Set(),
-    exchangedSeq: 0,
     refs: [],
     refsEnd: 0,
     openPayloads: 0,

@@ -165,7 +165,6 @@ async function finishLane(state: SpoolState, lane: Lane): Promise<void> {
   lane.committedSeq = lane.nextSeq
   lane.appendedSeq = lane.nextSeq
   lane.committedBytes = lane.nextBytes
-  lane.exchangedSeq = lane.nextSeq
   lane.refsEnd = lane.sealSeq
   lane.sealBytes = await startBytesFrom(state.store, lane)
   lane.openPayloads = lane.nextSeq - settledPayloads(lane.settled)
@@ -231,12 +230,12 @@ async function recoverWindow(state: SpoolState, repairs: StoreOp[]): Promise<voi
     if (record === null) reportRecord(state, 'dedup', 'the checksum of a record is wrong')
     const keys = record?.keys ?? Buffer.alloc(0)
     const ageMs = Math.min(Math.max(0, clock.now() - (record?.at ?? 0)), windowMs)
-    let added = 0
     for (let offset = 0; offset < keys.length; offset += storedKeyBytes) {
       window.loadBytes(keys, offset)
-      if (window.add()) added += 1
+      window.renew()
     }
-    window.endGroup(n, added, clock.monotonic() - ageMs)
+    window.endGroup(n, keys.length / storedKeyBytes, clock.monotonic() - ageMs)
   }
   state.nextWindowRecord += skipped
+  state.committedWindowRecord = state.nextWindowRecord
 }

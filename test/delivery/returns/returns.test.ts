@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { LaneId, ProviderName } from '../../../src/domain/ids.ts'
+import type { ProviderName } from '../../../src/domain/ids.ts'
 import { defaultProvider } from '../../../src/domain/ids.ts'
 import type { ReturnedPayload } from '../../../src/delivery/delivery.ts'
 import { decodeReceipt } from '../../../src/receipts/receipts.ts'
 import { createDeliveryWorld, type DeliveryWorld } from '../../support/delivery-world.ts'
 import { acceptAll, failAll, type Script } from '../../support/scripted-service.ts'
-import { exchangeOf, payloadNamed } from '../../support/spool-world.ts'
+import { payloadNamed } from '../../support/spool-world.ts'
 
 let world: DeliveryWorld
 
@@ -230,113 +230,6 @@ describe('a provider that is down', () => {
     await world.publish('d')
     await world.pass(2 * minute)
     expect(totals()).toMatchObject({ returned: 3, delivered: 1, openBytes: 0 })
-  })
-})
-
-describe('a withdrawal', () => {
-  const numbers = () =>
-    new Map<LaneId, number>(world.spool.lanes().map(({ id, committedSeq }) => [id, committedSeq]))
-
-  const outage = async () => {
-    world = await createDeliveryWorld({ script: refuse(503), ledger: true })
-    for (let n = 0; n < 4; n += 1) await world.publish(`a${n}`, `b${n}`, `c${n}`)
-    await world.pass(minute)
-  }
-
-  test('removes what is behind the numbers, seals what is before, and forgets the dedup window', async () => {
-    await outage()
-    await world.publish('before-1', 'before-2')
-    const from = numbers()
-    await world.publish('x', 'y')
-    await world.publish('z')
-    const before = world.spool.lanes().reduce((sum, { open }) => sum + open, 0)
-    expect(await world.delivery.returns.withdrawUnsubmitted(from, signal)).toBe(3)
-    expect(world.spool.lanes().reduce((sum, { open }) => sum + open, 0)).toBe(before - 3)
-    expect(totals()).toMatchObject({ returned: 3, windowIds: 0 })
-    expect(await outcomes()).toEqual(['x', 'y', 'z'].map((name) => `returned WITHDRAWN ${name}`))
-    expect(world.ofKind('payloads_returned')).toMatchObject([{ payloads: 3, reason: 'WITHDRAWN' }])
-    // The engine delivers them again, and they are no duplicates.
-    await world.publish('x', 'y', 'z')
-    world.service.answer(acceptAll)
-    await world.pass(10 * minute)
-    expect(totals()).toMatchObject({ delivered: 17, openBytes: 0 })
-    for (const name of ['x', 'y', 'z', 'before-1'])
-      expect(sentNames().filter((id) => id === payloadNamed(name).payloadId).length).toBeGreaterThan(0)
-  })
-
-  test('loses nothing in a crash: the messages come again', async () => {
-    await outage()
-    const from = numbers()
-    await world.publish('x', 'y')
-    await world.delivery.returns.withdrawUnsubmitted(from, signal)
-    await world.crash()
-    await world.publish('x', 'y')
-    world.service.answer(acceptAll)
-    await world.pass(10 * minute)
-    expect(totals()).toMatchObject({ openBytes: 0 })
-    for (const id of idsOf('x', 'y')) expect(sentNames()).toContain(id)
-  })
-
-  test('is refused where a batch has what is behind a number', async () => {
-    await outage()
-    const { id, lowSeq } = world.spool.lanes().find(({ sealed }) => sealed > 0)!
-    const withdrawn = world.delivery.returns.withdrawUnsubmitted(new Map([[id, lowSeq]]), signal)
-    await expect(withdrawn).rejects.toMatchObject({ code: 'BATCH_BUSY' })
-    expect(totals()).toMatchObject({ returned: 0 })
-  })
-
-  test('leaves what came by an exchange, and what is before it', async () => {
-    await outage()
-    const from = numbers()
-    await world.publish('x')
-    await world.spool.exchange(exchangeOf({ payloads: [payloadNamed('requeued')] }))
-    await world.publish('y')
-    expect(await world.delivery.returns.withdrawUnsubmitted(from, signal)).toBe(0)
-    world.service.answer(acceptAll)
-    await world.pass(10 * minute)
-    expect(totals()).toMatchObject({ returned: 0, delivered: 15, openBytes: 0 })
-  })
-
-  test('lets nothing be sealed or submitted while it runs', async () => {
-    world = await createDeliveryWorld({ script: acceptAll, startNow: false })
-    await world.publish('a')
-    const from = numbers()
-    await world.publish('x', 'y', 'z')
-    world.delivery.start()
-    const withdrawn = world.delivery.returns.withdrawUnsubmitted(from, signal).catch(() => 0)
-    await world.pass(minute)
-    const count = await withdrawn
-    // Either before all of it or behind it.
-    expect(totals()).toMatchObject({ delivered: 4 - count, returned: count, openBytes: 0 })
-    for (const id of idsOf('x', 'y', 'z')) expect(sentNames().includes(id)).toBe(count === 0)
-  })
-
-  test('removes all of a lane that holds many full batches, while probes look for work', async () => {
-    world = await createDeliveryWorld({ script: refuse(503) })
-    await world.publish('a', 'b', 'c')
-    await world.pass(20_000)
-    await world.publish('p')
-    const from = numbers()
-    for (let n = 0; n < 12; n += 1) await world.publish(`${n}x`, `${n}y`, `${n}z`)
-    // The seal of `p` waits for the disk, and the probes go on.
-    world.disk.hold()
-    const withdrawn = world.delivery.returns.withdrawUnsubmitted(from, signal)
-    for (let i = 0; i < 40; i += 1) await world.clock.advance(500)
-    world.disk.release()
-    world.delivery.probe()
-    await world.pass(0)
-    expect(await withdrawn).toBe(36)
-    expect(totals()).toMatchObject({ returned: 36 })
-  })
-
-  test('takes retries and other lanes as they are', async () => {
-    world = await createDeliveryWorld({ script: failAll('Validation') })
-    await world.publish('a', 'b', 'c')
-    await world.pass(minute)
-    const from = new Map<LaneId, number>(world.spool.lanes().map(({ id }) => [id, 0]))
-    from.set(laneOf('live').id, 3)
-    expect(await world.delivery.returns.withdrawUnsubmitted(from, signal)).toBe(0)
-    expect(laneOf('retry')).toMatchObject({ pending: 3 })
   })
 })
 

@@ -10,7 +10,6 @@ import type { SpoolWorld } from '../../support/open-spool.ts'
 
 const all = { payloadsMax: 1000, bytesMax: 1024 ** 2 }
 const wide = { payloadsMax: 1000, bodyBytesMax: 1024 ** 2 }
-const keep = { receipts: [], forgetKeys: false }
 const failure = { payloadId: 'p', errorType: 'Timeout', errorMessage: 'busy', validationErrorDetails: [] }
 const retried: PayloadSettlement = { kind: 'retry', schedule: 'Timeout', step: 2, failure }
 
@@ -55,7 +54,7 @@ describe('pending payloads', () => {
     expect(countsOf(world)).toEqual(['live: 2 = 2 + 0', 'retry: 2 = 0 + 2'])
   })
 
-  test('are read in whole chunks, from a number on, and until a time of arrival', async () => {
+  test('are read in whole chunks, and until a time of arrival', async () => {
     const world = await openSpoolWorld()
     const { spool, clock } = world
     await publishAll(world, 'a', 'b')
@@ -64,9 +63,7 @@ describe('pending payloads', () => {
     await publishAll(world, 'c')
     const { id } = laneOf(spool)
     expect(namesOf(await spool.readPending(id, { ...all, payloadsMax: 1 }))).toEqual(['a'])
-    expect(namesOf(await spool.readPending(id, { ...all, fromSeq: 1 }))).toEqual(['b', 'c'])
     expect(namesOf(await spool.readPending(id, { ...all, committedUntil: at }))).toEqual(['a', 'b'])
-    expect(await spool.readPending(id, { ...all, fromSeq: 3 })).toBeNull()
     expect(await spool.readPending(99 as LaneId, all)).toBeNull()
   })
 
@@ -76,12 +73,11 @@ describe('pending payloads', () => {
     const { id } = laneOf(before.spool)
     const { spool } = await reopenTampered(before, seqKey(table.chunks, id, 1), flipLastByte)
     expect(namesOf(await spool.readPending(id, all))).toEqual(['a'])
-    expect(await spool.readPending(id, { ...all, fromSeq: 1 })).toBeNull()
   })
 })
 
 describe('returned payloads', () => {
-  test('leave their lanes in one write, with their receipts, and are counted', async () => {
+  test('leave their lane in one write, with their receipt, and are counted', async () => {
     const world = await openSpoolWorld()
     const { spool } = world
     await publishAll(world, 'a', 'b')
@@ -89,9 +85,10 @@ describe('returned payloads', () => {
     await world.publish('d')
     const runs = await Promise.all(spool.lanes().map(({ id }) => readAll(spool, id)))
     const { groups } = spool.totals()
-    const receipts = [Buffer.from('one'), Buffer.from('two')]
-    expect(await spool.returnPending(runs, { receipts, forgetKeys: false })).toBe(true)
-    expect(spool.totals()).toMatchObject({ groups: groups + 1, returned: 4, delivered: 0, openBytes: 0 })
+    expect(await spool.returnPending(runs[0]!, Buffer.from('one'))).toBe(true)
+    expect(spool.totals()).toMatchObject({ groups: groups + 1, returned: 3 })
+    expect(await spool.returnPending(runs[1]!, Buffer.from('two'))).toBe(true)
+    expect(spool.totals()).toMatchObject({ groups: groups + 2, returned: 4, delivered: 0, openBytes: 0 })
     expect(countsOf(world)).toEqual(['live: 3 = 3 + 0', 'live: 1 = 1 + 0'])
     expect((await spool.receipts({ limit: 9 })).map(({ value }) => value.toString())).toEqual(['one', 'two'])
     await publishAll(world, 'e')
@@ -122,7 +119,7 @@ describe('returned payloads', () => {
     await publishAll(world, 'a', 'b', 'c')
     const run = await readAll(spool, laneOf(spool).id)
     await spool.seal(run.lane, { ...wide, payloadsMax: 1 })
-    expect(await spool.returnPending([run], keep)).toBe(false)
+    expect(await spool.returnPending(run, null)).toBe(false)
     expect(spool.totals()).toMatchObject({ returned: 0 })
     expect(countsOf(world)).toEqual(['live: 3 = 0 + 3'])
   })
@@ -135,55 +132,12 @@ describe('returned payloads', () => {
     const first = await spool.seal(id, { ...wide, untilSeq: 2 })
     expect(first).toMatchObject({ firstSeq: 0, endSeq: 2 })
     expect(await spool.seal(id, { ...wide, untilSeq: 2 })).toBeNull()
-    expect(await spool.returnPending([await readAll(spool, id)], keep)).toBe(true)
+    expect(await spool.returnPending(await readAll(spool, id), null)).toBe(true)
     expect(laneOf(spool)).toMatchObject({ pending: 0, pendingBytes: 0, sealed: 2, open: 2 })
     await publishAll(world, 'e')
     const after = await world.reopen()
     expect(await rest(after.spool)).toEqual(['e'])
     expect(await namesIn(after.spool, after.spool.batches()[0] as Batch)).toEqual(['a', 'b'])
-  })
-
-  test('are stored again when their messages come again, only if the keys are forgotten', async () => {
-    for (const forgetKeys of [false, true]) {
-      const world = await openSpoolWorld()
-      const { spool } = world
-      await publishAll(world, 'a', 'b')
-      await spool.returnPending([await readAll(spool, laneOf(spool).id)], { receipts: [], forgetKeys })
-      expect(spool.totals().windowIds).toBe(forgetKeys ? 0 : 2)
-      await publishAll(world, 'a')
-      const after = await world.reopen()
-      await publishAll(after, 'b')
-      // Without the keys: acknowledged as duplicates, and in no place.
-      expect(await rest(after.spool)).toEqual(forgetKeys ? ['a', 'b'] : [])
-    }
-  })
-
-  test('have their keys forgotten before they are gone, at whatever write a power cut comes', async () => {
-    const held = createHeldStore()
-    const world = await openSpoolWorld({ openStore: held.openStore, crashes: true })
-    const { spool } = world
-    await publishAll(world, 'a')
-    const run = await readAll(spool, laneOf(spool).id)
-    held.hold()
-    const returned = spool.returnPending([run], { receipts: [], forgetKeys: true })
-    while (held.waiting() === 0) await world.clock.advance(0)
-    // The keys go in a write of their own.
-    expect(spool.totals().windowIds).toBe(0)
-    expect(laneOf(spool)).toMatchObject({ pending: 1, lowSeq: 0 })
-    // A message that comes meanwhile, once more; its key goes with the removal.
-    const again = world.publish('a')
-    for (let write = 0; write < 2; write += 1) {
-      held.releaseOne()
-      while (held.waiting() === 0) await world.clock.advance(0)
-    }
-    // The removal is being written.
-    expect(laneOf(spool)).toMatchObject({ pending: 1, open: 1, lowSeq: 0 })
-    held.release()
-    expect(await returned).toBe(true)
-    expect(await again).toBeNull()
-    expect(laneOf(spool)).toMatchObject({ lowSeq: 1, pending: 1 })
-    expect(await rest(spool)).toEqual(['a'])
-    await spool.close()
   })
 })
 
@@ -219,22 +173,6 @@ describe('the numbers of a lane', () => {
     await settled
     expect(laneOf(spool)).toMatchObject({ lowSeq: 1 })
     expect(laneOf(spool, 'retry')).toMatchObject({ lowSeq: 0, committedSeq: 1 })
-  })
-
-  test('say what did not come from a message: exchanges, and what was there at the start', async () => {
-    const before = await openSpoolWorld()
-    await publishAll(before, 'a')
-    expect(laneOf(before.spool)).toMatchObject({ exchangedSeq: 0 })
-    await before.spool.exchange(exchangeOf({ payloads: [payloadNamed('b')] }))
-    await publishAll(before, 'c')
-    expect(laneOf(before.spool)).toMatchObject({ exchangedSeq: 2, committedSeq: 3 })
-    const { id } = laneOf(before.spool)
-    const messagesOnly = { ...all, messagesOnly: true }
-    expect(await before.spool.readPending(id, { ...messagesOnly, fromSeq: 1 })).toBeNull()
-    expect(namesOf(await before.spool.readPending(id, { ...messagesOnly, fromSeq: 2 }))).toEqual(['c'])
-    const { spool } = await before.reopen()
-    expect(laneOf(spool)).toMatchObject({ exchangedSeq: 3 })
-    expect(await spool.readPending(id, { ...messagesOnly, fromSeq: 2 })).toBeNull()
   })
 })
 

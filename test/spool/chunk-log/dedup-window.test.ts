@@ -34,6 +34,52 @@ describe('the dedup window', () => {
     expect(window.has()).toBe(false)
   })
 
+  test('keeps records that are held whatever their age, and no more than its bound', () => {
+    const held = { from: 2 }
+    const window = createWindow({ windowMs: 1000, keysMax: 3 }, held)
+    for (let n = 0; n < 4; n += 1) {
+      window.load(keyOf(n))
+      window.add()
+      window.endGroup(n, 1, 0)
+    }
+    expect(window.expire(5000, 10)).toEqual([0, 1])
+    for (const n of [4, 5]) {
+      window.load(keyOf(n))
+      window.add()
+      window.endGroup(n, 1, 5000)
+    }
+    expect(window.expire(5000, 10)).toEqual([2])
+    held.from = Infinity
+    expect(window.expire(5000, 10)).toEqual([3])
+  })
+
+  test('keeps a renewed key with the last record, also over a growth and a restart', () => {
+    for (const bytes of [16, 8]) {
+      const window = createWindow({ windowMs: 1000, keysMax: 1e6 })
+      const load = (n: number) =>
+        window.loadBytes(Buffer.from(keyOf(n), 'hex').subarray(16 - bytes), 0, bytes)
+      for (let n = 0; n < 3000; n += 1) {
+        load(n)
+        window.add()
+      }
+      window.endGroup(0, 3000, 0)
+      for (let n = 0; n < 3000; n += 2) {
+        window.load(keyOf(n))
+        window.renew()
+      }
+      window.endGroup(1, 1500, 900)
+      expect(window.expire(1500, 10)).toEqual([0])
+      expect(window.size()).toBe(1500)
+      const known = Array.from({ length: 3000 }, (_, n) => n).filter((n) => {
+        window.load(keyOf(n))
+        return window.has()
+      })
+      expect(known).toEqual(Array.from({ length: 1500 }, (_, n) => n * 2))
+      expect(window.expire(2000, 10)).toEqual([1])
+      expect(window.size()).toBe(0)
+    }
+  })
+
   test('never holds more keys than its bound once groups end', () => {
     const window = createWindow({ windowMs: 1e9, keysMax: 10 })
     for (let n = 0; n < 25; n += 1) {
@@ -132,5 +178,20 @@ describe('the dedup window on the disk', () => {
     expect(again.spool.append(payloadNamed('two'))).toBe('duplicate')
     expect(again.spool.append(payloadNamed('four'))).toBe('stored')
     expect(await ended(again.spool)).toBeNull()
+  })
+
+  test('has what is held whatever its age, a duplicate with the write that brought it again', async () => {
+    const { spool, clock, publish } = await openSpoolWorld()
+    spool.holdKeys(0)
+    for (const name of ['one', 'two']) await publish(name)
+    const from = spool.committedKeys()
+    await clock.advance(3_600_000)
+    await publish('one')
+    spool.holdKeys(from)
+    await publish('three')
+    expect(spool.append(payloadNamed('one'))).toBe('duplicate')
+    expect(spool.append(payloadNamed('two'))).toBe('stored')
+    expect(await ended(spool)).toBeNull()
+    expect(spool.totals()).toMatchObject({ payloads: 4, duplicates: 2 })
   })
 })

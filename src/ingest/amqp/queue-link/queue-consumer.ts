@@ -3,15 +3,6 @@
 //
 // RabbitMQ sends at most `prefetch` messages without an acknowledgement. What comes while there is no room
 // waits here, so that is bounded by it, too.
-//
-// Giving a part back. Closing the channel gives all of it back, in order. To keep what comes first, another
-// consumer of the same channel is registered, with a higher priority. RabbitMQ 4.0 lets the active one finish
-// then (it is `quiescing`): it sends nothing more to it, and nothing to any other consumer, until all that it
-// has is acknowledged or given back. Only then each message behind the position is given back, one by one;
-// whichever consumer comes next gets them before later ones. Not done, because the order would break:
-//   cancel, then give back   the cancel makes another gateway active, which gets later messages first
-//   give back, then cancel   RabbitMQ sends them to the same consumer again at once
-// RabbitMQ 3.10 never stops an active consumer for another one, so there a part cannot be given back.
 
 import type { ConsumeMessage } from 'amqplib'
 import type { Clock } from '../../../std/clock.ts'
@@ -19,7 +10,6 @@ import type { MessageFeed, Partition } from '../../message-sources/message-sourc
 import { openChannel, type AmqpConnection } from '../amqp-connection.ts'
 import { AmqpEnd, type AmqpFault } from '../amqp-faults/amqp-faults.ts'
 import { consumerPriority, priorityMax } from '../queue-names.ts'
-import { createRedeliveredOrder } from './redelivered-order.ts'
 import type { AmqpCredentials, AmqpNode, AmqpOptions } from '../types.ts'
 
 export type QueueConsumer = {
@@ -33,16 +23,6 @@ export type QueueConsumer = {
   acknowledge(position: number): void
   /** Nothing more is handed over, what was is still acknowledged. */
   discard(): void
-  /**
-   * Gives back what is behind `position`, and takes nothing more. What is before, at least one message, stays
-   * open here: no other gateway gets anything of the queue until it is acknowledged. Not before RabbitMQ 4.0.
-   */
-  suspend(position: number): void
-  isSuspended(): boolean
-  /** Consumes again after it. */
-  resume(): void
-  /** False where RabbitMQ cannot do `suspend`. */
-  maySuspend(): boolean
   /** Nothing is acknowledged from here on; what was not, goes back to RabbitMQ at once. */
   close(): Promise<void>
 }
@@ -79,31 +59,14 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   const { options, queue, prefetch } = request
   const partition = feed.assign(queue)
   const priority = consumerPriority(options.member, queue)
-  /** With custody `spool` all is given back at once, in its order. */
-  const isOrdered = options.custody === 'delivered' && partition.holds === 'messages'
   const ackTarget = { fields: { deliveryTag: 0 } }
   let connection: AmqpConnection | null = null
   let openedAtMs: number | null = null
   /** Delivered while there was no room, from `next`. */
   let waiting: ConsumeMessage[] = []
   let next = 0
-  /** The last one that came. */
-  let lastTag = 0
-  let registered = 0
-  let consumerTag = ''
   let isOver = false
   let isDiscarding = false
-  /** Consumers that take nothing more: what still comes for them is given back. */
-  const stopped = new Set<string>()
-  /** While it is suspended: the answer to the registration of the next consumer. */
-  let suspended: Promise<void> | null = null
-  /** RabbitMQ has not stopped yet: what comes is given back with the others. */
-  let isStopping = false
-
-  const order = createRedeliveredOrder(clock, prefetch, (deliveries) => {
-    for (const delivery of deliveries) waiting.push(delivery)
-    takeWaiting()
-  })
 
   // It has no failure: end() gets it.
   void open()
@@ -117,7 +80,10 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
       if (made.version < prioritiesSinceVersion) await spread()
       if (isOver) return
       await made.channel.prefetch(prefetch)
-      await consume(made)
+      await made.channel.consume(queue, deliver, {
+        consumerTag: options.member,
+        arguments: { 'x-priority': priority },
+      })
       if (isOver) return
       made.opened()
       openedAtMs = clock.monotonic()
@@ -125,16 +91,6 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     } catch (error) {
       end(made.faultOf(error))
     }
-  }
-
-  async function consume({ channel }: AmqpConnection): Promise<void> {
-    registered += 1
-    consumerTag = registered === 1 ? options.member : `${options.member}-${registered}`
-    await channel.consume(queue, deliver, {
-      consumerTag,
-      // Higher than the one before it; what it is higher by decides nothing between members.
-      arguments: { 'x-priority': priority + registered - 1 },
-    })
   }
 
   function spread(): Promise<void> {
@@ -146,12 +102,8 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   function deliver(delivery: ConsumeMessage | null): void {
     if (isOver) return
     if (delivery === null) return end(connection!.faultOf(new AmqpEnd('CANCELLED')))
-    lastTag = delivery.fields.deliveryTag
     if (isDiscarding) return
-    if (stopped.has(delivery.fields.consumerTag ?? '')) {
-      if (!isStopping) giveBack(connection!, lastTag)
-    } else if (isOrdered && order.keeps(delivery)) return
-    else if (waiting.length > 0 || feed.room(partition) <= 0) waiting.push(delivery)
+    if (waiting.length > 0 || feed.room(partition) <= 0) waiting.push(delivery)
     else take(partition, delivery)
   }
 
@@ -168,71 +120,16 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     next = 0
   }
 
-  function dropWaiting(): void {
-    waiting = []
-    next = 0
-    order.drop()
-  }
-
   function acknowledge(position: number): void {
     if (connection === null || isOver) return
-    const { single, upTo } = order.acknowledge(position)
+    ackTarget.fields.deliveryTag = position
     try {
-      for (const tag of single) acknowledgeTag(connection, tag, false)
-      if (upTo !== null) acknowledgeTag(connection, upTo, true)
+      // It reads the tag alone.
+      connection.channel.ack(ackTarget as ConsumeMessage, true)
     } catch (error) {
       // The channel is closed, and its event is still to come.
       end(connection.faultOf(error))
     }
-  }
-
-  function acknowledgeTag({ channel }: AmqpConnection, tag: number, isUpTo: boolean): void {
-    ackTarget.fields.deliveryTag = tag
-    // It reads the tag alone.
-    channel.ack(ackTarget as ConsumeMessage, isUpTo)
-  }
-
-  function suspend(position: number): void {
-    const made = connection
-    if (made === null || isOver || suspended !== null) return
-    dropWaiting()
-    stopped.add(consumerTag)
-    isStopping = true
-    suspended = consume(made)
-    suspended.then(
-      () => {
-        isStopping = false
-        for (let open = position + 1, last = lastTag; open <= last; open += 1)
-          giveBack(made, order.tagOf(open))
-      },
-      (error: unknown) => end(made.faultOf(error)),
-    )
-  }
-
-  function giveBack({ channel, faultOf }: AmqpConnection, tag: number): void {
-    if (isOver) return
-    ackTarget.fields.deliveryTag = tag
-    try {
-      // It reads the tag alone.
-      channel.nack(ackTarget as ConsumeMessage, false, true)
-    } catch (error) {
-      end(faultOf(error))
-    }
-  }
-
-  /** The next consumer goes on; what the stopped one has is still acknowledged. */
-  function resume(): void {
-    const made = connection
-    if (made === null || isOver || suspended === null) return
-    const after = suspended
-    suspended = null
-    for (const tag of stopped)
-      after
-        .then(() => made.channel.cancel(tag))
-        .then(
-          () => stopped.delete(tag),
-          (error: unknown) => end(made.faultOf(error)),
-        )
   }
 
   function end(fault: AmqpFault): void {
@@ -245,7 +142,8 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
   function close(): Promise<void> {
     if (isOver) return Promise.resolve()
     isOver = true
-    dropWaiting()
+    waiting = []
+    next = 0
     feed.revoke(partition)
     return connection?.close() ?? Promise.resolve()
   }
@@ -256,14 +154,6 @@ export function createQueueConsumer(deps: Deps, request: Request): QueueConsumer
     takeWaiting,
     acknowledge,
     discard: () => void (isDiscarding = true),
-    suspend,
-    isSuspended() {
-      return suspended !== null
-    },
-    resume,
-    maySuspend() {
-      return connection === null || connection.version >= prioritiesSinceVersion
-    },
     close,
   }
 }

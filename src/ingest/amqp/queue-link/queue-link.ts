@@ -14,9 +14,8 @@
 // A return of messages is one close of the channel: RabbitMQ counts each return of a message, and keeps the
 // order of what comes back at the same time. With custody `delivered` a link that pauses stays open while
 // messages of it wait for their answer, and no other gateway gets the queue: it would get later messages
-// first. In an outage what is behind them is given back alone (queue-consumer.ts). When nothing is open any
-// more, it is closed. Where it ends before that, the next gateway puts both parts in order
-// (redelivered-order.ts).
+// first. RabbitMQ sends nothing more when `prefetch` messages are open. When nothing that was handed over is
+// open any more, the link is closed.
 //
 // Stop: release() takes nothing more; close() writes the last acknowledgements and closes.
 
@@ -39,10 +38,6 @@ export type QueueLink = {
   acknowledge(position: number): void
   flush(): void
   giveBack(): void
-  /** Behind a position, and takes nothing more until `want` asks for it. */
-  giveBackBehind(position: number | null): void
-  /** False where this RabbitMQ cannot give a part back in order. */
-  mayGiveBack(): boolean
   /** The same for another reason. */
   fail(fault: AmqpFault): void
   reconnect(): void
@@ -92,8 +87,6 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     acknowledge: (position) => consumer?.acknowledge(position),
     flush,
     giveBack: () => endNow(notStored),
-    giveBackBehind,
-    mayGiveBack: () => consumer?.maySuspend() ?? true,
     fail: endNow,
     reconnect() {
       turns.reset()
@@ -195,18 +188,8 @@ export function createQueueLink(deps: Deps, options: AmqpOptions, queue: string)
     void made.close()
   }
 
-  function giveBackBehind(position: number | null): void {
-    if (consumer === null || stopping) return
-    keep()
-    status.set('paused')
-    if (consumer.outstanding() === 0) leave(consumer)
-    else if (consumer.isSuspended()) endNow(notStored)
-    else consumer.suspend(position ?? 0)
-  }
-
   function resume(): void {
     status.connected(nodeText(turns.node()))
-    consumer?.resume()
     consumer?.takeWaiting()
   }
 

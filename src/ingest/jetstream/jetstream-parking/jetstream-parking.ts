@@ -40,8 +40,6 @@ export type JetStreamParking = Pick<SourceCustody, 'store'> & {
   want(messages: number): void
   acknowledge(position: number): void
   giveBack(): void
-  /** The entries behind the position; null: all. */
-  giveBackBehind(position: number | null): void
 }
 
 type Deps = {
@@ -192,11 +190,6 @@ export function createJetStreamParking(
       const index = unacked.findIndex((one) => one.position > upTo)
       const gone = unacked.splice(0, index < 0 ? unacked.length : index)
       for (const { message } of gone) message.ack()
-    },
-    giveBackBehind(upTo) {
-      const index = upTo === null ? 0 : unacked.findIndex((one) => one.position > upTo)
-      if (index < 0) return
-      for (const { message } of unacked.splice(index)) message.nak()
     },
     giveBack() {
       for (const { message } of unacked) message.nak()

@@ -6,16 +6,12 @@ import type { Clock } from '../../../std/clock.ts'
 import type { MessageFeed, Partition } from '../../message-sources/message-sources.ts'
 import type { SourceMessage } from '../../message-sources/types.ts'
 import type { Delivery } from '../delivered-message.ts'
-import type { Unacknowledged } from './unacknowledged.ts'
 
 /** Why an epoch must be looked at. `silent`: it may go on as it is. */
-export type Trouble =
-  'silent' | 'gap' | 'again' | 'not_owner' | 'not_stored' | 'refused' | 'returned' | 'ended'
+export type Trouble = 'silent' | 'gap' | 'again' | 'not_owner' | 'not_stored' | 'refused' | 'ended'
 
-/** What an epoch leaves to the next one of the same partition. */
-export type Carried = { readonly partition: Partition; readonly unacknowledged: Unacknowledged }
-
-export type Epoch = Carried & {
+export type Epoch = {
+  readonly partition: Partition
   /** The consumer sequence of the last delivery, and the place of the last message in the stream. */
   readonly last: { consumerSeq: number; streamSeq: number }
   /** Resolves when something is wrong. */
@@ -29,10 +25,6 @@ export type Epoch = Carried & {
   /** Takes nothing more; what it took is acknowledged. */
   halt(trouble: Trouble): void
   isHalted(): boolean
-  /** Custody gives back what is behind the position; null: all that is not acknowledged. */
-  giveBackBehind(position: number | null): void
-  /** Custody gave something back: it takes nothing more, and the next one goes on. */
-  isReturned(): boolean
   /** Nothing of it is acknowledged any more. */
   end(trouble: Trouble): void
   /** Nothing more is taken. Resolves when all that was taken is acknowledged, or the time is over. */
@@ -68,6 +60,4 @@ export type EpochOptions = {
   ackFloor: number
   /** Places of the messages that were outstanding, ascending. They come first. */
   pending: readonly number[]
-  /** Of the epoch before, where custody gave back what is behind it; null: none. */
-  carried: Carried | null
 }

@@ -6,8 +6,6 @@
 //   check    no message, no heartbeat: asks for the state again. If the durable delivered nothing that did
 //            not come here, the epoch goes on and pulls anew; else it ends
 //   end      what was taken is acknowledged, at most for `settleMs`; then it begins again
-//   return   custody gave back what was never submitted: nothing is pulled until there is room. Then it
-//            begins again behind what is still outstanding here, which is acknowledged meanwhile as before
 //
 //   outstanding-messages.ts   which messages are outstanding at the durable
 //   skipped-messages.ts       what the durable did not deliver, although the stream has it
@@ -23,7 +21,7 @@ import { pause } from '../../../std/clock.ts'
 import { apiCode, isPermanent, notFound } from '../nats-faults.ts'
 import type { Connection, ConsumerInfo } from '../nats-connection.ts'
 import { giveBack, nextMessage, placesBehind } from './outstanding-messages.ts'
-import { openEpoch, type Carried, type Epoch, type EpochDeps } from './partition-epoch.ts'
+import { openEpoch, type Epoch, type EpochDeps } from './partition-epoch.ts'
 
 export type { Epoch }
 
@@ -102,8 +100,6 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
       lag = info.num_pending + info.num_ack_pending - outstanding()
       fault = deps.judge(info)
       if (fault !== null) return await fail(refusedRetryMs, signal)
-      const kept = returned()
-      if (kept !== null && deps.feed.room(kept.partition) === 0) return await waitForRoom(kept, signal)
       if (epoch !== null && goesOn(epoch, info)) epoch.resume()
       else {
         const opened = await begin(connection, info, signal)
@@ -136,15 +132,12 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     info: ConsumerInfo,
     signal: AbortSignal,
   ): Promise<Epoch | null> {
-    const kept = returned()
-    if (epoch !== null && kept === null) await endEpoch(epoch)
+    if (epoch !== null) await endEpoch(epoch)
     state = 'starting'
     const now = epoch === null ? info : await connection.jsm.consumers.info(stream, durable)
-    if (kept === null) epoch = null
-    const behind = kept?.unacknowledged.lastPlace() ?? 0
-    const floor = now.ack_floor.stream_seq
-    const count = now.num_ack_pending - (kept?.unacknowledged.countBehind(floor) ?? 0)
-    const pending = await placesBehind(connection, options, { behind: Math.max(floor, behind), count })
+    epoch = null
+    const count = now.num_ack_pending
+    const pending = await placesBehind(connection, options, { behind: now.ack_floor.stream_seq, count })
     if (signal.aborted || isStopping) return null
     if (isIncomplete(pending.length, count)) {
       await pause(clock, retryMs, signal)
@@ -152,9 +145,7 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     }
     await giveBack(connection, options, pending, now)
     if (signal.aborted || isStopping) return null
-    // Meanwhile more was given back, or the partition was revoked.
-    if (kept !== returned() || (kept?.unacknowledged.lastPlace() ?? 0) !== behind) return null
-    epoch = open(connection, now, { pending, carried: kept })
+    epoch = open(connection, now, pending)
     return epoch
   }
 
@@ -171,29 +162,11 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     return !isOver
   }
 
-  /** The epoch, if custody gave back a part of it, and the rest is still outstanding here. */
-  function returned(): Epoch | null {
-    return epoch?.isReturned() === true && epoch.partition.assigned ? epoch : null
-  }
-
-  /** For some time: then the durable is looked at again. */
-  async function waitForRoom({ partition }: Epoch, signal: AbortSignal): Promise<void> {
-    state = 'taking'
-    deps.works()
-    const untilMs = clock.monotonic() + refusedRetryMs
-    const mustWait = () => partition.assigned && deps.feed.room(partition) === 0
-    while (!signal.aborted && mustWait() && clock.monotonic() < untilMs) await pause(clock, retryMs, signal)
-  }
-
   function outstanding(): number {
     return epoch === null ? 0 : epoch.partition.taken - epoch.partition.acked
   }
 
-  function open(
-    connection: Connection,
-    info: ConsumerInfo,
-    more: { pending: readonly number[]; carried: Carried | null },
-  ): Epoch {
+  function open(connection: Connection, info: ConsumerInfo, pending: readonly number[]): Epoch {
     return openEpoch(
       { ...deps, nc: connection.nc, next: (behind) => nextMessage(connection, options, behind) },
       {
@@ -202,7 +175,7 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
         ackWaitMs: (info.config.ack_wait ?? 30e9) / 1_000_000,
         consumerSeq: info.delivered.consumer_seq,
         ackFloor: info.ack_floor.stream_seq,
-        ...more,
+        pending,
       },
     )
   }
@@ -240,7 +213,7 @@ export function createPartitionConsumer(deps: Deps, options: Options): Partition
     view: () => ({
       state,
       outstanding: outstanding(),
-      lag: (returned() === null ? epoch?.lag() : null) ?? lag,
+      lag: epoch?.lag() ?? lag,
       fault,
     }),
   }

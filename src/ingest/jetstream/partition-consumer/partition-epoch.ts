@@ -14,11 +14,6 @@
 // with what JetStream has outstanding (partition-consumer.ts). A gateway that wakes up after others took its
 // partition sees the gap, too, whatever its own clock says.
 //
-// What custody gives back in an outage is dropped here, and nothing more is taken. What is before it stays,
-// and is still acknowledged: each acknowledgement covers what this gateway stored, and nothing that was
-// dropped. The next epoch of the same partition goes on from there: JetStream has everything behind it
-// outstanding, so it comes again first, in its order.
-//
 // Pulls. At most two are open; together with what is outstanding they ask for no more than the window. While
 // there is no room, nothing is asked for; messages that are on their way then wait here, at most a window.
 // JetStream sends a heartbeat for an open pull; without one, and without a message, for two periods the epoch
@@ -33,7 +28,7 @@ import type { Epoch, EpochDeps, EpochOptions, Trouble } from './epoch-types.ts'
 import { createComparison } from './skipped-messages.ts'
 import { createUnacknowledged } from './unacknowledged.ts'
 
-export type { Carried, Epoch, EpochDeps } from './epoch-types.ts'
+export type { Epoch, EpochDeps } from './epoch-types.ts'
 
 const heartbeatMs = 800
 /** Heartbeats come a little late. */
@@ -47,12 +42,12 @@ const inProgress = '+WPI'
 
 export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
   const { clock, nc, feed } = deps
-  const { windowMax, pending, carried } = options
-  const partition = carried?.partition ?? feed.assign(options.label)
-  const unacknowledged = carried?.unacknowledged ?? createUnacknowledged()
+  const { windowMax, pending } = options
+  const partition = feed.assign(options.label)
+  const unacknowledged = createUnacknowledged()
   const inbox = createInbox()
   const nextSubject = `$JS.API.CONSUMER.MSG.NEXT.${options.stream}.${options.durable}`
-  const last = { consumerSeq: options.consumerSeq, streamSeq: unacknowledged.lastPlace() }
+  const last = { consumerSeq: options.consumerSeq, streamSeq: 0 }
   const delivery: Delivery = { deliveries: 0, streamSeq: 0, consumerSeq: 0, storedAtMs: 0, pending: 0 }
   let pendingNext = 0
   /** What each open pull still asks for, by its number; in the order in which JetStream serves them. */
@@ -69,7 +64,6 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
   let isHalted = false
   /** The deliveries since the last silence follow what was known before. */
   let isCompared = false
-  let isReturned = false
   let troubled = Promise.withResolvers<Trouble>()
   let settled: (() => void) | null = null
   const comparison = createComparison({
@@ -86,13 +80,10 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
       else if (!isHalted) receive(message)
     },
   })
-  // The last one may be lost with the leader.
-  acknowledgeLast()
   pull()
 
   return {
     partition,
-    unacknowledged,
     last,
     trouble: () => troubled.promise,
     resume() {
@@ -110,13 +101,11 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
     flush,
     halt,
     isHalted: () => isHalted,
-    giveBackBehind,
-    isReturned: () => isReturned,
     end,
     settle,
     tick,
     lag: () => lag,
-    outstanding: () => unacknowledged.countBehind(0) + waiting.length,
+    outstanding: () => partition.taken - partition.acked + waiting.length,
   }
 
   // ---- messages
@@ -282,14 +271,6 @@ export function openEpoch(deps: EpochDeps, options: EpochOptions): Epoch {
     isOver = true
     settled?.()
     feed.revoke(partition)
-  }
-
-  function giveBackBehind(position: number | null): void {
-    if (isOver) return
-    isReturned = true
-    halt('returned')
-    unacknowledged.dropBehind(position)
-    if (partition.acked === partition.taken) settled?.()
   }
 
   function halt(trouble: Trouble): void {

@@ -39,16 +39,9 @@ export const custodyEvents: EventTable<CustodyEvent> = {
       CUSTODY_OUTAGE: ({ waitedMs }) => ({
         key: '',
         what: 'The gateway takes no more messages from the engine.',
-        why: `The ingestion API accepted nothing for ${formatDuration(waitedMs)}. The messages wait in the engine.`,
+        why: `The ingestion API accepted nothing for ${formatDuration(waitedMs)}. New messages wait in the engine.`,
       }),
     },
-  },
-  custody_returned: {
-    meaning:
-      'Messages that were never submitted went back to the engine, because the ingestion API accepts nothing.',
-    level: 'info',
-    text: ({ messages, payloads }) =>
-      `${plural(messages, 'message')} went back to the engine; ${plural(payloads, 'payload')} of ${messages === 1 ? 'it' : 'them'} left the spool.`,
   },
   custody_outage_ended: {
     meaning: 'The gateway takes messages from the engine again.',
