@@ -2,7 +2,7 @@
 // One that is in many places is one line.
 
 import { GatewayError } from '../std/gateway-error.ts'
-import { groupedProblems } from '../std/grouped-problems.ts'
+import { groupedProblems } from '../std/config-problem.ts'
 import type { LocatedProblem, ReadResult } from './config-reader.ts'
 
 export class ConfigError extends GatewayError {

@@ -8,7 +8,7 @@
 
 import { isUtf8 } from 'node:buffer'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { groupedProblems } from '../../std/grouped-problems.ts'
+import { groupedProblems } from '../../std/config-problem.ts'
 import { meantText } from '../../std/nearest-word.ts'
 import { plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
