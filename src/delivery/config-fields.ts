@@ -183,7 +183,8 @@ export const fields = {
     )
     .describe(
       'What to do when the service answers `failed` for a payload, by `errorType`; `default` is for all other ' +
-        'types. A list of delays: send the payload again after each delay, then make it a dead letter. ' +
+        'types. A list of delays: send the payload again after each delay, then make it a dead letter. Attempts ' +
+        'are counted for each list; a payload has at most as many as all lists have delays together. ' +
         '`delivered`: the error means that the service already has the payload. Default: `Validation: [5m, 1h]`, ' +
         '`default: [10s, 1m, 5m, 15m, 1h, 3h, 6h, 12h]`.',
     ),

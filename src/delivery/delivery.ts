@@ -95,6 +95,9 @@ export type DeliveryDeps = {
   senderWorker?: SenderWorker
 }
 
+/** Of the spool, for payloads that wait for room in the dead letters. */
+const waitingShare = 0.05
+
 export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): Delivery {
   const { ledger = false } = options
   const counters = createDeliveryCounters()
@@ -102,7 +105,9 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
   const total = createTotalShare(deps, { places, providers: providers.length })
   const senderWorker =
     deps.senderWorker ?? createSenderWorker(deps, { ledger: ledger || deps.settled !== undefined })
-  const pipelineDeps = { ...deps, env: deps.env ?? process.env, counters, total, senderWorker, ledger }
+  const waitingBytesMax = () => (waitingShare * deps.spool.totals().bytesMax) / providers.length
+  const env = deps.env ?? process.env
+  const pipelineDeps = { ...deps, env, counters, total, senderWorker, ledger, waitingBytesMax }
   const pipelines = providers.map((provider) => createProviderPipeline(pipelineDeps, provider))
   const orphans = createOrphanedProviders(deps, { known: providers.map(({ name }) => name) })
   const views = () => pipelines.map((pipeline) => pipeline.view())

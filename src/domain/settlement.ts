@@ -6,8 +6,18 @@ import type { FailureRecord } from './outcome.ts'
 export type PayloadSettlement =
   /** `note`: for the ledger, where not the answer of the service says so. */
   | { kind: 'delivered'; note?: { reason: string; detail: string } }
-  /** Goes to the end of the retry lane of `schedule` and `step`, and rests there for that step's delay. */
-  | { kind: 'retry'; schedule: string; step: number; failure: FailureRecord }
+  /**
+   * Goes to the end of a retry lane of `schedule` and `step`, and rests there for that step's delay.
+   * `uncounted`: the answer is no attempt of the payload, because of an outage, or because the dead letters
+   * have no room; then it rests until they have.
+   */
+  | {
+      kind: 'retry'
+      schedule: string
+      step: number
+      failure: FailureRecord
+      uncounted?: 'outage' | 'no_room'
+    }
   /** Becomes a dead letter; with `discard` it is deleted instead, because an operator wants that. */
   | { kind: 'dead'; reason: string; detail: string; failure: FailureRecord | null; discard?: true }
   /** Removed: the server that its message came from has it again. Not where it may have been processed. */

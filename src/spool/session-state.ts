@@ -22,7 +22,9 @@ import type { Shares } from './kept/shares.ts'
 import type { HighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IsLate, SpoolOptions } from './spool-options.ts'
 import type { Exchange, LateState } from './types.ts'
-import type { LaneRole, SpoolCounters } from './views.ts'
+import { attemptsIn, type LaneRole, type SpoolCounters } from './views.ts'
+
+export type RetryRole = Extract<LaneRole, { kind: 'retry' }>
 
 export type SpoolState = {
   readonly store: Store
@@ -226,16 +228,27 @@ export function youngestBackfill(state: SpoolState, provider: ProviderName): Lan
   return youngest
 }
 
-export function findRetryLane(
-  state: SpoolState,
-  provider: ProviderName,
-  schedule: string,
-  step: number,
-): Lane | undefined {
-  for (const lane of state.lanes.values()) {
-    const { role } = lane
-    if (role.kind !== 'retry' || lane.provider !== provider) continue
-    if (role.schedule === schedule && role.step === step) return lane
-  }
-  return undefined
+/** Retry lanes of a provider beyond which no further one tells the attempts of its payloads by schedule. */
+const retryLanesMax = 64
+
+/** The retry lane of `role`; its record is not written yet where it is new. */
+export function retryLane(state: SpoolState, provider: ProviderName, role: RetryRole): Lane {
+  const lanes = [...state.lanes.values()].filter(
+    (lane) => lane.provider === provider && lane.role.kind === 'retry',
+  )
+  const find = (wanted: RetryRole) => lanes.find((lane) => retryKey(lane.role) === retryKey(wanted))
+  const known = find(role)
+  if (known !== undefined) return known
+  const { schedule } = role
+  const counted = { [schedule]: attemptsIn(role).get(schedule) ?? 0 }
+  // Beyond, the count that each payload brings still bounds its attempts.
+  const bounded = lanes.length < retryLanesMax ? role : { ...role, counted }
+  return find(bounded) ?? openLane(state, provider, bounded)
+}
+
+/** Equal for two retry lanes of the same payloads. */
+export function retryKey(role: LaneRole): string {
+  if (role.kind !== 'retry') return role.kind
+  const { schedule, step, waitsForRoom = false } = role
+  return JSON.stringify([schedule, step, waitsForRoom, ...[...attemptsIn(role)].toSorted()])
 }

@@ -9,8 +9,20 @@ import type { ShelfName } from '../domain/message.ts'
 export type LaneRole =
   | { kind: 'live' }
   | { kind: 'backfill' }
-  /** Payloads that failed `step + 1` times. Each waits here for the delay of that step of `schedule`. */
-  | { kind: 'retry'; schedule: string; step: number }
+  /**
+   * Payloads that the service answered `failed` for. Each waits here for the delay of that step of `schedule`.
+   * `counted`: how many of these answers counted, by schedule; missing where they are `step + 1` of this one.
+   * `waitsForRoom`: they would be dead letters, and there was no room.
+   */
+  | { kind: 'retry'; schedule: string; step: number; counted?: AttemptCounts; waitsForRoom?: true }
+
+export type AttemptCounts = Readonly<Record<string, number>>
+
+/** The answers `failed` that counted for the payloads of a lane, by schedule. */
+export function attemptsIn(role: LaneRole): Map<string, number> {
+  if (role.kind !== 'retry') return new Map()
+  return new Map(Object.entries(role.counted ?? { [role.schedule]: role.step + 1 }))
+}
 
 export type LaneView = {
   id: LaneId

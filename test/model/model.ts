@@ -365,7 +365,11 @@ function chooseFate({ random }: World): PayloadSettlement {
   const failure = { payloadId: '', errorType: 'Internal', errorMessage: 'no', validationErrorDetails: [] }
   if (random.chance(0.75)) return { kind: 'delivered' }
   if (random.chance(0.7)) {
-    return { kind: 'retry', schedule: random.pick(['default', 'Validation']), step: random.below(2), failure }
+    const retry = { kind: 'retry', step: random.below(2), failure } as const
+    const schedule = random.pick(['default', 'Validation'])
+    return random.chance(0.7)
+      ? { ...retry, schedule }
+      : { ...retry, schedule, uncounted: random.pick(['outage', 'no_room'] as const) }
   }
   return { kind: 'dead', reason: 'Internal', detail: 'no', failure }
 }

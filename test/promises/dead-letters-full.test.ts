@@ -16,7 +16,7 @@ async function fillUp(pipeline: Pipeline): Promise<void> {
 }
 
 describe('full dead letters', () => {
-  test('a batch with a payload that would become one is held without loss, and continues when there is room', async () => {
+  test('a payload that would become one waits without loss, and becomes one when there is room', async () => {
     const pipeline = await startPipeline({
       sections: {
         spool: '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB, dead_letters: { max_bytes: 1MiB } }',
@@ -31,12 +31,10 @@ describe('full dead letters', () => {
     guilty.publish({ topic: topicOf('guilty'), payload: messageOf(1), messageId: 1 })
     innocent.publish({ topic: topicOf('innocent'), payload: messageOf(2), messageId: 1 })
     await Promise.all([guilty.acked(1), innocent.acked(1)])
-    const isHeld = () =>
-      pipeline.events.some((event) => event.kind === 'batch_held' && /dead letter/.test(event.why))
-    await pipeline.until(isHeld)
+    await pipeline.until(() => pipeline.status().totals.retried === 1)
+    expect(pipeline.status().totals.delivered).toBe(1)
     expect(pipeline.events.some(({ kind }) => kind === 'payload_dead_lettered')).toBe(false)
     const letters = pipeline.status().spool.deadLetters
-    expect(pipeline.status().lanes.reduce((sum, { sealed }) => sum + sealed, 0)).toBeGreaterThan(0)
     const other = await pipeline.device('other')
     other.publish({ topic: topicOf('other'), payload: messageOf(3), messageId: 1 })
     await pipeline.until(() => pipeline.sandbox.received({ device: 'other', limit: 1 }).length === 1)

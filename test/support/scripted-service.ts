@@ -65,6 +65,23 @@ export function failAll(errorType: string): Script {
     })
 }
 
+/** What a service that remembers the batchIds that it answered 200 does with one that it knows. */
+export const repeatModes = ['same', 'conflict', 'fresh'] as const
+
+/** A service that remembers batchIds: it answers `same` again or 409 (`conflict`), or processes them (`fresh`). */
+export function remembering(mode: (typeof repeatModes)[number], script: Script): Script {
+  const answers = new Map<string, Reply>()
+  return (one, index) => {
+    const known = mode === 'fresh' ? undefined : answers.get(one.batchId)
+    if (known !== undefined)
+      return mode === 'same' ? known : { status: 409, body: { requestId: 'request-2', message: 'known' } }
+    const reply = script(one, index)
+    if (!one.single && typeof reply === 'object' && 'status' in reply && reply.status === 200)
+      answers.set(one.batchId, reply)
+    return reply
+  }
+}
+
 export async function startScriptedService(first: Script = acceptAll): Promise<ScriptedService> {
   let script = first
   let open = 0

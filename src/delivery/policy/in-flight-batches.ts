@@ -47,7 +47,7 @@ export type InFlightBatches = {
   releaseOne(inFlight: InFlightBatch): void
 }
 
-type ReleasedWait = 'isolation' | 'acceptance' | 'dead-letters' | 'other-batches'
+type ReleasedWait = 'isolation' | 'acceptance' | 'other-batches'
 
 export function createInFlightBatches(
   { clock, random }: { clock: Clock; random: () => number },
@@ -60,7 +60,6 @@ export function createInFlightBatches(
   const waiting: Record<ReleasedWait, number> = {
     isolation: 0,
     acceptance: 0,
-    'dead-letters': 0,
     'other-batches': 0,
   }
   let tries = 0

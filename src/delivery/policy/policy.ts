@@ -18,8 +18,9 @@
 //                           held-batches     those that wait because of their own answers
 //   what waits too long     backfill-policy  when the live lane becomes backfill
 //
-// Three rules hold everywhere. A payload becomes final only where the service answered for it. Nothing that
-// is held counts an attempt of a payload, or an outage would turn every payload into a dead letter. A failure
+// Four rules hold everywhere. A payload becomes final only where the service answered for it. An answer that
+// names every payload of a batch is settled, and that batchId is never sent again: the service may remember its
+// answer. No outage counts an attempt of a payload, or it would turn every payload into a dead letter. A failure
 // delays its own batch and lowers concurrency; only many failures over several batches stop a provider.
 
 import type { HeldReason } from '../../domain/held.ts'
@@ -34,7 +35,7 @@ import type { Forbidden, Wait } from './types.ts'
 export type Facts = {
   payloads: number
   payloadIds(): readonly PayloadId[]
-  /** Answers `failed` that each payload had before this batch. */
+  /** Answers `failed` that counted for each payload before this batch. */
   attempts(): readonly number[]
   role: LaneRole
   operation: BatchOperation
@@ -46,6 +47,10 @@ export type Facts = {
   earlierResults: PayloadResults | null
   /** Live or backfill batches in a row, before this one, with nothing accepted. */
   emptyAnswers: number
+  /** The service accepted a payload within the last minutes, and of the last live or backfill batch. */
+  acceptedLately: boolean
+  /** The endpoint is unavailable because of an outage that the service reported inside a 200. */
+  outage: boolean
   /** Places of the payloads that are like those at fault before; read only where the batch is cut. */
   suspects: () => readonly number[]
   /** Share of payloads at fault, 0 to 1; null while unknown. */

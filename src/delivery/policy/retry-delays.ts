@@ -1,12 +1,19 @@
 // retry-delays.ts: when a payload that the service listed as `failed` is sent again, by its errorType. Each
 // delay is a step with its own retry lane, so that each lane stays a FIFO. After the last step the payload
 // becomes a dead letter.
+//
+// Attempts are counted by rule, the list of `delivery.errors` that an errorType falls under, so the answers of
+// an outage do not use up the steps of another rule. A payload has at most as many attempts as all rules have
+// steps together. An uncounted answer leaves the counts as they are, and the payload waits for the first delay
+// of its rule.
 
+import type { PayloadId } from '../../domain/ids.ts'
 import type { FailureRecord } from '../../domain/outcome.ts'
 import type { PayloadSettlement } from '../../domain/settlement.ts'
-import type { LaneRole } from '../../spool/spool.ts'
+import { attemptsIn, type LaneRole } from '../../spool/spool.ts'
 import type { RetryRule, RetryRules } from '../delivery-options.ts'
-import { detailOf } from './payload-results.ts'
+import { detailOf, type PayloadResults } from './payload-results.ts'
+import type { Facts } from './policy.ts'
 
 const secondMs = 1000
 const minuteMs = 60 * secondMs
@@ -21,25 +28,59 @@ export const defaultRetryRules: readonly (readonly [errorType: string, RetryRule
   ],
 ]
 
-/** `attempts`: answers `failed` that the payload had before this one. */
-export function settlementOfFailure(
-  failure: FailureRecord,
-  attempts: number,
+/** What each payload of a batch becomes. `missing`: the result of one that no answer named. */
+export function settlementsOf(
+  results: PayloadResults,
+  { payloadIds, attempts, role }: Pick<Facts, 'payloadIds' | 'attempts' | 'role'>,
+  rules: RetryRules,
+  missing: (id: PayloadId) => 'accepted' | FailureRecord,
+): readonly PayloadSettlement[] {
+  const before = attempts()
+  const byRule = attemptsIn(role)
+  const stepsMax = stepsOf(rules)
+  return payloadIds().map((id, index) => {
+    const result = results.get(id) ?? missing(id)
+    if (result === 'accepted') return { kind: 'delivered' }
+    const schedule = scheduleOf(result, rules)
+    const rule = rules.get(schedule) ?? []
+    if (rule === 'delivered') return { kind: 'delivered' }
+    const step = byRule.get(schedule) ?? 0
+    if (step < rule.length && (before[index] ?? 0) < stepsMax)
+      return { kind: 'retry', schedule, step, failure: result }
+    return { kind: 'dead', reason: result.errorType, detail: detailOf(result), failure: result }
+  })
+}
+
+/** The same where the answer is no attempt; what is not to be sent again stays as it is. */
+export function uncounted(
+  settlement: PayloadSettlement,
+  why: 'outage' | 'no_room',
   rules: RetryRules,
 ): PayloadSettlement {
-  const schedule = rules.has(failure.errorType) ? failure.errorType : 'default'
-  const rule = rules.get(schedule) ?? []
-  if (rule === 'delivered') return { kind: 'delivered' }
-  if (attempts < rule.length) return { kind: 'retry', schedule, step: attempts, failure }
-  return { kind: 'dead', reason: failure.errorType, detail: detailOf(failure), failure }
+  if (settlement.kind !== 'retry' && settlement.kind !== 'dead') return settlement
+  const { failure } = settlement
+  if (failure === null) return settlement
+  return { kind: 'retry', schedule: scheduleOf(failure, rules), step: 0, failure, uncounted: why }
+}
+
+function scheduleOf({ errorType }: FailureRecord, rules: RetryRules): string {
+  return rules.has(errorType) ? errorType : 'default'
+}
+
+/** The spool counts no further than 255. */
+function stepsOf(rules: RetryRules): number {
+  let steps = 0
+  for (const rule of rules.values()) if (rule !== 'delivered') steps += rule.length
+  return Math.min(steps, 255)
 }
 
 /**
  * How long each payload waits in a retry lane. A schedule or step that the config no longer has waits as the
- * nearest one.
+ * nearest one; a rule without delays waits a minute where an answer did not count. What waits for room in the
+ * dead letters has no further delay.
  */
 export function retryDelayMs(role: LaneRole, rules: RetryRules): number {
-  if (role.kind !== 'retry') return 0
+  if (role.kind !== 'retry' || role.waitsForRoom) return 0
   const rule = rules.get(role.schedule) ?? rules.get('default') ?? []
-  return rule === 'delivered' ? 0 : (rule[Math.min(role.step, rule.length - 1)] ?? 0)
+  return rule === 'delivered' ? 0 : (rule[Math.min(role.step, rule.length - 1)] ?? minuteMs)
 }

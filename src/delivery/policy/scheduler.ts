@@ -13,14 +13,14 @@
 // the monotonic clock from when the payload was first seen here, and on the wall clock for what was pending
 // at the start: the earlier end counts, so that a step of the wall clock cannot delay a lone payload for an
 // hour. A retry lane is due when its head has waited for the delay of its step (and a linger, to fill the
-// batch).
+// batch); where its payloads wait for room in the dead letters, not before there is some.
 //
 // Probes alternate between sealed batches (the one tried longest ago first) and lanes. So a batch or a lane
 // that always fails cannot keep the endpoint unavailable for the others.
 
 import type { Clock } from '../../std/clock.ts'
 import type { LaneId } from '../../domain/ids.ts'
-import type { LaneRole, LaneView, SealLimits } from '../../spool/spool.ts'
+import type { LaneRole, LaneView, SealLimits, Spool } from '../../spool/spool.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import type { InFlightBatches } from './in-flight-batches.ts'
 import { retryDelayMs } from './retry-delays.ts'
@@ -63,7 +63,7 @@ export type Scheduler = {
   sealEnded(seal: RunningSeal, got: 'a batch' | 'nothing'): void
 }
 
-type Deps = { clock: Clock; pacing: Pick<Pacing, 'bytesMax'> }
+type Deps = { clock: Clock; pacing: Pick<Pacing, 'bytesMax'>; spool: Pick<Spool, 'deadLettersFull'> }
 
 /**
  * With so many sealed batches a probe seals no further batch of a lane that has one: else, in an outage of
@@ -77,7 +77,7 @@ const heldEvery = 8
 /** A lane that was chosen and had nothing to seal is skipped for this long. */
 const emptySealPauseMs = 100
 
-export function createScheduler({ clock, pacing }: Deps, options: ProviderOptions): Scheduler {
+export function createScheduler({ clock, pacing, spool }: Deps, options: ProviderOptions): Scheduler {
   const single = options.mode === 'single'
   const payloadsMax = single ? 1 : Math.min(options.batch.payloadsMax, payloadsAtOnce(options.rate))
   // The linger fills a batch; a single payload has none to fill.
@@ -110,7 +110,7 @@ export function createScheduler({ clock, pacing }: Deps, options: ProviderOption
     const plans: LanePlan[] = []
     const nowMs = clock.monotonic()
     for (const lane of lanes) {
-      if (lane.provider !== options.name) continue
+      if (lane.provider !== options.name || waitsForRoom(lane)) continue
       if (lane.pending === 0) {
         seenAtMs.delete(lane.id)
         pausedUntilMs.delete(lane.id)
@@ -120,6 +120,10 @@ export function createScheduler({ clock, pacing }: Deps, options: ProviderOption
       plans.push(lane.role.kind === 'retry' ? planRetry(lane, nowMs) : planFresh(lane, nowMs))
     }
     return plans
+  }
+
+  function waitsForRoom({ role }: LaneView): boolean {
+    return role.kind === 'retry' && role.waitsForRoom === true && spool.deadLettersFull()
   }
 
   function planFresh(lane: LaneView, nowMs: number): LanePlan {

@@ -63,8 +63,6 @@ export type Wait =
   | 'isolation'
   /** Until something else is accepted, for a probe interval at most. */
   | 'acceptance'
-  /** Until there is room for dead letters, for a probe interval at most. */
-  | 'dead-letters'
 
 /** Whom an answer 401 or 403 is about: this batch `alone`, us (`all`), or not known yet. */
 export type Forbidden = 'unknown' | 'alone' | 'all'

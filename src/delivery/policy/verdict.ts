@@ -5,11 +5,12 @@
 // answered, in `failed`             next step of its errorType (retry-delays.ts);   -            success
 //                                   after the last step: dead letter
 //   errorType declared `delivered`  delivered                                       -            success
-//   nothing accepted, nor in the live or backfill batch before, and a last step of a type other than
-//   Validation                      held: not_accepted                              slow         success
-//   nothing accepted for the third live or backfill batch in a row:
-//     only Validation               its steps, as above                             -            success
-//     any other type                held, no attempt counted                        backoff      outage
+//   nothing accepted for the third live or backfill batch in a row, not only Validation
+//                                   first step of its errorType, uncounted          -            outage
+//   until the endpoint is available again, whatever the answer and the lane
+//                                   the same                                        -            success
+//   nothing accepted, a last step, not Validation, and the service accepted nothing lately, or may only repeat
+//   an answer of before             the same                                        -            success
 // answered, in neither list         the same sealed batch once more                 backoff      success
 //   again                           as failed, of type Unconfirmed                  -            success
 //   none of the batch, first time   the same sealed batch once more                 backoff      refused
@@ -58,8 +59,8 @@
 // body_changed                      held                                            backoff      unchanged
 // aborted                           held                                            none         unchanged
 //
-// Over all rows: where a payload would become a dead letter and the dead letters are full, the batch is held
-// (dead_letters_full, wait dead-letters). A stuck batch stays stuck: its backoff is `stuck` from then on, and
+// Over all rows: where a payload would become a dead letter and the dead letters are full, it waits in a retry
+// lane, uncounted. A stuck batch stays stuck: its backoff is `stuck` from then on, and
 // its failures count against the endpoint only as a probe.
 //
 // Held means: the same sealed batch again, same batchId, same bytes. Where a reason is named the batch is no
@@ -77,15 +78,12 @@ import { judgeRefusal, judgeRepeat, judgeUnauthorized } from '../refusals/refusa
 import { mergeResults, unconfirmed } from './payload-results.ts'
 import type { PayloadResults } from './payload-results.ts'
 import type { Facts, RetryPolicy, Verdict } from './policy.ts'
-import { settlementOfFailure } from './retry-delays.ts'
+import { settlementsOf, uncounted } from './retry-delays.ts'
 import { delivered, held, nothing } from './verdict-forms.ts'
 
 export function judge(outcome: Outcome, facts: Facts, policy: RetryPolicy): Verdict {
-  const verdict = judgeOutcome(outcome, facts, policy)
-  if (facts.deadLettersFull && deadReasonsOf(verdict).length > 0) {
-    const why = 'A payload would become a dead letter, but the dead letters are full.'
-    return { ...verdict, settlement: null, wait: 'dead-letters', heldAs: 'dead_letters_full', why }
-  }
+  const judged = judgeOutcome(outcome, facts, policy)
+  const verdict = facts.deadLettersFull ? withoutDead(judged, policy) : judged
   const stuck =
     facts.stuck || (verdict.endpoint === 'failure' && facts.failuresAlone >= policy.failuresToStuck)
   if (!stuck || verdict.wait !== 'backoff') return verdict
@@ -178,19 +176,17 @@ function judgeAnswer(answer: Answered, facts: Facts, policy: RetryPolicy): Verdi
     return { ...held('slow', 'refused', why, 'unlisted'), deviations, results }
   }
 
-  const payloads = facts.payloadIds().map((id, index): PayloadSettlement => {
-    const result = results.get(id) ?? unconfirmed(id)
-    if (result === 'accepted') return { kind: 'delivered' }
-    return settlementOfFailure(result, facts.attempts()[index] ?? 0, policy.retryRules)
-  })
+  const payloads = settlementsOf(results, facts, policy.retryRules, unconfirmed)
   const settled: Verdict = {
     ...nothing,
     deviations,
     settlement: { payloads, requestId },
     endpoint: 'success',
   }
-  if (payloads.some(({ kind }) => kind === 'delivered')) return { ...settled, emptyAnswers: 'reset' }
-  return judgeNothingAccepted(settled, results, facts, policy)
+  const verdict: Verdict = payloads.some(({ kind }) => kind === 'delivered')
+    ? { ...settled, emptyAnswers: 'reset' }
+    : judgeNothingAccepted(settled, payloads, facts, policy)
+  return facts.outage ? withUncounted(verdict, 'outage', policy, () => true) : verdict
 }
 
 /** It says nothing of the payloads that it does not name. */
@@ -202,49 +198,53 @@ function judgeIncomplete({ tooLarge }: Answered, results: PayloadResults): Verdi
   return held('slow', some ? 'success' : 'refused', why, 'incomplete_answer')
 }
 
-function deadReasonsOf({ settlement }: Verdict): readonly string[] {
-  if (settlement === null || settlement.payloads === 'all delivered') return []
-  return settlement.payloads.flatMap((payload) => (payload.kind === 'dead' ? [payload.reason] : []))
-}
-
 /** Nothing of the batch was accepted: its payloads are at fault, or it is an outage reported inside a 200. */
 function judgeNothingAccepted(
   settled: Verdict,
-  results: PayloadResults,
+  payloads: readonly PayloadSettlement[],
   facts: Facts,
   policy: RetryPolicy,
 ): Verdict {
   const retried = facts.role.kind === 'retry'
   // In a retry lane every payload failed before, so the whole batch may fail again. Such a batch does not
-  // count as a sign of an outage, but is held with the others.
+  // count as a sign of an outage.
   const inRow = facts.emptyAnswers + (retried ? 0 : 1)
-  const emptyAnswers = retried ? 'unchanged' : 'increment'
-  const { deviations } = settled
+  const answered: Verdict = { ...settled, emptyAnswers: retried ? 'unchanged' : 'increment' }
   if (inRow < policy.emptyAnswersToUnavailable) {
+    const isProven = facts.acceptedLately && !facts.mayBeProcessed
     // Validation is the payload's own fault; any other type may be the service's.
-    const ownFaults = deadReasonsOf(settled).every((reason) => reason === 'Validation')
-    if (facts.emptyAnswers === 0 || ownFaults) return { ...settled, emptyAnswers }
-    const why =
-      'The service accepted nothing since these payloads first failed: they do not become dead letters yet.'
-    return { ...held('slow', 'success', why, 'not_accepted'), deviations, emptyAnswers }
+    return withUncounted(answered, 'outage', policy, (payload) => {
+      return payload.kind === 'dead' && payload.reason !== 'Validation' && !isProven
+    })
   }
-
   const messages = new Map<string, string>()
-  for (const result of results.values())
-    if (result !== 'accepted' && !messages.has(result.errorType))
-      messages.set(result.errorType, result.errorMessage || 'no message')
-  const reasons = [...messages].slice(0, 3).map(([type, message]) => `${type} (${message})`)
-  const words = reasons.join(', ')
-  const nothingAccepted = retried ? null : words
-  if ([...messages.keys()].every((type) => type === 'Validation'))
-    return { ...settled, emptyAnswers, nothingAccepted }
-  const what = `The service accepted none of the last ${inRow} batches: ${words}.`
-  const why = `${what} This counts as an outage: the payloads are kept and no attempt is counted.`
-  return {
-    ...held('backoff', 'outage', why),
-    deviations,
-    results: facts.earlierResults,
-    emptyAnswers,
-    nothingAccepted,
+  for (const payload of payloads) {
+    if (!('failure' in payload) || payload.failure === null) continue
+    const { errorType, errorMessage } = payload.failure
+    if (!messages.has(errorType)) messages.set(errorType, errorMessage || 'no message')
   }
+  const words = [...messages].slice(0, 3).map(([type, message]) => `${type} (${message})`)
+  const nothingAccepted = retried ? null : words.join(', ')
+  if ([...messages.keys()].every((type) => type === 'Validation')) return { ...answered, nothingAccepted }
+  const what = `The service accepted none of the last ${inRow} batches: ${words.join(', ')}.`
+  const why = `${what} This counts as an outage: the payloads are kept and no attempt is counted.`
+  const kept = withUncounted(answered, 'outage', policy, () => true)
+  return { ...kept, endpoint: 'outage', why, nothingAccepted }
+}
+
+function withoutDead(verdict: Verdict, policy: RetryPolicy): Verdict {
+  return withUncounted(verdict, 'no_room', policy, ({ kind }) => kind === 'dead')
+}
+
+/** The payloads of `which` wait in a retry lane as if there had been no answer to them. */
+function withUncounted(
+  verdict: Verdict,
+  why: 'outage' | 'no_room',
+  { retryRules }: RetryPolicy,
+  which: (payload: PayloadSettlement) => boolean,
+): Verdict {
+  const { settlement } = verdict
+  if (settlement === null || settlement.payloads === 'all delivered') return verdict
+  const payloads = settlement.payloads.map((one) => (which(one) ? uncounted(one, why, retryRules) : one))
+  return { ...verdict, settlement: { ...settlement, payloads } }
 }

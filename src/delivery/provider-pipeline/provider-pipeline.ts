@@ -51,7 +51,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     share: () => suspects.share(),
   })
   const trial = createForbiddenTrial()
-  const scheduler = createScheduler({ clock, pacing }, options)
+  const scheduler = createScheduler({ ...deps, pacing }, options)
   const watched: typeof emit = (event) => watch.emit(event)
   const settler = createSettler(
     { ...deps, emit: watched, isolation, suspects, trial, sizeLimit: pacing.sizeLimit, serviceClock },
@@ -143,8 +143,18 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   }
 
   function deadLettersHaveRoom(): void {
-    session.batches.releaseWaiting('dead-letters')
     pump()
+  }
+
+  /** What waits for room in the dead letters is at its bound, if a further batch is refused as a whole. */
+  function waitsForRoom(): boolean {
+    if (!spool.deadLettersFull()) return false
+    const running = batchPlaces.taken() + batchPlaces.settling()
+    let waitingBytes = (running + 1) * pacing.bytesMax()
+    for (const { provider: owner, role, pendingBytes, sealedBytes } of spool.lanes())
+      if (owner === provider && role.kind === 'retry' && role.waitsForRoom === true)
+        waitingBytes += pendingBytes + sealedBytes
+    return waitingBytes > deps.waitingBytesMax()
   }
 
   async function stop(deadline: AbortSignal): Promise<void> {
@@ -191,7 +201,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     const plans = scheduler.plan(lanes)
     let probing = false
     if (isTesting() && scheduler.isOtherDue(lanes, session.batches, null)) endpoint.probeNow()
-    while (!batchPlaces.full()) {
+    while (!batchPlaces.full() && !waitsForRoom()) {
       const pass = endpoint.enter()
       probing = pass === null || pass.probe
       if (pass === null) break
@@ -205,7 +215,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       }
       launch(choice, pass)
     }
-    if (batchPlaces.full()) return
+    if (batchPlaces.full() || waitsForRoom()) return
     const allowed = { probe: probing, backfill: batchPlaces.mayBackfill() }
     const testAtMs = isTesting() ? scheduler.dueAt(plans, session.batches, allowed, 'others') : null
     if (testAtMs !== null) wakeTimer.set(testAtMs)
@@ -287,6 +297,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       waitingForPlace: places.waiting(),
       running: batchPlaces.taken() + batchPlaces.settling(),
       rateWaitMs: pacing.rateLimit.waitMs(),
+      waitsForRoom: waitsForRoom(),
     }
   }
 

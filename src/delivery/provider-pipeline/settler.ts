@@ -78,7 +78,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   const rate = createRate({ clock })
   const forbiddenLimit = createForbiddenLimit({ clock })
   const receipts = createSettleReceipts({ ...deps, provider })
-  const acceptance = createAcceptance({ emit }, { provider })
+  const acceptance = createAcceptance({ clock, emit }, { provider })
   let successes = 0
   let succeededAtMs = Number.NEGATIVE_INFINITY
   let lastRequestId: string | null = null
@@ -161,7 +161,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
       earlierResults,
       suspects: () => suspects.among(payloads, content.payload),
       faultShare: suspects.share(),
-      emptyAnswers: acceptance.emptyAnswers(),
+      ...acceptance.facts(),
       refusedInRow: isolation.refusedInRow(),
       acceptedSince: isolation.acceptedSince(inFlight),
       mayIsolate: isolation.mayIsolate(inFlight),

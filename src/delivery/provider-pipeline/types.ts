@@ -36,6 +36,8 @@ export type PipelineDeps = {
   /** Settles write receipts. */
   ledger: boolean
   senderWorker: SenderWorker
+  /** Payload bytes of one provider that may wait for room in the dead letters. */
+  waitingBytesMax: () => number
   /** Receives each settled batch. */
   settled?: (batch: SettledBatch) => void
   /** The places for the submissions of all providers. */

@@ -12,8 +12,9 @@
 
 import type { Outcome } from '../../domain/outcome.ts'
 import type { PayloadSettlement } from '../../domain/settlement.ts'
-import { detailOf } from '../policy/payload-results.ts'
+import { detailOf, unconfirmed } from '../policy/payload-results.ts'
 import type { Facts, RetryPolicy, Verdict } from '../policy/policy.ts'
+import { settlementsOf } from '../policy/retry-delays.ts'
 import { delivered, held, nothing } from '../policy/verdict-forms.ts'
 import { partsOfRefused } from './batch-parts.ts'
 
@@ -91,14 +92,20 @@ export function judgeUnauthorized(answer: Unauthorized, facts: Facts, policy: Re
   return judgeRejection({ status, message, details: [], requestId }, facts, policy)
 }
 
-export function judgeRepeat(
-  requestId: string | null,
-  { mayBeProcessed, payloads }: Facts,
-  { onRepeat }: RetryPolicy,
-): Verdict {
-  if (mayBeProcessed && onRepeat === 'delivered') return delivered(requestId)
-  if (mayBeProcessed && onRepeat === 'resend')
-    return { ...nothing, reseal: [payloads], endpoint: 'isolating' }
+export function judgeRepeat(requestId: string | null, facts: Facts, policy: RetryPolicy): Verdict {
+  const { mayBeProcessed, payloads, earlierResults } = facts
+  const { onRepeat, retryRules } = policy
+  if (mayBeProcessed && onRepeat !== 'hold') {
+    const isDelivered = onRepeat === 'delivered'
+    const verdict: Verdict = isDelivered
+      ? delivered(requestId)
+      : { ...nothing, reseal: [payloads], endpoint: 'isolating' }
+    if (earlierResults === null || earlierResults.size === 0) return verdict
+    // What an earlier answer said of a payload stays true: refused is not delivered, accepted not sent again.
+    const missing = isDelivered ? () => 'accepted' as const : unconfirmed
+    const known = settlementsOf(earlierResults, facts, retryRules, missing)
+    return { ...verdict, reseal: null, settlement: { payloads: known, requestId } }
+  }
   const when = mayBeProcessed ? 'was sent before' : 'was never sent completely from here'
   const why = `The service answers 409: it knows the batchId. The batch ${when}.`
   return held('slow', 'refused', why, 'repeated')

@@ -1,31 +1,40 @@
 // acceptance.ts: how many live or backfill batches in a row the service answered 200 and accepted nothing of,
-// and the events about it.
+// whether that is an outage, and the events about it.
 
+import type { Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { ProviderName } from '../../domain/ids.ts'
-import type { Verdict } from '../policy/policy.ts'
+import type { Facts, Verdict } from '../policy/policy.ts'
 
 export type Acceptance = {
-  /** Batches in a row with nothing accepted. */
-  emptyAnswers(): number
+  facts(): Pick<Facts, 'emptyAnswers' | 'acceptedLately' | 'outage'>
   judged(verdict: Verdict, requestId: string | null): void
 }
 
+/** Through a night without traffic nothing shows that the service works. */
+const latelyMs = 600_000
+
 export function createAcceptance(
-  { emit }: { emit: Emit },
+  { clock, emit }: { clock: Clock; emit: Emit },
   { provider }: { provider: ProviderName },
 ): Acceptance {
   let emptyAnswers = 0
+  let acceptedAtMs = Number.NEGATIVE_INFINITY
+  let outage = false
   let reported = false
 
   return {
-    emptyAnswers() {
-      return emptyAnswers
+    facts() {
+      const acceptedLately = emptyAnswers === 0 && clock.monotonic() - acceptedAtMs < latelyMs
+      return { emptyAnswers, acceptedLately, outage }
     },
-    judged({ emptyAnswers: change, nothingAccepted: why }, requestId) {
+    judged({ emptyAnswers: change, nothingAccepted: why, endpoint }, requestId) {
+      // As the endpoint has it: any success makes it available.
+      if (endpoint === 'outage' || endpoint === 'success') outage = endpoint === 'outage'
       if (change === 'increment') emptyAnswers += 1
       if (change === 'reset') {
         emptyAnswers = 0
+        acceptedAtMs = clock.monotonic()
         if (reported) emit({ kind: 'acceptance_resumed', provider })
         reported = false
       }

@@ -87,6 +87,8 @@ export function createAnswerQuality({ emit, isAvailable }: Deps, options: Option
   }
 
   function settled({ delivered, retried, dead }: Counts): void {
+    // An outage inside a 200 settles what it did not accept.
+    if (!isAvailable()) return
     batches = [...batches, { delivered, retried, dead }].slice(-kept)
     const failed = batches.reduce((sum, batch) => sum + batch.retried + batch.dead, 0)
     const payloads = batches.reduce((sum, batch) => sum + batch.delivered, failed)

@@ -21,6 +21,8 @@ export type Sight = {
   /** No more batches may be in hand. */
   isFull: boolean
   rateWaitMs: number
+  /** As much waits for room in the dead letters as may. */
+  waitsForRoom: boolean
   /** Batches in hand that wait, and the end of the first wait. */
   waits: ReadonlyMap<Wait, { batches: number; readyAtMs: number }>
 }
@@ -34,13 +36,13 @@ const reasons: Record<Exclude<Wait, 'none'>, StallReason> = {
   'other-batches': 'forbidden_trial',
   isolation: 'isolation',
   acceptance: 'acceptance',
-  'dead-letters': 'dead_letters_full',
 }
 
 /** Where no request is in flight. */
 export function stallOf(sight: Sight, nowMs: number): Stall {
   if (sight.waitingForPlace > 0) return { reason: 'no_place', untilMs: null }
   if (sight.running > 0) return { reason: 'preparing', untilMs: null }
+  if (sight.waitsForRoom) return { reason: 'dead_letters_full', untilMs: null }
   if (sight.rateWaitMs > 0) return { reason: 'rate_limit', untilMs: nowMs + sight.rateWaitMs }
   let untilMs: number | null = null
   let most = 0

@@ -12,7 +12,9 @@ export const deadLetterEvents: EventTable<Extract<EventName, `dead_letter${strin
     repeats: () => '',
     raises: {
       DEAD_LETTERS_FULL: ({ bytesMax }) => ({
-        why: `They use ${formatSize(bytesMax)}. Messages that can be mapped are delivered as usual.`,
+        why:
+          `They use ${formatSize(bytesMax)}. Messages that can be mapped are delivered as usual. Payloads that ` +
+          'would become dead letters wait for room, in at most 5 % of the spool.',
       }),
     },
   },

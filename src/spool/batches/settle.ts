@@ -25,12 +25,13 @@ import { deleteClaim } from '../chunk-log/lane-claims.ts'
 import { putReceipt, receiptsCommitted } from '../chunk-log/receipt-queue.ts'
 import type { PayloadSum } from '../chunk-log/record-codec.ts'
 import { newDeadLetter, putDeadLetters, type NewDeadLetter } from '../kept/dead-letter-table.ts'
-import { findRetryLane, openLane, type Session, type SpoolState } from '../session-state.ts'
+import { retryKey, retryLane, type RetryRole, type Session, type SpoolState } from '../session-state.ts'
 import type { Batch } from '../types.ts'
+import { attemptsIn } from '../views.ts'
 import type { LostRange, SentPayloads } from './batch-load.ts'
 import type { Claimed } from './claim.ts'
 
-type Retry = { schedule: string; step: number; builder: ChunkBuilder }
+type Retry = { role: RetryRole; builder: ChunkBuilder }
 
 /** The effect of a settlement. */
 type Plan = {
@@ -150,7 +151,7 @@ function planFor(
       case 'returned':
         return
       case 'retry':
-        addBytes(retryFor(plan, payload).builder, json, attempts + 1)
+        addBytes(retryFor(plan, batch, payload).builder, json, attempts + (payload.uncounted ? 0 : 1))
         return
       case 'dead': {
         if (payload.discard === true) return
@@ -167,21 +168,26 @@ function planFor(
   return plan
 }
 
-function retryFor(plan: Plan, { schedule, step }: Extract<PayloadSettlement, { kind: 'retry' }>): Retry {
-  const known = plan.retries.find((retry) => retry.schedule === schedule && retry.step === step)
+function retryFor(
+  plan: Plan,
+  batch: Batch,
+  { schedule, step, uncounted }: Extract<PayloadSettlement, { kind: 'retry' }>,
+): Retry {
+  const before = attemptsIn(batch.role)
+  const counted = Object.fromEntries(uncounted ? before : before.set(schedule, step + 1))
+  const role: RetryRole = { kind: 'retry', schedule, step, counted }
+  if (uncounted === 'no_room') role.waitsForRoom = true
+  const known = plan.retries.find((retry) => retryKey(retry.role) === retryKey(role))
   if (known !== undefined) return known
-  const retry = { schedule, step, builder: newChunkBuilder(4096) }
+  const retry = { role, builder: newChunkBuilder(4096) }
   plan.retries.push(retry)
   return retry
 }
 
 function putRetry(state: SpoolState, provider: ProviderName, retry: Retry, ops: StoreOp[]): WrittenChunk {
-  const { schedule, step, builder } = retry
-  let lane = findRetryLane(state, provider, schedule, step)
-  if (lane === undefined) {
-    lane = openLane(state, provider, { kind: 'retry', schedule, step })
-    putLane(lane, ops)
-  }
+  const { role, builder } = retry
+  const lane = retryLane(state, provider, role)
+  if (!lane.recorded) putLane(lane, ops)
   const isNew = lane.nextSeq === 0
   const written = putNewChunk(lane, builder, state.clock.now(), ops)
   if (isNew) putTotals(lane, ops)

@@ -50,7 +50,7 @@ export function restoreLanes(state: SpoolState, { mark, lanes, writes }: Compare
   if (writes === 0) return
   for (const { id, role } of mark.lanes) {
     const lane = state.lanes.get(id)
-    if (lane === undefined || JSON.stringify(lane.role) === JSON.stringify(role)) continue
+    if (lane === undefined || lane.role.kind === role.kind) continue
     lane.role = role
     putLane(lane, repairs)
   }

@@ -58,7 +58,6 @@ describe('the longest wait of a batch', () => {
     ['slow', 1, 0, 720_000],
     ['isolation', 1, 0, 720_000],
     ['acceptance', 1, 0, 720_000],
-    ['dead-letters', 1, 0, 720_000],
   ])('%s after %d failures, Retry-After %d ms: %d ms', (wait, failures, retryAfterMs, longestMs) => {
     expect(batchWait(() => 1, wait, { failures, retryAfterMs }, defaultBackoff)).toBe(longestMs)
   })

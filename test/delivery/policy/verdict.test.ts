@@ -31,6 +31,8 @@ const facts: Facts = {
   refusals: 0,
   earlierResults: null,
   emptyAnswers: 0,
+  acceptedLately: true,
+  outage: false,
   operation: 'batch',
   suspects: () => [],
   faultShare: null,
@@ -96,7 +98,8 @@ function settlementsOf({ settlement, reseal, operation, resubmit }: Verdict): st
   if (settlement.payloads === 'all delivered') return 'all delivered'
   return settlement.payloads.map((one) => {
     if (one.kind === 'delivered') return 'delivered'
-    return one.kind === 'retry' ? `retry ${one.schedule} ${one.step}` : `${one.kind} ${one.reason}`
+    if (one.kind !== 'retry') return `${one.kind} ${one.reason}`
+    return `retry ${one.schedule} ${one.step}${one.uncounted ? ` ${one.uncounted}` : ''}`
   })
 }
 
@@ -114,7 +117,17 @@ const requestId = 'r'
 const retries = ['retry default 0', 'retry default 0', 'retry default 0']
 const validations = ['retry Validation 0', 'retry Validation 0', 'retry Validation 0']
 const earlier = new Map([['a', 'accepted' as const]])
+const outage = ['retry default 0 outage', 'retry default 0 outage', 'retry default 0 outage']
 const retryRole = { kind: 'retry', schedule: 'default', step: 0 } as const
+const lastStep = { kind: 'retry', schedule: 'default', step: 2 } as const
+/** Two answers of type Validation counted, and those of other types. */
+const validated = (step: number, others = 0) =>
+  ({
+    kind: 'retry',
+    schedule: 'Validation',
+    step,
+    counted: { Validation: step + 1, default: others },
+  }) as const
 
 const alone = { payloadIds: () => ids.slice(0, 1), payloads: 1, operation: 'single' as const }
 const refused = (status: 400 | 413): Outcome => ({ kind: 'refused', status, requestId, message, details: [] })
@@ -150,7 +163,7 @@ const rows: Row[] = [
   [
     'failed the second time',
     answered(['a', 'c'], [failure('b')]),
-    { attempts: () => [0, 1, 0] },
+    { attempts: () => [1, 1, 1], role: { ...retryRole, schedule: 'Validation' } },
     ['delivered', 'retry Validation 1', 'delivered'],
     'none',
     'success',
@@ -158,7 +171,7 @@ const rows: Row[] = [
   [
     'failed after the last step',
     answered(['a', 'c'], [failure('b')]),
-    { attempts: () => [0, 2, 0] },
+    { attempts: () => [2, 2, 2], role: validated(1) },
     ['delivered', 'dead Validation', 'delivered'],
     'none',
     'success',
@@ -166,8 +179,32 @@ const rows: Row[] = [
   [
     'another type goes the default steps',
     answered(['a', 'c'], [failure('b', 'Quota')]),
-    { attempts: () => [0, 2, 0] },
+    { attempts: () => [2, 2, 2], role: { ...retryRole, step: 1 } },
     ['delivered', 'retry default 2', 'delivered'],
+    'none',
+    'success',
+  ],
+  [
+    'one of Validation after two of another type',
+    answered(['a', 'c'], [failure('b')]),
+    { attempts: () => [2, 2, 2], role: { ...retryRole, step: 1 } },
+    ['delivered', 'retry Validation 0', 'delivered'],
+    'none',
+    'success',
+  ],
+  [
+    'a type of before, after one of Validation',
+    answered(['a', 'c'], [failure('b', 'Throttled')]),
+    { attempts: () => [3, 3, 3], role: validated(0, 2) },
+    ['delivered', 'retry default 2', 'delivered'],
+    'none',
+    'success',
+  ],
+  [
+    'two types in turn, after as many answers as there are steps in all',
+    answered(['a', 'c'], [failure('b')]),
+    { attempts: () => [5, 5, 5], role: { ...retryRole, step: 1 } },
+    ['delivered', 'dead Validation', 'delivered'],
     'none',
     'success',
   ],
@@ -258,7 +295,7 @@ const rows: Row[] = [
   ['none of the batch', answered([], []), {}, 'held', 'backoff', 'refused'],
   ['none of the batch, again', answered([], []), { earlierResults: new Map() }, 'held', 'slow', 'refused'],
   ['nothing accepted, the second batch', all('Internal'), { emptyAnswers: 1 }, retries, 'none', 'success'],
-  ['nothing accepted, the third batch', all('Internal'), { emptyAnswers: 2 }, 'held', 'backoff', 'outage'],
+  ['nothing accepted, the third batch', all('Internal'), { emptyAnswers: 2 }, outage, 'none', 'outage'],
   [
     'nothing accepted, third batch, Validation',
     all('Validation'),
@@ -271,22 +308,54 @@ const rows: Row[] = [
     'nothing accepted, third batch, mixed',
     answered([], [failure('a'), failure('b'), failure('c', 'Internal')]),
     { emptyAnswers: 2 },
-    'held',
-    'backoff',
+    ['retry Validation 0 outage', 'retry Validation 0 outage', 'retry default 0 outage'],
+    'none',
     'outage',
   ],
   [
-    'nothing accepted, a last step, and nothing accepted before it either',
+    'an outage goes on, Validation only',
+    all('Validation'),
+    { emptyAnswers: 3, outage: true, attempts: () => [2, 2, 2], role: validated(1) },
+    ['retry Validation 0 outage', 'retry Validation 0 outage', 'retry Validation 0 outage'],
+    'none',
+    'success',
+  ],
+  [
+    'an outage goes on, and one payload is accepted',
+    answered(['a'], [failure('b'), failure('c', 'Internal')]),
+    { emptyAnswers: 3, outage: true },
+    ['delivered', 'retry Validation 0 outage', 'retry default 0 outage'],
+    'none',
+    'success',
+  ],
+  [
+    'nothing accepted, a last step, and nothing accepted lately either',
     all('Internal'),
-    { emptyAnswers: 1, attempts: () => [9, 9, 9], role: retryRole },
-    'held',
-    'slow',
+    { acceptedLately: false, attempts: () => [3, 3, 3], role: lastStep },
+    outage,
+    'none',
+    'success',
+  ],
+  [
+    'nothing accepted, a last step of Validation, and nothing accepted lately either',
+    all('Validation'),
+    { acceptedLately: false, attempts: () => [2, 2, 2], role: validated(1) },
+    ['dead Validation', 'dead Validation', 'dead Validation'],
+    'none',
+    'success',
+  ],
+  [
+    'nothing accepted, a last step, and the answer may be that to an earlier submission',
+    all('Internal'),
+    { mayBeProcessed: true, attempts: () => [3, 3, 3], role: lastStep },
+    outage,
+    'none',
     'success',
   ],
   [
     'nothing accepted, a last step, while others are accepted',
     all('Internal'),
-    { attempts: () => [9, 9, 9], role: retryRole },
+    { attempts: () => [3, 3, 3], role: lastStep },
     ['dead Internal', 'dead Internal', 'dead Internal'],
     'none',
     'success',
@@ -295,16 +364,16 @@ const rows: Row[] = [
     'a batch of a retry lane does not count',
     all('Internal'),
     { emptyAnswers: 2, role: retryRole },
-    retries,
+    ['retry default 1', 'retry default 1', 'retry default 1'],
     'none',
     'success',
   ],
   [
-    'a retry lane is held in an outage',
+    'a retry lane counts no attempt in an outage',
     all('Internal'),
-    { emptyAnswers: 3, role: retryRole },
-    'held',
-    'backoff',
+    { emptyAnswers: 3, role: lastStep },
+    outage,
+    'none',
     'outage',
   ],
   ['202 for one payload', { kind: 'accepted_single', requestId }, alone, 'all delivered', 'none', 'success'],
@@ -397,6 +466,22 @@ const rows: Row[] = [
     'all delivered',
     'none',
     'success',
+  ],
+  [
+    '409, sent before, delivered, but an earlier answer refused one',
+    { kind: 'repeated', requestId, message },
+    { mayBeProcessed: true, onRepeat: 'delivered', earlierResults: new Map([['a', failure('a')]]) },
+    ['retry Validation 0', 'delivered', 'delivered'],
+    'none',
+    'success',
+  ],
+  [
+    '409, sent before, resend, but an earlier answer accepted one',
+    { kind: 'repeated', requestId, message },
+    { mayBeProcessed: true, onRepeat: 'resend', earlierResults: earlier },
+    ['delivered', 'retry default 0', 'retry default 0'],
+    'none',
+    'isolating',
   ],
   [
     '409, never sent',
@@ -516,10 +601,18 @@ const rows: Row[] = [
   [
     'a last step while the dead letters are full',
     answered(['a', 'c'], [failure('b')]),
-    { attempts: () => [0, 2, 0], deadLettersFull: true },
-    'held',
-    'dead-letters',
+    { attempts: () => [2, 2, 2], role: validated(1), deadLettersFull: true },
+    ['delivered', 'retry Validation 0 no_room', 'delivered'],
+    'none',
     'success',
+  ],
+  [
+    '400 by both operations while the dead letters are full',
+    refused(400),
+    { ...alone, acceptedSince: true, deadLettersFull: true },
+    ['retry default 0 no_room'],
+    'none',
+    'isolating',
   ],
   [
     'an earlier step while the dead letters are full',
@@ -578,7 +671,7 @@ describe('the verdict table', () => {
   test('names the fields in the detail of a dead letter', () => {
     const verdict = judge(
       answered(['a', 'c'], [failure('b')]),
-      { ...facts, attempts: () => [0, 9, 0] },
+      { ...facts, attempts: () => [0, 5, 0] },
       policy,
     )
     expect(verdict.settlement?.payloads[1]).toMatchObject({

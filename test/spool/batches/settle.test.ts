@@ -2,7 +2,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { PayloadSettlement } from '../../../src/domain/settlement.ts'
 import { allKeys, seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
-import type { Batch, Spool } from '../../../src/spool/spool.ts'
+import { retryKey } from '../../../src/spool/session-state.ts'
+import { attemptsIn, type Batch, type Spool } from '../../../src/spool/spool.ts'
 import { openExistingStore, openLevelStore, type Store } from '../../../src/storage/storage.ts'
 import { createHeldStore } from '../../support/held-store.ts'
 import {
@@ -100,6 +101,44 @@ describe('a settle', () => {
     expect(await attemptsOf(spool, second!)).toEqual([2])
     await settleAs(spool, await sealed(world, 'c', 'd'), [retryAt(0), retryAt(1)])
     expect(countsOf(world)).toEqual(['live: 4 = 4 + 0', 'retry: 2 = 1 + 1', 'retry: 2 = 0 + 2'])
+  })
+
+  test('counts attempts by schedule, none for an uncounted answer, and keeps both over a restart', async () => {
+    const before = await openSpoolWorld()
+    await settleAs(before.spool, await sealed(before, 'a'), [retryAt(1)])
+    const [first] = await sealAll(before.spool)
+    const validation = { kind: 'retry', schedule: 'Validation', step: 0, failure } as const
+    await settleAs(before.spool, first!, [validation])
+    const [second] = await sealAll(before.spool)
+    await settleAs(before.spool, second!, [{ ...validation, uncounted: 'no_room' }])
+    const world = await before.reopen()
+    const [third] = await sealAll(world.spool)
+    expect(third?.role).toMatchObject({ schedule: 'Validation', step: 0, waitsForRoom: true })
+    expect([...attemptsIn(third!.role)].toSorted()).toEqual([
+      ['Timeout', 2],
+      ['Validation', 1],
+    ])
+    expect(await attemptsOf(world.spool, third!)).toEqual([2])
+    expect(countsOf(world).at(-1)).toBe('retry: 1 = 0 + 1')
+  })
+
+  test('reads the lanes of version 0.1: each step is an attempt of its schedule', async () => {
+    const role = { kind: 'retry', schedule: 'Timeout', step: 1 } as const
+    expect([...attemptsIn(role)]).toEqual([['Timeout', 2]])
+    expect(retryKey(role)).toBe(retryKey({ ...role, counted: { Timeout: 2 } }))
+    expect(retryKey(role)).not.toBe(retryKey({ ...role, counted: { Timeout: 1 } }))
+  })
+
+  test('opens a bounded number of retry lanes, however the answers change', async () => {
+    const world = await openSpoolWorld()
+    const { spool } = world
+    let batch = await sealed(world, 'a')
+    for (let answer = 0; answer < 200; answer += 1) {
+      await settleAs(spool, batch, [{ ...retryAt(0), schedule: `rule-${answer % 7}`, step: answer % 5 }])
+      batch = (await sealAll(spool)).at(-1)!
+    }
+    expect(spool.lanes().length).toBeLessThanOrEqual(1 + 64 + 7 * 5)
+    expect(await attemptsOf(spool, batch)).toEqual([200])
   })
 
   test('is complete or has not happened after a restart during its write', async () => {
