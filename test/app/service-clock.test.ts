@@ -26,7 +26,7 @@ describe('a clock that is off by an hour', () => {
   test.each([
     ['behind', -hourMs],
     ['ahead', hourMs],
-  ])('%s: the second request has the right time, and all after it', async (_name, offMs) => {
+  ])('%s: the third request has the right time, and all after it', async (_name, offMs) => {
     const answers: Answered[] = []
     const pipeline = await startPipeline({
       sandbox: { onAnswer: (answered) => answers.push(answered) },
@@ -36,8 +36,8 @@ describe('a clock that is off by an hour', () => {
     await publish(pipeline, 'truck-1')
     await pipeline.until(() => pipeline.status().totals.delivered === messages)
 
-    const [first, ...later] = answers
-    expect(first?.status).toBe(403)
+    const [first, second, ...later] = answers
+    expect([first?.status, second?.status]).toEqual([403, 403])
     expect(later.length).toBeGreaterThan(0)
     expect(later.map(({ status }) => status)).toEqual(later.map(() => 200))
     expect(pipeline.events.some(({ kind }) => kind === 'endpoint_unauthorized')).toBe(false)

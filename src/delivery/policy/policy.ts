@@ -62,10 +62,10 @@ export type Facts = {
   /** No other refused batch is being taken apart. */
   mayIsolate: boolean
   /**
-   * The credentials were not read again since the last success, or were replaced since this request was
-   * signed.
+   * The same bytes may be accepted at once: other credentials may be found than those of this request, or
+   * another time for its signature.
    */
-  mayRenewCredentials: boolean
+  mayResubmit: boolean
   /** Whom an answer 401 or 403 is about; `unknown` for other answers. */
   forbidden: Forbidden
   /** The batch was answered 401 or 403 before, and a later submission of another one was accepted. */

@@ -41,6 +41,7 @@
 // repeated (409), never sent        held: repeated                                  slow         refused
 // unauthorized (401, 403)           once until the next success: credentials are read again and the batch is
 //                                   submitted again at once                         -            unchanged
+//   the Date shows another time     submitted again at once, twice at most          -            unchanged
 //   still                           held until others show whom it is about         others       unchanged
 //     none other is due             the same                                        others       unauthorized
 //     three others too              held                                            none         unauthorized

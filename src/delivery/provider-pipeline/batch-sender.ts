@@ -82,8 +82,14 @@ type Deps = {
   changed: () => void
 }
 
-/** `number`: of the submission; `written`: the last byte of the body was sent, or may have been. */
-type Submitted = { outcome: Outcome; number: number; written: boolean }
+/**
+ * `number`: of the submission; `written`: the last byte of the body was sent, or may have been; `appliedMs`: what
+ * its signature added to the wall clock.
+ */
+type Submitted = { outcome: Outcome; number: number; written: boolean; appliedMs: number }
+
+/** Of one batch at once: one shows that the time is at fault, the next one has the right time. */
+const resubmissionsMax = 2
 
 /** Rejects as the spool does. */
 type SendBatch = (task: SendTask) => Promise<void>
@@ -183,15 +189,14 @@ export function createBatchSender(deps: Deps): SendBatch {
     if (submitted === null || !isCurrent(session)) return
     const alone = () => !scheduler.isOtherDue(spool.lanes(), session.batches, inFlight)
     const judged = { inFlight, content, alone }
-    const mayRenewCredentials = keyring.mayRenew(generation)
-    let verdict = settler.judge({ ...judged, ...submitted, mayRenewCredentials })
-    if (verdict.resubmit) {
-      // Keys that were replaced elsewhere come into force without a person; by now the clock offset is known
-      // too.
-      await unlessAborted(keyring.renew(generation), session.end.signal)
+    let verdict = settler.judge({ ...judged, ...submitted, mayResubmit: mayResubmit(submitted, generation) })
+    for (let again = resubmissionsMax; verdict.resubmit; again -= 1) {
+      // Keys that were replaced elsewhere come into force without a person.
+      if (keyring.mayRenew(generation)) await unlessAborted(keyring.renew(generation), session.end.signal)
       submitted = await submit(inFlight, content, task)
       if (submitted === null || !isCurrent(session)) return
-      verdict = settler.judge({ ...judged, ...submitted, mayRenewCredentials: false })
+      const may = again > 1 && serviceClock.mayCorrect(submitted.appliedMs)
+      verdict = settler.judge({ ...judged, ...submitted, mayResubmit: may })
     }
     const { outcome, number } = submitted
     if (verdict.endpoint === 'failure' && inFlight.held === null) pacing.concurrency.failed(began)
@@ -222,6 +227,11 @@ export function createBatchSender(deps: Deps): SendBatch {
     if (!held) watch.progressed()
     const accepted = verdict.endpoint === 'success' && isolation.refusedInRow() === 0
     if (accepted) session.batches.releaseWaiting('acceptance')
+  }
+
+  /** After a 401 or 403 other credentials may be found, or the time of the signature may be at fault. */
+  function mayResubmit({ appliedMs }: Submitted, generation: number): boolean {
+    return keyring.mayRenew(generation) || serviceClock.mayCorrect(appliedMs)
   }
 
   async function carryOut(
@@ -261,6 +271,7 @@ export function createBatchSender(deps: Deps): SendBatch {
       inFlight.submissions += 1
       const number = trial.started()
       const signingAt = serviceClock.signingAt()
+      const appliedMs = serviceClock.appliedMs()
       pacing.rateLimit.take(inFlight.batch.payloads)
       const { operation, batchId } = inFlight.batch
       const stop = session.end.signal
@@ -275,9 +286,9 @@ export function createBatchSender(deps: Deps): SendBatch {
       if (end === 'timed out' && written) inFlight.timeouts += 1
       pacing.goodput.ended({ bodyBytes: content.bodyBytes, bytesSent, end, tookMs })
       inFlight.entries = entries
-      serviceClock.answered(date, tookMs)
+      serviceClock.answered(date, tookMs, outcome)
       settler.submitted(inFlight, outcome, content.bodyBytes, tookMs)
-      return { outcome, number, written }
+      return { outcome, number, written, appliedMs }
     } finally {
       places.leave()
     }

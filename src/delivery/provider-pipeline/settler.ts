@@ -142,7 +142,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
   }
 
   function factsOf(answered: AnsweredBatch): Facts {
-    const { inFlight, content, outcome, number, mayRenewCredentials, alone } = answered
+    const { inFlight, content, outcome, number, mayResubmit, alone } = answered
     const { payloads, role, operation } = inFlight.batch
     const { earlierResults, stuck, mayBeProcessed, refusals, forbiddenAt } = inFlight
     return {
@@ -165,10 +165,9 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
       refusedInRow: isolation.refusedInRow(),
       acceptedSince: isolation.acceptedSince(inFlight),
       mayIsolate: isolation.mayIsolate(inFlight),
-      mayRenewCredentials,
+      mayResubmit,
       forbiddenConfirmed: forbiddenAt !== null && trial.lastAccepted() > forbiddenAt,
-      forbidden:
-        outcome.kind === 'unauthorized' ? whoIsForbidden(inFlight, number, mayRenewCredentials) : 'unknown',
+      forbidden: outcome.kind === 'unauthorized' ? whoIsForbidden(inFlight, number, mayResubmit) : 'unknown',
       forbiddenLimitReached: forbiddenLimit.reached(),
       alone() {
         return alone() && clock.monotonic() - succeededAtMs > recentMs
@@ -179,9 +178,9 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     }
   }
 
-  function whoIsForbidden(inFlight: InFlightBatch, number: number, mayRenewCredentials: boolean): Forbidden {
+  function whoIsForbidden(inFlight: InFlightBatch, number: number, mayResubmit: boolean): Forbidden {
     // With other credentials it may be accepted; then the answer was about none of the batches.
-    return mayRenewCredentials && !inFlight.forbiddenAlone ? 'unknown' : trial.forbidden(inFlight, number)
+    return mayResubmit && !inFlight.forbiddenAlone ? 'unknown' : trial.forbidden(inFlight, number)
   }
 
   /** As it is when this submission fails: others succeeded since the last failure, or not. */

@@ -53,8 +53,8 @@ export type AnsweredBatch = {
   number: number
   /** The last byte of the body was sent, or may have been. */
   written: boolean
-  /** Other credentials than those of this submission may be found. */
-  mayRenewCredentials: boolean
+  /** After a 401 or 403, other credentials or another time than those of this submission may be found. */
+  mayResubmit: boolean
   /** No other batch is in hand, and none is due. */
   alone: () => boolean
 }

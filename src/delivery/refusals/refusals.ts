@@ -83,7 +83,7 @@ export function judgeUnauthorized(answer: Unauthorized, facts: Facts, policy: Re
   const { status, message, requestId } = answer
   if (facts.forbidden === 'all') return held('none', 'unauthorized', null)
   if (facts.forbidden === 'unknown') {
-    if (facts.mayRenewCredentials) return { ...nothing, resubmit: true }
+    if (facts.mayResubmit) return { ...nothing, resubmit: true }
     return held('other-batches', facts.alone() ? 'unauthorized' : 'unchanged', null)
   }
   const why = `The service answers ${status} to this batch and accepts others: ${message}`

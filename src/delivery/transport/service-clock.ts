@@ -3,22 +3,36 @@
 //
 // A Date counts only where it cannot be forged in transit: over TLS, which is always verified, or loopback.
 // It has whole seconds, so the offset is exact to about a second; below a minute it is shown and not applied.
-// A service refuses signatures that are about five minutes off, so the first answer, even a 403, is enough to
-// correct the next.
+// A service refuses signatures that are about five minutes off. An error page may come from a proxy, whose clock
+// may be wrong too. So it depends on the answer how much its Date counts:
+//
+//   200 or 202 in the shape of the service   at once
+//   401 or 403                               with another one that agrees; the batch goes again at once for it
+//   any other                                with two others that agree, while nothing else is known
+//
+// Two agree if they are at most five seconds apart. One that disagrees with those before it begins anew.
 //
 // The offset is void when our wall clock steps against the monotonic one: the time was set, which usually
 // corrects it, or the machine slept. The next answer gives a new one.
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
+import type { Outcome } from '../../domain/outcome.ts'
 import type { ProviderOptions } from '../delivery-options.ts'
 import { isLoopback } from '../proxy.ts'
 
 export type ServiceClock = {
   /** The wall clock, corrected where it is known to be wrong. */
   signingAt(): EpochMs
+  /** What signatures made now add to the wall clock. */
+  appliedMs(): number
   /** Learns from the Date header of an answer that just arrived, `tookMs` after its request. */
-  answered(date: string | null, tookMs: number): void
+  answered(date: string | null, tookMs: number, outcome: Outcome): void
+  /**
+   * A request signed with `appliedMs` was answered 401 or 403: a further one is signed with another time, or
+   * shows whether the time is at fault.
+   */
+  mayCorrect(appliedMs: number): boolean
   /** Service minus ours; null while unknown. */
   offsetMs(): number | null
 }
@@ -30,6 +44,10 @@ const appliedFromMs = 60_000
 const rightBelowMs = 45_000
 /** A smaller difference comes from a slewed clock, or from reading the two clocks one after the other. */
 const stepMs = 2000
+/** Dates that agree differ by this at most. */
+const agreeMs = 5000
+/** Answers that agree, where none is of the service for certain. */
+const agreeing = { unauthorized: 2, other: 3 }
 /** The Date was written at an unknown moment of the request: after a longer one the error is too large. */
 const tookMaxMs = 60_000
 
@@ -47,18 +65,27 @@ export function createServiceClock(
   const url = new URL(baseUrl)
   // The loopback address behind a configured proxy is that of the proxy's machine.
   const trusted = url.protocol === 'https:' || (isLoopback(url) && proxy.from !== 'config')
-  let learned: { offsetMs: number; wallMinusMonotonicMs: number } | null = null
+  let learned: { offsetMs: number; wallMinusMonotonicMs: number; isOther: boolean } | null = null
+  /** Offsets that agree and do not count yet, at most as many as are needed. */
+  let unproven: { offsetMs: number; kind: keyof typeof agreeing }[] = []
   let reportedOff = false
 
   return {
     offsetMs() {
       return offsetNow()
     },
-    signingAt() {
-      const offsetMs = offsetNow() ?? 0
-      return clock.now() + (Math.abs(offsetMs) >= appliedFromMs ? offsetMs : 0)
-    },
+    signingAt: () => clock.now() + appliedNow(),
+    appliedMs: appliedNow,
     answered,
+    mayCorrect(appliedMs) {
+      const isOff = (offsetMs: number) => Math.abs(offsetMs - appliedMs) >= appliedFromMs
+      return isOff(appliedNow()) || unproven.some(({ kind, offsetMs }) => kind !== 'other' && isOff(offsetMs))
+    },
+  }
+
+  function appliedNow(): number {
+    const offsetMs = offsetNow() ?? 0
+    return Math.abs(offsetMs) >= appliedFromMs ? offsetMs : 0
   }
 
   function offsetNow(): number | null {
@@ -71,15 +98,35 @@ export function createServiceClock(
     return clock.now() - clock.monotonic()
   }
 
-  function answered(date: string | null, tookMs: number): void {
+  function answered(date: string | null, tookMs: number, outcome: Outcome): void {
     if (!trusted || date === null || tookMs > tookMaxMs) return
     const served = Date.parse(date)
     if (!(served >= earliest && served < latest)) return
     // The header is cut to the second, so on average it is half a second behind.
     const offsetMs = Math.round(served + 500 - (clock.now() - Math.min(tookMs / 2, answerMaxMs)))
-    learned = { offsetMs, wallMinusMonotonicMs: wallMinusMonotonic() }
+    if (!isProven(offsetMs, outcome)) return
+    const isOther = kindOf(outcome) === 'other'
+    learned = { offsetMs, wallMinusMonotonicMs: wallMinusMonotonic(), isOther }
+    unproven = []
     const off = Math.abs(offsetMs) >= (reportedOff ? rightBelowMs : appliedFromMs)
     if (off !== reportedOff) emit({ kind: off ? 'clock_off' : 'clock_right', provider: name, offsetMs })
     reportedOff = off
   }
+
+  function isProven(offsetMs: number, outcome: Outcome): boolean {
+    const kind = kindOf(outcome)
+    if (kind === 'service') return true
+    const agrees = (other: number) => Math.abs(other - offsetMs) <= agreeMs
+    unproven = [...unproven.filter((one) => agrees(one.offsetMs)), { offsetMs, kind }].slice(-agreeing.other)
+    const refusals = unproven.filter((one) => one.kind === 'unauthorized')
+    if (kind === 'unauthorized' && refusals.length >= agreeing.unauthorized) return true
+    const known = offsetNow()
+    if (known !== null && learned?.isOther === true && !agrees(known)) learned = null
+    return learned === null && unproven.length >= agreeing.other
+  }
+}
+
+function kindOf({ kind }: Outcome): keyof typeof agreeing | 'service' {
+  if (kind === 'answered' || kind === 'accepted_single') return 'service'
+  return kind === 'unauthorized' ? kind : 'other'
 }

@@ -39,7 +39,7 @@ const facts: Facts = {
   refusedInRow: 0,
   acceptedSince: false,
   mayIsolate: true,
-  mayRenewCredentials: false,
+  mayResubmit: false,
   forbidden: 'unknown',
   forbiddenConfirmed: false,
   forbiddenLimitReached: false,
@@ -494,7 +494,7 @@ const rows: Row[] = [
   [
     '401, credentials not read again yet',
     { kind: 'unauthorized', status: 401, requestId, message },
-    { mayRenewCredentials: true },
+    { mayResubmit: true },
     'submitted again',
     'none',
     'unchanged',

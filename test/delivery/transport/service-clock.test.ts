@@ -2,18 +2,35 @@ import { describe, expect, test } from 'vitest'
 import type { ProxyOptions } from '../../../src/delivery/delivery-options.ts'
 import { createServiceClock } from '../../../src/delivery/transport/service-clock.ts'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
+import type { Outcome } from '../../../src/domain/outcome.ts'
 import { defaultProvider } from '../../../src/domain/ids.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
 const hourMs = 3_600_000
 const dateOf = (ms: number) => new Date(ms).toUTCString()
 
+const requestId = null
+const accepted: Outcome = {
+  kind: 'answered',
+  requestId,
+  accepted: 'all',
+  failed: [],
+  complete: true,
+  tooLarge: false,
+  deviations: [],
+}
+const forbidden: Outcome = { kind: 'unauthorized', status: 403, requestId, message: 'no' }
+const proxyPage: Outcome = { kind: 'unavailable', status: 503, requestId, message: 'no', retryAfterMs: null }
+const loginPage: Outcome = { kind: 'unreadable', status: 200, requestId, message: 'no' }
+
 function setUp(baseUrl = 'https://ingest.example.com', proxy: ProxyOptions = { from: 'none' }) {
   const clock = createFakeClock()
   const events: GatewayEvent[] = []
   const emit = (event: GatewayEvent) => void events.push(event)
   const service = createServiceClock({ clock, emit }, { name: defaultProvider, baseUrl, proxy })
-  return { clock, service, events, says: (ms: number) => service.answered(dateOf(clock.now() + ms), 0) }
+  const says = (ms: number, outcome: Outcome = accepted) =>
+    service.answered(dateOf(clock.now() + ms), 0, outcome)
+  return { clock, service, events, says }
 }
 
 describe("the service's clock", () => {
@@ -30,9 +47,9 @@ describe("the service's clock", () => {
 
   test('is estimated with half of the response time, a second at most: the rest is the upload', () => {
     const { clock, service } = setUp()
-    service.answered(dateOf(clock.now() - 1000), 2000)
+    service.answered(dateOf(clock.now() - 1000), 2000, accepted)
     expect(service.offsetMs()).toBe(500)
-    service.answered(dateOf(clock.now() - 1000), 36_000)
+    service.answered(dateOf(clock.now() - 1000), 36_000, accepted)
     expect(service.offsetMs()).toBe(500)
   })
 
@@ -68,15 +85,56 @@ describe("the service's clock", () => {
     'a Date of %j is ignored',
     (date) => {
       const { service } = setUp()
-      service.answered(date, 0)
+      service.answered(date, 0, accepted)
       expect(service.offsetMs()).toBeNull()
     },
   )
 
   test('an answer that took more than a minute sets no offset', () => {
     const { clock, service } = setUp()
-    service.answered(dateOf(clock.now() + hourMs), 61_000)
+    service.answered(dateOf(clock.now() + hourMs), 61_000, accepted)
     expect(service.offsetMs()).toBeNull()
+  })
+
+  test('is not learned from a page of a proxy, nor from two, nor from three that contradict each other', () => {
+    const { service, says } = setUp()
+    for (const page of [proxyPage, loginPage]) {
+      for (const ms of [-2 * hourMs, -2 * hourMs, hourMs, hourMs, 0]) says(ms, page)
+      expect(service.offsetMs()).toBeNull()
+    }
+  })
+
+  test('is learned from three pages in a row that agree, while nothing else is known', () => {
+    const { service, says } = setUp()
+    for (const ms of [hourMs, hourMs + 3000, hourMs - 1000]) says(ms, proxyPage)
+    expect(service.offsetMs()).toBe(hourMs - 500)
+  })
+
+  test('that an accepted batch has shown is not changed by any number of pages', () => {
+    const { service, says } = setUp()
+    says(0)
+    for (let page = 0; page < 10; page += 1) says(-2 * hourMs, proxyPage)
+    expect(service.offsetMs()).toBe(500)
+  })
+
+  test('is learned from two answers 403 that agree within five seconds, and the next is asked for at once', () => {
+    const { service, says } = setUp()
+    expect(service.mayCorrect(0)).toBe(false)
+    says(hourMs, forbidden)
+    expect(service.offsetMs()).toBeNull()
+    expect(service.mayCorrect(0)).toBe(true)
+    says(hourMs + 10_000, forbidden)
+    expect(service.offsetMs()).toBeNull()
+    says(hourMs + 8000, forbidden)
+    expect(service.offsetMs()).toBe(hourMs + 8500)
+    expect(service.mayCorrect(0)).toBe(true)
+    expect(service.mayCorrect(service.appliedMs())).toBe(false)
+  })
+
+  test('of an answer 403 that agrees with ours gives no reason to ask again', () => {
+    const { service, says } = setUp()
+    says(20_000, forbidden)
+    expect(service.mayCorrect(0)).toBe(false)
   })
 
   test('corrects a machine that starts in 1970', () => {
@@ -86,7 +144,7 @@ describe("the service's clock", () => {
       { name: defaultProvider, baseUrl: 'https://h', proxy: { from: 'none' } },
     )
     const now = Date.UTC(2026, 10, 21)
-    service.answered(dateOf(now), 0)
+    service.answered(dateOf(now), 0, accepted)
     expect(Math.abs(service.signingAt() - now)).toBeLessThan(1000)
   })
 

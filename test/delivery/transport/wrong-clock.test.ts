@@ -1,4 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { defaultBackoff } from '../../../src/delivery/delivery-options.ts'
 import { systemClock } from '../../../src/std/clock.ts'
 import type { Clock } from '../../../src/std/clock.ts'
 import { createAuthority } from '../../support/certificates.ts'
@@ -20,12 +23,13 @@ describe('a daemon whose clock is wrong', () => {
     ['an hour behind', -hourMs],
     ['an hour ahead', hourMs],
     ['years behind, as without a battery', -20 * 365 * dayMs],
-  ])('%s signs correctly from its second request on', async (_name, wrongMs) => {
+  ])('%s signs correctly from its third request on', async (_name, wrongMs) => {
     const pipeline = await openSandboxPipeline({ clock: wrongBy(wrongMs), providers: [{ maxInFlight: 1 }] })
     await pipeline.publish(200)
     await pipeline.until(() => pipeline.spool.totals().delivered === 200)
     const { byStatus } = pipeline.sandbox.stats()
-    expect(byStatus['403']).toBe(1)
+    // Two answers that agree show the time.
+    expect(byStatus['403']).toBe(2)
     expect(byStatus['200']).toBeGreaterThanOrEqual(4)
     expect(pipeline.ofKind('endpoint_unauthorized')).toEqual([])
     expect(pipeline.ofKind('clock_off')).toHaveLength(1)
@@ -51,12 +55,50 @@ describe('a daemon whose clock is wrong', () => {
     await pipeline.publish(50, { from: 50 })
     await pipeline.until(() => pipeline.spool.totals().delivered === 100)
     // The offset is forgotten when the clock is set, so no further signature is refused.
-    expect(pipeline.sandbox.stats().byStatus['403']).toBe(1)
+    expect(pipeline.sandbox.stats().byStatus['403']).toBe(2)
     clock.set(5 * hourMs)
     await pipeline.publish(50, { from: 100 })
     await pipeline.until(() => pipeline.spool.totals().delivered === 150)
-    expect(pipeline.sandbox.stats().byStatus['403']).toBe(2)
+    expect(pipeline.sandbox.stats().byStatus['403']).toBe(4)
     expect(pipeline.ofKind('endpoint_unauthorized')).toEqual([])
+  })
+
+  test.each([
+    ['a year behind', -365 * dayMs],
+    ['a year ahead', 365 * dayMs],
+  ])('%s delivers within ten seconds of its first connection, with one batch or many', async (_name, ms) => {
+    for (const [count, maxInFlight] of [
+      [1, 1],
+      [1, 4],
+      [1000, 4],
+    ] as const) {
+      const pipeline = await openSandboxPipeline({ clock: wrongBy(ms), providers: [{ maxInFlight }] })
+      const startedMs = performance.now()
+      await pipeline.publish(count)
+      await pipeline.until(() => pipeline.spool.totals().delivered === count)
+      expect(performance.now() - startedMs).toBeLessThan(10_000)
+      expect(pipeline.ofKind('endpoint_unauthorized')).toEqual([])
+    }
+  })
+
+  test('does not follow the Date of an error page of a proxy, two hours behind', async () => {
+    let answers = 0
+    const pages = createServer((_request, response) => {
+      // A third one that agrees would count.
+      if (++answers > 2) return
+      const date = new Date(Date.now() - 2 * hourMs).toUTCString()
+      response.writeHead(503, { date, 'content-type': 'text/html' }).end('<html>busy</html>')
+    })
+    await new Promise<void>((resolve) => void pages.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void pages.close())
+    const { port } = pages.address() as AddressInfo
+    const backoff = { ...defaultBackoff, minMs: 5, maxMs: 10_000 }
+    const baseUrl = () => `http://127.0.0.1:${port}`
+    const pipeline = await openSandboxPipeline({ providers: [{ backoff }], baseUrl })
+    await pipeline.publish(1)
+    await pipeline.until(() => pipeline.ofKind('submission_ended').length >= 2)
+    expect(pipeline.ofKind('clock_off')).toEqual([])
+    expect(pipeline.delivery.providers()[0]?.clockOffsetMs).toBeNull()
   })
 })
 

@@ -134,7 +134,9 @@ describe('a settle', () => {
     const { spool } = world
     let batch = await sealed(world, 'a')
     for (let answer = 0; answer < 200; answer += 1) {
-      await settleAs(spool, batch, [{ ...retryAt(0), schedule: `rule-${answer % 7}`, step: answer % 5 }])
+      await settleAs(spool, batch, [
+        { kind: 'retry', schedule: `rule-${answer % 7}`, step: answer % 5, failure },
+      ])
       batch = (await sealAll(spool)).at(-1)!
     }
     expect(spool.lanes().length).toBeLessThanOrEqual(1 + 64 + 7 * 5)
