@@ -136,7 +136,10 @@ export const fields = {
     ),
   timeout: duration({ minMs: 100, maxMs: 3_600_000 }).describe(
     'Time for one request, until its answer is read. After a timeout the same batch is sent again under ' +
-      'the same batchId. If the value is shorter than the service needs, nothing is ever delivered.',
+      'the same batchId. If the value is shorter than the service needs, nothing is ever delivered. The request ' +
+      'gets twice the expected time of its upload in addition, at most 4 min in all; while the speed of the ' +
+      'link is unknown, after a start, at most twice this value. After each timeout of a batch of 16 KiB or ' +
+      'more that was sent completely its time doubles, up to 4 min.',
   ),
   connect_timeout: duration({ minMs: 100, maxMs: 600_000 }).describe(
     'Time for the TCP connection and the TLS handshake, and for the tunnel through a proxy.',

@@ -9,12 +9,14 @@
 //   size      about 30 s of upload. It begins at 32 KiB, and each full batch that was answered within 15 s
 //             doubles it. A time-out halves it.
 //   deadline  the timeout of the config plus twice the expected upload, at most 4 minutes: a signature is
-//             valid for about five. A batch that was written completely and timed out gets twice the time
+//             valid for about five. While the rate is unknown, at most twice the timeout. A batch that was written completely and timed out gets twice the time
 //             at the next try, because the kernel takes bytes faster than the link.
 //   places    one for each 2 KiB/s of all submissions together: a slow link gains nothing from several
 //             uploads side by side. Not fewer, because a slow service looks like a slow link, and it gains.
 //
-// In memory only: a restart begins small again, and five answers later it is back at 1 MiB.
+// In memory only: a restart begins small again, and five answers later it is back at 1 MiB. A batch that was
+// sealed before takes about 30 s on the link that it was made for. Where that is too long, the first time-out
+// shows the rate, or, if the kernel took all of the bytes, doubles the deadline.
 
 export type Goodput = {
   /** Largest request body of the next batch. */
@@ -74,7 +76,9 @@ export function createGoodput(options: GoodputOptions): Goodput {
       return rate === null ? null : rate * 1000
     },
     timeoutMs(bodyBytes, timeouts) {
-      const expectedMs = options.timeoutMs + (2 * bodyBytes) / (rate ?? rateUnknown)
+      const uploadsMs =
+        rate === null ? Math.min(options.timeoutMs, (2 * bodyBytes) / rateUnknown) : (2 * bodyBytes) / rate
+      const expectedMs = options.timeoutMs + uploadsMs
       const longerMs = bodyBytes < sampleBytesMin ? expectedMs : expectedMs * 2 ** Math.min(timeouts, 10)
       return Math.ceil(Math.max(options.timeoutMs, Math.min(deadlineMaxMs, longerMs)))
     },

@@ -66,3 +66,43 @@ test('a batch that was written completely keeps its batchId and gets a longer de
   expect(ended[1]).toBeGreaterThan((ended[0] ?? 0) * 1.5)
   expect(Math.max(...ended)).toBeLessThanOrEqual(240_000)
 })
+
+test.each([120, 1000])(
+  'a batch of %i KB that was sealed before a restart ends after twice the timeout while the link is unknown',
+  async (kilobytes) => {
+    const timeoutMs = 3000
+    const provider = {
+      ...defaults.provider,
+      timeoutMs,
+      batch: { ...defaults.provider.batch, lingerMs: 60_000 },
+    }
+    world = await createDeliveryWorld({ ...defaults, provider, script: () => 'hang', startNow: false })
+    const longNames = names('a', kilobytes / 4).map((name) => name + 'x'.repeat(3900))
+    for (let sent = 0; sent < longNames.length; sent += 10)
+      await world.publish(...longNames.slice(sent, sent + 10))
+    const [lane] = world.spool.lanes()
+    const limits = { payloadsMax: 500, bodyBytesMax: 1024 ** 2 }
+    const batch = lane === undefined ? null : await world.spool.seal(lane.id, limits)
+    expect(batch?.bytes).toBeGreaterThan(kilobytes * 900)
+    await world.crash()
+    await world.pass(minuteMs)
+    const [first, second] = world.ofKind('submission_ended')
+    expect(first?.tookMs).toBeLessThanOrEqual(2 * timeoutMs)
+    expect(second?.tookMs).toBeLessThanOrEqual(4 * timeoutMs)
+  },
+)
+
+test('on a slow link the first time-out after a restart shows the rate, and the next try has the time it needs', async () => {
+  const timeoutMs = 3000
+  const provider = { ...defaults.provider, timeoutMs }
+  world = await createDeliveryWorld({ ...defaults, provider, bytesPerS: 5000, startNow: false })
+  await world.publish(...names('a', 900))
+  const [lane] = world.spool.lanes()
+  const limits = { payloadsMax: 900, bodyBytesMax: 1024 ** 2 }
+  const batch = lane === undefined ? null : await world.spool.seal(lane.id, limits)
+  expect(batch?.bytes).toBeGreaterThan(80_000)
+  await world.crash()
+  await world.pass(5 * minuteMs)
+  expect(world.spool.totals()).toMatchObject({ delivered: 900, dead: 0, heldBatches: 0 })
+  expect(new Set(world.service.received.map(({ batchId }) => batchId)).size).toBe(1)
+})
