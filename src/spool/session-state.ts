@@ -250,5 +250,6 @@ export function retryLane(state: SpoolState, provider: ProviderName, role: Retry
 export function retryKey(role: LaneRole): string {
   if (role.kind !== 'retry') return role.kind
   const { schedule, step, waitsForRoom = false } = role
-  return JSON.stringify([schedule, step, waitsForRoom, ...[...attemptsIn(role)].toSorted()])
+  const attempts = [...attemptsIn(role)].toSorted(([one], [other]) => (one < other ? -1 : 1))
+  return JSON.stringify([schedule, step, waitsForRoom, attempts])
 }

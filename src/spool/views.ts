@@ -10,9 +10,9 @@ export type LaneRole =
   | { kind: 'live' }
   | { kind: 'backfill' }
   /**
-   * Payloads that the service answered `failed` for. Each waits here for the delay of that step of `schedule`.
-   * `counted`: how many of these answers counted, by schedule; missing where they are `step + 1` of this one.
-   * `waitsForRoom`: they would be dead letters, and there was no room.
+   * Payloads that the service answered `failed` for. Each waits here for the delay of that step of
+   * `schedule`. `counted`: how many of these answers counted, by schedule; missing where they are `step + 1`
+   * of this one. `waitsForRoom`: they would be dead letters, and there was no room.
    */
   | { kind: 'retry'; schedule: string; step: number; counted?: AttemptCounts; waitsForRoom?: true }
 

@@ -73,13 +73,15 @@ function deadLetter(n: number): DeadLetter {
     batchId: null,
     requestId: null,
     failure: null,
-  } as DeadLetter
+  }
 }
 
 async function fillDeadLetters(): Promise<void> {
   for (let n = 0; !world.spool.deadLettersFull() && n < 1000; n += 1) {
     world.spool.addDeadLetter(deadLetter(n))
-    await new Promise<void>((resolve) => void world.spool.endMessage(() => resolve()))
+    await new Promise<void>((resolve) => {
+      world.spool.endMessage(() => resolve())
+    })
   }
   expect(world.spool.deadLettersFull()).toBe(true)
 }

@@ -9,8 +9,9 @@
 //   size      about 30 s of upload. It begins at 32 KiB, and each full batch that was answered within 15 s
 //             doubles it. A time-out halves it.
 //   deadline  the timeout of the config plus twice the expected upload, at most 4 minutes: a signature is
-//             valid for about five. While the rate is unknown, at most twice the timeout. A batch that was written completely and timed out gets twice the time
-//             at the next try, because the kernel takes bytes faster than the link.
+//             valid for about five. While the rate is unknown, at most twice the timeout. A batch that was
+//             written completely and timed out gets twice the time at the next try, because the kernel takes
+//             bytes faster than the link.
 //   places    one for each 2 KiB/s of all submissions together: a slow link gains nothing from several
 //             uploads side by side. Not fewer, because a slow service looks like a slow link, and it gains.
 //

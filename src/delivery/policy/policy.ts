@@ -19,9 +19,10 @@
 //   what waits too long     backfill-policy  when the live lane becomes backfill
 //
 // Four rules hold everywhere. A payload becomes final only where the service answered for it. An answer that
-// names every payload of a batch is settled, and that batchId is never sent again: the service may remember its
-// answer. No outage counts an attempt of a payload, or it would turn every payload into a dead letter. A failure
-// delays its own batch and lowers concurrency; only many failures over several batches stop a provider.
+// names every payload of a batch is settled, and that batchId is never sent again: the service may remember
+// its answer. No outage counts an attempt of a payload, or it would turn every payload into a dead letter. A
+// failure delays its own batch and lowers concurrency; only many failures over several batches stop a
+// provider.
 
 import type { HeldReason } from '../../domain/held.ts'
 import type { PayloadId } from '../../domain/ids.ts'

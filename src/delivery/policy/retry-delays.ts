@@ -2,10 +2,10 @@
 // delay is a step with its own retry lane, so that each lane stays a FIFO. After the last step the payload
 // becomes a dead letter.
 //
-// Attempts are counted by rule, the list of `delivery.errors` that an errorType falls under, so the answers of
-// an outage do not use up the steps of another rule. A payload has at most as many attempts as all rules have
-// steps together. An uncounted answer leaves the counts as they are, and the payload waits for the first delay
-// of its rule.
+// Attempts are counted by rule, the list of `delivery.errors` that an errorType falls under, so that answers
+// of one rule do not use up the steps of another. A payload has at most as many attempts as all rules have
+// steps together. An uncounted answer leaves the counts as they are, and the payload waits for the first
+// delay of its rule.
 
 import type { PayloadId } from '../../domain/ids.ts'
 import type { FailureRecord } from '../../domain/outcome.ts'

@@ -9,8 +9,8 @@
 //                                   first step of its errorType, uncounted          -            outage
 //   until the endpoint is available again, whatever the answer and the lane
 //                                   the same                                        -            success
-//   nothing accepted, a last step, not Validation, and the service accepted nothing lately, or may only repeat
-//   an answer of before             the same                                        -            success
+//   nothing accepted, a last step, not Validation, and the service accepted nothing lately, or may only
+//   repeat an answer of before      the same                                        -            success
 // answered, in neither list         the same sealed batch once more                 backoff      success
 //   again                           as failed, of type Unconfirmed                  -            success
 //   none of the batch, first time   the same sealed batch once more                 backoff      refused
@@ -60,8 +60,8 @@
 // body_changed                      held                                            backoff      unchanged
 // aborted                           held                                            none         unchanged
 //
-// Over all rows: where a payload would become a dead letter and the dead letters are full, it waits in a retry
-// lane, uncounted. A stuck batch stays stuck: its backoff is `stuck` from then on, and
+// Over all rows: where a payload would become a dead letter and the dead letters are full, it waits in a
+// retry lane, uncounted. A stuck batch stays stuck: its backoff is `stuck` from then on, and
 // its failures count against the endpoint only as a probe.
 //
 // Held means: the same sealed batch again, same batchId, same bytes. Where a reason is named the batch is no

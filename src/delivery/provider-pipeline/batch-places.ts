@@ -4,6 +4,9 @@
 // of its work is done. A settle needs no place: the disk takes as long as the service. At the bound, as many
 // settles as places, a batch keeps its place until it is settled.
 
+import type { ProviderName } from '../../domain/ids.ts'
+import type { PipelineDeps } from './types.ts'
+
 export type BatchPlaces = {
   /** None is free. */
   full(): boolean
@@ -23,7 +26,22 @@ export type BatchPlace = {
   leave(): void
 }
 
-/** `limit`: places now, at least one. With one, the next batch waits for all of the one before. */
+/** What waits for room in the dead letters would pass its bound, if `moreBytes` were refused. */
+export function mustWaitForRoom(
+  { spool, waitingBytesMax }: Pick<PipelineDeps, 'spool' | 'waitingBytesMax'>,
+  of: ProviderName,
+  moreBytes: number,
+): boolean {
+  if (!spool.deadLettersFull()) return false
+  // Of a small spool a single batch may be more than the bound.
+  let bytes = Math.min(moreBytes, waitingBytesMax() / 2)
+  for (const { provider, role, pendingBytes, sealedBytes } of spool.lanes())
+    if (provider === of && role.kind === 'retry' && role.waitsForRoom === true)
+      bytes += pendingBytes + sealedBytes
+  return bytes > waitingBytesMax()
+}
+
+/** `limit`: places now. With one, the next batch waits for all of the one before. */
 export function createBatchPlaces(limit: () => number, { shareMax }: { shareMax: number }): BatchPlaces {
   let taken = 0
   let backfill = 0

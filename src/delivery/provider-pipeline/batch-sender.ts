@@ -83,8 +83,8 @@ type Deps = {
 }
 
 /**
- * `number`: of the submission; `written`: the last byte of the body was sent, or may have been; `appliedMs`: what
- * its signature added to the wall clock.
+ * `number`: of the submission; `written`: the last byte of the body was sent, or may have been; `appliedMs`:
+ * what its signature added to the wall clock.
  */
 type Submitted = { outcome: Outcome; number: number; written: boolean; appliedMs: number }
 

@@ -28,7 +28,7 @@ import { createLaneReturns } from '../returns/lane-returns.ts'
 import type { ProviderView } from '../types.ts'
 import { createBatchSender, newPipelineSession, type PipelineSession } from './batch-sender.ts'
 import { createBatchControl } from './batch-control.ts'
-import { createBatchPlaces } from './batch-places.ts'
+import { mustWaitForRoom, createBatchPlaces } from './batch-places.ts'
 import type { PipelineDeps, ProviderPipeline } from './types.ts'
 import { recoverBatches } from './recovered-batches.ts'
 import { createSettler } from './settler.ts'
@@ -105,7 +105,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   let reached = false
   let stopping = false
 
-  const signals = { payloadsAdded: nextLook.added, lost, reopened, deadLettersHaveRoom }
+  const signals = { payloadsAdded: nextLook.added, lost, reopened, deadLettersHaveRoom: pump }
   return { start, stop, probe, ...signals, view, batchControl, laneReturns }
 
   // ---- start and stop
@@ -140,21 +140,6 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     lost()
     // Rejects only on a programmer's mistake, which ends the process.
     void restartSession(session)
-  }
-
-  function deadLettersHaveRoom(): void {
-    pump()
-  }
-
-  /** What waits for room in the dead letters is at its bound, if a further batch is refused as a whole. */
-  function waitsForRoom(): boolean {
-    if (!spool.deadLettersFull()) return false
-    const running = batchPlaces.taken() + batchPlaces.settling()
-    let waitingBytes = (running + 1) * pacing.bytesMax()
-    for (const { provider: owner, role, pendingBytes, sealedBytes } of spool.lanes())
-      if (owner === provider && role.kind === 'retry' && role.waitsForRoom === true)
-        waitingBytes += pendingBytes + sealedBytes
-    return waitingBytes > deps.waitingBytesMax()
   }
 
   async function stop(deadline: AbortSignal): Promise<void> {
@@ -201,7 +186,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     const plans = scheduler.plan(lanes)
     let probing = false
     if (isTesting() && scheduler.isOtherDue(lanes, session.batches, null)) endpoint.probeNow()
-    while (!batchPlaces.full() && !waitsForRoom()) {
+    while (!batchPlaces.full()) {
       const pass = endpoint.enter()
       probing = pass === null || pass.probe
       if (pass === null) break
@@ -215,7 +200,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       }
       launch(choice, pass)
     }
-    if (batchPlaces.full() || waitsForRoom()) return
+    if (batchPlaces.full()) return
     const allowed = { probe: probing, backfill: batchPlaces.mayBackfill() }
     const testAtMs = isTesting() ? scheduler.dueAt(plans, session.batches, allowed, 'others') : null
     if (testAtMs !== null) wakeTimer.set(testAtMs)
@@ -225,6 +210,8 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   }
 
   function limitNow(): number {
+    const running = batchPlaces.taken() + batchPlaces.settling()
+    if (mustWaitForRoom(deps, provider, (running + 1) * pacing.bytesMax())) return 0
     return isolation.suspicious() || trial.active() ? 1 : pacing.places()
   }
 
@@ -297,7 +284,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       waitingForPlace: places.waiting(),
       running: batchPlaces.taken() + batchPlaces.settling(),
       rateWaitMs: pacing.rateLimit.waitMs(),
-      waitsForRoom: waitsForRoom(),
+      waitsForRoom: limitNow() === 0,
     }
   }
 

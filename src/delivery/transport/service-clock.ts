@@ -3,11 +3,11 @@
 //
 // A Date counts only where it cannot be forged in transit: over TLS, which is always verified, or loopback.
 // It has whole seconds, so the offset is exact to about a second; below a minute it is shown and not applied.
-// A service refuses signatures that are about five minutes off. An error page may come from a proxy, whose clock
-// may be wrong too. So it depends on the answer how much its Date counts:
+// A service refuses signatures that are about five minutes off. An error page may come from a proxy, whose
+// clock may be wrong too. So it depends on the answer how much its Date counts:
 //
 //   200 or 202 in the shape of the service   at once
-//   401 or 403                               with another one that agrees; the batch goes again at once for it
+//   401 or 403                               with another one that agrees, which is asked for at once
 //   any other                                with two others that agree, while nothing else is known
 //
 // Two agree if they are at most five seconds apart. One that disagrees with those before it begins anew.
