@@ -96,7 +96,9 @@ export async function copyCheckout(folder: string): Promise<string> {
 
 /** The tarball of `npm run package -- --npm`. */
 export async function pack(checkout: string): Promise<string> {
-  const { stdout } = await npm(checkout, 'run', '--silent', 'package', '--', '--npm', '--to', '.')
+  const args = ['run', '--silent', 'package', '--', '--npm', '--to', '.']
+  const { status, stdout, stderr } = await runProgram('npm', args, { cwd: checkout, timeoutMs: 400_000 })
+  if (status !== 0) throw new Error(`npm ${args.join(' ')}:\n${stdout}${stderr}`)
   return stdout.trim().split('\n').at(-1) ?? ''
 }
 

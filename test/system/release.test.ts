@@ -193,7 +193,9 @@ describe.skipIf(missing !== null)('the release', () => {
     const inLockfile = [...found.keys()].map((path) => [path, lockfile.packages[path]?.version])
     expect(Object.fromEntries(found)).toEqual(Object.fromEntries(inLockfile))
     const needed = Object.entries(lockfile.packages).filter(
-      ([path, { dev, optional, devOptional }]) => path !== '' && !dev && !optional && !devOptional,
+      // Types are for development: no program loads them.
+      ([path, { dev, optional, devOptional }]) =>
+        path !== '' && !/\/(@types\/|undici-types$)/.test(path) && !dev && !optional && !devOptional,
     )
     const paths = [...needed.map(([path]) => path), `node_modules/${pinnedName}`]
     expect(paths.filter((path) => !found.has(path))).toEqual([])
