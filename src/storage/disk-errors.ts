@@ -37,6 +37,14 @@ const diskFull: Explanation = {
   act: 'Free space on that file system, and delete no file of the spool. The gateway tries again automatically.',
 }
 
+const noDescriptors: Explanation = {
+  code: 'SPOOL_UNWRITABLE',
+  why: 'No file descriptor is left to open its files',
+  act:
+    'Raise the limit of open files (LimitNOFILE of the unit, fs.file-max of the machine), or use fewer ' +
+    'connections. The gateway tries again automatically.',
+}
+
 const explanations: Record<string, Explanation> = {
   EROFS: {
     code: 'SPOOL_READ_ONLY',
@@ -59,6 +67,8 @@ const explanations: Record<string, Explanation> = {
   ENOTREG: notFile,
   ENAMETOOLONG: invalidPath,
   ELOOP: invalidPath,
+  EMFILE: noDescriptors,
+  ENFILE: noDescriptors,
   ENOSPC: diskFull,
   EDQUOT: diskFull,
 }
@@ -72,6 +82,7 @@ const levelTexts: readonly [text: RegExp, code: string][] = [
   [/File name too long/, 'ENAMETOOLONG'],
   [/Too many levels of symbolic links/, 'ELOOP'],
   [/No space left on device|Disk quota exceeded/, 'ENOSPC'],
+  [/Too many open files/, 'EMFILE'],
 ]
 
 /** The code of the system call that failed, also where LevelDB reports only its text. */

@@ -1,8 +1,10 @@
 // A spool that cannot be opened does not end the daemon: it stays up, says why, and opens the spool when it
 // can.
 
-import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdir, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { checkInThread, openLevelStore, realDisk, type OpenStore } from '../../src/storage/storage.ts'
 import { mountSmallDisk } from '../crash/small-disk.ts'
@@ -18,6 +20,15 @@ import {
 } from '../support/pipeline-world.ts'
 
 const spoolText = '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }'
+
+const run = promisify(execFile)
+
+function succeeds(program: string, ...words: string[]): Promise<boolean> {
+  return run(program, words).then(
+    () => true,
+    () => false,
+  )
+}
 
 async function startWith(folder: string, options: PipelineOptions = {}): Promise<Pipeline> {
   return startPipeline({ folder, ...options, deps: { checkStore: checkInThread, ...options.deps } })
@@ -142,6 +153,96 @@ describe('a spool that is lost while the daemon runs', () => {
     expect(pipeline.status().internals.conservation).toMatchObject({})
   }, 30_000)
 })
+
+/** Ways in which a directory of the spool cannot be written by its path. Null: not possible here. */
+const unwritable: Record<string, (spool: string) => Promise<(() => Promise<unknown>) | null>> = {
+  async SPOOL_READ_ONLY(spool) {
+    if (!(await succeeds('mount', '--bind', spool, spool))) return null
+    await run('mount', ['-o', 'remount,ro,bind', spool])
+    return () => run('umount', ['-l', spool])
+  },
+  async SPOOL_PERMISSION(spool) {
+    const paths = [spool, join(spool, 'store')]
+    if (!(await succeeds('chattr', '+i', ...paths))) return null
+    return () => run('chattr', ['-i', ...paths])
+  },
+  async SPOOL_UNWRITABLE(spool) {
+    const names = ['check-state.json.next', 'in-use.next'].map((name) => join(spool, name))
+    for (const name of names) await mkdir(name)
+    return () => Promise.all(names.map((name) => rmdir(name)))
+  },
+}
+
+describe.each(Object.entries(unwritable))('a spool with %s', (code, make) => {
+  test('while the store is lost does not end the daemon, and it continues by itself afterwards', async ({
+    skip,
+  }) => {
+    const folder = await newFolder()
+    const faults = { write: false }
+    const openStore: OpenStore = async (at, options) => {
+      const store = await openLevelStore(at, options)
+      if (!at.endsWith('store')) return store
+      return {
+        ...store,
+        write(ops, writeOptions) {
+          if (!faults.write) return store.write(ops, writeOptions)
+          faults.write = false
+          return Promise.reject(Object.assign(new Error('input/output error'), { code: 'EIO' }))
+        },
+      }
+    }
+    const pipeline = await startWith(folder, { ...noService, deps: { openStore } })
+    const device = await pipeline.device('truck-1')
+    await acked(device, 1)
+    const mend = await make(join(folder, 'spool'))
+    if (mend === null) {
+      skip('not possible for this user')
+      return
+    }
+    try {
+      faults.write = true
+      device.publish({ topic: topicOf('truck-1'), payload: messageOf(2), messageId: 2 })
+      const isSaid = () => conditionOf(pipeline, 'STORE_LOST')?.why?.startsWith(`${code}: `) === true
+      await pipeline.until(isSaid)
+      expect((await get(pipeline, '/readyz')).status).toBe(503)
+      expect(pipeline.status().verdict).toBe('not_receiving')
+    } finally {
+      await mend()
+    }
+    await pipeline.until(() => pipeline.status().ready)
+    const again = await pipeline.device('truck-1')
+    await acked(again, 3)
+    expect(openPayloads(pipeline)).toBeGreaterThanOrEqual(2)
+  }, 30_000)
+})
+
+test('a start with a read-only spool beside the control socket of a killed daemon is refused, and goes on', async ({
+  skip,
+}) => {
+  const folder = await newFolder()
+  const spool = join(folder, 'spool')
+  await killedSpool(spool, 100)
+  const socket = join(spool, 'control.sock')
+  const script = `require('net').createServer().listen(${JSON.stringify(socket)}, () => process.kill(process.pid, 9))`
+  await run(process.execPath, ['-e', script]).catch(() => undefined)
+  const mend = await unwritable['SPOOL_READ_ONLY']!(spool)
+  if (mend === null) {
+    skip('nothing may be mounted here')
+    return
+  }
+  try {
+    const pipeline = await startWith(folder, noService)
+    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_READ_ONLY')
+    await pipeline.until(
+      () => conditionOf(pipeline, 'CONTROL_SOCKET_FAILED')?.why?.includes('EROFS') === true,
+    )
+    await mend()
+    await pipeline.until(() => pipeline.status().ready)
+    expect(openPayloads(pipeline)).toBe(100)
+  } finally {
+    await mend().catch(() => undefined)
+  }
+}, 30_000)
 
 describe('a disk without space for the opening', () => {
   test('gives the ballast for it, and where that is not enough, the daemon waits for room', async () => {

@@ -30,12 +30,12 @@
 import { join } from 'node:path'
 import { formatSize, plural } from '../../std/quantity.ts'
 import type { Clock } from '../../std/clock.ts'
+import { codeOf } from '../../std/gateway-error.ts'
 import type { Emit } from '../../domain/event.ts'
 import {
   damageText,
   explainDirectory,
   hasDatabase,
-  isDiskFull,
   lockStore,
   readCheckState,
   realDisk,
@@ -88,6 +88,8 @@ type Deps = {
   bootId: string
   /** What the start does now, for the status. */
   onProgress: (text: string) => void
+  /** The store was set aside: a new one in its place is meant. */
+  begunAnew?: () => void
 }
 
 export type OpeningOptions = {
@@ -214,6 +216,7 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
         : `The store is empty, and the mark beside it shows that data was stored.`
     if (options.onDamage === 'set_aside') {
       const to = await setStoreAside(path, clock.now())
+      deps.begunAnew?.()
       await note({ verified: [], checkAll: false })
       asideStores += 1
       emit({ kind: 'spool_set_aside', path: to, spoolPath: path, why })
@@ -246,13 +249,8 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
   }
 
   async function closed(): Promise<void> {
-    try {
-      await save()
-    } catch {
-      // The marker stays, so the next start checks the files without the state.
-      return
-    }
-    await unmarkInUse(path)
+    // Where one fails, the marker stays, so the next start checks the files.
+    if (await save()) await unmarkInUse(path).catch(ignoreSystemError)
   }
 
   async function lookForAside(): Promise<void> {
@@ -264,12 +262,22 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
     asideStores = stores.length
   }
 
-  /** One write at a time. It only spares the next start some reading, so a full disk is no failure. */
-  function save(): Promise<void> {
-    const written = saving.then(() => writeCheckState(statePath, state))
-    saving = written.catch(() => undefined)
-    return written.catch((error: unknown) => {
-      if (!isDiskFull(error)) throw error
-    })
+  /**
+   * One write at a time. It only spares the next start some reading, so where the disk does not allow it,
+   * that is no failure. Resolves with false then.
+   */
+  function save(): Promise<boolean> {
+    const written = saving.then(() => writeCheckState(statePath, state)).then(() => true, ignoreSystemError)
+    saving = written.then(
+      () => undefined,
+      () => undefined,
+    )
+    return written
   }
+}
+
+/** Where the file system reports an error. What else is thrown is a fault of the gateway. */
+function ignoreSystemError(error: unknown): false {
+  if (codeOf(error) === undefined) throw error
+  return false
 }

@@ -6,10 +6,10 @@
 //
 // A file of a dead daemon is replaced. One of a living daemon is not: connecting to it shows the difference.
 
-import { chmodSync, lstatSync, rmSync } from 'node:fs'
+import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { connect } from 'node:net'
-import { codeOf, GatewayError } from '../../../std/gateway-error.ts'
+import { codeOf, GatewayError, messageOf } from '../../../std/gateway-error.ts'
 import { socketPathProblem } from '../../config.ts'
 
 export type SocketPlace = { path: string; isShared: boolean }
@@ -27,7 +27,7 @@ export async function listenOnSocket(server: Server, { path, isShared }: SocketP
         why: 'Another process answers there, perhaps another gateway.',
         act: 'Stop the other one, or set ops.control_socket to another path.',
       })
-    rmSync(path, { force: true })
+    inItsDirectory(path, () => unlinkSync(path))
   }
   await new Promise<void>((resolve, reject) => {
     const onError = (error: Error) => reject(unavailable(path, error.message, error))
@@ -38,7 +38,16 @@ export async function listenOnSocket(server: Server, { path, isShared }: SocketP
       resolve()
     })
   })
-  chmodSync(path, isShared ? 0o660 : 0o600)
+  inItsDirectory(path, () => chmodSync(path, isShared ? 0o660 : 0o600))
+}
+
+/** The directory may be gone, or its file system read-only. */
+function inItsDirectory(path: string, change: () => void): void {
+  try {
+    change()
+  } catch (error) {
+    throw unavailable(path, `${messageOf(error)}.`, error)
+  }
 }
 
 /** Changes when another file takes the place of the socket. Null: there is none. */

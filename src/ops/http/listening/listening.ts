@@ -113,7 +113,12 @@ export async function listenOnControlSocket(
   answerMalformedRequests(server)
   server.maxConnections = connectionsMax
   server.setTimeout(idleMs)
-  await listenOnSocket(server, place)
+  try {
+    await listenOnSocket(server, place)
+  } catch (error) {
+    server.close()
+    throw error
+  }
   const identity = socketIdentity(place.path)
   return {
     path: place.path,
