@@ -31,7 +31,7 @@ import { deliveryOptions } from '../delivery/config.ts'
 import { doubtfulWords } from '../mapping/mapping.ts'
 import type { MoreSources, Taps } from '../ingest/ingest.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
-import { openSpool, type Spool } from '../spool/spool.ts'
+import { openSpool, type Spool, type StoreMemory } from '../spool/spool.ts'
 import { spoolOptions } from '../spool/config.ts'
 import {
   makePrivate,
@@ -45,7 +45,7 @@ import { createBackfillRule } from './backfill-rule.ts'
 import type { StartHeapWork } from './heap-work.ts'
 import type { KernelClock } from './kernel-clock.ts'
 import { createOurTime, type GatewayTime } from './our-time.ts'
-import { isRefusal, openSpoolOrWait } from './refused-spool.ts'
+import { isSpoolFault, openSpoolOrWait } from './refused-spool.ts'
 import { alertsOptions, closeStages, openStages, type Stages, type StagesConfig } from './stages.ts'
 
 export { startHeapWork } from './heap-work.ts'
@@ -166,6 +166,7 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
   let hasBegun = false
   /** The spool was opened before by this process. */
   let hasRun = false
+  const memory: StoreMemory = { known: null }
   void begun.promise.then(
     () => (hasBegun = true),
     () => undefined, // The caller of the start gets it.
@@ -193,12 +194,12 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
   /** Ends when the stop begins. Rejects where the gateway cannot start or continue. */
   async function live(): Promise<void> {
     for (;;) {
-      const wait = { clock, emit, open: () => openSpoolOf(deps, config, signal), refused }
-      const spool = await openSpoolOrWait(wait, config.spool.path, signal)
+      const wait = { clock, emit, open: () => openSpoolOf({ ...deps, memory }, config, signal), refused }
+      const spool = await openSpoolOrWait(wait, { path: config.spool.path, isStart: !hasRun }, signal)
       if (spool === null) return
       const fault = await run(spool)
       if (fault === null) return
-      if (!isRefusal(fault)) throw fault
+      if (!isSpoolFault(fault)) throw fault
     }
   }
 
@@ -218,7 +219,7 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
     if (wasRefused) void stages.reload.reload('the spool was opened')
     const fault = await Promise.race([stages.broken, aborted(signal)])
     if (fault === null) return null
-    if (isRefusal(fault)) await closeBroken(stages, fault)
+    if (isSpoolFault(fault)) await closeBroken(stages, fault)
     return fault
   }
 
@@ -274,7 +275,11 @@ async function makeSpoolPrivate(path: string, emit: Emit): Promise<void> {
   if (changed + failed > 0) emit({ kind: 'spool_files_private', path, changed, failed })
 }
 
-function openSpoolOf(deps: Deps, config: Config, signal: AbortSignal): Promise<Spool> {
+function openSpoolOf(
+  deps: Deps & { memory: StoreMemory },
+  config: Config,
+  signal: AbortSignal,
+): Promise<Spool> {
   const { clock, ourTime, kernel, ops, env } = deps
   const isLate = createBackfillRule(
     { clock, offsetMs: ourTime.wallOffsetMs },

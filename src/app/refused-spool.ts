@@ -3,8 +3,10 @@
 //
 //   SPOOL_DAMAGED    tried again when a file of the store has changed, as `spool repair` changes them
 //   the disk is full or read-only, or reports an error    tried again after 1 s, doubling to 30 s
+//   the store is not at its path, or another one is    the same
 //   another process uses the spool, a newer version wrote it, the path or its permissions are wrong
-//                    the start fails; while the spool is refused, a repair may hold the lock
+//                    the start fails. Once this process has had the spool, or waits for it, it stays up: the
+//                    path may be unmounted, and a repair may hold the lock
 
 import { pause, type Clock } from '../std/clock.ts'
 import { GatewayError, type ErrorCode } from '../std/gateway-error.ts'
@@ -33,15 +35,14 @@ const endsStart: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'SPOOL_PATH_INVALID',
 ])
 
-/** The daemon stays up and waits with such a fault. */
-export function isRefusal(error: unknown): error is GatewayError {
-  return error instanceof GatewayError && error.code.startsWith('SPOOL_') && !endsStart.has(error.code)
+export function isSpoolFault(error: unknown): error is GatewayError {
+  return error instanceof GatewayError && error.code.startsWith('SPOOL_')
 }
 
 /** Resolves with null when `signal` aborts. Rejects with a fault that ends the start. */
 export async function openSpoolOrWait(
   { clock, emit, open, refused }: Deps,
-  spoolPath: string,
+  { path: spoolPath, isStart }: { path: string; isStart: boolean },
   signal: AbortSignal,
 ): Promise<Spool | null> {
   let fault: GatewayError | null = null
@@ -55,12 +56,14 @@ export async function openSpoolOrWait(
       await spool.close()
     } catch (error) {
       if (signal.aborted) return null
-      const isLocked = error instanceof GatewayError && error.code === 'SPOOL_LOCKED'
-      if (isRefusal(error)) {
+      if (!isSpoolFault(error) || (fault === null && isStart && endsStart.has(error.code))) throw error
+      const isLocked = error.code === 'SPOOL_LOCKED'
+      // A repair of what is refused holds the lock.
+      if (fault === null || !isLocked) {
         if (error.code !== fault?.code || error.why !== fault.why)
           emit({ kind: 'spool_refused', fault: error })
         fault = error
-      } else if (fault === null || !isLocked) throw error
+      }
       refused(fault)
       const isDamaged = fault.code === 'SPOOL_DAMAGED' && !isLocked
       if (isDamaged) await changed(before)

@@ -51,6 +51,7 @@ export const spoolEventFields = {
     bytes,
     windowIds: count('payloadIds in the dedup window'),
     damaged: count('payloads that the opening found damaged or missing'),
+    unconfirmedWrites: count('writes that failed before the store was lost and are there, and repairs'),
     tookMs,
   },
   spool_checked: { tables: count('tables of the store'), tookMs },

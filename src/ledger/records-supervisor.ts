@@ -6,7 +6,7 @@
 //                 unclean end of the process the tables are checked before LevelDB reads them
 //                 (records-check.ts)
 //   a write failed, or a read found damage    closed, because the handle is unreliable from then on, and
-//                                             reopened
+//                                             reopened. None are created then: the spool may be unmounted
 
 import { rename, rm } from 'node:fs/promises'
 import type { Clock } from '../std/clock.ts'
@@ -51,6 +51,8 @@ export function createRecordsSupervisor(
   const asidePath = `${path}.damaged`
   let records: Records | null = null
   let opening: Promise<Records | null> | null = null
+  /** False once there were records. */
+  let mayCreate = true
   let failures = 0
   let nextTryMs = Number.NEGATIVE_INFINITY
   const closing = new AbortController()
@@ -81,8 +83,9 @@ export function createRecordsSupervisor(
     try {
       if (checkStore !== undefined)
         await checkRecords(checkStore, { spoolPath: options.path, tables: suspected }, closing.signal)
-      const opened = await openAt(openStore, path, options)
+      const opened = await openAt(openStore, path, { ...options, createIfMissing: mayCreate })
       suspected = 'none'
+      mayCreate = false
       if (closing.signal.aborted) {
         await opened.close()
         return null
@@ -116,6 +119,7 @@ export function createRecordsSupervisor(
     }
     emit({ kind: 'ledger_set_aside', path: asidePath, why })
     suspected = 'none'
+    mayCreate = true
     nextTryMs = Number.NEGATIVE_INFINITY
     return true
   }
@@ -175,10 +179,14 @@ export async function openOfflineRecords(
   }
 }
 
-async function openAt(openStore: OpenStore, path: string, options: RecordsOptions): Promise<Records> {
+async function openAt(
+  openStore: OpenStore,
+  path: string,
+  { createIfMissing = true, ...options }: RecordsOptions & { createIfMissing?: boolean },
+): Promise<Records> {
   let store: Store | null = null
   try {
-    store = await openStore(path, storeOptions)
+    store = await openStore(path, { ...storeOptions, createIfMissing })
     return await openRecords(store, options)
   } catch (error) {
     await store?.close()

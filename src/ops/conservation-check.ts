@@ -6,10 +6,12 @@
 //              + dropped + returned + held. `carried` are the open messages read from disk at a restore.
 //              Uncommitted messages, a stop and a loss of the store cause a short difference; one that
 //              lasts 10 s is a fault.
-//   payloads   recovered + appended = delivered + dead + returned + damaged + open, shown in /status only
+//   payloads   recovered + appended = delivered + dead + returned + damaged + open, over a loss of the store,
+//              too. A difference that lasts 10 s means that stored payloads are missing, or back
 
 import type { Clock } from '../std/clock.ts'
 import type { IngestCounters } from '../ingest/ingest.ts'
+import type { SpoolTotals } from '../spool/spool.ts'
 import type { Conditions } from './conditions/conditions.ts'
 import type { StageViews } from './types.ts'
 
@@ -21,6 +23,7 @@ export type Conservation = {
 }
 
 const toleratedMs = 10_000
+const eitherLost = 'Either stored data was lost or this is a fault of the gateway.'
 
 /** `recovered`: payloads that were in the spool when it was opened. */
 export function conservationOf(stages: StageViews, recovered: number): Conservation {
@@ -32,8 +35,7 @@ export function conservationOf(stages: StageViews, recovered: number): Conservat
   const accounted = ingest ? accountedFor(ingest) : 0
   const open = lanes.reduce((sum, lane) => sum + lane.pending + lane.sealed, 0)
   const appended = totals?.payloads ?? 0
-  const dead = stages.delivery?.counters().dead ?? 0
-  const gone = totals ? totals.delivered + dead + totals.returned + totals.damaged : 0
+  const gone = totals ? gonePayloads(totals) : 0
   return {
     messages: { received, carried, accounted, difference: received + carried - accounted },
     payloads: { recovered, appended, gone, open, difference: recovered + appended - gone - open },
@@ -47,6 +49,11 @@ export function conservationOf(stages: StageViews, recovered: number): Conservat
   }
 }
 
+/** Of the payloads of this process, those that are not in a lane any more. */
+export function gonePayloads({ delivered, dead, returned, damaged }: SpoolTotals): number {
+  return delivered + dead + returned + damaged
+}
+
 function accountedFor(counters: IngestCounters): number {
   const { mapped, ignored, duplicates, dead, quarantined, deferred, openParts, dropped, returned, held } =
     counters
@@ -57,31 +64,40 @@ type Deps = { clock: Clock; conditions: Conditions }
 
 /** Raises and clears CONSERVATION_BROKEN. */
 export function createConservationCheck({ clock, conditions }: Deps): (conservation: Conservation) => void {
-  /** The difference of the messages, and since when it is that. */
-  let lasting = { difference: 0, sinceMs: 0 }
+  /** The differences of the sums, and since when they are that. */
+  const lasting = { messages: { difference: 0, sinceMs: 0 }, payloads: { difference: 0, sinceMs: 0 } }
 
-  return ({ lanes, messages }) => {
+  return ({ lanes, messages, payloads }) => {
     for (const lane of lanes) if (lane.difference !== 0) raiseForLane(lane)
-    checkMessages(messages)
+    const { received, carried, accounted } = messages
+    checkSum('messages', messages.difference, {
+      what: `Received ${received} messages, ${carried} open before, but ${accounted} are accounted for.`,
+      why: 'At least one message is in no counter. This is a fault of the gateway.',
+    })
+    const { recovered, appended, gone, open } = payloads
+    checkSum('payloads', payloads.difference, {
+      what: `${recovered} payloads recovered and ${appended} added, but ${gone} gone and ${open} in the spool.`,
+      why: eitherLost,
+    })
   }
 
   function raiseForLane({ id, appended, settled, open }: Conservation['lanes'][number]): void {
     conditions.raise('CONSERVATION_BROKEN', {
       key: `lane ${id}`,
       what: `Lane ${id}: ${appended} appended, but ${settled} settled and ${open} open.`,
-      why: 'Either stored data was lost or this is a fault of the gateway.',
+      why: eitherLost,
     })
   }
 
-  function checkMessages({ received, carried, accounted, difference }: Conservation['messages']): void {
+  function checkSum(
+    sum: keyof typeof lasting,
+    difference: number,
+    cause: { what: string; why: string },
+  ): void {
     const nowMs = clock.monotonic()
-    if (difference !== lasting.difference) lasting = { difference, sinceMs: nowMs }
-    if (difference === 0) conditions.clear('CONSERVATION_BROKEN', 'messages')
-    else if (nowMs - lasting.sinceMs >= toleratedMs)
-      conditions.raise('CONSERVATION_BROKEN', {
-        key: 'messages',
-        what: `Received ${received} messages, ${carried} open before, but ${accounted} are accounted for.`,
-        why: 'At least one message is in no counter. This is a fault of the gateway.',
-      })
+    if (difference !== lasting[sum].difference) lasting[sum] = { difference, sinceMs: nowMs }
+    if (difference === 0) conditions.clear('CONSERVATION_BROKEN', sum)
+    else if (nowMs - lasting[sum].sinceMs >= toleratedMs)
+      conditions.raise('CONSERVATION_BROKEN', { key: sum, ...cause })
   }
 }

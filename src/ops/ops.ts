@@ -35,7 +35,7 @@
 
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { GatewayEvent } from '../domain/event.ts'
-import { conservationOf, createConservationCheck } from './conservation-check.ts'
+import { conservationOf, createConservationCheck, gonePayloads } from './conservation-check.ts'
 import { createConditions } from './conditions/conditions.ts'
 import { writeError } from '../std/journal.ts'
 import { controlSocketPath } from './config.ts'
@@ -140,11 +140,12 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   function remember(event: GatewayEvent): void {
     if (event.kind !== 'spool_recovered') return
-    // After a loss of the store, the counters already have what came and went since the start.
     const totals = stages.spool?.totals()
     // What the opening found damaged was there before.
-    const since = totals ? totals.payloads - totals.delivered - totals.dead - totals.damaged : -event.damaged
-    recovered = event.payloads - since
+    if (totals === undefined) recovered = event.payloads + event.damaged
+    // After a loss of the store, the counters already have what came and went since the start, but for writes
+    // that failed and are there. Everything else that is missing shows in the sum.
+    else if (event.unconfirmedWrites > 0) recovered = event.payloads - totals.payloads + gonePayloads(totals)
   }
 
   function attach(more: Partial<StageViews>): void {

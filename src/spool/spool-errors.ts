@@ -40,13 +40,3 @@ export function explainRead(error: unknown): GatewayError {
     cause: error,
   })
 }
-
-export function explainOpening(path: string, error: unknown): GatewayError {
-  if (error instanceof GatewayError) return error
-  return new GatewayError('SPOOL_UNWRITABLE', {
-    what: `Cannot open the spool at ${path}.`,
-    why: `${messageOf(error)}.`,
-    act: 'Check the disk. The gateway tries again automatically.',
-    cause: error,
-  })
-}

@@ -6,6 +6,7 @@ import type { Emit } from '../domain/event.ts'
 import type { NewId, ProviderName } from '../domain/ids.ts'
 import type { KeptStore, OnFull } from '../domain/kept-store.ts'
 import type { ChunkBufferOptions } from './chunk-log/recent-chunks/recent-chunks.ts'
+import type { StoreMemory } from './opening/known-store.ts'
 import type { CheckStore, Disk, OpenStore, ReadTables } from '../storage/storage.ts'
 
 /**
@@ -29,6 +30,8 @@ export type SpoolDeps = {
   bootId?: string
   /** What the opening does now, in words. */
   onProgress?: (text: string) => void
+  /** What earlier openings of this process know of the store. */
+  memory?: StoreMemory
   /** Ends the opening. */
   signal?: AbortSignal
   /** Called once for each payload, so it must be fast. Without it no payload is late. */

@@ -3,25 +3,29 @@
 //   open -> (a write fails) -> lost -> close, pause, open again -> open
 //                                  '-> gives up after `attemptsMax` attempts in a row
 //
+// Another store than the one that this process has had is never opened (opening/known-store.ts). It is looked
+// for before each opening, and every second while the store is open.
+//
 // It also measures the disk, and keeps the ballast file that makes room on a full disk.
 
 import { join } from 'node:path'
 import { pause } from '../std/clock.ts'
-import { GatewayError } from '../std/gateway-error.ts'
-import { isDiskFull } from '../storage/storage.ts'
+import { codeOf, GatewayError } from '../std/gateway-error.ts'
+import { explainDirectory, isDiskFull } from '../storage/storage.ts'
 import { isCorruption } from './chunk-log/damage-scan.ts'
 import type { HeldKeys } from './chunk-log/dedup-window.ts'
 import { settledBytes } from './chunk-log/lane.ts'
 import { openHighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IntakeLimits } from './intake-limits.ts'
 import { storePathOf } from './opening/aside.ts'
+import { isElsewhere, placeOf, refuseOtherStore, type StoreMemory } from './opening/known-store.ts'
 import { createStoreOpening, type PreviousEnd, type StoreOpening } from './opening/opening.ts'
 import { openSafely } from './opening/safe-open.ts'
 import { verifyTables } from './opening/table-verification.ts'
 import { audit } from './recovery/conservation-audit.ts'
 import { closeSession, openSession, upkeep } from './session.ts'
 import type { OpenSession, Session } from './session-state.ts'
-import { closedFault, explainOpening } from './spool-errors.ts'
+import { closedFault } from './spool-errors.ts'
 import type { SpoolDeps, SpoolOptions } from './spool-options.ts'
 import type { SpoolListener } from './types.ts'
 import type { SpoolCounters } from './views.ts'
@@ -39,20 +43,21 @@ export type StoreSupervisor = OpenSession & { readonly previousEnd: PreviousEnd;
 
 /** Resolves when the store is open. */
 export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions): Promise<StoreSupervisor> {
-  const { clock, emit, disk, limits, notify } = deps
+  const { clock, emit, disk, limits, notify, memory = { known: null } } = deps
   const closing = new AbortController()
   const storePath = storePathOf(options.path)
-  const opening = openingOf(deps, options)
+  const opening = openingOf({ ...deps, memory }, options)
   let session: Session | null = null
+  /** Of the open store. */
+  let place: string | null = null
   let sessionEnd = new AbortController()
   let reopening: Promise<void> = Promise.resolve()
   let verifying: Promise<void> = Promise.resolve()
 
-  await disk.makeDirectory(options.path)
-  await measureDisk()
-  session = await open()
+  session = await start()
   limits.update(session)
-  await opening?.lookForAside()
+  // Where this fails, it follows with the upkeep.
+  await opening?.lookForAside().catch(() => undefined)
   const timers = [
     every(options.diskCheckMs, checkDisk),
     every(options.forgetMs, async () => {
@@ -63,24 +68,49 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
 
   // ------------------------------------------------------------------ opening, losing, opening again
 
-  function open(): Promise<Session> {
+  async function start(): Promise<Session> {
+    try {
+      await refuseOther()
+      if (memory.known === null) await disk.makeDirectory(options.path)
+      await measureDisk()
+      return await open()
+    } catch (error) {
+      // Without a code it is a programming error.
+      throw codeOf(error) === undefined ? error : cannotOpen(error)
+    }
+  }
+
+  function cannotOpen(error: unknown): GatewayError {
+    return explainDirectory(`Cannot open the spool at ${options.path}.`, error)
+  }
+
+  async function refuseOther(): Promise<void> {
+    if (opening !== null && memory.known !== null) await refuseOtherStore(options.path, memory.known)
+  }
+
+  async function open(): Promise<Session> {
+    await refuseOther()
     const signals = deps.signal === undefined ? [closing.signal] : [closing.signal, deps.signal]
     return openSafely({ disk, opening, signal: AbortSignal.any(signals) }, options.path, openOnce)
   }
 
   async function openOnce(): Promise<Session> {
     const startedAtMs = clock.monotonic()
+    const known = memory.known
     const damagedBefore = deps.counters.damaged
     const manifestBefore = disk.manifestName(storePath)
-    const store = await deps.openStore(storePath)
+    const store = await deps.openStore(storePath, { createIfMissing: known === null })
     const manifest = () => disk.manifestName(storePath) ?? ''
     const mark = openHighWaterMark({ clock, emit, disk, manifest }, options.path)
     try {
+      place = opening === null ? null : await placeOf(options.path)
       const sessionDeps = { ...deps, store, mark, manifestBefore, changed, lost }
       const opened = await openSession(sessionDeps, options)
+      memory.known = mark.durable()
       await loadBallast()
       const damaged = deps.counters.damaged - damagedBefore
-      reportRecovery(opened, { damaged, tookMs: clock.monotonic() - startedAtMs })
+      const unconfirmedWrites = known === null ? 0 : mark.durable().writes - known.writes
+      reportRecovery(opened, { damaged, unconfirmedWrites, tookMs: clock.monotonic() - startedAtMs })
       sessionEnd = new AbortController()
       void auditInBackground(opened, sessionEnd.signal)
       verifying = verifyInBackground(sessionEnd.signal)
@@ -110,7 +140,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
 
   function reportRecovery(
     { lanes: byId, window }: Session,
-    found: { damaged: number; tookMs: number },
+    found: { damaged: number; unconfirmedWrites: number; tookMs: number },
   ): void {
     const lanes = [...byId.values()]
     emit({
@@ -132,6 +162,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     const old = session
     if (old === null || closing.signal.aborted) return
     session = null
+    memory.known = old.mark.durable()
     sessionEnd.abort()
     old.eviction.end()
     emit({ kind: 'store_lost', fault })
@@ -147,7 +178,8 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     old.mark.close()
     // The handle is unusable after a failed write, so it is closed, whatever close() reports.
     await old.store.close().catch(() => undefined)
-    if (isDiskFull(fault.cause)) await disk.dropBallast(options.path)
+    // Where that fails, the opening says why.
+    if (isDiskFull(fault.cause)) await disk.dropBallast(options.path).catch(() => undefined)
     else if (isCorruption(fault.cause)) await opening?.suspect()
     let last = fault
     let delayMs = options.reopen.firstMs
@@ -158,10 +190,10 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
         session = await open()
       } catch (error) {
         if (closing.signal.aborted) return
-        last = explainOpening(options.path, error)
+        last = cannotOpen(error)
         emit({ kind: 'store_reopen_failed', fault: last, attempt })
-        // Another attempt does not repair files: the gateway refuses the spool and waits for a repair.
-        if (opening !== null && last.code === 'SPOOL_DAMAGED') break
+        // Another attempt does not mend it: the gateway refuses the spool and waits.
+        if (opening !== null && (last.code === 'SPOOL_DAMAGED' || isElsewhere(last))) break
         if (!isDiskFull(error)) await opening?.suspect()
         continue
       }
@@ -183,7 +215,18 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     limits.setDisk({ freeBytes, usedBytes: await disk.usedBytes(storePath) })
   }
 
+  /** Writes into a store that is not at its path would be missing when another one is opened there. */
+  async function checkPlace(): Promise<void> {
+    const running = session
+    if (opening === null || running === null || (await placeOf(options.path)) === place) return
+    memory.known = running.mark.durable()
+    await refuseOther().catch((error: unknown) => {
+      if (error instanceof GatewayError && isElsewhere(error)) running.committer.fail(error)
+    })
+  }
+
   async function checkDisk(): Promise<void> {
+    await checkPlace()
     await measureDisk()
     // Closed meanwhile: that there is no session is no loss of the store.
     if (closing.signal.aborted) return
@@ -239,6 +282,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     session = null
     if (last === null) return
     await closeSession(last)
+    memory.known = last.mark.durable()
     await verifying
     await opening?.closed()
   }
@@ -247,9 +291,16 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
 }
 
 /** Null for a store in memory. */
-function openingOf(deps: SupervisorDeps, options: SpoolOptions): StoreOpening | null {
-  const { checkStore, bootId = '', onProgress = () => undefined } = deps
+function openingOf(
+  deps: SupervisorDeps & { memory: StoreMemory },
+  options: SpoolOptions,
+): StoreOpening | null {
+  const { checkStore, bootId = '', onProgress = () => undefined, memory } = deps
   if (checkStore === undefined) return null
   const { lastExitPath = join(options.path, 'last-exit') } = options
-  return createStoreOpening({ ...deps, checkStore, bootId, onProgress }, { ...options, lastExitPath })
+  const begunAnew = () => void (memory.known = null)
+  return createStoreOpening(
+    { ...deps, checkStore, bootId, onProgress, begunAnew },
+    { ...options, lastExitPath },
+  )
 }

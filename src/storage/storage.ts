@@ -23,7 +23,7 @@ import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
 
 import { realDisk } from './disk.ts'
 import { explainDirectory } from './disk-errors.ts'
-import { refuseWithoutCurrent } from './store-files.ts'
+import { hasDatabase, refuseWithoutCurrent, storeFilesAt } from './store-files.ts'
 import { lockedFault } from './store-lock.ts'
 import { defaultPageBytes, type ReadOptions, type StoreEntry, type StoreRange } from './types.ts'
 
@@ -73,6 +73,8 @@ export type StoreOptions = {
    * fewer and larger tables, and more for LevelDB to read from its log at start. Default 8 MiB.
    */
   writeBufferBytes?: number
+  /** False: an existing database is opened, and no directory is made. Default true. */
+  createIfMissing?: boolean
 }
 
 const defaultWriteBufferBytes = 8 * 1024 * 1024
@@ -81,15 +83,24 @@ const defaultWriteBufferBytes = 8 * 1024 * 1024
 const blockBytes = 16 * 1024
 
 /** Creates the directory and the database where they are missing, and never where files of a database are. */
-export const openLevelStore: OpenStore = async (path, options) => {
+export const openLevelStore: OpenStore = async (path, options = {}) => {
+  if (options.createIfMissing === false) return openExistingStore(path, options)
   await realDisk.makeDirectory(path)
   await refuseWithoutCurrent(path)
   return open(path, { ...options, createIfMissing: true })
 }
 
-/** Opens an existing database and creates none. */
-export const openExistingStore: OpenStore = (path, options) =>
-  open(path, { ...options, createIfMissing: false })
+/** Opens an existing database and creates none. Rejects also with SPOOL_MISSING. */
+export const openExistingStore: OpenStore = async (path, options) => {
+  const files = await storeFilesAt(path)
+  if (files.hasCurrent || hasDatabase(files)) return open(path, { ...options, createIfMissing: false })
+  // LevelDB would leave an empty directory there.
+  throw new GatewayError('SPOOL_MISSING', {
+    what: `There is no database at ${path}.`,
+    why: 'The directory is missing or empty.',
+    act: 'Check that its file system is mounted.',
+  })
+}
 
 async function open(path: string, options: StoreOptions & { createIfMissing: boolean }): Promise<Store> {
   const { createIfMissing, writeBufferBytes = defaultWriteBufferBytes } = options

@@ -13,7 +13,7 @@ const fault = (code: ErrorCode, why = 'Bad.') => new GatewayError(code, { what: 
 const opened = { close: async () => undefined } as Spool
 
 /** `attempt` is called with the number of each attempt to open the spool. */
-async function waitWorld(attempt: (n: number, path: string) => Promise<Spool>) {
+async function waitWorld(attempt: (n: number, path: string) => Promise<Spool>, isStart = true) {
   const path = await newFolder()
   const store = join(path, 'store')
   await mkdir(store)
@@ -29,7 +29,7 @@ async function waitWorld(attempt: (n: number, path: string) => Promise<Spool>) {
     open,
     refused: () => undefined,
   }
-  const spool = openSpoolOrWait(deps, path, stop.signal)
+  const spool = openSpoolOrWait(deps, { path, isStart }, stop.signal)
   return {
     store,
     clock,
@@ -117,5 +117,18 @@ test.each(['SPOOL_LOCKED', 'SPOOL_VERSION', 'SPOOL_PERMISSION', 'SPOOL_NOT_DIREC
     const world = await waitWorld(async () => Promise.reject(fault(code)))
     await expect(world.spool).rejects.toMatchObject({ code })
     expect(world.events).toEqual([])
+  },
+)
+
+test.each(['SPOOL_PERMISSION', 'SPOOL_PATH_MISSING', 'SPOOL_NOT_DIRECTORY', 'SPOOL_LOCKED'] as const)(
+  '%s is waited for by a daemon that has had the spool',
+  async (code) => {
+    const world = await waitWorld(async (n) => (n > 2 ? opened : Promise.reject(fault(code))), false)
+    for (const seconds of [1, 2]) {
+      await world.waits()
+      await world.clock.advance(seconds * 1000)
+    }
+    expect(await world.spool).toBe(opened)
+    expect(world.events).toMatchObject([{ kind: 'spool_refused', fault: { code } }])
   },
 )

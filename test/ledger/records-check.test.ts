@@ -1,7 +1,7 @@
 // Damaged records of the ledger never end the process: LevelDB does not open what the check refuses.
 
 import { execFileSync } from 'node:child_process'
-import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
@@ -88,6 +88,21 @@ describe('records with a zeroed page', () => {
     const { supervisor, kinds } = supervise(path, 'clean')
     await supervisor.ensure()
     expect(kinds()).toEqual(['ledger_set_aside'])
+  })
+})
+
+describe('records that were open', () => {
+  test('are not created anew where they are gone, because the spool may be unmounted', async () => {
+    const { path } = await recordsInTable()
+    const { supervisor, events } = supervise(path, 'clean')
+    const open = await supervisor.ensure()
+    await rename(recordsPath(path), join(path, 'away'))
+    await supervisor.lost(open!, new Error('a write failed'))
+    expect(await supervisor.ensure()).toBeNull()
+    expect(events.at(-1)).toMatchObject({ kind: 'ledger_failed', fault: { code: 'LEDGER_UNUSABLE' } })
+    expect(await readdir(path)).not.toContain('records')
+    await rename(join(path, 'away'), recordsPath(path))
+    expect((await supervisor.ensure())?.totals().records).toBe(600)
   })
 })
 

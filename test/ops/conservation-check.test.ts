@@ -30,6 +30,35 @@ describe('what was received is accounted for', () => {
     expect(conditions.open()).toEqual([])
   })
 
+  test('a difference of the payloads that lasts is critical, until they add up', () => {
+    const clock = handClock()
+    const conditions = createConditions({ clock })
+    const check = createConservationCheck({ clock, conditions })
+    const payloads = { recovered: 5, appended: 9, gone: 3, open: 2, difference: 9 }
+    check({ ...conservation(0), payloads })
+    clock.move(10_000)
+    check({ ...conservation(0), payloads })
+    expect(conditions.open()).toMatchObject([
+      { code: 'CONSERVATION_BROKEN', key: 'payloads', what: expect.stringContaining('2 in the spool') },
+    ])
+    check(conservation(0))
+    expect(conditions.open()).toEqual([])
+  })
+
+  test('payloads that are missing after a loss of the store do not add up any more', async () => {
+    await using world = opsWorld()
+    const recovered = { lanes: 1, batches: 0, bytes: 1, windowIds: 0, damaged: 0, tookMs: 1 }
+    world.ops.emit({ kind: 'spool_recovered', ...recovered, payloads: 7, unconfirmedWrites: 0 })
+    world.ops.attach(stages({ ingest: ingestCounters(), lanes: [] }))
+    const sum = () => world.ops.status().internals.conservation.payloads
+    const before = sum().difference
+    world.ops.emit({ kind: 'spool_recovered', ...recovered, payloads: 0, unconfirmedWrites: 0 })
+    expect(sum()).toMatchObject({ recovered: 7, difference: before })
+    // A write that failed and is there all the same explains a difference.
+    world.ops.emit({ kind: 'spool_recovered', ...recovered, payloads: 0, unconfirmedWrites: 1 })
+    expect(sum()).toMatchObject({ difference: 0 })
+  })
+
   test('a difference that changes is no fault', () => {
     const clock = handClock()
     const conditions = createConditions({ clock })

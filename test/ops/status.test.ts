@@ -172,6 +172,7 @@ describe('the status', () => {
       bytes: 1,
       windowIds: 0,
       damaged: 3,
+      unconfirmedWrites: 0,
       tookMs: 1,
     })
     world.ops.attach(stages(view))

@@ -114,6 +114,7 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     bytes: 4,
     windowIds: 5,
     damaged: 0,
+    unconfirmedWrites: 0,
     tookMs: 6,
   },
   spool_checked: { kind: 'spool_checked', tables: 3, tookMs: 40 },

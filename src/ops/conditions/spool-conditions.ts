@@ -100,7 +100,7 @@ export const spoolConditions = {
   },
   CONSERVATION_BROKEN: {
     severity: 'critical',
-    meaning: 'The counters of a lane, or of the messages received, do not add up.',
+    meaning: 'The counters of a lane, of all payloads, or of the messages received, do not add up.',
     act: reportIt,
   },
   RECORDS_UNBALANCED: {

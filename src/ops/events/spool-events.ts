@@ -1,6 +1,7 @@
 // spool-events.ts: the events of the spool and its store. What it lost: spool-loss-events.ts.
 
 import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
+import type { GatewayError } from '../../std/gateway-error.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName, EventOf, HoldReason } from '../../domain/event.ts'
 import { keptStores, type KeptStore } from '../../domain/kept-store.ts'
@@ -64,7 +65,7 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     },
     raises: {
       SPOOL_DAMAGED: ({ fault }) => (isDamage(fault) ? ofFault({ fault }) : null),
-      SPOOL_UNUSABLE: ({ fault }) => (isDamage(fault) ? null : ofFault({ fault })),
+      SPOOL_UNUSABLE: ({ fault }) => (isDamage(fault) ? null : coded(fault)),
     },
     whyLengthMax: 1000,
   },
@@ -195,7 +196,7 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     level: 'error',
     text: ({ attempt }) => `Attempt ${attempt} to open the store again failed.`,
     repeats: ({ fault }) => fault.code,
-    raises: { STORE_LOST: ofFault },
+    raises: { STORE_LOST: ({ fault }) => coded(fault) },
   },
   high_water_mark_unknown: {
     meaning:
@@ -248,6 +249,9 @@ function fullFor(...stores: KeptStore[]) {
 function fullText(store: KeptStore, bytesMax: number): string {
   return `Nine tenths of ${formatSize(bytesMax)} for ${keptStores[store]} are used.`
 }
+
+/** Its reasons differ, and so do their cures: the code says which one it is. */
+const coded = (fault: GatewayError): Cause => ({ ...ofFault({ fault }), why: `${fault.code}: ${fault.why}` })
 
 const isDamage = ({ code }: { code: string }) => code === 'SPOOL_DAMAGED'
 

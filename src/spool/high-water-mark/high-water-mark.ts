@@ -57,6 +57,8 @@ export type HighWaterMark = {
   prepare(ops: StoreOp[]): void
   /** The write that was put together last is durable. Before its acks. */
   written(): void
+  /** The id of the store, and its writes that are durable. */
+  durable(): { instance: string; writes: number }
   /** What the mark says now; between two writes. */
   current(): Omit<Mark, 'serial' | 'lanesLeftOut'>
   close(): void
@@ -87,6 +89,7 @@ export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: s
   let file: FixedFile | null = null
   /** What changes with each write. */
   const numbers = { serial: 0, writes: 0, nextLane: 1 }
+  let durableWrites = 0
   let recordedLanes = 0
   let isLayoutOld = true
   let failedAtMs: number | null = null
@@ -108,6 +111,7 @@ export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: s
     spool = marked
     identity = { instance: first.instance, manifest: manifest() }
     numbers.writes = first.writes
+    durableWrites = first.writes
     isLayoutOld = true
     put(true)
   }
@@ -119,6 +123,7 @@ export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: s
   }
 
   function written(): void {
+    durableWrites = numbers.writes
     if (failedAtMs === null) put(false)
     else if (clock.monotonic() - failedAtMs >= retryMs) put(true)
   }
@@ -189,9 +194,14 @@ export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: s
     start,
     prepare,
     written,
+    durable: () => ({ instance: identity.instance, writes: durableWrites }),
     current,
     close() {
-      file?.close()
+      try {
+        file?.close()
+      } catch (error) {
+        fail(error)
+      }
       file = null
     },
   }
