@@ -23,6 +23,7 @@ import type { Writable } from 'node:stream'
 import { assert } from '../std/assert.ts'
 import { createAlerts, type Alerts } from '../alerts/alerts.ts'
 import type { Clock } from '../std/clock.ts'
+import { fileSystemWarnings } from '../std/file-system.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId } from '../domain/ids.ts'
@@ -129,6 +130,7 @@ export async function startGateway(
     const warnings = [
       ...configWarnings(config),
       ...doubtfulWords(config, config.devices.file === undefined ? new Map() : null),
+      ...(await fileSystemWarnings(config.spool.path)),
       ...(await secretFileWarnings(gatewayDeps.secretFiles ?? [], env)),
     ]
     for (const { what, act } of warnings) emit({ kind: 'config_warning', what, advice: act })

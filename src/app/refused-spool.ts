@@ -4,7 +4,8 @@
 //   SPOOL_DAMAGED    tried again when a file of the store has changed, as `spool repair` changes them
 //   the disk is full or read-only, or reports an error    tried again after 1 s, doubling to 30 s
 //   the store is not at its path, or another one is    the same
-//   another process uses the spool, a newer version wrote it, the path or its permissions are wrong
+//   another process uses the spool, a newer version wrote it, the path or its permissions are wrong,
+//   it is in memory
 //                    the start fails. Once this process has had the spool, or waits for it, it stays up: the
 //                    path may be unmounted, and a repair may hold the lock
 
@@ -29,6 +30,7 @@ const retryMs = { first: 1000, most: 30_000 }
 const endsStart: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'SPOOL_LOCKED',
   'SPOOL_VERSION',
+  'SPOOL_IN_MEMORY',
   'SPOOL_PERMISSION',
   'SPOOL_PATH_MISSING',
   'SPOOL_NOT_DIRECTORY',

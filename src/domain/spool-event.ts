@@ -54,6 +54,11 @@ export const spoolEventFields = {
     unconfirmedWrites: count('writes that failed before the store was lost and are there, and repairs'),
     tookMs,
   },
+  spool_new: {
+    path: field<string>('directory of the spool'),
+    at: field<number>('when it was made; Unix time in ms'),
+  },
+  spool_new_ended: {},
   spool_checked: { tables: count('tables of the store'), tookMs },
   spool_refused: { fault },
   spool_leftovers_moved: { path: field<string>('where the files are now'), files: count('files moved') },

@@ -30,9 +30,25 @@ export const spoolSchema = z.strictObject({
     .min(1)
     .default('./spool')
     .describe(
-      'Directory of the spool, relative to this file; created if it is missing. Only one gateway may ' +
+      'Directory of the spool, relative to this file; see `create`. Only one gateway may ' +
         'use it. Use a local disk with a working fsync: on a network or memory file system, ' +
         'acknowledged data can be lost.',
+    ),
+  create: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Whether the gateway makes a new spool where there is none. Set it to `false` in production, after ' +
+        '`spool init` or the first start has made it: where the file system of the spool is not mounted, the ' +
+        'gateway then waits for it (SPOOL_MISSING) and acknowledges nothing. The file spool.json in the directory says ' +
+        'that it is a spool.',
+    ),
+  allow_in_memory: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Allows a spool on a file system in memory (tmpfs, ramfs). A restart of the machine then deletes what ' +
+        'was acknowledged. For trying out.',
     ),
   max_bytes: size({ minBytes: MiB, maxBytes: 64 * TiB })
     .prefault('20GiB')
@@ -162,6 +178,8 @@ export function spoolOptions(
   const ballastBytes = Math.min(16 * MiB, Math.floor(config.max_bytes / 16))
   return {
     path: config.path,
+    create: config.create,
+    allowInMemory: config.allow_in_memory,
     onDamage: config.on_damage,
     verifyBytesPerS: config.verify_rate,
     bytesMax: config.max_bytes,

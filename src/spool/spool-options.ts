@@ -40,6 +40,10 @@ export type SpoolDeps = {
 
 export type SpoolOptions = {
   path: string
+  /** A new spool is made where there is none; else SPOOL_MISSING. */
+  create: boolean
+  /** On a file system in memory, too; else SPOOL_IN_MEMORY. */
+  allowInMemory: boolean
   /** Of damaged files at the start: wait for a repair, or rename the store and begin a new one. */
   onDamage: 'refuse' | 'set_aside'
   /** How fast the tables are read in the background; 0 for not at all. */

@@ -24,6 +24,7 @@ export const errorCodes = {
   SPOOL_DAMAGED: 'The spool database cannot be opened because its files are damaged.',
   SPOOL_MISSING: 'There is no spool in the given directory, or it is no longer at its path.',
   SPOOL_REPLACED: 'Another store is in the place of the one that the running daemon has written.',
+  SPOOL_IN_MEMORY: 'The spool is on a file system in memory, and spool.allow_in_memory is not set.',
   SPOOL_VERSION: 'A newer version of the gateway wrote this spool.',
   SPOOL_READ_ONLY: 'The file system of the spool is read-only.',
   SPOOL_PERMISSION: 'The user of the gateway may not write to the spool directory.',

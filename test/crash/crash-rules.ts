@@ -161,6 +161,8 @@ function keyOfPayload(payload: unknown): string {
 function openSpoolOf(world: CrashWorld, report: (what: string) => void) {
   const config = {
     path: world.spoolPath,
+    create: true,
+    allow_in_memory: true,
     max_bytes: 1024 ** 3,
     min_free_bytes: 0,
     dedup: { window: 600_000, max_ids: 1_000_000 },

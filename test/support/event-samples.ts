@@ -117,6 +117,8 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     unconfirmedWrites: 0,
     tookMs: 6,
   },
+  spool_new: { kind: 'spool_new', path: '/spool', at: 1_750_000_000_000 },
+  spool_new_ended: { kind: 'spool_new_ended' },
   spool_checked: { kind: 'spool_checked', tables: 3, tookMs: 40 },
   spool_refused: { kind: 'spool_refused', fault: damaged },
   spool_leftovers_moved: { kind: 'spool_leftovers_moved', path: '/s/damaged/2026', files: 2 },

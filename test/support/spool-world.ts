@@ -99,6 +99,8 @@ export function exchangeOf(changes: Partial<Exchange>): Exchange {
 export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}): SpoolOptions {
   return {
     path,
+    create: true,
+    allowInMemory: true,
     onDamage: 'refuse',
     verifyBytesPerS: 0,
     bytesMax: 1024 ** 2,

@@ -6,6 +6,7 @@
 
 import { constants } from 'node:fs'
 import { access, readFile } from 'node:fs/promises'
+import { fileSystemAt, fileSystemWarnings, inMemoryFault } from '../../std/file-system.ts'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { parsePasswordFile } from '../../std/passwords/password-file.ts'
 import {
@@ -44,12 +45,23 @@ export async function checkConfig(path: string, env: NodeJS.ProcessEnv): Promise
   const warnings = [
     ...configWarnings(config),
     ...doubtfulWords(config, table.models),
+    ...(await fileSystemWarnings(config.spool.path)),
     ...(await secretFileWarnings(secretFiles, env)),
     ...files.warnings,
     ...tableWarnings(config, table.size),
     ...(memory === null ? [] : [memory]),
   ]
   return { config, secretFiles, warnings }
+}
+
+type Placed = Pick<LoadedConfig, 'config' | 'positionOf'>
+
+/** The daemon refuses a spool in memory at the start. */
+async function spoolProblems({ config: { spool }, positionOf }: Placed) {
+  if (spool.allow_in_memory) return []
+  const fault = inMemoryFault(spool.path, await fileSystemAt(spool.path))
+  if (fault === null) return []
+  return [{ ...positionOf(['spool', 'path']), path: 'spool.path', message: fault.message }]
 }
 
 function placeIn({ devices, delivery, privacy }: Config): DevicesPlace | null {
@@ -156,7 +168,7 @@ const yes = () => true
 const no = () => false
 
 async function checkFiles({ config, positionOf, pathOf }: LoadedConfig) {
-  const problems: ConfigError['problems'][number][] = []
+  const problems: ConfigError['problems'][number][] = await spoolProblems({ config, positionOf })
   const warnings: Warning[] = await commandWarnings(config)
   for (const { keys: own, path, isPasswords } of namedFiles(config)) {
     const keys = pathOf(own)

@@ -5,6 +5,7 @@ import { open, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf } from '../../std/gateway-error.ts'
 import { formatDuration, formatSize } from '../../std/quantity.ts'
+import { fileSystemAt, fileSystemText, fileSystemWarnings } from '../../std/file-system.ts'
 import type { Config } from '../../config/config.ts'
 import { nearestExisting } from '../check-command/connection-findings.ts'
 import type { DoctorFinding, RunningDaemon } from './doctor-finding.ts'
@@ -13,6 +14,19 @@ const rounds = 20
 const roundsMsMax = 5000
 /** A disk of a good kind needs less than 5 ms. Every acknowledgement waits for one flush. */
 const slowFromMs = 20
+
+/** The type of the file system, and what it means for acknowledged data. */
+export async function checkFileSystem({ spool }: Config): Promise<DoctorFinding> {
+  const name = 'file system'
+  const fileSystem = await fileSystemAt(spool.path)
+  const [warning] = await fileSystemWarnings(spool.path)
+  if (fileSystem === null)
+    return { name, state: 'ok', what: `This machine does not say on which file system ${spool.path} is.` }
+  if (warning === undefined)
+    return { name, state: 'ok', what: `The spool ${spool.path} is on ${fileSystemText(fileSystem)}.` }
+  const { what, act } = warning
+  return { name, state: 'warning', what, why: 'Acknowledged data can be lost there.', act }
+}
 
 /** Writes a small file and flushes it, again and again, then deletes it. */
 export async function checkFlush({ spool }: Config): Promise<DoctorFinding> {

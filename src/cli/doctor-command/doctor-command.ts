@@ -26,7 +26,7 @@ import { findDaemon, serviceConfig as defaultConfig } from '../daemon-client/fin
 import { isLoopback } from '../../std/loopback.ts'
 import type { BuildCommand, CommandIo } from '../terminal/terminal.ts'
 import { notes } from '../terminal/text-format.ts'
-import { checkFlush, checkWear } from './disk-checks.ts'
+import { checkFileSystem, checkFlush, checkWear } from './disk-checks.ts'
 import { findingLine, fromStep, type DoctorFinding, type RunningDaemon } from './doctor-finding.ts'
 import { checkFiles } from './file-checks.ts'
 import { checkCertificates } from './certificate-checks.ts'
@@ -96,6 +96,7 @@ async function* examine(
     yield* checkServices(config, io, { signedRequest })
     const { name, providers: _none, ...spool } = await checkSpool(config)
     yield fromStep({ name: name === 'spool' ? 'free space' : name, ...spool })
+    yield await checkFileSystem(config)
     yield await checkFlush(config)
     yield await checkWear(daemon)
     yield* checkListeners(config, daemon)

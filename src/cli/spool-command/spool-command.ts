@@ -1,4 +1,4 @@
-// spool-command.ts: `spool`: verify a spool, repair or salvage a damaged one, copy it and restore the copy.
+// spool-command.ts: `spool`: make, verify, repair or salvage a spool, copy it and restore the copy.
 
 import { Command } from 'commander'
 import { formatSize } from '../../std/quantity.ts'
@@ -10,6 +10,7 @@ import { withProgress } from '../terminal/progress.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
 import { textOfLines, notes } from '../terminal/text-format.ts'
 import { assignLaneCommand } from './assign-lane-command.ts'
+import { spoolInitCommand } from './spool-init-command.ts'
 import { repairCommand } from './repair-command.ts'
 import { restoreCommand } from './restore-command.ts'
 import { snapshotCommand } from './snapshot-command.ts'
@@ -21,6 +22,7 @@ type SalvageOptions = { path?: string; config?: string; to: string; json?: boole
 
 export const spoolCommand: BuildCommand = (io, done) =>
   new Command('spool')
+    .addCommand(spoolInitCommand(io, done))
     .addCommand(verifyCommand(io, done))
     .addCommand(waitingCommand(io, done))
     .addCommand(repairCommand(io, done))

@@ -171,7 +171,7 @@ sources:
         - { type: OBD_LIFETIME_ODOMETER, path: odometer.value, unit: km }
         - { type: OBD_TOTAL_ENGINE_TIME, path: engineHours.value, unit: h, part: ENGINE }
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 64MiB }
+spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 64MiB }
 delivery:
   base_url: ${serviceUrl}
   credentials: { source: environment }

@@ -127,6 +127,13 @@ export const spoolConditions = {
       'connection. Senders keep their messages.',
     act: 'See the error in the condition. The gateway tries again automatically.',
   },
+  SPOOL_NEW: {
+    severity: 'info',
+    meaning: 'The gateway made a new spool within the last day, because there was none.',
+    act:
+      'Nothing, where that is meant. Otherwise its file system was not mounted: stop the gateway, copy this ' +
+      'spool, and mount it. In production set spool.create to false.',
+  },
   SPOOL_SET_ASIDE: {
     severity: 'error',
     meaning:

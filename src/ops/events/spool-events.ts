@@ -1,5 +1,6 @@
 // spool-events.ts: the events of the spool and its store. What it lost: spool-loss-events.ts.
 
+import { isoTime } from '../../std/clock.ts'
 import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
 import { bounded, quote } from '../../std/quote.ts'
@@ -50,6 +51,21 @@ export const spoolEvents: EventTable<SpoolEvent> = {
       `${plural(batches, 'sealed batch', 'sealed batches')}.`,
     clears: { ...holdsEnded, STORE_LOST: noKey, SPOOL_DAMAGED: noKey, SPOOL_UNUSABLE: noKey },
   },
+  spool_new: {
+    level: 'warn',
+    raises: {
+      SPOOL_NEW: ({ path, at }) => ({
+        what: `A new spool was made at ${path}, ${isoTime(at)}.`,
+        why: 'There was none, and spool.create is true.',
+      }),
+    },
+  },
+  spool_new_ended: {
+    meaning: 'The spool that the gateway has made is a day old.',
+    level: 'info',
+    text: () => 'The new spool is a day old.',
+    clears: { SPOOL_NEW: noKey },
+  },
   spool_checked: {
     meaning: 'The files of the spool were checked before the opening, after an unclean end.',
     level: 'info',
@@ -60,6 +76,7 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     level: 'error',
     repeats: ({ fault }) => fault.code,
     clears: {
+      STORE_LOST: noKey,
       SPOOL_DAMAGED: ({ fault }) => (isDamage(fault) ? undefined : null),
       SPOOL_UNUSABLE: ({ fault }) => (isDamage(fault) ? null : undefined),
     },

@@ -7,7 +7,7 @@ export const repairCommand = (spoolPath: string) =>
   `telemetry-gateway spool repair --path ${shellArgument(resolve(spoolPath))}`
 
 /** So that the command can be copied into a shell. */
-function shellArgument(path: string): string {
+export function shellArgument(path: string): string {
   return /^[\w/.:@%+,-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`
 }
 

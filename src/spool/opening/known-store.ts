@@ -19,7 +19,7 @@ export type KnownStore = { instance: string; writes: number }
 /** What this process knows over all openings of its spool. Null: it has had no store. */
 export type StoreMemory = { known: KnownStore | null }
 
-/** Only a restart opens something else, or tries again without being told. */
+/** The store is not at its path. Only a restart opens something else. */
 export const isElsewhere = ({ code }: GatewayError) => code === 'SPOOL_MISSING' || code === 'SPOOL_REPLACED'
 
 /** Rejects with SPOOL_MISSING, SPOOL_REPLACED or a code of the directory. Damage is left to the check. */

@@ -28,6 +28,7 @@ import { claimRecord, decodeWriteCount, formatRecord } from '../chunk-log/record
 import { readMarkIn, writeMarkIn } from '../high-water-mark/mark-file.ts'
 import type { MarkedLane } from '../high-water-mark/high-water-mark.ts'
 import { storePathOf } from '../opening/aside.ts'
+import { makeMarker } from '../opening/spool-marker.ts'
 import { openRestingFiles } from '../salvage/resting-files.ts'
 import { openRestingSpool } from '../salvage/salvage.ts'
 import { withLock } from '../spool-repair/repair-places.ts'
@@ -151,6 +152,7 @@ async function restoreLocked(
     const nextLane = before.kind === 'mark' ? before.mark.nextLane : 1
     const aside = await switchStores(path, fresh, now())
     const manifest = realDisk.manifestName(storePath) ?? ''
+    await makeMarker(path, { by: 'restore', madeAt: now() })
     await writeMarkIn(path, { instance, manifest, writes, nextLane, lanes: lanes.map(withoutOpen) })
     return aside
   } catch (error) {

@@ -1,0 +1,148 @@
+// Where there is no spool, the config says whether the daemon makes one. A marker in the directory says that it
+// is a spool; without it, a file system may not be mounted.
+
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { checkInThread, openLevelStore, realDisk } from '../../src/storage/storage.ts'
+import { startGateway } from '../../src/app/app.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { newRandomId } from '../../src/domain/ids.ts'
+import { systemClock } from '../../src/std/clock.ts'
+import { mountSmallDisk } from '../crash/small-disk.ts'
+import { runCli } from '../support/cli-world.ts'
+import { newFolder } from '../support/folders.ts'
+import { keptOutput } from '../support/ops-world.ts'
+import { testKernel } from '../support/our-time.ts'
+import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
+
+const spoolText = (create: boolean) =>
+  `{ path: ./spool, create: ${create}, max_bytes: 1GiB, min_free_bytes: 1MiB }`
+
+function startWith(folder: string, create: boolean): Promise<Pipeline> {
+  return startPipeline({
+    folder,
+    baseUrl: 'http://127.0.0.1:1',
+    sections: { spool: spoolText(create) },
+    deps: { checkStore: checkInThread },
+  })
+}
+
+const conditionOf = (pipeline: Pipeline, wanted: string) =>
+  pipeline.status().conditions.find(({ code }) => code === wanted)
+
+const markerIn = async (folder: string) =>
+  JSON.parse(await readFile(join(folder, 'spool', 'spool.json'), 'utf8')) as Record<string, unknown>
+
+describe('a daemon without a spool', () => {
+  test('makes one with spool.create, and says so for a day without being degraded', async () => {
+    const folder = await newFolder()
+    const first = await startWith(folder, true)
+    expect(conditionOf(first, 'SPOOL_NEW')).toMatchObject({ severity: 'info' })
+    expect(first.status().verdict).toBe('ok')
+    expect(await markerIn(folder)).toMatchObject({ by: 'daemon' })
+    await first.gateway.stop('SIGTERM')
+    // Also after a restart on the same day.
+    expect(conditionOf(await startWith(folder, false), 'SPOOL_NEW')).toBeDefined()
+  })
+
+  test('with spool.create false stays up, refuses, makes nothing, and names the file system and the command', async () => {
+    const folder = await newFolder()
+    await mkdir(join(folder, 'spool'))
+    const pipeline = await startWith(folder, false)
+    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toMatchObject({
+      why: expect.stringMatching(/^SPOOL_MISSING: .*The path is on \S+.*, mounted at \//),
+      act: expect.stringContaining(`telemetry-gateway spool init --path ${join(folder, 'spool')}`),
+    })
+    expect(pipeline.status()).toMatchObject({ ready: false, verdict: 'not_receiving' })
+    expect(pipeline.gateway.addresses.mqtt).toEqual([])
+    expect(await readdir(join(folder, 'spool'))).not.toContain('store')
+    // A person makes one, and the daemon opens it.
+    const { status, stdout } = await runCli(['spool', 'init', '--path', join(folder, 'spool')])
+    expect([status, stdout]).toEqual([0, `A new spool is made at ${join(folder, 'spool')}.\n`])
+    await pipeline.until(() => pipeline.status().ready)
+    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toBeUndefined()
+    expect(conditionOf(pipeline, 'SPOOL_NEW')).toBeUndefined()
+  }, 30_000)
+
+  test('with spool.create false opens the spool when its directory is back', async () => {
+    const folder = await newFolder()
+    const first = await startWith(folder, true)
+    await first.gateway.stop('SIGTERM')
+    await rename(join(folder, 'spool'), join(folder, 'away'))
+    const pipeline = await startWith(folder, false)
+    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
+    await rename(join(folder, 'away'), join(folder, 'spool'))
+    await pipeline.until(() => pipeline.status().ready)
+  }, 30_000)
+})
+
+test('a store without a marker, as version 0.1.0 left it, is accepted once and gets one', async () => {
+  const folder = await newFolder()
+  const first = await startWith(folder, true)
+  await first.gateway.stop('SIGTERM')
+  await rm(join(folder, 'spool', 'spool.json'))
+  const pipeline = await startWith(folder, false)
+  expect(pipeline.status().ready).toBe(true)
+  expect(await markerIn(folder)).toMatchObject({ by: 'found' })
+  expect(conditionOf(pipeline, 'SPOOL_NEW')).toBeUndefined()
+})
+
+test('spool init leaves a spool that is there as it is', async () => {
+  const folder = await newFolder()
+  const first = await startWith(folder, true)
+  await first.gateway.stop('SIGTERM')
+  const before = await markerIn(folder)
+  const { status, stdout } = await runCli(['spool', 'init', '--path', join(folder, 'spool')])
+  expect([status, stdout]).toEqual([0, expect.stringContaining('is not changed')])
+  expect(await markerIn(folder)).toEqual(before)
+})
+
+test('spool restore makes a spool that a daemon with spool.create false opens', async () => {
+  const folder = await newFolder()
+  const first = await startWith(folder, true)
+  await first.gateway.stop('SIGTERM')
+  const copy = join(folder, 'copy')
+  await rename(join(folder, 'spool'), copy)
+  await rm(join(copy, 'spool.json'))
+  const { status } = await runCli(['spool', 'restore', '--from', copy, '--path', join(folder, 'spool')])
+  expect(status).toBe(0)
+  expect(await markerIn(folder)).toMatchObject({ by: 'restore' })
+  expect((await startWith(folder, false)).status().ready).toBe(true)
+})
+
+test('a spool in memory is an error of check and of the start, unless the config allows it', async ({
+  skip,
+}) => {
+  await using disk = await mountSmallDisk(64)
+  if (disk === null) {
+    skip('nothing may be mounted here')
+    return
+  }
+  const folder = await newFolder()
+  const path = join(folder, 'gateway.yaml')
+  const spool = `{ path: ${disk.path}/spool, min_free_bytes: 1MiB, max_bytes: 1GiB }`
+  const pipeline = await startPipeline({ folder, baseUrl: 'http://127.0.0.1:1', sections: { spool } })
+  await pipeline.gateway.stop('SIGTERM')
+  const { status, stderr } = await runCli(['check', '--config', path])
+  expect(status).toBe(2)
+  expect(stderr).toMatch(/spool\.path.*|The spool .* is on a file system in memory\. It is on tmpfs/)
+  const { config } = await loadConfig(path, { env: {} })
+  const start = startGateway(
+    {
+      clock: systemClock,
+      kernel: testKernel(),
+      random: Math.random,
+      newId: newRandomId,
+      env: {},
+      stdout: keptOutput().stream,
+      version: '0.0.0-test',
+      openStore: openLevelStore,
+      checkStore: checkInThread,
+      disk: realDisk,
+    },
+    config,
+    path,
+  )
+  await expect(start).rejects.toMatchObject({ code: 'SPOOL_IN_MEMORY' })
+}, 30_000)
