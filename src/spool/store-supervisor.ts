@@ -21,7 +21,7 @@ import { storePathOf } from './opening/aside.ts'
 import { isElsewhere, placeOf, refuseOtherStore, type StoreMemory } from './opening/known-store.ts'
 import { createStoreOpening, type PreviousEnd, type StoreOpening } from './opening/opening.ts'
 import { openSafely } from './opening/safe-open.ts'
-import { requireSpool, type SpoolMarker } from './opening/spool-marker.ts'
+import { reportNew, requireSpool } from './opening/spool-marker.ts'
 import { verifyTables } from './opening/table-verification.ts'
 import { audit } from './recovery/conservation-audit.ts'
 import { closeSession, openSession, upkeep } from './session.ts'
@@ -42,9 +42,6 @@ type SupervisorDeps = SpoolDeps & {
 
 export type StoreSupervisor = OpenSession & { readonly previousEnd: PreviousEnd; close(): Promise<void> }
 
-/** How long a new spool is reported. */
-const newForMs = 86_400_000
-
 /** Resolves when the store is open. */
 export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions): Promise<StoreSupervisor> {
   const { clock, emit, disk, limits, notify, memory = { known: null } } = deps
@@ -52,7 +49,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   const storePath = storePathOf(options.path)
   const opening = openingOf({ ...deps, memory }, options)
   let session: Session | null = null
-  let newUntilMs: number | null = null
+  let endNew = (): void => undefined
   /** Of the open store. */
   let place: string | null = null
   let sessionEnd = new AbortController()
@@ -77,7 +74,8 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   async function start(): Promise<Session> {
     try {
       if (opening === null) await disk.makeDirectory(options.path)
-      else if (memory.known === null) reportNew(await requireSpool(options, clock.now()))
+      else if (memory.known === null)
+        endNew = reportNew(deps, options.path, await requireSpool(options, clock.now()))
       else await refuseOther()
       await measureDisk()
       return await open()
@@ -85,20 +83,6 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
       // Without a code it is a programming error.
       throw codeOf(error) === undefined ? error : cannotOpen(error)
     }
-  }
-
-  /** Nobody may have meant it: a file system may not be mounted. */
-  function reportNew({ madeAt, by }: SpoolMarker): void {
-    const leftMs = newForMs - (clock.now() - madeAt)
-    if (by !== 'daemon' || leftMs <= 0) return
-    emit({ kind: 'spool_new', path: options.path, at: madeAt })
-    newUntilMs = clock.monotonic() + Math.min(leftMs, newForMs)
-  }
-
-  function endNew(): void {
-    if (newUntilMs === null || clock.monotonic() < newUntilMs) return
-    newUntilMs = null
-    emit({ kind: 'spool_new_ended' })
   }
 
   function cannotOpen(error: unknown): GatewayError {

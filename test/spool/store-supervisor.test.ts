@@ -112,3 +112,12 @@ test('a spool that is closed while its disk is measured reports no loss of the s
   await new Promise(setImmediate)
   expect(eventsOf('spool_held')).toEqual([])
 })
+
+test('a spool that the gateway has made is reported for a day', async () => {
+  const { clock, eventsOf } = await openSpoolWorld({ checks: true, changes: { forgetMs: 3_600_000 } })
+  expect(eventsOf('spool_new')).toHaveLength(1)
+  for (let hour = 0; hour < 23; hour += 1) await clock.advance(3_600_000)
+  expect(eventsOf('spool_new_ended')).toEqual([])
+  await passTimeUntil(clock, () => eventsOf('spool_new_ended').length > 0)
+  expect(eventsOf('spool_new_ended')).toHaveLength(1)
+})

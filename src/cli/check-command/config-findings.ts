@@ -6,7 +6,7 @@
 
 import { constants } from 'node:fs'
 import { access, readFile } from 'node:fs/promises'
-import { fileSystemAt, fileSystemWarnings, inMemoryFault } from '../../std/file-system.ts'
+import { fileSystemAt, fileSystemWarnings, inMemoryFault } from '../../std/file-system/file-system.ts'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { parsePasswordFile } from '../../std/passwords/password-file.ts'
 import {

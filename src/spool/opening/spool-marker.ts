@@ -8,8 +8,9 @@
 // `spool init` and `spool restore` make a spool on purpose.
 
 import { join, resolve } from 'node:path'
-import type { EpochMs } from '../../std/clock.ts'
-import { fileSystemAt, fileSystemText, inMemoryFault, type FileSystem } from '../../std/file-system.ts'
+import type { Emit } from '../../domain/event.ts'
+import type { Clock, EpochMs } from '../../std/clock.ts'
+import { fileSystemAt, fileSystemText, inMemoryFault, type FileSystem } from '../../std/file-system/file-system.ts'
 import { codeOf, GatewayError } from '../../std/gateway-error.ts'
 import {
   hasDatabase,
@@ -77,6 +78,26 @@ async function hasStore(path: string): Promise<boolean> {
     throw error
   })
   return files !== null && (files.hasCurrent || hasDatabase(files) || (await hasMark(path)))
+}
+
+/** How long a new spool is reported. */
+const newForMs = 86_400_000
+
+/** Nobody may have meant it: a file system may not be mounted. Call what is returned from time to time. */
+export function reportNew(
+  { clock, emit }: { clock: Clock; emit: Emit },
+  path: string,
+  { madeAt, by }: SpoolMarker,
+): () => void {
+  const leftMs = Math.min(newForMs, newForMs - (clock.now() - madeAt))
+  if (by !== 'daemon' || leftMs <= 0) return () => undefined
+  emit({ kind: 'spool_new', path, at: madeAt })
+  let untilMs = clock.monotonic() + leftMs
+  return () => {
+    if (clock.monotonic() < untilMs) return
+    untilMs = Infinity
+    emit({ kind: 'spool_new_ended' })
+  }
 }
 
 function missing(path: string, fileSystem: FileSystem | null): GatewayError {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fileSystemAt, fileSystemIn } from '../../src/std/file-system.ts'
+import { fileSystemAt, fileSystemIn } from '../../../src/std/file-system/file-system.ts'
 
 const root = '22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw'
 const lineOf = (mountPoint: string, type: string, options = 'rw') =>
@@ -24,10 +24,10 @@ describe('the file system of a path', () => {
   })
 
   test.each([
-    ['ext4', false, null],
-    ['xfs', false, null],
-    ['tmpfs', true, null],
-    ['ramfs', true, null],
+    ['ext4', false, 'none'],
+    ['xfs', false, 'none'],
+    ['tmpfs', true, 'none'],
+    ['ramfs', true, 'none'],
     ['ext2', false, 'no journal'],
     ['vfat', false, 'no journal'],
     ['exfat', false, 'no journal'],
@@ -36,7 +36,8 @@ describe('the file system of a path', () => {
     ['cifs', false, 'on a server'],
   ])('%s: in memory %s, risk %s', (type, isInMemory, risk) => {
     const found = at('/spool', lineOf('/spool', type))
-    expect(found).toMatchObject({ isInMemory, risk: risk === null ? null : expect.stringContaining(risk) })
+    expect(found?.isInMemory).toBe(isInMemory)
+    expect(found?.risk ?? 'none').toContain(risk)
   })
 
   test('of an overlay is judged by its upper directory', () => {

@@ -7,7 +7,7 @@
 
 import { readFile, realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { codeOf, GatewayError } from './gateway-error.ts'
+import { codeOf, GatewayError } from '../gateway-error.ts'
 
 export type FileSystem = {
   type: string
