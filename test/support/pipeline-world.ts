@@ -95,8 +95,6 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
     AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
   }
   const { config } = await loadConfig(path, { env: options.deps?.env ?? env })
-  // Where the temporary folder is in memory, as on Debian 13.
-  config.spool.allow_in_memory = true
   const gateway = await startGateway(
     {
       clock: options.clock ?? systemClock,

@@ -10,7 +10,12 @@
 import { join, resolve } from 'node:path'
 import type { Emit } from '../../domain/event.ts'
 import type { Clock, EpochMs } from '../../std/clock.ts'
-import { fileSystemAt, fileSystemText, inMemoryFault, type FileSystem } from '../../std/file-system/file-system.ts'
+import {
+  fileSystemAt,
+  fileSystemText,
+  inMemoryFault,
+  type FileSystem,
+} from '../../std/file-system/file-system.ts'
 import { codeOf, GatewayError } from '../../std/gateway-error.ts'
 import {
   hasDatabase,
