@@ -2,8 +2,10 @@ import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { keepCompiledCode } from './test/support/compiled-code.ts'
+import { keepFoldersOnDisk } from './test/support/temporary-place.ts'
 
 keepCompiledCode()
+keepFoldersOnDisk()
 
 /** They take longest. At the end they would run alone, on one processor. */
 const first = ['test/crash/crash.test.ts', 'test/model/model.test.ts', 'test/learn/learn.test.ts']

@@ -17,7 +17,7 @@ import { testKernel } from '../support/our-time.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 
 const spoolText = (create: boolean) =>
-  `{ path: ./spool, create: ${create}, max_bytes: 1GiB, min_free_bytes: 1MiB }`
+  `{ path: ./spool, allow_in_memory: true, create: ${create}, max_bytes: 1GiB, min_free_bytes: 1MiB }`
 
 function startWith(folder: string, create: boolean): Promise<Pipeline> {
   return startPipeline({

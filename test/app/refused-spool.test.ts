@@ -19,7 +19,7 @@ import {
   type PipelineOptions,
 } from '../support/pipeline-world.ts'
 
-const spoolText = '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }'
+const spoolText = '{ path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }'
 
 const run = promisify(execFile)
 
@@ -273,7 +273,7 @@ describe('a small disk (skipped where nothing may be mounted)', () => {
     }
     onTestFinished(() => disk[Symbol.asyncDispose]())
     const folder = await newFolder()
-    const spool = `{ path: ${disk.path}/spool, max_bytes: 64MiB, min_free_bytes: 8MiB }`
+    const spool = `{ path: ${disk.path}/spool, allow_in_memory: true, max_bytes: 64MiB, min_free_bytes: 8MiB }`
     const before = await startWith(folder, { ...noService, sections: { spool } })
     await acked(await before.device('truck-1'), 1)
     await before.gateway.stop('SIGTERM')

@@ -186,7 +186,7 @@ ${padding}
   - name: plants
     preset: sparkplug-b
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ${JSON.stringify(spoolPath)}, max_bytes: ${max_bytes}, min_free_bytes: ${min_free_bytes} }
+spool: { allow_in_memory: true, path: ${JSON.stringify(spoolPath)}, max_bytes: ${max_bytes}, min_free_bytes: ${min_free_bytes} }
 delivery:
   base_url: ${serviceUrl}
   batch: { max_payloads: 20, linger: 20ms }

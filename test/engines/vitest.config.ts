@@ -1,7 +1,9 @@
 import { defineConfig } from 'vitest/config'
 import { keepCompiledCode } from '../support/compiled-code.ts'
+import { keepFoldersOnDisk } from '../support/temporary-place.ts'
 
 keepCompiledCode()
+keepFoldersOnDisk()
 
 // `npm run test:engines`: NATS and RabbitMQ with three nodes on loopback, and gateways behind them, for minutes: too long
 // for `npm run test:system`.

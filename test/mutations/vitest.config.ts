@@ -1,7 +1,9 @@
 import { defineConfig } from 'vitest/config'
 import { keepCompiledCode } from '../support/compiled-code.ts'
+import { keepFoldersOnDisk } from '../support/temporary-place.ts'
 
 keepCompiledCode()
+keepFoldersOnDisk()
 
 // `npm run test:mutations`: makes mistakes in the spool that the model and the crash test must notice. Too long for
 // `npm run test:system`.

@@ -96,6 +96,12 @@ describe.skipIf(missing !== null)('the container image', () => {
     await adaptConfig()
   })
 
+  test('the documented command makes the spool in its volume', async () => {
+    const [, words = ''] = /^ +podman compose .* run --rm gateway (spool init .*)$/m.exec(docs) ?? []
+    const { status, stdout } = await runToEnd(built(), { volumes: volumes(), words: words.split(' ') })
+    expect([status, stdout]).toEqual([0, expect.stringContaining('A new spool is made')])
+  })
+
   test('runs as its user on a read-only root, and both health checks find it healthy', async () => {
     expect(gateway.read_only).toBe(true)
     running = await runContainer(built(), { volumes: volumes() })

@@ -1,8 +1,10 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { keepCompiledCode } from '../support/compiled-code.ts'
+import { keepFoldersOnDisk } from '../support/temporary-place.ts'
 
 keepCompiledCode()
+keepFoldersOnDisk()
 
 // `npm run test:system`: packs and installs the release, which needs npm and the registry; damages a sample
 // of spools; kills the daemon during releases, requeues, imports, copies of the ledger and work on batches,

@@ -26,7 +26,7 @@ import type { Setup } from './new-config.ts'
 import { completeAddition } from './addition-answers.ts'
 import { addToConfig } from './config-additions.ts'
 import { completeSetup, withSetupOptions, type AccessKeys, type SetupOptions } from './setup-answers.ts'
-import { refuseReplacing, writeSetup, type WrittenSetup } from './setup-files.ts'
+import { makeSpool, refuseReplacing, writeSetup, type WrittenSetup } from './setup-files.ts'
 
 type InitOptions = SetupOptions & {
   to: string
@@ -70,16 +70,15 @@ export const initCommand: BuildCommand = (io, done) =>
       await refuseReplacing(folder, { force, keys: keys !== null })
       const warnings: string[] = []
       let rules: DeviceRule[] = []
-      const written = await writeSetup(
-        folder,
-        { setup: absolute(answered.setup), keys, now: systemClock.now() },
-        async (config) => {
-          const found = await checked(config, folder, io)
-          warnings.push(...found.warnings)
-          rules = found.rules
-          if (io.stop.aborted) throw interrupted()
-        },
-      )
+      const setup = absolute(answered.setup)
+      const written = await writeSetup(folder, { setup, keys, now: systemClock.now() }, async (config) => {
+        const found = await checked(config, folder, io)
+        warnings.push(...found.warnings)
+        rules = found.rules
+        if (io.stop.aborted) throw interrupted()
+      })
+      const notMade = await makeSpool(setup.spoolPath, systemClock.now())
+      if (notMade !== null) warnings.push(notMade)
       const config = join(folder, 'gateway.yaml')
       if (json) io.stdout.write(`${JSON.stringify({ config, ...written, warnings, sources: rules })}\n`)
       else io.stdout.write(writtenText(written, warnings, terminalWidth(io.stdout)))

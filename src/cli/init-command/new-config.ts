@@ -82,7 +82,8 @@ defaults: ${defaultsText(setup)}
 
 # Acknowledged data is stored here until it is delivered. Use a local disk, with 500 bytes per message for an
 # outage of days. When it is full, the gateway sends no acknowledgements and devices keep their messages.
-spool: { path: ${scalar(setup.spoolPath)}, max_bytes: ${setup.spoolBytes}, min_free_bytes: 1GiB }
+# With \`create: false\` it waits where no spool is, as where the disk is not mounted. \`spool init\` makes one.
+spool: { path: ${scalar(setup.spoolPath)}, create: false, max_bytes: ${setup.spoolBytes}, min_free_bytes: 1GiB }
 
 delivery:
   # The ingestion API, without /v2/telemetry.

@@ -10,14 +10,14 @@
 
 import { randomInt } from 'node:crypto'
 import { chmod, chown, copyFile, mkdir, mkdtemp, open, readFile, rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { EpochMs } from '../../std/clock.ts'
 import { codeOf, GatewayError, messageOf, whyUnwritable } from '../../std/gateway-error.ts'
 import { parsePasswordFile, withUser } from '../../std/passwords/password-file.ts'
 import { hashPassword } from '../../std/passwords/passwords.ts'
 import { quote } from '../../std/quote.ts'
 import { editDevices } from '../../mapping/mapping.ts'
-import { readRegular } from '../../storage/storage.ts'
+import { giveToOwner, readRegular } from '../../storage/storage.ts'
 import { deviceCost } from '../passwd-command.ts'
 import { configText, newTable, newUsers, untouched, type Setup } from './new-config.ts'
 import type { AccessKeys } from './setup-answers.ts'
@@ -170,6 +170,25 @@ const letters = 'abcdefghjkmnpqrstuvwxyz23456789'
 function newPassword(): string {
   const group = () => Array.from({ length: 4 }, () => letters[randomInt(letters.length)]).join('')
   return Array.from({ length: 4 }, group).join('-')
+}
+
+/** Makes the spool, because the config has `create: false`. Returns why it is not made, or null. */
+export async function makeSpool(path: string, now: EpochMs): Promise<string | null> {
+  try {
+    // Only the last part, as for the config.
+    await stat(dirname(path))
+    const owner = await serviceOwner()
+    // Loaded late: it brings the database.
+    const { initSpool } = await import('../../spool/spool.ts')
+    if ((await initSpool(path, now)) === null || owner === null) return null
+    await chown(path, owner.uid, owner.gid)
+    await giveToOwner(path)
+    return null
+  } catch (error) {
+    if (codeOf(error) === undefined) throw error
+    const why = error instanceof GatewayError ? error.why : whyUnwritable(path, error)
+    return `The spool ${path} is not made: ${why} Run \`spool init --path ${path}\` as the user of the gateway.`
+  }
 }
 
 type Owner = { uid: number; gid: number }

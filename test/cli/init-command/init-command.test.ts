@@ -3,6 +3,7 @@ import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync, mkdirSyn
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { runCommandLine } from '../../../src/cli/cli.ts'
 import { configText, newTable, untouched } from '../../../src/cli/init-command/new-config.ts'
 import { runCli } from '../../support/cli-world.ts'
@@ -414,5 +415,31 @@ describe('a source or a provider that is added', () => {
     expect(stderr).toContain(words)
     expect(textOf('gateway.yaml')).toBe(before)
     expect(filesOf()).toEqual(own)
+  })
+})
+
+describe('the spool of a new config', () => {
+  test('is made by init, and a gateway with this config makes none in its place', async () => {
+    expect((await init(...service)).status).toBe(0)
+    expect(parse(textOf('gateway.yaml'))).toMatchObject({ spool: { create: false } })
+    expect(JSON.parse(readFileSync(join(folder, 'spool', 'spool.json'), 'utf8'))).toMatchObject({
+      by: 'init',
+    })
+  })
+
+  test('is not made where its parent is missing, and the warning names the command', async () => {
+    const spool = join(folder, 'disk/spool')
+    const { status, stdout } = await runCli([
+      'init',
+      '--to',
+      etc,
+      '--spool',
+      spool,
+      '--no-doctor',
+      ...service,
+    ])
+    expect(status).toBe(0)
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain(`Run \`spool init --path ${spool}\``)
+    expect(readdirSync(folder)).toEqual(['etc'])
   })
 })
