@@ -112,7 +112,7 @@ async function fromFile(path: string): Promise<Credentials> {
   )
   const accessKeyId = fields.get('accesskeyid')
   const secretAccessKey = fields.get('secretaccesskey')
-  const sessionToken = fields.get('sessiontoken')
+  const sessionToken = fields.get('sessiontoken') ?? fields.get('token')
   const expiration = fields.get('expiration')
   if (typeof accessKeyId !== 'string') throw new Error('the file has no string "accessKeyId"')
   if (typeof secretAccessKey !== 'string') throw new Error('the file has no string "secretAccessKey"')

@@ -5,11 +5,16 @@
 // redirects, nothing decompressed; through a proxy by its tunnel (proxy-tunnel.ts). The deadline is a signal
 // over the whole attempt, because a service that sends one byte a second keeps every other timer alive. The
 // answer is always read or its connection closed, so that no answer can hold a connection for ever.
+//
+// A request that undici refuses keeps its place in the pool for ever; without places, requests wait in the
+// queue of the pool, where undici observes no signal. So the deadline covers the queue here, and after both
+// a new pool takes its place. The old one ends with its last running request.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { buildConnector, Pool } from 'undici'
 import type { Dispatcher } from 'undici'
 import type { EpochMs } from '../../std/clock.ts'
+import { codeOf } from '../../std/gateway-error.ts'
 import type { PayloadId } from '../../domain/ids.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { BatchOperation } from '../../spool/spool.ts'
@@ -50,6 +55,8 @@ export type Submitter = {
 
 const keepAliveMs = 30_000
 
+const noConnection = new Error('no connection was free before the deadline; new connections are made')
+
 /** Path of each operation below base_url (ingestion-api.md 4.1, 4.2). */
 const paths: Record<BatchOperation, string> = { batch: '/v2/telemetry/batch', single: '/v2/telemetry' }
 
@@ -57,24 +64,35 @@ export function createSubmitter(options: TransportOptions): Submitter {
   const url = new URL(options.baseUrl)
   const base = url.pathname.replace(/\/$/, '')
   const rootCause = createTlsRootCause(connectorOf(options))
-  const pool = new Pool(url.origin, {
-    connections: options.connections,
-    pipelining: 1,
-    allowH2: false,
-    // The deadline below is the only one; these two would end an attempt with errors of their own.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: rootCause.connector,
-    // Shorter than common balancers and firewalls keep an idle connection; a shorter time of the server is
-    // obeyed.
-    keepAliveTimeout: keepAliveMs,
+  const open = () => ({
+    running: 0,
+    pool: new Pool(url.origin, {
+      connections: options.connections,
+      pipelining: 1,
+      allowH2: false,
+      // The deadline below is the only one; these two would end an attempt with errors of their own.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: rootCause.connector,
+      // Shorter than common balancers and firewalls keep an idle connection; a shorter time of the server is
+      // obeyed.
+      keepAliveTimeout: keepAliveMs,
+    }),
   })
+  let present = open()
+  /** Bound: each has a running request. */
+  const replaced = new Set<typeof present>()
   const headers = {
     'content-type': 'application/json',
     ...(options.providerKey === null ? {} : { 'x-provider-key': options.providerKey }),
   }
 
-  return { submit, close: () => pool.destroy() }
+  return {
+    submit,
+    async close() {
+      await Promise.all([present, ...replaced].map(({ pool }) => pool.destroy()))
+    },
+  }
 
   async function submit(submission: Submission): Promise<SubmissionResult> {
     const { sent, stop, startedAt, timeoutMs } = submission
@@ -91,8 +109,10 @@ export function createSubmitter(options: TransportOptions): Submitter {
     }, timeoutMs)
     stop.addEventListener('abort', end, { once: true })
     const startedMs = performance.now()
+    const used = present
+    used.running += 1
     try {
-      const response = await attempt(submission, ending.signal)
+      const response = await attempt(used.pool, submission, ending.signal)
       const { date } = response.headers
       const outcome = await read(submission, response, {
         signal: ending.signal,
@@ -101,17 +121,31 @@ export function createSubmitter(options: TransportOptions): Submitter {
       const progress = await progressAfterAnswer(sent)
       return { outcome, date: typeof date === 'string' ? date : null, ...progress }
     } catch (error) {
-      const outcome = outcomeOf(error, { late, stopped: stop.aborted, startedAt, timeoutMs })
+      const isQueued = error === noConnection && used.pool.stats.queued > 0
+      if (used === present && (isQueued || codeOf(error) === 'UND_ERR_INVALID_ARG')) {
+        replaced.add(used)
+        present = open()
+      }
+      const outcome = outcomeOf(error, {
+        late: late && !isQueued,
+        stopped: stop.aborted,
+        startedAt,
+        timeoutMs,
+      })
       // A connection that failed by itself may have written more than it could report.
       const written = ending.signal.aborted ? sent.flushed() : sent.passed()
       return { outcome, date: null, written, bytesSent: sent.flushedBytes() }
     } finally {
       clearTimeout(timer)
       stop.removeEventListener('abort', end)
+      used.running -= 1
+      // destroy() rejects only for a pool that is destroyed already.
+      if (used.running === 0 && replaced.delete(used)) void used.pool.destroy()
     }
   }
 
   async function attempt(
+    pool: Pool,
     { operation, body, encoding, sent, sign, signingAt }: Submission,
     signal: AbortSignal,
   ): Promise<Dispatcher.ResponseData> {
@@ -123,7 +157,11 @@ export function createSubmitter(options: TransportOptions): Submitter {
     if (sent.inPieces) signed['content-length'] = String(body.length)
     // undici takes any iterable, which its types do not say.
     const source = sent.source as Buffer
-    return pool.request({ method: 'POST', path, headers: signed, body: source, signal })
+    const answer = pool.request({ method: 'POST', path, headers: signed, body: source, signal })
+    const waited = Promise.withResolvers<never>()
+    // A turn later, when a request that has a connection has failed by the same signal.
+    signal.addEventListener('abort', () => setImmediate(() => waited.reject(noConnection)), { once: true })
+    return Promise.race([answer, waited.promise])
   }
 
   /** Reads the body as it comes. Where nothing more is of use, its connection is closed. */

@@ -79,6 +79,21 @@ describe('the chain finds credentials', () => {
     })
   })
 
+  test('and refuses a token that no header can hold, whatever gave it', async () => {
+    const folder = await newFolder()
+    const script = join(folder, 'give')
+    const answer = { Version: 1, AccessKeyId: 'ASIAPROCESS', SecretAccessKey: 's', SessionToken: 't\nt' }
+    await writeFile(join(folder, 'answer'), JSON.stringify(answer))
+    await writeFile(script, `#!/bin/sh\ncat ${join(folder, 'answer')}\n`)
+    await chmod(script, 0o700)
+    await writeFile(join(folder, 'config'), `[profile depot]\ncredential_process = ${script}\n`)
+    vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+    await expect(chainOf('depot').source.current()).rejects.toMatchObject({
+      code: 'CREDENTIALS_MISSING',
+      why: expect.stringMatching(/the session token has a line break/),
+    })
+  })
+
   test('at the endpoint of a container, with the token of its file', async () => {
     const expiration = new Date(Date.now() + hourMs)
     const endpoints = await startCredentialEndpoints(handed('CONTAINER', expiration))

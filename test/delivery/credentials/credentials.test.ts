@@ -45,6 +45,49 @@ describe('from the environment', () => {
   })
 })
 
+const session = { accessKeyId: 'AKID', secretAccessKey: 'hush', sessionToken: 'token' }
+
+describe('what no header can hold is refused when it is read', () => {
+  test.each([
+    ['a line break in the token', { sessionToken: 'hush\nhush' }, 'the session token has a line break'],
+    ['a line break in the id', { accessKeyId: 'hush\r\nhush' }, 'the access key id has a line break'],
+    [
+      'a line break in the secret',
+      { secretAccessKey: 'hush\nhush' },
+      'the secret access key has a line break',
+    ],
+    ['a letter with an accent', { sessionToken: 'hüsh' }, 'the session token is not printable ASCII'],
+    ['a space in the token', { sessionToken: 'hush hush' }, 'the session token has a space'],
+    ['an id in quotes', { accessKeyId: '"hush"' }, 'the access key id is in quotes'],
+    ['a secret in quotes', { secretAccessKey: "'hush'" }, 'the secret access key is in quotes'],
+  ])('%s', async (_name, changes, words) => {
+    const keys = { ...session, ...changes }
+    const { accessKeyId, secretAccessKey, sessionToken } = keys
+    const env = {
+      AWS_ACCESS_KEY_ID: accessKeyId,
+      AWS_SECRET_ACCESS_KEY: secretAccessKey,
+      AWS_SESSION_TOKEN: sessionToken,
+    }
+    await write(keys)
+    const sources = [
+      { source: 'environment' as const },
+      { source: 'file' as const, path },
+      {
+        source: 'keys' as const,
+        accessKeyId,
+        secretAccessKey: new Secret(secretAccessKey),
+        sessionToken: new Secret(sessionToken),
+      },
+    ]
+    for (const options of sources) {
+      const found = createCredentials({ clock: createFakeClock(), env }, options).current()
+      const problem = await found.catch((error: unknown) => error)
+      expect(problem).toMatchObject({ code: 'CREDENTIALS_MISSING', why: expect.stringContaining(words) })
+      expect(String((problem as { why: string }).why)).not.toContain('hush')
+    }
+  })
+})
+
 describe('from a file', () => {
   const setUp = () => {
     const clock = createFakeClock()
@@ -89,6 +132,11 @@ describe('from a file', () => {
     })
   })
 
+  test('the session token may be named Token, as in answers of instances and containers', async () => {
+    await write({ AccessKeyId: 'ONE', SecretAccessKey: 'first', Token: 't' })
+    expect(await setUp().source.current()).toMatchObject({ sessionToken: 't' })
+  })
+
   test.each([
     ['no JSON', 'aws_secret_access_key = hush', 'the file is not JSON at line 1, column 1'],
     [
@@ -106,7 +154,7 @@ describe('from a file', () => {
     ],
     ['no key', '{"secretAccessKey":"hush"}', 'the file has no string "accessKeyId"'],
     ['no secret', '{"accessKeyId":"hush"}', 'the file has no string "secretAccessKey"'],
-    ['an empty secret', '{"accessKeyId":"a","secretAccessKey":" "}', 'the secret is not printable ASCII'],
+    ['an empty secret', '{"accessKeyId":"a","secretAccessKey":" "}', 'the secret access key is empty'],
   ])('%s is an error that does not quote it', async (_name, text, words) => {
     await writeFile(path, text)
     const failed = await setUp()

@@ -3,9 +3,10 @@ import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { gzipSync } from 'node:zlib'
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createSenderWorker } from '../../../src/delivery/transport/sender-worker.ts'
 import type { ProviderOptions } from '../../../src/delivery/delivery-options.ts'
+import type { Attempt } from '../../../src/delivery/transport/transport.ts'
 import { transportOptions } from '../../../src/delivery/transport/transport-options.ts'
 import type { BatchId } from '../../../src/domain/ids.ts'
 import type { Outcome } from '../../../src/domain/outcome.ts'
@@ -79,6 +80,23 @@ async function submit(
     return outcome
   } finally {
     await transport.close()
+  }
+}
+
+/** Several submissions over the same connections. */
+function openTransport(options: Partial<ProviderOptions>) {
+  const transport = senderWorker.open(transportOptions(providerOptions(url, options), {}))
+  onTestFinished(() => transport.close())
+  return (changes: Partial<Pick<Attempt, 'credentials' | 'timeoutMs'>>) => {
+    const now = Date.now()
+    const batch = { batchId: 'b' as BatchId, operation: 'batch' as const, content, credentials }
+    return transport.submit({
+      ...batch,
+      signingAt: now,
+      startedAt: now,
+      stop: new AbortController().signal,
+      ...changes,
+    })
   }
 }
 
@@ -354,6 +372,40 @@ describe('an attempt ends in time', () => {
   test('a 500 whose body never ends is a 500', async () => {
     act = (socket) => socket.write('HTTP/1.1 500 X\r\ncontent-length: 10\r\n\r\n')
     expect(await submit({ timeoutMs: 150 })).toMatchObject({ kind: 'unavailable', status: 500 })
+  })
+
+  test('a request that undici refuses takes no connection from those after it', async () => {
+    act = json('200 OK', good)
+    const submitOne = openTransport({ maxInFlight: 2, timeoutMs: 2000 })
+    for (let times = 0; times < 5; times += 1)
+      expect(await submitOne({ credentials: { ...credentials, sessionToken: 'line\nbreak' } })).toMatchObject(
+        {
+          outcome: {
+            kind: 'unreachable',
+            reason: 'other',
+            message: expect.stringMatching(/x-amz-security-token/),
+          },
+          written: false,
+        },
+      )
+    expect(await submitOne({})).toMatchObject({ outcome: { kind: 'answered' } })
+  })
+
+  test('a request that waits for a connection ends in time, and those after it wait for none', async () => {
+    let free = () => {}
+    act = (socket) => (free = () => json('200 OK', good)(socket))
+    const submitOne = openTransport({ maxInFlight: 1 })
+    const running = submitOne({ timeoutMs: 20_000 })
+    await expect.poll(() => requests.length).toBe(1)
+    expect(await submitOne({ timeoutMs: 150 })).toMatchObject({
+      outcome: { kind: 'unreachable', message: expect.stringMatching(/no connection was free/) },
+      written: false,
+    })
+    act = json('200 OK', good)
+    expect(await submitOne({ timeoutMs: 5000 })).toMatchObject({ outcome: { kind: 'answered' } })
+    free()
+    expect(await running).toMatchObject({ outcome: { kind: 'answered' } })
+    expect(requests).toHaveLength(2)
   })
 
   test('aborted by stop', async () => {
