@@ -13,8 +13,10 @@ export type CredentialEndpoints = {
   /** `METHOD path`, with the token or the authorization of the request. */
   asked: { what: string; token: string; body: string }[]
   hand(next: Handed): void
-  /** Answers every request with this status from now on; null: normal answers. */
-  fail(status: number | null): void
+  /** Answers every request with this status from now on; null: normal answers; `mute`: none. */
+  fail(status: number | 'mute' | null): void
+  /** Connections. */
+  open(): number
 }
 
 export function handed(name: string, expiration: Date): Handed {
@@ -28,7 +30,8 @@ export function handed(name: string, expiration: Date): Handed {
 
 export async function startCredentialEndpoints(first: Handed): Promise<CredentialEndpoints> {
   let present = first
-  let failing: number | null = null
+  let failing: number | 'mute' | null = null
+  let open = 0
   const asked: CredentialEndpoints['asked'] = []
   const server = createServer((request, response) => {
     let body = ''
@@ -38,8 +41,12 @@ export async function startCredentialEndpoints(first: Handed): Promise<Credentia
       const token = headers.authorization ?? one(headers['x-aws-ec2-metadata-token']) ?? ''
       asked.push({ what: `${method} ${url}`, token, body })
       if (failing === null) answer(request, response, body, present)
-      else response.writeHead(failing).end('{}')
+      else if (failing !== 'mute') response.writeHead(failing).end('{}')
     })
+  })
+  server.on('connection', (socket) => {
+    open += 1
+    socket.once('close', () => (open -= 1))
   })
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve)
@@ -56,6 +63,7 @@ export async function startCredentialEndpoints(first: Handed): Promise<Credentia
     asked,
     hand: (next) => void (present = next),
     fail: (status) => void (failing = status),
+    open: () => open,
   }
 }
 

@@ -1,9 +1,15 @@
 // credentials-chain.ts: finds the credentials that the AWS tools would use on this machine, with the AWS
 // package.
 //
-// Each request is forced: the package would otherwise cache credentials by the wall clock, which may be
-// wrong, and the shared files for the life of the process.
+// Each lookup has a provider of its own: the package caches credentials by the wall clock, which may be
+// wrong, and lets later requests wait for one that never ends. A lookup that is given up ends its requests
+// and processes, which the package neither bounds nor shows; Node reports them on its diagnostics channels.
 
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { ChildProcess } from 'node:child_process'
+import { subscribe } from 'node:diagnostics_channel'
+import { readFileSync } from 'node:fs'
+import type { ClientRequest } from 'node:http'
 import { Agent as TlsAgent } from 'node:https'
 import type { defaultProvider } from '@aws-sdk/credential-provider-node'
 import { Agent } from '../../std/node-http.ts'
@@ -19,17 +25,51 @@ const silent = { debug() {}, info() {}, warn() {}, error() {} }
 /** For a token service, which gets one request at a time. */
 const agentOptions = { keepAlive: false, maxSockets: 4 }
 
+/** Of the lookup that the running code belongs to. */
+const lookups = new AsyncLocalStorage<AbortSignal>()
+
+subscribe('http.client.request.created', (message) => {
+  const { request } = message as { request: ClientRequest }
+  whenGivenUp(() => request.destroy(new Error('the lookup of credentials was given up')))
+})
+subscribe('child_process', (message) => {
+  const { process: started } = message as { process: ChildProcess }
+  whenGivenUp(() => {
+    if (started.exitCode === null && started.pid !== undefined) killAll(started.pid)
+    // The package waits for their end.
+    started.stdout?.destroy()
+    started.stderr?.destroy()
+  })
+})
+
+/** With what it started: the package lets a shell start the process. What stays counts as hanging. */
+function killAll(pid: number): void {
+  let children = ''
+  try {
+    children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  } catch {
+    // It has just ended, or the kernel does not list them.
+  }
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has just ended, or belongs to another user.
+  }
+  for (const child of children.split(' ').filter(Boolean)) killAll(Number(child))
+}
+
+function whenGivenUp(end: () => void): void {
+  const ends = lookups.getStore()
+  // The package tries some requests again.
+  if (ends?.aborted) setImmediate(end)
+  else ends?.addEventListener('abort', end, { once: true })
+}
+
 export function createChain(
   { env, proxy }: { env: Environment; proxy: ProxyOptions },
   { profile }: { profile: string | null },
-): Provider {
-  let provider: Provider | undefined
-  return async () => {
-    provider ??= await load()
-    return provider({ forceRefresh: true })
-  }
-
-  async function load(): Promise<Provider> {
+): (ends: AbortSignal) => ReturnType<Provider> {
+  return async (ends) => {
     // Loaded on first use: it is the largest of our packages, and most configs do not need it.
     const { defaultProvider } = await import('@aws-sdk/credential-provider-node')
     const proxyEnv = proxyEnvironment(proxy, env)
@@ -37,7 +77,7 @@ export function createChain(
       httpAgent: new Agent({ ...agentOptions, proxyEnv }),
       httpsAgent: new TlsAgent({ ...agentOptions, proxyEnv }),
     }
-    return defaultProvider({
+    const provider = defaultProvider({
       ...(profile === null ? {} : { profile }),
       ignoreCache: true,
       logger: silent,
@@ -45,5 +85,6 @@ export function createChain(
       // locally.
       clientConfig: { requestHandler },
     })
+    return lookups.run(ends, () => provider({ forceRefresh: true }))
   }
 }

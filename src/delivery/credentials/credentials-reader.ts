@@ -18,18 +18,20 @@ export type ReadDeps = {
   proxy: ProxyOptions
 }
 
-/** Rejects with an Error whose message says what is missing and contains no secret. */
+/**
+ * Rejects with an Error whose message says what is missing and contains no secret. `ends`: it is given up.
+ */
 export function createReader(
   { env, proxy }: ReadDeps,
   options: CredentialsOptions,
-): () => Promise<Credentials> {
+): (ends: AbortSignal) => Promise<Credentials> {
   switch (options.source) {
     case 'environment':
       return () => Promise.resolve(fromEnvironment(env))
     case 'chain': {
       const chain = createChain({ env, proxy }, options)
-      return async () => {
-        const { accessKeyId, secretAccessKey, sessionToken, expiration } = await chain().catch(
+      return async (ends) => {
+        const { accessKeyId, secretAccessKey, sessionToken, expiration } = await chain(ends).catch(
           async (error: unknown) => {
             const problem = await sharedFileProblem(env, options.profile)
             throw problem === null ? error : new Error(problem, { cause: error })

@@ -4,6 +4,7 @@
 //   requested      cached credentials are returned at once
 //   5 min before   they expire they are refreshed, while the old ones stay in use
 //   file changed   it is read again: at once when credentials are requested, and within seconds when watched
+//   no answer      in 30 s: what was started for it is ended, and the next call begins afresh
 //   401, 403       reread() reads the source itself, whatever is cached (keyring.ts)
 //
 // While a refresh fails the old credentials stay in use: they may be valid, and if they are not, the service
@@ -44,10 +45,10 @@ const direct: ProxyOptions = { from: 'none' }
 const refreshBeforeMs = 300_000
 /** The least time between two reads of a file, or of a source whose refresh failed. */
 const readAgainMs = { file: 5000, other: 15_000 }
-/** A token service or a `credential_process` without an answer must not delay submissions for ever. */
+/** A token service, a `credential_process` or a disk without an answer is given up after this time. */
 const answerMs = 30_000
-/** A credential lookup that hangs cannot be cancelled. Wait this long before starting another one. */
-const lookupAgainMs = 600_000
+/** Reads of a hanging disk do not end when they are given up, and each has one of the four threads of Node. */
+const hangingMax = 2
 /** New files are in use no later than this. */
 const watchEveryMs = 2000
 
@@ -60,7 +61,7 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
   /** Of the files at the last read, whatever it gave. */
   let readMark: string | null = null
   let reading: Promise<Credentials> | null = null
-  let lookup: { work: Promise<Credentials>; atMs: number } | null = null
+  let hanging = 0
   let failing = false
 
   return { current, reread: () => once(true), watch }
@@ -101,10 +102,7 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
   async function refresh(force: boolean): Promise<Credentials> {
     readAtMs = clock.monotonic()
     try {
-      const mark = (readMark = await marksOf(files))
-      const unchanged = options.source === 'file' && mark === cached?.mark
-      if (cached !== null && unchanged && !force && !isPast(cached.credentials)) return cached.credentials
-      const found = options.source === 'chain' ? await lookUp() : await read()
+      const { credentials: found, mark } = await inTime((ends) => lookUp(force, ends))
       if (isPast(found)) throw new Error('the credentials have expired')
       const same = cached !== null && sameCredentials(cached.credentials, found)
       cached = { credentials: same && cached !== null ? cached.credentials : found, mark }
@@ -116,16 +114,31 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
     return cached.credentials
   }
 
-  function lookUp(): Promise<Credentials> {
-    if (lookup === null || clock.monotonic() - lookup.atMs > lookupAgainMs) {
-      const started = { work: read(), atMs: clock.monotonic() }
+  async function lookUp(force: boolean, ends: AbortSignal): Promise<NonNullable<typeof cached>> {
+    const mark = (readMark = await marksOf(files))
+    const unchanged = options.source === 'file' && mark === cached?.mark
+    if (cached !== null && unchanged && !force && !isPast(cached.credentials)) return cached
+    return { credentials: await read(ends), mark }
+  }
+
+  function inTime<Result>(work: (ends: AbortSignal) => Promise<Result>): Promise<Result> {
+    if (hanging >= hangingMax)
+      return Promise.reject(
+        new Error(`${hanging} reads of the credentials hang: none starts before one ends`),
+      )
+    const ends = new AbortController()
+    hanging += 1
+    return new Promise((resolve, reject) => {
+      const cancel = clock.after(answerMs, () => {
+        ends.abort()
+        reject(new Error(`no answer came within ${answerMs} ms`))
+      })
       const end = () => {
-        if (lookup === started) lookup = null
+        hanging -= 1
+        cancel()
       }
-      started.work.then(end, end)
-      lookup = started
-    }
-    return inTime(clock, lookup.work)
+      work(ends.signal).finally(end).then(resolve, reject)
+    })
   }
 
   function reportRefresh(error: unknown): void {
@@ -164,14 +177,6 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
       if (found !== undefined && found !== before && !cancelled) changed()
     }
   }
-}
-
-function inTime<Result>(clock: Clock, work: Promise<Result>): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const late = () => reject(new Error(`no answer came within ${answerMs} ms`))
-    const cancel = clock.after(answerMs, late)
-    work.then(resolve, reject).finally(cancel)
-  })
 }
 
 function sameCredentials(one: Credentials, other: Credentials): boolean {

@@ -1,7 +1,7 @@
 // Credentials as the AWS tools find them, from real sources: files, a process, endpoints on loopback.
 
 import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -10,8 +10,9 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { createCredentials } from '../../../src/delivery/credentials/credentials.ts'
 import type { ProxyOptions } from '../../../src/delivery/delivery-options.ts'
 import { handed, startCredentialEndpoints } from '../../support/credential-endpoints.ts'
+import { messageOf } from '../../../src/std/gateway-error.ts'
 import { eventually } from '../../support/eventually.ts'
-import { createFakeClock } from '../../support/fake-clock.ts'
+import { createFakeClock, turn } from '../../support/fake-clock.ts'
 import { newFolder } from '../../support/folders.ts'
 
 const hourMs = 3_600_000
@@ -190,29 +191,96 @@ describe('the chain finds credentials', () => {
   })
 })
 
-test('a process that does not answer is abandoned after 30 s, and is not started again at once', async () => {
-  const folder = await newFolder()
-  const [starts, pipe] = [join(folder, 'starts'), join(folder, 'pipe')]
-  execFileSync('mkfifo', [pipe])
-  const script = join(folder, 'mute')
-  await writeFile(script, `#!/bin/sh\necho started >> ${starts}\nexec timeout 60 cat ${pipe}\n`)
-  await chmod(script, 0o755)
-  await writeFile(join(folder, 'config'), `[profile mute]\ncredential_process = ${script}\n`)
-  vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
-  const { clock, source } = chainOf('mute')
-  for (let times = 0; times < 3; times += 1) {
-    const fault = source.reread().then(
-      () => null,
-      (error: unknown) => error,
-    )
-    await eventually(() => clock.pending() > 0 && existsSync(starts))
+describe('a lookup without an answer is given up after 30 s, ended, and made afresh', () => {
+  /** Gives it up; `begun`: it waits for the answer. */
+  async function giveUp({ clock, source }: ReturnType<typeof chainOf>, begun: () => boolean): Promise<void> {
+    let fault: Promise<unknown> = Promise.resolve()
+    // The one before may take a moment to end.
+    const begin = () => {
+      fault = source.reread().catch((error: unknown) => error)
+      return clock.pending()
+    }
+    await expect.poll(begin, { timeout: 20_000 }).toBe(1)
+    await eventually(begun)
     await clock.advance(30_000)
     expect(await fault).toMatchObject({
       code: 'CREDENTIALS_MISSING',
       why: expect.stringMatching(/no answer came within 30000 ms/),
     })
   }
-  expect(await readFile(starts, 'utf8')).toBe('started\n')
+
+  test('a process, with what it started', async () => {
+    const folder = await newFolder()
+    const [starts, pipe] = [join(folder, 'starts'), join(folder, 'pipe')]
+    await writeFile(starts, '')
+    execFileSync('mkfifo', [pipe])
+    const answer = { Version: 1, AccessKeyId: 'ASIALATE', SecretAccessKey: 's' }
+    const script = join(folder, 'mute')
+    await writeFile(
+      script,
+      `#!/bin/sh\necho $$ >> ${starts}\n` +
+        `[ $(wc -l < ${starts}) -gt 10 ] && exec echo '${JSON.stringify(answer)}'\n` +
+        `timeout 60 cat ${pipe} & echo $! >> ${starts}\nwait\n`,
+    )
+    await chmod(script, 0o755)
+    await writeFile(join(folder, 'config'), `[profile mute]\ncredential_process = ${script}\n`)
+    vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+    const chain = chainOf('mute')
+    const pids = () => readFileSync(starts, 'utf8').split('\n').filter(Boolean)
+    for (let times = 1; times <= 5; times += 1) await giveUp(chain, () => pids().length === 2 * times)
+    await eventually(() => pids().every((pid) => !existsSync(`/proc/${pid}`)))
+    expect((await chain.source.reread()).accessKeyId).toBe('ASIALATE')
+  })
+
+  test.each([
+    ['a container', { AWS_CONTAINER_CREDENTIALS_FULL_URI: '/container' }],
+    [
+      'a token service',
+      {
+        AWS_ROLE_ARN: 'arn:aws:iam::123456789012:role/depot',
+        AWS_REGION: 'eu-central-1',
+        AWS_ENDPOINT_URL_STS: '/',
+      },
+    ],
+  ])('%s', async (_name, variables) => {
+    const endpoints = await startCredentialEndpoints(handed('HANDED', new Date(Date.now() + hourMs)))
+    for (const [name, value] of Object.entries(variables))
+      vi.stubEnv(name, value.startsWith('/') ? endpoints.url + value : value)
+    const tokenFile = join(await newFolder(), 'token')
+    await writeFile(tokenFile, 'identity')
+    vi.stubEnv('AWS_WEB_IDENTITY_TOKEN_FILE', tokenFile)
+    const chain = chainOf()
+    endpoints.fail('mute')
+    for (let times = 1; times <= 3; times += 1)
+      await giveUp(chain, () => endpoints.asked.length >= times && endpoints.open() > 0)
+    await eventually(() => endpoints.open() === 0)
+    endpoints.fail(null)
+    // The package tries three times to reach a container, a second apart.
+    const found = () => chain.source.reread().then((keys) => keys.accessKeyId, messageOf)
+    await expect.poll(found, { timeout: 20_000 }).toBe('ASIAHANDED')
+  })
+})
+
+test('reads of a disk that hangs are bounded: two, and then none starts before one ends', async () => {
+  const pipe = join(await newFolder(), 'credentials.json')
+  execFileSync('mkfifo', [pipe])
+  const clock = createFakeClock(Date.now())
+  const source = createCredentials({ clock, env: {} }, { source: 'file', path: pipe })
+  const giveUp = async () => {
+    const fault = source.reread().catch((error: unknown) => error)
+    await turn()
+    await clock.advance(30_000)
+    return ((await fault) as { why: string }).why
+  }
+  expect(await giveUp()).toMatch(/no answer came/)
+  expect(await giveUp()).toMatch(/no answer came/)
+  expect(await giveUp()).toMatch(/2 reads of the credentials hang/)
+  // Both reads end.
+  await writeFile(pipe, '')
+  await rm(pipe)
+  await writeFile(pipe, JSON.stringify({ accessKeyId: 'AKIALATE', secretAccessKey: 's' }))
+  const found = () => source.reread().then(({ accessKeyId }) => accessKeyId, messageOf)
+  await expect.poll(found).toBe('AKIALATE')
 })
 
 describe('temporary credentials', () => {
