@@ -11,10 +11,13 @@ import { relaunchWithSettings } from './cli/relaunch.ts'
 import { reportError } from './cli/terminal/error-report.ts'
 import { watchOutputReader } from './cli/terminal/output-reader.ts'
 import { outputEnded, type ExitStatus } from './cli/terminal/terminal.ts'
+import { setAddressAttempts } from './std/address-attempts.ts'
 import { codeOf, GatewayError, messageOf } from './std/gateway-error.ts'
 import { journalMarks } from './std/journal.ts'
 
 relaunchWithSettings(process.argv.slice(2))
+
+setAddressAttempts()
 
 // What a command writes has positions of vehicles or secrets: only its user may read it.
 process.umask(0o077)

@@ -142,7 +142,8 @@ export const fields = {
       'more that was sent completely its time doubles, up to 4 min.',
   ),
   connect_timeout: duration({ minMs: 100, maxMs: 600_000 }).describe(
-    'Time for the TCP connection and the TLS handshake, and for the tunnel through a proxy.',
+    'Time for the TCP connection and the TLS handshake, and for the tunnel through a proxy. Each address of a ' +
+      'name gets a third of it, the last one all that is left.',
   ),
   max_response_bytes: size({ minBytes: 16 * 1024, maxBytes: 1024 ** 3 }).describe(
     'Maximum size of an answer. It is read as it arrives, so a large value needs no memory. Of a larger ' +

@@ -3,6 +3,7 @@
 
 import { connect, isIP, type Socket } from 'node:net'
 import type SMTPConnection from 'nodemailer/lib/smtp-connection'
+import { addressAttempts } from '../../std/address-attempts.ts'
 import { plural } from '../../std/quantity.ts'
 import type { Secret } from '../../std/secret.ts'
 import type { AlertReceiver, Sent } from '../types.ts'
@@ -77,7 +78,12 @@ async function withRelay(
     else ends.addEventListener('abort', onAbort, { once: true })
     // Before there is a connection whose events could be missed.
     const { default: Client } = await import('nodemailer/lib/smtp-connection')
-    socket = connect({ host: options.host, port: options.port, lookup: lookupName })
+    socket = connect({
+      host: options.host,
+      port: options.port,
+      lookup: lookupName,
+      ...addressAttempts(options.timeoutMs),
+    })
     socket.on('error', broken.reject)
     await orBroken(connected(socket))
     relay = new Client(connectionOptions(socket, options))

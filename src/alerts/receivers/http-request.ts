@@ -3,6 +3,7 @@
 // The client takes 5 MB, so only a gateway with receivers loads it.
 
 import type { Agent, buildConnector, Dispatcher } from 'undici'
+import { addressAttempts } from '../../std/address-attempts.ts'
 import type { Secret } from '../../std/secret.ts'
 import {
   createTunnel,
@@ -135,6 +136,7 @@ async function connectorOf({
   const url = new URL(secret.reveal())
   const direct = undici.buildConnector({
     timeout: timeoutMs,
+    ...addressAttempts(timeoutMs),
     allowH2: false,
     lookup: lookupName,
     ...(ca === null ? {} : { ca }),

@@ -12,6 +12,7 @@ import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import { request as httpRequest } from '../../std/node-http.ts'
+import { addressAttempts } from '../../std/address-attempts.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { formatDuration } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
@@ -169,7 +170,7 @@ function openPlain({ options, host, port, stop }: Target): Promise<Socket> {
       { proxy, timeoutMs: answerMs, ca: tls.ca },
       `${isIP(host) === 6 ? `[${host}]` : host}:${port}`,
     )
-  return opened(connect({ host, port }), 'connect', stop)
+  return opened(connect({ host, port, ...addressAttempts(answerMs) }), 'connect', stop)
 }
 
 async function openTls(target: Target): Promise<TLSSocket> {

@@ -10,6 +10,7 @@ import type { LookupFunction, Socket } from 'node:net'
 import { rootCertificates } from 'node:tls'
 import type { buildConnector } from 'undici'
 import { request as httpRequest } from '../../std/node-http.ts'
+import { addressAttempts } from '../../std/address-attempts.ts'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
 import { hostOf, portOf } from '../proxy.ts'
 import type { Proxy } from '../proxy.ts'
@@ -56,6 +57,7 @@ export function openTunnel(
       port: portOf(url),
       path: authority,
       agent: false,
+      ...addressAttempts(timeoutMs),
       headers: {
         host: authority,
         ...(proxy.authorization === null ? {} : { 'proxy-authorization': proxy.authorization }),

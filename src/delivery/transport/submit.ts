@@ -14,6 +14,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { buildConnector, Pool } from 'undici'
 import type { Dispatcher } from 'undici'
 import type { EpochMs } from '../../std/clock.ts'
+import { addressAttempts } from '../../std/address-attempts.ts'
 import { codeOf } from '../../std/gateway-error.ts'
 import type { PayloadId } from '../../domain/ids.ts'
 import type { Outcome } from '../../domain/outcome.ts'
@@ -210,7 +211,12 @@ async function progressAfterAnswer(sent: SentBody): Promise<Pick<SubmissionResul
 }
 
 function connectorOf({ connectTimeoutMs, tls, proxy }: TransportOptions): buildConnector.connector {
-  const direct = buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...tls })
+  const direct = buildConnector({
+    timeout: connectTimeoutMs,
+    allowH2: false,
+    ...addressAttempts(connectTimeoutMs),
+    ...tls,
+  })
   const tunnel = { timeoutMs: connectTimeoutMs, ca: tls.ca }
   return observeWrites(proxy === null ? direct : createTunnel({ proxy, ...tunnel }, direct))
 }

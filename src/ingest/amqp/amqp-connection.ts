@@ -6,6 +6,7 @@
 
 import { connect, credentials as logins, type Channel, type ChannelModel, type ConfirmChannel } from 'amqplib'
 import { isIP } from 'node:net'
+import { addressAttempts } from '../../std/address-attempts.ts'
 import { pause, type Clock } from '../../std/clock.ts'
 import { AmqpEnd, amqpFault, type AmqpFault, type AmqpPlace } from './amqp-faults/amqp-faults.ts'
 import type { AmqpCredentials, AmqpNode, AmqpOptions } from './types.ts'
@@ -83,10 +84,10 @@ async function open<C extends Channel>(
   }
   const cancelLimit = clock.after(options.connectTimeoutMs, () => end(new AmqpEnd('NO_ANSWER')))
   try {
-    const opened = await connect(
-      addressOf(options, credentials, node),
-      socketOptions(credentials, node, label, socket.signal),
-    )
+    const opened = await connect(addressOf(options, credentials, node), {
+      ...socketOptions(credentials, node, label, socket.signal),
+      ...addressAttempts(options.connectTimeoutMs),
+    })
     if (isOver) return null
     model = opened
     place.stage = 'opening'

@@ -63,7 +63,7 @@ export function openAttempt<P>(
   { clock, partition, room, take, opened, end }: Handlers<P>,
   options: AttemptOptions,
 ): Attempt<P> {
-  const socket = openSocket(options.url, options.tls)
+  const socket = openSocket(options.url, options.tls, options.connectTimeoutMs)
   const stream = createPublishStream(
     {
       socket,
