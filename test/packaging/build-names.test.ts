@@ -107,27 +107,31 @@ describe.skipIf(!existsSync('/usr/bin/dpkg'))('to dpkg', () => {
 })
 
 describe('every place says the same name', () => {
-  test('version, --version, the first line of the log, /status, status and the page', async () => {
-    const folder = await newFolder()
-    const config = await writeDaemonConfig(folder, 'http://127.0.0.1:9')
-    const { url, starting } = await startSpawnedDaemon(config)
-    const { version } = (await (await fetch(`${url}/status`)).json()) as { version: string }
-    const page = await (await fetch(url, { headers: { accept: 'text/html' } })).text()
-    const printed = async (...argv: string[]) => (await runCli(argv)).stdout
-    const places = {
-      log: starting['version'],
-      status: version,
-      page: /Version ([^ ]+)\. State of/.exec(page)?.[1],
-      '--version': (await printed('--version')).trim(),
-      'version command': /telemetry-gateway ([^,]+),/.exec(await printed('version'))?.[1],
-      'status command': /telemetry gateway ([^,]+),/.exec(await printed('status', '--url', url))?.[1],
-      metrics: /gateway_build_info\{.*version="([^"]+)"/.exec(
-        await (await fetch(`${url}/metrics`)).text(),
-      )?.[1],
-    }
-    expect(version).toMatch(/^\d+\.\d+\.\d+(-dev(\.\d+\.g[0-9a-f]{12}(\+dirty)?|\+unknown))?$/)
-    expect(places).toEqual(Object.fromEntries(Object.keys(places).map((place) => [place, readVersion()])))
-  })
+  test(
+    'version, --version, the first line of the log, /status, status and the page',
+    { timeout: 120_000 },
+    async () => {
+      const folder = await newFolder()
+      const config = await writeDaemonConfig(folder, 'http://127.0.0.1:9')
+      const { url, starting } = await startSpawnedDaemon(config)
+      const { version } = (await (await fetch(`${url}/status`)).json()) as { version: string }
+      const page = await (await fetch(url, { headers: { accept: 'text/html' } })).text()
+      const printed = async (...argv: string[]) => (await runCli(argv)).stdout
+      const places = {
+        log: starting['version'],
+        status: version,
+        page: /Version ([^ ]+)\. State of/.exec(page)?.[1],
+        '--version': (await printed('--version')).trim(),
+        'version command': /telemetry-gateway ([^,]+),/.exec(await printed('version'))?.[1],
+        'status command': /telemetry gateway ([^,]+),/.exec(await printed('status', '--url', url))?.[1],
+        metrics: /gateway_build_info\{.*version="([^"]+)"/.exec(
+          await (await fetch(`${url}/metrics`)).text(),
+        )?.[1],
+      }
+      expect(version).toMatch(/^\d+\.\d+\.\d+(-dev(\.\d+\.g[0-9a-f]{12}(\+dirty)?|\+unknown))?$/)
+      expect(places).toEqual(Object.fromEntries(Object.keys(places).map((place) => [place, readVersion()])))
+    },
+  )
 
   test('a command that does not print it does not ask git', async () => {
     const folder = await newFolder()

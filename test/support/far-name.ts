@@ -138,7 +138,7 @@ async function nats(): Promise<unknown> {
   }
   const { port, heard } = await listen(`INFO ${JSON.stringify(info)}\r\n`, '')
   const opening = openConnection({
-    addresses: [{ scheme: 'nats', host, port }],
+    addresses: [{ host, port }],
     ...{ member: 'm', userName: null, password: null, token: null, tls: null, connectTimeoutMs },
   }).catch((error: unknown) => error)
   return Promise.race([heard, opening])

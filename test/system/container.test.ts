@@ -50,7 +50,7 @@ describe.skipIf(missing !== null)('the container image', () => {
     const { status, stderr } = await runProgram(node, args, {
       cwd: root,
       env: machineEnvironment,
-      timeoutMs: 300_000,
+      timeoutMs: 900_000,
     })
     if (status !== 0) throw new Error(stderr)
     image = await buildImage(join(place, 'Containerfile'), { root: join(folder, 'image'), context: packages })

@@ -44,7 +44,7 @@ export async function installDebian(
 ): Promise<string | null> {
   const include = more.length === 0 ? [] : [`--include=${more.join()}`]
   const options = ['--variant=minbase', ...include, 'bookworm', folder]
-  const { status, stdout } = await runProgram('debootstrap', options, { cwd: '/', timeoutMs: 200_000 })
+  const { status, stdout } = await runProgram('debootstrap', options, { cwd: '/', timeoutMs: 600_000 })
   if (status !== 0) return `debootstrap failed: ${stdout.slice(-500)}`
   for (const name of globSync('etc/systemd/system/getty.target.wants/*', { cwd: folder }))
     await rm(join(folder, name))
@@ -53,7 +53,7 @@ export async function installDebian(
 
 /** Runs a shell command in the root directory, without systemd. */
 export function inRoot(folder: string, command: string): Promise<Result> {
-  return runProgram('chroot', [folder, 'sh', '-c', command], { cwd: '/', env, timeoutMs: 100_000 })
+  return runProgram('chroot', [folder, 'sh', '-c', command], { cwd: '/', env, timeoutMs: 300_000 })
 }
 
 export type Machine = {
