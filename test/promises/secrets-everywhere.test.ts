@@ -292,7 +292,7 @@ describe('marked secrets', () => {
     expectNone(shown, [...Object.values(marks), 'marked-short'])
   })
 
-  test('are in no error of a config with a URL that has them in any part', async () => {
+  test('are in no error of a config with a URL that has them in any part', { timeout: 120_000 }, async () => {
     const folder = await newFolder()
     const config = join(folder, 'gateway.yaml')
     const unpacked = await newFolder()

@@ -157,9 +157,10 @@ export function* missingByMark(sums: Sums, { found, manifest }: MarkBefore): Gen
   }
   const comparison = compareWithMark(found, { instance, writes, manifest, nextSeqOf })
   if (comparison.kind === 'unknown') return
-  if (comparison.writes > 0) yield `${comparison.writes} writes are missing by the high-water mark.`
+  if (comparison.writes > 0)
+    yield `${plural(comparison.writes, 'write')} ${verbOf(comparison.writes)} missing by the high-water mark.`
   for (const { lane, payloads } of comparison.lanes.filter((missing) => missing.payloads > 0))
-    yield `Lane ${lane.id} of provider ${lane.provider}: ${plural(payloads, 'payload')} missing by the high-water mark.`
+    yield `Lane ${lane.id} of provider ${lane.provider}: ${plural(payloads, 'payload')} ${verbOf(payloads)} missing by the high-water mark.`
 }
 
 function* shelfDisagreements({ shelves }: Sums): Generator<string> {
@@ -176,4 +177,8 @@ function* shelfDisagreements({ shelves }: Sums): Generator<string> {
     if (byDevice < named || byDevice > named + record.damaged)
       yield `The shelf ${name} has ${byDevice} keys by device for ${named} messages that name one.`
   }
+}
+
+function verbOf(count: number): string {
+  return count === 1 ? 'is' : 'are'
 }
