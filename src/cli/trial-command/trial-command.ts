@@ -22,6 +22,7 @@ import { realPlaces, startGateway, startHeapWork, systemKernelClock, type Gatewa
 import { loadConfig } from '../../config/config.ts'
 import { createSandbox, sandboxAccount } from '../../sandbox/sandbox.ts'
 import { createFleet } from '../../simulate/simulate.ts'
+import { initSpool } from '../../spool/spool.ts'
 import { checkInThread, openLevelStore, realDisk } from '../../storage/storage.ts'
 import { duration, wholeNumber } from '../terminal/option-values.ts'
 import { readVersion } from '../terminal/package-version.ts'
@@ -133,6 +134,8 @@ async function openGateway(
   const { AWS_SESSION_TOKEN: _token, ...others } = io.env
   const env = { ...others, AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secret.reveal() }
   const { config } = await loadConfig(path, { env })
+  // On purpose, so that a new one is not reported.
+  await initSpool(config.spool.path, systemClock.now())
   return startGateway(
     {
       clock: systemClock,
