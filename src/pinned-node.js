@@ -12,15 +12,16 @@
 
 import { spawn } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
+import Module from 'node:module'
 import { delimiter, dirname, join, resolve } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 
 const here = dirname(fileURLToPath(import.meta.url))
 const [program = '', ...args] = process.argv.slice(2)
 
 const pinned = pinnedNode()
 if (pinned !== null && pinned !== realpathSync(process.execPath)) runOn(pinned)
-else if (isNewEnough()) await runHere()
+else if (isNewEnough()) runHere()
 else refuse()
 
 /** npm installs a dependency in the folder of the package or beside the package. */
@@ -59,15 +60,16 @@ function runOn(node) {
     process.kill(process.pid, signal)
   })
   // It is for another C library (musl).
-  child.on('error', () => void (isNewEnough() ? runHere() : refuse()))
+  child.on('error', () => (isNewEnough() ? runHere() : refuse()))
 }
 
-async function runHere() {
+function runHere() {
   const file = programFile()
   if (file === null) return refuseName()
   process.argv = [process.execPath, file, ...args]
   Object.assign(process.env, environment(process.execPath))
-  await import(pathToFileURL(file).href)
+  // As a main program, not as an import of this file: import.meta.main is true in it.
+  Module.runMain()
 }
 
 function refuseName() {

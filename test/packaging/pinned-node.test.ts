@@ -125,12 +125,12 @@ test('where there is no pinned Node, one that is new enough runs the program its
   expect(stdout.trim()).toBe(`${pid} one`)
 })
 
-test('the pinned Node runs a program in its own process', async () => {
+test('the pinned Node runs a program in its own process, as its main program', async () => {
   const { folder } = await installation()
-  const program = join(folder, 'pid.js')
-  writeFileSync(program, 'console.log(process.pid)')
+  const program = join(folder, 'pid.ts')
+  writeFileSync(program, 'console.log(process.pid, import.meta.main)')
   const { pid, stdout } = run(pinnedPath, launcher, program)
-  expect(stdout.trim()).toBe(String(pid))
+  expect(stdout.trim()).toBe(`${pid} true`)
 })
 
 test('a program that is not installed is an error that names the cure', () => {
