@@ -3,7 +3,7 @@
 
 import { connect, isIP, type Socket } from 'node:net'
 import type SMTPConnection from 'nodemailer/lib/smtp-connection'
-import { addressAttempts } from '../../std/address-attempts.ts'
+import { addressAttempts } from '../../std/address-attempts/address-attempts.ts'
 import { plural } from '../../std/quantity.ts'
 import type { Secret } from '../../std/secret.ts'
 import type { AlertReceiver, Sent } from '../types.ts'

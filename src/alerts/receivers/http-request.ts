@@ -3,7 +3,7 @@
 // The client takes 5 MB, so only a gateway with receivers loads it.
 
 import type { Agent, buildConnector, Dispatcher } from 'undici'
-import { addressAttempts } from '../../std/address-attempts.ts'
+import { addressAttempts } from '../../std/address-attempts/address-attempts.ts'
 import type { Secret } from '../../std/secret.ts'
 import {
   createTunnel,

@@ -47,7 +47,7 @@ const refreshBeforeMs = 300_000
 const readAgainMs = { file: 5000, other: 15_000 }
 /** A token service, a `credential_process` or a disk without an answer is given up after this time. */
 const answerMs = 30_000
-/** Reads of a hanging disk do not end when they are given up, and each has one of the four threads of Node. */
+/** Reads of a hanging disk do not end when they are given up. Each has one of the four threads of Node. */
 const hangingMax = 2
 /** New files are in use no later than this. */
 const watchEveryMs = 2000
