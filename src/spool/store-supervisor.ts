@@ -261,8 +261,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     return timer
   }
 
-  // ------------------------------------------------------------------ the open session, for all calls of the
-  // spool
+  // ---------------------------------------------- the open session, for all calls of the spool
 
   function current(): Session {
     if (session === null) throw closedFault()
@@ -304,8 +303,6 @@ function openingOf(
   if (checkStore === undefined) return null
   const { lastExitPath = join(options.path, 'last-exit') } = options
   const begunAnew = () => void (memory.known = null)
-  return createStoreOpening(
-    { ...deps, checkStore, bootId, onProgress, begunAnew },
-    { ...options, lastExitPath },
-  )
+  const openingDeps = { ...deps, checkStore, bootId, onProgress, begunAnew }
+  return createStoreOpening(openingDeps, { ...options, lastExitPath })
 }

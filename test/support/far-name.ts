@@ -95,8 +95,14 @@ async function alert(): Promise<unknown> {
 async function mail(): Promise<unknown> {
   const { port, heard } = await listen('220 relay\r\n', '250 fine\r\n')
   const receiver = createEmail({
-    ...{ host, port, security: 'none', login: null, ca: null, timeoutMs: 20_000 },
-    ...{ sender: 'a@depot.test', recipients: ['b@depot.test'] },
+    host,
+    port,
+    security: 'none',
+    login: null,
+    ca: null,
+    timeoutMs: 20_000,
+    sender: 'a@depot.test',
+    recipients: ['b@depot.test'],
   })
   const checked = receiver.check(never)
   return Promise.race([heard, checked])
@@ -139,7 +145,12 @@ async function nats(): Promise<unknown> {
   const { port, heard } = await listen(`INFO ${JSON.stringify(info)}\r\n`, '')
   const opening = openConnection({
     addresses: [{ host, port }],
-    ...{ member: 'm', userName: null, password: null, token: null, tls: null, connectTimeoutMs },
+    member: 'm',
+    userName: null,
+    password: null,
+    token: null,
+    tls: null,
+    connectTimeoutMs,
   }).catch((error: unknown) => error)
   return Promise.race([heard, opening])
 }
