@@ -191,6 +191,85 @@ describe('the chain finds credentials', () => {
   })
 })
 
+describe('temporary credentials', () => {
+  async function fromContainer(livesMs: number) {
+    const endpoints = await startCredentialEndpoints(handed('ONE', new Date(Date.now() + livesMs)))
+    vi.stubEnv('AWS_CONTAINER_CREDENTIALS_FULL_URI', `${endpoints.url}/container`)
+    const chain = chainOf()
+    const next = (name: string) => endpoints.hand(handed(name, new Date(chain.clock.now() + livesMs)))
+    expect((await chain.source.current()).accessKeyId).toBe('ASIAONE')
+    return { ...chain, endpoints, next }
+  }
+
+  test('are refreshed before they expire, while the old ones stay in use', async () => {
+    const { clock, source, endpoints, next } = await fromContainer(hourMs)
+    next('TWO')
+    await clock.advance(hourMs - 301_000)
+    expect((await source.current()).accessKeyId).toBe('ASIAONE')
+    expect(endpoints.asked).toHaveLength(1)
+    await clock.advance(2000)
+    // The refresh runs in the background.
+    expect((await source.current()).accessKeyId).toBe('ASIAONE')
+    await expect.poll(async () => (await source.current()).accessKeyId).toBe('ASIATWO')
+    expect(endpoints.asked).toHaveLength(2)
+  })
+
+  test('stay in use while the refresh fails, which is reported once, and are missing when they have expired', async () => {
+    // A process fails at once. To endpoints the package makes four requests, a second apart.
+    const folder = await newFolder()
+    const answer = join(folder, 'answer.json')
+    const requests = join(folder, 'requests')
+    const write = (name: string, expiration: Date) =>
+      writeFile(
+        answer,
+        JSON.stringify({
+          Version: 1,
+          AccessKeyId: name,
+          SecretAccessKey: 's',
+          Expiration: expiration.toISOString(),
+        }),
+      )
+    const script = join(folder, 'give')
+    await writeFile(script, `#!/bin/sh\necho request >> ${requests}\ncat ${answer}\n`)
+    await chmod(script, 0o700)
+    await writeFile(join(folder, 'config'), `[profile depot]\ncredential_process = ${script}\n`)
+    vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+    const { clock, source, failures } = chainOf('depot')
+    await write('ASIAONE', new Date(clock.now() + hourMs))
+    expect((await source.current()).accessKeyId).toBe('ASIAONE')
+    await rm(answer)
+    await clock.advance(hourMs - 200_000)
+    expect((await source.current()).accessKeyId).toBe('ASIAONE')
+    await eventually(() => failures.length === 1)
+    const before = await readFile(requests, 'utf8')
+    await source.current()
+    expect(await readFile(requests, 'utf8')).toBe(before)
+    await clock.advance(200_000)
+    await expect(source.current()).rejects.toMatchObject({ code: 'CREDENTIALS_MISSING' })
+    await write('ASIATWO', new Date(clock.now() + hourMs))
+    expect((await source.current()).accessKeyId).toBe('ASIATWO')
+    expect(failures).toEqual([expect.stringMatching(/./), null])
+  })
+
+  test('stay in use on a machine whose clock is a day ahead, until its time is known', async () => {
+    const endpoints = await startCredentialEndpoints(handed('ONE', new Date(Date.now() + hourMs)))
+    vi.stubEnv('AWS_CONTAINER_CREDENTIALS_FULL_URI', `${endpoints.url}/container`)
+    const clock = createFakeClock(Date.now() + 24 * hourMs)
+    let offsetMs: number | null = null
+    const deps = { clock, env: process.env, offsetMs: () => offsetMs }
+    const source = createCredentials(deps, { source: 'chain', profile: null })
+    expect((await source.current()).accessKeyId).toBe('ASIAONE')
+    offsetMs = -24 * hourMs
+    const askedThen = endpoints.asked.length
+    expect((await source.current()).accessKeyId).toBe('ASIAONE')
+    // At the true time they are valid for an hour: nothing to refresh.
+    await clock.advance(60_000)
+    await source.current()
+    expect(endpoints.asked.length - askedThen).toBeLessThanOrEqual(1)
+  })
+})
+
+// The last ones: the package still tries for some seconds after the end of a lookup.
 describe('a lookup without an answer is given up after 30 s, ended, and made afresh', () => {
   /** Gives it up; `begun`: it waits for the answer. */
   async function giveUp({ clock, source }: ReturnType<typeof chainOf>, begun: () => boolean): Promise<void> {
@@ -281,82 +360,4 @@ test('reads of a disk that hangs are bounded: two, and then none starts before o
   await writeFile(pipe, JSON.stringify({ accessKeyId: 'AKIALATE', secretAccessKey: 's' }))
   const found = () => source.reread().then(({ accessKeyId }) => accessKeyId, messageOf)
   await expect.poll(found).toBe('AKIALATE')
-})
-
-describe('temporary credentials', () => {
-  async function fromContainer(livesMs: number) {
-    const endpoints = await startCredentialEndpoints(handed('ONE', new Date(Date.now() + livesMs)))
-    vi.stubEnv('AWS_CONTAINER_CREDENTIALS_FULL_URI', `${endpoints.url}/container`)
-    const chain = chainOf()
-    const next = (name: string) => endpoints.hand(handed(name, new Date(chain.clock.now() + livesMs)))
-    expect((await chain.source.current()).accessKeyId).toBe('ASIAONE')
-    return { ...chain, endpoints, next }
-  }
-
-  test('are refreshed before they expire, while the old ones stay in use', async () => {
-    const { clock, source, endpoints, next } = await fromContainer(hourMs)
-    next('TWO')
-    await clock.advance(hourMs - 301_000)
-    expect((await source.current()).accessKeyId).toBe('ASIAONE')
-    expect(endpoints.asked).toHaveLength(1)
-    await clock.advance(2000)
-    // The refresh runs in the background.
-    expect((await source.current()).accessKeyId).toBe('ASIAONE')
-    await expect.poll(async () => (await source.current()).accessKeyId).toBe('ASIATWO')
-    expect(endpoints.asked).toHaveLength(2)
-  })
-
-  test('stay in use while the refresh fails, which is reported once, and are missing when they have expired', async () => {
-    // A process fails at once. To endpoints the package makes four requests, a second apart.
-    const folder = await newFolder()
-    const answer = join(folder, 'answer.json')
-    const requests = join(folder, 'requests')
-    const write = (name: string, expiration: Date) =>
-      writeFile(
-        answer,
-        JSON.stringify({
-          Version: 1,
-          AccessKeyId: name,
-          SecretAccessKey: 's',
-          Expiration: expiration.toISOString(),
-        }),
-      )
-    const script = join(folder, 'give')
-    await writeFile(script, `#!/bin/sh\necho request >> ${requests}\ncat ${answer}\n`)
-    await chmod(script, 0o700)
-    await writeFile(join(folder, 'config'), `[profile depot]\ncredential_process = ${script}\n`)
-    vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
-    const { clock, source, failures } = chainOf('depot')
-    await write('ASIAONE', new Date(clock.now() + hourMs))
-    expect((await source.current()).accessKeyId).toBe('ASIAONE')
-    await rm(answer)
-    await clock.advance(hourMs - 200_000)
-    expect((await source.current()).accessKeyId).toBe('ASIAONE')
-    await eventually(() => failures.length === 1)
-    const before = await readFile(requests, 'utf8')
-    await source.current()
-    expect(await readFile(requests, 'utf8')).toBe(before)
-    await clock.advance(200_000)
-    await expect(source.current()).rejects.toMatchObject({ code: 'CREDENTIALS_MISSING' })
-    await write('ASIATWO', new Date(clock.now() + hourMs))
-    expect((await source.current()).accessKeyId).toBe('ASIATWO')
-    expect(failures).toEqual([expect.stringMatching(/./), null])
-  })
-
-  test('stay in use on a machine whose clock is a day ahead, until its time is known', async () => {
-    const endpoints = await startCredentialEndpoints(handed('ONE', new Date(Date.now() + hourMs)))
-    vi.stubEnv('AWS_CONTAINER_CREDENTIALS_FULL_URI', `${endpoints.url}/container`)
-    const clock = createFakeClock(Date.now() + 24 * hourMs)
-    let offsetMs: number | null = null
-    const deps = { clock, env: process.env, offsetMs: () => offsetMs }
-    const source = createCredentials(deps, { source: 'chain', profile: null })
-    expect((await source.current()).accessKeyId).toBe('ASIAONE')
-    offsetMs = -24 * hourMs
-    const askedThen = endpoints.asked.length
-    expect((await source.current()).accessKeyId).toBe('ASIAONE')
-    // At the true time they are valid for an hour: nothing to refresh.
-    await clock.advance(60_000)
-    await source.current()
-    expect(endpoints.asked.length - askedThen).toBeLessThanOrEqual(1)
-  })
 })
