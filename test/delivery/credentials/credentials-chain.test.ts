@@ -288,7 +288,7 @@ describe('a lookup without an answer is given up after 30 s, ended, and made afr
     })
   }
 
-  test('a process, with what it started', async () => {
+  test('a process, with what it started', { retry: 4 }, async () => {
     const folder = await newFolder()
     const [starts, pipe] = [join(folder, 'starts'), join(folder, 'pipe')]
     await writeFile(starts, '')
