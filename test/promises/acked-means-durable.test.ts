@@ -1,8 +1,7 @@
-import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createHeldStore } from '../support/held-store.ts'
-import { newFolder } from '../support/folders.ts'
+import { killedCopy } from '../support/killed-copy.ts'
 import { openSpoolWorld, namesIn, sealAll } from '../support/open-spool.ts'
 import { messageOf, roundTrip, startPipeline, topicOf } from '../support/pipeline-world.ts'
 
@@ -34,10 +33,7 @@ describe('acked means durable', () => {
       device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n + 1 })
     await device.acked(20)
     // A copy of the files in this very moment is what a kill -9 leaves.
-    const copy = join(await newFolder(), 'spool')
-    const isFile = (path: string) => !path.endsWith('.sock')
-    await cp(join(pipeline.folder, 'spool'), copy, { recursive: true, filter: isFile })
-    const { spool } = await openSpoolWorld({ path: copy })
+    const { spool } = await openSpoolWorld({ path: await killedCopy(join(pipeline.folder, 'spool')) })
     await sealAll(spool)
     const names: string[] = []
     for (const batch of spool.batches()) names.push(...(await namesIn(spool, batch)))

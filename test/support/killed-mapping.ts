@@ -1,13 +1,11 @@
 // killed-mapping.ts: a mapper whose changes go to a spool on real LevelDB, as the intake writes them, and a
 // kill: the files as they are after the last acknowledgement are opened by another spool and mapper.
 
-import { cp } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Message } from '../../src/domain/message.ts'
 import type { MappedPayload } from '../../src/domain/payload.ts'
 import type { Mapper, MapResult, StateChanges } from '../../src/mapping/mapping.ts'
 import { putWrites } from '../../src/ingest/intake/state-writes.ts'
-import { newFolder } from './folders.ts'
+import { killedCopy } from './killed-copy.ts'
 import { openMapperOf, type World } from './mapping-world.ts'
 import { openSpoolWorld } from './open-spool.ts'
 
@@ -52,9 +50,7 @@ export async function openKilledMapping(
       return values
     },
     async kill(changed = {}) {
-      const copy = join(await newFolder(), 'spool')
-      await cp(path, copy, { recursive: true })
-      ;({ spool, path } = await openSpoolWorld({ path: copy }))
+      ;({ spool, path } = await openSpoolWorld({ path: await killedCopy(path) }))
       sources = changed.sources ?? sources
       config = changed.world ?? config
       opened.mapper = openMapperOf(sources, config)

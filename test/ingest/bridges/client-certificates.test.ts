@@ -30,8 +30,6 @@ const ofTomorrow = {
 }
 const revoked = { ca: authority.ca, ...authority.issue({ names }) }
 const none = { ca: authority.ca }
-const otherKey = { ...own, key: revoked.key }
-const noPem = { ...own, cert: 'gateway.pem' }
 const brokerOfAnother = { ...own, ca: another.ca }
 
 const requires = [
@@ -82,9 +80,6 @@ const rows: Row[] = [
   ],
   ['one that begins tomorrow', ofTomorrow, tlsUrl, refusesIt, /valid now/],
   ['a revoked one', revoked, tlsUrl, /is revoked/, /new certificate/],
-  ['the key of another certificate', otherKey, tlsUrl, /do not belong together/, /belong together/],
-  ['the key of another certificate, by wss', otherKey, wssUrl, /do not belong together/, /belong together/],
-  ['a path in place of PEM', noPem, tlsUrl, /cannot be read/, /PEM texts/],
   [
     'another authority of the broker',
     brokerOfAnother,
@@ -116,6 +111,18 @@ const rows: Row[] = [
     /`url`/,
   ],
 ]
+
+test.each([
+  [
+    'the key of another certificate',
+    { ...own, key: revoked.key },
+    'the key does not belong to the certificate',
+  ],
+  ['a text that is no PEM', { ...own, cert: 'gateway.pem' }, 'must be a certificate as PEM'],
+])('the config of a bridge is refused with %s', (_about, tls, why) => {
+  for (const url of ['mqtts://localhost', 'wss://localhost/mqtt'])
+    expect(() => parseMqttBridges([{ name: 'depot', topics: ['t/#'], url, tls }])).toThrow(why)
+})
 
 describe.skipIf(!hasMosquitto)('a bridge to a Mosquitto that requires client certificates', () => {
   test('has a fault and no connection where the certificate is wrong, and the check says what to do', async () => {

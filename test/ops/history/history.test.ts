@@ -1,6 +1,5 @@
 // The history of the last hour, day and week, on real LevelDB, with a clock that is moved by hand.
 
-import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../../src/std/clock.ts'
@@ -13,6 +12,7 @@ import type { StageViews } from '../../../src/ops/types.ts'
 import { openLevelStore, type Store } from '../../../src/storage/storage.ts'
 import { eventually } from '../../support/eventually.ts'
 import { newFolder } from '../../support/folders.ts'
+import { killedCopy } from '../../support/killed-copy.ts'
 import {
   deliveryCounters,
   handClock,
@@ -196,8 +196,7 @@ describe('over a restart', () => {
     }
     // What the daemon writes by itself, and nothing more: nobody calls `save`.
     await eventually(async () => Math.min(...(await storedMessages(first.store))) >= 324)
-    const path = join(await newFolder(), 'records')
-    await cp(first.path, path, { recursive: true })
+    const path = await killedCopy(first.path)
     await using second = await world({ clock, folder: path })
     clock.move(10 * seconds)
     await second.history.save()

@@ -1,13 +1,12 @@
 // Late entries of the mapping state: one record for all that change with one group.
 
-import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { stateKey, table, tableRange, textOf } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { SpoolOptions } from '../../../src/spool/spool.ts'
 import type { LateState } from '../../../src/spool/types.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
-import { newFolder } from '../../support/folders.ts'
+import { killedCopy } from '../../support/killed-copy.ts'
 import {
   ended,
   flipLastByte,
@@ -42,15 +41,8 @@ async function send({ spool }: SpoolWorld, changes: readonly (readonly [Device, 
   expect(await ended(spool)).toBeNull()
 }
 
-/** The files as they are now, as after `kill -9`. */
-async function copyOf({ path }: SpoolWorld): Promise<string> {
-  const copy = join(await newFolder(), 'spool')
-  await cp(path, copy, { recursive: true })
-  return copy
-}
-
 async function killed(world: SpoolWorld, changes: Partial<SpoolOptions> = {}): Promise<SpoolWorld> {
-  return openSpoolWorld({ path: await copyOf(world), changes })
+  return openSpoolWorld({ path: await killedCopy(world.path), changes })
 }
 
 /** Of a spool that nobody has open. */
@@ -113,7 +105,7 @@ describe('entries that change with many messages', () => {
     const after = await killed(world)
     expect(await statesIn(after.spool)).toEqual({ bus: '5', van: '' })
     expect(after.eventsOf('records_unbalanced')).toEqual([])
-    expect(await keysIn(await copyOf(after))).toEqual(['bus', 'van'])
+    expect(await keysIn(await killedCopy(after.path))).toEqual(['bus', 'van'])
   })
 
   test('of a device that sends no more stay when its record leaves', async () => {
@@ -174,12 +166,12 @@ describe('entries that change with many messages', () => {
       const bus = device('bus')
       for (let n = 0; n < 40; n += 1) await send(before, [[bus, `old ${n}`]])
       const key = stateKey('memory "" 9')
-      const old = await recordIn(await copyOf(before), key)
+      const old = await recordIn(await killedCopy(before.path), key)
       const world = stops ? await before.reopen() : await killed(before, { lateRecords })
       await send(world, [[device('bus'), 'new']])
       await send(world, [[device('van'), 'new']])
       if (stops) await world.spool.close()
-      const path = await copyOf(world)
+      const path = await killedCopy(world.path)
       await put(path, key, old)
       const after = await openSpoolWorld({ path, changes: { lateRecords } })
       expect(await statesIn(after.spool)).toEqual({ bus: 'new', van: 'new' })
@@ -196,7 +188,7 @@ describe('entries that change with many messages', () => {
       world.spool.putState('van', Buffer.from('2'))
       await ended(world.spool)
       for (let n = 0; n < more; n += 1) await send(world, [[bus, `${n}`]])
-      const path = await copyOf(world)
+      const path = await killedCopy(world.path)
       const key = stateKey('memory "" 1')
       await put(path, key, flipLastByte(await recordIn(path, key)))
       const after = await openSpoolWorld({ path, changes: { lateRecords } })
@@ -213,7 +205,7 @@ describe('entries that change with many messages', () => {
       [van, 'one'],
     ])
     await world.spool.exchange(exchangeOf({ stateChanges: [{ key: 'bus', value: null }] }))
-    expect(await keysIn(await copyOf(world))).toEqual(['van'])
+    expect(await keysIn(await killedCopy(world.path))).toEqual(['van'])
     await send(world, [[van, 'two']])
     expect(await statesIn((await killed(world)).spool)).toEqual({ van: 'two' })
   })

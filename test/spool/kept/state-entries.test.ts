@@ -1,11 +1,10 @@
-import { cp } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { stateKey, setAsideKey, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
 import { eventually } from '../../support/eventually.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { newFolder } from '../../support/folders.ts'
 import { createHeldStore } from '../../support/held-store.ts'
+import { killedCopy } from '../../support/killed-copy.ts'
 import { createMemoryDisk, withDamagedBlock } from '../../support/memory-store.ts'
 import {
   ended,
@@ -78,11 +77,9 @@ describe('state of the mapping', () => {
     await eventually(() => store.waiting() === 1)
     const later = [change('4'), change('5')]
     expect(device.encoded).toBe(1)
-    const copy = join(await newFolder(), 'spool')
     store.releaseOne()
     await Promise.all(first)
-    await cp(before.path, copy, { recursive: true })
-    const killed = await openSpoolWorld({ path: copy })
+    const killed = await openSpoolWorld({ path: await killedCopy(before.path) })
     expect(await statesIn(killed.spool)).toEqual({ 'van-1': '3' })
     expect(killed.spool.lanes()).toMatchObject([{ open: 3 }])
     store.release()
@@ -116,9 +113,8 @@ describe('state of the mapping', () => {
     await eventually(() => store.waiting() === 1)
     store.releaseOne()
     await queued
-    const copy = join(await newFolder(), 'spool')
-    await cp(path, copy, { recursive: true })
-    expect(await statesIn((await openSpoolWorld({ path: copy })).spool)).toEqual({ 'van-1': '2' })
+    const copied = await openSpoolWorld({ path: await killedCopy(path) })
+    expect(await statesIn(copied.spool)).toEqual({ 'van-1': '2' })
     store.release()
     await open
     expect(await statesIn(spool)).toEqual({ 'van-1': '3' })

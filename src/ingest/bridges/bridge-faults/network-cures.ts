@@ -173,13 +173,6 @@ const rows: readonly Row[] = [
     }),
   ],
   [
-    /KEY_VALUES_MISMATCH/,
-    () => ({
-      why: 'The certificate and the key of the bridge do not belong together.',
-      act: 'Check `tls.cert` and `tls.key`: they do not belong together.',
-    }),
-  ],
-  [
     /^(ERR_OSSL|ERR_CRYPTO|ERR_TLS_INVALID|ERR_MISSING_PASS|ERR_INVALID_ARG)/,
     () => ({
       why: 'A certificate or key of the bridge cannot be read.',
