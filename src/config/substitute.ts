@@ -162,7 +162,8 @@ async function expand(
     }
     const text = await valueOf(written.slice(start + 2, end), deps, texts, fail)
     if (text !== undefined) texts.push(text)
-    result += text ?? ''
+    // Words, so that what contains it is not missing because of it: that would only be a further problem.
+    result += text ?? 'unknown'
     at = end + 1
   }
 }

@@ -90,7 +90,7 @@ export const ingestSchema = z
   .superRefine(({ broker, bridges }, context) => {
     checkCustody({ listeners: broker.listeners, bridges }, context)
     if (broker.listeners.length + bridges.length > 0) return
-    const message = 'must have a listener where there is no bridge'
+    const message = 'must have a listener where `bridges` is empty'
     context.addIssue({ code: 'custom', path: ['broker', 'listeners'], message })
   })
   .prefault({})

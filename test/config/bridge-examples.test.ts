@@ -63,6 +63,18 @@ describe('an example of a bridge', () => {
     expect([status, stderr]).toEqual([0, ''])
     expect(stdout).not.toMatch(/gets no messages|no source takes/)
   })
+
+  test.each(examples)(
+    'without its secrets and files has these reported, and nothing else: %s',
+    async (file) => {
+      const path = join(await newFolder(), 'gateway.yaml')
+      await writeFile(path, textOf(file))
+      const { status, stderr } = await runCli(['check', '--config', path], { env: {} })
+      const problems = stderr.split('\n').filter((line) => line.includes(`${path}:`))
+      expect([status, problems.length > 0]).toEqual([2, true])
+      expect(problems.filter((line) => !/ is not set\.$| cannot be read /.test(line))).toEqual([])
+    },
+  )
 })
 
 describe.skipIf(!hasMosquitto)('an example runs against Mosquitto', () => {

@@ -28,7 +28,7 @@ describe('the section ingest', () => {
     const bridges = [{ name: 'depot', url: 'mqtt://10.0.0.1', topics: ['a/#'], client_id: 'gw' }]
     expect(problems({ broker: { listeners: [] }, bridges })).toEqual([])
     expect(problems({ broker: { listeners: [] } })).toEqual([
-      'broker.listeners must have a listener where there is no bridge',
+      'broker.listeners must have a listener where `bridges` is empty',
     ])
   })
 

@@ -43,6 +43,8 @@ export function soundPartOf<Schema extends z.ZodType>(
   const origins = new WeakMap<unknown[], number[]>()
   const part = { root: copied(written, origins) }
   const removed: (string | number)[][] = []
+  /** What was taken out for a problem that only followed is beside others that only follow. */
+  const derived: Keys[] = []
   const examples = new Set<string>()
   const issues: Issue[] = [...first]
   let found = first
@@ -55,9 +57,11 @@ export function soundPartOf<Schema extends z.ZodType>(
         put(part.root, own, example)
         continue
       }
+      const isDerived = follows({ path: whole, message: issue.message })
       for (const keys of targetsOf(issue, part.root)) {
         if (keys.length === 0) return { issues, sound: null }
         removed.push(pathOf(keys))
+        if (isDerived) derived.push(pathOf(keys).slice(0, -1))
         put(part.root, keys, takenOut)
       }
     }
@@ -82,10 +86,15 @@ export function soundPartOf<Schema extends z.ZodType>(
   }
 
   function follows({ path, message }: ConfigProblem): boolean {
+    if (derived.some((keys) => isPrefix(keys, path))) return true
     return removed.some((gone) => {
-      if (isPrefix(path, gone)) return true
-      const last = gone.at(-1)
-      const isNear = isPrefix(gone.slice(0, -1), path) || isPrefix(path.slice(0, 2), gone)
+      // Below it there are only defaults now.
+      if (isPrefix(path, gone) || isPrefix(gone, path)) return true
+      // Without an entry a list may be empty, which is a rule about the list.
+      const isEntry = typeof gone.at(-1) === 'number'
+      const [...parents] = isEntry ? gone.slice(0, -1) : gone
+      const last = parents.pop()
+      const isNear = isPrefix(parents, path) || isPrefix(path.slice(0, 2), gone)
       return isNear && typeof last === 'string' && mentions(message, last)
     })
   }
