@@ -32,7 +32,7 @@ export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}` | 
         end === 'unclean'
           ? {
               what: 'The last run did not stop in order. What was acknowledged is in the spool.',
-              why: 'It was killed, or the machine lost power.',
+              why: 'It was killed, the machine lost power, or it was version 0.1.0, which leaves no mark of its end.',
               severity: 'info',
               present: 1,
             }
