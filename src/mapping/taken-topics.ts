@@ -46,6 +46,7 @@ export function deviceRules({ topic, device, identity }: TopicSource): string[] 
   const isOneOf = topics.length === 1 ? 'the topic' : 'one of the topics'
   return [
     `Publish to ${isOneOf} ${topics.join(', ')}.`,
+    ...(topics.some((text) => text.endsWith('#')) ? ['# stands for any further levels, or none.'] : []),
     `The name of the device is ${[...new Set(names)].join(', or else ')}.`,
     ...(identity === undefined || !captures.includes(identity)
       ? []
