@@ -15,7 +15,7 @@ import { notes } from './terminal/text-format.ts'
 export const runCommand: BuildCommand = (io, done) =>
   new Command('run')
     .requiredOption('--config <file>', 'config of the daemon (required)')
-    .option('--refuse-without-keys', 'end with status 2 where nobody has given keys for any provider')
+    .option('--refuse-without-keys', 'end with status 2 where there are no keys for any provider')
     .addHelpText(
       'after',
       notes(

@@ -147,7 +147,7 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
 }
 
 /**
- * Rejects with CREDENTIALS_MISSING where nobody has given keys for any provider yet. Keys that cannot be read
+ * Rejects with CREDENTIALS_MISSING where there are no keys for any provider yet. Keys that cannot be read
  * or are wrong are no reason: they were given, so devices may rely on the gateway, which keeps their data.
  */
 export async function requireKeys(env: NodeJS.ProcessEnv, { providers }: DeliveryOptions): Promise<void> {

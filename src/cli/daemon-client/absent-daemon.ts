@@ -1,8 +1,8 @@
 // absent-daemon.ts: why no daemon answers, as far as this machine knows it. Only for a place on this machine.
 //
 //   systemd      the unit starts, restarts, stopped, failed, was never started, or runs with another config
-//   the config   nobody has written it yet
-//   the sockets  the user may not open one, nobody listens, or there is none
+//   the config   there is none, or it names no service
+//   the sockets  the user may not open one, no process listens on it, or there is none
 
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
@@ -54,10 +54,11 @@ export async function whyAbsent(search: Search, env: NodeJS.ProcessEnv): Promise
   const denied = tried.find(({ code }) => code === 'EACCES')
   if (denied) return notPermitted(denied)
   if (isLoaded && isRunning) return elsewhere(unit, unitConfig)
-  if (isService && (await isUnconfigured(config))) return unconfigured(config)
+  if (isService && (await isUnconfigured(config)))
+    return isLoaded ? unconfigured(config) : notInstalled(config)
   const left = tried.find(({ place, code }) => code === 'ECONNREFUSED' && place.includes('/control.sock'))
   const why = left
-    ? `Nobody listens on ${left.place}: the daemon ended without stopping in order, such as by a kill.`
+    ? `No process listens on ${left.place}: the daemon ended without stopping in order, such as by a kill.`
     : 'No daemon runs with this config, or it runs as another user or with another config.'
   return {
     why,
@@ -130,6 +131,14 @@ function unconfigured(config: string): Absence {
   return {
     why: `The gateway is not configured yet: ${config} names no service.`,
     act: `Run \`sudo telemetry-gateway init\`, then start it: ${start}.`,
+  }
+}
+
+/** In a checkout, too. */
+function notInstalled(config: string): Absence {
+  return {
+    why: `This machine has no unit ${serviceUnit} and no config ${config} that names a service.`,
+    act: `${giveAnother} Without one: \`npm start\` in a checkout tries the gateway out, \`telemetry-gateway init\` writes a config.`,
   }
 }
 

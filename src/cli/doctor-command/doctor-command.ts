@@ -34,7 +34,13 @@ import { checkListeners } from './listener-checks.ts'
 import { checkServices } from './service-checks.ts'
 import { checkUnit } from './unit-checks.ts'
 
-type DoctorOptions = { config: string; signedRequest?: boolean; json?: boolean }
+type DoctorOptions = {
+  config: string
+  signedRequest?: boolean
+  json?: boolean
+  /** The daemon starts next: that its unit failed or was never started is no finding. */
+  willStart?: boolean
+}
 
 const daemonMs = 5000
 
@@ -80,7 +86,7 @@ function summaryOf(checks: readonly DoctorFinding[]): string {
 }
 
 async function* examine(
-  { config: path, signedRequest = false }: DoctorOptions,
+  { config: path, signedRequest = false, willStart = false }: DoctorOptions,
   io: CommandIo,
   onProviders: (names: readonly string[]) => void,
 ): AsyncGenerator<DoctorFinding> {
@@ -105,7 +111,7 @@ async function* examine(
     for (const finding of await checkAlerts(config, io)) yield fromStep(finding)
     yield* await checkFiles({ path, config, secretFiles, env })
   }
-  yield* await checkUnit(checked?.config ?? null, env)
+  yield* await checkUnit(checked?.config ?? null, { env, willStart })
 }
 
 async function readConfig(

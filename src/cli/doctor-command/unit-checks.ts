@@ -20,19 +20,25 @@ const properties = [
   'TimeoutStopUSec',
 ] as const
 
-/** `config`: null where it is invalid. */
-export async function checkUnit(config: Config | null, env: NodeJS.ProcessEnv): Promise<DoctorFinding[]> {
+/** `config`: null where it is invalid. `willStart`: it starts next, so how it is now does not count. */
+export async function checkUnit(
+  config: Config | null,
+  { env, willStart }: { env: NodeJS.ProcessEnv; willStart: boolean },
+): Promise<DoctorFinding[]> {
   const skipped = (what: string): DoctorFinding[] => [{ name, state: 'skipped', what }]
   const found = await readUnit(env, properties)
   if (found === null) return skipped('systemd does not answer on this machine.')
   if (found.get('LoadState') === 'not-found') return skipped(`There is no unit ${unit}.`)
   const problems = [
-    ...stateProblems(found),
+    ...(willStart ? [] : stateProblems(found)),
+    ...fileProblems(found),
     ...(config === null ? [] : [...limitProblems(found, config), ...(await memoryProblems(config))]),
   ]
   if (problems.length > 0) return problems
-  const state = `${found.get('ActiveState')} (${found.get('SubState')})`
-  return [{ name, state: 'ok', what: `The unit ${unit} is ${state} and starts at boot.` }]
+  const state = willStart
+    ? 'can start with this config'
+    : `is ${found.get('ActiveState')} (${found.get('SubState')}) and starts at boot`
+  return [{ name, state: 'ok', what: `The unit ${unit} ${state}.` }]
 }
 
 function stateProblems(found: UnitProperties): DoctorFinding[] {
@@ -48,12 +54,16 @@ function stateProblems(found: UnitProperties): DoctorFinding[] {
     add('warning', `The unit ${unit} is ${active} (${found.get('SubState')}).`, log)
   if (found.get('UnitFileState') === 'disabled')
     add('warning', 'The daemon does not start at boot.', `Run \`systemctl enable ${unit}\`.`)
-  if (found.get('NeedDaemonReload') === 'yes')
-    add('warning', 'The unit file was changed and is not in force.', 'Run `systemctl daemon-reload`.')
   const restarts = Number(found.get('NRestarts') ?? 0)
   if (restarts > 0)
     add('warning', `systemd restarted the daemon ${plural(restarts, 'time')} since it was started.`, log)
   return problems
+}
+
+function fileProblems(found: UnitProperties): DoctorFinding[] {
+  if (found.get('NeedDaemonReload') !== 'yes') return []
+  const what = 'The unit file was changed and is not in force.'
+  return [{ name, state: 'warning', what, act: 'Run `systemctl daemon-reload`.' }]
 }
 
 /** Files of the spool and connections to the service. */

@@ -85,7 +85,7 @@ export const initCommand: BuildCommand = (io, done) =>
       let isHealthy = true
       if (options.doctor && !json) {
         io.stdout.write('\nThe machine, as `telemetry-gateway doctor` sees it:\n')
-        isHealthy = await examineMachine({ config }, io)
+        isHealthy = await examineMachine({ config, willStart: true }, io)
       }
       if (!json) io.stdout.write(nextSteps(written, answered.setup, { isHealthy, rules }))
       done(0)

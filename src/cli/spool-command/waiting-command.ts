@@ -43,7 +43,6 @@ export const waitingCommand: BuildCommand = (io, done) =>
 
 async function waitingIn(path: string, io: CommandIo): Promise<Waiting> {
   const waiting = { path, payloads: 0, deadLetters: 0, messages: 0, openMessages: 0, damaged: 0 }
-  const setAside = await setAsideIn(path)
   // Loaded late: it brings the database.
   const { openSalvage } = await import('../../spool/spool.ts')
   const { messageOfStateEntry } = await import('../../mapping/mapping.ts')
@@ -66,7 +65,7 @@ async function waitingIn(path: string, io: CommandIo): Promise<Waiting> {
   } catch (error) {
     if (!(error instanceof GatewayError) || error.code !== 'SPOOL_MISSING') throw error
   }
-  return { ...waiting, setAside }
+  return { ...waiting, setAside: await setAsideIn(path) }
 }
 
 /** What a repair, a restore or `on_damage: set_aside` left beside the database. */

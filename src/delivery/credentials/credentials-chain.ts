@@ -44,18 +44,19 @@ subscribe('child_process', (message) => {
 
 /** With what it started: the package lets a shell start the process. What stays counts as hanging. */
 function killAll(pid: number): void {
-  let children = ''
   try {
-    children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    // One that is stopped starts no child after they were listed.
+    process.kill(pid, 'SIGSTOP')
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    for (const child of children.split(' ').filter(Boolean)) killAll(Number(child))
   } catch {
-    // It has just ended, or the kernel does not list them.
+    // It has just ended, belongs to another user, or the kernel does not list its children.
   }
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has just ended, or belongs to another user.
+    // As above.
   }
-  for (const child of children.split(' ').filter(Boolean)) killAll(Number(child))
 }
 
 function whenGivenUp(end: () => void): void {

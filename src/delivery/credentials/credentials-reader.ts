@@ -67,8 +67,8 @@ export function filesOf(env: Environment, options: CredentialsOptions): readonly
 }
 
 /**
- * Why there are no keys at all: nobody has given them yet. Null where there are some, also wrong ones, and
- * where another program is asked for them.
+ * Why there are no keys at all. Null where there are some, also wrong ones, and where another program is
+ * asked for them.
  */
 export async function whyNoKeys(env: Environment, options: CredentialsOptions): Promise<string | null> {
   if (options.source === 'environment')

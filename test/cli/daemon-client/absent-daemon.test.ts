@@ -87,7 +87,11 @@ describe('a command that finds no daemon says why', () => {
       { unit: stopped, config: configText(untouched) },
       /not configured yet.*\nRun `sudo telemetry-gateway init`/,
     ],
-    ['there is no config', { unit: null, config: null }, /not configured yet[^]*init/],
+    [
+      'nothing is installed, as in a checkout',
+      { unit: null, config: null },
+      /no unit telemetry-gateway[^]*--config[^]*`npm start` in a checkout/,
+    ],
     [
       'the start without a config was refused',
       { unit: { ...failed, ExecMainStatus: '2' }, config: configText(untouched) },
@@ -166,7 +170,7 @@ describe('a command that finds no daemon says why', () => {
     [
       'a daemon ended without removing its socket',
       { leftSocket: true },
-      /Nobody listens on the socket .*spool\/control\.sock: the daemon ended without stopping in order/,
+      /No process listens on the socket .*spool\/control\.sock: the daemon ended without stopping in order/,
     ],
     [
       'the config has no daemon, by --socket',

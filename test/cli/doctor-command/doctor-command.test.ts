@@ -272,11 +272,24 @@ describe('the machine', () => {
     expect(bad.of('systemd').map(({ state, act }) => `${state} ${act}`)).toEqual([
       expect.stringMatching(/^failed .*journalctl/),
       expect.stringMatching(/^warning .*systemctl enable/),
-      expect.stringMatching(/^warning .*daemon-reload/),
       expect.stringMatching(/^warning .*journalctl/),
+      expect.stringMatching(/^warning .*daemon-reload/),
       expect.stringMatching(/^warning .*LimitNOFILE/),
       expect.stringMatching(/^warning .*TimeoutStopSec/),
     ])
+    const before = await runCli(
+      [
+        'init',
+        '--to',
+        join(await newFolder(), 'etc'),
+        '--service',
+        'http://127.0.0.1:1',
+        '--spool',
+        await newFolder(),
+      ],
+      { env: await systemctl({ ...unit, ...broken }) },
+    )
+    expect(before.stdout).toMatch(/ok +systemd +The unit telemetry-gateway.service can start with this config/)
     const none = await doctor(path, [], { ...keys, PATH: await newFolder() })
     expect(none.of('systemd')).toMatchObject([{ state: 'skipped' }])
     const other = await doctor(path, [], await systemctl({ LoadState: 'not-found' }))

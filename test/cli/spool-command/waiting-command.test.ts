@@ -1,6 +1,6 @@
-import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { runCli } from '../../support/cli-world.ts'
 import { newFolder } from '../../support/folders.ts'
 import { messageOf, roundTrip, startPipeline, topicOf } from '../../support/pipeline-world.ts'
@@ -51,6 +51,18 @@ describe('spool waiting', () => {
       damaged: 0,
       setAside: [],
     })
+  })
+
+  test.skipIf(process.getuid?.() !== 0)('says who may read a spool of another user', async () => {
+    const folder = await newFolder()
+    const spool = join(folder, 'private/spool')
+    await mkdir(spool, { recursive: true })
+    await chmod(folder, 0o755)
+    await chmod(join(folder, 'private'), 0o700)
+    process.seteuid?.(65_534)
+    onTestFinished(() => process.seteuid?.(0))
+    const { status, stderr } = await waiting(spool)
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/^SPOOL_UNWRITABLE[^]*EACCES[^]*as root/)])
   })
 
   test('names databases that were set aside', async () => {
