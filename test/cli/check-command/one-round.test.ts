@@ -62,7 +62,7 @@ log: { level: loud }
       { 'devices.csv': 'device,provider\nt1,eats\n' },
     )
     expect(found.map((line) => line.replace(/ .*/s, '')).join(' ')).toBe(
-      '3 5 6 7 9 10 11 12 13 15 16 17 18 19 20 20 21 devices.csv2',
+      '3 5 6 7 9 10 11 12 13 15 16 17 18 19 20 20 20 21 devices.csv2',
     )
     expect(found).toContainEqual(expect.stringContaining('listeners[1].access.password_file names a file'))
     expect(found).toContainEqual(expect.stringContaining('max_in_flight_total must be at least 2'))
