@@ -24,7 +24,7 @@ import {
   type YamlSource,
 } from './yaml-source.ts'
 import { soundPartOf, type Sound, type SoundPart } from './sound-part/sound-part.ts'
-import { substitute, type SubstituteDeps, type Substitutions } from './substitute.ts'
+import { substitute, type FileNodes, type SubstituteDeps, type Substitutions } from './substitute.ts'
 
 /** A problem as it is shown: with its position, and with the option in the sentence. */
 export type LocatedProblem = Position & { path: string; message: string }
@@ -39,6 +39,8 @@ export type ReadConfig<Config> = {
   config: Config
   written: unknown
   positionOf: YamlSource['positionOf']
+  /** Whether the value there could not be substituted, which is a problem already. */
+  failedAt(keys: Keys): boolean
   /** Where an option of `config` is in the file: of a sound part, others may be before it in a list. */
   pathOf(keys: Keys): (string | number)[]
 }
@@ -72,7 +74,7 @@ export async function readText<Schema extends z.ZodType>(
   if (sections) source.keepOnly(sections)
   const problems = source.problems.map(unnamed)
   if (!source.sound) return { kind: 'problems', problems: inOrder(problems), sound: null }
-  const substitutions = await substitute(source, deps, pemNodesOf(source, shapeOf(schema)))
+  const substitutions = await substitute(source, deps, fileNodesOf(source, shapeOf(schema)))
   problems.push(...substitutions.problems.map(unnamed))
   let written: unknown
   try {
@@ -101,7 +103,8 @@ export async function readText<Schema extends z.ZodType>(
     .filter((problem) => problem !== null)
   problems.push(...[...result.expansion.problems, ...news].map(place))
   const { positionOf } = source
-  const read = sound === null ? null : { ...sound, positionOf }
+  const failedAt = (keys: Keys) => substitutions.failedAt(source.nodeAt(keys))
+  const read = sound === null ? null : { ...sound, positionOf, failedAt }
   if (problems.length > 0 || read === null)
     return { kind: 'problems', problems: inOrder(problems), sound: read }
   return { kind: 'config', ...read }
@@ -112,15 +115,16 @@ function unnamed({ message, ...position }: YamlProblem): LocatedProblem {
   return { ...position, path: '', message: withoutLogins(message) }
 }
 
-/** The values of options that are PEM text or the path of a PEM file. */
-function pemNodesOf(source: YamlSource, root: Shape): ReadonlySet<Node> {
-  const nodes = new Set<Node>()
+/** The values of options that name a file. */
+function fileNodesOf(source: YamlSource, root: Shape): FileNodes {
+  const nodes = { pem: new Set<Node>(), path: new Set<Node>() }
   const below = (shapes: readonly Shape[], key: string | number) => {
     const found = shapesBelow(root, shapes, key)
     return found.length === 0 ? null : found
   }
   source.walk(shapesAt(root, []), below, (node, shapes) => {
-    if (shapes.some(({ format }) => format === 'pem' || format === 'pem-key')) nodes.add(node)
+    if (shapes.some(({ format }) => format === 'pem' || format === 'pem-key')) nodes.pem.add(node)
+    else if (shapes.some(({ format }) => format === 'path')) nodes.path.add(node)
   })
   return nodes
 }

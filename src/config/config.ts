@@ -100,6 +100,8 @@ export type LoadedConfig = {
   positionOf: YamlSource['positionOf']
   /** The path in the file of an option of `config`. They differ where `config` is a part of it. */
   pathOf: ReadConfig<Config>['pathOf']
+  /** Whether the value of an option of the file was not found, which is a problem already. */
+  failedAt: ReadConfig<Config>['failedAt']
 }
 
 export type LoadConfigDeps = {
@@ -137,23 +139,24 @@ export async function inspectConfig(
   const problems = [...(result.kind === 'config' ? [] : result.problems), ...socket]
   return { loaded, problems }
 
-  function loadedOf({ config: written, positionOf, pathOf }: ReadConfig<Config>): LoadedConfig {
+  function loadedOf({ config: written, ...places }: ReadConfig<Config>): LoadedConfig {
     const sources = withOneProvider(written.sources, providerNames(written.delivery))
     const config = withAbsolutePaths({ ...written, sources }, folder)
     const secretFiles = [...filesOfSecrets(config, read), ...namedSecretFiles(config)]
-    return { path, config, presetFiles: presets.files(), secretFiles, positionOf, pathOf }
+    const { positionOf, pathOf, failedAt } = places
+    return { path, config, presetFiles: presets.files(), secretFiles, positionOf, pathOf, failedAt }
   }
 }
 
 /** The path of the socket depends on spool.path and on the environment, so the schema cannot check it. */
 function controlSocketProblems(
-  { config: { ops, spool }, positionOf }: LoadedConfig,
+  { config: { ops, spool }, positionOf, failedAt }: LoadedConfig,
   { env }: Pick<LoadConfigDeps, 'env'>,
 ): LocatedProblem[] {
   const runtimeDirectory = env['RUNTIME_DIRECTORY'] ?? ''
   const problem = socketPathProblem(controlSocketPath({ ...ops, spoolPath: spool.path, runtimeDirectory }))
-  if (problem === null) return []
   const keys = ops.control_socket === undefined ? ['spool', 'path'] : ['ops', 'control_socket']
+  if (problem === null || failedAt(keys)) return []
   const message = `${keys.join('.')} ${problem}. A shorter ops.control_socket is enough.`
   return [{ ...positionOf(keys), path: keys.join('.'), message }]
 }

@@ -227,6 +227,7 @@ function textRuleOf({ format, examples, minLength, maxLength }: Shape): string {
   if (format === 'duration') return `a duration${example}`
   if (format === 'size') return `a size${example}`
   if (format?.startsWith('pem') === true) return 'the path of a PEM file'
+  if (format === 'path') return `a path${example}`
   if (format === 'host:port') return `HOST:PORT${example}`
   if (format === 'uri' || format === 'url') return `a URL${example}`
   const length = maxLength === undefined ? '' : ` of at most ${maxLength} characters`

@@ -7,6 +7,7 @@ import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import { embeddedBrokerName } from '../domain/message.ts'
 import type { ConfigProblem } from '../std/config-problem.ts'
 import { meantText } from '../std/nearest-word.ts'
+import { filePath } from '../std/schema.ts'
 import {
   clocksSchema,
   defaultsSchema,
@@ -114,7 +115,7 @@ export type DevicesPlace = {
 }
 
 export const devicesPlaceSchema = z.object({
-  devices: z.object({ file: z.string().optional() }).nullish(),
+  devices: z.object({ file: filePath().optional() }).nullish(),
   delivery: z.object({ providers: z.unknown().optional() }).nullish(),
   privacy: z.object({ profiles: z.unknown().optional() }).nullish(),
 })

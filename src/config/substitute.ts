@@ -31,6 +31,9 @@ export type SubstituteDeps = {
   readText: (path: string) => Promise<string>
 }
 
+/** Values of options that name a file. `pem`: they may be PEM text, too. */
+export type FileNodes = { pem: ReadonlySet<Node>; path: ReadonlySet<Node> }
+
 export type Substitutions = {
   problems: readonly YamlProblem[]
   of(node: Node | undefined): Substituted | undefined
@@ -43,16 +46,16 @@ export type Substitutions = {
 /** Shorter texts occur in a sentence by chance ("4", "on"). They are hidden only at their own path. */
 const hiddenEverywhereMin = 4
 
-/** Replaces the values in the tree of `source`. `pemNodes`: the values that are PEM text, or a path. */
+/** Replaces the values in the tree of `source`. */
 export async function substitute(
   source: YamlSource,
   deps: SubstituteDeps,
-  pemNodes: ReadonlySet<Node> = new Set(),
+  { pem, path }: FileNodes = { pem: new Set(), path: new Set() },
 ): Promise<Substitutions> {
   const found: Scalar<string>[] = []
   visit(source.document, {
     Scalar(key, node) {
-      if (key !== 'key' && isText(node) && (node.value.includes('${') || pemNodes.has(node))) found.push(node)
+      if (key !== 'key' && isText(node) && (node.value.includes('${') || pem.has(node))) found.push(node)
     },
   })
   const problems: YamlProblem[] = []
@@ -65,8 +68,12 @@ export async function substitute(
       failed.add(node)
       problems.push({ ...source.positionOfNode(node), message })
     }
+    if (path.has(node) && written.includes('${file:')) {
+      fail(`${quote(written, 120)} puts the text of the file where its path is meant. Write the path alone.`)
+      continue
+    }
     node.value = await expand(written, deps, texts, fail)
-    if (pemNodes.has(node) && !failed.has(node) && isPemPath(written, node.value))
+    if (pem.has(node) && !failed.has(node) && isPemPath(written, node.value))
       node.value = await readPem(written, node.value.trim(), deps, texts, fail)
     if (texts.length > 0) substituted.set(node, { written: originOf(written), texts })
   }

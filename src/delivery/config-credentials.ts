@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { assertNever } from '../std/assert.ts'
-import { secret } from '../std/schema.ts'
+import { filePath, secret } from '../std/schema.ts'
 import type { CredentialsOptions } from './delivery-options.ts'
 
 export const credentialsSchema = z
@@ -29,9 +29,7 @@ export const credentialsSchema = z
           'A JSON file. It is read again when it changes; the old credentials stay in use until the new ' +
             'file can be read.',
         ),
-      path: z
-        .string()
-        .min(1)
+      path: filePath()
         .meta({ examples: ['${env:CREDENTIALS_DIRECTORY}/ingestion.json'] })
         .describe(
           'Contains `{"accessKeyId": "...", "secretAccessKey": "...", "sessionToken": "..."}`. With systemd, ' +

@@ -2,7 +2,7 @@
 // configuration.
 
 import { z } from 'zod'
-import { duration } from '../std/schema.ts'
+import { duration, filePath } from '../std/schema.ts'
 import { text } from './source-config/path-options.ts'
 import type { PlausibilityConfig } from './plausibility/plausibility-config.ts'
 import { defaultsSchema, sourceSchema } from './source-config/source-config.ts'
@@ -21,7 +21,8 @@ export const sourcesSchema = z
 
 export const devicesSchema = z
   .strictObject({
-    file: text(4096)
+    file: filePath()
+      .max(4096)
       .optional()
       .describe(
         'CSV table of devices, in UTF-8. The first row names the columns: device, asset_id, asset_type, ' +

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { isLoopback } from '../std/loopback.ts'
 import { parsePasswordFile } from '../std/passwords/password-file.ts'
 import { parsePasswordHash, type PasswordHash } from '../std/passwords/passwords.ts'
-import { duration, pem, pemKey, secret, size } from '../std/schema.ts'
+import { duration, filePath, pem, pemKey, secret, size } from '../std/schema.ts'
 import { pemPartsProblem } from '../std/tls/pem.ts'
 import { conditionCatalogue, type ConditionCode } from './conditions/condition-catalogue.ts'
 import { silenceSchema } from './silence-config.ts'
@@ -34,9 +34,7 @@ const placesShape = {
       'Address of the HTTP server: /status, /healthz, /readyz, /metrics. The default is reachable from this ' +
         'machine only. Without `users` it asks for no password, and nothing can be changed through it.',
     ),
-  control_socket: z
-    .string()
-    .min(1)
+  control_socket: filePath()
     .optional()
     .describe(
       'Path of the UNIX socket for the commands that change something. Default: `control.sock` in ' +

@@ -1,7 +1,7 @@
 // config.ts: the section `spool` of the configuration.
 
 import { z } from 'zod'
-import { duration, size } from '../std/schema.ts'
+import { duration, filePath, size } from '../std/schema.ts'
 import type { OnFull } from '../domain/kept-store.ts'
 import type { SpoolOptions } from './spool.ts'
 
@@ -25,9 +25,7 @@ function onFull(standard: OnFull, more: string) {
 }
 
 export const spoolSchema = z.strictObject({
-  path: z
-    .string()
-    .min(1)
+  path: filePath()
     .default('./spool')
     .describe(
       'Directory of the spool, relative to this file; see `create`. Only one gateway may ' +

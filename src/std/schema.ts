@@ -56,6 +56,11 @@ export function secret() {
   )
 }
 
+/** The path of a file or directory, which no text of a file may become. */
+export function filePath() {
+  return z.string().min(1).meta({ format: 'path' })
+}
+
 /** PEM text, or the path of its file, which src/config has read before this check. */
 export function pem(kind: 'certificate' | 'crl') {
   return pemText('pem', kind)

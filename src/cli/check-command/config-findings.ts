@@ -167,11 +167,12 @@ async function commandWarnings({ alerts }: Config): Promise<Warning[]> {
 const yes = () => true
 const no = () => false
 
-async function checkFiles({ config, positionOf, pathOf }: LoadedConfig) {
+async function checkFiles({ config, positionOf, pathOf, failedAt }: LoadedConfig) {
   const problems: ConfigError['problems'][number][] = await spoolProblems({ config, positionOf })
   const warnings: Warning[] = await commandWarnings(config)
   for (const { keys: own, path, isPasswords } of namedFiles(config)) {
     const keys = pathOf(own)
+    if (failedAt(keys)) continue
     const option = keys.map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('')
     const name = option.slice(1).replaceAll('.[', '[')
     const add = (message: string) => problems.push({ ...positionOf(keys), path: name, message })

@@ -68,6 +68,23 @@ log: { level: loud }
     expect(found).toContainEqual(expect.stringContaining('max_in_flight_total must be at least 2'))
   })
 
+  test('refuses the text of a file where its path is meant, and never shows that text', async () => {
+    const found = await linesWith(
+      `ingest: { broker: { access: { password_file: "\${file:key}" } } }
+sources:
+${source('a')}
+devices: { file: "\${file:key}" }
+spool: { path: "\${file:key}" }
+delivery: { base_url: "http://h", credentials: { source: file, path: "\${file:key}" } }
+ops: { control_socket: "\${file:key}" }
+`,
+      { key: `one line\nSECRET${'S'.repeat(300)}\n` },
+    )
+    expect(found.map((line) => line.replace(/ .*/s, '')).join(' ')).toBe('1 4 5 6 7')
+    for (const line of found) expect(line).toMatch(/"\$\{file:key\}" puts the text.*Write the path alone/)
+    expect(found.join('\n')).not.toContain('SECRET')
+  })
+
   test.each([
     [
       'an option that another one needs',

@@ -2,7 +2,7 @@
 // clients may connect, and how their passwords are checked.
 
 import { z } from 'zod'
-import { duration, secret } from '../../../std/schema.ts'
+import { duration, filePath, secret } from '../../../std/schema.ts'
 import { parsePasswordHash } from '../../../std/passwords/passwords.ts'
 import type { AccessOptions, PasswordOptions } from './access.ts'
 
@@ -47,9 +47,7 @@ export const accessSchema = z
       .describe(
         'User names and passwords of clients. A client with another user name is refused with CONNACK 4.',
       ),
-    password_file: z
-      .string()
-      .min(1)
+    password_file: filePath()
       .optional()
       .describe(
         'File with further users, one line `USER:HASH` each. `passwd` writes it. A change is put in force ' +
