@@ -186,7 +186,7 @@ function notesOf(
         'result again.',
     )
   for (const { lane, payloads, unsettled } of returned) {
-    notes.push(`${plural(payloads, 'payload')} of lane ${lane} settled before: settled-before.ndjson.`)
+    notes.push(`${plural(payloads, 'payload')} of lane ${lane}: settled before, in settled-before.ndjson.`)
     if (unsettled > 0)
       notes.push(
         `${unsettled} of these were not settled: the records of their batches are lost. The ledger knows ` +

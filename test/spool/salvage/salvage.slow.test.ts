@@ -391,7 +391,7 @@ describe('salvage', () => {
     const payloads = found.flatMap((one) => (one.kind === 'payload' ? [one] : []))
     expect(devicesIn(payloads.filter(({ isSettled }) => isSettled))).toEqual(devices(6))
     expect(devicesIn(payloads.filter(({ isSettled }) => !isSettled))).toEqual(['pending'])
-    expect(notes).toEqual(['6 payloads of lane 1 were settled before: settled-before.ndjson.'])
+    expect(notes).toEqual(['6 payloads of lane 1: settled before, in settled-before.ndjson.'])
   })
 
   test('takes payloads of a batch whose record is lost as pending', async () => {
