@@ -227,7 +227,7 @@ describe('a restore', () => {
     await expect(restoreSpool(from, path, { ...restoring, replace: true })).rejects.toMatchObject({
       code: 'SPOOL_LOCKED',
     })
-    expect((await readdir(path)).sort()).toEqual(['mark', 'store'])
+    expect((await readdir(path)).sort()).toEqual(['mark', 'spool.json', 'store'])
   })
 
   test('refuses a damaged snapshot, and changes nothing', async () => {
