@@ -6,8 +6,8 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, readdirSync } from 'node:fs'
-import { cp, mkdir, readFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { cp, mkdir, mkdtemp, readFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import { env, firstChild, inRoot, installDebian } from './debian-machine.ts'
 import { runProgram, type Result } from './installation.ts'
 
@@ -169,10 +169,13 @@ async function start(image: Image, options: RunOptions): Promise<ChildProcess> {
     if (readdirSync(folder).length === 0)
       await runProgram('cp', ['-a', `${join(root, path)}/.`, folder], { cwd: '/' })
   }
+  // What a container writes outside of its volumes goes with it, as with `run --rm`.
+  const layer = await mkdtemp(join(dirname(root), 'layer-'))
+  for (const name of ['upper', 'work']) await mkdir(join(layer, name))
   const script = [
     'set -e',
     'mount --make-rprivate /',
-    `mount --bind ${root} ${root}`,
+    `mount -t overlay overlay -o lowerdir=${root},upperdir=${layer}/upper,workdir=${layer}/work ${root}`,
     ...Object.entries(volumes).map(([path, folder]) => `mount --bind ${folder} ${root}${path}`),
     `mount -t proc proc ${root}/proc`,
     `mount -t tmpfs tmpfs ${root}/tmp`,

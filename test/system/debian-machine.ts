@@ -4,7 +4,7 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync } from 'node:fs'
-import { mkdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, rmdir, symlink, writeFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { debVersion } from '../../config/packaging/control-files.ts'
@@ -48,6 +48,9 @@ export async function installDebian(
   if (status !== 0) return `debootstrap failed: ${stdout.slice(-500)}`
   for (const name of globSync('etc/systemd/system/getty.target.wants/*', { cwd: folder }))
     await rm(join(folder, name))
+  // The console of the machine is a file: a login there fails, again and again.
+  const console = join(folder, 'etc/systemd/system/console-getty.service')
+  if (more.includes('systemd-sysv')) await symlink('/dev/null', console)
   return null
 }
 

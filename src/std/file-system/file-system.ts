@@ -5,6 +5,7 @@
 //   doubtful    a power cut, or a server elsewhere, can take what fsync confirmed
 //   overlay     what its upper directory is on
 
+import { existsSync } from 'node:fs'
 import { readFile, realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { codeOf, GatewayError } from '../gateway-error.ts'
@@ -63,16 +64,16 @@ async function nearestReal(path: string): Promise<string> {
   }
 }
 
-/** `mountinfo` as in proc(5). `path` is absolute and has no links. */
-export function fileSystemIn(mountinfo: string, path: string): FileSystem | null {
+/** `mountinfo` as in proc(5). `path` is absolute and has no links. `isSeen`: whether a directory exists here. */
+export function fileSystemIn(mountinfo: string, path: string, isSeen = existsSync): FileSystem | null {
   const mount = mountOf(mountinfo, path)
   if (mount === null) return null
   const { type, mountPoint, source, options } = mount
   if (type !== 'overlay')
     return { type, mountPoint, source, risk: risks[type] ?? null, isInMemory: inMemory.has(type) }
   const upper = /(?:^|,)upperdir=([^,]*)/.exec(options)?.[1]
-  const below = upper === undefined ? null : mountOf(mountinfo, upper)
-  // In a container the upper directory is not visible: its path leads to the overlay itself.
+  // In a container the upper directory is one of the host: its path leads to nothing, or to the overlay itself.
+  const below = upper === undefined || !isSeen(upper) ? null : mountOf(mountinfo, upper)
   if (below === null || below.type === 'overlay')
     return { type, mountPoint, source, risk: unseenLayer, isInMemory: false }
   return {

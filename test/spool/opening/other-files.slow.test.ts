@@ -100,8 +100,7 @@ describe.each(['clean', 'unclean'])('after a %s end, in the place of', (end) => 
       const path = await spoolWithData()
       if (end === 'unclean') await writeFile(join(path, 'in-use'), '{}')
       await replace(join(path, file), kind)
-      const isFixed =
-        kind === 'a directory' && (file === 'in-use' || (file === 'check-state.json' && end === 'unclean'))
+      const isFixed = kind === 'a directory' && file === 'in-use'
       const movedFirst = ['SPOOL_UNWRITABLE', join(path, file), 'Move what is there out of the directory.']
       const expected = file === 'mark' ? ['opened', join(path, 'mark')] : isFixed ? movedFirst : ['opened']
       const { code, text, events } = await tried(path)

@@ -4,7 +4,8 @@ import { fileSystemAt, fileSystemIn } from '../../../src/std/file-system/file-sy
 const root = '22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw'
 const lineOf = (mountPoint: string, type: string, options = 'rw') =>
   `40 22 0:50 / ${mountPoint} rw,relatime shared:9 master:2 - ${type} source ${options}`
-const at = (path: string, ...lines: string[]) => fileSystemIn([root, ...lines, ''].join('\n'), path)
+const at = (path: string, ...lines: string[]) =>
+  fileSystemIn([root, ...lines, ''].join('\n'), path, () => true)
 
 describe('the file system of a path', () => {
   test('is that of the longest mount point above it', () => {
@@ -53,7 +54,11 @@ describe('the file system of a path', () => {
   test('in the layer of a container is a risk, because the layer is deleted with the container', () => {
     const layer =
       '30 1 0:40 / / rw - overlay overlay rw,lowerdir=/l,upperdir=/var/lib/docker/1/diff,workdir=/w'
-    expect(fileSystemIn(layer, '/spool')?.risk).toContain('deleted with the container')
+    expect(fileSystemIn(layer, '/spool', () => true)?.risk).toContain('deleted with the container')
+    // A file system in memory hides the place where the host has the layer.
+    const hidden = [layer, lineOf('/var', 'tmpfs')].join('\n')
+    const found = fileSystemIn(hidden, '/spool', () => false)
+    expect([found?.isInMemory, found?.risk]).toEqual([false, expect.stringContaining('deleted with')])
   })
 
   test('of this machine is known, also for a path that does not exist yet', async () => {
