@@ -8,6 +8,7 @@ import { once } from 'node:events'
 import { globSync, readdirSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { eventually } from '../support/eventually.ts'
 import { env, firstChild, inRoot, installDebian } from './debian-machine.ts'
 import { runProgram, type Result } from './installation.ts'
 
@@ -135,6 +136,7 @@ export async function runContainer(image: Image, options: RunOptions): Promise<C
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => (output += String(chunk)))
   child.stdin?.end()
   const ended = once(child, 'close') as Promise<[number | null]>
+  await eventually(async () => child.exitCode !== null || (await firstChild(child)) !== null)
   return {
     output: () => output,
     async exec(words) {
