@@ -1,6 +1,7 @@
 // config.ts: the section `alerts` of the config.
 
 import { z } from 'zod'
+import { readUrl } from '../std/given-url/given-url.ts'
 import { validateHeaderName } from '../std/node-http.ts'
 import { isLoopback } from '../std/loopback.ts'
 import { duration, pem, secret } from '../std/schema.ts'
@@ -57,7 +58,12 @@ const url = (what: string) =>
   z
     .string()
     .meta({ format: 'url', examples: ['${file:/etc/telemetry-gateway/chat-url}'] })
-    .refine(isHttpUrl, { error: 'must be an http:// or https:// URL' })
+    .check(({ value, issues }) => {
+      const problem = /[\s\p{Cc}]/u.test(value)
+        ? 'must have no white space'
+        : readUrl(value, ['http:', 'https:'])
+      if (typeof problem === 'string') issues.push({ code: 'custom', message: problem, input: value })
+    })
     .transform((text) => new Secret(text))
     .describe(`${what} It is shown without user, path and query, because these may be secret.`)
 
@@ -241,11 +247,6 @@ export const alertsSchema = z
 export type AlertsConfig = z.output<typeof alertsSchema>
 export type ReceiverConfig = AlertsConfig['receivers'][number]
 export type HeartbeatConfig = AlertsConfig['heartbeats'][number]
-
-function isHttpUrl(text: string): boolean {
-  if (!/^https?:\/\//i.test(text) || /[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) return false
-  return new URL(text).hostname !== ''
-}
 
 /** Set by the gateway or by the protocol. */
 const ownHeaders =

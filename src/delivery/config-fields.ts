@@ -2,10 +2,12 @@
 // defaults here: an option that a provider does not set comes from the section (config.ts).
 
 import { z } from 'zod'
+import { readUrl } from '../std/given-url/given-url.ts'
 import { duration, pem, pemKey, secret, size } from '../std/schema.ts'
 import type { Secret } from '../std/secret.ts'
 import { pemPartsProblem } from '../std/tls/pem.ts'
 import { credentialsSchema } from './config-credentials.ts'
+import { httpProtocols } from './proxy.ts'
 
 export const dayMs = 86_400_000
 
@@ -238,17 +240,17 @@ export function problemOfTls(tls: {
 
 function isProxy(text: string): boolean {
   if (text === 'environment' || text === 'none') return true
-  if (!URL.canParse(text)) return false
-  const { protocol, username, password, pathname, search, hash } = new URL(text)
-  if (protocol !== 'http:' && protocol !== 'https:') return false
+  const given = readUrl(text, httpProtocols)
+  if (typeof given === 'string') return false
+  const { username, password, pathname, search, hash } = given.url
   return username === '' && password === '' && pathname === '/' && search === '' && hash === ''
 }
 
 /** What is wrong with the URL of the service, and what to write instead; null where it can be used. */
 export function problemOfBaseUrl(text: string): string | null {
-  if (!URL.canParse(text)) return 'must be a URL such as https://ingest.example.com'
-  const { protocol, host, username, password } = new URL(text)
-  if (protocol !== 'https:' && protocol !== 'http:') return 'must start with https:// or http://'
+  const given = readUrl(text, httpProtocols)
+  if (typeof given === 'string') return `${given}, such as https://ingest.example.com`
+  const { protocol, host, username, password } = given.url
   const [path = ''] = text.replace(/^[a-z]+:\/*[^/?#]*/i, '').split(/[?#]/)
   const [operation = ''] = /\/v2(\/telemetry(\/.*)?|\/*)$/i.exec(path) ?? []
   const rest = path.slice(0, path.length - operation.length).replace(/\/+$/, '')

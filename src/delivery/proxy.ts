@@ -8,6 +8,7 @@
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import { assertNever } from '../std/assert.ts'
 import { GatewayError } from '../std/gateway-error.ts'
+import { readUrl } from '../std/given-url/given-url.ts'
 import type { ProxyOptions } from './delivery-options.ts'
 
 export type Proxy = {
@@ -19,6 +20,7 @@ export type Proxy = {
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
+export const httpProtocols = ['http:', 'https:']
 const variables = ['http_proxy', 'https_proxy', 'no_proxy'] as const
 
 /** Null for a direct connection. Throws CONFIG_INVALID for a variable that names no proxy. */
@@ -32,7 +34,7 @@ export function proxyFor(baseUrl: string, options: ProxyOptions, env: Environmen
     }
     case 'environment': {
       const url = new URL(baseUrl)
-      const [name, value] = variableFor(url, env)
+      const [name, value] = variableFor(url.protocol, env)
       if (value === '' || isLoopback(url) || isExcepted(url, env)) return null
       return readProxy(name, value)
     }
@@ -41,7 +43,7 @@ export function proxyFor(baseUrl: string, options: ProxyOptions, env: Environmen
   }
 }
 
-/** The same as environment variables, for libraries that read them. */
+/** The same as environment variables, for libraries that read them. Throws as proxyFor(). */
 export function proxyEnvironment(options: ProxyOptions, env: Environment): Environment {
   switch (options.from) {
     case 'none':
@@ -55,6 +57,10 @@ export function proxyEnvironment(options: ProxyOptions, env: Environment): Envir
       return { HTTP_PROXY: url.href, HTTPS_PROXY: url.href }
     }
     case 'environment':
+      for (const protocol of httpProtocols) {
+        const [name, value] = variableFor(protocol, env)
+        if (value !== '') readProxy(name, value)
+      }
       return Object.fromEntries(variables.map((name) => [name, env[name] ?? env[name.toUpperCase()]]))
     default:
       return assertNever(options)
@@ -67,7 +73,7 @@ export function isLoopback(url: URL): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
 
-function variableFor({ protocol }: URL, env: Environment): [name: string, value: string] {
+function variableFor(protocol: string, env: Environment): [name: string, value: string] {
   const name = protocol === 'https:' ? 'https_proxy' : 'http_proxy'
   for (const one of [name, name.toUpperCase()]) {
     const value = env[one]?.trim()
@@ -78,18 +84,15 @@ function variableFor({ protocol }: URL, env: Environment): [name: string, value:
 
 function readProxy(name: string, value: string): Proxy {
   const text = value.includes('://') ? value : `http://${value}`
-  const url = URL.canParse(text) ? new URL(text) : null
-  if (url === null || !/^https?:$/.test(url.protocol) || url.hostname === '')
-    // The value may hold a password, so it is not shown.
+  const given = readUrl(text, httpProtocols)
+  if (typeof given === 'string')
     throw new GatewayError('CONFIG_INVALID', {
       what: `The environment variable ${name} is not a valid proxy.`,
-      why: 'It must be a URL such as http://proxy.example.com:3128. SOCKS is not supported.',
+      why: `It ${given}. An example is http://proxy.example.com:3128. SOCKS is not supported.`,
       act: 'Correct it in the unit file or shell that starts the gateway, or set `delivery.proxy` in the config.',
     })
-  const { origin, username, password } = url
-  const authorization =
-    username === '' ? null : basic(decodeURIComponent(username), decodeURIComponent(password))
-  return { url: origin, authorization }
+  const { url, user, password } = given
+  return { url: url.origin, authorization: user === '' ? null : basic(user, password) }
 }
 
 function basic(user: string, password: string): string {

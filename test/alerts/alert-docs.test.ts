@@ -84,7 +84,7 @@ describe('a wrong section `alerts`', () => {
   test.each([
     [
       { receivers: [{ type: 'webhook', name: 'a', url: 'ftp://x' }] },
-      /must be an http:\/\/ or https:\/\/ URL/,
+      /must be a URL that begins with http:\/\/ or https:\/\//,
     ],
     [
       { receivers: [{ type: 'webhook', name: 'a', url: 'http://x', headers: { Host: 'y' } }] },

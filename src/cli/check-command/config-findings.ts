@@ -19,7 +19,7 @@ import {
   type DevicesPlace,
   type LoadedConfig,
 } from '../../config/config.ts'
-import { providerNames } from '../../delivery/config.ts'
+import { deliveryOptions, providerNames, sectionProxy } from '../../delivery/config.ts'
 import { DeviceTableError, doubtfulWords, loadDevices, type TableModels } from '../../mapping/mapping.ts'
 import { memoryWarning } from './memory-limits.ts'
 
@@ -36,10 +36,12 @@ export async function checkConfig(path: string, env: NodeJS.ProcessEnv): Promise
   const { loaded, problems } = await inspectConfig(path, { env })
   const isValid = loaded !== null && problems.length === 0
   const files = loaded === null ? { problems: [], warnings: [] } : await checkFiles(loaded)
+  const proxy = loaded === null ? null : await checkProxies(loaded.config, env)
   const table = await checkDevices(isValid ? placeIn(loaded.config) : await loadDevicesPlace(path, { env }))
   const all = [...problems, ...files.problems].sort((a, b) => a.line - b.line || a.column - b.column)
-  if (loaded === null || all.length > 0) throw together(new ConfigError(path, all), table.error)
-  if (table.error !== null) throw table.error
+  const ofConfig = loaded === null || all.length > 0 ? new ConfigError(path, all) : null
+  const errors = [ofConfig, proxy, table.error].filter((error) => error !== null)
+  if (loaded === null || errors.length > 0) throw together(errors)
   const { config, secretFiles } = loaded
   const memory = await memoryWarning(config)
   const warnings = [
@@ -62,6 +64,26 @@ async function spoolProblems({ config: { spool }, positionOf }: Placed) {
   const fault = inMemoryFault(spool.path, await fileSystemAt(spool.path))
   if (fault === null) return []
   return [{ ...positionOf(['spool', 'path']), path: 'spool.path', message: fault.message }]
+}
+
+/** The problem of a variable that names no proxy, where it is used. */
+async function checkProxies(
+  { delivery, alerts }: Config,
+  env: NodeJS.ProcessEnv,
+): Promise<GatewayError | null> {
+  const { proxyFor } = await import('../../delivery/delivery.ts')
+  const proxy = sectionProxy(delivery)
+  const requests = [...alerts.receivers, ...alerts.heartbeats].flatMap((one) =>
+    'url' in one && one.proxy !== 'none' ? [{ baseUrl: one.url.reveal(), proxy }] : [],
+  )
+  try {
+    for (const one of [...deliveryOptions(delivery).providers, ...requests])
+      proxyFor(one.baseUrl, one.proxy, env)
+    return null
+  } catch (error) {
+    if (error instanceof GatewayError) return error
+    throw error
+  }
 }
 
 function placeIn({ devices, delivery, privacy }: Config): DevicesPlace | null {
@@ -100,25 +122,24 @@ function tableWarnings({ devices: { file, unknown } }: Config, size: number): Wa
   ]
 }
 
-/** One error with the problems of both. */
-function together(config: ConfigError, devices: GatewayError | null): GatewayError {
-  if (devices === null) return config
+/** One error with the problems of all. */
+function together(errors: readonly GatewayError[]): GatewayError {
+  const [only, ...more] = errors
+  if (only !== undefined && more.length === 0) return only
   const texts = {
-    what: `${config.what} ${devices.what}`,
-    why: `${config.why}\n${devices.why}`,
-    act: `${config.act} ${devices.act}`,
+    what: errors.map(({ what }) => what).join(' '),
+    why: errors.map(({ why }) => why).join('\n'),
+    act: errors.map(({ act }) => act).join(' '),
   }
-  const rows =
-    devices instanceof DeviceTableError
-      ? devices.problems.map(({ line, message }) => ({
-          file: devices.path,
-          line,
-          column: 1,
-          path: '',
-          message,
-        }))
-      : []
-  return Object.assign(new GatewayError('CONFIG_INVALID', texts), { problems: [...config.problems, ...rows] })
+  const problems = errors.flatMap((error) => {
+    if (error instanceof ConfigError) return error.problems
+    if (!(error instanceof DeviceTableError)) return []
+    return error.problems.map(({ line, message }) => ({
+      ...{ file: error.path, line, column: 1, path: '' },
+      message,
+    }))
+  })
+  return Object.assign(new GatewayError('CONFIG_INVALID', texts), { problems })
 }
 
 type NamedFile = { keys: readonly (string | number)[]; path: string; isPasswords: boolean }

@@ -15,6 +15,7 @@
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
 import { GatewayError } from '../../std/gateway-error.ts'
+import { readUrl } from '../../std/given-url/given-url.ts'
 import { shownUrl } from '../../std/shown-url.ts'
 import { controlSocketPath, opsUrl } from '../../ops/config.ts'
 import { readPasswordFile } from '../terminal/password-argument.ts'
@@ -157,12 +158,16 @@ async function onTcp(url: string, { user, passwordFile }: PlaceOptions): Promise
 }
 
 function checked(url: string): string {
-  const parsed = /^https?:\/\//.test(url) && URL.canParse(url) ? new URL(url) : null
+  const given = readUrl(url, ['http:', 'https:'])
   // An "@" in the path comes from a password with "/", which ends the host.
-  if (parsed !== null && !parsed.pathname.includes('@') && !/[?#]/.test(url)) return url.replace(/\/+$/, '')
+  const isWhole = typeof given !== 'string' && !given.url.pathname.includes('@') && !/[?#]/.test(url)
+  if (isWhole) return url.replace(/\/+$/, '')
   throw new GatewayError('USAGE', {
     what: `--url is not an http:// or https:// URL: ${shownUrl(url)}.`,
-    why: 'The daemon answers over HTTP. The URL has no query and no fragment.',
+    why:
+      typeof given === 'string'
+        ? `It ${given}.`
+        : 'The daemon answers over HTTP. The URL has no query and no fragment.',
     act: `Write it as ${defaultUrl}.`,
   })
 }

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { stringify } from 'yaml'
+import { readUrl } from '../../std/given-url/given-url.ts'
 import type { Secret } from '../../std/secret.ts'
 import { mqttBridgeSchema } from '../../ingest/config.ts'
 import { brokerAbilities } from '../../ingest/ingest.ts'
@@ -80,11 +81,12 @@ export async function bridgeYaml(broker: LearnedBroker, topics: readonly string[
 
 /** User and password may be in the URL. */
 function loginOf({ url, username, password }: LearnedBroker) {
-  const { username: inUrl, password: secret, protocol } = new URL(url)
+  const given = readUrl(url, [new URL(url).protocol])
+  const login = typeof given === 'string' ? { user: '', password: '' } : given
   return {
-    username: username ?? (inUrl === '' ? undefined : decodeURIComponent(inUrl)),
-    password: password?.reveal() ?? (secret === '' ? undefined : decodeURIComponent(secret)),
-    secure: ['mqtts:', 'ssl:', 'wss:'].includes(protocol),
+    username: username ?? (login.user || undefined),
+    password: password?.reveal() ?? (login.password || undefined),
+    secure: ['mqtts:', 'ssl:', 'wss:'].includes(new URL(url).protocol),
   }
 }
 

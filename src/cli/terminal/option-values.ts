@@ -2,6 +2,7 @@
 // accepts.
 
 import { InvalidArgumentError } from 'commander'
+import { readUrl } from '../../std/given-url/given-url.ts'
 import { formatDuration, parseDuration } from '../../std/quantity.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { shownUrl } from '../../std/shown-url.ts'
@@ -65,15 +66,13 @@ export type MqttVersion = 4 | 5
 /** The value of --broker. */
 export function brokerUrl(protocols: readonly string[]): (text: string) => string {
   return (text) => {
-    if (URL.canParse(text)) {
-      const { protocol, hostname, pathname } = new URL(text)
-      // An "@" in the path comes from a password with "/", which ends the host.
-      if (protocols.includes(protocol) && hostname !== '' && !pathname.includes('@')) return text
-    }
+    const given = readUrl(text, protocols)
+    // An "@" in the path comes from a password with "/", which ends the host.
+    if (typeof given !== 'string' && !given.url.pathname.includes('@')) return text
     // InvalidArgumentError would print the value, which may have a password.
     throw new GatewayError('USAGE', {
       what: `--broker is not a URL of a broker: ${shownUrl(text)}.`,
-      why: `It must begin with one of ${protocols.map((one) => `${one}//`).join(', ')}.`,
+      why: typeof given === 'string' ? `It ${given}.` : 'Its path has an "@".',
       act: 'Give a URL such as mqtt://broker.example:1883. Write "/", "?" and "#" of a password as %2F, %3F and %23.',
     })
   }

@@ -222,17 +222,20 @@ describe('the choice of the proxy', () => {
     expect(proxyFor('https://h.example', { from: 'none' }, env)).toBeNull()
   })
 
-  test.each(['socks5://hush@p:1080', 'http://', 'ht tp://hush@p'])(
-    'a variable that names none we can use stops the start, unquoted: %s',
-    (HTTPS_PROXY) => {
-      let thrown: unknown
-      try {
-        proxyFor('https://h.example', environment, { HTTPS_PROXY })
-      } catch (error) {
-        thrown = error
-      }
-      expect(thrown).toMatchObject({ code: 'CONFIG_INVALID', what: expect.stringContaining('HTTPS_PROXY') })
-      expect(String(thrown)).not.toContain('hush')
-    },
-  )
+  test.each([
+    'socks5://hush@p:1080',
+    'http://',
+    'ht tp://hush@p',
+    'http://user:hush%ss@p:3128',
+    'u:hu%sh@p:1',
+  ])('a variable that names none we can use stops the start, unquoted: %s', (HTTPS_PROXY) => {
+    let thrown: unknown
+    try {
+      proxyFor('https://h.example', environment, { HTTPS_PROXY })
+    } catch (error) {
+      thrown = error
+    }
+    expect(thrown).toMatchObject({ code: 'CONFIG_INVALID', what: expect.stringContaining('HTTPS_PROXY') })
+    expect(String(thrown)).not.toContain('hush')
+  })
 })
