@@ -11,7 +11,7 @@ import { relaunchWithSettings } from './cli/relaunch.ts'
 import { reportError } from './cli/terminal/error-report.ts'
 import { watchOutputReader } from './cli/terminal/output-reader.ts'
 import { outputEnded, type ExitStatus } from './cli/terminal/terminal.ts'
-import { setAddressAttempts } from './std/address-attempts/address-attempts.ts'
+import { setAddressAttempts } from './std/network-faults/address-attempts.ts'
 import { codeOf, GatewayError, messageOf } from './std/gateway-error.ts'
 import { journalMarks } from './std/journal.ts'
 

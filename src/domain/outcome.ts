@@ -1,6 +1,8 @@
 // outcome.ts: the result of one submission, as a closed union. Whatever the service, the network or a proxy
 // does is exactly one of these; delivery/policy/verdict.ts says what follows from each.
 
+import type { NetworkReason } from '../std/network-faults/network-faults.ts'
+
 /** Element of `failed` in a batch response (ingestion-api.md 2.8). */
 export type FailureRecord = {
   payloadId: string
@@ -67,4 +69,4 @@ export type Outcome =
   | { kind: 'aborted' }
 
 /** `clock`: at the time of our clock the certificate of the service is not valid. */
-export type UnreachableReason = 'timeout' | 'reset' | 'refused' | 'dns' | 'tls' | 'clock' | 'proxy' | 'other'
+export type UnreachableReason = NetworkReason

@@ -212,7 +212,7 @@ describe('a webhook that does not take the alert', () => {
       why: expect.stringMatching(/host name/),
     })
     expect(await send(receiver({ url: 'http://127.0.0.1:1/' }))).toMatchObject({
-      why: expect.stringMatching(/^The connection was refused/),
+      why: expect.stringMatching(/^Nothing listens on 127\.0\.0\.1:1 /),
     })
   })
 
@@ -251,7 +251,7 @@ describe('a webhook with TLS', () => {
     const place = url.replace('127.0.0.1', 'localhost')
     expect((await send(receiver({ url: place, ca: authority.ca }))).kind).toBe('sent')
     expect(await send(receiver({ url: place }))).toMatchObject({
-      why: expect.stringMatching(/^Its certificate is signed by an unknown authority/),
+      why: expect.stringMatching(/^The receiver sends its own certificate and no intermediate one/),
       act: expect.stringContaining('`ca`'),
     })
     expect((await receiver({ url: place, ca: authority.ca }).check(AbortSignal.timeout(5000))).kind).toBe(
@@ -263,7 +263,9 @@ describe('a webhook with TLS', () => {
   test('of another name is refused', async () => {
     const { url } = await startHttpReceiver({ tls: other })
     const sent = await send(receiver({ url: url.replace('127.0.0.1', 'localhost'), ca: authority.ca }))
-    expect(sent).toMatchObject({ why: expect.stringMatching(/^Its certificate is for another host name/) })
+    expect(sent).toMatchObject({
+      why: expect.stringMatching(/^The certificate of the receiver is for "elsewhere\.example"/),
+    })
   })
 
   test('is reached through the proxy of delivery, but never on this machine, nor with `proxy: none`', async () => {

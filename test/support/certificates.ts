@@ -19,6 +19,10 @@ export type IssueOptions = {
   names?: readonly string[]
   from?: Date
   until?: Date
+  /** What it may be used for; without it, for all. */
+  purpose?: 'serverAuth'
+  /** An RSA key of this size in place of an elliptic curve. */
+  rsaBits?: number
 }
 
 const dayMs = 86_400_000
@@ -36,14 +40,17 @@ export function createAuthority(name = 'Test Authority'): Authority {
   })
   return {
     ca,
-    issue({ names = ['localhost', 'ip:127.0.0.1'], from, until } = {}) {
-      const own = newKeys()
+    issue({ names = ['localhost', 'ip:127.0.0.1'], from, until, purpose, rsaBits } = {}) {
+      const own = rsaBits === undefined ? newKeys() : generateKeyPairSync('rsa', { modulusLength: rsaBits })
+      const extensions = [extension('2.5.29.17', sequence(...names.map(alternativeName)))]
+      if (purpose !== undefined)
+        extensions.push(extension('2.5.29.37', sequence(objectId('1.3.6.1.5.5.7.3.1'))))
       const cert = certificate({
         issuer: subject,
         subject: nameOf(names[0] ?? 'nobody'),
         publicKey: own.publicKey,
         signer: keys.privateKey,
-        extensions: [extension('2.5.29.17', sequence(...names.map(alternativeName)))],
+        extensions,
         ...(from && { from }),
         ...(until && { until }),
       })

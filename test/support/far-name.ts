@@ -16,7 +16,7 @@ import { openSocket } from '../../src/ingest/bridges/bridge-socket.ts'
 import { openConnection } from '../../src/ingest/jetstream/nats-connection.ts'
 import { Secret } from '../../src/std/secret.ts'
 import { systemClock } from '../../src/std/clock.ts'
-import { setAddressAttempts } from '../../src/std/address-attempts/address-attempts.ts'
+import { setAddressAttempts } from '../../src/std/network-faults/address-attempts.ts'
 import { providerOptions } from './delivery-world.ts'
 
 // As main.ts does.

@@ -100,11 +100,11 @@ export function createScriptedSender(
     if (reply === 'hang') return hang(attempt.timeoutMs ?? options.timeoutMs, attempt)
     if (reply === 'reset') {
       const error = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
-      return { outcome: unreachable(error, startedAt), date: null, ...written(body.length) }
+      return { outcome: unreachable(error, startedAt, options), date: null, ...written(body.length) }
     }
     if (reply === 'no connection') {
       const error = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
-      return { outcome: unreachable(error, startedAt), date: null, written: false, bytesSent: 0 }
+      return { outcome: unreachable(error, startedAt, options), date: null, written: false, bytesSent: 0 }
     }
     if ('raw' in reply) throw new Error('a raw reply needs real sockets')
     const bytes = bytesOf(reply.body)

@@ -20,6 +20,8 @@ export type TlsService = {
 type Options = Certificate & {
   /** Asks for a certificate of this authority. */
   clientCa?: string
+  /** OpenSSL lets no server have weak keys at its usual level. */
+  ciphers?: string
   answer?: unknown
   date?: () => Date
   /** Delay of each answer. */
@@ -30,6 +32,7 @@ export async function startTlsService({
   cert,
   key,
   clientCa,
+  ciphers,
   answer,
   date,
   delayMs = 0,
@@ -39,7 +42,7 @@ export async function startTlsService({
   let made = 0
   let most = 0
   const mutual = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true }
-  const server = createServer({ cert, key, ...mutual }, (request, response) => {
+  const server = createServer({ cert, key, ...mutual, ...(ciphers && { ciphers }) }, (request, response) => {
     let body = ''
     request.on('data', (part: Buffer) => (body += part.toString('latin1')))
     request.on('end', () => {

@@ -3,7 +3,7 @@
 
 import { connect, isIP, type Socket } from 'node:net'
 import type SMTPConnection from 'nodemailer/lib/smtp-connection'
-import { addressAttempts } from '../../std/address-attempts/address-attempts.ts'
+import { addressAttempts } from '../../std/network-faults/address-attempts.ts'
 import { plural } from '../../std/quantity.ts'
 import type { Secret } from '../../std/secret.ts'
 import type { AlertReceiver, Sent } from '../types.ts'
@@ -170,7 +170,7 @@ function resultOf({ response, rejected, rejectedErrors }: SMTPConnection.SentMes
   return { kind: 'sent', detail: `${detail}. ${those}`, warning: hide(`${those} (${reasons.join('; ')})`) }
 }
 
-function failed(error: unknown, { security, login }: EmailOptions, hide: Hide): Sent {
+function failed(error: unknown, { host, port, ca, security, login }: EmailOptions, hide: Hide): Sent {
   const {
     response,
     responseCode = 0,
@@ -188,7 +188,8 @@ function failed(error: unknown, { security, login }: EmailOptions, hide: Hide): 
     mayHaveArrived: isBroken(error),
   })
   if (response === undefined || response === '') {
-    const { why, act } = failureOf(error)
+    const place = { host, address: `${host}:${port}`, hasCa: ca !== null }
+    const { why, act } = failureOf(error, { ...place, options: '`host` and `port` of the receiver' })
     const isTls = /STARTTLS|TLS/i.test(why)
     return answer(
       why,

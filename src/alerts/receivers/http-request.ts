@@ -3,7 +3,7 @@
 // The client takes 5 MB, so only a gateway with receivers loads it.
 
 import type { Agent, buildConnector, Dispatcher } from 'undici'
-import { addressAttempts } from '../../std/address-attempts/address-attempts.ts'
+import { addressAttempts } from '../../std/network-faults/address-attempts.ts'
 import type { Secret } from '../../std/secret.ts'
 import {
   createTunnel,
@@ -13,7 +13,7 @@ import {
   type ProxyOptions,
 } from '../../delivery/delivery.ts'
 import type { Sent } from '../types.ts'
-import { failureOf, isBroken } from './failure-text.ts'
+import { failureOf, isBroken, type ReceiverPlace } from './failure-text.ts'
 import { lookupName } from './name-lookup.ts'
 import { createHiding, decoded, secretsOfUrl, shownTarget } from './hidden-text.ts'
 
@@ -72,7 +72,7 @@ export async function sendHttp(target: HttpTarget, content: HttpContent, ends: A
     const excerpt = hide(await excerptOf(answer, ends))
     return resultOf(answer, excerpt, hide)
   } catch (error) {
-    const { why, act } = failureOf(error)
+    const { why, act } = failureOf(error, receiverPlace(target))
     return { kind: 'failed', why: hide(why), act, retryAfterMs: null, mayHaveArrived: isBroken(error) }
   } finally {
     // It also ends an answer that was not read to its end.
@@ -98,8 +98,18 @@ export async function checkHttp(target: HttpTarget, ends: AbortSignal): Promise<
     })
     return { kind: 'sent', detail: 'It accepts connections. No request was sent.', warning: null }
   } catch (error) {
-    const { why, act } = failureOf(error)
+    const { why, act } = failureOf(error, receiverPlace(target))
     return { kind: 'failed', why: hide(why), act, retryAfterMs: null, mayHaveArrived: isBroken(error) }
+  }
+}
+
+function receiverPlace({ url, ca }: HttpTarget): ReceiverPlace {
+  const { hostname, host } = new URL(url.reveal())
+  return {
+    host: hostname.replace(/^\[|\]$/g, ''),
+    address: host,
+    hasCa: ca !== null,
+    options: '`url` of the receiver',
   }
 }
 

@@ -12,7 +12,7 @@ import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import { request as httpRequest } from '../../std/node-http.ts'
-import { addressAttempts } from '../../std/address-attempts/address-attempts.ts'
+import { addressAttempts } from '../../std/network-faults/address-attempts.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { formatDuration } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
@@ -67,8 +67,8 @@ export async function* checkConnection(
   }
 }
 
-function checkName({ host }: Target): Promise<ConnectionStep> {
-  return check('dns', `The host name ${host} of delivery.base_url cannot be resolved.`, async () => {
+function checkName({ options, host }: Target): Promise<ConnectionStep> {
+  return check(options, 'dns', `The host name ${host} of delivery.base_url cannot be resolved.`, async () => {
     const addresses = await lookup(host, { all: true })
     return `${host} resolves to ${addresses.map(({ address }) => address).join(', ')}.`
   })
@@ -76,7 +76,7 @@ function checkName({ host }: Target): Promise<ConnectionStep> {
 
 function checkTcp(target: Target): Promise<ConnectionStep> {
   const address = `${target.host}:${target.port}`
-  return check('connection', `Cannot connect to ${address}.`, async () => {
+  return check(target.options, 'connection', `Cannot connect to ${address}.`, async () => {
     const socket = await openPlain(target)
     socket.destroy()
     return `${address} accepts connections.`
@@ -86,16 +86,21 @@ function checkTcp(target: Target): Promise<ConnectionStep> {
 function checkProxy(target: Target): Promise<ConnectionStep> {
   const address = `${target.host}:${target.port}`
   const proxy = target.options.proxy?.url ?? ''
-  return check('proxy', `Cannot connect to ${address} through the proxy ${proxy}.`, async () => {
-    const socket = await openPlain(target)
-    socket.destroy()
-    return `The proxy ${proxy} connects to ${address}.`
-  })
+  return check(
+    target.options,
+    'proxy',
+    `Cannot connect to ${address} through the proxy ${proxy}.`,
+    async () => {
+      const socket = await openPlain(target)
+      socket.destroy()
+      return `The proxy ${proxy} connects to ${address}.`
+    },
+  )
 }
 
 function checkTls(target: Target): Promise<ConnectionStep> {
   const { host } = target
-  return check('tls', `TLS with ${host} failed.`, async () => {
+  return check(target.options, 'tls', `TLS with ${host} failed.`, async () => {
     const socket = await openTls(target)
     const certificate = socket.getPeerCertificate(true)
     socket.destroy()
@@ -125,16 +130,21 @@ function nameOf({ subject }: DetailedPeerCertificate): string {
 
 async function checkClock(target: Target): Promise<ConnectionStep> {
   let offsetMs = 0
-  const step = await check('clock', `${target.url.origin} does not answer HTTP.`, async () => {
-    const startedMs = performance.now()
-    const socket = target.url.protocol === 'https:' ? await openTls(target) : await openPlain(target)
-    const served = Date.parse((await dateFrom(socket, target)) ?? '')
-    if (Number.isNaN(served)) return 'The service sends no Date header, so the clock was not compared.'
-    // The header is cut to the second and was written between request and answer.
-    offsetMs = Math.round(served + 500 - (Date.now() - (performance.now() - startedMs) / 2))
-    const side = offsetMs > 0 ? 'behind' : 'ahead of'
-    return `The clock of this machine is ${formatDuration(Math.abs(offsetMs))} ${side} the service.`
-  })
+  const step = await check(
+    target.options,
+    'clock',
+    `${target.url.origin} does not answer HTTP.`,
+    async () => {
+      const startedMs = performance.now()
+      const socket = target.url.protocol === 'https:' ? await openTls(target) : await openPlain(target)
+      const served = Date.parse((await dateFrom(socket, target)) ?? '')
+      if (Number.isNaN(served)) return 'The service sends no Date header, so the clock was not compared.'
+      // The header is cut to the second and was written between request and answer.
+      offsetMs = Math.round(served + 500 - (Date.now() - (performance.now() - startedMs) / 2))
+      const side = offsetMs > 0 ? 'behind' : 'ahead of'
+      return `The clock of this machine is ${formatDuration(Math.abs(offsetMs))} ${side} the service.`
+    },
+  )
   if (Math.abs(offsetMs) <= clockOffsetMaxMs) return step
   return {
     ...step,
@@ -148,6 +158,7 @@ async function checkClock(target: Target): Promise<ConnectionStep> {
 
 /** `run` returns what the step found; `problem` describes a failure. */
 async function check(
+  options: TransportOptions,
   name: ConnectionStep['name'],
   problem: string,
   run: () => Promise<string>,
@@ -158,7 +169,7 @@ async function check(
     const {
       message,
       act = 'Check the host and port in delivery.base_url, the firewall, and that the service is running.',
-    } = unreachable(error, Date.now())
+    } = unreachable(error, Date.now(), options)
     return { name, ok: false, what: problem, why: `${message}.`, act }
   }
 }

@@ -10,8 +10,9 @@ import type { LookupFunction, Socket } from 'node:net'
 import { rootCertificates } from 'node:tls'
 import type { buildConnector } from 'undici'
 import { request as httpRequest } from '../../std/node-http.ts'
-import { addressAttempts } from '../../std/address-attempts/address-attempts.ts'
+import { addressAttempts } from '../../std/network-faults/address-attempts.ts'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
+import { attemptsOf } from '../../std/network-faults/network-faults.ts'
 import { hostOf, portOf } from '../proxy.ts'
 import type { Proxy } from '../proxy.ts'
 
@@ -74,7 +75,9 @@ export function openTunnel(
       () => fail('TUNNEL_TIMEOUT', `no tunnel to ${authority} within ${timeoutMs} ms`),
       timeoutMs,
     )
-    request.on('error', (error) => fail('TUNNEL_UNREACHABLE', codeOf(error) ?? messageOf(error)))
+    request.on('error', (error) =>
+      fail('TUNNEL_UNREACHABLE', attemptsOf(error).tried || (codeOf(error) ?? messageOf(error))),
+    )
     request.on('connect', ({ statusCode = 0 }, socket, head) => {
       clearTimeout(timer)
       if (statusCode < 200 || statusCode > 299) {

@@ -14,7 +14,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { buildConnector, Pool } from 'undici'
 import type { Dispatcher } from 'undici'
 import type { EpochMs } from '../../std/clock.ts'
-import { addressAttempts } from '../../std/address-attempts/address-attempts.ts'
+import { addressAttempts } from '../../std/network-faults/address-attempts.ts'
 import { codeOf } from '../../std/gateway-error.ts'
 import type { PayloadId } from '../../domain/ids.ts'
 import type { Outcome } from '../../domain/outcome.ts'
@@ -200,7 +200,7 @@ export function createSubmitter(options: TransportOptions): Submitter {
   ): Outcome {
     const { late, stopped, startedAt, timeoutMs } = failure
     if (late) return { kind: 'unreachable', reason: 'timeout', message: `no answer within ${timeoutMs} ms` }
-    return stopped ? { kind: 'aborted' } : unreachable(rootCause.of(error), startedAt)
+    return stopped ? { kind: 'aborted' } : unreachable(rootCause.of(error), startedAt, options)
   }
 }
 

@@ -6,7 +6,7 @@
 
 import { connect, credentials as logins, type Channel, type ChannelModel, type ConfirmChannel } from 'amqplib'
 import { isIP } from 'node:net'
-import { addressAttempts } from '../../std/address-attempts/address-attempts.ts'
+import { addressAttempts } from '../../std/network-faults/address-attempts.ts'
 import { pause, type Clock } from '../../std/clock.ts'
 import { AmqpEnd, amqpFault, type AmqpFault, type AmqpPlace } from './amqp-faults/amqp-faults.ts'
 import type { AmqpCredentials, AmqpNode, AmqpOptions } from './types.ts'

@@ -1,6 +1,7 @@
 // bridge-address.ts: the address of a broker and topic filters, as the config has them.
 
 import type { z } from 'zod'
+import type { NetworkPlace } from '../../std/network-faults/network-faults.ts'
 import type { Secret } from '../../std/secret.ts'
 
 export type BridgeUrl = {
@@ -44,6 +45,26 @@ export function parseUrl(text: string): BridgeUrl | string {
   if (port < 1 || port > 65_535) return `must have a port of 1 to 65535, found ${port}`
   if (path !== '/' && scheme.startsWith('mqtt')) return `must have no path, found "${path}"`
   return { scheme, host, port, path }
+}
+
+/** For the texts of a fault of the network: `where` it was, and the options of all kinds of bridges. */
+export function bridgePlace(
+  where: Pick<NetworkPlace, 'peer' | 'host' | 'address' | 'ports'>,
+  tls: BridgeTls | null,
+): NetworkPlace {
+  return {
+    ...where,
+    name: tls?.serverName ?? where.host,
+    hasCa: tls !== null && tls.ca !== null,
+    hasCert: tls !== null && tls.cert !== null,
+    options: {
+      url: '`url` of the bridge',
+      ca: '`tls.ca`',
+      cert: '`tls.cert` and `tls.key`',
+      limit: '`connect_timeout` of the bridge',
+      name: '`tls.server_name`',
+    },
+  }
 }
 
 /** MQTT 4.7.1. */

@@ -4,7 +4,7 @@ import { connect as connectTcp, isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { streamBuilder } from 'mqtt/lib/connect/ws'
-import { addressAttempts } from '../../std/address-attempts/address-attempts.ts'
+import { addressAttempts } from '../../std/network-faults/address-attempts.ts'
 import type { BridgeTls, BridgeUrl } from './bridge-address.ts'
 
 export function openSocket(

@@ -20,6 +20,12 @@ const tlsFailures = {
   tls_client_certificate_untrusted:
     'Its certificate is not valid now, or not of an authority in tls.client_ca of the listener.',
   tls_client_certificate_expired: 'Its certificate has expired. Give the device a new one.',
+  tls_client_certificate_purpose:
+    'Its certificate is not for clients: OpenSSL refuses its purpose. Give the device one with the extended key usage ' +
+    'clientAuth, or without any.',
+  tls_client_certificate_weak:
+    'OpenSSL refuses its certificate or that of its authority: the key is too small (RSA below 2048 bits), or it is ' +
+    'signed with SHA-1 or MD5. Give the device another one.',
   tls_client_certificate_revoked: 'Its certificate is in tls.client_crl of the listener.',
   tls_revocation_list_expired:
     'A revocation list in tls.client_crl of the listener has expired. Renew the list; until then all certificates of its ' +

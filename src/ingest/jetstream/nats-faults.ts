@@ -3,7 +3,9 @@
 // cause nor cure.
 
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
+import { networkFault } from '../../std/network-faults/network-faults.ts'
 import { quote } from '../../std/quote.ts'
+import { bridgePlace } from '../bridges/bridge-address.ts'
 import { urlsText } from './nats-address.ts'
 import { NotConnected } from './nats-connection.ts'
 import { mqttStream, type JetStreamOptions } from './types.ts'
@@ -42,65 +44,6 @@ const own = (place: Place) => urlsText(place)
 /** By the code or the name of the error; the first match counts. */
 const rows: readonly Row[] = [
   [
-    /^ENOTFOUND$/,
-    (place) => ({
-      reason: 'unreachable',
-      detail: `A host name in ${own(place)} does not exist.`,
-      act: 'Check the host in `url` of the bridge, and the name servers in /etc/resolv.conf.',
-    }),
-  ],
-  [
-    /^EAI_\w+$/,
-    (place) => ({
-      reason: 'unreachable',
-      detail: `A host name in ${own(place)} cannot be resolved: no name server answers.`,
-      act: 'Check the network of this machine and /etc/resolv.conf.',
-    }),
-  ],
-  [
-    /^ECONNREFUSED$/,
-    (place) => ({
-      reason: 'unreachable',
-      detail: `Nothing listens on ${own(place)}.`,
-      act: `Start nats-server. ${checkUrl}`,
-    }),
-  ],
-  [
-    /^(EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN|EADDRNOTAVAIL|EACCES|EPERM)$/,
-    (place) => ({
-      reason: 'unreachable',
-      detail: `There is no network route to ${own(place)}.`,
-      act: 'Check the network of this machine, its default route and its firewall.',
-    }),
-  ],
-  [
-    /^(CERT_NOT_YET_VALID|CERT_HAS_EXPIRED)$/,
-    () => ({
-      reason: 'tls_failed',
-      detail: 'The certificate of NATS is not valid now.',
-      act: 'Check the time of this machine (timedatectl). If it is right, NATS must get a new certificate.',
-    }),
-  ],
-  [
-    /^(ERR_TLS_CERT_ALTNAME_(INVALID|FORMAT)|HOSTNAME_MISMATCH)$/,
-    () => ({
-      reason: 'tls_failed',
-      detail: 'The certificate of NATS is for another name than the host in `url`.',
-      act: 'Use a name of the certificate in `url`, or set it as `tls.server_name`.',
-    }),
-  ],
-  [
-    /^(UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO)/,
-    ({ tls }) => ({
-      reason: 'tls_failed',
-      detail:
-        tls === null || tls.ca === null
-          ? 'The certificate of NATS is signed by an unknown authority, or the two have no TLS settings in common.'
-          : 'The certificate of NATS is not signed by the authority in `tls.ca`, or the two have no TLS settings in common.',
-      act: 'Set `tls.ca` to the certificate of the authority. If NATS asks for one, set `tls.cert` and `tls.key`.',
-    }),
-  ],
-  [
     /^NO_TLS$/,
     () => ({
       reason: 'tls_failed',
@@ -130,14 +73,6 @@ const rows: readonly Row[] = [
       reason: 'unreachable',
       detail: `The connection to ${own(place)} was closed before NATS accepted the client.`,
       act: `Nothing, if NATS is starting or stopping. Otherwise: ${checkUrl} ${usualPorts}${certificateHint(place)}`,
-    }),
-  ],
-  [
-    /^NO_ANSWER$/,
-    (place) => ({
-      reason: 'unreachable',
-      detail: `There was no answer of NATS on ${own(place)} in connect_timeout.`,
-      act: `Check whether a firewall drops the connection. ${checkUrl} ${usualPorts}`,
     }),
   ],
   [
@@ -219,9 +154,10 @@ export function natsFault(thrown: unknown, place: Place): NatsFault {
   const isConnecting = thrown instanceof NotConnected
   const error = isConnecting ? thrown.cause : thrown
   const code = isConnecting ? connectingCode(codeText(error)) : codeText(error)
-  const found = rows.find(([pattern]) => pattern.test(code))?.[1](place, error)
+  const found =
+    rows.find(([pattern]) => pattern.test(code))?.[1](place, error) ?? ofNetwork(code, error, place)
   const isRefused = code === 'ECONNREFUSED'
-  if (found !== undefined) return { ...found, isRefused }
+  if (found !== null) return { ...found, isRefused }
   return {
     reason: 'connection_lost',
     detail: `NATS reports ${quote(messageOf(error), 200)}${/^\w{3,40}$/.test(code) ? ` (${code})` : ''}.`,
@@ -229,10 +165,19 @@ export function natsFault(thrown: unknown, place: Place): NatsFault {
   }
 }
 
+function ofNetwork(code: string, error: unknown, place: Place): Omit<NatsFault, 'isRefused'> | null {
+  const host = place.addresses.map((address) => address.host).join(', ')
+  const where = { peer: 'NATS', host, address: own(place), ports: usualPorts }
+  const fault = networkFault(error, bridgePlace(where, place.tls), { code })
+  if (fault === null) return null
+  const reason = /^(tls|clock)$/.test(fault.reason) ? 'tls_failed' : 'unreachable'
+  return { reason, detail: `${fault.why} (${fault.tried || code}).`, act: fault.act + certificateHint(place) }
+}
+
 /** The same end has another cause before NATS has accepted the client. */
 function connectingCode(code: string): string {
   if (closedCode.test(code)) return 'CLOSED_BEFORE_LOGIN'
-  return timeoutCode.test(code) ? 'NO_ANSWER' : code
+  return timeoutCode.test(code) ? 'ETIMEDOUT' : code
 }
 
 /** The number that JetStream gives its answer; null for any other error. */

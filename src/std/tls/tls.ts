@@ -17,6 +17,8 @@ export type TlsFailure =
   | 'tls_client_certificate_untrusted'
   | 'tls_client_certificate_expired'
   | 'tls_client_certificate_revoked'
+  | 'tls_client_certificate_purpose'
+  | 'tls_client_certificate_weak'
   | 'tls_revocation_list_expired'
   | 'not_tls'
   | 'http_on_tls_port'
@@ -51,6 +53,9 @@ const verifications: Record<string, TlsFailure> = {
   CERT_HAS_EXPIRED: 'tls_client_certificate_expired',
   CERT_REVOKED: 'tls_client_certificate_revoked',
   CRL_HAS_EXPIRED: 'tls_revocation_list_expired',
+  INVALID_PURPOSE: 'tls_client_certificate_purpose',
+  // Node has no code of its own for keys and signatures that OpenSSL does not accept.
+  UNSPECIFIED: 'tls_client_certificate_weak',
 }
 
 export function tlsFailureOf(error: Error, { authorizationError }: TLSSocket): TlsFailure {

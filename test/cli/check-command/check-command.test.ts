@@ -436,7 +436,7 @@ describe('check --connect', () => {
     await using other = await configWith(`base_url: "${server.url}", proxy: "${closed.url}"`)
     expect((await findings(other.path)).found.get('proxy')).toMatchObject({
       ok: false,
-      why: expect.stringContaining('the proxy requires a user name and a password'),
+      why: expect.stringContaining('The proxy requires a user name and a password'),
       act: expect.stringContaining('delivery.proxy_auth'),
     })
   })
@@ -462,7 +462,7 @@ describe('check --connect', () => {
     await using other = await configWith(`base_url: "${server.url}"`)
     expect((await findings(other.path)).found.get('tls')).toMatchObject({
       ok: false,
-      why: expect.stringMatching(/signed by an unknown authority/),
+      why: expect.stringMatching(/no intermediate one, and it is not signed by a public authority/),
       act: expect.stringContaining('delivery.tls.ca'),
     })
   })

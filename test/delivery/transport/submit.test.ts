@@ -259,6 +259,11 @@ const hostile: Row[] = [
     { kind: 'unauthorized', status: 403, requestId: 'h-1', message: 'Signature [31m wrong' },
   ],
   [
+    '403 of a gateway of AWS that has no such path',
+    json('403 Forbidden', { message: 'Missing Authentication Token' }),
+    { kind: 'unexpected', status: 403, message: expect.stringMatching(/no such path/) },
+  ],
+  [
     '403 of 10 MB',
     answer('403 Forbidden', Buffer.alloc(10_000_000, 'x')),
     { kind: 'unauthorized', status: 403 },
@@ -430,7 +435,7 @@ describe('no answer, with its reason', () => {
     expect(outcome).toMatchObject({
       kind: 'unreachable',
       reason: 'dns',
-      message: expect.stringMatching(/host name (does not exist|cannot be resolved)/),
+      message: expect.stringMatching(/host name "ingest\.invalid" (does not exist|cannot be resolved)/),
     })
   })
 

@@ -161,6 +161,14 @@ function readRefused(head: AnswerHead, body: Body, now: EpochMs): Outcome {
   const { status, headers } = head
   const { message, details, requestId } = readRefusal(head, body)
   if (status === 400 || status === 413) return { kind: 'refused', status, requestId, message, details }
+  // An API Gateway of AWS answers so where there is no such path; or the header with the signature is lost.
+  if (status === 403 && /^missing authentication token$/i.test(message))
+    return {
+      kind: 'unexpected',
+      status,
+      requestId,
+      message: `no such path, or no signature came: ${message}`,
+    }
   if (status === 401 || status === 403) return { kind: 'unauthorized', status, requestId, message }
   if (status === 409) return { kind: 'repeated', requestId, message }
   if (status === 408 || status === 425 || status === 429 || (status >= 500 && status <= 599)) {

@@ -4,9 +4,10 @@
 //
 // Words of RabbitMQ are quoted, because they name queue, argument and user. Texts of amqplib are not shown.
 
-import { codeOf, messageOf } from '../../../std/gateway-error.ts'
+import { messageOf } from '../../../std/gateway-error.ts'
+import { attemptsOf, networkFault } from '../../../std/network-faults/network-faults.ts'
 import { quote } from '../../../std/quote.ts'
-import { networkCure } from '../../bridges/bridge-faults/network-cures.ts'
+import { bridgePlace } from '../../bridges/bridge-address.ts'
 import { nodeText } from '../amqp-address.ts'
 import { ofReply, serverWords, vhostAct } from './reply-codes.ts'
 import { askOperator, type AmqpFault, type AmqpPlace } from './types.ts'
@@ -26,8 +27,7 @@ export class AmqpEnd extends Error {
 }
 
 export function amqpFault(thrown: unknown, place: AmqpPlace): AmqpFault {
-  const error: unknown =
-    thrown instanceof AggregateError && codeOf(thrown) === undefined ? thrown.errors[0] : thrown
+  const { cause: error } = attemptsOf(thrown)
   const { code } = (error ?? {}) as { code?: unknown }
   const text = messageOf(error)
   const server = serverWords(text)
@@ -36,7 +36,7 @@ export function amqpFault(thrown: unknown, place: AmqpPlace): AmqpFault {
   if (error instanceof AmqpEnd) return ofEnd(error.code, place)
   const handshake = ofHandshake(text, place)
   if (handshake !== null) return handshake
-  if (typeof code === 'string') return ofNetwork(code, error, place)
+  if (typeof code === 'string') return ofNetwork(code, thrown, place)
   return {
     reason: place.stage === 'open' ? 'connection_lost' : 'unreachable',
     detail: `The connection to ${nodeText(place.node)} failed: ${quote(text, 200)}.`,
@@ -62,12 +62,7 @@ function ofEnd(code: OwnCode, place: AmqpPlace): AmqpFault {
         'Start the other nodes of the cluster: a quorum queue needs more than half of its members ' +
         '(`rabbitmq-queues quorum_status QUEUE`).',
     }
-  if (code === 'NO_ANSWER')
-    return {
-      reason: 'unreachable',
-      detail: `There was no answer of ${nodeText(node)} in connect_timeout.`,
-      act: 'Check whether a firewall drops the connection, and the port: 5672 is usual for amqp://, 5671 for amqps://.',
-    }
+  if (code === 'NO_ANSWER') return ofNetwork('ETIMEDOUT', null, place)
   return {
     reason: stage === 'open' ? 'connection_lost' : 'unreachable',
     detail: `The connection to ${nodeText(node)} was closed by the server or the network.`,
@@ -116,48 +111,28 @@ const closedCodes = new Set([
   'ERR_STREAM_PREMATURE_CLOSE',
   'ABORT_ERR',
 ])
-const noTls = /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER))/
-const tlsCode = /^(CERT_|ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|HOSTNAME)/
+const ports = 'The port is usually 5672 for amqp://, 5671 for amqps://.'
 
 function ofNetwork(code: string, error: unknown, place: AmqpPlace): AmqpFault {
-  const { node, stage, tls, userName } = place
+  const { node, stage, tls } = place
   const isRefused = code === 'ECONNREFUSED'
   if (closedCodes.has(code)) return { ...ofEnd('CLOSED', place), isRefused }
-  if (code === 'ETIMEDOUT') return ofEnd('NO_ANSWER', { ...place, stage: 'connecting' })
-  if (noTls.test(code))
+  const address = nodeText(node)
+  const where = { peer: 'RabbitMQ', host: node.host, address, ports }
+  const fault = networkFault(error, bridgePlace(where, tls), { code })
+  const lost = stage === 'open' ? 'connection_lost' : 'unreachable'
+  if (fault === null)
     return {
-      reason: 'tls_failed',
-      detail: `There is no TLS on ${nodeText(node)}.`,
-      act: 'Use the port for TLS (usually 5671), or amqp:// where no TLS is wanted.',
-    }
-  const cure = networkCure(
-    code,
-    {
-      url: { scheme: 'mqtts', host: node.host, port: node.port, path: '/' },
-      tls,
-      userName,
-      clientId: '',
-      isVersion5: false,
-      stage: stage === 'open' ? 'open' : 'connecting',
-      isCheck: false,
-      reasonString: null,
-      serverReference: null,
-    },
-    error,
-  )
-  const reason =
-    tlsCode.test(code) && stage !== 'open'
-      ? 'tls_failed'
-      : stage === 'open'
-        ? 'connection_lost'
-        : 'unreachable'
-  if (cure === null)
-    return {
-      reason,
-      detail: `The connection to ${nodeText(node)} failed (${quote(code, 60)}): ${quote(messageOf(error), 200)}.`,
+      reason: lost,
+      detail: `The connection to ${address} failed (${quote(code, 60)}): ${quote(messageOf(error), 200)}.`,
       act: `Check \`url\` of the bridge. ${askOperator}`,
     }
-  return { reason, detail: cure.why.replace(/\.$/, ` (${code}).`), act: cure.act, isRefused }
+  return {
+    reason: /^(tls|clock)$/.test(fault.reason) && stage !== 'open' ? 'tls_failed' : lost,
+    detail: `${fault.why} (${fault.tried || code}).`,
+    act: fault.act,
+    isRefused,
+  }
 }
 
 export const notStored: AmqpFault = {

@@ -8,7 +8,8 @@
 // Raw texts of libraries are not shown: they name neither cause nor cure, and change with each version.
 
 import type { IConnackPacket } from 'mqtt-packet'
-import { codeOf, messageOf } from '../../../std/gateway-error.ts'
+import { messageOf } from '../../../std/gateway-error.ts'
+import { attemptsOf } from '../../../std/network-faults/network-faults.ts'
 import { quote } from '../../../std/quote.ts'
 import type { BridgeOptions } from '../types.ts'
 import { connackCure, disconnectCure, shareCure, subackCure, wildcardCure } from './answer-codes.ts'
@@ -67,9 +68,7 @@ const tlsCode = /^(CERT_|ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|UNABLE_TO|SELF_SIGNED|D
 
 /** An error of the socket, of TLS or of mqtt.js, before or after CONNACK. */
 export function faultOf(thrown: unknown, place: FaultPlace): Fault {
-  // A name with several addresses fails once for each; the first failure is reported.
-  const error: unknown =
-    thrown instanceof AggregateError && codeOf(thrown) === undefined ? thrown.errors[0] : thrown
+  const { cause: error } = attemptsOf(thrown)
   const isOpen = place.stage === 'open'
   const code = codeAs(error)
   if (typeof code === 'number') return refused(code, place)
@@ -78,13 +77,16 @@ export function faultOf(thrown: unknown, place: FaultPlace): Fault {
   const status = /^Unexpected server response: (\d{3})/.exec(messageOf(error))?.[1]
   if (status !== undefined) return { reason: 'not_mqtt', ...detailed(upgradeCure(Number(status), place)) }
   if (closedCodes.has(code)) return { reason: lost(place), ...detailed(closedCure(place)) }
-  const cure = networkCure(code, place, error)
+  const cure = networkCure(code, place, thrown)
   if (code === 'malformed_packet' || code === 'packet_too_large')
     return { reason: code, ...detailed(cure ?? closedCure(place)) }
   const reason = tlsCode.test(code) && !isOpen ? 'tls_failed' : lost(place)
   const shown = /^[A-Z0-9_/]{3,60}$/.test(code) && !(error instanceof ConnectionFault) ? ` (${code})` : ''
   const isRefused = code === 'ECONNREFUSED'
-  if (cure !== null) return { reason, detail: cure.why.replace(/\.$/, `${shown}.`), act: cure.act, isRefused }
+  if (cure !== null) {
+    const { why, act, tried } = cure
+    return { reason, detail: why.replace(/\.$/, `${tried === '' ? shown : ` (${tried})`}.`), act, isRefused }
+  }
   return {
     reason,
     detail: `The connection failed${shown}: ${quote(messageOf(error), 200)}.`,

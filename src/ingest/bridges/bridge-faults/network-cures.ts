@@ -1,12 +1,13 @@
-// network-cures.ts: what the errors of name resolution, TCP, TLS, WebSocket and of the first bytes mean, and
-// what a person can do. The texts of Node and of mqtt.js are not shown; their code is, to search for it.
+// network-cures.ts: what errors of MQTT, of WebSocket and of the first bytes mean, and what a person can do.
+// Those of the network are in std/network-faults. The texts of mqtt.js are not shown; their code is.
 
 import { isIP } from 'node:net'
+import { networkFault } from '../../../std/network-faults/network-faults.ts'
 import { bounded, quote } from '../../../std/quote.ts'
-import { defaultPorts, type BridgeUrl } from '../bridge-address.ts'
+import { bridgePlace, defaultPorts, type BridgeUrl } from '../bridge-address.ts'
 import type { Cure, FaultPlace } from './cures.ts'
 
-type Row = readonly [pattern: RegExp, cure: (place: FaultPlace, error: unknown) => Cure]
+type Row = readonly [pattern: RegExp, cure: (place: FaultPlace) => Cure]
 
 const checkUrl = 'Check scheme, host and port in `url` of the bridge.'
 const checkVersion = (isVersion5: boolean) =>
@@ -20,33 +21,8 @@ const otherPorts: Readonly<Record<BridgeUrl['scheme'], string>> = {
   wss: 'A port without TLS needs ws://, one for plain MQTT mqtt:// or mqtts://.',
 }
 
-/** Codes of errors; the first match counts. */
+/** Codes that only MQTT and WebSocket have; the first match counts. */
 const rows: readonly Row[] = [
-  [
-    /^ENOTFOUND$/,
-    ({ url }) => ({
-      why: `The host name ${quote(url.host, 200)} does not exist.`,
-      act: 'Check the host in `url` of the bridge, and the name servers in /etc/resolv.conf.',
-    }),
-  ],
-  [
-    /^EAI_\w+$/,
-    ({ url }) => ({
-      why: `The host name ${quote(url.host, 200)} cannot be resolved: no name server answers.`,
-      act: 'Check the network of this machine and /etc/resolv.conf.',
-    }),
-  ],
-  [
-    /^ECONNREFUSED$/,
-    ({ url }) => ({ why: `Nothing listens on ${address(url)}.`, act: `Start the broker. ${checkUrl}` }),
-  ],
-  [
-    /^ETIMEDOUT$/,
-    ({ url }) => ({
-      why: `There was no answer of ${address(url)} in connect_timeout.`,
-      act: 'Check whether a firewall drops the connection, and the port: 1883 is usual for mqtt://, 8883 for mqtts://.',
-    }),
-  ],
   [
     /^NO_CONNACK$/,
     ({ url, isVersion5 }) => ({
@@ -68,124 +44,6 @@ const rows: readonly Row[] = [
     () => ({
       why: 'The broker did not answer PINGREQ in 1.5 times keepalive.',
       act: 'Check the network between this machine and the broker, and the load of both.',
-    }),
-  ],
-  [
-    /^(EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN|EADDRNOTAVAIL)$/,
-    ({ url }) => ({
-      why: `There is no network route to ${url.host}.`,
-      act: 'Check the network of this machine, its default route and its firewall.',
-    }),
-  ],
-  [
-    /^(EACCES|EPERM)$/,
-    ({ url }) => ({
-      why: `This machine does not allow a connection to ${address(url)}.`,
-      act: 'Check the firewall of this machine, and IPAddressDeny in the unit of systemd.',
-    }),
-  ],
-  [
-    /^(EMFILE|ENFILE|ENOBUFS|ENOMEM)$/,
-    () => ({
-      why: 'This machine has no file handle or memory left for a connection.',
-      act: 'Raise LimitNOFILE of the service, or free memory.',
-    }),
-  ],
-  [
-    /^(CERT_NOT_YET_VALID|CERT_HAS_EXPIRED)$/,
-    () => ({
-      why: 'The certificate of the broker is not valid now.',
-      act: 'Check the time of this machine (timedatectl). If it is right, the broker must renew its certificate.',
-    }),
-  ],
-  [
-    /^(ERR_TLS_CERT_ALTNAME_(INVALID|FORMAT)|HOSTNAME_MISMATCH)$/,
-    ({ url, tls }, error) => ({
-      why: `The certificate of the broker is ${namesOf(error)}, not for ${tls.serverName ?? url.host}.`,
-      act: 'Use a name of the certificate in `url`, or set it as `tls.server_name`.',
-    }),
-  ],
-  [
-    /^(UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|SELF_SIGNED|DEPTH_ZERO|CERT_SIGNATURE|CERT_UNTRUSTED|CERT_REJECTED)/,
-    ({ tls }) => ({
-      why:
-        tls.ca === null
-          ? 'The certificate of the broker is signed by an unknown authority.'
-          : 'The certificate of the broker is not signed by the authority in `tls.ca`.',
-      act: 'Set `tls.ca` to the certificate of the authority that signed it (${file:...}).',
-    }),
-  ],
-  [
-    /^(CERT_REVOKED|CRL_)/,
-    () => ({
-      why: 'The certificate of the broker is revoked.',
-      act: 'The broker must get a new certificate.',
-    }),
-  ],
-  // OpenSSL has several prefixes: `TLSV13_`, `SSL/TLS_`.
-  [
-    /ALERT_CERTIFICATE_EXPIRED$/,
-    () => ({
-      why: 'The broker says that the certificate of the gateway has expired.',
-      act:
-        'Renew the certificate, and replace the files of `tls.cert` and `tls.key`. If it is valid, the broker must set ' +
-        'its clock.',
-    }),
-  ],
-  [
-    /ALERT_CERTIFICATE_REVOKED$/,
-    () => ({
-      why: 'The broker says that the certificate of the gateway is revoked.',
-      act: 'Ask the operator of the broker for a new certificate, and replace the files of `tls.cert` and `tls.key`.',
-    }),
-  ],
-  [
-    /ALERT_(BAD_|NO_|UNSUPPORTED_)?CERTIFICATE|ALERT_(UNKNOWN_CA|ACCESS_DENIED|DECRYPT)/,
-    ({ tls }) => ({
-      why:
-        tls.cert === null
-          ? 'The broker requires a certificate of the gateway.'
-          : 'The broker refuses the certificate of the gateway.',
-      act: 'Set `tls.cert` and `tls.key` of the bridge to a certificate that the broker accepts: of its authority, and valid now.',
-    }),
-  ],
-  [
-    /UNSUPPORTED_PROTOCOL|PROTOCOL_VERSION|NO_PROTOCOLS|INAPPROPRIATE_FALLBACK/,
-    () => ({
-      why: 'The broker has no version of TLS that the gateway uses (TLS 1.2 and 1.3).',
-      act: 'Allow TLS 1.2 or 1.3 at the broker.',
-    }),
-  ],
-  [
-    /(KEY|MD|DIGEST|DH)_TOO_(SMALL|WEAK)|ALERT_HANDSHAKE|NO_SHARED_CIPHER|INSUFFICIENT_SECURITY/,
-    ({ tls }) => ({
-      why: 'The broker and the gateway have no TLS settings that both accept.',
-      act:
-        'Use keys of at least 2048 bits and usual ciphers at the broker.' +
-        (tls.cert === null ? ' If it requires a certificate, set `tls.cert` and `tls.key`.' : ''),
-    }),
-  ],
-  [
-    /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER))/,
-    ({ url }) => ({
-      why: `There is no TLS on ${address(url)}.`,
-      act: `Use the port for TLS (usually ${url.scheme === 'wss' ? 443 : 8883}), or ${url.scheme === 'wss' ? 'ws' : 'mqtt'}:// where no TLS is wanted.`,
-    }),
-  ],
-  [
-    /^(ERR_OSSL|ERR_CRYPTO|ERR_TLS_INVALID|ERR_MISSING_PASS|ERR_INVALID_ARG)/,
-    () => ({
-      why: 'A certificate or key of the bridge cannot be read.',
-      act:
-        'Check `tls.ca`, `tls.cert` and `tls.key` of the bridge: they must be PEM texts, and the key without passphrase. ' +
-        '`${file:PATH}` reads a file.',
-    }),
-  ],
-  [
-    /^(ERR_TLS|ERR_SSL|CERT_|INVALID_|UNABLE_TO|UNHANDLED|PATH_LENGTH|HOSTNAME|ERROR_IN|EE_|CA_)/,
-    () => ({
-      why: 'The TLS connection cannot be made.',
-      act: 'Check `tls` of the bridge and the certificate of the broker (openssl s_client -connect HOST:PORT).',
     }),
   ],
   [
@@ -226,9 +84,19 @@ const rows: readonly Row[] = [
 ]
 
 /** `code`: of an error of Node or of ours. Null where it is not known. */
-export function networkCure(code: string, place: FaultPlace, error: unknown): Cure | null {
-  return rows.find(([pattern]) => pattern.test(code))?.[1](place, error) ?? null
+export function networkCure(
+  code: string,
+  place: FaultPlace,
+  error: unknown,
+): (Cure & { tried: string }) | null {
+  const own = rows.find(([pattern]) => pattern.test(code))?.[1](place)
+  if (own !== undefined) return { ...own, tried: '' }
+  const where = { peer: 'the broker', host: place.url.host, address: address(place.url), ports }
+  const fault = networkFault(error, bridgePlace(where, place.tls), { code })
+  return fault === null ? null : { why: `${fault.why}.`, act: fault.act, tried: fault.tried }
 }
+
+const ports = 'Usual ports are 1883 for mqtt://, 8883 for mqtts://.'
 
 /** The connection was closed or reset. */
 export function closedCure({ stage, url, isVersion5 }: FaultPlace): Cure {
@@ -287,11 +155,4 @@ export function notMqttCure(start: string, { url }: FaultPlace): Cure {
 export function address({ host, port, scheme }: BridgeUrl): string {
   const name = isIP(host) === 6 ? `[${host}]` : host
   return `${bounded(name, 200)}:${port === 0 ? defaultPorts[scheme] : port}`
-}
-
-/** The names in a certificate that does not fit. */
-function namesOf(error: unknown): string {
-  const { cert } = error as { cert?: { subjectaltname?: string; subject?: { CN?: string } } }
-  const names = cert?.subjectaltname?.replaceAll(/(DNS|IP Address):/g, '') ?? cert?.subject?.CN
-  return names === undefined || names === '' ? 'for another name' : `for ${quote(names, 100)}`
 }

@@ -47,6 +47,8 @@ export const refusalCodes: Codes<RefusalReason> = {
   tls_client_certificate_untrusted: null,
   tls_client_certificate_expired: null,
   tls_client_certificate_revoked: null,
+  tls_client_certificate_purpose: null,
+  tls_client_certificate_weak: null,
   tls_revocation_list_expired: null,
   not_tls: null,
   http_on_tls_port: null,

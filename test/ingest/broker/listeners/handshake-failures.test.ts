@@ -93,6 +93,16 @@ const cases: Case[] = [
   ],
   ['tls_client_certificate_expired', tlsOf(good, withClientCa), (world) => tlsClient(world, expired)],
   [
+    'tls_client_certificate_purpose',
+    tlsOf(good, withClientCa),
+    (world) => tlsClient(world, ours.issue({ purpose: 'serverAuth' })),
+  ],
+  [
+    'tls_client_certificate_weak',
+    tlsOf(good, withClientCa),
+    (world) => tlsClient(world, { ...ours.issue({ rsaBits: 1024 }), ciphers: 'DEFAULT@SECLEVEL=0' }),
+  ],
+  [
     'tls_client_certificate_revoked',
     tlsOf(good, { ...withClientCa, clientCrl: ours.revoke([truck]) }),
     (world) => tlsClient(world, truck),
