@@ -57,8 +57,8 @@ export const opsSchema = z
       .default([])
       .describe(
         'Further host names in the addresses of requests (the header `Host`). The names of loopback, the ' +
-          'address in `listen` and the address of the connection are always allowed. Any other name is ' +
-          'refused, so that a web page cannot read the answers through a name of its own.',
+          'name in `listen` and IP addresses are always allowed. Any other name is refused, so that a web ' +
+          'page cannot read the answers through a name of its own.',
       ),
     tls: z
       .strictObject({

@@ -2,7 +2,8 @@
 // its path.
 //
 //   Host             A page can let its own name resolve to this machine (DNS rebinding) and then read the
-//                    answers. So the name in the request must be one that belongs to this machine.
+//                    answers. So the name in the request must be one that belongs to this machine. An address
+//                    is no name: it is never refused, and may be the one in front of a mapped port.
 //   Sec-Fetch-Site   Every current browser says here whether the request comes from another site.
 //   Origin           Says the same, also in older browsers, for the requests that can change something.
 //
@@ -57,8 +58,7 @@ function hostProblem(request: IncomingMessage, allowedHosts: ReadonlySet<string>
   const hosts = request.headersDistinct['host'] ?? []
   const host = hostIn(hosts[0] ?? '')
   if (hosts.length !== 1 || host === null) return 'It must have one header `Host` with a name and a port.'
-  if (allowedHosts.has(host) || isLoopback(host) || host === addressOf(request.socket.localAddress))
-    return null
+  if (allowedHosts.has(host) || isLoopback(host) || isIP(host) !== 0) return null
   return `The name ${quote(host, 100)} in its header \`Host\` is not allowed.`
 }
 
@@ -67,12 +67,6 @@ function hostIn(header: string): string | null {
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/?#@[\]]+))(?::\d{1,5})?$/.exec(header)
   const host = match?.[1] ?? match?.[2]?.replace(/\.$/, '')
   return host === undefined || host === '' ? null : host.toLowerCase()
-}
-
-/** An address is no name, so it cannot be made to resolve to this machine. */
-function addressOf(local: string | undefined): string | null {
-  const address = local?.replace(/^::ffff:/, '').toLowerCase() ?? ''
-  return isIP(address) === 0 ? null : address
 }
 
 function isSameOrigin(origin: string, host: string): boolean {

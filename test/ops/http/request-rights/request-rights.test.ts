@@ -69,11 +69,16 @@ const login = (name: string, password = 'right') => ({
 describe('a request of a web page', () => {
   test.each(paths)('%s is not answered under the name of another host', async (path) => {
     await using ops = await world()
-    for (const host of ['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example:80', '192.0.2.1'])
+    for (const host of [
+      'evil.example',
+      'localhost.evil.example',
+      '127.0.0.1.evil.example:80',
+      '192.0.2.1.nip.example',
+    ])
       expect((await send(ops.url, path, { headers: { host } })).status, host).toBe(403)
   })
 
-  test('is answered under a name of loopback, the address of the connection, and an allowed name', async () => {
+  test('is answered under a name of loopback, an allowed name, and any address, as behind a mapped port', async () => {
     await using ops = await world({ allowed_hosts: ['Depot-7.example'] })
     for (const host of [
       'localhost',
@@ -81,6 +86,8 @@ describe('a request of a web page', () => {
       '127.0.0.1:1',
       '[::1]:80',
       'depot-7.example:8080',
+      '192.0.2.1:8080',
+      '[2001:db8::7]:8080',
       'localhost.',
     ])
       expect((await send(ops.url, '/status', { headers: { host } })).status, host).toBe(200)
