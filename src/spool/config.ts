@@ -60,7 +60,7 @@ export const spoolSchema = z.strictObject({
     .prefault('1GiB')
     .describe(
       'Free space that the spool leaves on its file system. Below it, acknowledgements are held as ' +
-        'at max_bytes, because a full disk can damage the database permanently.',
+        'at max_bytes, because a full disk can damage the database permanently. The same below 100 free inodes.',
     ),
   on_damage: z
     .enum(['refuse', 'set_aside'])

@@ -8,9 +8,10 @@
 // them make room (kept/eviction.ts).
 
 import type { Clock } from '../std/clock.ts'
-import { formatSize } from '../std/quantity.ts'
+import { formatSize, plural } from '../std/quantity.ts'
 import type { Emit, HoldReason } from '../domain/event.ts'
 import { keptStoreNames } from '../domain/kept-store.ts'
+import { freeFilesMin } from '../storage/storage.ts'
 import { createFullStores, type FullStores } from './kept/store-limits.ts'
 import type { Session, SpoolState } from './session-state.ts'
 import type { SpoolOptions } from './spool-options.ts'
@@ -40,7 +41,7 @@ export type IntakeLimits = {
   updateAfterMessage(state: SpoolState): void
   /** For a message that is kept beside the lanes. */
   updateAfterKept(session: Session): void
-  setDisk(measured: { freeBytes: number; usedBytes: number }): void
+  setDisk(measured: { freeBytes: number; freeFiles: number; usedBytes: number }): void
 }
 
 export function createIntakeLimits({ clock, emit, changed }: Deps, options: SpoolOptions): IntakeLimits {
@@ -52,6 +53,7 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
   let diskLow = false
   let diskBytes = 0
   let freeBytes: number | null = null
+  let freeFiles = Infinity
 
   function update(state: SpoolState | null): void {
     if (state !== null && stores.update(state)) changed()
@@ -60,7 +62,8 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
     if (holdReason === null) heldSinceMs = clock.monotonic()
     holdReason = reason
     if (reason === null) emit({ kind: 'spool_resumed', heldMs: clock.monotonic() - heldSinceMs })
-    else emit({ kind: 'spool_held', reason, detail: detailOf(reason, { state, diskBytes, options }) })
+    else
+      emit({ kind: 'spool_held', reason, detail: detailOf(reason, { state, diskBytes, freeFiles, options }) })
     changed()
   }
 
@@ -98,9 +101,11 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
       if (stores.update(session)) changed()
       session.eviction.check()
     },
-    setDisk({ freeBytes: free, usedBytes: used }) {
+    setDisk({ freeBytes: free, freeFiles: files, usedBytes: used }) {
       // To resume, somewhat more than the minimum must be free, so that intake does not flap.
-      diskLow = free < options.freeBytesMin * (diskLow ? 2 - resumeShare : 1)
+      const factor = diskLow ? 2 - resumeShare : 1
+      diskLow = free < options.freeBytesMin * factor || files < freeFilesMin * factor
+      freeFiles = files
       diskBytes = used
       freeBytes = free
     },
@@ -119,15 +124,18 @@ function intakeLimitOf({ bytesMax, reserveBytes }: SpoolOptions): number {
   return bytesMax - reserveBytes
 }
 
-type Measured = { state: SpoolState | null; diskBytes: number; options: SpoolOptions }
+type Measured = { state: SpoolState | null; diskBytes: number; freeFiles: number; options: SpoolOptions }
 
-function detailOf(reason: HoldReason, { state, diskBytes, options }: Measured): string {
+function detailOf(reason: HoldReason, { state, diskBytes, freeFiles, options }: Measured): string {
   const { bytesMax, freeBytesMin, stateBytesMax } = options
   const used = formatSize(intakeLimitOf(options))
   const isFullOfDeleted = state !== null && usedBytes(state) < intakeLimitOf(options)
   const details: Record<HoldReason, string> = {
     store_lost: 'a write to the spool failed; the store is being reopened',
-    disk_low: `less than ${formatSize(freeBytesMin)} is free on the file system of the spool`,
+    disk_low:
+      freeFiles < freeFilesMin
+        ? `the file system of the spool has ${plural(freeFiles, 'free inode')}, and needs ${freeFilesMin}`
+        : `less than ${formatSize(freeBytesMin)} is free on the file system of the spool`,
     spool_full: isFullOfDeleted
       ? `its files take ${formatSize(diskBytes)} of ${formatSize(bytesMax)}, most of it deleted, which is being freed`
       : `${used} of ${formatSize(bytesMax)} is used; the rest is reserved for settling`,

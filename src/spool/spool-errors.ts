@@ -15,7 +15,7 @@ export function explainWrite(error: unknown): GatewayError {
     what: 'A write to the spool failed.',
     why: `${messageOf(error)}.`,
     act:
-      'Check the disk (full, read-only, failing). No message of this write was acknowledged. The gateway ' +
+      'Check the disk (no space or no inodes, read-only, failing). No message of this write was acknowledged. The gateway ' +
       'reopens the store.',
     cause: error,
   })

@@ -216,8 +216,9 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
 
   async function measureDisk(): Promise<void> {
     const freeBytes = await disk.freeBytes(options.path)
+    const freeFiles = await disk.freeFiles(options.path)
     // Of the store only: the ballast, and records with a limit of their own, are beside it.
-    limits.setDisk({ freeBytes, usedBytes: await disk.usedBytes(storePath) })
+    limits.setDisk({ freeBytes, freeFiles, usedBytes: await disk.usedBytes(storePath) })
   }
 
   /** Writes into a store that is not at its path would be missing when another one is opened there. */

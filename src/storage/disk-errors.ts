@@ -33,8 +33,10 @@ const notFile: Explanation = {
 
 const diskFull: Explanation = {
   code: 'SPOOL_DISK_FULL',
-  why: 'The file system has no free space',
-  act: 'Free space on that file system, and delete no file of the spool. The gateway tries again automatically.',
+  why: 'The file system has no free space, or no free inode',
+  act:
+    'See which with `df -h` and `df -i`. Free space on that file system, or delete files there, and no file of ' +
+    'the spool. The gateway tries again automatically.',
 }
 
 const noDescriptors: Explanation = {

@@ -16,6 +16,8 @@ export type Disk = {
   makeDirectory(path: string): Promise<void>
   /** Bytes that an unprivileged process can still write on the file system of `path`. */
   freeBytes(path: string): Promise<number>
+  /** Files that can still be made there (free inodes); Infinity where the file system does not count them. */
+  freeFiles(path: string): Promise<number>
   /** Bytes of the files in the directory `path`, without those of its subdirectories. */
   usedBytes(path: string): Promise<number>
   /** Writes the ballast below `path` where it is missing or short. */
@@ -27,11 +29,18 @@ export type Disk = {
   manifestName(path: string): string | null
 }
 
+/** Below it the disk is low. LevelDB makes new files before it deletes old ones. */
+export const freeFilesMin = 100
+
 export const realDisk: Disk = {
   makeDirectory,
   async freeBytes(path) {
     const { bavail, bsize } = await statfs(path)
     return bavail * bsize
+  },
+  async freeFiles(path) {
+    const { files, ffree } = await statfs(path)
+    return files > 0 ? ffree : Infinity
   },
   usedBytes,
   loadBallast,

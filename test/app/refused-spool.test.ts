@@ -291,6 +291,32 @@ describe('a small disk (skipped where nothing may be mounted)', () => {
   }, 30_000)
 })
 
+test('a disk without a free inode holds acks, is named as such at the start, and is left by itself (skipped where nothing may be mounted)', async ({
+  skip,
+}) => {
+  const disk = await mountSmallDisk(64, { inodes: 400 })
+  if (disk === null) {
+    skip('nothing may be mounted here')
+    return
+  }
+  onTestFinished(() => disk[Symbol.asyncDispose]())
+  const folder = await newFolder()
+  const spool = `{ path: ${disk.path}/spool, allow_in_memory: true, max_bytes: 64MiB, min_free_bytes: 8MiB }`
+  const before = await startWith(folder, { ...noService, sections: { spool } })
+  await acked(await before.device('truck-1'), 1)
+  disk.fillFiles()
+  await before.until(() => conditionOf(before, 'DISK_LOW') !== undefined)
+  expect(conditionOf(before, 'DISK_LOW')).toMatchObject({ why: expect.stringMatching(/inode/) })
+  expect(conditionOf(before, 'STORE_LOST')).toBeUndefined()
+  await before.gateway.stop('SIGTERM')
+  disk.fillFiles()
+  const after = await startWith(folder, { sections: { spool } })
+  expect((await get(after, '/readyz')).text).toContain('SPOOL_DISK_FULL')
+  expect(JSON.stringify(after.status().conditions)).toMatch(/has \d free inodes?, and opening needs/)
+  await disk.clear()
+  await after.until(() => after.status().ready && after.status().totals.delivered === 1)
+}, 60_000)
+
 test('a power cut while the database was created leaves files that are moved, and a new one is created', async () => {
   const folder = await newFolder()
   const store = join(folder, 'spool', 'store')

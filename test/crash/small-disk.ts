@@ -2,7 +2,7 @@
 // one.
 
 import { execFile } from 'node:child_process'
-import { closeSync, mkdtempSync, openSync, writeSync } from 'node:fs'
+import { closeSync, mkdirSync, mkdtempSync, openSync, writeSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,24 +15,31 @@ export type SmallDisk = AsyncDisposable & {
   path: string
   /** Another program fills the disk completely. A second call fills the space that became free. */
   fill(): void
+  /** Another program makes files until none can be made: all inodes are in use. */
+  fillFiles(): void
   /** Removes the files of the other program. */
   clear(): Promise<void>
 }
 
 /** Null if this user may not mount. */
-export async function mountSmallDisk(sizeMiB: number): Promise<SmallDisk | null> {
+export async function mountSmallDisk(sizeMiB: number, { inodes = 100_000 } = {}): Promise<SmallDisk | null> {
   const path = mkdtempSync(join(tmpdir(), 'gateway-small-disk-'))
   try {
-    await run('mount', ['-t', 'tmpfs', '-o', `size=${sizeMiB}m`, 'tmpfs', path])
+    await run('mount', ['-t', 'tmpfs', '-o', `size=${sizeMiB}m,nr_inodes=${inodes}`, 'tmpfs', path])
   } catch {
     await rm(path, { recursive: true, force: true })
     return null
   }
   const filler = join(path, 'filler')
+  const files = join(path, 'files')
   return {
     path,
     fill: () => fillWith(filler),
-    clear: () => rm(filler, { force: true }),
+    fillFiles: () => makeFilesIn(files),
+    async clear() {
+      await rm(filler, { force: true })
+      await rm(files, { recursive: true, force: true })
+    },
     async [Symbol.asyncDispose]() {
       await run('umount', [path])
       await rm(path, { recursive: true, force: true })
@@ -49,6 +56,16 @@ function fillWith(filler: string): void {
   } finally {
     closeSync(fd)
   }
+}
+
+function makeFilesIn(folder: string): void {
+  for (let n = 0; ; n += 1)
+    try {
+      mkdirSync(join(folder, String(n)), { recursive: true })
+    } catch (error) {
+      if (codeOf(error) === 'ENOSPC') return
+      throw error
+    }
 }
 
 function writesAll(fd: number, size: number): boolean {

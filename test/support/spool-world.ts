@@ -146,6 +146,7 @@ export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}):
 export const emptyDisk: Disk = {
   makeDirectory: async () => undefined,
   freeBytes: async () => 1e12,
+  freeFiles: async () => Infinity,
   usedBytes: async () => 0,
   loadBallast: async () => undefined,
   dropBallast: async () => undefined,

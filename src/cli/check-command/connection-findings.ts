@@ -5,13 +5,14 @@
 // Changes nothing, sends no telemetry and takes no message.
 
 import { constants } from 'node:fs'
-import { access, stat, statfs } from 'node:fs/promises'
+import { access, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { systemClock } from '../../std/clock.ts'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { formatSize } from '../../std/quantity.ts'
+import { formatSize, plural } from '../../std/quantity.ts'
 import type { Config } from '../../config/config.ts'
 import { deliveryOptions } from '../../delivery/config.ts'
+import { freeFilesMin, realDisk } from '../../storage/storage.ts'
 import { tryReceivers } from '../alerts-command/config-alerts.ts'
 import { checkAnyBridge } from '../../ingest/ingest.ts'
 import {
@@ -118,8 +119,16 @@ export async function checkSpool({ spool }: Config): Promise<Finding> {
     const directory = await nearestExisting(spool.path)
     if (!(await stat(directory)).isDirectory()) throw new Error(`${directory} is not a directory`)
     await access(directory, constants.W_OK | constants.X_OK)
-    const { bavail, bsize } = await statfs(directory)
-    const free = bavail * bsize
+    const free = await realDisk.freeBytes(directory)
+    const files = await realDisk.freeFiles(directory)
+    if (files < freeFilesMin)
+      return {
+        ...about,
+        ok: false,
+        what: `The disk of ${spool.path} has only ${plural(files, 'free inode')}.`,
+        why: `Each file takes one. Below ${freeFilesMin} the gateway acknowledges nothing.`,
+        act: 'Delete files on that file system (`df -i`), or put the spool on another disk.',
+      }
     if (free >= spool.min_free_bytes)
       return { ...about, ok: true, what: `${spool.path} is writable, ${formatSize(free)} free.` }
     return {

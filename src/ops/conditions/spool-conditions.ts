@@ -20,8 +20,8 @@ export const spoolConditions = {
     stops: 'receiving',
     meaning: `The disk of the spool is nearly full. ${heldMessages}`,
     act:
-      'Free space on that file system. Intake then resumes automatically. Never delete files of the ' +
-      'spool.',
+      'Free space on that file system, or delete files there where inodes are short (`df -i`). Intake then ' +
+      'resumes automatically. Never delete files of the spool.',
   },
   SPOOL_FILLING: {
     severity: 'warning',

@@ -7,7 +7,7 @@
 // hit.
 
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
-import { formatSize } from '../../std/quantity.ts'
+import { formatSize, plural } from '../../std/quantity.ts'
 import {
   deleteUnnamedTables,
   explainDirectory,
@@ -21,7 +21,7 @@ import { damagedFault } from './damage-report.ts'
 import type { StoreOpening } from './opening.ts'
 
 type Deps = {
-  disk: Pick<Disk, 'freeBytes' | 'dropBallast'>
+  disk: Pick<Disk, 'freeBytes' | 'freeFiles' | 'dropBallast'>
   /** Null for a store in memory: then nothing is checked. */
   opening: StoreOpening | null
   signal: AbortSignal
@@ -29,6 +29,7 @@ type Deps = {
 
 /** For a manifest, a log and small files. The content of the logs becomes a table. */
 const openingBytes = 2 * 1024 * 1024
+const openingFiles = 20
 
 /** Rejects with a GatewayError, and with what a programming error threw. */
 export async function openSafely<Opened>(
@@ -80,16 +81,24 @@ function explainOpening(path: string, error: unknown): unknown {
 async function makeRoom(disk: Deps['disk'], path: string): Promise<void> {
   const { logBytes } = await storeFilesAt(storePathOf(path))
   const neededBytes = logBytes + openingBytes
-  if ((await disk.freeBytes(path)) >= neededBytes) return
+  if ((await missing()) === null) return
   await disk.dropBallast(path)
-  if ((await disk.freeBytes(path)) >= neededBytes) return
+  if ((await missing()) === null) return
   // Where this fails, the opening that follows says why.
   await deleteUnnamedTables(storePathOf(path), path).catch(() => 0)
-  const freeBytes = await disk.freeBytes(path)
-  if (freeBytes >= neededBytes) return
+  const shortage = await missing()
+  if (shortage === null) return
   throw new GatewayError('SPOOL_DISK_FULL', {
     what: `There is no space to open the spool at ${path}.`,
-    why: `${formatSize(freeBytes)} are free on its file system, and opening needs ${formatSize(neededBytes)}.`,
-    act: 'Free space on that file system, and delete no file of the spool. The gateway tries again automatically.',
+    why: `Its file system has ${shortage.free}, and opening needs ${shortage.needed}.`,
+    act: `${shortage.act} on that file system, and delete no file of the spool. The gateway tries again automatically.`,
   })
+
+  async function missing(): Promise<{ free: string; needed: string; act: string } | null> {
+    const [bytes, files] = [await disk.freeBytes(path), await disk.freeFiles(path)]
+    if (bytes < neededBytes)
+      return { free: `${formatSize(bytes)} free`, needed: formatSize(neededBytes), act: 'Free space' }
+    if (files >= openingFiles) return null
+    return { free: plural(files, 'free inode'), needed: String(openingFiles), act: 'Delete files (`df -i`)' }
+  }
 }

@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http'
 import { createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../../src/std/secret.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { openScriptedBroker } from '../../support/scripted-broker.ts'
@@ -13,6 +13,7 @@ import { runCli } from '../../support/cli-world.ts'
 import { startConnectProxy } from '../../support/connect-proxy.ts'
 import { startSandbox } from '../../support/pipeline-world.ts'
 import { startTlsService } from '../../support/tls-service.ts'
+import { mountSmallDisk } from '../../crash/small-disk.ts'
 
 type Finding = { name: string; ok: boolean; what: string; act?: string; providers: string[] }
 
@@ -464,6 +465,28 @@ describe('check --connect', () => {
       ok: false,
       why: expect.stringMatching(/no intermediate one, and it is not signed by a public authority/),
       act: expect.stringContaining('delivery.tls.ca'),
+    })
+  })
+
+  test('a spool on a disk without a free inode fails (skipped where nothing may be mounted)', async ({
+    skip,
+  }) => {
+    const disk = await mountSmallDisk(8, { inodes: 200 })
+    if (disk === null) {
+      skip('nothing may be mounted here')
+      return
+    }
+    onTestFinished(() => disk[Symbol.asyncDispose]())
+    await using config = await configWith(
+      'base_url: "http://127.0.0.1:1"',
+      disk.path + '/spool, allow_in_memory: true',
+    )
+    expect((await findings(config.path)).found.get('spool')).toMatchObject({ ok: true })
+    disk.fillFiles()
+    expect((await findings(config.path)).found.get('spool')).toMatchObject({
+      ok: false,
+      what: expect.stringMatching(/has only 0 free inodes/),
+      act: expect.stringContaining('df -i'),
     })
   })
 
