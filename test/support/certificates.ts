@@ -20,9 +20,11 @@ export type IssueOptions = {
   from?: Date
   until?: Date
   /** What it may be used for; without it, for all. */
-  purpose?: 'serverAuth'
+  purpose?: 'serverAuth' | 'clientAuth'
   /** An RSA key of this size in place of an elliptic curve. */
   rsaBits?: number
+  /** The digest of its signature. */
+  digest?: 'sha1'
 }
 
 const dayMs = 86_400_000
@@ -40,11 +42,11 @@ export function createAuthority(name = 'Test Authority'): Authority {
   })
   return {
     ca,
-    issue({ names = ['localhost', 'ip:127.0.0.1'], from, until, purpose, rsaBits } = {}) {
+    issue({ names = ['localhost', 'ip:127.0.0.1'], from, until, purpose, rsaBits, digest } = {}) {
       const own = rsaBits === undefined ? newKeys() : generateKeyPairSync('rsa', { modulusLength: rsaBits })
       const extensions = [extension('2.5.29.17', sequence(...names.map(alternativeName)))]
       if (purpose !== undefined)
-        extensions.push(extension('2.5.29.37', sequence(objectId('1.3.6.1.5.5.7.3.1'))))
+        extensions.push(extension('2.5.29.37', sequence(objectId(purposes[purpose]))))
       const cert = certificate({
         issuer: subject,
         subject: nameOf(names[0] ?? 'nobody'),
@@ -53,12 +55,15 @@ export function createAuthority(name = 'Test Authority'): Authority {
         extensions,
         ...(from && { from }),
         ...(until && { until }),
+        ...(digest && { digest }),
       })
       return { cert, key: own.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string }
     },
     revoke: (certificates) => revocationList(subject, keys.privateKey, certificates),
   }
 }
+
+const purposes = { serverAuth: '1.3.6.1.5.5.7.3.1', clientAuth: '1.3.6.1.5.5.7.3.2' }
 
 function newKeys(): { publicKey: KeyObject; privateKey: KeyObject } {
   return generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
@@ -72,23 +77,25 @@ type Parts = {
   extensions: readonly Buffer[]
   from?: Date
   until?: Date
+  digest?: 'sha1'
 }
 
 /** RFC 5280, section 4.1. */
 function certificate(parts: Parts): string {
   const { from = new Date(Date.now() - dayMs), until = new Date(Date.now() + dayMs) } = parts
-  const ecdsaWithSha256 = sequence(objectId('1.2.840.10045.4.3.2'))
+  const { digest = 'sha256' } = parts
+  const ecdsa = sequence(objectId(digest === 'sha1' ? '1.2.840.10045.4.1' : '1.2.840.10045.4.3.2'))
   const toSign = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))),
     der(0x02, Buffer.concat([Buffer.from([0x01]), randomBytes(8)])),
-    ecdsaWithSha256,
+    ecdsa,
     parts.issuer,
     sequence(time(from), time(until)),
     parts.subject,
     parts.publicKey.export({ type: 'spki', format: 'der' }),
     der(0xa3, sequence(...parts.extensions)),
   )
-  const whole = sequence(toSign, ecdsaWithSha256, bits(sign('sha256', toSign, parts.signer)))
+  const whole = sequence(toSign, ecdsa, bits(sign(digest, toSign, parts.signer)))
   return pem('CERTIFICATE', whole)
 }
 

@@ -137,12 +137,6 @@ const rows: readonly Row[] = [
     (_place, error) => `OpenSSL does not accept the certificate of {peer}: ${opensslReason(error)}`,
     `{Peer} needs a certificate for servers (extended key usage serverAuth), with ${strongCertificate}.`,
   ],
-  [
-    /(EE|CA)_KEY_TOO_SMALL|CA_MD_TOO_WEAK|UNSUPPORTED_CERTIFICATE_PURPOSE/,
-    'tls',
-    (_place, error) => `OpenSSL does not accept the certificate of the gateway: ${opensslReason(error)}`,
-    `Set {cert} to a certificate with ${strongCertificate}.`,
-  ],
   // OpenSSL has several prefixes: `TLSV13_`, `SSL/TLS_`.
   [
     /ALERT_CERTIFICATE_EXPIRED$/,

@@ -85,6 +85,10 @@ const reasons: readonly [RegExp, string][] = [
     /bad decrypt|interrupted or cancelled|bad password/i,
     'the key is encrypted, and its passphrase is missing or wrong',
   ],
+  [
+    /key too small/i,
+    'its key is too small, and OpenSSL does not accept it: use RSA with 2048 bits or more, or an elliptic curve',
+  ],
 ]
 
 function reasonOf(error: unknown): string {

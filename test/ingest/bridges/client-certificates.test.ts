@@ -118,6 +118,11 @@ test.each([
     { ...own, key: revoked.key },
     'the key does not belong to the certificate',
   ],
+  [
+    'a key that OpenSSL finds too small',
+    createAuthority().issue({ rsaBits: 1024 }),
+    'its key is too small, and OpenSSL does not accept it: use RSA with 2048 bits or more',
+  ],
   ['a text that is no PEM', { ...own, cert: 'gateway.pem' }, 'must be a certificate as PEM'],
 ])('the config of a bridge is refused with %s', (_about, tls, why) => {
   for (const url of ['mqtts://localhost', 'wss://localhost/mqtt'])

@@ -103,6 +103,11 @@ const cases: Case[] = [
     (world) => tlsClient(world, { ...ours.issue({ rsaBits: 1024 }), ciphers: 'DEFAULT@SECLEVEL=0' }),
   ],
   [
+    'tls_client_certificate_weak',
+    tlsOf(good, withClientCa),
+    (world) => tlsClient(world, ours.issue({ digest: 'sha1' })),
+  ],
+  [
     'tls_client_certificate_revoked',
     tlsOf(good, { ...withClientCa, clientCrl: ours.revoke([truck]) }),
     (world) => tlsClient(world, truck),
