@@ -248,9 +248,10 @@ function isProxy(text: string): boolean {
 
 /** What is wrong with the URL of the service, and what to write instead; null where it can be used. */
 export function problemOfBaseUrl(text: string): string | null {
-  const given = readUrl(text, httpProtocols)
-  if (typeof given === 'string') return `${given}, such as https://ingest.example.com`
-  const { protocol, host, username, password } = given.url
+  const url = URL.parse(text)
+  if (url === null || !httpProtocols.includes(url.protocol))
+    return 'must be a URL that begins with https:// or http://, such as https://ingest.example.com'
+  const { protocol, host, username, password } = url
   const [path = ''] = text.replace(/^[a-z]+:\/*[^/?#]*/i, '').split(/[?#]/)
   const [operation = ''] = /\/v2(\/telemetry(\/.*)?|\/*)$/i.exec(path) ?? []
   const rest = path.slice(0, path.length - operation.length).replace(/\/+$/, '')

@@ -135,7 +135,10 @@ function together(errors: readonly GatewayError[]): GatewayError {
     if (error instanceof ConfigError) return error.problems
     if (!(error instanceof DeviceTableError)) return []
     return error.problems.map(({ line, message }) => ({
-      ...{ file: error.path, line, column: 1, path: '' },
+      file: error.path,
+      line,
+      column: 1,
+      path: '',
       message,
     }))
   })

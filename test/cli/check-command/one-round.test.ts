@@ -246,7 +246,7 @@ ${section}
     ['https://h.example/v2', 'https://h.example'],
     ['https://h.example/v2/', 'https://h.example'],
     ['https://h.example/fleet/v2/telemetry/batch', 'https://h.example/fleet'],
-    ['https://user:pw@h.example/v2?x=1#y', 'https://h.example'],
+    ['https://user:p%w@h.example/v2?x=1#y', 'https://h.example'],
   ])('the base_url %s is answered with %s', async (url, better) => {
     const { text } = await check(`ingest: { broker: { access: { anonymous: true } } }
 sources:
