@@ -64,7 +64,7 @@ async function nearestReal(path: string): Promise<string> {
   }
 }
 
-/** `mountinfo` as in proc(5). `path` is absolute and has no links. `isSeen`: whether a directory exists here. */
+/** `mountinfo` as in proc(5). `path` is absolute and has no links. `isSeen`: a directory exists here. */
 export function fileSystemIn(mountinfo: string, path: string, isSeen = existsSync): FileSystem | null {
   const mount = mountOf(mountinfo, path)
   if (mount === null) return null
@@ -72,7 +72,7 @@ export function fileSystemIn(mountinfo: string, path: string, isSeen = existsSyn
   if (type !== 'overlay')
     return { type, mountPoint, source, risk: risks[type] ?? null, isInMemory: inMemory.has(type) }
   const upper = /(?:^|,)upperdir=([^,]*)/.exec(options)?.[1]
-  // In a container the upper directory is one of the host: its path leads to nothing, or to the overlay itself.
+  // In a container the upper directory is one of the host: its path leads to nothing or to the overlay.
   const below = upper === undefined || !isSeen(upper) ? null : mountOf(mountinfo, upper)
   if (below === null || below.type === 'overlay')
     return { type, mountPoint, source, risk: unseenLayer, isInMemory: false }
