@@ -47,7 +47,7 @@ const unpacked = (architecture: string) => join(folder, architecture)
 const home = 'usr/lib/telemetry-gateway'
 
 async function build(architecture: string, to: string): Promise<void> {
-  const node = join(root, 'node_modules/.bin/node')
+  const node = process.execPath
   const script = join(root, 'config/packaging/package.ts')
   const args = [script, '--arch', architecture, '--to', to, '--fast']
   const env = { ...machineEnvironment, SOURCE_DATE_EPOCH: '1790000000' }
