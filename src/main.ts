@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// main.ts: the process: arguments, signals, exit status. The only place that ends it.
+// main.ts: the process: arguments, signals, exit status. The only place that ends it, but for a stop of the
+// daemon that passes its deadline.
 //
 // The first SIGINT or SIGTERM stops the command in order. A second one ends the process at once. That is
 // safe: what was acknowledged is on disk, and devices send everything else again.
@@ -36,7 +37,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       firstSignalAt = performance.now()
       stop.abort(signal)
     } else if (performance.now() - firstSignalAt > sameKeyPressMs) {
-      process.exit(128 + signalNumbers[signal])
+      endAtOnce(128 + signalNumbers[signal])
     }
   })
 }
@@ -65,7 +66,7 @@ process.on('uncaughtException', (error) => {
     const text = isJson ? `${JSON.stringify({ error: fault })}\n` : `${what}\n${why}\n`
     writeSync(2, journalMarks({ fd: 2 }, process.env)?.('fatal', text) ?? text)
   } finally {
-    process.exit(1)
+    endAtOnce(1)
   }
 })
 
@@ -85,6 +86,12 @@ await Promise.all([stdout, stderr].map((stream) => new Promise((resolve) => stre
 // An error of the last write is reported one turn later.
 await new Promise((resolve) => setImmediate(resolve))
 process.exit(exitStatus())
+
+/** process.exit waits for a thread that hangs in the disk. A new image of the process ends all threads. */
+function endAtOnce(status: number): void {
+  if (isDaemon) process.execve?.(process.execPath, [process.execPath, '-e', `process.exit(${status})`], {})
+  process.exit(status)
+}
 
 function exitStatus(): ExitStatus {
   if (outputError === null || codeOf(outputError) === 'EPIPE') return status

@@ -15,14 +15,14 @@
 //      '-> refused -> (the files changed, or a retry) -> opening
 //
 // Stop: not ready -> the stages close within one deadline -> ops. A second signal ends the process at once
-// (main.ts). That is safe: what was acknowledged is on the disk, the rest is sent again by its device, and a
-// sealed batch is sent again with its batchId.
+// (main.ts), and so does a stop that passes its deadline. That is safe: what was acknowledged is on the disk,
+// the rest is sent again by its device, and a sealed batch is sent again with its batchId.
 
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { assert } from '../std/assert.ts'
 import { createAlerts, type Alerts } from '../alerts/alerts.ts'
-import type { Clock } from '../std/clock.ts'
+import type { CancelTimer, Clock } from '../std/clock.ts'
 import { fileSystemWarnings } from '../std/file-system/file-system.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
@@ -77,6 +77,8 @@ export type GatewayDeps = {
   secretFiles?: readonly string[]
   /** Ends a start that takes long. The gateway is then returned, and is stopped as usual. */
   stop?: AbortSignal
+  /** Ends the process, whatever its threads do. Called where a stop passes its deadline. */
+  endAtOnce?: () => void
 }
 
 export type Gateway = {
@@ -98,7 +100,13 @@ export type Gateway = {
   stop(reason: string): Promise<void>
 }
 
-type Deps = GatewayDeps & { emit: Emit; ops: Ops; ourTime: GatewayTime; alerts: Alerts }
+type Deps = GatewayDeps & {
+  emit: Emit
+  ops: Ops
+  ourTime: GatewayTime
+  alerts: Alerts
+  stopBound: StopBound
+}
 
 /** Resolves when devices can publish, or when the spool is refused. */
 export async function startGateway(
@@ -115,6 +123,8 @@ export async function startGateway(
     ops.emit(event)
     observe?.(event)
   }
+  const stopBound = createStopBound({ ...gatewayDeps, emit }, config.ops.stop_deadline)
+  gatewayDeps.stop?.addEventListener('abort', stopBound.begin, { once: true })
   const ourTime = createOurTime(
     { clock, emit, kernel: gatewayDeps.kernel },
     { trustLocal: config.clocks.trust_local },
@@ -140,7 +150,7 @@ export async function startGateway(
     await makeSpoolPrivate(config.spool.path, emit)
     await ops.start()
     await alerts.start()
-    const deps = { ...gatewayDeps, emit, ops, ourTime, alerts }
+    const deps = { ...gatewayDeps, emit, ops, ourTime, alerts, stopBound }
     const gateway = gatewayOf(deps, { config, configPath, inForce: { mapping, config } })
     await gateway.begun
     return gateway
@@ -256,6 +266,7 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
     const stopStartedAtMs = clock.monotonic()
     const deadlineMs = config.ops.stop_deadline
     let pending: number | null = null
+    deps.stopBound.begin()
     try {
       emit({ kind: 'gateway_stopping', reason, deadlineMs })
       ops.stopping(reason)
@@ -267,7 +278,30 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
       emit({ kind: 'gateway_stopped', tookMs: clock.monotonic() - stopStartedAtMs, pending })
     } finally {
       await ops.stop()
+      deps.stopBound.end()
     }
+  }
+}
+
+type StopBound = { begin(this: void): void; end(): void }
+
+/** Closing takes a moment after the deadline, where nothing hangs. */
+const overdueMs = 2000
+
+/** A thread that hangs in the disk keeps the stop from ending, and `process.exit` as well. */
+function createStopBound(
+  { clock, emit, endAtOnce }: Pick<GatewayDeps, 'clock' | 'endAtOnce'> & { emit: Emit },
+  deadlineMs: number,
+): StopBound {
+  let cancel: CancelTimer | null = null
+  return {
+    begin() {
+      cancel ??= clock.after(deadlineMs + overdueMs, () => {
+        emit({ kind: 'gateway_stop_overdue', deadlineMs })
+        endAtOnce?.()
+      })
+    },
+    end: () => cancel?.(),
   }
 }
 

@@ -201,7 +201,7 @@ async function openIncoming(
       clock,
       emit,
       counters: ingest.counters,
-      takesIn: () => spool.holdReason() === null && isReachable(waysIn()),
+      takesIn: () => spool.holdReason() === null && spool.writeState() !== 'hanging' && isReachable(waysIn()),
       lanes: spool.lanes,
       providers: delivery.providers,
     },

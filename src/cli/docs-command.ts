@@ -22,7 +22,7 @@ import {
   requestCodes,
   routes,
   statusSchema,
-  submissionDuration,
+  durationHistograms,
 } from '../ops/ops.ts'
 import type { CommandIo, ExitStatus } from './terminal/terminal.ts'
 
@@ -135,7 +135,7 @@ const tables: Record<string, () => string> = {
   metrics: () =>
     table(
       ['metric', 'type', 'labels', 'meaning'],
-      [...metricCatalogue, { ...submissionDuration, type: 'histogram' }].map(
+      [...metricCatalogue, ...durationHistograms.map((one) => ({ ...one, type: 'histogram' }))].map(
         ({ name, type, labels, help }) => [quoted(name), type, labels.join(', '), help],
       ),
     ),

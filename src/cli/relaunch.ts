@@ -1,5 +1,5 @@
-// relaunch.ts: restarts `run` and `trial` with settings of V8 and malloc that only a new process image can
-// take.
+// relaunch.ts: restarts `run` and `trial` with settings of V8, malloc and libuv that only a new process image
+// can take.
 //
 // By default V8 lets the young generation grow to 128 MB, and glibc does not return freed large buffers: a
 // busy daemon holds 450 MB that it does not use, on a machine with one gigabyte. With these settings it holds
@@ -43,6 +43,12 @@ const mallocSettings = {
   MALLOC_TRIM_THRESHOLD_: '262144',
 }
 
+/**
+ * Each kind of work with the disk of the spool can hold one thread of Node's pool while that disk hangs. Names
+ * are looked up in the same threads, and alerts must leave: with the default of four, none does.
+ */
+const poolSettings = { UV_THREADPOOL_SIZE: '16' }
+
 const tunedCommands = ['run', 'trial']
 
 /**
@@ -66,5 +72,5 @@ export function relaunchWithSettings(argv: readonly string[]): void {
   }
   const [script = ''] = process.argv.slice(1)
   const args = [process.execPath, ...v8Flags, ...process.execArgv, script, ...argv]
-  process.execve(process.execPath, args, { ...mallocSettings, ...process.env })
+  process.execve(process.execPath, args, { ...mallocSettings, ...poolSettings, ...process.env })
 }

@@ -49,6 +49,7 @@ export const runCommand: BuildCommand = (io, done) =>
           disk: realDisk,
           secretFiles,
           stop: io.stop,
+          endAtOnce: () => process.kill(process.pid, 'SIGKILL'),
         },
         config,
         path,

@@ -285,6 +285,7 @@ export const eventFields = {
     reason: field<string>('signal or error that stops the gateway'),
     deadlineMs: field<number>('longest time that the stop takes, in ms'),
   },
+  gateway_stop_overdue: { deadlineMs: field<number>('longest time that the stop takes, in ms') },
   gateway_stopped: {
     tookMs,
     pending: field<number | null>('payloads in the spool; null where it was not open'),

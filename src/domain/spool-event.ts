@@ -1,5 +1,6 @@
 // spool-event.ts: the events of the spool, its database, and its high-water mark.
 
+import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import { count, field, provider, why } from './event-field.ts'
 import type { LaneId } from './ids.ts'
@@ -88,6 +89,18 @@ export const spoolEventFields = {
     shares: field<string>('the largest shares of the store'),
   },
   spool_compacted: { lane, tookMs },
+  spool_write_hanging: {
+    sinceAt: field<EpochMs>('when the write began, Unix time in ms'),
+    ageMs: field<number>('its age, in ms'),
+    first: field<boolean>('false where only the age changed'),
+  },
+  spool_write_ended: { tookMs },
+  spool_writes_slow: {
+    p99Ms: field<number>('duration that one write in 100 reaches, in ms'),
+    writes: count('writes of the last 30 s'),
+    first: field<boolean>('false where only the numbers changed'),
+  },
+  spool_writes_fast: {},
   store_lost: { fault },
   store_reopened: { lostMs: field<number>('how long the store was closed, in ms') },
   store_reopen_failed: { fault, attempt: field<number>('number of the attempt') },

@@ -163,7 +163,8 @@ export const opsSchema = z
       .prefault('30s')
       .describe(
         'Longest time for a stop. Running submissions get most of it and are then aborted. Their batches ' +
-          'stay sealed and are sent again after the start. Keep TimeoutStopSec of the systemd unit above it.',
+          'stay sealed and are sent again after the start. Two seconds later the gateway ends itself by SIGKILL, which ' +
+          'loses nothing: then the disk hangs. Keep TimeoutStopSec of the systemd unit 5 s above it.',
       ),
   })
   .extend({ silence: silenceSchema })

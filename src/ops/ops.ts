@@ -58,7 +58,7 @@ import type { Situation } from '../alerts/types.ts'
 import { createEventStreams } from './http/streams/event-stream.ts'
 import { createTapRoute } from './http/streams/tap-stream.ts'
 
-export { metricCatalogue, submissionDuration } from './metrics/metrics-catalogue.ts'
+export { metricCatalogue, durationHistograms } from './metrics/metrics-catalogue.ts'
 export { connectFacts } from './connect-facts.ts'
 export { conditionCatalogue } from './conditions/condition-catalogue.ts'
 export { eventMeaning, eventTable } from './events/events.ts'
@@ -150,6 +150,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   function attach(more: Partial<StageViews>): void {
     Object.assign(stages, more)
+    more.spool?.listen?.({ writeEnded: metrics.writeEnded })
   }
 
   async function start(): Promise<void> {

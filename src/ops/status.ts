@@ -88,9 +88,10 @@ export function buildStatus(source: StatusSource): Status {
   }
 }
 
-/** As `/readyz` says it: also while every acknowledgement is held. */
+/** As `/readyz` says it: also while every acknowledgement is held, or waits for the disk. */
 export function notReadyOf({ notReady, stages }: Pick<StatusSource, 'notReady' | 'stages'>): string | null {
   const hold = stages.spool?.holdReason() ?? null
+  if (notReady === null && stages.spool?.writeState?.() === 'hanging') return 'a write to the spool hangs'
   return notReady ?? (hold === null ? null : `acknowledgements are held: ${hold}`)
 }
 

@@ -35,7 +35,10 @@ export type StageViews = {
     | (Pick<Ingest, 'counters' | 'addresses'> &
         Partial<Pick<Ingest, 'clients' | 'messageSources' | 'custody'>>)
     | null
-  spool: Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull' | 'lanes' | 'totals'> | null
+  spool:
+    | (Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull' | 'lanes' | 'totals'> &
+        Partial<Pick<Spool, 'writeState' | 'listen'>>)
+    | null
   delivery: Pick<Delivery, 'providers' | 'counters'> | null
   /** Shows messages as they come. */
   certificates?: { certificates(): readonly CertificateView[] } | null

@@ -33,6 +33,7 @@
 //   intake-limits.ts      whether messages may come in
 //   session.ts            one opening of the store
 //   store-supervisor.ts   opens the store again after a failure
+//   write-watch.ts        sees writes that hang or take long
 //
 // Failures
 //   the process dies      recovery reads lanes, totals, claims and the window, but no payloads
@@ -63,6 +64,7 @@ import { newCounters, totalsOf } from './spool-totals.ts'
 import { createSnapshotCalls } from './snapshot/live-snapshot.ts'
 import { superviseStore } from './store-supervisor.ts'
 import type { Batch, Spool, SpoolListener } from './types.ts'
+import { createWriteWatch } from './write-watch.ts'
 
 export type * from './types.ts'
 export type * from './return-calls.ts'
@@ -93,7 +95,17 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
   let busy = false
   let congested = false
   let seen = { payloads: 0, kept: 0 }
-  const store = await superviseStore({ ...deps, counters, limits, heldKeys, changed, notify }, options)
+  const writes = createWriteWatch({
+    ...deps,
+    ended: (tookMs) => notify((listener) => listener.writeEnded?.(tookMs)),
+  })
+  const store = await superviseStore(
+    { ...deps, counters, limits, heldKeys, writes, changed, notify },
+    options,
+  ).catch((error: unknown) => {
+    writes.stop()
+    throw error
+  })
   const { run, peek } = store
 
   function notify(call: (listener: SpoolListener) => void): void {
@@ -195,7 +207,11 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
         limits: storeLimits(options),
       })
     },
-    close: store.close,
+    writeState: writes.state,
+    async close() {
+      await store.close()
+      writes.stop()
+    },
   }
 }
 

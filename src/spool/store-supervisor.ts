@@ -30,11 +30,13 @@ import { closedFault } from './spool-errors.ts'
 import type { SpoolDeps, SpoolOptions } from './spool-options.ts'
 import type { SpoolListener } from './types.ts'
 import type { SpoolCounters } from './views.ts'
+import type { WriteWatch } from './write-watch.ts'
 
 type SupervisorDeps = SpoolDeps & {
   counters: SpoolCounters
   limits: IntakeLimits
   heldKeys: HeldKeys
+  writes: WriteWatch
   /** A durable write of the open session, or a change of its congestion. */
   changed: (session: Session) => void
   notify: (call: (listener: SpoolListener) => void) => void
@@ -104,7 +106,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     const known = memory.known
     const damagedBefore = deps.counters.damaged
     const manifestBefore = disk.manifestName(storePath)
-    const store = await deps.openStore(storePath, { createIfMissing: known === null })
+    const store = deps.writes.timed(await deps.openStore(storePath, { createIfMissing: known === null }))
     const manifest = () => disk.manifestName(storePath) ?? ''
     const mark = openHighWaterMark({ clock, emit, disk, manifest }, options.path)
     try {

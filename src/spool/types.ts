@@ -12,6 +12,7 @@ import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
 import type { PreviousEnd } from './opening/in-use-marker.ts'
 import type { ReturnCalls } from './return-calls.ts'
+import type { WriteState } from './write-watch.ts'
 import type { LaneRole, LaneView, ShelfView, SnapshotReport, SpoolCheck, SpoolTotals } from './views.ts'
 
 /** Called once: with null after the fsync of the commit that holds the message, else with the fault. */
@@ -124,6 +125,8 @@ export type SpoolListener = {
   storeUnrecoverable?(fault: GatewayError): void
   /** `holdReason`, `busy` or `congested` changed, or a store became full or is not full any more. */
   intakeChanged?(): void
+  /** A write of the store ended, durable or failed. */
+  writeEnded?(tookMs: number): void
 }
 
 /**
@@ -287,6 +290,8 @@ export type Spool = MessageIntake &
     busy(): boolean
     /** Uncommitted bytes exceed their bound: stop reading from sockets until `intakeChanged`. */
     congested(): boolean
+    /** Whether the running write hangs, or writes take long. */
+    writeState(): WriteState
     /** Changes with each commit. */
     commits(): number
     /**

@@ -23,12 +23,10 @@ export type PowerSetup = { kind: 'ready'; power: Power } | { kind: 'unavailable'
 
 /** Compiles the recorder into `folder` and checks that it records. */
 export async function preparePower(folder: string): Promise<PowerSetup> {
-  const library = join(folder, 'fsync-recorder.so')
   const record = join(folder, 'synced')
-  const source = join(import.meta.dirname, 'fsync-recorder.c')
-  const env = { LD_PRELOAD: library, FSYNC_RECORD: record }
+  const env = { LD_PRELOAD: '', FSYNC_RECORD: record }
   try {
-    await run('cc', ['-shared', '-fPIC', '-O2', '-Wall', '-o', library, source, '-ldl'])
+    env.LD_PRELOAD = await compileRecorder(folder)
     await tryOut(join(folder, 'tried'), env)
   } catch (error) {
     return { kind: 'unavailable', why: `the recorder of fsync does not work here: ${String(error)}` }
@@ -38,6 +36,14 @@ export async function preparePower(folder: string): Promise<PowerSetup> {
   if (sizes.get(`${dev} ${ino}`) !== 5)
     return { kind: 'unavailable', why: 'the recorder of fsync is loaded and sees nothing' }
   return { kind: 'ready', power: { env, cut: (path) => cutBack(path, record) } }
+}
+
+/** Resolves with the path of the library. */
+export async function compileRecorder(folder: string): Promise<string> {
+  const library = join(folder, 'fsync-recorder.so')
+  const source = join(import.meta.dirname, 'fsync-recorder.c')
+  await run('cc', ['-shared', '-fPIC', '-O2', '-Wall', '-o', library, source, '-ldl'])
+  return library
 }
 
 /** Five bytes that are synced and one that is not, by a process like the daemon's. */

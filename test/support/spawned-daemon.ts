@@ -13,10 +13,13 @@ import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 export type SpawnedDaemon = {
   pid: number
   url: string
+  mqttPort: number
   control: string
   /** The event gateway_starting. */
   starting: Record<string, unknown>
+  /** Of the process: its status and its signal. */
   ended: Promise<unknown>
+  log(): string
   kill(): Promise<unknown>
   /** SIGTERM. */
   stop(): Promise<unknown>
@@ -64,6 +67,10 @@ export async function startSpawnedDaemon(
   const ended = once(child, 'exit')
   onTestFinished(() => void child.kill('SIGKILL'))
   let starting: Record<string, unknown> = {}
+  let log = ''
+  child.stdout.on('data', (text: Buffer) => {
+    log += text.toString()
+  })
   for await (const line of createInterface({ input: child.stdout })) {
     const fields = JSON.parse(line) as { event: string; addresses?: string[] }
     const { event, addresses } = fields
@@ -74,7 +81,14 @@ export async function startSpawnedDaemon(
       pid: child.pid ?? 0,
       ended,
       starting,
+      log: () => log,
       url: addresses?.find((address) => address.startsWith('http')) ?? '',
+      mqttPort: Number(
+        addresses
+          ?.find((address) => address.startsWith('mqtt'))
+          ?.split(':')
+          .at(-1),
+      ),
       control: addresses?.find((address) => address.startsWith('unix:')) ?? '',
       kill() {
         child.kill('SIGKILL')

@@ -1,8 +1,8 @@
 // name-lookup.ts: resolves names of receivers, at most two at a time in the process.
 //
-// getaddrinfo has the thread pool of Node, four threads by default, which writes to the spool need, too. It
+// getaddrinfo has the thread pool of Node, 16 threads in the daemon, which writes to the spool need, too. It
 // cannot be ended, and takes half a minute where no name server answers: that is where the uplink is dead,
-// and alerts are tried most. Two threads stay for the others.
+// and alerts are tried most. The other threads stay for the others.
 //
 // Those beyond two wait, at most 64. One that has waited for 30 s, or finds 64 waiting, fails as where no
 // name server answers; its try has mostly ended before.

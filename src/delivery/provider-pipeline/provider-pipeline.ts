@@ -281,6 +281,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
       isLaneDue: scheduler.isDue(spool.lanes()),
       hasPending: spool.lanes().some((lane) => lane.provider === provider && lane.pending > 0),
       isEndpointAvailable: session.down === null && endpoint.view().state === 'available',
+      isSpoolSlow: spool.writeState() !== 'fine',
       waitingForPlace: places.waiting(),
       running: batchPlaces.taken() + batchPlaces.settling(),
       rateWaitMs: pacing.rateLimit.waitMs(),

@@ -14,6 +14,8 @@ export type Sight = {
   /** Payloads wait, also those that are not due yet. */
   hasPending: boolean
   isEndpointAvailable: boolean
+  /** Writes of the spool hang or take long. */
+  isSpoolSlow: boolean
   /** Requests that wait for a place of `max_in_flight_total`. */
   waitingForPlace: number
   /** Batches that are taken, sealed, loaded, sent or settled now. */

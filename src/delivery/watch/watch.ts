@@ -6,7 +6,8 @@
 //   Retry-After  the service asked for a wait of 30 s or more, from the answer until the wait is over
 //   quality      the service answers late, or much of what is sent fails (answer-quality.ts)
 //
-// An endpoint that is not available, held batches and a lost store have conditions of their own.
+// An endpoint that is not available, held batches, a lost store and slow writes of the spool have conditions
+// of their own.
 //
 // One timer, for the earliest of these; it is set only while there is something to watch. While something
 // hangs or stands still it looks again every 10 s, so that the numbers in the condition are current.
@@ -129,7 +130,10 @@ export function createWatch({ clock, emit, look }: Deps, { provider, url, timeou
   function checkStall(nowMs: number): void {
     if (stillSinceMs === null) return
     const sight = look()
-    const isVisible = !sight.isEndpointAvailable || retryUntilMs !== null || hanging !== null
+    const isVisible =
+      !sight.isEndpointAvailable || sight.isSpoolSlow || retryUntilMs !== null || hanging !== null
+    // What waited for the disk gets its time when that works again.
+    if (sight.isSpoolSlow) stillSinceMs = nowMs
     // Payloads that become due while the limit allows nothing wake nobody.
     const isLimited = sight.rateWaitMs > 0 && sight.hasPending
     const isWorkDue = sight.inHand > 0 || sight.isLaneDue || isLimited

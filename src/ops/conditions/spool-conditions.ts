@@ -67,6 +67,22 @@ export const spoolConditions = {
     meaning: 'A write to the spool failed. The gateway acknowledges nothing until the store is open again.',
     act: 'Check the disk and its file system (df, dmesg). The gateway opens the store again automatically.',
   },
+  SPOOL_WRITE_HANGING: {
+    severity: 'critical',
+    stops: 'receiving',
+    meaning: 'The running write to the spool is older than 10 s. Nothing is acknowledged until it ends.',
+    act:
+      'Check the disk (dmesg, SMART, `iostat -x`), or the server that the spool is on. It continues automatically. If it ' +
+      'does not, repair the disk and restart the gateway; where that does not end it, restart the machine.',
+  },
+  SPOOL_WRITE_SLOW: {
+    severity: 'warning',
+    delays: true,
+    meaning: 'Writes to the spool take a second or longer, of one in 100 in the last 30 s.',
+    act:
+      'Check the disk (dmesg, SMART, `iostat -x`), and what else writes to it. A worn SD card, a disk of an overloaded ' +
+      'server and a full cache of a RAID controller are like that.',
+  },
   CHUNK_DAMAGED: {
     severity: 'critical',
     meaning:

@@ -50,6 +50,16 @@ export const gatewayEvents: EventTable<Extract<EventName, `gateway_${string}` | 
     level: 'info',
     text: ({ reason, deadlineMs }) => `Stopping (${reason}), within ${formatDuration(deadlineMs)}.`,
   },
+  gateway_stop_overdue: {
+    meaning:
+      'The stop passed ops.stop_deadline, most likely because the disk hangs. The gateway ends itself by SIGKILL. ' +
+      'No acknowledged message is lost.',
+    act: 'Check the disk (dmesg, SMART), or the server that the spool is on.',
+    level: 'error',
+    text: ({ deadlineMs }) =>
+      `The stop takes longer than ${formatDuration(deadlineMs)}: something hangs, most likely the disk. The gateway ` +
+      'ends itself by SIGKILL. No acknowledged message is lost.',
+  },
   gateway_stopped: {
     meaning: 'The gateway has stopped. Payloads in the spool are delivered after the next start.',
     level: 'info',

@@ -6,7 +6,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { LaneId } from '../../domain/ids.ts'
 import type { GatewayEvent } from '../../domain/event.ts'
 import type { LaneView } from '../../spool/spool.ts'
-import { metricCatalogue, submissionDuration } from './metrics-catalogue.ts'
+import { durationHistograms, metricCatalogue } from './metrics-catalogue.ts'
 import type { Metric, MetricsView } from './metric-readings.ts'
 
 /** Lanes whose role is remembered for batches that are settled later. Old ones are forgotten first. */
@@ -15,6 +15,7 @@ const lagResolutionMs = 20
 
 export type Metrics = {
   apply(this: void, event: GatewayEvent): void
+  writeEnded(this: void, tookMs: number): void
   /** The text that Prometheus scrapes. */
   scrape(): Promise<string>
   readonly contentType: string
@@ -34,25 +35,26 @@ export function createMetrics({ view, lanes }: Deps): Metrics {
   /** What the present scrape sees: read once, so that the numbers of one scrape belong together. */
   let seen: MetricsView | null = null
   for (const metric of metricCatalogue) register(metric)
-  const duration = new Histogram({
-    name: submissionDuration.name,
-    help: submissionDuration.help,
-    labelNames: submissionDuration.labels,
-    buckets: [...submissionDuration.buckets],
-    registers: [registry],
-  })
+  const [submissions, writes] = durationHistograms.map(
+    ({ name, help, labels, buckets }) =>
+      new Histogram({ name, help, labelNames: [...labels], buckets: [...buckets], registers: [registry] }),
+  )
 
-  return { apply, scrape, contentType: registry.contentType, stop: () => void delay.disable() }
+  return { apply, writeEnded, scrape, contentType: registry.contentType, stop: () => void delay.disable() }
 
   function apply(event: GatewayEvent): void {
     if (event.kind === 'submission_ended') {
-      duration.observe({ outcome: event.outcome.kind }, event.tookMs / 1000)
+      submissions?.observe({ outcome: event.outcome.kind }, event.tookMs / 1000)
     } else if (event.kind === 'batch_sealed') {
       rememberRole(event.lane)
     } else if (event.kind === 'batch_settled' && event.delivered > 0) {
       const lane = rememberRole(event.lane)
       acceptedByLane.set(lane, (acceptedByLane.get(lane) ?? 0) + event.delivered)
     }
+  }
+
+  function writeEnded(tookMs: number): void {
+    writes?.observe(tookMs / 1000)
   }
 
   /** A lane may be gone when its last batch is settled, so its role is looked up while it is there. */

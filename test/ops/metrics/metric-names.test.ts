@@ -2,11 +2,14 @@
 // machine without promtool. test/system/monitoring.test.ts asks promtool itself.
 
 import { describe, expect, test } from 'vitest'
-import { metricCatalogue, submissionDuration } from '../../../src/ops/ops.ts'
+import { durationHistograms, metricCatalogue } from '../../../src/ops/ops.ts'
 
 type Shape = { name: string; type: string; help: string; labels: readonly string[] }
 
-const metrics: readonly Shape[] = [...metricCatalogue, { ...submissionDuration, type: 'histogram' }]
+const metrics: readonly Shape[] = [
+  ...metricCatalogue,
+  ...durationHistograms.map((one) => ({ ...one, type: 'histogram' as const })),
+]
 
 const baseUnits = ['bytes', 'seconds', 'celsius', 'meters', 'grams', 'joules', 'volts', 'amperes', 'ratio']
 const otherUnits =

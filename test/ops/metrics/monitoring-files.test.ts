@@ -8,7 +8,7 @@ import { parse } from 'yaml'
 import { keptStoreNames } from '../../../src/domain/kept-store.ts'
 import { conditionCatalogue, severities } from '../../../src/ops/conditions/condition-catalogue.ts'
 import { verdicts } from '../../../src/ops/gateway-verdict/gateway-verdict.ts'
-import { metricCatalogue, submissionDuration } from '../../../src/ops/ops.ts'
+import { durationHistograms, metricCatalogue } from '../../../src/ops/ops.ts'
 import { runCli } from '../../support/cli-world.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
@@ -45,10 +45,12 @@ const targetLabels = ['job', 'instance']
 
 const labelsOf = new Map<string, readonly string[]>([
   ...metricCatalogue.map(({ name, labels }): [string, readonly string[]] => [name, labels]),
-  ...['bucket', 'sum', 'count'].map((suffix): [string, readonly string[]] => [
-    `${submissionDuration.name}_${suffix}`,
-    suffix === 'bucket' ? [...submissionDuration.labels, 'le'] : submissionDuration.labels,
-  ]),
+  ...durationHistograms.flatMap(({ name, labels }) =>
+    ['bucket', 'sum', 'count'].map((suffix): [string, readonly string[]] => [
+      `${name}_${suffix}`,
+      suffix === 'bucket' ? [...labels, 'le'] : labels,
+    ]),
+  ),
   // What Prometheus itself knows of a target.
   ['up', []],
 ])
