@@ -144,6 +144,8 @@ async function openIncoming(
     },
     { ...ingestOptions(config.ingest), bridges },
   )
+  // Before its start: one that fails leaves timers that write to the spool.
+  opened(() => ingest.close())
   records.followClients(ingest.clients)
   const certificates = startCertificateWatch({ clock, emit }, config)
   opened(async () => certificates.stop())
@@ -186,7 +188,6 @@ async function openIncoming(
   })
   await activeMapping.prepare()
   await ingest.start()
-  opened(() => ingest.close())
   activeMapping.start(ingest)
   await reload.start()
   const heapWork = startHeapWork?.(clock, () => ingest.counters().received)

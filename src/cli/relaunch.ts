@@ -44,8 +44,8 @@ const mallocSettings = {
 }
 
 /**
- * Each kind of work with the disk of the spool can hold one thread of Node's pool while that disk hangs. Names
- * are looked up in the same threads, and alerts must leave: with the default of four, none does.
+ * Each kind of work with the disk of the spool can hold one thread of the pool of Node while that disk hangs.
+ * Names are looked up in the same threads, and alerts must leave: with the default of four, none does.
  */
 const poolSettings = { UV_THREADPOOL_SIZE: '16' }
 

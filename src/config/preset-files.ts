@@ -73,15 +73,16 @@ export function createPresets(deps: SubstituteDeps, { folder }: { folder: string
 
   async function readPreset(name: string): Promise<PresetResult> {
     const isPath = name.endsWith('.yaml')
-    const file = isPath ? resolve(folder, name) : packagedFile(name)
-    if (file === undefined) return { kind: 'problems', problems: [unknownPreset(name)] }
-    files.add(file)
+    let file: string | undefined
     let text: string
     try {
+      file = isPath ? resolve(folder, name) : packagedFile(name)
+      if (file === undefined) return { kind: 'problems', problems: [unknownPreset(name)] }
+      files.add(file)
       text = await deps.readText(file)
     } catch (error) {
       const why = codeOf(error) === 'ENOENT' ? 'there is no such file' : messageOf(error)
-      return { kind: 'problems', problems: [`names ${quote(file)}, which cannot be read: ${why}.`] }
+      return { kind: 'problems', problems: [`names ${quote(file ?? name)}, which cannot be read: ${why}.`] }
     }
     const result = await readText(text, presetSchema, deps)
     if (result.kind === 'problems') {

@@ -193,16 +193,11 @@ export async function createIngest(deps: IngestDeps, options: IngestOptions): Pr
     await broker.start()
     const failed = (fault: GatewayError) => emit({ kind: 'listener_failed', fault })
     const { handshakeFailed } = broker
-    try {
-      for (const [index, listener] of options.listeners.entries()) {
-        const connected: ListenerDeps['connected'] = (socket, origin) =>
-          broker.addConnection(socket, { ...origin, listener: index })
-        const listenerDeps: ListenerDeps = { connected, limits, clock, emit, failed, handshakeFailed }
-        listeners.push(await openListener(listenerDeps, listener, options.connectTimeoutMs))
-      }
-    } catch (error) {
-      await close()
-      throw error
+    for (const [index, listener] of options.listeners.entries()) {
+      const connected: ListenerDeps['connected'] = (socket, origin) =>
+        broker.addConnection(socket, { ...origin, listener: index })
+      const listenerDeps: ListenerDeps = { connected, limits, clock, emit, failed, handshakeFailed }
+      listeners.push(await openListener(listenerDeps, listener, options.connectTimeoutMs))
     }
     for (const { url } of listeners) emit({ kind: 'listener_opened', url })
     custody?.start(sources.custodyFeeds, sources.update)

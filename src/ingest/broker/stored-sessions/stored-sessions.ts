@@ -241,7 +241,7 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
 
   function scheduleSweep(): CancelTimer {
     return clock.after(Math.min(sweepMs, options.sessionExpiryMs), () => {
-      if (restored) sweep()
+      if (restored) attempt(sweep)
       cancelSweep = scheduleSweep()
     })
   }

@@ -1,0 +1,341 @@
+// Each call of the file system in the daemon fails with each error that a disk, a mount, a person or a limit can cause.
+// The daemon stays up, or refuses to start with a code, and works when the fault is gone.
+
+import { cp, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { realPlaces, startGateway, systemKernelClock, type Gateway } from '../../src/app/app.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { newRandomId } from '../../src/domain/ids.ts'
+import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
+import { GatewayError } from '../../src/std/gateway-error.ts'
+import { checkInThread, openLevelStore, readTablesInThread, realDisk } from '../../src/storage/storage.ts'
+import { callsOfFiles, failFiles, type FailingFiles } from '../support/failing-files.ts'
+import { createFastClock } from '../support/fast-clock.ts'
+import { newFolder } from '../support/folders.ts'
+import { killedCopy } from '../support/killed-copy.ts'
+import { createDevice } from '../support/mqtt-device.ts'
+import { keptOutput } from '../support/ops-world.ts'
+import { messageOf, startSandbox, topicOf } from '../support/pipeline-world.ts'
+
+const codes = [
+  ...['EACCES', 'EBUSY', 'EDQUOT', 'EEXIST', 'EINVAL', 'EISDIR', 'ELOOP', 'EMFILE', 'ENAMETOOLONG', 'ENFILE'],
+  ...['ENOENT', 'ENOSPC', 'ENOTDIR', 'EPERM', 'EROFS', 'ESTALE', 'ETIMEDOUT'],
+]
+
+/** EIO and two others, or with ALL_CODES=1 every one, which takes half an hour. */
+function codesOf(index: number): string[] {
+  if (process.env['ALL_CODES'] === '1') return ['EIO', ...codes]
+  return ['EIO', ...[0, 1].map((n) => codes[(2 * index + n) % codes.length] ?? '')]
+}
+
+/** Why the calls of these files, or those of these names in them, are not tried. */
+const notTried: Record<string, string> = {
+  'src/alerts/receivers/command-hook.ts': 'only `alerts test` calls them',
+  'src/cli/terminal/package-version.ts': 'before the daemon begins',
+  'src/config/case-files.ts': 'existsSync does not fail',
+  'src/config/preset-files.ts readFileSync': 'of `init` and `learn`',
+  'src/delivery/credentials/credentials-chain.ts': 'another source of credentials',
+  'src/delivery/credentials/credentials-reader.ts': 'another source of credentials',
+  'src/delivery/credentials/file-problems.ts': 'another source of credentials',
+  'src/ledger/records-supervisor.ts': 'needs a damaged ledger',
+  'src/ops/audit/audit-file.ts rename': 'needs an audit log at its limit',
+  'src/ops/http/listening/control-socket.ts unlinkSync': 'needs a socket that a killed process left',
+  'src/ops/page/page-assets.ts': 'once in a process',
+  'src/spool/opening/aside.ts': 'needs a damaged spool',
+  'src/spool/salvage/resting-files.ts': 'of commands',
+  'src/spool/snapshot/restore.ts': 'of a command',
+  'src/spool/snapshot/snapshot.ts rm': 'after another failure',
+  'src/spool/spool-repair/': 'of a command',
+  'src/std/file-watch/file-watch.ts watch': 'a declaration of this name',
+  'src/std/journal.ts': 'under systemd',
+  'src/storage/disk.ts rm': 'needs a full disk',
+  'src/storage/file-owner.ts': 'of commands that root runs',
+  'src/storage/fixed-file.ts closeSync': 'after another failure',
+  'src/storage/level-files/': 'in a thread',
+  'src/storage/level-repair/': 'of a command',
+  'src/storage/storage.ts existsSync': 'it does not fail',
+  'src/storage/store-check/': 'in a thread',
+  'src/storage/store-files.ts lstat': 'needs a file that goes meanwhile',
+  'src/storage/unnamed-tables.ts': 'needs a full disk with tables of an interrupted compaction',
+}
+
+/** As a key of `notTried` names it: without the line. */
+const isNotTried = (site: string) =>
+  Object.keys(notTried).some((key) => site.replace(/:\d+/, '').startsWith(key))
+
+/** Starts of one gateway under faults, and rounds of work in each. */
+const startsMax = 24
+const roundsMax = 20
+
+/** When a call was seen first. A stop counts as a start. */
+type Phase = 'start' | 'work' | 'lose'
+
+type World = { path: string; env: NodeJS.ProcessEnv; folder: string }
+
+async function newWorld(baseUrl: string): Promise<World> {
+  const folder = await newFolder()
+  const path = join(folder, 'gateway.yaml')
+  await writeFile(join(folder, 'devices.csv'), 'device,asset_id\ntruck-1,A1\n')
+  await writeFile(
+    join(folder, 'keys.json'),
+    JSON.stringify({
+      accessKeyId: sandboxAccount.accessKeyId,
+      secretAccessKey: sandboxAccount.secret.reveal(),
+    }),
+  )
+  await writeFile(join(folder, 'passwords'), '')
+  await writeFile(
+    path,
+    `
+ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true, password_file: passwords } } }
+sources: [{ name: phones, preset: owntracks }, { name: trucks, topic: "telemetry/v1/{device}", map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
+devices: { file: devices.csv }
+defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
+spool: { path: ./data/spool, min_free_bytes: 1MiB, allow_in_memory: true }
+delivery: { base_url: "${baseUrl}", credentials: { source: file, path: keys.json }, batch: { linger: 10ms } }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+alerts: { wait: 1s, receivers: [{ name: duty, type: command, command: [/bin/true] }] }
+`,
+  )
+  return { path, folder, env: {} }
+}
+
+type Running = { gateway: Gateway; end: Promise<string>; loseStore: () => void; world: World }
+
+async function start(world: World): Promise<Running> {
+  const { path, env } = world
+  const clock = createFastClock(20)
+  let fails = false
+  let losses = 0
+  const { config, secretFiles } = await loadConfig(path, { env })
+  const gateway = await startGateway(
+    {
+      clock,
+      kernel: systemKernelClock(realPlaces(env)),
+      random: Math.random,
+      newId: newRandomId,
+      env,
+      stdout: keptOutput().stream,
+      version: '0.0.0-test',
+      checkStore: checkInThread,
+      readTables: readTablesInThread,
+      disk: realDisk,
+      secretFiles,
+      async openStore(at, options) {
+        const store = await openLevelStore(at, options)
+        return {
+          ...store,
+          async write(ops, how) {
+            if (fails && at.endsWith('store')) {
+              fails = false
+              losses += 1
+              throw new Error(losses % 2 === 0 ? 'IO error: a test' : 'No space left on device')
+            }
+            await store.write(ops, how)
+          },
+        }
+      },
+    },
+    config,
+    path,
+  )
+  const end = gateway.broken.then(
+    (fault) => `it gave up: ${fault.code}`,
+    (error: unknown) => `it ended: ${String(error)}`,
+  )
+  return { gateway, end, world, loseStore: () => void (fails = true) }
+}
+
+let message = 0
+let snapshots = 0
+
+/** A message, a reload, changes for the audit log, a snapshot, the page. */
+async function work({ gateway, world }: Running): Promise<void> {
+  await publish(gateway, 300)
+  void gateway.reload('a test')
+  await control(gateway, '/control/probe')
+  const to = join(world.folder, `snapshot-${(snapshots += 1)}`)
+  await control(gateway, `/control/spool/snapshot?to=${encodeURIComponent(to)}`)
+  await control(gateway, '/audit', 'GET')
+  await page(gateway)
+}
+
+/** What the start began may still be under way. */
+async function pass({ gateway }: Running): Promise<void> {
+  await publish(gateway, 100)
+}
+
+async function lose({ gateway, loseStore }: Running): Promise<void> {
+  loseStore()
+  await publish(gateway, 100)
+  await publish(gateway, 1000)
+}
+
+async function page({ addresses }: Gateway): Promise<void> {
+  const get = async (path: string) => {
+    const answer = await fetch(`${addresses.ops}${path}`, { headers: { Accept: 'text/html' } })
+    return answer.text()
+  }
+  const text = await get('/').catch(() => '')
+  for (const [, path = ''] of text.matchAll(/"(\/page\/assets\/[^"]+)"/g)) await get(path).catch(() => '')
+}
+
+async function control({ addresses }: Gateway, path: string, method = 'POST'): Promise<void> {
+  const socketPath = addresses.control.replace('unix:', '')
+  if (socketPath === '') return
+  await new Promise<void>((resolve) => {
+    const sent = request({ socketPath, path, method, timeout: 2000 }, (answer) => {
+      answer.resume().on('close', resolve)
+    })
+    sent.on('error', () => resolve())
+    sent.on('timeout', () => sent.destroy())
+    sent.end()
+  })
+}
+
+/** Whether a message is acknowledged. */
+async function publish({ addresses }: Gateway, boundMs: number): Promise<boolean> {
+  const port = Number(addresses.mqtt[0]?.split(':').at(-1) ?? 0)
+  if (port === 0) {
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    return false
+  }
+  message += 1
+  const device = await createDevice({ port, clientId: 'truck-1' }).catch(() => null)
+  if (device === null) return false
+  try {
+    const acked = device.connect().then(async () => {
+      device.publish({ topic: topicOf('truck-1'), payload: messageOf(message), messageId: 1 })
+      await device.acked(1)
+      return true
+    })
+    acked.catch(() => undefined)
+    const late = new Promise<false>((resolve) => setTimeout(() => resolve(false), boundMs))
+    return await Promise.race([acked.catch(() => false), late])
+  } finally {
+    device.destroy()
+  }
+}
+
+async function worksWithin(running: Running, boundMs: number): Promise<string | null> {
+  const endMs = performance.now() + boundMs
+  while (performance.now() < endMs) {
+    const ended = await Promise.race([running.end, publish(running.gateway, 1000)])
+    if (ended === true) return null
+    if (typeof ended === 'string') return ended
+  }
+  return `no acknowledgement: ${JSON.stringify(running.gateway.status().conditions.map(({ code, why }) => [code, why]))}`
+}
+
+/** What ended the process, were it the daemon. */
+function watchUnhandled(): string[] {
+  const found: string[] = []
+  for (const name of ['unhandledRejection', 'uncaughtException'] as const) {
+    const before = process.listeners(name as 'uncaughtException')
+    process.removeAllListeners(name)
+    const noted = (error: unknown) =>
+      void found.push(error instanceof Error ? (error.stack ?? '') : String(error))
+    process.on(name, noted)
+    onTestFinished(() => {
+      process.removeListener(name, noted)
+      for (const one of before) process.on(name, one)
+    })
+  }
+  return found
+}
+
+/** Starts and works until each code was met or no more are. Null where no gateway runs in the end. */
+async function tryAll(
+  files: FailingFiles,
+  world: World,
+  { phase, say }: { phase: Phase; say: (what: string) => void },
+): Promise<Running | null> {
+  let running: Running | null = null
+  const round = { start: pass, work, lose }[phase]
+  let untouched = 0
+  for (let starts = 0; starts < startsMax; starts += 1) {
+    const before = files.left()
+    try {
+      running = await start(world)
+      for (let rounds = 0, left = -1; rounds < roundsMax && files.left() > 0; rounds += 1) {
+        if (left === files.left()) break
+        left = files.left()
+        await round(running)
+      }
+    } catch (error) {
+      if (!(error instanceof GatewayError)) say(`the start threw ${String(error)} (${files.left()} left)`)
+    }
+    if (files.left() === 0) return running
+    await running?.gateway.stop('a test')
+    running = null
+    untouched = files.left() === before ? untouched + 1 : 0
+    if (untouched === 2) return null
+  }
+  return null
+}
+
+test(
+  'each call of the file system may fail in each way, and the daemon stays up',
+  { timeout: 3_600_000 },
+  async () => {
+    const { url } = await startSandbox()
+    const template = await newWorld(url)
+    let copy = ''
+    const unhandled = watchUnhandled()
+    using files = await failFiles()
+    const phases = new Map<string, Phase>()
+    const note = (phase: Phase) => {
+      for (const site of files.seen) if (!phases.has(site)) phases.set(site, phase)
+    }
+    for (const isFirst of [true, false]) {
+      const first = await start(template)
+      note('start')
+      await work(first)
+      expect(await worksWithin(first, 8000)).toBeNull()
+      note('work')
+      await lose(first)
+      expect(await worksWithin(first, 8000)).toBeNull()
+      note('lose')
+      if (isFirst) copy = await killedCopy(join(template.folder, 'data/spool'))
+      await first.gateway.stop('a test')
+      note('start')
+    }
+    expect(unhandled).toEqual([])
+    const wanted = process.env['SITES'] === undefined ? /./ : new RegExp(process.env['SITES'])
+    const sites = [...files.seen].filter((site) => wanted.test(site) && !isNotTried(site)).sort()
+    const problems: string[] = []
+    const say = (site: string, what: string) => {
+      problems.push(`${site}: ${what}`)
+    }
+    for (const [index, site] of sites.entries()) {
+      files.fail(site, codesOf(index))
+      // In a folder with a spool first, which the process before left open, then in an empty one.
+      for (const hasSpool of [true, false]) {
+        if (files.left() === 0) break
+        const world = await newWorld(url)
+        if (hasSpool) await cp(copy, join(world.folder, 'data/spool'), { recursive: true })
+        const running = await tryAll(files, world, {
+          phase: phases.get(site) ?? 'start',
+          say: (what) => say(site, what),
+        })
+        const untried = files.left()
+        files.pause(true)
+        const last = running ?? (await start(world))
+        const why = await worksWithin(last, 8000)
+        if (why !== null) say(site, `${why} (${untried} left)`)
+        await last.gateway.stop('a test')
+        for (const one of unhandled.splice(0)) say(site, `unhandled: ${one}`)
+        files.pause(false)
+      }
+      const untried = files.end()
+      if (untried.length > 0 && !isNotTried(site)) say(site, `not tried: ${untried.join()}`)
+    }
+    expect(problems).toEqual([])
+    const missing = [...callsOfFiles('src/cli/run-command.ts')].filter(
+      (call) => !files.seen.has(call) && !isNotTried(call),
+    )
+    expect(missing).toEqual([])
+  },
+)
