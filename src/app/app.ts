@@ -22,7 +22,7 @@ import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { assert } from '../std/assert.ts'
 import { createAlerts, type Alerts } from '../alerts/alerts.ts'
-import type { CancelTimer, Clock } from '../std/clock.ts'
+import { whenAborted, type Clock } from '../std/clock.ts'
 import { fileSystemWarnings } from '../std/file-system/file-system.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
@@ -47,6 +47,7 @@ import type { StartHeapWork } from './heap-work.ts'
 import type { KernelClock } from './kernel-clock.ts'
 import { createOurTime, type GatewayTime } from './our-time.ts'
 import { isSpoolFault, openSpoolOrWait } from './refused-spool.ts'
+import { createStopBound, type StopBound } from './stop-bound.ts'
 import { alertsOptions, closeStages, openStages, type Stages, type StagesConfig } from './stages.ts'
 
 export { startHeapWork } from './heap-work.ts'
@@ -100,13 +101,7 @@ export type Gateway = {
   stop(reason: string): Promise<void>
 }
 
-type Deps = GatewayDeps & {
-  emit: Emit
-  ops: Ops
-  ourTime: GatewayTime
-  alerts: Alerts
-  stopBound: StopBound
-}
+type Deps = GatewayDeps & { emit: Emit; ops: Ops; ourTime: GatewayTime; alerts: Alerts; bound: StopBound }
 
 /** Resolves when devices can publish, or when the spool is refused. */
 export async function startGateway(
@@ -123,8 +118,8 @@ export async function startGateway(
     ops.emit(event)
     observe?.(event)
   }
-  const stopBound = createStopBound({ ...gatewayDeps, emit }, config.ops.stop_deadline)
-  gatewayDeps.stop?.addEventListener('abort', stopBound.begin, { once: true })
+  const bound = createStopBound({ ...gatewayDeps, emit }, config.ops.stop_deadline)
+  gatewayDeps.stop?.addEventListener('abort', bound.begin, { once: true })
   const ourTime = createOurTime(
     { clock, emit, kernel: gatewayDeps.kernel },
     { trustLocal: config.clocks.trust_local },
@@ -150,7 +145,7 @@ export async function startGateway(
     await makeSpoolPrivate(config.spool.path, emit)
     await ops.start()
     await alerts.start()
-    const deps = { ...gatewayDeps, emit, ops, ourTime, alerts, stopBound }
+    const deps = { ...gatewayDeps, emit, ops, ourTime, alerts, bound }
     const gateway = gatewayOf(deps, { config, configPath, inForce: { mapping, config } })
     await gateway.begun
     return gateway
@@ -229,8 +224,8 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
     begun.resolve()
     // The files may have changed while nothing watched them. Never rejects: a problem is a condition.
     if (wasRefused) void stages.reload.reload('the spool was opened')
-    const fault = await Promise.race([stages.broken, aborted(signal)])
-    if (fault === null) return null
+    const fault = await Promise.race([stages.broken, whenAborted(signal)])
+    if (fault === undefined) return null
     if (isSpoolFault(fault)) await closeBroken(stages, fault)
     return fault
   }
@@ -266,7 +261,7 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
     const stopStartedAtMs = clock.monotonic()
     const deadlineMs = config.ops.stop_deadline
     let pending: number | null = null
-    deps.stopBound.begin()
+    deps.bound.begin()
     try {
       emit({ kind: 'gateway_stopping', reason, deadlineMs })
       ops.stopping(reason)
@@ -278,30 +273,8 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
       emit({ kind: 'gateway_stopped', tookMs: clock.monotonic() - stopStartedAtMs, pending })
     } finally {
       await ops.stop()
-      deps.stopBound.end()
+      deps.bound.end()
     }
-  }
-}
-
-type StopBound = { begin(this: void): void; end(): void }
-
-/** Closing takes a moment after the deadline, where nothing hangs. */
-const overdueMs = 2000
-
-/** A thread that hangs in the disk keeps the stop from ending, and `process.exit` as well. */
-function createStopBound(
-  { clock, emit, endAtOnce }: Pick<GatewayDeps, 'clock' | 'endAtOnce'> & { emit: Emit },
-  deadlineMs: number,
-): StopBound {
-  let cancel: CancelTimer | null = null
-  return {
-    begin() {
-      cancel ??= clock.after(deadlineMs + overdueMs, () => {
-        emit({ kind: 'gateway_stop_overdue', deadlineMs })
-        endAtOnce?.()
-      })
-    },
-    end: () => cancel?.(),
   }
 }
 
@@ -333,11 +306,4 @@ function openSpoolOf(
 function lastExitPathOf(env: NodeJS.ProcessEnv, spoolPath: string): string {
   const [folder = ''] = (env['STATE_DIRECTORY'] ?? '').split(':')
   return join(folder === '' ? spoolPath : folder, 'last-exit')
-}
-
-function aborted(signal: AbortSignal): Promise<null> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve(null)
-    else signal.addEventListener('abort', () => resolve(null), { once: true })
-  })
 }

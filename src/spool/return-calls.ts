@@ -53,3 +53,13 @@ export type ReturnCalls = {
    */
   returnPending(range: PendingRange, receipt: Buffer | null): Promise<boolean>
 }
+
+/** The calls of the ledger. */
+export type ReceiptCalls = {
+  /** Oldest first. A damaged receipt has no bytes. */
+  receipts(options: { limit: number }): Promise<readonly NumberedReceipt[]>
+  /** Forgets the receipts up to and including `n`. */
+  forgetReceipts(n: number): Promise<void>
+}
+
+export type NumberedReceipt = { n: number; value: Buffer }

@@ -11,7 +11,7 @@ import type { Envelope, KeptMessage, ShelfName } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
 import type { PreviousEnd } from './opening/in-use-marker.ts'
-import type { ReturnCalls } from './return-calls.ts'
+import type { ReceiptCalls, ReturnCalls } from './return-calls.ts'
 import type { WriteState } from './write-watch.ts'
 import type { LaneRole, LaneView, ShelfView, SnapshotReport, SpoolCheck, SpoolTotals } from './views.ts'
 
@@ -223,16 +223,6 @@ export type RepairCalls = {
    */
   assignLane(lane: LaneId, provider: ProviderName): Promise<number>
 }
-
-/** The calls of the ledger. */
-export type ReceiptCalls = {
-  /** Oldest first. A damaged receipt has no bytes. */
-  receipts(options: { limit: number }): Promise<readonly NumberedReceipt[]>
-  /** Forgets the receipts up to and including `n`. */
-  forgetReceipts(n: number): Promise<void>
-}
-
-export type NumberedReceipt = { n: number; value: Buffer }
 
 /** Reads kept messages, dead letters and state, and exchanges them. */
 export type KeptCalls = {

@@ -35,38 +35,6 @@ const holdsEnded = {
 }
 
 export const spoolEvents: EventTable<SpoolEvent> = {
-  spool_write_hanging: {
-    level: { oneOf: ['debug', 'error'], of: ({ first }) => (first ? 'error' : 'debug') },
-    raises: {
-      SPOOL_WRITE_HANGING: ({ sinceAt, ageMs }) => ({
-        what: `A write to the spool hangs since ${isoTime(sinceAt)}, for ${formatDuration(ageMs)}.`,
-        why: 'The disk does not end it. Senders get no acknowledgement and keep their messages.',
-        present: 1,
-      }),
-    },
-  },
-  spool_write_ended: {
-    meaning: 'The write to the spool that hung has ended.',
-    level: 'warn',
-    text: ({ tookMs }) => `The write to the spool ended after ${formatDuration(tookMs)}.`,
-    clears: { SPOOL_WRITE_HANGING: noKey },
-  },
-  spool_writes_slow: {
-    level: { oneOf: ['debug', 'warn'], of: ({ first }) => (first ? 'warn' : 'debug') },
-    raises: {
-      SPOOL_WRITE_SLOW: ({ p99Ms, writes }) => ({
-        what: `One write to the spool in 100 takes ${formatDuration(p99Ms)} or longer.`,
-        why: `There were ${plural(writes, 'write')} in the last 30 s. Each acknowledgement waits for one, and each batch for several.`,
-        present: 1,
-      }),
-    },
-  },
-  spool_writes_fast: {
-    meaning: 'Writes to the spool do not take long any more.',
-    level: 'info',
-    text: () => 'Writes to the spool do not take long any more.',
-    clears: { SPOOL_WRITE_SLOW: noKey },
-  },
   spool_files_private: {
     meaning: 'Other users could open files of the spool. The start took that right from them where it could.',
     level: 'warn',

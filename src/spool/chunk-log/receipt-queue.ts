@@ -12,11 +12,11 @@
 // gets them without a read. Where one is not there, they are read from the disk, and counted.
 
 import type { Store, StoreOp } from '../../storage/storage.ts'
+import type { NumberedReceipt } from '../return-calls.ts'
 import type { WritePart } from './committer.ts'
 import { scan } from './damage-scan.ts'
 import { laneKey, numberOf, receiptKey, receiptTotalsLane, table } from './key-layout.ts'
 import { receiptRecord, receiptTotalsRecord } from './record-codec.ts'
-import type { NumberedReceipt } from '../types.ts'
 
 /** Receipts in the database, including those of the write that is being put together. */
 export type ReceiptQueue = {
