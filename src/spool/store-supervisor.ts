@@ -5,7 +5,6 @@
 //
 // Another store than the one that this process has had is never opened (opening/known-store.ts). It is looked
 // for before each opening, and every second while the store is open.
-//
 // It also measures the disk, and keeps the ballast file that makes room on a full disk.
 
 import { join } from 'node:path'
