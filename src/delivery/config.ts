@@ -148,6 +148,7 @@ export const deliverySchema = sectionSchema.superRefine((section, context) => {
 })
 
 export { problemOfBaseUrl } from './config-fields.ts'
+export { proxyFor } from './proxy.ts'
 
 export type DeliveryConfig = z.output<typeof deliverySchema>
 

@@ -1,5 +1,5 @@
 // settlement.ts: the result for each payload of a batch. The verdict decides it, the spool carries it out
-// in one atomic write.
+// in one atomic write: also into retry lanes, whose role keeps how often their payloads were answered.
 
 import type { FailureRecord } from './outcome.ts'
 
@@ -32,4 +32,23 @@ export type LedgerOutcome = (typeof ledgerOutcomes)[number]
 export type Settlement = {
   payloads: 'all delivered' | readonly PayloadSettlement[]
   requestId: string | null
+}
+
+/** What a lane is for. A record, not part of a key: it can change while the lane holds payloads. */
+export type LaneRole =
+  | { kind: 'live' }
+  | { kind: 'backfill' }
+  /**
+   * Payloads that the service answered `failed` for. Each waits here for the delay of that step of
+   * `schedule`. `counted`: how many of these answers counted, by schedule; missing where they are `step + 1`
+   * of this one. `waitsForRoom`: they would be dead letters, and there was no room.
+   */
+  | { kind: 'retry'; schedule: string; step: number; counted?: AttemptCounts; waitsForRoom?: true }
+
+type AttemptCounts = Readonly<Record<string, number>>
+
+/** The answers `failed` that counted for the payloads of a lane, by schedule. */
+export function attemptsIn(role: LaneRole): Map<string, number> {
+  if (role.kind !== 'retry') return new Map()
+  return new Map(Object.entries(role.counted ?? { [role.schedule]: role.step + 1 }))
 }

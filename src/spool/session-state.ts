@@ -8,6 +8,7 @@ import type { DeadLetter, DeadLetterStore } from '../domain/dead-letter.ts'
 import type { Emit } from '../domain/event.ts'
 import type { LaneId, NewId, ProviderName } from '../domain/ids.ts'
 import type { KeptStore } from '../domain/kept-store.ts'
+import { attemptsIn, type LaneRole } from '../domain/settlement.ts'
 import type { KeptMessage, ShelfName } from '../domain/message.ts'
 import type { MappedPayload } from '../domain/payload.ts'
 import type { Store, StoreOp } from '../storage/storage.ts'
@@ -22,7 +23,7 @@ import type { Shares } from './kept/shares.ts'
 import type { HighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IsLate, SpoolOptions } from './spool-options.ts'
 import type { Exchange, LateState } from './types.ts'
-import { attemptsIn, type LaneRole, type SpoolCounters } from './views.ts'
+import type { SpoolCounters } from './views.ts'
 
 export type RetryRole = Extract<LaneRole, { kind: 'retry' }>
 

@@ -3,26 +3,10 @@
 import type { EpochMs } from '../std/clock.ts'
 import type { LaneId, ProviderName } from '../domain/ids.ts'
 import type { KeptStore, OnFull } from '../domain/kept-store.ts'
+import type { LaneRole } from '../domain/settlement.ts'
 import type { ShelfName } from '../domain/message.ts'
 
-/** What a lane is for. A record, not part of a key: it can change while the lane holds payloads. */
-export type LaneRole =
-  | { kind: 'live' }
-  | { kind: 'backfill' }
-  /**
-   * Payloads that the service answered `failed` for. Each waits here for the delay of that step of
-   * `schedule`. `counted`: how many of these answers counted, by schedule; missing where they are `step + 1`
-   * of this one. `waitsForRoom`: they would be dead letters, and there was no room.
-   */
-  | { kind: 'retry'; schedule: string; step: number; counted?: AttemptCounts; waitsForRoom?: true }
-
-export type AttemptCounts = Readonly<Record<string, number>>
-
-/** The answers `failed` that counted for the payloads of a lane, by schedule. */
-export function attemptsIn(role: LaneRole): Map<string, number> {
-  if (role.kind !== 'retry') return new Map()
-  return new Map(Object.entries(role.counted ?? { [role.schedule]: role.step + 1 }))
-}
+export type { LaneRole } from '../domain/settlement.ts'
 
 export type LaneView = {
   id: LaneId

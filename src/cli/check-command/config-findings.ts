@@ -19,7 +19,7 @@ import {
   type DevicesPlace,
   type LoadedConfig,
 } from '../../config/config.ts'
-import { deliveryOptions, providerNames, sectionProxy } from '../../delivery/config.ts'
+import { deliveryOptions, providerNames, proxyFor, sectionProxy } from '../../delivery/config.ts'
 import { DeviceTableError, doubtfulWords, loadDevices, type TableModels } from '../../mapping/mapping.ts'
 import { memoryWarning } from './memory-limits.ts'
 
@@ -36,7 +36,7 @@ export async function checkConfig(path: string, env: NodeJS.ProcessEnv): Promise
   const { loaded, problems } = await inspectConfig(path, { env })
   const isValid = loaded !== null && problems.length === 0
   const files = loaded === null ? { problems: [], warnings: [] } : await checkFiles(loaded)
-  const proxy = loaded === null ? null : await checkProxies(loaded.config, env)
+  const proxy = loaded === null ? null : checkProxies(loaded.config, env)
   const table = await checkDevices(isValid ? placeIn(loaded.config) : await loadDevicesPlace(path, { env }))
   const all = [...problems, ...files.problems].sort((a, b) => a.line - b.line || a.column - b.column)
   const ofConfig = loaded === null || all.length > 0 ? new ConfigError(path, all) : null
@@ -67,11 +67,7 @@ async function spoolProblems({ config: { spool }, positionOf }: Placed) {
 }
 
 /** The problem of a variable that names no proxy, where it is used. */
-async function checkProxies(
-  { delivery, alerts }: Config,
-  env: NodeJS.ProcessEnv,
-): Promise<GatewayError | null> {
-  const { proxyFor } = await import('../../delivery/delivery.ts')
+function checkProxies({ delivery, alerts }: Config, env: NodeJS.ProcessEnv): GatewayError | null {
   const proxy = sectionProxy(delivery)
   const requests = [...alerts.receivers, ...alerts.heartbeats].flatMap((one) =>
     'url' in one && one.proxy !== 'none' ? [{ baseUrl: one.url.reveal(), proxy }] : [],

@@ -9,8 +9,7 @@
 
 import type { PayloadId } from '../../domain/ids.ts'
 import type { FailureRecord } from '../../domain/outcome.ts'
-import type { PayloadSettlement } from '../../domain/settlement.ts'
-import { attemptsIn, type LaneRole } from '../../spool/spool.ts'
+import { attemptsIn, type LaneRole, type PayloadSettlement } from '../../domain/settlement.ts'
 import type { RetryRule, RetryRules } from '../delivery-options.ts'
 import { detailOf, type PayloadResults } from './payload-results.ts'
 import type { Facts } from './policy.ts'

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { PayloadSettlement } from '../../../src/domain/settlement.ts'
+import { attemptsIn, type PayloadSettlement } from '../../../src/domain/settlement.ts'
 import { allKeys, seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import { retryKey } from '../../../src/spool/session-state.ts'
-import { attemptsIn, type Batch, type Spool } from '../../../src/spool/spool.ts'
+import type { Batch, Spool } from '../../../src/spool/spool.ts'
 import { openExistingStore, openLevelStore, type Store } from '../../../src/storage/storage.ts'
 import { createHeldStore } from '../../support/held-store.ts'
 import {
