@@ -240,7 +240,11 @@ function nextSteps(
           ] as [string, string],
         ]),
     isService
-      ? ['Start it:', 'sudo systemctl enable telemetry-gateway', 'sudo systemctl restart telemetry-gateway']
+      ? [
+          'Start it, now and at each boot:',
+          'sudo systemctl enable telemetry-gateway',
+          'sudo systemctl restart telemetry-gateway',
+        ]
       : ['Start it:', `telemetry-gateway run --config ${config}`],
     [
       'Look at it:',
