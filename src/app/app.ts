@@ -27,7 +27,7 @@ import { fileSystemWarnings } from '../std/file-system/file-system.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId } from '../domain/ids.ts'
-import { configWarnings, secretFileWarnings, type Config } from '../config/config.ts'
+import { configWarnings, openFilesWarnings, secretFileWarnings, type Config } from '../config/config.ts'
 import { deliveryOptions } from '../delivery/config.ts'
 import { doubtfulWords } from '../mapping/mapping.ts'
 import type { MoreSources, Taps } from '../ingest/ingest.ts'
@@ -136,6 +136,7 @@ export async function startGateway(
       ...configWarnings(config),
       ...doubtfulWords(config, config.devices.file === undefined ? new Map() : null),
       ...(await fileSystemWarnings(config.spool.path)),
+      ...openFilesWarnings(config),
       ...(await secretFileWarnings(gatewayDeps.secretFiles ?? [], env)),
     ]
     for (const { what, act } of warnings) emit({ kind: 'config_warning', what, advice: act })

@@ -7,6 +7,7 @@
 // a heap of 100 MB, so it waits until fewer than `quietMessages` messages came since the last look, but no
 // longer than `looksMax` looks.
 
+import { getHeapStatistics } from 'node:v8'
 import type { CancelTimer, Clock } from '../std/clock.ts'
 
 export type Heap = {
@@ -38,8 +39,9 @@ export function processHeap(): Heap | null {
   if (gc === undefined) return null
   return {
     bytes() {
-      const { heapTotal, external } = process.memoryUsage()
-      return heapTotal + external
+      // process.memoryUsage() opens a file, and throws where none is free.
+      const { total_heap_size, external_memory } = getHeapStatistics()
+      return total_heap_size + external_memory
     },
     collect() {
       gc({ type: 'major', flavor: 'last-resort' })

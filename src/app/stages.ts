@@ -14,7 +14,7 @@ import type { Alerts } from '../alerts/alerts.ts'
 import type { Clock } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
-import type { Config } from '../config/config.ts'
+import { connectionsWithin, type Config } from '../config/config.ts'
 import { createDelivery } from '../delivery/delivery.ts'
 import { deliveryOptions, sectionProxy } from '../delivery/config.ts'
 import { createIngest, createTaps, type MoreSources } from '../ingest/ingest.ts'
@@ -142,7 +142,11 @@ async function openIncoming(
       moreSources,
       custody: custodyDeps({ spool, delivery, activeMapping }, config.spool.path),
     },
-    { ...ingestOptions(config.ingest), bridges },
+    {
+      ...ingestOptions(config.ingest),
+      bridges,
+      connectionsMax: connectionsWithin(config),
+    },
   )
   // Before its start: one that fails leaves timers that write to the spool.
   opened(() => ingest.close())

@@ -68,6 +68,7 @@ export {
   type CertificateState,
   type ConfigCertificate,
 } from './certificates/certificates.ts'
+export { connectionsWithin, openFilesWarnings } from './open-files/open-files.ts'
 export { secretFileWarnings } from './secret-files.ts'
 export { ConfigError } from './config-error.ts'
 export type { DevicesPlace } from './sources-section.ts'

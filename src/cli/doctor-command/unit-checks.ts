@@ -2,7 +2,7 @@
 // whether its limits fit the config.
 
 import { formatDuration, plural } from '../../std/quantity.ts'
-import type { Config } from '../../config/config.ts'
+import { openFilesWarnings, type Config } from '../../config/config.ts'
 import { memoryWarning } from '../check-command/memory-limits.ts'
 import { readUnit, serviceUnit as unit, type UnitProperties } from '../daemon-client/service-unit.ts'
 import type { DoctorFinding } from './doctor-finding.ts'
@@ -66,20 +66,15 @@ function fileProblems(found: UnitProperties): DoctorFinding[] {
   return [{ name, state: 'warning', what, act: 'Run `systemctl daemon-reload`.' }]
 }
 
-/** Files of the spool and connections to the service. */
-const otherFiles = 1000
-
-function limitProblems(found: UnitProperties, { ingest, ops }: Config): DoctorFinding[] {
-  const problems: DoctorFinding[] = []
-  const files = Number(found.get('LimitNOFILE'))
-  const needed = ingest.broker.limits.max_connections + otherFiles
-  if (files < needed)
-    problems.push({
-      name,
-      state: 'warning',
-      what: `The unit allows ${files} open files; ingest.broker.limits.max_connections needs ${needed}.`,
-      act: `Set LimitNOFILE=${needed} with \`systemctl edit ${unit}\`.`,
-    })
+function limitProblems(found: UnitProperties, config: Config): DoctorFinding[] {
+  const { ops } = config
+  // `infinity` is none.
+  const files = Number.parseInt(found.get('LimitNOFILE') ?? '', 10) || Infinity
+  const problems: DoctorFinding[] = openFilesWarnings(config, files).map((warning) => ({
+    name,
+    state: 'warning',
+    ...warning,
+  }))
   const stopMs = durationIn(found.get('TimeoutStopUSec') ?? '')
   if (stopMs !== null && stopMs <= ops.stop_deadline)
     problems.push({

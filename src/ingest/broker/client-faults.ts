@@ -46,7 +46,8 @@ const tlsFailures = {
 
 export const refusals = {
   ...tlsFailures,
-  max_connections: 'The limit ingest.broker.limits.max_connections is reached.',
+  max_connections:
+    'The limit ingest.broker.limits.max_connections is reached, or what the limit of open files leaves of it.',
   max_connections_per_address: 'The limit max_connections_per_address is reached.',
   max_connections_per_identity: 'The limit max_connections_per_identity is reached.',
   max_unauthenticated: 'The limit max_unauthenticated is reached.',

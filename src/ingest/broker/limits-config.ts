@@ -17,7 +17,8 @@ export const limitsSchema = z
       .describe(
         'Simultaneous connections, those without an accepted CONNECT included. At the limit, a new connection ' +
           'takes the place of one without an accepted CONNECT; where there is none, it is closed. Both are ' +
-          'counted and reported. A device that is connected is never closed for another one.',
+          'counted and reported. A device that is connected is never closed for another one. Where the limit of open ' +
+          'files of the process (LimitNOFILE) leaves fewer, that number is the limit, and the start warns.',
       ),
     ...connectionLimitFields,
     ...topicLimitFields,

@@ -39,10 +39,12 @@ export const clientConditions = {
   },
   CONNECTIONS_LIMITED: {
     severity: 'warning',
-    meaning: 'Connections are closed because a limit in ingest.broker.limits is reached.',
+    meaning:
+      'Connections are closed because a limit in ingest.broker.limits, or that of open files, is reached.',
     act:
       'Find out what connects from the addresses in the condition, and block unknown ones in the firewall. If they ' +
-      'are your devices, raise the limit. If it is your balancer, set proxy_protocol of the listener.',
+      'are your devices, raise the limit, and LimitNOFILE of the unit where the start warned of it. If it is your ' +
+      'balancer, set proxy_protocol of the listener.',
     quietMs: 300_000,
   },
   WEBSOCKET_REFUSED: {

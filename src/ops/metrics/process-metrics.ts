@@ -48,7 +48,7 @@ export const processMetrics: readonly Metric[] = [
     'Longest delay of the event loop since the last scrape.',
     ({ eventLoopLag }) => one(eventLoopLag.maxS),
   ),
-  gauge('process_resident_memory_bytes', 'Resident memory.', () => one(process.memoryUsage.rss())),
+  gauge('process_resident_memory_bytes', 'Resident memory.', residentBytes),
   counter('process_cpu_seconds_total', 'Processor time, user and system.', () => {
     const { user, system } = process.cpuUsage()
     return one((user + system) / 1e6)
@@ -57,3 +57,12 @@ export const processMetrics: readonly Metric[] = [
     one(performance.timeOrigin / 1000),
   ),
 ]
+
+/** No sample where the system does not say it: it opens a file, and none may be free. */
+function residentBytes() {
+  try {
+    return one(process.memoryUsage.rss())
+  } catch {
+    return []
+  }
+}

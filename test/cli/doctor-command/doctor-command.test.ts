@@ -274,7 +274,7 @@ describe('the machine', () => {
       expect.stringMatching(/^warning .*systemctl enable/),
       expect.stringMatching(/^warning .*journalctl/),
       expect.stringMatching(/^warning .*daemon-reload/),
-      expect.stringMatching(/^warning .*LimitNOFILE/),
+      expect.stringMatching(/^warning Set LimitNOFILE=11\d{3} with/),
       expect.stringMatching(/^warning .*TimeoutStopSec/),
     ])
     const before = await runCli(
