@@ -104,6 +104,15 @@ const ways: Way[] = [
     cure: /./,
   },
   {
+    name: 'a fleet is refused, because it gives no user name',
+    options: { config: (baseUrl) => withUsers(baseUrl), deps: { env: withPassword } },
+    act: connectWithoutUser,
+    code: 'CLIENTS_REFUSED',
+    verdict: 'degraded',
+    sentence: /^CLIENTS_REFUSED.*25 connections of 25 clients refused: no client was ever admitted/,
+    cure: /anonymous/,
+  },
+  {
     name: 'the clients refuse the certificate of the listener',
     options: { config: withTls(certificate), deps: { env: { ...withPassword, TLS_KEY: certificate.key } } },
     act: (pipeline) => failToConnect(pipeline, (port) => connectTls({ host: '127.0.0.1', port })),
@@ -231,6 +240,15 @@ async function guessPasswords(pipeline: Pipeline): Promise<void> {
     return (await device.connect(credentials)).returnCode
   })
   expect(new Set(await Promise.all(codes))).toEqual(new Set([4]))
+}
+
+async function connectWithoutUser(pipeline: Pipeline): Promise<void> {
+  const port = Number(new URL(pipeline.gateway.addresses.mqtt[0] ?? '').port)
+  for (let n = 0; n < 25; n += 1) {
+    const device = await createDevice({ port, clientId: `truck-${n}` })
+    onTestFinished(() => device.destroy())
+    expect((await device.connect()).returnCode).toBe(5)
+  }
 }
 
 /** As often as it takes to be sure. */

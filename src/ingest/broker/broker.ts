@@ -17,6 +17,7 @@
 //   packet-rules.ts     the rules for the layout of packets
 //   topic-rules.ts      the rules for topic names and filters
 //   client-reports.ts   refused CONNECTs and closed connections, by their reason (client-faults.ts)
+//   refusal-report.ts   how many clients are refused for one reason, and whether they are the known fleet
 //   limits-config.ts    the bounds of connections and their memory, as config
 //   aedes-internals.ts  what is used of aedes beyond its documented interface
 //
@@ -93,7 +94,7 @@ export type Broker = {
   counters(): BrokerCounters
   readonly clients: Omit<
     Clients,
-    'mayConnect' | 'connected' | 'ended' | 'isConnected' | 'isBack' | 'willCame'
+    'admitted' | 'mayConnect' | 'connected' | 'ended' | 'isConnected' | 'isBack' | 'willCame'
   >
 }
 
@@ -252,6 +253,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   async function close(): Promise<void> {
     stopReading()
     await gates.end(endTimeoutMs)
+    reports.close()
     await new Promise<void>((resolve) => aedes.close(resolve))
   }
 

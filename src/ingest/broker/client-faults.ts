@@ -85,6 +85,23 @@ export const refusals = {
 
 export type RefusalReason = keyof typeof refusals
 
+/** What to do where the sentence above does not say it. */
+export const refusalCures: Partial<Record<RefusalReason, string>> = {
+  no_client_id: 'Give each device a client id of its own, or let it connect with Clean Session.',
+  client_id_too_long: 'Shorten the client ids, or raise ingest.broker.limits.max_client_id_bytes.',
+  session_not_stored:
+    'Look at the conditions of the spool. The devices get in when the store is open again, without a change.',
+  no_user_name:
+    'Set user name and password in the devices, or allow them without: ingest.broker.access.anonymous, or `anonymous` in ' +
+    '`access` of the listener.',
+  passwords_busy:
+    'The devices try again. If this lasts, give them longer back-off, or raise ingest.broker.passwords.max_waiting.',
+  client_id_in_use: 'Give each device a client id of its own, or give devices that share one the same user.',
+  tls_client_certificate_untrusted:
+    'Check the dates and the authority of the certificates, and add a missing authority to tls.client_ca.',
+  tls_client_certificate_revoked: 'Give the devices new certificates, or correct tls.client_crl.',
+}
+
 /**
  * Where a connection breaks the protocol in a way that only its parser can name, the caller gives the
  * sentence.

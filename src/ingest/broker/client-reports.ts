@@ -14,6 +14,7 @@ import {
 } from './client-faults.ts'
 import type { Clients } from './clients/clients.ts'
 import type { Gate } from './gate/gate.ts'
+import { RefusalReport } from './refusal-report.ts'
 
 export type ClientReports = {
   refuse(reason: RefusalReason, client: RefusedClient): void
@@ -24,6 +25,7 @@ export type ClientReports = {
   ended(gate: Gate, how: DisconnectReason): void
   refused(): ReadonlyMap<string, number>
   dropped(): ReadonlyMap<string, number>
+  close(): void
 }
 
 /** `identity`: the name that it proved before it was refused. `userName`: the one that it gave. */
@@ -34,14 +36,17 @@ export type RefusedClient = {
   address: string | null
 }
 
-type Deps = { clock: Clock; emit: Emit; clients: Pick<Clients, 'refused' | 'dropped'> }
+type Deps = { clock: Clock; emit: Emit; clients: Pick<Clients, 'refused' | 'dropped' | 'admitted'> }
 
 export function createClientReports({ clock, emit, clients }: Deps): ClientReports {
   const refusedBy = createReasonCounter(clock, { eventEveryMs: 0 })
   const droppedBy = createReasonCounter(clock, { eventEveryMs: 0 })
+  const report = new RefusalReport({ clock, emit, clients })
   return {
-    refuse(reason, { clientId, identity, userName = null, address }) {
+    refuse(reason, client) {
+      const { clientId, identity, userName = null, address } = client
       refusedBy.add(null, reason)
+      report.add(reason, client)
       const detail = refusals[reason]
       emit({ kind: 'client_refused', reason, detail, clientId, identity, address })
       clients.refused({ clientId, userName, address }, { reason, detail })
@@ -69,5 +74,6 @@ export function createClientReports({ clock, emit, clients }: Deps): ClientRepor
     },
     refused: refusedBy.byReason,
     dropped: droppedBy.byReason,
+    close: () => report.close(),
   }
 }

@@ -113,4 +113,13 @@ export const clientConditions = {
       'the firewall. A user name that is not configured is not shown, because it may be a password.',
     quietMs: 600_000,
   },
+  CLIENTS_REFUSED: {
+    severity: 'warning',
+    meaning:
+      'Clients are refused for one reason, again and again. It is an `error` where they are half of the known clients or ' +
+      'more, or where several are refused and none was ever admitted. Other conditions tell of wrong passwords, limits, ' +
+      'the PROXY protocol and WebSocket.',
+    act: 'The reason says what to correct. If the client in the condition is none of yours, block its address.',
+    quietMs: 600_000,
+  },
 } as const

@@ -4,6 +4,7 @@ const places: Readonly<Record<string, readonly [path: string, name: string]>> = 
   AUTH_FAILURES: ['/page/refused', 'Refused connections'],
   BATCHES_HELD: ['/page/batches', 'Held batches'],
   BATCH_STUCK: ['/page/batches', 'Held batches'],
+  CLIENTS_REFUSED: ['/page/refused', 'Refused connections'],
   CLIENT_ID_SHARED: ['/page/refused', 'Refused connections'],
   DEAD_LETTERS: ['/page/dead-letters', 'Dead letters'],
   DEAD_LETTERS_FULL: ['/page/dead-letters', 'Dead letters'],

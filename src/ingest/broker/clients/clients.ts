@@ -65,6 +65,8 @@ export type Clients = {
   restore(clients: Iterable<StoredClient>): void
   /** Forgets those without a connection that did not change since `before`. */
   forgetBefore(before: EpochMs): void
+  /** Those that have or had a connection whose CONNECT was accepted. */
+  admitted(): Iterable<Pick<ClientView, 'clientId' | 'address' | 'state'>>
   /** At most `most` clients with a fault, the latest fault first. */
   withFaults(most: number): readonly ClientView[]
   takeOvers(): number
@@ -103,6 +105,9 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     withFaults,
     *withoutDevice() {
       for (const client of table.all()) if (seemsWithoutDevice(client)) yield viewOf(client)
+    },
+    *admitted() {
+      for (const client of table.all()) if (client.state !== 'refused') yield client
     },
     takeChanged: table.takeChanged,
     restore: table.restore,

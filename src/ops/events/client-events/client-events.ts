@@ -7,12 +7,12 @@ import { formatDuration, plural } from '../../../std/quantity.ts'
 import { bounded, quote } from '../../../std/quote.ts'
 import type { EventName, EventOf } from '../../../domain/event.ts'
 import type { Cause } from '../../conditions/conditions.ts'
-import { noKey, ofFault, sentence } from '../event-text.ts'
+import { fromText, noKey, ofFault, sentence } from '../event-text.ts'
 import type { EventTable } from '../types.ts'
 
 type ClientEvent = Extract<
   EventName,
-  `${'auth' | 'access' | 'certificate' | 'listener' | 'client' | 'publish' | 'session'}_${string}`
+  `${'auth' | 'access' | 'certificate' | 'listener' | 'client' | 'clients' | 'publish' | 'session'}_${string}`
 >
 
 export const clientEvents: EventTable<ClientEvent> = {
@@ -152,6 +152,34 @@ export const clientEvents: EventTable<ClientEvent> = {
         times: count,
         what: (times) => `${plural(times, 'connection')} refused because of a wrong password, token or user.`,
         why: `Most come from ${namesOf(addresses)}, and for ${namesOf(users)}.`,
+      }),
+    },
+  },
+  clients_refused: {
+    level: { oneOf: ['warn', 'error'], of: ({ wholeFleet }) => (wholeFleet ? 'error' : 'warn') },
+    repeats: ({ reason }) => reason,
+    raises: {
+      CLIENTS_REFUSED: ({
+        reason,
+        detail,
+        act,
+        count,
+        clients,
+        known,
+        knownRefused,
+        wholeFleet,
+        ...from
+      }) => ({
+        key: reason,
+        times: count,
+        what: (times) =>
+          `${plural(times, 'connection')} of ${plural(clients, 'client')} refused: ` +
+          (known === 0
+            ? 'no client was ever admitted.'
+            : `${knownRefused} of ${plural(known, 'known client')}.`),
+        why: `${sentence(detail)} The example is a connection${fromText(from)}.`,
+        ...(act !== null && { act }),
+        severity: wholeFleet ? 'error' : 'warning',
       }),
     },
   },
