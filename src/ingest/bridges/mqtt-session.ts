@@ -37,16 +37,34 @@ export function filtersOf({ topics, shareGroup }: BridgeOptions): readonly strin
   return shareGroup === null ? topics : topics.map((topic) => `$share/${shareGroup}/${topic}`)
 }
 
+/** AWS IoT Core ends a connection that sends more in one packet. */
+const filtersPerPacketMax = 8
+
+function inPackets(filters: readonly string[]): string[][] {
+  const packets = Math.ceil(filters.length / filtersPerPacketMax)
+  return Array.from({ length: packets }, (_, n) =>
+    filters.slice(n * filtersPerPacketMax, (n + 1) * filtersPerPacketMax),
+  )
+}
+
 /** Resolves with the answer to each filter, also where one is refused; rejects where there is no answer. */
-export function subscribe(client: MqttClient, options: BridgeOptions): Promise<readonly Granted[]> {
-  const filters = filtersOf(options)
+export async function subscribe(client: MqttClient, options: BridgeOptions): Promise<readonly Granted[]> {
   const how: IClientSubscribeOptions = {
     qos: options.qos,
     // Without "retain as published": the flag then says that a message was stored, not that it will be.
     ...(options.isVersion5 && { rh: retainHandling[options.retained], rap: false }),
   }
+  const granted = inPackets(filtersOf(options)).map((filters) => subscribePacket(client, filters, how))
+  return (await Promise.all(granted)).flat()
+}
+
+function subscribePacket(
+  client: MqttClient,
+  filters: string[],
+  how: IClientSubscribeOptions,
+): Promise<readonly Granted[]> {
   return new Promise((resolve, reject) => {
-    client.subscribe([...filters], how, (error, _granted, suback) => {
+    client.subscribe(filters, how, (error, _granted, suback) => {
       const codes = suback?.granted.map(Number)
       if (codes?.length === filters.length)
         resolve(filters.map((filter, index) => ({ filter, code: codes[index]! })))
@@ -56,9 +74,13 @@ export function subscribe(client: MqttClient, options: BridgeOptions): Promise<r
 }
 
 /** Rejects, too, where the broker refuses it (MQTT 5, 3.11.3). */
-export function unsubscribe(client: MqttClient, filters: readonly string[]): Promise<void> {
+export async function unsubscribe(client: MqttClient, filters: readonly string[]): Promise<void> {
+  await Promise.all(inPackets(filters).map((packet) => unsubscribePacket(client, packet)))
+}
+
+function unsubscribePacket(client: MqttClient, filters: string[]): Promise<void> {
   return new Promise((resolve, reject) => {
-    client.unsubscribe([...filters], (error, packet) => {
+    client.unsubscribe(filters, (error, packet) => {
       const { granted = [] } = (packet ?? {}) as Partial<IUnsubackPacket>
       if (error) reject(error)
       else if (granted.some((code) => code >= refusedFrom)) reject(new Error('the broker refuses it'))

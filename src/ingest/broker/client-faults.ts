@@ -56,7 +56,7 @@ export const refusals = {
   max_connects_per_address_per_s: 'The limit max_connects_per_address_per_s is reached.',
   proxy_untrusted: 'It sends from an address that proxy_protocol.trusted of the listener does not list.',
   proxy_header_missing: 'It sent no PROXY protocol header, which the listener requires.',
-  proxy_header_invalid: 'Its PROXY protocol header is not valid, or not of version 2.',
+  proxy_header_invalid: 'Its PROXY protocol header is not valid, or not of version 1 or 2.',
   not_http:
     'It does not speak HTTP to a listener for WebSocket (ws://, wss://). Set the device to WebSocket, or give it the port ' +
     'of a listener that it speaks: mqtt://, mqtts:// or wss://.',
@@ -65,7 +65,8 @@ export const refusals = {
   websocket_request: 'Its request for a WebSocket is not valid.',
   websocket_path: 'It asks for another path than that in the URL of the listener.',
   websocket_origin:
-    'Its web page is not in websocket.origins of the listener. Add the origin of the page, if it may connect.',
+    'Its `Origin` is not in websocket.origins of the listener. Add that of a page that may connect. For a program that ' +
+    'sends the origin of the listener itself (paho does), add the name of the listener to websocket.hosts.',
   websocket_protocol_missing:
     'It does not offer the subprotocol `mqtt` [MQTT-6.0.0-3]. Clients of MQTT 3.1 offer `mqttv3.1`: set the client to 3.1.1.',
   websocket_timeout: 'It did not ask for a WebSocket within connect_timeout.',

@@ -52,8 +52,8 @@ export const clientConditions = {
     meaning: 'Connections to a listener for WebSocket are closed, because of what they ask for.',
     act:
       'The reason says what to correct at the client: its port, its path (that in the URL of the listener), or its ' +
-      'subprotocol (`mqtt`). For a web page of yours, add its Origin to websocket.origins of the listener. If ' +
-      'unknown programs try the port, there is nothing to do.',
+      'subprotocol (`mqtt`). For a web page of yours, add its Origin to websocket.origins of the listener; for devices ' +
+      'that send the name of the listener as their Origin, add this name to websocket.hosts. If unknown programs try the port, there is nothing to do.',
     quietMs: 300_000,
   },
   CLIENTS_PAUSED: {
@@ -95,7 +95,7 @@ export const clientConditions = {
     severity: 'warning',
     meaning: 'Connections are closed because of the PROXY protocol.',
     act:
-      'Have the balancer send version 2 of the protocol, and list its addresses in proxy_protocol.trusted of ' +
+      'Have the balancer send version 2 or 1 of the protocol, and list its addresses in proxy_protocol.trusted of ' +
       'the listener. Devices that connect directly need a listener of their own.',
     quietMs: 300_000,
   },

@@ -326,6 +326,20 @@ describe('connections of a bridge', () => {
     })
   })
 
+  test('more than 8 filters go in packets of 8, for brokers such as AWS IoT Core, and each answer counts', async () => {
+    const topics = Array.from({ length: 12 }, (_, n) => `t/${n}/#`)
+    const script: BrokerScript = {
+      granted: (filters) => filters.map((filter) => (filter === 't/11/#' ? 0x87 : 1)),
+    }
+    await using opened = await openBridge({ topics }, { script })
+    await eventually(() => opened.eventsOf('message_source_lost').length > 0)
+    const packets = opened.broker.connections[0]!.received.filter((packet) => packet.cmd === 'subscribe')
+    expect(packets.map(({ subscriptions }) => subscriptions.length)).toEqual([8, 4])
+    expect(opened.eventsOf('message_source_lost')[0]).toMatchObject({
+      detail: expect.stringContaining('t/11/#'),
+    })
+  })
+
   test('it subscribes again also where the broker kept the session: it may have forgotten the subscription', async () => {
     const script: BrokerScript = { connack: (_, index) => ({ sessionPresent: index > 0 }) }
     await using opened = await openBridge({}, { script })

@@ -1,5 +1,6 @@
 // listener-config.ts: the config of one listener of the embedded broker, `ingest.broker.listeners[]`.
 
+import { hostname } from 'node:os'
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { Secret } from '../../../std/secret.ts'
@@ -81,7 +82,7 @@ export const listenerSchema = z
       .describe(
         'Set it where a balancer or proxy passes the connections on; otherwise all limits for an address count ' +
           'the balancer. Each connection must then come from a trusted address and begin with a header of the ' +
-          'PROXY protocol, version 2, before TLS. The limits and the log use the address in the header. Other ' +
+          'PROXY protocol before TLS, of version 2 or 1 (nginx sends version 1). The limits and the log use the address in the header. Other ' +
           'connections are closed and counted. HTTP headers such as X-Forwarded-For are ignored.',
       ),
     websocket: webSocketSchema.optional(),
@@ -106,7 +107,14 @@ export function listenerOptions(config: z.output<typeof listenerSchema>): Listen
     host: url.host,
     port: url.port,
     tls: tls === undefined ? null : tlsOptions(tls),
-    ...(url.path !== null && { webSocket: { path: url.path, origins: websocket?.origins ?? [] } }),
+    ...(url.path !== null && {
+      webSocket: {
+        path: url.path,
+        origins: websocket?.origins ?? [],
+        hosts: new Set([hostname().toLowerCase(), ...(websocket?.hosts ?? [])]),
+        isSecure: url.secure,
+      },
+    }),
     ...(proxy_protocol && { proxyTrusted: proxy_protocol.trusted }),
   }
 }

@@ -5,7 +5,14 @@
 import { BlockList, isIPv6, type Socket } from 'node:net'
 import type { Clock } from '../../../std/clock.ts'
 import { plainAddress } from '../connection-limits/connection-limits.ts'
-import { clientAddressOf, headBytes, proxyHeadOf, type ProxyHead } from './proxy-header.ts'
+import {
+  clientAddressIn,
+  clientAddressOf,
+  headBytes,
+  lineBytesMax,
+  proxyHeadOf,
+  type ProxyHead,
+} from './proxy-header.ts'
 
 export type Subnet = { address: string; prefix: number }
 
@@ -31,16 +38,26 @@ export function readProxyHeader(
   done: (result: ProxyResult) => void,
 ): void {
   let head: ProxyHead | null = null
+  /** Of version 1, as far as it came. */
+  let line: Buffer | null = null
   const cancelTimeout = clock.after(timeoutMs, () => finish({ kind: 'missing' }))
   socket.on('readable', readOn)
   socket.once('close', stop)
   readOn()
 
   function readOn(): void {
+    if (line !== null) {
+      readLine(line)
+      return
+    }
     if (head === null) {
       const bytes = socket.read(headBytes) as Buffer | null
       if (bytes === null) return
       const found = bytes.length < headBytes ? 'missing' : proxyHeadOf(bytes)
+      if (found === 'line') {
+        readLine(bytes)
+        return
+      }
       if (typeof found === 'string') {
         finish({ kind: found })
         return
@@ -51,6 +68,21 @@ export function readProxyHeader(
     if (rest === null) return
     if (rest.length < head.restBytes) finish({ kind: 'invalid' })
     else finish({ kind: 'client', address: plainAddress(clientAddressOf(head, rest)) })
+  }
+
+  function readLine(before: Buffer): void {
+    const length = Math.min(lineBytesMax - before.length, socket.readableLength)
+    const more = length === 0 ? null : (socket.read(length) as Buffer | null)
+    line = more === null ? before : Buffer.concat([before, more])
+    const end = line.indexOf('\r\n')
+    if (end < 0) {
+      if (line.length >= lineBytesMax) finish({ kind: 'invalid' })
+      return
+    }
+    const address = clientAddressIn(line.toString('latin1', 0, end))
+    if (end + 2 < line.length) socket.unshift(line.subarray(end + 2))
+    if (address === 'invalid') finish({ kind: 'invalid' })
+    else finish({ kind: 'client', address: plainAddress(address) })
   }
 
   function finish(result: ProxyResult): void {

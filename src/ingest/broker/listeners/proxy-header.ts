@@ -1,6 +1,11 @@
-// proxy-header.ts: the header of the PROXY protocol, version 2, by which a balancer names the client of a
-// connection (https://www.haproxy.org/download/1.8/doc/proxy-protocol.txt, section 2.2). Pure: knows no
-// socket.
+// proxy-header.ts: the header of the PROXY protocol by which a balancer names the client of a connection
+// (https://www.haproxy.org/download/1.8/doc/proxy-protocol.txt, sections 2.1 and 2.2). Pure: knows no socket.
+//
+// Version 1, which nginx sends, is one line of at most 107 bytes:
+//
+//   PROXY TCP4 192.0.2.7 192.0.2.8 56324 1883\r\n         TCP6 with IPv6; UNKNOWN, and anything behind it
+//
+// Version 2:
 //
 //   12 bytes   signature
 //    1 byte    version (2) and command: 0 LOCAL, the balancer's own check; 1 PROXY
@@ -11,7 +16,7 @@
 // The TLVs (the name of a TLS client among them) are not used. npm has parsers of whole headers; none reads
 // from a socket with a bound and leaves the rest to TLS, which is most of the work.
 
-import { SocketAddress } from 'node:net'
+import { isIP, SocketAddress } from 'node:net'
 
 export const headBytes = 16
 /** The rest. Addresses and ports have at most 216 bytes; balancers add TLVs of some hundred. */
@@ -22,8 +27,23 @@ const addressBytesOf = { ipv4: 4, ipv6: 16 } as const
 
 export type ProxyHead = { isLocal: boolean; family: 'ipv4' | 'ipv6' | null; restBytes: number }
 
-/** Of the first 16 bytes; or what is wrong with them. */
-export function proxyHeadOf(head: Buffer): ProxyHead | 'missing' | 'invalid' {
+/** With its line end. The shortest one has 15 bytes. */
+export const lineBytesMax = 107
+
+/** The address of the client in a line of version 1, without its line end; null where it names none. */
+export function clientAddressIn(line: string): string | null | 'invalid' {
+  if (/^PROXY UNKNOWN($| )/.test(line)) return null
+  const [, version, source = '', target = '', ...ports] =
+    /^PROXY TCP([46]) ([\d.:A-Fa-f]+) ([\d.:A-Fa-f]+) (\d{1,5}) (\d{1,5})$/.exec(line) ?? []
+  const family = Number(version)
+  if (isIP(source) !== family || isIP(target) !== family) return 'invalid'
+  if (ports.some((port) => Number(port) > 65_535)) return 'invalid'
+  return new SocketAddress({ address: source, family: family === 4 ? 'ipv4' : 'ipv6' }).address
+}
+
+/** Of the first 16 bytes; or what is wrong with them. `line`: it is of version 1. */
+export function proxyHeadOf(head: Buffer): ProxyHead | 'line' | 'missing' | 'invalid' {
+  if (head.toString('latin1', 0, 6) === 'PROXY ') return 'line'
   if (!head.subarray(0, signature.length).equals(signature)) return 'missing'
   const [versionAndCommand, familyAndTransport] = [head[12]!, head[13]!]
   const command = versionAndCommand & 0xf

@@ -11,10 +11,9 @@
 // person sees where he is, the other site cannot read the answer or put it into a frame, and a GET changes
 // nothing.
 
-import { isIP } from 'node:net'
 import type { IncomingMessage } from 'node:http'
 import { quote } from '../../../std/quote.ts'
-import { isLoopback } from '../../../std/loopback.ts'
+import { hostIn, isOwnHost, isSameOrigin } from '../../../std/request-host.ts'
 
 export type ForeignRequest = { reason: 'host' | 'cross_site' | 'malformed'; why: string }
 
@@ -58,17 +57,6 @@ function hostProblem(request: IncomingMessage, allowedHosts: ReadonlySet<string>
   const hosts = request.headersDistinct['host'] ?? []
   const host = hostIn(hosts[0] ?? '')
   if (hosts.length !== 1 || host === null) return 'It must have one header `Host` with a name and a port.'
-  if (allowedHosts.has(host) || isLoopback(host) || isIP(host) !== 0) return null
+  if (isOwnHost(host, allowedHosts)) return null
   return `The name ${quote(host, 100)} in its header \`Host\` is not allowed.`
-}
-
-/** Lower case, without brackets, port and the dot of the root. Null: not a host. */
-function hostIn(header: string): string | null {
-  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/?#@[\]]+))(?::\d{1,5})?$/.exec(header)
-  const host = match?.[1] ?? match?.[2]?.replace(/\.$/, '')
-  return host === undefined || host === '' ? null : host.toLowerCase()
-}
-
-function isSameOrigin(origin: string, host: string): boolean {
-  return /^https?:\/\//.test(origin) && origin.replace(/^https?:\/\//, '') === host
 }

@@ -50,11 +50,31 @@ describe('a listener behind a balancer', () => {
     expect(world.ingest.counters()).toMatchObject({ received: 100, duplicates: 50 })
   })
 
+  test.each([1, 7, 500])(
+    'takes a line of version 1, and what follows it, in parts of %d bytes',
+    async (size) => {
+      const spool = auto()
+      await using world = await openIngest(spool, { listeners: [plain] })
+      const client = await world.connection('nginx')
+      const line = Buffer.from(`PROXY UNKNOWN ${'x'.repeat(size === 500 ? 91 : 0)}\r\n`)
+      const message = publishBytes({ topic: 't', payload: 'x', messageId: 1 })
+      const bytes = Buffer.concat([line, connectBytes('truck'), message])
+      for (let at = 0; at < bytes.length; at += size) {
+        client.sendBytes(bytes.subarray(at, at + size))
+        await new Promise(setImmediate)
+      }
+      await client.acked(1)
+      expect(spool.payloads).toHaveLength(1)
+    },
+  )
+
   test.each([
     ['192.0.2.7', proxyHeader('192.0.2.7')],
     ['2001:db8::7', proxyHeader('2001:db8::7')],
     ['192.0.2.8', proxyHeader('::ffff:192.0.2.8')],
     ['127.0.0.1', localHeader],
+    ['192.0.2.9', Buffer.from('PROXY TCP4 192.0.2.9 192.0.2.8 1 1883\r\n')],
+    ['127.0.0.1', Buffer.from('PROXY UNKNOWN\r\n')],
   ])('logs the client as %s', async (address, header) => {
     await using world = await openIngest(auto(), { listeners: [plain] })
     expect(await addressInLog(world, header)).toBe(address)
@@ -87,7 +107,8 @@ describe('a listener behind a balancer', () => {
 
   test.each([
     ['proxy_header_missing', connectBytes('direct')],
-    ['proxy_header_missing', Buffer.from('PROXY TCP4 192.0.2.7 192.0.2.8 1 2\r\n')],
+    ['proxy_header_invalid', Buffer.from('PROXY TCP4 192.0.2.7 192.0.2.8 1 x\r\n')],
+    ['proxy_header_invalid', Buffer.from(`PROXY UNKNOWN ${'x'.repeat(94)}\r\n`)],
     [
       'proxy_header_invalid',
       Buffer.concat([proxyHeader('192.0.2.7').subarray(0, 14), Buffer.from([255, 255])]),

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { clientAddressOf, proxyHeadOf } from '../../../../src/ingest/broker/listeners/proxy-header.ts'
+import {
+  clientAddressIn,
+  clientAddressOf,
+  proxyHeadOf,
+} from '../../../../src/ingest/broker/listeners/proxy-header.ts'
 import { proxyHeader } from '../../../support/proxy-header-bytes.ts'
 
 function read(bytes: Buffer): unknown {
@@ -29,7 +33,7 @@ describe('a PROXY protocol header', () => {
   })
 
   test.each([
-    ['the text of version 1', Buffer.from('PROXY TCP4 192.0.2.7 192.0.2.8 1 2\r\n'), 'missing'],
+    ['the text of version 1', Buffer.from('PROXY TCP4 192.0.2.7 192.0.2.8 1 2\r\n'), 'line'],
     ['a CONNECT', Buffer.from('\x10\x0f\0\x04MQTT\x04\x02\0\0\0\x03abc'), 'missing'],
     ['version 1 in binary', changed(0x11), 'invalid'],
     ['an unknown command', changed(0x22), 'invalid'],
@@ -40,5 +44,24 @@ describe('a PROXY protocol header', () => {
     ['a rest beyond the bound', changed(0x21, 0x11, 8, 1), 'invalid'],
   ])('is refused: %s', (_what, bytes, problem) => {
     expect(read(bytes)).toBe(problem)
+  })
+})
+
+describe('a line of version 1', () => {
+  test.each([
+    ['PROXY TCP4 192.0.2.7 192.0.2.8 1 65535', '192.0.2.7'],
+    ['PROXY TCP6 2001:DB8:0::7 ::1 1 2', '2001:db8::7'],
+    ['PROXY UNKNOWN', null],
+    ['PROXY UNKNOWN ffff::1 anything', null],
+    ['PROXY UNKNOWNS', 'invalid'],
+    ['PROXY TCP4 2001:db8::7 ::1 1 2', 'invalid'],
+    ['PROXY TCP6 192.0.2.7 192.0.2.8 1 2', 'invalid'],
+    ['PROXY TCP4 192.0.2.7 192.0.2.8 1 65536', 'invalid'],
+    ['PROXY TCP4 192.0.2.7 192.0.2.8 1', 'invalid'],
+    ['PROXY TCP4 192.0.2.7  192.0.2.8 1 2', 'invalid'],
+    ['PROXY TCP4 gateway 192.0.2.8 1 2', 'invalid'],
+    ['PROXY UDP4 192.0.2.7 192.0.2.8 1 2', 'invalid'],
+  ])('%s: %s', (line, expected) => {
+    expect(clientAddressIn(line)).toBe(expected)
   })
 })

@@ -2,13 +2,21 @@
 // broken is the answer: a status and one line of text, which client libraries show.
 
 import type { IncomingHttpHeaders } from 'node:http'
+import { hostIn, isOwnHost, isSameOrigin } from '../../../../std/request-host.ts'
 import type { RefusalReason } from '../../client-faults.ts'
 
 export type UpgradeOptions = {
   /** Where in the URL the WebSocket is, such as `/mqtt`. A query is ignored. */
   path: string
-  /** Values of `Origin` that may connect; `*` for all. Requests without one are of no browser and may. */
+  /**
+   * Values of `Origin` that may connect; `*` for all. Requests without one are of no browser and may. So may those with
+   * the origin of their own `Host`, where that is no rebound name: some client libraries always send it.
+   */
   origins: readonly string[]
+  /** Names of this machine, in lower case, that cannot be rebound. */
+  hosts?: ReadonlySet<string>
+  /** With TLS no name can be: the certificate is not that of the other site. */
+  isSecure?: boolean
 }
 
 export type UpgradeRequest = {
@@ -36,9 +44,10 @@ const versionHeader = { 'Sec-WebSocket-Version': '13' }
 /** Null where the request may become a WebSocket. */
 export function upgradeRefusal(
   { method, url = '', headers }: UpgradeRequest,
-  { path, origins }: UpgradeOptions,
+  options: UpgradeOptions,
 ): UpgradeRefusal | null {
-  const { upgrade, origin } = headers
+  const { path } = options
+  const { upgrade, origin, host = '' } = headers
   if (upgrade?.toLowerCase() !== 'websocket') return noUpgrade
   if (pathOf(url) !== path)
     return {
@@ -51,11 +60,11 @@ export function upgradeRefusal(
     return { ...notValid('Sec-WebSocket-Version must be 13.'), status: 426, headers: versionHeader }
   if (method !== 'GET' || !keyPattern.test(headers['sec-websocket-key'] ?? ''))
     return notValid('The request must be a GET with a valid Sec-WebSocket-Key.')
-  if (origin !== undefined && !allows(origins, origin))
+  if (origin !== undefined && !allows(options, origin, host))
     return {
       status: 403,
       reason: 'websocket_origin',
-      text: 'The origin of this page is not in websocket.origins of the listener.',
+      text: 'This Origin is not in websocket.origins of the listener, and its Host is not one in websocket.hosts.',
       found: origin,
     }
   if (!offersMqtt(headers['sec-websocket-protocol']))
@@ -85,8 +94,14 @@ function pathOf(url: string): string {
 }
 
 /** Browsers write scheme and host in lower case; nothing else needs to be equal. */
-function allows(origins: readonly string[], origin: string): boolean {
-  return origins.includes('*') || origins.includes(origin.toLowerCase())
+function allows(
+  { origins, hosts = new Set(), isSecure = false }: UpgradeOptions,
+  origin: string,
+  host: string,
+): boolean {
+  if (origins.includes('*') || origins.includes(origin.toLowerCase())) return true
+  const name = hostIn(host)
+  return name !== null && isSameOrigin(origin, host) && (isSecure || isOwnHost(name, hosts))
 }
 
 function offersMqtt(header: string | undefined): boolean {

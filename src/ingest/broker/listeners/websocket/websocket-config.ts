@@ -20,8 +20,23 @@ export const webSocketSchema = z
       .meta({ examples: [['https://fleet.example.com']] })
       .describe(
         "Web pages whose scripts may connect, as the `Origin` that browsers send: `https://fleet.example.com`. `'*'` " +
-          'allows all pages. Without an entry no page may connect. Programs that are no browser send no `Origin` and ' +
-          'may always connect, so this protects users of browsers and is no access rule.',
+          'allows all pages. Programs that are no browser may always connect where they send no `Origin`, so this ' +
+          'protects users of browsers and is no access rule. An `Origin` of the host and port in `Host` needs no entry ' +
+          'with wss://, and with ws:// where the host is an address, `localhost`, the name of this machine or in `hosts`: ' +
+          'some libraries (paho for Python and C) always send one.',
+      ),
+    hosts: z
+      .array(
+        z
+          .string()
+          .regex(/^[^\s:/?#@[\]]+$/, 'must be a name without scheme, port and path')
+          .toLowerCase(),
+      )
+      .default([])
+      .meta({ examples: [['gateway.example.com']] })
+      .describe(
+        'Names by which clients reach a ws:// listener. A client that sends an `Origin` of this name may connect. Other ' +
+          'names are refused then, because a page can let its own name resolve to this machine.',
       ),
   })
   .describe('For ws:// and wss:// only.')

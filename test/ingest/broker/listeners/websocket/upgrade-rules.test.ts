@@ -2,7 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { closeCodeOf } from '../../../../../src/ingest/broker/listeners/websocket/close-codes.ts'
 import { upgradeRefusal } from '../../../../../src/ingest/broker/listeners/websocket/upgrade-rules.ts'
 
-const options = { path: '/mqtt', origins: ['https://fleet.example.com'] }
+const options = {
+  path: '/mqtt',
+  origins: ['https://fleet.example.com'],
+  hosts: new Set(['gateway.example.com', 'box']),
+  isSecure: false,
+}
 const headers = {
   connection: 'Upgrade',
   upgrade: 'websocket',
@@ -46,6 +51,31 @@ describe('a request for a WebSocket', () => {
     expect(refusalOf({ origin })).toBe(expected)
     expect(refusalOf({ origin }, ['*'])).toBeNull()
     expect(refusalOf({ origin }, [])).toBe('403 websocket_origin')
+  })
+
+  test.each([
+    ['http://192.0.2.7:8083', '192.0.2.7:8083', null],
+    ['http://[2001:db8::7]:8083', '[2001:db8::7]:8083', null],
+    ['http://localhost:8083', 'localhost:8083', null],
+    ['http://box:8083', 'BOX:8083', null],
+    ['https://gateway.example.com', 'gateway.example.com:443', null],
+    ['http://gateway.example.com', 'gateway.example.com:8083', '403 websocket_origin'],
+    ['http://192.0.2.7:3000', '192.0.2.7:8083', '403 websocket_origin'],
+    ['http://192.0.2.8:8083', '192.0.2.7:8083', '403 websocket_origin'],
+    ['http://evil.example:8083', '192.0.2.7:8083', '403 websocket_origin'],
+    ['http://192.0.2.7:8083@evil.example', '192.0.2.7:8083', '403 websocket_origin'],
+    ['null', '192.0.2.7:8083', '403 websocket_origin'],
+  ])('of a program that sends the Origin %s with the Host %s: %s', (origin, host, expected) => {
+    expect(refusalOf({ origin, host })).toBe(expected)
+  })
+
+  test('a name that a page can let resolve to this machine is accepted with TLS alone', () => {
+    const [origin, host] = ['http://rebound.example:8083', 'rebound.example:8083']
+    expect(refusalOf({ origin, host })).toBe('403 websocket_origin')
+    const asked = { ...request, headers: { ...headers, origin, host } }
+    expect(upgradeRefusal(asked, { ...options, isSecure: true })).toBeNull()
+    const other = { ...request, headers: { ...headers, origin: 'https://evil.example', host } }
+    expect(upgradeRefusal(other, { ...options, isSecure: true })?.reason).toBe('websocket_origin')
   })
 
   test.each([
