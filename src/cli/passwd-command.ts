@@ -1,13 +1,14 @@
 // passwd-command.ts: `passwd`: adds, changes, verifies and deletes users of a password file. It needs no
 // daemon; a running one sees the change and reads the file again.
 
-import { readFile, realpath } from 'node:fs/promises'
+import { realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
 import { parsePasswordFile, userNameProblem, withUser } from '../std/passwords/password-file.ts'
 import { costMax, costMin, hashPassword, verifyPassword } from '../std/passwords/passwords.ts'
 import { quote } from '../std/quote.ts'
+import { readUtf8 } from '../std/utf8-text.ts'
 import { wholeNumber } from './terminal/option-values.ts'
 import { readPassword } from './terminal/password-input.ts'
 import { replaceFile } from './terminal/replace-file.ts'
@@ -96,7 +97,7 @@ export async function storePassword(
 /** The text of the file, which may not be there yet where `isNew` is given. */
 async function readText(path: string, isNew?: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8')
+    return await readUtf8(path)
   } catch (error) {
     if (isNew !== undefined && codeOf(error) === 'ENOENT') return isNew
     throw unreadable(path, `${messageOf(error)}.`, error)

@@ -22,7 +22,6 @@
 //   the file cannot be read   CONFIG_UNREADABLE
 //   the file has problems     CONFIG_INVALID (ConfigError) with the list; nothing was started, exit status 2
 
-import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
@@ -41,6 +40,7 @@ import {
 import { spoolSchema } from '../spool/config.ts'
 import { ConfigError, requireConfig } from './config-error.ts'
 import { createPresets } from './preset-files.ts'
+import { NotUtf8Error, readUtf8 } from '../std/utf8-text.ts'
 import { readText, type LocatedProblem, type ReadConfig } from './config-reader.ts'
 import { checkPorts } from './port-conflicts.ts'
 import { filesOfSecrets } from './secret-files.ts'
@@ -120,7 +120,8 @@ export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<Lo
 
 /**
  * Reads the config at `path`, also one with problems. `loaded`: the part without problems, so that what it
- * names can be checked as well; null where there is none. Rejects with CONFIG_UNREADABLE.
+ * names can be checked as well; null where there is none. Rejects with CONFIG_UNREADABLE, or ConfigError where it is
+ * not UTF-8.
  */
 export async function inspectConfig(
   path: string,
@@ -208,6 +209,10 @@ async function readConfig(path: string, { readFile: read = readUtf8 }: LoadConfi
   try {
     return await read(path)
   } catch (error) {
+    if (error instanceof NotUtf8Error) {
+      const { line, column, message } = error
+      throw new ConfigError(path, [{ line, column, path: '', message: `${message}.` }])
+    }
     throw new GatewayError('CONFIG_UNREADABLE', {
       what: `Cannot read the config ${path}.`,
       why: codeOf(error) === 'ENOENT' ? 'There is no such file.' : `${messageOf(error)}.`,
@@ -240,10 +245,6 @@ function namedSecretFiles({ ingest, delivery }: Config): string[] {
     ...[access, ...listeners.map((listener) => listener.access)].map((own) => own?.password_file),
     ...credentials.map((own) => (own?.source === 'file' ? own.path : undefined)),
   ].filter((path) => path !== undefined)
-}
-
-function readUtf8(path: string): Promise<string> {
-  return readFile(path, 'utf8')
 }
 
 /** Options that are paths start at the folder of the config file. */

@@ -1,6 +1,6 @@
 // substitute.ts: replaces `${env:NAME}` and `${file:PATH}` in the values of the config.
 //
-//   ${env:NAME}    the environment variable; unset is a problem, empty is allowed
+//   ${env:NAME}    the environment variable without one line feed at its end; unset is a problem, empty is allowed
 //   ${file:PATH}   the text of a file without one line feed at its end; the path is relative to the folder of
 //                  the config file and may contain another one: ${file:${env:CREDENTIALS_DIRECTORY}/key}
 //   $${            a literal ${
@@ -16,6 +16,7 @@ import { codeOf } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
 import { lengthOf, mayHoldLogin } from '../std/shown-url.ts'
 import { isPem } from '../std/tls/pem.ts'
+import { NotUtf8Error } from '../std/utf8-text.ts'
 import type { YamlSource, YamlProblem } from './yaml-source.ts'
 
 type Substituted = {
@@ -72,9 +73,10 @@ export async function substitute(
       fail(`${quote(written, 120)} puts the text of the file where its path is meant. Write the path alone.`)
       continue
     }
-    node.value = await expand(written, deps, texts, fail)
+    const own = pem.has(node) ? { ...deps, readText: lenient(deps.readText) } : deps
+    node.value = await expand(written, own, texts, fail)
     if (pem.has(node) && !failed.has(node) && isPemPath(written, node.value))
-      node.value = await readPem(written, node.value.trim(), deps, texts, fail)
+      node.value = await readPem(written, node.value.trim(), own, texts, fail)
     if (texts.length > 0) substituted.set(node, { written: originOf(written), texts })
   }
   return {
@@ -95,6 +97,15 @@ export async function substitute(
     }
     return hidden
   }
+}
+
+/** What is binary is no PEM text: pemProblem says so. */
+function lenient(readText: SubstituteDeps['readText']): SubstituteDeps['readText'] {
+  return (path) =>
+    readText(path).catch((error: unknown) => {
+      if (error instanceof NotUtf8Error) return error.text
+      throw error
+    })
 }
 
 /** A key that was pasted without its first line is no path, and must not be shown. */
@@ -134,6 +145,7 @@ const readFailures: Readonly<Record<string, string>> = {
 
 /** The message of the error contains the path, which may itself be a secret. */
 function unreadable(error: unknown): string {
+  if (error instanceof NotUtf8Error) return `${error.message}.`
   const code = codeOf(error) ?? 'unknown error'
   const reason = readFailures[code]
   return `the file cannot be read (${code}${reason === undefined ? '' : `: ${reason}`}).`
@@ -206,7 +218,9 @@ async function valueOf(
   if (kind === 'env' && name !== '') {
     const value = deps.env[name]
     if (value === undefined) fail(`${written}: the environment variable ${quote(name, 80)} is not set.`)
-    return value
+    // Node reads what is not UTF-8 as U+FFFD.
+    if (value?.includes('\ufffd')) fail(`${written}: the environment variable is not UTF-8.`)
+    return value?.replace(/\r?\n$/, '')
   }
   if (kind === 'file' && name !== '') {
     const path = name.includes('${') ? await expand(name, deps, texts, fail) : name

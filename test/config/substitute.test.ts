@@ -6,7 +6,7 @@ describe('values from the environment and from files', () => {
   test('replace the reference in any value', async () => {
     const config = await configOf(
       'sources: [{ name: "${env:NAME}-1", topic: "${file:topic.txt}" }]\ndelivery: { max_in_flight: "${env:N}", verify: "${env:V}" }\n',
-      { env: { NAME: 'x', N: '7', V: 'false' }, files: { 'topic.txt': 'a/b\n' } },
+      { env: { NAME: 'x', N: '7\r\n', V: 'false\n' }, files: { 'topic.txt': 'a/b\n' } },
     )
     expect(config.sources[0]).toMatchObject({ name: 'x-1', topic: 'a/b' })
     expect(config.delivery).toMatchObject({ max_in_flight: 7, verify: false })

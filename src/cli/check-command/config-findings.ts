@@ -9,6 +9,7 @@ import { access, readFile } from 'node:fs/promises'
 import { fileSystemAt, fileSystemWarnings, inMemoryFault } from '../../std/file-system/file-system.ts'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { parsePasswordFile } from '../../std/passwords/password-file.ts'
+import { NotUtf8Error, readUtf8 } from '../../std/utf8-text.ts'
 import {
   ConfigError,
   configWarnings,
@@ -197,7 +198,7 @@ async function checkFiles({ config, positionOf, pathOf, failedAt }: LoadedConfig
     const name = option.slice(1).replaceAll('.[', '[')
     const add = (message: string) => problems.push({ ...positionOf(keys), path: name, message })
     try {
-      const text = await readFile(path, 'utf8')
+      const text = await readUtf8(path)
       const found = isPasswords ? parsePasswordFile(text) : null
       const [first] = found?.problems ?? []
       if (first !== undefined)
@@ -210,6 +211,8 @@ async function checkFiles({ config, positionOf, pathOf, failedAt }: LoadedConfig
     } catch (error) {
       const code = codeOf(error)
       if (code === 'ENOENT' || code === 'ENOTDIR') add(`${name} names a file that does not exist: ${path}.`)
+      else if (error instanceof NotUtf8Error)
+        add(`${name} names a file with an error: ${path}: ${error.message}.`)
       else if (code === 'EISDIR') add(`${name} names a directory: ${path}.`)
       else
         warnings.push({

@@ -11,6 +11,7 @@ import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { groupedProblems } from '../../std/config-problem.ts'
 import { meantText } from '../../std/nearest-word.ts'
 import { plural } from '../../std/quantity.ts'
+import { firstBadPlace } from '../../std/utf8-text.ts'
 import { quote } from '../../std/quote.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import { isZoneName, zoneProblem } from '../times/zones.ts'
@@ -107,7 +108,7 @@ export function parseDevices(
   profiles?: readonly string[],
 ): ParsedDevices {
   if (bytes.length > bytesMax) return failed(1, `the table is larger than ${bytesMax} bytes`)
-  if (!isUtf8(bytes)) return failed(firstBadLine(bytes), 'is not UTF-8; save the table as "CSV UTF-8"')
+  if (!isUtf8(bytes)) return failed(firstBadPlace(bytes).line, 'is not UTF-8; save the table as "CSV UTF-8"')
   const { rows, problems: malformed } = parseCsv(bytes.toString('utf8'))
   const [header, ...body] = rows
   if (!header) return failed(1, 'the table needs a header row with the column "device"', malformed)
@@ -209,15 +210,4 @@ function failed(line: number, message: string, before: readonly CsvProblem[] = [
 
 function failedWith(problems: readonly CsvProblem[]): ParsedDevices {
   return { table: noDevices, problems }
-}
-
-function firstBadLine(bytes: Buffer): number {
-  let line = 1
-  let start = 0
-  for (;;) {
-    const end = bytes.indexOf(0x0a, start)
-    if (!isUtf8(bytes.subarray(start, end === -1 ? undefined : end)) || end === -1) return line
-    start = end + 1
-    line += 1
-  }
 }

@@ -2,12 +2,12 @@
 // Passwords and tokens are kept as hashes; a password that the config has as plain text as its SHA-256.
 
 import { createHmac, hash, randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { GatewayError, codeOf, messageOf } from '../../../std/gateway-error.ts'
 import { parsePasswordFile } from '../../../std/passwords/password-file.ts'
 import { parsePasswordHash, type PasswordHash } from '../../../std/passwords/passwords.ts'
 import { quote } from '../../../std/quote.ts'
 import type { Secret } from '../../../std/secret.ts'
+import { readUtf8 } from '../../../std/utf8-text.ts'
 
 export type ExpectedPassword = { kind: 'digest'; digest: Buffer } | { kind: 'hash'; hash: PasswordHash }
 
@@ -33,7 +33,7 @@ export type UsersOptions = {
 /** Rejects with PASSWORDS_INVALID. */
 export async function loadUsers(
   { users, passwordFile, tokens }: UsersOptions,
-  readText: ReadText = (path) => readFile(path, 'utf8'),
+  readText: ReadText = readUtf8,
 ): Promise<Users> {
   const passwords = new Map<string, ExpectedPassword>()
   for (const { name, password } of users) passwords.set(name, expectedOf(password.reveal()))
