@@ -40,7 +40,7 @@ import {
 import { spoolSchema } from '../spool/config.ts'
 import { ConfigError, requireConfig } from './config-error.ts'
 import { createPresets } from './preset-files.ts'
-import { NotUtf8Error, readUtf8 } from '../std/utf8-text.ts'
+import { NotUtf8Error, readUtf8 } from '../std/file-system/utf8-text.ts'
 import { readText, type LocatedProblem, type ReadConfig } from './config-reader.ts'
 import { checkPorts } from './port-conflicts.ts'
 import { filesOfSecrets } from './secret-files.ts'
@@ -120,8 +120,8 @@ export async function loadConfig(path: string, deps: LoadConfigDeps): Promise<Lo
 
 /**
  * Reads the config at `path`, also one with problems. `loaded`: the part without problems, so that what it
- * names can be checked as well; null where there is none. Rejects with CONFIG_UNREADABLE, or ConfigError where it is
- * not UTF-8.
+ * names can be checked as well; null where there is none. Rejects with CONFIG_UNREADABLE, or with ConfigError
+ * where the file is not UTF-8.
  */
 export async function inspectConfig(
   path: string,

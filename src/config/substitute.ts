@@ -1,6 +1,7 @@
 // substitute.ts: replaces `${env:NAME}` and `${file:PATH}` in the values of the config.
 //
-//   ${env:NAME}    the environment variable without one line feed at its end; unset is a problem, empty is allowed
+//   ${env:NAME}    the environment variable without one line feed at its end; unset is a problem, empty is
+//                  allowed
 //   ${file:PATH}   the text of a file without one line feed at its end; the path is relative to the folder of
 //                  the config file and may contain another one: ${file:${env:CREDENTIALS_DIRECTORY}/key}
 //   $${            a literal ${
@@ -16,7 +17,7 @@ import { codeOf } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
 import { lengthOf, mayHoldLogin } from '../std/shown-url.ts'
 import { isPem } from '../std/tls/pem.ts'
-import { NotUtf8Error } from '../std/utf8-text.ts'
+import { NotUtf8Error } from '../std/file-system/utf8-text.ts'
 import type { YamlSource, YamlProblem } from './yaml-source.ts'
 
 type Substituted = {

@@ -96,19 +96,6 @@ export const eventFields = {
     addresses: field<readonly string[]>('addresses with most, and how many since the first failure'),
     users: field<readonly string[]>('users with most; those that are not configured are not named'),
   },
-  clients_refused: {
-    reason,
-    detail,
-    act,
-    count: count('refused connections since the last such event'),
-    clients: count('clients that were refused; those without a client id by their address'),
-    known: count('clients that were admitted once'),
-    knownRefused: count('of the known clients, those that are refused and not connected'),
-    wholeFleet: field<boolean>(
-      'half of the known clients or more; of a gateway that knows none, two or more',
-    ),
-    ...from,
-  },
   session_evicted: {
     clientId,
     owner: field<string | null>('identity or address that used it last; null where that is not known'),

@@ -1,5 +1,5 @@
-// ingest-event.ts: the events of TLS of listeners, of message sources, and of what devices send: models that
-// are not known, and values that cannot be.
+// ingest-event.ts: the events of TLS of listeners, of refused clients, of message sources, and of what devices
+// send: models that are not known, and values that cannot be.
 
 import { count, device, field, source } from './event-field.ts'
 
@@ -26,6 +26,21 @@ export const listenerEventFields = {
     detail: field<string>('the same in words, with the date'),
   },
   certificate_renewed: { certificate },
+  clients_refused: {
+    reason: field<string>('stable code of the reason'),
+    detail: field<string>('the reason in words'),
+    act: field<string | null>('what to do; null where the reason says it'),
+    count: count('refused connections since the last such event'),
+    clients: count('clients that were refused; those without a client id by their address'),
+    known: count('clients that were admitted once'),
+    knownRefused: count('of the known clients, those that are refused and not connected'),
+    wholeFleet: field<boolean>(
+      'half of the known clients or more; of a gateway that knows none, two or more',
+    ),
+    clientId: field<string | null>('MQTT client id of the last one; null where it is not known'),
+    userName: field<string | null>('its MQTT user name; null where it gave none'),
+    address: field<string | null>('its address; null where it is not known'),
+  },
 } as const
 
 export const ingestEventFields = {

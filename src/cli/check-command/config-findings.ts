@@ -9,7 +9,7 @@ import { access, readFile } from 'node:fs/promises'
 import { fileSystemAt, fileSystemWarnings, inMemoryFault } from '../../std/file-system/file-system.ts'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { parsePasswordFile } from '../../std/passwords/password-file.ts'
-import { NotUtf8Error, readUtf8 } from '../../std/utf8-text.ts'
+import { NotUtf8Error, readUtf8 } from '../../std/file-system/utf8-text.ts'
 import {
   ConfigError,
   configWarnings,

@@ -1,18 +1,18 @@
-// refusal-report.ts: reports, by reason, which clients are refused, and whether they are the known fleet. Each
-// report raises CLIENTS_REFUSED. It does not report what another condition tells (toldElsewhere).
+// refusal-report.ts: reports, by reason, which clients are refused, and whether they are the known fleet.
+// Each report raises CLIENTS_REFUSED. It leaves out what another condition says (saidElsewhere).
 //
-// The known fleet are the clients that were admitted once; a connected one is not refused, whoever uses its id. It is
-// `wholeFleet` where half of them are refused, or where none was ever admitted and two or more are refused: strangers
-// do not reach it while the gateway has a fleet. From `reportedMin` refusals on, or with `wholeFleet` and two clients,
-// there is a report, at most one in `reportEveryMs`. After `quietMs` without a refusal the counts begin again.
+// The known fleet are the clients that were admitted once; a connected one is not refused, whatever another
+// client with its id gets. It is `wholeFleet` where half of them are refused, or where none was ever admitted
+// and two or more are refused: unknown clients do not reach it while the gateway has a fleet. A report needs
+// `reportedMin` refusals, or `wholeFleet` and two clients, and comes at most once in `reportEveryMs`. After
+// `quietMs` without a refusal the counts begin again.
 //
-// Bounds: one entry for each reason, `namesMax` clients in each. Further ones are counted as connections alone.
+// Bounds: one entry for each reason, `namesMax` clients in each. Further ones count as connections alone.
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import { refusalCures, refusals, type RefusalReason } from './client-faults.ts'
-import type { RefusedClient } from './client-reports.ts'
-import type { Clients } from './clients/clients.ts'
+import type { Clients, RefusedClient } from './clients/clients.ts'
 
 type Entry = {
   names: Set<string>
@@ -30,7 +30,7 @@ const namesMax = 10_000
 const nameLengthMax = 100
 
 /** AUTH_FAILURES, CONNECTIONS_LIMITED, PROXY_HEADER_WRONG, WEBSOCKET_REFUSED, and TLS_HANDSHAKES_FAIL. */
-const toldElsewhere =
+const saidElsewhere =
   /^(bad_credentials$|max_|proxy_|websocket_|http_|not_http$|not_tls$|tls_(?!client_certificate_))/
 
 export class RefusalReport {
@@ -42,7 +42,7 @@ export class RefusalReport {
   }
 
   add(reason: RefusalReason, client: RefusedClient): void {
-    if (toldElsewhere.test(reason)) return
+    if (saidElsewhere.test(reason)) return
     const { clock } = this.#deps
     const nowMs = clock.monotonic()
     let entry = this.#entries.get(reason)

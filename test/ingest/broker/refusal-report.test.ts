@@ -16,7 +16,7 @@ function world(admitted: Known[] = []) {
     clients: { admitted: () => admitted },
   })
   const refuse = (reason: RefusalReason, clientId: string | null, address = '10.0.0.1') =>
-    report.add(reason, { clientId, identity: null, userName: null, address })
+    report.add(reason, { clientId, userName: null, address })
   return { clock, events, refuse }
 }
 

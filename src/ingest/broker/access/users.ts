@@ -7,7 +7,7 @@ import { parsePasswordFile } from '../../../std/passwords/password-file.ts'
 import { parsePasswordHash, type PasswordHash } from '../../../std/passwords/passwords.ts'
 import { quote } from '../../../std/quote.ts'
 import type { Secret } from '../../../std/secret.ts'
-import { readUtf8 } from '../../../std/utf8-text.ts'
+import { readUtf8 } from '../../../std/file-system/utf8-text.ts'
 
 export type ExpectedPassword = { kind: 'digest'; digest: Buffer } | { kind: 'hash'; hash: PasswordHash }
 

@@ -79,10 +79,10 @@ export function readProxyHeader(
       if (line.length >= lineBytesMax) finish({ kind: 'invalid' })
       return
     }
-    const address = clientAddressIn(line.toString('latin1', 0, end))
+    const found = clientAddressIn(line.toString('latin1', 0, end))
     if (end + 2 < line.length) socket.unshift(line.subarray(end + 2))
-    if (address === 'invalid') finish({ kind: 'invalid' })
-    else finish({ kind: 'client', address: plainAddress(address) })
+    if (found === 'invalid') finish({ kind: 'invalid' })
+    else finish({ kind: 'client', address: plainAddress(found.address) })
   }
 
   function finish(result: ProxyResult): void {

@@ -31,14 +31,15 @@ export type ProxyHead = { isLocal: boolean; family: 'ipv4' | 'ipv6' | null; rest
 export const lineBytesMax = 107
 
 /** The address of the client in a line of version 1, without its line end; null where it names none. */
-export function clientAddressIn(line: string): string | null | 'invalid' {
-  if (/^PROXY UNKNOWN($| )/.test(line)) return null
+export function clientAddressIn(line: string): { address: string | null } | 'invalid' {
+  if (/^PROXY UNKNOWN($| )/.test(line)) return { address: null }
   const [, version, source = '', target = '', ...ports] =
     /^PROXY TCP([46]) ([\d.:A-Fa-f]+) ([\d.:A-Fa-f]+) (\d{1,5}) (\d{1,5})$/.exec(line) ?? []
   const family = Number(version)
   if (isIP(source) !== family || isIP(target) !== family) return 'invalid'
   if (ports.some((port) => Number(port) > 65_535)) return 'invalid'
-  return new SocketAddress({ address: source, family: family === 4 ? 'ipv4' : 'ipv6' }).address
+  const { address } = new SocketAddress({ address: source, family: family === 4 ? 'ipv4' : 'ipv6' })
+  return { address }
 }
 
 /** Of the first 16 bytes; or what is wrong with them. `line`: it is of version 1. */

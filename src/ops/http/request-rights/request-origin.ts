@@ -13,7 +13,7 @@
 
 import type { IncomingMessage } from 'node:http'
 import { quote } from '../../../std/quote.ts'
-import { hostIn, isOwnHost, isSameOrigin } from '../../../std/request-host.ts'
+import { hostIn, isOwnHost, isSameOrigin } from '../../../std/loopback.ts'
 
 export type ForeignRequest = { reason: 'host' | 'cross_site' | 'malformed'; why: string }
 

@@ -62,6 +62,6 @@ describe('a line of version 1', () => {
     ['PROXY TCP4 gateway 192.0.2.8 1 2', 'invalid'],
     ['PROXY UDP4 192.0.2.7 192.0.2.8 1 2', 'invalid'],
   ])('%s: %s', (line, expected) => {
-    expect(clientAddressIn(line)).toBe(expected)
+    expect(clientAddressIn(line)).toEqual(expected === 'invalid' ? expected : { address: expected })
   })
 })

@@ -2,15 +2,15 @@
 // broken is the answer: a status and one line of text, which client libraries show.
 
 import type { IncomingHttpHeaders } from 'node:http'
-import { hostIn, isOwnHost, isSameOrigin } from '../../../../std/request-host.ts'
+import { hostIn, isOwnHost, isSameOrigin } from '../../../../std/loopback.ts'
 import type { RefusalReason } from '../../client-faults.ts'
 
 export type UpgradeOptions = {
   /** Where in the URL the WebSocket is, such as `/mqtt`. A query is ignored. */
   path: string
   /**
-   * Values of `Origin` that may connect; `*` for all. Requests without one are of no browser and may. So may those with
-   * the origin of their own `Host`, where that is no rebound name: some client libraries always send it.
+   * Values of `Origin` that may connect; `*` for all. Requests without one are of no browser and may. So may
+   * those with the origin of their own `Host`, where that is no rebound name: some libraries always send it.
    */
   origins: readonly string[]
   /** Names of this machine, in lower case, that cannot be rebound. */

@@ -1,4 +1,5 @@
-// utf8-text.ts: files that must be UTF-8. What is not would be read as U+FFFD, and a password or name with it be wrong.
+// utf8-text.ts: files that must be UTF-8. What is not would be read as U+FFFD, and a password with it
+// would be another one.
 
 import { isUtf8 } from 'node:buffer'
 import { readFile } from 'node:fs/promises'
