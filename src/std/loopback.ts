@@ -1,6 +1,6 @@
-// loopback.ts: which hosts are this machine: of an address to listen on, and of the `Host` that a browser asks.
-// A page can let its own name resolve to this machine (DNS rebinding), so a name in `Host` counts only where
-// it is one of this machine. An address is no name.
+// loopback.ts: which hosts are this machine: of an address to listen on, and of the header `Host`. A page can
+// let its own name resolve to this machine (DNS rebinding), so a name in `Host` counts only where it is
+// one of this machine. An address is no name.
 
 import { isIP } from 'node:net'
 
