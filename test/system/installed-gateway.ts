@@ -14,8 +14,8 @@ export type Running = {
   output(): string
   /** Resolves with the match when the output contains it; rejects when the process ends before. */
   printed(pattern: RegExp): Promise<RegExpExecArray>
-  /** SIGTERM; resolves with the exit status. */
-  stop(): Promise<number | null>
+  /** SIGTERM, or as a terminal does for Ctrl-C: SIGINT to it and all that it started. Resolves with the exit status. */
+  stop(how?: 'Ctrl-C'): Promise<number | null>
 }
 
 export type RunOptions = { cwd: string; env?: Record<string, string>; uid?: number }
@@ -24,11 +24,19 @@ export type RunOptions = { cwd: string; env?: Record<string, string>; uid?: numb
 export function startProgram([program = '', ...args]: readonly string[], options: RunOptions): Running {
   const { cwd, env = {}, uid } = options
   const user = uid === undefined ? {} : { uid, gid: uid }
-  const child = spawn(program, args, { cwd, env: { ...machineEnvironment, ...env }, ...user })
+  const child = spawn(program, args, { cwd, env: { ...machineEnvironment, ...env }, ...user, detached: true })
   const exited = once(child, 'exit')
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)))
-  onTestFinished(() => void child.kill('SIGKILL'))
+  const killAll = (signal: NodeJS.Signals) => {
+    // A group of its own: npm must not outlive the test, nor what it started.
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, signal)
+    } catch {
+      // All of it has ended.
+    }
+  }
+  onTestFinished(() => killAll('SIGKILL'))
   return {
     pid: child.pid ?? 0,
     output: () => output,
@@ -38,8 +46,9 @@ export function startProgram([program = '', ...args]: readonly string[], options
       if (match === null) throw new Error(`${program} ended with ${child.exitCode}:\n${output}`)
       return match
     },
-    async stop() {
-      child.kill('SIGTERM')
+    async stop(how) {
+      if (how === 'Ctrl-C') killAll('SIGINT')
+      else child.kill('SIGTERM')
       const [status] = (await exited) as [number | null]
       return status
     },

@@ -42,7 +42,7 @@ describe.skipIf(missing !== null).each(hosts)('Node $node with npm $npm', (host)
   let installed = { status: -1, stdout: '', stderr: '' }
 
   const run = (program: string, ...args: string[]) =>
-    runProgram(program, args, { cwd: checkout, env: { ...machineEnvironment, ...env }, timeoutMs: 170_000 })
+    runProgram(program, args, { cwd: checkout, env: { ...machineEnvironment, ...env }, timeoutMs: 400_000 })
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'gateway-host-'))
@@ -61,7 +61,8 @@ describe.skipIf(missing !== null).each(hosts)('Node $node with npm $npm', (host)
 
   test('npm ci ends without a warning', () => {
     expect(installed.status, installed.stderr).toBe(0)
-    expect(installed.stderr).toBe('')
+    // What npm says about the settings of this machine is not about the checkout.
+    expect(installed.stderr.replaceAll(/^npm warn Unknown (env|user) config .*\n/gm, '')).toBe('')
   })
 
   test('npm start delivers a payload and stops in order', async () => {
@@ -70,7 +71,8 @@ describe.skipIf(missing !== null).each(hosts)('Node $node with npm $npm', (host)
     try {
       await trial.printed(/accepted [1-9]/)
     } finally {
-      await trial.stop()
+      // npm 10.1 passes no signal on: at a terminal, its script gets the signal itself.
+      await trial.stop('Ctrl-C')
     }
     // Some versions of npm end before their script does.
     await eventually(() => trial.output().includes('The trial ends'))
@@ -87,22 +89,26 @@ describe.skipIf(missing !== null).each(hosts)('Node $node with npm $npm', (host)
     expect(stdout).toContain(`Node v${pinnedVersion}`)
   })
 
-  test.runIf(isWhole)('npm run package builds both packages, each with its own Node', async () => {
-    const { status, stderr } = await run('npm', 'run', 'package', '--', '--fast')
-    expect(status, stderr).toBe(0)
-    const packages = await readdir(join(checkout, 'packages'))
-    expect(packages).toEqual([expect.stringMatching(/_amd64\.deb$/), expect.stringMatching(/_arm64\.deb$/)])
-    for (const [index, machine] of ['x86-64', 'aarch64'].entries()) {
-      const tree = join(folder, machine)
-      execFileSync('dpkg-deb', ['-x', join(checkout, 'packages', packages[index] ?? ''), tree])
-      const modules = join(tree, 'usr/lib/telemetry-gateway/node_modules')
-      const names = (await readdir(modules)).filter((name) => name.startsWith('node-linux-'))
-      expect(names).toHaveLength(1)
-      // Bytes 18 and 19 of an ELF file: 62 is x86-64, 183 is AArch64.
-      const node = await readFile(join(modules, names[0] ?? '', 'bin/node'))
-      expect(node.readUInt16LE(18)).toBe(machine === 'x86-64' ? 62 : 183)
-    }
-  })
+  test.runIf(isWhole)(
+    'npm run package builds both packages, each with its own Node',
+    async () => {
+      const { status, stderr } = await run('npm', 'run', 'package', '--', '--fast')
+      expect(status, stderr).toBe(0)
+      const packages = await readdir(join(checkout, 'packages'))
+      expect(packages).toEqual([expect.stringMatching(/_amd64\.deb$/), expect.stringMatching(/_arm64\.deb$/)])
+      for (const [index, machine] of ['x86-64', 'aarch64'].entries()) {
+        const tree = join(folder, machine)
+        execFileSync('dpkg-deb', ['-x', join(checkout, 'packages', packages[index] ?? ''), tree])
+        const modules = join(tree, 'usr/lib/telemetry-gateway/node_modules')
+        const names = (await readdir(modules)).filter((name) => name.startsWith('node-linux-'))
+        expect(names).toHaveLength(1)
+        // Bytes 18 and 19 of an ELF file: 62 is x86-64, 183 is AArch64.
+        const node = await readFile(join(modules, names[0] ?? '', 'bin/node'))
+        expect(node.readUInt16LE(18)).toBe(machine === 'x86-64' ? 62 : 183)
+      }
+    },
+    420_000,
+  )
 })
 
 /** PATH of a machine whose `node` and `npm` are those of the row; the programs of this machine follow. */
