@@ -105,20 +105,24 @@ describe.skipIf(!hasMosquitto)('with retained: once', () => {
         await using first = await openBridge(options)
         await eventually(() => first.texts().length === 2)
         expect(first.texts()).toEqual(['m1', 'm2'])
+        // Behind it their acknowledgements are on their way. Its own may not be: it may come again.
+        await publisher.publishAsync('t/last', 'last', { qos: 1 })
+        await eventually(() => first.texts().includes('last'))
       }
       // While the bridge is away it is queued, as a live message.
       await retain('m3')
       {
         await using second = await openBridge(options)
-        await eventually(() => second.texts().length === 1)
-        expect(second.texts()).toEqual(['m3'])
+        const texts = () => second.texts().filter((text) => text !== 'last')
+        await eventually(() => texts().length === 1)
+        expect(texts()).toEqual(['m3'])
         await mosquitto.stop()
         await mosquitto.start()
         await second.connected()
         await retain('m4')
-        await eventually(() => second.texts().length === 2)
-        expect(second.texts()).toEqual(['m3', 'm4'])
-        expect(second.source().retainedIgnored > 0).toBe(protocol !== 5)
+        await eventually(() => texts().length === 2)
+        expect(texts()).toEqual(['m3', 'm4'])
+        await eventually(() => second.source().retainedIgnored > 0 === (protocol !== 5))
       }
       await using other = await openBridge({ ...options, client_id: 'other' })
       await eventually(() => other.texts().length === 4)
