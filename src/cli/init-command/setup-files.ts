@@ -175,9 +175,11 @@ function newPassword(): string {
 /** Makes the spool, because the config has `create: false`. Returns why it is not made, or null. */
 export async function makeSpool(path: string, now: EpochMs): Promise<string | null> {
   try {
+    const owner = await serviceOwner()
+    if (owner !== null && dirname(path) === dirname(untouched.spoolPath))
+      await makeState(dirname(path), owner)
     // Only the last part, as for the config.
     await stat(dirname(path))
-    const owner = await serviceOwner()
     // Loaded late: it brings the database.
     const { initSpool } = await import('../../spool/spool.ts')
     if ((await initSpool(path, now)) === null || owner === null) return null
@@ -189,6 +191,11 @@ export async function makeSpool(path: string, now: EpochMs): Promise<string | nu
     const why = error instanceof GatewayError ? error.why : whyUnwritable(path, error)
     return `The spool ${path} is not made: ${why} Run \`spool init --path ${path}\` as the user of the gateway.`
   }
+}
+
+/** As StateDirectory of the unit does at the first start, and as the package does. */
+async function makeState(folder: string, { uid, gid }: Owner): Promise<void> {
+  if ((await mkdir(folder, { recursive: true, mode: 0o700 })) !== undefined) await chown(folder, uid, gid)
 }
 
 type Owner = { uid: number; gid: number }
