@@ -541,10 +541,10 @@ describe.skipIf(missing !== null)('the package', () => {
         const down = await install(old)
         expect(down).toContain(`telemetry-gateway 0.1.0 replaces ${next}`)
         expect(await status()).toMatchObject({ version: old })
-        // Of this, the daemon says only that it cannot send.
-        await good(`cp ${config} /root/kept.yaml; sed -i 's/ingestion\\.json/missing.json/' ${config}`)
+        // Of this, the daemon says only that it cannot send. The path is the folder of the config.
+        await good(`cp ${config} /root/kept.yaml; sed -i 's/ingestion\\.json/./' ${config}`)
         const { status: ended, stderr } = await tryInstall(version)
-        expect([ended, stderr]).toEqual([1, expect.stringContaining('names a file that does not exist')])
+        expect([ended, stderr]).toEqual([1, expect.stringContaining('names a directory')])
         expect(await installed()).toBe('install ok installed 0.1.0')
         expect(await isActive()).toBe('active')
         await mend(config)
