@@ -53,6 +53,24 @@ async function acked(device: Device, n: number): Promise<void> {
 /** The service is not there, so that what is in the spool stays. */
 const noService = { baseUrl: 'http://127.0.0.1:1' }
 
+/** A store on real files; with `faults.write` its next write fails. */
+function storeWithFault() {
+  const faults = { write: false }
+  const openStore: OpenStore = async (at, options) => {
+    const store = await openLevelStore(at, options)
+    if (!at.endsWith('store')) return store
+    return {
+      ...store,
+      write(ops, writeOptions) {
+        if (!faults.write) return store.write(ops, writeOptions)
+        faults.write = false
+        return Promise.reject(Object.assign(new Error('input/output error'), { code: 'EIO' }))
+      },
+    }
+  }
+  return { faults, openStore }
+}
+
 describe('a spool with a damaged table', () => {
   test('is refused: ops answers with what was found and the command, and no listener is open', async () => {
     const folder = await newFolder()
@@ -121,19 +139,7 @@ describe('a spool that is lost while the daemon runs', () => {
   test('is refused if its files are damaged, and is opened again after they are whole', async () => {
     const folder = await newFolder()
     const path = join(folder, 'spool')
-    const faults = { write: false }
-    const openStore: OpenStore = async (at, options) => {
-      const store = await openLevelStore(at, options)
-      if (!at.endsWith('store')) return store
-      return {
-        ...store,
-        write(ops, writeOptions) {
-          if (!faults.write) return store.write(ops, writeOptions)
-          faults.write = false
-          return Promise.reject(Object.assign(new Error('input/output error'), { code: 'EIO' }))
-        },
-      }
-    }
+    const { faults, openStore } = storeWithFault()
     const pipeline = await startWith(folder, { ...noService, deps: { openStore } })
     const device = await pipeline.device('truck-1')
     await acked(device, 1)
@@ -178,19 +184,7 @@ describe.each(Object.entries(unwritable))('a spool with %s', (code, make) => {
     skip,
   }) => {
     const folder = await newFolder()
-    const faults = { write: false }
-    const openStore: OpenStore = async (at, options) => {
-      const store = await openLevelStore(at, options)
-      if (!at.endsWith('store')) return store
-      return {
-        ...store,
-        write(ops, writeOptions) {
-          if (!faults.write) return store.write(ops, writeOptions)
-          faults.write = false
-          return Promise.reject(Object.assign(new Error('input/output error'), { code: 'EIO' }))
-        },
-      }
-    }
+    const { faults, openStore } = storeWithFault()
     const pipeline = await startWith(folder, { ...noService, deps: { openStore } })
     const device = await pipeline.device('truck-1')
     await acked(device, 1)

@@ -29,7 +29,7 @@ export function createAcceptance(
       return { emptyAnswers, acceptedLately, outage }
     },
     judged({ emptyAnswers: change, nothingAccepted: why, endpoint }, requestId) {
-      // As the endpoint has it: any success makes it available.
+      // An outage of the endpoint lasts until a request succeeds, here as in endpoint.ts.
       if (endpoint === 'outage' || endpoint === 'success') outage = endpoint === 'outage'
       if (change === 'increment') emptyAnswers += 1
       if (change === 'reset') {

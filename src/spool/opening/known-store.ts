@@ -78,14 +78,14 @@ async function identityAt(storePath: string): Promise<{ instance: string | null;
   }
 }
 
-const comesBack =
+const mountIt =
   'Mount its file system, or move its directory back. The gateway then continues with it automatically.'
 
 function missing(path: string): GatewayError {
   return new GatewayError('SPOOL_MISSING', {
     what: `The spool is no longer at ${path}.`,
     why: 'No store is there: a file system is not mounted, or the directory was moved or deleted.',
-    act: `${comesBack} If that spool is lost for good, restart the gateway.`,
+    act: `${mountIt} If you cannot get that spool back, restart the gateway.`,
   })
 }
 
@@ -93,6 +93,6 @@ function replaced(path: string, why: string): GatewayError {
   return new GatewayError('SPOOL_REPLACED', {
     what: `Another store is at ${path} than the one that this process has written.`,
     why,
-    act: `${comesBack} If it was replaced on purpose, restart the gateway: it then opens what is there.`,
+    act: `${mountIt} If it was replaced on purpose, restart the gateway: it then opens what is there.`,
   })
 }

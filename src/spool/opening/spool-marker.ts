@@ -88,7 +88,7 @@ async function hasStore(path: string): Promise<boolean> {
 /** How long a new spool is reported. */
 const newForMs = 86_400_000
 
-/** Nobody may have meant it: a file system may not be mounted. Call what is returned from time to time. */
+/** A new spool can be a mistake: a file system that is not mounted. Call what is returned from time to time. */
 export function reportNew(
   { clock, emit }: { clock: Clock; emit: Emit },
   path: string,
