@@ -88,7 +88,7 @@ async function hasStore(path: string): Promise<boolean> {
 /** How long a new spool is reported. */
 const newForMs = 86_400_000
 
-/** A new spool can be a mistake: a file system that is not mounted. Call what is returned from time to time. */
+/** It can be a mistake: a file system is not mounted. Call what is returned from time to time. */
 export function reportNew(
   { clock, emit }: { clock: Clock; emit: Emit },
   path: string,
