@@ -100,6 +100,22 @@ describe('a changed file', () => {
     await pipeline.until(() => staleIn(pipeline) === undefined)
   })
 
+  test('that is not UTF-8 any more changes nothing, and the condition has its line and column', async () => {
+    const { pipeline, edit } = await start({ unknown: 'accept' })
+    const path = join(pipeline.folder, 'gateway.yaml')
+    const before = await readFile(path, 'utf8')
+    await writeFile(
+      path,
+      Buffer.from(before.replace('sources:', 'defaults: { carrier: "M\xfcller" }\nsources:'), 'latin1'),
+    )
+    await pipeline.until(() => staleIn(pipeline) !== undefined)
+    expect(staleIn(pipeline)?.why).toContain('gateway.yaml:3:24  The file is not UTF-8 at line 3, column 24')
+    await writeFile(path, before)
+    await pipeline.until(() => staleIn(pipeline) === undefined)
+    await edit('path: lat }', 'path: breite }')
+    await pipeline.until(() => countOf(pipeline, 'mapping_reloaded') > 1)
+  })
+
   test('with another mapping is used for the next message', async () => {
     const { pipeline, edit } = await start({ unknown: 'accept' })
     await publish(pipeline, 'truck-1', [1])

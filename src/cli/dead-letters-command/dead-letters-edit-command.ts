@@ -3,11 +3,12 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { text } from 'node:stream/consumers'
+import { buffer } from 'node:stream/consumers'
 import { Command } from 'commander'
+import { readUtf8, utf8Text } from '../../std/file-system/utf8-text.ts'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import type { EditReport } from '../../dead-letters/dead-letters.ts'
 import type { DeadLetterEntry } from '../../spool/spool.ts'
@@ -67,7 +68,7 @@ async function send(
 
 async function fromFile(file: string, io: CommandIo): Promise<Edited> {
   try {
-    return { body: file === '-' ? await text(io.stdin) : await readFile(file, 'utf8'), savedAs: null }
+    return { body: file === '-' ? utf8Text(await buffer(io.stdin)) : await readUtf8(file), savedAs: null }
   } catch (error) {
     throw new GatewayError('INPUT_UNREADABLE', {
       what: `Cannot read ${file}.`,
@@ -97,7 +98,7 @@ async function fromEditor(id: string, options: Options, io: CommandIo): Promise<
   // Through the shell, because $EDITOR may have arguments. The file name is passed beside the command text.
   const child = spawn('sh', ['-c', `${editor} "$1"`, 'sh', file], { stdio: 'inherit', env: io.env })
   const [status] = (await once(child, 'exit')) as [number | null]
-  const body = await readFile(file, 'utf8')
+  const { body } = await fromFile(file, io)
   if (status === 0 && body !== before) return { body, savedAs: file }
   await rm(folder, { recursive: true, force: true })
   if (status === 0) return null

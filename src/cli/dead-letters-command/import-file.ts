@@ -11,6 +11,7 @@ import { mkdtemp, open, rm, type FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { utf8Text } from '../../std/file-system/utf8-text.ts'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import type { ImportCheck, ImportReport, ImportStart } from '../../dead-letters/dead-letters.ts'
 import { requestByOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
@@ -155,7 +156,8 @@ async function partAt(
     if (bytes.length === 0) return null
     const isLast = bytes.length < bytesMax
     const length = isLast ? bytes.length : bytes.lastIndexOf('\n') + 1
-    if (length > 0) return { body: bytes.toString('utf8', 0, length), from, end: from + length, firstLine }
+    if (length === 0) continue
+    return { body: utf8Text(bytes.subarray(0, length), firstLine), from, end: from + length, firstLine }
   }
 }
 

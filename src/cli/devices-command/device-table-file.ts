@@ -5,6 +5,7 @@
 
 import { readFile, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { utf8Text } from '../../std/file-system/utf8-text.ts'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { loadConfig, type Config } from '../../config/config.ts'
 import { providerNames } from '../../delivery/config.ts'
@@ -86,7 +87,10 @@ export function inForceText(isInForce: boolean): string {
 
 async function textOf(file: string): Promise<string> {
   try {
-    return await readFile(file, 'utf8')
+    const bytes = await readFile(file)
+    utf8Text(bytes)
+    // With a byte order mark, without which Excel reads a table of UTF-8 as another encoding.
+    return bytes.toString()
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return ''
     throw new GatewayError('DEVICES_INVALID', {

@@ -8,11 +8,11 @@
 //   addition-answers, config-additions   more sources and providers for a config that is there
 
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { text as readAll } from 'node:stream/consumers'
+import { buffer } from 'node:stream/consumers'
 import { join, resolve } from 'node:path'
 import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
+import { readUtf8, utf8Text } from '../../std/file-system/utf8-text.ts'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { plural } from '../../std/quantity.ts'
 import { checkConfig } from '../check-command/config-findings.ts'
@@ -146,7 +146,7 @@ function absolute(setup: Setup): Setup {
 
 async function readKeys(io: CommandIo, path: string): Promise<AccessKeys> {
   try {
-    const text = path === '-' ? await readAll(io.stdin) : await readFile(path, 'utf8')
+    const text = path === '-' ? utf8Text(await buffer(io.stdin)) : await readUtf8(path)
     const { accessKeyId, secretAccessKey } = JSON.parse(text) as Record<string, unknown>
     if (typeof accessKeyId === 'string' && typeof secretAccessKey === 'string' && accessKeyId !== '')
       return JSON.parse(text) as AccessKeys

@@ -1,8 +1,8 @@
 // learn-command.ts: `learn`: listens to a broker and proposes sources for its messages. Changes nothing.
 
-import { readFile } from 'node:fs/promises'
 import { Command, Option } from 'commander'
 import { systemClock } from '../../std/clock.ts'
+import { readUtf8 } from '../../std/file-system/utf8-text.ts'
 import { codeOf, GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { Secret } from '../../std/secret.ts'
@@ -159,7 +159,7 @@ async function configYaml(proposed: Proposed, broker: LearnedBroker, heard: stri
 }
 
 function mappings({ env }: CommandIo) {
-  const read = createMappingReader({ env, readText: (path) => readFile(path, 'utf8') })
+  const read = createMappingReader({ env, readText: readUtf8 })
   return async (source: Readonly<Record<string, unknown>>) => {
     const result = await read(source)
     return result.kind === 'config' ? result.config : null
@@ -184,7 +184,7 @@ async function secretIn(path: string): Promise<Secret> {
 
 async function textIn(path: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8')
+    return await readUtf8(path)
   } catch (error) {
     throw new GatewayError('INPUT_UNREADABLE', {
       what: `Cannot read ${path}.`,

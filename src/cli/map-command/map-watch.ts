@@ -8,9 +8,9 @@
 // uses them, and at most `samplesBytesMax` of them. What cannot change by an edit, such as options that
 // contradict each other or unreadable messages, ends the command.
 
-import { readFile } from 'node:fs/promises'
 import { relative, resolve } from 'node:path'
 import { systemClock } from '../../std/clock.ts'
+import { readUtf8 } from '../../std/file-system/utf8-text.ts'
 import { createFileWatch } from '../../std/file-watch/file-watch.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { Message } from '../../domain/message.ts'
@@ -33,7 +33,7 @@ export type ReadFiles = {
 }
 
 export const plainFiles: ReadFiles = {
-  readText: (path) => readFile(path, 'utf8'),
+  readText: readUtf8,
   willRead: () => Promise.resolve(),
 }
 
@@ -77,7 +77,7 @@ export async function watchMapping(
   const readFiles: ReadFiles = {
     async readText(path) {
       await willRead(path)
-      return readFile(path, 'utf8')
+      return readUtf8(path)
     },
     willRead,
   }

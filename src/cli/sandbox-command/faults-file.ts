@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { LineCounter, parseDocument, type Document } from 'yaml'
 import { readFaults, type FaultsInput } from '../../sandbox/sandbox.ts'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
+import { utf8Text } from '../../std/file-system/utf8-text.ts'
 import { quote } from '../../std/quote.ts'
 
 const stdinFd = 0
@@ -35,7 +36,7 @@ export function readFaultsFile(file: string): FaultsInput {
 
 function textOf(file: string): string {
   try {
-    return readFileSync(file === '-' ? stdinFd : file, 'utf8')
+    return utf8Text(readFileSync(file === '-' ? stdinFd : file))
   } catch (error) {
     throw new GatewayError('INPUT_UNREADABLE', {
       what: `Cannot read the faults from ${quote(file)}.`,

@@ -16,6 +16,7 @@ import { pipeline } from 'node:stream/promises'
 import { gzipSync } from 'node:zlib'
 import { Command } from 'commander'
 import { systemClock } from '../../std/clock.ts'
+import { readUtf8 } from '../../std/file-system/utf8-text.ts'
 import { GatewayError, messageOf, whyUnwritable } from '../../std/gateway-error.ts'
 import { formatSize } from '../../std/quantity.ts'
 import { checkConfig } from '../check-command/config-findings.ts'
@@ -72,7 +73,7 @@ export const supportBundleCommand: BuildCommand = (io, done) =>
 
 async function collect(options: BundleOptions, io: CommandIo): Promise<ArchiveFile[]> {
   const { config: path, positions = false } = options
-  const text = await readFile(path, 'utf8').catch(() => null)
+  const text = await readUtf8(path).catch(() => null)
   const checked = await partOf(async () => {
     const { warnings, secretFiles } = await checkConfig(path, io.env)
     return { ok: true, warnings, secretFiles }

@@ -1,13 +1,13 @@
 // password-argument.ts: a password in a file that an option names. Other users of the machine can read the
 // arguments of a command.
 
-import { readFile } from 'node:fs/promises'
+import { readUtf8 } from '../../std/file-system/utf8-text.ts'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 
 /** Without the line feed at its end. */
 export async function readPasswordFile(path: string): Promise<string> {
   try {
-    return (await readFile(path, 'utf8')).replace(/\r?\n$/, '')
+    return (await readUtf8(path)).replace(/\r?\n$/, '')
   } catch (error) {
     throw new GatewayError('INPUT_UNREADABLE', {
       what: `Cannot read the password file ${path}.`,

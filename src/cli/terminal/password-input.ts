@@ -1,5 +1,6 @@
 // password-input.ts: reads a password: from a terminal without showing it, else the first line of stdin.
 
+import { isUtf8 } from 'node:buffer'
 import type { Readable } from 'node:stream'
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { CommandIo } from './terminal.ts'
@@ -19,12 +20,16 @@ export async function readPassword(io: CommandIo, prompt: string, twice: boolean
 }
 
 async function firstLine(stdin: Readable): Promise<string> {
-  let text = ''
+  let bytes = Buffer.alloc(0)
   for await (const chunk of stdin) {
-    text += String(chunk)
-    if (text.includes('\n') || text.length > lengthMax + 2) break
+    bytes = Buffer.concat([bytes, Buffer.from(chunk as Buffer | string)])
+    if (bytes.includes('\n') || bytes.length > lengthMax + 2) break
   }
-  return text.split(/\r?\n/, 1)[0] ?? ''
+  const end = bytes.indexOf('\n')
+  const line = end < 0 ? bytes : bytes.subarray(0, end)
+  if (!isUtf8(line) && line.length <= lengthMax + 1)
+    throw usage('The password is not UTF-8.', 'Give it as UTF-8.')
+  return line.toString().replace(/\r$/, '')
 }
 
 /** Raw mode, because the terminal shows what is typed otherwise. */

@@ -1,10 +1,10 @@
 // file-problems.ts: says what is wrong with a file of credentials, and where. No text of the file is quoted:
 // it is secret (invariant 11).
 
-import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { codeOf } from '../../std/gateway-error.ts'
+import { readUtf8 } from '../../std/file-system/utf8-text.ts'
+import { codeOf, messageOf } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import type { Environment } from '../proxy.ts'
 
@@ -39,10 +39,10 @@ export async function sharedFileProblem(env: Environment, profile: string | null
   const name = profile ?? env['AWS_PROFILE'] ?? 'default'
   let text: string
   try {
-    text = await readFile(path, 'utf8')
+    text = await readUtf8(path)
   } catch (error) {
-    const code = codeOf(error) ?? 'unknown error'
-    return code === 'ENOENT' ? null : `${path} cannot be read (${code})`
+    if (codeOf(error) === 'ENOENT') return null
+    return `${path} cannot be read (${codeOf(error) ?? messageOf(error)})`
   }
   const found = new Map<string, Set<string>>()
   let keys: Set<string> | null = null

@@ -6,12 +6,11 @@
 // `device` is required and unique. Any other column may be missing and any other field empty: the defaults of
 // the source and of the config apply then. All bad rows are reported together, with their lines.
 
-import { isUtf8 } from 'node:buffer'
 import { GatewayError, messageOf } from '../../std/gateway-error.ts'
 import { groupedProblems } from '../../std/config-problem.ts'
 import { meantText } from '../../std/nearest-word.ts'
 import { plural } from '../../std/quantity.ts'
-import { firstBadPlace } from '../../std/file-system/utf8-text.ts'
+import { NotUtf8Error, utf8Text } from '../../std/file-system/utf8-text.ts'
 import { quote } from '../../std/quote.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import { isZoneName, zoneProblem } from '../times/zones.ts'
@@ -108,8 +107,14 @@ export function parseDevices(
   profiles?: readonly string[],
 ): ParsedDevices {
   if (bytes.length > bytesMax) return failed(1, `the table is larger than ${bytesMax} bytes`)
-  if (!isUtf8(bytes)) return failed(firstBadPlace(bytes).line, 'is not UTF-8; save the table as "CSV UTF-8"')
-  const { rows, problems: malformed } = parseCsv(bytes.toString('utf8'))
+  let text: string
+  try {
+    text = utf8Text(bytes)
+  } catch (error) {
+    if (!(error instanceof NotUtf8Error)) throw error
+    return failed(error.line, `${error.message} ("CSV UTF-8" in a spreadsheet)`)
+  }
+  const { rows, problems: malformed } = parseCsv(text)
   const [header, ...body] = rows
   if (!header) return failed(1, 'the table needs a header row with the column "device"', malformed)
   const headerProblems = checkHeader(header)

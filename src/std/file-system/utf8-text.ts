@@ -10,24 +10,27 @@ export class NotUtf8Error extends Error {
   /** With U+FFFD in place of what is not UTF-8. */
   readonly text: string
 
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, firstLine = 1) {
+    super()
     const isWide = seemsUtf16(bytes)
     const { line, column } = isWide ? { line: 1, column: 1 } : firstBadPlace(bytes)
-    super(
-      isWide
-        ? 'The file is UTF-16: save it as UTF-8'
-        : `The file is not UTF-8 at line ${line}, column ${column}: save it as UTF-8`,
-    )
-    this.line = line
+    this.line = firstLine + line - 1
     this.column = column
+    this.message = isWide
+      ? 'The file is UTF-16: save it as UTF-8'
+      : `The file is not UTF-8 at line ${this.line}, column ${column}: save it as UTF-8`
     this.text = bytes.toString()
   }
 }
 
 /** Without a byte order mark. Rejects with NotUtf8Error. */
 export async function readUtf8(path: string): Promise<string> {
-  const bytes = await readFile(path)
-  if (!isUtf8(bytes) || seemsUtf16(bytes)) throw new NotUtf8Error(bytes)
+  return utf8Text(await readFile(path))
+}
+
+/** Without a byte order mark. Throws NotUtf8Error. `firstLine`: of the bytes in their file. */
+export function utf8Text(bytes: Buffer, firstLine = 1): string {
+  if (!isUtf8(bytes) || seemsUtf16(bytes)) throw new NotUtf8Error(bytes, firstLine)
   return bytes.toString().replace(/^\ufeff/, '')
 }
 
@@ -38,7 +41,7 @@ function seemsUtf16([first, second]: Buffer): boolean {
 }
 
 /** Of bytes that are not UTF-8; from 1, the column in characters. */
-export function firstBadPlace(bytes: Buffer): { line: number; column: number } {
+function firstBadPlace(bytes: Buffer): { line: number; column: number } {
   let line = 1
   let start = 0
   for (;;) {

@@ -115,6 +115,18 @@ describe('payloads that the service refused', () => {
     await pipeline.until(() => pipeline.status().totals.delivered === 3)
   })
 
+  test('an edit or import over HTTP that is not UTF-8 is refused', async () => {
+    const pipeline = await threeRefused()
+    const { control } = pipeline.gateway.addresses
+    const [id = ''] = await idsIn(pipeline.url)
+    for (const path of [`edit?id=${id}`, 'import-plan', `import?import=${'0'.repeat(32)}`]) {
+      const body = Buffer.from('{"carrier":"M\xfcller"}', 'latin1')
+      const answer = await send(control, `/control/dead-letters/${path}`, { method: 'POST', body })
+      expect(await answer.json()).toMatchObject({ why: 'The body of the request is not UTF-8.' })
+      expect(answer.status).toBe(400)
+    }
+  })
+
   test('an edit that is not a payload is refused, and the text is kept in a file', async () => {
     const pipeline = await threeRefused()
     const [id = ''] = await idsIn(pipeline.url)
@@ -151,6 +163,8 @@ describe('payloads that the service refused', () => {
     const [, part, first] =
       /line (\d+): it is not JSON\. \(Line 1 here is line (\d+) of/.exec(wrong.stderr) ?? []
     expect(Number(part) + Number(first) - 1).toBe(7001)
+    await writeFile(file, Buffer.from([...lines, 'M\xfcller'].join('\n'), 'latin1'))
+    expect((await runCli(requeue(file))).stderr).toContain('not UTF-8 at line 7001, column 2')
     expect(pipeline.status().totals.delivered).toBe(0)
 
     await writeFile(file, lines.join('\n'))

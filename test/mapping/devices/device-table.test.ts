@@ -103,9 +103,15 @@ describe('a device table', () => {
     expect(problemsOf(text)).toEqual([problem])
   })
 
-  test('in another encoding than UTF-8 is refused with the line', () => {
+  test('in another encoding than UTF-8 is refused with line and column', () => {
     const latin1 = Buffer.from('device,model\nT1,A\nT2,Büssing\n', 'latin1')
-    expect(problemsOf(latin1)).toEqual(['3: is not UTF-8; save the table as "CSV UTF-8"'])
+    expect(problemsOf(latin1)).toEqual([
+      '3: The file is not UTF-8 at line 3, column 5: save it as UTF-8 ("CSV UTF-8" in a spreadsheet)',
+    ])
+    const wide = Buffer.from('\ufeffdevice\tmodel\n', 'utf16le')
+    expect(problemsOf(wide)).toEqual([
+      '1: The file is UTF-16: save it as UTF-8 ("CSV UTF-8" in a spreadsheet)',
+    ])
   })
 
   test('may name only configured providers', () => {

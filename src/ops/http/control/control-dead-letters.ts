@@ -19,6 +19,7 @@
 // WHICH is id (more than once), stage, reason, device, source, provider, since, until, or `all=1`: without a
 // selection nothing is selected.
 
+import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { isoTimes } from '../../../std/iso-times.ts'
@@ -195,14 +196,18 @@ function withSelection(
 function withBody(request: RouteRequest<unknown>, work: Work<[body: string]>): Promise<ControlAnswer> {
   return withDeadLetters(request, async (deadLetters) => {
     const body = request.sentBody ?? (await bodyOf(request.request))
-    if (body !== null) return work(deadLetters, body)
+    if (typeof body === 'string') return work(deadLetters, body)
+    if (body !== null) {
+      if (isUtf8(body)) return work(deadLetters, body.toString())
+      return badRequest('The body of the request is not UTF-8.', act)
+    }
     const why = `At most ${formatSize(bodyBytesMax)} are accepted at once.`
     return problem(413, 'BODY_TOO_LARGE', { what: 'The request is too large.', why, act })
   })
 }
 
 /** Null where it is too large. The limits of listening/ end a slow one. */
-async function bodyOf(request: IncomingMessage): Promise<string | null> {
+async function bodyOf(request: IncomingMessage): Promise<Buffer | null> {
   const parts: Buffer[] = []
   let bytes = 0
   for await (const part of request as AsyncIterable<Buffer>) {
@@ -210,5 +215,5 @@ async function bodyOf(request: IncomingMessage): Promise<string | null> {
     if (bytes > bodyBytesMax) return null
     parts.push(part)
   }
-  return Buffer.concat(parts).toString('utf8')
+  return Buffer.concat(parts)
 }
