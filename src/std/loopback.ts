@@ -23,7 +23,7 @@ export function isOwnHost(host: string, own: ReadonlySet<string>): boolean {
 
 /** Whether the page of an `Origin` comes from the host and port in `Host`. */
 export function isSameOrigin(origin: string, host: string): boolean {
-  const [, scheme, page = ''] = /^(https?:\/\/)([^\s/?#@]+)$/i.exec(origin) ?? []
+  const [, scheme] = /^(https?:\/\/)[^\s/?#@]+$/i.exec(origin) ?? []
   if (scheme === undefined || !URL.canParse(origin) || !URL.canParse(scheme + host)) return false
-  return page.toLowerCase() === host.toLowerCase() || new URL(origin).host === new URL(scheme + host).host
+  return new URL(origin).host === new URL(scheme + host).host
 }

@@ -19,9 +19,13 @@ describe('values from the environment and from files', () => {
     expect(config.sources[0]).toMatchObject({ name: '0123', topic: 'true' })
   })
 
-  test('from a file lose one line feed at the end and no more', async () => {
-    const config = await configOf('sources: [{ name: "${file:f}", topic: t }]', { files: { f: ' a \n\r\n' } })
-    expect(config.sources[0]?.name).toBe(' a \n')
+  test('lose one line feed at the end and no more', async () => {
+    const text = ' a \n\r\n'
+    const config = await configOf('sources: [{ name: "${file:f}", topic: "${env:E}" }]', {
+      files: { f: text },
+      env: { E: text },
+    })
+    expect(config.sources[0]).toMatchObject({ name: ' a \n', topic: ' a \n' })
   })
 
   test('are not searched for further references', async () => {

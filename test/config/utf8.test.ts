@@ -83,7 +83,11 @@ const place = /The file is not UTF-8 at line 2, column 4: save it as UTF-8/
 
 describe('text that a command reads', () => {
   test.each<[what: string, name: string, args: (file: string) => string[]]>([
-    ['cases of a mapping', 'phones.cases.yaml', (file) => ['map', '--test', file, '--config', 'config/examples/gateway.yaml']],
+    [
+      'cases of a mapping',
+      'phones.cases.yaml',
+      (file) => ['map', '--test', file, '--config', 'config/examples/gateway.yaml'],
+    ],
     ['a preset', 'phones.yaml', (file) => ['map', '--preset', file]],
     ['faults', 'faults.yaml', (file) => ['sandbox', '--listen', '127.0.0.1:0', '--faults', file]],
     [
@@ -98,7 +102,11 @@ describe('text that a command reads', () => {
       'password',
       (file) => ['learn', '--broker', 'mqtt://127.0.0.1', '--password-file', file],
     ],
-    ['a password', 'password', (file) => ['status', '--url', 'http://127.0.0.1', '--user', 'u', '--password-file', file]],
+    [
+      'a password',
+      'password',
+      (file) => ['status', '--url', 'http://127.0.0.1', '--user', 'u', '--password-file', file],
+    ],
   ])('%s is refused with line and column', async (_what, name, args) => {
     const folder = await newFolder()
     const file = join(folder, name)
@@ -136,6 +144,19 @@ describe('text that a command reads', () => {
     expect(await runCli(add)).toMatchObject({ status: 0 })
     // With its byte order mark, by which Excel knows UTF-8.
     expect(await readFile(table, 'utf8')).toBe('\ufeffdevice\nT0\nT1\n')
+  })
+
+  test('a file of passwords, which stays as it is', async () => {
+    const file = await fileOf('users', latin())
+    expect((await runCli(['passwd', file, 'a'], { stdin: 'secret' })).stderr).toMatch(place)
+    expect(await readFile(file)).toEqual(latin())
+    const config = join(await newFolder(), 'gateway.yaml')
+    const text = await readFile('config/examples/gateway.yaml', 'utf8')
+    await writeFile(config, text.replace('anonymous: true', `password_file: ${file}`))
+    const { stderr } = await runCli(['check', '--config', config])
+    expect(stderr).toMatch(
+      /password_file names a file with an error: \S+users: The file is not UTF-8 at line 2, column 4/,
+    )
   })
 
   test('a password of standard input', async () => {

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { createAuthority } from '../support/certificates.ts'
 import { ingestOptions, ingestSchema } from '../../src/ingest/config.ts'
@@ -78,7 +79,7 @@ describe('the section ingest', () => {
     ])
   })
 
-  test('reads path and origins of a listener for WebSocket', () => {
+  test('reads path, origins and names of a listener for WebSocket', () => {
     const origins = ['https://Fleet.Example.com', 'http://127.0.0.1:3000', 'capacitor://localhost', '*']
     const listeners = [{ url: 'ws://127.0.0.1' }, { url: 'ws://127.0.0.1:1/a', websocket: { origins } }]
     expect(
@@ -92,6 +93,17 @@ describe('the section ingest', () => {
           origins: ['https://fleet.example.com', 'http://127.0.0.1:3000', 'capacitor://localhost', '*'],
         },
       },
+    ])
+    const names = [
+      { url: 'ws://127.0.0.1', websocket: { hosts: ['Gateway.Example.com'] } },
+      { url: 'wss://127.0.0.1', tls: mine },
+    ]
+    const box = hostname().toLowerCase()
+    expect(
+      ingestOptions(ingestSchema.parse({ broker: { listeners: names, access: anonymous } })).listeners,
+    ).toMatchObject([
+      { webSocket: { hosts: new Set([box, 'gateway.example.com']), isSecure: false } },
+      { webSocket: { hosts: new Set([box]), isSecure: true } },
     ])
     for (const origin of ['https://fleet.example.com/page', 'fleet.example.com', 'null', '', 'https://a b'])
       expect(

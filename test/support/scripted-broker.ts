@@ -31,8 +31,8 @@ export type BrokerScript = {
   withConnack?: (index: number) => readonly Packet[]
   /** Answers to the filters of a SUBSCRIBE. */
   granted?: (filters: readonly string[]) => number[]
-  /** Answer to UNSUBSCRIBE, of MQTT 5; default 0. */
-  unsubscribed?: number
+  /** Answer to each filter of UNSUBSCRIBE, of MQTT 5; default 0. */
+  unsubscribed?: (filter: string) => number
   /** Does not answer SUBSCRIBE. */
   mute?: boolean
   /** One that another broker had before. */
@@ -92,7 +92,11 @@ export async function openScriptedBroker(script: BrokerScript = {}): Promise<Scr
       if (packet.cmd === 'puback') inWrite.push(packet.messageId ?? 0)
       if (packet.cmd === 'pingreq') send({ cmd: 'pingresp' })
       if (packet.cmd === 'unsubscribe')
-        send({ cmd: 'unsuback', messageId: packet.messageId ?? 0, granted: [script.unsubscribed ?? 0] })
+        send({
+          cmd: 'unsuback',
+          messageId: packet.messageId ?? 0,
+          granted: packet.unsubscriptions.map((filter) => script.unsubscribed?.(filter) ?? 0),
+        })
       if (packet.cmd === 'subscribe' && script.mute !== true) {
         const filters = packet.subscriptions.map(({ topic }) => topic)
         const granted = script.granted?.(filters) ?? packet.subscriptions.map(({ qos }) => qos)

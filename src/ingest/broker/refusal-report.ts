@@ -47,7 +47,6 @@ export class RefusalReport {
     const nowMs = clock.monotonic()
     let entry = this.#entries.get(reason)
     if (entry === undefined || nowMs - entry.lastAtMs >= quietMs) {
-      entry?.cancel?.()
       entry = { names: new Set(), total: 0, reported: 0, lastAtMs: nowMs, cancel: null }
       this.#entries.set(reason, entry)
     }

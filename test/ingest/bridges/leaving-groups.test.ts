@@ -19,12 +19,12 @@ const publish = (messageId: number, payload: string): IPublishPacket => ({
   messageId,
 })
 
-async function openMember(commits: 'auto' | 'by hand', script: BrokerScript = {}) {
+async function openMember(commits: 'auto' | 'by hand', script: BrokerScript = {}, topics = ['t/#']) {
   const broker = await openScriptedBroker(script)
   const spool = createMemoryIntakeSpool({ commits })
   const url = `mqtt://127.0.0.1:${broker.port}`
   const group = { share_group: 'g', leave_group_on_stop: true }
-  const bridges = parseMqttBridges([{ name: 'depot', url, topics: ['t/#'], client_id: 'gw', ...group }]).map(
+  const bridges = parseMqttBridges([{ name: 'depot', url, topics, client_id: 'gw', ...group }]).map(
     bridgeOptions,
   )
   const world = await openIngest(spool, { bridges })
@@ -53,9 +53,30 @@ test('a member that is quiet after it left has left nothing', async () => {
 })
 
 test('a member whose broker refuses UNSUBSCRIBE is still a member', async () => {
-  await using member = await openMember('auto', { unsubscribed: 0x87 })
+  await using member = await openMember('auto', { unsubscribed: () => 0x87 })
   expect(await member.stop()).toEqual(['kept'])
 })
+
+const twelve = Array.from({ length: 12 }, (_, n) => `t/${n}/#`)
+
+test('more than 8 filters leave in packets of 8, for brokers such as AWS IoT Core', async () => {
+  await using member = await openMember('auto', {}, twelve)
+  expect(await member.stop()).toEqual(['left_group'])
+  const packets = member.link.received.flatMap((one) =>
+    one.cmd === 'unsubscribe' ? [one.unsubscriptions] : [],
+  )
+  expect(packets.map(({ length }) => length)).toEqual([8, 4])
+  expect(packets.flat()).toEqual(twelve.map((topic) => `$share/g/${topic}`))
+})
+
+test.each([0, 11])(
+  'a member whose broker refuses to let go of filter %d of 12 is still a member',
+  async (n) => {
+    const unsubscribed = (filter: string) => (filter === `$share/g/t/${n}/#` ? 0x87 : 0)
+    await using member = await openMember('auto', { unsubscribed }, twelve)
+    expect(await member.stop()).toEqual(['kept'])
+  },
+)
 
 test('messages that wait for their acknowledgement are no quiet: the broker may have more behind its window', async () => {
   await using member = await openMember('by hand')

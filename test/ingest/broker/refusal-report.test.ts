@@ -17,11 +17,11 @@ function world(admitted: Known[] = []) {
   })
   const refuse = (reason: RefusalReason, clientId: string | null, address = '10.0.0.1') =>
     report.add(reason, { clientId, userName: null, address })
-  return { clock, events, refuse }
+  return { clock, events, refuse, close: () => report.close() }
 }
 
-const fleet = (state: Known['state']): Known[] =>
-  Array.from({ length: 25 }, (_, n) => ({ clientId: `truck-${n}`, address: `10.0.1.${n}`, state }))
+const fleet = (state: Known['state'], length = 25): Known[] =>
+  Array.from({ length }, (_, n) => ({ clientId: `truck-${n}`, address: `10.0.1.${n}`, state }))
 
 describe('clients that are refused for one reason are reported', () => {
   test('the whole known fleet, with its number and an example', async () => {
@@ -31,7 +31,7 @@ describe('clients that are refused for one reason are reported', () => {
     expect(events).toMatchObject([
       { reason: 'will_retain', count: 25, clients: 25, known: 25, knownRefused: 25, wholeFleet: true },
     ])
-    expect(events[0]).toMatchObject({ clientId: 'truck-0', userName: null, address: '10.0.0.1' })
+    expect(events[0]).toMatchObject({ clientId: 'truck-0', userName: null, address: '10.0.0.1', act: null })
   })
 
   test('by their address, where TLS refuses them before they have a client id', async () => {
@@ -46,7 +46,59 @@ describe('clients that are refused for one reason are reported', () => {
     refuse('no_user_name', 'truck-1')
     refuse('no_user_name', 'truck-2')
     await clock.advance(10_000)
-    expect(events).toMatchObject([{ clients: 2, known: 0, wholeFleet: true }])
+    const act = expect.stringContaining('Set user name and password')
+    expect(events).toMatchObject([{ clients: 2, known: 0, wholeFleet: true, act }])
+  })
+
+  test.each([
+    [4, 1, false],
+    [5, 2, false],
+    [4, 2, true],
+    [1, 1, true],
+  ])('of %d known clients %d are refused: whole fleet %s', async (known, refused, wholeFleet) => {
+    const { clock, events, refuse } = world(fleet('lost', known))
+    for (let n = 0; n < 10; n += 1) refuse('will_retain', `truck-${n % refused}`)
+    await clock.advance(10_000)
+    expect(events).toMatchObject([{ known, knownRefused: refused, clients: refused, wholeFleet }])
+  })
+
+  test('the only known client is reported from its tenth refusal on', async () => {
+    const { clock, events, refuse } = world(fleet('lost', 1))
+    for (let n = 0; n < 9; n += 1) refuse('will_retain', 'truck-0')
+    await clock.advance(10_000)
+    expect(events).toEqual([])
+  })
+
+  test('once in ten seconds, with those since the last report, for as long as it lasts', async () => {
+    const { clock, events, refuse } = world(fleet('lost'))
+    for (let s = 0; s < 30; s += 1) {
+      for (let n = 0; n < 2; n += 1) refuse('will_retain', `truck-${(2 * s + n) % 25}`)
+      await clock.advance(1000)
+    }
+    expect(events.map(({ count }) => count)).toEqual([10, 20, 20])
+    expect(events.map(({ clients }) => clients)).toEqual([10, 25, 25])
+  })
+
+  test('also where they give no client id, by their address', async () => {
+    const { clock, events, refuse } = world()
+    for (let n = 0; n < 10; n += 1) refuse('no_client_id', '', `10.0.1.${n % 5}`)
+    await clock.advance(10_000)
+    expect(events).toMatchObject([{ count: 10, clients: 5 }])
+  })
+
+  test('in a memory of 10,000 clients, and all connections', async () => {
+    const { clock, events, refuse } = world()
+    for (let n = 0; n < 10_005; n += 1) refuse('no_user_name', `stranger-${n}`)
+    await clock.advance(10_000)
+    expect(events).toMatchObject([{ count: 10_005, clients: 10_000 }])
+  })
+
+  test('not any more when the listeners are closed', async () => {
+    const { clock, events, refuse, close } = world()
+    for (let n = 0; n < 25; n += 1) refuse('no_user_name', `truck-${n}`)
+    close()
+    await clock.advance(10_000)
+    expect(events).toEqual([])
   })
 
   test('strangers are no fleet, however many ids they invent', async () => {
@@ -75,11 +127,18 @@ describe('clients that are refused for one reason are reported', () => {
 
   test('the counts begin again after ten minutes without a refusal', async () => {
     const { clock, events, refuse } = world()
-    for (let n = 0; n < 9; n += 1) refuse('no_user_name', 'stranger')
+    for (let n = 0; n < 8; n += 1) refuse('no_user_name', 'stranger')
+    await clock.advance(599_000)
+    refuse('no_user_name', 'stranger')
     await clock.advance(600_000)
     refuse('no_user_name', 'stranger')
     await clock.advance(10_000)
     expect(events).toEqual([])
+    for (let n = 0; n < 8; n += 1) refuse('no_user_name', 'stranger')
+    await clock.advance(579_000)
+    refuse('no_user_name', 'stranger')
+    await clock.advance(10_000)
+    expect(events).toMatchObject([{ count: 10 }])
   })
 
   test('reasons that another condition tells are not told twice', async () => {

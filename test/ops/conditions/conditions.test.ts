@@ -6,6 +6,7 @@ import type { HeldReason } from '../../../src/domain/held.ts'
 import type { BatchId, LaneId, ProviderName } from '../../../src/domain/ids.ts'
 import { createConditions } from '../../../src/ops/conditions/conditions.ts'
 import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
+import { eventSamples } from '../../support/event-samples.ts'
 import { handClock } from '../../support/ops-world.ts'
 
 const provider = 'default' as ProviderName
@@ -245,6 +246,30 @@ describe('a loss stays visible', () => {
     ])
     rules.apply({ kind: 'restart_needed', sections: [] })
     expect(codes()).toEqual([])
+  })
+
+  test('CLIENTS_REFUSED is one for each reason, an error while it is the fleet, and clears after ten minutes', () => {
+    const { clock, conditions, rules } = world()
+    const refused = { ...eventSamples.clients_refused, reason: 'no_user_name' as const }
+    const shown = () =>
+      conditions.open().map(({ code, key, severity, count }) => [code, key, severity, count])
+    rules.apply(refused)
+    rules.apply({ ...refused, reason: 'will_retain', wholeFleet: false, count: 10 })
+    expect(shown()).toEqual([
+      ['CLIENTS_REFUSED', 'no_user_name', 'error', 25],
+      ['CLIENTS_REFUSED', 'will_retain', 'warning', 10],
+    ])
+    expect(conditions.open()[0]).toMatchObject({
+      what: '25 connections of 25 clients refused: 25 of 25 known clients.',
+      act: 'Set user name and password in the devices.',
+    })
+    clock.move(599_999)
+    rules.apply({ ...refused, wholeFleet: false, count: 20 })
+    expect(shown()).toContainEqual(['CLIENTS_REFUSED', 'no_user_name', 'warning', 45])
+    clock.move(1)
+    expect(shown()).toEqual([['CLIENTS_REFUSED', 'no_user_name', 'warning', 45]])
+    clock.move(599_999)
+    expect(shown()).toEqual([])
   })
 
   test('a purge is an error with its reasons, for a day', () => {

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect as connectTcp } from 'node:net'
+import { connect as connectTcp, createServer, type AddressInfo } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../../../src/std/secret.ts'
@@ -27,6 +27,21 @@ async function addressInLog(world: IngestWorld, start: Buffer): Promise<string |
   await client.gone()
   const event = world.events.findLast(({ kind }) => kind === 'client_dropped')
   return event?.kind === 'client_dropped' ? event.address : null
+}
+
+/** A balancer that sends its header with the first bytes of a client. Resolves with its port. */
+async function balance(to: number, header: Buffer): Promise<number> {
+  const server = createServer((client) => {
+    client.once('data', (first) => {
+      const listener = connectTcp({ port: to, host: '127.0.0.1' })
+      client.on('error', () => listener.destroy()).on('close', () => listener.destroy())
+      listener.on('error', () => client.destroy()).write(Buffer.concat([header, first]))
+      client.pipe(listener).pipe(client)
+    })
+  })
+  onTestFinished(() => void server.close())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return (server.address() as AddressInfo).port
 }
 
 describe('a listener behind a balancer', () => {
@@ -75,6 +90,7 @@ describe('a listener behind a balancer', () => {
     ['127.0.0.1', localHeader],
     ['192.0.2.9', Buffer.from('PROXY TCP4 192.0.2.9 192.0.2.8 1 1883\r\n')],
     ['127.0.0.1', Buffer.from('PROXY UNKNOWN\r\n')],
+    ['192.0.2.10', Buffer.from('PROXY TCP6 ::ffff:192.0.2.10 ::1 1 1883\r\n')],
   ])('logs the client as %s', async (address, header) => {
     await using world = await openIngest(auto(), { listeners: [plain] })
     expect(await addressInLog(world, header)).toBe(address)
@@ -108,7 +124,7 @@ describe('a listener behind a balancer', () => {
   test.each([
     ['proxy_header_missing', connectBytes('direct')],
     ['proxy_header_invalid', Buffer.from('PROXY TCP4 192.0.2.7 192.0.2.8 1 x\r\n')],
-    ['proxy_header_invalid', Buffer.from(`PROXY UNKNOWN ${'x'.repeat(94)}\r\n`)],
+    ['proxy_header_invalid', Buffer.from(`PROXY UNKNOWN ${'x'.repeat(92)}\r\n`)],
     [
       'proxy_header_invalid',
       Buffer.concat([proxyHeader('192.0.2.7').subarray(0, 14), Buffer.from([255, 255])]),
@@ -129,15 +145,18 @@ describe('a listener behind a balancer', () => {
     await using world = await openIngest(auto(), { listeners: [plain], clock })
     const slow = await world.connection('slow')
     slow.sendBytes(proxyHeader('192.0.2.7').subarray(0, 20))
+    const line = await world.connection('line')
+    line.sendBytes(Buffer.from('PROXY TCP4 192.0.2.7'))
     const check = await world.connection('check')
-    await eventually(() => world.ingest.counters().unauthenticated === 2)
+    await eventually(() => world.ingest.counters().unauthenticated === 3)
     check.end()
-    await eventually(() => world.ingest.counters().unauthenticated === 1)
+    await eventually(() => world.ingest.counters().unauthenticated === 2)
     await clock.advance(9999)
     expect(refused(world)).toEqual({})
     await clock.advance(1)
     await slow.gone()
-    expect(refused(world)).toEqual({ proxy_header_missing: 1 })
+    await line.gone()
+    expect(refused(world)).toEqual({ proxy_header_missing: 2 })
   })
 
   test('bounds what waits for its header', async () => {
@@ -151,42 +170,46 @@ describe('a listener behind a balancer', () => {
     expect(refused(world)).toEqual({ max_unauthenticated: 1 })
   })
 
-  test('mqtts://: the header comes before the TLS handshake', async () => {
-    const authority = createAuthority()
-    const { cert, key } = authority.issue()
-    const tls = {
-      cert,
-      key: new Secret(key),
-      clientCa: null,
-      clientCrl: null,
-      certificateName: 'cn' as const,
-    }
-    const spool = auto()
-    await using world = await openIngest(spool, { listeners: [{ ...plain, tls }] })
-    const socket = connectTcp({ port: world.port, host: '127.0.0.1' })
-    onTestFinished(() => void socket.destroy())
-    await once(socket, 'connect')
-    socket.write(proxyHeader('192.0.2.7', Buffer.alloc(200, 4)))
-    const secure: TLSSocket = connectTls({ socket, servername: 'localhost', ca: authority.ca })
-    await once(secure, 'secureConnect')
-    const messages = Array.from({ length: 20 }, (_, index) =>
-      publishBytes({ topic: 't', payload: `${index} ${'x'.repeat(5000)}`, messageId: index + 1 }),
-    )
-    secure.write(Buffer.concat([connectBytes('truck'), ...messages]))
-    let bytes = 0
-    for await (const chunk of secure) {
-      bytes += (chunk as Buffer).length
-      if (bytes === 4 + 20 * 4) break
-    }
-    expect(spool.payloads).toHaveLength(20)
-    secure.destroy()
-    await eventually(() => world.ingest.counters().connections === 0)
+  test.each([
+    ['version 2', proxyHeader('192.0.2.7', Buffer.alloc(200, 4))],
+    ['version 1', Buffer.from('PROXY TCP4 192.0.2.7 192.0.2.8 56324 8883\r\n')],
+  ])(
+    'mqtts://: the header of %s comes before the TLS handshake, also in its segment',
+    async (_version, header) => {
+      const authority = createAuthority()
+      const { cert, key } = authority.issue()
+      const tls = {
+        cert,
+        key: new Secret(key),
+        clientCa: null,
+        clientCrl: null,
+        certificateName: 'cn' as const,
+      }
+      const spool = auto()
+      await using world = await openIngest(spool, { listeners: [{ ...plain, tls }] })
+      const port = await balance(world.port, header)
+      const secure: TLSSocket = connectTls({ port, servername: 'localhost', ca: authority.ca })
+      onTestFinished(() => void secure.destroy())
+      await once(secure, 'secureConnect')
+      const messages = Array.from({ length: 20 }, (_, index) =>
+        publishBytes({ topic: 't', payload: `${index} ${'x'.repeat(5000)}`, messageId: index + 1 }),
+      )
+      secure.write(Buffer.concat([connectBytes('truck'), ...messages]))
+      let bytes = 0
+      for await (const chunk of secure) {
+        bytes += (chunk as Buffer).length
+        if (bytes === 4 + 20 * 4) break
+      }
+      expect(spool.payloads).toHaveLength(20)
+      secure.destroy()
+      await eventually(() => world.ingest.counters().connections === 0)
 
-    const direct = connectTls({ port: world.port, host: '127.0.0.1', ca: authority.ca })
-    await once(direct, 'error')
-    expect(refused(world)).toEqual({ proxy_header_missing: 1 })
-    expect(world.ingest.counters().unauthenticated).toBe(0)
-  })
+      const direct = connectTls({ port: world.port, host: '127.0.0.1', ca: authority.ca })
+      await once(direct, 'error')
+      expect(refused(world)).toEqual({ proxy_header_missing: 1 })
+      expect(world.ingest.counters().unauthenticated).toBe(0)
+    },
+  )
 })
 
 describe('mqtts:// without a balancer', () => {
