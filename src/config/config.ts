@@ -26,7 +26,7 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { codeOf, GatewayError, messageOf } from '../std/gateway-error.ts'
 import { alertsSchema } from '../alerts/config.ts'
-import { deliverySchema, providerNames } from '../delivery/config.ts'
+import { deliveryOptions, deliverySchema, providerNames, proxyFor, sectionProxy } from '../delivery/config.ts'
 import { ingestSchema } from '../ingest/config.ts'
 import { ledgerSchema } from '../ledger/config.ts'
 import {
@@ -238,6 +238,16 @@ function substitutionFor(
 }
 
 /** Files that the stages read themselves. */
+/** Throws CONFIG_INVALID where a variable of the environment names no proxy, and a request would use it. */
+export function requireProxies({ delivery, alerts }: Config, env: NodeJS.ProcessEnv): void {
+  const proxy = sectionProxy(delivery)
+  const requests = [...alerts.receivers, ...alerts.heartbeats].flatMap((one) =>
+    'url' in one && one.proxy !== 'none' ? [{ baseUrl: one.url.reveal(), proxy }] : [],
+  )
+  for (const one of [...deliveryOptions(delivery).providers, ...requests])
+    proxyFor(one.baseUrl, one.proxy, env)
+}
+
 function namedSecretFiles({ ingest, delivery }: Config): string[] {
   const { access, listeners } = ingest.broker
   const credentials = [delivery.credentials, ...(delivery.providers ?? []).map((own) => own.credentials)]

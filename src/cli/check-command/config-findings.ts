@@ -15,12 +15,13 @@ import {
   configWarnings,
   inspectConfig,
   loadDevicesPlace,
+  requireProxies,
   secretFileWarnings,
   type Config,
   type DevicesPlace,
   type LoadedConfig,
 } from '../../config/config.ts'
-import { deliveryOptions, providerNames, proxyFor, sectionProxy } from '../../delivery/config.ts'
+import { providerNames } from '../../delivery/config.ts'
 import { DeviceTableError, doubtfulWords, loadDevices, type TableModels } from '../../mapping/mapping.ts'
 import { memoryWarning } from './memory-limits.ts'
 
@@ -67,15 +68,9 @@ async function spoolProblems({ config: { spool }, positionOf }: Placed) {
   return [{ ...positionOf(['spool', 'path']), path: 'spool.path', message: fault.message }]
 }
 
-/** The problem of a variable that names no proxy, where it is used. */
-function checkProxies({ delivery, alerts }: Config, env: NodeJS.ProcessEnv): GatewayError | null {
-  const proxy = sectionProxy(delivery)
-  const requests = [...alerts.receivers, ...alerts.heartbeats].flatMap((one) =>
-    'url' in one && one.proxy !== 'none' ? [{ baseUrl: one.url.reveal(), proxy }] : [],
-  )
+function checkProxies(config: Config, env: NodeJS.ProcessEnv): GatewayError | null {
   try {
-    for (const one of [...deliveryOptions(delivery).providers, ...requests])
-      proxyFor(one.baseUrl, one.proxy, env)
+    requireProxies(config, env)
     return null
   } catch (error) {
     if (error instanceof GatewayError) return error

@@ -1,5 +1,6 @@
 // A URL whose password has a "%" that no two hexadecimal digits follow, wherever a person may write one.
 
+import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -27,7 +28,6 @@ ${more}`,
 describe('is a problem with a cure, and its password is not shown', () => {
   test.each([
     ['check', ['check'], { https_proxy: `http://${broken}proxy.test:3128` }, ''],
-    ['run', ['run'], { HTTPS_PROXY: `${broken}proxy.test:3128` }, ''],
     [
       'check, for a webhook through the proxy of the environment',
       ['check'],
@@ -45,6 +45,16 @@ describe('is a problem with a cure, and its password is not shown', () => {
     expect(stderr).toMatch(/CONFIG_INVALID[^]*%25/)
     expect(stderr + stdout).not.toMatch(/ss-of-mine|URI malformed/)
     expect(status).toBe(2)
+  })
+
+  test('run, before the spool is opened', async () => {
+    const config = await configFile()
+    const env = { HTTPS_PROXY: `${broken}proxy.test:3128` }
+    const { status, stderr, stdout } = await runCli(['run', '--config', config], { env })
+    expect(stderr).toMatch(/CONFIG_INVALID[^]*%25/)
+    expect(stderr + stdout).not.toMatch(/ss-of-mine|URI malformed/)
+    expect(status).toBe(2)
+    expect(existsSync(join(config, '../spool'))).toBe(false)
   })
 
   test('check, together with a problem of the config', async () => {
