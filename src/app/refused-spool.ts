@@ -1,7 +1,8 @@
 // refused-spool.ts: opens the spool, and keeps the daemon up where that is impossible. Refusing is not
 // exiting: a restart does not repair files, and the operator needs the answers of ops.
 //
-//   SPOOL_DAMAGED    tried again when a file of the store has changed, as `spool repair` changes them
+//   SPOOL_DAMAGED    tried again when a file of the store has changed, as `spool repair` changes them, and
+//                    after 2 min, doubling to 1 h: a disk may read again what it could not
 //   the disk is full or read-only, or reports an error    tried again after 1 s, doubling to 30 s
 //   the store is not at its path, or another one is    the same
 //   another process uses the spool, a newer version wrote it, the path or its permissions are wrong,
@@ -25,6 +26,8 @@ type Deps = {
 /** Attempts in a row that follow at once, because files changed during the one before. */
 const changesMax = 2
 const retryMs = { first: 1000, most: 30_000 }
+/** The check reads all tables, and `spool repair` cannot begin meanwhile. */
+const checkAgainMs = { first: 120_000, most: 3_600_000 }
 
 /** The person who starts the daemon must change something first. */
 const endsStart: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -50,6 +53,7 @@ export async function openSpoolOrWait(
   let fault: GatewayError | null = null
   let delayMs = retryMs.first
   let changes = 0
+  let checkAgain = checkAgainMs.first
   while (!signal.aborted) {
     const before = await storeSignature(spoolPath)
     try {
@@ -82,6 +86,7 @@ export async function openSpoolOrWait(
     // An attempt can change files itself: then only what follows counts.
     if (changes > 0 && changes <= changesMax) return
     changes = 0
-    await storeChanged(clock, { spoolPath, before: now }, signal)
+    await storeChanged(clock, { spoolPath, before: now, forMs: checkAgain }, signal)
+    checkAgain = Math.min(checkAgain * 2, checkAgainMs.most)
   }
 }

@@ -6,9 +6,14 @@ import { mkdir, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { openSpoolOrWait } from '../../src/app/refused-spool.ts'
+import type { Spool } from '../../src/spool/spool.ts'
+import { GatewayError } from '../../src/std/gateway-error.ts'
 import { checkInThread, openLevelStore, realDisk, type OpenStore } from '../../src/storage/storage.ts'
 import { mountSmallDisk } from '../crash/small-disk.ts'
 import { killedSpool, tableOf, zeroPage } from '../support/damaged-spool.ts'
+import { eventually } from '../support/eventually.ts'
+import { createFakeClock } from '../support/fake-clock.ts'
 import type { Device } from '../support/mqtt-device.ts'
 import { newFolder } from '../support/folders.ts'
 import {
@@ -158,6 +163,41 @@ describe('a spool that is lost while the daemon runs', () => {
     expect(openPayloads(pipeline)).toBe(2)
     expect(pipeline.status().internals.conservation).toMatchObject({})
   }, 30_000)
+})
+
+test('a spool that the disk could not read is opened again when it can, though no file has changed', async () => {
+  const clock = createFakeClock()
+  const tries: number[] = []
+  const damaged = new GatewayError('SPOOL_DAMAGED', { what: 'W.', why: 'CURRENT: EIO.', act: 'A.' })
+  const opened = { close: () => Promise.resolve() } as Spool
+  let isReadable = false
+  const open = () => {
+    tries.push(clock.monotonic() / 60_000)
+    return isReadable ? Promise.resolve(opened) : Promise.reject(damaged)
+  }
+  const refused: string[] = []
+  const wait = openSpoolOrWait(
+    { clock, emit: () => undefined, open, refused: ({ code }) => void refused.push(code) },
+    { path: await newFolder(), isStart: true },
+    new AbortController().signal,
+  )
+  await eventually(async () => {
+    await clock.advance(60_000)
+    return tries.length === 4
+  })
+  isReadable = true
+  await eventually(async () => {
+    await clock.advance(60_000)
+    return tries.length === 5
+  })
+  expect(await wait).toBe(opened)
+  // Two minutes, then doubling. Between two reads of the directory the clock moves by one.
+  const minutes = tries.slice(1).map((at, n) => at - (tries[n] ?? 0))
+  for (const [n, between] of minutes.entries()) {
+    expect(between).toBeGreaterThanOrEqual(2 ** (n + 1))
+    expect(between).toBeLessThanOrEqual(2 ** (n + 1) + 2)
+  }
+  expect(refused).toEqual(Array(4).fill('SPOOL_DAMAGED'))
 })
 
 /** Ways in which a directory of the spool cannot be written by its path. Null: not possible here. */

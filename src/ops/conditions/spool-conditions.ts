@@ -133,7 +133,9 @@ export const spoolConditions = {
     meaning:
       'Files of the spool are damaged. The gateway runs, does not open the spool, and accepts no ' +
       'connection. Senders keep their messages.',
-    act: 'Run `spool repair`. The gateway then opens the spool automatically. Delete no file.',
+    act:
+      'Run `spool repair`. The gateway then opens the spool automatically, also where the disk reads again what it ' +
+      'could not. Delete no file.',
   },
   SPOOL_UNUSABLE: {
     severity: 'critical',

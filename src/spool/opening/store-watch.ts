@@ -1,5 +1,6 @@
 // store-watch.ts: waits until the files of a store change, for a daemon that refuses a damaged one: after
-// `spool repair`, or after files came back from a backup, the store is checked again.
+// `spool repair`, or after files came back from a backup, the store is checked again. A disk may also read
+// again what it could not, which changes no file: so the wait has a bound.
 
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,13 +13,15 @@ const lookEveryMs = 1000
 /** LevelDB writes these at every opening; they say nothing about the data. */
 const passing = new Set(['LOG', 'LOG.old'])
 
-/** Resolves when the files differ from what storeSignature() gave `before`; also when `signal` aborts. */
+/** Resolves when the files differ from what storeSignature() gave `before`, after `forMs`, or when `signal` aborts. */
 export async function storeChanged(
   clock: Clock,
-  { spoolPath, before }: { spoolPath: string; before: string },
+  { spoolPath, before, forMs }: { spoolPath: string; before: string; forMs: number },
   signal: AbortSignal,
 ): Promise<void> {
-  while (await pause(clock, lookEveryMs, signal)) if ((await storeSignature(spoolPath)) !== before) return
+  const endMs = clock.monotonic() + forMs
+  while (clock.monotonic() < endMs && (await pause(clock, lookEveryMs, signal)))
+    if ((await storeSignature(spoolPath)) !== before) return
 }
 
 /** Names, sizes, times and inodes of all files. */
