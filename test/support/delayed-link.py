@@ -1,5 +1,6 @@
 """A link with a long delay, in a network namespace of its own: the address 10.9.0.2 is this machine, over a TUN device
-whose packets come back after the delay with source and destination exchanged. Needs root and /dev/net/tun.
+whose packets come back after the delay with source and destination exchanged; fd09::2 never answers. Needs root and
+/dev/net/tun.
 
 usage: unshare -n python3 delayed-link.py DELAY_S COMMAND...
 """
@@ -9,7 +10,8 @@ delay = float(sys.argv[1])
 tun = os.open('/dev/net/tun', os.O_RDWR | os.O_NONBLOCK)
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 fcntl.ioctl(tun, TUNSETIFF, struct.pack('16sH', b'far', IFF_TUN | IFF_NO_PI))
-for words in ('link set lo up', 'addr add 10.9.0.1/24 dev far', 'link set far up'):
+addresses = ('addr add 10.9.0.1/24 dev far', 'addr add fd09::1/64 dev far nodad')
+for words in ('link set lo up', *addresses, 'link set far up'):
     subprocess.run(['ip', *words.split()], check=True)
 child = subprocess.Popen(sys.argv[2:])
 waiting = collections.deque()

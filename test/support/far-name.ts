@@ -11,13 +11,16 @@ import { createSenderWorker } from '../../src/delivery/transport/sender-worker.t
 import { transportOptions } from '../../src/delivery/transport/transport-options.ts'
 import type { BatchId } from '../../src/domain/ids.ts'
 import { openChannel } from '../../src/ingest/amqp/amqp-connection.ts'
-import type { AmqpOptions } from '../../src/ingest/amqp/types.ts'
+import type { AmqpNode, AmqpOptions } from '../../src/ingest/amqp/types.ts'
+import { openAttempt } from '../../src/ingest/bridges/bridge-attempt.ts'
+import { bridgeOptions } from '../../src/ingest/bridges/bridge-config.ts'
 import { openSocket } from '../../src/ingest/bridges/bridge-socket.ts'
 import { openConnection } from '../../src/ingest/jetstream/nats-connection.ts'
 import { Secret } from '../../src/std/secret.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { setAddressAttempts } from '../../src/std/network-faults/address-attempts.ts'
 import { providerOptions } from './delivery-world.ts'
+import { parseMqttBridges } from './mqtt-bridges.ts'
 
 // As main.ts does.
 setAddressAttempts()
@@ -115,10 +118,44 @@ async function mqtt(scheme: 'mqtt' | 'ws'): Promise<unknown> {
   return Promise.race([heard, once(socket, 'error')])
 }
 
-async function amqp(): Promise<unknown> {
+/** Shorter than a round trip to one of the addresses of `two.test`. */
+const shortLimitMs = 800
+
+/** The fault of a bridge whose limit ends before its addresses have failed. */
+function mqttInVain(scheme: 'mqtt' | 'mqtts'): Promise<unknown> {
+  const url = `${scheme}://two.test:1`
+  const [bridge] = parseMqttBridges([{ name: 'b', url, topics: ['t/#'], client_id: 'g' }]).map(bridgeOptions)
+  return new Promise((resolve) => {
+    openAttempt(
+      {
+        clock: systemClock,
+        partition: null,
+        room: () => 1,
+        take: () => undefined,
+        opened: () => resolve('opened'),
+        end: (_attempt, { detail }) => resolve(detail),
+      },
+      { ...bridge!, connectTimeoutMs: shortLimitMs, clientId: 'g', isCheck: false },
+    )
+  })
+}
+
+async function amqpInVain(scheme: 'amqp' | 'amqps'): Promise<unknown> {
+  const fault = await amqp({ scheme, host: 'two.test', port: 1 }, shortLimitMs)
+  return (fault as { detail: string }).detail
+}
+
+async function amqp(other?: AmqpNode, limitMs = connectTimeoutMs): Promise<unknown> {
   const { port, heard } = await listen('', '')
-  const node = { scheme: 'amqp' as const, host, port }
-  const options = { nodes: [node], tls, userName: null, password: null, vhost: '/', connectTimeoutMs }
+  const node = other ?? { scheme: 'amqp' as const, host, port }
+  const options = {
+    nodes: [node],
+    tls,
+    userName: null,
+    password: null,
+    vhost: '/',
+    connectTimeoutMs: limitMs,
+  }
   const failed = new Promise((resolve) => {
     const request = {
       options: options as unknown as AmqpOptions,
@@ -163,8 +200,12 @@ const kinds = {
   mail,
   mqtt: () => mqtt('mqtt'),
   ws: () => mqtt('ws'),
-  amqp,
+  amqp: () => amqp(),
   nats,
+  mqttInVain: () => mqttInVain('mqtt'),
+  mqttsInVain: () => mqttInVain('mqtts'),
+  amqpInVain: () => amqpInVain('amqp'),
+  amqpsInVain: () => amqpInVain('amqps'),
 }
 const results = await Promise.all(
   Object.entries(kinds).map(async ([kind, run]) => [kind, await run().catch(String)] as const),

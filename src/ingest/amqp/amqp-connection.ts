@@ -6,7 +6,7 @@
 
 import { connect, credentials as logins, type Channel, type ChannelModel, type ConfirmChannel } from 'amqplib'
 import { isIP } from 'node:net'
-import { addressAttempts } from '../../std/network-faults/address-attempts.ts'
+import { addressAttempts, noteAttempts, type Attempts } from '../../std/network-faults/address-attempts.ts'
 import { pause, type Clock } from '../../std/clock.ts'
 import { AmqpEnd, amqpFault, type AmqpFault, type AmqpPlace } from './amqp-faults/amqp-faults.ts'
 import type { AmqpCredentials, AmqpNode, AmqpOptions } from './types.ts'
@@ -70,6 +70,7 @@ async function open<C extends Channel>(
   const socket = new AbortController()
   let isOver = false
   let model: ChannelModel | null = null
+  let attempts: Attempts = () => undefined
   const closeSocket = async (closed: Promise<void> | undefined) => {
     await Promise.race([closed?.catch(() => undefined), pause(clock, closeMs, never)])
     socket.abort()
@@ -82,12 +83,16 @@ async function open<C extends Channel>(
     void closeSocket(model?.close())
     ended(amqpFault(error, place))
   }
-  const cancelLimit = clock.after(options.connectTimeoutMs, () => end(new AmqpEnd('NO_ANSWER')))
+  const cancelLimit = clock.after(options.connectTimeoutMs, () => end(new AmqpEnd('NO_ANSWER', attempts())))
   try {
-    const opened = await connect(addressOf(options, credentials, node), {
-      ...socketOptions(credentials, node, label, socket.signal),
-      ...addressAttempts(options.connectTimeoutMs),
-    })
+    const connecting = noteAttempts(() =>
+      connect(addressOf(options, credentials, node), {
+        ...socketOptions(credentials, node, label, socket.signal),
+        ...addressAttempts(options.connectTimeoutMs),
+      }),
+    )
+    attempts = connecting.attempts
+    const opened = await connecting.made
     if (isOver) return null
     model = opened
     place.stage = 'opening'

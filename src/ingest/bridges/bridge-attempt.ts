@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream'
 import { MqttClient } from 'mqtt'
 import type { IConnackPacket } from 'mqtt-packet'
 import { pause, type Clock } from '../../std/clock.ts'
+import { noteAttempts } from '../../std/network-faults/address-attempts.ts'
 import type { Partition } from '../message-sources/message-sources.ts'
 import { openSocket } from './bridge-socket.ts'
 import {
@@ -63,7 +64,9 @@ export function openAttempt<P>(
   { clock, partition, room, take, opened, end }: Handlers<P>,
   options: AttemptOptions,
 ): Attempt<P> {
-  const socket = openSocket(options.url, options.tls, options.connectTimeoutMs)
+  const { made: socket, attempts } = noteAttempts(() =>
+    openSocket(options.url, options.tls, options.connectTimeoutMs),
+  )
   const stream = createPublishStream(
     {
       socket,
@@ -76,6 +79,9 @@ export function openAttempt<P>(
   )
   // mqtt.js tells of no error without a code, such as those of WebSocket.
   socket.once('error', (error) => noteFault(made, faultOf(error, made.place)))
+  // mqtt.js destroys the socket before it says that there is no CONNACK.
+  let isConnected = false
+  if (socket instanceof Socket) socket.once('connect', () => (isConnected = true))
   const client = new MqttClient(() => stream.duplex, connectOptions(options, options.clientId))
   const made: Attempt<P> = {
     client,
@@ -101,8 +107,8 @@ export function openAttempt<P>(
   // The broker must close the socket then; one that does not counts as disconnected all the same.
   client.on('disconnect', ({ reasonCode = 0 }) => end(made, disconnectFault(reasonCode, made.place)))
   client.on('error', (error) => {
-    const isMute = error.message === 'connack timeout' && (!(socket instanceof Socket) || socket.connecting)
-    fail(isMute ? new ConnectionFault('ETIMEDOUT') : error)
+    const isMute = error.message === 'connack timeout' && !isConnected
+    fail(isMute ? new ConnectionFault('ETIMEDOUT', '', attempts()) : error)
   })
   client.on('close', () => fail(new ConnectionFault('CLOSED')))
   return made

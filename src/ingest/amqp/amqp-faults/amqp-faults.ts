@@ -20,8 +20,8 @@ type OwnCode = 'NO_ANSWER' | 'CANCELLED' | 'CLOSED'
 export class AmqpEnd extends Error {
   readonly code: OwnCode
 
-  constructor(code: OwnCode) {
-    super(code)
+  constructor(code: OwnCode, cause?: unknown) {
+    super(code, { cause })
     this.code = code
   }
 }

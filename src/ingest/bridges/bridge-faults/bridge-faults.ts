@@ -56,8 +56,8 @@ export class ConnectionFault extends Error {
   /** The first bytes of an answer that is not MQTT. */
   readonly start: string
 
-  constructor(code: OwnCode, start = '') {
-    super(code)
+  constructor(code: OwnCode, start = '', cause?: unknown) {
+    super(code, { cause })
     this.code = code
     this.start = start
   }
