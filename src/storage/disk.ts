@@ -84,8 +84,8 @@ async function isMade(path: string): Promise<boolean> {
     if (codeOf(error) === 'ENOENT') return false
     // A read-only or foreign file system refuses also what exists.
     const found = await stat(path).catch((why: unknown) => {
-      // A circular link says more than that something is there.
-      throw codeOf(why) === 'ELOOP' ? why : error
+      // Why it cannot be looked at, as with a circular link, says more than that something is there.
+      throw codeOf(error) === 'EEXIST' && codeOf(why) !== 'ENOENT' ? why : error
     })
     if (found.isDirectory()) return true
     throw error

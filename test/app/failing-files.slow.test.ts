@@ -1,16 +1,20 @@
 // Each call of the file system in the daemon fails with each error that a disk, a mount, a person or a limit can cause.
 // The daemon stays up, or refuses to start with a code, and works when the fault is gone.
 
-import { cp, writeFile } from 'node:fs/promises'
+import { cp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { realPlaces, startGateway, systemKernelClock, type Gateway } from '../../src/app/app.ts'
+import { whenAborted } from '../../src/std/clock.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { newRandomId } from '../../src/domain/ids.ts'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { GatewayError } from '../../src/std/gateway-error.ts'
-import { checkInThread, openLevelStore, readTablesInThread, realDisk } from '../../src/storage/storage.ts'
+import { openLevelStore, realDisk } from '../../src/storage/storage.ts'
+import { checkFiles } from '../../src/storage/store-check/check-files.ts'
+import { readRound } from '../../src/storage/store-check/table-round.ts'
 import { callsOfFiles, failFiles, type FailingFiles } from '../support/failing-files.ts'
 import { createFastClock } from '../support/fast-clock.ts'
 import { newFolder } from '../support/folders.ts'
@@ -19,14 +23,14 @@ import { createDevice } from '../support/mqtt-device.ts'
 import { keptOutput } from '../support/ops-world.ts'
 import { messageOf, startSandbox, topicOf } from '../support/pipeline-world.ts'
 
-const codes =
+const allCodes =
   `EACCES EBUSY EDQUOT EEXIST EINVAL EISDIR ELOOP EMFILE ENAMETOOLONG ENFILE ENOENT ENOSPC ENOTDIR EPERM EROFS ESTALE
   ETIMEDOUT`.split(/\s+/)
 
 /** EIO and two others, or with ALL_CODES=1 every one, which takes half an hour. */
 function codesOf(index: number): string[] {
-  if (process.env['ALL_CODES'] === '1') return ['EIO', ...codes]
-  return ['EIO', ...[0, 1].map((n) => codes[(2 * index + n) % codes.length] ?? '')]
+  if (process.env['ALL_CODES'] === '1') return ['EIO', ...allCodes]
+  return ['EIO', ...[0, 1].map((n) => allCodes[(2 * index + n) % allCodes.length] ?? '')]
 }
 
 /** Why the calls of these files, or those of these names in them, are not tried. */
@@ -34,11 +38,13 @@ const notTried: Record<string, string> = {
   'src/alerts/receivers/command-hook.ts': 'only `alerts test` calls them',
   'src/cli/terminal/package-version.ts': 'before the daemon begins',
   'src/config/case-files.ts': 'existsSync does not fail',
+  'src/config/preset-files.ts existsSync': 'existsSync does not fail',
   'src/config/preset-files.ts readFileSync': 'of `init` and `learn`',
   'src/delivery/credentials/credentials-chain.ts': 'another source of credentials',
   'src/delivery/credentials/credentials-reader.ts': 'another source of credentials',
   'src/delivery/credentials/file-problems.ts': 'another source of credentials',
   'src/ledger/records-supervisor.ts': 'needs a damaged ledger',
+  'src/ops/audit/audit-file.ts handle.appendFile #2': 'needs a line that a power cut tore',
   'src/ops/audit/audit-file.ts rename': 'needs an audit log at its limit',
   'src/ops/http/listening/control-socket.ts unlinkSync': 'needs a socket that a killed process left',
   'src/ops/page/page-assets.ts': 'once in a process',
@@ -52,24 +58,65 @@ const notTried: Record<string, string> = {
   'src/storage/disk.ts rm': 'needs a full disk',
   'src/storage/file-owner.ts': 'of commands that root runs',
   'src/storage/fixed-file.ts closeSync': 'after another failure',
-  'src/storage/level-files/': 'in a thread',
+  'src/storage/level-files/manifest.ts handle.close #3': 'of a command',
+  'src/storage/level-files/manifest.ts handle.close #4': 'of a command',
+  'src/storage/level-files/manifest.ts handle.sync': 'of a command',
+  'src/storage/level-files/manifest.ts handle.writeFile': 'of a command',
+  'src/storage/level-files/manifest.ts open': 'of a command',
+  'src/storage/level-files/manifest.ts rename': 'of a command',
+  'src/storage/level-files/table-writer.ts': 'of a command',
   'src/storage/level-repair/': 'of a command',
+  'src/storage/private-files.ts chmod': 'needs a file that others may read',
   'src/storage/storage.ts existsSync': 'it does not fail',
-  'src/storage/store-check/': 'in a thread',
+  'src/storage/storage.ts handle.close': 'of LevelDB',
+  'src/storage/store-check/table-round.ts stat': 'a minute after the start',
   'src/storage/store-files.ts lstat': 'needs a file that goes meanwhile',
   'src/storage/unnamed-tables.ts': 'needs a full disk with tables of an interrupted compaction',
 }
 
-/** As a key of `notTried` names it: without the line. */
-const isNotTried = (site: string) =>
-  Object.keys(notTried).some((key) => site.replace(/:\d+/, '').startsWith(key))
+const calls = [...callsOfFiles('src/cli/run-command.ts')]
+
+/** Without the line: `src/FILE.ts NAME #2` is the second call of this name there. */
+function labelOf(site: string): string {
+  const same = calls.filter((call) => call.replace(/:\d+/, '') === site.replace(/:\d+/, ''))
+  return `${site.replace(/:\d+/, '')} #${same.indexOf(site) + 1}`
+}
+
+const isIn = (reasons: Record<string, string>, site: string) =>
+  Object.keys(reasons).some((key) => labelOf(site).startsWith(key))
+const isNotTried = (site: string) => isIn(notTried, site)
+
+/** Calls whose failure needs no word: it changes nothing that a person could notice. */
+const silent: Record<string, string> = {
+  'src/app/kernel-clock.ts': 'the time is then taken from elsewhere',
+  'src/config/open-files/open-files.ts': 'without /proc the limit counts as unknown',
+  'src/config/secret-files.ts stat': 'who reads the file says it',
+  'src/delivery/credentials/credentials.ts stat': 'who reads the file says it',
+  'src/ops/audit/audit-file.ts handle.close #3': 'each line is on the disk already',
+  'src/ops/http/listening/control-socket.ts lstatSync': 'who listens says it',
+  'src/spool/high-water-mark/mark-file.ts': 'the database decides then which store it is',
+  'src/spool/opening/in-use-marker.ts rm': 'the next start then checks more',
+  'src/spool/opening/store-watch.ts': 'the store counts as changed',
+  'src/spool/snapshot/live-snapshot.ts rm': 'the next snapshot removes the rest',
+  'src/std/file-system/file-system.ts': 'the kind of the file system is then unknown',
+  'src/std/file-watch/file-watch.ts stat': 'the file counts as changed',
+  'src/storage/disk.ts mkdir #2': 'the directory is there already',
+  'src/storage/disk.ts handle.': 'without its ballast the spool works on; its own writes say what is wrong',
+  'src/storage/fixed-file.ts': 'the name of the manifest is then unknown',
+  'src/storage/store-check/log-mending.ts link': 'it copies then',
+  'src/storage/store-files.ts stat': 'the check reads the file, and says it',
+  'src/storage/store-lock.ts rm': 'the next lock removes the rest',
+  'src/storage/store-snapshot.ts link': 'it copies then',
+}
+
+const isSilent = (site: string) => isIn(silent, site)
 
 /** Starts of one gateway under faults, and rounds of work in each. */
 const startsMax = 24
 const roundsMax = 20
 
 /** When a call was seen first. A stop counts as a start. */
-type Phase = 'start' | 'work' | 'lose'
+type Phase = 'start' | 'work' | 'lose' | 'mend'
 
 type World = { path: string; env: NodeJS.ProcessEnv; folder: string }
 
@@ -101,11 +148,40 @@ alerts: { wait: 1s, receivers: [{ name: duty, type: command, command: [/bin/true
   return { path, folder, env: {} }
 }
 
+/** All that the gateways said, since a call began to fail. */
+const heard: (() => string)[] = []
+
+/** Events of the log above `info`. */
+const warnings = () =>
+  new Set(
+    heard.flatMap((one) =>
+      [...one().matchAll(/^\{"level":"(?:warn|error|fatal)".*?"event":"(\w+)"/gm)].map(
+        ([, name = '']) => name,
+      ),
+    ),
+  )
+
+/** By a code in a log line, an answer or an error of the start; or by a warning that there is else not. */
+function isSaid(codes: readonly string[], usual: ReadonlySet<string>): boolean {
+  const all = heard.map((one) => one()).join('\n')
+  return codes.some((code) => all.includes(code)) || [...warnings()].some((name) => !usual.has(name))
+}
+
+/** Of an error, also its causes. */
+function noteError(error: unknown): void {
+  for (let one = error; one instanceof Error; one = one.cause) {
+    const { message, why = '' } = one as Error & { why?: string }
+    heard.push(() => `${message} ${why}`)
+  }
+}
+
 type Running = { gateway: Gateway; end: Promise<string>; loseStore: () => void; world: World }
 
 async function start(world: World): Promise<Running> {
   const { path, env } = world
   const clock = createFastClock(20)
+  const output = keptOutput()
+  heard.push(output.text)
   let fails = false
   let losses = 0
   const { config, secretFiles } = await loadConfig(path, { env })
@@ -116,10 +192,14 @@ async function start(world: World): Promise<Running> {
       random: Math.random,
       newId: newRandomId,
       env,
-      stdout: keptOutput().stream,
+      stdout: output.stream,
       version: '0.0.0-test',
-      checkStore: checkInThread,
-      readTables: readTablesInThread,
+      // What the threads do, here, where their calls fail, too.
+      checkStore: (request, options) => checkFiles(request, options),
+      readTables: (round, { onTable, signal }) =>
+        Promise.race([readRound(round, (read) => signal.aborted || onTable(read)), whenAborted(signal)]).then(
+          () => undefined,
+        ),
       disk: realDisk,
       secretFiles,
       async openStore(at, options) {
@@ -177,8 +257,8 @@ async function page({ addresses }: Gateway): Promise<void> {
     const answer = await fetch(`${addresses.ops}${path}`, { headers: { Accept: 'text/html' } })
     return answer.text()
   }
-  const text = await get('/').catch(() => '')
-  for (const [, path = ''] of text.matchAll(/"(\/page\/assets\/[^"]+)"/g)) await get(path).catch(() => '')
+  const shown = await get('/').catch(() => '')
+  for (const [, path = ''] of shown.matchAll(/"(\/page\/assets\/[^"]+)"/g)) await get(path).catch(() => '')
 }
 
 async function control({ addresses }: Gateway, path: string, method = 'POST'): Promise<void> {
@@ -186,7 +266,12 @@ async function control({ addresses }: Gateway, path: string, method = 'POST'): P
   if (socketPath === '') return
   await new Promise<void>((resolve) => {
     const sent = request({ socketPath, path, method, timeout: 2000 }, (answer) => {
-      answer.resume().on('close', resolve)
+      void text(answer)
+        .then(
+          (body) => void heard.push(() => body),
+          () => undefined,
+        )
+        .finally(resolve)
     })
     sent.on('error', () => resolve())
     sent.on('timeout', () => sent.destroy())
@@ -242,7 +327,21 @@ function watchUnhandled(): string[] {
       for (const one of before) process.on(name, one)
     })
   }
+  // Node closes a file that is open and not reachable any more.
+  const leaked = ({ message: what }: Error) => void (what.includes('garbage collection') && found.push(what))
+  process.on('warning', leaked)
+  onTestFinished(() => void process.removeListener('warning', leaked))
   return found
+}
+
+async function damageLog(store: string): Promise<void> {
+  for (const name of await readdir(store)) {
+    const path = join(store, name)
+    if (!name.endsWith('.log') || (await stat(path)).size < 100) continue
+    const bytes = await readFile(path)
+    bytes.fill(0xff, 20, 30)
+    await writeFile(path, bytes)
+  }
 }
 
 /** Starts and works until each code was met or no more are. Null where no gateway runs in the end. */
@@ -252,7 +351,7 @@ async function tryAll(
   { phase, say }: { phase: Phase; say: (what: string) => void },
 ): Promise<Running | null> {
   let running: Running | null = null
-  const round = { start: pass, work, lose }[phase]
+  const round = { start: pass, work, lose, mend: pass }[phase]
   let untouched = 0
   for (let starts = 0; starts < startsMax; starts += 1) {
     const before = files.left()
@@ -264,6 +363,7 @@ async function tryAll(
         await round(running)
       }
     } catch (error) {
+      noteError(error)
       if (!(error instanceof GatewayError)) say(`the start threw ${String(error)} (${files.left()} left)`)
     }
     if (files.left() === 0) return running
@@ -279,6 +379,9 @@ test(
   'each call of the file system may fail in each way, and the daemon stays up',
   { timeout: 3_600_000 },
   async () => {
+    // As the daemon: no start finds files that others may read.
+    const umask = process.umask(0o077)
+    onTestFinished(() => void process.umask(umask))
     const { url } = await startSandbox()
     const template = await newWorld(url)
     let copy = ''
@@ -299,9 +402,22 @@ test(
       note('lose')
       if (isFirst) copy = await killedCopy(join(template.folder, 'data/spool'))
       await first.gateway.stop('a test')
-      note('start')
+      note('work')
     }
+    const usual = warnings()
+    // A log whose first record is damaged, which the start mends.
+    const damaged = `${copy}-damaged`
+    onTestFinished(() => rm(damaged, { recursive: true, force: true }))
+    await cp(copy, damaged, { recursive: true })
+    await damageLog(join(damaged, 'store'))
+    const mending = await newWorld(url)
+    await cp(damaged, join(mending.folder, 'data/spool'), { recursive: true })
+    const mended = await start(mending)
+    expect(await worksWithin(mended, 8000)).toBeNull()
+    note('mend')
+    await mended.gateway.stop('a test')
     expect(unhandled).toEqual([])
+    const usualMending = warnings()
     const wanted = process.env['SITES'] === undefined ? /./ : new RegExp(process.env['SITES'])
     const sites = [...files.seen].filter((site) => wanted.test(site) && !isNotTried(site)).sort()
     const problems: string[] = []
@@ -309,15 +425,19 @@ test(
       problems.push(`${site}: ${what}`)
     }
     for (const [index, site] of sites.entries()) {
-      files.fail(site, codesOf(index))
+      const codes = codesOf(index)
+      heard.length = 0
+      files.fail(site, codes)
       // In a folder with a spool first, which the process before left open, then in empty ones.
       for (let folders = 0, left = 0; files.left() > 0; folders += 1) {
         if (folders > 1 && left === files.left()) break
         left = files.left()
         const world = await newWorld(url)
-        if (folders === 0) await cp(copy, join(world.folder, 'data/spool'), { recursive: true })
+        const phase = phases.get(site) ?? 'start'
+        const from = phase === 'mend' ? damaged : folders === 0 ? copy : null
+        if (from !== null) await cp(from, join(world.folder, 'data/spool'), { recursive: true })
         const running = await tryAll(files, world, {
-          phase: phases.get(site) ?? 'start',
+          phase,
           say: (what) => say(site, what),
         })
         const untried = files.left()
@@ -330,12 +450,17 @@ test(
         files.pause(false)
       }
       const untried = files.end()
+      const met = codes.filter((code) => !untried.includes(code))
+      if (
+        met.length > 0 &&
+        !isSaid(met, phases.get(site) === 'mend' ? usualMending : usual) &&
+        !isSilent(site)
+      )
+        say(site, `no word of ${met.join()}`)
       if (untried.length > 0 && !isNotTried(site)) say(site, `not tried: ${untried.join()}`)
     }
     expect(problems).toEqual([])
-    const missing = [...callsOfFiles('src/cli/run-command.ts')].filter(
-      (call) => !files.seen.has(call) && !isNotTried(call),
-    )
+    const missing = calls.filter((call) => !files.seen.has(call) && !isNotTried(call))
     expect(missing).toEqual([])
   },
 )

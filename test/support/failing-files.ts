@@ -18,6 +18,9 @@ export type FailingFiles = Disposable & {
   seen: Set<string>
 }
 
+/** Of an open file. */
+const handleCalls = 'appendFile close datasync read readFile stat sync truncate write writeFile'.split(' ')
+
 type Anything = (...args: unknown[]) => unknown
 
 /** Of everything in this process, until it is disposed. */
@@ -40,6 +43,18 @@ export async function failFiles(): Promise<FailingFiles> {
       : Object.assign(new Error(`${code}: a test, ${name}`), { code, syscall: name })
   }
 
+  /** Each handle has a function of its own to close it. */
+  async function opened(opening: unknown): Promise<unknown> {
+    const handle = (await opening) as { close: () => Promise<void> }
+    const { close } = handle
+    handle.close = () => {
+      const error = failureAt('handle.close')
+      // What is closed is closed, also where that fails.
+      return error === null ? close() : close().then(() => Promise.reject(error))
+    }
+    return handle
+  }
+
   function replace(owner: object, name: string, kind: 'throws' | 'rejects', shown = name): void {
     const functions = owner as Record<string, Anything>
     const real = functions[name]
@@ -47,12 +62,10 @@ export async function failFiles(): Promise<FailingFiles> {
     const own = Object.hasOwn(functions, name)
     functions[name] = function (this: unknown, ...args) {
       const error = failureAt(shown)
-      if (error === null) return real.apply(this, args)
+      if (error === null) return name === 'open' ? opened(real.apply(this, args)) : real.apply(this, args)
       if (shown === 'existsSync') return false
       if (kind === 'throws') throw error
-      // What is closed is closed, also where that fails.
-      if (shown !== 'handle.close') return Promise.reject(error)
-      return (real.apply(this, args) as Promise<void>).then(() => Promise.reject(error))
+      return Promise.reject(error)
     }
     restores.push(() => {
       if (own) functions[name] = real
@@ -66,8 +79,7 @@ export async function failFiles(): Promise<FailingFiles> {
   for (const name of Object.keys(fs)) if (/^[a-z]\w+Sync$|^watch$/.test(name)) replace(fs, name, 'throws')
   for (const name of Object.keys(fs.promises)) if (/^[a-z]/.test(name)) replace(fs.promises, name, 'rejects')
   for (const name of Object.getOwnPropertyNames(handles))
-    if (/^(close|datasync|read|readFile|stat|sync|truncate|write|writeFile)$/.test(name))
-      replace(handles, name, 'rejects', `handle.${name}`)
+    if (handleCalls.includes(name)) replace(handles, name, 'rejects', `handle.${name}`)
   syncBuiltinESMExports()
 
   return {
@@ -89,7 +101,7 @@ export async function failFiles(): Promise<FailingFiles> {
   }
 }
 
-/** Every call of node:fs in the files that `entry` imports, and in what these import. */
+/** Every call of node:fs in the files that `entry` imports or starts as threads, and in what these import. */
 export function callsOfFiles(entry: string): Set<string> {
   const calls = new Set<string>()
   const files = new Set<string>()
@@ -100,6 +112,8 @@ export function callsOfFiles(entry: string): Set<string> {
     const text = readFileSync(path, 'utf8')
     for (const [, from = ''] of text.matchAll(/^(?:import|export)\s+(?!type\b)[^'"]*?from\s+'(\.[^']+)'/gms))
       waiting.push(join(dirname(path), from))
+    for (const [, name = ''] of text.matchAll(/new URL\(`(\.\/[\w-]+)\$\{import\.meta\.url/g))
+      waiting.push(join(dirname(path), `${name}.ts`))
     for (const call of callsIn(text)) calls.add(`${relative(root, path)}:${call}`)
   }
   return calls
@@ -109,9 +123,17 @@ function callsIn(text: string): string[] {
   const names = [...text.matchAll(/^import\s+\{([^}]*)\}\s+from\s+'node:fs(?:\/promises)?'/gm)]
     .flatMap(([, list = '']) => list.split(',').map((one) => one.trim()))
     .filter((one) => one !== '' && one !== 'constants' && !one.startsWith('type '))
+  // Where a file is opened, or an open one is passed on.
+  const hasHandles =
+    /\b(FileHandle|OpenFile|openRegular|createRegular)\b/.test(text) || names.includes('open')
   return text.split('\n').flatMap((line, index) => {
     if (/^\s*(\/\/|\*|\/\*)/.test(line)) return []
     const called = names.filter((name) => new RegExp(`(?<!function |[.\\w])${name}\\(`).test(line))
-    return called.map((name) => `${index + 1} ${name}`)
+    const ofHandles = hasHandles
+      ? handleCalls
+          .filter((name) => new RegExp(`\\w\\.${name}\\(`).test(line))
+          .map((name) => `handle.${name}`)
+      : []
+    return [...called, ...ofHandles].map((name) => `${index + 1} ${name}`)
   })
 }

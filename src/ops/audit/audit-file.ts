@@ -36,7 +36,7 @@ export function openAuditFile(folder: string, bytesMax: number): AuditFile {
       bytes += added.length
     } catch (error) {
       // The file may end with a part of the line, or be on a disk that came back.
-      await end().catch(() => undefined)
+      await end()
       throw error
     }
   }
@@ -77,7 +77,8 @@ export function openAuditFile(folder: string, bytesMax: number): AuditFile {
     const closing = file
     file = null
     bytes = 0
-    await closing?.close()
+    // Each line is on the disk already.
+    await closing?.close().catch(() => undefined)
   }
 }
 

@@ -17,7 +17,10 @@ export type FileBytes = {
 export async function openFileBytes(path: string): Promise<FileBytes> {
   const file = await open(path, 'r')
   const failedSectors = new Set<number>()
-  const { size } = await file.stat()
+  const { size } = await file.stat().catch(async (error: unknown) => {
+    await file.close()
+    throw error
+  })
   return { size, read, hasFailed, close: () => file.close() }
 
   async function read(offset: number, bytes: number): Promise<Buffer> {
