@@ -27,13 +27,7 @@ import { fileSystemWarnings } from '../std/file-system/file-system.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId } from '../domain/ids.ts'
-import {
-  configWarnings,
-  openFilesWarnings,
-  requireProxies,
-  secretFileWarnings,
-  type Config,
-} from '../config/config.ts'
+import { configWarnings, openFilesWarnings, secretFileWarnings, type Config } from '../config/config.ts'
 import { deliveryOptions } from '../delivery/config.ts'
 import { doubtfulWords } from '../mapping/mapping.ts'
 import type { MoreSources, Taps } from '../ingest/ingest.ts'
@@ -146,7 +140,6 @@ export async function startGateway(
       ...(await secretFileWarnings(gatewayDeps.secretFiles ?? [], env)),
     ]
     for (const { what, act } of warnings) emit({ kind: 'config_warning', what, advice: act })
-    requireProxies(config, env)
     const mapping = await mappingOf(config, { clockOffsetMs: ourTime.offsetMs, emit })
     ops.attach({ ourTime })
     ourTime.start()

@@ -4,7 +4,7 @@ import { Command } from 'commander'
 import { systemClock, whenAborted } from '../std/clock.ts'
 import { newRandomId } from '../domain/ids.ts'
 import { realPlaces, startGateway, startHeapWork, systemKernelClock, type Gateway } from '../app/app.ts'
-import { loadConfig } from '../config/config.ts'
+import { loadConfig, requireProxies } from '../config/config.ts'
 import { deliveryOptions } from '../delivery/config.ts'
 import { requireKeys } from '../delivery/delivery.ts'
 import { checkInThread, openLevelStore, readTablesInThread, realDisk } from '../storage/storage.ts'
@@ -25,6 +25,7 @@ export const runCommand: BuildCommand = (io, done) =>
     )
     .action(async ({ config: path, refuseWithoutKeys }: { config: string; refuseWithoutKeys?: boolean }) => {
       const { config, secretFiles } = await loadConfig(path, { env: io.env })
+      requireProxies(config, io.env)
       if (refuseWithoutKeys) await requireKeys(io.env, deliveryOptions(config.delivery))
       let gateway: Gateway | null = null
       // From the first moment on: without a listener the signal ends the process.
