@@ -131,7 +131,7 @@ function callsIn(text: string): string[] {
     const called = names.filter((name) => new RegExp(`(?<!function |[.\\w])${name}\\(`).test(line))
     const ofHandles = hasHandles
       ? handleCalls
-          .filter((name) => new RegExp(`\\w\\.${name}\\(`).test(line))
+          .filter((name) => new RegExp(`\\w\\??\\.${name}\\(`).test(line))
           .map((name) => `handle.${name}`)
       : []
     return [...called, ...ofHandles].map((name) => `${index + 1} ${name}`)

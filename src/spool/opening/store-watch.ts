@@ -13,7 +13,7 @@ const lookEveryMs = 1000
 /** LevelDB writes these at every opening; they say nothing about the data. */
 const passing = new Set(['LOG', 'LOG.old'])
 
-/** Resolves when the files differ from what storeSignature() gave `before`, after `forMs`, or when `signal` aborts. */
+/** Resolves when the files differ from what storeSignature() gave `before`, after `forMs`, or by `signal`. */
 export async function storeChanged(
   clock: Clock,
   { spoolPath, before, forMs }: { spoolPath: string; before: string; forMs: number },

@@ -22,12 +22,12 @@ export function setAddressAttempts(): void {
   setDefaultAutoSelectFamilyAttemptTimeout(addressAttempts(usualLimitMs).autoSelectFamilyAttemptTimeout)
 }
 
-/** What became of the addresses of a name, as Node says it where all have failed; undefined for one address. */
+/** What became of the addresses of a name, as Node says it where all have failed. Undefined for one. */
 export type Attempts = () => AggregateError | undefined
 
 /**
- * For a limit that ends before all addresses have failed. `connect` begins a connection at once; also a package
- * may do that, whose socket is not known then.
+ * For a limit that ends before all addresses have failed. `connect` begins a connection at once; a package
+ * may do that, too, whose socket is not known then.
  */
 export function noteAttempts<Made>(connect: () => Made): { made: Made; attempts: Attempts } {
   const found = new Map<string, { code: string; address: string; port: number }>()
