@@ -18,7 +18,6 @@
 // (main.ts), and so does a stop that passes its deadline. That is safe: what was acknowledged is on the disk,
 // the rest is sent again by its device, and a sealed batch is sent again with its batchId.
 
-import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { assert } from '../std/assert.ts'
 import { createAlerts, type Alerts } from '../alerts/alerts.ts'
@@ -28,12 +27,10 @@ import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId } from '../domain/ids.ts'
 import { configWarnings, openFilesWarnings, secretFileWarnings, type Config } from '../config/config.ts'
-import { deliveryOptions } from '../delivery/config.ts'
 import { doubtfulWords } from '../mapping/mapping.ts'
 import type { MoreSources, Taps } from '../ingest/ingest.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
-import { openSpool, type Spool, type StoreMemory } from '../spool/spool.ts'
-import { spoolOptions } from '../spool/config.ts'
+import type { StoreMemory } from '../spool/spool.ts'
 import {
   makePrivate,
   type CheckStore,
@@ -42,11 +39,10 @@ import {
   type ReadTables,
 } from '../storage/storage.ts'
 import { mappingOf } from './active-mapping.ts'
-import { createBackfillRule } from './backfill-rule.ts'
 import type { StartHeapWork } from './heap-work.ts'
 import type { KernelClock } from './kernel-clock.ts'
 import { createOurTime, type GatewayTime } from './our-time.ts'
-import { isSpoolFault, openSpoolOrWait } from './refused-spool.ts'
+import { isSpoolFault, openSpoolOf, openSpoolOrWait } from './refused-spool.ts'
 import { createStopBound, type StopBound } from './stop-bound.ts'
 import { alertsOptions, closeStages, openStages, type Stages, type StagesConfig } from './stages.ts'
 
@@ -174,7 +170,7 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
   let hasBegun = false
   /** The spool was opened before by this process. */
   let hasRun = false
-  const memory: StoreMemory = { known: null }
+  const memory: StoreMemory = { known: null, markFailedAtMs: null }
   void begun.promise.then(
     () => (hasBegun = true),
     () => undefined, // The caller of the start gets it.
@@ -202,22 +198,35 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
   /** Ends when the stop begins. Rejects where the gateway cannot start or continue. */
   async function live(): Promise<void> {
     for (;;) {
-      const wait = { clock, emit, open: () => openSpoolOf({ ...deps, memory }, config, signal), refused }
-      const spool = await openSpoolOrWait(wait, { path: config.spool.path, isStart: !hasRun }, signal)
-      if (spool === null) return
-      const fault = await run(spool)
+      const wait = { clock, emit, open: openAll, refused }
+      const opened = await openSpoolOrWait(wait, { path: config.spool.path, isStart: !hasRun }, signal)
+      if (opened === null) return
+      const fault = await run(opened)
       if (fault === null) return
       if (!isSpoolFault(fault)) throw fault
     }
   }
 
-  /** From an open spool to its end. Null where that is the stop. */
-  async function run(spool: Spool): Promise<GatewayError | null> {
-    const wasRefused = refusal !== null
+  /** The spool with the stages over it: a disk that fails while they start is like one that fails before. */
+  async function openAll(): Promise<Stages> {
+    const spool = await openSpoolOf({ ...deps, memory }, config, signal)
+    if (signal.aborted) await spool.close()
+    signal.throwIfAborted()
     const { previousEnd: end } = spool
     if (end !== 'clean' && !hasRun) emit({ kind: 'gateway_ended_unclean', end })
     hasRun = true
-    stages = await openStages(deps, spool, { ...start, inForce })
+    try {
+      return await openStages(deps, spool, { ...start, inForce })
+    } catch (error) {
+      ops.detach()
+      throw error
+    }
+  }
+
+  /** From open stages to their end. Null where that is the stop. */
+  async function run(opened: Stages): Promise<GatewayError | null> {
+    const wasRefused = refusal !== null
+    stages = opened
     refusal = null
     await ops.ready()
     const addresses = [...stages.ingest.addresses(), ops.url(), ops.control()].filter((one) => one !== null)
@@ -283,28 +292,4 @@ function gatewayOf(deps: Deps, start: StagesConfig): Gateway & { begun: Promise<
 async function makeSpoolPrivate(path: string, emit: Emit): Promise<void> {
   const { changed, failed } = await makePrivate(path)
   if (changed + failed > 0) emit({ kind: 'spool_files_private', path, changed, failed })
-}
-
-function openSpoolOf(
-  deps: Deps & { memory: StoreMemory },
-  config: Config,
-  signal: AbortSignal,
-): Promise<Spool> {
-  const { clock, ourTime, kernel, ops, env } = deps
-  const isLate = createBackfillRule(
-    { clock, offsetMs: ourTime.wallOffsetMs },
-    deliveryOptions(config.delivery),
-  )
-  const { max_payloads: payloadsMax, max_bytes: bytesMax } = config.delivery.batch
-  const options = spoolOptions(config.spool, { payloadsMax, bytesMax })
-  return openSpool(
-    { ...deps, isLate, bootId: kernel.bootId, onProgress: ops.starting, signal },
-    { ...options, lastExitPath: lastExitPathOf(env, config.spool.path) },
-  )
-}
-
-/** The unit of systemd notes how the process ended; STATE_DIRECTORY may be a list. */
-function lastExitPathOf(env: NodeJS.ProcessEnv, spoolPath: string): string {
-  const [folder = ''] = (env['STATE_DIRECTORY'] ?? '').split(':')
-  return join(folder === '' ? spoolPath : folder, 'last-exit')
 }

@@ -10,15 +10,24 @@
 //                    the start fails. Once this process has had the spool, or waits for it, it stays up: the
 //                    path may be unmounted, and a repair may hold the lock
 
+import { join } from 'node:path'
 import { pause, type Clock } from '../std/clock.ts'
 import { GatewayError, type ErrorCode } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
-import { storeChanged, storeSignature, type Spool } from '../spool/spool.ts'
+import type { Config } from '../config/config.ts'
+import { deliveryOptions } from '../delivery/config.ts'
+import type { Ops } from '../ops/ops.ts'
+import { openSpool, storeChanged, storeSignature, type Spool, type StoreMemory } from '../spool/spool.ts'
+import { spoolOptions } from '../spool/config.ts'
+import { createBackfillRule } from './backfill-rule.ts'
+import type { KernelClock } from './kernel-clock.ts'
+import type { GatewayTime } from './our-time.ts'
 
-type Deps = {
+type Deps<Opened> = {
   clock: Clock
   emit: Emit
-  open: () => Promise<Spool>
+  /** Opens the spool, and what needs it. */
+  open: () => Promise<Opened>
   /** The spool is refused from now on, or again after an attempt. */
   refused: (fault: GatewayError) => void
 }
@@ -45,11 +54,11 @@ export function isSpoolFault(error: unknown): error is GatewayError {
 }
 
 /** Resolves with null when `signal` aborts. Rejects with a fault that ends the start. */
-export async function openSpoolOrWait(
-  { clock, emit, open, refused }: Deps,
+export async function openSpoolOrWait<Opened>(
+  { clock, emit, open, refused }: Deps<Opened>,
   { path: spoolPath, isStart }: { path: string; isStart: boolean },
   signal: AbortSignal,
-): Promise<Spool | null> {
+): Promise<Opened | null> {
   let fault: GatewayError | null = null
   let delayMs = retryMs.first
   let changes = 0
@@ -57,9 +66,7 @@ export async function openSpoolOrWait(
   while (!signal.aborted) {
     const before = await storeSignature(spoolPath)
     try {
-      const spool = await open()
-      if (!signal.aborted) return spool
-      await spool.close()
+      return await open()
     } catch (error) {
       if (signal.aborted) return null
       if (!isSpoolFault(error) || (fault === null && isStart && endsStart.has(error.code))) throw error
@@ -89,4 +96,33 @@ export async function openSpoolOrWait(
     await storeChanged(clock, { spoolPath, before: now, forMs: checkAgain }, signal)
     checkAgain = Math.min(checkAgain * 2, checkAgainMs.most)
   }
+}
+
+/** Also passes on what the spool itself is given. */
+type SpoolDeps = Omit<Parameters<typeof openSpool>[0], 'isLate' | 'bootId' | 'onProgress' | 'signal'> & {
+  kernel: Pick<KernelClock, 'bootId'>
+  ourTime: Pick<GatewayTime, 'wallOffsetMs'>
+  ops: Pick<Ops, 'starting'>
+  env: NodeJS.ProcessEnv
+  memory: StoreMemory
+}
+
+export function openSpoolOf(deps: SpoolDeps, config: Config, signal: AbortSignal): Promise<Spool> {
+  const { clock, ourTime, kernel, ops, env } = deps
+  const isLate = createBackfillRule(
+    { clock, offsetMs: ourTime.wallOffsetMs },
+    deliveryOptions(config.delivery),
+  )
+  const { max_payloads: payloadsMax, max_bytes: bytesMax } = config.delivery.batch
+  const options = spoolOptions(config.spool, { payloadsMax, bytesMax })
+  return openSpool(
+    { ...deps, isLate, bootId: kernel.bootId, onProgress: ops.starting, signal },
+    { ...options, lastExitPath: lastExitPathOf(env, config.spool.path) },
+  )
+}
+
+/** The unit of systemd notes how the process ended; STATE_DIRECTORY may be a list. */
+function lastExitPathOf(env: NodeJS.ProcessEnv, spoolPath: string): string {
+  const [folder = ''] = (env['STATE_DIRECTORY'] ?? '').split(':')
+  return join(folder === '' ? spoolPath : folder, 'last-exit')
 }

@@ -45,7 +45,7 @@ export type StoreSupervisor = OpenSession & { readonly previousEnd: PreviousEnd;
 
 /** Resolves when the store is open. */
 export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions): Promise<StoreSupervisor> {
-  const { clock, emit, disk, limits, notify, memory = { known: null } } = deps
+  const { clock, emit, disk, limits, notify, memory = { known: null, markFailedAtMs: null } } = deps
   const closing = new AbortController()
   const storePath = storePathOf(options.path)
   const opening = openingOf({ ...deps, memory }, options)
@@ -107,7 +107,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     const manifestBefore = disk.manifestName(storePath)
     const store = deps.writes.timed(await deps.openStore(storePath, { createIfMissing: known === null }))
     const manifest = () => disk.manifestName(storePath) ?? ''
-    const mark = openHighWaterMark({ clock, emit, disk, manifest }, options.path)
+    const mark = openHighWaterMark({ clock, emit, disk, manifest, memory }, options.path)
     try {
       place = opening === null ? null : await placeOf(options.path)
       const sessionDeps = { ...deps, store, mark, manifestBefore, changed, lost }

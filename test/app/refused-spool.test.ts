@@ -6,6 +6,7 @@ import { mkdir, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import type { GatewayEvent } from '../../src/domain/event.ts'
 import { openSpoolOrWait } from '../../src/app/refused-spool.ts'
 import type { Spool } from '../../src/spool/spool.ts'
 import { GatewayError } from '../../src/std/gateway-error.ts'
@@ -360,6 +361,33 @@ test('a power cut while the database was created leaves files that are moved, an
   const pipeline = await startWith(folder, noService)
   expect(pipeline.status().ready).toBe(true)
   expect(pipeline.events).toContainEqual(expect.objectContaining({ kind: 'spool_leftovers_moved', files: 4 }))
+})
+
+test('a disk that fails between the opening of the spool and the listeners does not end the start', async () => {
+  const folder = await newFolder()
+  await killedSpool(join(folder, 'spool'), 100)
+  let failsNext = false
+  const openStore: OpenStore = async (at, options) => {
+    const store = await openLevelStore(at, options)
+    if (!at.endsWith('store')) return store
+    return {
+      ...store,
+      async *pages(range, readOptions) {
+        const fails = failsNext
+        failsNext = false
+        if (fails) throw Object.assign(new Error('input/output error'), { code: 'EIO' })
+        yield* store.pages(range, readOptions)
+      },
+    }
+  }
+  let openings = 0
+  const observe = ({ kind }: GatewayEvent) => {
+    if (kind === 'spool_recovered') failsNext = (openings += 1) === 1
+  }
+  const pipeline = await startWith(folder, { ...noService, deps: { openStore, observe } })
+  await pipeline.until(() => pipeline.status().ready)
+  expect(openings).toBe(2)
+  expect(openPayloads(pipeline)).toBe(100)
 })
 
 test('a start that is stopped opens no listener, and the stop is in order', async () => {

@@ -72,13 +72,23 @@ export const fileBytes = 2 * slotBytes
 /** How long nothing is written after an error. */
 const retryMs = 60_000
 
-type Deps = { clock: Clock; emit: Emit; disk: Disk; manifest: () => string }
+type Deps = {
+  clock: Clock
+  emit: Emit
+  disk: Disk
+  manifest: () => string
+  /** Of the process: a store that is opened again goes on with the failure of the one before. */
+  memory: { markFailedAtMs: number | null }
+}
 
 /** One entry of the mark in memory, to see what changed. Position -1: left out. */
 type Entry = { offset: number } & Pick<MarkedLane, 'nextSeq' | 'open' | 'role' | 'provider'>
 
 /** Opens the mark below `path`. Never throws: without the file the spool works as usual. */
-export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: string): HighWaterMark {
+export function openHighWaterMark(
+  { clock, emit, disk, manifest, memory }: Deps,
+  path: string,
+): HighWaterMark {
   const buffer = Buffer.alloc(slotBytes)
   /** Used again for each write: the database copies it. */
   const count = { type: 'put', key: laneKey(table.totals, writeCountLane), value: newWriteCount() } as const
@@ -92,7 +102,6 @@ export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: s
   let durableWrites = 0
   let recordedLanes = 0
   let isLayoutOld = true
-  let failedAtMs: number | null = null
   const found = open()
 
   function open(): FoundMark {
@@ -124,8 +133,8 @@ export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: s
 
   function written(): void {
     durableWrites = numbers.writes
-    if (failedAtMs === null) put(false)
-    else if (clock.monotonic() - failedAtMs >= retryMs) put(true)
+    if (memory.markFailedAtMs === null) put(false)
+    else if (clock.monotonic() - memory.markFailedAtMs >= retryMs) put(true)
   }
 
   function put(isForced: boolean): void {
@@ -143,8 +152,8 @@ export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: s
       fail(error)
       return
     }
-    if (failedAtMs === null) return
-    failedAtMs = null
+    if (memory.markFailedAtMs === null) return
+    memory.markFailedAtMs = null
     emit({ kind: 'high_water_mark_resumed' })
   }
 
@@ -182,8 +191,8 @@ export function openHighWaterMark({ clock, emit, disk, manifest }: Deps, path: s
   }
 
   function fail(error: unknown): void {
-    if (failedAtMs === null) emit({ kind: 'high_water_mark_failed', why: messageOf(error) })
-    failedAtMs = clock.monotonic()
+    if (memory.markFailedAtMs === null) emit({ kind: 'high_water_mark_failed', why: messageOf(error) })
+    memory.markFailedAtMs = clock.monotonic()
   }
 
   return {

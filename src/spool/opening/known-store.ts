@@ -16,8 +16,13 @@ import { storePathOf } from './aside.ts'
 /** `writes`: durable writes of the store, as its mark counts them. */
 export type KnownStore = { instance: string; writes: number }
 
-/** What this process knows over all openings of its spool. Null: it has had no store. */
-export type StoreMemory = { known: KnownStore | null }
+/** What this process knows over all openings of its spool. */
+export type StoreMemory = {
+  /** Null: it has had no store. */
+  known: KnownStore | null
+  /** Since when the high-water mark cannot be written (high-water-mark.ts); null while it can. */
+  markFailedAtMs: number | null
+}
 
 /** The store is not at its path. Only a restart opens something else. */
 export const isElsewhere = ({ code }: GatewayError) => code === 'SPOOL_MISSING' || code === 'SPOOL_REPLACED'
