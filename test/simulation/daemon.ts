@@ -1,0 +1,145 @@
+// daemon.ts: the daemon on the simulated machine: what `run` does (src/cli/run-command.ts), and systemd above it,
+// which starts it again.
+
+import { createRequire } from 'node:module'
+import { Writable } from 'node:stream'
+import type { Gateway } from '../../src/app/app.ts'
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import { createRandom } from '../support/random.ts'
+import { switchOn, type Machine } from './machine/machine.ts'
+
+export type Daemon = {
+  readonly gateway: Gateway | null
+  /** Starts a process, if none runs. */
+  start(): void
+  /** SIGTERM. Resolves when the process has ended. */
+  stop(): Promise<void>
+  readonly isRunning: boolean
+  /** Why processes ended by themselves. */
+  ends: string[]
+  counters: { starts: number; stops: number }
+}
+
+type Deps = {
+  machine: Machine
+  env: NodeJS.ProcessEnv
+  log: (line: string) => void
+  observe: (event: GatewayEvent) => void
+}
+
+export const configPath = '/sim/etc/gateway.yaml'
+/** RestartSec of the unit. */
+const restartMs = 2000
+
+// Modules ask for the time and the name of the machine while they are loaded.
+switchOn(0, createRandom(0))
+
+const { startGateway, systemKernelClock } = await import('../../src/app/app.ts')
+const { loadConfig } = await import('../../src/config/config.ts')
+const { newRandomId } = await import('../../src/domain/ids.ts')
+const { systemClock } = await import('../../src/std/clock.ts')
+const { openLevelStore, realDisk } = await import('../../src/storage/storage.ts')
+// What the daemon loads later, so that no load waits for the real disk.
+for (const name of ['fastify', '@aws-sdk/credential-provider-node', 'undici']) await import(name)
+
+const undiciTimers = createRequire(import.meta.url)('undici/lib/util/timers.js') as { reset(): void }
+
+export function createDaemon({ machine, env, log, observe }: Deps): Daemon {
+  const { kernel } = machine
+  let gateway: Gateway | null = null
+  let running: number | null = null
+  const ends: string[] = []
+  const counters = { starts: 0, stops: 0 }
+  return {
+    get gateway() {
+      return isAlive() ? gateway : null
+    },
+    get isRunning() {
+      return isAlive()
+    },
+    start,
+    stop,
+    ends,
+    counters,
+  }
+
+  function isAlive(): boolean {
+    return running === kernel.life
+  }
+
+  function start(): void {
+    if (isAlive()) return
+    running = kernel.life
+    // The only state in modules that outlives a process here: a list with timers of the former one.
+    undiciTimers.reset()
+    gateway = null
+    counters.starts += 1
+    const life = kernel.life
+    void run(life).catch((error: unknown) => {
+      if (life !== kernel.life) return
+      ended(String(error instanceof Error ? error.stack : error))
+    })
+  }
+
+  async function run(life: number): Promise<void> {
+    const { config, secretFiles } = await loadConfig(configPath, { env })
+    const started = await startGateway(
+      {
+        clock: systemClock,
+        kernel: systemKernelClock({
+          folders: [],
+          markerPath: '/sim/run/synchronized',
+          commandMs: 3000,
+          bootId: machine.bootId,
+        }),
+        random: Math.random,
+        newId: newRandomId,
+        env,
+        stdout: new Writable({
+          decodeStrings: false,
+          write(line: string, _encoding, done) {
+            if (life === kernel.life) log(line)
+            done()
+          },
+        }),
+        version: '0.0.0-simulation',
+        openStore: openLevelStore,
+        disk: realDisk,
+        secretFiles,
+        observe: (event) => {
+          if (life === kernel.life) observe(event)
+        },
+        endAtOnce: () => {
+          machine.kill()
+          ended('it ended itself at the deadline of its stop')
+        },
+      },
+      config,
+      configPath,
+    )
+    if (life !== kernel.life) return
+    gateway = started
+    const fault = await started.broken
+    await started.stop(`${fault.code}: ${fault.why}`)
+    ended(`${fault.code}: ${fault.why}`)
+  }
+
+  function ended(why: string): void {
+    ends.push(why)
+    // As the end of a process: whatever it left is gone.
+    machine.kill()
+    running = null
+    kernel.at(restartMs, start)
+  }
+
+  async function stop(): Promise<void> {
+    const { life } = kernel
+    const stopping = isAlive() ? gateway : null
+    if (stopping === null) return
+    counters.stops += 1
+    await stopping.stop('SIGTERM')
+    if (life !== kernel.life) return
+    machine.kill()
+    running = null
+  }
+}

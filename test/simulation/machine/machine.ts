@@ -1,0 +1,91 @@
+// machine.ts: the simulated machine of the daemon: it is switched on, runs one process of the daemon after the other,
+// and loses its power.
+
+import type { Random } from '../../support/random.ts'
+import { current } from './current.ts'
+import { Database, type WriteOp } from './database.ts'
+import { createDisk, type SimDisk } from './disk.ts'
+import { forgetTimers } from './globals.ts'
+import { createKernel, type Kernel } from './kernel.ts'
+import { createNetwork, type Network } from './network.ts'
+
+export type Machine = {
+  kernel: Kernel
+  disk: SimDisk
+  network: Network
+  /** What the daemon draws: ids, jitter. */
+  random: Random
+  hostname: string
+  databases: Set<Database>
+  runningWrites: Set<RunningWrite>
+  /** Called once, when the next write to a database begins. */
+  atNextWrite: (() => void) | null
+  /** Of this boot of the machine. */
+  bootId: string
+  /** Ends the process as signal 9 does: what was given to the kernel stays. */
+  kill(): void
+  /** What was not synced may be lost. */
+  powerCut(): void
+}
+
+export type RunningWrite = { database: Database; ops: readonly WriteOp[]; sync: boolean }
+
+/** Of /proc/self/mountinfo. */
+const mounts = [
+  '1 0 8:1 / / rw,relatime - ext4 /dev/sda1 rw',
+  '2 1 8:2 / /sim rw,relatime - ext4 /dev/sda2 rw',
+  '',
+].join('\n')
+
+export function switchOn(startMs: number, random: Random): Machine {
+  const kernel = createKernel(startMs)
+  const schedule = (delayMs: number, run: () => void) => void kernel.schedule(delayMs, run)
+  const machine: Machine = {
+    kernel,
+    disk: createDisk(
+      { now: () => kernel.wallMs, monotonicMs: () => kernel.monotonicMs, random: random.next, schedule },
+      { fsyncFileSyncsEntry: random.chance(0.5) },
+    ),
+    network: createNetwork(kernel),
+    random,
+    hostname: 'depot',
+    databases: new Set(),
+    runningWrites: new Set(),
+    atNextWrite: null,
+    bootId: bootIdOf(random),
+    kill() {
+      ends()
+      machine.disk.processEnds()
+      for (const database of machine.databases) database.processEnds()
+      machine.network.processEnds({ power: false })
+    },
+    powerCut() {
+      ends()
+      machine.disk.powerCut()
+      for (const database of machine.databases) database.powerCut(random)
+      machine.network.processEnds({ power: true })
+      machine.bootId = bootIdOf(random)
+    },
+  }
+  machine.disk.virtualFile('/proc/self/mountinfo', () => mounts)
+  current.machine = machine
+  current.disk = machine.disk
+  forgetTimers()
+  return machine
+
+  /** A write that runs at the end has happened or not. */
+  function ends(): void {
+    kernel.endProcess()
+    for (const { database, ops, sync } of machine.runningWrites)
+      if (random.chance(0.5)) database.apply(ops, sync)
+    machine.runningWrites.clear()
+  }
+}
+
+function bootIdOf(random: Random): string {
+  const part = (digits: number) =>
+    Math.floor(random.next() * 16 ** digits)
+      .toString(16)
+      .padStart(digits, '0')
+  return `${part(8)}-${part(4)}-4${part(3)}-8${part(3)}-${part(12)}`
+}

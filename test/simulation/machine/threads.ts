@@ -1,0 +1,19 @@
+// threads.ts: the threads of the daemon, which run in this process (node/worker-threads.ts).
+
+import type { EventEmitter } from 'node:events'
+
+export type ThreadPort = EventEmitter & { postMessage(value: unknown, transfer?: ArrayBuffer[]): void }
+
+type Thread = { port: ThreadPort; workerData: unknown }
+
+const started = new Map<number, Thread>()
+let last = 0
+
+export const threads = {
+  add(thread: Thread): number {
+    last += 1
+    started.set(last, thread)
+    return last
+  },
+  get: (number: number) => started.get(number),
+}

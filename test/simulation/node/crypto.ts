@@ -1,0 +1,38 @@
+// crypto.ts: node:crypto with the random numbers of the seed. Passwords are hashed at once, not by the thread pool.
+
+import * as real from 'node:crypto'
+import { machine } from '../machine/current.ts'
+import { seededBytes, seededUuid } from '../machine/globals.ts'
+
+export * from 'node:crypto'
+
+export const randomUUID = seededUuid
+
+export function randomBytes(length: number, callback?: (error: Error | null, bytes: Buffer) => void): Buffer {
+  const bytes = seededBytes(length)
+  if (callback !== undefined) machine().kernel.schedule(0, () => callback(null, bytes))
+  return bytes
+}
+
+export function randomFillSync(target: Uint8Array): Uint8Array {
+  target.set(seededBytes(target.length))
+  return target
+}
+
+export function randomInt(below: number): number {
+  return machine().random.below(below)
+}
+
+/** About what a hash with the least cost takes. */
+const hashMs = 20
+
+export const scrypt = ((...given: Parameters<typeof real.scryptSync>) => {
+  const callback = given.at(-1) as unknown as (error: Error | null, key: Buffer) => void
+  const [password, salt, length, options] = given
+  const key = real.scryptSync(password, salt, length, typeof options === 'function' ? {} : options)
+  machine().kernel.schedule(hashMs, () => callback(null, key))
+}) as unknown as typeof real.scrypt
+
+const all = { ...real, randomUUID, randomBytes, randomFillSync, randomInt, scrypt }
+export default all
+export { all as 'module.exports' }

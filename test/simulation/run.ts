@@ -1,0 +1,113 @@
+// run.ts: `npm run simulate`: many seeds, in processes of their own.
+//
+//   --seeds N         how many (default 200)
+//   --seed N          the first one (default 1)
+//   --jobs N          processes at a time (default 1)
+//   --without LIST    kinds of faults that are left out, and `--devices N` a smaller fleet: a run that failed, made
+//                     smaller
+//   --mutation NAME   with a mistake in the daemon (mutations.ts)
+//   --each            a line for each seed, also for those that hold
+//   --log             the log of a seed that fails, and of a single one
+//   --reach           the states that were never reached
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { availableParallelism } from 'node:os'
+import { createInterface } from 'node:readline'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import type { SeedReport } from './seed-process.ts'
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string', default: '200' },
+    seed: { type: 'string', default: '1' },
+    jobs: { type: 'string', default: '1' },
+    without: { type: 'string', default: '' },
+    devices: { type: 'string', default: '' },
+    mutation: { type: 'string', default: '' },
+    log: { type: 'boolean', default: false },
+    reach: { type: 'boolean', default: false },
+    each: { type: 'boolean', default: false },
+  },
+})
+
+/** Seeds in one process: each start of the daemon leaves the modules of its threads there. */
+const seedsInProcess = 250
+
+const first = Number(values.seed)
+const count = Number(values.seeds)
+const jobs = Math.min(Number(values.jobs), availableParallelism())
+const ranges: { first: number; count: number }[] = []
+for (let at = 0; at < count; at += seedsInProcess)
+  ranges.push({ first: first + at, count: Math.min(seedsInProcess, count - at) })
+
+const failed: SeedReport[] = []
+const sums = { seeds: 0, messages: 0, starts: 0, virtualMs: 0 }
+const reached = new Map<string, number>()
+const startedMs = performance.now()
+
+await Promise.all(Array.from({ length: jobs }, work))
+
+const tookS = (performance.now() - startedMs) / 1000
+const perSeed = (sum: number) => (sum / sums.seeds).toFixed(1)
+process.stdout.write(
+  `${sums.seeds} seeds, ${failed.length} failed, ${tookS.toFixed(1)} s, ${(sums.seeds / tookS).toFixed(1)} seeds a second; ` +
+    `each: ${perSeed(sums.messages)} messages, ${perSeed(sums.starts)} starts, ${perSeed(sums.virtualMs / 60_000)} min\n`,
+)
+if (values.reach)
+  for (const [state, times] of [...reached].sort(([one], [other]) => (one < other ? -1 : 1)))
+    process.stdout.write(`${String(times).padStart(8)} ${state}\n`)
+process.exitCode = failed.length > 0 ? 1 : 0
+
+async function work(): Promise<void> {
+  for (let range = ranges.shift(); range !== undefined; range = ranges.shift()) await runRange(range)
+}
+
+async function runRange({ first, count }: { first: number; count: number }): Promise<void> {
+  const child = spawn(
+    process.execPath,
+    [
+      '--no-warnings',
+      '--import',
+      join(import.meta.dirname, 'hooks.ts'),
+      join(import.meta.dirname, 'seed-process.ts'),
+    ],
+    {
+      env: {
+        ...process.env,
+        SIMULATION: JSON.stringify({
+          first,
+          count,
+          without: values.without.split(',').filter((kind) => kind !== ''),
+          devices: values.devices === '' ? null : Number(values.devices),
+          log: values.log,
+        }),
+        SIMULATION_MUTATION: values.mutation,
+      },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
+  const ended = once(child, 'exit')
+  for await (const line of createInterface({ input: child.stdout })) {
+    const report = JSON.parse(line) as SeedReport
+    sums.seeds += 1
+    sums.messages += report.messages
+    sums.starts += report.starts
+    sums.virtualMs += report.virtualMs
+    for (const [state, times] of report.reached) reached.set(state, (reached.get(state) ?? 0) + times)
+    if (report.wrong.length > 0) failed.push(report)
+    if (report.wrong.length > 0 || values.each || count === 1) print(report)
+  }
+  const [code, signal] = (await ended) as [number | null, string | null]
+  if (code !== 0) throw new Error(`the process of the seeds from ${first} ended with ${code ?? signal}`)
+}
+
+function print({ seed, hash, wrong, messages, starts, virtualMs, events, log }: SeedReport): void {
+  const minutes = (virtualMs / 60_000).toFixed(1)
+  process.stdout.write(
+    `seed ${seed} ${hash}: ${messages} messages, ${starts} starts, ${minutes} min, ${events} events\n`,
+  )
+  for (const what of wrong.slice(0, 10)) process.stdout.write(`  ${what}\n`)
+  if (values.log) process.stdout.write(log.join(''))
+}

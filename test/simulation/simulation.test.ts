@@ -1,0 +1,49 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { mutations } from './mutations.ts'
+
+/** The output of `npm run simulate`; without a failure that is one line. */
+async function simulate(...words: string[]): Promise<string> {
+  const run = promisify(execFile)
+  const result = await run(process.execPath, [join(import.meta.dirname, 'run.ts'), ...words]).catch(
+    (error: unknown) => error as { stdout: string; stderr: string },
+  )
+  return result.stdout + result.stderr
+}
+
+/** Each run starts a process, which loads the daemon once. */
+const usualMs = 120_000
+
+describe('a gateway under faults that a seed draws', () => {
+  test.concurrent(
+    'keeps every promise in the first seeds',
+    async () => {
+      expect(await simulate('--seeds', '60')).toMatch(/^60 seeds, 0 failed/)
+    },
+    usualMs,
+  )
+
+  test.concurrent(
+    'does the same again under the same seed, whichever seeds ran before',
+    async () => {
+      const hashOf = (output: string) => /^seed 3 (\w{16})/m.exec(output)?.[1]
+      const alone = hashOf(await simulate('--seed', '3', '--seeds', '1'))
+      expect(alone).toBeDefined()
+      expect(hashOf(await simulate('--seed', '1', '--seeds', '3', '--each'))).toBe(alone)
+    },
+    usualMs,
+  )
+
+  test.concurrent(
+    'is found at fault where it does not wait for the disk',
+    async () => {
+      const { name } = mutations.find((one) => one.name === 'writes are not synced')!
+      const output = await simulate('--seeds', '10', '--mutation', name)
+      expect(output).toMatch(/^10 seeds, [1-9]0? failed/m)
+      expect(output).toContain('is lost')
+    },
+    usualMs,
+  )
+})

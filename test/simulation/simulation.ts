@@ -1,0 +1,262 @@
+// simulation.ts: a whole gateway under one seed. The real daemon runs in this process; Node's modules below it, time,
+// disk, network, devices and service are simulated (hooks.ts, machine/, world/).
+//
+//   safety     devices send; faults of the disk, network and service; kills, power cuts, stops; an operator
+//   liveness   faults stop. Within `livenessMs` of virtual time everything is acknowledged, delivered or a dead letter,
+//              the verdict is ok and no condition is open
+//
+// The same seed gives the same run, to the byte of the log.
+
+import { createHash } from 'node:crypto'
+import type { GatewayEvent } from '../../src/domain/event.ts'
+import { createRandom, type Random } from '../support/random.ts'
+import { configPath, createDaemon, type Daemon } from './daemon.ts'
+import { switchOn, type Machine } from './machine/machine.ts'
+import { wrongAtEnd, wrongSoFar } from './oracle.ts'
+import { drawPlan, mqttPort, type FaultKind, type Plan } from './plan.ts'
+import { createFleet, type Fleet } from './world/fleet.ts'
+import { createService, type Fault, type Service } from './world/service.ts'
+
+export type Run = {
+  seed: number
+  hash: string
+  wrong: readonly string[]
+  log: readonly string[]
+  messages: number
+  starts: number
+  virtualMs: number
+  events: number
+  /** Kinds of events, and what else a run can meet, with how often. */
+  reached: ReadonlyMap<string, number>
+}
+
+/** What is left out of a run, to make one that failed smaller. */
+export type Smaller = { without: readonly string[]; devices: number | null }
+
+const startMs = Date.UTC(2026, 0, 5, 6)
+const livenessMs = 60 * 60_000
+const healthyMs = 8 * 60_000
+const healthyEveryMs = 15_000
+const lookEveryMs = 10_000
+
+type World = {
+  plan: Plan
+  machine: Machine
+  daemon: Daemon
+  fleet: Fleet
+  services: Service[]
+  random: Random
+  steps: string[]
+}
+
+export async function runSeed(seed: number, smaller: Smaller = { without: [], devices: null }): Promise<Run> {
+  const random = createRandom(seed)
+  const plan = madeSmaller(drawPlan(seed, random), smaller)
+  const machine = switchOn(startMs, createRandom(seed ^ 0x5bd1e995))
+  const { kernel, disk } = machine
+  const log: string[] = []
+  const hash = createHash('sha256')
+  const reached = new Map<string, number>()
+  disk.world.write(configPath, plan.config)
+  disk.world.makeDirectory('/sim/run')
+  const daemon = createDaemon({
+    machine,
+    env: {
+      AWS_ACCESS_KEY_ID: 'AKIASIMULATION000000',
+      AWS_SECRET_ACCESS_KEY: 'simulated-secret-of-forty-characters-000',
+    },
+    log(line) {
+      log.push(line)
+      hash.update(line)
+    },
+    observe(event: GatewayEvent) {
+      reached.set(event.kind, (reached.get(event.kind) ?? 0) + 1)
+    },
+  })
+  const { network } = machine
+  const services = plan.providers.map(({ name, host, port, repeat }) =>
+    createService(
+      { kernel, network, random },
+      {
+        provider: name,
+        host,
+        port,
+        repeat,
+        payloadsMax: plan.payloadsMax,
+        isDoomed: ({ deviceIdentifier }) =>
+          plan.devices.some(({ id, isDoomed }) => isDoomed && id === deviceIdentifier?.id),
+      },
+    ),
+  )
+  const fleet = createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
+  const world: World = { plan, machine, daemon, fleet, services, random, steps: [] }
+  daemon.start()
+  const endFaults = startFaults(world)
+  await kernel.run(plan.safetyMs)
+  endFaults()
+  daemon.start()
+  // What is measured over the last requests needs requests.
+  fleet.setRate(healthyEveryMs)
+  await kernel.run(healthyMs)
+  fleet.stopNew()
+  let wrong = [...wrongSoFar(world), ...daemon.ends]
+  const endMs = kernel.monotonicMs + livenessMs
+  while (wrong.length === 0 && kernel.monotonicMs < endMs) {
+    await kernel.run(lookEveryMs)
+    wrong = wrongSoFar(world)
+    if (wrong.length === 0 && fleet.isIdle() && endOf(world).length === 0) break
+  }
+  if (wrong.length === 0) wrong = endOf(world)
+  for (const why of daemon.ends) wrong.push(`a process ended by itself: ${why}`)
+  hash.update(JSON.stringify([fleet.counters, services.map(({ counters }) => [...counters.faults])]))
+  machine.kill()
+  // The rest of the last turn must not meet the next machine.
+  await kernel.run(0)
+  return {
+    seed,
+    hash: hash.digest('hex').slice(0, 16),
+    wrong,
+    log: [...world.steps, ...log],
+    messages: fleet.messages.length,
+    starts: daemon.counters.starts,
+    virtualMs: kernel.monotonicMs,
+    events: kernel.counters.events,
+    reached,
+  }
+}
+
+function madeSmaller(plan: Plan, { without, devices }: Smaller): Plan {
+  const everyMs = { ...plan.everyMs }
+  for (const kind of without) everyMs[kind as FaultKind] = 0
+  return { ...plan, everyMs, devices: plan.devices.slice(0, devices ?? plan.devices.length) }
+}
+
+function endOf({ fleet, services, daemon }: World): string[] {
+  const status = daemon.gateway?.status() ?? null
+  return wrongAtEnd({ fleet, services, status })
+}
+
+function startFaults(world: World): () => void {
+  const { plan, machine, random } = world
+  const { kernel } = machine
+  let hasEnded = false
+  const ends = new Set<() => void>()
+  for (const kind of Object.keys(plan.everyMs) as FaultKind[]) {
+    const mean = plan.everyMs[kind]
+    const next = () =>
+      kernel.at(mean * (0.3 + 1.4 * random.next()), () => {
+        if (hasEnded) return
+        world.steps.push(`${(kernel.monotonicMs / 1000).toFixed(3)} ${kind}\n`)
+        const end = acts[kind](world)
+        if (end !== undefined) {
+          ends.add(end)
+          kernel.at(random.below(mean), () => {
+            if (ends.delete(end)) end()
+          })
+        }
+        next()
+      })
+    if (mean > 0) next()
+  }
+  return () => {
+    hasEnded = true
+    for (const end of ends) end()
+    ends.clear()
+  }
+}
+
+/** Each returns what ends it, where it lasts. */
+const acts: Record<FaultKind, (world: World) => (() => void) | undefined> = {
+  kill(world) {
+    const { machine, daemon, random } = world
+    atSomeMoment(world, () => {
+      machine.kill()
+      machine.kernel.at(random.below(5000), daemon.start)
+    })
+    return undefined
+  },
+  powerCut(world) {
+    const { machine, daemon, random } = world
+    atSomeMoment(world, () => {
+      machine.powerCut()
+      machine.kernel.at(5000 + random.below(20_000), daemon.start)
+    })
+    return undefined
+  },
+  stop({ machine, daemon, random }) {
+    void daemon.stop().then(() => machine.kernel.at(random.below(5000), daemon.start))
+    return undefined
+  },
+  dropDevice({ fleet }) {
+    fleet.dropOne()
+    return undefined
+  },
+  network({ machine, plan, random }) {
+    const host = random.pick(['devices', ...plan.providers.map(({ host }) => host)])
+    const path = machine.network.world.path(host)
+    const kind = random.below(4)
+    if (kind === 0) machine.network.world.cut(host)
+    if (kind === 1) return path.silence()
+    if (kind === 2) path.isRefusing = true
+    if (kind === 3) path.delayMs = random.below(2000)
+    return () => Object.assign(path, { isRefusing: false, delayMs: 1 })
+  },
+  service({ services, random }) {
+    const service = random.pick(services)
+    const share = random.pick([0.1, 0.5, 1])
+    const fault = drawFault(random)
+    service.nextFault = () => (random.chance(share) ? fault : { kind: 'none' })
+    return () => {
+      service.nextFault = () => ({ kind: 'none' })
+    }
+  },
+  disk({ machine, random }) {
+    const kind = random.below(3)
+    if (kind === 0)
+      return machine.disk.fail({ call: 'db-write', code: random.pick(['EIO', 'ENOSPC']), times: 1 })
+    if (kind === 1) return machine.disk.stall({ call: 'db-write', ms: random.below(3000) })
+    machine.disk.setReadOnly(true)
+    return () => void machine.disk.setReadOnly(false)
+  },
+  clock({ machine, random }) {
+    machine.kernel.stepWall((random.next() - 0.5) * 7_200_000)
+    return undefined
+  },
+  operator({ daemon, random }) {
+    const { gateway } = daemon
+    if (gateway === null) return undefined
+    if (random.chance(0.5)) gateway.probe()
+    else void gateway.reload('SIGHUP')
+    return undefined
+  },
+}
+
+/** Now, or some steps after the next write begins: when most is under way. */
+function atSomeMoment({ machine, random, steps }: World, act: () => void): void {
+  if (random.chance(0.2)) {
+    act()
+    return
+  }
+  const count = random.below(random.pick([3, 10, 60]))
+  machine.atNextWrite = () =>
+    machine.kernel.afterEvents(count, () => {
+      steps.push(`${(machine.kernel.monotonicMs / 1000).toFixed(3)} the end of the process or of the power\n`)
+      act()
+    })
+}
+
+function drawFault(random: Random): Fault {
+  return random.pick<() => Fault>([
+    () => ({ kind: 'status', status: random.pick([500, 503, 429, 408]), processes: random.chance(0.5) }),
+    () => ({ kind: 'status', status: 503, retryAfterS: random.below(120), processes: false }),
+    () => ({ kind: 'status', status: random.pick([403, 302, 404]), processes: false }),
+    () => ({ kind: 'reset', when: random.pick(['at once', 'before', 'after']) }),
+    () => ({ kind: 'hang', processes: random.chance(0.5) }),
+    () => ({ kind: 'slow', ms: random.below(20_000) }),
+    () => ({ kind: 'truncated' }),
+    () => ({ kind: 'html' }),
+    () => ({ kind: 'unlisted', share: random.next() }),
+    () => ({ kind: 'outage', errorType: random.pick(['Throttled', 'Internal']) }),
+    () => ({ kind: 'some failed', share: random.next(), errorType: random.pick(['Throttled', 'Busy']) }),
+  ])()
+}
