@@ -69,6 +69,8 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
   let wanted = 0
   /** This process was subscribed with this client id. */
   let wasOpen = false
+  /** So was this process or the one before. */
+  let hadSession = (options.formerFilters?.get(clientId) ?? []).length > 0
   /** Monotonic: the last try since then that nothing listened for. */
   let refusedAtMs: number | null = null
   let retainedIgnored = 0
@@ -127,11 +129,12 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     removedFilters: readonly string[],
   ): void {
     risks.granted(clientId, granted)
-    risks.connected(clientId, connack, wasOpen)
+    risks.connected(clientId, connack, hadSession)
     if (wasOpen && refusedAtMs !== null && connack.sessionPresent)
       risks.brokerRestarted(clientId, clock.monotonic() - refusedAtMs)
     refusedAtMs = null
     wasOpen = true
+    hadSession = true
     shortConnections.opened()
     status.connected(urlText(options.url), { present: connack.sessionPresent, removedFilters })
     want(wanted)

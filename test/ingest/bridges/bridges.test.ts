@@ -374,6 +374,17 @@ describe('connections of a bridge', () => {
     expect(opened.eventsOf('message_source_at_risk')).toMatchObject([{ risk: 'session_lost' }])
   })
 
+  test.each([
+    ['was lost while the gateway was stopped is reported', false, ['session_lost']],
+    ['was kept while the gateway was stopped is not reported', true, []],
+  ])('a session that %s', async (_, sessionPresent, risks) => {
+    const script: BrokerScript = { connack: () => ({ sessionPresent }) }
+    const formerFilters = new Map([['gw', ['t/#']]])
+    await using opened = await openBridge({}, { script, times: { formerFilters } })
+    await eventually(() => opened.eventsOf('message_source_connected').length === 1)
+    expect(opened.eventsOf('message_source_at_risk').map(({ risk }) => risk)).toEqual(risks)
+  })
+
   test('properties of MQTT 5 come with the message, and with no other one', async () => {
     const seen: unknown[] = []
     const mapper: IntakeMapper = {

@@ -17,8 +17,8 @@ type SessionRisk = EventOf<'message_source_at_risk'>['risk']
 export type SessionRisks = {
   /** What the config itself allows; `check` warns of it, too. */
   configured(clientId: string): void
-  /** `wasOpen`: this process had a session with this client id before. */
-  connected(clientId: string, connack: IConnackPacket, wasOpen: boolean): void
+  /** `hadSession`: the broker had a session with this client id, in an earlier run of the gateway, too. */
+  connected(clientId: string, connack: IConnackPacket, hadSession: boolean): void
   granted(clientId: string, granted: readonly Granted[]): void
   /** So few messages were outstanding at most, again and again; null: not now. */
   window(clientId: string, messages: number | null): void
@@ -81,7 +81,7 @@ export function createSessionRisks(
         )
       if (options.qos === 0) report('qos_0', clientId, 'With qos: 0 the broker delivers no message again')
     },
-    connected(clientId, { properties, sessionPresent }, wasOpen) {
+    connected(clientId, { properties, sessionPresent }, hadSession) {
       const expiryMs = (properties?.sessionExpiryInterval ?? Infinity) * 1000
       const isReduced = keepsSession && expiryMs < sessionExpiryMs
       report(
@@ -98,7 +98,7 @@ export function createSessionRisks(
       report(
         'session_lost',
         clientId,
-        wasOpen && !sessionPresent && !isTaken
+        hadSession && !sessionPresent && !isTaken
           ? 'The broker does not have the session any more. Messages from the time without a connection are lost'
           : null,
       )
