@@ -213,7 +213,8 @@ export function bridgeWarnings(config: BridgeConfig, isLoopback: (host: string) 
   else if (protocol !== 5)
     warn(
       'with protocol: 3.1.1 the broker alone decides how long it keeps the session.',
-      'Check its limit (for Mosquitto persistent_client_expiration), or set protocol: 5 and session_expiry.',
+      'Check its limit (for Mosquitto persistent_client_expiration, for RabbitMQ mqtt.subscription_ttl, by ' +
+        'default 24 hours), or set protocol: 5 and session_expiry.',
     )
   else if (session_expiry < shortExpiryMs)
     warn(

@@ -103,7 +103,9 @@ export function closedCure({ stage, url, isVersion5 }: FaultPlace): Cure {
   if (stage === 'connecting')
     return {
       why: `The broker closes the connection to ${address(url)} without an answer.`,
-      act: `${checkUrl} ${otherPorts[url.scheme]}${checkVersion(isVersion5)}`,
+      act:
+        `${checkUrl} ${otherPorts[url.scheme]}${checkVersion(isVersion5)} ` +
+        'If it was connected before, look into the log of the broker.',
     }
   if (stage === 'subscribing')
     return {

@@ -164,7 +164,8 @@ const riskActs = {
   bad_topic:
     'Look for the client that publishes there, and report it to the operator of the broker: MQTT does not allow such ' +
     'a topic. The message is a dead letter (BAD_TOPIC). It is shown for a day.',
-  small_window: 'Raise the window at the broker; for Mosquitto set max_inflight_messages 1000.',
+  small_window:
+    'Raise the window at the broker: max_inflight_messages 1000 for Mosquitto, mqtt.prefetch = 1000 for RabbitMQ.',
   queue_missing: 'Set provision: true, or create the queue; `check --connect` prints the command.',
   queue_deleted: 'Find out who deleted the queue, and take that right away. It is shown for an hour.',
   queue_differs:
