@@ -148,6 +148,13 @@ async function checkKernelClock(env: NodeJS.ProcessEnv): Promise<DoctorFinding> 
   }
 }
 
+function otherVersion({ pid, version }: Pick<Status, 'pid' | 'version'>): string {
+  return (
+    `A daemon of another version answers (pid ${pid}, version ${version ?? 'unknown'}), which says no verdict. ` +
+    'What needs a running daemon is skipped.'
+  )
+}
+
 async function lookAtDaemon(
   config: string,
   io: CommandIo,
@@ -160,6 +167,9 @@ async function lookAtDaemon(
     const isLocal =
       daemon.url.startsWith('unix:') || isLoopback(new URL(daemon.url).hostname.replace(/^\[|\]$/g, ''))
     const { pid, verdict, sentence } = status
+    // Version 0.1.0 has no verdict.
+    if (verdict === undefined || sentence === undefined)
+      return { daemon: null, finding: { name, state: 'skipped', what: otherVersion(status) } }
     const what = `The daemon runs (pid ${pid}): ${verdict}. ${sentence}`
     if (verdict === 'ok') return { daemon: { status, isLocal }, finding: { name, state: 'ok', what } }
     const act = '`telemetry-gateway status` says what to do.'

@@ -325,6 +325,21 @@ describe('with a running daemon', () => {
   })
 })
 
+test('a daemon of version 0.1.0, which has no verdict, is named as one of another version', async () => {
+  const { url } = await startSandbox()
+  const { path } = await writeConfig(url)
+  const daemon = await answering(200, '{"version":"0.1.0","pid":1497,"ready":true}')
+  const text = await readFile(path, 'utf8')
+  await writeFile(
+    path,
+    text.replace('ops: { listen: "127.0.0.1:0" }', `ops: { listen: "${new URL(daemon.url).host}" }`),
+  )
+  const { of } = await doctor(path)
+  expect(of('daemon')).toMatchObject([
+    { state: 'skipped', what: expect.stringContaining('pid 1497, version 0.1.0') },
+  ])
+})
+
 describe('write wear', () => {
   test('is bytes per message, and what that is in a year', async () => {
     const { checkWear } = await import('../../../src/cli/doctor-command/disk-checks.ts')
