@@ -238,7 +238,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     })
     const totals = stages.spool?.totals()
     if (totals !== undefined) fillConditions.update(totals)
-    checkConservation(conservationOf(stages, recovered))
+    checkConservation(conservationOf(stages, recovered), stages.spool?.isWriting?.() ?? false)
   }
 
   function status(): Status {

@@ -37,7 +37,7 @@ export type StageViews = {
     | null
   spool:
     | (Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull' | 'lanes' | 'totals'> &
-        Partial<Pick<Spool, 'writeState' | 'listen'>>)
+        Partial<Pick<Spool, 'writeState' | 'isWriting' | 'listen'>>)
     | null
   delivery: Pick<Delivery, 'providers' | 'counters'> | null
   /** Shows messages as they come. */

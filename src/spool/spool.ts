@@ -207,6 +207,7 @@ export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise
       })
     },
     writeState: writes.state,
+    isWriting: writes.isWriting,
     async close() {
       await store.close()
       writes.stop()

@@ -282,6 +282,8 @@ export type Spool = MessageIntake &
     congested(): boolean
     /** Whether the running write hangs, or writes take long. */
     writeState(): WriteState
+    /** Then the numbers of the lanes may be ahead of the totals by what is written. */
+    isWriting(): boolean
     /** Changes with each commit. */
     commits(): number
     /**

@@ -19,6 +19,7 @@ export type WriteWatch = {
   /** The same store, whose writes are timed. */
   timed(store: Store): Store
   state(): WriteState
+  isWriting(): boolean
   stop(): void
 }
 
@@ -46,6 +47,7 @@ export function createWriteWatch({ clock, emit, ended }: Deps): WriteWatch {
   return {
     timed: (store) => ({ ...store, write: (ops, options) => time(() => store.write(ops, options)) }),
     state,
+    isWriting: () => running.size > 0,
     stop() {
       cancel()
       endSlow()
