@@ -5,11 +5,14 @@ import { createRequire } from 'node:module'
 import { Writable } from 'node:stream'
 import type { Gateway } from '../../src/app/app.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
+import type { CheckReport } from '../../src/storage/storage.ts'
 import { createRandom } from '../support/random.ts'
 import { switchOn, type Machine } from './machine/machine.ts'
 
 export type Daemon = {
   readonly gateway: Gateway | null
+  /** `spool init`: an empty spool, made on purpose. */
+  initSpool(): void
   /** Starts a process, if none runs. */
   start(): void
   /** SIGTERM. Resolves when the process has ended. */
@@ -28,6 +31,8 @@ type Deps = {
 }
 
 export const configPath = '/sim/etc/gateway.yaml'
+export const spoolPath = '/sim/spool'
+const checkMs = 5
 /** RestartSec of the unit. */
 const restartMs = 2000
 
@@ -39,6 +44,7 @@ const { loadConfig } = await import('../../src/config/config.ts')
 const { newRandomId } = await import('../../src/domain/ids.ts')
 const { systemClock } = await import('../../src/std/clock.ts')
 const { openLevelStore, realDisk } = await import('../../src/storage/storage.ts')
+const { initSpool } = await import('../../src/spool/spool.ts')
 // What the daemon loads later, so that no load waits for the real disk.
 for (const name of ['fastify', '@aws-sdk/credential-provider-node', 'undici']) await import(name)
 
@@ -57,6 +63,7 @@ export function createDaemon({ machine, env, log, observe }: Deps): Daemon {
     get isRunning() {
       return isAlive()
     },
+    initSpool: () => void initSpool(spoolPath, kernel.wallMs),
     start,
     stop,
     ends,
@@ -104,6 +111,7 @@ export function createDaemon({ machine, env, log, observe }: Deps): Daemon {
         }),
         version: '0.0.0-simulation',
         openStore: openLevelStore,
+        checkStore,
         disk: realDisk,
         secretFiles,
         observe: (event) => {
@@ -122,6 +130,15 @@ export function createDaemon({ machine, env, log, observe }: Deps): Daemon {
     const fault = await started.broken
     await started.stop(`${fault.code}: ${fault.why}`)
     ended(`${fault.code}: ${fault.why}`)
+  }
+
+  /** The files of a database are whole here: what is damaged in real ones, other tests show. */
+  async function checkStore({ path }: { path: string }): Promise<CheckReport> {
+    await new Promise<void>((resolve) => {
+      kernel.schedule(checkMs, resolve)
+    })
+    const kind = machine.disk.exists(`${path}/CURRENT`) ? 'ok' : 'empty'
+    return { kind, damage: [], mendedLogs: [], verified: [], lastSequence: 0, tookMs: checkMs }
   }
 
   function ended(why: string): void {

@@ -6,6 +6,8 @@ import { latitudeOf, odometerOf, type Fleet, type SentMessage } from './world/fl
 import type { Payload, Service } from './world/service.ts'
 
 const ofDeadLetters = ['DEAD_LETTERS', 'DEAD_LETTERS_WAITING']
+/** It stays until the next start. */
+const ofKills = ['LAST_RUN_ENDED_UNCLEAN']
 const ofDoomed = ['PAYLOADS_FAILING', 'NOTHING_ACCEPTED']
 
 /** A payload that failed as often may have become a dead letter: by `delivery.errors` of plan.ts. */
@@ -57,10 +59,11 @@ export function wrongAtEnd(known: Known): string[] {
   // Dead letters are for a person to look at, and so is a device whose payloads are all refused.
   const hasDead = status.spool.deadLetters > 0
   const isDoomed = fleet.messages.some(({ device }) => device.isDoomed)
-  const expected = [...(hasDead ? ofDeadLetters : []), ...(isDoomed ? ofDoomed : [])]
+  const expected = [...ofKills, ...(hasDead ? ofDeadLetters : []), ...(isDoomed ? ofDoomed : [])]
   const conditions = status.conditions.filter(({ code }) => !expected.includes(code))
   for (const { code, what } of conditions) wrong.push(`condition ${code} is open: ${what}`)
-  const verdicts = [hasDead ? 'degraded' : 'ok', ...(isDoomed ? ['not_delivering'] : [])]
+  const isDegraded = status.conditions.some(({ severity }) => severity !== 'info')
+  const verdicts = [isDegraded ? 'degraded' : 'ok', ...(isDoomed ? ['not_delivering'] : [])]
   if (!verdicts.includes(status.verdict)) wrong.push(`the verdict is ${status.verdict}`)
   const open = status.lanes.reduce((sum, { pending, sealed, held }) => sum + pending + sealed + held, 0)
   if (open > 0) wrong.push(`${open} payloads still wait`)

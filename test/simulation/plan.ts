@@ -27,23 +27,24 @@ export function drawPlan(seed: number, random: Random): Plan {
     name,
     host: `${name}.service.test`,
     port: 8000,
-    repeat: random.pick<RepeatBehaviour>(['same', 'fresh']),
+    repeat: random.pick<RepeatBehaviour>(['same', 'same', 'fresh', 'conflict']),
   }))
   const payloadsMax = random.pick([1, 2, 5, 20, 500])
   const count = 1 + random.below(6)
   const safetyMs = random.pick([60_000, 180_000, 600_000])
   const devices = Array.from({ length: count }, (_, index): DevicePlan => {
     const qos = random.pick([1, 1, 1, 2, 0] as const)
+    const provider = random.pick(providers)
     return {
       id: `truck-${index + 1}`,
-      provider: random.pick(names),
+      provider: provider.name,
       version: random.pick([4, 5]),
       qos,
       window: random.pick([1, 1, 4, 16]),
       everyMs: (safetyMs / 10) * (0.3 + random.next()),
       clockOffsetMs: 0,
       poison: random.chance(0.2) ? 0.2 : 0,
-      isDoomed: random.chance(0.1),
+      isDoomed: mayFail(provider.repeat) && random.chance(0.1),
       cleanSession: random.chance(0.5),
     }
   })
@@ -67,6 +68,14 @@ export function drawPlan(seed: number, random: Random): Plan {
       operator: every(0.3, safetyMs / 5),
     },
   }
+}
+
+/**
+ * A service that answers 409 for a batch that it knows does not say what failed in it. `on_repeat: delivered` then says
+ * that nothing did, and the operator may set it only where that is so.
+ */
+export function mayFail(repeat: RepeatBehaviour): boolean {
+  return repeat !== 'conflict'
 }
 
 function configText({
@@ -104,13 +113,14 @@ ingest:
     access: { anonymous: true, anonymous_beyond_loopback: true }
 sources:${sources}
 clocks: { trust_local: true }
-spool: { path: /sim/spool, max_bytes: 16MiB, min_free_bytes: 1MiB, allow_in_memory: true }
+spool: { path: /sim/spool, create: false, max_bytes: 16MiB, min_free_bytes: 1MiB }
 delivery:
   base_url: "http://${providers[0]!.host}:${providers[0]!.port}"
   credentials: { source: environment }
   batch: { max_payloads: ${payloadsMax}, linger: ${random.pick(['0s', '1s', '5s'])} }
   max_in_flight: ${random.pick([1, 2, 4])}
   timeout: ${random.pick(['5s', '30s'])}
+  on_repeat: ${providers.some(({ repeat }) => repeat === 'conflict') ? 'delivered' : 'hold'}
   errors: { Validation: [10s, 1m], default: [1s, 10s, 1m] }
   providers:
 ${list}

@@ -16,7 +16,10 @@ import { availableParallelism } from 'node:os'
 import { createInterface } from 'node:readline'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { keepCompiledCode } from '../support/compiled-code.ts'
 import type { SeedReport } from './seed-process.ts'
+
+keepCompiledCode()
 
 const { values } = parseArgs({
   options: {
@@ -55,10 +58,22 @@ process.stdout.write(
   `${sums.seeds} seeds, ${failed.length} failed, ${tookS.toFixed(1)} s, ${(sums.seeds / tookS).toFixed(1)} seeds a second; ` +
     `each: ${perSeed(sums.messages)} messages, ${perSeed(sums.starts)} starts, ${perSeed(sums.virtualMs / 60_000)} min\n`,
 )
-if (values.reach)
-  for (const [state, times] of [...reached].sort(([one], [other]) => (one < other ? -1 : 1)))
-    process.stdout.write(`${String(times).padStart(8)} ${state}\n`)
+if (values.reach) await printReach()
 process.exitCode = failed.length > 0 ? 1 : 0
+
+/** Everything that the daemon can report, with how often it was met. */
+async function printReach(): Promise<void> {
+  const { eventTable } = await import('../../src/ops/events/events.ts')
+  const { conditionCatalogue } = await import('../../src/ops/conditions/condition-catalogue.ts')
+  const states = [
+    ...Object.keys(eventTable).map((kind) => `event ${kind}`),
+    ...Object.keys(conditionCatalogue).map((code) => `condition ${code}`),
+  ].sort()
+  const met = states.filter((state) => reached.has(state))
+  process.stdout.write(`${met.length} of ${states.length} states reached\n`)
+  for (const state of states)
+    process.stdout.write(`${(reached.get(state)?.toString() ?? 'never').padStart(8)} ${state}\n`)
+}
 
 async function work(): Promise<void> {
   for (let range = ranges.shift(); range !== undefined; range = ranges.shift()) await runRange(range)

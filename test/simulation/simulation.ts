@@ -11,9 +11,10 @@ import { createHash } from 'node:crypto'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { configPath, createDaemon, type Daemon } from './daemon.ts'
+import type { SimDisk } from './machine/disk.ts'
 import { switchOn, type Machine } from './machine/machine.ts'
 import { wrongAtEnd, wrongSoFar } from './oracle.ts'
-import { drawPlan, mqttPort, type FaultKind, type Plan } from './plan.ts'
+import { drawPlan, mayFail, mqttPort, type FaultKind, type Plan } from './plan.ts'
 import { createFleet, type Fleet } from './world/fleet.ts'
 import { createService, type Fault, type Service } from './world/service.ts'
 
@@ -47,6 +48,8 @@ type World = {
   services: Service[]
   random: Random
   steps: string[]
+  reach: (state: string) => void
+  broken: string[]
 }
 
 export async function runSeed(seed: number, smaller: Smaller = { without: [], devices: null }): Promise<Run> {
@@ -57,6 +60,7 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
   const log: string[] = []
   const hash = createHash('sha256')
   const reached = new Map<string, number>()
+  const reach = (state: string) => void reached.set(state, (reached.get(state) ?? 0) + 1)
   disk.world.write(configPath, plan.config)
   disk.world.makeDirectory('/sim/run')
   const daemon = createDaemon({
@@ -69,9 +73,7 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
       log.push(line)
       hash.update(line)
     },
-    observe(event: GatewayEvent) {
-      reached.set(event.kind, (reached.get(event.kind) ?? 0) + 1)
-    },
+    observe: ({ kind }: GatewayEvent) => reach(`event ${kind}`),
   })
   const { network } = machine
   const services = plan.providers.map(({ name, host, port, repeat }) =>
@@ -89,7 +91,9 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
     ),
   )
   const fleet = createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
-  const world: World = { plan, machine, daemon, fleet, services, random, steps: [] }
+  const world: World = { plan, machine, daemon, fleet, services, random, steps: [], reach, broken: [] }
+  daemon.initSpool()
+  await kernel.run(100)
   daemon.start()
   const endFaults = startFaults(world)
   await kernel.run(plan.safetyMs)
@@ -99,12 +103,12 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
   fleet.setRate(healthyEveryMs)
   await kernel.run(healthyMs)
   fleet.stopNew()
-  let wrong = [...wrongSoFar(world), ...daemon.ends]
+  let wrong = [...wrongSoFar(world), ...daemon.ends, ...world.broken.slice(0, 3)]
   const endMs = kernel.monotonicMs + livenessMs
   while (wrong.length === 0 && kernel.monotonicMs < endMs) {
     await kernel.run(lookEveryMs)
-    wrong = wrongSoFar(world)
-    if (wrong.length === 0 && fleet.isIdle() && endOf(world).length === 0) break
+    look(world)
+    if (fleet.isIdle() && endOf(world).length === 0) break
   }
   if (wrong.length === 0) wrong = endOf(world)
   for (const why of daemon.ends) wrong.push(`a process ended by itself: ${why}`)
@@ -122,6 +126,16 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
     virtualMs: kernel.monotonicMs,
     events: kernel.counters.events,
     reached,
+  }
+}
+
+/** Notes what the gateway says of itself. */
+function look({ daemon, reach, broken, machine }: World): void {
+  for (const { code, what, why } of daemon.gateway?.status().conditions ?? []) {
+    reach(`condition ${code}`)
+    // No fault that is drawn here may break a sum.
+    if (code === 'CONSERVATION_BROKEN' || code === 'RECORDS_UNBALANCED')
+      broken.push(`condition ${code} ${what} at ${(machine.kernel.monotonicMs / 1000).toFixed(3)}: ${why}`)
   }
 }
 
@@ -147,6 +161,7 @@ function startFaults(world: World): () => void {
       kernel.at(mean * (0.3 + 1.4 * random.next()), () => {
         if (hasEnded) return
         world.steps.push(`${(kernel.monotonicMs / 1000).toFixed(3)} ${kind}\n`)
+        look(world)
         const end = acts[kind](world)
         if (end !== undefined) {
           ends.add(end)
@@ -201,22 +216,49 @@ const acts: Record<FaultKind, (world: World) => (() => void) | undefined> = {
     if (kind === 3) path.delayMs = random.below(2000)
     return () => Object.assign(path, { isRefusing: false, delayMs: 1 })
   },
-  service({ services, random }) {
-    const service = random.pick(services)
+  service({ services, plan, random }) {
+    const index = random.below(services.length)
+    const service = services[index]!
     const share = random.pick([0.1, 0.5, 1])
-    const fault = drawFault(random)
+    const fault = drawFault(random, mayFail(plan.providers[index]!.repeat))
     service.nextFault = () => (random.chance(share) ? fault : { kind: 'none' })
     return () => {
       service.nextFault = () => ({ kind: 'none' })
     }
   },
-  disk({ machine, random }) {
-    const kind = random.below(3)
-    if (kind === 0)
-      return machine.disk.fail({ call: 'db-write', code: random.pick(['EIO', 'ENOSPC']), times: 1 })
-    if (kind === 1) return machine.disk.stall({ call: 'db-write', ms: random.below(3000) })
-    machine.disk.setReadOnly(true)
-    return () => void machine.disk.setReadOnly(false)
+  disk({ machine: { disk }, random }) {
+    return random.pick<() => () => void>([
+      () => disk.fail({ call: 'db-write', code: random.pick(['EIO', 'ENOSPC']), times: 1 }),
+      () => disk.fail({ call: 'db-read', code: 'EIO', times: 1 + random.below(3) }),
+      () => disk.fail({ call: 'db-open', code: random.pick(['EIO', 'EMFILE']), times: 1 + random.below(5) }),
+      () => disk.stall({ call: 'db-write', ms: random.below(3000) }),
+      () => disk.stall({ call: 'db-write' }),
+      () => filled(disk, { bytes: disk.usedBytes + random.below(4_000_000) }),
+      () => filled(disk, { files: random.below(50) }),
+      () => {
+        disk.setReadOnly(true)
+        return () => void disk.setReadOnly(false)
+      },
+      // The file system is unmounted, and an empty directory is in its place.
+      () => disk.world.hide('/sim/spool'),
+      () =>
+        disk.fail({
+          call: random.pick([
+            'open',
+            'fsync',
+            'rename',
+            'write',
+            'stat',
+            'unlink',
+            'mkdir',
+            'opendir',
+            'close',
+          ] as const),
+          path: '/sim/spool',
+          code: random.pick(['EIO', 'EACCES', 'EMFILE', 'ENOSPC']),
+          times: 1 + random.below(5),
+        }),
+    ])()
   },
   clock({ machine, random }) {
     machine.kernel.stepWall((random.next() - 0.5) * 7_200_000)
@@ -229,6 +271,12 @@ const acts: Record<FaultKind, (world: World) => (() => void) | undefined> = {
     else void gateway.reload('SIGHUP')
     return undefined
   },
+}
+
+/** Until the end of the fault; others may overlap. */
+function filled(disk: SimDisk, capacity: Parameters<SimDisk['setCapacity']>[0]): () => void {
+  disk.setCapacity(capacity)
+  return () => void disk.setCapacity({ bytes: 100e9, files: 1e6 })
 }
 
 /** Now, or some steps after the next write begins: when most is under way. */
@@ -245,8 +293,14 @@ function atSomeMoment({ machine, random, steps }: World, act: () => void): void 
     })
 }
 
-function drawFault(random: Random): Fault {
+function drawFault(random: Random, mayFail: boolean): Fault {
+  const ofPayloads: (() => Fault)[] = [
+    () => ({ kind: 'unlisted', share: random.next() }),
+    () => ({ kind: 'outage', errorType: random.pick(['Throttled', 'Internal']) }),
+    () => ({ kind: 'some failed', share: random.next(), errorType: random.pick(['Throttled', 'Busy']) }),
+  ]
   return random.pick<() => Fault>([
+    ...(mayFail ? ofPayloads : []),
     () => ({ kind: 'status', status: random.pick([500, 503, 429, 408]), processes: random.chance(0.5) }),
     () => ({ kind: 'status', status: 503, retryAfterS: random.below(120), processes: false }),
     () => ({ kind: 'status', status: random.pick([403, 302, 404]), processes: false }),
@@ -255,8 +309,5 @@ function drawFault(random: Random): Fault {
     () => ({ kind: 'slow', ms: random.below(20_000) }),
     () => ({ kind: 'truncated' }),
     () => ({ kind: 'html' }),
-    () => ({ kind: 'unlisted', share: random.next() }),
-    () => ({ kind: 'outage', errorType: random.pick(['Throttled', 'Internal']) }),
-    () => ({ kind: 'some failed', share: random.next(), errorType: random.pick(['Throttled', 'Busy']) }),
   ])()
 }

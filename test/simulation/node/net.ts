@@ -140,8 +140,8 @@ export function listenOn(
   kernel.schedule(0, () => {
     try {
       const place = { host, port, path: path ?? null }
-      const listener = network.listen({ ...place, accept, mayConnect, highWaterMark })
       if (path !== undefined) disk.makeSocket(path)
+      const listener = network.listen({ ...place, accept, mayConnect, highWaterMark })
       listening(listener)
     } catch (error) {
       failed(error)
