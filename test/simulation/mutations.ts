@@ -1,6 +1,10 @@
 // mutations.ts: mistakes in the daemon that the simulation must find: each replaces one place in a file of src. A place
 // that is no longer there, or is there twice, ends the run with an error.
 
+import { deliveryMutations } from './mutations/delivery-mutations.ts'
+import { ingestMutations } from './mutations/ingest-mutations.ts'
+import { spoolMutations } from './mutations/spool-mutations.ts'
+
 export type Mutation = {
   name: string
   /** Below src. */
@@ -35,4 +39,10 @@ export const mutations: readonly Mutation[] = [
     find: 'deps.store.write(ops, { sync: true }).then(',
     replace: 'deps.store.write(ops, { sync: false }).then(',
   },
+  ...spoolMutations,
+  ...ingestMutations,
+  ...deliveryMutations,
 ]
+
+/** Mistakes that no seed finds so far, and why: what must be drawn or looked at before they are. */
+export const notFoundYet: ReadonlyMap<string, string> = new Map([])

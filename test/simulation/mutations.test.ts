@@ -1,0 +1,50 @@
+// The test of the simulation: each mistake of mutations.ts must be found, and soon. `npm run test:mutations` runs it.
+
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { mutations, notFoundYet } from './mutations.ts'
+
+/** Seeds that may hold although there is a mistake, in portions: the first that fails ends the search. */
+const seedsMax = 200
+const portion = 25
+
+const run = promisify(execFile)
+
+/** The output of the portion with the first seed that fails; null where none does. */
+async function firstFailure(name: string): Promise<string | null> {
+  for (let seed = 1; seed <= seedsMax; seed += portion) {
+    const words = ['--seed', `${seed}`, '--seeds', `${portion}`, '--mutation', name]
+    const result = await run(process.execPath, [join(import.meta.dirname, 'run.ts'), ...words]).catch(
+      (error: unknown) => error as { stdout: string; stderr: string },
+    )
+    if (!/^\d+ seeds, 0 failed/m.test(result.stdout)) return result.stdout + result.stderr
+  }
+  return null
+}
+
+describe('the simulation finds a daemon in which', () => {
+  const found = mutations.filter(({ name }) => !notFoundYet.has(name))
+  test.each(found)('$name', { timeout: 900_000 }, async ({ name }) => {
+    const output = await firstFailure(name)
+    expect(output).toMatch(/^seed \d+ /m)
+  })
+})
+
+describe('a mistake', () => {
+  test.each(mutations)('has its place in the source: $name', ({ file, find }) => {
+    const source = readFileSync(join(import.meta.dirname, '../../src', file), 'utf8')
+    expect(source.split(find)).toHaveLength(2)
+  })
+
+  test('has a name of its own', () => {
+    expect(new Set(mutations.map(({ name }) => name)).size).toBe(mutations.length)
+  })
+
+  test('that is not found yet stands with its reason, under the name that it has', () => {
+    const names = mutations.map(({ name }) => name)
+    expect(names).toEqual(expect.arrayContaining([...notFoundYet.keys()]))
+  })
+})
