@@ -77,12 +77,6 @@ export const deliveryMutations: readonly Mutation[] = [
     replace: 'if (payloads === 0) return held("backoff", "failure", null)',
   },
   {
-    name: 'a batch that fails is cut under new batchIds',
-    file: 'delivery/policy/verdict.ts',
-    find: "if (failuresAlone === 0 || (retryAfterMs ?? 0) <= maxMs) return held('backoff', 'failure', null)",
-    replace: "if (failuresAlone === 0) return held('backoff', 'failure', null)\n  return { ...nothing, reseal: [1], endpoint: 'isolating' }",
-  },
-  {
     name: 'an outage told inside a 200 by a service that remembers its answers counts as attempts',
     file: 'delivery/policy/verdict.ts',
     find: 'facts.acceptedLately && !facts.mayBeProcessed',
@@ -115,7 +109,7 @@ export const deliveryMutations: readonly Mutation[] = [
   {
     name: 'retries do not wait for the delay of their step',
     file: 'delivery/policy/retry-delays.ts',
-    find: "(rule[Math.min(role.step, rule.length - 1)] ?? minuteMs)",
+    find: '(rule[Math.min(role.step, rule.length - 1)] ?? minuteMs)',
     replace: '0',
   },
   {

@@ -173,7 +173,8 @@ export const ingestMutations: readonly Mutation[] = [
     name: 'signals of the message before are sent',
     file: 'mapping/mapper/record-mapper.ts',
     find: 'signals = writeSignals ? writeSignals(record, root, up, context) : []',
-    replace: 'signals = signals.length > 0 ? signals : writeSignals ? writeSignals(record, root, up, context) : []',
+    replace:
+      'signals = signals.length > 0 ? signals : writeSignals ? writeSignals(record, root, up, context) : []',
   },
   {
     name: 'the time of the message is that of its arrival',

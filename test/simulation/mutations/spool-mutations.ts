@@ -273,7 +273,8 @@ export const spoolMutations: readonly Mutation[] = [
     name: 'it is forgotten in a power cut that a batch is held',
     file: 'spool/batches/reseal.ts',
     find: 'return rewrite(session, claimed, { ...claim.batch, held: stored })',
-    replace: 'setClaimBatch(claimed.lane, claim, { ...claim.batch, held: stored })\n  return Promise.resolve(claim.batch)',
+    replace:
+      'setClaimBatch(claimed.lane, claim, { ...claim.batch, held: stored })\n  return Promise.resolve(claim.batch)',
   },
   {
     name: 'a held batch is sent after a restart',
@@ -415,7 +416,8 @@ export const spoolMutations: readonly Mutation[] = [
     name: 'messages overtake an exchange that changes state',
     file: 'spool/kept/exchange.ts',
     find: '    const { take, stateChanges } = exchange\n',
-    replace: '    const { take, stateChanges } = exchange\n    await new Promise((resolve) => setTimeout(resolve, 1))\n',
+    replace:
+      '    const { take, stateChanges } = exchange\n    await new Promise((resolve) => setTimeout(resolve, 1))\n',
   },
   {
     name: 'two exchanges take the same message',
@@ -427,7 +429,8 @@ export const spoolMutations: readonly Mutation[] = [
     name: 'it is forgotten at a restart that a kept message was taken',
     file: 'spool/kept/message-shelf.ts',
     find: '    shelf.committedSeq = shelf.nextSeq\n    shelf.openedSeq',
-    replace: '    shelf.nextSeq = shelf.headSeq + shelf.messages\n    shelf.committedSeq = shelf.nextSeq\n    shelf.openedSeq',
+    replace:
+      '    shelf.nextSeq = shelf.headSeq + shelf.messages\n    shelf.committedSeq = shelf.nextSeq\n    shelf.openedSeq',
   },
   {
     name: 'state is written beside the group of its message',
