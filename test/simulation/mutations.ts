@@ -5,6 +5,8 @@ import { deliveryMutations } from './mutations/delivery-mutations.ts'
 import { ingestMutations } from './mutations/ingest-mutations.ts'
 import { spoolMutations } from './mutations/spool-mutations.ts'
 
+export { notFoundYet } from './mutations/not-found-yet.ts'
+
 export type Mutation = {
   name: string
   /** Below src. */
@@ -43,6 +45,3 @@ export const mutations: readonly Mutation[] = [
   ...ingestMutations,
   ...deliveryMutations,
 ]
-
-/** Mistakes that no seed finds so far, and why: what must be drawn or looked at before they are. */
-export const notFoundYet: ReadonlyMap<string, string> = new Map([])

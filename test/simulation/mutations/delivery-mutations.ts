@@ -248,12 +248,6 @@ export const deliveryMutations: readonly Mutation[] = [
     replace: '    clears: {\n',
   },
   {
-    name: 'STORE_LOST is never cleared',
-    file: 'ops/events/spool-events.ts',
-    find: '    clears: { STORE_LOST: noKey },\n',
-    replace: '',
-  },
-  {
     name: 'DISK_LOW is never cleared',
     file: 'ops/events/spool-events.ts',
     find: '  DISK_LOW: noKey,\n',

@@ -1,0 +1,216 @@
+// not-found-yet.ts: mistakes that no seed finds so far, each with what must be drawn or looked at before one does.
+
+const noRefusal =
+  'No seed draws an answer 400 or 413, so no batch is resealed, and none goes by the single operation.'
+const noExchange = 'No seed draws what exchanges: requeue, release, remap, a quarantine, deferred messages.'
+const noState =
+  'No source collects, merges, thins or reads previous values, so no payload depends on the state.'
+const allTimed =
+  'All messages have a time, so the dedup window hides it. Poison of QoS 2 may become two dead letters.'
+const noBackfill =
+  'Backfill begins after 15 minutes, and the safety phase ends after 10; so lanes seldom rotate, and never drain.'
+const noCut =
+  'Chunks end where batches do, and the limit is the same after each restart, so chunks are seldom cut.'
+const uncountedSteps =
+  'The oracle does not count the submissions of a payload until it is dead, nor the delays between them.'
+const noLedger = 'The oracle does not read the ledger.'
+const anyFailureCounts =
+  'For the oracle each failure brings a payload nearer to a dead letter, also one in an outage.'
+const notTried = 'Not tried yet.'
+
+/** By the name of the mistake. */
+export const notFoundYet: ReadonlyMap<string, string> = new Map([
+  [
+    'a mark that could not be written stays a condition',
+    'Seldom: only the file of the mark must fail, and the process must go on until the end. A fault of single files is not drawn.',
+  ],
+  ['payloads of a lane that is not live go before fresh ones', noBackfill],
+  ['chunks end one payload behind a full batch', notTried],
+  ['the bytes of a chunk are not counted in its lane', notTried],
+  [
+    'records of the dedup window are overwritten after a restart',
+    'A device must keep a message over two restarts. No fault keeps a device away for long, and ends do not come soon after a start.',
+  ],
+  ['a lane is sealed while another seal of it cuts a chunk', noCut],
+  ['a cut does not wait for its write', notTried],
+  ['a batch takes one payload too many', noCut],
+  ['a chunk is cut behind one payload too many', noCut],
+  ['the rest of a chunk that was cut is not written', noCut],
+  ['a retry lane is sealed before its delay is over', notTried],
+  [
+    'a batch is settled in two writes',
+    'Seldom: the process must end in the few events between the two writes. Kills are not drawn at the settle.',
+  ],
+  ['a settle leaves the chunks', 'Nothing counts what is left in the database at the end.'],
+  ['a payload that failed stays at its step', uncountedSteps],
+  ['attempts are not counted in the payload', notTried],
+  ['the payloads of another step share a retry lane', uncountedSteps],
+  ['the receipt of a settle is written beside it', noLedger],
+  ['a payload that was retried is read from a buffer that is used again', notTried],
+  ['a batch is resealed in two writes', noRefusal],
+  ['the parts of a batch are sent before they are durable', noRefusal],
+  ['a part of a batch keeps its batchId', noRefusal],
+  ['the operation of a batch is forgotten in a power cut', noRefusal],
+  [
+    'it is forgotten in a power cut that a batch is held',
+    'A held batch that is sent early has the same batchId. The oracle does not compare what is held before and after a restart.',
+  ],
+  [
+    'a held batch is sent after a restart',
+    'A held batch that is sent early has the same batchId. The oracle does not compare what is held before and after a restart.',
+  ],
+  ['a batch of the single operation is sent as a batch after a restart', noRefusal],
+  ['the next number of a lane is that behind its last chunk', notTried],
+  ['the rotation of a lane is reported before it is durable', noBackfill],
+  ['a rotated lane still takes fresh payloads', notTried],
+  ['the rotation of a lane is not written', noBackfill],
+  ['the number of a drained lane is given again', noBackfill],
+  ['a lane that still holds something is deleted', noBackfill],
+  ['new retry lanes are not recorded', notTried],
+  ['the number of a forgotten receipt is given again', noLedger],
+  ['the mark is written at the start only', notTried],
+  ['two dead letters of one moment have one key', notTried],
+  ['another spool is opened under the daemon', notTried],
+  [
+    'intake does not stop while the store is lost',
+    'It ends the process of the seeds by an exception, which is no finding of a seed.',
+  ],
+  [
+    'a lost store is not reported to delivery',
+    'Harmless: the first call of the spool that fails tells it too.',
+  ],
+  ['a disk that has room again is not noticed', notTried],
+  ['an exchange is made in two writes', noExchange],
+  ['messages overtake an exchange that changes state', noExchange],
+  ['two exchanges take the same message', noExchange],
+  ['it is forgotten at a restart that a kept message was taken', noExchange],
+  ['state is written beside the group of its message', noState],
+  ['what only the oldest record of late entries has is forgotten', noState],
+  ['late entries stay in force that were put or deleted since', noState],
+  [
+    'PUBACK is the answer to QoS 2',
+    'The fleet takes each acknowledgement whatever its type: a PUBACK of QoS 2 is none.',
+  ],
+  ['PUBCOMP is never sent', notTried],
+  ['acknowledgements overtake a PUBCOMP', notTried],
+  [
+    'acknowledgements behind a PUBCOMP stay behind',
+    'Seldom: a stored session needs messages behind a release in one commit, and then no further release.',
+  ],
+  ['the quota of a client of MQTT 5 is not freed', notTried],
+  ['an acknowledgement that was given is not counted', notTried],
+  ['a message of QoS 2 is not remembered until its release', allTimed],
+  ['a message of QoS 2 is remembered although its write failed', allTimed],
+  ['a release is answered before it is durable', allTimed],
+  ['a release is not stored', allTimed],
+  ['a released message is not forgotten', notTried],
+  ['a message of QoS 2 is known by its packet identifier alone', notTried],
+  ['messages of QoS 2 are forgotten at a restart', allTimed],
+  ['a new session counts as present', notTried],
+  ['a new session is not durable before its CONNACK', notTried],
+  ['a message without a time that comes again is always stored', notTried],
+  ['a resent message equals every other one under its identifier', notTried],
+  ['the journal of packet identifiers is not read at the start', notTried],
+  ['a message overtakes those that wait', notTried],
+  ['messages that wait share their bytes with the socket', notTried],
+  ['a message that cannot be mapped closes the commit of others', notTried],
+  [
+    'the name of a payload leaves out its time',
+    'Each message has values of its own. A parked vehicle sends the same ones again.',
+  ],
+  ['the name of a payload leaves out its values', notTried],
+  ['the state of the mapping is not read at the start', notTried],
+  ['the totals of the state are not written', notTried],
+  ['connections are taken before the records are read', notTried],
+  [
+    'a stop does not wait for the messages that were read',
+    'Harmless to the devices, which send again. The oracle does not ask that a stop leaves nothing behind.',
+  ],
+  [
+    'devices are read on while the daemon stops',
+    'Harmless to the devices, which send again. The oracle does not ask that a stop ends by itself in time.',
+  ],
+  [
+    'the spool is closed before the deliveries have ended',
+    'A batch whose settle is refused is sent again with its batchId. The oracle does not ask that a stop settles what was answered.',
+  ],
+  [
+    'a stop leaves the spool open',
+    'The end of the process closes it. The oracle does not ask that the next start finds a clean end.',
+  ],
+  [
+    'a payload that was accepted once may fail later',
+    'The service never takes back what it accepted, for the same batch.',
+  ],
+  ['earlier answers to a batch are forgotten', notTried],
+  [
+    'a payload that no answer names counts as delivered',
+    'Seldom: two answers to the same batch must leave out the same payload.',
+  ],
+  [
+    'a payload in neither list is not asked for again',
+    'The service has processed none of the payloads that it leaves out. It should have processed some.',
+  ],
+  [
+    'half an answer counts as a whole one',
+    'Harmless unless the repeat is cut short as well: a fault should last over the repeat of one batch.',
+  ],
+  [
+    'the usual answer is compared with its first payload only',
+    'No answer has a summary that says more than its lists.',
+  ],
+  [
+    'a 5xx counts as a refusal of the batch',
+    'Seldom: one fault in 88 is a 500 that was processed, and only the first submission of a batch shows it.',
+  ],
+  ['a 429 is an answer without a meaning', notTried],
+  ['a 202 for a batch counts as delivered', notTried],
+  [
+    'an outage told inside a 200 by a service that remembers its answers counts as attempts',
+    anyFailureCounts,
+  ],
+  ['an outage told inside a 200 is no outage', anyFailureCounts],
+  ['answers during an outage count as attempts', notTried],
+  ['a payload becomes a dead letter one step too early', uncountedSteps],
+  ['a payload goes back to the first step each time', uncountedSteps],
+  ['retries do not wait for the delay of their step', notTried],
+  ['a 403 for the credentials makes the batch at fault', notTried],
+  ['a recovered batch counts as never sent', notTried],
+  [
+    'the endpoint is never available again',
+    'The oracle does not read the state of the endpoint in /status; probes deliver everything.',
+  ],
+  ['every failure makes the endpoint unavailable for an hour', 'The liveness phase is as long as the wait.'],
+  ['Retry-After is not obeyed', notTried],
+  ['a batch waits for ever for an acceptance', notTried],
+  ['the back-offs go on when the endpoint is available', notTried],
+  [
+    'a batch of the store before is sent after its loss',
+    'Seldom: a submission must be under way while the store is lost, and its answer must come behind the reopening.',
+  ],
+  ['backfill lanes are never sealed', noBackfill],
+  ['a lone payload waits for a full batch', notTried],
+  ['a pass is kept where nothing was sent', notTried],
+  [
+    'a batch leaves delivery before its settle is durable',
+    'Harmless: after a failed settle all batches are read again. What is counted twice in totals is not looked at.',
+  ],
+  [
+    'a settled batch stays in hand',
+    'It ends in an endless loop of promises within one turn: virtual time stands still, and the run never ends.',
+  ],
+  ['DISK_LOW is never cleared', notTried],
+  ['dead letters raise no condition', 'Each dead letter has an event too, which raises the same condition.'],
+  [
+    'dead letters from before the start raise no condition',
+    'The oracle allows the conditions of dead letters, and does not ask for them.',
+  ],
+  [
+    'a service that accepts again is not told',
+    'The condition NOTHING_ACCEPTED is allowed wherever a device is refused, and outages inside a 200 are seldom long enough.',
+  ],
+  [
+    'the endpoint that is unavailable raises no condition',
+    'The oracle looks at conditions at the end only. It must ask for them while their causes hold.',
+  ],
+])
