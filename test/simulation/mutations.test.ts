@@ -10,6 +10,8 @@ import { mutations, notFoundYet } from './mutations.ts'
 /** Seeds that may hold although there is a mistake, in portions: the first that fails ends the search. */
 const seedsMax = 200
 const portion = 25
+/** Of a portion, beside other work. */
+const timeout = 300_000
 
 const run = promisify(execFile)
 
@@ -17,20 +19,22 @@ const run = promisify(execFile)
 async function firstFailure(name: string): Promise<string | null> {
   for (let seed = 1; seed <= seedsMax; seed += portion) {
     const words = ['--seed', `${seed}`, '--seeds', `${portion}`, '--mutation', name]
-    const result = await run(process.execPath, [join(import.meta.dirname, 'run.ts'), ...words]).catch(
-      (error: unknown) => error as { stdout: string; stderr: string },
-    )
+    const result = await run(process.execPath, [join(import.meta.dirname, 'run.ts'), ...words], {
+      timeout,
+    }).catch((error: unknown) => error as { stdout: string; stderr: string })
     if (!/^\d+ seeds, 0 failed/m.test(result.stdout)) return result.stdout + result.stderr
   }
   return null
 }
 
 describe('the simulation finds a daemon in which', () => {
-  const found = mutations.filter(({ name }) => !notFoundYet.has(name))
-  test.each(found)('$name', { timeout: 900_000 }, async ({ name }) => {
-    const output = await firstFailure(name)
-    expect(output).toMatch(/^seed \d+ /m)
-  })
+  for (const { name } of mutations) {
+    const why = notFoundYet.get(name)
+    const title = why === undefined ? name : `${name} (not yet: ${why})`
+    test.skipIf(why !== undefined)(`${title}`, { timeout: 1_800_000 }, async () => {
+      expect(await firstFailure(name)).toMatch(/^seed \d+ /m)
+    })
+  }
 })
 
 describe('a mistake', () => {

@@ -35,12 +35,7 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
   ['a cut does not wait for its write', notTried],
   ['a batch takes one payload too many', noCut],
   ['a chunk is cut behind one payload too many', noCut],
-  ['the rest of a chunk that was cut is not written', noCut],
   ['a retry lane is sealed before its delay is over', notTried],
-  [
-    'a batch is settled in two writes',
-    'Seldom: the process must end in the few events between the two writes. Kills are not drawn at the settle.',
-  ],
   ['a settle leaves the chunks', 'Nothing counts what is left in the database at the end.'],
   ['a payload that failed stays at its step', uncountedSteps],
   ['attempts are not counted in the payload', notTried],
@@ -91,7 +86,6 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
     'PUBACK is the answer to QoS 2',
     'The fleet takes each acknowledgement whatever its type: a PUBACK of QoS 2 is none.',
   ],
-  ['PUBCOMP is never sent', notTried],
   ['acknowledgements overtake a PUBCOMP', notTried],
   [
     'acknowledgements behind a PUBCOMP stay behind',
