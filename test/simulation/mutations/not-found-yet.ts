@@ -155,7 +155,7 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
   ],
   [
     'a 5xx counts as a refusal of the batch',
-    'Seldom: one fault in 88 is a 500 that was processed, and only the first submission of a batch shows it.',
+    'Not in 50 seeds, and not understood: nearly all batches have one payload, so none is split.',
   ],
   ['a 429 is an answer without a meaning', notTried],
   ['a 202 for a batch counts as delivered', notTried],
