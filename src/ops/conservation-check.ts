@@ -8,7 +8,8 @@
 //              lasts 10 s is a fault.
 //   payloads   recovered + appended = delivered + dead + returned + damaged + open, over a loss of the store,
 //              too. A difference that lasts 10 s means that stored payloads are missing, or back. While a
-//              write runs it says nothing: what is settled has left its lane and is not counted yet
+//              write runs it says nothing: what is settled has left its lane and is not counted yet. Nor
+//              while the store is lost: no lane can be seen
 
 import type { Clock } from '../std/clock.ts'
 import type { IngestCounters } from '../ingest/ingest.ts'
@@ -67,18 +68,18 @@ type Deps = { clock: Clock; conditions: Conditions }
 export function createConservationCheck({
   clock,
   conditions,
-}: Deps): (conservation: Conservation, isWriting?: boolean) => void {
+}: Deps): (conservation: Conservation, isUncertain?: boolean) => void {
   /** The differences of the sums, and since when they are that. */
   const lasting = { messages: { difference: 0, sinceMs: 0 }, payloads: { difference: 0, sinceMs: 0 } }
 
-  return ({ lanes, messages, payloads }, isWriting = false) => {
+  return ({ lanes, messages, payloads }, isUncertain = false) => {
     for (const lane of lanes) if (lane.difference !== 0) raiseForLane(lane)
     const { received, carried, accounted } = messages
     checkSum('messages', messages.difference, {
       what: `Received ${received} messages, ${carried} open before, but ${accounted} are accounted for.`,
       why: 'At least one message is in no counter. This is a fault of the gateway.',
     })
-    if (isWriting) return
+    if (isUncertain) return
     const { recovered, appended, gone, open } = payloads
     checkSum('payloads', payloads.difference, {
       what: `${recovered} payloads recovered and ${appended} added, but ${gone} gone and ${open} in the spool.`,

@@ -238,7 +238,9 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     })
     const totals = stages.spool?.totals()
     if (totals !== undefined) fillConditions.update(totals)
-    checkConservation(conservationOf(stages, recovered), stages.spool?.isWriting?.() ?? false)
+    const { spool } = stages
+    const isUncertain = spool?.isWriting?.() === true || spool?.holdReason() === 'store_lost'
+    checkConservation(conservationOf(stages, recovered), isUncertain)
   }
 
   function status(): Status {

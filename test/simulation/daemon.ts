@@ -50,12 +50,22 @@ for (const name of ['fastify', '@aws-sdk/credential-provider-node', 'undici']) a
 
 const undiciTimers = createRequire(import.meta.url)('undici/lib/util/timers.js') as { reset(): void }
 
+/** Of the daemon that runs now. */
+let crashed: (error: unknown) => void = () => undefined
+// As a process: what nobody handles ends it, whatever it did.
+process.on('uncaughtException', (error) => crashed(error))
+process.on('unhandledRejection', (error) => crashed(error))
+
 export function createDaemon({ machine, env, log, observe }: Deps): Daemon {
   const { kernel } = machine
   let gateway: Gateway | null = null
   let running: number | null = null
   const ends: string[] = []
   const counters = { starts: 0, stops: 0 }
+  kernel.uncaught = (error) => crashed(error)
+  crashed = (error) => {
+    if (isAlive()) ended(`uncaught: ${String(error instanceof Error ? error.stack : error)}`)
+  }
   return {
     get gateway() {
       return isAlive() ? gateway : null

@@ -37,6 +37,8 @@ const { values } = parseArgs({
 
 /** Seeds in one process: each start of the daemon leaves the modules of its threads there. */
 const seedsInProcess = 250
+/** Of one seed, beside other work. */
+const seedMs = 120_000
 
 const first = Number(values.seed)
 const count = Number(values.seeds)
@@ -46,6 +48,7 @@ for (let at = 0; at < count; at += seedsInProcess)
   ranges.push({ first: first + at, count: Math.min(seedsInProcess, count - at) })
 
 const failed: SeedReport[] = []
+let hanging = 0
 const sums = { seeds: 0, messages: 0, starts: 0, virtualMs: 0 }
 const reached = new Map<string, number>()
 const startedMs = performance.now()
@@ -55,11 +58,11 @@ await Promise.all(Array.from({ length: jobs }, work))
 const tookS = (performance.now() - startedMs) / 1000
 const perSeed = (sum: number) => (sum / sums.seeds).toFixed(1)
 process.stdout.write(
-  `${sums.seeds} seeds, ${failed.length} failed, ${tookS.toFixed(1)} s, ${(sums.seeds / tookS).toFixed(1)} seeds a second; ` +
+  `${sums.seeds + hanging} seeds, ${failed.length + hanging} failed, ${tookS.toFixed(1)} s, ${(sums.seeds / tookS).toFixed(1)} seeds a second; ` +
     `each: ${perSeed(sums.messages)} messages, ${perSeed(sums.starts)} starts, ${perSeed(sums.virtualMs / 60_000)} min\n`,
 )
 if (values.reach) await printReach()
-process.exitCode = failed.length > 0 ? 1 : 0
+process.exitCode = failed.length + hanging > 0 ? 1 : 0
 
 /** Everything that the daemon can report, with how often it was met. */
 async function printReach(): Promise<void> {
@@ -104,7 +107,14 @@ async function runRange({ first, count }: { first: number; count: number }): Pro
     },
   )
   const ended = once(child, 'exit')
+  let next = first
+  // A turn that never ends keeps virtual time from going on, and the process from noticing.
+  const kill = () => void child.kill('SIGKILL')
+  let watchdog = setTimeout(kill, seedMs)
   for await (const line of createInterface({ input: child.stdout })) {
+    clearTimeout(watchdog)
+    watchdog = setTimeout(kill, seedMs)
+    next += 1
     const report = JSON.parse(line) as SeedReport
     sums.seeds += 1
     sums.messages += report.messages
@@ -114,8 +124,15 @@ async function runRange({ first, count }: { first: number; count: number }): Pro
     if (report.wrong.length > 0) failed.push(report)
     if (report.wrong.length > 0 || values.each || count === 1) print(report)
   }
+  clearTimeout(watchdog)
   const [code, signal] = (await ended) as [number | null, string | null]
-  if (code !== 0) throw new Error(`the process of the seeds from ${first} ended with ${code ?? signal}`)
+  if (signal === 'SIGKILL') {
+    process.stdout.write(`seed ${next} did not end within ${seedMs / 1000} s\n`)
+    hanging += 1
+    return
+  }
+  if (code !== 0 || next !== first + count)
+    throw new Error(`the process of the seeds from ${first} ended with ${code ?? signal}`)
 }
 
 function print({ seed, hash, wrong, messages, starts, virtualMs, events, log }: SeedReport): void {

@@ -30,6 +30,8 @@ export type Kernel = {
   readonly life: number
   /** The process is dead, and the rest of its present turn still runs. */
   readonly isEnding: boolean
+  /** Called with what the process of the daemon threw. */
+  uncaught: (error: unknown) => void
   /** No further moment comes before this real work has ended: the load of a module. */
   hold(work: Promise<unknown>): void
   /** Calls `run` after so many further events, at no time of its own: between two steps of what goes on. */
@@ -59,7 +61,10 @@ export function createKernel(startMs: number): Kernel {
   let isEnding = false
   let second = { at: 0, events: 0 }
 
-  return {
+  const kernel: Kernel = {
+    uncaught(error) {
+      throw error
+    },
     get monotonicMs() {
       return monotonicMs
     },
@@ -94,6 +99,7 @@ export function createKernel(startMs: number): Kernel {
     run,
     counters,
   }
+  return kernel
 
   function add(delayMs: number, run: () => void, owner: number): Cancel {
     const entry: Entry = { atMs: monotonicMs + Math.max(0, delayMs), order: (order += 1), life: owner, run }
@@ -117,9 +123,19 @@ export function createKernel(startMs: number): Kernel {
       if (run === null || (next.life !== world && next.life !== life)) continue
       monotonicMs = Math.max(monotonicMs, next.atMs)
       count()
-      run()
+      if (next.life === world) run()
+      else runOfProcess(run)
       await settled()
       if (interruptions.length > 0) await interrupt()
+    }
+  }
+
+  /** What it throws and nobody catches ends its process, and not the world. */
+  function runOfProcess(run: () => void): void {
+    try {
+      run()
+    } catch (error) {
+      kernel.uncaught(error)
     }
   }
 
