@@ -6,7 +6,9 @@
 // A service refuses signatures that are about five minutes off. An error page may come from a proxy, whose
 // clock may be wrong too. So it depends on the answer how much its Date counts:
 //
-//   200 or 202 in the shape of the service   at once
+//   200 or 202 in the shape of the service   at once; where it contradicts one before by a minute or more,
+//                                            with another one that agrees: a single wrong Date must not send
+//                                            all messages to quarantine, after which no answer would come
 //   401 or 403                               with another one that agrees, which is asked for at once
 //   any other                                with two others that agree, while nothing else is known
 //
@@ -46,8 +48,10 @@ const rightBelowMs = 45_000
 const stepMs = 2000
 /** Dates that agree differ by this at most. */
 const agreeMs = 5000
-/** Answers that agree, where none is of the service for certain. */
-const agreeing = { unauthorized: 2, other: 3 }
+/** Answers that agree, where one is not enough. */
+const agreeing = { service: 2, unauthorized: 2, other: 3 }
+
+type AnswerKind = keyof typeof agreeing
 /** The Date was written at an unknown moment of the request: after a longer one the error is too large. */
 const tookMaxMs = 60_000
 
@@ -65,9 +69,9 @@ export function createServiceClock(
   const url = new URL(baseUrl)
   // The loopback address behind a configured proxy is that of the proxy's machine.
   const trusted = url.protocol === 'https:' || (isLoopback(url) && proxy.from !== 'config')
-  let learned: { offsetMs: number; wallMinusMonotonicMs: number; isOther: boolean } | null = null
+  let learned: { offsetMs: number; wallMinusMonotonicMs: number; kind: AnswerKind } | null = null
   /** Offsets that agree and do not count yet, at most as many as are needed. */
-  let unproven: { offsetMs: number; kind: keyof typeof agreeing }[] = []
+  let unproven: { offsetMs: number; kind: AnswerKind }[] = []
   let reportedOff = false
 
   return {
@@ -105,8 +109,7 @@ export function createServiceClock(
     // The header is cut to the second, so on average it is half a second behind.
     const offsetMs = Math.round(served + 500 - (clock.now() - Math.min(tookMs / 2, answerMaxMs)))
     if (!isProven(offsetMs, outcome)) return
-    const isOther = kindOf(outcome) === 'other'
-    learned = { offsetMs, wallMinusMonotonicMs: wallMinusMonotonic(), isOther }
+    learned = { offsetMs, wallMinusMonotonicMs: wallMinusMonotonic(), kind: kindOf(outcome) }
     unproven = []
     const off = Math.abs(offsetMs) >= (reportedOff ? rightBelowMs : appliedFromMs)
     if (off !== reportedOff) emit({ kind: off ? 'clock_off' : 'clock_right', provider: name, offsetMs })
@@ -115,18 +118,20 @@ export function createServiceClock(
 
   function isProven(offsetMs: number, outcome: Outcome): boolean {
     const kind = kindOf(outcome)
-    if (kind === 'service') return true
+    const known = offsetNow()
+    const contradicts =
+      known !== null && learned?.kind === 'service' && Math.abs(known - offsetMs) >= appliedFromMs
+    if (kind === 'service' && !contradicts) return true
     const agrees = (other: number) => Math.abs(other - offsetMs) <= agreeMs
     unproven = [...unproven.filter((one) => agrees(one.offsetMs)), { offsetMs, kind }].slice(-agreeing.other)
-    const refusals = unproven.filter((one) => one.kind === 'unauthorized')
-    if (kind === 'unauthorized' && refusals.length >= agreeing.unauthorized) return true
-    const known = offsetNow()
-    if (known !== null && learned?.isOther === true && !agrees(known)) learned = null
+    const ofKind = unproven.filter((one) => one.kind === kind)
+    if (kind !== 'other' && ofKind.length >= agreeing[kind]) return true
+    if (known !== null && learned?.kind === 'other' && !agrees(known)) learned = null
     return learned === null && unproven.length >= agreeing.other
   }
 }
 
-function kindOf({ kind }: Outcome): keyof typeof agreeing | 'service' {
+function kindOf({ kind }: Outcome): AnswerKind {
   if (kind === 'answered' || kind === 'accepted_single') return 'service'
   return kind === 'unauthorized' ? kind : 'other'
 }

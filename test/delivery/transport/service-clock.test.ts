@@ -42,7 +42,18 @@ describe("the service's clock", () => {
     expect(service.offsetMs()).toBe(30_500)
     expect(service.signingAt()).toBe(clock.now())
     says(-hourMs)
+    says(-hourMs)
     expect(service.signingAt()).toBe(clock.now() - hourMs + 500)
+  })
+
+  test('that an accepted batch has shown is not changed by a single other one, and by two that agree', () => {
+    const { service, says } = setUp()
+    says(0)
+    for (const ms of [-24 * hourMs, 0, 5 * hourMs, -24 * hourMs, 2000]) says(ms)
+    expect(service.offsetMs()).toBe(2500)
+    says(-24 * hourMs)
+    says(-24 * hourMs + 3000)
+    expect(service.offsetMs()).toBe(-24 * hourMs + 3500)
   })
 
   test('is estimated with half of the response time, a second at most: the rest is the upload', () => {
@@ -165,7 +176,7 @@ describe("the service's clock", () => {
     const { service, says, events } = setUp()
     for (const ms of [10_000, hourMs, hourMs + 2000, 58_000, 70_000, 0, 0]) says(ms)
     expect(events).toEqual([
-      { kind: 'clock_off', provider: 'default', offsetMs: hourMs + 500 },
+      { kind: 'clock_off', provider: 'default', offsetMs: hourMs + 2500 },
       { kind: 'clock_right', provider: 'default', offsetMs: 500 },
     ])
     expect(service.offsetMs()).toBe(500)
