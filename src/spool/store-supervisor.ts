@@ -17,7 +17,13 @@ import { settledBytes } from './chunk-log/lane.ts'
 import { openHighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IntakeLimits } from './intake-limits.ts'
 import { storePathOf } from './opening/aside.ts'
-import { isElsewhere, placeOf, refuseOtherStore, type StoreMemory } from './opening/known-store.ts'
+import {
+  isElsewhere,
+  missingStore,
+  placeOf,
+  refuseOtherStore,
+  type StoreMemory,
+} from './opening/known-store.ts'
 import { createStoreOpening, type PreviousEnd, type StoreOpening } from './opening/opening.ts'
 import { openSafely } from './opening/safe-open.ts'
 import { reportNew, requireSpool } from './opening/spool-marker.ts'
@@ -227,9 +233,13 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     const running = session
     if (opening === null || running === null || (await placeOf(options.path)) === place) return
     memory.known = running.mark.durable()
-    await refuseOther().catch((error: unknown) => {
+    try {
+      await refuseOther()
+      // With its mark it may be damaged, which is for the next opening. What is written is not there any more.
+      if ((await placeOf(options.path)) === null) throw missingStore(options.path)
+    } catch (error) {
       if (error instanceof GatewayError && isElsewhere(error)) running.committer.fail(error)
-    })
+    }
   }
 
   async function checkDisk(): Promise<void> {

@@ -84,6 +84,27 @@ describe('a spool that is replaced while the daemon runs', () => {
     await expectBack(pipeline, 50)
   }, 30_000)
 
+  test('only in its database, by an empty directory or without one, is refused, and the rest stays as it is', async () => {
+    const folder = await newFolder()
+    const spool = join(folder, 'spool')
+    const pipeline = await startPipeline({ folder, ...noService })
+    await publish(pipeline, 1, 50)
+    const device = await pipeline.device('truck-2')
+    await rename(join(spool, 'store'), join(folder, 'away'))
+    await mkdir(join(spool, 'store'))
+    const damage = () => pipeline.status().conditions.find(({ code }) => code === 'SPOOL_DAMAGED')
+    await pipeline.until(() => damage() !== undefined && pipeline.gateway.addresses.mqtt.length === 0)
+    expect(damage()?.why).toContain('The store is empty, and the mark beside it shows that data was stored')
+    expect(pipeline.status()).toMatchObject({ ready: false, verdict: 'not_receiving' })
+    device.publish({ topic: topicOf('truck-2'), payload: messageOf(1), messageId: 1 })
+    await roundTrip(device).catch(() => undefined)
+    expect(device.received.filter(({ cmd }) => cmd === 'puback')).toEqual([])
+    expect((await readdir(join(spool, 'store'))).filter((name) => name !== 'LOCK')).toEqual([])
+    await rm(join(spool, 'store'), { recursive: true })
+    await rename(join(folder, 'away'), join(spool, 'store'))
+    await expectBack(pipeline, 50)
+  }, 30_000)
+
   test('by a link that leads nowhere is refused', async () => {
     const folder = await newFolder()
     const spool = join(folder, 'spool')

@@ -34,7 +34,7 @@ export async function refuseOtherStore(spoolPath: string, known: KnownStore): Pr
   const mark = found.kind === 'mark' && found.mark.instance === known.instance ? found.mark : null
   const files = await storeFilesAt(storePath)
   if (!files.hasCurrent && !hasDatabase(files)) {
-    if (mark === null) throw missing(spoolPath)
+    if (mark === null) throw missingStore(spoolPath)
     return
   }
   const { instance, writes } = await identityAt(storePath)
@@ -86,7 +86,7 @@ async function identityAt(storePath: string): Promise<{ instance: string | null;
 const mountIt =
   'Mount its file system, or move its directory back. The gateway then continues with it automatically.'
 
-function missing(path: string): GatewayError {
+export function missingStore(path: string): GatewayError {
   return new GatewayError('SPOOL_MISSING', {
     what: `The spool is no longer at ${path}.`,
     why: 'No store is there: a file system is not mounted, or the directory was moved or deleted.',
