@@ -61,6 +61,9 @@ export type HttpCounters = ConnectionCounters & {
   sessions: number
 }
 
+/** How long nobody notices that the control socket is gone. */
+const lookEveryMs = 10_000
+
 /** Rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
 export async function openHttp(
   source: HttpSource,
@@ -83,12 +86,13 @@ export async function openHttp(
     await tcp.close()
     throw error
   }
+  let cancelLook = clock.after(lookEveryMs, look)
   return {
     url: tcp.url,
     get socketPath() {
       return socket?.path ?? null
     },
-    ensureSocket: () => (opening ??= ensureSocket(false).finally(() => (opening = null))),
+    ensureSocket: again,
     renew({ users, tls }) {
       rights.renew(users)
       tcp.renew(tls)
@@ -101,10 +105,21 @@ export async function openHttp(
     }),
     async close() {
       isClosed = true
+      cancelLook()
       await opening
       await Promise.all([tcp.close(), socket?.close()])
       await audit.close()
     },
+  }
+
+  function again(): Promise<void> {
+    return (opening ??= ensureSocket(false).finally(() => (opening = null)))
+  }
+
+  /** A program that tidies up deletes the file, or the directory around it. */
+  function look(): void {
+    void again()
+    cancelLook = clock.after(lookEveryMs, look)
   }
 
   async function ensureSocket(isStart: boolean): Promise<void> {

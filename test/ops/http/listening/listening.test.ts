@@ -120,6 +120,24 @@ describe('the control socket', () => {
     expect((await get(world.ops.control(), '/healthz')).status).toBe(200)
   })
 
+  test('whose directory is deleted while it runs is a condition within 10 s, and is there again afterwards', async () => {
+    const folder = join(await newFolder(), 'run')
+    mkdirSync(folder)
+    await using world = opsWorld({
+      ops: opsConfig(undefined, { control_socket: join(folder, 'control.sock') }),
+    })
+    await world.ops.start()
+    await world.ops.ready()
+    const codes = () => world.ops.status().conditions.map(({ code }) => code)
+    rmSync(folder, { recursive: true })
+    world.clock.move(10_000)
+    await expect.poll(codes).toEqual(['CONTROL_SOCKET_FAILED'])
+    mkdirSync(folder)
+    world.clock.move(10_000)
+    await expect.poll(codes).toEqual([])
+    expect((await get(world.ops.control(), '/healthz')).status).toBe(200)
+  })
+
   test('has no file after the stop', async () => {
     const folder = await newFolder()
     const world = opsWorld({ spoolPath: folder })
