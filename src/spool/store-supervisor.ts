@@ -235,7 +235,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     memory.known = running.mark.durable()
     try {
       await refuseOther()
-      // With its mark it may be damaged, which is for the next opening. What is written is not there any more.
+      // With its mark it may be damaged: that is for the next opening. What is written is no longer there.
       if ((await placeOf(options.path)) === null) throw missingStore(options.path)
     } catch (error) {
       if (error instanceof GatewayError && isElsewhere(error)) running.committer.fail(error)
