@@ -8,7 +8,12 @@ keepCompiledCode()
 keepFoldersOnDisk()
 
 /** They take longest. At the end they would run alone, on one processor. */
-const first = ['test/crash/crash.test.ts', 'test/model/model.test.ts', 'test/learn/learn.test.ts']
+const first = [
+  'test/simulation/simulation.test.ts',
+  'test/crash/crash.test.ts',
+  'test/model/model.test.ts',
+  'test/learn/learn.test.ts',
+]
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -47,6 +47,8 @@ describe('two providers over http', () => {
       await south.close()
       await north.close()
     },
+    // Two bodies of this size are signed and sent in this process: 13 s alone, more beside other tests.
+    90_000,
   )
 })
 
