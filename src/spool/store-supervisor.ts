@@ -7,7 +7,6 @@
 // for before each opening, and every second while the store is open.
 // It also measures the disk, and keeps the ballast file that makes room on a full disk.
 
-import { join } from 'node:path'
 import { pause } from '../std/clock.ts'
 import { codeOf, GatewayError } from '../std/gateway-error.ts'
 import { explainDirectory, isDiskFull } from '../storage/storage.ts'
@@ -17,14 +16,8 @@ import { settledBytes } from './chunk-log/lane.ts'
 import { openHighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IntakeLimits } from './intake-limits.ts'
 import { storePathOf } from './opening/aside.ts'
-import {
-  isElsewhere,
-  missingStore,
-  placeOf,
-  refuseOtherStore,
-  type StoreMemory,
-} from './opening/known-store.ts'
-import { createStoreOpening, type PreviousEnd, type StoreOpening } from './opening/opening.ts'
+import { elsewhereFault, isElsewhere, placeOf, refuseOtherStore } from './opening/known-store.ts'
+import { openingOf, type PreviousEnd } from './opening/opening.ts'
 import { openSafely } from './opening/safe-open.ts'
 import { reportNew, requireSpool } from './opening/spool-marker.ts'
 import { verifyTables } from './opening/table-verification.ts'
@@ -231,15 +224,12 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   /** Writes into a store that is not at its path would be missing when another one is opened there. */
   async function checkPlace(): Promise<void> {
     const running = session
-    if (opening === null || running === null || (await placeOf(options.path)) === place) return
-    memory.known = running.mark.durable()
-    try {
-      await refuseOther()
-      // With its mark it may be damaged: that is for the next opening. What is written is no longer there.
-      if ((await placeOf(options.path)) === null) throw missingStore(options.path)
-    } catch (error) {
-      if (error instanceof GatewayError && isElsewhere(error)) running.committer.fail(error)
-    }
+    if (opening === null || running === null) return
+    const known = running.mark.durable()
+    const fault = await elsewhereFault(options.path, { place, known })
+    if (fault === null) return
+    memory.known = known
+    running.committer.fail(fault)
   }
 
   async function checkDisk(): Promise<void> {
@@ -304,17 +294,4 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   }
 
   return { current, peek: () => session, run, close, previousEnd: opening?.previousEnd() ?? 'clean' }
-}
-
-/** Null for a store in memory. */
-function openingOf(
-  deps: SupervisorDeps & { memory: StoreMemory },
-  options: SpoolOptions,
-): StoreOpening | null {
-  const { checkStore, bootId = '', onProgress = () => undefined, memory } = deps
-  if (checkStore === undefined) return null
-  const { lastExitPath = join(options.path, 'last-exit') } = options
-  const begunAnew = () => void (memory.known = null)
-  const openingDeps = { ...deps, checkStore, bootId, onProgress, begunAnew }
-  return createStoreOpening(openingDeps, { ...options, lastExitPath })
 }

@@ -34,7 +34,7 @@ export async function refuseOtherStore(spoolPath: string, known: KnownStore): Pr
   const mark = found.kind === 'mark' && found.mark.instance === known.instance ? found.mark : null
   const files = await storeFilesAt(storePath)
   if (!files.hasCurrent && !hasDatabase(files)) {
-    if (mark === null) throw missingStore(spoolPath)
+    if (mark === null) throw missing(spoolPath)
     return
   }
   const { instance, writes } = await identityAt(storePath)
@@ -65,6 +65,21 @@ export async function placeOf(spoolPath: string): Promise<string | null> {
   }
 }
 
+/** Null: the open store, `known`, is where it was, as far as can be seen. `place`: of its opening. */
+export async function elsewhereFault(
+  spoolPath: string,
+  { place, known }: { place: string | null; known: KnownStore },
+): Promise<GatewayError | null> {
+  if ((await placeOf(spoolPath)) === place) return null
+  try {
+    await refuseOtherStore(spoolPath, known)
+  } catch (error) {
+    return error instanceof GatewayError && isElsewhere(error) ? error : null
+  }
+  // With its mark it may be damaged: that is for the next opening. What is written is no longer there.
+  return (await placeOf(spoolPath)) === null ? missing(spoolPath) : null
+}
+
 const goneCodes: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP'])
 
 async function identityAt(storePath: string): Promise<{ instance: string | null; writes: number | null }> {
@@ -86,7 +101,7 @@ async function identityAt(storePath: string): Promise<{ instance: string | null;
 const mountIt =
   'Mount its file system, or move its directory back. The gateway then continues with it automatically.'
 
-export function missingStore(path: string): GatewayError {
+function missing(path: string): GatewayError {
   return new GatewayError('SPOOL_MISSING', {
     what: `The spool is no longer at ${path}.`,
     why: 'No store is there: a file system is not mounted, or the directory was moved or deleted.',

@@ -58,6 +58,7 @@ import {
   unmarkInUse,
   type PreviousEnd,
 } from './in-use-marker.ts'
+import type { StoreMemory } from './known-store.ts'
 
 export type { PreviousEnd } from './in-use-marker.ts'
 
@@ -106,6 +107,22 @@ type Start = { end: PreviousEnd; isFirst: boolean }
 const repeatedEndMs = 600_000
 const uncleanEndsMax = 8
 const progressEveryMs = 1000
+
+type SpoolDeps = Omit<Deps, 'checkStore' | 'bootId' | 'onProgress' | 'begunAnew'> &
+  Partial<Pick<Deps, 'checkStore' | 'bootId' | 'onProgress'>> & { memory: StoreMemory }
+
+/** Null for a store in memory. */
+export function openingOf(
+  deps: SpoolDeps,
+  options: Omit<OpeningOptions, 'lastExitPath'> & { lastExitPath?: string },
+): StoreOpening | null {
+  const { checkStore, bootId = '', onProgress = () => undefined, memory } = deps
+  if (checkStore === undefined) return null
+  const { lastExitPath = join(options.path, 'last-exit') } = options
+  const begunAnew = () => void (memory.known = null)
+  const openingDeps = { ...deps, checkStore, bootId, onProgress, begunAnew }
+  return createStoreOpening(openingDeps, { ...options, lastExitPath })
+}
 
 export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOpening {
   const { clock, emit, checkStore } = deps
