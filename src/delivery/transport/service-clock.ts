@@ -83,7 +83,10 @@ export function createServiceClock(
     answered,
     mayCorrect(appliedMs) {
       const isOff = (offsetMs: number) => Math.abs(offsetMs - appliedMs) >= appliedFromMs
-      return isOff(appliedNow()) || unproven.some(({ kind, offsetMs }) => kind !== 'other' && isOff(offsetMs))
+      return (
+        isOff(appliedNow()) ||
+        unproven.some(({ kind, offsetMs }) => kind === 'unauthorized' && isOff(offsetMs))
+      )
     },
   }
 

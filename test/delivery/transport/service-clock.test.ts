@@ -148,6 +148,13 @@ describe("the service's clock", () => {
     expect(service.mayCorrect(0)).toBe(false)
   })
 
+  test('of a single accepted batch that contradicts the others gives no reason to sign again', () => {
+    const { service, says } = setUp()
+    says(0)
+    says(-24 * hourMs)
+    expect(service.mayCorrect(0)).toBe(false)
+  })
+
   test('corrects a machine that starts in 1970', () => {
     const clock = createFakeClock(5000)
     const service = createServiceClock(
