@@ -237,7 +237,6 @@ function substitutionFor(
   return { env, readText }
 }
 
-/** Files that the stages read themselves. */
 /** Throws CONFIG_INVALID where a variable of the environment names no proxy, and a request would use it. */
 export function requireProxies({ delivery, alerts }: Config, env: NodeJS.ProcessEnv): void {
   const proxy = sectionProxy(delivery)
@@ -248,6 +247,7 @@ export function requireProxies({ delivery, alerts }: Config, env: NodeJS.Process
     proxyFor(one.baseUrl, one.proxy, env)
 }
 
+/** Files that the stages read themselves. */
 function namedSecretFiles({ ingest, delivery }: Config): string[] {
   const { access, listeners } = ingest.broker
   const credentials = [delivery.credentials, ...(delivery.providers ?? []).map((own) => own.credentials)]

@@ -17,7 +17,7 @@ export type Plan = {
 }
 
 export type FaultKind =
-  'kill' | 'powerCut' | 'stop' | 'dropDevice' | 'network' | 'service' | 'disk' | 'clock' | 'operator'
+  'kill' | 'powerCut' | 'stop' | 'dropDevice' | 'network' | 'service' | 'disk' | 'operator'
 
 export const mqttPort = 1883
 
@@ -42,7 +42,6 @@ export function drawPlan(seed: number, random: Random): Plan {
       qos,
       window: random.pick([1, 1, 4, 16]),
       everyMs: (safetyMs / 10) * (0.3 + random.next()),
-      clockOffsetMs: 0,
       poison: random.chance(0.2) ? 0.2 : 0,
       isDoomed: mayFail(provider.repeat) && random.chance(0.1),
       cleanSession: random.chance(0.5),
@@ -64,7 +63,6 @@ export function drawPlan(seed: number, random: Random): Plan {
       network: every(0.4, safetyMs / 4),
       service: every(0.8, safetyMs / 10),
       disk: every(0.4, safetyMs / 3),
-      clock: 0,
       operator: every(0.3, safetyMs / 5),
     },
   }

@@ -260,10 +260,6 @@ const acts: Record<FaultKind, (world: World) => (() => void) | undefined> = {
         }),
     ])()
   },
-  clock({ machine, random }) {
-    machine.kernel.stepWall((random.next() - 0.5) * 7_200_000)
-    return undefined
-  },
   operator({ daemon, random }) {
     const { gateway } = daemon
     if (gateway === null) return undefined

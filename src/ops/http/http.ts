@@ -61,7 +61,7 @@ export type HttpCounters = ConnectionCounters & {
   sessions: number
 }
 
-/** How long nobody notices that the control socket is gone. */
+/** Within this time a control socket that was deleted is made again, or its condition is raised. */
 const lookEveryMs = 10_000
 
 /** Rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */

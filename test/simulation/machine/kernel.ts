@@ -17,11 +17,10 @@ export type Cancel = () => void
 export type Kernel = {
   /** Milliseconds since the machine was switched on. Never steps. */
   readonly monotonicMs: number
-  /** The wall clock of the machine, which operators and the network set. */
+  /** The wall clock of the machine. */
   readonly wallMs: number
   /** The true time, for devices and the service. */
   readonly trueMs: number
-  stepWall(ms: number): void
   schedule(delayMs: number, run: () => void): Cancel
   at(delayMs: number, run: () => void): Cancel
   /** The process of the daemon ends now: what it scheduled never happens, and what it still does has no effect. */
@@ -38,7 +37,7 @@ export type Kernel = {
   afterEvents(count: number, run: () => void): void
   /** Ends when `done` holds, at the latest after `limitMs` of virtual time. */
   run(limitMs: number, done?: () => boolean): Promise<void>
-  readonly counters: { events: number; mostInOneSecond: number }
+  readonly counters: { events: number }
 }
 
 type Entry = { atMs: number; order: number; life: number; run: (() => void) | null }
@@ -51,11 +50,10 @@ const eventsPerSecondMax = 200_000
 
 export function createKernel(startMs: number): Kernel {
   const heap = createHeap()
-  const counters = { events: 0, mostInOneSecond: 0 }
+  const counters = { events: 0 }
   const holding = new Set<Promise<unknown>>()
   let interruptions: { at: number; run: () => void }[] = []
   let monotonicMs = 1000
-  let wallOffsetMs = startMs
   let order = 0
   let life = 1
   let isEnding = false
@@ -69,13 +67,10 @@ export function createKernel(startMs: number): Kernel {
       return monotonicMs
     },
     get wallMs() {
-      return wallOffsetMs + monotonicMs
+      return startMs + monotonicMs
     },
     get trueMs() {
       return startMs + monotonicMs
-    },
-    stepWall(ms) {
-      wallOffsetMs += ms
     },
     schedule: (delayMs, run) => (isEnding ? () => undefined : add(delayMs, run, life)),
     at: (delayMs, run) => add(delayMs, run, world),
@@ -159,7 +154,6 @@ export function createKernel(startMs: number): Kernel {
     counters.events += 1
     const at = Math.floor(monotonicMs / 1000)
     second = at === second.at ? { at, events: second.events + 1 } : { at, events: 1 }
-    counters.mostInOneSecond = Math.max(counters.mostInOneSecond, second.events)
     if (second.events > eventsPerSecondMax)
       throw new Error(`more than ${eventsPerSecondMax} events within one second of virtual time`)
   }

@@ -19,8 +19,6 @@ export type DevicePlan = {
   /** Messages that it sends before it waits for an acknowledgement. */
   window: number
   everyMs: number
-  /** What the device's clock says beyond the true time. */
-  clockOffsetMs: number
   /** Share of messages that are not what the mapping reads. */
   poison: number
   /** Its payloads are refused by the service as invalid. */
@@ -38,7 +36,6 @@ export type SentMessage = {
   payload: Buffer
   qos: 0 | 1 | 2
   sends: number
-  firstSentMs: number
   ackedMs: number | null
 }
 
@@ -114,7 +111,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       if (isStopped) return
       number += 1
       const isPoison = random.chance(plan.poison)
-      lastTs = Math.max(lastTs + 1, Math.floor(kernel.trueMs + plan.clockOffsetMs))
+      lastTs = Math.max(lastTs + 1, Math.floor(kernel.trueMs))
       const content = {
         ts: lastTs,
         lat: latitudeOf(number),
@@ -130,7 +127,6 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
         payload: Buffer.from(isPoison ? `broken ${plan.id} ${number}` : JSON.stringify(content)),
         qos: plan.qos,
         sends: 0,
-        firstSentMs: kernel.monotonicMs,
         ackedMs: null,
       }
       messages.push(message)

@@ -41,7 +41,7 @@ export type RepeatBehaviour = 'same' | 'conflict' | 'fresh'
 
 /** What became of a payload at the service. */
 export type PayloadRecord = {
-  accepted: { batchId: string | null; atMs: number; place: number }[]
+  accepted: { batchId: string | null }[]
   failed: number
   mayBeTwice: boolean
   payload: Payload
@@ -50,7 +50,6 @@ export type PayloadRecord = {
 export type Service = {
   provider: string
   records: ReadonlyMap<string, PayloadRecord>
-  batches: ReadonlyMap<string, Batch>
   wrong: string[]
   /** Faults for the next submissions; what the safety phase draws. */
   nextFault: () => Fault
@@ -83,7 +82,6 @@ export function createService({ kernel, network, random }: Deps, options: Servic
   const service: Service = {
     provider: options.provider,
     records,
-    batches,
     wrong,
     nextFault: () => ({ kind: 'none' }),
     counters,
@@ -186,7 +184,7 @@ export function createService({ kernel, network, random }: Deps, options: Servic
     }
     const accepted: string[] = []
     const failed: object[] = []
-    for (const [place, payload] of data.entries()) {
+    for (const payload of data) {
       const { payloadId } = payload
       const before = records.get(payloadId)?.accepted.some((one) => one.batchId === batchId) === true
       // It processes a repeated batch afresh, and what it accepted of it stays accepted.
@@ -205,7 +203,7 @@ export function createService({ kernel, network, random }: Deps, options: Servic
       accepted.push(payloadId)
       // A submission that was late in the network, after its answer to a later one: no batchId helps against that here.
       if (batch.failed.has(payloadId)) recordOf(payload).mayBeTwice = true
-      if (!before) recordOf(payload).accepted.push({ batchId, atMs: kernel.monotonicMs, place })
+      if (!before) recordOf(payload).accepted.push({ batchId })
     }
     const total = data.length
     const summary = { total, accepted: accepted.length, failed: failed.length }
@@ -220,7 +218,7 @@ export function createService({ kernel, network, random }: Deps, options: Servic
     const payload = JSON.parse(body.toString()) as Payload
     if (options.isDoomed(payload) || fault.kind === 'outage')
       return { status: 400, text: `{"requestId":"${requestId()}","message":"invalid"}` }
-    recordOf(payload).accepted.push({ batchId: null, atMs: kernel.monotonicMs, place: 0 })
+    recordOf(payload).accepted.push({ batchId: null })
     return { status: 202, text: `{"requestId":"${requestId()}"}` }
   }
 
