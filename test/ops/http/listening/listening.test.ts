@@ -133,8 +133,12 @@ describe('the control socket', () => {
     world.clock.move(10_000)
     await expect.poll(codes).toEqual(['CONTROL_SOCKET_FAILED'])
     mkdirSync(folder)
-    world.clock.move(10_000)
-    await expect.poll(codes).toEqual([])
+    // An attempt that still runs is not made twice: the next look makes another one.
+    const atNextLook = () => {
+      world.clock.move(10_000)
+      return codes()
+    }
+    await expect.poll(atNextLook).toEqual([])
     expect((await get(world.ops.control(), '/healthz')).status).toBe(200)
   })
 
