@@ -3,8 +3,14 @@
 //
 //   known by    kernel    something keeps the clock of this machine synchronised (kernel-clock.ts)
 //               config    clocks.trust_local: the operator says that it is right
+//               devices   most devices agree with the wall clock, and the service says that it is ahead
 //               service   the Date of the service, over verified TLS or loopback
 //               else it is unknown, and nothing is judged by it
+//
+// The service alone could stop all intake: with a Date of yesterday each message is from the future, all are kept
+// in quarantine, and no request goes out whose answer could correct it. Clocks of devices are independent of each
+// other, so where they agree with the wall clock, it counts as right. The other direction proves nothing: devices
+// that are behind may bring a backlog.
 //
 // Where the clock of this machine counts as right and the service says otherwise, one of both is wrong.
 // Device times are then judged by the later of both, which accepts more; what deletes or sorts by age waits.
@@ -36,6 +42,8 @@ export type GatewayTime = OurTime & {
   /** `listener` is called when our time becomes known, or is another than was known before. */
   onCorrection(listener: () => void): void
   setTrustLocal(trustLocal: boolean): void
+  /** Most devices agree that our time is off by this, in ms; below zero they are ahead of us. */
+  comparedToDevices(skewMs: number): void
   /** Asks the kernel from now on. */
   start(): void
   /** From now on the service is asked through this delivery. */
@@ -64,6 +72,8 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
   /** Ends questions to the kernel that were asked before a step. */
   let steps = 0
   let delivery: Pick<Delivery, 'providers'> = { providers: () => [] }
+  /** What the service says of our clock, and devices do not confirm. */
+  let refutedMs: number | null = null
   let known: Known | null = null
   /** To add to the wall clock, and what is missing then. */
   let isCorrected = false
@@ -102,6 +112,12 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
     },
     setTrustLocal(next) {
       trustLocal = next
+      learn()
+    },
+    comparedToDevices(skewMs) {
+      if (!isCorrected || correctionMs > 0 || known?.by !== 'service') return
+      if (Math.abs(skewMs - correctionMs) >= correctedFromMs) return
+      refutedMs = correctionMs
       learn()
     },
     start() {
@@ -160,6 +176,7 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
     steps += 1
     steppedAt = wallMs
     isSynchronised = false
+    refutedMs = null
     cancelAsking()
     void askKernel() // Never rejects.
     if (Math.abs(byMs) >= correctedFromMs) emit({ kind: 'clock_stepped', byMs: Math.round(byMs) })
@@ -185,9 +202,11 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
   }
 
   function knownNow(): Known | null {
-    const local = isSynchronised ? 'kernel' : trustLocal ? 'config' : null
     let offsetMs: number | null = null
     for (const { clockOffsetMs } of delivery.providers()) offsetMs ??= clockOffsetMs
+    const isRefuted =
+      refutedMs !== null && offsetMs !== null && Math.abs(offsetMs - refutedMs) < correctedFromMs
+    const local = isSynchronised ? 'kernel' : trustLocal ? 'config' : isRefuted ? 'devices' : null
     if (local === null) return offsetMs === null ? null : { by: 'service', offsetMs, isDisputed: false }
     const disputedFromMs = known?.isDisputed === true ? correctedUntilMs : correctedFromMs
     if (offsetMs === null || Math.abs(offsetMs) < disputedFromMs)

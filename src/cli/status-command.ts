@@ -258,7 +258,12 @@ function devicesText(devices: Status['devices']): string {
 function clockText({ by, offsetMs, isDisputed }: Status['clock']): string {
   if (by === null) return 'the time is not known, device times are not checked'
   if (isDisputed) return 'the service and this machine differ by more than a minute'
-  const sources = { kernel: 'the operating system', config: 'clocks.trust_local', service: 'the service' }
+  const sources = {
+    kernel: 'the operating system',
+    config: 'clocks.trust_local',
+    devices: 'the devices',
+    service: 'the service',
+  }
   return `known by ${sources[by]}${by === 'service' ? `, offset ${offsetText(offsetMs)}` : ''}`
 }
 

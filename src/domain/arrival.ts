@@ -10,7 +10,7 @@ import type { EpochMs } from '../std/clock.ts'
 import type { Arrival, Envelope, Message } from './message.ts'
 
 /** Who says that our time is right; see app/our-time.ts. */
-export type KnownBy = 'kernel' | 'config' | 'service'
+export type KnownBy = 'kernel' | 'config' | 'devices' | 'service'
 
 /** `by` and `offsetMs` (true time minus the wall clock) are null while our time is unknown. */
 export type TimeView = {

@@ -16,12 +16,12 @@ function settableClock(offMs: number): Clock & { set(offMs: number): void } {
   return { ...systemClock, now: () => systemClock.now() + off, set: (next) => void (off = next) }
 }
 
-async function publishPresent(pipeline: Pipeline, name: string): Promise<void> {
+async function publishPresent(pipeline: Pipeline, name: string, aheadMs = 0): Promise<void> {
   const device = await pipeline.device(name)
   for (let n = 0; n < messages; n += 1)
     device.publish({
       topic: topicOf(name),
-      payload: messageOf(n, { ts: systemClock.now() }),
+      payload: messageOf(n, { ts: systemClock.now() + aheadMs }),
       messageId: n + 1,
     })
   await device.acked(messages)
@@ -73,6 +73,32 @@ describe('a gateway whose clock falls behind by an hour', () => {
     await pipeline.until(() => pipeline.status().totals.delivered === messages + 1)
     expect(quarantined(pipeline)).toBe(0)
     expect(pipeline.status().clock).toMatchObject({ known: true, isDisputed: true })
+  })
+})
+
+describe('a service whose clock is a day behind, and a system that does not know the time', () => {
+  test('the clock counts as right where five devices agree with it, and what was kept is released', async () => {
+    const pipeline = await startPipeline({ deps: { clock: settableClock(24 * hourMs) } })
+    await publishPresent(pipeline, 'truck-0', 24 * hourMs)
+    await pipeline.until(() => pipeline.status().clock.by === 'service')
+    const names = ['truck-1', 'truck-2', 'truck-3', 'truck-4', 'truck-5']
+    for (const name of names) await publishPresent(pipeline, name, 24 * hourMs)
+    await pipeline.until(() => pipeline.status().clock.by === 'devices')
+    await pipeline.until(() => pipeline.status().totals.delivered === 6 * messages)
+    expect(pipeline.status().clock).toMatchObject({ known: true, isDisputed: true })
+    expect(quarantined(pipeline)).toBe(0)
+    expect(codes(pipeline)).not.toContain('CLOCK_SUSPECT')
+  })
+
+  test('the time of the service is used where the devices do not agree with the clock', async () => {
+    const pipeline = await startPipeline({ deps: { clock: settableClock(24 * hourMs) } })
+    const names = ['truck-1', 'truck-2', 'truck-3', 'truck-4', 'truck-5', 'truck-6']
+    for (const name of names) await publishPresent(pipeline, name)
+    await pipeline.until(() => pipeline.status().clock.by === 'service')
+    for (const name of names) await publishPresent(pipeline, name)
+    await pipeline.until(() => pipeline.status().totals.delivered === 12 * messages)
+    expect(pipeline.status().clock).toMatchObject({ by: 'service', isDisputed: false })
+    expect(pipeline.status().totals.quarantined).toBe(0)
   })
 })
 

@@ -32,7 +32,7 @@ export type DeviceMonitor = {
 
 type Deps = {
   clock: Clock
-  ourTime: Pick<OurTime, 'now'> & Pick<GatewayTime, 'view'>
+  ourTime: Pick<OurTime, 'now'> & Pick<GatewayTime, 'view' | 'comparedToDevices'>
   emit: Emit
   records: DeviceRecords
   active: ViewDeps['active']
@@ -114,9 +114,11 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
 
   function checkOwnClock(): void {
     const { by, isDisputed } = ourTime.view()
+    const common = active().mapper.commonClockSkew(ourTime.now())
+    if (common !== null) ourTime.comparedToDevices(common.skewMs)
     // Where the service confirms our time, devices that are late together bring a backlog.
-    const isConfirmed = by === 'service' && !isDisputed
-    const alike = isConfirmed ? null : active().mapper.commonClockSkew(ourTime.now())
+    const isConfirmed = by === 'devices' || (by === 'service' && !isDisputed)
+    const alike = isConfirmed ? null : common
     if (alike !== null) emit({ kind: 'clock_suspect', ...alike })
     else if (suspect) emit({ kind: 'clock_trusted' })
     suspect = alike !== null

@@ -74,7 +74,8 @@ export const conditionCatalogue = {
     meaning: 'The clock of this machine is off by a minute or more. Signatures use the time of the service.',
     act:
       'Set the clock (timedatectl, chrony). TLS fails if the clock is outside the validity period of a ' +
-      'certificate.',
+      'certificate. If the clock is right, tell the service, and set clocks.trust_local until it is mended: ' +
+      'messages that were kept as FUTURE are then released automatically.',
   },
   PROVIDER_UNKNOWN: {
     severity: 'error',

@@ -11,6 +11,7 @@ type ClockEvent = Extract<EventName, `clock_${string}`>
 const sources = {
   kernel: 'the operating system keeps the clock synchronised',
   config: 'clocks.trust_local says that the clock is right',
+  devices: 'most devices agree with the clock of this machine, and the service does not',
   service: 'the answers of the service have a time',
 }
 

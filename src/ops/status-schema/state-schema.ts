@@ -184,9 +184,9 @@ export const messageSource = record({
 export const clock = record({
   known: z.boolean().describe('Whether the time is known. Until then device times are not judged.'),
   by: z
-    .enum(['kernel', 'config', 'service'])
+    .enum(['kernel', 'config', 'devices', 'service'])
     .nullable()
-    .describe('By what: the operating system, `clocks.trust_local`, or the service.'),
+    .describe('By what: the operating system, `clocks.trust_local`, the devices, or the service.'),
   offsetMs: z.number().nullable().describe('True time minus the clock of this machine.'),
   isDisputed: z
     .boolean()
