@@ -213,10 +213,13 @@ async function readConfig(path: string, { readFile: read = readUtf8 }: LoadConfi
       const { line, column, message } = error
       throw new ConfigError(path, [{ line, column, path: '', message: `${message}.` }])
     }
+    const isNoFile = ['ENOENT', 'ENOTDIR', 'EISDIR'].includes(codeOf(error) ?? '')
     throw new GatewayError('CONFIG_UNREADABLE', {
       what: `Cannot read the config ${path}.`,
       why: codeOf(error) === 'ENOENT' ? 'There is no such file.' : `${messageOf(error)}.`,
-      act: 'Give the path of a config with --config. config/examples has examples.',
+      act: isNoFile
+        ? 'Give the path of a config with --config. config/examples has examples.'
+        : 'Let the user of this process read the file, and check the disk that it is on.',
       cause: error,
     })
   }

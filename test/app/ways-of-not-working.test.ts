@@ -113,6 +113,14 @@ const ways: Way[] = [
     cure: /anonymous/,
   },
   {
+    name: 'a fleet speaks TLS to a listener without TLS',
+    act: (pipeline) => failToConnect(pipeline, connectTlsFrom()),
+    code: 'CLIENTS_REFUSED',
+    verdict: 'degraded',
+    sentence: /^CLIENTS_REFUSED.*5 connections of 5 clients refused: no client was ever admitted/,
+    cure: /reason says what to correct/,
+  },
+  {
     name: 'the clients refuse the certificate of the listener',
     options: { config: withTls(certificate), deps: { env: { ...withPassword, TLS_KEY: certificate.key } } },
     act: (pipeline) => failToConnect(pipeline, (port) => connectTls({ host: '127.0.0.1', port })),
@@ -259,6 +267,15 @@ async function failToConnect(pipeline: Pipeline, connect: (port: number) => Sock
     onTestFinished(() => void socket.destroy())
     socket.on('error', () => socket.destroy())
     await new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  }
+}
+
+/** Each time from another address. */
+function connectTlsFrom(): (port: number) => Socket {
+  let host = 1
+  return (port) => {
+    host += 1
+    return connectTls({ socket: connectTcp({ host: '127.0.0.1', port, localAddress: `127.0.0.${host}` }) })
   }
 }
 

@@ -87,7 +87,7 @@ export const refusals = {
 export type RefusalReason = keyof typeof refusals
 
 /** What to do where the sentence above does not say it. */
-export const refusalCures: Partial<Record<RefusalReason, string>> = {
+export const refusalCures: Partial<Record<RefusalReason | ClientDropReason, string>> = {
   no_client_id: 'Give each device a client id of its own, or let it connect with Clean Session.',
   client_id_too_long: 'Shorten the client ids, or raise ingest.broker.limits.max_client_id_bytes.',
   session_not_stored:
@@ -100,6 +100,7 @@ export const refusalCures: Partial<Record<RefusalReason, string>> = {
   client_id_in_use: 'Give each device a client id of its own, or give devices that share one the same user.',
   tls_client_certificate_untrusted:
     'Check the dates and the authority of the certificates, and add a missing authority to tls.client_ca.',
+  connect_too_large: 'Shorten what the devices send, or raise ingest.broker.limits.max_connect_bytes.',
   tls_client_certificate_revoked: 'Give the devices new certificates, or correct tls.client_crl.',
 }
 

@@ -46,8 +46,8 @@ export function createClientReports({ clock, emit, clients }: Deps): ClientRepor
     refuse(reason, client) {
       const { clientId, identity, userName = null, address } = client
       refusedBy.add(null, reason)
-      report.add(reason, client)
       const detail = refusals[reason]
+      report.add(reason, detail, client)
       emit({ kind: 'client_refused', reason, detail, clientId, identity, address })
       clients.refused({ clientId, userName, address }, { reason, detail })
     },
@@ -58,7 +58,11 @@ export function createClientReports({ clock, emit, clients }: Deps): ClientRepor
       const identity = gate.sender === null ? gate.certificateName : gate.sender.identity
       emit({ kind: 'client_dropped', reason, detail, clientId, identity, address: gate.address })
       if (gate.sender !== null) clients.dropped(gate.sender, { reason, detail })
-      else clients.refused({ clientId: null, address: gate.address }, { reason, detail })
+      else {
+        const client = { clientId: null, identity, address: gate.address }
+        report.add(reason, detail, client)
+        clients.refused(client, { reason, detail })
+      }
     },
     connected(gate) {
       gate.acceptedAtMs = clock.monotonic()

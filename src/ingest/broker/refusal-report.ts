@@ -1,5 +1,7 @@
-// refusal-report.ts: reports, by reason, which clients are refused, and whether they are the known fleet.
-// Each report raises CLIENTS_REFUSED. It leaves out what another condition says (saidElsewhere).
+// refusal-report.ts: reports, by reason, which clients are refused, and whether they are the known fleet. A
+// connection that is closed for its CONNECT, or before it, counts as refused: the device has no other way in.
+// Each report raises CLIENTS_REFUSED. It leaves out what another condition says (saidElsewhere), and
+// connections without a CONNECT: health checks and scanners make them.
 //
 // The known fleet are the clients that were admitted once; a connected one is not refused, whatever another
 // client with its id gets. It is `wholeFleet` where half of them are refused, or where none was ever admitted
@@ -11,7 +13,7 @@
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
-import { refusalCures, refusals, type RefusalReason } from './client-faults.ts'
+import { refusalCures, type ClientDropReason, type RefusalReason } from './client-faults.ts'
 import type { Clients, RefusedClient } from './clients/clients.ts'
 
 type Entry = {
@@ -29,20 +31,26 @@ const namesMax = 10_000
 /** A client id may be as long as its CONNECT. */
 const nameLengthMax = 100
 
-/** AUTH_FAILURES, CONNECTIONS_LIMITED, PROXY_HEADER_WRONG, WEBSOCKET_REFUSED, and TLS_HANDSHAKES_FAIL. */
+/**
+ * AUTH_FAILURES, CONNECTIONS_LIMITED, PROXY_HEADER_WRONG, WEBSOCKET_REFUSED, TLS_HANDSHAKES_FAIL, and
+ * PARTIAL_PACKETS_FULL.
+ */
 const saidElsewhere =
-  /^(bad_credentials$|max_|proxy_|websocket_|http_|not_http$|not_tls$|tls_(?!client_certificate_))/
+  /^(bad_credentials$|max_|proxy_|websocket_|http_|not_http$|not_tls$|tls_(?!client_certificate_|on_)|partial_)/
+
+type Reason = RefusalReason | ClientDropReason
 
 export class RefusalReport {
   readonly #deps: { clock: Clock; emit: Emit; clients: Pick<Clients, 'admitted'> }
-  readonly #entries = new Map<RefusalReason, Entry>()
+  readonly #entries = new Map<Reason, Entry>()
 
   constructor(deps: { clock: Clock; emit: Emit; clients: Pick<Clients, 'admitted'> }) {
     this.#deps = deps
   }
 
-  add(reason: RefusalReason, client: RefusedClient): void {
-    if (saidElsewhere.test(reason)) return
+  /** `detail`: the reason in words. */
+  add(reason: Reason, detail: string, client: RefusedClient): void {
+    if (saidElsewhere.test(reason) || reason === 'connect_timeout') return
     const { clock } = this.#deps
     const nowMs = clock.monotonic()
     let entry = this.#entries.get(reason)
@@ -56,7 +64,7 @@ export class RefusalReport {
     const own = entry
     // A little later, so that the first report has more than its first client.
     entry.cancel ??= clock.after(own.reported === 0 ? 1000 : reportEveryMs, () =>
-      this.#report(reason, own, client),
+      this.#report({ reason, detail }, own, client),
     )
   }
 
@@ -64,7 +72,11 @@ export class RefusalReport {
     for (const { cancel } of this.#entries.values()) cancel?.()
   }
 
-  #report(reason: RefusalReason, entry: Entry, { clientId, userName = null, address }: RefusedClient): void {
+  #report(
+    { reason, detail }: { reason: Reason; detail: string },
+    entry: Entry,
+    { clientId, userName = null, address }: RefusedClient,
+  ): void {
     entry.cancel = null
     const { names, total } = entry
     let [known, knownRefused] = [0, 0]
@@ -80,7 +92,7 @@ export class RefusalReport {
     this.#deps.emit({
       kind: 'clients_refused',
       reason,
-      detail: refusals[reason],
+      detail,
       act: refusalCures[reason] ?? null,
       count,
       clients: names.size,

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { EventOf } from '../../../src/domain/event.ts'
-import { refusals, type RefusalReason } from '../../../src/ingest/broker/client-faults.ts'
+import {
+  refusals,
+  type ClientDropReason,
+  type RefusalReason,
+} from '../../../src/ingest/broker/client-faults.ts'
 import { RefusalReport } from '../../../src/ingest/broker/refusal-report.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
@@ -15,8 +19,8 @@ function world(admitted: Known[] = []) {
     emit: (event) => void events.push(event as Refused),
     clients: { admitted: () => admitted },
   })
-  const refuse = (reason: RefusalReason, clientId: string | null, address = '10.0.0.1') =>
-    report.add(reason, { clientId, userName: null, address })
+  const refuse = (reason: RefusalReason | ClientDropReason, clientId: string | null, address = '10.0.0.1') =>
+    report.add(reason, 'the reason in words', { clientId, identity: null, userName: null, address })
   return { clock, events, refuse, close: () => report.close() }
 }
 
@@ -163,4 +167,14 @@ describe('clients that are refused for one reason are reported', () => {
       'will_retain',
     ])
   })
+})
+
+test('connections that end by their CONNECT are reported, and those without one are not', async () => {
+  const { clock, events, refuse } = world()
+  const beforeConnack: ClientDropReason[] = ['tls_on_plain_port', 'connect_too_large', 'bad_will_topic']
+  const elsewhere: ClientDropReason[] = ['partial_packets_full', 'connect_timeout']
+  for (const reason of [...beforeConnack, ...elsewhere])
+    for (let n = 0; n < 10; n += 1) refuse(reason, null, `10.0.1.${n}`)
+  await clock.advance(10_000)
+  expect(events.map(({ reason }) => reason)).toEqual(beforeConnack)
 })
