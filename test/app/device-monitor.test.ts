@@ -78,7 +78,7 @@ function world(by: KnownBy | null = null) {
   const emit = (event: GatewayEvent) => void events.push(event)
   const look = createDeviceMonitor({
     clock,
-    ourTime: { now: clock.now, view: () => ({ by, offsetMs: 0, isDisputed: false }) },
+    ourTime: { now: clock.now, view: () => ({ by, offsetMs: 0, isDisputed: false }), comparedToDevices() {} },
     emit,
     records,
     active: () => ({ mapper, mapping, topics: () => [] }),
@@ -185,7 +185,11 @@ describe('values that cannot be', () => {
     const emit = (event: GatewayEvent) => void events.push(event)
     const look = createDeviceMonitor({
       clock,
-      ourTime: { now: clock.now, view: () => ({ by: null, offsetMs: null, isDisputed: false }) },
+      ourTime: {
+        now: clock.now,
+        view: () => ({ by: null, offsetMs: null, isDisputed: false }),
+        comparedToDevices() {},
+      },
       emit,
       records,
       active: () => ({ mapper, mapping, topics: () => [] }),

@@ -20,7 +20,7 @@ function world(admitted: Known[] = []) {
     clients: { admitted: () => admitted },
   })
   const refuse = (reason: RefusalReason | ClientDropReason, clientId: string | null, address = '10.0.0.1') =>
-    report.add(reason, 'the reason in words', { clientId, identity: null, userName: null, address })
+    report.add(reason, 'the reason in words', { clientId, userName: null, address })
   return { clock, events, refuse, close: () => report.close() }
 }
 
