@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { keepCompiledCode } from './test/support/compiled-code.ts'
 import { keepFoldersOnDisk } from './test/support/temporary-place.ts'
+import { SkippedTests } from './test/all/skipped-tests.ts'
 
 keepCompiledCode()
 keepFoldersOnDisk()
@@ -46,6 +47,6 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     sequence: { sequencer: LongestFirst },
-    reporters: ['default'],
+    reporters: ['default', new SkippedTests()],
   },
 })

@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { SkippedTests } from '../all/skipped-tests.ts'
 
 // `npm run test:bridges`: daemons with bridges to a real Mosquitto, for minutes: too long for `npm run test:system`.
 export default defineConfig({
@@ -7,6 +8,6 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 1,
     testTimeout: 300_000,
-    reporters: ['default'],
+    reporters: ['default', new SkippedTests()],
   },
 })

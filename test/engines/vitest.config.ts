@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config'
 import { keepCompiledCode } from '../support/compiled-code.ts'
 import { keepFoldersOnDisk } from '../support/temporary-place.ts'
+import { SkippedTests } from '../all/skipped-tests.ts'
 
 keepCompiledCode()
 keepFoldersOnDisk()
@@ -14,6 +15,6 @@ export default defineConfig({
     maxWorkers: 1,
     testTimeout: 600_000,
     hookTimeout: 300_000,
-    reporters: ['default'],
+    reporters: ['default', new SkippedTests()],
   },
 })

@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config'
 import { keepCompiledCode } from '../support/compiled-code.ts'
 import { keepFoldersOnDisk } from '../support/temporary-place.ts'
+import { SkippedTests } from '../all/skipped-tests.ts'
 
 keepCompiledCode()
 keepFoldersOnDisk()
@@ -13,6 +14,6 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 300_000,
-    reporters: ['default'],
+    reporters: ['default', new SkippedTests()],
   },
 })

@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { keepCompiledCode } from '../support/compiled-code.ts'
 import { keepFoldersOnDisk } from '../support/temporary-place.ts'
+import { SkippedTests } from '../all/skipped-tests.ts'
 
 keepCompiledCode()
 keepFoldersOnDisk()
@@ -28,7 +29,7 @@ const shared = {
 
 export default defineConfig({
   test: {
-    reporters: ['default'],
+    reporters: ['default', new SkippedTests()],
     // Tests that run at the same time do little but wait.
     maxConcurrency: 20,
     projects: [
