@@ -5,7 +5,7 @@
 // The first SIGINT or SIGTERM stops the command in order. A second one ends the process at once. That is
 // safe: what was acknowledged is on disk, and devices send everything else again.
 
-import { writeSync } from 'node:fs'
+import { accessSync, constants, writeSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { runCommandLine } from './cli/cli.ts'
 import { relaunchWithSettings } from './cli/relaunch.ts'
@@ -85,12 +85,25 @@ const status = await runCommandLine(argv, {
 await Promise.all([stdout, stderr].map((stream) => new Promise((resolve) => stream.write('', resolve))))
 // An error of the last write is reported one turn later.
 await new Promise((resolve) => setImmediate(resolve))
-process.exit(exitStatus())
+endAtOnce(exitStatus())
 
-/** process.exit waits for a thread that hangs in the disk. A new image of the process ends all threads. */
+/**
+ * process.exit waits for threads that hang in the disk or in a look-up of a name. A new image of the process
+ * ends all of them. An execve that fails would abort; this Node may be gone since an upgrade.
+ */
 function endAtOnce(status: number): void {
-  if (isDaemon) process.execve?.(process.execPath, [process.execPath, '-e', `process.exit(${status})`], {})
+  if (isDaemon && isProgram('/bin/sh')) process.execve?.('/bin/sh', ['sh', '-c', `exit ${status}`], {})
   process.exit(status)
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    // It is not there (a container without a shell), or may not be run.
+    return false
+  }
 }
 
 function exitStatus(): ExitStatus {

@@ -6,7 +6,7 @@
 
 import { z } from 'zod'
 import type { Clock } from '../std/clock.ts'
-import { readRegular, replaceRegular } from '../storage/storage.ts'
+import { readRegular, replaceRegular } from '../std/file-system/regular-file.ts'
 
 const severity = z.enum(['info', 'warning', 'error', 'critical'])
 

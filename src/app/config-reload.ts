@@ -23,7 +23,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { resolve } from 'node:path'
 import type { CancelTimer, Clock } from '../std/clock.ts'
-import { readUtf8 } from '../std/file-system/utf8-text.ts'
+import { readBoundedUtf8 } from '../std/file-system/utf8-text.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
 import type { Emit } from '../domain/event.ts'
@@ -166,7 +166,7 @@ export function createConfigReload(
     const readBefore = new Set(files)
     const recorded = (file: string) => {
       files.add(resolve(file))
-      return readUtf8(file)
+      return readBoundedUtf8(file)
     }
     try {
       const { config } = await loadConfig(path, { env, readFile: recorded })

@@ -7,10 +7,10 @@
 //               service   the Date of the service, over verified TLS or loopback
 //               else it is unknown, and nothing is judged by it
 //
-// The service alone could stop all intake: with a Date of yesterday each message is from the future, all are kept
-// in quarantine, and no request goes out whose answer could correct it. Clocks of devices are independent of each
-// other, so where they agree with the wall clock, it counts as right. The other direction proves nothing: devices
-// that are behind may bring a backlog.
+// The service alone could stop all intake: with a Date of yesterday each message is from the future, all are
+// kept in quarantine, and no request goes out whose answer could correct it. Clocks of devices are
+// independent of each other, so where they agree with the wall clock, it counts as right. The other direction
+// proves nothing: devices that are behind may bring a backlog.
 //
 // Where the clock of this machine counts as right and the service says otherwise, one of both is wrong.
 // Device times are then judged by the later of both, which accepts more; what deletes or sorts by age waits.

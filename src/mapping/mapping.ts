@@ -35,7 +35,7 @@
 //   the table is wrong       loadDevices rejects with every bad row
 //   a flood of new topics    the cache forgets what is unused; a forgotten topic is matched again
 
-import { readFile } from 'node:fs/promises'
+import { readBounded } from '../std/file-system/regular-file.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import { embeddedBrokerName } from '../domain/message.ts'
@@ -171,7 +171,7 @@ async function partsOf(
     file === undefined
       ? noDevices
       : await loadDevices(
-          { readFile: (path) => readFile(path) },
+          { readFile: readBounded },
           { path: file, providers, profiles: Object.keys(config.privacy.profiles) },
         )
   const { future_max: futureMaxMs, on_future: onFuture } = config.clocks

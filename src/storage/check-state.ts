@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { codeOf } from '../std/gateway-error.ts'
 import type { VerifiedTable } from './level-files/level-files.ts'
-import { readRegular, replaceRegular } from './regular-file.ts'
+import { readRegular, replaceRegular } from '../std/file-system/regular-file.ts'
 
 const checkStateSchema = z.object({
   verified: z.array(z.object({ number: z.number(), bytes: z.number(), mtimeMs: z.number() }).readonly()),

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { codeOf } from '../std/gateway-error.ts'
 import { explainDirectory } from './disk-errors.ts'
 import { manifestNameIn, openFixedFile, type FixedFile } from './fixed-file.ts'
-import { createRegular } from './regular-file.ts'
+import { createRegular } from '../std/file-system/regular-file.ts'
 
 export type Disk = {
   /** Creates what is missing of the path. Rejects with the code of disk-errors.ts. */

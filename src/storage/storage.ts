@@ -43,7 +43,6 @@ export {
 export { readCheckState, unknownCheckState, writeCheckState, type CheckState } from './check-state.ts'
 export { explainDirectory, isDiskFull } from './disk-errors.ts'
 export { hasDatabase, storeFilesAt, type StoreFiles } from './store-files.ts'
-export { openRegular, readRegular, replaceRegular } from './regular-file.ts'
 export { lockStore, type StoreLock } from './store-lock.ts'
 export { deleteUnnamedTables } from './unnamed-tables.ts'
 export { giveToOwner } from './file-owner.ts'

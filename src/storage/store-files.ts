@@ -6,7 +6,7 @@ import { lstat, opendir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, GatewayError } from '../std/gateway-error.ts'
 import { explainDirectory } from './disk-errors.ts'
-import { unreadableText } from './regular-file.ts'
+import { unreadableText } from '../std/file-system/regular-file.ts'
 
 export type StoreFiles = {
   /** False where the directory is missing. */

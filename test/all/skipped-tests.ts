@@ -2,18 +2,25 @@
 // summaries of `npm run test:all` and of CI repeat these lines.
 
 import { relative } from 'node:path'
-import type { Reporter, TestCase, TestModule } from 'vitest/node'
+import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
 import { missingPrograms, missingText } from './programs.ts'
 
 export class SkippedTests implements Reporter {
+  #isFiltered = false
+
+  onInit({ config }: Vitest): void {
+    this.#isFiltered = config.testNamePattern !== undefined
+  }
+
+  /** What `-t` leaves out looks like what cannot run. */
   onTestRunEnd(modules: readonly TestModule[]): void {
+    if (this.#isFiltered) return
     const lines = modules.flatMap((module) => linesOf(module))
     if (lines.length > 0) lines.push(...missingPrograms().map(missingText))
     for (const line of lines) process.stdout.write(`${line}\n`)
   }
 }
 
-/** Not what `-t` or `only` left out. */
 function linesOf(module: TestModule): string[] {
   const counts = new Map<string, number>()
   for (const test of module.children.allTests('skipped')) {

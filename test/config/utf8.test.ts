@@ -187,7 +187,7 @@ test('one with a byte order mark is read', async () => {
   expect(await keys).toEqual({ accessKeyId: 'AKID', secretAccessKey: 'hush' })
 })
 
-/** Why these read text without readUtf8. */
+/** Why these read text without them. */
 const readOtherwise: Record<string, string> = {
   'src/app/kernel-clock.ts': 'of the kernel',
   'src/cli/check-command/memory-limits.ts': 'of the kernel',
@@ -205,12 +205,12 @@ const readOtherwise: Record<string, string> = {
   'src/ops/page/page-assets.ts': 'of the package',
   'src/spool/snapshot/restore.ts': 'its own file',
   'src/std/file-system/file-system.ts': 'of the kernel',
+  'src/std/file-system/regular-file.ts': 'its own file',
   'src/storage/fixed-file.ts': 'its own file',
-  'src/storage/regular-file.ts': 'its own file',
   'src/storage/store-snapshot.ts': 'its own file',
 }
 
-test('what a person writes is read by readUtf8 or utf8Text alone', () => {
+test('what a person writes is read by readUtf8, readBoundedUtf8 or utf8Text alone', () => {
   const others = globSync('src/**/*.ts').filter((file) =>
     /readFile(Sync)?\((?!\)).*'utf8'|from 'node:stream\/consumers'.*\btext\b|\btext\b.*from 'node:stream\/consumers'/.test(
       readFileSync(file, 'utf8'),

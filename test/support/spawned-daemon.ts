@@ -58,9 +58,9 @@ export async function startSpawnedDaemon(
   const child = spawn(program, words, {
     env: {
       ...process.env,
-      ...env,
       AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
       AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
+      ...env,
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

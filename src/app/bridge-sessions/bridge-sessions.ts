@@ -24,7 +24,7 @@ import type { CancelTimer, Clock } from '../../std/clock.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { Emit } from '../../domain/event.ts'
 import { filtersOf, type BridgeOptions, type MessageSourceStatus } from '../../ingest/ingest.ts'
-import { readRegular, replaceRegular } from '../../storage/storage.ts'
+import { readRegular, replaceRegular } from '../../std/file-system/regular-file.ts'
 
 export type BridgeSessions = {
   /** Writes the sessions. Never rejects. */

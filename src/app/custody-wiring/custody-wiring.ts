@@ -9,7 +9,7 @@ import { exportLine } from '../../dead-letters/dead-letters.ts'
 import type { Delivery } from '../../delivery/delivery.ts'
 import type { CustodyDeps } from '../../ingest/ingest.ts'
 import type { Spool } from '../../spool/spool.ts'
-import { readRegular, replaceRegular } from '../../storage/storage.ts'
+import { readRegular, replaceRegular } from '../../std/file-system/regular-file.ts'
 import type { ActiveMapping } from '../active-mapping.ts'
 
 const idPattern = /^[0-9a-f]{32}$/

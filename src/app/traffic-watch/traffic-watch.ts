@@ -20,7 +20,7 @@ import type { CancelTimer, Clock, EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { IngestCounters } from '../../ingest/ingest.ts'
 import { isQuietAt, type SilenceConfig } from '../../ops/ops.ts'
-import { readRegular, replaceRegular } from '../../storage/storage.ts'
+import { readRegular, replaceRegular } from '../../std/file-system/regular-file.ts'
 import { createBacklogCheck, type BacklogDeps } from './backlog-watch.ts'
 import { createTrafficHistory, type TrafficHistory } from './traffic-history.ts'
 

@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path'
 import { isMap, isNode, isSeq, parseDocument, stringify, type Document, type YAMLSeq } from 'yaml'
 import { defaultProvider } from '../../domain/ids.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
-import { readRegular } from '../../storage/storage.ts'
+import { readRegular } from '../../std/file-system/regular-file.ts'
 import { replaceFile } from '../terminal/replace-file.ts'
 
 export type NewSource = {

@@ -3,7 +3,7 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { assertNever } from '../../std/assert.ts'
-import { readUtf8 } from '../../std/file-system/utf8-text.ts'
+import { readBoundedUtf8 } from '../../std/file-system/utf8-text.ts'
 import { codeOf } from '../../std/gateway-error.ts'
 import { asCredentials } from './access-keys.ts'
 import type { Credentials } from './access-keys.ts'
@@ -82,7 +82,7 @@ export async function whyNoKeys(env: Environment, options: CredentialsOptions): 
       : ''
   try {
     // The unit passes `{}` in the place of a file that is missing.
-    const text = (await readUtf8(path)).trim()
+    const text = (await readBoundedUtf8(path)).trim()
     return text === '' || text === '{}' ? `The file ${path} is empty.${passed}` : null
   } catch (error) {
     return codeOf(error) === 'ENOENT' ? `There is no file ${path}.${passed}` : null
@@ -98,7 +98,7 @@ function fromEnvironment(env: Environment): Credentials {
 }
 
 async function fromFile(path: string): Promise<Credentials> {
-  const text = await readUtf8(path)
+  const text = await readBoundedUtf8(path)
   let parsed: unknown
   try {
     parsed = JSON.parse(text)

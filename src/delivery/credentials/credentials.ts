@@ -49,6 +49,8 @@ const readAgainMs = { file: 5000, other: 15_000 }
 const answerMs = 30_000
 /** Reads of a hanging disk do not end when they are given up. Each has one of the four threads of Node. */
 const hangingMax = 2
+/** What a submission waits for a file that may have changed. */
+const momentMs = 500
 /** New files are in use no later than this. */
 const watchEveryMs = 2000
 
@@ -69,12 +71,19 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
   async function current(): Promise<Credentials> {
     if (cached === null || isPast(cached.credentials)) return once(false)
     if (!isDue(cached.credentials)) return cached.credentials
-    // A file costs one look at the disk. Another source may take seconds, and the old ones are valid for
-    // minutes.
-    if (options.source === 'file') return once(false)
+    // A file costs one look at the disk, unless that hangs. Another source may take seconds, and the old ones
+    // are valid for minutes.
+    if (options.source === 'file') return inAMoment(once(false), cached.credentials)
     // Where it fails, the cached ones stay in use; refresh() reports it.
     once(false).catch(() => undefined)
     return cached.credentials
+  }
+
+  function inAMoment(read: Promise<Credentials>, before: Credentials): Promise<Credentials> {
+    return new Promise((resolve, reject) => {
+      const cancel = clock.after(momentMs, () => resolve(before))
+      read.finally(cancel).then(resolve, reject)
+    })
   }
 
   function isDue({ expiration }: Credentials): boolean {

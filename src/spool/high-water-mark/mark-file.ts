@@ -3,7 +3,7 @@
 import { open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
-import { openRegular } from '../../storage/storage.ts'
+import { openRegular } from '../../std/file-system/regular-file.ts'
 import { fileBytes, markName, readMark, slotBytes, type FoundMark, type Mark } from './high-water-mark.ts'
 import { layOutMark, sealMark } from './mark-codec.ts'
 

@@ -5,7 +5,8 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../../std/gateway-error.ts'
-import { readRegular, replaceRegular, syncDirectory } from '../../storage/storage.ts'
+import { readRegular, replaceRegular } from '../../std/file-system/regular-file.ts'
+import { syncDirectory } from '../../storage/storage.ts'
 import { isoTime, type EpochMs } from '../../std/clock.ts'
 
 /**

@@ -16,15 +16,9 @@ import {
   inMemoryFault,
   type FileSystem,
 } from '../../std/file-system/file-system.ts'
+import { readRegular, replaceRegular } from '../../std/file-system/regular-file.ts'
 import { codeOf, GatewayError } from '../../std/gateway-error.ts'
-import {
-  hasDatabase,
-  readRegular,
-  realDisk,
-  replaceRegular,
-  storeFilesAt,
-  syncDirectory,
-} from '../../storage/storage.ts'
+import { hasDatabase, realDisk, storeFilesAt, syncDirectory } from '../../storage/storage.ts'
 import { hasMark, storePathOf } from './aside.ts'
 import { shellArgument } from './damage-report.ts'
 

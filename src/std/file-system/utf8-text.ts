@@ -3,6 +3,7 @@
 
 import { isUtf8 } from 'node:buffer'
 import { readFile } from 'node:fs/promises'
+import { readBounded } from './regular-file.ts'
 
 export class NotUtf8Error extends Error {
   readonly line: number
@@ -23,7 +24,12 @@ export class NotUtf8Error extends Error {
   }
 }
 
-/** Without a byte order mark. Rejects with NotUtf8Error. */
+/** Of a regular file, as readBounded. Without a byte order mark. Rejects with NotUtf8Error. */
+export async function readBoundedUtf8(path: string): Promise<string> {
+  return utf8Text(await readBounded(path))
+}
+
+/** Of a command: also of a pipe. Without a byte order mark. Rejects with NotUtf8Error. */
 export async function readUtf8(path: string): Promise<string> {
   return utf8Text(await readFile(path))
 }

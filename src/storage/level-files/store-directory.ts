@@ -9,7 +9,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../../std/gateway-error.ts'
-import { notFileText, unreadableText } from '../regular-file.ts'
+import { notFileText, unreadableText } from '../../std/file-system/regular-file.ts'
 import { logName, manifestName, readCurrent, readManifest } from './manifest.ts'
 import { keyBefore } from './table-reader/block.ts'
 import type { FileDamage, LogFile, Manifest, TableFile } from './types.ts'

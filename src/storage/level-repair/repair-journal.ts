@@ -11,7 +11,7 @@ import { codeOf } from '../../std/gateway-error.ts'
 import { syncDirectory } from '../disk.ts'
 import { manifestName } from '../level-files/manifest.ts'
 import { listFiles } from '../level-files/store-directory.ts'
-import { openRegular, unreadableText } from '../regular-file.ts'
+import { openRegular, unreadableText } from '../../std/file-system/regular-file.ts'
 
 export type RepairJournal = {
   startedAt: string

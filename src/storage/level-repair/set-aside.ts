@@ -6,7 +6,7 @@ import { copyFile, link, lstat, mkdir, open, readdir, rename, rm, stat } from 'n
 import { dirname, join } from 'node:path'
 import { codeOf } from '../../std/gateway-error.ts'
 import { syncDirectory } from '../disk.ts'
-import { unreadableText } from '../regular-file.ts'
+import { unreadableText } from '../../std/file-system/regular-file.ts'
 
 /** The file under another name. A name that exists is left as it is: an interrupted repair made it. */
 export async function linkOrCopy(file: string, to: string): Promise<void> {

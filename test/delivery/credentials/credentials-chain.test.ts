@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { chmod, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -346,10 +346,16 @@ describe('a lookup without an answer is given up after 30 s, ended, and made afr
 })
 
 test('reads of a disk that hangs are bounded: two, and then none starts before one ends', async () => {
-  const pipe = join(await newFolder(), 'credentials.json')
+  const folder = await newFolder()
+  const pipe = join(folder, 'credentials')
   execFileSync('mkfifo', [pipe])
+  // While it is open and empty, reads hang.
+  const held = await open(pipe, 'r+')
+  vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'none'))
+  vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', pipe)
+  onTestFinished(() => void vi.unstubAllEnvs())
   const clock = createFakeClock(Date.now())
-  const source = createCredentials({ clock, env: {} }, { source: 'file', path: pipe })
+  const source = createCredentials({ clock, env: process.env }, { source: 'chain', profile: 'fleet' })
   const giveUp = async () => {
     const fault = source.reread().catch((error: unknown) => error)
     await turn()
@@ -359,10 +365,10 @@ test('reads of a disk that hangs are bounded: two, and then none starts before o
   expect(await giveUp()).toMatch(/no answer came/)
   expect(await giveUp()).toMatch(/no answer came/)
   expect(await giveUp()).toMatch(/2 reads of the credentials hang/)
-  // Both reads end.
-  await writeFile(pipe, '')
   await rm(pipe)
-  await writeFile(pipe, JSON.stringify({ accessKeyId: 'AKIALATE', secretAccessKey: 's' }))
+  await writeFile(pipe, '[fleet]\naws_access_key_id = AKIALATE\naws_secret_access_key = s\n')
+  // Both reads end.
+  await held.close()
   const found = () => source.reread().then(({ accessKeyId }) => accessKeyId, messageOf)
   await expect.poll(found).toBe('AKIALATE')
 })

@@ -1,9 +1,10 @@
-// regular-file.ts: opens and replaces files of a directory that may be damaged. A directory, a pipe or a
-// device can be in the place of a file, and a damaged file system cannot open some files.
+// regular-file.ts: opens, reads and replaces files where something else may be in their place: a directory, a
+// pipe, a device without an end; or a file system that is damaged, or does not answer.
 
 import { constants } from 'node:fs'
 import { open, rename, type FileHandle } from 'node:fs/promises'
-import { codeOf } from '../std/gateway-error.ts'
+import { systemClock } from '../clock.ts'
+import { codeOf } from '../gateway-error.ts'
 
 /** Opens a file to read it. Rejects with ENOTREG where something else is in its place. */
 export function openRegular(path: string): Promise<FileHandle> {
@@ -22,6 +23,42 @@ export async function readRegular(path: string): Promise<string> {
   } finally {
     await file.close()
   }
+}
+
+/**
+ * What a daemon reads while it runs: at most `bytesMax`, within `answerMs`. Rejects with ENOTREG, EFBIG, or
+ * ETIMEDOUT. A read that hangs keeps one of the few threads of Node, so none starts beside one of the same
+ * file.
+ */
+export function readBounded(path: string): Promise<Buffer> {
+  if (hanging.has(path)) return Promise.reject(timedOut(path))
+  hanging.add(path)
+  const reading = readWhole(path).finally(() => hanging.delete(path))
+  return new Promise((resolve, reject) => {
+    const cancel = systemClock.after(answerMs, () => reject(timedOut(path)))
+    reading.finally(cancel).then(resolve, reject)
+  })
+}
+
+const bytesMax = 64 * 1024 * 1024
+const answerMs = 10_000
+const hanging = new Set<string>()
+
+async function readWhole(path: string): Promise<Buffer> {
+  const file = await openRegular(path)
+  try {
+    const { size } = await file.stat()
+    if (size <= bytesMax) return await file.readFile()
+    throw Object.assign(new Error(`${path} has ${size} bytes, and ${bytesMax} are allowed`), {
+      code: 'EFBIG',
+    })
+  } finally {
+    await file.close()
+  }
+}
+
+function timedOut(path: string): Error {
+  return Object.assign(new Error(`the file system of ${path} does not answer`), { code: 'ETIMEDOUT' })
 }
 
 /** Replaces the file by a rename. `isSynced`: its content is durable first. */
