@@ -9,7 +9,7 @@
 // so the order depends on the seed alone. Two things of the same moment happen in the order in which they
 // were scheduled.
 
-import { realImmediate } from './real-time.ts'
+import { realImmediate, runTicks } from './real-time.ts'
 
 /** Has no effect after it happened. */
 export type Cancel = () => void
@@ -104,14 +104,34 @@ export function createKernel(startMs: number): Kernel {
     }
   }
 
+  /** In one turn of the real event loop, as long as nothing of the real world must be waited for. */
   async function run(limitMs: number, done: () => boolean = () => false): Promise<void> {
     const untilMs = monotonicMs + limitMs
-    await settled()
-    while (!done()) {
+    for (;;) {
+      while (holding.size > 0) await Promise.all(holding)
+      const hasEnded = await new Promise<boolean>((resolve, reject) => {
+        realImmediate(() => {
+          try {
+            resolve(runMoments(untilMs, done))
+          } catch (error) {
+            reject(error)
+          }
+        })
+      })
+      if (hasEnded) return
+    }
+  }
+
+  /** False where real work holds the next moment. */
+  function runMoments(untilMs: number, done: () => boolean): boolean {
+    settle()
+    while (holding.size === 0) {
+      if (interruptions.length > 0 && interrupt()) continue
+      if (done()) return true
       const next = heap.first()
       if (next === undefined || next.atMs > untilMs) {
         monotonicMs = untilMs
-        return
+        return true
       }
       heap.shift()
       const { run } = next
@@ -120,9 +140,9 @@ export function createKernel(startMs: number): Kernel {
       count()
       if (next.life === world) run()
       else runOfProcess(run)
-      await settled()
-      if (interruptions.length > 0) await interrupt()
+      settle()
     }
+    return false
   }
 
   /** What it throws and nobody catches ends its process, and not the world. */
@@ -134,19 +154,26 @@ export function createKernel(startMs: number): Kernel {
     }
   }
 
-  async function interrupt(): Promise<void> {
+  /** Whether something was due. */
+  function interrupt(): boolean {
     const due = interruptions.filter(({ at }) => at <= counters.events)
+    if (due.length === 0) return false
     interruptions = interruptions.filter(({ at }) => at > counters.events)
     for (const { run } of due) run()
-    if (due.length > 0) await settled()
+    settle()
+    return true
   }
 
-  /** Promises and ticks of the present turn have run. */
-  async function settled(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      realImmediate(resolve)
-    })
-    while (holding.size > 0) await Promise.all(holding)
+  /** Promises and ticks of the present turn run. */
+  function settle(): void {
+    for (;;) {
+      try {
+        runTicks()
+        break
+      } catch (error) {
+        kernel.uncaught(error)
+      }
+    }
     isEnding = false
   }
 
