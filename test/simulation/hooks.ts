@@ -4,7 +4,7 @@
 //
 // The simulation itself has the real ones: its own files see no replacement.
 
-import { registerHooks } from 'node:module'
+import { registerHooks, type ResolveFnOutput } from 'node:module'
 import { installGlobals } from './machine/globals.ts'
 
 const here = new URL('./', import.meta.url).href
@@ -28,12 +28,22 @@ const simulated: Readonly<Record<string, string>> = {
   'classic-level': 'level',
 }
 
+/** What the module of a thread imports: it is loaded for each thread. */
+const ofThreads = new Map<string, ResolveFnOutput & { shortCircuit: true }>()
+
 registerHooks({
   resolve(specifier, context, next) {
     const replacement = simulated[specifier.replace(/^node:/, '')]
     const parent = context.parentURL ?? here
-    if (replacement === undefined || parent.startsWith(here)) return next(specifier, context)
     const thread = /[?&]thread=(\d+)/.exec(parent)?.[1]
+    if (replacement === undefined || parent.startsWith(here)) {
+      if (thread === undefined) return next(specifier, context)
+      const key = `${specifier} ${parent.replace(/\?.*/, '')}`
+      let found = ofThreads.get(key)
+      if (found === undefined)
+        ofThreads.set(key, (found = { ...next(specifier, context), shortCircuit: true }))
+      return found
+    }
     const query = replacement === 'worker-threads' && thread !== undefined ? `?thread=${thread}` : ''
     return { url: `${here}node/${replacement}.ts${query}`, format: 'module-typescript', shortCircuit: true }
   },

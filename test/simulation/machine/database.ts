@@ -54,6 +54,12 @@ export class Database {
     this.lockedBy = null
   }
 
+  switchOff(): void {
+    this.names = []
+    this.values.clear()
+    this.unsynced = []
+  }
+
   powerCut(random: Random): void {
     this.lockedBy = null
     this.undoTo(random.below(this.unsynced.length + 1))

@@ -23,27 +23,44 @@ export function findInTree(
   path: string,
   { place, follow }: { place: CallPlace; follow: boolean },
 ): Found {
-  let full = posix.resolve(path)
+  let full = path
   for (let links = 0; links <= linksMax; links += 1) {
-    if (!isSimulatedPath(full)) throw systemError('ENOENT', place)
-    const step = walk(root, full, { place, follow })
+    const names = namesOf(full)
+    if (names === null) throw systemError('ENOENT', place)
+    const step = walk(root, names, { place, follow })
     if (!('linked' in step)) return step
     full = step.linked
   }
   throw systemError('ELOOP', place)
 }
 
+/** Of the paths that the daemon uses, which are few. */
+const known = new Map<string, readonly string[] | null>()
+const knownMax = 2000
+
+/** Below the root. Null: elsewhere. */
+function namesOf(path: string): readonly string[] | null {
+  let names = known.get(path)
+  if (names === undefined) {
+    const full = posix.resolve(path)
+    names = isSimulatedPath(full) ? full.slice(rootPath.length + 1).split('/') : null
+    if (known.size >= knownMax) known.clear()
+    known.set(path, names)
+  }
+  return names
+}
+
 /** `linked`: the path to go on with where a link is on the way. */
 function walk(
   root: DirectoryNode,
-  full: string,
+  names: readonly string[],
   { place, follow }: { place: CallPlace; follow: boolean },
 ): Found | { linked: string } {
-  const names = full.slice(rootPath.length + 1).split('/')
   let directory = seen(root)
   let realPath = rootPath
   if (names[0] === '') return { directory, name: '', node: directory, realPath }
-  for (const [index, name] of names.entries()) {
+  for (let index = 0; index < names.length; index += 1) {
+    const name = names[index]!
     if (name.length > nameBytesMax / 4 && Buffer.byteLength(name) > nameBytesMax)
       throw systemError('ENAMETOOLONG', place)
     const isLast = index === names.length - 1

@@ -184,6 +184,12 @@ export class SimDisk {
     this.faults.forgetWaiting()
   }
 
+  switchOff(): void {
+    this.processEnds()
+    this.#root.entries.clear()
+    this.#journal.syncAll()
+  }
+
   powerCut(): void {
     this.processEnds()
     const before = this.#monotonicMs() - this.#options.writebackMs

@@ -22,13 +22,12 @@ class Timer {
 
   refresh(): this {
     this.cancel()
-    timers.set(this.id, this)
     this.cancel = this.start()
     return this
   }
 
   ended(): void {
-    timers.delete(this.id)
+    if (timers.size > 0) timers.delete(this.id)
   }
 
   close(): this {
@@ -52,6 +51,7 @@ class Timer {
   }
 
   [Symbol.toPrimitive](): number {
+    timers.set(this.id, this)
     return this.id
   }
 
@@ -61,6 +61,7 @@ class Timer {
 }
 
 let lastId = 0
+/** Those whose number was asked for. */
 const timers = new Map<number, Timer>()
 
 const delayOf = (ms: unknown) => {

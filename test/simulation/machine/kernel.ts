@@ -23,6 +23,8 @@ export type Kernel = {
   readonly trueMs: number
   schedule(delayMs: number, run: () => void): Cancel
   at(delayMs: number, run: () => void): Cancel
+  /** Nothing of this machine happens any more, and nothing is kept for it. */
+  switchOff(): void
   /** The process of the daemon ends now: what it scheduled never happens, and what it still does has no effect. */
   endProcess(): void
   /** Counts the processes. What belongs to another one than the present one is dead. */
@@ -74,6 +76,11 @@ export function createKernel(startMs: number): Kernel {
     },
     schedule: (delayMs, run) => (isEnding ? () => undefined : add(delayMs, run, life)),
     at: (delayMs, run) => add(delayMs, run, world),
+    switchOff() {
+      heap.clear()
+      interruptions = []
+      kernel.uncaught = () => undefined
+    },
     endProcess() {
       life += 1
       isEnding = true
@@ -193,6 +200,7 @@ function createHeap() {
     one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order)
   return {
     first: () => entries[0],
+    clear: () => void (entries.length = 0),
     push(entry: Entry) {
       let place = entries.length
       entries.push(entry)

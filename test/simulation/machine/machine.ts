@@ -26,6 +26,8 @@ export type Machine = {
   kill(): void
   /** What was not synced may be lost. */
   powerCut(): void
+  /** Releases the memory of disk, databases and network: modules of the daemon keep some of their objects. */
+  switchOff(): void
 }
 
 export type RunningWrite = { database: Database; ops: readonly WriteOp[]; sync: boolean }
@@ -38,6 +40,7 @@ const mounts = [
 ].join('\n')
 
 export function switchOn(startMs: number, random: Random): Machine {
+  current.machine?.switchOff()
   const kernel = createKernel(startMs)
   const schedule = (delayMs: number, run: () => void) => void kernel.schedule(delayMs, run)
   const machine: Machine = {
@@ -65,6 +68,15 @@ export function switchOn(startMs: number, random: Random): Machine {
       for (const database of machine.databases) database.powerCut(random)
       machine.network.processEnds({ power: true })
       machine.bootId = bootIdOf(random)
+    },
+    switchOff() {
+      kernel.switchOff()
+      machine.disk.switchOff()
+      for (const database of machine.databases) database.switchOff()
+      machine.databases.clear()
+      machine.runningWrites.clear()
+      machine.atNextWrite = null
+      machine.network.switchOff()
     },
   }
   machine.disk.virtualFile('/proc/self/mountinfo', () => mounts)

@@ -60,6 +60,7 @@ export type Network = {
   }
   /** The process ended: its connections are reset by the kernel. With the power the world hears nothing. */
   processEnds(options: { power: boolean }): void
+  switchOff(): void
   readonly open: number
 }
 
@@ -95,6 +96,12 @@ export function createNetwork(kernel: Kernel): Network {
       for (const pair of pairs) pair.processEnds(power)
       pairs.clear()
       listeners.clear()
+    },
+    switchOff() {
+      pairs.clear()
+      listeners.clear()
+      servers.clear()
+      paths.clear()
     },
     get open() {
       return pairs.size
