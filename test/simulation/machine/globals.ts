@@ -104,9 +104,25 @@ export function clearTimeout(timer: unknown): void {
   found?.close()
 }
 
-/** No timer of an earlier machine is left. */
-export function forgetTimers(): void {
+/** No timer and no signal of an earlier machine is left. */
+export function forgetMachine(): void {
   timers.clear()
+  for (const release of ofSignals.splice(0)) release()
+}
+
+/** Node keeps what AbortSignal.any() made while it has listeners, and with them all that they know. */
+const ofSignals: (() => void)[] = []
+
+const realAny = AbortSignal.any.bind(AbortSignal)
+
+function anySignal(signals: AbortSignal[]): AbortSignal {
+  const signal = realAny(signals)
+  const add = signal.addEventListener.bind(signal)
+  signal.addEventListener = (...given: Parameters<typeof add>) => {
+    add(...given)
+    ofSignals.push(() => signal.removeEventListener(given[0], given[1], given[2]))
+  }
+  return signal
 }
 
 const RealDate = globalThis.Date
@@ -151,6 +167,7 @@ export function installGlobals(): void {
     setTimeout(() => controller.abort(new DOMException('The operation timed out.', 'TimeoutError')), ms)
     return controller.signal
   }
+  AbortSignal.any = anySignal
   crypto.randomUUID = seededUuid
 }
 

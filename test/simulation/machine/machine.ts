@@ -5,9 +5,10 @@ import type { Random } from '../../support/random.ts'
 import { current } from './current.ts'
 import { Database, type WriteOp } from './database.ts'
 import { createDisk, type SimDisk } from './disk.ts'
-import { forgetTimers } from './globals.ts'
+import { forgetMachine } from './globals.ts'
 import { createKernel, type Kernel } from './kernel.ts'
 import { createNetwork, type Network } from './network.ts'
+import { threads } from './threads.ts'
 
 export type Machine = {
   kernel: Kernel
@@ -77,12 +78,13 @@ export function switchOn(startMs: number, random: Random): Machine {
       machine.runningWrites.clear()
       machine.atNextWrite = null
       machine.network.switchOff()
+      threads.forget()
     },
   }
   machine.disk.virtualFile('/proc/self/mountinfo', () => mounts)
   current.machine = machine
   current.disk = machine.disk
-  forgetTimers()
+  forgetMachine()
   return machine
 
   /** A write that runs at the end has happened or not. */

@@ -4,7 +4,8 @@ import type { EventEmitter } from 'node:events'
 
 export type ThreadPort = EventEmitter & { postMessage(value: unknown, transfer?: ArrayBuffer[]): void }
 
-type Thread = { port: ThreadPort; workerData: unknown }
+/** `other`: the Worker of the daemon. */
+type Thread = { port: ThreadPort; workerData: unknown; other: EventEmitter }
 
 const started = new Map<number, Thread>()
 let last = 0
@@ -16,4 +17,12 @@ export const threads = {
     return last
   },
   get: (number: number) => started.get(number),
+  /** Those of an earlier machine. Their modules stay loaded, and keep nothing of the daemon. */
+  forget() {
+    for (const { port, other } of started.values()) {
+      port.removeAllListeners()
+      other.removeAllListeners()
+    }
+    started.clear()
+  },
 }

@@ -32,7 +32,7 @@ export class Worker extends EventEmitter {
       unref: () => undefined,
       start: () => undefined,
     })
-    const number = threads.add({ port: this.port, workerData: options.workerData })
+    const number = threads.add({ port: this.port, workerData: options.workerData, other: this })
     const url = new URL(file)
     url.searchParams.set('thread', String(number))
     const loaded = import(url.href).then(
