@@ -47,7 +47,7 @@ export type GatewayTime = OurTime & {
   /** Asks the kernel from now on. */
   start(): void
   /** From now on the service is asked through this delivery. */
-  follow(delivery: Pick<Delivery, 'providers'>): void
+  follow(delivery: Pick<Delivery, 'clockOffsetMs'>): void
   stop(): void
 }
 
@@ -71,7 +71,7 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
   let steppedAt: EpochMs | null = null
   /** Ends questions to the kernel that were asked before a step. */
   let steps = 0
-  let delivery: Pick<Delivery, 'providers'> = { providers: () => [] }
+  let delivery: Pick<Delivery, 'clockOffsetMs'> = { clockOffsetMs: () => null }
   /** What the service says of our clock, and devices do not confirm. */
   let refutedMs: number | null = null
   let known: Known | null = null
@@ -202,8 +202,7 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
   }
 
   function knownNow(): Known | null {
-    let offsetMs: number | null = null
-    for (const { clockOffsetMs } of delivery.providers()) offsetMs ??= clockOffsetMs
+    const offsetMs = delivery.clockOffsetMs()
     const isRefuted =
       refutedMs !== null && offsetMs !== null && Math.abs(offsetMs - refutedMs) < correctedFromMs
     const local = isSynchronised ? 'kernel' : trustLocal ? 'config' : isRefuted ? 'devices' : null

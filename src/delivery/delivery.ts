@@ -75,6 +75,8 @@ export type Delivery = {
   /** Ends all waits: tries now (SIGHUP, `probe`). */
   probe(): void
   providers(): readonly ProviderView[]
+  /** How far the service's clock is ahead of ours. Null: no answer has said it. */
+  clockOffsetMs(): number | null
   counters(): DeliveryCounters
   /** What an operator does with sealed batches. */
   readonly batches: BatchOperations
@@ -140,6 +142,13 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
     },
     probe: () => pipelines.forEach((pipeline) => pipeline.probe()),
     providers: views,
+    clockOffsetMs() {
+      for (const pipeline of pipelines) {
+        const offsetMs = pipeline.clockOffsetMs()
+        if (offsetMs !== null) return offsetMs
+      }
+      return null
+    },
     counters: () => ({ ...counters.read(), senderThreadsLost: senderWorker.threadsLost() }),
     returns: createReturns({ ...deps, pipelines }),
     batches: createBatchOperations({ ...deps, controls, endpoints: views }),

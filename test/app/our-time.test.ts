@@ -3,7 +3,6 @@ import { createOurTime } from '../../src/app/our-time.ts'
 import { correctedEnvelope, wasClockBehind } from '../../src/domain/arrival.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { envelopeOf, type Envelope } from '../../src/domain/message.ts'
-import type { ProviderView } from '../../src/delivery/types.ts'
 import { createFakeClock, fakeStartMs } from '../support/fake-clock.ts'
 import { messageOf } from '../support/mapping-world.ts'
 import { testBootId } from '../support/our-time.ts'
@@ -23,7 +22,7 @@ async function world({ trustLocal = false }: { trustLocal?: boolean } = {}) {
     },
   }
   const time = createOurTime({ clock, emit: (event) => void events.push(event), kernel }, { trustLocal })
-  time.follow({ providers: () => [{ clockOffsetMs: says.service } as ProviderView] })
+  time.follow({ clockOffsetMs: () => says.service })
   let corrections = 0
   time.onCorrection(() => (corrections += 1))
   time.start()

@@ -99,7 +99,8 @@ export async function startBridgeSessions(deps: Deps, options: Options): Promise
   /** True where the file lacks a session. */
   function note(): boolean {
     let isNew = false
-    const sources = deps.messageSources()
+    // Their counters cost more than the rest of this check.
+    const sources = options.bridges.length === 0 ? [] : deps.messageSources()
     for (const bridge of options.bridges) {
       const { name, url, keepsSession, sessionExpiryMs } = bridge
       const filters = [...filtersOf(bridge)]

@@ -55,7 +55,8 @@ export function createBacklogCheck({ clock, emit, lanes, providers }: BacklogDep
     const nowMs = clock.monotonic()
     const known = watched.get(provider) ?? { samples: [], saidMs: null }
     watched.set(provider, known)
-    known.samples = known.samples.filter(({ atMs }) => nowMs - atMs <= spanMs)
+    const old = known.samples.findIndex(({ atMs }) => nowMs - atMs <= spanMs)
+    known.samples.splice(0, old < 0 ? known.samples.length : old)
     const first = known.samples[0]
     known.samples.push({ atMs: nowMs, payloads })
     const isFewer = first !== undefined && payloads < first.payloads

@@ -106,7 +106,8 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
   let stopping = false
 
   const signals = { payloadsAdded: nextLook.added, lost, reopened, deadLettersHaveRoom: pump }
-  return { start, stop, probe, ...signals, view, batchControl, laneReturns }
+  const clockOffsetMs = () => serviceClock.offsetMs()
+  return { start, stop, probe, ...signals, view, clockOffsetMs, batchControl, laneReturns }
 
   // ---- start and stop
 

@@ -22,6 +22,7 @@ export type ProviderPipeline = {
   /** The dead letters have room again. */
   deadLettersHaveRoom(): void
   view(): ProviderView
+  clockOffsetMs(): number | null
   readonly batchControl: BatchControl
   readonly laneReturns: LaneReturns
 }
