@@ -8,8 +8,10 @@
 //
 // The sections `sources`, `devices`, `defaults`, `clocks`, `privacy` and `plausibility` are put in force,
 // with the presets and the device table. So are `alerts`; users, tokens, password files and certificates of
-// the broker and of ops; and user names, passwords and certificates of bridges; where those cannot be used,
-// the former ones stay in force (ACCESS_STALE).
+// the broker and of ops; user names, passwords, tokens and certificates of bridges; and of delivery the
+// certificates, the login at the proxy and the keys in the config. Where those cannot be used, the former
+// ones stay in force (ACCESS_STALE). With another address they wait for the restart, because they may not be
+// meant for the one in force.
 //
 // Changes of other sections are reported and need a restart: sockets, bridges, spool and delivery are not
 // rebuilt while they run. Where bridges changed, and no new source takes what a bridge that runs still
@@ -27,7 +29,7 @@ import { readBoundedUtf8 } from '../std/file-system/utf8-text.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
 import type { Emit } from '../domain/event.ts'
-import { certificateWarnings, loadConfig, type Config } from '../config/config.ts'
+import { certificateWarnings, loadConfig, type CertificateSections, type Config } from '../config/config.ts'
 import { untakenTopics } from '../mapping/mapping.ts'
 import type { ReloadReport } from '../ops/ops.ts'
 import { createFileWatch, type WatchFolder } from '../std/file-watch/file-watch.ts'
@@ -48,21 +50,23 @@ type Deps = {
   renew: (config: Config) => Promise<void>
   /** The same for ops. */
   renewOps: (config: Config['ops']) => void
+  /** The same for delivery, with its keys. */
+  renewDelivery: (config: Config) => void
   /** Puts the receivers of alerts in force. */
   renewAlerts: (config: Config) => void
-  /** Broker and ops are in force. */
-  renewed: (config: Config) => void
+  /** The certificates of these sections are in force. */
+  renewed: (sections: Partial<CertificateSections>) => void
   watchFolder?: WatchFolder
 }
 
 const watchOptions = { settleMs: 200, pollMs: 30_000 }
 const retryMs = 5000
 const shownMax = 3
-/** Sections that need a restart. A change of their secrets is not seen: a secret cannot be compared. */
-const fixedSections = ['ingest', 'spool', 'delivery', 'ops', 'log'] as const
+/** Sections that need a restart. */
+const fixedSections = ['ingest', 'spool', 'delivery', 'ledger', 'ops', 'log'] as const
 
 export function createConfigReload(
-  { clock, emit, env, swap, renew, renewOps, renewAlerts, renewed, watchFolder }: Deps,
+  { clock, emit, env, swap, renew, renewOps, renewDelivery, renewAlerts, renewed, watchFolder }: Deps,
   { path, running }: { path: string; running: Config },
 ): ConfigReload {
   const changed = () => void reload('a file changed')
@@ -140,9 +144,10 @@ export function createConfigReload(
   /** A problem there does not keep a new mapping from being put in force. */
   async function renewAccess(config: Config): Promise<void> {
     let fault: GatewayError | null = null
-    const attempt = async (renewal: () => Promise<void> | void) => {
+    const attempt = async (sections: Partial<CertificateSections>, renewal: () => Promise<void> | void) => {
       try {
         await renewal()
+        renewed(sections)
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error
         fault ??= error
@@ -152,14 +157,15 @@ export function createConfigReload(
     const isSameBroker =
       isDeepStrictEqual(listenersOf(config), listenersOf(running)) &&
       isDeepStrictEqual(bridgesOf(config), bridgesOf(running))
-    if (isSameBroker) await attempt(() => renew(config))
-    // With another address, the users may not be meant for the one in force.
+    const { ingest, ops, delivery } = config
+    if (isSameBroker) await attempt({ ingest }, () => renew(config))
     const isSameOps = isDeepStrictEqual(opsListenerOf(config), opsListenerOf(running))
-    if (isSameOps) await attempt(() => renewOps(config.ops))
+    if (isSameOps) await attempt({ ops }, () => renewOps(ops))
+    const isSameService = isDeepStrictEqual(servicesOf(config), servicesOf(running))
+    if (isSameService) await attempt({ delivery }, () => renewDelivery(config))
     if (fault !== null) emit({ kind: 'access_refused', fault })
-    else if (isSameBroker || isSameOps)
-      emit({ kind: 'access_renewed', listeners: config.ingest.broker.listeners.length })
-    if (fault === null && isSameBroker && isSameOps) renewed(config)
+    else if (isSameBroker || isSameOps || isSameService)
+      emit({ kind: 'access_renewed', listeners: ingest.broker.listeners.length })
   }
 
   async function read(): Promise<Config> {
@@ -206,6 +212,7 @@ function fixedOf(config: Config) {
   const { users: _users, ...ops } = config.ops
   return {
     ...config,
+    delivery: { ...withoutAccess(config.delivery), providers: config.delivery.providers?.map(withoutAccess) },
     ops: { ...ops, ...opsListenerOf(config) },
     ingest: {
       ...config.ingest,
@@ -231,7 +238,26 @@ function listenersOf({ ingest: { broker } }: Config) {
  * Where they connect to, and what they do there; with another address, the password may not be meant for it.
  */
 function bridgesOf({ ingest }: Config) {
-  return ingest.bridges.map(({ username: _name, password: _password, tls: _tls, ...fixed }) => fixed)
+  return ingest.bridges.map(({ username: _name, password: _password, tls: _tls, ...fixed }) => ({
+    ...fixed,
+    token: undefined,
+  }))
+}
+
+type ServiceConfig = Config['delivery'] | NonNullable<Config['delivery']['providers']>[number]
+
+/** Where delivery connects to. */
+function servicesOf({ delivery }: Config) {
+  return [delivery, ...(delivery.providers ?? [])].map((one) => {
+    const { base_url, provider_key, proxy, credentials } = withoutAccess<ServiceConfig>(one)
+    return { name: 'name' in one ? one.name : null, base_url, provider_key, proxy, credentials }
+  })
+}
+
+/** Without certificates, the login at the proxy, and keys in the config. */
+function withoutAccess<Service extends ServiceConfig>({ tls: _tls, proxy_auth: _auth, ...fixed }: Service) {
+  const { credentials } = fixed
+  return { ...fixed, credentials: credentials?.source === 'keys' ? credentials.source : credentials }
 }
 
 function restartRequired(topics: readonly string[]): GatewayError {

@@ -162,6 +162,7 @@ async function openIncoming(
       swap: activeMapping.swap,
       renew: (next) => ingest.renew(ingestOptions(next.ingest)),
       renewOps: ops.renew,
+      renewDelivery: (next) => delivery.renew(deliveryOptions(next.delivery)),
       renewAlerts: (next) => alerts.use(alertsOptions(next)),
       renewed: certificates.use,
     },

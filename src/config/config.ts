@@ -65,6 +65,7 @@ export {
   certificateText,
   certificateWarnings,
   namesOfCertificate,
+  type CertificateSections,
   type CertificateState,
   type ConfigCertificate,
 } from './certificates/certificates.ts'

@@ -26,6 +26,7 @@
 //   The service fails     the batch waits (full jitter, 1 s doubling to 60 s) and fewer are sent at once.
 //                         After five failures in a row over two batches the endpoint is unavailable. One
 //                         probe at a time is sent then.
+//   A secret is renewed   renew() puts it in force for the next connections (config-reload.ts).
 //   It answers 401, 403   the credentials are read again and the batch is sent once more at once; then the
 //                         endpoint is unauthorized, with a probe every ten minutes.
 //   No credentials        nothing is sealed. The next look is after 5 s, doubling to five minutes.
@@ -74,6 +75,11 @@ export type Delivery = {
   stop(deadline: AbortSignal): Promise<void>
   /** Ends all waits: tries now (SIGHUP, `probe`). */
   probe(): void
+  /**
+   * Puts certificates, keys of the config and the login at the proxy in force, for the same providers. Other
+   * options stay as they are.
+   */
+  renew(options: DeliveryOptions): void
   providers(): readonly ProviderView[]
   /** How far the service's clock is ahead of ours. Null: no answer has said it. */
   clockOffsetMs(): number | null
@@ -141,6 +147,7 @@ export function createDelivery(deps: DeliveryDeps, options: DeliveryOptions): De
       unlisten()
     },
     probe: () => pipelines.forEach((pipeline) => pipeline.probe()),
+    renew: (next) => next.providers.forEach((provider, index) => pipelines[index]?.renew(provider)),
     providers: views,
     clockOffsetMs() {
       for (const pipeline of pipelines) {

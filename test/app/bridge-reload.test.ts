@@ -79,3 +79,26 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
   await mapped()
   expect(pipeline.status().spool.deadLetters).toBe(0)
 })
+
+test('a changed token of NATS needs no restart', async () => {
+  const folder = await newFolder()
+  const config = (baseUrl: string) => `
+ingest:
+  broker: { listeners: [] }
+  bridges: [{ name: fleet, url: "nats://127.0.0.1:1", token: "\${file:./token}", topics: ["t/{device}"], durables: { prefix: fleet } }]
+delivery: { base_url: "${baseUrl}" }
+sources: [{ name: trucks, topic: 't/{device}', map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
+spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+`
+  await writeFile(join(folder, 'token'), 'spring')
+  const pipeline = await startPipeline({ folder, config })
+  await writeFile(join(folder, 'token'), 'summer')
+  expect(await pipeline.gateway.reload('test')).toMatchObject({ kind: 'reloaded', restartNeeded: [] })
+  expect(pipeline.events.some(({ kind }) => kind === 'access_renewed')).toBe(true)
+  await writeFile(
+    join(folder, 'gateway.yaml'),
+    config(pipeline.baseUrl).replace('prefix: fleet', 'prefix: yard'),
+  )
+  expect(await pipeline.gateway.reload('test')).toMatchObject({ kind: 'reloaded', restartNeeded: ['ingest'] })
+})

@@ -15,6 +15,8 @@ export type ConnectProxy = {
   asked: string[]
   /** Open tunnels and requests. */
   open(): number
+  /** Needs this Proxy-Authorization from now on, and closes what is open. */
+  require(authorization: string): void
 }
 
 type Options = {
@@ -26,7 +28,12 @@ type Options = {
   tls?: Certificate
 }
 
-export async function startConnectProxy({ authorization, mood, tls }: Options = {}): Promise<ConnectProxy> {
+export async function startConnectProxy({
+  authorization: first,
+  mood,
+  tls,
+}: Options = {}): Promise<ConnectProxy> {
+  let authorization = first
   const asked: string[] = []
   const sockets = new Set<Socket>()
   const server = tls ? createTlsServer(tls) : createServer()
@@ -60,6 +67,10 @@ export async function startConnectProxy({ authorization, mood, tls }: Options = 
     url: `${tls ? 'https://localhost' : 'http://127.0.0.1'}:${port}`,
     asked,
     open: () => sockets.size,
+    require(next) {
+      authorization = next
+      for (const socket of sockets) socket.destroy()
+    },
   }
 }
 

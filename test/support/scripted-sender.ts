@@ -47,10 +47,14 @@ export function createScriptedSender(
     close: () => Promise.resolve(),
   }
   const senderWorker: SenderWorker = {
-    open: (options) => ({
-      submit: (attempt) => submit(options, attempt),
-      close: () => Promise.resolve(),
-    }),
+    open(options) {
+      let present = options
+      return {
+        submit: (attempt) => submit(present, attempt),
+        renew: (next) => void (present = next),
+        close: () => Promise.resolve(),
+      }
+    },
     threadsLost: () => 0,
     close: () => Promise.resolve(),
   }

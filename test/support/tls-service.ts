@@ -11,8 +11,8 @@ export type TlsService = {
   port: number
   url: string
   requests: { path: string; host: string; clientName: string | null; body: string }[]
-  /** Connections since the start, and the most at once. */
-  connections(): { made: number; most: number }
+  /** Connections since the start, the most at once, and those that are open. */
+  connections(): { made: number; most: number; open: number }
   /** Valid from the next connection on; open connections are closed. */
   renew(certificate: Certificate): void
 }
@@ -81,7 +81,7 @@ export async function startTlsService({
     port,
     url: `https://localhost:${port}`,
     requests,
-    connections: () => ({ made, most }),
+    connections: () => ({ made, most, open: sockets.size }),
     renew(certificate) {
       server.setSecureContext(certificate)
       for (const socket of sockets) socket.destroy()
@@ -91,9 +91,9 @@ export async function startTlsService({
 
 function peerOf(socket: object): { subject?: string } {
   const { getPeerCertificate } = socket as {
-    getPeerCertificate?: () => { subject?: { CN?: string | string[] } }
+    getPeerCertificate?: () => { subject?: { CN?: string | string[] } } | undefined
   }
-  const name = getPeerCertificate?.call(socket).subject?.CN
+  const name = getPeerCertificate?.call(socket)?.subject?.CN
   return typeof name === 'string' ? { subject: name } : {}
 }
 
@@ -103,12 +103,27 @@ export type TlsFront = {
   lead(url: string): void
   /** From the next connection on. */
   renew(certificate: Certificate): void
+  /** Of the certificates of the clients, one for each connection. */
+  clientNames: readonly (string | null)[]
+  /** Open connections. */
+  open(): number
+  /** Closes the open connections. */
+  close(): void
 }
 
-/** TLS in front of a plain service, as a balancer does it. */
-export async function startTlsFront(certificate: Certificate): Promise<TlsFront> {
+/** TLS in front of a plain service, as a balancer does it. `clientCa`: asks for a certificate of this authority. */
+export async function startTlsFront(
+  certificate: Certificate,
+  { clientCa }: { clientCa?: string } = {},
+): Promise<TlsFront> {
   let target = ''
-  const server = createTlsServer({ ...certificate, ALPNProtocols: ['http/1.1'] }, (socket) => {
+  const sockets = new Set<Socket>()
+  const clientNames: (string | null)[] = []
+  const mutual = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true }
+  const server = createTlsServer({ ...certificate, ...mutual, ALPNProtocols: ['http/1.1'] }, (socket) => {
+    clientNames.push(peerOf(socket).subject ?? null)
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
     const { hostname, port } = new URL(target)
     const onward = connect({ host: hostname, port: Number(port) })
     socket.pipe(onward).pipe(socket)
@@ -128,6 +143,11 @@ export async function startTlsFront(certificate: Certificate): Promise<TlsFront>
   return {
     url: `https://localhost:${(server.address() as AddressInfo).port}`,
     lead: (url) => void (target = url),
-    renew: (next) => server.setSecureContext(next),
+    renew: (next) => server.setSecureContext({ ...next, ...mutual }),
+    clientNames,
+    open: () => sockets.size,
+    close() {
+      for (const socket of sockets) socket.destroy()
+    },
   }
 }

@@ -6,15 +6,15 @@ import {
   certificateState,
   certificateText,
   certificatesOf,
+  type CertificateSections,
   type CertificateState,
-  type Config,
   type ConfigCertificate,
 } from '../../config/config.ts'
 import type { Emit } from '../../domain/event.ts'
 
 export type CertificateWatch = {
-  /** Those of this config are in force now. */
-  use(config: Config): void
+  /** Those of these sections are in force now. */
+  use(sections: Partial<CertificateSections>): void
   certificates(): readonly ConfigCertificate[]
   stop(): void
 }
@@ -24,16 +24,18 @@ const soonMs = 14 * 86_400_000
 
 export function startCertificateWatch(
   { clock, emit }: { clock: Clock; emit: Emit },
-  config: Config,
+  { ingest, ops, delivery }: CertificateSections,
 ): CertificateWatch {
-  let certificates = certificatesOf(config)
+  let sections = { ingest, ops, delivery }
+  let certificates = certificatesOf(sections)
   /** What was reported, by certificate. */
   let reported = new Map<string, string>()
   let cancel: CancelTimer = () => {}
   check()
   return {
     use(next) {
-      certificates = certificatesOf(next)
+      sections = { ...sections, ...next }
+      certificates = certificatesOf(sections)
       cancel()
       check()
     },

@@ -21,14 +21,14 @@ export type ConfigCertificate = {
   otherHost: string | null
 }
 
-type Sections = { ingest: IngestConfig; ops: OpsConfig; delivery: DeliveryConfig }
+export type CertificateSections = { ingest: IngestConfig; ops: OpsConfig; delivery: DeliveryConfig }
 type Texts = [use: ConfigCertificate['use'], name: string, pem: string | undefined, host?: string][]
 
 const dayMs = 86_400_000
 /** `check` and `doctor` name a certificate that ends within this time. */
 const noticeMs = 30 * dayMs
 
-export function certificatesOf({ ingest, ops, delivery }: Sections): ConfigCertificate[] {
+export function certificatesOf({ ingest, ops, delivery }: CertificateSections): ConfigCertificate[] {
   const listeners = ingest.broker.listeners.flatMap(({ url, tls }): Texts => {
     const { host } = url
     const name = listenUrlText(url)
@@ -126,10 +126,11 @@ function timeText(ms: number): string {
 }
 
 export const certificateCure =
-  'Renew it in the file that the config names. The gateway takes it over within seconds (`reload` does it at once).'
+  'Renew it in the file that the config names. The gateway takes it over within seconds (`reload` does it at once). ' +
+  'Where RESTART_NEEDED names its section, it may need the restart.'
 
 /** Certificates that have expired, are not valid yet, or end within 30 days. */
-export function certificateWarnings(sections: Sections, now: number): ConfigWarning[] {
+export function certificateWarnings(sections: CertificateSections, now: number): ConfigWarning[] {
   return certificatesOf(sections)
     .filter((certificate) => certificateState(certificate, now) !== 'ok')
     .map((certificate) => ({ what: certificateText(certificate, now), act: certificateCure }))

@@ -24,6 +24,8 @@ export type CredentialsSource = {
   current(): Promise<Credentials>
   /** Reads the source again, whatever is cached. */
   reread(): Promise<Credentials>
+  /** The same, with other keys of the config or another login at the proxy. */
+  renew(options: CredentialsOptions, proxy: ProxyOptions): Promise<Credentials>
   /** Calls `changed` when their files change and contain other credentials, until it is cancelled. */
   watch(changed: () => void): CancelTimer
 }
@@ -56,7 +58,7 @@ const watchEveryMs = 2000
 
 export function createCredentials(deps: Deps, options: CredentialsOptions): CredentialsSource {
   const { clock, env, offsetMs = () => 0, proxy = direct, refreshFailed = () => {} } = deps
-  const read = createReader({ env, proxy }, options)
+  let read = createReader({ env, proxy }, options)
   const files = filesOf(env, options)
   let cached: { credentials: Credentials; mark: string } | null = null
   let readAtMs = Number.NEGATIVE_INFINITY
@@ -66,7 +68,14 @@ export function createCredentials(deps: Deps, options: CredentialsOptions): Cred
   let hanging = 0
   let failing = false
 
-  return { current, reread: () => once(true), watch }
+  return { current, reread: () => once(true), renew, watch }
+
+  async function renew(next: CredentialsOptions, nextProxy: ProxyOptions): Promise<Credentials> {
+    read = createReader({ env, proxy: nextProxy }, next)
+    // A running read is that of the former ones.
+    await reading?.catch(() => undefined)
+    return once(true)
+  }
 
   async function current(): Promise<Credentials> {
     if (cached === null || isPast(cached.credentials)) return once(false)

@@ -20,6 +20,8 @@ export type Keyring = {
   /** Whether renew() may give other credentials than those of a refused request. */
   mayRenew(generation: number): boolean
   renew(generation: number): Promise<void>
+  /** Other keys of the config, or another login at the proxy. */
+  use(options: Pick<ProviderOptions, 'credentials' | 'proxy'>): Promise<void>
   /** The service accepted a signature. */
   accepted(): void
   accessKeyId(): string | null
@@ -59,6 +61,11 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
     },
     mayRenew: (signedAt) => !spent || renewing !== null || signedAt !== generation,
     renew,
+    async use(next) {
+      spent = false
+      await found(source.renew(next.credentials, next.proxy))
+      generation += 1
+    },
     accepted() {
       spent = false
     },
@@ -82,9 +89,13 @@ export function createKeyring(deps: Deps, options: ProviderOptions): Keyring {
     if (why !== null) emit({ kind: 'credentials_failed', provider, why })
   }
 
-  async function ready({ again }: { again: boolean }): Promise<string | null> {
+  function ready({ again }: { again: boolean }): Promise<string | null> {
+    return found(again ? source.reread() : source.current())
+  }
+
+  async function found(looking: Promise<Credentials>): Promise<string | null> {
     try {
-      take(again ? await source.reread() : await source.current())
+      take(await looking)
       return null
     } catch (error) {
       missing = true

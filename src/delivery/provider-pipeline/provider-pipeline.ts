@@ -26,6 +26,7 @@ import { createServiceClock } from '../transport/service-clock.ts'
 import { transportOptions } from '../transport/transport-options.ts'
 import { createLaneReturns } from '../returns/lane-returns.ts'
 import type { ProviderView } from '../types.ts'
+import { createAccessRenewal } from './access-renewal.ts'
 import { createBatchSender, newPipelineSession, type PipelineSession } from './batch-sender.ts'
 import { createBatchControl } from './batch-control.ts'
 import { mustWaitForRoom, createBatchPlaces } from './batch-places.ts'
@@ -98,6 +99,8 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
     rejected: spoolRejected,
   })
   const newSession = () => newPipelineSession({ clock, random }, options)
+  const accessRenewed = () => void (endpoint.view().state !== 'available' && probe())
+  const renew = createAccessRenewal({ ...deps, transport, keyring, accessRenewed }, options)
   let session = newSession()
   let unwatch = () => {}
   let started = false
@@ -107,7 +110,7 @@ export function createProviderPipeline(deps: PipelineDeps, options: ProviderOpti
 
   const signals = { payloadsAdded: nextLook.added, lost, reopened, deadLettersHaveRoom: pump }
   const clockOffsetMs = () => serviceClock.offsetMs()
-  return { start, stop, probe, ...signals, view, clockOffsetMs, batchControl, laneReturns }
+  return { start, stop, probe, renew, ...signals, view, clockOffsetMs, batchControl, laneReturns }
 
   // ---- start and stop
 

@@ -6,6 +6,7 @@ import type { Outcome } from '../../domain/outcome.ts'
 import type { BatchContent, Spool } from '../../spool/spool.ts'
 import type { BatchControl } from '../batch-operations/batch-operations.ts'
 import type { CounterSet } from '../delivery-counters.ts'
+import type { ProviderOptions } from '../delivery-options.ts'
 import type { InFlightBatch } from '../policy/types.ts'
 import type { LaneReturns } from '../returns/lane-returns.ts'
 import type { TotalShare } from '../total-share.ts'
@@ -16,6 +17,8 @@ export type ProviderPipeline = {
   start(): void
   stop(deadline: AbortSignal): Promise<void>
   probe(): void
+  /** Puts certificates, keys of the config and the login at the proxy in force. */
+  renew(options: ProviderOptions): void
   payloadsAdded(payloads: number): void
   lost(): void
   reopened(): void

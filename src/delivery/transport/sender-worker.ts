@@ -63,17 +63,49 @@ export function createSenderWorker(
     },
   }
 
-  function open(options: TransportOptions): Transport {
+  function open(first: TransportOptions): Transport {
+    let present = opened(first)
+    /** Running submissions by transport. Bound: those that were replaced have one each. */
+    const running = new Map([[present, 0]])
+    return {
+      async submit(attempt) {
+        const used = present
+        running.set(used, (running.get(used) ?? 0) + 1)
+        try {
+          return await submit(used, attempt)
+        } finally {
+          running.set(used, (running.get(used) ?? 0) - 1)
+          closeIfReplaced(used)
+        }
+      },
+      renew(options) {
+        const former = present
+        present = opened(options)
+        running.set(present, 0)
+        closeIfReplaced(former)
+      },
+      async close() {
+        await Promise.all([...running.keys()].map(closed))
+      },
+    }
+
+    function closeIfReplaced(transport: number): void {
+      if (transport === present || running.get(transport) !== 0) return
+      running.delete(transport)
+      void closed(transport) // It never rejects.
+    }
+  }
+
+  function opened(options: TransportOptions): number {
     const transport = (lastTransport += 1)
     transports.set(transport, options)
     shared.opened(transport)
-    return {
-      submit: (attempt) => submit(transport, attempt),
-      async close() {
-        transports.delete(transport)
-        await Promise.all([shared.closed(transport), apart.closed(transport)])
-      },
-    }
+    return transport
+  }
+
+  async function closed(transport: number): Promise<void> {
+    transports.delete(transport)
+    await Promise.all([shared.closed(transport), apart.closed(transport)])
   }
 
   async function submit(transport: number, attempt: Attempt): Promise<AttemptResult> {

@@ -42,6 +42,8 @@ export type TransportOptions = {
 export type Transport = {
   /** Never rejects: every failure is an Outcome. */
   submit(attempt: Attempt): Promise<AttemptResult>
+  /** For the next submissions. Running ones end with the connections that they have. */
+  renew(options: TransportOptions): void
   /** Ends its connections; running submissions end with them. */
   close(): Promise<void>
 }

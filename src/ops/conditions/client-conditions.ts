@@ -89,7 +89,9 @@ export const clientConditions = {
     meaning:
       'A certificate in the config ends within 14 days, or has expired (`error`): of a listener, its client ' +
       'authorities, ops, a bridge or the delivery. With an expired one, devices or the other side refuse to connect.',
-    act: 'Renew it in the file that the config names. The gateway takes it over within seconds (`reload` does it at once).',
+    act:
+      'Renew it in the file that the config names. The gateway takes it over within seconds (`reload` does it at once). ' +
+      'Where RESTART_NEEDED names its section, it may need the restart.',
   },
   PROXY_HEADER_WRONG: {
     severity: 'warning',

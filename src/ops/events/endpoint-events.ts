@@ -124,9 +124,14 @@ function unavailable(event: Unavailable) {
     what: `Cannot deliver${forProvider(provider)}: ${bounded(clause(why))}. Data is kept.`,
     // Refusals and outages that an answer names are no failures in a row.
     why: `${failures === 0 ? '' : `${plural(failures, 'failure')} in a row. `}Last requestId: ${requestId ?? 'none'}.`,
-    ...(act === null ? {} : { act: `${sentence(act)} Delivery resumes automatically.` }),
+    ...(act === null ? {} : { act: `${sentence(act)} Delivery resumes automatically${afterRestart(act)}.` }),
     present: failures,
   }
+}
+
+/** Of some options only the restart puts a change in force. */
+function afterRestart(act: string): string {
+  return act.includes('delivery.') ? ', or after the restart where RESTART_NEEDED names delivery' : ''
 }
 
 function waiting(provider: string, payloads: number): string {

@@ -56,7 +56,9 @@ export const mappingEvents: EventTable<MappingEvent> = {
           ? null
           : {
               what: `The config changed in ${sections.join(', ')}. The old settings are in force there.`,
-              why: 'Sockets, spool and delivery are set up at the start only. Changes of the mapping are in force.',
+              why:
+                'Sockets, spool, ledger and delivery are set up at the start only. Changes of the mapping are in force, ' +
+                'and those of secrets and certificates, unless their address changed.',
               present: 1,
             },
     },

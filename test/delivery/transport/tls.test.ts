@@ -6,9 +6,12 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { transportOptions } from '../../../src/delivery/transport/transport-options.ts'
 import { Secret } from '../../../src/std/secret.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import type { Certificate } from '../../support/certificates.ts'
+import { providerOptions } from '../../support/delivery-world.ts'
+import { eventually } from '../../support/eventually.ts'
 import { newFolder } from '../../support/folders.ts'
 import { createTransportWorld, acceptedBoth } from '../../support/transport-world.ts'
 import { startTlsService } from '../../support/tls-service.ts'
@@ -201,7 +204,7 @@ describe('connections', () => {
     const transport = open(service.url, { ca })
     for (let i = 0; i < 20; i += 1) expect((await send(transport)).outcome.kind).toBe('answered')
     await transport.close()
-    expect(service.connections()).toEqual({ made: 1, most: 1 })
+    expect(service.connections()).toMatchObject({ made: 1, most: 1 })
   })
 
   test('are never more than max_in_flight', async () => {
@@ -211,6 +214,30 @@ describe('connections', () => {
     await transport.close()
     expect(ended.every(({ outcome }) => outcome.kind === 'answered')).toBe(true)
     expect(service.connections().most).toBe(3)
+  })
+
+  test('with another certificate carry the next submissions; a running one ends with its own, which is then closed', async () => {
+    const clients = createAuthority('Clients')
+    const service = await startTlsService({
+      ...authority.issue(),
+      clientCa: clients.ca,
+      answer: acceptedBoth,
+      delayMs: 100,
+    })
+    const withName = (name: string) => {
+      const { cert, key } = clients.issue({ names: [name] })
+      return { ca, clientCertificate: { cert, key: new Secret(key), passphrase: null } }
+    }
+    const transport = open(service.url, withName('spring'))
+    const running = send(transport)
+    await eventually(() => service.requests.length === 1)
+    transport.renew(transportOptions(providerOptions(service.url, withName('summer')), {}))
+    const next = await send(transport)
+    expect([(await running).outcome.kind, next.outcome.kind]).toEqual(['answered', 'answered'])
+    expect(service.requests.map(({ clientName }) => clientName)).toEqual(['spring', 'summer'])
+    await eventually(() => service.connections().open === 1)
+    await transport.close()
+    await eventually(() => service.connections().open === 0)
   })
 
   test('that the service closed are opened again', async () => {

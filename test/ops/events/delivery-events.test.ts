@@ -63,6 +63,10 @@ describe('conditions of the endpoint', () => {
       what: expect.stringContaining('our clock says 1970-01-01'),
       act: 'Set the time of this machine. Delivery resumes automatically.',
     })
+    apply(unavailable('nothing listens there', 'Check scheme, host and port in delivery.base_url.'))
+    expect(open()[0]?.act).toMatch(
+      /base_url\. Delivery resumes automatically, or after the restart where RESTART_NEEDED names delivery\.$/,
+    )
     apply(unavailable('500'))
     expect(open()[0]?.act).toMatch(/If this continues, ask the support/)
   })
