@@ -140,7 +140,7 @@ export const eventFields = {
   },
   clock_trusted: {},
   clock_known: {
-    knownBy: field<KnownBy>('who says so: the operating system, clocks.trust_local, the devices or the service'),
+    knownBy: field<KnownBy>('who says so: the system, the config, the devices or the service'),
     offsetMs: field<number>(offsetMs.meaning),
     isDisputed: field<boolean>('whether the clock counts as right and the service says otherwise'),
   },

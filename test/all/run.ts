@@ -15,7 +15,13 @@ import { parseArgs, stripVTControlCharacters } from 'node:util'
 import { missingPrograms, missingText } from './programs.ts'
 import { parts, type Part } from './parts.ts'
 
-type Result = { name: string; end: 'passed' | 'failed' | 'hung'; tookMs: number; skipped: string[]; log: string }
+type Result = {
+  name: string
+  end: 'passed' | 'failed' | 'hung'
+  tookMs: number
+  skipped: string[]
+  log: string
+}
 
 const { values } = parseArgs({
   options: {
