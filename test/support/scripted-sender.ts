@@ -101,7 +101,17 @@ export function createScriptedSender(
     { options, attempt, body, starts }: Exchange,
   ): SubmissionResult | Promise<SubmissionResult> {
     const { operation, startedAt } = attempt
-    if (reply === 'hang') return hang(attempt.timeoutMs ?? options.timeoutMs, attempt)
+    if (reply === 'hang') {
+      const timeoutMs = attempt.timeoutMs ?? options.timeoutMs
+      const message = `no answer within ${timeoutMs} ms`
+      const late = { kind: 'unreachable', reason: 'timeout', message } as const
+      return hang(timeoutMs, attempt, { outcome: late, date: null, ...written(body.length) })
+    }
+    if (typeof reply === 'object' && 'fails' in reply) {
+      const error = Object.assign(new Error('it failed'), { code: reply.fails })
+      const outcome = unreachable(error, startedAt, options)
+      return hang(reply.afterMs, attempt, { outcome, date: null, written: false, bytesSent: 0 })
+    }
     if (reply === 'reset') {
       const error = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
       return { outcome: unreachable(error, startedAt, options), date: null, ...written(body.length) }
@@ -121,21 +131,17 @@ export function createScriptedSender(
     return { outcome, date: headers['date'] ?? null, ...written(body.length) }
   }
 
-  function hang(timeoutMs: number, { stop, content }: Attempt): Promise<SubmissionResult> {
+  function hang(afterMs: number, { stop }: Attempt, result: SubmissionResult): Promise<SubmissionResult> {
     hanging += 1
     return new Promise((resolve) => {
-      const end = (result: SubmissionResult) => {
+      const end = (ended: SubmissionResult) => {
         hanging -= 1
         cancel()
         stop.removeEventListener('abort', onStop)
-        resolve(result)
+        resolve(ended)
       }
-      const sent = written(content.bodyBytes)
-      const onStop = () => end({ ...aborted, ...sent })
-      const message = `no answer within ${timeoutMs} ms`
-      const cancel = clock.after(timeoutMs, () =>
-        end({ outcome: { kind: 'unreachable', reason: 'timeout', message }, date: null, ...sent }),
-      )
+      const onStop = () => end({ ...result, outcome: { kind: 'aborted' } })
+      const cancel = clock.after(afterMs, () => end(result))
       stop.addEventListener('abort', onStop, { once: true })
     })
   }

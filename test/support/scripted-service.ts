@@ -25,6 +25,8 @@ export type Reply =
   | 'reset'
   /** As if nothing listened; only without sockets. */
   | 'no connection'
+  /** Without an answer, by an error with this code, after this time; only without sockets. */
+  | { fails: string; afterMs: number }
 
 export type Script = (received: Received, index: number) => Reply
 
@@ -141,7 +143,8 @@ export function bytesOf(body: unknown): Buffer {
 
 function reply(answer: Reply, request: IncomingMessage, response: ServerResponse): void {
   if (answer === 'hang') return
-  if (answer === 'no connection') throw new Error('a refused connection needs the scripted sender')
+  if (answer === 'no connection' || (typeof answer === 'object' && 'fails' in answer))
+    throw new Error('a connection that fails needs the scripted sender')
   if (answer === 'reset') {
     request.socket.resetAndDestroy()
     return

@@ -128,10 +128,9 @@ export function createSubmitter(options: TransportOptions): Submitter {
         present = open()
       }
       const outcome = outcomeOf(error, {
-        late: late && !isQueued,
+        late: late ? (isQueued ? noConnection.message : `no answer within ${timeoutMs} ms`) : null,
         stopped: stop.aborted,
         startedAt,
-        timeoutMs,
       })
       // A connection that failed by itself may have written more than it could report.
       const written = ending.signal.aborted ? sent.flushed() : sent.passed()
@@ -196,10 +195,9 @@ export function createSubmitter(options: TransportOptions): Submitter {
 
   function outcomeOf(
     error: unknown,
-    failure: { late: boolean; stopped: boolean; startedAt: EpochMs; timeoutMs: number },
+    { late, stopped, startedAt }: { late: string | null; stopped: boolean; startedAt: EpochMs },
   ): Outcome {
-    const { late, stopped, startedAt, timeoutMs } = failure
-    if (late) return { kind: 'unreachable', reason: 'timeout', message: `no answer within ${timeoutMs} ms` }
+    if (late !== null) return { kind: 'unreachable', reason: 'timeout', message: late }
     return stopped ? { kind: 'aborted' } : unreachable(rootCause.of(error), startedAt, options)
   }
 }

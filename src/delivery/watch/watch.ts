@@ -2,7 +2,7 @@
 //
 //   hanging      a request waits longer than the service usually takes (hanging-requests.ts)
 //   stalled      work is due and the endpoint is available, but for 20 s no batch was settled or cut, and no
-//                request is in flight (stall.ts)
+//                request is in flight, or requests of these 20 s failed (stall.ts)
 //   Retry-After  the service asked for a wait of 30 s or more, from the answer until the wait is over
 //   quality      the service answers late, or much of what is sent fails (answer-quality.ts)
 //
@@ -20,7 +20,7 @@ import { endOf, reasonText } from '../provider-pipeline/outcome-text.ts'
 import type { StallReason } from '../../domain/stall-event.ts'
 import { createAnswerQuality } from './answer-quality.ts'
 import { createHangingRequests, type Hanging } from './hanging-requests.ts'
-import { nextStartMs, stallOf, type Sight } from './stall.ts'
+import { nextStartMs, stallOf, type Sight, type Stall } from './stall.ts'
 import { createWakeTimer } from './wake-timer.ts'
 
 export { sightOf, type Sight } from './stall.ts'
@@ -62,6 +62,8 @@ export function createWatch({ clock, emit, look }: Deps, { provider, url, timeou
   let stillSinceMs: number | null = null
   let stalled: StallReason | null = null
   let lastFailure: Outcome | null = null
+  /** A request failed since the last progress. */
+  let hasFailed = false
   /** Monotonic end of the wait that the service asked for; null where it asked for none. */
   let retryUntilMs: number | null = null
 
@@ -81,12 +83,14 @@ export function createWatch({ clock, emit, look }: Deps, { provider, url, timeou
     released: endRetryAfter,
     progressed() {
       if (stillSinceMs !== null) stillSinceMs = clock.monotonic()
+      hasFailed = false
       if (stalled !== null) resume()
     },
     nextAttemptAt,
     consider() {
       if (stillSinceMs !== null) return
       stillSinceMs = clock.monotonic()
+      hasFailed = false
       timer.set(stillSinceMs + stalledMs)
     },
     stop: () => timer.cancel(),
@@ -96,10 +100,14 @@ export function createWatch({ clock, emit, look }: Deps, { provider, url, timeou
     requests.ended(number)
     quality.ended(outcome, tookMs)
     const end = endOf(outcome)
-    if ('message' in outcome) lastFailure = outcome
-    if (end === 'answered') requests.answered(tookMs)
-    // After a time-out the service still hangs, as far as known.
-    if (hanging === null || end === 'timed out') return
+    if ('message' in outcome) {
+      lastFailure = outcome
+      hasFailed = true
+    }
+    // Without an answer the service still hangs, as far as known.
+    if (end !== 'answered') return
+    requests.answered(tookMs)
+    if (hanging === null) return
     const now = requests.look()
     if (now !== null) return report(now)
     emit({ kind: 'requests_answered', provider, hungMs: Math.max(0, clock.now() - hanging.oldestAt) })
@@ -145,9 +153,11 @@ export function createWatch({ clock, emit, look }: Deps, { provider, url, timeou
       return
     }
     if (nowMs - stillSinceMs < stalledMs) return
-    // Whether its answer is late is for hanging-requests.ts to say.
-    if (requests.size() > 0) return
-    const { reason, untilMs } = stallOf(sight, nowMs)
+    const isInFlight = requests.size() > 0
+    // Whether its answer is late is for hanging-requests.ts to say, unless another one has failed.
+    if (isInFlight && !hasFailed) return
+    const inFlight: Stall = { reason: stalled ?? 'failing', untilMs: null }
+    const { reason, untilMs } = isInFlight ? inFlight : stallOf(sight, nowMs)
     const sinceAt = wallAt(stillSinceMs)
     const untilAt = untilMs === null ? null : wallAt(Math.max(untilMs, nowMs))
     const first = stalled !== reason

@@ -50,6 +50,12 @@ const rows: readonly Row[] = [
     'The proxy refuses a connection to {peer}',
     'Ask the operator of the proxy to allow CONNECT to the host and port of {url}.',
   ],
+  [
+    /^TUNNEL_TIMEOUT$/,
+    'timeout',
+    'The proxy opened no connection to {peer} in {limit}',
+    'Check {proxy}, or HTTPS_PROXY and NO_PROXY. On a link with a long delay, raise {limit}.',
+  ],
   [/^TUNNEL_/, 'proxy', 'The proxy is not reachable', 'Check {proxy}, or HTTPS_PROXY and NO_PROXY.'],
   [
     /^ENOTFOUND$/,

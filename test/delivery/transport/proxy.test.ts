@@ -145,8 +145,8 @@ describe('a proxy that refuses is distinguished from the service', () => {
     // Twice as often as there are connections: none of them is lost to the proxy.
     for (let i = 0; i < 4; i += 1)
       expect((await send(gate)).outcome).toMatchObject({
-        reason: 'proxy',
-        message: expect.stringMatching(/within 100 ms/),
+        reason: 'timeout',
+        message: expect.stringMatching(/^The proxy opened no connection .*within 100 ms/),
       })
     await gate.close()
     expect(proxy.asked).toHaveLength(4)

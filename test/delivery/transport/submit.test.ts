@@ -403,7 +403,11 @@ describe('an attempt ends in time', () => {
     const running = submitOne({ timeoutMs: 20_000 })
     await expect.poll(() => requests.length).toBe(1)
     expect(await submitOne({ timeoutMs: 150 })).toMatchObject({
-      outcome: { kind: 'unreachable', message: expect.stringMatching(/no connection was free/) },
+      outcome: {
+        kind: 'unreachable',
+        reason: 'timeout',
+        message: expect.stringMatching(/no connection was free/),
+      },
       written: false,
     })
     act = json('200 OK', good)

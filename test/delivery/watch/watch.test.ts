@@ -7,7 +7,7 @@ import { createEventConditions } from '../../../src/ops/conditions/event-conditi
 import { createDeliveryWorld } from '../../support/delivery-world.ts'
 import type { DeliveryWorld } from '../../support/delivery-world.ts'
 import { acceptAll, failAll } from '../../support/scripted-service.ts'
-import type { Script } from '../../support/scripted-service.ts'
+import type { Reply, Script } from '../../support/scripted-service.ts'
 
 let world: DeliveryWorld
 
@@ -69,6 +69,45 @@ describe('a service that hangs', () => {
     await world.pass(minuteMs)
     expect(codes()).toEqual([])
     expect(world.ofKind('requests_answered')).toHaveLength(1)
+  })
+
+  test.each([
+    ['that hangs at the proxy', { fails: 'TUNNEL_TIMEOUT', afterMs: 10_010 }],
+    ['whose TLS handshake hangs', { fails: 'UND_ERR_CONNECT_TIMEOUT', afterMs: 10_010 }],
+    ['that closes the connection late', { fails: 'ECONNRESET', afterMs: 10_010 }],
+    ['that hangs at the proxy for less than a late request', { fails: 'TUNNEL_TIMEOUT', afterMs: 3000 }],
+    ['that hangs for less than a late request', { fails: 'UND_ERR_CONNECT_TIMEOUT', afterMs: 9990 }],
+  ] satisfies [string, Reply][])(
+    '%s has a condition within 30 s and without a gap, until something succeeds',
+    async (_name, reply) => {
+      for (const batches of [1, 30]) {
+        if (batches === 30) await world.end()
+        world = await createDeliveryWorld({ script: () => reply, provider: { timeoutMs: 30_000 } })
+        await publishBatches(batches)
+        await world.pass(30_000)
+        const silent: number[] = []
+        for (let second = 30; second < 5 * 60; second += 1) {
+          if (codes().length === 0) silent.push(second)
+          await world.pass(1000)
+        }
+        expect(silent).toEqual([])
+        expect(world.ofKind('requests_hanging').filter(({ first }) => first).length).toBeLessThanOrEqual(1)
+        expect(world.ofKind('requests_answered')).toEqual([])
+        world.service.answer(acceptAll)
+        await world.pass(3 * minuteMs)
+        expect(codes()).toEqual([])
+      }
+    },
+  )
+
+  test('for a time shorter than a late request stalls the delivery after 20 s, while a request runs', async () => {
+    const reply = { fails: 'TUNNEL_TIMEOUT', afterMs: 9000 }
+    world = await createDeliveryWorld({ script: () => reply, provider: { timeoutMs: 30_000 } })
+    await publishBatches(1)
+    await world.pass(22_000)
+    expect(conditions()).toMatchObject([
+      { code: 'DELIVERY_STALLED', severity: 'error', why: expect.stringMatching(/proxy/i) },
+    ])
   })
 
   test('reports each change once, however long it lasts', async () => {

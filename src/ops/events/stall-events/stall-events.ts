@@ -90,8 +90,7 @@ export const stallEvents: EventTable<StallEvent> = {
     },
   },
   requests_answered: {
-    meaning:
-      'The service answers again, or refuses connections instead of leaving requests without an answer.',
+    meaning: 'The service answers again.',
     level: 'info',
     text: ({ hungMs }) => `No request is late any more, after ${formatDuration(hungMs)}.`,
     repeats: providerKey,
