@@ -17,9 +17,10 @@ import { openHighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IntakeLimits } from './intake-limits.ts'
 import { storePathOf } from './opening/aside.ts'
 import { elsewhereFault, isElsewhere, placeOf, refuseOtherStore } from './opening/known-store.ts'
+import { takeBackInUse } from './opening/in-use-marker.ts'
 import { openingOf, type PreviousEnd } from './opening/opening.ts'
 import { openSafely } from './opening/safe-open.ts'
-import { reportNew, requireSpool } from './opening/spool-marker.ts'
+import { reportNew, requireSpool, type SpoolMarker } from './opening/spool-marker.ts'
 import { verifyTables } from './opening/table-verification.ts'
 import { audit } from './recovery/conservation-audit.ts'
 import { closeSession, openSession, upkeep } from './session.ts'
@@ -73,13 +74,18 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
 
   async function start(): Promise<Session> {
     try {
+      let marker: SpoolMarker | null = null
       if (opening === null) await disk.makeDirectory(options.path)
-      else if (memory.known === null)
-        endNew = reportNew(deps, options.path, await requireSpool(options, clock.now()))
+      else if (memory.known === null) marker = await requireSpool(options, clock.now())
       else await refuseOther()
       await measureDisk()
-      return await open()
+      const opened = await open()
+      if (marker !== null) endNew = reportNew(deps, options.path, marker)
+      return opened
     } catch (error) {
+      // Where this fails, the next start checks more than it must.
+      if (opening?.checkState().checkAll === false)
+        await takeBackInUse(options.path, memory).catch(() => undefined)
       // Without a code it is a programming error.
       throw codeOf(error) === undefined ? error : cannotOpen(error)
     }

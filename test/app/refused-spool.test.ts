@@ -402,6 +402,65 @@ test('a start that is stopped opens no listener, and the stop is in order', asyn
   expect(await readdir(join(folder, 'spool'))).toContain('in-use')
 })
 
+/** A store whose first openings fail as on a full disk. */
+function fullDiskFor(openings: number): OpenStore {
+  let failures = openings
+  return (at, options) => {
+    if (!at.endsWith('store') || failures === 0) return openLevelStore(at, options)
+    failures -= 1
+    return Promise.reject(Object.assign(new Error('no space left on device'), { code: 'ENOSPC' }))
+  }
+}
+
+describe('attempts to open the spool that fail', () => {
+  const endsOf = ({ events }: Pipeline) =>
+    events.flatMap((event) => (event.kind === 'gateway_ended_unclean' ? [event.end] : []))
+  const times = ({ events }: Pipeline, kind: GatewayEvent['kind']) =>
+    events.filter((event) => event.kind === kind).length
+
+  test('are no unclean end of the run before, and report a new spool once, when it is there', async () => {
+    const folder = await newFolder()
+    const first = await startWith(folder, { ...noService, deps: { openStore: fullDiskFor(5) } })
+    expect(times(first, 'spool_new')).toBe(0)
+    await first.until(() => first.status().ready)
+    expect(times(first, 'spool_new')).toBe(1)
+    expect(endsOf(first)).toEqual([])
+    await first.gateway.stop('SIGTERM')
+    const second = await startWith(folder, { ...noService, deps: { openStore: fullDiskFor(5) } })
+    await second.until(() => second.status().ready)
+    expect(times(second, 'spool_refused')).toBe(1)
+    expect(endsOf(second)).toEqual([])
+  }, 30_000)
+
+  test('after an unclean end are not a second one', async () => {
+    const folder = await newFolder()
+    await killedSpool(join(folder, 'spool'), 100)
+    const pipeline = await startWith(folder, { ...noService, deps: { openStore: fullDiskFor(5) } })
+    await pipeline.until(() => pipeline.status().ready)
+    expect(endsOf(pipeline)).toEqual(['unclean'])
+    expect(openPayloads(pipeline)).toBe(100)
+  }, 30_000)
+
+  test.each([
+    ['clean', false],
+    ['unclean', true],
+  ])(
+    'and a stop after them leave the end before as it was: %s',
+    async (_end, isKilled) => {
+      const folder = await newFolder()
+      if (isKilled) await killedSpool(join(folder, 'spool'), 100)
+      else await (await startWith(folder, noService)).gateway.stop('SIGTERM')
+      // Nothing can be written in its place.
+      await mkdir(join(folder, 'spool', 'check-state.json.next'))
+      const refused = await startWith(folder, { ...noService, deps: { openStore: fullDiskFor(99) } })
+      expect(conditionOf(refused, 'SPOOL_UNUSABLE')).toBeDefined()
+      await refused.gateway.stop('SIGTERM')
+      expect((await readdir(join(folder, 'spool'))).includes('in-use')).toBe(isKilled)
+    },
+    30_000,
+  )
+})
+
 test('a path that is no directory ends the start', async () => {
   const folder = await newFolder()
   await writeFile(join(folder, 'spool'), '')

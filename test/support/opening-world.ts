@@ -49,6 +49,7 @@ export async function openingWorld(): Promise<OpeningWorld> {
           clock,
           emit: (event) => void world.events.push(event),
           bootId: 'boot',
+          memory: {},
           onProgress: (text) => void world.progress.push(text),
           async checkStore(request, { onProgress }) {
             world.requests.push(request)

@@ -15,28 +15,43 @@ import { isoTime, type EpochMs } from '../../std/clock.ts'
  */
 export type PreviousEnd = 'clean' | 'unclean' | 'aborted'
 
+/** The last look of this process at the marker, or its last write; absent after an end in order. */
+export type InUseMemory = { inUse?: { marker: string | null; end: PreviousEnd; isOurs: boolean } }
+
 /** LevelDB ends the process so on damaged files, and a disk that cannot read a mapped page. */
 const abortSignals = /\b(ABRT|BUS|SEGV)\b/
 
 const inUsePath = (spoolPath: string) => join(spoolPath, 'in-use')
 
-export async function isInUse(spoolPath: string): Promise<boolean> {
-  return (await readIfThere(inUsePath(spoolPath))) !== null
+/** The marker as it is; null without one. */
+export function readInUse(spoolPath: string): Promise<string | null> {
+  return readIfThere(inUsePath(spoolPath))
 }
 
 /** Durable before the store is opened. */
 export async function markInUse(
   spoolPath: string,
-  { bootId, startedAt }: { bootId: string; startedAt: EpochMs },
+  memory: InUseMemory,
+  { end, bootId, startedAt }: { end: PreviousEnd; bootId: string; startedAt: EpochMs },
 ): Promise<void> {
   const content = `${JSON.stringify({ pid: process.pid, bootId, startedAt: isoTime(startedAt) })}\n`
   await replaceRegular(inUsePath(spoolPath), content, { isSynced: true })
   await syncDirectory(spoolPath)
+  memory.inUse = { marker: content, end, isOurs: true }
 }
 
 /** After the store was closed in order. */
-export async function unmarkInUse(spoolPath: string): Promise<void> {
+export async function unmarkInUse(spoolPath: string, memory: InUseMemory): Promise<void> {
   await rm(inUsePath(spoolPath), { force: true })
+  delete memory.inUse
+}
+
+/** After an attempt to open the store that failed: an end in order before it stays the last one. */
+export async function takeBackInUse(spoolPath: string, memory: InUseMemory): Promise<void> {
+  const { marker, end, isOurs } = memory.inUse ?? {}
+  if (end !== 'clean' || !isOurs) return
+  // Another process may have the store now.
+  if ((await readInUse(spoolPath)) === marker) await unmarkInUse(spoolPath, memory)
 }
 
 /** Whether systemd saw the last process end by a signal that damaged files cause. */

@@ -12,6 +12,7 @@ import { formatKey, laneKey, table, writeCountLane } from '../chunk-log/key-layo
 import { decodeWriteCount, formatRecord } from '../chunk-log/record-codec.ts'
 import { readMarkIn } from '../high-water-mark/mark-file.ts'
 import { storePathOf } from './aside.ts'
+import type { InUseMemory } from './in-use-marker.ts'
 
 /** `writes`: durable writes of the store, as its mark counts them. */
 export type KnownStore = { instance: string; writes: number }
@@ -22,7 +23,7 @@ export type StoreMemory = {
   known: KnownStore | null
   /** Since when the high-water mark cannot be written (high-water-mark.ts); null while it can. */
   markFailedAtMs: number | null
-}
+} & InUseMemory
 
 /** The store is not at its path. Only a restart opens something else. */
 export const isElsewhere = ({ code }: GatewayError) => code === 'SPOOL_MISSING' || code === 'SPOOL_REPLACED'

@@ -53,9 +53,10 @@ import { damagedFault } from './damage-report.ts'
 import {
   endedByAbort,
   forgetLastExit,
-  isInUse,
   markInUse,
+  readInUse,
   unmarkInUse,
+  type InUseMemory,
   type PreviousEnd,
 } from './in-use-marker.ts'
 import type { StoreMemory } from './known-store.ts'
@@ -89,6 +90,7 @@ type Deps = {
   bootId: string
   /** What the start does now, for the status. */
   onProgress: (text: string) => void
+  memory: InUseMemory
   /** The store was set aside: a new one in its place is meant. */
   begunAnew?: () => void
 }
@@ -108,7 +110,7 @@ const repeatedEndMs = 600_000
 const uncleanEndsMax = 8
 const progressEveryMs = 1000
 
-type SpoolDeps = Omit<Deps, 'checkStore' | 'bootId' | 'onProgress' | 'begunAnew'> &
+type SpoolDeps = Omit<Deps, 'checkStore' | 'bootId' | 'onProgress' | 'begunAnew' | 'memory'> &
   Partial<Pick<Deps, 'checkStore' | 'bootId' | 'onProgress'>> & { memory: StoreMemory }
 
 /** Null for a store in memory. */
@@ -125,7 +127,7 @@ export function openingOf(
 }
 
 export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOpening {
-  const { clock, emit, checkStore } = deps
+  const { clock, emit, checkStore, memory } = deps
   const { path } = options
   const storePath = storePathOf(path)
   const statePath = join(path, 'check-state.json')
@@ -148,25 +150,30 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
 
   async function prepare(signal: AbortSignal): Promise<void> {
     try {
-      const isFirst = previousEnd === null
-      const end = (previousEnd ??= await readPreviousEnd())
+      const marker = await readInUse(path)
+      const isOurs = marker !== null && marker === memory.inUse?.marker && memory.inUse.isOurs
+      const isFirst = previousEnd === null && !isOurs
+      const end = (previousEnd ??= await readPreviousEnd(marker))
+      memory.inUse = { marker, end, isOurs }
       const files = await storeFilesAt(storePath)
       const isNew = files.names.length === 0 && !(await hasMark(path))
       // After a loss of the store in this process, its logs may end within a record.
       if (!isFirst || end !== 'clean' || state.checkAll || files.hasOthers || !(files.hasCurrent || isNew))
         await checkLocked({ end, isFirst }, signal)
-      await markInUse(path, { bootId: deps.bootId, startedAt: clock.now() })
+      await markInUse(path, memory, { end, bootId: deps.bootId, startedAt: clock.now() })
     } catch (error) {
       signal.throwIfAborted()
       throw explainDirectory(`Cannot use the spool at ${path}.`, error)
     }
   }
 
-  async function readPreviousEnd(): Promise<PreviousEnd> {
+  async function readPreviousEnd(marker: string | null): Promise<PreviousEnd> {
     const known = await readCheckState(statePath)
     state = known ?? unknownCheckState
+    // An attempt of this process that failed has seen or written it: no process has ended since.
+    if (memory.inUse?.marker === marker && (known ?? marker) !== null) return memory.inUse.end
     // A version without marker had the store, or it comes from a copy: its end is not known.
-    const isUnclean = (await isInUse(path)) || (known === null && (await storeFilesAt(storePath)).exists)
+    const isUnclean = marker !== null || (known === null && (await storeFilesAt(storePath)).exists)
     if (await endedByAbort(options.lastExitPath)) return 'aborted'
     if (!isUnclean) return 'clean'
     const nowMs = clock.now()
@@ -267,7 +274,7 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
 
   async function closed(): Promise<void> {
     // Where one fails, the marker stays, so the next start checks the files.
-    if (await save()) await unmarkInUse(path).catch(ignoreSystemError)
+    if (await save()) await unmarkInUse(path, memory).catch(ignoreSystemError)
   }
 
   async function lookForAside(): Promise<void> {
