@@ -23,6 +23,15 @@ setAddressAttempts()
 // What a command writes has positions of vehicles or secrets: only its user may read it.
 process.umask(0o077)
 
+const argv = process.argv.slice(2)
+const isJson = argv.includes('--json')
+const isDaemon = argv.find((word) => !word.startsWith('-')) === 'run'
+
+// The default ends the process. One that comes before the daemon can reload is done when it can.
+let hungUp = (): void => void (isHungUp = true)
+let isHungUp = false
+if (isDaemon) process.on('SIGHUP', () => hungUp())
+
 const signalNumbers = { SIGINT: 2, SIGTERM: 15 } as const
 
 // A terminal sends Ctrl-C to every process of a command, and npm and pinned-node.js pass theirs on: one key
@@ -42,13 +51,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-const argv = process.argv.slice(2)
-const isJson = argv.includes('--json')
-
 // Every write to a pipe without a reader fails, and each one to a full disk. A daemon must survive the loss
 // of its log reader; another command has nothing more to do, and stops in order.
 let outputError: Error | null = null
-const isDaemon = argv.find((word) => !word.startsWith('-')) === 'run'
 process.stdout.on('error', (error) => {
   if (isDaemon || outputError !== null) return
   outputError = error
@@ -71,14 +76,16 @@ process.on('uncaughtException', (error) => {
 })
 
 const { stdin, stdout, stderr, env } = process
-const onHangUp = (listener: () => void) => void process.on('SIGHUP', listener)
 const status = await runCommandLine(argv, {
   stdin,
   stdout,
   stderr,
   env,
   stop: stop.signal,
-  onHangUp,
+  onHangUp(listener) {
+    hungUp = listener
+    if (isHungUp) listener()
+  },
   endWithReader: () => watchOutputReader(() => stop.abort(outputEnded)),
 })
 // What a command wrote may still be on its way to a slow reader.

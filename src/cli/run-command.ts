@@ -3,7 +3,7 @@
 import { Command } from 'commander'
 import { systemClock, whenAborted } from '../std/clock.ts'
 import { newRandomId } from '../domain/ids.ts'
-import { realPlaces, startGateway, startHeapWork, systemKernelClock, type Gateway } from '../app/app.ts'
+import { realPlaces, startGateway, startHeapWork, systemKernelClock } from '../app/app.ts'
 import { loadConfig, requireProxies } from '../config/config.ts'
 import { deliveryOptions } from '../delivery/config.ts'
 import { requireKeys } from '../delivery/delivery.ts'
@@ -27,14 +27,7 @@ export const runCommand: BuildCommand = (io, done) =>
       const { config, secretFiles } = await loadConfig(path, { env: io.env })
       requireProxies(config, io.env)
       if (refuseWithoutKeys) await requireKeys(io.env, deliveryOptions(config.delivery))
-      let gateway: Gateway | null = null
-      // From the first moment on: without a listener the signal ends the process.
-      io.onHangUp(() => {
-        gateway?.probe()
-        // Never rejects: a problem in the files is a condition.
-        void gateway?.reload('SIGHUP')
-      })
-      gateway = await startGateway(
+      const gateway = await startGateway(
         {
           clock: systemClock,
           kernel: systemKernelClock(realPlaces(io.env)),
@@ -55,6 +48,11 @@ export const runCommand: BuildCommand = (io, done) =>
         config,
         path,
       )
+      io.onHangUp(() => {
+        gateway.probe()
+        // Never rejects: a problem in the files is a condition.
+        void gateway.reload('SIGHUP')
+      })
       const failure = await Promise.race([whenAborted(io.stop), gateway.broken])
       await gateway.stop(failure ? `${failure.code}: ${failure.why}` : String(io.stop.reason))
       if (failure) throw failure

@@ -4,6 +4,9 @@ import { closeSync, existsSync, openSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { newFolder } from '../support/folders.ts'
+import { startSpawnedDaemon, writeDaemonConfig } from '../support/spawned-daemon.ts'
 
 const source = (path: string) => new URL(`../../src/${path}`, import.meta.url).pathname
 
@@ -44,6 +47,22 @@ describe('the process', () => {
     expect(await world.ended()).toEqual([1, null])
     expect(await world.stderr).toContain('DAEMON_UNREACHABLE')
   })
+
+  test('a SIGHUP while the daemon starts does not end it, and its files are read again when it has started', async () => {
+    const folder = await newFolder()
+    const config = await writeDaemonConfig(folder, 'http://127.0.0.1:1')
+    // Sent when the process first hears a signal.
+    const preload =
+      `const { on } = process; process.on = (name, listener) => { on.call(process, name, listener); ` +
+      `if (name === 'SIGTERM') process.kill(process.pid, 'SIGHUP'); return process }`
+    const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(preload)}` }
+    const daemon = await startSpawnedDaemon(config, { env })
+    await eventually(() => daemon.log().includes('"event":"mapping_reloaded"'))
+    expect(daemon.log()).toContain('"cause":"SIGHUP"')
+    process.kill(daemon.pid, 'SIGHUP')
+    await eventually(() => daemon.log().split('"event":"mapping_reloaded"').length > 2)
+    await daemon.stop()
+  }, 30_000)
 
   test.each([
     ['SIGINT', 130],

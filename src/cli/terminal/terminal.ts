@@ -12,7 +12,10 @@ export type CommandIo = {
   env: NodeJS.ProcessEnv
   /** Aborts at the first SIGINT or SIGTERM. A second signal ends the process at once (main.ts). */
   stop: AbortSignal
-  /** Calls `listener` at each SIGHUP. Before the first call a SIGHUP ends the process, the default. */
+  /**
+   * For `run`: calls `listener` at each SIGHUP, and at once where one came before. Elsewhere a SIGHUP ends the
+   * process, the default.
+   */
   onHangUp(listener: () => void): void
   /**
    * From now on the end of the reader of stdout stops the command at once, and not only at its next write.
