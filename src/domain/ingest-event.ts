@@ -78,6 +78,7 @@ export const ingestEventFields = {
       | 'qos_0'
       | 'expiry_reduced'
       | 'qos_0_granted'
+      | 'filter_refused'
       | 'session_lost'
       | 'small_window'
       | 'short_connections'

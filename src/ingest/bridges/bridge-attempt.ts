@@ -13,6 +13,7 @@ import {
   ConnectionFault,
   disconnectFault,
   faultOf,
+  refusedFrom,
   subscriptionFault,
   supportFault,
   type Fault,
@@ -45,7 +46,10 @@ type Handlers<P> = {
   partition: P
   room: () => number
   take: (attempt: Attempt<P>, packet: PublishPacket) => void
-  /** CONNACK and SUBACK came, and grant what is needed. `removed`: filters that were unsubscribed. */
+  /**
+   * CONNACK and SUBACK came, and grant at least one filter; of a check, all. `removed`: filters that were
+   * unsubscribed.
+   */
   opened: (connack: IConnackPacket, granted: readonly Granted[], removed: readonly string[]) => void
   /** It may be called several times. */
   end: (attempt: Attempt<P>, fault: Fault) => void
@@ -121,7 +125,8 @@ export function openAttempt<P>(
     const granted = await subscribe(client, options).finally(limitWait())
     if (made.ended) return
     const refused = subscriptionFault(granted, made.place)
-    if (refused !== null) return end(made, refused)
+    const hasAny = granted.some(({ code }) => code < refusedFrom)
+    if (refused !== null && (options.isCheck || !hasAny)) return end(made, refused)
     const removed = connack.sessionPresent ? await removeFilters(made, clock, options) : []
     if (made.ended) return
     made.place.stage = 'open'

@@ -12,8 +12,15 @@ import type { LinkView, MessageFeed } from '../message-sources/message-sources.t
 import { createReconnectDelay } from '../message-sources/reconnect-delay.ts'
 import { emptyMessage } from '../message-sources/source-message.ts'
 import { endSession, leaveGroup, openAttempt, placeOf, type Attempt } from './bridge-attempt.ts'
-import { faultOf, type Fault, type Granted } from './bridge-faults/bridge-faults.ts'
+import {
+  faultOf,
+  refusedFrom,
+  subscriptionFault,
+  type Fault,
+  type Granted,
+} from './bridge-faults/bridge-faults.ts'
 import { urlText } from './bridge-address.ts'
+import { subscribe } from './mqtt-session.ts'
 import type { PublishPacket } from './publish-frames.ts'
 import { positionOf } from './publish-stream.ts'
 import type { SessionRisks } from './session-risks/session-risks.ts'
@@ -76,6 +83,7 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
   let retainedIgnored = 0
   let cancelRetry: CancelTimer = () => {}
   let cancelPause: CancelTimer | null = null
+  let cancelAsk: CancelTimer = () => {}
   let stopping = false
   /** How its session is left at the stop. */
   let left: Awaited<ReturnType<typeof leaveGroup>> = 'kept'
@@ -128,7 +136,7 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     granted: readonly Granted[],
     removedFilters: readonly string[],
   ): void {
-    risks.granted(clientId, granted)
+    judge(granted)
     risks.connected(clientId, connack, hadSession)
     if (wasOpen && refusedAtMs !== null && connack.sessionPresent)
       risks.brokerRestarted(clientId, clock.monotonic() - refusedAtMs)
@@ -138,6 +146,23 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     shortConnections.opened()
     status.connected(urlText(options.url), { present: connack.sessionPresent, removedFilters })
     want(wanted)
+  }
+
+  /** One filter must not stop the others: what is refused is asked for again, while they bring messages. */
+  function judge(granted: readonly Granted[]): void {
+    const made = attempt
+    if (made === null || stopping) return
+    const refusal = subscriptionFault(granted, made.place)
+    risks.granted(clientId, granted, refusal)
+    if (refusal === null) return
+    cancelAsk = clock.after(options.reconnectMaxMs, () => {
+      const open = granted.filter(({ code }) => code < refusedFrom)
+      const refused = granted.filter((one) => !open.includes(one)).map(({ filter }) => filter)
+      subscribe(made.client, options, refused).then(
+        (answers) => made.ended || judge([...open, ...answers]),
+        () => undefined, // The connection ended, which says so itself.
+      )
+    })
   }
 
   /**
@@ -225,6 +250,7 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
   /** Nothing of it is acknowledged from here on. */
   function detach(made: Attempt): void {
     made.ended = true
+    cancelAsk()
     feed.revoke(made.partition)
     if (attempt === made) attempt = null
     cancelPause?.()
@@ -251,6 +277,7 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     if (stopping) return
     stopping = true
     cancelRetry()
+    cancelAsk()
     cancelPause?.()
     shortConnections.close()
     const made = attempt

@@ -48,13 +48,17 @@ function inPackets(filters: readonly string[]): string[][] {
 }
 
 /** Resolves with the answer to each filter, also where one is refused; rejects where there is no answer. */
-export async function subscribe(client: MqttClient, options: BridgeOptions): Promise<readonly Granted[]> {
+export async function subscribe(
+  client: MqttClient,
+  options: BridgeOptions,
+  filters = filtersOf(options),
+): Promise<readonly Granted[]> {
   const how: IClientSubscribeOptions = {
     qos: options.qos,
     // Without "retain as published": the flag then says that a message was stored, not that it will be.
     ...(options.isVersion5 && { rh: retainHandling[options.retained], rap: false }),
   }
-  const granted = inPackets(filtersOf(options)).map((filters) => subscribePacket(client, filters, how))
+  const granted = inPackets(filters).map((packet) => subscribePacket(client, packet, how))
   return (await Promise.all(granted)).flat()
 }
 

@@ -317,6 +317,38 @@ describe('connections of a bridge', () => {
     ])
   })
 
+  test('one refused filter stops no other: it is a condition, and is asked for again until it is granted', async () => {
+    let answers = 0
+    const script: BrokerScript = {
+      granted: (filters) => {
+        answers += 1
+        return filters.map((filter) => (filter === 'u/#' && answers < 4 ? 0x80 : 1))
+      },
+    }
+    const times = { reconnectMaxMs: 50 }
+    await using opened = await openBridge(
+      { topics: ['t/#', 'u/#', 'v/#'] },
+      { script, times, commits: 'auto' },
+    )
+    const link = await opened.broker.connection(0)
+    link.send(publish(1, 'm1'))
+    await eventually(() => link.ackWrites.flat().includes(1))
+    await eventually(() => opened.eventsOf('message_source_safe').length === 1)
+    expect(opened.eventsOf('message_source_at_risk')).toMatchObject(
+      [1, 2, 3].map(() => ({
+        risk: 'filter_refused',
+        detail: expect.stringMatching(/refuses the subscription to "u\/#" \(code 128\)/),
+        act: expect.stringContaining('topics'),
+      })),
+    )
+    const asked = link.received.flatMap((packet) =>
+      packet.cmd === 'subscribe' ? [packet.subscriptions.map(({ topic }) => topic)] : [],
+    )
+    expect(asked).toEqual([['t/#', 'u/#', 'v/#'], ['u/#'], ['u/#'], ['u/#']])
+    expect(opened.eventsOf('message_source_lost')).toEqual([])
+    expect(opened.broker.connections).toHaveLength(1)
+  })
+
   test('a broker that does not answer the subscription is left, and tried again', async () => {
     const script: BrokerScript = { mute: true }
     await using opened = await openBridge({}, { script, times: { connectTimeoutMs: 100 } })
@@ -332,10 +364,10 @@ describe('connections of a bridge', () => {
       granted: (filters) => filters.map((filter) => (filter === 't/11/#' ? 0x87 : 1)),
     }
     await using opened = await openBridge({ topics }, { script })
-    await eventually(() => opened.eventsOf('message_source_lost').length > 0)
+    await eventually(() => opened.eventsOf('message_source_at_risk').length > 0)
     const packets = opened.broker.connections[0]!.received.filter((packet) => packet.cmd === 'subscribe')
     expect(packets.map(({ subscriptions }) => subscriptions.length)).toEqual([8, 4])
-    expect(opened.eventsOf('message_source_lost')[0]).toMatchObject({
+    expect(opened.eventsOf('message_source_at_risk')[0]).toMatchObject({
       detail: expect.stringContaining('t/11/#'),
     })
   })

@@ -6,7 +6,7 @@ import type { CancelTimer, Clock } from '../../../std/clock.ts'
 import type { Emit, EventOf } from '../../../domain/event.ts'
 import { formatDuration } from '../../../std/quantity.ts'
 import type { MessageRefusal } from '../../types.ts'
-import type { Granted } from '../bridge-faults/bridge-faults.ts'
+import type { Fault, Granted } from '../bridge-faults/bridge-faults.ts'
 import type { BridgeOptions } from '../types.ts'
 
 /** The data should survive an outage that is longer. */
@@ -19,7 +19,8 @@ export type SessionRisks = {
   configured(clientId: string): void
   /** `hadSession`: the broker had a session with this client id, in an earlier run of the gateway, too. */
   connected(clientId: string, connack: IConnackPacket, hadSession: boolean): void
-  granted(clientId: string, granted: readonly Granted[]): void
+  /** `refusal`: the filters that are refused, in words; null where none is. */
+  granted(clientId: string, granted: readonly Granted[], refusal: Fault | null): void
   /** So few messages were outstanding at most, again and again; null: not now. */
   window(clientId: string, messages: number | null): void
   /** Connections that broke soon after they were opened, in a row; null: not any more. */
@@ -46,14 +47,18 @@ export function createSessionRisks(
   const timers = new Map<SessionRisk, CancelTimer>()
   let restartedAtMs: number | null = null
 
-  function report(risk: SessionRisk, clientId: string, detail: string | null): void {
+  function report(
+    risk: SessionRisk,
+    clientId: string,
+    detail: string | null,
+    act: string | null = null,
+  ): void {
     const clients = open.get(risk) ?? new Set()
     const had = clients.size > 0
     if (detail === null) clients.delete(clientId)
     else clients.add(clientId)
     open.set(risk, clients)
-    if (detail !== null)
-      emit({ kind: 'message_source_at_risk', messageSource, clientId, risk, detail, act: null })
+    if (detail !== null) emit({ kind: 'message_source_at_risk', messageSource, clientId, risk, detail, act })
     else if (had && clients.size === 0) emit({ kind: 'message_source_safe', messageSource, risk })
   }
 
@@ -103,7 +108,8 @@ export function createSessionRisks(
           : null,
       )
     },
-    granted(clientId, granted) {
+    granted(clientId, granted, refusal) {
+      report('filter_refused', clientId, refusal?.detail ?? null, refusal?.act)
       const low = granted.filter(({ code }) => code < options.qos).map(({ filter }) => filter)
       report(
         'qos_0_granted',

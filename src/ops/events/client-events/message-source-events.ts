@@ -131,6 +131,7 @@ export const messageSourceEvents: EventTable<MessageSourceEvent> = {
 
 /** Messages are lost by these, or are not received. */
 const losing: ReadonlySet<string> = new Set([
+  'filter_refused',
   'oversized',
   'queue_missing',
   'queue_deleted',
@@ -148,6 +149,7 @@ const riskActs = {
   short_expiry: 'Set session_expiry to the longest outage that the data must survive.',
   qos_0: 'Set qos: 1 if messages must not be lost.',
   expiry_reduced: 'Raise the limit for sessions at the broker, or lower session_expiry to what is true.',
+  filter_refused: 'Correct `topics` of the bridge, or give the user the right to subscribe at the broker.',
   qos_0_granted: 'Allow QoS 1 for this user at the broker.',
   session_lost:
     'Find out why the broker lost the session: a restart without persistence, its own expiry, or a removal.',
