@@ -67,7 +67,7 @@ const wasSilent: Fault = {
 export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId: string }): BridgeLink {
   const { clock, feed, risks, credentials } = deps
   const { clientId, name: messageSource } = options
-  const shortConnections = createShortConnections(clock, (times) => risks.shortConnections(clientId, times))
+  const shortConnections = createShortConnections(clock, (found) => risks.shortConnections(clientId, found))
   const windowWatch = createWindowWatch(clock, (messages) => risks.window(clientId, messages))
   const message = emptyMessage()
   const status = createLinkStatus(deps, { messageSource, clientId })
@@ -242,7 +242,7 @@ export function createBridgeLink(deps: Deps, options: BridgeOptions & { clientId
     if (made.openedAtMs !== null) {
       const openMs = clock.monotonic() - made.openedAtMs
       delay.ended(openMs)
-      shortConnections.lost(openMs)
+      shortConnections.lost(openMs, fault)
     }
     retry(fault)
   }

@@ -7,10 +7,10 @@ describe('short connections', () => {
   test('are reported from the third in a row on, until one is open for a minute', async () => {
     const clock = createFakeClock()
     const found: (number | null)[] = []
-    const connections = createShortConnections(clock, (times) => found.push(times))
+    const connections = createShortConnections(clock, (one) => found.push(one?.times ?? null))
     const once = (openMs: number) => {
       connections.opened()
-      connections.lost(openMs)
+      connections.lost(openMs, { reason: 'connection_lost', detail: 'It ended.', act: 'Look.' })
     }
     once(1000)
     once(1000)

@@ -33,8 +33,17 @@ export type LossReason =
   | 'not_stored'
   | 'silent'
 
-/** `detail` and `act` are sentences. `isRefused`: nothing listens there, as while a broker restarts. */
-export type Fault = { reason: LossReason; detail: string; act: string; isRefused?: boolean }
+/**
+ * `detail` and `act` are sentences. `isRefused`: nothing listens there, as while a broker restarts. `isClosed`:
+ * the other side closed it, and did not say why.
+ */
+export type Fault = {
+  reason: LossReason
+  detail: string
+  act: string
+  isRefused?: boolean
+  isClosed?: boolean
+}
 
 /** The answer to one filter: the granted QoS, or a refusal of 128 and above (MQTT 3.9.3). */
 export type Granted = { filter: string; code: number }
@@ -76,7 +85,7 @@ export function faultOf(thrown: unknown, place: FaultPlace): Fault {
     return { reason: 'not_mqtt', ...detailed(notMqttCure(error.start, place)) }
   const status = /^Unexpected server response: (\d{3})/.exec(messageOf(error))?.[1]
   if (status !== undefined) return { reason: 'not_mqtt', ...detailed(upgradeCure(Number(status), place)) }
-  if (closedCodes.has(code)) return { reason: lost(place), ...detailed(closedCure(place)) }
+  if (closedCodes.has(code)) return { reason: lost(place), ...detailed(closedCure(place)), isClosed: true }
   const cure = networkCure(code, place, thrown)
   if (code === 'malformed_packet' || code === 'packet_too_large')
     return { reason: code, ...detailed(cure ?? closedCure(place)) }

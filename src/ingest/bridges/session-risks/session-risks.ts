@@ -23,8 +23,8 @@ export type SessionRisks = {
   granted(clientId: string, granted: readonly Granted[], refusal: Fault | null): void
   /** So few messages were outstanding at most, again and again; null: not now. */
   window(clientId: string, messages: number | null): void
-  /** Connections that broke soon after they were opened, in a row; null: not any more. */
-  shortConnections(clientId: string, times: number | null): void
+  /** Connections that broke soon after they were opened, in a row, the last by `fault`; null: not any more. */
+  shortConnections(clientId: string, found: { times: number; fault: Fault } | null): void
   /** The broker was down, and kept the session. `afterMs`: since the last refused try. */
   brokerRestarted(clientId: string, afterMs: number): void
   /** A message that cannot be mapped became a dead letter. */
@@ -119,15 +119,13 @@ export function createSessionRisks(
           : null,
       )
     },
-    shortConnections(clientId, times) {
-      if (times !== null) report('session_lost', clientId, null)
-      report(
-        'short_connections',
-        clientId,
-        times === null
-          ? null
-          : `${times} connections in a row broke within seconds. Another client may use the same client id`,
-      )
+    shortConnections(clientId, found) {
+      if (found === null) return report('short_connections', clientId, null)
+      report('session_lost', clientId, null)
+      const { times, fault } = found
+      const cause = fault.isClosed ? 'Another client may use the same client id' : fault.detail
+      const detail = `${times} connections in a row broke within seconds. ${cause}`
+      report('short_connections', clientId, detail, fault.isClosed ? null : fault.act)
     },
     brokerRestarted(clientId, afterMs) {
       const now = clock.monotonic()

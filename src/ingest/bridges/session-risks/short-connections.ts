@@ -1,13 +1,14 @@
-// short-connections.ts: finds connections that break again and again soon after they were opened. The usual
-// cause is another client with the same client id: each connection of one ends that of the other. A broker of
-// MQTT 3.1.1 does not say so.
+// short-connections.ts: finds connections that break again and again soon after they were opened. Where the
+// broker just closes them, the usual cause is another client with the same client id: each connection of one
+// ends that of the other. A broker of MQTT 3.1.1 does not say so.
 
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
+import type { Fault } from '../bridge-faults/bridge-faults.ts'
 
 export type ShortConnections = {
   opened(): void
   /** `openMs`: how long it was open. */
-  lost(openMs: number): void
+  lost(openMs: number, fault: Fault): void
   close(): void
 }
 
@@ -18,7 +19,7 @@ const calmMs = 60_000
 
 export function createShortConnections(
   clock: Clock,
-  report: (times: number | null) => void,
+  report: (found: { times: number; fault: Fault } | null) => void,
 ): ShortConnections {
   let times = 0
   let cancel: CancelTimer = () => {}
@@ -31,10 +32,10 @@ export function createShortConnections(
     })
   }
 
-  function lost(openMs: number): void {
+  function lost(openMs: number, fault: Fault): void {
     cancel()
     times = openMs < shortMs ? times + 1 : 0
-    if (times >= severalTimes) report(times)
+    if (times >= severalTimes) report({ times, fault })
   }
 
   return { opened, lost, close: () => cancel() }
