@@ -34,8 +34,8 @@ export type LossReason =
   | 'silent'
 
 /**
- * `detail` and `act` are sentences. `isRefused`: nothing listens there, as while a broker restarts. `isClosed`:
- * the other side closed it, and did not say why.
+ * `detail` and `act` are sentences. `isRefused`: nothing listens there, as while a broker restarts.
+ * `isClosed`: the other side closed it, and did not say why.
  */
 export type Fault = {
   reason: LossReason

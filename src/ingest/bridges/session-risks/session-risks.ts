@@ -23,7 +23,7 @@ export type SessionRisks = {
   granted(clientId: string, granted: readonly Granted[], refusal: Fault | null): void
   /** So few messages were outstanding at most, again and again; null: not now. */
   window(clientId: string, messages: number | null): void
-  /** Connections that broke soon after they were opened, in a row, the last by `fault`; null: not any more. */
+  /** Connections that broke soon after their begin, in a row, the last by `fault`; null: not any more. */
   shortConnections(clientId: string, found: { times: number; fault: Fault } | null): void
   /** The broker was down, and kept the session. `afterMs`: since the last refused try. */
   brokerRestarted(clientId: string, afterMs: number): void
