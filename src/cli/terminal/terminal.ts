@@ -13,8 +13,8 @@ export type CommandIo = {
   /** Aborts at the first SIGINT or SIGTERM. A second signal ends the process at once (main.ts). */
   stop: AbortSignal
   /**
-   * For `run`: calls `listener` at each SIGHUP, and at once where one came before. Elsewhere it ends the process,
-   * the default.
+   * For `run`: calls `listener` at each SIGHUP, and at once where one came before. Elsewhere it ends the
+   * process, the default.
    */
   onHangUp(listener: () => void): void
   /**
