@@ -11,6 +11,7 @@
 // the store is lost during the swap, the previous mapping stays in force.
 
 import type { Clock, EpochMs } from '../std/clock.ts'
+import { createBoundedReader, type ReadBounded } from '../std/file-system/regular-file.ts'
 import type { Emit } from '../domain/event.ts'
 import { embeddedBrokerName } from '../domain/message.ts'
 import type { Config } from '../config/config.ts'
@@ -77,15 +78,21 @@ type Present = { mapping: Mapping; mapper: Mapper; since: EpochMs; config: Confi
 /** Rejects with DEVICES_INVALID; before anything else is opened. */
 export function mappingOf(
   config: Config,
-  { clockOffsetMs, emit }: { clockOffsetMs: () => number | null; emit: Emit },
+  {
+    clockOffsetMs,
+    emit,
+    ...deps
+  }: { clockOffsetMs: () => number | null; emit: Emit; readFile?: ReadBounded },
 ): Promise<Mapping> {
   const counterReset = (reset: CounterReset) => emit({ kind: 'odometer_reset', ...reset })
-  return openMapping(config, { clockOffsetMs, counterReset, providers: providerNames(config.delivery) })
+  const providers = providerNames(config.delivery)
+  return openMapping(config, { ...deps, clockOffsetMs, counterReset, providers })
 }
 
 export function createActiveMapping(deps: MappingDeps, config: Config, first: Mapping): ActiveMapping {
   const { spool, clock, emit, ourTime, records } = deps
   const stopping = new AbortController()
+  const readFile = createBoundedReader()
   let present: Present = presentOf(first, config)
   const expressions = createExpressions({ clock, emit }, present.mapper)
   const keptDeps = { spool, clock, ourTime, emit, expressions, mapped: records.mappedLater }
@@ -151,7 +158,10 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   }
 
   async function swap(config: Config): Promise<void> {
-    const next = presentOf(await mappingOf(config, { clockOffsetMs: ourTime.offsetMs, emit }), config)
+    const next = presentOf(
+      await mappingOf(config, { clockOffsetMs: ourTime.offsetMs, emit, readFile }),
+      config,
+    )
     release.beginSwap(next.mapping)
     let succeeded = false
     let thread: Promise<void> | null = null

@@ -20,13 +20,13 @@
 // a config that was refused.
 //
 // One reload at a time; requests during a reload are answered by one more reload after it. A swap that failed
-// because the store was lost is tried again.
+// because the store was lost, or a disk that did not answer, is tried again.
 
 import { isDeepStrictEqual } from 'node:util'
 import { resolve } from 'node:path'
 import type { CancelTimer, Clock } from '../std/clock.ts'
-import { readBoundedUtf8 } from '../std/file-system/utf8-text.ts'
-import { GatewayError } from '../std/gateway-error.ts'
+import { createBoundedUtf8Reader } from '../std/file-system/utf8-text.ts'
+import { codeOf, GatewayError } from '../std/gateway-error.ts'
 import { quote } from '../std/quote.ts'
 import type { Emit } from '../domain/event.ts'
 import { certificateWarnings, loadConfig, type CertificateSections, type Config } from '../config/config.ts'
@@ -73,6 +73,7 @@ export function createConfigReload(
   const watch = createFileWatch({ clock, changed, ...(watchFolder ? { watchFolder } : {}) }, watchOptions)
   /** Every file that was ever read for the config. */
   const files = new Set([resolve(path), ...filesOf(running)])
+  const readText = createBoundedUtf8Reader()
   let last: Promise<unknown> = Promise.resolve()
   let waiting: Promise<ReloadReport> | null = null
   let reported: readonly string[] = []
@@ -127,7 +128,7 @@ export function createConfigReload(
       if (!(error instanceof GatewayError)) throw error
       emit({ kind: 'mapping_refused', cause, fault: error })
       if (isTransient(error) && !stopped)
-        cancelRetry = clock.after(retryMs, () => void reload('the store is open again'))
+        cancelRetry = clock.after(retryMs, () => void reload('it failed before'))
       return { kind: 'refused', fault: error }
     }
   }
@@ -172,7 +173,7 @@ export function createConfigReload(
     const readBefore = new Set(files)
     const recorded = (file: string) => {
       files.add(resolve(file))
-      return readBoundedUtf8(file)
+      return readText(file)
     }
     try {
       const { config } = await loadConfig(path, { env, readFile: recorded })
@@ -281,6 +282,7 @@ function stoppingFault(): GatewayError {
 }
 
 /** A fault that no change of a file can cure. */
-function isTransient({ code }: GatewayError): boolean {
-  return code === 'SPOOL_CLOSED' || code === 'SPOOL_WRITE_FAILED'
+function isTransient({ code, cause }: GatewayError): boolean {
+  if (code === 'SPOOL_CLOSED' || code === 'SPOOL_WRITE_FAILED') return true
+  return /^(EIO|ESTALE|ETIMEDOUT|EMFILE|ENFILE|ENOMEM)$/.test(codeOf(cause) ?? '')
 }

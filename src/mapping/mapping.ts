@@ -35,7 +35,7 @@
 //   the table is wrong       loadDevices rejects with every bad row
 //   a flood of new topics    the cache forgets what is unused; a forgotten topic is matched again
 
-import { readBounded } from '../std/file-system/regular-file.ts'
+import { createBoundedReader, type ReadBounded } from '../std/file-system/regular-file.ts'
 import { GatewayError } from '../std/gateway-error.ts'
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
 import { embeddedBrokerName } from '../domain/message.ts'
@@ -84,6 +84,8 @@ export type OpenMapperOptions = {
   clockOffsetMs?: () => number | null
   /** As in MapperDeps. */
   counterReset?: MapperDeps['counterReset']
+  /** Reads the device table. */
+  readFile?: ReadBounded
   /** As in MapperOptions. */
   fastPath?: boolean
 }
@@ -155,6 +157,7 @@ async function partsOf(
     providers = [defaultProvider],
     clockOffsetMs = () => null,
     counterReset = () => undefined,
+    readFile = createBoundedReader(),
     fastPath = true,
   } = options
   const { sources, problems } = compileSources(config)
@@ -171,7 +174,7 @@ async function partsOf(
     file === undefined
       ? noDevices
       : await loadDevices(
-          { readFile: readBounded },
+          { readFile },
           { path: file, providers, profiles: Object.keys(config.privacy.profiles) },
         )
   const { future_max: futureMaxMs, on_future: onFuture } = config.clocks

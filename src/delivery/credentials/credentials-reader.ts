@@ -3,7 +3,7 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { assertNever } from '../../std/assert.ts'
-import { readBoundedUtf8 } from '../../std/file-system/utf8-text.ts'
+import { createBoundedUtf8Reader } from '../../std/file-system/utf8-text.ts'
 import { codeOf } from '../../std/gateway-error.ts'
 import { asCredentials } from './access-keys.ts'
 import type { Credentials } from './access-keys.ts'
@@ -41,8 +41,10 @@ export function createReader(
         return expiration === undefined ? credentials : { ...credentials, expiration }
       }
     }
-    case 'file':
-      return () => fromFile(options.path)
+    case 'file': {
+      const readText = createBoundedUtf8Reader()
+      return async () => credentialsIn(await readText(options.path))
+    }
     case 'keys':
       return () => {
         const { accessKeyId, secretAccessKey, sessionToken } = options
@@ -82,7 +84,7 @@ export async function whyNoKeys(env: Environment, options: CredentialsOptions): 
       : ''
   try {
     // The unit passes `{}` in the place of a file that is missing.
-    const text = (await readBoundedUtf8(path)).trim()
+    const text = (await createBoundedUtf8Reader()(path)).trim()
     return text === '' || text === '{}' ? `The file ${path} is empty.${passed}` : null
   } catch (error) {
     return codeOf(error) === 'ENOENT' ? `There is no file ${path}.${passed}` : null
@@ -97,8 +99,7 @@ function fromEnvironment(env: Environment): Credentials {
   return asCredentials(accessKeyId, secretAccessKey, env['AWS_SESSION_TOKEN'])
 }
 
-async function fromFile(path: string): Promise<Credentials> {
-  const text = await readBoundedUtf8(path)
+function credentialsIn(text: string): Credentials {
   let parsed: unknown
   try {
     parsed = JSON.parse(text)

@@ -3,7 +3,7 @@
 
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { readBoundedUtf8 } from '../../std/file-system/utf8-text.ts'
+import { createBoundedUtf8Reader } from '../../std/file-system/utf8-text.ts'
 import { codeOf, messageOf } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import type { Environment } from '../proxy.ts'
@@ -39,7 +39,7 @@ export async function sharedFileProblem(env: Environment, profile: string | null
   const name = profile ?? env['AWS_PROFILE'] ?? 'default'
   let text: string
   try {
-    text = await readBoundedUtf8(path)
+    text = await createBoundedUtf8Reader()(path)
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return null
     return `${path} cannot be read (${codeOf(error) ?? messageOf(error)})`

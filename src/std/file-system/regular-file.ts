@@ -25,24 +25,28 @@ export async function readRegular(path: string): Promise<string> {
   }
 }
 
+export type ReadBounded = (path: string) => Promise<Buffer>
+
 /**
- * What a daemon reads while it runs: at most `bytesMax`, within `answerMs`. Rejects with ENOTREG, EFBIG, or
- * ETIMEDOUT. A read that hangs keeps one of the few threads of Node, so none starts beside one of the same
- * file.
+ * For what a daemon reads while it runs: at most `bytesMax` of a regular file, within `answerMs`. Rejects
+ * with ENOTREG, EFBIG, or ETIMEDOUT. A read that hangs keeps one of the few threads of Node, so none of the
+ * same reader starts beside one of the same file.
  */
-export function readBounded(path: string): Promise<Buffer> {
-  if (hanging.has(path)) return Promise.reject(timedOut(path))
-  hanging.add(path)
-  const reading = readWhole(path).finally(() => hanging.delete(path))
-  return new Promise((resolve, reject) => {
-    const cancel = systemClock.after(answerMs, () => reject(timedOut(path)))
-    reading.finally(cancel).then(resolve, reject)
-  })
+export function createBoundedReader(): ReadBounded {
+  const hanging = new Set<string>()
+  return (path) => {
+    if (hanging.has(path)) return Promise.reject(timedOut(path))
+    hanging.add(path)
+    const reading = readWhole(path).finally(() => hanging.delete(path))
+    return new Promise((resolve, reject) => {
+      const cancel = systemClock.after(answerMs, () => reject(timedOut(path)))
+      reading.finally(cancel).then(resolve, reject)
+    })
+  }
 }
 
 const bytesMax = 64 * 1024 * 1024
 const answerMs = 10_000
-const hanging = new Set<string>()
 
 async function readWhole(path: string): Promise<Buffer> {
   const file = await openRegular(path)

@@ -3,7 +3,7 @@
 
 import { isUtf8 } from 'node:buffer'
 import { readFile } from 'node:fs/promises'
-import { readBounded } from './regular-file.ts'
+import { createBoundedReader } from './regular-file.ts'
 
 export class NotUtf8Error extends Error {
   readonly line: number
@@ -24,9 +24,10 @@ export class NotUtf8Error extends Error {
   }
 }
 
-/** Of a regular file, as readBounded. Without a byte order mark. Rejects with NotUtf8Error. */
-export async function readBoundedUtf8(path: string): Promise<string> {
-  return utf8Text(await readBounded(path))
+/** As createBoundedReader. Without a byte order mark. Rejects with NotUtf8Error, too. */
+export function createBoundedUtf8Reader(): (path: string) => Promise<string> {
+  const read = createBoundedReader()
+  return async (path) => utf8Text(await read(path))
 }
 
 /** Of a command: also of a pipe. Without a byte order mark. Rejects with NotUtf8Error. */

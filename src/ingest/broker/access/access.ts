@@ -20,6 +20,7 @@
 // token or unknown user name leaves this folder.
 
 import type { Clock } from '../../../std/clock.ts'
+import { createBoundedUtf8Reader } from '../../../std/file-system/utf8-text.ts'
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Emit } from '../../../domain/event.ts'
 import type { Refusal } from './connect-rules.ts'
@@ -86,7 +87,7 @@ export type AccessCounters = PasswordCheckCounters & {
 type Rules = { anonymous: boolean; certificates: boolean; users: Users }
 
 export function createAccess(
-  { clock, emit, readText }: { clock: Clock; emit: Emit; readText?: ReadText },
+  { clock, emit, readText = createBoundedUtf8Reader() }: { clock: Clock; emit: Emit; readText?: ReadText },
   options: PasswordOptions,
 ): Access {
   const { refusalDelayMs: delayMs, refusalDelayMaxMs: delayMaxMs } = options

@@ -7,7 +7,7 @@ import { parsePasswordFile } from '../../../std/passwords/password-file.ts'
 import { parsePasswordHash, type PasswordHash } from '../../../std/passwords/passwords.ts'
 import { quote } from '../../../std/quote.ts'
 import type { Secret } from '../../../std/secret.ts'
-import { readBoundedUtf8 } from '../../../std/file-system/utf8-text.ts'
+import { createBoundedUtf8Reader } from '../../../std/file-system/utf8-text.ts'
 
 export type ExpectedPassword = { kind: 'digest'; digest: Buffer } | { kind: 'hash'; hash: PasswordHash }
 
@@ -33,7 +33,7 @@ export type UsersOptions = {
 /** Rejects with PASSWORDS_INVALID. */
 export async function loadUsers(
   { users, passwordFile, tokens }: UsersOptions,
-  readText: ReadText = readBoundedUtf8,
+  readText: ReadText = createBoundedUtf8Reader(),
 ): Promise<Users> {
   const passwords = new Map<string, ExpectedPassword>()
   for (const { name, password } of users) passwords.set(name, expectedOf(password.reveal()))
