@@ -3,21 +3,22 @@
 
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { latitudeOf, odometerOf, type Fleet, type SentMessage } from './world/fleet.ts'
-import type { Payload, Service } from './world/service.ts'
+import { modelOf, type Circumstances, type DeadLetter } from './oracle/deliveries.ts'
+import type { Payload, PayloadRecord, Service } from './world/service.ts'
 
 const ofDeadLetters = ['DEAD_LETTERS', 'DEAD_LETTERS_WAITING']
 /** It stays until the next start. */
 const ofKills = ['LAST_RUN_ENDED_UNCLEAN']
 const ofDoomed = ['PAYLOADS_FAILING', 'NOTHING_ACCEPTED']
 
-/** A payload that failed as often may have become a dead letter: by `delivery.errors` of plan.ts. */
-const failuresToDeath = 3
-
 export type Known = {
   fleet: Fleet
   services: readonly Service[]
   /** Null where the gateway does not run. */
   status: Status | null
+  deadLetters: readonly DeadLetter[]
+  circumstances: Circumstances
+  isConfigNew: boolean
 }
 
 /** While faults go on. */
@@ -27,39 +28,58 @@ export function wrongSoFar({ fleet, services }: Pick<Known, 'fleet' | 'services'
 
 /** When all faults have stopped and everything had time to settle. */
 export function wrongAtEnd(known: Known): string[] {
-  const { fleet, services, status } = known
+  const { fleet, services, status, deadLetters, circumstances, isConfigNew } = known
   const wrong = wrongSoFar(known)
   const byKey = payloadsByKey(services)
-  let dead = 0
-  /** Further dead letters: of payloads that failed often, and of poison that was sent more than once. */
-  let mayBeDead = 0
+  const models = services.map((service) => modelOf(service, circumstances))
+  const letters = new Map(
+    deadLetters.flatMap((letter) => (letter.payloadId === null ? [] : [[letter.payloadId, letter]])),
+  )
+  const gone = new Set(circumstances.acts.flatMap(({ kind, ids }) => (kind === 'purge' ? ids : [])))
+  /** Poison is a dead letter, one for each time that it was taken. */
+  let poison = 0
+  let poisonMax = 0
   for (const message of fleet.messages) {
     const { device, qos, ackedMs, isPoison, sends } = message
     const name = nameOf(message)
     if (qos > 0 && ackedMs === null) wrong.push(`${name} was never acknowledged`)
     const records = byKey.get(keyOf(device.id, message.ts)) ?? []
-    const accepted = records.flatMap(({ accepted }) => accepted).length
-    if (isPoison || device.isDoomed) {
-      if (accepted > 0) wrong.push(`${name} is poison, and was accepted`)
-      if (ackedMs !== null) dead += 1
-      mayBeDead +=
-        device.isDoomed && !isPoison ? (ackedMs === null ? 1 : 0) : sends - (ackedMs === null ? 0 : 1)
+    if (isPoison) {
+      if (records.length > 0) wrong.push(`${name} is poison, and was sent`)
+      if (ackedMs !== null) poison += 1
+      poisonMax += sends
       continue
     }
-    const hasFailed = records.some(({ failed }) => failed >= failuresToDeath)
-    if (accepted === 0 && hasFailed) {
-      mayBeDead += 1
-      continue
+    const effects = records.flatMap(({ accepted }) => accepted)
+    const isDead = records.some(
+      ({ payload }) => letters.has(payload.payloadId) || gone.has(payload.payloadId),
+    )
+    if (ackedMs !== null && qos > 0 && effects.length === 0 && !isDead)
+      wrong.push(`${name} was acknowledged and is lost`)
+    if (device.isDoomed && effects.length > 0) wrong.push(`${name} is refused always, and was accepted`)
+    for (const { payload, accepted } of records) {
+      const { payloadId } = payload
+      const unexcused = accepted.filter(
+        ({ batchId }) => !models.some((model) => model.isExcused(payloadId, batchId)),
+      )
+      if (unexcused.length > 1) wrong.push(`${name} was accepted ${accepted.length} times`)
+      if (models.some((model) => model.isOver(payloadId)) && !isDead)
+        wrong.push(`${name} (${payloadId}) failed in its last step, and is no dead letter`)
     }
-    if (ackedMs !== null && qos > 0 && accepted === 0) wrong.push(`${name} was acknowledged and is lost`)
-    const mayBeTwice = records.some(({ mayBeTwice }) => mayBeTwice)
-    if (accepted > 1 && !mayBeTwice) wrong.push(`${name} was accepted ${accepted} times`)
   }
+  for (const letter of deadLetters) {
+    if (letter.stage !== 'delivery') continue
+    const reasons = models.map((model) => model.whyNotDead(letter))
+    if (!reasons.includes(null))
+      wrong.push(`${letter.payloadId} is a dead letter by ${letter.reason}: ${reasons.join('; ')}`)
+  }
+  for (const model of models) wrong.push(...model.wrong)
   if (status === null) return [...wrong, 'the gateway does not run']
   // Dead letters are for a person to look at, and so is a device whose payloads are all refused.
   const hasDead = status.spool.deadLetters > 0
   const isDoomed = fleet.messages.some(({ device }) => device.isDoomed)
-  const expected = [...ofKills, ...(hasDead ? ofDeadLetters : []), ...(isDoomed ? ofDoomed : [])]
+  const ofConfig = isConfigNew ? ['RESTART_NEEDED'] : []
+  const expected = [...ofKills, ...ofConfig, ...(hasDead ? ofDeadLetters : []), ...(isDoomed ? ofDoomed : [])]
   const conditions = status.conditions.filter(({ code }) => !expected.includes(code))
   for (const { code, what } of conditions) wrong.push(`condition ${code} is open: ${what}`)
   const isDegraded = status.conditions.some(({ severity }) => severity !== 'info')
@@ -67,8 +87,9 @@ export function wrongAtEnd(known: Known): string[] {
   if (!verdicts.includes(status.verdict)) wrong.push(`the verdict is ${status.verdict}`)
   const open = status.lanes.reduce((sum, { pending, sealed, held }) => sum + pending + sealed + held, 0)
   if (open > 0) wrong.push(`${open} payloads still wait`)
-  if (status.spool.deadLetters < dead || status.spool.deadLetters > dead + mayBeDead)
-    wrong.push(`${dead} to ${dead + mayBeDead} dead letters are right, ${status.spool.deadLetters} are there`)
+  const unmapped = deadLetters.filter(({ stage }) => stage === 'mapping').length
+  if (unmapped < poison || unmapped > poisonMax)
+    wrong.push(`${poison} to ${poisonMax} dead letters of messages are right, ${unmapped} are there`)
   return wrong
 }
 
@@ -92,7 +113,7 @@ function isRight({ gps, signals }: Payload, { number }: SentMessage): boolean {
 }
 
 function payloadsByKey(services: readonly Service[]) {
-  const byKey = new Map<string, { accepted: readonly unknown[]; failed: number; mayBeTwice: boolean }[]>()
+  const byKey = new Map<string, PayloadRecord[]>()
   for (const { records } of services)
     for (const record of records.values()) {
       const key = keyOf(record.payload.deviceIdentifier?.id ?? '', record.payload.signalTimestamp)

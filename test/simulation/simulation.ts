@@ -14,9 +14,13 @@ import { configPath, createDaemon, type Daemon } from './daemon.ts'
 import type { SimDisk } from './machine/disk.ts'
 import { switchOn, type Machine } from './machine/machine.ts'
 import { wrongAtEnd, wrongSoFar } from './oracle.ts'
-import { drawPlan, mayFail, mqttPort, type FaultKind, type Plan } from './plan.ts'
+import { mayFail } from './delivery-plan.ts'
+import { drawPlan, mqttPort, type FaultKind, type Plan } from './plan.ts'
 import { createFleet, type Fleet } from './world/fleet.ts'
-import { createService, type Fault, type Service } from './world/service.ts'
+import type { DeadLetter, Trouble } from './oracle/deliveries.ts'
+import { createOperator, type Operator } from './acts/operator.ts'
+import { createService, isOneOf, type Service } from './world/service.ts'
+import { drawFault } from './world/service-faults.ts'
 
 export type Run = {
   seed: number
@@ -38,7 +42,10 @@ const startMs = Date.UTC(2026, 0, 5, 6)
 const livenessMs = 60 * 60_000
 const healthyMs = 8 * 60_000
 const healthyEveryMs = 15_000
+const heldEveryMs = 60_000
 const lookEveryMs = 10_000
+/** A person looks after held batches so often. */
+const releaseEveryMs = 10 * 60_000
 
 type World = {
   plan: Plan
@@ -46,6 +53,10 @@ type World = {
   daemon: Daemon
   fleet: Fleet
   services: Service[]
+  operator: Operator
+  troubles: Trouble[]
+  /** As the daemon shows them at the end. */
+  deadLetters: readonly DeadLetter[] | null
   random: Random
   steps: string[]
   reach: (state: string) => void
@@ -61,7 +72,7 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
   const hash = createHash('sha256')
   const reached = new Map<string, number>()
   const reach = (state: string) => void reached.set(state, (reached.get(state) ?? 0) + 1)
-  disk.world.write(configPath, plan.config)
+  disk.world.write(configPath, plan.config(plan.delivery))
   disk.world.makeDirectory('/sim/run')
   const daemon = createDaemon({
     machine,
@@ -73,25 +84,48 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
       log.push(line)
       hash.update(line)
     },
-    observe: ({ kind }: GatewayEvent) => reach(`event ${kind}`),
+    observe({ kind }: GatewayEvent) {
+      reach(`event ${kind}`)
+      if (kind === 'gateway_starting') operator.started()
+    },
   })
   const { network } = machine
-  const services = plan.providers.map(({ name, host, port, repeat }) =>
+  const doomed = new Set(plan.devices.flatMap(({ id, isDoomed }) => (isDoomed ? [id] : [])))
+  const endOfFaultsAt = startMs + kernel.monotonicMs + plan.safetyMs
+  const services = plan.providers.map(({ name, host, port, repeat, refusesEvery }) =>
     createService(
-      { kernel, network, random },
+      { kernel, network, random, reach },
       {
         provider: name,
         host,
         port,
         repeat,
-        payloadsMax: plan.payloadsMax,
-        isDoomed: ({ deviceIdentifier }) =>
-          plan.devices.some(({ id, isDoomed }) => isDoomed && id === deviceIdentifier?.id),
+        payloadsMax: () => plan.delivery.payloadsMax,
+        isDoomed: ({ deviceIdentifier }) => doomed.has(deviceIdentifier?.id ?? ''),
+        // Later ones are accepted, so that something shows that the service accepts batches.
+        isRefused: ({ payloadId, signalTimestamp }) =>
+          refusesEvery > 0 && signalTimestamp < endOfFaultsAt && isOneOf(payloadId, refusesEvery),
       },
     ),
   )
+  const troubles: Trouble[] = []
+  noteEnds(machine, troubles)
+  const operator = createOperator({ machine, random, services, reach }, plan)
   const fleet = createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
-  const world: World = { plan, machine, daemon, fleet, services, random, steps: [], reach, broken: [] }
+  const world: World = {
+    plan,
+    machine,
+    daemon,
+    fleet,
+    services,
+    operator,
+    troubles,
+    deadLetters: null,
+    random,
+    steps: [],
+    reach,
+    broken: [],
+  }
   daemon.initSpool()
   await kernel.run(100)
   daemon.start()
@@ -102,15 +136,21 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
   // What is measured over the last requests needs requests.
   fleet.setRate(healthyEveryMs)
   await kernel.run(healthyMs)
+  await untilNothingIsHeld(world)
   fleet.stopNew()
   let wrong = [...wrongSoFar(world), ...daemon.ends, ...world.broken.slice(0, 3)]
   const endMs = kernel.monotonicMs + livenessMs
-  while (wrong.length === 0 && kernel.monotonicMs < endMs) {
+  for (let looks = 1; wrong.length === 0 && kernel.monotonicMs < endMs; looks += 1) {
     await kernel.run(lookEveryMs)
     look(world)
-    if (fleet.isIdle() && endOf(world).length === 0) break
+    if (!fleet.isIdle() || !isSettled(world)) continue
+    await readDeadLetters(world)
+    if (endOf(world).length === 0) break
   }
-  if (wrong.length === 0) wrong = endOf(world)
+  if (wrong.length === 0) {
+    await readDeadLetters(world)
+    wrong = endOf(world)
+  }
   for (const why of daemon.ends) wrong.push(`a process ended by itself: ${why}`)
   hash.update(JSON.stringify([fleet.counters, services.map(({ counters }) => [...counters.faults])]))
   machine.kill()
@@ -126,6 +166,17 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
     virtualMs: kernel.monotonicMs,
     events: kernel.counters.events,
     reached,
+  }
+}
+
+/** What was refused once is a dead letter only when something else was accepted since, so the devices go on. */
+async function untilNothingIsHeld({ machine: { kernel }, daemon, operator, fleet }: World): Promise<void> {
+  const isHeld = () => daemon.gateway?.status().lanes.some(({ held }) => held > 0) === true
+  const endMs = kernel.monotonicMs + livenessMs
+  fleet.setRate(heldEveryMs)
+  while (isHeld() && kernel.monotonicMs < endMs) {
+    operator.releaseHeld()
+    await kernel.run(releaseEveryMs, () => !isHeld())
   }
 }
 
@@ -145,9 +196,37 @@ function madeSmaller(plan: Plan, { without, devices }: Smaller): Plan {
   return { ...plan, everyMs, devices: plan.devices.slice(0, devices ?? plan.devices.length) }
 }
 
-function endOf({ fleet, services, daemon }: World): string[] {
+function endOf(world: World): string[] {
+  const { fleet, services, daemon, operator, troubles, plan } = world
   const status = daemon.gateway?.status() ?? null
-  return wrongAtEnd({ fleet, services, status })
+  const isRefusedRepeatSplit = plan.delivery.onRefusedRepeat === 'split'
+  const circumstances = { acts: operator.acts, troubles, isRefusedRepeatSplit }
+  const deadLetters = world.deadLetters ?? []
+  const { isConfigNew } = operator
+  return wrongAtEnd({ fleet, services, status, deadLetters, circumstances, isConfigNew })
+}
+
+function isSettled({ daemon }: World): boolean {
+  const lanes = daemon.gateway?.status().lanes ?? []
+  return lanes.every(({ pending, sealed, held }) => pending + sealed + held === 0)
+}
+
+async function readDeadLetters(world: World): Promise<void> {
+  world.operator.deadLetters((letters) => {
+    world.deadLetters = letters
+  })
+  await world.machine.kernel.run(100)
+}
+
+/** The ends of processes, for what was answered just before. */
+function noteEnds(machine: Machine, troubles: Trouble[]): void {
+  const { kill, powerCut, kernel } = machine
+  const noted = (end: () => void) => () => {
+    troubles.push({ fromMs: kernel.monotonicMs, toMs: kernel.monotonicMs })
+    end()
+  }
+  machine.kill = noted(kill)
+  machine.powerCut = noted(powerCut)
 }
 
 function startFaults(world: World): () => void {
@@ -220,14 +299,16 @@ const acts: Record<FaultKind, (world: World) => (() => void) | undefined> = {
     const index = random.below(services.length)
     const service = services[index]!
     const share = random.pick([0.1, 0.5, 1])
-    const fault = drawFault(random, mayFail(plan.providers[index]!.repeat))
+    const fault = drawFault(random, mayFail(plan.providers[index]!))
     service.nextFault = () => (random.chance(share) ? fault : { kind: 'none' })
     return () => {
       service.nextFault = () => ({ kind: 'none' })
     }
   },
-  disk({ machine: { disk }, random }) {
-    return random.pick<() => () => void>([
+  disk({ machine: { disk, kernel }, random, troubles }) {
+    const trouble = { fromMs: kernel.monotonicMs, toMs: Number.POSITIVE_INFINITY }
+    troubles.push(trouble)
+    const end = random.pick<() => () => void>([
       () => disk.fail({ call: 'db-write', code: random.pick(['EIO', 'ENOSPC']), times: 1 }),
       () => disk.fail({ call: 'db-read', code: 'EIO', times: 1 + random.below(3) }),
       () => disk.fail({ call: 'db-open', code: random.pick(['EIO', 'EMFILE']), times: 1 + random.below(5) }),
@@ -259,12 +340,13 @@ const acts: Record<FaultKind, (world: World) => (() => void) | undefined> = {
           times: 1 + random.below(5),
         }),
     ])()
+    return () => {
+      end()
+      trouble.toMs = kernel.monotonicMs
+    }
   },
-  operator({ daemon, random }) {
-    const { gateway } = daemon
-    if (gateway === null) return undefined
-    if (random.chance(0.5)) gateway.probe()
-    else void gateway.reload('SIGHUP')
+  operator({ operator }) {
+    operator.act()
     return undefined
   },
 }
@@ -287,23 +369,4 @@ function atSomeMoment({ machine, random, steps }: World, act: () => void): void 
       steps.push(`${(machine.kernel.monotonicMs / 1000).toFixed(3)} the end of the process or of the power\n`)
       act()
     })
-}
-
-function drawFault(random: Random, mayFail: boolean): Fault {
-  const ofPayloads: (() => Fault)[] = [
-    () => ({ kind: 'unlisted', share: random.next() }),
-    () => ({ kind: 'outage', errorType: random.pick(['Throttled', 'Internal']) }),
-    () => ({ kind: 'some failed', share: random.next(), errorType: random.pick(['Throttled', 'Busy']) }),
-  ]
-  return random.pick<() => Fault>([
-    ...(mayFail ? ofPayloads : []),
-    () => ({ kind: 'status', status: random.pick([500, 503, 429, 408]), processes: random.chance(0.5) }),
-    () => ({ kind: 'status', status: 503, retryAfterS: random.below(120), processes: false }),
-    () => ({ kind: 'status', status: random.pick([403, 302, 404]), processes: false }),
-    () => ({ kind: 'reset', when: random.pick(['at once', 'before', 'after']) }),
-    () => ({ kind: 'hang', processes: random.chance(0.5) }),
-    () => ({ kind: 'slow', ms: random.below(20_000) }),
-    () => ({ kind: 'truncated' }),
-    () => ({ kind: 'html' }),
-  ])()
 }

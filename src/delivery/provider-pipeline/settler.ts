@@ -127,7 +127,8 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
     if (tooLarge) sizeLimit.tooLarge(content.bodyBytes)
     const isAtFault = refused || facts.forbidden === 'alone'
     // The next refusal of a held batch shows nothing new about the service.
-    if (isAtFault && !facts.mayBeProcessed && inFlight.held === null) isolation.refused(inFlight)
+    const isNews = !facts.mayBeProcessed && inFlight.held === null
+    if (isAtFault) isolation.refused(inFlight, isNews)
     inFlight.refusals = refused ? inFlight.refusals + 1 : 0
     if (written && !refused && outcome.kind !== 'unauthorized') inFlight.mayBeProcessed = true
   }

@@ -27,8 +27,11 @@ export type Isolation = {
   mayIsolate(batch: InFlightBatch): boolean
   /** Something was accepted since `batch`, or the batch that it was cut from, was first refused. */
   acceptedSince(batch: InFlightBatch): boolean
-  /** The request of `batch` was refused with 400 or 413. */
-  refused(batch: InFlightBatch): void
+  /**
+   * The request of `batch` was refused with 400 or 413. `isNews`: that says something about the service; of a
+   * batch that was held or sent before the start it does not.
+   */
+  refused(batch: InFlightBatch, isNews: boolean): void
   accepted(batch: InFlightBatch): void
   /** `part` was cut from `whole`, or is `whole` with another operation. */
   inherit(part: InFlightBatch, whole: InFlightBatch): void
@@ -73,9 +76,12 @@ export function createIsolation({ ended, places, share }: Deps): Isolation {
     },
     mayIsolate: (batch) => roots.has(batch) || openRoots < (isSuspicious() ? 1 : places()),
     acceptedSince: (batch) => (refusedAt.get(batch) ?? successes) < successes,
-    refused(batch) {
+    refused(batch, isNews) {
+      // One alone is not cut any more. An acceptance since then is all that its end as a dead letter waits for.
+      const isLast = batch.batch.operation === 'single'
+      if ((isNews || isLast) && !refusedAt.has(batch)) refusedAt.set(batch, successes)
+      if (!isNews) return
       evidence += weightOf(batch)
-      if (!refusedAt.has(batch)) refusedAt.set(batch, successes)
       if (roots.has(batch)) return
       const root = openRoot()
       root.parts = 1

@@ -19,6 +19,8 @@ export type DevicePlan = {
   /** Messages that it sends before it waits for an acknowledgement. */
   window: number
   everyMs: number
+  /** Messages at once, each time. */
+  burst: number
   /** Share of messages that are not what the mapping reads. */
   poison: number
   /** Its payloads are refused by the service as invalid. */
@@ -94,6 +96,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     const is5 = plan.version === 5
 
     let { everyMs } = plan
+    let isCalm = false
     let cancelProduce = kernel.at(random.below(Math.min(5000, everyMs)), produce)
     kernel.at(random.below(2000), connect)
     return {
@@ -101,6 +104,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
         end?.reset()
       },
       setRate(next: number) {
+        isCalm = true
         everyMs = next
         cancelProduce()
         cancelProduce = kernel.at(random.below(everyMs), produce)
@@ -109,6 +113,12 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
 
     function produce(): void {
       if (isStopped) return
+      for (let left = isCalm ? 1 : plan.burst; left > 0; left -= 1) produceOne()
+      send()
+      cancelProduce = kernel.at(everyMs * (0.5 + random.next()), produce)
+    }
+
+    function produceOne(): void {
       number += 1
       const isPoison = random.chance(plan.poison)
       lastTs = Math.max(lastTs + 1, Math.floor(kernel.trueMs))
@@ -131,8 +141,6 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       }
       messages.push(message)
       queue.push(message)
-      send()
-      cancelProduce = kernel.at(everyMs * (0.5 + random.next()), produce)
     }
 
     function connect(): void {

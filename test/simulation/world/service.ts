@@ -1,13 +1,14 @@
 // service.ts: the Telemetry Ingestion Service of the simulated world, one for each provider, on bare connections.
-// It remembers every batch that it saw, and answers as the world tells it to.
+// It remembers every batch that it saw, and answers as the world tells it to (service-faults.ts).
 //
 // It judges what it receives: the same batchId has the same bytes, a batch is within its limits, no payload twice in
-// a batch.
+// a batch, the headers are there. What became of each submission is in its journal, for the oracle.
 
 import { createHash } from 'node:crypto'
 import type { Random } from '../../support/random.ts'
 import type { Kernel } from '../machine/kernel.ts'
 import type { Network, WorldEnd } from '../machine/network.ts'
+import type { Fault } from './service-faults.ts'
 
 export type Payload = {
   payloadId: string
@@ -17,39 +18,44 @@ export type Payload = {
   signals?: readonly { type: string; value: string }[]
 }
 
-/** What one submission meets. */
-export type Fault =
-  | { kind: 'none' }
-  | { kind: 'status'; status: number; retryAfterS?: number; processes: boolean }
-  /** The connection ends before the request was read, before it was processed, or before the answer. */
-  | { kind: 'reset'; when: 'at once' | 'before' | 'after' }
-  | { kind: 'hang'; processes: boolean }
-  | { kind: 'slow'; ms: number }
-  /** Half of the answer, then the end of the connection. */
-  | { kind: 'truncated' }
-  | { kind: 'html' }
-  /** Payloads in neither list. */
-  | { kind: 'unlisted'; share: number }
-  /** An outage told inside a 200: everything failed with this errorType. */
-  | { kind: 'outage'; errorType: string }
-  | { kind: 'some failed'; share: number; errorType: string }
+type Result = 'accepted' | { errorType: string }
 
-/** `failed`: payloads that some answer named so. */
-type Batch = { hash: string; submissions: number; answer: string | null; failed: Set<string> }
+/** By payloadId; a payload that is in neither list has none. */
+export type Results = ReadonlyMap<string, Result>
 
+/** One request with payloads, and what was answered. */
+export type Submission = {
+  atMs: number
+  /** Of the process of the daemon. */
+  life: number
+  /** Null: the single operation. */
+  batchId: string | null
+  payloadIds: readonly string[]
+  /** Null: no answer. */
+  status: number | null
+  requestId: string | null
+  /** Of a 200 or 202: what the answer says. */
+  results: Results | null
+  retryAfterMs: number
+  answeredMs: number | null
+  /** Whether the whole answer reached the daemon; `maybe` where a part did, or its connection ended soon after. */
+  heard: 'yes' | 'maybe' | 'no'
+}
+
+/** `answer` and `results`: of the first answer that named a payload. */
+type Batch = { hash: string; results: Map<string, Result>; answer: string | null; truncations: number | null }
+
+/** `fresh` processes a batch that it knows again; what it accepted of it stays accepted. */
 export type RepeatBehaviour = 'same' | 'conflict' | 'fresh'
 
 /** What became of a payload at the service. */
-export type PayloadRecord = {
-  accepted: { batchId: string | null }[]
-  failed: number
-  mayBeTwice: boolean
-  payload: Payload
-}
+export type PayloadRecord = { accepted: { batchId: string | null }[]; payload: Payload }
 
 export type Service = {
   provider: string
+  host: string
   records: ReadonlyMap<string, PayloadRecord>
+  journal: readonly Submission[]
   wrong: string[]
   /** Faults for the next submissions; what the safety phase draws. */
   nextFault: () => Fault
@@ -62,37 +68,46 @@ export type Service = {
   }
 }
 
-type Deps = { kernel: Kernel; network: Network; random: Random }
+type Deps = { kernel: Kernel; network: Network; random: Random; reach: (state: string) => void }
 
 export type ServiceOptions = {
   provider: string
   host: string
   port: number
   repeat: RepeatBehaviour
-  payloadsMax: number
+  /** The largest that was ever in force. */
+  payloadsMax: () => number
+  /** Answered as `Validation`. */
   isDoomed: (payload: Payload) => boolean
+  /** A request with it is answered 400. */
+  isRefused: (payload: Payload) => boolean
 }
 
-export function createService({ kernel, network, random }: Deps, options: ServiceOptions): Service {
+/** Delay of an answer at most. */
+const answerMs = 50
+
+export function createService({ kernel, network, random, reach }: Deps, options: ServiceOptions): Service {
+  const { provider, host, port } = options
   const records = new Map<string, PayloadRecord>()
   const batches = new Map<string, Batch>()
+  const journal: Submission[] = []
   const wrong: string[] = []
   const counters = { requests: 0, batches: 0, repeats: 0, singles: 0, faults: new Map<string, number>() }
   let requestIds = 0
-  const service: Service = {
-    provider: options.provider,
-    records,
-    wrong,
-    nextFault: () => ({ kind: 'none' }),
-    counters,
-  }
-  network.world.serve(options.host, options.port, serve)
+  const nextFault = (): Fault => ({ kind: 'none' })
+  const service: Service = { provider, host, records, journal, wrong, nextFault, counters }
+  network.world.serve(host, port, serve)
   return service
 
   function serve(end: WorldEnd): void {
     let buffered = Buffer.alloc(0)
+    let fault: Fault | null = null
+    // Of the process that connected: what it sent may arrive after its end.
+    const { life } = kernel
     end.onData = (bytes) => {
       buffered = Buffer.concat([buffered, bytes])
+      fault ??= drawn()
+      if (fault.kind === 'reset' && fault.when === 'within') return end.reset()
       const headEnd = buffered.indexOf('\r\n\r\n')
       if (headEnd < 0) return
       const head = buffered.toString('latin1', 0, headEnd)
@@ -100,134 +115,245 @@ export function createService({ kernel, network, random }: Deps, options: Servic
       if (buffered.length < headEnd + 4 + length) return
       const body = buffered.subarray(headEnd + 4, headEnd + 4 + length)
       buffered = Buffer.from(buffered.subarray(headEnd + 4 + length))
-      received(end, head, Buffer.from(body))
+      const met = fault
+      fault = null
+      received(end, { life, head, body: Buffer.from(body), fault: met })
     }
   }
 
-  function received(end: WorldEnd, head: string, body: Buffer): void {
-    counters.requests += 1
-    const [, method = '', path = ''] = /^(\S+) (\S+)/.exec(head) ?? []
-    if (!/^authorization: AWS4-ECDSA-P256-SHA256 /im.test(head)) wrong.push('a request without a signature')
-    if (method === 'HEAD' || method === 'GET') {
-      answer(end, 403, '{"message":"Missing Authentication Token"}')
-      return
-    }
+  function drawn(): Fault {
     const fault = service.nextFault()
     counters.faults.set(fault.kind, (counters.faults.get(fault.kind) ?? 0) + 1)
+    return fault
+  }
+
+  function received(
+    end: WorldEnd,
+    { life, head, body, fault }: { life: number; head: string; body: Buffer; fault: Fault },
+  ): void {
+    counters.requests += 1
+    const [, method = '', path = ''] = /^(\S+) (\S+)/.exec(head) ?? []
+    checkHeaders(head, method)
+    if (method === 'HEAD' || method === 'GET') {
+      answer(end, null, { status: 403, text: '{"message":"Missing Authentication Token"}' })
+      return
+    }
     const isBatch = path.endsWith('/v2/telemetry/batch')
-    const process = () => (isBatch ? batchAnswer(body, fault) : singleAnswer(body, fault))
+    const parsed = JSON.parse(body.toString()) as { batchId: string; data: Payload[] } | Payload
+    const data = 'data' in parsed ? parsed.data : [parsed]
+    const submission: Submission = {
+      atMs: kernel.monotonicMs,
+      life,
+      batchId: 'data' in parsed ? parsed.batchId : null,
+      payloadIds: data.map(({ payloadId }) => payloadId),
+      status: null,
+      requestId: null,
+      results: null,
+      retryAfterMs: 0,
+      answeredMs: null,
+      heard: 'no',
+    }
+    journal.push(submission)
+    if (isBatch) checkBatch(submission, data, body)
+    meet(end, { submission, data, bytes: body.length, fault })
+  }
+
+  function meet(
+    end: WorldEnd,
+    {
+      submission,
+      data,
+      bytes,
+      fault,
+    }: { submission: Submission; data: Payload[]; bytes: number; fault: Fault },
+  ): void {
+    const process = () => processed(submission, data, { bytes, fault })
     switch (fault.kind) {
       case 'status': {
         if (fault.processes) process()
-        const retry = fault.retryAfterS === undefined ? '' : `retry-after: ${fault.retryAfterS}\r\n`
-        answer(end, fault.status, `{"requestId":"${requestId()}","message":"as drawn"}`, retry)
+        const { retryAfterS, hasDate = true } = fault
+        // To the single operation it would be a promise.
+        const status = fault.status === 202 && submission.batchId === null ? 500 : fault.status
+        submission.results = null
+        submission.retryAfterMs = (retryAfterS ?? 0) * 1000
+        const text = `{"requestId":"${newRequestId()}","message":"as drawn"}`
+        answer(end, submission, { status, text, retryAfterS, hasDate })
         return
       }
       case 'reset':
         if (fault.when === 'after') process()
+        submission.results = null
         end.reset()
         return
       case 'hang':
         if (fault.processes) process()
+        submission.results = null
         return
       case 'truncated': {
         const { status, text } = process()
-        end.write(
-          Buffer.from(
-            `HTTP/1.1 ${status} OK\r\n${dateLine()}content-length: ${text.length}\r\n\r\n${text.slice(0, text.length >> 1)}`,
-          ),
-        )
-        end.end()
+        const batch = batches.get(submission.batchId ?? '')
+        if (batch !== undefined && (batch.truncations ??= fault.times) > 0) {
+          batch.truncations -= 1
+          const part = text.slice(0, Math.floor(text.length * fault.part))
+          const head = `HTTP/1.1 ${status} OK\r\n${dateLine()}content-length: ${text.length}\r\n\r\n`
+          Object.assign(submission, { status, answeredMs: kernel.monotonicMs, heard: 'maybe' })
+          end.write(Buffer.from(head + part))
+          end.end()
+          return
+        }
+        answer(end, submission, { status, text })
         return
       }
       case 'html':
-        answer(end, 200, '<html>welcome</html>')
+        answer(end, submission, { status: 200, text: '<html>welcome</html>' })
         return
       case 'slow':
         kernel.at(fault.ms, () => {
-          const { status, text } = process()
-          if (end.isOpen) answer(end, status, text)
+          if (end.isOpen || random.chance(0.5)) answer(end, submission, process())
         })
         return
-      case 'none':
-      case 'unlisted':
-      case 'outage':
-      case 'some failed': {
-        const { status, text } = process()
-        kernel.at(random.below(50), () => {
-          if (end.isOpen) answer(end, status, text)
-        })
-        return
+      default: {
+        const answered = process()
+        kernel.at(random.below(answerMs), () => answer(end, submission, answered))
       }
     }
   }
 
-  function batchAnswer(body: Buffer, fault: Fault): { status: number; text: string } {
-    const { batchId, data } = JSON.parse(body.toString()) as { batchId: string; data: Payload[] }
-    const hash = createHash('sha256').update(body).digest('hex')
-    counters.batches += 1
-    let batch = batches.get(batchId)
-    if (batch === undefined)
-      batches.set(batchId, (batch = { hash, submissions: 0, answer: null, failed: new Set() }))
-    batch.submissions += 1
-    if (batch.hash !== hash) wrong.push(`batch ${batchId} came with other bytes`)
-    if (data.length === 0 || data.length > options.payloadsMax)
-      wrong.push(`batch ${batchId} has ${data.length} payloads`)
-    if (new Set(data.map(({ payloadId }) => payloadId)).size !== data.length)
-      wrong.push(`batch ${batchId} has a payload twice`)
-    checkOrder(batchId, data)
-    if (batch.answer !== null) {
+  function processed(
+    submission: Submission,
+    data: Payload[],
+    { bytes, fault }: { bytes: number; fault: Fault },
+  ): { status: number; text: string } {
+    const known = submission.batchId === null ? undefined : batches.get(submission.batchId)
+    if (known !== undefined && known.answer !== null) {
       counters.repeats += 1
-      if (options.repeat === 'same') return { status: 200, text: batch.answer }
-      if (options.repeat === 'conflict')
-        return { status: 409, text: `{"requestId":"${requestId()}","message":"known batch"}` }
+      if (options.repeat === 'same') {
+        submission.results = new Map(known.results)
+        return { status: 200, text: known.answer }
+      }
+      if (options.repeat === 'conflict') return { status: 409, text: message('known batch') }
     }
-    const accepted: string[] = []
-    const failed: object[] = []
+    if (data.some(options.isRefused)) {
+      reach('service refused a payload')
+      return { status: 400, text: message('invalid') }
+    }
+    if (fault.kind === 'body limit' && bytes > fault.bytes && data.length > 1) {
+      reach('service refused a size')
+      return { status: 413, text: message('too large') }
+    }
+    if (fault.kind === 'firewall' && data.some(({ payloadId }) => isOneOf(payloadId, fault.every))) {
+      reach('service forbade a batch')
+      return { status: 403, text: message('forbidden by a rule') }
+    }
+    return known === undefined
+      ? singleAnswer(submission, data[0]!, fault)
+      : batchAnswer(submission, data, fault, known)
+  }
+
+  function batchAnswer(
+    submission: Submission,
+    data: Payload[],
+    fault: Fault,
+    batch: Batch,
+  ): { status: number; text: string } {
+    const { batchId } = submission
+    reach(`service got a batch of ${data.length === 1 ? '1' : data.length < 10 ? '2 to 9' : '10 or more'}`)
+    const results = new Map<string, Result>()
     for (const payload of data) {
       const { payloadId } = payload
-      const before = records.get(payloadId)?.accepted.some((one) => one.batchId === batchId) === true
-      // It processes a repeated batch afresh, and what it accepted of it stays accepted.
-      const errorType = before ? null : errorOf(payload, fault)
-      if (errorType === 'unlisted') {
-        recordOf(payload).failed += 1
-        batch.failed.add(payloadId)
-        continue
-      }
-      if (errorType !== null) {
-        failed.push({ payloadId, errorType, errorMessage: 'as drawn', validationErrorDetails: [] })
-        recordOf(payload).failed += 1
-        batch.failed.add(payloadId)
-        continue
-      }
-      accepted.push(payloadId)
-      // A submission that was late in the network, after its answer to a later one: no batchId helps against that here.
-      if (batch.failed.has(payloadId)) recordOf(payload).mayBeTwice = true
-      if (!before) recordOf(payload).accepted.push({ batchId })
+      const { accepted } = recordOf(payload)
+      const isKnown = accepted.some((one) => one.batchId === batchId)
+      const failure = isKnown ? null : failureOf(payload, fault)
+      const isLeftOut = isLeftOutBy(fault, payloadId)
+      if (failure === null && !isKnown && (!isLeftOut || (fault.kind === 'unlisted' && fault.processes)))
+        accepted.push({ batchId })
+      if (isLeftOut) continue
+      // What it accepted before, some services name as failed when it comes again.
+      const isToldTwice = isKnown && fault.kind === 'unlisted' && random.chance(0.3)
+      results.set(payloadId, isToldTwice ? { errorType: 'Known' } : (failure ?? 'accepted'))
     }
-    const total = data.length
-    const summary = { total, accepted: accepted.length, failed: failed.length }
-    const text = JSON.stringify({ requestId: requestId(), responseCode: 200, accepted, failed, summary })
+    submission.results = results
+    const text = breakdown(data, results, fault.kind === 'odd' ? fault.how : null)
     // It names none: the service has not processed the batch, and does not remember it.
-    if (accepted.length + failed.length > 0) batch.answer = text
+    if (results.size > 0) Object.assign(batch, { answer: text, results })
     return { status: 200, text }
   }
 
-  function singleAnswer(body: Buffer, fault: Fault): { status: number; text: string } {
-    counters.singles += 1
-    const payload = JSON.parse(body.toString()) as Payload
-    if (options.isDoomed(payload) || fault.kind === 'outage')
-      return { status: 400, text: `{"requestId":"${requestId()}","message":"invalid"}` }
-    recordOf(payload).accepted.push({ batchId: null })
-    return { status: 202, text: `{"requestId":"${requestId()}"}` }
+  function breakdown(data: readonly Payload[], results: Results, odd: string | null): string {
+    const ids = data.map(({ payloadId }) => payloadId)
+    const accepted = ids.filter((id) => results.get(id) === 'accepted')
+    const failed = ids.flatMap((payloadId) => {
+      const result = results.get(payloadId)
+      if (result === undefined || result === 'accepted') return []
+      const { errorType } = result
+      return [{ payloadId, errorType, errorMessage: 'as drawn', validationErrorDetails: [] }]
+    })
+    const summary = { total: ids.length, accepted: accepted.length, failed: failed.length }
+    const unknown = '00000000-0000-4000-8000-000000000000'
+    if (odd === 'in both lists') accepted.push(...failed.map(({ payloadId }) => payloadId))
+    if (odd === 'twice') accepted.push(...accepted.slice(0, 3))
+    if (odd === 'unknown ids') accepted.push(unknown)
+    if (odd === 'wrong summary') summary.accepted += 1
+    const shown = odd === 'capital letters' ? accepted.map((id) => id.toUpperCase()) : accepted
+    const responseCode = odd === 'other code' ? 500 : 200
+    return JSON.stringify({ requestId: newRequestId(), responseCode, accepted: shown, failed, summary })
   }
 
-  function errorOf(payload: Payload, fault: Fault): string | null {
-    if (fault.kind === 'outage') return fault.errorType
-    if (options.isDoomed(payload)) return 'Validation'
-    if (fault.kind === 'some failed' && random.chance(fault.share)) return fault.errorType
-    if (fault.kind === 'unlisted' && random.chance(fault.share)) return 'unlisted'
+  function singleAnswer(
+    submission: Submission,
+    payload: Payload,
+    fault: Fault,
+  ): { status: number; text: string } {
+    counters.singles += 1
+    reach('service got a single payload')
+    const text = message('single')
+    if (options.isDoomed(payload) || fault.kind === 'outage') return { status: 400, text }
+    recordOf(payload).accepted.push({ batchId: null })
+    submission.results = new Map([[payload.payloadId, 'accepted']])
+    return { status: 202, text }
+  }
+
+  function isLeftOutBy(fault: Fault, payloadId: string): boolean {
+    if (fault.kind !== 'unlisted') return false
+    return fault.isSteady
+      ? isOneOf(payloadId, Math.ceil(1 / (fault.share + 0.01)))
+      : random.chance(fault.share)
+  }
+
+  /** Null: it is accepted. */
+  function failureOf(payload: Payload, fault: Fault): Result | null {
+    if (fault.kind === 'outage') return { errorType: fault.errorType }
+    if (options.isDoomed(payload)) return { errorType: 'Validation' }
+    if (fault.kind === 'some failed' && random.chance(fault.share))
+      return { errorType: random.pick(fault.errorTypes) }
+    if (fault.kind === 'odd' && random.chance(0.3)) return { errorType: 'Busy' }
     return null
+  }
+
+  // ---- what every request must be
+
+  function checkHeaders(head: string, method: string): void {
+    if (!/^authorization: AWS4-ECDSA-P256-SHA256 /im.test(head)) wrong.push('a request without a signature')
+    if (!/^x-amz-date: \d{8}T\d{6}Z/im.test(head)) wrong.push('a request without the time of its signature')
+    if (method !== 'POST') return
+    if (!/^content-type: application\/json/im.test(head)) wrong.push('a request that is not said to be JSON')
+    const key = /^x-provider-key: (\S+)/im.exec(head)?.[1]
+    if (key !== provider.toUpperCase()) wrong.push(`a request of ${provider} with the key ${key}`)
+  }
+
+  function checkBatch({ batchId, payloadIds }: Submission, data: readonly Payload[], body: Buffer): void {
+    const hash = createHash('sha256').update(body).digest('hex')
+    const id = batchId ?? ''
+    counters.batches += 1
+    const batch = batches.get(id)
+    const empty = { hash, results: new Map(), answer: null, truncations: null }
+    if (batch === undefined) batches.set(id, empty)
+    else if (batch.hash !== hash) wrong.push(`batch ${id} came with other bytes`)
+    if (data.length === 0 || data.length > options.payloadsMax())
+      wrong.push(`batch ${id} has ${data.length} payloads`)
+    if (new Set(payloadIds).size !== data.length) wrong.push(`batch ${id} has a payload twice`)
+    checkOrder(id, data)
+    for (const payload of data) recordOf(payload)
   }
 
   /** Payloads of one device stand in a batch in the order of their messages. */
@@ -235,34 +361,57 @@ export function createService({ kernel, network, random }: Deps, options: Servic
     const last = new Map<string, number>()
     for (const { deviceIdentifier, signalTimestamp, payloadId } of data) {
       const id = deviceIdentifier?.id ?? ''
-      if (signalTimestamp < (last.get(id) ?? 0) && recordOfId(payloadId) === undefined)
+      if (signalTimestamp < (last.get(id) ?? 0) && !records.has(payloadId))
         wrong.push(`batch ${batchId} has payloads of ${id} out of order`)
       last.set(id, signalTimestamp)
     }
   }
 
-  function recordOfId(payloadId: string): PayloadRecord | undefined {
-    return records.get(payloadId)
-  }
-
   function recordOf(payload: Payload): PayloadRecord {
     let record = records.get(payload.payloadId)
-    if (record === undefined)
-      records.set(payload.payloadId, (record = { accepted: [], failed: 0, mayBeTwice: false, payload }))
+    if (record === undefined) records.set(payload.payloadId, (record = { accepted: [], payload }))
     return record
   }
 
-  function answer(end: WorldEnd, status: number, text: string, more = ''): void {
-    const head = `HTTP/1.1 ${status} X\r\n${dateLine()}content-type: application/json\r\n${more}content-length: ${Buffer.byteLength(text)}\r\n\r\n`
-    end.write(Buffer.from(head + text))
+  // ---- answers
+
+  type Answer = { status: number; text: string; retryAfterS?: number | undefined; hasDate?: boolean }
+
+  function answer(end: WorldEnd, submission: Submission | null, given: Answer): void {
+    const { status, text, retryAfterS, hasDate = true } = given
+    if (submission !== null) reach(`service answered ${status}`)
+    if (!end.isOpen) return
+    const retry = retryAfterS === undefined ? '' : `retry-after: ${retryAfterS}\r\n`
+    const type = text.startsWith('<') ? 'text/html' : 'application/json'
+    const head = `HTTP/1.1 ${status} X\r\n${hasDate ? dateLine() : ''}content-type: ${type}\r\n${retry}`
+    end.write(Buffer.from(`${head}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`))
+    if (submission === null) return
+    const requestId = /"requestId":"([^"]*)"/.exec(text)?.[1] ?? null
+    Object.assign(submission, { status, requestId, answeredMs: kernel.monotonicMs, heard: 'maybe' })
+    // A connection that is open when its answer is there, and some time later, has taken it.
+    const { delayMs, isSilent } = network.world.path(host)
+    const life = kernel.life
+    if (isSilent || submission.life !== life) return
+    kernel.at(2 * delayMs + 10, () => {
+      if (end.isOpen && kernel.life === life && !network.world.path(host).isSilent) submission.heard = 'yes'
+    })
+  }
+
+  function message(text: string): string {
+    return `{"requestId":"${newRequestId()}","message":"${text}"}`
   }
 
   function dateLine(): string {
     return `date: ${new Date(kernel.trueMs).toUTCString()}\r\n`
   }
 
-  function requestId(): string {
+  function newRequestId(): string {
     requestIds += 1
-    return `${options.provider}-${requestIds}`
+    return `${provider}-${requestIds}`
   }
+}
+
+/** One payload in `every`, the same ones each time. */
+export function isOneOf(payloadId: string, every: number): boolean {
+  return Number.parseInt(payloadId.slice(-6), 16) % every === 0
 }

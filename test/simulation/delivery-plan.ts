@@ -1,0 +1,85 @@
+// delivery-plan.ts: what a seed draws of delivery: the limits of a batch, the rules of the service, and the config of both.
+
+import type { Random } from '../support/random.ts'
+import type { RepeatBehaviour } from './world/service.ts'
+
+export type ProviderPlan = {
+  name: string
+  host: string
+  port: number
+  repeat: RepeatBehaviour
+  /** The operator may say `delivered` only of a service in which nothing fails. */
+  onRepeat: 'delivered' | 'resend' | 'hold'
+  /** The service answers 400 to a request with one of this many payloads of the time with faults; 0: to none. */
+  refusesEvery: number
+}
+
+export type DeliveryPlan = {
+  payloadsMax: number
+  lingerS: number
+  maxInFlight: number
+  timeoutS: number
+  backfillAfterS: number
+  onRefusedRepeat: 'hold' | 'split'
+}
+
+/** `delivery.errors`, in ms. */
+export const retryDelays: Readonly<Record<string, readonly number[]>> = {
+  Validation: [10_000, 60_000],
+  default: [1000, 10_000, 60_000],
+}
+
+export function drawProviders(random: Random): ProviderPlan[] {
+  const names = random.chance(0.3) ? ['own', 'partner'] : ['own']
+  return names.map((name) => {
+    const repeat = random.pick<RepeatBehaviour>(['same', 'same', 'fresh', 'conflict'])
+    return {
+      name,
+      host: `${name}.service.test`,
+      port: 8000,
+      repeat,
+      onRepeat: repeat === 'conflict' ? random.pick(['delivered', 'resend', 'hold'] as const) : 'hold',
+      refusesEvery: random.chance(0.3) ? 4 + random.below(30) : 0,
+    }
+  })
+}
+
+/**
+ * A service that answers 409 for a batch that it knows does not say what failed in it. `on_repeat: delivered` then says
+ * that nothing did, and the operator may set it only where that is so.
+ */
+export function mayFail({ repeat, onRepeat }: Pick<ProviderPlan, 'repeat' | 'onRepeat'>): boolean {
+  return repeat !== 'conflict' || onRepeat !== 'delivered'
+}
+
+export function drawDelivery(random: Random): DeliveryPlan {
+  return {
+    payloadsMax: random.pick([1, 2, 5, 20, 500]),
+    lingerS: random.pick([0, 1, 5, 20]),
+    maxInFlight: random.pick([1, 2, 4]),
+    timeoutS: random.pick([5, 30]),
+    backfillAfterS: random.pick([60, 60, 900]),
+    onRefusedRepeat: random.pick(['hold', 'split', 'split']),
+  }
+}
+
+export function deliveryText(providers: readonly ProviderPlan[], plan: DeliveryPlan): string {
+  const list = providers.map(
+    ({ name, host, port, onRepeat }) =>
+      `    - { name: ${name}, provider_key: ${name.toUpperCase()}, base_url: "http://${host}:${port}", on_repeat: ${onRepeat} }`,
+  )
+  const rules = Object.entries(retryDelays).map(([type, delays]) => {
+    return `${type}: [${delays.map((ms) => `${ms / 1000}s`).join(', ')}]`
+  })
+  return `delivery:
+  base_url: "http://${providers[0]!.host}:${providers[0]!.port}"
+  credentials: { source: environment }
+  batch: { max_payloads: ${plan.payloadsMax}, linger: ${plan.lingerS}s }
+  max_in_flight: ${plan.maxInFlight}
+  timeout: ${plan.timeoutS}s
+  on_refused_repeat: ${plan.onRefusedRepeat}
+  backfill: { after: ${plan.backfillAfterS}s, rotate_every: ${plan.backfillAfterS === 60 ? '1m' : '1h'} }
+  errors: { ${rules.join(', ')} }
+  providers:
+${list.join('\n')}`
+}

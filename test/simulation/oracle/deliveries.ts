@@ -1,0 +1,381 @@
+// deliveries.ts: what must become of each payload, by the answers that the daemon heard: a model of `delivery.errors`
+// and of the rules of ingestion, made from the journals of the services.
+//
+//   An answer that names every payload of a batch is settled, and its batchId is not sent again.
+//   A payload that failed is sent again under another batchId, after the delay of its step at the earliest.
+//   A failure counts by its rule; after the last step the payload is a dead letter. It does not count in an outage: from
+//   the third live batch in a row with nothing accepted, not only for Validation, until something is accepted.
+//   What was accepted is not sent under another batchId, unless an answer said that it failed, or left it out twice.
+//
+// Where it is not known what the daemon heard, or what counts, the model has bounds: `sure` and `may`.
+
+import { retryDelays } from '../delivery-plan.ts'
+import type { Results, Service, Submission } from '../world/service.ts'
+
+/** Of the list that the daemon shows. */
+export type DeadLetter = {
+  id: string
+  stage: 'mapping' | 'delivery'
+  reason: string
+  payloadId: string | null
+  requestId: string | null
+}
+
+export type OperatorAct = {
+  atMs: number
+  kind: 'requeue' | 'purge' | 'reissue' | 'drop' | 'release'
+  /** Payloads of `requeue` and `purge`, batches of the others. */
+  ids: readonly string[]
+}
+
+/** When what was answered may not have been settled: the process ended, or the disk failed. */
+export type Trouble = { fromMs: number; toMs: number }
+
+export type Circumstances = {
+  acts: readonly OperatorAct[]
+  troubles: readonly Trouble[]
+  /** A batch that may have been processed and is refused is cut: `on_refused_repeat: split`. */
+  isRefusedRepeatSplit: boolean
+}
+
+type Counts = { sure: Map<string, number>; may: Map<string, number> }
+
+type PayloadState = Counts & {
+  batchId: string | null
+  failed: { atMs: number; delayMs: number } | null
+  hasFailed: boolean
+  isOver: boolean
+  /** Batches that may have had an effect although another one is sent. */
+  excused: Set<string | null>
+}
+
+type BatchState = {
+  life: number
+  submissions: number
+  payloadIds: readonly string[]
+  settledMs: number | null
+  undo: (() => void)[]
+  named: Map<string, string>
+  leftOut: Map<string, number>
+  isUncertain: boolean
+}
+
+export type Deliveries = {
+  wrong: string[]
+  /** The payload must be a dead letter. */
+  isOver(payloadId: string): boolean
+  /** The batch may have had an effect, and another one as well. */
+  isExcused(payloadId: string, batchId: string | null): boolean
+  /** Why `letter` is not right; null where it is. */
+  whyNotDead(letter: DeadLetter): string | null
+}
+
+const accepted = 'accepted'
+/** How long a settle takes at most where nothing is in trouble. */
+const settleMs = 5000
+const latelyMs = 600_000
+const emptyToOutage = 3
+
+export function modelOf(
+  { journal }: Service,
+  { acts, troubles, isRefusedRepeatSplit }: Circumstances,
+): Deliveries {
+  const wrong: string[] = []
+  const payloads = new Map<string, PayloadState>()
+  const batches = new Map<string, BatchState>()
+  /** By requestId: which answers may make a dead letter of what they name as failed. */
+  const mayKill = new Map<string, boolean>()
+  const byRequest = new Map<string, Submission>()
+  const service = {
+    life: -1,
+    emptyMin: 0,
+    mayBeOutage: false,
+    isOutage: false,
+    acceptedMs: Number.NEGATIVE_INFINITY,
+  }
+
+  for (const { run } of eventsOf()) run()
+  return {
+    wrong,
+    isOver: (payloadId) => payloads.get(payloadId)?.isOver === true,
+    isExcused: (payloadId, batchId) => payloads.get(payloadId)?.excused.has(batchId) === true,
+    whyNotDead,
+  }
+
+  function eventsOf(): { atMs: number; run: () => void }[] {
+    const events: { atMs: number; run: () => void }[] = []
+    for (const submission of journal) {
+      events.push({ atMs: submission.atMs, run: () => received(submission) })
+      const { answeredMs } = submission
+      const at = answeredMs ?? submission.atMs
+      events.push({ atMs: at, run: () => answered(submission, at) })
+    }
+    for (const act of acts) events.push({ atMs: act.atMs, run: () => acted(act) })
+    return events.sort((one, other) => one.atMs - other.atMs)
+  }
+
+  function received({ atMs, life, batchId, payloadIds }: Submission): void {
+    if (service.life !== life)
+      Object.assign(service, {
+        life,
+        emptyMin: 0,
+        mayBeOutage: false,
+        isOutage: false,
+        acceptedMs: Number.NEGATIVE_INFINITY,
+      })
+    const id = batchId ?? `single ${payloadIds[0]}`
+    const batch = batchOf(id, payloadIds)
+    batch.submissions += 1
+    if (batch.life !== life) {
+      batch.life = life
+      batch.named.clear()
+      batch.leftOut.clear()
+    }
+    if (batch.settledMs !== null && batchId !== null) {
+      if (!isTrouble(batch.settledMs))
+        wrong.push(
+          `batch ${batchId} was sent again, ${seconds(atMs - batch.settledMs)} after a complete answer`,
+        )
+      for (const undo of batch.undo) undo()
+      batch.undo = []
+      batch.settledMs = null
+    }
+    for (const payloadId of payloadIds) {
+      const payload = payloadOf(payloadId)
+      if (payload.batchId === id) continue
+      payload.batchId = id
+      if (payload.isOver) wrong.push(`payload ${payloadId} was sent again after its last attempt`)
+      const { failed } = payload
+      if (failed !== null && atMs < failed.atMs + failed.delayMs)
+        wrong.push(
+          `payload ${payloadId} was sent again after ${seconds(atMs - failed.atMs)}; its delay is ${seconds(failed.delayMs)}`,
+        )
+      payload.failed = null
+    }
+  }
+
+  function answered(submission: Submission, atMs: number): void {
+    const { batchId, payloadIds, status, results, requestId, heard } = submission
+    if (heard === 'no') {
+      if (batchId === null) excuse(payloadIds, null)
+      return
+    }
+    if (requestId !== null) byRequest.set(requestId, submission)
+    const isHeard = heard === 'yes'
+    const batch = batchOf(batchId ?? `single ${payloadIds[0]}`, payloadIds)
+    if (batchId === null) {
+      if (!isHeard) excuse(payloadIds, null)
+      if (status === 202) service.emptyMin = 0
+      return
+    }
+    if (status === 409) {
+      service.emptyMin = 0
+      // What it was told by `on_repeat`, or by an operator.
+      excuse(payloadIds, batchId)
+      return
+    }
+    if ((status === 400 || status === 413) && batch.submissions > 1 && isRefusedRepeatSplit)
+      excuse(payloadIds, batchId)
+    if (status !== 200 || results === null) return
+    if (isHeard) heardWhole(batch, { submission, results, atMs })
+    else heardPart(batch, { submission, results })
+  }
+
+  /** All of the answer may have been read, or a part, or nothing. */
+  function heardPart(
+    batch: BatchState,
+    { submission, results }: { submission: Submission; results: Results },
+  ): void {
+    batch.isUncertain = true
+    service.mayBeOutage = true
+    service.isOutage = false
+    service.emptyMin = 0
+    const { life, answeredMs, requestId, payloadIds } = submission
+    if (life === service.life) service.acceptedMs = answeredMs ?? service.acceptedMs
+    if (requestId !== null) mayKill.set(requestId, true)
+    for (const id of payloadIds) {
+      const result = results.get(id)
+      if (result === undefined || result === accepted) continue
+      const payload = payloadOf(id)
+      payload.hasFailed = true
+      if (batch.named.get(id) !== accepted) payload.excused.add(submission.batchId)
+      add(payload.may, ruleOf(result.errorType), 1)
+    }
+  }
+
+  type Heard = { submission: Submission; results: Results; atMs: number }
+
+  function heardWhole(batch: BatchState, { submission, results, atMs }: Heard): void {
+    const { payloadIds } = submission
+    for (const id of payloadIds) {
+      const result = results.get(id)
+      if (result === undefined) batch.leftOut.set(id, (batch.leftOut.get(id) ?? 0) + 1)
+      else if (result === accepted) batch.named.set(id, accepted)
+      else if (batch.named.get(id) !== accepted) {
+        batch.named.set(id, result.errorType)
+        payloadOf(id).excused.add(submission.batchId)
+      }
+    }
+    const missing = payloadIds.filter((id) => !batch.named.has(id))
+    if (missing.length > 0) {
+      service.isOutage = false
+      if (missing.length === payloadIds.length || missing.some((id) => (batch.leftOut.get(id) ?? 0) < 2))
+        return
+      for (const id of missing) {
+        batch.named.set(id, 'Unconfirmed')
+        payloadOf(id).excused.add(submission.batchId)
+      }
+      batch.isUncertain = true
+    }
+    settle(batch, { submission, atMs })
+  }
+
+  function settle(batch: BatchState, { submission, atMs }: Omit<Heard, 'results'>): void {
+    const { payloadIds, requestId, life } = submission
+    const types = payloadIds.map((id) => batch.named.get(id) ?? accepted).filter((type) => type !== accepted)
+    const isEmpty = types.length === payloadIds.length
+    const isOfValidation = types.every((type) => type === 'Validation')
+    const isLive = payloadIds.every((id) => !payloadOf(id).hasFailed)
+    if (isEmpty && isLive) service.emptyMin += 1
+    const isOutage = isEmpty && !isOfValidation && service.emptyMin >= emptyToOutage
+    const isProven = service.life === life && atMs - service.acceptedMs < latelyMs && batch.submissions === 1
+    const counts =
+      isOutage || service.isOutage
+        ? 'no'
+        : service.mayBeOutage || (isEmpty && !isOfValidation)
+          ? 'may'
+          : 'sure'
+    if (requestId !== null)
+      mayKill.set(requestId, counts !== 'no' && (!isEmpty || isOfValidation || isProven))
+    service.isOutage = isOutage
+    if (isEmpty) service.mayBeOutage ||= !isOfValidation
+    else Object.assign(service, { emptyMin: 0, mayBeOutage: false, acceptedMs: atMs })
+    batch.settledMs = atMs
+    for (const id of payloadIds) {
+      const type = batch.named.get(id) ?? accepted
+      if (type !== accepted)
+        failed(batch, payloadOf(id), {
+          type,
+          atMs,
+          counts: batch.isUncertain && counts === 'sure' ? 'may' : counts,
+        })
+    }
+  }
+
+  function failed(
+    batch: BatchState,
+    payload: PayloadState,
+    { type, atMs, counts }: { type: string; atMs: number; counts: 'sure' | 'may' | 'no' },
+  ): void {
+    const rule = ruleOf(type)
+    const delays = retryDelays[rule] ?? []
+    const before = payload.sure.get(rule) ?? 0
+    const delayMs = delays[counts === 'sure' ? Math.min(before, delays.length - 1) : 0] ?? 0
+    payload.hasFailed = true
+    payload.failed = { atMs, delayMs }
+    const sure = counts === 'sure' ? 1 : 0
+    const may = counts === 'no' ? 0 : 1
+    add(payload.sure, rule, sure)
+    add(payload.may, rule, may)
+    payload.isOver = (payload.sure.get(rule) ?? 0) > delays.length
+    batch.undo.push(() => {
+      payload.failed = null
+      payload.isOver = false
+      add(payload.sure, rule, -sure)
+    })
+  }
+
+  function acted({ kind, ids }: OperatorAct): void {
+    if (kind === 'requeue')
+      for (const id of ids)
+        Object.assign(payloadOf(id), { sure: new Map(), may: new Map(), failed: null, isOver: false })
+    if (kind === 'reissue') for (const id of ids) excuse(batches.get(id)?.payloadIds ?? [], id)
+  }
+
+  function whyNotDead({ payloadId, reason, requestId }: DeadLetter): string | null {
+    if (reason === 'DROPPED_BY_OPERATOR')
+      return acts.some(({ kind }) => kind === 'drop') ? null : 'nobody dropped it'
+    const of = byRequest.get(requestId ?? '')
+    if (payloadId === null || of === undefined)
+      return `no answer of the service made it a dead letter (${requestId})`
+    if (reason === 'Refused')
+      return of.batchId === null && (of.status === 400 || of.status === 413)
+        ? null
+        : 'it was not refused alone'
+    if (reason === 'FORBIDDEN')
+      return of.batchId === null && of.status === 403 ? null : 'it was not forbidden alone'
+    if (of.status === 409) return null
+    const result = of.results?.get(payloadId)
+    if (
+      reason !== 'Unconfirmed' &&
+      (result === undefined || result === accepted || result.errorType !== reason)
+    )
+      return `the answer ${requestId} does not say so`
+    const rule = ruleOf(reason)
+    const may = payloadOf(payloadId).may
+    const total = [...may.values()].reduce((sum, count) => sum + count, 0)
+    const steps = Object.values(retryDelays).reduce((sum, { length }) => sum + length, 0)
+    if ((may.get(rule) ?? 0) <= (retryDelays[rule]?.length ?? 0) && total <= steps)
+      return `it failed at most ${may.get(rule) ?? 0} times in a way that counts`
+    return mayKill.get(requestId ?? '') === true
+      ? null
+      : `the answer ${requestId} belongs to an outage, or may repeat one`
+  }
+
+  function excuse(payloadIds: readonly string[], batchId: string | null): void {
+    for (const id of payloadIds) payloadOf(id).excused.add(batchId)
+  }
+
+  function batchOf(id: string, payloadIds: readonly string[]): BatchState {
+    let batch = batches.get(id)
+    if (batch === undefined)
+      batches.set(
+        id,
+        (batch = {
+          life: -1,
+          submissions: 0,
+          payloadIds,
+          settledMs: null,
+          undo: [],
+          named: new Map(),
+          leftOut: new Map(),
+          isUncertain: false,
+        }),
+      )
+    return batch
+  }
+
+  function payloadOf(id: string): PayloadState {
+    let payload = payloads.get(id)
+    if (payload === undefined)
+      payloads.set(
+        id,
+        (payload = {
+          sure: new Map(),
+          may: new Map(),
+          batchId: null,
+          failed: null,
+          hasFailed: false,
+          isOver: false,
+          excused: new Set(),
+        }),
+      )
+    return payload
+  }
+
+  function isTrouble(atMs: number): boolean {
+    return troubles.some(({ fromMs, toMs }) => fromMs <= atMs + settleMs && toMs >= atMs)
+  }
+}
+
+function ruleOf(errorType: string): string {
+  return errorType in retryDelays ? errorType : 'default'
+}
+
+function add(counts: Map<string, number>, rule: string, count: number): void {
+  counts.set(rule, (counts.get(rule) ?? 0) + count)
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(3)} s`
+}
