@@ -79,7 +79,14 @@ export function wrongAtEnd(known: Known): string[] {
   const hasDead = status.spool.deadLetters > 0
   const isDoomed = fleet.messages.some(({ device }) => device.isDoomed)
   const ofConfig = isConfigNew ? ['RESTART_NEEDED'] : []
-  const expected = [...ofKills, ...ofConfig, ...(hasDead ? ofDeadLetters : []), ...(isDoomed ? ofDoomed : [])]
+  const ofPurge = circumstances.acts.some(({ kind }) => kind === 'purge') ? ['DEAD_LETTERS_PURGED'] : []
+  const expected = [
+    ...ofKills,
+    ...ofPurge,
+    ...ofConfig,
+    ...(hasDead ? ofDeadLetters : []),
+    ...(isDoomed ? ofDoomed : []),
+  ]
   const conditions = status.conditions.filter(({ code }) => !expected.includes(code))
   for (const { code, what } of conditions) wrong.push(`condition ${code} is open: ${what}`)
   const isDegraded = status.conditions.some(({ severity }) => severity !== 'info')

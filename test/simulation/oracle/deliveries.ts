@@ -172,6 +172,11 @@ export function modelOf(
       service.emptyMin = 0
       // What it was told by `on_repeat`, or by an operator.
       excuse(payloadIds, batchId)
+      // What an earlier answer said of a payload stays true.
+      for (const id of payloadIds) {
+        const type = batch.named.get(id) ?? accepted
+        if (type !== accepted) add(payloadOf(id).may, ruleOf(type), 1)
+      }
       return
     }
     if ((status === 400 || status === 413) && batch.submissions > 1 && isRefusedRepeatSplit)
@@ -287,8 +292,7 @@ export function modelOf(
 
   function acted({ kind, ids }: OperatorAct): void {
     if (kind === 'requeue')
-      for (const id of ids)
-        Object.assign(payloadOf(id), { sure: new Map(), may: new Map(), failed: null, isOver: false })
+      for (const id of ids) Object.assign(payloadOf(id), { sure: new Map(), failed: null, isOver: false })
     if (kind === 'reissue') for (const id of ids) excuse(batches.get(id)?.payloadIds ?? [], id)
   }
 

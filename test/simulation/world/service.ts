@@ -196,7 +196,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
           batch.truncations -= 1
           const part = text.slice(0, Math.floor(text.length * fault.part))
           const head = `HTTP/1.1 ${status} OK\r\n${dateLine()}content-length: ${text.length}\r\n\r\n`
-          Object.assign(submission, { status, answeredMs: kernel.monotonicMs, heard: 'maybe' })
+          Object.assign(submission, { status, ...nowAnswered(text) })
           end.write(Buffer.from(head + part))
           end.end()
           return
@@ -386,8 +386,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     const head = `HTTP/1.1 ${status} X\r\n${hasDate ? dateLine() : ''}content-type: ${type}\r\n${retry}`
     end.write(Buffer.from(`${head}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`))
     if (submission === null) return
-    const requestId = /"requestId":"([^"]*)"/.exec(text)?.[1] ?? null
-    Object.assign(submission, { status, requestId, answeredMs: kernel.monotonicMs, heard: 'maybe' })
+    Object.assign(submission, { status, ...nowAnswered(text) })
     // A connection that is open when its answer is there, and some time later, has taken it.
     const { delayMs, isSilent } = network.world.path(host)
     const life = kernel.life
@@ -395,6 +394,11 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     kernel.at(2 * delayMs + 10, () => {
       if (end.isOpen && kernel.life === life && !network.world.path(host).isSilent) submission.heard = 'yes'
     })
+  }
+
+  function nowAnswered(text: string): Pick<Submission, 'requestId' | 'answeredMs' | 'heard'> {
+    const requestId = /"requestId":"([^"]*)"/.exec(text)?.[1] ?? null
+    return { requestId, answeredMs: kernel.monotonicMs, heard: 'maybe' }
   }
 
   function message(text: string): string {
