@@ -18,6 +18,8 @@ import { mayFail } from './delivery-plan.ts'
 import { drawPlan, mqttPort, type FaultKind, type Plan } from './plan.ts'
 import { createFleet, type Fleet } from './world/fleet.ts'
 import type { DeadLetter, Trouble } from './oracle/deliveries.ts'
+import { createEndpointWatch, everyMs, type EndpointWatch } from './oracle/endpoint-watch.ts'
+import { wrongInLedger, type LedgerEntry } from './oracle/ledger.ts'
 import { createOperator, type Operator } from './acts/operator.ts'
 import { createService, isOneOf, type Service } from './world/service.ts'
 import { drawFault } from './world/service-faults.ts'
@@ -57,6 +59,7 @@ type World = {
   troubles: Trouble[]
   /** As the daemon shows them at the end. */
   deadLetters: readonly DeadLetter[] | null
+  endpoints: EndpointWatch
   random: Random
   steps: string[]
   reach: (state: string) => void
@@ -121,17 +124,20 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
     operator,
     troubles,
     deadLetters: null,
+    endpoints: createEndpointWatch(services),
     random,
     steps: [],
     reach,
     broken: [],
   }
+  const endWatch = watchEndpoints(world)
   daemon.initSpool()
   await kernel.run(100)
   daemon.start()
   const endFaults = startFaults(world)
   await kernel.run(plan.safetyMs)
   endFaults()
+  const endOfFaultsMs = kernel.monotonicMs
   daemon.start()
   // What is measured over the last requests needs requests.
   fleet.setRate(healthyEveryMs)
@@ -149,8 +155,10 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
   }
   if (wrong.length === 0) {
     await readDeadLetters(world)
-    wrong = endOf(world)
+    wrong = [...endOf(world), ...(await wrongLedger(world, endOfFaultsMs))]
   }
+  endWatch()
+  wrong = [...wrong, ...world.endpoints.wrong]
   for (const why of daemon.ends) wrong.push(`a process ended by itself: ${why}`)
   hash.update(JSON.stringify([fleet.counters, services.map(({ counters }) => [...counters.faults])]))
   machine.kill()
@@ -218,6 +226,42 @@ async function readDeadLetters(world: World): Promise<void> {
     world.deadLetters = letters
   })
   await world.machine.kernel.run(100)
+}
+
+/** Until the function that it returns is called. */
+function watchEndpoints({ daemon, machine: { kernel, network }, endpoints }: World): () => void {
+  let hasEnded = false
+  const isCut = (host: string) => network.world.path(host).isRefusing
+  const look = () => {
+    if (hasEnded) return
+    const status = daemon.gateway?.status()
+    if (status !== undefined) endpoints.look(status, { atMs: kernel.monotonicMs, life: kernel.life, isCut })
+    kernel.at(everyMs, look)
+  }
+  kernel.at(everyMs, look)
+  return () => {
+    hasEnded = true
+  }
+}
+
+/** What was delivered just after the faults may still be under the last of them. */
+const ledgerMs = 60_000
+
+async function wrongLedger(
+  { operator, services, plan, machine: { kernel } }: World,
+  endOfFaultsMs: number,
+): Promise<string[]> {
+  let wrong = ['the ledger was not read']
+  // Receipts are copied in the background.
+  await kernel.run(ledgerMs)
+  operator.ask('/ledger?limit=10000', (reply) => {
+    if (reply?.status !== 200) return
+    const { entries } = reply.value as { entries: LedgerEntry[] }
+    const isWhole = plan.everyMs.powerCut === 0 && plan.everyMs.disk === 0
+    wrong = wrongInLedger(services, { entries, wholeFromMs: isWhole ? 0 : endOfFaultsMs + ledgerMs })
+  })
+  await kernel.run(5000)
+  return wrong
 }
 
 /** The ends of processes, for what was answered just before. */

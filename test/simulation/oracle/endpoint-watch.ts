@@ -1,0 +1,90 @@
+// endpoint-watch.ts: whether the daemon says how the service is, while it is so: the state of each endpoint against what
+// the service answered and the network let through, and the conditions against that state.
+
+import type { Status } from '../../../src/ops/status-schema/status-schema.ts'
+import type { Service } from '../world/service.ts'
+
+/** Of a provider, at one look. */
+type Look = { atMs: number; life: number; endpoint: string; isCut: boolean; isWaiting: boolean }
+
+export type EndpointWatch = {
+  wrong: string[]
+  /** Call it every `everyMs`; `isCut`: the network refuses all connections to the host. */
+  look(status: Status, now: { atMs: number; life: number; isCut: (host: string) => boolean }): void
+}
+
+export const everyMs = 10_000
+/** A condition is open so soon after its cause began, and closed so soon after it ended. */
+const opensMs = 30_000
+const closesMs = 120_000
+/** Five failures of one batch take 31 s of back-offs at most, and each has a deadline. */
+const unavailableMs = 180_000
+const answeredMs = 5000
+const hangsMs = 120_000
+
+const ofState: Readonly<Record<string, readonly string[]>> = {
+  unavailable: ['ENDPOINT_UNAVAILABLE', 'WRAPPER_REFUSED', 'NOTHING_ACCEPTED'],
+  unauthorized: ['ENDPOINT_UNAUTHORIZED', 'CREDENTIALS_FAILED'],
+}
+const ofEndpoints = ['ENDPOINT_UNAVAILABLE', 'ENDPOINT_UNAUTHORIZED', 'WRAPPER_REFUSED']
+
+export function createEndpointWatch(services: readonly Service[]): EndpointWatch {
+  const wrong: string[] = []
+  const looks = new Map<string, Look[]>()
+  return { wrong, look }
+
+  function look(status: Status, { atMs, life, isCut }: Parameters<EndpointWatch['look']>[1]): void {
+    const at = `at ${(atMs / 1000).toFixed(3)}`
+    const codes = status.conditions.map(({ code }) => code)
+    for (const service of services) {
+      const { provider, host } = service
+      const endpoint = status.providers.find(({ name }) => name === provider)?.endpoint
+      // The spool is not open.
+      if (endpoint === undefined) continue
+      const isWaiting = status.lanes.some((lane) => lane.provider === provider && lane.sealed > 0)
+      const all = looks.get(provider) ?? []
+      looks.set(provider, all)
+      all.push({ atMs, life, endpoint, isCut: isCut(host), isWaiting })
+      const longest = (ms: number, is: (look: Look) => boolean) => holdsFor(all, { atMs, life, ms }, is)
+      const state = ofState[endpoint]
+      if (state !== undefined && longest(opensMs, (one) => one.endpoint === endpoint))
+        if (!state.some((code) => codes.includes(code)))
+          wrong.push(`${provider} is ${endpoint} for ${opensMs / 1000} s, and no condition says so, ${at}`)
+      if (endpoint === 'available' && longest(unavailableMs, (one) => one.isCut && one.isWaiting))
+        wrong.push(
+          `${provider} refuses connections for ${unavailableMs / 1000} s, and counts as available, ${at}`,
+        )
+      if (endpoint !== 'available' && acceptsNow(service, { atMs, life }))
+        wrong.push(`${provider} accepted the last batch, and counts as ${endpoint}, ${at}`)
+    }
+    const isAllAvailable = [...looks.values()].every((all) =>
+      holdsFor(all, { atMs, life, ms: closesMs }, (one) => one.endpoint === 'available'),
+    )
+    const open = codes.filter((code) => ofEndpoints.includes(code))
+    if (isAllAvailable && open.length > 0)
+      wrong.push(
+        `all endpoints are available for ${closesMs / 1000} s, and ${open.join(', ')} is open, ${at}`,
+      )
+  }
+}
+
+/** At all looks of this process since `ms` before. */
+function holdsFor(
+  looks: readonly Look[],
+  { atMs, life, ms }: { atMs: number; life: number; ms: number },
+  is: (look: Look) => boolean,
+): boolean {
+  const since = looks.filter((one) => one.life === life && one.atMs >= atMs - ms - everyMs)
+  const [first] = since
+  return first !== undefined && first.atMs <= atMs - ms && since.every(is)
+}
+
+/** The last answer accepted something some seconds ago, and nothing was sent since or still waits for an answer. */
+function acceptsNow({ journal }: Service, { atMs, life }: { atMs: number; life: number }): boolean {
+  const last = journal.at(-1)
+  if (last === undefined || last.life !== life || last.answeredMs === null || last.heard !== 'yes')
+    return false
+  if (last.batchId === null || last.status !== 200 || last.answeredMs > atMs - answeredMs) return false
+  if (![...(last.results?.values() ?? [])].includes('accepted')) return false
+  return journal.every((one) => one === last || (one.answeredMs ?? one.atMs + hangsMs) <= last.atMs)
+}

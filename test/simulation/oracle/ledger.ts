@@ -1,0 +1,46 @@
+// ledger.ts: what the ledger of the daemon says against what the service answered.
+
+import type { Service } from '../world/service.ts'
+
+export type LedgerEntry = {
+  payloadId: string
+  outcome: string
+  batchId: string
+  requestId: string | null
+}
+
+/**
+ * `wholeFromMs`: what the service answered from then on is in the ledger. What was answered before may not be: the
+ * records are not synced, and are lost with the power or the disk.
+ */
+export function wrongInLedger(
+  services: readonly Service[],
+  { entries, wholeFromMs }: { entries: readonly LedgerEntry[]; wholeFromMs: number },
+): string[] {
+  const wrong: string[] = []
+  const answers = new Map(
+    services.flatMap(({ journal }) =>
+      journal.flatMap((one) => (one.requestId === null ? [] : [[one.requestId, one]])),
+    ),
+  )
+  const delivered = new Set<string>()
+  for (const { payloadId, outcome, batchId, requestId } of entries) {
+    if (outcome !== 'delivered' || requestId === null) continue
+    delivered.add(payloadId)
+    const answer = answers.get(requestId)
+    if (answer === undefined || !answer.payloadIds.includes(payloadId))
+      wrong.push(
+        `the ledger says that ${payloadId} was delivered by ${requestId}, which is of another payload`,
+      )
+    else if (answer.batchId !== null && answer.batchId !== batchId)
+      wrong.push(`the ledger has ${payloadId} in batch ${batchId}; it was in ${answer.batchId}`)
+  }
+  for (const { journal } of services)
+    for (const { batchId, heard, status, results, answeredMs } of journal) {
+      if (batchId === null || heard !== 'yes' || status !== 200 || (answeredMs ?? 0) < wholeFromMs) continue
+      for (const [payloadId, result] of results ?? [])
+        if (result === 'accepted' && !delivered.has(payloadId))
+          wrong.push(`the ledger does not say that ${payloadId} of batch ${batchId} was delivered`)
+    }
+  return wrong
+}
