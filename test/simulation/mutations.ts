@@ -3,6 +3,7 @@
 
 import { deliveryMutations } from './mutations/delivery-mutations.ts'
 import { ingestMutations } from './mutations/ingest-mutations.ts'
+import { settleMutations } from './mutations/settle-mutations.ts'
 import { spoolMutations } from './mutations/spool-mutations.ts'
 
 export { notFoundYet } from './mutations/not-found-yet.ts'
@@ -44,4 +45,5 @@ export const mutations: readonly Mutation[] = [
   ...spoolMutations,
   ...ingestMutations,
   ...deliveryMutations,
+  ...settleMutations,
 ]

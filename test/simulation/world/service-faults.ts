@@ -52,7 +52,11 @@ export function drawFault(random: Random, mayFail: boolean): Fault {
     ...(mayFail ? [...ofPayloads, ...ofPayloads] : []),
     // The status of the specification, with which a batch may have been processed.
     () => ({ kind: 'status', status: 500, processes: true }),
-    () => ({ kind: 'status', status: random.pick([500, 500, 500, 502, 503, 429, 408]), processes: random.chance(0.5) }),
+    () => ({
+      kind: 'status',
+      status: random.pick([500, 500, 500, 502, 503, 429, 408]),
+      processes: random.chance(0.5),
+    }),
     () => ({
       kind: 'status',
       status: random.pick([503, 429]),
