@@ -146,7 +146,7 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
   fleet.stopNew()
   let wrong = [...wrongSoFar(world), ...daemon.ends, ...world.broken.slice(0, 3)]
   const endMs = kernel.monotonicMs + livenessMs
-  for (let looks = 1; wrong.length === 0 && kernel.monotonicMs < endMs; looks += 1) {
+  while (wrong.length === 0 && kernel.monotonicMs < endMs) {
     await kernel.run(lookEveryMs)
     look(world)
     if (!fleet.isIdle() || !isSettled(world)) continue
@@ -331,15 +331,23 @@ const acts: Record<FaultKind, (world: World) => (() => void) | undefined> = {
     fleet.dropOne()
     return undefined
   },
-  network({ machine, plan, random }) {
+  network({ machine, plan, services, random }) {
     const host = random.pick(['devices', ...plan.providers.map(({ host }) => host)])
     const path = machine.network.world.path(host)
+    const disturbed = (atMs: number) => {
+      for (const service of services) if (service.host === host) service.disturbedMs = atMs
+    }
+    disturbed(Number.POSITIVE_INFINITY)
     const kind = random.below(4)
     if (kind === 0) machine.network.world.cut(host)
-    if (kind === 1) return path.silence()
+    const endSilence = kind === 1 ? path.silence() : () => undefined
     if (kind === 2) path.isRefusing = true
     if (kind === 3) path.delayMs = random.below(2000)
-    return () => Object.assign(path, { isRefusing: false, delayMs: 1 })
+    return () => {
+      endSilence()
+      if (kind !== 1) Object.assign(path, { isRefusing: false, delayMs: 1 })
+      disturbed(machine.kernel.monotonicMs)
+    }
   },
   service({ services, plan, random }) {
     const index = random.below(services.length)

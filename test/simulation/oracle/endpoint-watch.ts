@@ -80,10 +80,14 @@ function holdsFor(
 }
 
 /** The last answer accepted something some seconds ago, and nothing was sent since or still waits for an answer. */
-function acceptsNow({ journal }: Service, { atMs, life }: { atMs: number; life: number }): boolean {
+function acceptsNow(
+  { journal, disturbedMs }: Service,
+  { atMs, life }: { atMs: number; life: number },
+): boolean {
   const last = journal.at(-1)
   if (last === undefined || last.life !== life || last.answeredMs === null || last.heard !== 'yes')
     return false
+  if (disturbedMs >= last.atMs) return false
   if (last.batchId === null || last.status !== 200 || last.answeredMs > atMs - answeredMs) return false
   if (![...(last.results?.values() ?? [])].includes('accepted')) return false
   return journal.every((one) => one === last || (one.answeredMs ?? one.atMs + hangsMs) <= last.atMs)

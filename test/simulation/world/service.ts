@@ -59,6 +59,8 @@ export type Service = {
   wrong: string[]
   /** Faults for the next submissions; what the safety phase draws. */
   nextFault: () => Fault
+  /** When a connection last ended, or the network last failed, in a way that the journal does not show. */
+  disturbedMs: number
   counters: {
     requests: number
     batches: number
@@ -95,7 +97,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
   const counters = { requests: 0, batches: 0, repeats: 0, singles: 0, faults: new Map<string, number>() }
   let requestIds = 0
   const nextFault = (): Fault => ({ kind: 'none' })
-  const service: Service = { provider, host, records, journal, wrong, nextFault, counters }
+  const service: Service = { provider, host, records, journal, wrong, nextFault, disturbedMs: 0, counters }
   network.world.serve(host, port, serve)
   return service
 
@@ -107,7 +109,10 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     end.onData = (bytes) => {
       buffered = Buffer.concat([buffered, bytes])
       fault ??= drawn()
-      if (fault.kind === 'reset' && fault.when === 'within') return end.reset()
+      if (fault.kind === 'reset' && fault.when === 'within') {
+        service.disturbedMs = kernel.monotonicMs
+        return end.reset()
+      }
       const headEnd = buffered.indexOf('\r\n\r\n')
       if (headEnd < 0) return
       const head = buffered.toString('latin1', 0, headEnd)
@@ -212,7 +217,13 @@ export function createService({ kernel, network, random, reach }: Deps, options:
           if (end.isOpen || random.chance(0.5)) answer(end, submission, process())
         })
         return
-      default: {
+      case 'none':
+      case 'unlisted':
+      case 'outage':
+      case 'some failed':
+      case 'odd':
+      case 'body limit':
+      case 'firewall': {
         const answered = process()
         kernel.at(random.below(answerMs), () => answer(end, submission, answered))
       }
