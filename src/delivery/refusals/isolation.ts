@@ -77,7 +77,8 @@ export function createIsolation({ ended, places, share }: Deps): Isolation {
     mayIsolate: (batch) => roots.has(batch) || openRoots < (isSuspicious() ? 1 : places()),
     acceptedSince: (batch) => (refusedAt.get(batch) ?? successes) < successes,
     refused(batch, isNews) {
-      // One alone is not cut any more. An acceptance since then is all that its end as a dead letter waits for.
+      // One alone is not cut any more. An acceptance since then is all that its end as a dead letter waits
+      // for.
       const isLast = batch.batch.operation === 'single'
       if ((isNews || isLast) && !refusedAt.has(batch)) refusedAt.set(batch, successes)
       if (!isNews) return
