@@ -11,9 +11,8 @@ keepFoldersOnDisk()
 /** They take longest. At the end they would run alone, on one processor. */
 const first = [
   'test/simulation/simulation.test.ts',
-  'test/crash/crash.test.ts',
   'test/model/model.test.ts',
-  'test/learn/learn.test.ts',
+  'test/delivery/provider-pipeline/provider-pipeline.test.ts',
 ]
 
 class LongestFirst extends BaseSequencer {
@@ -27,8 +26,8 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // `npm run test:system` runs these: they need npm and the registry, kill the daemon many times, or take long.
-    // `npm run test:mutations` tries mistakes that tests must notice.
+    // `npm run test:system` runs these: they need npm and the registry, kill the daemon many times, or take more than
+    // some ten seconds (`*.slow.test.ts`). `npm run test:mutations` tries mistakes that tests must notice.
     exclude: [
       'test/system/**',
       'test/**/*mutations.test.ts',

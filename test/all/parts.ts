@@ -14,6 +14,9 @@ export type Part = {
   sampleMinutes: number
 }
 
+/** A checkout that starts, packs and installs; the page in a browser; four attackers. */
+const samples = '^Node|a browser|(subscribe-unread|slow-writers|dead-letters|passwords-of-neighbours), '
+
 export const parts: readonly Part[] = [
   {
     name: 'test',
@@ -44,7 +47,7 @@ export const parts: readonly Part[] = [
     what: 'packages, machines, browsers, documents, and tests that take long',
     whole: ['test:system'],
     wholeMinutes: 120,
-    sample: ['test:system', '--', 'npm-hosts', 'login-in-browser'],
+    sample: ['test:system', '--', 'npm-hosts', 'login-in-browser', 'hostile.test', '-t', samples],
     sampleMinutes: 10,
   },
   {

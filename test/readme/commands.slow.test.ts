@@ -35,7 +35,7 @@ const elsewhere: Record<string, string> = {
   'npm run -s gateway -- map --config config/examples/gateway.yaml --from-dead-letters':
     'needs dead letters; test/cli/map-command/map-from-daemon.test.ts has some',
   'npm run -s gateway -- map --config config/examples/gateway.yaml --ndjson recording.ndjson --explain --watch':
-    'never ends; test/cli/map-command/map-watch.test.ts runs it',
+    'never ends; test/cli/map-command/map-watch.slow.test.ts runs it',
   'npm run -s gateway -- map --preset teltonika-json --model FMC650 --from-tap --count 20':
     'needs messages; test/cli/map-command/map-from-daemon.test.ts sends some',
   'npm run gateway -- quarantine list --device truck-7': 'test/cli/quarantine-command.test.ts runs it',
@@ -43,13 +43,13 @@ const elsewhere: Record<string, string> = {
     'needs a device with a wrong clock; test/cli/quarantine-command.test.ts has one',
   'npm run gateway -- quarantine drop --device foreign-truck --yes': 'the same',
   'npm run gateway -- dead-letters show 0000019a9f2c1d300000004b6d1c9a51':
-    'needs a dead letter; test/cli/dead-letters-command/dead-letters-command.test.ts has some',
+    'needs a dead letter; test/cli/dead-letters-command/dead-letters-command.slow.test.ts has some',
   'npm run gateway -- dead-letters edit 0000019a9f2c1d300000004b6d1c9a51': 'the same',
   'npm run gateway -- spool repair --path /var/lib/telemetry-gateway/spool':
     'needs a damaged spool; test/cli/spool-command/repair-command.test.ts has some',
   'npm run gateway -- spool repair --path /var/lib/telemetry-gateway/spool --yes': 'the same',
   'npm run gateway -- spool salvage --path /var/lib/telemetry-gateway/spool --to /mnt/rescue':
-    'needs a spool that nobody uses; test/cli/spool-command/spool-command.test.ts has damaged ones',
+    'needs a spool that nobody uses; test/cli/spool-command/spool-command.slow.test.ts has damaged ones',
   'npm run gateway -- spool snapshot --to /mnt/backup/spool-1':
     'the tests of the command run it with other paths',
   'npm run gateway -- spool restore --from /mnt/backup/spool-1 --path /var/lib/telemetry-gateway/spool':
