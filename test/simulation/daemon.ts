@@ -18,6 +18,8 @@ export type Daemon = {
   /** SIGTERM. Resolves when the process has ended. */
   stop(): Promise<void>
   readonly isRunning: boolean
+  /** It takes messages. */
+  readonly isReady: boolean
   /** Why processes ended by themselves. */
   ends: string[]
   counters: { starts: number; stops: number }
@@ -28,6 +30,8 @@ type Deps = {
   env: NodeJS.ProcessEnv
   log: (line: string) => void
   observe: (event: GatewayEvent) => void
+  /** Whether a process may end so by itself. */
+  isExcused: (why: string) => boolean
 }
 
 export const configPath = '/sim/etc/gateway.yaml'
@@ -56,7 +60,7 @@ let crashed: (error: unknown) => void = () => undefined
 process.on('uncaughtException', (error) => crashed(error))
 process.on('unhandledRejection', (error) => crashed(error))
 
-export function createDaemon({ machine, env, log, observe }: Deps): Daemon {
+export function createDaemon({ machine, env, log, observe, isExcused }: Deps): Daemon {
   const { kernel } = machine
   let gateway: Gateway | null = null
   let running: number | null = null
@@ -72,6 +76,9 @@ export function createDaemon({ machine, env, log, observe }: Deps): Daemon {
     },
     get isRunning() {
       return isAlive()
+    },
+    get isReady() {
+      return isAlive() && gateway?.status().ready === true
     },
     initSpool: () => void initSpool(spoolPath, kernel.wallMs),
     start,
@@ -152,7 +159,7 @@ export function createDaemon({ machine, env, log, observe }: Deps): Daemon {
   }
 
   function ended(why: string): void {
-    ends.push(why)
+    if (!isExcused(why)) ends.push(why)
     // As the end of a process: whatever it left is gone.
     machine.kill()
     running = null

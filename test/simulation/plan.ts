@@ -1,6 +1,8 @@
 // plan.ts: what a seed draws before anything runs: config, fleet, service, length, faults.
 
 import type { Random } from '../support/random.ts'
+import { packetBytesMax, sourcesOf } from './world/contents.ts'
+import { drawDevices } from './world/device-plans.ts'
 import type { DevicePlan } from './world/fleet.ts'
 import { deliveryText, drawDelivery, drawProviders, mayFail } from './delivery-plan.ts'
 import type { DeliveryPlan, ProviderPlan } from './delivery-plan.ts'
@@ -18,42 +20,31 @@ export type Plan = {
   everyMs: Record<FaultKind, number>
 }
 
-export type FaultKind =
-  'kill' | 'powerCut' | 'stop' | 'dropDevice' | 'network' | 'service' | 'disk' | 'operator'
+export const faultKinds = [
+  ...(['kill', 'powerCut', 'stop', 'dropDevice', 'network', 'service'] as const),
+  ...(['disk', 'operator', 'away', 'clock'] as const),
+] as const
+export type FaultKind = (typeof faultKinds)[number]
 
 export const mqttPort = 1883
 
 export function drawPlan(seed: number, random: Random): Plan {
   const providers = drawProviders(random)
   const delivery = drawDelivery(random)
-  const isFast = random.chance(0.5)
-  const count = 1 + random.below(6)
   const safetyMs = random.pick([60_000, 180_000, 600_000])
-  const devices = Array.from({ length: count }, (_, index): DevicePlan => {
-    const qos = random.pick([1, 1, 1, 2, 0] as const)
-    const provider = random.pick(providers)
-    const burst = isFast ? random.pick([1, 5, 15, 40]) : random.pick([1, 1, 1, 5])
-    return {
-      id: `truck-${index + 1}`,
-      provider: provider.name,
-      version: random.pick([4, 5]),
-      qos,
-      window: random.pick([1, 1, 4, 16]),
-      burst,
-      // Fewer bursts than single messages, so that a seed stays small.
-      everyMs: (safetyMs / 10) * (0.3 + random.next()) * Math.sqrt(burst),
-      poison: random.chance(0.2) ? 0.2 : 0,
-      isDoomed: mayFail(provider) && random.chance(0.1),
-      cleanSession: random.chance(0.5),
-    }
+  const devices = drawDevices(random, {
+    providers: providers.map((provider) => ({ name: provider.name, mayFail: mayFail(provider) })),
+    everyMs: safetyMs / 10,
   })
+  const ingest = { windowS: random.pick([30, 120]), inFlightMax: random.pick([2, 5, 1000]) }
   const every = (share: number, meanMs: number) => (random.chance(share) ? meanMs * (0.5 + random.next()) : 0)
+  const clock = every(0.15, safetyMs / 3)
   return {
     seed,
     providers,
-    devices,
+    devices: clock > 0 ? devices.map(withoutMemory) : devices,
     delivery,
-    config: (delivery) => configText(providers, delivery),
+    config: (delivery) => configText({ providers, delivery, ingest }),
     safetyMs,
     everyMs: {
       kill: every(0.7, safetyMs / 2),
@@ -64,29 +55,35 @@ export function drawPlan(seed: number, random: Random): Plan {
       service: every(0.8, safetyMs / 10),
       disk: every(0.4, safetyMs / 3),
       operator: every(0.3, safetyMs / 5),
+      away: every(0.5, safetyMs / 4),
+      clock,
     },
   }
 }
 
-function configText(providers: readonly ProviderPlan[], delivery: DeliveryPlan): string {
-  const sources = providers
-    .map(
-      ({ name }) => `
-  - name: ${name}-trucks
-    topic: ${name}/{device}
-    provider: ${name}
-    map:
-      time: { path: ts, format: ms }
-      latitude: { path: lat }
-      longitude: { path: lon }
-      signals: [{ type: OBD_LIFETIME_ODOMETER, path: odometer, unit: km }]`,
-    )
-    .join('')
+/**
+ * What was in quarantine while the clock of the machine was wrong has no part in what the mapping remembers, and the
+ * oracle does not know which messages that were. The times of arrival go back with that clock.
+ */
+function withoutMemory(device: DevicePlan): DevicePlan {
+  const isTimed = device.kind === 'plain' || device.kind === 'parked' || device.kind === 'several'
+  return isTimed ? device : { ...device, kind: 'plain' }
+}
+
+type Config = {
+  providers: readonly ProviderPlan[]
+  delivery: DeliveryPlan
+  ingest: { windowS: number; inFlightMax: number }
+}
+
+function configText({ providers, delivery, ingest: { windowS, inFlightMax } }: Config): string {
+  const sources = providers.map(({ name }) => sourcesOf(name, windowS)).join('')
   return `
 ingest:
   broker:
     listeners: [{ url: "mqtt://0.0.0.0:${mqttPort}" }]
     access: { anonymous: true, anonymous_beyond_loopback: true }
+    limits: { max_in_flight: ${inFlightMax}, max_packet_bytes: ${packetBytesMax}B }
 sources:${sources}
 clocks: { trust_local: true }
 spool: { path: /sim/spool, create: false, max_bytes: 16MiB, min_free_bytes: 1MiB }

@@ -5,6 +5,9 @@
 //   --jobs N          processes at a time (default 1)
 //   --without LIST    kinds of faults that are left out, and `--devices N` a smaller fleet: a run that failed, made
 //                     smaller
+//   --safety S        a safety phase of so many seconds
+//   --shrink          makes the first seed that fails smaller, and prints the shortest command
+//   --regressions     the seeds of regressions.ts instead
 //   --mutation NAME   with a mistake in the daemon (mutations.ts)
 //   --each            a line for each seed, also for those that hold
 //   --log             the log of a seed that fails, and of a single one
@@ -17,6 +20,7 @@ import { createInterface } from 'node:readline'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { keepCompiledCode } from '../support/compiled-code.ts'
+import { regressions } from './regressions.ts'
 import type { SeedReport } from './seed-process.ts'
 
 keepCompiledCode()
@@ -28,6 +32,9 @@ const { values } = parseArgs({
     jobs: { type: 'string', default: '1' },
     without: { type: 'string', default: '' },
     devices: { type: 'string', default: '' },
+    safety: { type: 'string', default: '' },
+    shrink: { type: 'boolean', default: false },
+    regressions: { type: 'boolean', default: false },
     mutation: { type: 'string', default: '' },
     log: { type: 'boolean', default: false },
     reach: { type: 'boolean', default: false },
@@ -43,9 +50,12 @@ const seedMs = 120_000
 const first = Number(values.seed)
 const count = Number(values.seeds)
 const jobs = Math.min(Number(values.jobs), availableParallelism())
-const ranges: { first: number; count: number }[] = []
-for (let at = 0; at < count; at += seedsInProcess)
-  ranges.push({ first: first + at, count: Math.min(seedsInProcess, count - at) })
+const ranges: { first: number; count: number; seeds?: number[] }[] = []
+if (values.regressions)
+  ranges.push({ first: 0, count: regressions.length, seeds: regressions.map(({ seed }) => seed) })
+else
+  for (let at = 0; at < count; at += seedsInProcess)
+    ranges.push({ first: first + at, count: Math.min(seedsInProcess, count - at) })
 
 const failed: SeedReport[] = []
 let hanging = 0
@@ -62,6 +72,7 @@ process.stdout.write(
     `each: ${perSeed(sums.messages)} messages, ${perSeed(sums.starts)} starts, ${perSeed(sums.virtualMs / 60_000)} min\n`,
 )
 if (values.reach) await printReach()
+if (values.shrink && failed[0] !== undefined) await shrink(failed[0].seed)
 process.exitCode = failed.length + hanging > 0 ? 1 : 0
 
 /** Everything that the daemon can report, with how often it was met. */
@@ -82,36 +93,38 @@ async function work(): Promise<void> {
   for (let range = ranges.shift(); range !== undefined; range = ranges.shift()) await runRange(range)
 }
 
-async function runRange({ first, count }: { first: number; count: number }): Promise<void> {
-  const child = spawn(
-    process.execPath,
-    [
-      '--no-warnings',
-      '--import',
-      join(import.meta.dirname, 'hooks.ts'),
-      join(import.meta.dirname, 'seed-process.ts'),
-    ],
-    {
-      env: {
-        ...process.env,
-        SIMULATION: JSON.stringify({
-          first,
-          count,
-          without: values.without.split(',').filter((kind) => kind !== ''),
-          devices: values.devices === '' ? null : Number(values.devices),
-          log: values.log,
-        }),
-        SIMULATION_MUTATION: values.mutation,
-      },
-      stdio: ['ignore', 'pipe', 'inherit'],
+/** A process with the simulated machine. */
+function start(script: string, range: object, stdout: 'pipe' | 'inherit') {
+  const path = (name: string) => join(import.meta.dirname, name)
+  return spawn(process.execPath, ['--no-warnings', '--import', path('hooks.ts'), path(script)], {
+    env: {
+      ...process.env,
+      SIMULATION: JSON.stringify({
+        ...range,
+        without: values.without.split(',').filter((kind) => kind !== ''),
+        devices: values.devices === '' ? null : Number(values.devices),
+        safetyS: values.safety === '' ? null : Number(values.safety),
+        log: values.log,
+      }),
+      SIMULATION_MUTATION: values.mutation,
     },
-  )
+    stdio: ['ignore', stdout, 'inherit'],
+  })
+}
+
+async function shrink(seed: number): Promise<void> {
+  await once(start('shrink-process.ts', { first: seed }, 'inherit'), 'exit')
+}
+
+async function runRange(range: (typeof ranges)[number]): Promise<void> {
+  const { first, count, seeds = Array.from({ length: count }, (_, index) => first + index) } = range
+  const child = start('seed-process.ts', { first, count, seeds }, 'pipe')
   const ended = once(child, 'exit')
-  let next = first
+  let next = 0
   // A turn that never ends keeps virtual time from going on, and the process from noticing.
   const kill = () => void child.kill('SIGKILL')
   let watchdog = setTimeout(kill, seedMs)
-  for await (const line of createInterface({ input: child.stdout })) {
+  for await (const line of createInterface({ input: child.stdout! })) {
     clearTimeout(watchdog)
     watchdog = setTimeout(kill, seedMs)
     next += 1
@@ -127,11 +140,11 @@ async function runRange({ first, count }: { first: number; count: number }): Pro
   clearTimeout(watchdog)
   const [code, signal] = (await ended) as [number | null, string | null]
   if (signal === 'SIGKILL') {
-    process.stdout.write(`seed ${next} did not end within ${seedMs / 1000} s\n`)
+    process.stdout.write(`seed ${seeds[next]} did not end within ${seedMs / 1000} s\n`)
     hanging += 1
     return
   }
-  if (code !== 0 || next !== first + count)
+  if (code !== 0 || next !== count)
     throw new Error(`the process of the seeds from ${first} ended with ${code ?? signal}`)
 }
 

@@ -17,18 +17,27 @@ export type SeedReport = {
 export type SeedRange = {
   first: number
   count: number
+  /** Instead of those. */
+  seeds?: readonly number[]
   without: readonly string[]
   devices: number | null
+  safetyS: number | null
   log: boolean
 }
 
 const range = JSON.parse(process.env['SIMULATION'] ?? '{}') as SeedRange
 
 // Loads what the daemon loads late, and lets it keep what it keeps: the next seeds are then alike in each process.
-await runSeed(0, { without: [], devices: 1 })
+await runSeed(0, { without: [], devices: 1, safetyS: null })
 
-for (let index = 0; index < range.count; index += 1) {
-  const run = await runSeed(range.first + index, range)
+const seeds = range.seeds ?? Array.from({ length: range.count }, (_, index) => range.first + index)
+
+for (const seed of seeds) {
+  // The handlers of the daemon would take the rejection for its own.
+  const run = await runSeed(seed, range).catch((error: unknown) => {
+    process.stderr.write(`seed ${seed}: ${String(error instanceof Error ? error.stack : error)}\n`)
+    process.exit(1)
+  })
   const { reached, log, ...rest } = run
   const report: SeedReport = {
     ...rest,

@@ -18,6 +18,14 @@ const usualMs = 120_000
 
 describe('a gateway under faults that a seed draws', () => {
   test(
+    'keeps every promise in the seeds that failed before',
+    async () => {
+      expect(await simulate('--regressions')).toMatch(/^\d+ seeds, 0 failed/)
+    },
+    usualMs,
+  )
+
+  test(
     'keeps every promise in the first seeds',
     async () => {
       expect(await simulate('--seeds', '40')).toMatch(/^40 seeds, 0 failed/)

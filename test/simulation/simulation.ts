@@ -9,19 +9,22 @@
 
 import { createHash } from 'node:crypto'
 import type { GatewayEvent } from '../../src/domain/event.ts'
-import { createRandom, type Random } from '../support/random.ts'
-import { configPath, createDaemon, type Daemon } from './daemon.ts'
-import type { SimDisk } from './machine/disk.ts'
+import { createRandom } from '../support/random.ts'
+import type { EndAct, World } from './acts/act.ts'
+import { awayAct, clockAct, dropAct } from './acts/world-acts.ts'
+import { backUp, diskAct } from './acts/disk-acts.ts'
+import { configPath, createDaemon, spoolPath } from './daemon.ts'
 import { switchOn, type Machine } from './machine/machine.ts'
+import { createCauses } from './oracle/conditions.ts'
+import { createEnds } from './oracle/ends.ts'
 import { wrongAtEnd, wrongSoFar } from './oracle.ts'
 import { mayFail } from './delivery-plan.ts'
 import { drawPlan, mqttPort, type FaultKind, type Plan } from './plan.ts'
-import { createFleet, type Fleet } from './world/fleet.ts'
-import type { DeadLetter, Trouble } from './oracle/deliveries.ts'
-import { createEndpointWatch, everyMs, type EndpointWatch } from './oracle/endpoint-watch.ts'
+import { createFleet, type DevicePlan } from './world/fleet.ts'
+import { createEndpointWatch, everyMs } from './oracle/endpoint-watch.ts'
 import { wrongInLedger, type LedgerEntry } from './oracle/ledger.ts'
-import { createOperator, type Operator } from './acts/operator.ts'
-import { createService, isOneOf, type Service } from './world/service.ts'
+import { createOperator } from './acts/operator.ts'
+import { createService, isOneOf, type Payload } from './world/service.ts'
 import { drawFault } from './world/service-faults.ts'
 
 export type Run = {
@@ -38,8 +41,13 @@ export type Run = {
 }
 
 /** What is left out of a run, to make one that failed smaller. */
-export type Smaller = { without: readonly string[]; devices: number | null }
+export type Smaller = {
+  without: readonly string[]
+  devices: number | null
+  safetyS: number | null
+}
 
+const storePath = `${spoolPath}/store`
 const startMs = Date.UTC(2026, 0, 5, 6)
 const livenessMs = 60 * 60_000
 const healthyMs = 8 * 60_000
@@ -48,25 +56,14 @@ const heldEveryMs = 60_000
 const lookEveryMs = 10_000
 /** So often nothing is held. */
 const looksToBelieve = 3
+/** Without messages the gateway looks at its disk and at its time, each second or less often. */
+const idleMs = 20_000
+const idleEventsMax = 2000
 
-type World = {
-  plan: Plan
-  machine: Machine
-  daemon: Daemon
-  fleet: Fleet
-  services: Service[]
-  operator: Operator
-  troubles: Trouble[]
-  /** As the daemon shows them at the end. */
-  deadLetters: readonly DeadLetter[] | null
-  endpoints: EndpointWatch
-  random: Random
-  steps: string[]
-  reach: (state: string) => void
-  broken: string[]
-}
-
-export async function runSeed(seed: number, smaller: Smaller = { without: [], devices: null }): Promise<Run> {
+export async function runSeed(
+  seed: number,
+  smaller: Smaller = { without: [], devices: null, safetyS: null },
+): Promise<Run> {
   const random = createRandom(seed)
   const plan = madeSmaller(drawPlan(seed, random), smaller)
   const machine = switchOn(startMs, createRandom(seed ^ 0x5bd1e995))
@@ -77,6 +74,8 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
   const reach = (state: string) => void reached.set(state, (reached.get(state) ?? 0) + 1)
   disk.world.write(configPath, plan.config(plan.delivery))
   disk.world.makeDirectory('/sim/run')
+  const broken: string[] = []
+  const ends = createEnds(machine, broken)
   const daemon = createDaemon({
     machine,
     env: {
@@ -87,13 +86,14 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
       log.push(line)
       hash.update(line)
     },
-    observe({ kind }: GatewayEvent) {
-      reach(`event ${kind}`)
-      if (kind === 'gateway_starting') operator.started()
+    observe(event: GatewayEvent) {
+      reach(`event ${event.kind}`)
+      if (event.kind === 'gateway_starting') operator.started()
+      ends.observe(event)
     },
+    isExcused: (why) => ends.isExcused(why),
   })
   const { network } = machine
-  const doomed = new Set(plan.devices.flatMap(({ id, isDoomed }) => (isDoomed ? [id] : [])))
   const endOfFaultsAt = startMs + kernel.monotonicMs + plan.safetyMs
   const services = plan.providers.map(({ name, host, port, repeat, refusesEvery }) =>
     createService(
@@ -104,15 +104,15 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
         port,
         repeat,
         payloadsMax: () => plan.delivery.payloadsMax,
-        isDoomed: ({ deviceIdentifier }) => doomed.has(deviceIdentifier?.id ?? ''),
+        isDoomed: (payload) => deviceOf(plan, payload)?.isDoomed === true,
         // Later ones are accepted, so that something shows that the service accepts batches.
-        isRefused: ({ payloadId, signalTimestamp }) =>
-          refusesEvery > 0 && signalTimestamp < endOfFaultsAt && isOneOf(payloadId, refusesEvery),
+        isRefused: (payload) =>
+          refusesEvery > 0 &&
+          payload.signalTimestamp - (deviceOf(plan, payload)?.clockMs ?? 0) < endOfFaultsAt &&
+          isOneOf(payload.payloadId, refusesEvery),
       },
     ),
   )
-  const troubles: Trouble[] = []
-  noteEnds(machine, troubles)
   const operator = createOperator({ machine, random, services, reach }, plan)
   const fleet = createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
   const world: World = {
@@ -122,33 +122,40 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
     fleet,
     services,
     operator,
-    troubles,
     deadLetters: null,
     endpoints: createEndpointWatch(services),
     random,
-    steps: [],
     reach,
-    broken: [],
+    broken,
+    ends,
+    causes: createCauses({ machine, daemon, broken }),
+    steps: [],
+    isSwapped: false,
+    isSettling: false,
   }
   const endWatch = watchEndpoints(world)
   daemon.initSpool()
   await kernel.run(100)
   daemon.start()
   const endFaults = startFaults(world)
-  await kernel.run(plan.safetyMs)
+  // What cannot become right again ends the run.
+  const isDecided = () => [fleet, ...services].some(({ wrong }) => wrong.length > 0) || broken.length > 0
+  await kernel.run(plan.safetyMs, isDecided)
   endFaults()
   const endOfFaultsMs = kernel.monotonicMs
+  world.isSettling = true
   daemon.start()
   // What is measured over the last requests needs requests.
   fleet.setRate(healthyEveryMs)
-  await kernel.run(healthyMs)
-  await untilNothingIsHeld(world)
+  await kernel.run(healthyMs, isDecided)
+  if (!isDecided()) await untilNothingIsHeld(world)
   fleet.stopNew()
-  let wrong = [...wrongSoFar(world), ...daemon.ends, ...world.broken.slice(0, 3)]
+  let wrong = [...wrongSoFar(world), ...daemon.ends, ...broken.slice(0, 3)]
   const endMs = kernel.monotonicMs + livenessMs
   while (wrong.length === 0 && kernel.monotonicMs < endMs) {
     await kernel.run(lookEveryMs)
     look(world)
+    if (isDecided()) break
     if (!fleet.isIdle() || !isSettled(world)) continue
     await readDeadLetters(world)
     if (endOf(world).length === 0) break
@@ -158,7 +165,10 @@ export async function runSeed(seed: number, smaller: Smaller = { without: [], de
     wrong = [...endOf(world), ...(await wrongLedger(world, endOfFaultsMs))]
   }
   endWatch()
-  wrong = [...wrong, ...world.endpoints.wrong]
+  const idleEvents = await eventsOf(machine, idleMs)
+  if (idleEvents > idleEventsMax) wrong.push(`${idleEvents} events in ${idleMs} ms in which nothing happens`)
+  for (const what of broken.slice(0, 3)) if (!wrong.includes(what)) wrong.push(what)
+  wrong.push(...world.endpoints.wrong)
   for (const why of daemon.ends) wrong.push(`a process ended by itself: ${why}`)
   hash.update(JSON.stringify([fleet.counters, services.map(({ counters }) => [...counters.faults])]))
   machine.kill()
@@ -190,6 +200,13 @@ async function untilNothingIsHeld({ machine: { kernel }, daemon, operator, fleet
   }
 }
 
+/** Something that spins shows itself where nothing happens. */
+async function eventsOf({ kernel }: Machine, ms: number): Promise<number> {
+  const { events } = kernel.counters
+  await kernel.run(ms)
+  return kernel.counters.events - events
+}
+
 /** Notes what the gateway says of itself. */
 function look({ daemon, reach, broken, machine }: World): void {
   for (const { code, what, why } of daemon.gateway?.status().conditions ?? []) {
@@ -200,20 +217,26 @@ function look({ daemon, reach, broken, machine }: World): void {
   }
 }
 
-function madeSmaller(plan: Plan, { without, devices }: Smaller): Plan {
+function madeSmaller(plan: Plan, { without, devices, safetyS }: Smaller): Plan {
   const everyMs = { ...plan.everyMs }
   for (const kind of without) everyMs[kind as FaultKind] = 0
-  return { ...plan, everyMs, devices: plan.devices.slice(0, devices ?? plan.devices.length) }
+  const safetyMs = safetyS === null ? plan.safetyMs : safetyS * 1000
+  return { ...plan, everyMs, safetyMs, devices: plan.devices.slice(0, devices ?? plan.devices.length) }
 }
 
 function endOf(world: World): string[] {
-  const { fleet, services, daemon, operator, troubles, plan } = world
-  const status = daemon.gateway?.status() ?? null
+  const { fleet, services, daemon, operator, ends, plan, machine } = world
+  const { disk } = machine
   const isRefusedRepeatSplit = plan.delivery.onRefusedRepeat === 'split'
-  const circumstances = { acts: operator.acts, troubles, isRefusedRepeatSplit }
-  const deadLetters = world.deadLetters ?? []
-  const { isConfigNew } = operator
-  return wrongAtEnd({ fleet, services, status, deadLetters, circumstances, isConfigNew })
+  return wrongAtEnd({
+    fleet,
+    services,
+    status: daemon.gateway?.status() ?? null,
+    deadLetters: world.deadLetters ?? [],
+    circumstances: { acts: operator.acts, troubles: ends.troubles, isRefusedRepeatSplit },
+    isConfigNew: operator.isConfigNew,
+    store: disk.exists(storePath) ? disk.attachment(storePath) : null,
+  })
 }
 
 function isSettled({ daemon }: World): boolean {
@@ -264,15 +287,9 @@ async function wrongLedger(
   return wrong
 }
 
-/** The ends of processes, for what was answered just before. */
-function noteEnds(machine: Machine, troubles: Trouble[]): void {
-  const { kill, powerCut, kernel } = machine
-  const noted = (end: () => void) => () => {
-    troubles.push({ fromMs: kernel.monotonicMs, toMs: kernel.monotonicMs })
-    end()
-  }
-  machine.kill = noted(kill)
-  machine.powerCut = noted(powerCut)
+/** Of one that has several vehicles, each has an identifier that begins with its own. */
+function deviceOf({ devices }: Plan, { deviceIdentifier }: Payload): DevicePlan | undefined {
+  return devices.find(({ id }) => `${deviceIdentifier?.id}-`.startsWith(`${id}-`))
 }
 
 function startFaults(world: World): () => void {
@@ -306,7 +323,7 @@ function startFaults(world: World): () => void {
 }
 
 /** Each returns what ends it, where it lasts. */
-const acts: Record<FaultKind, (world: World) => (() => void) | undefined> = {
+const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
   kill(world) {
     const { machine, daemon, random } = world
     atSomeMoment(world, () => {
@@ -323,14 +340,20 @@ const acts: Record<FaultKind, (world: World) => (() => void) | undefined> = {
     })
     return undefined
   },
-  stop({ machine, daemon, random }) {
-    void daemon.stop().then(() => machine.kernel.at(random.below(5000), daemon.start))
+  stop(world) {
+    const { machine, daemon, random } = world
+    // One that starts is ended by the signal at once.
+    if (world.isSwapped || daemon.gateway === null) return undefined
+    const stopped = world.ends.stopping()
+    void daemon.stop().then(() => {
+      stopped()
+      if (daemon.isRunning) return
+      backUp(machine)
+      machine.kernel.at(random.below(5000), daemon.start)
+    })
     return undefined
   },
-  dropDevice({ fleet }) {
-    fleet.dropOne()
-    return undefined
-  },
+  dropDevice: dropAct,
   network({ machine, plan, services, random }) {
     const host = random.pick(['devices', ...plan.providers.map(({ host }) => host)])
     const path = machine.network.world.path(host)
@@ -359,60 +382,19 @@ const acts: Record<FaultKind, (world: World) => (() => void) | undefined> = {
       service.nextFault = () => ({ kind: 'none' })
     }
   },
-  disk({ machine: { disk, kernel }, random, troubles }) {
-    const trouble = { fromMs: kernel.monotonicMs, toMs: Number.POSITIVE_INFINITY }
-    troubles.push(trouble)
-    const end = random.pick<() => () => void>([
-      () => disk.fail({ call: 'db-write', code: random.pick(['EIO', 'ENOSPC']), times: 1 }),
-      () => disk.fail({ call: 'db-read', code: 'EIO', times: 1 + random.below(3) }),
-      () => disk.fail({ call: 'db-open', code: random.pick(['EIO', 'EMFILE']), times: 1 + random.below(5) }),
-      () => disk.stall({ call: 'db-write', ms: random.below(3000) }),
-      () => disk.stall({ call: 'db-write' }),
-      () => filled(disk, { bytes: disk.usedBytes + random.below(4_000_000) }),
-      () => filled(disk, { files: random.below(50) }),
-      () => {
-        disk.setReadOnly(true)
-        return () => void disk.setReadOnly(false)
-      },
-      // The file system is unmounted, and an empty directory is in its place.
-      () => disk.world.hide('/sim/spool'),
-      () =>
-        disk.fail({
-          call: random.pick([
-            'open',
-            'fsync',
-            'rename',
-            'write',
-            'stat',
-            'unlink',
-            'mkdir',
-            'opendir',
-            'close',
-          ] as const),
-          path: '/sim/spool',
-          code: random.pick(['EIO', 'EACCES', 'EMFILE', 'ENOSPC']),
-          times: 1 + random.below(5),
-        }),
-    ])()
-    return () => {
-      end()
-      trouble.toMs = kernel.monotonicMs
-    }
-  },
+  disk: (world) => world.causes.act(world.ends.faulty(diskAct(world))),
+  away: awayAct,
+  clock: clockAct,
   operator({ operator }) {
     operator.act()
     return undefined
   },
 }
 
-/** Until the end of the fault; others may overlap. */
-function filled(disk: SimDisk, capacity: Parameters<SimDisk['setCapacity']>[0]): () => void {
-  disk.setCapacity(capacity)
-  return () => void disk.setCapacity({ bytes: 100e9, files: 1e6 })
-}
-
 /** Now, or some steps after the next write begins: when most is under way. */
-function atSomeMoment({ machine, random, steps }: World, act: () => void): void {
+function atSomeMoment(world: World, act: () => void): void {
+  const { machine, random, steps } = world
+  if (world.isSwapped) return
   if (random.chance(0.2)) {
     act()
     return
@@ -420,6 +402,7 @@ function atSomeMoment({ machine, random, steps }: World, act: () => void): void 
   const count = random.below(random.pick([3, 10, 60]))
   machine.atNextWrite = () =>
     machine.kernel.afterEvents(count, () => {
+      if (world.isSwapped) return
       steps.push(`${(machine.kernel.monotonicMs / 1000).toFixed(3)} the end of the process or of the power\n`)
       act()
     })

@@ -43,6 +43,19 @@ export class Database {
     this.lostFrom ??= this.unsynced.length
   }
 
+  /** As an operator copies it, while nobody has it open. */
+  copy(): Database {
+    const copy = new Database()
+    copy.manifest = this.manifest
+    for (const name of this.names) copy.set(name, this.values.get(name))
+    return copy
+  }
+
+  /** Of keys. */
+  get size(): number {
+    return this.names.length
+  }
+
   opened(life: number): void {
     this.lockedBy = life
     if (this.lostFrom !== null) this.undoTo(this.lostFrom)

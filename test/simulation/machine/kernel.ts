@@ -19,6 +19,8 @@ export type Kernel = {
   readonly monotonicMs: number
   /** The wall clock of the machine. */
   readonly wallMs: number
+  /** Sets it forward, or back. */
+  stepWall(byMs: number): void
   /** The true time, for devices and the service. */
   readonly trueMs: number
   schedule(delayMs: number, run: () => void): Cancel
@@ -56,6 +58,7 @@ export function createKernel(startMs: number): Kernel {
   const holding = new Set<Promise<unknown>>()
   let interruptions: { at: number; run: () => void }[] = []
   let monotonicMs = 1000
+  let wallOffsetMs = 0
   let order = 0
   let life = 1
   let isEnding = false
@@ -69,7 +72,10 @@ export function createKernel(startMs: number): Kernel {
       return monotonicMs
     },
     get wallMs() {
-      return startMs + monotonicMs
+      return startMs + monotonicMs + wallOffsetMs
+    },
+    stepWall(byMs) {
+      wallOffsetMs += byMs
     },
     get trueMs() {
       return startMs + monotonicMs

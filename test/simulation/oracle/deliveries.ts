@@ -10,7 +10,7 @@
 // Where it is not known what the daemon heard, or what counts, the model has bounds: `sure` and `may`.
 
 import { retryDelays } from '../delivery-plan.ts'
-import type { Results, Service, Submission } from '../world/service.ts'
+import type { PayloadRecord, Results, Service, Submission } from '../world/service.ts'
 
 /** Of the list that the daemon shows. */
 export type DeadLetter = {
@@ -36,6 +36,14 @@ export type Circumstances = {
   troubles: readonly Trouble[]
   /** A batch that may have been processed and is refused is cut: `on_refused_repeat: split`. */
   isRefusedRepeatSplit: boolean
+  /** The payload may be taken again, as another one with the same payloadId. */
+  isCopied: (payloadId: string) => boolean
+}
+
+export type Judged = {
+  /** It is a dead letter, or was one until an operator removed it. */
+  isDead(payloadId: string): boolean
+  wrong: string[]
 }
 
 type Counts = { sure: Map<string, number>; may: Map<string, number> }
@@ -60,7 +68,7 @@ type BatchState = {
   isUncertain: boolean
 }
 
-export type Deliveries = {
+type Model = {
   wrong: string[]
   /** The payload must be a dead letter. */
   isOver(payloadId: string): boolean
@@ -76,10 +84,43 @@ const settleMs = 5000
 const latelyMs = 600_000
 const emptyToOutage = 3
 
-export function modelOf(
+/** What the services and the dead letters say, against the model of each service. */
+export function judged(
+  services: readonly Service[],
+  { circumstances, deadLetters }: { circumstances: Circumstances; deadLetters: readonly DeadLetter[] },
+): Judged {
+  const models = services.map((service) => modelOf(service, circumstances))
+  const purged = circumstances.acts.flatMap(({ kind, ids }) => (kind === 'purge' ? ids : []))
+  const dead = new Set([...purged, ...deadLetters.flatMap(({ payloadId }) => payloadId ?? [])])
+  const wrong: string[] = []
+  for (const { records } of services)
+    for (const { payload, accepted } of records.values()) wrong.push(...ofRecord(payload, accepted))
+  for (const letter of deadLetters) {
+    if (letter.stage !== 'delivery') continue
+    const reasons = models.map((model) => model.whyNotDead(letter))
+    if (!reasons.includes(null))
+      wrong.push(`${letter.payloadId} is a dead letter by ${letter.reason}: ${reasons.join('; ')}`)
+  }
+  for (const model of models) wrong.push(...model.wrong)
+  return { isDead: (payloadId) => dead.has(payloadId), wrong }
+
+  function ofRecord({ payloadId }: PayloadRecord['payload'], accepted: PayloadRecord['accepted']): string[] {
+    const unexcused = accepted.filter(
+      ({ batchId }) => !models.some((model) => model.isExcused(payloadId, batchId)),
+    )
+    if (unexcused.length > 1 && !circumstances.isCopied(payloadId))
+      return [`payload ${payloadId} was accepted ${accepted.length} times`]
+    const isOver = models.some((model) => model.isOver(payloadId))
+    return isOver && !dead.has(payloadId)
+      ? [`payload ${payloadId} failed in its last step, and is no dead letter`]
+      : []
+  }
+}
+
+function modelOf(
   { journal }: Service,
-  { acts, troubles, isRefusedRepeatSplit }: Circumstances,
-): Deliveries {
+  { acts, troubles, isRefusedRepeatSplit, isCopied }: Circumstances,
+): Model {
   const wrong: string[] = []
   const payloads = new Map<string, PayloadState>()
   const batches = new Map<string, BatchState>()
@@ -144,6 +185,10 @@ export function modelOf(
       const payload = payloadOf(payloadId)
       if (payload.batchId === id) continue
       payload.batchId = id
+      if (isCopied(payloadId)) {
+        Object.assign(payload, { sure: new Map(), failed: null, isOver: false })
+        continue
+      }
       if (payload.isOver) wrong.push(`payload ${payloadId} was sent again after its last attempt`)
       const { failed } = payload
       if (failed !== null && atMs < failed.atMs + failed.delayMs)

@@ -1,21 +1,38 @@
-// fleet.ts: the devices of the simulated world: bare MQTT clients (3.1.1 and 5). Each message has a name of its own,
-// and a device keeps it until the gateway has acknowledged it, over reconnects and restarts of the gateway.
+// fleet.ts: the devices of the simulated world: bare MQTT clients (3.1.1 and 5), as strict as the standard lets them be.
+// A device keeps a message until the gateway has acknowledged it, over reconnects and restarts of the gateway.
 //
-// What they saw is what the oracle knows: sent, acknowledged, in which order.
+// What they saw is what the oracle knows: sent, acknowledged, in which order. What no gateway may send is in `wrong`.
+//
+//   acknowledgements   on each connection exactly one for each PUBLISH and PUBREL, of its type, in the order of those
+//   session present    as the last CONNACK promised, also after a kill or a power cut
+//   receive maximum    the window of a client of MQTT 5 is not larger
 
-import { connectPacket, pingPacket, publishPacket, pubrelPacket } from '../../support/mqtt5-packets.ts'
+import { connectPacket, pingPacket, property, publishPacket } from '../../support/mqtt5-packets.ts'
+import { disconnectPacket, pubrelPacket, uint32 } from '../../support/mqtt5-packets.ts'
 import { readServerPacket } from '../../support/mqtt5-reader.ts'
 import { connectPacket3, publishPacket3, readServerPacket3 } from '../../support/mqtt3-packets.ts'
 import type { ServerPacket } from '../../support/mqtt5-reader.ts'
 import type { Random } from '../../support/random.ts'
 import type { Kernel } from '../machine/kernel.ts'
 import type { Network, WorldEnd } from '../machine/network.ts'
+import {
+  contentsOf,
+  isUntimed,
+  poisoned,
+  poisons,
+  type Content,
+  type ContentKind,
+  type ExpectedRecord,
+  type Poison,
+} from './contents.ts'
 
 export type DevicePlan = {
   id: string
   provider: string
+  kind: ContentKind
   version: 4 | 5
-  qos: 0 | 1 | 2
+  /** Of each message one of these. */
+  qos: readonly (0 | 1 | 2)[]
   /** Messages that it sends before it waits for an acknowledgement. */
   window: number
   everyMs: number
@@ -23,22 +40,34 @@ export type DevicePlan = {
   burst: number
   /** Share of messages that are not what the mapping reads. */
   poison: number
+  poisons: readonly Poison[]
   /** Its payloads are refused by the service as invalid. */
   isDoomed: boolean
-  cleanSession: boolean
+  /** Of its connections, the share with a clean session. */
+  cleanShare: number
+  /**
+   * Packet identifiers: it counts on, takes the lowest free one, or counts from 1 on each connection.
+   */
+  identifiers: 'counting' | 'lowest' | 'fromOne'
+  /** Its clock minus the true time. */
+  clockMs: number
 }
 
 export type SentMessage = {
   device: DevicePlan
-  /** Unique for the device, and the time in the message. */
-  ts: number
   number: number
-  isPoison: boolean
+  poison: Poison | null
   topic: string
   payload: Buffer
   qos: 0 | 1 | 2
-  sends: number
+  records: readonly ExpectedRecord[]
+  /** Monotonic, of each time. */
+  sentMs: number[]
   ackedMs: number | null
+  /** The device has lost its memory, or knows that no gateway takes the message. */
+  isForgotten: boolean
+  /** Nothing tells the gateway for sure that a copy is the same message. */
+  mayBeTwice: boolean
 }
 
 export type Fleet = {
@@ -50,20 +79,33 @@ export type Fleet = {
   isIdle(): boolean
   /** What the gateway may not answer. */
   wrong: string[]
-  /** Drops the connection of one device. */
+  /** Drops the connection of one device. Some lose their memory too. */
   dropOne(): void
-  counters: { connects: number; refused: number; acks: number; resends: number }
+  /** What one device is sent gets lost for `deafMs`; then it stays away for `awayMs`. */
+  sendAway(deafMs: number, awayMs: number): void
+  /** The wall clock was set: the window of duplicates, which it measures, is void for what is on its way. */
+  clockStepped(): void
+  counters: { connects: number; refused: number; acks: number; resends: number; clockSteps: number }
 }
 
 type Deps = { kernel: Kernel; network: Network; random: Random; port: number }
 
+/** `at`: the connection on which it was sent last. */
+type Open = { message: SentMessage; packetId: number; isReleased: boolean; at: number }
+type Answer = 'puback' | 'pubrec' | 'pubcomp'
+
 const keepAliveMs = 60_000
 const answerMs = 30_000
+/** Within it the gateway knows a payload again; it promises 10 minutes. */
+const windowMs = 9 * 60_000
+const sessionExpiryS = 86_400
+/** Reason codes of DISCONNECT that say that a client broke the protocol: malformed, error, too much, not known. */
+const accusations = [0x81, 0x82, 0x93, 0x94, 0x99, 0x9a, 0x9b]
 
 export function createFleet({ kernel, network, random, port }: Deps, plans: readonly DevicePlan[]): Fleet {
   const messages: SentMessage[] = []
   const wrong: string[] = []
-  const counters = { connects: 0, refused: 0, acks: 0, resends: 0 }
+  const counters = { connects: 0, refused: 0, acks: 0, resends: 0, clockSteps: 0 }
   let isStopped = false
   const devices = plans.map((plan, index) => createDevice(plan, index))
   return {
@@ -76,32 +118,64 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     stopNew() {
       isStopped = true
     },
-    isIdle: () => messages.every(({ qos, ackedMs }) => qos === 0 || ackedMs !== null),
+    isIdle: () =>
+      messages.every(({ qos, ackedMs, isForgotten }) => qos === 0 || ackedMs !== null || isForgotten),
     dropOne() {
-      random.pick(devices).drop()
+      random.pick(devices).drop(random.chance(0.25))
+    },
+    sendAway(deafMs, awayMs) {
+      random.pick(devices).goAway(deafMs, awayMs)
+    },
+    clockStepped() {
+      counters.clockSteps += 1
+      for (const message of messages) if (message.ackedMs === null) message.mayBeTwice = true
     },
   }
 
   function createDevice(plan: DevicePlan, index: number) {
+    const is5 = plan.version === 5
     /** Not acknowledged, in their order, with the packet identifier under which they were sent. */
-    const open: { message: SentMessage; packetId: number; isReleased: boolean }[] = []
+    const open: Open[] = []
     const queue: SentMessage[] = []
+    /** What the gateway must answer on this connection, in this order. */
+    let expected: { answer: Answer; packetId: number }[] = []
     let end: WorldEnd | null = null
     let isConnected = false
+    let isDeaf = false
+    let awayUntilMs = 0
     let buffered: Buffer = Buffer.alloc(0)
-    let lastPacketId = 0
+    let lastPacketId = plan.identifiers === 'counting' ? random.below(65_535) : 0
     let lastTs = 0
     let number = 0
+    let before: number | null = null
     let lastHeardMs = 0
-    const is5 = plan.version === 5
+    let hasPinged = false
+    let connection = 0
+    let isClean = false
+    /** It has sent what ends the connection. */
+    let isPoisoned = false
+    let session: 'none' | 'perhaps' | 'stored' = 'none'
+    let receiveMaximum = Infinity
 
     let { everyMs } = plan
     let isCalm = false
     let cancelProduce = kernel.at(random.below(Math.min(5000, everyMs)), produce)
     kernel.at(random.below(2000), connect)
     return {
-      drop() {
+      drop(losesMemory: boolean) {
+        if (losesMemory && plan.kind !== 'differences' && plan.kind !== 'parts') forgetAll()
         end?.reset()
+      },
+      goAway(deafMs: number, awayMs: number) {
+        const mine = end
+        isDeaf = mine !== null
+        kernel.at(deafMs, () => {
+          awayUntilMs = kernel.monotonicMs + awayMs
+          if (end !== mine || mine === null) return
+          // One that has everything says goodbye.
+          if (isConnected && !isDeaf && open.length === 0) mine.write(disconnectPacket())
+          mine.reset()
+        })
       },
       setRate(next: number) {
         isCalm = true
@@ -109,6 +183,14 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
         cancelProduce()
         cancelProduce = kernel.at(random.below(everyMs), produce)
       },
+    }
+
+    function forgetAll(): void {
+      for (const { message } of open) message.isForgotten = true
+      for (const message of queue) message.isForgotten = true
+      open.length = 0
+      queue.length = 0
+      lastPacketId = 0
     }
 
     function produce(): void {
@@ -120,33 +202,50 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
 
     function produceOne(): void {
       number += 1
-      const isPoison = random.chance(plan.poison)
-      lastTs = Math.max(lastTs + 1, Math.floor(kernel.trueMs))
-      const content = {
-        ts: lastTs,
-        lat: latitudeOf(number),
-        lon: 13 + index / 100,
-        odometer: odometerOf(number),
+      lastTs = Math.max(lastTs + 3, Math.floor(kernel.trueMs) + plan.clockMs)
+      const place = { provider: plan.provider, id: plan.id, index }
+      const contents = contentsOf(plan.kind, place, { number, ts: lastTs, before })
+      if (random.chance(plan.poison)) {
+        const poison = random.pick(plan.poisons)
+        add(poisoned(contents[0]!, poison, `${plan.id} ${number}`), poison)
+      } else {
+        before = number
+        for (const content of contents) add(content, null)
       }
+    }
+
+    function add({ topic, payload, records }: Content, poison: Poison | null): void {
       const message: SentMessage = {
         device: plan,
-        ts: lastTs,
         number,
-        isPoison,
-        topic: `${plan.provider}/${plan.id}`,
-        payload: Buffer.from(isPoison ? `broken ${plan.id} ${number}` : JSON.stringify(content)),
-        qos: plan.qos,
-        sends: 0,
+        poison,
+        topic,
+        payload,
+        qos: random.pick(plan.qos),
+        records,
+        sentMs: [],
         ackedMs: null,
+        isForgotten: false,
+        mayBeTwice: false,
       }
       messages.push(message)
       queue.push(message)
     }
 
+    // ---- connections
+
     function connect(): void {
+      if (kernel.monotonicMs < awayUntilMs) {
+        kernel.at(awayUntilMs - kernel.monotonicMs, connect)
+        return
+      }
       counters.connects += 1
       buffered = Buffer.alloc(0)
+      expected = []
       isConnected = false
+      isDeaf = false
+      hasPinged = false
+      isPoisoned = false
       const connected = network.world.connect({ port, from: `10.0.1.${(index % 250) + 1}` })
       if (connected === null) {
         counters.refused += 1
@@ -154,38 +253,49 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
         return
       }
       end = connected
+      connection += 1
       lastHeardMs = kernel.monotonicMs
       connected.onData = (bytes) => {
-        if (end === connected) received(bytes)
+        if (end === connected && !isDeaf) received(bytes)
       }
       connected.onClose = () => {
-        if (end !== connected) return
-        end = null
-        isConnected = false
-        // QoS 0 is sent once. A clean session of QoS 2 forgets which message was released.
-        for (let place = open.length - 1; place >= 0; place -= 1)
-          if (open[place]!.message.qos === 0) open.splice(place, 1)
-        kernel.at(retryMs(), connect)
+        if (end === connected) closed()
       }
-      const fields = { clientId: plan.id, keepAliveS: 60 }
-      connected.write(
-        is5
-          ? connectPacket({ ...fields, flags: plan.cleanSession ? 2 : 0 })
-          : connectPacket3({ ...fields, flags: plan.cleanSession ? 2 : 0 }),
-      )
+      isClean = random.chance(plan.cleanShare)
+      const fields = { clientId: plan.id, keepAliveS: 60, flags: isClean ? 2 : 0 }
+      const storesSession = plan.cleanShare < 1
+      const properties = storesSession ? [property.sessionExpiry, uint32(sessionExpiryS)] : []
+      connected.write(is5 ? connectPacket({ ...fields, properties }) : connectPacket3(fields))
+      if (session === 'none' && !isClean) session = 'perhaps'
       watch(connected)
+    }
+
+    function closed(): void {
+      end = null
+      isConnected = false
+      // QoS 0 is sent once, and so is what ends the connection.
+      for (let place = open.length - 1; place >= 0; place -= 1) {
+        const { message } = open[place]!
+        if (message.poison === null || !poisons[message.poison].endsConnection) continue
+        message.isForgotten = true
+        open.splice(place, 1)
+      }
+      kernel.at(retryMs(), connect)
     }
 
     /** A device that hears nothing connects again. */
     function watch(mine: WorldEnd): void {
       kernel.at(answerMs, () => {
         if (end !== mine) return
-        const waits = !isConnected || open.some(({ message }) => message.qos > 0)
-        if (waits && kernel.monotonicMs - lastHeardMs > keepAliveMs) {
+        if (kernel.monotonicMs - lastHeardMs > keepAliveMs) {
           mine.reset()
           return
         }
-        if (isConnected) mine.write(pingPacket)
+        // The next one says that the answer to the one before has arrived, and all acknowledgements before it.
+        if (isConnected && !isDeaf && !hasPinged) {
+          mine.write(pingPacket)
+          hasPinged = true
+        }
         watch(mine)
       })
     }
@@ -202,7 +312,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
         try {
           packet = is5 ? readServerPacket(buffered) : readServerPacket3(buffered)
         } catch (error) {
-          wrong.push(`${plan.id}: ${String(error)}`)
+          isWrong(String(error))
           end?.reset()
           return
         }
@@ -212,94 +322,142 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       }
     }
 
-    function answered({ type, code, messageId, sessionPresent }: ServerPacket): void {
-      if (type === 'connack') {
-        if (code !== 0) {
-          counters.refused += 1
-          return
-        }
-        isConnected = true
-        resend(sessionPresent)
-        send()
+    function isWrong(what: string): void {
+      wrong.push(`${plan.id}: ${what}`)
+    }
+
+    // ---- what the gateway sends
+
+    function answered(packet: ServerPacket): void {
+      const { type, code, messageId } = packet
+      if (type === 'connack') return connectionAnswered(packet)
+      if (!isConnected) return isWrong(`${type} before CONNACK`)
+      if (type === 'pingresp') {
+        if (!hasPinged) isWrong('PINGRESP without a PINGREQ')
+        hasPinged = false
         return
       }
-      if (type === 'disconnect' || type === 'pingresp') return
-      const found = open.findIndex(({ packetId }) => packetId === messageId)
-      const entry = open[found]
-      if (entry === undefined) {
-        wrong.push(`${plan.id}: ${type} for the packet identifier ${messageId}, which is not in use`)
+      if (type === 'disconnect') {
+        if (accusations.includes(code) && !isPoisoned) isWrong(`DISCONNECT ${code}`)
         return
       }
-      if (type === 'pubrec') {
-        if (code >= 0x80) {
-          wrong.push(`${plan.id}: PUBREC ${code}`)
-          return
-        }
-        entry.isReleased = true
-        // The receipt is the promise: from now on the gateway has it.
-        acked(entry.message)
-        end?.write(is5 ? pubrelPacket(messageId) : Buffer.from([0x62, 2, messageId >> 8, messageId & 255]))
+      const next = expected.shift()
+      if (next === undefined || next.answer !== type || next.packetId !== messageId) {
+        const due = next === undefined ? 'nothing' : `${next.answer} of ${next.packetId}`
+        return isWrong(`${type} of ${messageId}, where ${due} is due`)
+      }
+      if (code >= 0x80) return isWrong(`${type} of ${messageId} with the code ${code}`)
+      acknowledged(type, messageId)
+    }
+
+    function connectionAnswered({ code, sessionPresent, properties }: ServerPacket): void {
+      if (code !== 0) {
+        counters.refused += 1
         return
       }
-      if (code >= 0x80) {
-        wrong.push(`${plan.id}: ${type} ${code}`)
-        return
-      }
-      const before = open.slice(0, found).find(({ message }) => message.qos === entry.message.qos)
-      if (type === 'puback' && before !== undefined)
-        wrong.push(`${plan.id}: PUBACK of message ${entry.message.number} before ${before.message.number}`)
-      open.splice(found, 1)
-      acked(entry.message)
+      if (isConnected) isWrong('a second CONNACK')
+      if (isClean && sessionPresent) isWrong('session present after a clean start')
+      if (!isClean && session === 'stored' && !sessionPresent) isWrong('its session is gone')
+      if (!isClean && session === 'none' && sessionPresent) isWrong('a session that it never had is present')
+      const isStored = plan.cleanShare < 1 && (is5 || !isClean)
+      const isNew = isClean || !sessionPresent
+      session = isStored ? 'stored' : 'none'
+      receiveMaximum = Number(properties.get(property.receiveMaximum) ?? Infinity)
+      isConnected = true
+      if (plan.identifiers === 'fromOne')
+        lastPacketId = open.reduce((last, { packetId }) => Math.max(last, packetId), 0)
+      resend(isNew)
       send()
     }
 
-    function acked(message: SentMessage): void {
-      if (message.ackedMs !== null) return
-      message.ackedMs = kernel.monotonicMs
-      counters.acks += 1
+    function acknowledged(answer: Answer, packetId: number): void {
+      const place = open.findIndex((one) => one.packetId === packetId)
+      const entry = open[place]
+      if (entry === undefined) return isWrong(`${answer} of ${packetId}, which is not in use`)
+      const { message } = entry
+      if (message.poison !== null && poisons[message.poison].endsConnection)
+        isWrong(`${answer} of ${message.poison}`)
+      if (message.ackedMs === null) {
+        message.ackedMs = kernel.monotonicMs
+        counters.acks += 1
+      }
+      if (answer === 'pubrec') {
+        // The receipt is the promise: from now on the gateway has it.
+        entry.isReleased = true
+        release(packetId)
+        return
+      }
+      open.splice(place, 1)
+      send()
     }
 
-    function resend(sessionPresent: boolean): void {
+    // ---- what it sends
+
+    function resend(isNewSession: boolean): void {
+      // What was released belonged to the session.
+      if (isNewSession)
+        for (let place = open.length - 1; place >= 0; place -= 1)
+          if (open[place]!.isReleased) open.splice(place, 1)
       for (const entry of open) {
-        if (entry.isReleased && (sessionPresent || plan.cleanSession)) {
-          const { packetId } = entry
-          end?.write(is5 ? pubrelPacket(packetId) : Buffer.from([0x62, 2, packetId >> 8, packetId & 255]))
-          continue
-        }
-        counters.resends += 1
-        publish(entry.message, entry.packetId, !plan.cleanSession || entry.message.sends > 0)
+        if (entry.isReleased) release(entry.packetId)
+        else publish(entry)
       }
+    }
+
+    function release(packetId: number): void {
+      expected.push({ answer: 'pubcomp', packetId })
+      const bytes = [0x62, 2, packetId >> 8, packetId & 255]
+      end?.write(is5 ? pubrelPacket(packetId) : Buffer.from(bytes))
     }
 
     function send(): void {
       if (!isConnected) return
-      while (open.length < plan.window) {
+      while (open.length < Math.min(plan.window, receiveMaximum)) {
         const message = queue.shift()
         if (message === undefined) return
         if (message.qos === 0) {
-          publish(message, 0, false)
+          message.sentMs.push(kernel.monotonicMs)
+          write(message, 0, false)
           continue
         }
-        lastPacketId = (lastPacketId % 60_000) + 1
-        open.push({ message, packetId: lastPacketId, isReleased: false })
-        publish(message, lastPacketId, false)
+        const entry: Open = { message, packetId: nextPacketId(), isReleased: false, at: connection }
+        open.push(entry)
+        publish(entry)
       }
     }
 
-    function publish(message: SentMessage, messageId: number, dup: boolean): void {
-      message.sends += 1
-      const { topic, payload, qos } = message
+    function nextPacketId(): number {
+      const used = new Set(open.map(({ packetId }) => packetId))
+      let packetId = plan.identifiers === 'lowest' ? 1 : (lastPacketId % 65_535) + 1
+      while (used.has(packetId)) packetId = (packetId % 65_535) + 1
+      lastPacketId = packetId
+      return packetId
+    }
+
+    function publish(entry: Open): void {
+      const { message, packetId } = entry
+      const isResent = message.sentMs.length > 0
+      if (isResent) counters.resends += 1
+      message.mayBeTwice ||= isResent && isUndecidable(entry)
+      entry.at = connection
+      message.sentMs.push(kernel.monotonicMs)
+      expected.push({ answer: message.qos === 1 ? 'puback' : 'pubrec', packetId })
+      write(message, packetId, isResent)
+    }
+
+    /** Whether the gateway may store it once more: untimed-resends.ts of the daemon says when. */
+    function isUndecidable({ message, at }: Open): boolean {
+      if (kernel.monotonicMs - message.sentMs[0]! > windowMs) return true
+      const hasTime = message.poison === null && plan.clockMs < 60_000 && !isUntimed(plan.kind)
+      if (hasTime) return false
+      if (message.qos === 2) return plan.cleanShare > 0 && plan.cleanShare < 1
+      return at < connection - 1 || plan.identifiers === 'lowest' || message.sentMs.length > 1
+    }
+
+    function write({ topic, payload, qos, poison }: SentMessage, messageId: number, dup: boolean): void {
+      isPoisoned ||= poison !== null && poisons[poison].endsConnection
       const fields = { topic, payload, qos, messageId, dup }
       end?.write(is5 ? publishPacket(fields) : publishPacket3(fields))
     }
   }
-}
-
-/** In km: some metres from message to message, or the mapping would not believe it. */
-export function odometerOf(number: number): number {
-  return Math.round(1_000_000 + number) / 1000
-}
-
-export function latitudeOf(number: number): number {
-  return Math.round((50 + (number % 1000) / 1000) * 1000) / 1000
 }

@@ -1,0 +1,38 @@
+// act.ts: what the acts of a run share.
+
+import type { Random } from '../../support/random.ts'
+import type { Daemon } from '../daemon.ts'
+import type { Machine } from '../machine/machine.ts'
+import type { Plan } from '../plan.ts'
+import type { Fleet } from '../world/fleet.ts'
+import type { Service } from '../world/service.ts'
+import type { Causes } from '../oracle/conditions.ts'
+import type { DeadLetter } from '../oracle/deliveries.ts'
+import type { EndpointWatch } from '../oracle/endpoint-watch.ts'
+import type { Ends } from '../oracle/ends.ts'
+import type { Operator } from './operator.ts'
+
+export type World = {
+  plan: Plan
+  machine: Machine
+  daemon: Daemon
+  fleet: Fleet
+  services: Service[]
+  operator: Operator
+  /** As the daemon shows them at the end. */
+  deadLetters: readonly DeadLetter[] | null
+  endpoints: EndpointWatch
+  random: Random
+  steps: string[]
+  reach: (state: string) => void
+  broken: string[]
+  causes: Causes
+  ends: Ends
+  /** Another spool is in the place of the own one: a process that starts now cannot know. */
+  isSwapped: boolean
+  /** No act begins any more. */
+  isSettling: boolean
+}
+
+/** What ends it, where it lasts. */
+export type EndAct = () => void

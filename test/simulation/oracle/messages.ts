@@ -1,0 +1,113 @@
+// messages.ts: what must have become of each message: accepted, a dead letter, in quarantine.
+
+import type { ExpectedRecord } from '../world/contents.ts'
+import { poisons } from '../world/contents.ts'
+import type { Fleet, SentMessage } from '../world/fleet.ts'
+import type { PayloadRecord } from '../world/service.ts'
+import type { Judged } from './deliveries.ts'
+import { nameOf, type Payloads } from './payloads.ts'
+
+/** Beyond it a device time is kept in quarantine; `clocks.future_max`. */
+export const futureMaxMs = 300_000
+
+export type Became = {
+  /** Poison is a dead letter of the mapping; several of them where nothing tells copies apart. */
+  unmapped: { min: number; max: number }
+  quarantined: { min: number; max: number }
+  wrong: string[]
+}
+
+export function becameOf(fleet: Fleet, payloads: Payloads, { isDead }: Pick<Judged, 'isDead'>): Became {
+  const became: Became = { unmapped: { min: 0, max: 0 }, quarantined: { min: 0, max: 0 }, wrong: [] }
+  const alike = new Map<string, SentMessage[]>()
+  for (const message of fleet.messages) {
+    const { device, qos, ackedMs, poison, sentMs, isForgotten } = message
+    if (qos > 0 && ackedMs === null && !isForgotten)
+      became.wrong.push(`${nameOf(message)} was never acknowledged`)
+    const copies = message.mayBeTwice ? sentMs.length : Math.min(1, sentMs.length)
+    const isSure = ackedMs !== null
+    if (poison !== null) {
+      if (!poisons[poison].isDead) continue
+      became.unmapped.min += isSure ? 1 : 0
+      became.unmapped.max += copies
+      continue
+    }
+    if (device.clockMs > futureMaxMs) {
+      const isAccepted = message.records.some((record) => acceptedOf(payloads, record) > 0)
+      if (!isAccepted && isSure) became.quarantined.min += 1
+      became.quarantined.max += copies
+      continue
+    }
+    if (device.kind === 'parkedUntimed') {
+      const list = alike.get(device.id)
+      if (list === undefined) alike.set(device.id, [message])
+      else list.push(message)
+      continue
+    }
+    for (const record of message.records) ofRecord(record, message, copies)
+  }
+  for (const [id, messages] of alike) ofAlike(id, messages)
+  return became
+
+  function ofRecord(record: ExpectedRecord, message: SentMessage, copies: number): void {
+    const { device, qos, ackedMs } = message
+    const isSure = ackedMs !== null
+    const of = payloads.of(record)
+    const accepted = acceptedOf(payloads, record)
+    if (device.isDoomed && accepted > 0) became.wrong.push(`${nameOf(message)} is refused, and was accepted`)
+    if (accepted === 0 && of.some(isOfDead)) return
+    // What was judged by a wrong clock, before a restart, stays in quarantine for a person.
+    if (fleet.counters.clockSteps > 0) {
+      became.quarantined.max += copies
+      if (isSure && accepted === 0) {
+        became.quarantined.min += qos > 0 ? 1 / message.records.length : 0
+        return
+      }
+    }
+    if (isSure && qos > 0 && accepted === 0)
+      became.wrong.push(`${nameOf(message)} was acknowledged and is lost`)
+    if (device.kind === 'parts') return ofParts(record, message)
+    if (accepted > copies) became.wrong.push(`${nameOf(message)} became ${accepted} payloads`)
+  }
+
+  /** Collected values: none is missing. */
+  function ofParts(record: ExpectedRecord, message: SentMessage): void {
+    const group = fleet.messages.filter(
+      ({ device, number }) => device === message.device && number === message.number,
+    )
+    if (group.some(({ ackedMs }) => ackedMs === null)) return
+    const types = payloads
+      .of(record)
+      .filter((one) => one.accepted.length > 0 || isOfDead(one))
+      .flatMap(({ payload }) => (payload.signals ?? []).map(({ type }) => type))
+    const isTwice = new Set(types).size < types.length
+    if (isTwice && !group.some(({ mayBeTwice }) => mayBeTwice))
+      became.wrong.push(`${nameOf(message)} was accepted more than once`)
+    const missing = Object.keys(record.values).filter((type) => !types.includes(type))
+    if (missing.length > 0)
+      became.wrong.push(`${nameOf(message)} was acknowledged, and ${missing.join()} is lost`)
+  }
+
+  /** Equal ones without a time: only their number tells. */
+  function ofAlike(id: string, messages: readonly SentMessage[]): void {
+    const of = payloads.of(messages[0]!.records[0]!)
+    const accepted = of.filter((one) => one.accepted.length > 0).length
+    const dead = of.filter((one) => one.accepted.length === 0 && isOfDead(one)).length
+    const sure = messages.filter(({ qos, ackedMs }) => qos > 0 && ackedMs !== null).length
+    const most = messages.reduce((sum, { sentMs, mayBeTwice }) => sum + (mayBeTwice ? sentMs.length : 1), 0)
+    if (accepted > 0 && messages[0]!.device.isDoomed) became.wrong.push(`${id} is refused, and was accepted`)
+    if (accepted + dead < sure)
+      became.wrong.push(`${id}: ${sure} messages were acknowledged, ${accepted} accepted, ${dead} are dead`)
+    if (accepted + dead > most)
+      became.wrong.push(`${id}: ${most} messages were sent, ${accepted} accepted, ${dead} are dead`)
+  }
+
+  function isOfDead({ payload }: PayloadRecord): boolean {
+    return isDead(payload.payloadId)
+  }
+}
+
+/** Payloads, each once; whether one may be accepted more often, deliveries.ts says. */
+function acceptedOf(payloads: Payloads, record: ExpectedRecord): number {
+  return payloads.of(record).filter(({ accepted }) => accepted.length > 0).length
+}

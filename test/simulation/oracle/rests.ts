@@ -1,0 +1,41 @@
+// rests.ts: what the database holds when everything is delivered: nothing but what must stay. The numbers of the tables
+// are those of a spool of version 1, as they are on the disks of users.
+
+import { Database } from '../machine/database.ts'
+import type { Fleet } from '../world/fleet.ts'
+
+/** Entries of a table. */
+type Rule = { table: number; what: string; least: number; most: number }
+
+type Counts = { deadLetters: number; quarantined: number }
+
+export function wrongRests(store: unknown, fleet: Fleet, { deadLetters, quarantined }: Counts): string[] {
+  if (!(store instanceof Database)) return ['there is no database']
+  const devices = new Set(fleet.messages.map(({ device }) => device.id)).size
+  const forgotten = fleet.messages.filter(({ isForgotten, qos }) => isForgotten && qos === 2).length
+  const rules: Rule[] = [
+    { table: 0x10, what: 'chunks', least: 0, most: 0 },
+    { table: 0x11, what: 'batches', least: 0, most: 0 },
+    { table: 0x20, what: 'dead letters', least: deadLetters, most: deadLetters },
+    { table: 0x21, what: 'kept messages', least: quarantined, most: quarantined },
+    { table: 0x24, what: 'kept messages by device', least: quarantined, most: quarantined },
+    { table: 0x22, what: 'damaged chunks', least: 0, most: 0 },
+    { table: 0x23, what: 'records set aside', least: 0, most: 0 },
+    { table: 0x30, what: 'receipts', least: 0, most: 0 },
+    // A session of each device, and messages of QoS 2 that a device has forgotten before it released them.
+    { table: 0x16, what: 'sessions', least: 0, most: devices + forgotten },
+    // What is remembered of each device, with a ring of its last messages.
+    { table: 0x14, what: 'entries of state', least: 0, most: 100 * devices },
+    { table: 0x02, what: 'lanes', least: 0, most: 20 },
+  ]
+  return rules.flatMap(({ table, what, least, most }) => {
+    const count = countOf(store, table)
+    const isRight = count >= least && count <= most
+    return isRight ? [] : [`the database has ${count} ${what}, and ${least} to ${most} are right`]
+  })
+}
+
+function countOf(store: Database, table: number): number {
+  const [from, to] = [String.fromCharCode(table), String.fromCharCode(table + 1)]
+  return store.entries(from, to, { reverse: false, limit: -1 }).length
+}

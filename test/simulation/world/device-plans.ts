@@ -1,0 +1,65 @@
+// device-plans.ts: which devices a seed has.
+
+import type { Random } from '../../support/random.ts'
+import type { ContentKind, Poison } from './contents.ts'
+import type { DevicePlan } from './fleet.ts'
+
+type Options = {
+  providers: readonly { name: string; mayFail: boolean }[]
+  everyMs: number
+}
+
+const kinds: readonly ContentKind[] = [
+  ...(['plain', 'plain', 'plain', 'parked', 'untimed', 'parkedUntimed', 'several'] as const),
+  ...(['differences', 'differences', 'parts'] as const),
+]
+const poisonsOfAll: readonly Poison[] = ['an unknown topic', 'a topic with a wildcard', 'too large']
+const poisonsOf: Readonly<Record<ContentKind, readonly Poison[]>> = {
+  plain: ['not JSON', 'wrong types', 'a list', 'no bytes', ...poisonsOfAll],
+  parked: ['not JSON', 'wrong types', 'a list', 'no bytes', ...poisonsOfAll],
+  untimed: ['not JSON', ...poisonsOfAll],
+  parkedUntimed: ['not JSON', ...poisonsOfAll],
+  several: ['not JSON', 'wrong types', ...poisonsOfAll],
+  differences: ['not JSON', 'wrong types', 'a list', ...poisonsOfAll],
+  parts: poisonsOfAll,
+}
+
+export function drawDevices(random: Random, { providers, everyMs }: Options): DevicePlan[] {
+  const isFast = random.chance(0.5)
+  return Array.from({ length: 1 + random.below(6) }, (_, index): DevicePlan => {
+    const burst = isFast ? random.pick([1, 5, 15, 40]) : random.pick([1, 1, 1, 5])
+    const kind = random.pick(kinds)
+    const provider = random.pick(providers)
+    // What depends on the message before needs each one, and needs them in order.
+    const isOrdered = kind === 'differences' || kind === 'parts'
+    const anyQos = [[1], [1], [2], [2], [1, 2], [0, 1, 2], [0]] as const
+    const orderedQos = [[1], [1], [2]] as const
+    const isDoomed = provider.mayFail && kind !== 'parts' && random.chance(0.1)
+    return {
+      id: `truck-${index + 1}`,
+      provider: provider.name,
+      kind,
+      version: random.pick([4, 5]),
+      qos: random.pick<readonly (0 | 1 | 2)[]>(isOrdered ? orderedQos : anyQos),
+      window: random.pick([1, 1, 4, 16]),
+      burst,
+      // Fewer bursts than single messages, so that a seed stays small.
+      everyMs: everyMs * (0.3 + random.next()) * Math.sqrt(burst),
+      poison: random.chance(0.25) ? 0.2 : 0,
+      poisons: poisonsOf[kind],
+      isDoomed,
+      cleanShare: random.pick([0, 0, 1, 0.3]),
+      // The first message under an identifier that is used again at once may be taken for the one before.
+      identifiers: random.pick(kind === 'parkedUntimed' ? ['counting'] : ['counting', 'lowest', 'fromOne']),
+      clockMs: clockOf(random, kind),
+    }
+  })
+}
+
+/** Most are nearly right, some are behind, and few are ahead. */
+function clockOf(random: Random, kind: ContentKind): number {
+  if (random.chance(0.7)) return 0
+  if (random.chance(0.4)) return random.below(240_000) - 120_000
+  if (random.chance(0.6)) return -random.below(20 * 3_600_000)
+  return kind === 'plain' || kind === 'parked' ? 3_600_000 + random.below(10 * 3_600_000) : 0
+}
