@@ -3,7 +3,7 @@
 
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { judged, type Circumstances, type DeadLetter } from './oracle/deliveries.ts'
-import { becameOf } from './oracle/messages.ts'
+import { becameOf, futureMaxMs } from './oracle/messages.ts'
 import { payloadsOf } from './oracle/payloads.ts'
 import { wrongRests } from './oracle/rests.ts'
 import type { Fleet } from './world/fleet.ts'
@@ -14,6 +14,8 @@ const ofDeadLetters = ['DEAD_LETTERS', 'DEAD_LETTERS_WAITING']
 const ofKills = ['LAST_RUN_ENDED_UNCLEAN']
 /** An hour long, where the clock was set. */
 const ofClock = ['CLOCK_STEPPED']
+/** Of devices whose times are all in the future. */
+const ofFuture = ['NOTHING_MAPPED']
 const ofDoomed = ['PAYLOADS_FAILING', 'NOTHING_ACCEPTED']
 
 export type Known = {
@@ -22,7 +24,7 @@ export type Known = {
   /** Null where the gateway does not run. */
   status: Status | null
   deadLetters: readonly DeadLetter[]
-  circumstances: Omit<Circumstances, 'isCopied'>
+  circumstances: Omit<Circumstances, 'isCopied' | 'clockSetMs'>
   isConfigNew: boolean
   /** The database of the spool. */
   store: unknown
@@ -40,7 +42,10 @@ export function wrongAtEnd(known: Known): string[] {
   const wrong = wrongSoFar(known)
   const payloads = payloadsOf(fleet, services)
   const { isCopied } = payloads
-  const deliveries = judged(services, { circumstances: { ...circumstances, isCopied }, deadLetters })
+  const deliveries = judged(services, {
+    circumstances: { ...circumstances, isCopied, clockSetMs: fleet.clockSetMs },
+    deadLetters,
+  })
   const { unmapped, quarantined, wrong: ofMessages } = becameOf(fleet, payloads, deliveries)
   wrong.push(...deliveries.wrong, ...ofMessages)
   if (status === null) return [...wrong, 'the gateway does not run']
@@ -51,7 +56,8 @@ export function wrongAtEnd(known: Known): string[] {
   const ofPurge = circumstances.acts.some(({ kind }) => kind === 'purge') ? ['DEAD_LETTERS_PURGED'] : []
   const expected = [
     ...ofKills,
-    ...(fleet.counters.clockSteps > 0 ? ofClock : []),
+    ...(fleet.clockSetMs.length > 0 ? ofClock : []),
+    ...(fleet.messages.every(({ device }) => device.clockMs > futureMaxMs) ? ofFuture : []),
     ...ofPurge,
     ...ofConfig,
     ...(hasDead ? ofDeadLetters : []),

@@ -38,6 +38,8 @@ export type Circumstances = {
   isRefusedRepeatSplit: boolean
   /** The payload may be taken again, as another one with the same payloadId. */
   isCopied: (payloadId: string) => boolean
+  /** A delay is one of the wall clock, over a restart. */
+  clockSetMs: readonly number[]
 }
 
 export type Judged = {
@@ -119,7 +121,7 @@ export function judged(
 
 function modelOf(
   { journal }: Service,
-  { acts, troubles, isRefusedRepeatSplit, isCopied }: Circumstances,
+  { acts, troubles, isRefusedRepeatSplit, isCopied, clockSetMs }: Circumstances,
 ): Model {
   const wrong: string[] = []
   const payloads = new Map<string, PayloadState>()
@@ -191,7 +193,8 @@ function modelOf(
       }
       if (payload.isOver) wrong.push(`payload ${payloadId} was sent again after its last attempt`)
       const { failed } = payload
-      if (failed !== null && atMs < failed.atMs + failed.delayMs)
+      const isClockSet = clockSetMs.some((ms) => failed !== null && ms >= failed.atMs && ms <= atMs)
+      if (failed !== null && !isClockSet && atMs < failed.atMs + failed.delayMs)
         wrong.push(
           `payload ${payloadId} was sent again after ${seconds(atMs - failed.atMs)}; its delay is ${seconds(failed.delayMs)}`,
         )

@@ -57,7 +57,7 @@ export function becameOf(fleet: Fleet, payloads: Payloads, { isDead }: Pick<Judg
     if (device.isDoomed && accepted > 0) became.wrong.push(`${nameOf(message)} is refused, and was accepted`)
     if (accepted === 0 && of.some(isOfDead)) return
     // What was judged by a wrong clock, before a restart, stays in quarantine for a person.
-    if (fleet.counters.clockSteps > 0) {
+    if (fleet.clockSetMs.length > 0) {
       became.quarantined.max += copies
       if (isSure && accepted === 0) {
         became.quarantined.min += qos > 0 ? 1 / message.records.length : 0

@@ -85,7 +85,9 @@ export type Fleet = {
   sendAway(deafMs: number, awayMs: number): void
   /** The wall clock was set: the window of duplicates, which it measures, is void for what is on its way. */
   clockStepped(): void
-  counters: { connects: number; refused: number; acks: number; resends: number; clockSteps: number }
+  counters: { connects: number; refused: number; acks: number; resends: number }
+  /** When the wall clock was set, monotonic. */
+  clockSetMs: readonly number[]
 }
 
 type Deps = { kernel: Kernel; network: Network; random: Random; port: number }
@@ -105,13 +107,15 @@ const accusations = [0x81, 0x82, 0x93, 0x94, 0x99, 0x9a, 0x9b]
 export function createFleet({ kernel, network, random, port }: Deps, plans: readonly DevicePlan[]): Fleet {
   const messages: SentMessage[] = []
   const wrong: string[] = []
-  const counters = { connects: 0, refused: 0, acks: 0, resends: 0, clockSteps: 0 }
+  const counters = { connects: 0, refused: 0, acks: 0, resends: 0 }
+  const clockSetMs: number[] = []
   let isStopped = false
   const devices = plans.map((plan, index) => createDevice(plan, index))
   return {
     messages,
     wrong,
     counters,
+    clockSetMs,
     setRate(everyMs) {
       for (const device of devices) device.setRate(everyMs)
     },
@@ -127,7 +131,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       random.pick(devices).goAway(deafMs, awayMs)
     },
     clockStepped() {
-      counters.clockSteps += 1
+      clockSetMs.push(kernel.monotonicMs)
       for (const message of messages) if (message.ackedMs === null) message.mayBeTwice = true
     },
   }
@@ -266,7 +270,8 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       const storesSession = plan.cleanShare < 1
       const properties = storesSession ? [property.sessionExpiry, uint32(sessionExpiryS)] : []
       connected.write(is5 ? connectPacket({ ...fields, properties }) : connectPacket3(fields))
-      if (session === 'none' && !isClean) session = 'perhaps'
+      // Until the answer comes: a clean one has perhaps ended it, another one perhaps made it.
+      if (session === (isClean ? 'stored' : 'none')) session = 'perhaps'
       watch(connected)
     }
 
