@@ -38,7 +38,10 @@ export type Circumstances = {
   isRefusedRepeatSplit: boolean
   /** The payload may be taken again, as another one with the same payloadId. */
   isCopied: (payloadId: string) => boolean
-  /** A delay is one of the wall clock, over a restart. */
+  /**
+   * A delay is one of the wall clock, over a restart; and what came into a retry lane before the clock was set back is
+   * sent with all that is behind it.
+   */
   clockSetMs: readonly number[]
 }
 
@@ -84,6 +87,8 @@ const accepted = 'accepted'
 /** How long a settle takes at most where nothing is in trouble. */
 const settleMs = 5000
 const latelyMs = 600_000
+/** How long a payload is in a retry lane at most. */
+const laneMs = 600_000
 const emptyToOutage = 3
 
 /** What the services and the dead letters say, against the model of each service. */
@@ -193,7 +198,9 @@ function modelOf(
       }
       if (payload.isOver) wrong.push(`payload ${payloadId} was sent again after its last attempt`)
       const { failed } = payload
-      const isClockSet = clockSetMs.some((ms) => failed !== null && ms >= failed.atMs && ms <= atMs)
+      const isClockSet = clockSetMs.some(
+        (ms) => failed !== null && ms >= failed.atMs - laneMs && ms <= atMs,
+      )
       if (failed !== null && !isClockSet && atMs < failed.atMs + failed.delayMs)
         wrong.push(
           `payload ${payloadId} was sent again after ${seconds(atMs - failed.atMs)}; its delay is ${seconds(failed.delayMs)}`,
