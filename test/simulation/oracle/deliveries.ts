@@ -69,6 +69,8 @@ type BatchState = {
   settledMs: number | null
   undo: (() => void)[]
   named: Map<string, string>
+  /** Answers that named some of its payloads: a dead letter shows the one that named it. */
+  requestIds: Set<string>
   leftOut: Map<string, number>
   isUncertain: boolean
 }
@@ -177,6 +179,7 @@ function modelOf(
     if (batch.life !== life) {
       batch.life = life
       batch.named.clear()
+      batch.requestIds.clear()
       batch.leftOut.clear()
     }
     if (batch.settledMs !== null && batchId !== null) {
@@ -198,9 +201,7 @@ function modelOf(
       }
       if (payload.isOver) wrong.push(`payload ${payloadId} was sent again after its last attempt`)
       const { failed } = payload
-      const isClockSet = clockSetMs.some(
-        (ms) => failed !== null && ms >= failed.atMs - laneMs && ms <= atMs,
-      )
+      const isClockSet = clockSetMs.some((ms) => failed !== null && ms >= failed.atMs - laneMs && ms <= atMs)
       if (failed !== null && !isClockSet && atMs < failed.atMs + failed.delayMs)
         wrong.push(
           `payload ${payloadId} was sent again after ${seconds(atMs - failed.atMs)}; its delay is ${seconds(failed.delayMs)}`,
@@ -266,7 +267,8 @@ function modelOf(
   type Heard = { submission: Submission; results: Results; atMs: number }
 
   function heardWhole(batch: BatchState, { submission, results, atMs }: Heard): void {
-    const { payloadIds } = submission
+    const { payloadIds, requestId } = submission
+    if (requestId !== null) batch.requestIds.add(requestId)
     for (const id of payloadIds) {
       const result = results.get(id)
       if (result === undefined) batch.leftOut.set(id, (batch.leftOut.get(id) ?? 0) + 1)
@@ -291,7 +293,7 @@ function modelOf(
   }
 
   function settle(batch: BatchState, { submission, atMs }: Omit<Heard, 'results'>): void {
-    const { payloadIds, requestId, life } = submission
+    const { payloadIds, life } = submission
     const types = payloadIds.map((id) => batch.named.get(id) ?? accepted).filter((type) => type !== accepted)
     const isEmpty = types.length === payloadIds.length
     const isOfValidation = types.every((type) => type === 'Validation')
@@ -305,7 +307,7 @@ function modelOf(
         : service.mayBeOutage || (isEmpty && !isOfValidation)
           ? 'may'
           : 'sure'
-    if (requestId !== null)
+    for (const requestId of batch.requestIds)
       mayKill.set(requestId, counts !== 'no' && (!isEmpty || isOfValidation || isProven))
     service.isOutage = isOutage
     if (isEmpty) service.mayBeOutage ||= !isOfValidation
@@ -397,6 +399,7 @@ function modelOf(
           settledMs: null,
           undo: [],
           named: new Map(),
+          requestIds: new Set(),
           leftOut: new Map(),
           isUncertain: false,
         }),
