@@ -104,6 +104,7 @@ export async function runSeed(
         port,
         repeat,
         payloadsMax: () => plan.delivery.payloadsMax,
+        isInOrder: plan.everyMs.clock === 0,
         isDoomed: (payload) => deviceOf(plan, payload)?.isDoomed === true,
         // Later ones are accepted, so that something shows that the service accepts batches.
         isRefused: (payload) =>

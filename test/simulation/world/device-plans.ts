@@ -42,9 +42,10 @@ export function drawDevices(random: Random, { providers, everyMs }: Options): De
       version: random.pick([4, 5]),
       qos: random.pick<readonly (0 | 1 | 2)[]>(isOrdered ? orderedQos : anyQos),
       window: random.pick([1, 1, 4, 16]),
-      burst,
+      // Values of two records within `pair_within` are not told apart.
+      burst: kind === 'parts' ? 1 : burst,
       // Fewer bursts than single messages, so that a seed stays small.
-      everyMs: everyMs * (0.3 + random.next()) * Math.sqrt(burst),
+      everyMs: everyMs * (0.3 + random.next()) * Math.sqrt(kind === 'parts' ? 1 : burst),
       poison: random.chance(0.25) ? 0.2 : 0,
       poisons: poisonsOf[kind],
       isDoomed,

@@ -83,6 +83,8 @@ export type ServiceOptions = {
   isDoomed: (payload: Payload) => boolean
   /** A request with it is answered 400. */
   isRefused: (payload: Payload) => boolean
+  /** Not where a clock is set: what comes out of quarantine stands behind later messages. */
+  isInOrder: boolean
 }
 
 /** Delay of an answer at most. */
@@ -363,7 +365,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     if (data.length === 0 || data.length > options.payloadsMax())
       wrong.push(`batch ${id} has ${data.length} payloads`)
     if (new Set(payloadIds).size !== data.length) wrong.push(`batch ${id} has a payload twice`)
-    checkOrder(id, data)
+    if (options.isInOrder) checkOrder(id, data)
     for (const payload of data) recordOf(payload)
   }
 
