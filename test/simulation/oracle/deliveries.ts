@@ -134,7 +134,7 @@ function modelOf(
   const payloads = new Map<string, PayloadState>()
   const batches = new Map<string, BatchState>()
   /** By requestId: which answers may make a dead letter of what they name as failed. */
-  const mayKill = new Map<string, boolean>()
+  const mayKill = new Map<string, 'all' | 'Validation' | 'none'>()
   const byRequest = new Map<string, Submission>()
   const service = {
     life: -1,
@@ -253,7 +253,7 @@ function modelOf(
     service.emptyMin = 0
     const { life, answeredMs, requestId, payloadIds } = submission
     if (life === service.life) service.acceptedMs = answeredMs ?? service.acceptedMs
-    if (requestId !== null) mayKill.set(requestId, true)
+    if (requestId !== null) mayKill.set(requestId, 'all')
     for (const id of payloadIds) {
       const result = results.get(id)
       if (result === undefined || result === accepted) continue
@@ -308,7 +308,7 @@ function modelOf(
           ? 'may'
           : 'sure'
     for (const requestId of batch.requestIds)
-      mayKill.set(requestId, counts !== 'no' && (!isEmpty || isOfValidation || isProven))
+      mayKill.set(requestId, counts === 'no' ? 'none' : !isEmpty || isProven ? 'all' : 'Validation')
     service.isOutage = isOutage
     if (isEmpty) service.mayBeOutage ||= !isOfValidation
     else Object.assign(service, { emptyMin: 0, mayBeOutage: false, acceptedMs: atMs })
@@ -378,7 +378,9 @@ function modelOf(
     const steps = Object.values(retryDelays).reduce((sum, { length }) => sum + length, 0)
     if ((may.get(rule) ?? 0) <= (retryDelays[rule]?.length ?? 0) && total <= steps)
       return `it failed at most ${may.get(rule) ?? 0} times in a way that counts`
-    return mayKill.get(requestId ?? '') === true
+    const kills = mayKill.get(requestId ?? '')
+    // Validation is the fault of the payload, whatever else failed in its batch.
+    return kills === 'all' || (kills === 'Validation' && reason === 'Validation')
       ? null
       : `the answer ${requestId} belongs to an outage, or may repeat one`
   }
