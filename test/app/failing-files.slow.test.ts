@@ -99,6 +99,8 @@ const silent: Record<string, string> = {
   'src/spool/opening/store-watch.ts': 'the store counts as changed',
   'src/spool/snapshot/live-snapshot.ts rm': 'the next snapshot removes the rest',
   'src/std/file-system/file-system.ts': 'the kind of the file system is then unknown',
+  'src/std/file-system/regular-file.ts handle.readFile #1':
+    'a marker or a state that is there and cannot be read: more is checked at the start',
   'src/std/file-watch/file-watch.ts stat': 'the file counts as changed',
   'src/storage/disk.ts mkdir #2': 'the directory is there already',
   'src/storage/disk.ts handle.': 'without its ballast the spool works on; its own writes say what is wrong',
