@@ -170,6 +170,40 @@ describe('our time', () => {
     }
   })
 
+  test('is that of the clock where devices refute a service that is behind, until it says another time', async () => {
+    const { time, says, clock } = await world()
+    says.service = -hourMs
+    await clock.advance(1100)
+    time.comparedToDevices(-2 * hourMs)
+    expect(time.view()).toMatchObject({ by: 'service', isDisputed: false })
+    time.comparedToDevices(-hourMs)
+    expect(time.view()).toMatchObject({ by: 'devices', offsetMs: 0, isDisputed: true })
+    expect(time.now()).toBe(clock.now())
+    says.service = -3 * hourMs
+    await clock.advance(1100)
+    expect(time.view()).toMatchObject({ by: 'service', offsetMs: -3 * hourMs, isDisputed: false })
+  })
+
+  test('is that of a service that is ahead, also where devices bring a backlog of just as long', async () => {
+    const { time, says, clock } = await world()
+    says.service = hourMs
+    await clock.advance(1100)
+    time.comparedToDevices(hourMs)
+    expect(time.view()).toMatchObject({ by: 'service', isDisputed: false })
+  })
+
+  test('of devices is void after a step of the clock', async () => {
+    const { time, says, clock, set } = await world()
+    says.service = -hourMs
+    await clock.advance(1100)
+    time.comparedToDevices(-hourMs)
+    set(-hourMs)
+    await clock.advance(1100)
+    says.service = -hourMs
+    await clock.advance(1100)
+    expect(time.view()).toMatchObject({ by: 'service', isDisputed: false })
+  })
+
   test('does not change back and forth where the service is about a minute off', async () => {
     const { says, clock, events } = await world({ trustLocal: true })
     for (const offsetMs of [59_000, 61_000, 59_000, 61_000, 44_000]) {
