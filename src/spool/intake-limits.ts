@@ -11,7 +11,7 @@ import type { Clock } from '../std/clock.ts'
 import { formatSize, plural } from '../std/quantity.ts'
 import type { Emit, HoldReason } from '../domain/event.ts'
 import { keptStoreNames } from '../domain/kept-store.ts'
-import { freeFilesMin } from '../storage/storage.ts'
+import { freeFilesMin, type Free } from '../storage/storage.ts'
 import { createFullStores, type FullStores } from './kept/store-limits.ts'
 import type { Session, SpoolState } from './session-state.ts'
 import type { SpoolOptions } from './spool-options.ts'
@@ -41,7 +41,8 @@ export type IntakeLimits = {
   updateAfterMessage(state: SpoolState): void
   /** For a message that is kept beside the lanes. */
   updateAfterKept(session: Session): void
-  setDisk(measured: { freeBytes: number; freeFiles: number; usedBytes: number }): void
+  /** `usedBytes`: of the store; null: not measured now. */
+  setDisk(free: Free, usedBytes: number | null): void
 }
 
 export function createIntakeLimits({ clock, emit, changed }: Deps, options: SpoolOptions): IntakeLimits {
@@ -101,13 +102,13 @@ export function createIntakeLimits({ clock, emit, changed }: Deps, options: Spoo
       if (stores.update(session)) changed()
       session.eviction.check()
     },
-    setDisk({ freeBytes: free, freeFiles: files, usedBytes: used }) {
+    setDisk({ bytes, files }, used) {
       // To resume, somewhat more than the minimum must be free, so that intake does not flap.
       const factor = diskLow ? 2 - resumeShare : 1
-      diskLow = free < options.freeBytesMin * factor || files < freeFilesMin * factor
+      diskLow = bytes < options.freeBytesMin * factor || files < freeFilesMin * factor
       freeFiles = files
-      diskBytes = used
-      freeBytes = free
+      freeBytes = bytes
+      if (used !== null) diskBytes = used
     },
   }
 }

@@ -5,7 +5,7 @@
 //
 // Another store than the one that this process has had is never opened (opening/known-store.ts). It is looked
 // for before each opening, and every second while the store is open.
-// It also measures the disk, and keeps the ballast file that makes room on a full disk.
+// It also looks at the disk (disk-watch.ts).
 
 import { pause } from '../std/clock.ts'
 import { codeOf, GatewayError } from '../std/gateway-error.ts'
@@ -13,6 +13,7 @@ import { explainDirectory, isDiskFull } from '../storage/storage.ts'
 import { isCorruption } from './chunk-log/damage-scan.ts'
 import type { HeldKeys } from './chunk-log/dedup-window.ts'
 import { settledBytes } from './chunk-log/lane.ts'
+import { createDiskWatch } from './disk-watch.ts'
 import { openHighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IntakeLimits } from './intake-limits.ts'
 import { storePathOf } from './opening/aside.ts'
@@ -49,6 +50,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   const closing = new AbortController()
   const storePath = storePathOf(options.path)
   const opening = openingOf({ ...deps, memory }, options)
+  const watch = createDiskWatch(deps, options)
   let session: Session | null = null
   let endNew = (): void => undefined
   /** Of the open store. */
@@ -78,7 +80,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
       if (opening === null) await disk.makeDirectory(options.path)
       else if (memory.known === null) marker = await requireSpool(options, clock.now())
       else await refuseOther()
-      await measureDisk()
+      await watch.measure()
       const opened = await open()
       if (marker !== null) endNew = reportNew(deps, options.path, marker)
       return opened
@@ -118,7 +120,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
       const sessionDeps = { ...deps, store, mark, manifestBefore, changed, lost }
       const opened = await openSession(sessionDeps, options)
       memory.known = mark.durable()
-      await loadBallast()
+      await watch.loadBallast()
       const damaged = deps.counters.damaged - damagedBefore
       const unconfirmedWrites = known === null ? 0 : mark.durable().writes - known.writes
       reportRecovery(opened, { damaged, unconfirmedWrites, tookMs: clock.monotonic() - startedAtMs })
@@ -220,13 +222,6 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
 
   // ------------------------------------------------------------------ the disk
 
-  async function measureDisk(): Promise<void> {
-    const freeBytes = await disk.freeBytes(options.path)
-    const freeFiles = await disk.freeFiles(options.path)
-    // Of the store only: the ballast, and records with a limit of their own, are beside it.
-    limits.setDisk({ freeBytes, freeFiles, usedBytes: await disk.usedBytes(storePath) })
-  }
-
   /** Writes into a store that is not at its path would be missing when another one is opened there. */
   async function checkPlace(): Promise<void> {
     const running = session
@@ -240,19 +235,11 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
 
   async function checkDisk(): Promise<void> {
     await checkPlace()
-    await measureDisk()
+    await watch.look(session?.mark.durable().writes ?? null)
     // Closed meanwhile: that there is no session is no loss of the store.
     if (closing.signal.aborted) return
     limits.update(session)
     if (session !== null && limits.waitsForDisk(session)) session.compactor.freeDisk()
-    // It was deleted to make room, or there was no room for it at the opening.
-    if (session !== null) await loadBallast()
-  }
-
-  /** The ballast never makes the disk low. Without room for it the spool works without. */
-  async function loadBallast(): Promise<void> {
-    if ((await disk.freeBytes(options.path)) < options.freeBytesMin + options.ballastBytes) return
-    await disk.loadBallast(options.path, options.ballastBytes).catch(() => disk.dropBallast(options.path))
   }
 
   /** Runs `work` repeatedly, each time `intervalMs` after its end; ended by `closing`. */

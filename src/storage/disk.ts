@@ -14,10 +14,8 @@ import { createRegular } from '../std/file-system/regular-file.ts'
 export type Disk = {
   /** Creates what is missing of the path. Rejects with the code of disk-errors.ts. */
   makeDirectory(path: string): Promise<void>
-  /** Bytes that an unprivileged process can still write on the file system of `path`. */
-  freeBytes(path: string): Promise<number>
-  /** Files that can still be made there (free inodes); Infinity where the file system does not count them. */
-  freeFiles(path: string): Promise<number>
+  /** On the file system of `path`. */
+  free(path: string): Promise<Free>
   /** Bytes of the files in the directory `path`, without those of its subdirectories. */
   usedBytes(path: string): Promise<number>
   /** Writes the ballast below `path` where it is missing or short. */
@@ -29,18 +27,20 @@ export type Disk = {
   manifestName(path: string): string | null
 }
 
+/**
+ * `bytes`: what an unprivileged process can still write. `files`: what can still be made (free inodes); Infinity where
+ * the file system does not count them.
+ */
+export type Free = { bytes: number; files: number }
+
 /** Below it the disk is low. LevelDB makes new files before it deletes old ones. */
 export const freeFilesMin = 100
 
 export const realDisk: Disk = {
   makeDirectory,
-  async freeBytes(path) {
-    const { bavail, bsize } = await statfs(path)
-    return bavail * bsize
-  },
-  async freeFiles(path) {
-    const { files, ffree } = await statfs(path)
-    return files > 0 ? ffree : Infinity
+  async free(path) {
+    const { bavail, bsize, files, ffree } = await statfs(path)
+    return { bytes: bavail * bsize, files: files > 0 ? ffree : Infinity }
   },
   usedBytes,
   loadBallast,

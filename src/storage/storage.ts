@@ -27,7 +27,7 @@ import { hasDatabase, refuseWithoutCurrent, storeFilesAt } from './store-files.t
 import { lockedFault } from './store-lock.ts'
 import { defaultPageBytes, type ReadOptions, type StoreEntry, type StoreRange } from './types.ts'
 
-export { freeFilesMin, realDisk, syncDirectory, type Disk } from './disk.ts'
+export { freeFilesMin, realDisk, syncDirectory, type Disk, type Free } from './disk.ts'
 export type { ReadOptions, StoreEntry, StoreRange } from './types.ts'
 export { openLevelFiles } from './level-files/level-files.ts'
 export type * from './level-files/level-files.ts'

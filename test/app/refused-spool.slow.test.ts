@@ -286,7 +286,7 @@ describe('a disk without space for the opening', () => {
     await killedSpool(path, 100)
     await writeFile(join(path, 'ballast'), 'x')
     let freeBytes = 0
-    const disk = { ...realDisk, freeBytes: async () => freeBytes }
+    const disk = { ...realDisk, free: async () => ({ bytes: freeBytes, files: Infinity }) }
     const pipeline = await startWith(folder, { ...noService, deps: { disk } })
     expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.what).toContain('no space')
     expect((await get(pipeline, '/readyz')).text).toContain('SPOOL_DISK_FULL')

@@ -209,7 +209,7 @@ describe('a gateway that does not work is seen where', () => {
 
   test('the disk is full, and it is ready again when there is room', async () => {
     let freeBytes = 0
-    const disk = { ...realDisk, freeBytes: () => Promise.resolve(freeBytes) }
+    const disk = { ...realDisk, free: () => Promise.resolve({ bytes: freeBytes, files: Infinity }) }
     const pipeline = await startPipeline({ deps: { disk } })
     const seen = { verdict: 'not_receiving' as const, sentence: /^The disk of the spool/, cure: /Free space/ }
     expect(await severityOf(pipeline, { code: 'DISK_LOW', ...seen })).not.toBe('info')

@@ -77,7 +77,7 @@ describe('a spool that is full', () => {
 
   test('holds intake while the free space on the disk is below its minimum, and then resumes', async () => {
     let freeBytes = 10_000
-    const disk: Disk = { ...realDisk, freeBytes: async () => freeBytes }
+    const disk: Disk = { ...realDisk, free: async () => ({ bytes: freeBytes, files: Infinity }) }
     const { spool, clock, eventsOf } = await openSpoolWorld({ disk, changes: { freeBytesMin: 5000 } })
     expect(spool.holdReason()).toBeNull()
     freeBytes = 4999

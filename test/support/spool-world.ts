@@ -145,8 +145,7 @@ export function smallOptions(path: string, changes: Partial<SpoolOptions> = {}):
 /** A disk with room for everything, for stores in memory. */
 export const emptyDisk: Disk = {
   makeDirectory: async () => undefined,
-  freeBytes: async () => 1e12,
-  freeFiles: async () => Infinity,
+  free: async () => ({ bytes: 1e12, files: Infinity }),
   usedBytes: async () => 0,
   loadBallast: async () => undefined,
   dropBallast: async () => undefined,

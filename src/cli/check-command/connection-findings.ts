@@ -119,8 +119,7 @@ export async function checkSpool({ spool }: Config): Promise<Finding> {
     const directory = await nearestExisting(spool.path)
     if (!(await stat(directory)).isDirectory()) throw new Error(`${directory} is not a directory`)
     await access(directory, constants.W_OK | constants.X_OK)
-    const free = await realDisk.freeBytes(directory)
-    const files = await realDisk.freeFiles(directory)
+    const { bytes: free, files } = await realDisk.free(directory)
     if (files < freeFilesMin)
       return {
         ...about,

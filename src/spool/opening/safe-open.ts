@@ -21,7 +21,7 @@ import { damagedFault } from './damage-report.ts'
 import type { StoreOpening } from './opening.ts'
 
 type Deps = {
-  disk: Pick<Disk, 'freeBytes' | 'freeFiles' | 'dropBallast'>
+  disk: Pick<Disk, 'free' | 'dropBallast'>
   /** Null for a store in memory: then nothing is checked. */
   opening: StoreOpening | null
   signal: AbortSignal
@@ -95,7 +95,7 @@ async function makeRoom(disk: Deps['disk'], path: string): Promise<void> {
   })
 
   async function missing(): Promise<{ free: string; needed: string; act: string } | null> {
-    const [bytes, files] = [await disk.freeBytes(path), await disk.freeFiles(path)]
+    const { bytes, files } = await disk.free(path)
     if (bytes < neededBytes)
       return { free: `${formatSize(bytes)} free`, needed: formatSize(neededBytes), act: 'Free space' }
     if (files >= openingFiles) return null

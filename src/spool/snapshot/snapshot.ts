@@ -78,7 +78,7 @@ export async function writeSnapshot(
 async function refuseWithoutSpace(from: string, to: string): Promise<void> {
   const bytes = await storeBytes(from)
   const isLinkable = await isSameFileSystem(from, to)
-  const free = await realDisk.freeBytes(to)
+  const { bytes: free } = await realDisk.free(to)
   // Of linked files only logs and manifest are copied.
   const needed = isLinkable ? 64 * 1024 ** 2 : bytes * 1.02
   if (free < needed)

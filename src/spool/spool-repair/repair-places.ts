@@ -111,7 +111,7 @@ export async function backUp({ spoolPath, storePath }: Places, to: string): Prom
     await makeOutputDirectory(to)
     if ((await readdir(to)).length > 0) throw unusable('The directory is not empty.')
     const bytes = await realDisk.usedBytes(storePath)
-    const free = await realDisk.freeBytes(to)
+    const { bytes: free } = await realDisk.free(to)
     if (free < bytes) throw unusable(`The copy needs ${formatSize(bytes)}, and ${formatSize(free)} are free.`)
     await copyFiles(storePath, to)
   } catch (error) {

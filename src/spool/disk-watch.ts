@@ -1,0 +1,54 @@
+// disk-watch.ts: measures the file system of the spool, for the limits of intake, and keeps the ballast loaded
+// that makes room on a full disk.
+
+import type { Clock } from '../std/clock.ts'
+import type { Disk } from '../storage/storage.ts'
+import type { IntakeLimits } from './intake-limits.ts'
+import { storePathOf } from './opening/aside.ts'
+import type { SpoolOptions } from './spool-options.ts'
+
+export type DiskWatch = {
+  /** Everything anew. Rejects with what the file system says. */
+  measure(): Promise<void>
+  /**
+   * `writes`: durable ones of the open store, null without one. A look at each file would be most of the work of an
+   * idle gateway, so that comes every ten seconds while nothing is written and nothing held.
+   */
+  look(writes: number | null): Promise<void>
+  /** The ballast never makes the disk low. Without room for it the spool works without. */
+  loadBallast(): Promise<void>
+}
+
+/** Compaction changes the files of a store that is not written, too. */
+const filesEveryMs = 10_000
+
+type Deps = { clock: Clock; disk: Disk; limits: Pick<IntakeLimits, 'setDisk' | 'holdReason'> }
+
+export function createDiskWatch({ clock, disk, limits }: Deps, options: SpoolOptions): DiskWatch {
+  const storePath = storePathOf(options.path)
+  const last: { writes: number | null; atMs: number } = { writes: null, atMs: clock.monotonic() }
+  return {
+    async measure() {
+      const free = await disk.free(options.path)
+      // Of the store only: the ballast, and records with a limit of their own, are beside it.
+      limits.setDisk(free, await disk.usedBytes(storePath))
+    },
+    async look(writes) {
+      const nowMs = clock.monotonic()
+      const isSame = writes !== null && writes === last.writes && limits.holdReason() === null
+      if (isSame && nowMs - last.atMs < filesEveryMs) {
+        limits.setDisk(await disk.free(options.path), null)
+        return
+      }
+      Object.assign(last, { writes, atMs: nowMs })
+      await this.measure()
+      // It was deleted to make room, or there was no room for it at the opening.
+      if (writes !== null) await this.loadBallast()
+    },
+    async loadBallast() {
+      const { bytes } = await disk.free(options.path)
+      if (bytes < options.freeBytesMin + options.ballastBytes) return
+      await disk.loadBallast(options.path, options.ballastBytes).catch(() => disk.dropBallast(options.path))
+    },
+  }
+}
