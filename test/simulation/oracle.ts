@@ -14,7 +14,8 @@ const ofDeadLetters = ['DEAD_LETTERS', 'DEAD_LETTERS_WAITING']
 const ofKills = ['LAST_RUN_ENDED_UNCLEAN']
 /** An hour long, where the clock was set. */
 const ofClock = ['CLOCK_STEPPED']
-/** Of devices whose times are all in the future. */
+/** Of a device whose times are in the future, and of all devices. */
+const ofOneFuture = ['DEVICES_NOT_MAPPED']
 const ofFuture = ['NOTHING_MAPPED']
 const ofDoomed = ['PAYLOADS_FAILING', 'NOTHING_ACCEPTED']
 
@@ -36,9 +37,34 @@ export function wrongSoFar({ fleet, services }: Pick<Known, 'fleet' | 'services'
   return [...fleet.wrong, ...services.flatMap((service) => service.wrong), ...wrong]
 }
 
+/** Conditions that have no cause after all faults. */
+export function wronglyOpen(
+  { conditions, spool }: Status,
+  { fleet, circumstances: { acts }, isConfigNew }: Pick<Known, 'fleet' | 'circumstances' | 'isConfigNew'>,
+): Status['conditions'] {
+  const expected = [
+    ...ofKills,
+    ...(fleet.clockSetMs.length > 0 ? ofClock : []),
+    ...(fleet.messages.some(isInFuture) ? ofOneFuture : []),
+    ...(fleet.messages.every(isInFuture) ? ofFuture : []),
+    ...(acts.some(({ kind }) => kind === 'purge') ? ['DEAD_LETTERS_PURGED'] : []),
+    ...(isConfigNew ? ['RESTART_NEEDED'] : []),
+    // Dead letters are for a person to look at, and so is a device whose payloads are all refused.
+    ...(spool.deadLetters > 0 ? ofDeadLetters : []),
+    ...(hasDoomed(fleet) ? ofDoomed : []),
+  ]
+  return conditions.filter(({ code }) => !expected.includes(code))
+}
+
+const isInFuture = ({ device }: Fleet['messages'][number]) => device.clockMs > futureMaxMs
+
+function hasDoomed({ messages }: Fleet): boolean {
+  return messages.some(({ device }) => device.isDoomed)
+}
+
 /** When all faults have stopped and everything had time to settle. */
 export function wrongAtEnd(known: Known): string[] {
-  const { fleet, services, status, deadLetters, circumstances, isConfigNew } = known
+  const { fleet, services, status, deadLetters, circumstances } = known
   const wrong = wrongSoFar(known)
   const payloads = payloadsOf(fleet, services)
   const { isCopied } = payloads
@@ -49,22 +75,8 @@ export function wrongAtEnd(known: Known): string[] {
   const { unmapped, quarantined, wrong: ofMessages } = becameOf(fleet, payloads, deliveries)
   wrong.push(...deliveries.wrong, ...ofMessages)
   if (status === null) return [...wrong, 'the gateway does not run']
-  // Dead letters are for a person to look at, and so is a device whose payloads are all refused.
-  const hasDead = status.spool.deadLetters > 0
-  const isDoomed = fleet.messages.some(({ device }) => device.isDoomed)
-  const ofConfig = isConfigNew ? ['RESTART_NEEDED'] : []
-  const ofPurge = circumstances.acts.some(({ kind }) => kind === 'purge') ? ['DEAD_LETTERS_PURGED'] : []
-  const expected = [
-    ...ofKills,
-    ...(fleet.clockSetMs.length > 0 ? ofClock : []),
-    ...(fleet.messages.every(({ device }) => device.clockMs > futureMaxMs) ? ofFuture : []),
-    ...ofPurge,
-    ...ofConfig,
-    ...(hasDead ? ofDeadLetters : []),
-    ...(isDoomed ? ofDoomed : []),
-  ]
-  const conditions = status.conditions.filter(({ code }) => !expected.includes(code))
-  for (const { code, what } of conditions) wrong.push(`condition ${code} is open: ${what}`)
+  for (const { code, what } of wronglyOpen(status, known)) wrong.push(`condition ${code} is open: ${what}`)
+  const isDoomed = hasDoomed(fleet)
   const isDegraded = status.conditions.some(({ severity }) => severity !== 'info')
   const verdicts = [isDegraded ? 'degraded' : 'ok', ...(isDoomed ? ['not_delivering'] : [])]
   if (!verdicts.includes(status.verdict)) wrong.push(`the verdict is ${status.verdict}`)

@@ -28,13 +28,16 @@ export type FaultKind = (typeof faultKinds)[number]
 
 export const mqttPort = 1883
 
+/** Many short runs find more than few long ones; some things take long. */
+const lengths = [45_000, 45_000, 60_000, 60_000, 60_000, 90_000, 90_000, 180_000, 180_000, 600_000]
+
 export function drawPlan(seed: number, random: Random): Plan {
   const providers = drawProviders(random)
   const delivery = drawDelivery(random)
-  const safetyMs = random.pick([60_000, 180_000, 600_000])
+  const safetyMs = random.pick(lengths)
   const devices = drawDevices(random, {
     providers: providers.map((provider) => ({ name: provider.name, mayFail: mayFail(provider) })),
-    everyMs: safetyMs / 10,
+    everyMs: safetyMs / 7,
   })
   const ingest = { windowS: random.pick([30, 120]), inFlightMax: random.pick([2, 5, 1000]) }
   const every = (share: number, meanMs: number) => (random.chance(share) ? meanMs * (0.5 + random.next()) : 0)

@@ -59,7 +59,7 @@ else
 
 const failed: SeedReport[] = []
 let hanging = 0
-const sums = { seeds: 0, messages: 0, starts: 0, virtualMs: 0 }
+const sums = { seeds: 0, messages: 0, starts: 0, virtualMs: 0, cpuMs: 0 }
 const reached = new Map<string, number>()
 const startedMs = performance.now()
 
@@ -69,7 +69,7 @@ const tookS = (performance.now() - startedMs) / 1000
 const perSeed = (sum: number) => (sum / sums.seeds).toFixed(1)
 process.stdout.write(
   `${sums.seeds + hanging} seeds, ${failed.length + hanging} failed, ${tookS.toFixed(1)} s, ${(sums.seeds / tookS).toFixed(1)} seeds a second; ` +
-    `each: ${perSeed(sums.messages)} messages, ${perSeed(sums.starts)} starts, ${perSeed(sums.virtualMs / 60_000)} min\n`,
+    `each: ${perSeed(sums.messages)} messages, ${perSeed(sums.starts)} starts, ${perSeed(sums.virtualMs / 60_000)} min, ${perSeed(sums.cpuMs)} ms of a processor\n`,
 )
 if (values.reach) await printReach()
 if (values.shrink && failed[0] !== undefined) await shrink(failed[0].seed)
@@ -133,6 +133,7 @@ async function runRange(range: (typeof ranges)[number]): Promise<void> {
     sums.messages += report.messages
     sums.starts += report.starts
     sums.virtualMs += report.virtualMs
+    sums.cpuMs += report.cpuMs
     for (const [state, times] of report.reached) reached.set(state, (reached.get(state) ?? 0) + times)
     if (report.wrong.length > 0) failed.push(report)
     if (report.wrong.length > 0 || values.each || count === 1) print(report)
@@ -148,10 +149,10 @@ async function runRange(range: (typeof ranges)[number]): Promise<void> {
     throw new Error(`the process of the seeds from ${first} ended with ${code ?? signal}`)
 }
 
-function print({ seed, hash, wrong, messages, starts, virtualMs, events, log }: SeedReport): void {
+function print({ seed, hash, wrong, messages, starts, virtualMs, events, cpuMs, log }: SeedReport): void {
   const minutes = (virtualMs / 60_000).toFixed(1)
   process.stdout.write(
-    `seed ${seed} ${hash}: ${messages} messages, ${starts} starts, ${minutes} min, ${events} events\n`,
+    `seed ${seed} ${hash}: ${messages} messages, ${starts} starts, ${minutes} min, ${events} events, ${cpuMs.toFixed(0)} ms\n`,
   )
   for (const what of wrong.slice(0, 10)) process.stdout.write(`  ${what}\n`)
   if (values.log) process.stdout.write(log.join(''))

@@ -1,5 +1,6 @@
 // seed-process.ts: runs a range of seeds in this process, one after the other, and writes one line for each (run.ts).
 
+import { realCpuMs } from './machine/real-time.ts'
 import { runSeed } from './simulation.ts'
 
 export type SeedReport = {
@@ -10,6 +11,8 @@ export type SeedReport = {
   starts: number
   virtualMs: number
   events: number
+  /** Processor time. */
+  cpuMs: number
   reached: [state: string, times: number][]
   log: readonly string[]
 }
@@ -33,6 +36,7 @@ await runSeed(0, { without: [], devices: 1, safetyS: null })
 const seeds = range.seeds ?? Array.from({ length: range.count }, (_, index) => range.first + index)
 
 for (const seed of seeds) {
+  const beforeMs = realCpuMs()
   // The handlers of the daemon would take the rejection for its own.
   const run = await runSeed(seed, range).catch((error: unknown) => {
     process.stderr.write(`seed ${seed}: ${String(error instanceof Error ? error.stack : error)}\n`)
@@ -41,6 +45,7 @@ for (const seed of seeds) {
   const { reached, log, ...rest } = run
   const report: SeedReport = {
     ...rest,
+    cpuMs: realCpuMs() - beforeMs,
     reached: [...reached],
     log: range.log && (run.wrong.length > 0 || range.count === 1) ? log : [],
   }

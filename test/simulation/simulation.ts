@@ -17,7 +17,7 @@ import { configPath, createDaemon, spoolPath } from './daemon.ts'
 import { switchOn, type Machine } from './machine/machine.ts'
 import { createCauses } from './oracle/conditions.ts'
 import { createEnds } from './oracle/ends.ts'
-import { wrongAtEnd, wrongSoFar } from './oracle.ts'
+import { wrongAtEnd, wronglyOpen, wrongSoFar } from './oracle.ts'
 import { mayFail } from './delivery-plan.ts'
 import { drawPlan, mqttPort, type FaultKind, type Plan } from './plan.ts'
 import { createFleet, type DevicePlan } from './world/fleet.ts'
@@ -54,7 +54,7 @@ const healthyMs = 8 * 60_000
 const healthyEveryMs = 15_000
 const heldEveryMs = 60_000
 const lookEveryMs = 10_000
-/** So often nothing is held. */
+/** So often nothing is held, or open. */
 const looksToBelieve = 3
 /** Without messages the gateway looks at its disk and at its time, each second or less often. */
 const idleMs = 20_000
@@ -146,15 +146,15 @@ export async function runSeed(
   const endOfFaultsMs = kernel.monotonicMs
   world.isSettling = true
   daemon.start()
-  // What is measured over the last requests needs requests.
-  fleet.setRate(healthyEveryMs)
-  await kernel.run(healthyMs, isDecided)
+  await untilCalm(world, isDecided)
   if (!isDecided()) await untilNothingIsHeld(world)
+  await untilCalm(world, isDecided)
   fleet.stopNew()
   let wrong = [...wrongSoFar(world), ...daemon.ends, ...broken.slice(0, 3)]
   const endMs = kernel.monotonicMs + livenessMs
-  while (wrong.length === 0 && kernel.monotonicMs < endMs) {
-    await kernel.run(lookEveryMs)
+  // A look takes as long as it waited for: some conditions stay open for an hour.
+  for (let everyMs = lookEveryMs; wrong.length === 0 && kernel.monotonicMs < endMs; everyMs *= 1.2) {
+    await kernel.run(everyMs)
     look(world)
     if (isDecided()) break
     if (!fleet.isIdle() || !isSettled(world)) continue
@@ -225,17 +225,40 @@ function madeSmaller(plan: Plan, { without, devices, safetyS }: Smaller): Plan {
   return { ...plan, everyMs, safetyMs, devices: plan.devices.slice(0, devices ?? plan.devices.length) }
 }
 
-function endOf(world: World): string[] {
-  const { fleet, services, daemon, operator, ends, plan, machine } = world
-  const { disk } = machine
+/** What is measured over the last requests needs requests. */
+async function untilCalm(world: World, isDecided: () => boolean): Promise<void> {
+  const { kernel } = world.machine
+  const endMs = kernel.monotonicMs + healthyMs
+  world.fleet.setRate(healthyEveryMs)
+  for (let calm = 0; !isDecided() && calm < looksToBelieve && kernel.monotonicMs < endMs;) {
+    await kernel.run(lookEveryMs)
+    calm = isCalm(world) ? calm + 1 : 0
+  }
+}
+
+/** Nothing that waits can open a condition again. Fresh payloads always wait somewhere. */
+function isCalm(world: World): boolean {
+  const status = world.daemon.gateway?.status()
+  if (status === undefined || wronglyOpen(status, knownOf(world)).length > 0) return false
+  return status.lanes.every(
+    ({ urgency, pending, held }) => held === 0 && (urgency !== 'retry' || pending === 0),
+  )
+}
+
+function knownOf({ fleet, operator, ends, plan }: World) {
   const isRefusedRepeatSplit = plan.delivery.onRefusedRepeat === 'split'
+  const circumstances = { acts: operator.acts, troubles: ends.troubles, isRefusedRepeatSplit }
+  return { fleet, circumstances, isConfigNew: operator.isConfigNew }
+}
+
+function endOf(world: World): string[] {
+  const { services, daemon, deadLetters } = world
+  const { disk } = world.machine
   return wrongAtEnd({
-    fleet,
+    ...knownOf(world),
     services,
     status: daemon.gateway?.status() ?? null,
-    deadLetters: world.deadLetters ?? [],
-    circumstances: { acts: operator.acts, troubles: ends.troubles, isRefusedRepeatSplit },
-    isConfigNew: operator.isConfigNew,
+    deadLetters: deadLetters ?? [],
     store: disk.exists(storePath) ? disk.attachment(storePath) : null,
   })
 }

@@ -49,7 +49,7 @@ export function diskAct(world: World): EndAct | undefined {
       return () => void disk.setReadOnly(false)
     },
     // The file system is unmounted, and an empty directory is in its place.
-    () => causes.hold('spool away', disk.world.hide(spoolPath)),
+    () => (isPlain(disk) ? causes.hold('spool away', disk.world.hide(spoolPath)) : undefined),
     () => causes.hold('spool away', moved(disk, spoolPath)),
     () => moved(disk, storePath),
     () => swapped(world),

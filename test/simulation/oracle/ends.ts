@@ -66,6 +66,8 @@ export function createEnds(machine: Machine, broken: string[]): Ends {
     isExcused: (why) =>
       // Permissions are for a person; systemd tries again.
       /may not write there: EACCES/.test(why) ||
+      // It was there when the start began. The next start refuses to begin without it, and waits.
+      (/A directory above it does not exist/.test(why) && isFaulty()) ||
       // A disk that hangs cannot be closed.
       (/deadline of its stop/.test(why) && (isFaulty() || kernel.monotonicMs - lastFaultMs < deadlineMs)),
   }
