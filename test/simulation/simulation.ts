@@ -89,6 +89,7 @@ export async function runSeed(
     observe(event: GatewayEvent) {
       reach(`event ${event.kind}`)
       if (event.kind === 'gateway_starting') operator.started()
+      if (event.kind === 'store_lost') fleet.storeLost()
       ends.observe(event)
     },
     isExcused: (why) => ends.isExcused(why),
@@ -146,6 +147,8 @@ export async function runSeed(
   const endOfFaultsMs = kernel.monotonicMs
   world.isSettling = true
   daemon.start()
+  // The next line of the audit log ends the condition that none could be written.
+  kernel.at(lookEveryMs, operator.probe)
   await untilCalm(world, isDecided)
   if (!isDecided()) await untilNothingIsHeld(world)
   await untilCalm(world, isDecided)

@@ -15,6 +15,7 @@ export type Operator = {
   act(): void
   /** Releases the batches that wait for a person. */
   releaseHeld(): void
+  probe(): void
   /** Null until the daemon has answered. */
   deadLetters(done: (letters: readonly DeadLetter[] | null) => void): void
   ask(path: string, done: (reply: Reply | null) => void): void
@@ -40,6 +41,7 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
     acts,
     act,
     releaseHeld,
+    probe,
     deadLetters,
     ask: (path, done) => ask(network, { method: 'GET', path }, done),
     started() {

@@ -24,8 +24,8 @@ export function wrongRests(store: unknown, fleet: Fleet, { deadLetters, quaranti
     { table: 0x30, what: 'receipts', least: 0, most: 0 },
     // A session of each device, and messages of QoS 2 that a device has forgotten before it released them.
     { table: 0x16, what: 'sessions', least: 0, most: devices + forgotten },
-    // What is remembered of each device, with a ring of its last messages.
-    { table: 0x14, what: 'entries of state', least: 0, most: 100 * devices },
+    // What is remembered of each device, with a ring of its last hundred messages.
+    { table: 0x14, what: 'entries of state', least: 0, most: 110 * devices },
     { table: 0x02, what: 'lanes', least: 0, most: 20 },
   ]
   return rules.flatMap(({ table, what, least, most }) => {

@@ -85,6 +85,8 @@ export type Fleet = {
   sendAway(deafMs: number, awayMs: number): void
   /** The wall clock was set: the window of duplicates, which it measures, is void for what is on its way. */
   clockStepped(): void
+  /** A write failed: perhaps the disk has it nevertheless, and without a time nothing tells a copy from another. */
+  storeLost(): void
   counters: { connects: number; refused: number; acks: number; resends: number }
   /** When the wall clock was set, monotonic. */
   clockSetMs: readonly number[]
@@ -129,6 +131,10 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     },
     sendAway(deafMs, awayMs) {
       random.pick(devices).goAway(deafMs, awayMs)
+    },
+    storeLost() {
+      for (const message of messages)
+        if (message.ackedMs === null && message.poison !== null) message.mayBeTwice = true
     },
     clockStepped() {
       clockSetMs.push(kernel.monotonicMs)
