@@ -5,15 +5,14 @@
 //
 // Another store than the one that this process has had is never opened (opening/known-store.ts). It is looked
 // for before each opening, and every second while the store is open.
-// It also looks at the disk (disk-watch.ts).
+// It also looks at the disk (storage/disk-watch.ts).
 
 import { pause } from '../std/clock.ts'
 import { codeOf, GatewayError } from '../std/gateway-error.ts'
-import { explainDirectory, isDiskFull } from '../storage/storage.ts'
+import { createDiskWatch, explainDirectory, isDiskFull } from '../storage/storage.ts'
 import { isCorruption } from './chunk-log/damage-scan.ts'
 import type { HeldKeys } from './chunk-log/dedup-window.ts'
 import { settledBytes } from './chunk-log/lane.ts'
-import { createDiskWatch } from './disk-watch.ts'
 import { openHighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IntakeLimits } from './intake-limits.ts'
 import { storePathOf } from './opening/aside.ts'
@@ -50,7 +49,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   const closing = new AbortController()
   const storePath = storePathOf(options.path)
   const opening = openingOf({ ...deps, memory }, options)
-  const watch = createDiskWatch(deps, options)
+  const watch = createDiskWatch(deps, { ...options, storePath })
   let session: Session | null = null
   let endNew = (): void => undefined
   /** Of the open store. */

@@ -28,8 +28,8 @@ export type Disk = {
 }
 
 /**
- * `bytes`: what an unprivileged process can still write. `files`: what can still be made (free inodes); Infinity where
- * the file system does not count them.
+ * `bytes`: what an unprivileged process can still write. `files`: what can still be made (free inodes);
+ * Infinity where the file system does not count them.
  */
 export type Free = { bytes: number; files: number }
 

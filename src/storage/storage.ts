@@ -27,6 +27,7 @@ import { hasDatabase, refuseWithoutCurrent, storeFilesAt } from './store-files.t
 import { lockedFault } from './store-lock.ts'
 import { defaultPageBytes, type ReadOptions, type StoreEntry, type StoreRange } from './types.ts'
 
+export { createDiskWatch } from './disk-watch.ts'
 export { freeFilesMin, realDisk, syncDirectory, type Disk, type Free } from './disk.ts'
 export type { ReadOptions, StoreEntry, StoreRange } from './types.ts'
 export { openLevelFiles } from './level-files/level-files.ts'

@@ -1,18 +1,15 @@
-// disk-watch.ts: measures the file system of the spool, for the limits of intake, and keeps the ballast loaded
-// that makes room on a full disk.
+// disk-watch.ts: measures the file system of a store, for the limits of who writes it, and keeps the ballast
+// loaded that makes room on a full disk.
 
 import type { Clock } from '../std/clock.ts'
-import type { Disk } from '../storage/storage.ts'
-import type { IntakeLimits } from './intake-limits.ts'
-import { storePathOf } from './opening/aside.ts'
-import type { SpoolOptions } from './spool-options.ts'
+import type { Disk, Free } from './disk.ts'
 
 export type DiskWatch = {
   /** Everything anew. Rejects with what the file system says. */
   measure(): Promise<void>
   /**
-   * `writes`: durable ones of the open store, null without one. A look at each file would be most of the work of an
-   * idle gateway, so that comes every ten seconds while nothing is written and nothing held.
+   * `writes`: durable ones of the open store, null without one. A look at each file would be most of the work
+   * of an idle gateway, so that comes every ten seconds while nothing is written and nothing held.
    */
   look(writes: number | null): Promise<void>
   /** The ballast never makes the disk low. Without room for it the spool works without. */
@@ -22,16 +19,25 @@ export type DiskWatch = {
 /** Compaction changes the files of a store that is not written, too. */
 const filesEveryMs = 10_000
 
-type Deps = { clock: Clock; disk: Disk; limits: Pick<IntakeLimits, 'setDisk' | 'holdReason'> }
+type Limits = {
+  /** `usedBytes`: of the store; null: not measured now. */
+  setDisk(free: Free, usedBytes: number | null): void
+  /** Null: nothing is held. */
+  holdReason(): string | null
+}
 
-export function createDiskWatch({ clock, disk, limits }: Deps, options: SpoolOptions): DiskWatch {
-  const storePath = storePathOf(options.path)
+type Deps = { clock: Clock; disk: Disk; limits: Limits }
+
+/** `path`: of the directory that has the ballast, and the file system of `storePath`. */
+type Options = { path: string; storePath: string; freeBytesMin: number; ballastBytes: number }
+
+export function createDiskWatch({ clock, disk, limits }: Deps, options: Options): DiskWatch {
   const last: { writes: number | null; atMs: number } = { writes: null, atMs: clock.monotonic() }
   return {
     async measure() {
       const free = await disk.free(options.path)
       // Of the store only: the ballast, and records with a limit of their own, are beside it.
-      limits.setDisk(free, await disk.usedBytes(storePath))
+      limits.setDisk(free, await disk.usedBytes(options.storePath))
     },
     async look(writes) {
       const nowMs = clock.monotonic()
