@@ -100,8 +100,8 @@ export type MessageGroup = Group & {
   attachments(): CommitAttachments
 }
 
-/** `wasKept`: it comes from a shelf or a dead letter. */
-export type ExchangedBy = { readonly wasKept: boolean; readonly attempts: number }
+/** `from`: what it was before; null: nothing, the mapping made it by time. */
+export type ExchangedBy = { readonly from: StoredEntry['kind'] | null; readonly attempts: number }
 
 /** What few messages bring beside payloads (commit-attachments.ts). */
 export type CommitAttachments = {

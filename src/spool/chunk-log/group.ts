@@ -68,8 +68,7 @@ export function createGroup(
   return group
 
   function append(payload: MappedPayload, by: ExchangedBy | null = null): void {
-    const wasKept = by?.wasKept ?? false
-    const run = isLate(payload, wasKept) ? lateRunOf(payload.provider) : liveRunOf(payload.provider)
+    const run = isLate(payload, by?.from ?? null) ? lateRunOf(payload.provider) : liveRunOf(payload.provider)
     let builder = run.builders[run.builders.length - 1]!
     if (builder.count > 0 && (endsBatch(run.lane) || builder.bytes >= chunkBytesMax)) {
       builder = newChunkBuilder(capacityFor(run.lane), state.buffers)
@@ -88,10 +87,12 @@ export function createGroup(
 
   /**
    * While our time is not known, what arrives now goes with the fresh payloads, and what was kept goes
-   * behind: else the rest of a release would overtake its beginning after a restart.
+   * behind: else the rest of a release would overtake its beginning after a restart. A dead letter always
+   * goes behind: the service may refuse it again, and fresh payloads would wait for each of a thousand.
    */
-  function isLate({ provider, deviceTime }: MappedPayload, wasKept: boolean): boolean {
-    return deviceTime !== null && (state.isLate(provider, deviceTime) ?? wasKept)
+  function isLate({ provider, deviceTime }: MappedPayload, from: ExchangedBy['from']): boolean {
+    if (from === 'deadLetter') return true
+    return deviceTime !== null && (state.isLate(provider, deviceTime) ?? from !== null)
   }
 
   function liveRunOf(provider: ProviderName): Run {

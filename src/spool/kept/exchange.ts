@@ -82,8 +82,8 @@ export function createExchange(session: Omit<Session, 'exchange' | 'eviction'>):
     if (movesBack(entries, payloads.length > 0, keptMessages)) counters.movedBack += 1
     for (const id of take) reservations.take(id)
     for (const entry of entries) attachments.take(entry)
-    const wasKept = take.length > 0
-    for (const payload of payloads) group.append(payload, { wasKept, attempts: payload.attempts ?? 0 })
+    const from = entries[0]?.kind ?? null
+    for (const payload of payloads) group.append(payload, { from, attempts: payload.attempts ?? 0 })
     for (const deadLetter of deadLetters) attachments.addDeadLetter(deadLetter)
     for (const message of keptMessages) attachments.keepMessage(message)
     for (const { key, value } of stateChanges) attachments.putState(key, value)

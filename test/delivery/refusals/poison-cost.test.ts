@@ -3,9 +3,10 @@
 import { afterEach, expect, test } from 'vitest'
 import { createDeliveryWorld } from '../../support/delivery-world.ts'
 import type { DeliveryWorld } from '../../support/delivery-world.ts'
+import { collect } from '../../support/open-spool.ts'
 import { createRandom } from '../../support/random.ts'
 import { acceptAll } from '../../support/scripted-service.ts'
-import { payloadNamed } from '../../support/spool-world.ts'
+import { deadLetterNamed, exchangeOf, payloadNamed } from '../../support/spool-world.ts'
 
 let world: DeliveryWorld
 
@@ -68,4 +69,25 @@ test('a service that refuses everything after hours of acceptance gets at most 2
   expect(world.service.received.length - before).toBeLessThanOrEqual(24)
   expect(world.ofKind('wrapper_refused').length).toBeGreaterThan(0)
   expect(world.spool.totals().dead).toBe(0)
+})
+
+test('dead letters that are requeued and refused again do not keep fresh payloads waiting for hours', async () => {
+  world = await createDeliveryWorld({})
+  const { spool } = world
+  const fresh = payloadNamed('fresh').payloadId
+  world.service.answer((one) =>
+    one.payloadIds.includes(fresh) && one.payloadIds.length === 1
+      ? acceptAll(one)
+      : { status: 400, body: { message: 'bad' } },
+  )
+  for (let index = 0; index < 40; index += 1) {
+    await spool.exchange(exchangeOf({ deadLetters: [deadLetterNamed(`bad-${index}`).deadLetter] }))
+    const take = (await collect(spool.deadLetters({ limit: 1 }))).map(({ id }) => id)
+    await spool.exchange(exchangeOf({ take, payloads: [payloadNamed(`bad-${index}`)] }))
+    await world.pass(5000)
+  }
+  expect(world.delivery.providers()[0]?.endpoint).toBe('unavailable')
+  await world.publish('fresh')
+  await world.pass(30 * minuteMs)
+  expect(spool.totals()).toMatchObject({ delivered: 1 })
 })
