@@ -11,7 +11,6 @@ keepFoldersOnDisk()
 /** They take longest. At the end they would run alone, on one processor. */
 const first = [
   'test/simulation/simulation.test.ts',
-  'test/model/model.test.ts',
   'test/delivery/provider-pipeline/provider-pipeline.test.ts',
 ]
 

@@ -1,3 +1,5 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
 import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
@@ -52,19 +54,6 @@ describe('a drained backfill lane', () => {
     await send(spool, `after ${spool.totals().groups}`)
   }
 
-  test('is deleted with its totals, except the youngest one of its provider', async () => {
-    const world = await openSpoolWorld()
-    await outage(world, 'one')
-    await outage(world, 'two')
-    await send(world.spool, 'three')
-    for (const id of [1, 2]) await drain(world.spool, id as LaneId)
-    await aMinute(world)
-    expect(kinds(world.spool.lanes())).toEqual(['2 backfill', '3 live'])
-    const check = await world.spool.check(new AbortController().signal)
-    expect(check.problems).toEqual([])
-    expect(check.lanes.map(({ lane }) => lane)).toEqual([2, 3])
-  })
-
   test('stays while anything of it is pending or sealed', async () => {
     const world = await openSpoolWorld()
     for (const name of ['one', 'two', 'three']) await outage(world, name)
@@ -73,18 +62,23 @@ describe('a drained backfill lane', () => {
     expect(kinds(world.spool.lanes())).toEqual(['1 backfill', '2 backfill', '3 backfill', '4 live'])
   })
 
-  test('leaves its number unused, also after a restart with nothing left', async () => {
-    const before = await openSpoolWorld()
-    for (const name of ['one', 'two', 'three']) await outage(before, name)
-    for (const { id } of before.spool.lanes()) await drain(before.spool, id)
-    const { groups } = before.spool.totals()
-    await before.clock.advance(60_000)
-    while (before.spool.totals().groups === groups) await new Promise((resolve) => setImmediate(resolve))
-    const world = await before.reopen()
-    expect(kinds(world.spool.lanes())).toEqual(['3 backfill'])
-    await world.publish('four')
-    expect(kinds(world.spool.lanes())).toEqual(['3 backfill', '4 live'])
-  })
+  test.each([true, false])(
+    'leaves its number unused after a restart (high-water mark: %s)',
+    async (hasMark) => {
+      const before = await openSpoolWorld()
+      for (const name of ['one', 'two', 'three']) await outage(before, name)
+      for (const { id } of before.spool.lanes()) await drain(before.spool, id)
+      const { groups } = before.spool.totals()
+      await before.clock.advance(60_000)
+      while (before.spool.totals().groups === groups) await new Promise((resolve) => setImmediate(resolve))
+      await before.spool.close()
+      if (!hasMark) await rm(join(before.path, 'mark'))
+      const world = await before.reopen()
+      expect(kinds(world.spool.lanes())).toEqual(['3 backfill'])
+      await world.publish('four')
+      expect(kinds(world.spool.lanes())).toEqual(['3 backfill', '4 live'])
+    },
+  )
 
   test('leaves only a few lanes after a hundred outages', async () => {
     const world = await openSpoolWorld({ changes: { backfillLanesMax: 3 } })
@@ -135,16 +129,6 @@ describe('a drained backfill lane', () => {
       },
     })
     expect(writes).toBe(11)
-  })
-
-  test('has nothing to seal for a caller that still holds its id', async () => {
-    const world = await openSpoolWorld()
-    await outage(world, 'one')
-    await outage(world, 'two')
-    await send(world.spool, 'three')
-    await drain(world.spool, 1 as LaneId)
-    await aMinute(world)
-    expect(await world.spool.seal(1 as LaneId, wide)).toBeNull()
   })
 
   test('stays while the only younger lane could still be lost in a power cut', async () => {

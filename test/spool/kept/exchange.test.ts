@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import type { Spool } from '../../../src/spool/spool.ts'
-import { createFakeClock } from '../../support/fake-clock.ts'
 import { createMemoryDisk } from '../../support/memory-store.ts'
 import {
   addDeadLetters,
@@ -14,6 +13,7 @@ import {
   sealAll,
   statesIn,
 } from '../../support/open-spool.ts'
+import { atEachPowerCut } from '../../support/power-cuts.ts'
 import { exchangeOf, emptyDisk, keptNamed, deadLetterNamed, payloadNamed } from '../../support/spool-world.ts'
 
 const shelf = 'quarantine:default'
@@ -69,35 +69,22 @@ describe('an exchange', () => {
     expect(spool.lanes()).toMatchObject([{ appended: 2, settled: 0, open: 2 }])
   })
 
-  test('moves a message from one shelf to another regardless of the dedup window', async () => {
-    const before = await openSpoolWorld()
-    const { spool } = before
-    const { message } = keptNamed('one', { shelf: 'deferred:phones', device: null })
-    spool.keepMessage(message)
-    await ended(spool)
-    const [entry] = await collect(spool.keptMessages('deferred:phones', null, { limit: 1 }))
-    await spool.exchange(exchangeOf({ take: [entry!.id], keptMessages: [keptNamed('one').message] }))
-    const again = (await before.reopen()).spool
-    expect(await keptIn(again, 'deferred:phones')).toEqual([])
-    expect(await keptIn(again, shelf, 'truck-1')).toEqual(['one'])
-    expect(again.totals()).toMatchObject({ deferred: 0, deferredBytes: 0, quarantined: 1 })
-  })
-
-  test('changes nothing if the power fails before its write', async () => {
-    const disk = createMemoryDisk()
-    const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk, crashes: true })
-    const ids = await keepAll(before.spool, ['one'])
-    disk.hold()
-    void before.spool.exchange(exchangeOf({ take: ids, payloads: [payloadNamed('a')] }))
-    while (disk.waiting() === 0) await before.clock.advance(0)
-    disk.crash({ keepRunning: false })
-    const { spool } = await openSpoolWorld({
-      openStore: disk.boot(),
-      disk: emptyDisk,
-      clock: createFakeClock(),
+  test('is whole or has not happened at any power cut', async () => {
+    const writes = await atEachPowerCut({
+      async history({ spool }, done) {
+        const take = await keepAll(spool, ['one'])
+        done.push('kept')
+        const { deadLetter } = deadLetterNamed('dead')
+        await spool.exchange(exchangeOf({ take, payloads: [payloadNamed('a')], deadLetters: [deadLetter] }))
+        done.push('exchanged')
+      },
+      async check(spool, done) {
+        const found = [await keptIn(spool, shelf), await pendingNames(spool), await deadLettersIn(spool)]
+        if (done.length === 1) expect(found).toEqual([['one'], [], []])
+        if (done.length === 2) expect(found).toMatchObject([[], ['a'], [expect.anything()]])
+      },
     })
-    expect(await keptIn(spool, shelf)).toEqual(['one'])
-    expect(spool.lanes()).toEqual([])
+    expect(writes).toBe(2)
   })
 
   test('neither consults nor extends the dedup window', async () => {
@@ -217,24 +204,5 @@ describe('an exchange', () => {
     const stateChanges = [{ key: 'van', value: null }]
     await spool.exchange(exchangeOf({ take: ids, payloads: [payloadNamed('a')], stateChanges }))
     expect(spool.holdReason()).toBeNull()
-  })
-
-  test('that empties the head of a shelf lets a reader start at the next message', async () => {
-    const before = await openSpoolWorld()
-    await keepAll(
-      before.spool,
-      Array.from({ length: 60 }, (_, index) => `m${index}`),
-    )
-    const { spool } = await before.reopen()
-    const seen: string[] = []
-    for (;;) {
-      const entries = await collect(spool.keptMessages(shelf, null, { limit: 7 }))
-      if (entries.length === 0) break
-      seen.push(...entries.map(({ message }) => message.envelope.topic))
-      // Not in their order: an entry further back must not be skipped.
-      for (const { id } of entries.reverse()) await spool.exchange(exchangeOf({ take: [id] }))
-    }
-    expect(seen).toEqual(Array.from({ length: 60 }, (_, index) => `m${index}`))
-    expect(spool.totals()).toMatchObject({ quarantined: 0, quarantineBytes: 0 })
   })
 })
