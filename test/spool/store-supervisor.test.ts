@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { OpenStore } from '../../src/storage/storage.ts'
 import { openLevelStore, realDisk } from '../../src/storage/storage.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
-import { namesIn, openSpoolWorld, passTimeUntil, sealAll } from '../support/open-spool.ts'
+import { openSpoolWorld, passTimeUntil } from '../support/open-spool.ts'
 import { payloadNamed } from '../support/spool-world.ts'
 
 /** Real LevelDB whose next write fails on demand, and whose opening can be refused. */
@@ -28,27 +28,6 @@ function faultyStore() {
 }
 
 describe('a spool whose write fails', () => {
-  test('acknowledges nothing of it, reopens the store, and continues', async () => {
-    const { faults, openStore } = faultyStore()
-    const world = await openSpoolWorld({ openStore })
-    const { spool, clock, publish, eventsOf } = world
-    expect(await publish('safe')).toBeNull()
-    faults.write = 'EIO'
-    expect(await publish('unlucky')).toMatchObject({ code: 'SPOOL_WRITE_FAILED' })
-    expect(spool.holdReason()).toBe('store_lost')
-    expect(eventsOf('store_lost')).toHaveLength(1)
-    await passTimeUntil(clock, () => spool.holdReason() === null)
-    // The device sends it again; the window of the failed group is forgotten, so it is no copy.
-    expect(spool.append(payloadNamed('unlucky'))).toBe('stored')
-    const again = new Promise((resolve) => {
-      spool.endMessage(resolve)
-    })
-    expect(await again).toBeNull()
-    const [batch] = await sealAll(spool)
-    expect(await namesIn(spool, batch!)).toEqual(['safe', 'unlucky'])
-    expect(eventsOf('store_reopened')).toHaveLength(1)
-  })
-
   test('is not busy any more when the store is open again', async () => {
     const { faults, openStore } = faultyStore()
     const { spool, clock } = await openSpoolWorld({ openStore, changes: { busyMessages: 3 } })
@@ -64,23 +43,6 @@ describe('a spool whose write fails', () => {
     // Ingest reads little while it is busy: no message of a device would come and end it.
     await passTimeUntil(clock, () => spool.holdReason() === null)
     expect(spool.busy()).toBe(false)
-  })
-
-  test('rejects the running seals and settles, and the batch comes back', async () => {
-    const { faults, openStore } = faultyStore()
-    const { spool, clock, publish } = await openSpoolWorld({ openStore })
-    await publish('one')
-    const [batch] = await sealAll(spool)
-    await spool.load(batch!)
-    faults.write = 'ENOSPC'
-    await expect(spool.settle(batch!, { payloads: 'all delivered', requestId: null })).rejects.toMatchObject({
-      code: 'SPOOL_WRITE_FAILED',
-    })
-    await expect(spool.load(batch!)).rejects.toMatchObject({ code: 'SPOOL_CLOSED' })
-    await passTimeUntil(clock, () => spool.holdReason() === null)
-    expect(spool.batches()).toMatchObject([
-      { batchId: batch!.batchId, timestamp: batch!.timestamp, recovered: true },
-    ])
   })
 
   test('retries to open the store, and gives up after its attempts so that the process can end', async () => {

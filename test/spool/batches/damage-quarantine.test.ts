@@ -2,11 +2,10 @@ import { hash } from 'node:crypto'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { laneKey, seqKey, seqRange, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
+import { seqKey, seqRange, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { LaneId } from '../../../src/domain/ids.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
-import { createMemoryDisk, withDamagedBlock } from '../../support/memory-store.ts'
-import { emptyDisk, payloadNamed } from '../../support/spool-world.ts'
+import { payloadNamed } from '../../support/spool-world.ts'
 import {
   ended,
   flipLastByte,
@@ -108,17 +107,6 @@ describe('a damaged spool', () => {
     expect(world.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 0, payloads: 2 }])
   })
 
-  test('a missing chunk is found by its number and counted, and the others are delivered', async () => {
-    const before = await fiveMessages()
-    await tamper(before, seqKey(table.chunks, lane, 3), () => null)
-    const world = await before.reopen()
-    expect(await delivered(world)).toEqual(['one', 'two', 'three', 'five'])
-    expect(world.eventsOf('chunk_damaged')).toMatchObject([
-      { firstSeq: 3, payloads: 1, what: 'it is missing' },
-    ])
-    expect(world.spool.totals()).toMatchObject({ damaged: 1, openBytes: 0 })
-  })
-
   test('damage inside a sealed batch gives the rest of it a new batchId, since its content changed', async () => {
     const before = await fiveMessages()
     const [sealed] = await sealAll(before.spool)
@@ -133,36 +121,6 @@ describe('a damaged spool', () => {
     expect(left.map(({ batchId }) => batchId)).not.toContain(sealed?.batchId)
     expect(await delivered(world)).toEqual(['one', 'three', 'four', 'five'])
     expect(world.spool.totals()).toMatchObject({ damaged: 1, delivered: 4, openBytes: 0 })
-  })
-
-  test('a block that cannot be read costs its own chunks, and nothing before or behind it', async () => {
-    const disk = createMemoryDisk()
-    const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
-    const names = Array.from({ length: 12 }, (_, index) => `message ${index}`)
-    for (const name of names) expect(await before.publish(name)).toBeNull()
-    await before.spool.close()
-    const damaged = [4, 5, 9]
-    const openStore = withDamagedBlock(
-      disk.boot(),
-      damaged.map((seq) => seqKey(table.chunks, lane, seq)),
-    )
-    const world = await openSpoolWorld({ openStore, disk: emptyDisk })
-    expect(await delivered(world)).toEqual(names.filter((_, seq) => !damaged.includes(seq)))
-    expect(world.spool.totals()).toMatchObject({ damaged: 3, delivered: 9, openBytes: 0 })
-  })
-
-  test('a chunk with a wrong checksum just before a block that cannot be read is set aside unchanged', async () => {
-    const disk = createMemoryDisk()
-    const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
-    const names = Array.from({ length: 9 }, (_, index) => `message ${index}`)
-    for (const name of names) expect(await before.publish(name)).toBeNull()
-    await before.spool.close()
-    disk.damage(seqKey(table.chunks, lane, 3), flipLastByte)
-    const openStore = withDamagedBlock(disk.boot(), [seqKey(table.chunks, lane, 5)])
-    const world = await openSpoolWorld({ openStore, disk: emptyDisk })
-    expect(await delivered(world)).toEqual(names.filter((_, seq) => seq !== 3 && seq !== 5))
-    const aside = disk.durable().filter(([key]) => key[0] === table.damaged)
-    expect(aside.map(([, value]) => value.toString())).toEqual([expect.stringContaining('message 3')])
   })
 
   test('a damaged block of a table costs only its own payloads, and the rest is delivered in order', async () => {
@@ -185,26 +143,6 @@ describe('a damaged spool', () => {
     expect(lost).toBeGreaterThan(0)
     expect(lost).toBeLessThan(50)
     expect(world.spool.totals()).toMatchObject({ damaged: lost, delivered: 400 - lost, openBytes: 0 })
-  })
-
-  test('a claim whose record is damaged is sent again under a new batchId, and nothing is lost', async () => {
-    const before = await fiveMessages()
-    await sealAll(before.spool)
-    await tamper(before, seqKey(table.batches, lane, 0), flipLastByte)
-    const world = await before.reopen()
-    expect(world.eventsOf('chunk_damaged')).toHaveLength(1)
-    expect(await delivered(world)).toEqual(['one', 'two', 'three', 'four', 'five'])
-  })
-
-  test('damaged totals are recounted, and nothing is lost or sent twice', async () => {
-    const before = await fiveMessages()
-    const batch = await before.spool.seal(lane, { payloadsMax: 2, bodyBytesMax: 1e6 })
-    await before.spool.load(batch!)
-    await before.spool.settle(batch!, { payloads: 'all delivered', requestId: null })
-    await tamper(before, laneKey(table.totals, lane), flipLastByte)
-    const world = await before.reopen()
-    expect(world.spool.lanes()[0]).toMatchObject({ appended: 5, settled: 2, open: 3, pending: 3 })
-    expect(await delivered(world)).toEqual(['three', 'four', 'five'])
   })
 
   test('a spool of a newer version is refused and not changed', async () => {

@@ -75,24 +75,6 @@ describe('a held batch', () => {
     expect(await spool.setOperation(stopped, 'single')).toMatchObject({ operation: 'single', held })
   })
 
-  test('is replaced by batches that are not held', async () => {
-    const world = await openSpoolWorld()
-    await Promise.all(['a', 'b', 'c'].map((name) => world.publish(name)))
-    const batch = (await world.spool.seal(lane, wide))!
-    const parts = await world.spool.reseal(await world.spool.setHeld(batch, held), [1, 2])
-    expect(parts.map((part) => part.held)).toEqual([null, null])
-    expect(world.spool.totals()).toMatchObject({ heldBatches: 0, heldPayloads: 0 })
-  })
-
-  test('can be settled', async () => {
-    const world = await openSpoolWorld()
-    const stopped = await world.spool.setHeld(await sealedOne(world), held)
-    await world.spool.load(stopped)
-    await world.spool.settle(stopped, { payloads: 'all delivered', requestId: null })
-    expect(world.spool.batches()).toEqual([])
-    expect(world.spool.totals()).toMatchObject({ heldBatches: 0, heldPayloads: 0 })
-  })
-
   test('stores at most 300 characters of the cause', async () => {
     const world = await openSpoolWorld()
     const stopped = await world.spool.setHeld(await sealedOne(world), { ...held, why: 'x'.repeat(1000) })
@@ -151,11 +133,6 @@ describe('the timestamp of a batch', () => {
     const { spool } = await before.reopen()
     expect(spool.batches()).toMatchObject([{ batchId: batch.batchId, timestamp }])
     expect(await namesIn(spool, spool.batches()[0]!)).toEqual(['one'])
-  })
-
-  test('is the clock of the spool by default', async () => {
-    const world = await openSpoolWorld()
-    expect((await sealedOne(world)).timestamp).toBe(world.clock.now())
   })
 
   test('is the one that the caller gives for the parts of a split', async () => {

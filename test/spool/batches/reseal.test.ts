@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
-import type { PayloadSettlement } from '../../../src/domain/settlement.ts'
 import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { Batch, Spool } from '../../../src/spool/spool.ts'
 import { bodyOf } from '../../support/batch-body.ts'
@@ -18,8 +17,6 @@ import { payloadNamed } from '../../support/spool-world.ts'
 
 const lane = 1 as LaneId
 const wide = { payloadsMax: 1000, bodyBytesMax: 1e6 }
-const failure = { payloadId: '', errorType: 'Internal', errorMessage: 'no', validationErrorDetails: [] }
-
 /** Two messages of three payloads each, in chunks of 3, 1 and 2: one ends where four payloads make a full batch. */
 async function twoMessages({ spool }: SpoolWorld): Promise<void> {
   for (const message of ['a', 'b']) {
@@ -80,37 +77,6 @@ describe('a resealed batch', () => {
     expect((await spool.check(new AbortController().signal)).problems).toEqual([])
   })
 
-  test('costs one write for any number of parts', async () => {
-    const world = await openSpoolWorld()
-    const batch = await sealed(world)
-    const { groups } = world.spool.totals()
-    await world.spool.reseal(batch, [1, 1, 1, 1, 1, 1])
-    expect(world.spool.totals().groups).toBe(groups + 1)
-  })
-
-  test('gets a new batchId as a whole with a single part', async () => {
-    const world = await openSpoolWorld()
-    const batch = await sealed(world)
-    const [part, ...others] = await world.spool.reseal(batch, [6])
-    expect(others).toEqual([])
-    expect(part).toMatchObject({ firstSeq: 0, endSeq: 6, bytes: batch.bytes })
-    expect(part?.batchId).not.toBe(batch.batchId)
-  })
-
-  test('keeps the attempts of each payload', async () => {
-    const world = await openSpoolWorld()
-    const first = await sealed(world)
-    const retry: PayloadSettlement = { kind: 'retry', schedule: 'default', step: 0, failure }
-    await world.spool.load(first)
-    await world.spool.settle(first, { payloads: all.map(() => retry), requestId: 'r' })
-    const [second] = await sealAll(world.spool)
-    const parts = await world.spool.reseal(second!, [4, 2])
-    for (const part of parts) {
-      const loaded = await world.spool.load(part)
-      expect(loaded.kind === 'content' && loaded.content.attempts()).toEqual(Array(part.payloads).fill(1))
-    }
-  })
-
   test('can be settled part by part in any order, and the counts of the lane agree', async () => {
     const world = await openSpoolWorld()
     const parts = await world.spool.reseal(await sealed(world), [2, 2, 2])
@@ -129,14 +95,6 @@ describe('a resealed batch', () => {
       /sealed and not settled/,
     )
     await expect(world.spool.reseal(batch, [6])).rejects.toThrow(/sealed and not settled/)
-  })
-
-  test('is refused if the counts do not add up to it, and stays unchanged', async () => {
-    const world = await openSpoolWorld()
-    const batch = await sealed(world)
-    for (const counts of [[5], [3, 4], [6, 0], []])
-      await expect(world.spool.reseal(batch, counts)).rejects.toThrow(/add up to it/)
-    expect(await namesIn(world.spool, batch)).toEqual(all)
   })
 
   test('is either whole or in all its parts at any power cut, and nothing is lost or duplicated', async () => {
@@ -176,33 +134,6 @@ describe('a damaged chunk', () => {
     expect(world.eventsOf('chunk_damaged')).toMatchObject([{ lane, firstSeq: 3, payloads: 1 }])
     expect(await deliverAll(world.spool)).toEqual(left.flat())
     expect(world.spool.lanes()[0]).toMatchObject({ appended: 6, settled: 6, open: 0 })
-  })
-
-  test('in one part of a resealed batch affects no other part', async () => {
-    const before = await openSpoolWorld({ changes: { recentBytesMax: 0 } })
-    const parts = await before.spool.reseal(await sealed(before), [1, 4, 1])
-    const world = await reopenTampered(before, seqKey(table.chunks, lane, 1), flipLastByte)
-    const [first, second, third] = world.spool.batches()
-    expect(await namesIn(world.spool, first!)).toEqual(['a1'])
-    expect(await namesIn(world.spool, third!)).toEqual(['b3'])
-    const loaded = await world.spool.load(second!)
-    expect(loaded.kind === 'replaced' && (await namesOf(world.spool, loaded.batches))).toEqual([['b1', 'b2']])
-    expect(world.spool.batches().map(({ batchId }) => batchId)).not.toContain(parts[1]?.batchId)
-    expect(await deliverAll(world.spool)).toEqual(['a1', 'b1', 'b2', 'b3'])
-    expect(world.spool.totals()).toMatchObject({ damaged: 2, delivered: 4, openBytes: 0 })
-  })
-
-  test('record of one part costs that part its batchId and nothing else', async () => {
-    const before = await openSpoolWorld()
-    const parts = await before.spool.reseal(await sealed(before), [1, 4, 1])
-    const world = await reopenTampered(before, seqKey(table.batches, lane, 1), flipLastByte)
-    const recovered = world.spool.batches()
-    expect(await namesOf(world.spool, recovered)).toEqual([['a1'], ['a2', 'a3', 'b1', 'b2'], ['b3']])
-    expect(recovered.map(({ batchId }, index) => batchId === parts[index]?.batchId)).toEqual([
-      true,
-      false,
-      true,
-    ])
   })
 })
 
@@ -260,22 +191,5 @@ describe('the operation of a batch', () => {
       },
     })
     expect(writes).toBe(5)
-  })
-
-  test('can be the single operation from the start', async () => {
-    const world = await openSpoolWorld()
-    await twoMessages(world)
-    const batch = await world.spool.seal(lane, { payloadsMax: 1, bodyBytesMax: 1e6, operation: 'single' })
-    expect(batch).toMatchObject({ payloads: 1, operation: 'single' })
-    expect(await bodyIn(world.spool, batch!)).toBe(payloadNamed('a1').json)
-  })
-
-  test('is never the single operation for a batch of more than one payload', async () => {
-    const world = await openSpoolWorld()
-    const batch = await sealed(world)
-    await expect(world.spool.setOperation(batch, 'single')).rejects.toThrow(/takes one payload/)
-    await expect(world.spool.seal(lane, { ...wide, operation: 'single' })).rejects.toThrow(
-      /takes one payload/,
-    )
   })
 })

@@ -69,24 +69,6 @@ describe('sealing with lower limits than those of the chunks', () => {
     const { world: other, names } = await twelvePayloads({ padding: 300 })
     expect(await sealAll(other, { payloadsMax: 9, bodyBytesMax: 100 })).toEqual(names)
   })
-
-  test('leaves the cut pieces to a seal with other limits', async () => {
-    const { world } = await twelvePayloads()
-    const lane = world.spool.lanes()[0]!.id
-    await world.spool.seal(lane, { payloadsMax: 1, bodyBytesMax: 1e6, operation: 'single' })
-    expect(await sealAll(world, { payloadsMax: 100, bodyBytesMax: 1e6 })).toEqual(['bcdefghijkl'])
-  })
-
-  test('continues after a restart', async () => {
-    const before = await openSpoolWorld()
-    for (const name of 'a b c d'.split(' ')) before.spool.append(payloadNamed(name))
-    expect(await ended(before.spool)).toBeNull()
-    await before.spool.seal(before.spool.lanes()[0]!.id, { payloadsMax: 1, bodyBytesMax: 1e6 })
-    const world = await before.reopen()
-    expect(world.spool.lanes()).toMatchObject([{ pending: 3, sealed: 1, appended: 4, open: 4 }])
-    expect(await sealAll(world, { payloadsMax: 9, bodyBytesMax: 1e6 })).toEqual(['bcd'])
-    expect(await world.spool.check(new AbortController().signal)).toMatchObject({ ok: true, problems: [] })
-  })
 })
 
 describe('seals of one lane that run together', () => {

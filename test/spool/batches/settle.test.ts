@@ -5,7 +5,6 @@ import { allKeys, seqKey, table } from '../../../src/spool/chunk-log/key-layout.
 import { retryKey } from '../../../src/spool/session-state.ts'
 import type { Batch, Spool } from '../../../src/spool/spool.ts'
 import { openExistingStore, openLevelStore, type Store } from '../../../src/storage/storage.ts'
-import { createHeldStore } from '../../support/held-store.ts'
 import {
   flipLastByte,
   deadLettersIn,
@@ -139,27 +138,6 @@ describe('a settle', () => {
     expect(spool.lanes().length).toBeLessThanOrEqual(1 + 64 + 7 * 5)
     expect(await attemptsOf(spool, batch)).toEqual([200])
   })
-
-  test('is complete or has not happened after a restart during its write', async () => {
-    const held = createHeldStore()
-    const before = await openSpoolWorld({ openStore: held.openStore })
-    const batch = await sealed(before, 'a', 'b')
-    await before.spool.load(batch)
-    held.hold()
-    let durable = false
-    const settled = before.spool
-      .settle(batch, { payloads: [retryAt(0), dead], requestId: null })
-      .then(() => (durable = true))
-    while (held.waiting() === 0) await before.clock.advance(0)
-    expect(durable).toBe(false)
-    expect(before.spool.totals()).toMatchObject({ retried: 0, dead: 0 })
-    held.release()
-    await settled
-    const world = await before.reopen()
-    expect(countsOf(world)).toEqual(['live: 2 = 2 + 0', 'retry: 1 = 0 + 1'])
-    expect(world.spool.batches()).toEqual([])
-    expect(await deadLettersIn(world.spool)).toHaveLength(1)
-  })
 })
 
 describe('a discarded payload', () => {
@@ -172,31 +150,6 @@ describe('a discarded payload', () => {
     expect(countsOf(world)).toEqual(['live: 2 = 2 + 0'])
     expect(await deadLettersIn(world.spool)).toHaveLength(1)
     expect((await world.spool.check(new AbortController().signal)).problems).toEqual([])
-  })
-})
-
-describe('a settle is refused', () => {
-  test('for a batch that is settled, or whose settle is running', async () => {
-    const world = await openSpoolWorld()
-    const batch = await sealed(world, 'a')
-    await world.spool.load(batch)
-    const first = world.spool.settle(batch, { payloads: 'all delivered', requestId: null })
-    await expect(settleAs(world.spool, batch, [dead])).rejects.toThrow(/settled once/)
-    await first
-    await expect(world.spool.settle(batch, { payloads: 'all delivered', requestId: null })).rejects.toThrow(
-      /not settled yet/,
-    )
-    expect(world.spool.totals()).toMatchObject({ delivered: 1, dead: 0 })
-  })
-
-  test('if it does not settle each payload of its batch, and then nothing is written', async () => {
-    const world = await openSpoolWorld()
-    const batch = await sealed(world, 'a', 'b')
-    const { groups } = world.spool.totals()
-    await expect(settleAs(world.spool, batch, [delivered])).rejects.toThrow(/each payload of a batch/)
-    expect(world.spool.totals()).toMatchObject({ groups, delivered: 0 })
-    const { spool } = await world.reopen()
-    expect(spool.batches()).toMatchObject([{ batchId: batch.batchId, payloads: 2 }])
   })
 })
 

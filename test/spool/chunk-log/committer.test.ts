@@ -90,87 +90,6 @@ function partNamed(name: string, log: string[] = []) {
 }
 
 describe('the committer', () => {
-  test('gives no ack before the write is durable, and then one for each message in order', async () => {
-    const { committer, held, store, acks, send } = await openCommitter()
-    held.hold()
-    for (const name of ['a', 'b', 'c']) send(name)
-    while (held.waiting() === 0) await nextTurn()
-    expect(acks).toEqual([])
-    expect(await store.get(Buffer.from('a'))).toBeUndefined()
-    held.release()
-    await committer.idle()
-    expect(acks).toEqual(['committed', 'a', 'b', 'c'])
-    expect(await store.get(Buffer.from('c'))).toEqual(Buffer.from('c'))
-  })
-
-  test('writes with sync always, and one write at a time', async () => {
-    const { committer, held, writes, send } = await openCommitter()
-    held.hold()
-    send('a')
-    while (held.waiting() === 0) await nextTurn()
-    send('b')
-    const part = committer.commit(partNamed('seal'))
-    await nextTurn()
-    expect(held.waiting()).toBe(1)
-    held.release()
-    await part
-    expect(writes).toEqual([
-      { keys: ['a'], sync: true },
-      { keys: ['seal', 'b'], sync: true },
-    ])
-    expect(committer.writes()).toBe(2)
-  })
-
-  test('writes everything that arrived during a write together, parts before messages', async () => {
-    const { committer, held, keysOf, acks, send } = await openCommitter()
-    held.hold()
-    send('a')
-    while (held.waiting() === 0) await nextTurn()
-    const parts = [committer.commit(partNamed('1', acks)), committer.commit(partNamed('2', acks))]
-    for (const name of ['b', 'c']) send(name)
-    held.release()
-    await Promise.all(parts)
-    expect(keysOf()).toEqual(['a', '1 2 b c'])
-    expect(acks).toEqual(['committed', 'a', '1', '2', 'committed', 'b', 'c'])
-  })
-
-  test('queues a full group, and takes one group for each write in order', async () => {
-    const { committer, held, keysOf, send } = await openCommitter({ groupBytesMax: 300 })
-    held.hold()
-    send('first')
-    while (held.waiting() === 0) await nextTurn()
-    for (const name of ['a', 'b', 'c', 'd', 'e']) send(name, { bytes: 150 })
-    held.release()
-    await committer.idle()
-    expect(keysOf()).toEqual(['first', 'a b', 'c d', 'e'])
-  })
-
-  test('starts at once with much to write, else after the sockets of this turn were read', async () => {
-    const options = { groupBytesMax: 1e6, uncommittedBytesMax: 1e6 }
-    const { committer, held, keysOf, send } = await openCommitter(options)
-    held.hold()
-    send('small')
-    expect(keysOf()).toEqual([])
-    send('large', { bytes: 128 * 1024 })
-    expect(keysOf()).toEqual(['small large'])
-    send('next')
-    await nextTurn()
-    expect(keysOf()).toEqual(['small large'])
-    held.release()
-    await committer.idle()
-    expect(keysOf()).toEqual(['small large', 'next'])
-  })
-
-  test('writes nothing for messages without content, and still acknowledges them', async () => {
-    const { committer, writes, acks } = await openCommitter()
-    await new Promise((resolve) => {
-      committer.endMessage(resolve)
-    })
-    expect(acks).toEqual(['committed'])
-    expect(writes).toEqual([])
-    expect(committer.writes()).toBe(0)
-  })
-
   test.each([
     ['messages', { busyMessages: 5 }],
     ['bytes', { busyBytes: 500 }],
@@ -305,34 +224,6 @@ describe('a write that gathers', () => {
 })
 
 describe('a failed write', () => {
-  test('acknowledges nothing, and every waiting message gets the fault, queued ones included', async () => {
-    const { committer, held, acks, failures, send, failWrites } = await openCommitter({ groupBytesMax: 200 })
-    failWrites()
-    held.hold()
-    send('running')
-    while (held.waiting() === 0) await nextTurn()
-    for (const name of ['queued', 'queued too', 'open']) send(name)
-    send('unawaited', { awaited: false })
-    const part = committer.commit(partNamed('part'))
-    held.release()
-    await expect(part).rejects.toMatchObject({ code: 'SPOOL_WRITE_FAILED' })
-    expect(acks).toEqual(Array(4).fill('SPOOL_WRITE_FAILED'))
-    expect(failures).toEqual([1])
-  })
-
-  test('ends the committer: it refuses messages and parts, and starts no further write', async () => {
-    const { committer, writes, acks, send, failWrites } = await openCommitter()
-    failWrites()
-    send('a')
-    await committer.idle()
-    while (acks.length === 0) await nextTurn()
-    send('b')
-    await expect(committer.commit(partNamed('part'))).rejects.toMatchObject({ code: 'SPOOL_WRITE_FAILED' })
-    await committer.idle()
-    expect(acks).toEqual(['SPOOL_WRITE_FAILED', 'SPOOL_WRITE_FAILED'])
-    expect(writes).toHaveLength(1)
-  })
-
   test('is no success although the store reports one after the failure', async () => {
     const { committer, held, acks, send } = await openCommitter()
     held.hold()
@@ -360,23 +251,5 @@ describe('a read between writes', () => {
     const found = await seen
     expect(found?.keys).toEqual(['a'])
     expect(await found?.value).toEqual(Buffer.from('a'))
-  })
-
-  test('finds nothing when it is aborted or when the committer fails first', async () => {
-    const { committer, held, send } = await openCommitter()
-    held.hold()
-    send('a')
-    while (held.waiting() === 0) await nextTurn()
-    const stop = new AbortController()
-    const looks = [
-      committer.betweenWrites(() => 'seen', stop.signal),
-      committer.betweenWrites(() => 'seen', never),
-    ]
-    stop.abort()
-    expect(await looks[0]).toBeNull()
-    committer.fail(explainWrite(new Error('a read failed')))
-    expect(await looks[1]).toBeNull()
-    expect(await committer.betweenWrites(() => 'seen', never)).toBeNull()
-    held.release()
   })
 })

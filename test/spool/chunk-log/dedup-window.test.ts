@@ -1,39 +1,13 @@
 import { hash } from 'node:crypto'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
 import { createWindow } from '../../../src/spool/chunk-log/dedup-window.ts'
-import { openLevelStore } from '../../../src/storage/storage.ts'
-import { ended, openSpoolWorld, type SpoolWorld } from '../../support/open-spool.ts'
+import { ended, openSpoolWorld } from '../../support/open-spool.ts'
 import { createRandom } from '../../support/random.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
 
 const keyOf = (n: number) => hash('sha256', `key ${n}`, 'hex').slice(0, 32)
 
 describe('the dedup window', () => {
-  test('contains exactly the keys that were added', () => {
-    const window = createWindow({ windowMs: 1000, keysMax: 100 })
-    window.load(keyOf(1))
-    expect(window.has()).toBe(false)
-    expect(window.add()).toBe(true)
-    expect(window.add()).toBe(false)
-    expect(window.has()).toBe(true)
-    window.load(keyOf(2))
-    expect(window.has()).toBe(false)
-    expect(window.size()).toBe(1)
-  })
-
-  test('forgets a group that is older than the window, and returns the record to delete', () => {
-    const window = createWindow({ windowMs: 1000, keysMax: 100 })
-    window.load(keyOf(1))
-    window.add()
-    window.endGroup(7, 1, 0)
-    expect(window.expire(1000, 10)).toEqual([])
-    expect(window.expire(1001, 10)).toEqual([7])
-    window.load(keyOf(1))
-    expect(window.has()).toBe(false)
-  })
-
   test('keeps records that are held whatever their age, and no more than its bound', () => {
     const held = { from: 2 }
     const window = createWindow({ windowMs: 1000, keysMax: 3 }, held)
@@ -92,30 +66,6 @@ describe('the dedup window', () => {
     expect(window.has()).toBe(true)
   })
 
-  test('recognises a key by its last eight bytes on the disk, and distinguishes others from it', () => {
-    const window = createWindow({ windowMs: 1000, keysMax: 100 })
-    for (const n of [1, 2]) {
-      window.loadBytes(Buffer.from(keyOf(n), 'hex').subarray(8), 0)
-      expect(window.add()).toBe(true)
-      window.endGroup(n, 1, 0)
-    }
-    window.load(keyOf(1))
-    expect(window.has()).toBe(true)
-    expect(window.add()).toBe(false)
-    window.load(keyOf(3))
-    expect(window.has()).toBe(false)
-    // A key of this process is compared whole.
-    expect(window.add()).toBe(true)
-    window.load(`00${keyOf(3).slice(2)}`)
-    expect(window.has()).toBe(false)
-    window.endGroup(3, 1, 500)
-    expect(window.expire(1001, 10)).toEqual([1, 2])
-    window.load(keyOf(1))
-    expect(window.has()).toBe(false)
-    window.load(keyOf(3))
-    expect(window.has()).toBe(true)
-  })
-
   test.each(['whole', 'recovered'])(
     'agrees with a plain set over a long random history of %s keys',
     (kind) => {
@@ -155,28 +105,6 @@ describe('the dedup window', () => {
 })
 
 describe('the dedup window on the disk', () => {
-  async function recordsOf(world: SpoolWorld) {
-    await world.spool.close()
-    const store = await openLevelStore(join(world.path, 'store'))
-    const records: Buffer[] = []
-    for await (const page of store.pages(tableRange(table.windowKeys)))
-      records.push(...page.map(([, value]) => value))
-    return { store, records }
-  }
-
-  test('takes eight bytes a key, and recognises duplicates after a restart', async () => {
-    const world = await openSpoolWorld()
-    for (const name of ['one', 'two', 'three']) world.spool.append(payloadNamed(name))
-    expect(await ended(world.spool)).toBeNull()
-    const { store, records } = await recordsOf(world)
-    await store.close()
-    expect(records.map(({ length }) => length)).toEqual([5 + 8 + 3 * 8])
-    const again = await world.reopen()
-    expect(again.spool.append(payloadNamed('two'))).toBe('duplicate')
-    expect(again.spool.append(payloadNamed('four'))).toBe('stored')
-    expect(await ended(again.spool)).toBeNull()
-  })
-
   test('has what is held whatever its age, a duplicate with the write that brought it again', async () => {
     const { spool, clock, publish } = await openSpoolWorld()
     spool.holdKeys(0)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
-import type { LaneView, Spool } from '../../../src/spool/spool.ts'
+import type { Spool } from '../../../src/spool/spool.ts'
 import { createMemoryDisk } from '../../support/memory-store.ts'
 import { ended, openSpoolWorld, rolesIn } from '../../support/open-spool.ts'
 import { atEachPowerCut } from '../../support/power-cuts.ts'
@@ -14,8 +14,6 @@ function send(spool: Spool, name: string): Promise<unknown> {
   return ended(spool)
 }
 
-const kinds = (lanes: readonly LaneView[]) => lanes.map(({ id, role }) => `${id} ${role.kind}`)
-
 describe('a live lane that is rotated', () => {
   test('becomes backfill with all its pending payloads, and the next payload opens a new live lane', async () => {
     const world = await openSpoolWorld()
@@ -24,35 +22,6 @@ describe('a live lane that is rotated', () => {
     expect(await world.spool.rotate(owner)).toBe(true)
     await world.publish('three')
     expect(await rolesIn(world.spool)).toEqual(['backfill: one two', 'live: three'])
-  })
-
-  test('costs one small write and moves nothing', async () => {
-    const world = await openSpoolWorld()
-    await world.publish('one')
-    const { groups, payloads } = world.spool.totals()
-    await world.spool.rotate(owner)
-    expect(world.spool.totals()).toMatchObject({ groups: groups + 1, payloads })
-    expect(kinds(world.spool.lanes())).toEqual(['1 backfill'])
-  })
-
-  test('keeps its sealed batches; batches sealed later are backfill', async () => {
-    const world = await openSpoolWorld()
-    await world.publish('one')
-    const before = await world.spool.seal(1 as LaneId, wide)
-    await world.publish('two')
-    await world.spool.rotate(owner)
-    const after = await world.spool.seal(1 as LaneId, wide)
-    expect(world.spool.batches().map(({ batchId }) => batchId)).toEqual([before?.batchId, after?.batchId])
-    expect([before?.role.kind, after?.role.kind]).toEqual(['live', 'backfill'])
-  })
-
-  test('stays live if nothing is pending, and false is returned if there is no live lane', async () => {
-    const world = await openSpoolWorld()
-    expect(await world.spool.rotate(owner)).toBe(false)
-    await world.publish('one')
-    await world.spool.seal(1 as LaneId, wide)
-    expect(await world.spool.rotate(owner)).toBe(false)
-    expect(kinds(world.spool.lanes())).toEqual(['1 live'])
   })
 
   test('stays live if its provider has the maximum of backfill lanes', async () => {
@@ -64,15 +33,6 @@ describe('a live lane that is rotated', () => {
     }
     expect(rotated).toEqual([true, true, false])
     expect(await rolesIn(world.spool)).toEqual(['backfill: one', 'backfill: two', 'live: three'])
-  })
-
-  test('does not affect the lanes of other providers', async () => {
-    const world = await openSpoolWorld()
-    await world.publish('one')
-    world.spool.append(payloadNamed('other', { provider: 'second' }))
-    await ended(world.spool)
-    await world.spool.rotate(provider('second'))
-    expect(await rolesIn(world.spool)).toEqual(['live: one', 'backfill: other'])
   })
 
   test('still receives the payloads of the open group, and nothing is lost between the two lanes', async () => {
@@ -91,16 +51,6 @@ describe('a live lane that is rotated', () => {
     expect(await rotated).toBe(true)
     await before.publish('five')
     expect(await rolesIn(spool)).toEqual(['backfill: one two three four', 'live: five'])
-  })
-
-  test('is still backfill after a restart', async () => {
-    const before = await openSpoolWorld()
-    await before.publish('one')
-    await before.spool.rotate(owner)
-    const world = await before.reopen()
-    await world.publish('two')
-    expect(await rolesIn(world.spool)).toEqual(['backfill: one', 'live: two'])
-    expect((await world.spool.check(new AbortController().signal)).problems).toEqual([])
   })
 
   test('never leaves two live lanes or a lost payload, at any power cut', async () => {

@@ -2,8 +2,6 @@ import { describe, expect, test } from 'vitest'
 import type { PayloadSettlement } from '../../../src/domain/settlement.ts'
 import { laneKey, receiptKey, receiptTotalsLane, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { Batch, Spool } from '../../../src/spool/spool.ts'
-import { eventually } from '../../support/eventually.ts'
-import { createHeldStore } from '../../support/held-store.ts'
 import { createMemoryDisk, withDamagedBlock } from '../../support/memory-store.ts'
 import {
   flipLastByte,
@@ -44,31 +42,6 @@ async function receiptsIn(spool: Spool, limit = 100): Promise<[number, string][]
 }
 
 describe('receipts', () => {
-  test('are read oldest first up to the limit, and stay until they are forgotten', async () => {
-    const world = await openSpoolWorld()
-    await settleAll(world, ['one', 'two', 'three'])
-    expect(await receiptsIn(world.spool, 2)).toEqual([
-      [0, 'one'],
-      [1, 'two'],
-    ])
-    await world.spool.forgetReceipts(1)
-    expect(await receiptsIn(world.spool)).toEqual([[2, 'three']])
-  })
-
-  test('are read and counted after a restart', async () => {
-    const before = await openSpoolWorld()
-    await settleAll(before, ['one', 'two', 'three'])
-    await before.spool.forgetReceipts(0)
-    const { receipts, receiptBytes } = before.spool.totals()
-    const { spool } = await before.reopen()
-    expect(await receiptsIn(spool)).toEqual([
-      [1, 'two'],
-      [2, 'three'],
-    ])
-    expect([receipts, receiptBytes]).toEqual([2, 'two'.length + 'three'.length + 2 * 5])
-    expect(spool.totals()).toMatchObject({ receipts, receiptBytes, receiptsDropped: 0 })
-  })
-
   test('never get a number twice, also if none was left at the restart', async () => {
     const before = await openSpoolWorld()
     await settleAll(before, ['one', 'two'])
@@ -77,16 +50,6 @@ describe('receipts', () => {
     expect(await receiptsIn(world.spool)).toEqual([])
     await settleAll(world, ['three'])
     expect(await receiptsIn(world.spool)).toEqual([[2, 'three']])
-  })
-
-  test('are in the same write as retries and dead letters of the settle', async () => {
-    const disk = createMemoryDisk()
-    const world = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
-    await world.publish('one')
-    const [batch] = await sealAll(world.spool)
-    const { groups } = world.spool.totals()
-    await settle(world.spool, batch!, 'r', { kind: 'dead', reason: 'Internal', detail: 'no', failure })
-    expect(world.spool.totals()).toMatchObject({ groups: groups + 1, deadLetters: 1, receipts: 1 })
   })
 
   test('exist exactly for the settled batches, at any power cut', async () => {
@@ -136,58 +99,6 @@ describe('receipts', () => {
     await world.spool.forgetReceipts(0)
     await settleAll(world, ['receipt 3'])
     expect(await receiptsIn(world.spool)).toEqual([[1, 'receipt 3']])
-  })
-
-  test('come from memory up to its bound, and all of them from the disk beyond it', async () => {
-    const world = await openSpoolWorld({ changes: { receiptMemoryBytesMax: 6 } })
-    const { spool } = world
-    await settleAll(world, ['one', 'two', 'three'])
-    const [one, two, three] = [
-      [0, 'one'],
-      [1, 'two'],
-      [2, 'three'],
-    ]
-    expect(await receiptsIn(spool, 2)).toEqual([one, two])
-    expect(spool.totals().receiptsReread).toBe(0)
-    expect(await receiptsIn(spool)).toEqual([one, two, three])
-    expect(spool.totals().receiptsReread).toBe(1)
-
-    await spool.forgetReceipts(2)
-    await settleAll(world, ['four', 'five'])
-    expect(await receiptsIn(spool, 1)).toEqual([[3, 'four']])
-    expect(spool.totals().receiptsReread).toBe(1)
-    expect(await receiptsIn(spool)).toEqual([
-      [3, 'four'],
-      [4, 'five'],
-    ])
-    expect(spool.totals().receiptsReread).toBe(2)
-  })
-
-  test('are not read before their settle is durable', async () => {
-    const store = createHeldStore()
-    const world = await openSpoolWorld({ openStore: store.openStore })
-    await settleAll(world, ['one'])
-    await world.publish('two')
-    const [batch] = await sealAll(world.spool)
-    store.hold()
-    const settled = settle(world.spool, batch!, 'two')
-    await eventually(() => store.waiting() === 1)
-    expect(await receiptsIn(world.spool)).toEqual([[0, 'one']])
-    store.release()
-    await settled
-    expect(await receiptsIn(world.spool)).toEqual([
-      [0, 'one'],
-      [1, 'two'],
-    ])
-    expect(world.spool.totals().receiptsReread).toBe(0)
-  })
-
-  test('are not stored without a ledger', async () => {
-    const world = await openSpoolWorld()
-    await world.publish('one')
-    const [batch] = await sealAll(world.spool)
-    await world.spool.settle(batch!, { payloads: 'all delivered', requestId: null })
-    expect(await receiptsIn(world.spool)).toEqual([])
   })
 })
 

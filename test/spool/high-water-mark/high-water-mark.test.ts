@@ -48,29 +48,6 @@ describe('the high-water mark', () => {
     expect(mark).toMatchObject({ writes: before.writes + 3, nextLane: 2 })
     expect(mark.lanes).toEqual([{ id: 1, provider: 'default', role: { kind: 'live' }, nextSeq: 3, open: 3 }])
   })
-
-  test('knows a new lane, another role, and that a lane was deleted', async () => {
-    const world = await openSpoolWorld({ changes: { forgetMs: 1e9 } })
-    await publishAll(world, 'ab')
-    await world.spool.rotate('default' as ProviderName)
-    await publishAll(world, 'c')
-    expect((await markOf(world)).lanes).toMatchObject([
-      { id: 2, role: { kind: 'live' }, nextSeq: 1 },
-      { id: 1, role: { kind: 'backfill' }, nextSeq: 2 },
-    ])
-  })
-
-  test('reports nothing after a stop, and counts on', async () => {
-    const before = await openSpoolWorld()
-    await publishAll(before, 'ab')
-    await settleAll(before)
-    const { writes } = await markOf(before)
-    const world = await before.reopen()
-    await publishAll(world, 'c')
-    expect((await markOf(world)).writes).toBe(writes + 1)
-    expect(world.eventsOf('writes_missing')).toEqual([])
-    expect(world.eventsOf('high_water_mark_unknown')).toEqual([])
-  })
 })
 
 describe('a database that lost writes', () => {
@@ -305,16 +282,6 @@ describe('a slot of the mark', () => {
     const lanes = lanesOf(256 * 12)
     sealMark(slot, layOutMark(slot, { ...identity, lanes }), { serial: 5, writes: 2 ** 33, nextLane: 4000 })
     expect(decodeMark(slot)).toEqual({ ...identity, serial: 5, writes: 2 ** 33, lanes, lanesLeftOut: 0 })
-  })
-
-  test('leaves out the last lanes beyond its size, and counts them', () => {
-    const slot = Buffer.alloc(slotBytes)
-    const lanes = lanesOf(5000)
-    sealMark(slot, layOutMark(slot, { ...identity, lanes }), { serial: 5, writes: 1, nextLane: 5001 })
-    const mark = decodeMark(slot)
-    expect(mark?.lanes.length).toBeGreaterThan(4000)
-    expect((mark?.lanes.length ?? 0) + (mark?.lanesLeftOut ?? 0)).toBe(5000)
-    expect(mark?.lanes).toEqual(lanes.slice(0, mark?.lanes.length))
   })
 
   test('is refused after any flipped bit of its used bytes', () => {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { journalKey } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { Spool } from '../../../src/spool/spool.ts'
-import { collect, ended, flipLastByte, openSpoolWorld, reopenTampered } from '../../support/open-spool.ts'
+import { collect, ended, openSpoolWorld } from '../../support/open-spool.ts'
 
 const journal = { windowMs: 10_000, bytesMax: 20 }
 
@@ -36,15 +35,5 @@ describe('the journal of the intake', () => {
     expect(await notedIn(spool)).toEqual(['young', 'youngest'])
     await note(spool, '12345678')
     expect(await notedIn(spool)).toEqual(['youngest', '12345678'])
-  })
-
-  test('reports a damaged record, and reads the others', async () => {
-    const world = await openSpoolWorld()
-    for (const text of ['one', 'two', 'three']) await note(world.spool, text)
-    const { spool, eventsOf } = await reopenTampered(world, journalKey(1), flipLastByte)
-    expect(await notedIn(spool)).toEqual(['one', 'three'])
-    expect(eventsOf('record_damaged')).toMatchObject([{ table: 'journal' }])
-    await note(spool, 'four')
-    expect(await notedIn(spool)).toEqual(['one', 'three', 'four'])
   })
 })

@@ -71,32 +71,6 @@ async function keysIn(path: string): Promise<string[]> {
 }
 
 describe('entries that change with many messages', () => {
-  test('are one record for all devices of a group', async () => {
-    const world = await openSpoolWorld()
-    const vans = Array.from({ length: 100 }, (_, index) => device(`van-${index}`))
-    await send(
-      world,
-      vans.map((van) => [van, 'moves'] as const),
-    )
-    expect(world.spool.totals().stateEntries).toBe(1)
-    expect(await statesIn(world.spool)).toEqual(Object.fromEntries(vans.map(({ key }) => [key, 'moves'])))
-  })
-
-  test('have entries of their own after a stop', async () => {
-    const world = await openSpoolWorld()
-    const [bus, van] = [device('bus'), device('van \ud800')]
-    await send(world, [[bus, 'one']])
-    await send(world, [
-      [bus, 'two'],
-      [van, 'one'],
-    ])
-    await world.spool.close()
-    expect(await keysIn(world.path)).toEqual(['bus', 'van \ud800'])
-    const { spool } = await openSpoolWorld({ path: world.path })
-    expect(await statesIn(spool)).toEqual({ bus: 'two', 'van \ud800': 'one' })
-    expect(spool.totals().stateEntries).toBe(2)
-  })
-
   test('are there after a kill, and are put under their own keys by the start', async () => {
     const world = await openSpoolWorld()
     const [bus, van] = [device('bus'), device('van')]

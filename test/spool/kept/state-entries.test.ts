@@ -1,11 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { stateKey, setAsideKey, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
-import { eventually } from '../../support/eventually.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { createHeldStore } from '../../support/held-store.ts'
-import { killedCopy } from '../../support/killed-copy.ts'
-import { createMemoryDisk, withDamagedBlock } from '../../support/memory-store.ts'
+import { createMemoryDisk } from '../../support/memory-store.ts'
 import {
   ended,
   flipLastByte,
@@ -18,25 +15,6 @@ import { exchangeOf, emptyDisk, payloadNamed } from '../../support/spool-world.t
 import { join } from 'node:path'
 
 const bytes = (text: string) => Buffer.from(text)
-
-/** Changes with `now`. */
-function lateState(key: string) {
-  return {
-    key,
-    now: 'new',
-    encoded: 0,
-    isWaiting: false,
-    get value() {
-      this.encoded += 1
-      return bytes(this.now)
-    },
-  }
-}
-
-/** In the database: the key and the record. */
-function bytesOf(key: string, value: string): number {
-  return stateKey(key).length + 5 + value.length
-}
 
 describe('state of the mapping', () => {
   test('is the same after a restart as when the last message was acknowledged', async () => {
@@ -51,99 +29,6 @@ describe('state of the mapping', () => {
     const { spool } = await before.reopen()
     expect(await statesIn(spool)).toEqual({ 'van-1': 'latitude, longitude', 'van-3': '' })
     expect(spool.totals().stateEntries).toBe(2)
-  })
-
-  test('is copied, so that the caller may reuse its buffer', async () => {
-    const { spool } = await openSpoolWorld()
-    const value = bytes('before')
-    spool.putState('van-1', value)
-    value.write('after!')
-    await ended(spool)
-    expect(await statesIn(spool)).toEqual({ 'van-1': 'before' })
-  })
-
-  test('that many messages of a write change is encoded once, with what they changed and nothing later', async () => {
-    const store = createHeldStore()
-    const before = await openSpoolWorld({ openStore: store.openStore })
-    const device = lateState('van-1')
-    const change = (to: string) => {
-      device.now = to
-      before.spool.putLateState(device)
-      before.spool.append(payloadNamed(to))
-      return ended(before.spool)
-    }
-    store.hold()
-    const first = [change('1'), change('2'), change('3')]
-    await eventually(() => store.waiting() === 1)
-    const later = [change('4'), change('5')]
-    expect(device.encoded).toBe(1)
-    store.releaseOne()
-    await Promise.all(first)
-    const killed = await openSpoolWorld({ path: await killedCopy(before.path) })
-    expect(await statesIn(killed.spool)).toEqual({ 'van-1': '3' })
-    expect(killed.spool.lanes()).toMatchObject([{ open: 3 }])
-    store.release()
-    await Promise.all(later)
-    expect(device.encoded).toBe(2)
-    expect(await statesIn(before.spool)).toEqual({ 'van-1': '5' })
-    const { spool } = await before.reopen()
-    expect(spool.totals()).toMatchObject({ stateEntries: 1, stateBytes: bytesOf('van-1', '5') })
-  })
-
-  test('that is encoded late is as of the last message of its group, also where that waits in the queue', async () => {
-    const store = createHeldStore()
-    const { spool, path } = await openSpoolWorld({
-      openStore: store.openStore,
-      changes: { groupBytesMax: 1000 },
-    })
-    const device = lateState('van-1')
-    const change = (to: string, padding = 0) => {
-      device.now = to
-      spool.putLateState(device)
-      spool.append(payloadNamed(to, { padding }))
-      return ended(spool)
-    }
-    store.hold()
-    const running = change('1')
-    await eventually(() => store.waiting() === 1)
-    const queued = change('2', 2000)
-    const open = change('3')
-    store.releaseOne()
-    await running
-    await eventually(() => store.waiting() === 1)
-    store.releaseOne()
-    await queued
-    const copied = await openSpoolWorld({ path: await killedCopy(path) })
-    expect(await statesIn(copied.spool)).toEqual({ 'van-1': '2' })
-    store.release()
-    await open
-    expect(await statesIn(spool)).toEqual({ 'van-1': '3' })
-  })
-
-  test('is that of the last call, whether it is encoded late or at once', async () => {
-    const { spool } = await openSpoolWorld()
-    const devices = ['van-1', 'van-2', 'van-3'].map(lateState)
-    for (const device of devices) spool.putLateState(device)
-    spool.putState('van-1', null)
-    spool.putState('van-2', bytes('at once'))
-    spool.putState('van-3', null)
-    expect(devices.map(({ isWaiting }) => isWaiting)).toEqual([false, false, false])
-    for (const device of devices.slice(2)) spool.putLateState(device)
-    await ended(spool)
-    expect(await statesIn(spool)).toEqual({ 'van-2': 'at once', 'van-3': 'new' })
-    expect(spool.totals().stateEntries).toBe(2)
-    expect(devices.map(({ isWaiting }) => isWaiting)).toEqual([false, false, false])
-  })
-
-  test('distinguishes keys of any text, including invalid Unicode', async () => {
-    const before = await openSpoolWorld()
-    const names = ['a', 'a"', 'a\u0000', '\ud800', '\ud801', 'ü', 'x'.repeat(512)]
-    for (const name of names) before.spool.putState(name, bytes(JSON.stringify(name)))
-    await ended(before.spool)
-    const { spool } = await before.reopen()
-    const found = await statesIn(spool)
-    expect(new Set(Object.keys(found))).toEqual(new Set(names))
-    for (const name of names) expect(found[name]).toBe(JSON.stringify(name))
   })
 
   test('becomes durable together with its message or not at all', async () => {
@@ -207,63 +92,6 @@ describe('state of the mapping', () => {
     await store.close()
     expect(aside?.toString()).toContain('on')
     expect(left).toHaveLength(1)
-  })
-
-  test('is returned except for a block that cannot be read', async () => {
-    const disk = createMemoryDisk()
-    const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
-    for (let n = 0; n < 10; n += 1) before.spool.putState(`van-${n}`, bytes(`${n}`))
-    await ended(before.spool)
-    await before.spool.close()
-    const openStore = withDamagedBlock(disk.boot(), [stateKey('van-4')])
-    const { spool, eventsOf } = await openSpoolWorld({ openStore, disk: emptyDisk })
-    const found = Object.keys(await statesIn(spool))
-    expect(found.sort()).toEqual([0, 1, 2, 3, 5, 6, 7, 8, 9].map((n) => `van-${n}`))
-    expect(eventsOf('record_damaged')[0]).toMatchObject({
-      table: 'state',
-      what: expect.stringContaining('block'),
-    })
-    expect(eventsOf('records_unbalanced')).toMatchObject([{ known: 10, found: 9 }])
-  })
-
-  test('that is damaged since the start is reported once by a reading', async () => {
-    const disk = createMemoryDisk()
-    const { spool, eventsOf } = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
-    spool.putState('van-1', bytes('one'))
-    spool.putState('van-2', bytes('two'))
-    spool.putLateState(lateState('van-3'))
-    await ended(spool)
-    disk.damage(stateKey('van-1'), flipLastByte)
-    disk.damage(stateKey('memory "" 0'), flipLastByte)
-    expect(await statesIn(spool)).toEqual({ 'van-2': 'two' })
-    expect(eventsOf('record_damaged').map(({ name }) => name)).toEqual(['memory "" 0', 'van-1'])
-  })
-
-  test('that is missing at a start is found by the totals and reported once', async () => {
-    const before = await openSpoolWorld()
-    before.spool.putState('van-1', bytes('one'))
-    before.spool.putState('van-2', bytes('two'))
-    await ended(before.spool)
-    const world = await reopenTampered(before, stateKey('van-1'), () => null)
-    const event = { kind: 'records_unbalanced', table: 'state', name: '', known: 2, found: 1 }
-    expect(world.eventsOf('records_unbalanced')).toEqual([event])
-    expect((await world.reopen()).eventsOf('records_unbalanced')).toEqual([])
-  })
-
-  test('is counted on the disk by the audit in the background, which reports a missing entry', async () => {
-    const disk = createMemoryDisk()
-    const before = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
-    before.spool.putState('van-1', bytes('one'))
-    await ended(before.spool)
-    const sound = await before.reopen()
-    sound.spool.putState('van-2', bytes('two'))
-    await ended(sound.spool)
-    await sound.clock.advance(1000)
-    expect(sound.eventsOf('records_unbalanced')).toEqual([])
-    const { clock, eventsOf } = await sound.reopen()
-    disk.damage(stateKey('van-1'), () => null)
-    await clock.advance(1000)
-    expect(eventsOf('records_unbalanced')).toMatchObject([{ table: 'state', known: 2, found: 1 }])
   })
 })
 

@@ -2,17 +2,7 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
-import {
-  deadLetterTotalsLane,
-  formatKey,
-  laneKey,
-  numberOf,
-  seqKey,
-  setAsideKey,
-  table,
-  tableRange,
-  windowRecordKey,
-} from '../../../src/spool/chunk-log/key-layout.ts'
+import { formatKey, seqKey, setAsideKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import { formatRecord } from '../../../src/spool/chunk-log/record-codec.ts'
 import { openExistingStore, openLevelStore, type OpenStore } from '../../../src/storage/storage.ts'
 import {
@@ -122,19 +112,6 @@ describe('a start', () => {
 })
 
 describe('a start with a damaged record', () => {
-  test('of a lane gives it the provider and the role of the high-water mark, and reports it', async () => {
-    const before = await openSpoolWorld()
-    await publishAll(before, 'ab')
-    const world = await reopenTampered(before, laneKey(table.lanes, lane1), flipLastByte)
-    expect(world.spool.lanes()).toMatchObject([{ provider: 'default', role: { kind: 'live' }, pending: 2 }])
-    expect(world.eventsOf('chunk_damaged')).toMatchObject([
-      { lane: 1, what: expect.stringContaining('high-water mark') },
-    ])
-    await world.publish('c')
-    expect(world.spool.lanes()).toMatchObject([{ id: 1, pending: 3 }])
-    expect((await world.reopen()).eventsOf('chunk_damaged')).toEqual([])
-  })
-
   test('of the format writes it again with the id of the store, and sets the old one aside', async () => {
     const before = await openSpoolWorld()
     await publishAll(before, 'ab')
@@ -175,33 +152,6 @@ describe('a start with a damaged record', () => {
     ])
   })
 
-  test('of the totals of the dead letters recounts them', async () => {
-    const before = await openSpoolWorld()
-    await addDeadLetters(before.spool, ['a', 'b'])
-    const { deadLetterBytes } = before.spool.totals()
-    const key = laneKey(table.totals, deadLetterTotalsLane)
-    const { spool, eventsOf } = await reopenTampered(before, key, flipLastByte)
-    expect(spool.totals()).toMatchObject({ deadLetters: 2, deadLetterBytes })
-    expect(eventsOf('record_damaged')).toMatchObject([{ table: 'dead letters' }])
-  })
-
-  test('of the dedup window forgets its keys only, and never uses its number again', async () => {
-    const before = await openSpoolWorld()
-    await publishAll(before, 'ab')
-    const world = await reopenTampered(before, windowRecordKey(1), flipLastByte)
-    expect(world.eventsOf('record_damaged')).toMatchObject([{ table: 'dedup' }])
-    expect(world.spool.append(payloadNamed('a'))).toBe('duplicate')
-    expect(world.spool.append(payloadNamed('b'))).toBe('stored')
-    await world.publish('c')
-    await world.spool.close()
-    const store = await openExistingStore(join(world.path, 'store'))
-    const numbers: number[] = []
-    for await (const page of store.pages(tableRange(table.windowKeys)))
-      for (const [key] of page) numbers.push(numberOf(key))
-    await store.close()
-    expect(numbers).toEqual([0, 1, 2])
-  })
-
   test('of the last chunk assigns no number that the chunk may have used', async () => {
     const before = await openSpoolWorld()
     await publishAll(before, 'ab')
@@ -217,20 +167,5 @@ describe('a start with a damaged record', () => {
     await world.clock.advance(1000)
     expect(world.eventsOf('conservation_broken')).toEqual([])
     expect(world.spool.lanes()).toMatchObject([{ open: 2 }])
-  })
-
-  test('of the last chunk costs its own payloads only, where the mark knows its end', async () => {
-    const before = await openSpoolWorld()
-    await publishAll(before, 'ab')
-    const world = await reopenTampered(before, seqKey(table.chunks, lane1, 1), flipLastByte)
-    expect(world.spool.lanes()).toMatchObject([{ appended: 2, open: 2 }])
-    await world.publish('c')
-    const batches = await sealAll(world.spool)
-    expect(batches.map(({ firstSeq, endSeq }) => [firstSeq, endSeq])).toEqual([
-      [0, 1],
-      [2, 3],
-    ])
-    expect(world.eventsOf('chunk_damaged')).toMatchObject([{ firstSeq: 1, payloads: 1 }])
-    expect(world.eventsOf('conservation_broken')).toEqual([])
   })
 })

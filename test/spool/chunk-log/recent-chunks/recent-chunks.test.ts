@@ -1,4 +1,3 @@
-import { array, assert, constantFrom, integer, property, record } from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addText, finishChunk, newChunkBuilder } from '../../../../src/spool/chunk-log/chunk-codec.ts'
 import type { Chunk } from '../../../../src/spool/chunk-log/chunk-codec.ts'
@@ -35,35 +34,5 @@ describe('recent chunks', () => {
     collectGarbage()
     expect(taken.filter((chunk) => chunk.deref() !== undefined)).toHaveLength(100)
     expect(recent.take(lane, 4999)).toBeDefined()
-  })
-
-  test('leave in the order in which they were put, and only at the bound', () => {
-    const step = record({
-      act: constantFrom('put', 'put', 'put', 'take', 'drop', 'get'),
-      seq: integer({ min: 0, max: 12 }),
-      bytes: integer({ min: 1, max: 40 }),
-    })
-    assert(
-      property(array(step, { maxLength: 60 }), (steps) => {
-        const recent = createRecentChunks({ bytesMax: 400 }, noBuffers)
-        let expected: { seq: number; chunk: Chunk }[] = []
-        const bytes = () => expected.reduce((sum, { chunk }) => sum + chunk.value.length, 0)
-        for (const { act, seq, bytes: size } of steps) {
-          if (act === 'get') recent.get(lane, seq)
-          else expected = expected.filter((one) => one.seq !== seq)
-          if (act === 'take') recent.take(lane, seq)
-          if (act === 'drop') recent.drop(lane, seq)
-          if (act === 'put') {
-            const chunk = readChunk(size)
-            recent.put(lane, seq, chunk)
-            expected.push({ seq, chunk })
-            while (bytes() > 400) expected.shift()
-          }
-          expect(recent.bytes()).toBe(bytes())
-        }
-        for (let seq = 0; seq <= 12; seq += 1)
-          expect(recent.get(lane, seq)).toBe(expected.find((one) => one.seq === seq)?.chunk)
-      }),
-    )
   })
 })
