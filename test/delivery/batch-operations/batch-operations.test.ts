@@ -72,34 +72,6 @@ const three = () => [
 ]
 
 describe('an action on batches', () => {
-  test('changes each selected batch, and is one event with who, what and how much', async () => {
-    const world = openWorld(three())
-    const report = await run(world, { action: 'reissue' })
-    expect(world.calls).toEqual(['reissue 10 a', 'reissue 10 b'])
-    expect(report).toEqual({
-      action: 'reissue',
-      dryRun: false,
-      batches: 2,
-      payloads: 20,
-      newBatches: 2,
-      mayBeProcessed: { batches: 1, payloads: 10 },
-      waiting: [],
-      skipped: [],
-    })
-    expect(world.events).toEqual([
-      {
-        kind: 'operator_action',
-        action: 'reissue',
-        by: 'root (sudo by alice)',
-        selection: '--all',
-        batches: 2,
-        payloads: 20,
-        newBatches: 2,
-        skipped: 0,
-      },
-    ])
-  })
-
   test('changes nothing and logs nothing in a dry run', async () => {
     for (const action of ['retry', 'reissue', 'split', 'mark-delivered', 'drop', 'discard'] as const) {
       const world = openWorld(three())
@@ -108,16 +80,6 @@ describe('an action on batches', () => {
       expect(report.newBatches).toBe(action === 'split' ? 20 : action === 'reissue' ? 2 : 0)
       expect([world.calls, world.events]).toEqual([[], []])
     }
-  })
-
-  test('leaves a batch that is in a submission, and says so', async () => {
-    const world = openWorld(three())
-    const report = await run(world, { action: 'drop', selection: { ids: ['c', 'a', 'gone'] } })
-    expect(world.calls).toEqual(['dead by root (sudo by alice) a'])
-    expect(report.skipped.map(({ batchId, code }) => `${batchId} ${code}`)).toEqual([
-      'gone USAGE',
-      'c BATCH_BUSY',
-    ])
   })
 
   test('continues where a batch was sent or settled in between', async () => {
@@ -148,20 +110,6 @@ describe('an action on batches', () => {
     expect((await run(openWorld(three(), {}, 'unavailable'), { action: 'drop' })).waiting).toEqual([])
   })
 
-  test('ends at a failed write, and the event has what was done before', async () => {
-    const closed = new GatewayError('SPOOL_CLOSED', { what: '', why: '', act: '' })
-    const world = openWorld(three(), { b: closed })
-    await expect(run(world, { action: 'drop' })).rejects.toThrow(closed)
-    expect(world.events).toMatchObject([{ kind: 'operator_action', batches: 1, payloads: 10 }])
-  })
-
-  test('ends where the command is stopped', async () => {
-    const world = openWorld(three())
-    const request = { action: 'retry', selection: {}, parts: null, dryRun: false, operator } as const
-    expect(await world.operations.run(request, AbortSignal.abort())).toMatchObject({ batches: 0 })
-    expect(world.calls).toEqual([])
-  })
-
   test('splits into equal parts, or into single payloads', async () => {
     const world = openWorld([heldView('a', 'repeated', { since: 1 })])
     expect(await run(world, { action: 'split', parts: 3 })).toMatchObject({ newBatches: 3 })
@@ -169,20 +117,4 @@ describe('an action on batches', () => {
     expect(world.calls).toEqual(['reissue 4+3+3 a', 'reissue 1+1+1+1+1+1+1+1+1+1 a'])
     expect(partsOf(2, 5)).toEqual([1, 1])
   })
-
-  test('reports each discarded batch at the level error', async () => {
-    const world = openWorld(three())
-    await run(world, { action: 'discard', selection: { reasons: ['stuck'] } })
-    expect(world.calls).toEqual(['discarded by root (sudo by alice) b'])
-    expect(world.events).toMatchObject([
-      { kind: 'payloads_discarded', batchId: 'b', payloads: 10, by: 'root (sudo by alice)' },
-      { kind: 'operator_action', action: 'discard', selection: '--reason stuck' },
-    ])
-  })
-})
-
-test('a batch is shown by its id, and null where it does not exist', async () => {
-  const { operations } = openWorld(three())
-  expect(await operations.show('a')).toMatchObject({ batchId: 'a' })
-  expect(await operations.show('z')).toBeNull()
 })

@@ -6,7 +6,7 @@ import { defaultProvider } from '../../../src/domain/ids.ts'
 import { newFolder } from '../../support/folders.ts'
 import { createDeliveryWorld, dayMs } from '../../support/delivery-world.ts'
 import type { DeliveryWorld } from '../../support/delivery-world.ts'
-import { acceptAll, breakdown, failAll } from '../../support/scripted-service.ts'
+import { acceptAll, failAll } from '../../support/scripted-service.ts'
 import type { Script } from '../../support/scripted-service.ts'
 
 let world: DeliveryWorld
@@ -47,26 +47,6 @@ describe('batches by count and linger', () => {
       await world.publish('c')
       await world.pass(1021)
       expect(open()).toBe(0)
-    })
-
-    test('a vehicle with a message a second is sent all the time', async () => {
-      world = await createDeliveryWorld({ provider: { batch } })
-      for (let n = 0; n < 30; n += 1) {
-        await world.publish(`reading ${n}`)
-        await world.pass(995)
-        expect(open()).toBeLessThanOrEqual(2)
-      }
-    })
-
-    test('a batch that waits for its answer keeps no other from being sent', async () => {
-      world = await createDeliveryWorld({ script: () => 'hang', provider: { batch, timeoutMs: 30_000 } })
-      await world.publish('a')
-      await world.pass(990)
-      await world.publish('b')
-      await world.pass(100)
-      await world.publish('c')
-      await world.pass(1021)
-      expect(world.service.open()).toBe(2)
     })
 
     test('a batch that its bytes fill is sent 20 ms after the first of them', async () => {
@@ -171,66 +151,6 @@ describe('batches by count and linger', () => {
       expect(sent).toBeGreaterThanOrEqual(9)
     },
   )
-
-  test('a lane of a provider that is not configured is not sent', async () => {
-    world = await createDeliveryWorld({ provider: { name: 'other' as never } })
-    await world.publish('a', 'b', 'c')
-    await world.pass(dayMs)
-    expect(world.service.received).toHaveLength(0)
-    expect(open()).toBe(3)
-  })
-})
-
-describe('same batch, same bytes', () => {
-  test('after 500, reset, HTML and a wrong length the same bytes are sent again under the same batchId', async () => {
-    const answers: Script[] = [
-      refuse(500),
-      () => 'reset',
-      () => ({ status: 200, body: '<html>ok</html>' }),
-      () => ({ status: 200, body: '{"acc', truncated: true }),
-    ]
-    const script: Script = (one, index) => (answers[index] ?? acceptAll)(one, index)
-    world = await createDeliveryWorld({ script, sockets: true })
-    await world.publish('a', 'b')
-    await world.pass(600_000)
-    expect(world.service.received).toHaveLength(5)
-    expect(new Set(sentIds()).size).toBe(1)
-    expect(new Set(world.service.received.map(({ body }) => body.toString('hex'))).size).toBe(1)
-    const signatures = world.service.received.map(({ headers }) => headers.authorization)
-    expect(new Set(signatures).size).toBe(5)
-    expect(open()).toBe(0)
-  })
-
-  test('after a crash of the process the same bytes are sent first', async () => {
-    world = await createDeliveryWorld({ script: refuse(503) })
-    await world.publish('a', 'b', 'c')
-    await world.pass(0)
-    const [before] = world.service.received
-    await world.publish('d', 'e', 'f')
-    world.service.answer(acceptAll)
-    await world.crash()
-    await world.pass(0)
-    const after = world.service.received.filter(({ batchId }) => batchId === before?.batchId)
-    expect(after.length).toBeGreaterThan(1)
-    expect(after.every(({ body }) => body.equals(before?.body ?? Buffer.alloc(0)))).toBe(true)
-    await world.pass(2000)
-    expect(open()).toBe(0)
-  })
-
-  test('a lost store voids the batches in flight; after reopening the same batch is sent again', async () => {
-    world = await createDeliveryWorld()
-    world.service.answer((one) => {
-      world.disk.failNextWrite({ reachesDisk: false })
-      world.service.answer(acceptAll)
-      return acceptAll(one)
-    })
-    await world.publish('a', 'b', 'c')
-    await world.pass(10_000)
-    expect(world.ofKind('store_reopened')).toHaveLength(1)
-    expect(world.service.received).toHaveLength(2)
-    expect(new Set(sentIds()).size).toBe(1)
-    expect(open()).toBe(0)
-  })
 })
 
 describe('outages', () => {
@@ -257,20 +177,6 @@ describe('outages', () => {
     expect(world.spool.totals()).toMatchObject({ delivered: 120, retried: 0, dead: 0 })
   })
 
-  test.each([1, 2, 3, 4, 5, 6, 7, 8])(
-    'batches that waited for an isolation are sent when it ends (seed %i)',
-    async (seed) => {
-      world = await createDeliveryWorld({ script: refuse(500), seed })
-      await world.publish('a', 'b', 'c')
-      await world.publish('d', 'e', 'f')
-      await world.pass(600_000)
-      world.service.answer(acceptAll)
-      while (world.delivery.providers()[0]?.endpoint !== 'available') await world.pass(10)
-      await world.pass(10)
-      expect(open()).toBe(0)
-    },
-  )
-
   test('a batch that always fails delays no other, and is retried separately', async () => {
     world = await createDeliveryWorld()
     const [poison] = await world.publish('poison', 'x', 'y')
@@ -288,19 +194,6 @@ describe('outages', () => {
     await world.pass(600_000)
     expect(world.ofKind('batch_unstuck')).toHaveLength(1)
     expect(open()).toBe(0)
-  })
-
-  test('random failures slow delivery down and never stop it for long', async () => {
-    for (const share of [0.05, 0.2, 0.5]) {
-      await world?.end()
-      let seed = 7
-      const chance = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647
-      const script: Script = (one, index) => (chance() < share ? refuse(500)(one, index) : acceptAll(one))
-      world = await createDeliveryWorld({ script })
-      for (let i = 0; i < 100; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
-      await world.pass(600_000)
-      expect(open()).toBe(0)
-    }
   })
 
   test.each([
@@ -350,78 +243,9 @@ describe('403', () => {
     await world.pass(0)
     expect(open()).toBe(0)
   })
-
-  test('for one batch alone does not make the endpoint unauthorized twice', async () => {
-    world = await createDeliveryWorld()
-    const [poison] = await world.publish('poison', 'x', 'y')
-    world.service.answer((one, index) =>
-      poison !== undefined && one.payloadIds.includes(poison) ? refuse(403)(one, index) : acceptAll(one),
-    )
-    for (let i = 0; i < 100; i += 1) {
-      await world.publish(`${i}a`, `${i}b`, `${i}c`)
-      await world.pass(60_000)
-    }
-    expect(world.ofKind('endpoint_unauthorized').length).toBeLessThanOrEqual(2)
-    expect(open()).toBe(0)
-    expect(world.spool.totals()).toMatchObject({ delivered: 302, dead: 1 })
-  })
 })
 
 describe('payloads that fail', () => {
-  test('wait for the delay of each step, then become dead letters with the message of the service', async () => {
-    world = await createDeliveryWorld({ script: failAll('Validation') })
-    await world.publish('a', 'b', 'c')
-    await world.pass(0)
-    expect(world.service.received).toHaveLength(1)
-    await world.pass(299_000)
-    expect(world.service.received).toHaveLength(1)
-    await world.pass(3000)
-    expect(world.service.received).toHaveLength(2)
-    await world.pass(3_599_000)
-    expect(world.service.received).toHaveLength(2)
-    await world.pass(3000)
-    expect(world.service.received).toHaveLength(3)
-    expect(new Set(sentIds()).size).toBe(3)
-    expect(open()).toBe(0)
-    const letters = []
-    for await (const { deadLetter: letter } of world.spool.deadLetters({ limit: 10 })) letters.push(letter)
-    expect(letters).toHaveLength(3)
-    expect(letters[0]).toMatchObject({ stage: 'delivery', reason: 'Validation', requestId: 'request-1' })
-    expect(world.ofKind('payload_dead_lettered')).toHaveLength(3)
-  })
-
-  test('one among accepted ones is retried alone', async () => {
-    world = await createDeliveryWorld()
-    const [bad] = await world.publish('bad', 'b', 'c')
-    world.service.answer(({ payloadIds }) =>
-      breakdown({
-        accepted: payloadIds.filter((id) => id !== bad),
-        failed: payloadIds
-          .filter((id) => id === bad)
-          .map((payloadId) => ({ payloadId, errorType: 'Internal' })),
-      }),
-    )
-    await world.pass(9000)
-    expect(world.spool.totals()).toMatchObject({ delivered: 2, retried: 1 })
-    world.service.answer(acceptAll)
-    await world.pass(2100)
-    expect(world.spool.totals()).toMatchObject({ delivered: 3, retried: 1, dead: 0 })
-  })
-
-  test('each wait for their own delay, in the order in which they failed', async () => {
-    world = await createDeliveryWorld({ script: failAll('Internal') })
-    const [first] = await world.publish('first')
-    await world.pass(6000)
-    const [second] = await world.publish('second')
-    await world.pass(1500)
-    world.service.answer(acceptAll)
-    await world.pass(5000)
-    expect(world.service.received.slice(2).map(({ payloadIds }) => payloadIds)).toEqual([[first]])
-    await world.pass(6000)
-    expect(world.service.received.slice(2).map(({ payloadIds }) => payloadIds)).toEqual([[first], [second]])
-    expect(open()).toBe(0)
-  })
-
   test('all of them for an hour with Internal is an outage: no dead letter, no attempt counted', async () => {
     world = await createDeliveryWorld({ script: failAll('Internal') })
     for (let i = 0; i < 10; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
@@ -438,16 +262,6 @@ describe('payloads that fail', () => {
     await world.pass(300_000)
     expect(open()).toBe(0)
     expect(world.spool.totals()).toMatchObject({ delivered: 30, dead: 0 })
-  })
-
-  test('a payload in neither list is sent once more, then retried as Unconfirmed', async () => {
-    world = await createDeliveryWorld({
-      script: ({ payloadIds }) => breakdown({ accepted: payloadIds.slice(1), failed: [] }),
-    })
-    await world.publish('a', 'b', 'c')
-    await world.pass(1500)
-    expect(sentIds().slice(0, 2)).toEqual([sentIds()[0], sentIds()[0]])
-    expect(world.spool.totals()).toMatchObject({ delivered: 2, retried: 1, dead: 0 })
   })
 })
 
@@ -473,42 +287,6 @@ describe('held batches', () => {
     expect(world.service.received.length).toBeLessThanOrEqual(12)
     expect(world.ofKind('wrapper_refused')).toHaveLength(1)
     expect(world.delivery.providers()[0]?.endpoint).toBe('unavailable')
-  })
-
-  test('payloads that would become dead letters wait in a retry lane while these are full', async () => {
-    world = await createDeliveryWorld({
-      script: failAll('Validation'),
-      provider: { retryRules: new Map([['Validation', []]]) },
-      spool: { deadLetterBytesMax: 500 },
-    })
-    await world.publish('a', 'b', 'c')
-    await world.pass(1000)
-    expect(world.spool.totals().deadLetters).toBe(3)
-    expect(world.spool.deadLettersFull()).toBe(true)
-    await world.publish('d', 'e', 'f')
-    await world.pass(1000)
-    expect(world.spool.batches()).toEqual([])
-    expect(world.spool.totals()).toMatchObject({ retried: 3, deadLetters: 3 })
-    const asked = world.service.received.length
-    await world.pass(3_600_000)
-    expect(world.service.received.length).toBe(asked)
-    const take: string[] = []
-    for await (const { id } of world.spool.deadLetters({ limit: 10 })) take.push(id)
-    await world.spool.exchange({ take, payloads: [], deadLetters: [], stateChanges: [] })
-    await world.pass(1000)
-    expect(world.service.received.length).toBe(asked + 1)
-    expect(world.spool.totals().deadLetters).toBe(3)
-    expect(open()).toBe(0)
-  })
-
-  test('a 409 for a batch that was sent before counts as delivered if the config says so', async () => {
-    world = await createDeliveryWorld({
-      script: (one, index) => (index === 0 ? 'reset' : refuse(409)(one, index)),
-      provider: { onRepeat: 'delivered' },
-    })
-    await world.publish('a', 'b', 'c')
-    await world.pass(5000)
-    expect(world.spool.totals().delivered).toBe(3)
   })
 })
 
@@ -536,13 +314,6 @@ describe('credentials', () => {
     expect(world.ofKind('credentials_failed').length).toBeLessThan(30)
     expect(world.delivery.providers()[0]?.endpoint).toBe('unauthorized')
   })
-
-  test('the secret is in no event', async () => {
-    world = await createDeliveryWorld({ script: refuse(403) })
-    await world.publish('a', 'b', 'c')
-    await world.pass(3_600_000)
-    expect(JSON.stringify(world.events)).not.toContain('a-secret-that-nobody-sees')
-  })
 })
 
 describe('stop', () => {
@@ -569,19 +340,6 @@ describe('stop', () => {
     await world.delivery.stop(new AbortController().signal)
     expect(world.service.received.length).toBeLessThanOrEqual(1)
     expect(world.spool.totals().delivered + open()).toBe(6)
-  })
-
-  test('does not send what is being sealed at that moment', async () => {
-    world = await createDeliveryWorld()
-    await world.publish('a', 'b')
-    world.disk.hold()
-    await world.clock.advance(1001)
-    while (world.disk.waiting() === 0) await world.clock.advance(0)
-    const stopped = world.delivery.stop(new AbortController().signal)
-    world.disk.release()
-    await stopped
-    expect(world.service.received).toHaveLength(0)
-    expect(world.spool.batches()).toHaveLength(1)
   })
 
   test('aborts a hanging submission at the deadline; its batch stays sealed', async () => {

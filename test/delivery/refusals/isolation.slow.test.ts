@@ -77,18 +77,6 @@ describe('one payload at fault in a batch', () => {
     },
   )
 
-  test('that the single operation accepts is delivered', async () => {
-    world = await createDeliveryWorld({ startNow: false })
-    const ids = await world.publish('a', 'b', 'c')
-    world.service.answer((one) =>
-      !one.single && one.payloadIds.includes(ids[1] ?? '') ? refusal : acceptAll(one),
-    )
-    world.delivery.start()
-    await world.pass(minuteMs)
-    expect(world.spool.totals()).toMatchObject({ delivered: 3, dead: 0 })
-    expect(world.ofKind('wrapper_refused')).toHaveLength(0)
-  })
-
   test('does not stop others: batches after it are delivered meanwhile', async () => {
     await isolate([3, 77])
     const later = await world.publish(...names(20, 'later'))
@@ -250,24 +238,6 @@ describe('bodies that are too large', () => {
     const largest = Math.max(...world.service.received.slice(-5).map(({ body }) => body.length))
     expect(largest).toBeGreaterThan(4000)
     expect(open()).toBe(0)
-  })
-})
-
-describe('a batch that the service answers with 409', () => {
-  test('is sent under a new batchId if the config says resend', async () => {
-    world = await createDeliveryWorld({
-      script: (one, index) => {
-        if (index === 0) return 'reset'
-        return index === 1 ? { status: 409, body: { message: 'seen' } } : acceptAll(one)
-      },
-      provider: { onRepeat: 'resend' },
-    })
-    await world.publish('a', 'b', 'c')
-    await world.pass(minuteMs)
-    const [first, second, third] = world.service.received.map(({ batchId }) => batchId)
-    expect(second).toBe(first)
-    expect(third).not.toBe(first)
-    expect(world.spool.totals()).toMatchObject({ delivered: 3, dead: 0 })
   })
 })
 

@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
-import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createSenderWorker } from '../../../src/delivery/transport/sender-worker.ts'
 import type { ProviderOptions } from '../../../src/delivery/delivery-options.ts'
@@ -116,8 +115,6 @@ const content = {
 type Row = [name: string, act: Act, expected: Partial<Record<string, unknown>>]
 
 const page = '<html><body>Service\r\nbusy</body></html>'
-const both = { ...good, failed: [{ payloadId: ids[0], errorType: 'Validation' }] }
-
 const hostile: Row[] = [
   [
     'the usual answer',
@@ -130,104 +127,9 @@ const hostile: Row[] = [
     { kind: 'unreadable', status: 200, message: expect.stringMatching(/not a JSON object: "<html>/) },
   ],
   [
-    '200 with nothing',
-    answer('200 OK', ''),
-    { kind: 'unreadable', message: expect.stringMatching(/empty body/) },
-  ],
-  ['200 with null', answer('200 OK', 'null'), { kind: 'unreadable' }],
-  ['200 with a list', answer('200 OK', '[]'), { kind: 'unreadable' }],
-  ['200 with cut JSON', answer('200 OK', JSON.stringify(good).slice(0, 60)), { kind: 'unreadable' }],
-  ['200 with neither list', json('200 OK', { requestId: 'r-2' }), { kind: 'unreadable', requestId: 'r-2' }],
-  [
-    '200 whose lists are no lists',
-    json('200 OK', { ...good, accepted: 'all', failed: 7 }),
-    { kind: 'unreadable' },
-  ],
-  [
-    '200 with one list of rubbish',
-    json('200 OK', { ...good, accepted: [1, null, {}] }),
-    {
-      kind: 'answered',
-      accepted: [],
-      deviations: expect.arrayContaining([expect.stringMatching(/"accepted".*: 3/)]),
-    },
-  ],
-  [
-    '200 with failed records of rubbish',
-    json('200 OK', { ...good, failed: [null, 4, { payloadId: 9 }] }),
-    {
-      kind: 'answered',
-      failed: [],
-      deviations: expect.arrayContaining([expect.stringMatching(/"failed".*: 3/)]),
-    },
-  ],
-  [
-    '200 with ids in upper case',
-    json('200 OK', { ...good, accepted: ids.map((id) => id.toUpperCase()) }),
-    { kind: 'answered', deviations: [] },
-  ],
-  [
-    '200 with an id in both lists',
-    json('200 OK', both),
-    {
-      kind: 'answered',
-      deviations: expect.arrayContaining([expect.stringMatching(/payloads in both lists: 1/)]),
-    },
-  ],
-  [
-    '200 with foreign ids',
-    json('200 OK', { ...good, accepted: [...ids, 'x', 'y'] }),
-    { kind: 'answered', deviations: expect.arrayContaining(['payloadIds that are not in this batch: 2']) },
-  ],
-  [
-    '200 with missing ids',
-    json('200 OK', { ...good, accepted: [ids[0]] }),
-    { kind: 'answered', deviations: expect.arrayContaining(['payloads in neither list: 1']) },
-  ],
-  [
-    '200 with a wrong summary',
-    json('200 OK', { ...good, summary: { total: 9, accepted: 2, failed: 0 } }),
-    { kind: 'answered', accepted: 'all', deviations: ['summary.total is 9, but the lists contain 2'] },
-  ],
-  [
-    '200 without a summary',
-    json('200 OK', { ...good, summary: undefined }),
-    { kind: 'answered', deviations: ['"summary" is missing'] },
-  ],
-  [
-    '200 with responseCode 500',
-    json('200 OK', { ...good, responseCode: 500 }),
-    { kind: 'answered', accepted: 'all', deviations: ['responseCode is 500, but the status is 200'] },
-  ],
-  [
-    '200 in gzip that nobody asked for',
-    answer('200 OK', gzipSync(JSON.stringify(good)), 'content-encoding: gzip\r\n'),
-    { kind: 'unreadable', message: expect.stringMatching(/gzip/) },
-  ],
-  [
-    '200 of 10 MB',
-    answer('200 OK', Buffer.alloc(10_000_000, ' ')),
-    { kind: 'unreadable', message: expect.stringMatching(/larger/) },
-  ],
-  [
     '200 cut off in the body',
     (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n{"accepted":['),
     { kind: 'unreadable', message: expect.stringMatching(/truncated/) },
-  ],
-  [
-    '200 cut off in chunks',
-    (socket) => socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{"acc\r\n'),
-    { kind: 'unreadable' },
-  ],
-  [
-    '202 with a breakdown',
-    json('202 Accepted', good),
-    { kind: 'answered', deviations: ['the status is 202, expected 200'] },
-  ],
-  [
-    '202 without one',
-    json('202 Accepted', { requestId: 'r-3' }),
-    { kind: 'unreadable', status: 202, requestId: 'r-3' },
   ],
   ['204', (socket) => socket.write('HTTP/1.1 204 No Content\r\n\r\n'), { kind: 'unexpected', status: 204 }],
   ['302', answer('302 Found', '', 'location: http://127.0.0.1:1/\r\n'), { kind: 'unexpected', status: 302 }],
@@ -251,7 +153,6 @@ const hostile: Row[] = [
       details: [{ field: 'batchId', message: 'missing' }],
     },
   ],
-  ['413 of a proxy', answer('413 Payload Too Large', page), { kind: 'refused', status: 413 }],
   ['401', json('401 Unauthorized', {}), { kind: 'unauthorized', status: 401 }],
   [
     '403 with its id in a header',
@@ -268,14 +169,7 @@ const hostile: Row[] = [
     answer('403 Forbidden', Buffer.alloc(10_000_000, 'x')),
     { kind: 'unauthorized', status: 403 },
   ],
-  [
-    '403 cut off',
-    (socket) => socket.end('HTTP/1.1 403 Forbidden\r\ncontent-length: 99\r\n\r\n{'),
-    { kind: 'unauthorized', status: 403 },
-  ],
   ['409', json('409 Conflict', { message: 'known' }), { kind: 'repeated', message: 'known' }],
-  ['408', json('408 Request Timeout', {}), { kind: 'unavailable', status: 408 }],
-  ['425', json('425 Too Early', {}), { kind: 'unavailable', status: 425 }],
   [
     '429 with Retry-After in seconds',
     json('429 Too Many Requests', {}, 'retry-after: 7\r\n'),
@@ -291,53 +185,12 @@ const hostile: Row[] = [
     { kind: 'unavailable', retryAfterMs: 90_000 },
   ],
   [
-    '503 with Retry-After of a year',
-    json('503 Service Unavailable', {}, 'retry-after: 31536000\r\n'),
-    { kind: 'unavailable', retryAfterMs: 31_536_000_000 },
-  ],
-  [
-    '503 with a Retry-After in the past',
-    json('503 Service Unavailable', {}, 'retry-after: Sat, 21 Nov 2020 02:01:30 GMT\r\n'),
-    { kind: 'unavailable', retryAfterMs: 0 },
-  ],
-  [
-    '503 with Retry-After: soon',
-    json('503 Service Unavailable', {}, 'retry-after: soon\r\n'),
-    { kind: 'unavailable', retryAfterMs: null },
-  ],
-  [
     '500 with HTML',
     answer('500 Internal Server Error', page),
     { kind: 'unavailable', status: 500, message: expect.stringMatching(/<html><body>Service busy/) },
   ],
-  ['599', json('599 What', {}), { kind: 'unavailable', status: 599 }],
-  [
-    'no HTTP at all',
-    (socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'),
-    { kind: 'unreachable', reason: 'other', message: expect.stringMatching(/not HTTP/) },
-  ],
-  [
-    'an endless header',
-    (socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(100_000)}`),
-    { kind: 'unreachable' },
-  ],
   ['closed without an answer', (socket) => socket.end(), { kind: 'unreachable', reason: 'reset' }],
   ['reset', (socket) => socket.resetAndDestroy(), { kind: 'unreachable', reason: 'reset' }],
-  [
-    'an interim answer that undici refuses',
-    (socket) => (socket.write('HTTP/1.1 100 Continue\r\n\r\n'), json('200 OK', good)(socket)),
-    { kind: 'unreachable' },
-  ],
-  [
-    'two answers to one request',
-    (socket) => (json('200 OK', good)(socket), json('500 X', {})(socket)),
-    { kind: 'answered' },
-  ],
-  [
-    '__proto__ in the answer',
-    answer('200 OK', '{"__proto__":{"accepted":["x"]},"failed":"no"}'),
-    { kind: 'unreadable' },
-  ],
 ]
 
 describe('every answer is an outcome', () => {

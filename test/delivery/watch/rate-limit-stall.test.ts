@@ -4,7 +4,6 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { createConditions } from '../../../src/ops/conditions/conditions.ts'
 import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
 import { createDeliveryWorld, type DeliveryWorld } from '../../support/delivery-world.ts'
-import type { Script } from '../../support/scripted-service.ts'
 
 let world: DeliveryWorld
 
@@ -64,35 +63,4 @@ describe('delivery.limits', () => {
     expect(world.ofKind('batch_settled').length).toBe(settled + 1)
     expect(world.ofKind('delivery_moves')).toHaveLength(1)
   })
-
-  test('nothing is due for a moment, and what stands still does not move', async () => {
-    world = await createDeliveryWorld({
-      provider: {
-        batch: { ...batch, lingerMs: 40_000 },
-        maxInFlight: 1,
-        rate: { payloadsPerS: null, requestsPerS: 0.01 },
-      },
-    })
-    await world.publish('p1')
-    await world.pass(41_000)
-    await world.publish('p2')
-    await world.pass(70_000)
-    expect(codes()).toEqual(['RATE_LIMITED'])
-    expect(world.ofKind('delivery_moves')).toEqual([])
-    await world.pass(60_000)
-    expect(codes()).toEqual([])
-  })
-})
-
-test('the next attempt of the only batch is the end of its back-off', async () => {
-  const refuse: Script = () => ({
-    status: 429,
-    headers: { 'retry-after': '300' },
-    body: { requestId: 'request-9', message: 'later' },
-  })
-  world = await createDeliveryWorld({ script: refuse, provider: { maxInFlight: 1 } })
-  await world.publish('p1')
-  await world.pass(10_000)
-  expect(nextInMs()).toBeGreaterThan(200_000)
-  expect(nextInMs()).toBeLessThanOrEqual(300_000)
 })

@@ -99,34 +99,6 @@ describe('a service that hangs', () => {
       }
     },
   )
-
-  test('for a time shorter than a late request stalls the delivery after 20 s, while a request runs', async () => {
-    const reply = { fails: 'TUNNEL_TIMEOUT', afterMs: 9000 }
-    world = await createDeliveryWorld({ script: () => reply, provider: { timeoutMs: 30_000 } })
-    await publishBatches(1)
-    await world.pass(22_000)
-    expect(conditions()).toMatchObject([
-      { code: 'DELIVERY_STALLED', severity: 'error', why: expect.stringMatching(/proxy/i) },
-    ])
-  })
-
-  test('reports each change once, however long it lasts', async () => {
-    world = await createDeliveryWorld({ script: hang, provider: { timeoutMs: 240_000 } })
-    await publishBatches(8)
-    await world.pass(200_000)
-    expect(world.ofKind('requests_hanging').filter(({ first }) => first)).toHaveLength(1)
-    expect(world.ofKind('requests_hanging').length).toBeLessThanOrEqual(5)
-  })
-
-  test('sets no timer for each request, and none while nothing is sent', async () => {
-    world = await createDeliveryWorld()
-    const before = world.clock.pending()
-    await publishBatches(200)
-    await world.pass(10)
-    expect(world.clock.pending()).toBeLessThanOrEqual(before + 2)
-    await world.pass(minuteMs)
-    expect(world.clock.pending()).toBeLessThanOrEqual(before)
-  })
 })
 
 describe('Retry-After', () => {
@@ -142,17 +114,6 @@ describe('Retry-After', () => {
     await world.pass(9 * minuteMs)
     expect(codes()).toContain('RETRY_AFTER')
     await world.pass(2 * minuteMs)
-    expect(codes()).toEqual([])
-  })
-
-  test('for the only batch is shown as well', async () => {
-    world = await createDeliveryWorld({ script: refuse(429, { 'retry-after': '300' }) })
-    await publishBatches(1)
-    await world.pass(1000)
-    expect(codes()).toEqual(['RETRY_AFTER'])
-    world.service.answer(acceptAll)
-    world.delivery.probe()
-    await world.pass(1000)
     expect(codes()).toEqual([])
   })
 
@@ -223,18 +184,6 @@ describe('a delivery that stands still', () => {
       }
     },
   )
-
-  test('has no condition while everything is delivered, or nothing is due', async () => {
-    world = await createDeliveryWorld()
-    for (let n = 0; n < 60; n += 1) {
-      await publishBatches(1, `r${n}-`)
-      await world.pass(5000)
-    }
-    await world.pass(10 * minuteMs)
-    expect(codes()).toEqual([])
-    expect(world.ofKind('delivery_stalled')).toEqual([])
-    expect(world.ofKind('requests_hanging')).toEqual([])
-  })
 })
 
 describe('a service that answers 200 and accepts nothing', () => {
@@ -261,20 +210,5 @@ describe('a service that answers 200 and accepts nothing', () => {
     await world.pass(1000)
     expect(shown()).toBeUndefined()
     expect(world.ofKind('acceptance_resumed')).toHaveLength(1)
-  })
-})
-
-describe('the condition of an endpoint that is not available', () => {
-  test('has the failures and the requestId of the last probe', async () => {
-    let requests = 0
-    world = await createDeliveryWorld({
-      script: () => ({ status: 503, body: { requestId: `request-${++requests}`, message: 'busy' } }),
-    })
-    await publishBatches(6)
-    await world.pass(10 * minuteMs)
-    expect(requests).toBeGreaterThan(10)
-    const shown = conditions().find(({ code }) => code === 'ENDPOINT_UNAVAILABLE')
-    expect(shown?.why).toBe(`${requests} failures in a row. Last requestId: request-${requests}.`)
-    expect(world.ofKind('endpoint_unavailable')).toHaveLength(1)
   })
 })

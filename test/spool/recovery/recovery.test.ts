@@ -2,7 +2,15 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
-import { formatKey, seqKey, setAsideKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
+import {
+  formatKey,
+  numberOf,
+  seqKey,
+  setAsideKey,
+  table,
+  tableRange,
+  windowRecordKey,
+} from '../../../src/spool/chunk-log/key-layout.ts'
 import { formatRecord } from '../../../src/spool/chunk-log/record-codec.ts'
 import { openExistingStore, openLevelStore, type OpenStore } from '../../../src/storage/storage.ts'
 import {
@@ -73,6 +81,20 @@ describe('a start', () => {
     const [next] = await sealAll(spool)
     expect(await namesIn(spool, next!)).toEqual(['d', 'e', 'f'])
     expect(next).toMatchObject({ firstSeq: 3, recovered: false })
+  })
+
+  test.each([true, false])('gives no number of a lane again (high-water mark: %s)', async (hasMark) => {
+    const before = await openSpoolWorld()
+    for (const name of ['a', 'b', 'c']) await before.publish(name)
+    for (const batch of await sealAll(before.spool)) {
+      await before.spool.load(batch)
+      await before.spool.settle(batch, { payloads: 'all delivered', requestId: null })
+    }
+    await before.spool.close()
+    if (!hasMark) await rm(join(before.path, 'mark'))
+    const { spool, publish } = await before.reopen()
+    await publish('d')
+    expect(await sealAll(spool)).toMatchObject([{ firstSeq: 3, endSeq: 4 }])
   })
 
   test('reads the first chunks of a lane only, however many are pending', async () => {
@@ -150,6 +172,23 @@ describe('a start with a damaged record', () => {
     expect(world.spool.lanes()).toMatchObject([
       { id: 1, provider: 'default', appended: 3, settled: 3, open: 0 },
     ])
+  })
+
+  test('of the dedup window forgets its keys only, and never uses its number again', async () => {
+    const before = await openSpoolWorld()
+    await publishAll(before, 'ab')
+    const world = await reopenTampered(before, windowRecordKey(1), flipLastByte)
+    expect(world.eventsOf('record_damaged')).toMatchObject([{ table: 'dedup' }])
+    expect(world.spool.append(payloadNamed('a'))).toBe('duplicate')
+    expect(world.spool.append(payloadNamed('b'))).toBe('stored')
+    await world.publish('c')
+    await world.spool.close()
+    const store = await openExistingStore(join(world.path, 'store'))
+    const numbers: number[] = []
+    for await (const page of store.pages(tableRange(table.windowKeys)))
+      for (const [key] of page) numbers.push(numberOf(key))
+    await store.close()
+    expect(numbers).toEqual([0, 1, 2])
   })
 
   test('of the last chunk assigns no number that the chunk may have used', async () => {
