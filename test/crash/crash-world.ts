@@ -4,12 +4,12 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { messageOf } from '../../src/std/gateway-error.ts'
 import { keepCompiledCode } from '../support/compiled-code.ts'
 import type { Random } from '../support/random.ts'
-import { openPayloads, startDaemon, statusUntil, type Daemon, type DaemonOptions } from './daemon-process.ts'
+import { openPayloads, statusUntil, type Daemon, type LogLine } from '../support/driver/daemon.ts'
+import { startKillable, type KillableOptions } from '../support/driver/killable.ts'
 import { createFleet, type Fleet } from './crash-devices.ts'
 import { createUntimedFleet, type UntimedFleet } from './untimed-fleet.ts'
 import { openService, type Service } from './crash-service.ts'
@@ -26,7 +26,7 @@ export type CrashWorld = AsyncDisposable & {
   events: ReadonlyMap<string, number>
   /** Resolves at the next such event of a daemon. */
   eventOf(...kinds: string[]): Promise<string>
-  start(options?: Omit<DaemonOptions, 'configPath' | 'onEvent'>): Daemon
+  start(options?: Omit<KillableOptions, 'configPath' | 'onLine'>): Daemon
   /**
    * With a daemon that is left alone: all acknowledged, all delivered or dead, the sums add up, a stop in
    * order.
@@ -61,15 +61,12 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
   const events = new Map<string, number>()
   const waiters: { kinds: string[]; resolve: (event: string) => void }[] = []
   keepCompiledCode()
-  const env = {
-    AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
-    AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
-    ...options.env,
-  }
 
-  function onEvent(event: string, detail: string): void {
+  function onLine(line: LogLine): void {
+    const { observed: event } = line
+    if (event === undefined) return
     events.set(event, (events.get(event) ?? 0) + 1)
-    if (event === 'chunk_damaged' || event === 'conservation_broken') violations.push(detail)
+    if (event === 'chunk_damaged' || event === 'conservation_broken') violations.push(JSON.stringify(line))
     for (let index = waiters.length - 1; index >= 0; index -= 1) {
       const waiter = waiters[index]
       if (waiter === undefined || !waiter.kinds.includes(event)) continue
@@ -78,8 +75,8 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
     }
   }
 
-  function start(more: Omit<DaemonOptions, 'configPath' | 'onEvent'> = {}): Daemon {
-    return startDaemon({ ...more, configPath, onEvent, env: { ...env, ...more.env } })
+  function start(more: Omit<KillableOptions, 'configPath' | 'onLine'> = {}): Daemon {
+    return startKillable({ ...more, configPath, onLine, env: { ...options.env, ...more.env } })
   }
 
   async function finish(): Promise<void> {

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRandom, type Random } from '../support/random.ts'
-import { openPayloads, statusUntil, type Daemon } from './daemon-process.ts'
+import { openPayloads, statusUntil, type Daemon } from '../support/driver/daemon.ts'
 import { checkRules, type CrashFindings } from './crash-rules.ts'
 import { points, type Mistake, type Point } from './kill-points.ts'
 import { preparePower, type Power } from './power-cut.ts'
@@ -157,7 +157,7 @@ async function liveAndDie(
   })
   if (place === 'random') killAtAck(world, daemon, after)
   if (place === 'committed-before-answer') killWhenAccepted(world, daemon, after)
-  const bound = setTimeout(() => daemon.kill(), roundBoundMs)
+  const bound = setTimeout(() => void daemon.kill(), roundBoundMs)
   let reached = true
   void daemon.ended.then(() => clearTimeout(bound))
   try {
@@ -188,7 +188,7 @@ function killAtAck({ fleet }: CrashWorld, daemon: Daemon, after: number): void {
   let left = after
   fleet.onAck(() => {
     left -= 1
-    if (left === 0) daemon.kill()
+    if (left === 0) void daemon.kill()
   })
 }
 

@@ -4,13 +4,14 @@
 //   node test/crash/killable-daemon.ts --config FILE [--kill-at POINT --after N] [--mistake NAME]
 //     [--enospc-at N --enospc-times M] [--clock-behind MS]
 //
-// Talks to its parent over IPC and ends with it.
+// Its parent follows its log, in which it adds a line for each event that the parent waits for: the log itself leaves out
+// what repeats.
 
 import { parseArgs } from 'node:util'
 import { realPlaces, startGateway, systemKernelClock } from '../../src/app/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
-import { newRandomId } from '../../src/domain/ids.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
+import { newRandomId } from '../../src/domain/ids.ts'
 import { systemClock } from '../../src/std/clock.ts'
 import { checkInThread, openLevelStore, readTablesInThread, realDisk } from '../../src/storage/storage.ts'
 import {
@@ -26,9 +27,6 @@ import {
   type Mistake,
   type AnyPoint,
 } from './kill-points.ts'
-
-export type DaemonWord =
-  { kind: 'ready'; mqtt: string; ws: string; ops: string } | { kind: 'event'; event: string; detail: string }
 
 const { values } = parseArgs({
   options: {
@@ -49,7 +47,7 @@ const point =
     : oneOf([...points, ...releasePoints, ...ledgerPoints], values['kill-at'])
 const mistake = values.mistake === undefined ? null : oneOf(mistakes, values.mistake)
 
-/** The events that the parent needs; the others are in the log. */
+/** The events that the parent waits for. */
 const reportedEvents = new Set<GatewayEvent['kind']>([
   'spool_held',
   'spool_resumed',
@@ -69,7 +67,6 @@ if (values['enospc-at'] !== undefined) {
   openStore = fillUp(openStore, { at: Number(values['enospc-at']), times })
 }
 
-process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 const stopAsked = new Promise((resolve) => {
   process.once('SIGTERM', resolve)
 })
@@ -93,22 +90,16 @@ const gateway = await startGateway(
     observe(event) {
       reachByEvent(event, reach)
       if (!reportedEvents.has(event.kind)) return
-      const name = event.kind === 'spool_held' ? `${event.kind} ${event.reason}` : event.kind
-      tell({ kind: 'event', event: name, detail: JSON.stringify(event) })
+      const observed = event.kind === 'spool_held' ? `${event.kind} ${event.reason}` : event.kind
+      process.stdout.write(`${JSON.stringify({ observed, detail: event })}\n`)
     },
   },
   config,
   path,
 )
-const { mqtt, ops } = gateway.addresses
-tell({ kind: 'ready', mqtt: mqtt[0] ?? '', ws: mqtt.find((one) => one.startsWith('ws:')) ?? '', ops })
 await Promise.race([stopAsked, gateway.broken.then((fault) => Promise.reject(fault))])
 await gateway.stop('SIGTERM')
 process.exit(0)
-
-function tell(word: DaemonWord): void {
-  process.send?.(word)
-}
 
 function oneArgument(value: string | undefined): string {
   if (value === undefined) throw new Error('--config is missing')

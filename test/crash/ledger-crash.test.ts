@@ -7,10 +7,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { LedgerAnswer, LedgerEntry } from '../../src/ledger/ledger.ts'
-import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
-import { createDevice } from '../support/mqtt-device.ts'
+import { eventually } from '../support/eventually.ts'
 import { startSandbox } from '../support/pipeline-world.ts'
-import { openPayloads, startDaemon, statusUntil, type Daemon } from './daemon-process.ts'
+import { openPayloads, statusUntil, type Daemon } from '../support/driver/daemon.ts'
+import { startKillable } from '../support/driver/killable.ts'
+import { createResendingDevice } from '../support/driver/resending-device.ts'
 import type { AnyPoint } from './kill-points.ts'
 
 /** One daemon each. */
@@ -40,25 +41,6 @@ async function listed(url: string): Promise<LedgerEntry[] | null> {
   }
 }
 
-/** Publishes until all are acknowledged or the daemon has ended; returns the messages without an ack. */
-async function publish(port: number, numbers: readonly number[]): Promise<number[]> {
-  const device = await createDevice({ port, clientId: 'truck-7' }).catch(() => null)
-  if (device === null) return [...numbers]
-  try {
-    await device.connect()
-    for (const n of numbers) {
-      const payload = JSON.stringify({ ts: 1_763_690_000_000 + n * 1000, lat: 52, lon: 13 })
-      device.publish({ topic: 'telemetry/v1/truck-7', payload, messageId: n + 1, dup: true })
-    }
-    await device.acked(numbers.length)
-  } catch {
-    // It was killed; `acks` has what it acknowledged before.
-  }
-  const acked = new Set(device.acks.map(({ messageId }) => messageId - 1))
-  device.destroy()
-  return numbers.filter((n) => !acked.has(n))
-}
-
 async function untilDead(daemon: Daemon, url: string): Promise<string> {
   // Each query makes the ledger copy the waiting receipts.
   while (daemon.running) await listed(url)
@@ -67,7 +49,7 @@ async function untilDead(daemon: Daemon, url: string): Promise<string> {
 
 test(
   'killed 7 times while it keeps the ledger, the daemon lists each payload once',
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'gateway-ledger-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
@@ -85,30 +67,30 @@ delivery: { base_url: "${url}", max_in_flight: 1, batch: { max_payloads: 7, ling
 ops: { listen: "127.0.0.1:0" }
 `,
     )
-    const env = {
-      AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
-      AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
-    }
-    let published = 0
-    let open: number[] = []
+    const truck = createResendingDevice('truck-7', (n) => ({
+      topic: 'telemetry/v1/truck-7',
+      payload: JSON.stringify({ ts: 1_763_690_000_000 + n * 1000, lat: 52, lon: 13 }),
+    }))
     for (const kill of kills) {
-      await using daemon = startDaemon({ configPath, env, kill })
+      await using daemon = startKillable({ configPath, kill })
       const ready = await daemon.ready
-      open.push(...Array.from({ length: messagesALife }, (_, index) => published + index))
-      published += messagesALife
+      await truck.publish(ready?.mqttPort ?? 0, messagesALife)
       if (ready === null) continue
-      open = await publish(ready.mqttPort, open)
       expect(await untilDead(daemon, ready.opsUrl), `${kill.point}:\n${daemon.log()}`).toBe('SIGKILL')
     }
-    await using daemon = startDaemon({ configPath, env })
+    await using daemon = startKillable({ configPath })
     const ready = await daemon.ready
     if (ready === null) throw new Error(daemon.log())
-    expect(await publish(ready.mqttPort, open)).toEqual([])
+    await truck.publish(ready.mqttPort, 0)
+    expect(truck.unacked).toEqual([])
+    const { published } = truck
     await statusUntil(daemon, (status) => openPayloads(status) === 0, {
       what: 'an empty spool',
       boundMs: 15_000,
     })
-    const entries = (await listed(ready.opsUrl)) ?? []
+    // The ledger copies receipts in the background, and with each query.
+    let entries: LedgerEntry[] = []
+    await eventually(async () => (entries = (await listed(ready.opsUrl)) ?? []).length >= published)
     const accepted = sandbox.received({ limit: 10_000 }).map(({ payload }) => String(payload['payloadId']))
     expect(entries.map(({ payloadId }) => payloadId).sort()).toEqual([...new Set(accepted)].sort())
     expect(entries).toHaveLength(published)

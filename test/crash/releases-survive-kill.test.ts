@@ -5,12 +5,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { eventually } from '../support/eventually.ts'
-import { createDevice } from '../support/mqtt-device.ts'
 import { startSandbox } from '../support/pipeline-world.ts'
-import { startDaemon, statusUntil, type Daemon } from './daemon-process.ts'
+import { statusUntil, type Daemon } from '../support/driver/daemon.ts'
+import { startKillable } from '../support/driver/killable.ts'
+import { createResendingDevice, type ResendingDevice } from '../support/driver/resending-device.ts'
 import type { ReleasePoint } from './kill-points.ts'
 import { preparePower } from './power-cut.ts'
 
@@ -28,8 +28,7 @@ const kills: { point: ReleasePoint; after: number; powerCut: boolean }[] = [
   { point: 'before-release', after: 1, powerCut: false },
 ]
 
-/** The messages of a device: it deletes a message when it has the ack, and sends the others again. */
-type Truck = { name: string; published: number; unacked: { n: number; wasSent: boolean }[] }
+type Truck = ResendingDevice & { name: string }
 
 type Kill = { point: ReleasePoint; after: number }
 
@@ -70,15 +69,11 @@ ops: { listen: "127.0.0.1:0" }
 ${sections}
 `,
   )
-  const env = {
-    AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
-    AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
-    ...(setup.kind === 'ready' ? setup.power.env : {}),
-  }
+  const env = setup.kind === 'ready' ? setup.power.env : {}
   return {
     times,
-    trucks: names.map((name) => ({ name, published: 0, unacked: [] })),
-    start: (kill, clockBehindMs = 0) => startDaemon({ configPath, env, kill, clockBehindMs }),
+    trucks: names.map((name) => truckNamed(name, times)),
+    start: (kill, clockBehindMs = 0) => startKillable({ configPath, env, kill, clockBehindMs }),
     list,
     /** If fsync cannot be recorded on this machine, this is a plain kill. */
     async cutPower() {
@@ -99,42 +94,17 @@ ${sections}
   }
 }
 
-/**
- * Sends messages without an ack again with DUP, and then `count` new ones; ends when all are acknowledged or
- * the connection ends.
- */
-async function publish(port: number, times: Times, truck: Truck, count: number): Promise<void> {
-  const { name, unacked } = truck
-  const numbers = Array.from({ length: count }, (_, index) => truck.published + index)
-  truck.published += count
-  unacked.push(...numbers.map((n) => ({ n, wasSent: false })))
-  const device = await createDevice({ port, clientId: name }).catch(() => null)
-  if (device === null) return
-  try {
-    await device.connect()
-    const sent = unacked.map((message) => ({ ...message }))
-    for (const { n, wasSent } of sent) {
-      const payload = JSON.stringify({ ts: times.first + n * times.stepMs, lat: (n % 900) / 10, lon: 13.4 })
-      device.publish({ topic: `telemetry/v1/${name}`, payload, messageId: n + 1, dup: wasSent })
-    }
-    for (const message of unacked) message.wasSent = true
-    await device.acked(sent.length)
-  } catch {
-    // The daemon was killed; `acks` has what it acknowledged before.
-  }
-  const acked = new Set(device.acks.map(({ messageId }) => messageId - 1))
-  truck.unacked = unacked.filter(({ n }) => !acked.has(n))
-  device.destroy()
+function truckNamed(name: string, { first, stepMs }: Times): Truck {
+  const device = createResendingDevice(name, (n) => ({
+    topic: `telemetry/v1/${name}`,
+    payload: JSON.stringify({ ts: first + n * stepMs, lat: (n % 900) / 10, lon: 13.4 }),
+  }))
+  return Object.assign(device, { name })
 }
 
-async function publishAll(
-  { trucks, times }: World,
-  daemon: Daemon,
-  counts: readonly number[],
-): Promise<void> {
+async function publishAll({ trucks }: World, daemon: Daemon, counts: readonly number[]): Promise<void> {
   const ready = await daemon.ready
-  if (ready === null) return
-  await Promise.all(trucks.map((truck, index) => publish(ready.mqttPort, times, truck, counts[index] ?? 0)))
+  await Promise.all(trucks.map((truck, index) => truck.publish(ready?.mqttPort ?? 0, counts[index] ?? 0)))
 }
 
 test('killed 5 times during a release, twice by a power cut, the daemon sends each message once and in order', async () => {
@@ -173,8 +143,7 @@ test('killed 3 times while it corrects verdicts of a clock that was behind, the 
   await using behind = world.start(null, hourMs)
   await publishAll(world, behind, [900, 300])
   expect(await behind.status()).toMatchObject({ spool: { quarantined: 1200 }, totals: { delivered: 0 } })
-  behind.kill()
-  await behind.ended
+  await behind.kill()
   // From here on the clock is right, and no command is given.
   for (const point of ['after-release', 'before-release', 'during-release'] as const) {
     await using daemon = world.start({ point, after: 2 })

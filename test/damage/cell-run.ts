@@ -9,14 +9,15 @@ import { createInterface } from 'node:readline'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import type { Cell, Damage } from './cells.ts'
 import { copySpool, until, writeConfig, type DamageBase } from './damage-base.ts'
-import type { DamageService } from './damage-service.ts'
+import type { AcceptingService } from '../support/driver/accepting-service.ts'
 import {
+  openPayloads,
   runCommand,
-  startGatewayProcess,
+  startDaemon,
   type CommandEnd,
   type LogLine,
-  type RunningGateway,
-} from './gateway-process.ts'
+  type Daemon,
+} from '../support/driver/daemon.ts'
 
 export type CellResult = {
   verify: CommandEnd
@@ -40,14 +41,14 @@ export type CellResult = {
   tookMs: number
 }
 
-export type CellWorld = { base: DamageBase; folder: string; compiled: string; service: DamageService }
+export type CellWorld = { base: DamageBase; folder: string; service: AcceptingService }
 
 const commandMs = 60_000
 const startMs = 40_000
 const drainMs = 90_000
 
 export async function runCell(world: CellWorld, cell: Cell): Promise<CellResult> {
-  const { base, compiled, service } = world
+  const { base, service } = world
   const startedMs = performance.now()
   const folder = join(world.folder, `cell-${cell.id}`)
   const spoolPath = join(folder, 'spool')
@@ -56,13 +57,13 @@ export async function runCell(world: CellWorld, cell: Cell): Promise<CellResult>
   await applyDamage(join(spoolPath, cell.file), cell.damage)
   service.forget()
   const before = await sumsOf(spoolPath)
-  const limits = { compiled, timeoutMs: commandMs }
+  const limits = { timeoutMs: commandMs }
   const verify = await runCommand(['spool', 'verify', '--path', spoolPath, '--json'], limits)
   const to = join(folder, 'rescue')
   const salvage = await runCommand(['spool', 'salvage', '--path', spoolPath, '--to', to, '--json'], limits)
   const salvaged = await salvagedNumbers(to, base.firstTime)
   const changed = differences(before, await sumsOf(spoolPath))
-  const gateway = startGatewayProcess(config, compiled)
+  const gateway = startDaemon(config)
   const seen = await useDaemon(gateway, { spoolPath, limits, service })
   await rm(folder, { recursive: true, force: true })
   return {
@@ -77,10 +78,10 @@ export async function runCell(world: CellWorld, cell: Cell): Promise<CellResult>
   }
 }
 
-type Use = { spoolPath: string; limits: Parameters<typeof runCommand>[1]; service: DamageService }
+type Use = { spoolPath: string; limits: Parameters<typeof runCommand>[1]; service: AcceptingService }
 type Seen = Pick<CellResult, 'start' | 'plan' | 'repair' | 'opened' | 'drained' | 'end' | 'status'>
 
-async function useDaemon(gateway: RunningGateway, { spoolPath, limits, service }: Use): Promise<Seen> {
+async function useDaemon(gateway: Daemon, { spoolPath, limits, service }: Use): Promise<Seen> {
   const seen: Seen = {
     start: 'ready',
     plan: null,
@@ -103,7 +104,7 @@ async function useDaemon(gateway: RunningGateway, { spoolPath, limits, service }
     seen.opened = Boolean(await within(isRepaired ? startMs : 0, gateway.event('gateway_ready')))
     if (seen.opened) {
       seen.drained = await drained(gateway, service)
-      seen.status = await statusOf(gateway)
+      seen.status = await gateway.status()
     }
     if (gateway.running) seen.end = (await within(commandMs, gateway.stop())) ?? 'SIGTERM did not end it'
     else seen.end = await gateway.ended
@@ -124,13 +125,13 @@ async function within<Result>(boundMs: number, work: Promise<Result>): Promise<R
   return result
 }
 
-async function drained(gateway: RunningGateway, service: DamageService): Promise<boolean> {
+async function drained(gateway: Daemon, service: AcceptingService): Promise<boolean> {
   try {
     let accepted = -1
     const isEmpty = async () => {
-      const status = await statusOf(gateway)
+      const status = await gateway.status()
       if (status === null || !gateway.running) return !gateway.running
-      const open = status.lanes.reduce((sum, { pending, sealed }) => sum + pending + sealed, 0)
+      const open = openPayloads(status)
       const isQuiet = accepted === service.acceptedCount
       accepted = service.acceptedCount
       return open === 0 && isQuiet
@@ -139,15 +140,6 @@ async function drained(gateway: RunningGateway, service: DamageService): Promise
     return gateway.running
   } catch {
     return false
-  }
-}
-
-async function statusOf(gateway: RunningGateway): Promise<Status | null> {
-  try {
-    const response = await fetch(`${gateway.opsUrl() ?? ''}/status`, { signal: AbortSignal.timeout(5000) })
-    return (await response.json()) as Status
-  } catch {
-    return null
   }
 }
 

@@ -9,9 +9,9 @@ import { copyFile, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createDevice, publishBytes } from '../support/mqtt-device.ts'
 import type { FileKind } from './cells.ts'
-import { openDamageService, type DamageService } from './damage-service.ts'
+import { openAcceptingService, type AcceptingService } from '../support/driver/accepting-service.ts'
 import { layoutOf, type FileLayout } from './file-layout.ts'
-import { startGatewayProcess, type RunningGateway } from './gateway-process.ts'
+import { startDaemon, type Daemon } from '../support/driver/daemon.ts'
 
 export type BaseSize = { delivered: number; pending: number; deadLetters: number; kept: number; open: number }
 
@@ -92,13 +92,13 @@ export async function writeConfig(folder: string, spoolPath: string, serviceUrl:
   return path
 }
 
-export async function makeBase(folder: string, size: BaseSize, compiled: string): Promise<DamageBase> {
+export async function makeBase(folder: string, size: BaseSize): Promise<DamageBase> {
   // In the past, so that no device time is in the future.
   const firstTime = Date.now() - 600_000 - size.delivered - size.pending
-  await using service = await openDamageService(() => firstTime)
+  await using service = await openAcceptingService(() => firstTime)
   const spoolPath = join(folder, 'base', 'spool')
   const config = await writeConfig(join(folder, 'base'), spoolPath, service.url)
-  const gateway = startGatewayProcess(config, compiled)
+  const gateway = startDaemon(config)
   try {
     await fill(gateway, service, size, firstTime)
   } finally {
@@ -114,16 +114,14 @@ export async function makeBase(folder: string, size: BaseSize, compiled: string)
 }
 
 async function fill(
-  gateway: RunningGateway,
-  service: DamageService,
+  gateway: Daemon,
+  service: AcceptingService,
   size: BaseSize,
   firstTime: number,
 ): Promise<void> {
-  const ready = await gateway.event('gateway_ready')
-  if (ready === null) throw new Error(`the daemon ended: ${JSON.stringify(gateway.lines.slice(-5))}`)
-  const port = gateway.mqttPort()
-  if (port === null) throw new Error('the daemon named no MQTT port')
-  const device = await createDevice({ port, clientId: 'fleet' })
+  const ready = await gateway.ready
+  if (ready === null) throw new Error(`the daemon ended: ${gateway.log()}`)
+  const device = await createDevice({ port: ready.mqttPort, clientId: 'fleet' })
   await device.connect()
   let sent = 0
   const send = async (topic: string, payload: string) => {
@@ -153,7 +151,7 @@ async function fill(
 }
 
 /** Batches without an answer. */
-function openBatches(service: DamageService, { delivered }: BaseSize): [string, readonly number[]][] {
+function openBatches(service: AcceptingService, { delivered }: BaseSize): [string, readonly number[]][] {
   return [...service.received].filter(([, numbers]) => (numbers[0] ?? 0) >= delivered)
 }
 
@@ -167,7 +165,7 @@ function truckText(firstTime: number, number: number): string {
 }
 
 /** Each query makes the ledger copy what waits. */
-async function ledgerFilled(gateway: RunningGateway): Promise<void> {
+async function ledgerFilled(gateway: Daemon): Promise<void> {
   await until('the ledger has entries', async () => {
     const response = await fetch(`${gateway.opsUrl() ?? ''}/ledger?limit=1`)
     const { entries } = (await response.json()) as { entries: unknown[] }

@@ -5,12 +5,12 @@
 //   cells          which file is damaged how and where     cell-run      verify, salvage, daemon, repair
 //   damage-rules   what must hold afterwards
 
-import { join } from 'node:path'
+import { keepCompiledCode } from '../support/compiled-code.ts'
 import { runCell, type CellResult } from './cell-run.ts'
 import { allCells, sampleOf, textOf, type Cell } from './cells.ts'
 import { fullSize, makeBase, smallSize, type DamageBase } from './damage-base.ts'
 import { judge, type Judgement } from './damage-rules.ts'
-import { openDamageService } from './damage-service.ts'
+import { openAcceptingService } from '../support/driver/accepting-service.ts'
 
 export type CellReport = Judgement & { text: string; start: CellResult['start']; tookMs: number }
 
@@ -29,14 +29,14 @@ export type TableOptions = {
 }
 
 export async function runCells(folder: string, options: TableOptions): Promise<CellReport[]> {
-  const compiled = join(folder, 'compiled')
-  const base = await makeBase(folder, options.size === 'full' ? fullSize : smallSize, compiled)
+  keepCompiledCode()
+  const base = await makeBase(folder, options.size === 'full' ? fullSize : smallSize)
   const cells = chosen(base, options)
   const reports: CellReport[] = []
   const work = async () => {
-    await using service = await openDamageService(() => base.firstTime)
+    await using service = await openAcceptingService(() => base.firstTime)
     for (let cell = cells.shift(); cell !== undefined; cell = cells.shift()) {
-      const result = await runCell({ base, folder, compiled, service }, cell)
+      const result = await runCell({ base, folder, service }, cell)
       const report = {
         ...judge(base, cell, result),
         text: textOf(cell),

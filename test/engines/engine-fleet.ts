@@ -4,15 +4,10 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import {
-  openPayloads,
-  startDaemon,
-  statusUntil,
-  type Daemon,
-  type DaemonOptions,
-} from '../crash/daemon-process.ts'
+import { openPayloads, statusUntil, type Daemon } from '../support/driver/daemon.ts'
+import { startKillable, type KillableOptions } from '../support/driver/killable.ts'
 import { idIn } from '../../src/sandbox/received-payloads.ts'
-import { sandboxAccount, type Sandbox } from '../../src/sandbox/sandbox.ts'
+import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
@@ -34,7 +29,7 @@ export type FleetOptions = {
   queue?: string
   spoolBytes?: string
   /** Kill points of gateways, by their index. */
-  kills?: Readonly<Record<number, DaemonOptions['kill']>>
+  kills?: Readonly<Record<number, KillableOptions['kill']>>
 }
 
 export type Gateway = {
@@ -102,8 +97,7 @@ export async function startEngineFleet(engine: Engine, options: FleetOptions = {
     trucks,
     async kill(index) {
       const { daemon } = gateways[index]!
-      daemon.kill()
-      await daemon.ended
+      await daemon.kill()
     },
     async stop(index) {
       await gateways[index]!.daemon.stop()
@@ -145,15 +139,8 @@ export async function startEngineFleet(engine: Engine, options: FleetOptions = {
   }
 }
 
-function run(folder: string, kill: DaemonOptions['kill']): Daemon {
-  return startDaemon({
-    configPath: join(folder, 'gateway.yaml'),
-    kill: kill ?? null,
-    env: {
-      AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
-      AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
-    },
-  })
+function run(folder: string, kill: KillableOptions['kill']): Daemon {
+  return startKillable({ configPath: join(folder, 'gateway.yaml'), kill: kill ?? null })
 }
 
 /** Each partition is taken here or waits for its turn. */

@@ -5,13 +5,13 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { hashPassword } from '../../src/std/passwords/passwords.ts'
-import { startGatewayProcess, type RunningGateway } from '../damage/gateway-process.ts'
-import { openDamageService } from '../damage/damage-service.ts'
+import { startDaemon, type Daemon } from '../support/driver/daemon.ts'
+import { openAcceptingService } from '../support/driver/accepting-service.ts'
 import { createAuthority, type Authority } from '../support/certificates.ts'
 import { schemes, type Transport } from './route.ts'
 
 export type HostileWorld = AsyncDisposable & {
-  readonly gateway: RunningGateway
+  readonly gateway: Daemon
   readonly pid: number
   readonly folder: string
   readonly config: string
@@ -105,11 +105,10 @@ ops: { listen: "127.0.0.1:0" }
 `
 }
 
-/** `compiled`: where Node keeps compiled code, so that later starts are faster. */
-export async function openHostileWorld(folder: string, compiled: string): Promise<HostileWorld> {
+export async function openHostileWorld(folder: string): Promise<HostileWorld> {
   await mkdir(folder, { recursive: true })
   const firstTime = Date.now()
-  const service = await openDamageService(() => firstTime)
+  const service = await openAcceptingService(() => firstTime)
   const authority = createAuthority()
   const { cert, key } = authority.issue()
   const clientAuthority = createAuthority('Client Authority')
@@ -127,8 +126,8 @@ export async function openHostileWorld(folder: string, compiled: string): Promis
   }
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text, { mode: 0o600 })
   const config = join(folder, 'gateway.yaml')
-  const gateway = startGatewayProcess(config, compiled)
-  if ((await gateway.event('gateway_ready')) === null)
+  const gateway = startDaemon(config)
+  if ((await gateway.ready) === null)
     throw new Error(`the daemon ended:\n${JSON.stringify(gateway.lines.slice(-8), null, 1)}`)
   const opsUrl = gateway.opsUrl() ?? ''
 
@@ -140,21 +139,14 @@ export async function openHostileWorld(folder: string, compiled: string): Promis
     ca: authority.ca,
     received: service.received,
     firstTime,
-    port: (transport) => gateway.mqttPort(schemes[transport]) ?? 0,
+    port: (transport) => gateway.port(schemes[transport]),
     strictPort(transport) {
       const urls = gateway.addresses().filter((one) => one.startsWith(`${schemes[transport]}:`))
       return Number(new URL(urls[1] ?? '').port)
     },
     clientAuthority,
     opsUrl,
-    async status() {
-      try {
-        const response = await fetch(`${opsUrl}/status`, { signal: AbortSignal.timeout(10_000) })
-        return (await response.json()) as Status
-      } catch {
-        return null
-      }
-    },
+    status: () => gateway.status(),
     async [Symbol.asyncDispose]() {
       await gateway.kill()
       await service[Symbol.asyncDispose]()

@@ -75,7 +75,7 @@ export async function runAttack(folder: string, attack: Attack, options: RowOpti
   const { transport, version } = options
   const route: Route = { transport, version }
   const own = join(folder, `${attack.name}-${transport}-${version}`)
-  await using world = await openHostileWorld(own, join(folder, 'compiled'))
+  await using world = await openHostileWorld(own)
   const routes = isSecure(transport) ? secureRoutes : plainRoutes
   const [first, second] = [startHonestClient(world, routes[0], 0), startHonestClient(world, routes[1], 1)]
   await using one = await first

@@ -20,6 +20,7 @@ import { suits, type Attack } from './attackers/attack-kit.ts'
 import { attacks } from './attackers/attacks.ts'
 import { isAsExpected, runAttempts } from './attempts/attempts.ts'
 import { runAttack } from './hostile.ts'
+import { keepCompiledCode } from '../support/compiled-code.ts'
 import { openHostileWorld } from './hostile-world.ts'
 import { allRoutes, routeOf, transports, type Route } from './route.ts'
 import { attemptLine, heading, lineOf } from './row-text.ts'
@@ -41,6 +42,7 @@ const { values } = parseArgs({
 /** Two that follow each other have both versions, one of them has TLS and one is a WebSocket. */
 const inTurn = ['tcp/4', 'wss/5', 'ws/4', 'tls/5', 'tcp/5', 'wss/4', 'ws/5', 'tls/4'].map(routeOf)
 
+keepCompiledCode()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 const patterns = values.only?.split(',') ?? ['*']
 const isWanted = (name: string) =>
@@ -63,7 +65,7 @@ function readPackets(count: number, seed: number): void {
 
 async function makeAttempts(): Promise<void> {
   await withFolder(async (folder) => {
-    await using world = await openHostileWorld(folder, join(folder, 'compiled'))
+    await using world = await openHostileWorld(folder)
     const reports = await runAttempts(world, transports, (report) =>
       process.stdout.write(`${attemptLine(report)}\n`),
     )

@@ -5,9 +5,8 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { onTestFinished } from 'vitest'
-import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
+import { main, startDaemon } from './driver/daemon.ts'
 
 /** `control`: the control socket, as a value of `--url`. */
 export type SpawnedDaemon = {
@@ -24,8 +23,6 @@ export type SpawnedDaemon = {
   /** SIGTERM. */
   stop(): Promise<unknown>
 }
-
-const main = new URL('../../src/main.ts', import.meta.url).pathname
 
 /** Resolves with the path of the config; the spool is `spool` beside it. */
 export async function writeDaemonConfig(folder: string, serviceUrl: string): Promise<string> {
@@ -50,57 +47,24 @@ export type SpawnOptions = {
   env?: NodeJS.ProcessEnv
 }
 
-export async function startSpawnedDaemon(
-  config: string,
-  { by = [], env = {} }: SpawnOptions = {},
-): Promise<SpawnedDaemon> {
-  const [program, ...words] = [...by, process.execPath, main, 'run', '--config', config]
-  const child = spawn(program, words, {
-    env: {
-      ...process.env,
-      AWS_ACCESS_KEY_ID: sandboxAccount.accessKeyId,
-      AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
-      ...env,
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const ended = once(child, 'exit')
-  onTestFinished(() => void child.kill('SIGKILL'))
-  let starting: Record<string, unknown> = {}
-  let log = ''
-  child.stdout.on('data', (text: Buffer) => {
-    log += text.toString()
-  })
-  for await (const line of createInterface({ input: child.stdout })) {
-    const fields = JSON.parse(line) as { event: string; addresses?: string[] }
-    const { event, addresses } = fields
-    if (event === 'gateway_starting') starting = fields
-    if (event !== 'gateway_ready') continue
-    child.stdout.resume()
-    return {
-      pid: child.pid ?? 0,
-      ended,
-      starting,
-      log: () => log,
-      url: addresses?.find((address) => address.startsWith('http')) ?? '',
-      mqttPort: Number(
-        addresses
-          ?.find((address) => address.startsWith('mqtt'))
-          ?.split(':')
-          .at(-1),
-      ),
-      control: addresses?.find((address) => address.startsWith('unix:')) ?? '',
-      kill() {
-        child.kill('SIGKILL')
-        return ended
-      },
-      stop() {
-        child.kill('SIGTERM')
-        return ended
-      },
-    }
+export async function startSpawnedDaemon(config: string, options: SpawnOptions = {}): Promise<SpawnedDaemon> {
+  let text = ''
+  const daemon = startDaemon(config, { ...options, onText: (line) => (text += `${line}\n`) })
+  onTestFinished(() => void daemon.kill())
+  const ready = await daemon.ready
+  if (ready === null) throw new Error(`the daemon ended before it was ready:\n${daemon.log()}`)
+  const rawEnd = (end: string) => (end.startsWith('exit ') ? [Number(end.slice(5)), null] : [null, end])
+  return {
+    pid: daemon.pid,
+    url: ready.opsUrl,
+    mqttPort: ready.mqttPort || daemon.port('mqtts'),
+    control: daemon.addresses().find((address) => address.startsWith('unix:')) ?? '',
+    starting: daemon.lines.find(({ event }) => event === 'gateway_starting') ?? {},
+    ended: daemon.ended.then(rawEnd),
+    log: () => text,
+    kill: async () => rawEnd(await daemon.kill()),
+    stop: async () => rawEnd(await daemon.stop()),
   }
-  throw new Error('the daemon ended before it was ready')
 }
 
 /** A command in its own process. */

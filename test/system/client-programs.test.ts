@@ -59,7 +59,7 @@ describe('client programs against the real daemon', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'gateway-clients-'))
-    world = await openHostileWorld(folder, join(folder, 'compiled'))
+    world = await openHostileWorld(folder)
     caFile = join(folder, 'ca.pem')
     await writeFile(caFile, world.ca)
   })

@@ -1,10 +1,10 @@
-// damage-service.ts: the ingestion service of a damage run. It accepts everything or does not answer, and
+// accepting-service.ts: an ingestion service that verifies no signature. It accepts everything or does not answer, and
 // records which payloads came under which batchId. Payloads are numbers: the offset of their time.
 
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-export type DamageService = AsyncDisposable & {
+export type AcceptingService = AsyncDisposable & {
   readonly url: string
   /** Payload numbers by batchId, of everything that was received since the last forget(). */
   readonly received: ReadonlyMap<string, readonly number[]>
@@ -16,7 +16,7 @@ export type DamageService = AsyncDisposable & {
 
 type Payload = { payloadId: string; signalTimestamp: number }
 
-export async function openDamageService(firstTime: () => number): Promise<DamageService> {
+export async function openAcceptingService(firstTime: () => number): Promise<AcceptingService> {
   const received = new Map<string, readonly number[]>()
   let acceptedCount = 0
   let answering = true
