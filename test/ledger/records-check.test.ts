@@ -1,7 +1,7 @@
 // Damaged records of the ledger never end the process: LevelDB does not open what the check refuses.
 
 import { execFileSync } from 'node:child_process'
-import { mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
@@ -117,20 +117,6 @@ describe('whole records', () => {
     expect((await supervisor.ensure())?.totals().records).toBe(600)
     expect(requests.map((request) => request.tables)).toEqual(tables)
     expect(requests.every(({ logs, mend }) => !logs && !mend)).toBe(true)
-  })
-
-  test('are not read again where they were read before', async () => {
-    const { path } = await recordsInTable()
-    const first = supervise(path, 'unclean')
-    await first.supervisor.ensure()
-    await first.supervisor.close()
-    const { verified } = JSON.parse(await readFile(join(path, 'records-check.json'), 'utf8')) as {
-      verified: unknown[]
-    }
-    expect(verified).toHaveLength(1)
-    const second = supervise(path, 'unclean')
-    await second.supervisor.ensure()
-    expect(second.requests[0]?.verified).toEqual(verified)
   })
 })
 

@@ -18,19 +18,12 @@ import {
   uuid,
 } from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  decodeEntries,
-  hashOfDevice,
-  hashOfId,
-  type Entries,
-  type Entry,
-} from '../../src/receipts/receipt-entries.ts'
+import { decodeEntries, hashOfDevice, hashOfId, type Entries } from '../../src/receipts/receipt-entries.ts'
 import { mayHold } from '../../src/receipts/bloom-filter.ts'
 import {
   decodeReceipt,
   encodeReceipt,
   hashOfKey,
-  outcomeBits,
   receiptHead,
   receiptKeys,
 } from '../../src/receipts/receipts.ts'
@@ -54,17 +47,6 @@ describe('entries', () => {
       property(entryLists, (entries) => {
         const decoded = decodeEntries(encodeEntries(entries))
         expect(decoded && listed(decoded)).toEqual(entries)
-      }),
-    )
-  })
-
-  test('know the earliest and the latest time', () => {
-    assert(
-      property(entryLists, (entries) => {
-        const times = entries.flatMap(({ deviceTime }) => (deviceTime === null ? [] : [deviceTime]))
-        const decoded = decodeEntries(encodeEntries(entries))
-        expect(decoded?.earliest).toBe(times.length === 0 ? null : Math.min(...times))
-        expect(decoded?.latest).toBe(times.length === 0 ? null : Math.max(...times))
       }),
     )
   })
@@ -102,15 +84,6 @@ describe('entries', () => {
     expect(wrong / 20_000).toBeLessThan(0.04)
   })
 
-  test('store a payload as its id, a time relative to the others, and the number of its device', () => {
-    const entries = Array.from({ length: 500 }, (_, index) => ({
-      payloadId: uuidNamed(`payload ${index}`),
-      deviceTime: startAt + index * 20,
-      device: `truck-${index % 20}`,
-    }))
-    expect(encodeEntries(entries).length / 500).toBeLessThan(22)
-  })
-
   test('cut a name above the bound between two characters, and still find it', () => {
     const device = 'ü'.repeat(5000)
     const decoded = decodeEntries(encodeEntries([{ payloadId: uuidNamed('1'), deviceTime: 1, device }]))
@@ -127,7 +100,6 @@ describe('entries', () => {
   })
 })
 
-const failure = { payloadId: 'p', errorType: 'Validation', errorMessage: 'empty', validationErrorDetails: [] }
 const fate: Arbitrary<PayloadSettlement> = oneof(
   constant({ kind: 'delivered' as const }),
   record({
@@ -213,22 +185,6 @@ describe('a receipt', () => {
     if (head === null) throw new Error('no receipt')
     const may = (id: string) => mayHold(value, head.filterStart, head.entries.filterBytes, hashOfKey(id))
     expect([may(uuidNamed('b').toUpperCase()), may('REQUEST-7')]).toEqual([true, true])
-  })
-
-  test('names the outcomes that occur in it', () => {
-    const entries: Entry[] = [1, 2].map((n) => ({
-      payloadId: uuidNamed(`${n}`),
-      deviceTime: n,
-      device: null,
-    }))
-    const fates: PayloadSettlement[] = [
-      { kind: 'delivered' },
-      { kind: 'retry', schedule: 'default', step: 0, failure },
-    ]
-    expect(receiptHead(receiptOf(entries, { fates }))?.outcomes).toBe(
-      outcomeBits.delivered | outcomeBits.retried,
-    )
-    expect(receiptHead(receiptOf(entries))?.outcomes).toBe(outcomeBits.delivered)
   })
 
   test('stays small when the service gives each of ten thousand payloads another reason', () => {

@@ -154,6 +154,21 @@ describe('batches by count and linger', () => {
 })
 
 describe('outages', () => {
+  test('a lost store voids the batches in flight; after reopening the same batch is sent again', async () => {
+    world = await createDeliveryWorld()
+    world.service.answer((one) => {
+      world.disk.failNextWrite({ reachesDisk: false })
+      world.service.answer(acceptAll)
+      return acceptAll(one)
+    })
+    await world.publish('a', 'b', 'c')
+    await world.pass(10_000)
+    expect(world.ofKind('store_reopened')).toHaveLength(1)
+    expect(world.service.received).toHaveLength(2)
+    expect(new Set(sentIds()).size).toBe(1)
+    expect(open()).toBe(0)
+  })
+
   test('while everything fails one probe at a time is sent, and then everything arrives', async () => {
     world = await createDeliveryWorld({ script: refuse(500) })
     for (let i = 0; i < 40; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
@@ -176,6 +191,20 @@ describe('outages', () => {
     expect(world.ofKind('endpoint_available')).toHaveLength(1)
     expect(world.spool.totals()).toMatchObject({ delivered: 120, retried: 0, dead: 0 })
   })
+
+  test.each([1, 2, 3, 4])(
+    'batches that waited for an isolation are sent when it ends (seed %i)',
+    async (seed) => {
+      world = await createDeliveryWorld({ script: refuse(500), seed })
+      await world.publish('a', 'b', 'c')
+      await world.publish('d', 'e', 'f')
+      await world.pass(600_000)
+      world.service.answer(acceptAll)
+      while (world.delivery.providers()[0]?.endpoint !== 'available') await world.pass(10)
+      await world.pass(10)
+      expect(open()).toBe(0)
+    },
+  )
 
   test('a batch that always fails delays no other, and is retried separately', async () => {
     world = await createDeliveryWorld()
@@ -214,6 +243,22 @@ describe('outages', () => {
   })
 })
 
+test('Retry-After of one batch delays that batch alone', async () => {
+  world = await createDeliveryWorld()
+  const [busy = ''] = await world.publish('busy', 'x', 'y')
+  let asked = 0
+  world.service.answer((one, index) => {
+    if (!one.payloadIds.includes(busy)) return acceptAll(one)
+    asked += 1
+    return refuse(503, { 'retry-after': '120' })(one, index)
+  })
+  for (let n = 0; n < 10; n += 1) {
+    await world.publish(`${n}a`, `${n}b`, `${n}c`)
+    await world.pass(10_000)
+  }
+  expect([asked, open()]).toEqual([1, 3])
+})
+
 describe('403', () => {
   test('for a day costs at most 200 requests and loses nothing, and delivery resumes automatically', async () => {
     world = await createDeliveryWorld({ script: refuse(403) })
@@ -246,6 +291,28 @@ describe('403', () => {
 })
 
 describe('payloads that fail', () => {
+  test('wait for the delay of each step, then become dead letters with the message of the service', async () => {
+    world = await createDeliveryWorld({ script: failAll('Validation') })
+    await world.publish('a', 'b', 'c')
+    await world.pass(0)
+    expect(world.service.received).toHaveLength(1)
+    await world.pass(299_000)
+    expect(world.service.received).toHaveLength(1)
+    await world.pass(3000)
+    expect(world.service.received).toHaveLength(2)
+    await world.pass(3_599_000)
+    expect(world.service.received).toHaveLength(2)
+    await world.pass(3000)
+    expect(world.service.received).toHaveLength(3)
+    expect(new Set(sentIds()).size).toBe(3)
+    expect(open()).toBe(0)
+    const letters = []
+    for await (const { deadLetter: letter } of world.spool.deadLetters({ limit: 10 })) letters.push(letter)
+    expect(letters).toHaveLength(3)
+    expect(letters[0]).toMatchObject({ stage: 'delivery', reason: 'Validation', requestId: 'request-1' })
+    expect(world.ofKind('payload_dead_lettered')).toHaveLength(3)
+  })
+
   test('all of them for an hour with Internal is an outage: no dead letter, no attempt counted', async () => {
     world = await createDeliveryWorld({ script: failAll('Internal') })
     for (let i = 0; i < 10; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)

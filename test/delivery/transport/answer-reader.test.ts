@@ -123,6 +123,7 @@ describe('an answer that is read as it arrives', () => {
 describe('the usual answer', () => {
   const summary = { total: 3, accepted: 3, failed: 0 }
   const usual = accepting({ summary })
+  const list = JSON.stringify(ids)
   const [first = '', second = '', third = ''] = ids
 
   test('is read without the payloadIds as texts', () => {
@@ -138,6 +139,37 @@ describe('the usual answer', () => {
       tooLarge: false,
       deviations: [],
     })
+  })
+
+  test.each([
+    ['in another order', usual.replace(first, 'x').replace(second, first).replace('x', second)],
+    ['without the last payload', usual.replace(`,"${third}"`, '')],
+    ['with another payload behind', usual.replace(`"${third}"`, `"${third}","x"`)],
+    ['with a payload again behind', usual.replace(`"${third}"`, `"${third}","${first}"`)],
+    ['with another id', usual.replace(second, second.replace(/.$/, 'e'))],
+    ['in upper case', usual.replace(second, second.toUpperCase())],
+    ['that is usual', usual],
+    ['that ends in an id', usual.slice(0, usual.indexOf(third) + 20)],
+    ['that ends in the list', usual.slice(0, usual.indexOf(third) + 36)],
+    ['that ends behind the last id', usual.slice(0, usual.indexOf(third) + 37)],
+    ['that ends behind the list', usual.slice(0, usual.indexOf(']') + 1)],
+    ['with text behind it', `${usual}x`],
+    ['with a second list', usual.replace('"failed"', '"accepted":["x"],"failed"')],
+    ['with a second member of the name', usual.replace('"failed"', '"accepted":7,"failed"')],
+    ['whose list is in another member', `{"more":${usual},"accepted":[],"failed":[]}`],
+    ['whose list is in another member only', `{"more":${usual},"failed":[]}`],
+    ['whose list has a longer name', usual.replace('"accepted":[', String.raw`"\"accepted":[`)],
+    ['with spaces', JSON.stringify(JSON.parse(usual), null, 1)],
+    ['with failed ones', usual.replace('"failed":[]', `"failed":[{"payloadId":"${first}"}]`)],
+    ['with another sum', usual.replace('"total":3', '"total":4')],
+    ['without a summary', accepting()],
+    ['with another responseCode', usual.replace('200', '207')],
+    ['that is a list', `[${usual}]`],
+    ['with a list as a text', usual.replace(list, JSON.stringify(list))],
+  ])('%s is read as any answer', (_, sent) => {
+    expect(read(sent, { inBody: true })).toEqual(read(sent))
+    expect(read(sent, { inBody: true, whole: false })).toEqual(read(sent, { whole: false }))
+    expect(read(sent, { inBody: true, status: 202 })).toEqual(read(sent, { status: 202 }))
   })
 
   test('is read as any answer with every change of one character', () => {

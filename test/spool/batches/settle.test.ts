@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { attemptsIn, type PayloadSettlement } from '../../../src/domain/settlement.ts'
@@ -117,15 +116,6 @@ describe('a settle', () => {
     expect(Object.fromEntries(attemptsIn(third!.role))).toEqual({ Timeout: 2, Validation: 1 })
     expect(await attemptsOf(world.spool, third!)).toEqual([2])
     expect(countsOf(world).at(-1)).toBe('retry: 1 = 0 + 1')
-  })
-
-  test('records a new retry lane in its write: it is known after a restart without the high-water mark', async () => {
-    const before = await openSpoolWorld()
-    await settleAs(before.spool, await sealed(before, 'a'), [retryAt(1)])
-    await before.spool.close()
-    await rm(join(before.path, 'mark'))
-    const { spool } = await before.reopen()
-    expect(spool.lanes().at(-1)).toMatchObject({ pending: 1, role: { schedule: 'Timeout', step: 1 } })
   })
 
   test('reads the lanes of version 0.1: each step is an attempt of its schedule', async () => {

@@ -115,15 +115,6 @@ describe('a start after an unclean end', () => {
     expect(world.requests[0]?.tables).toBe('unverified')
   })
 
-  test('treats an unreadable check state as nothing verified', async () => {
-    const world = await openingWorld()
-    await withStore(world)
-    await killed(world)
-    await writeFile(join(world.path, 'check-state.json'), '{"verified":[{"number"')
-    await world.start().prepare(never)
-    expect(world.requests[0]).toMatchObject({ tables: 'unverified', verified: [] })
-  })
-
   test('checks all tables again until a check that was killed has ended', async () => {
     const world = await openingWorld()
     await withStore(world)
@@ -245,22 +236,6 @@ describe('damage that the check finds', () => {
       'spool_set_aside',
       'spool_aside_found',
       'spool_aside_merged',
-    ])
-  })
-
-  test('is set aside beside one of an earlier start: both are counted', async () => {
-    const world = await openingWorld()
-    await withStore(world)
-    await killed(world)
-    await mkdir(join(world.path, 'store.damaged-2026-01-01T00-00-00'))
-    world.report = { ...world.report, kind: 'damaged', damage: [damagedBlock] }
-    const opening = world.start({ onDamage: 'set_aside' })
-    await opening.prepare(never)
-    await opening.lookForAside()
-    await opening.lookForAside()
-    expect(world.events).toMatchObject([
-      { kind: 'spool_set_aside' },
-      { kind: 'spool_aside_found', stores: 2 },
     ])
   })
 

@@ -102,18 +102,6 @@ describe('payloads that are lost ahead of delivery are no fault of the counters'
     expect(again.eventsOf('conservation_broken')).toEqual([])
   })
 
-  test.each([1, 3, 20])('also while lanes are drained and filled (after %i turns)', async (turns) => {
-    const world = await changed(await tenPayloads(), (store) => remove(store, [1, 5, 6, 9].map(chunk)))
-    const auditing = audited(world)
-    for (let n = 0; n < turns; n += 1) await new Promise(setImmediate)
-    for (let n = 0; n < 5; n += 1) void world.publish(`later ${n}`)
-    await settleAll(world)
-    await auditing
-    await audited(world)
-    expect(world.eventsOf('conservation_broken')).toEqual([])
-    expect(world.spool.totals()).toMatchObject({ damaged: 4 })
-  })
-
   test('but a payload that is there twice is one', async () => {
     const before = await tenPayloads()
     await before.spool.close()

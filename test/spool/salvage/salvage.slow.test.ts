@@ -12,7 +12,7 @@ import {
   tableRange,
 } from '../../../src/spool/chunk-log/key-layout.ts'
 import { openRestingSpool, openSalvage, type Salvage, type Salvaged } from '../../../src/spool/spool.ts'
-import { openExistingStore, openLevelStore, type StoreEntry } from '../../../src/storage/storage.ts'
+import { openLevelStore, type StoreEntry } from '../../../src/storage/storage.ts'
 import { newFolder } from '../../support/folders.ts'
 import {
   collect,
@@ -312,57 +312,6 @@ describe('salvage', () => {
     expect(await bytesOf(path)).toEqual(before)
   })
 
-  test.each(['CURRENT', 'MANIFEST'])('works without the file %s', async (name) => {
-    const { spool, path } = await filled()
-    await spool.close()
-    await compacted(path)
-    for (const file of await readdir(join(path, 'store')))
-      if (file.startsWith(name)) await rm(join(path, 'store', file))
-    await expect(openExistingStore(join(path, 'store'))).rejects.toThrow()
-    const before = await bytesOf(path)
-    const { found, check, notes } = await salvaged(path)
-    expect(check.damage).toMatchObject([{ records: [] }])
-    expect(notes.join(' ')).toMatch(name === 'CURRENT' ? /^$/ : /so all tables were read/)
-    expect(devicesIn(found)).toEqual(devices(12))
-    expect(await bytesOf(path)).toEqual(before)
-  })
-
-  test('reads around flipped bytes all over a table, and reports what it could not read', async () => {
-    const { spool, path } = await filled(2000)
-    await spool.close()
-    await compacted(path)
-    const tables = (await readdir(join(path, 'store'))).filter((name) => name.endsWith('.ldb'))
-    for (const name of tables) {
-      const file = join(path, 'store', name)
-      const bytes = await readFile(file)
-      for (const share of [0.3, 0.6])
-        for (let offset = 0; offset < 64; offset += 1)
-          bytes[Math.floor(bytes.length * share) + offset]! ^= 0xff
-      await writeFile(file, bytes)
-    }
-    const before = await bytesOf(path)
-    const { found, check } = await salvaged(path)
-    const sound = new Set(devicesIn(found))
-    expect(sound.size).toBeGreaterThan(1500)
-    expect(sound.size).toBeLessThan(2000)
-    for (const device of sound) expect(devices(2000)).toContain(device)
-    expect(check.problems.join('\n')).toMatch(/cannot be read/)
-    expect(await bytesOf(path)).toEqual(before)
-  })
-
-  test('finds everything although the index or the end of each table is damaged', async () => {
-    const { spool, path } = await filled(2000)
-    await spool.close()
-    await compacted(path)
-    for (const name of await tablesOf(path)) {
-      await damage(path, name, (bytes) => bytes.fill(0, bytes.length - 100))
-    }
-    const { found, check } = await salvaged(path)
-    expect(devicesIn(found)).toEqual(devices(2000))
-    expect(check.damage.length).toBeGreaterThan(0)
-    expect(check.damage.filter(({ records }) => records.length > 0)).toEqual([])
-  })
-
   test('reads a spool on a directory that cannot be written', async () => {
     const { spool, path } = await filled(3)
     await spool.close()
@@ -420,21 +369,6 @@ describe('salvage', () => {
     const { found } = await salvaged(path)
     const providers = found.flatMap((one) => (one.kind === 'payload' ? [one.provider] : []))
     expect(providers).toEqual(['default', 'default', 'default'])
-  })
-
-  test('finds the rest if a table is missing', async () => {
-    const { spool, path } = await filled(2000)
-    await spool.close()
-    await compacted(path)
-    // What comes later lies in another table.
-    const later = await openSpoolWorld({ path, changes: { bytesMax: 256 * 1024 ** 2 } })
-    await later.publish('later')
-    await later.spool.close()
-    const folder = join(path, 'store')
-    const [oldest = ''] = (await readdir(folder)).filter((name) => name.endsWith('.ldb')).sort()
-    await rm(join(folder, oldest))
-    const { found } = await salvaged(path)
-    expect(devicesIn(found)).toContain('later')
   })
 
   test('marks payloads of a chunk with a wrong checksum, and keeps its bytes', async () => {

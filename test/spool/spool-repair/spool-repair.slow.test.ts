@@ -6,13 +6,8 @@ import { chown, cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:f
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
-import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
-import {
-  openRestingSpool,
-  repairSpool,
-  type RepairOptions,
-  type RepairReport,
-} from '../../../src/spool/spool.ts'
+import { table } from '../../../src/spool/chunk-log/key-layout.ts'
+import { repairSpool, type RepairOptions, type RepairReport } from '../../../src/spool/spool.ts'
 import { userKeyOf } from '../../../src/storage/level-files/table-reader/block.ts'
 import { openTable } from '../../../src/storage/level-files/table-reader/table-reader.ts'
 import { readStoreDirectory } from '../../../src/storage/level-files/store-directory.ts'
@@ -127,10 +122,6 @@ async function filesOf(path: string): Promise<Record<string, string>> {
   return files
 }
 
-const allIds = ['sealed', 'pending'].flatMap((kind) =>
-  Array.from({ length: 60 }, (_, n) => String(payloadNamed(`${kind} ${n}`).payloadId)),
-)
-
 describe('the repair of a spool', () => {
   test('says that the files are whole and changes nothing', async () => {
     const world = await filled()
@@ -150,51 +141,6 @@ describe('the repair of a spool', () => {
     expect(report).toMatchObject({ state: 'planned', damage: [{ unit: 'CURRENT' }], losses: { payloads: 0 } })
     expect(report.bytesFree).toBeGreaterThan(report.bytesNeeded)
     expect(await filesOf(world.path)).toEqual(before)
-  })
-
-  test.each(['CURRENT', 'MANIFEST'])('brings everything back where %s is missing', async (missing) => {
-    const world = await filled()
-    await world.spool.close()
-    const expected = await contentOf(await copied(world.path))
-    const folder = join(world.path, 'store')
-    for (const name of await readdir(folder)) if (name.startsWith(missing)) await rm(join(folder, name))
-    expect(await repair(world.path)).toMatchObject({ state: 'repaired', losses: { payloads: 0 } })
-    expect(await repair(world.path)).toMatchObject({ state: 'whole' })
-    expect(await contentOf(world.path)).toEqual(expected)
-  })
-
-  test('says which payloads are lost with a block, and keeps all others and the batchIds', async () => {
-    const world = await filled()
-    await world.spool.close()
-    await compacted(world.path)
-    const expected = await contentOf(await copied(world.path))
-    const lane = 1 as LaneId
-    const isHit = (key: Buffer) =>
-      key.compare(seqKey(table.chunks, lane, 10)) > 0 && key.compare(seqKey(table.chunks, lane, 50)) < 0
-    expect(await damageBlocks(world.path, isHit)).toBeGreaterThan(1)
-    const report = await repair(world.path)
-    const { payloads, ranges } = report.losses
-    expect(report).toMatchObject({ state: 'repaired' })
-    expect(report.problems.join()).toMatch(
-      /It can have held: payloads of lane 1, the chunks that start at numbers \d+ to \d+/,
-    )
-    const [batchId] = (expected['sealed'] as string[][])[0] ?? []
-    expect(ranges).toMatchObject([
-      { lane: 1, batchIds: [batchId], endSeq: 30 },
-      { lane: 1, batchIds: [], firstSeq: 30 },
-    ])
-    expect(ranges[0]?.after).not.toBeNull()
-    expect(ranges[1]?.before).not.toBeNull()
-    // The dedup window has the ends of their payloadIds, in a block that was not hit.
-    const lost = report.losses.payloadIdEnds.map((end) => allIds.find((id) => id.endsWith(end)))
-    expect(lost).not.toContain(undefined)
-    expect(new Set(lost).size).toBe(payloads)
-    const resting = await openRestingSpool(world.path)
-    const { lanes } = await resting.check(new AbortController().signal)
-    await resting.close()
-    expect(lanes).toMatchObject([{ lane: 1, open: 90 - payloads }])
-    const { spool } = await openSpoolWorld({ path: world.path, changes })
-    expect(spool.batches().map((batch) => batch.batchId)).toContain(batchId)
   })
 
   test('deletes payloads that were settled where the record of their deletion is lost', async () => {

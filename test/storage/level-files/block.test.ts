@@ -1,16 +1,8 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import {
-  compareInternal,
-  internalKeyOf,
-  kindOf,
-  readBlock,
-  readStored,
-  sequenceOf,
-  userKeyOf,
-} from '../../../src/storage/level-files/table-reader/block.ts'
+import { readBlock, readStored } from '../../../src/storage/level-files/table-reader/block.ts'
 import { unsnappy } from '../../../src/storage/level-files/table-reader/snappy.ts'
-import { keyOf, tableOf, valueOf } from '../../support/level-tables.ts'
+import { tableOf, valueOf } from '../../support/level-tables.ts'
 
 const decoded = (hex: string) => {
   const bytes = Buffer.from(hex.replaceAll(' ', ''), 'hex')
@@ -64,24 +56,4 @@ test('a changed byte of a table gives other entries or none, and no read fails',
       expect(readStored(changed, 0, 3000)?.length ?? 0).toBeLessThan(3000)
     }
   }
-})
-
-test('an internal key holds the user key, the sequence and the kind', () => {
-  for (const sequence of [0, 1, 255, 2 ** 24 - 1, 2 ** 24, 2 ** 40 + 3, 2 ** 52])
-    for (const kind of [0, 1] as const) {
-      const key = internalKeyOf(keyOf(7), sequence, kind)
-      expect([userKeyOf(key).equals(keyOf(7)), sequenceOf(key), kindOf(key)]).toEqual([true, sequence, kind])
-    }
-})
-
-test('internal keys ascend by user key, then the newest comes first', () => {
-  const keys = [
-    internalKeyOf(Buffer.from('a'), 2 ** 40, 1),
-    internalKeyOf(Buffer.from('a'), 9, 1),
-    internalKeyOf(Buffer.from('a'), 9, 0),
-    internalKeyOf(Buffer.from('a'), 0, 0),
-    internalKeyOf(Buffer.from('a\0'), 5, 1),
-    internalKeyOf(Buffer.from('b'), 2 ** 50, 1),
-  ]
-  expect(keys.toReversed().sort(compareInternal)).toEqual(keys)
 })

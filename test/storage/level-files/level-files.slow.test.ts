@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openLevelFiles, type LevelFiles } from '../../../src/storage/level-files/level-files.ts'
@@ -38,14 +38,6 @@ async function using<Result>(path: string, use: (files: LevelFiles) => Promise<R
   } finally {
     await files.close()
   }
-}
-
-/** Also removes the tables of a compaction that LevelDB had no time to delete. */
-async function liveNames(path: string): Promise<string[]> {
-  const names = await using(path, async ({ tables, logs }) => [...tables, ...logs].map(({ name }) => name))
-  for (const name of await readdir(path))
-    if (name.endsWith('.ldb') && !names.includes(name)) await rm(join(path, name))
-  return names
 }
 
 const readOwn = (path: string) => using(path, (files) => entriesOf(files.pages(allKeys)))
@@ -175,51 +167,5 @@ describe('the files of a database', () => {
       expect(files.damage.length).toBeGreaterThan(0)
       expect(files.damage.filter(({ keys }) => keys !== null)).toEqual([])
     })
-  })
-
-  test('report a flipped bit of each table and of the log with the keys that it can hide', async () => {
-    const path = await usedStore()
-    const expected = new Map(await readByLevel(path))
-    const names = await liveNames(path)
-    for (const name of names) {
-      const bytes = await readFile(join(path, name))
-      const damagedBytes = Buffer.from(bytes)
-      damagedBytes[Math.floor(bytes.length / 3)]! ^= 4
-      await writeFile(join(path, name), damagedBytes)
-      await using(path, async (files) => {
-        const found = new Map(await entriesOf(files.pages(allKeys)))
-        expect(files.damage).toMatchObject([{ file: name }])
-        const [{ keys } = { keys: null }] = files.damage
-        const isNamed = (key: string) =>
-          (keys?.after ?? Buffer.alloc(0)).compare(Buffer.from(key)) < 0 &&
-          (keys?.until ?? Buffer.from('zzz')).compare(Buffer.from(key)) >= 0
-        for (const [key, value] of expected)
-          expect(found.get(key) === value || isNamed(key), `${name} ${key}`).toBe(true)
-        for (const key of found.keys()) expect(expected.has(key) || isNamed(key)).toBe(true)
-      })
-      await writeFile(join(path, name), bytes)
-    }
-  })
-
-  test('report a table and a log that are missing, and give the rest', async () => {
-    const path = await usedStore()
-    const expected = await readByLevel(path)
-    const names = await liveNames(path)
-    for (const name of names) {
-      const bytes = await readFile(join(path, name))
-      await rm(join(path, name))
-      await using(path, async (files) => {
-        expect((await entriesOf(files.pages(allKeys))).length).toBeGreaterThan(expected.length / 10)
-        expect(files.damage).toMatchObject([{ file: name, what: 'the file is missing' }])
-      })
-      await writeFile(join(path, name), bytes)
-    }
-  })
-
-  test('of an empty directory hold nothing, and a missing directory is an error', async () => {
-    const path = join(await newFolder(), 'store')
-    await expect(openLevelFiles(path)).rejects.toMatchObject({ code: 'ENOENT' })
-    await mkdir(path)
-    expect(await readOwn(path)).toEqual([])
   })
 })

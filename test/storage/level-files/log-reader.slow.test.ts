@@ -8,12 +8,9 @@ import { describe, expect, test } from 'vitest'
 import { logItems } from '../../../src/storage/level-files/log-reader.ts'
 import { encodeLog } from '../../../src/storage/level-files/log-writer.ts'
 import {
-  decodeWriteBatch,
   encodeWriteBatch,
-  readBatchAt,
   readLogBatches,
   type LogBatch,
-  type WriteBatch,
 } from '../../../src/storage/level-files/write-batch.ts'
 import { newFolder } from '../../support/folders.ts'
 import { contentAfter, contentOf, writeKilledStore, writesOf } from '../../support/killed-store.ts'
@@ -36,9 +33,6 @@ async function batchesOf(file: string): Promise<LogBatch[]> {
   return found
 }
 
-const operationsOf = (batch: WriteBatch) =>
-  batch.operations.map(({ key, value }) => `${key.toString('hex')}=${value?.toString('hex') ?? 'deleted'}`)
-
 /** Entries with their places, of bytes in memory. */
 function entriesOf(bytes: Buffer): { offset: number; end: number; content: Buffer }[] {
   return [...logItems(bytes)].flatMap((item) =>
@@ -51,38 +45,6 @@ function entriesOf(bytes: Buffer): { offset: number; end: number; content: Buffe
 /** Short, because comparing large buffers is slow. */
 const placesOf = (entries: ReturnType<typeof entriesOf>) =>
   entries.map(({ offset, end, content }) => `${offset} to ${end}: ${crc32(content)}`)
-
-describe('the log that kill -9 leaves', () => {
-  test('has every write that was synced, in its order and with its sequence', async () => {
-    const { log } = await killedLog()
-    const expected = writesOf(contents)
-    const found = await batchesOf(log)
-    const batches = found.flatMap((item) => (item.kind === 'batch' ? [item.batch] : []))
-    expect(found.filter(({ kind }) => kind === 'damage')).toEqual([])
-    expect(batches.map(operationsOf)).toEqual(
-      expected.map((write) =>
-        write.map(
-          (op) => `${op.key.toString('hex')}=${op.type === 'del' ? 'deleted' : op.value.toString('hex')}`,
-        ),
-      ),
-    )
-    let sequence = 1
-    for (const batch of batches) {
-      expect(batch.sequence).toBe(sequence)
-      sequence += batch.operations.length
-    }
-  })
-
-  test('can be read at the place of one batch', async () => {
-    const { log } = await killedLog()
-    const handle = await open(log)
-    for (const item of await batchesOf(log)) {
-      if (item.kind !== 'batch') continue
-      expect(await readBatchAt(handle, item.offset)).toEqual(item.batch)
-    }
-    await handle.close()
-  })
-})
 
 describe('a log with damage', () => {
   test('loses the write of a flipped bit and no other, wherever the bit is', async () => {
@@ -102,16 +64,6 @@ describe('a log with damage', () => {
       }),
       { numRuns: 200 },
     )
-  })
-
-  test('loses only its own write when the length of a record covers other writes', () => {
-    // 128 bytes each: one flipped bit of the length makes the first record end where the third one starts.
-    const log = encodeLog(Array.from({ length: 8 }, (_, n) => Buffer.alloc(121, n)))
-    for (const bit of [7, 8]) {
-      const damaged = Buffer.from(log)
-      damaged.writeUInt16LE(damaged.readUInt16LE(4) ^ (1 << bit), 4)
-      expect(entriesOf(damaged).map(({ content }) => content[0])).toEqual([1, 2, 3, 4, 5, 6, 7])
-    }
   })
 
   test('loses the writes that a zeroed page holds and no other', async () => {
@@ -156,24 +108,6 @@ describe('a log with damage', () => {
     )
   })
 
-  test('tells by the sequences how many operations are missing', async () => {
-    const { log, bytes } = await killedLog()
-    const sound = entriesOf(bytes)
-    const victims = [5, 6, 20]
-    const damaged = Buffer.from(bytes)
-    for (const victim of victims) {
-      const at = (sound[victim]?.offset ?? 0) + 30
-      damaged[at] = (damaged[at] ?? 0) ^ 1
-    }
-    await writeFile(log, damaged)
-    const sizes = writesOf(contents).map((write) => write.length)
-    const damage = (await batchesOf(log)).flatMap((item) => (item.kind === 'damage' ? [item] : []))
-    expect(damage.map(({ lostOperations }) => lostOperations)).toEqual([
-      (sizes[5] ?? 0) + (sizes[6] ?? 0),
-      sizes[20],
-    ])
-  })
-
   test('does not take bytes of a value for a write, where they look like one', async () => {
     const folder = await newFolder()
     const key = Buffer.from('key')
@@ -196,16 +130,6 @@ describe('a log with damage', () => {
 })
 
 describe('a log that the gateway wrote', () => {
-  test('is opened by LevelDB with the same content', async () => {
-    const { path, log, bytes } = await killedLog()
-    const batches = entriesOf(bytes).map(({ content }) => decodeWriteBatch(content))
-    const again = batches.map((batch) => encodeWriteBatch(batch ?? { sequence: 0, operations: [] }))
-    const written = encodeLog(again)
-    expect(written.equals(bytes.subarray(0, written.length))).toBe(true)
-    await writeFile(log, written)
-    expect(await contentOf(path)).toEqual(contentAfter(writesOf(contents)))
-  })
-
   test('is opened by LevelDB where it has fewer writes, with exactly these', async () => {
     const { path, log, bytes } = await killedLog()
     const kept = (index: number) => index % 3 !== 1

@@ -1,13 +1,12 @@
 // Manifests, CURRENT and the directory of a real database, whole and damaged.
 
-import { copyFile, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { logItems } from '../../../src/storage/level-files/log-reader.ts'
-import { readManifest, switchCurrent, writeManifest } from '../../../src/storage/level-files/manifest.ts'
+import { switchCurrent, writeManifest } from '../../../src/storage/level-files/manifest.ts'
 import { readStoreDirectory, type StoreDirectory } from '../../../src/storage/level-files/store-directory.ts'
-import { openLevelStore } from '../../../src/storage/storage.ts'
 import { newFolder } from '../../support/folders.ts'
 import { contentAfter, contentOf, writeKilledStore, writesOf } from '../../support/killed-store.ts'
 
@@ -27,21 +26,6 @@ async function manifestOf(path: string): Promise<string> {
 const damageOf = ({ damage }: StoreDirectory) => damage.map(({ file, unit, what }) => ({ file, unit, what }))
 
 describe('the directory of a killed database', () => {
-  test('has the tables and the log that LevelDB uses', async () => {
-    const path = await killedStore()
-    const found = await readStoreDirectory(path)
-    expect(found.damage).toEqual([])
-    expect(found.manifest?.isComplete).toBe(true)
-    expect(found.tables.length).toBeGreaterThan(1)
-    expect(found.logs.length).toBeGreaterThan(0)
-    expect(found.missing).toEqual([])
-    for (const { level, smallest, largest, bytes } of found.tables) {
-      expect(level).not.toBeNull()
-      expect(Buffer.compare(smallest ?? Buffer.of(255), largest ?? Buffer.of(0))).toBeLessThan(1)
-      expect(bytes).toBeGreaterThan(0)
-    }
-  })
-
   test('is opened by LevelDB with a manifest that the gateway wrote, with the same content', async () => {
     const path = await killedStore()
     const { manifest, files } = await readStoreDirectory(path)
@@ -154,22 +138,5 @@ describe('a damaged directory', () => {
       }),
       { numRuns: 80 },
     )
-  })
-
-  test('takes the newest of two manifests where CURRENT is missing', async () => {
-    const path = await killedStore()
-    const name = await manifestOf(path)
-    await copyFile(join(path, name), join(path, 'MANIFEST-000001'))
-    await rm(join(path, 'CURRENT'))
-    expect((await readStoreDirectory(path)).manifest?.name).toBe(name)
-  })
-
-  test('reads a manifest of a clean database and of a new one', async () => {
-    const path = await newFolder()
-    const store = await openLevelStore(path)
-    await store.close()
-    const { manifest, damage } = await readManifest(path, await manifestOf(path))
-    expect(damage).toEqual([])
-    expect(manifest).toMatchObject({ isComplete: true, comparator: 'leveldb.BytewiseComparator' })
   })
 })

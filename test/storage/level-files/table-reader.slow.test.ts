@@ -240,14 +240,6 @@ test('a file of zeros, or of one block start after the other, is searched within
   }
 })
 
-test('a block of 20 MiB is found without an index', async () => {
-  const { bytes, entries, table } = await tableOf([valueOf(0, 20 * 1024 ** 2, false), valueOf(1, 100, true)])
-  const changed = damaged(bytes, [{ kind: 'flip', from: bytes.length - 1, until: 0, bit: 0 }])
-  changed.fill(0, bytes.length - 200)
-  const found = await readAll(changed, table)
-  expect(namesOf(found.entries)).toEqual(entries.map(([key]) => key.toString()))
-})
-
 test('a block inside of a value is no block of the table, also without an index', async () => {
   const inner = tableNamed('compressed')
   const block = inner.bytes.subarray(0, inner.blocks[0]!.bytes + trailerBytes)
@@ -257,27 +249,4 @@ test('a block inside of a value is no block of the table, also without an index'
   changed.fill(0, bytes.length - 400)
   const found = await readAll(changed, table)
   expect(namesOf(found.entries)).toEqual(values.map((_, n) => keyOf(n).toString()))
-})
-
-test('a check counts the bytes that it read, and ends when it is aborted', async () => {
-  const { table, bytes } = tableNamed('compressed')
-  await writeFile(join(path, table.name), bytes)
-  const reader = await openTable(path, table)
-  let read = 0
-  expect(await reader.check({ onBytes: (more) => (read += more) })).toEqual([])
-  expect(read).toBeGreaterThan(bytes.length * 0.9)
-  await expect(reader.check({ signal: AbortSignal.abort() })).rejects.toThrow()
-  await reader.close()
-})
-
-test('a key is found by its block', async () => {
-  const { table, bytes, blocks, entries } = tableNamed('compressed')
-  await writeFile(join(path, table.name), bytes)
-  const reader = await openTable(path, table)
-  for (const n of [0, 1, 700, 1500, entries.length - 1]) {
-    const found = await reader.entries(reader.seek(keyOf(n)))
-    expect(Array.isArray(found) && namesOf(found).includes(keyOf(n).toString())).toBe(true)
-  }
-  expect(reader.seek(Buffer.from('zzz'))).toBe(blocks.length)
-  await reader.close()
 })

@@ -2,7 +2,6 @@
 // that was not hit.
 
 import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { cp, mkdir, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -138,39 +137,6 @@ describe('the repair of files', () => {
     }
   })
 
-  test('loses the entries of a damaged block and no other, and keeps the damaged table', async () => {
-    const path = await killedStore(spread)
-    const [name = ''] = await namesEnding(path, '.ldb')
-    const { length } = await readFile(join(path, name))
-    await flip(join(path, name), Math.floor(length / 2))
-    const plan = await repair(path)
-    expect(plan.damage).toMatchObject([{ file: name, unit: 'block' }])
-    await expectWhole(path)
-    const { after, until } = plan.damage[0]?.keys ?? {}
-    const isHit = (key: string) =>
-      key > (after?.toString('hex') ?? '') && key <= (until?.toString('hex') ?? 'g')
-    const expected = contentAfter(writesOf(spread))
-    const found = await contentOf(path)
-    const missing = [...expected.keys()].filter((key) => !found.has(key))
-    expect(missing.length).toBeGreaterThan(0)
-    expect(missing.filter((key) => !isHit(key))).toEqual([])
-    const changed = [...found].filter(([key, value]) => !isHit(key) && value !== expected.get(key))
-    expect(changed).toEqual([])
-    expect(existsSync(join(path, '../damaged/now', name))).toBe(true)
-  })
-
-  test('brings everything back where the footer or the index of a table is damaged', async () => {
-    const path = await killedStore(spread)
-    const tables = await namesEnding(path, '.ldb')
-    for (const [index, name] of tables.entries()) {
-      const { length } = await readFile(join(path, name))
-      await flip(join(path, name), length - (index % 2 === 0 ? 4 : 80))
-    }
-    await repair(path)
-    await expectWhole(path)
-    expect(await contentOf(path)).toEqual(contentAfter(writesOf(spread)))
-  })
-
   test('keeps newer versions above older ones when a table at level 0 is written anew', async () => {
     const path = await killedStore(overwritten)
     const { tables } = await readStoreDirectory(path)
@@ -182,16 +148,6 @@ describe('the repair of files', () => {
     await expectWhole(path)
     await expectNewest(path, contentAfter(writesOf(overwritten)))
     expect(await contentOf(path)).toEqual(contentAfter(writesOf(overwritten)))
-  })
-
-  test('reports a missing table and brings back the others', async () => {
-    const path = await killedStore(spread)
-    const [name = ''] = await namesEnding(path, '.ldb')
-    await rm(join(path, name))
-    const plan = await repair(path)
-    expect(plan.lostTables).toEqual([name])
-    await expectWhole(path)
-    expect((await contentOf(path)).size).toBeGreaterThan(0)
   })
 
   test.each([

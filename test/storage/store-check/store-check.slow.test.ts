@@ -8,7 +8,6 @@ import {
   readFile,
   rename,
   rm,
-  stat,
   symlink,
   truncate,
   writeFile,
@@ -20,13 +19,7 @@ import { logItems } from '../../../src/storage/level-files/log-reader.ts'
 import { readStoreDirectory } from '../../../src/storage/level-files/store-directory.ts'
 import { encodeLog } from '../../../src/storage/level-files/log-writer.ts'
 import { checkFiles } from '../../../src/storage/store-check/check-files.ts'
-import {
-  checkInThread,
-  openLevelStore,
-  realDisk,
-  type CheckReport,
-  type CheckRequest,
-} from '../../../src/storage/storage.ts'
+import { checkInThread, realDisk, type CheckReport, type CheckRequest } from '../../../src/storage/storage.ts'
 import { newFolder } from '../../support/folders.ts'
 import { contentAfter, contentOf, writeKilledStore, writesOf } from '../../support/killed-store.ts'
 import { killedStore } from '../../support/killed-store-copies.ts'
@@ -65,20 +58,6 @@ describe('the check of a database', () => {
       mendedLogs: [],
       lastSequence: operations,
     })
-  })
-
-  test('calls a directory without tables and logs empty, and one that does not exist', async () => {
-    const path = await newFolder()
-    expect(await check(path)).toMatchObject({ kind: 'empty', damage: [] })
-    for (const name of ['LOCK', 'LOG', '000003.log', 'MANIFEST-000002']) await writeFile(join(path, name), '')
-    expect(await check(path)).toMatchObject({ kind: 'empty', damage: [] })
-    expect(await check(join(path, 'missing'))).toMatchObject({ kind: 'empty', damage: [] })
-  })
-
-  test('calls a new database without entries whole', async () => {
-    const path = await newFolder()
-    await (await openLevelStore(path)).close()
-    expect(await check(path)).toMatchObject({ kind: 'ok', damage: [] })
   })
 
   test('calls a missing CURRENT beside a log with entries damage', async () => {
@@ -184,19 +163,6 @@ describe('the check of a database', () => {
     expect(Buffer.isBuffer(keys?.until)).toBe(true)
   })
 
-  test('reads tables that were verified before only when all are asked for', async () => {
-    const path = await killedStore(large)
-    const { verified } = await check(path, { tables: 'all' })
-    const [first] = verified
-    if (first === undefined) throw new Error('no table')
-    const name = `${String(first.number).padStart(6, '0')}.ldb`
-    await flipBit(join(path, name), 2000)
-    const { mtimeMs } = await stat(join(path, name))
-    const known = verified.map((table) => (table.number === first.number ? { ...table, mtimeMs } : table))
-    expect(await check(path, { tables: 'unverified', verified: known })).toMatchObject({ kind: 'ok' })
-    expect(await check(path, { tables: 'all', verified: known })).toMatchObject({ kind: 'damaged' })
-  })
-
   test('reports its progress and ends when it is aborted', async () => {
     const path = await killedStore(large)
     const seen: number[] = []
@@ -245,18 +211,6 @@ describe('a log that is bad before its end', () => {
     expect(await readFile(aside)).toEqual(damaged)
     expect((await check(path)).mendedLogs).toEqual([])
     expect(await contentOf(path)).toEqual(contentAfter(writes.filter((_write, index) => index !== 7)))
-  })
-
-  test('is left as it is without `mend`, and where CURRENT is damaged', async () => {
-    const path = await killedStore(small)
-    const [name = ''] = await filesEnding(path, '.log')
-    await flipBit(join(path, name), 500)
-    const damaged = await readFile(join(path, name))
-    const report = await check(path, { mend: false })
-    expect(report).toMatchObject({ kind: 'ok', mendedLogs: [{ aside: null }] })
-    await rm(join(path, 'CURRENT'))
-    expect(await check(path)).toMatchObject({ kind: 'damaged', mendedLogs: [{ aside: null }] })
-    expect(await readFile(join(path, name))).toEqual(damaged)
   })
 
   test('is mended whatever bits are flipped, and LevelDB opens what is left', async () => {
