@@ -2,15 +2,11 @@
 // around settles. The ledger lists each payload that the service accepted once, with the answer that settled
 // it.
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { LedgerAnswer, LedgerEntry } from '../../src/ledger/ledger.ts'
 import { eventually } from '../support/eventually.ts'
-import { startSandbox } from '../support/pipeline-world.ts'
 import { openPayloads, statusUntil, type Daemon } from '../support/driver/daemon.ts'
-import { startKillable } from '../support/driver/killable.ts'
+import { openKilledWorld } from '../support/driver/killed-world.ts'
 import { createResendingDevice } from '../support/driver/resending-device.ts'
 import type { AnyPoint } from './kill-points.ts'
 
@@ -51,34 +47,28 @@ test(
   'killed 7 times while it keeps the ledger, the daemon lists each payload once',
   { timeout: 180_000 },
   async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'gateway-ledger-'))
-    onTestFinished(() => rm(folder, { recursive: true, force: true }))
-    const { sandbox, url } = await startSandbox({ repeat: 'same', receivedMax: 10_000 })
-    const configPath = join(folder, 'gateway.yaml')
-    await writeFile(
-      configPath,
-      `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { max_messages_per_s: 1000000 } } }
+    const world = await openKilledWorld(
+      (
+        url,
+      ) => `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { max_messages_per_s: 1000000 } } }
 sources:
   - name: trucks
     topic: telemetry/v1/{device}
     map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${url}", max_in_flight: 1, batch: { max_payloads: 7, linger: 5ms } }
-ops: { listen: "127.0.0.1:0" }
-`,
+delivery: { base_url: "${url}", max_in_flight: 1, batch: { max_payloads: 7, linger: 5ms } }`,
     )
     const truck = createResendingDevice('truck-7', (n) => ({
       topic: 'telemetry/v1/truck-7',
       payload: JSON.stringify({ ts: 1_763_690_000_000 + n * 1000, lat: 52, lon: 13 }),
     }))
     for (const kill of kills) {
-      await using daemon = startKillable({ configPath, kill })
+      await using daemon = world.start(kill)
       const ready = await daemon.ready
       await truck.publish(ready?.mqttPort ?? 0, messagesALife)
       if (ready === null) continue
       expect(await untilDead(daemon, ready.opsUrl), `${kill.point}:\n${daemon.log()}`).toBe('SIGKILL')
     }
-    await using daemon = startKillable({ configPath })
+    await using daemon = world.start()
     const ready = await daemon.ready
     if (ready === null) throw new Error(daemon.log())
     await truck.publish(ready.mqttPort, 0)
@@ -91,7 +81,7 @@ ops: { listen: "127.0.0.1:0" }
     // The ledger copies receipts in the background, and with each query.
     let entries: LedgerEntry[] = []
     await eventually(async () => (entries = (await listed(ready.opsUrl)) ?? []).length >= published)
-    const accepted = sandbox.received({ limit: 10_000 }).map(({ payload }) => String(payload['payloadId']))
+    const accepted = world.received().map(({ payload }) => String(payload['payloadId']))
     expect(entries.map(({ payloadId }) => payloadId).sort()).toEqual([...new Set(accepted)].sort())
     expect(entries).toHaveLength(published)
     for (const { outcome, requestId, device } of entries)

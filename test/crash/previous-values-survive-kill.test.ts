@@ -2,16 +2,12 @@
 // device counted, message by message, and start anew after `devices forget`.
 
 import { request } from 'node:http'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
-import { startSandbox } from '../support/pipeline-world.ts'
-import { startKillable } from '../support/driver/killable.ts'
+import { openKilledWorld } from '../support/driver/killed-world.ts'
 import { createResendingDevice } from '../support/driver/resending-device.ts'
 import type { Point } from './kill-points.ts'
-import { preparePower } from './power-cut.ts'
 
 const first = Date.UTC(2026, 0, 1)
 
@@ -29,15 +25,8 @@ const kills: { point: Point; after: number; powerCut?: boolean }[] = [
 type Received = { n: number; payloadId: string; distance: number | null }
 
 async function openWorld() {
-  const folder = await mkdtemp(join(tmpdir(), 'gateway-previous-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  const { sandbox, url } = await startSandbox({ repeat: 'same', receivedMax: 10_000 })
-  const setup = await preparePower(folder)
-  const configPath = join(folder, 'gateway.yaml')
-  const spoolPath = join(folder, 'spool')
-  await writeFile(
-    configPath,
-    `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+  const world = await openKilledWorld(
+    (url) => `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
 sources:
   - name: counts
     topic: counts/{device}
@@ -47,22 +36,15 @@ sources:
       signals:
         - { type: COUNT, path: count, value_unit: PULSES }
         - { type: COUNT_SINCE_LAST, path: count, minus: $previous.count, value_unit: PULSES }
-spool: { path: ${JSON.stringify(spoolPath)}, max_bytes: 1GiB, min_free_bytes: 1MiB }
 clocks: { trust_local: true }
-delivery: { base_url: "${url}", max_in_flight: 1, batch: { max_payloads: 10, linger: 5ms } }
-ops: { listen: "127.0.0.1:0" }
-`,
+delivery: { base_url: "${url}", max_in_flight: 1, batch: { max_payloads: 10, linger: 5ms } }`,
   )
-  const env = setup.kind === 'ready' ? setup.power.env : {}
   return {
-    start: (kill: { point: Point; after: number } | null) => startKillable({ configPath, env, kill }),
-    async cutPower() {
-      if (setup.kind === 'ready') await setup.power.cut(spoolPath)
-    },
-    forget: (device: string) => forget(join(spoolPath, 'control.sock'), device),
+    ...world,
+    forget: (device: string) => forget(join(world.spoolPath, 'control.sock'), device),
     received: (): Received[] =>
-      sandbox
-        .received({ limit: 10_000 })
+      world
+        .received()
         .map(({ payload }) => receivedOf(payload as Sent))
         .toSorted((a, b) => a.n - b.n),
   }
@@ -107,7 +89,7 @@ test('killed 5 times, twice by a power cut, the daemon sends each difference onc
     expect(await daemon.ended, `${point}:\n${daemon.log()}`).toBe('SIGKILL')
     if (powerCut) await world.cutPower()
   }
-  await using daemon = world.start(null)
+  await using daemon = world.start()
   const port = (await daemon.ready)?.mqttPort ?? 0
   await unit.publish(port, 4)
   expect(unit.unacked).toEqual([])

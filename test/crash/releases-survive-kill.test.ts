@@ -1,18 +1,15 @@
 // Kills the real daemon while it releases messages from quarantine, because their device is listed now or because
 // our clock was behind: between two slices and within one. The rules are checked on what the service received.
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { eventually } from '../support/eventually.ts'
-import { startSandbox } from '../support/pipeline-world.ts'
 import { statusUntil, type Daemon } from '../support/driver/daemon.ts'
-import { startKillable } from '../support/driver/killable.ts'
+import { openKilledWorld } from '../support/driver/killed-world.ts'
 import { createResendingDevice, type ResendingDevice } from '../support/driver/resending-device.ts'
 import type { ReleasePoint } from './kill-points.ts'
-import { preparePower } from './power-cut.ts'
 
 /** The device time of message `n` is `first + n * stepMs`. */
 type Times = { first: number; stepMs: number }
@@ -30,67 +27,35 @@ const kills: { point: ReleasePoint; after: number; powerCut: boolean }[] = [
 
 type Truck = ResendingDevice & { name: string }
 
-type Kill = { point: ReleasePoint; after: number }
+type World = Awaited<ReturnType<typeof openWorld>>
 
-type World = {
-  times: Times
-  trucks: readonly Truck[]
-  start(kill: Kill | null, clockBehindMs?: number): Daemon
-  list(names: readonly string[]): Promise<void>
-  cutPower(): Promise<void>
-  /** In the order in which the service took it in. */
-  received(): readonly { payloadId: string; device: string; n: number }[]
-}
-
-async function openWorld(
-  times: Times,
-  { sections = '', listed = [] as readonly string[] } = {},
-): Promise<World> {
-  const folder = await mkdtemp(join(tmpdir(), 'gateway-release-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  const { sandbox, url } = await startSandbox({ repeat: 'same', receivedMax: 100_000 })
-  const setup = await preparePower(folder)
-  const configPath = join(folder, 'gateway.yaml')
-  const spoolPath = join(folder, 'spool')
-  const list = (names: readonly string[]) =>
-    writeFile(join(folder, 'devices.csv'), ['device', ...names, ''].join('\n'))
-  await list(listed)
-  await writeFile(
-    configPath,
-    `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+async function openWorld(times: Times, { sections = '', listed = [] as readonly string[] } = {}) {
+  const world = await openKilledWorld(
+    (url) => `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
 sources:
   - name: trucks
     topic: telemetry/v1/{device}
     map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
 devices: { file: devices.csv, unknown: quarantine }
-spool: { path: ${JSON.stringify(spoolPath)}, max_bytes: 1GiB, min_free_bytes: 1MiB }
 delivery: { base_url: "${url}", max_in_flight: 1, batch: { max_payloads: 40, linger: 5ms } }
-ops: { listen: "127.0.0.1:0" }
-${sections}
-`,
+${sections}`,
   )
-  const env = setup.kind === 'ready' ? setup.power.env : {}
+  const list = (names: readonly string[]) =>
+    writeFile(join(world.folder, 'devices.csv'), ['device', ...names, ''].join('\n'))
+  await list(listed)
   return {
-    times,
+    ...world,
     trucks: names.map((name) => truckNamed(name, times)),
-    start: (kill, clockBehindMs = 0) => startKillable({ configPath, env, kill, clockBehindMs }),
     list,
-    /** If fsync cannot be recorded on this machine, this is a plain kill. */
-    async cutPower() {
-      if (setup.kind === 'ready') await setup.power.cut(spoolPath)
-    },
     received: () =>
-      sandbox
-        .received({ limit: 100_000 })
-        .toReversed()
-        .map(({ payload }) => {
-          const { payloadId, signalTimestamp, deviceIdentifier } = payload as {
-            payloadId: string
-            signalTimestamp: number
-            deviceIdentifier: { id: string }
-          }
-          return { payloadId, device: deviceIdentifier.id, n: (signalTimestamp - times.first) / times.stepMs }
-        }),
+      world.received().map(({ payload }) => {
+        const { payloadId, signalTimestamp, deviceIdentifier } = payload as {
+          payloadId: string
+          signalTimestamp: number
+          deviceIdentifier: { id: string }
+        }
+        return { payloadId, device: deviceIdentifier.id, n: (signalTimestamp - times.first) / times.stepMs }
+      }),
   }
 }
 

@@ -77,7 +77,7 @@ describe('vehicle 7 at 14:03', () => {
     expect(table).toHaveLength(5)
   })
 
-  test('is found by payload, batch and request, too', async () => {
+  test('is found by payload, batch and request, too, in upper or lower case', async () => {
     const pipeline = await startPipeline({ sections: small })
     await publishFleet(pipeline, 3)
     await pipeline.until(() => delivered(pipeline) === 15)
@@ -87,9 +87,12 @@ describe('vehicle 7 at 14:03', () => {
     const size = pipeline.sandbox
       .received({ limit: 100 })
       .filter((other) => other.requestId === requestId).length
-    expect((await ask(pipeline, `payload=${payload}`)).answer.entries).toMatchObject([{ requestId }])
-    expect((await ask(pipeline, `batch=${batchId}`)).answer.entries).toHaveLength(size)
-    expect((await ask(pipeline, `request=${requestId}`)).answer.entries).toHaveLength(size)
+    for (const write of [String, (id: string | null) => String(id).toUpperCase()]) {
+      const by = async (question: string) => (await ask(pipeline, question)).answer.entries
+      expect(await by(`payload=${write(payload)}`)).toMatchObject([{ requestId }])
+      expect(await by(`batch=${write(batchId)}`)).toHaveLength(size)
+      expect(await by(`request=${write(requestId)}`)).toHaveLength(size)
+    }
     expect((await ask(pipeline, 'limit=15')).answer.entries).toHaveLength(15)
   })
 

@@ -27,10 +27,6 @@ export type MemoryDisk = {
   failNextWrite(options: { reachesDisk: boolean; code?: string }): void
   /** Writes succeed again. */
   heal(): void
-  /** What a crash would leave now, in key order. */
-  durable(): StoreEntry[]
-  /** Changes a durable value, as a bad sector does. */
-  damage(key: Buffer, change: (value: Buffer) => Buffer | null): void
 }
 
 type Running = { ops: readonly StoreOp[]; sync: boolean; resolve: () => void; reject: (error: Error) => void }
@@ -146,15 +142,6 @@ export function createMemoryDisk(): MemoryDisk {
     },
     heal() {
       failure = null
-    },
-    durable: () => entriesOf(synced, { gte: Buffer.from([0]), lt: Buffer.from([255]) }, {}),
-    damage(key, change) {
-      const name = key.toString('latin1')
-      const value = change(Buffer.from(synced.get(name) ?? Buffer.alloc(0)))
-      for (const map of [synced, shown]) {
-        if (value === null) map.delete(name)
-        else map.set(name, value)
-      }
     },
   }
 }

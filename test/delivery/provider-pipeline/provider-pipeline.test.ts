@@ -154,21 +154,6 @@ describe('batches by count and linger', () => {
 })
 
 describe('outages', () => {
-  test('a lost store voids the batches in flight; after reopening the same batch is sent again', async () => {
-    world = await createDeliveryWorld()
-    world.service.answer((one) => {
-      world.disk.failNextWrite({ reachesDisk: false })
-      world.service.answer(acceptAll)
-      return acceptAll(one)
-    })
-    await world.publish('a', 'b', 'c')
-    await world.pass(10_000)
-    expect(world.ofKind('store_reopened')).toHaveLength(1)
-    expect(world.service.received).toHaveLength(2)
-    expect(new Set(sentIds()).size).toBe(1)
-    expect(open()).toBe(0)
-  })
-
   test('while everything fails one probe at a time is sent, and then everything arrives', async () => {
     world = await createDeliveryWorld({ script: refuse(500) })
     for (let i = 0; i < 40; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
