@@ -4,7 +4,8 @@
 import { afterAll, describe, onTestFinished } from 'vitest'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { createAuthority } from './certificates.ts'
-import type { DeviceOptions } from './raw-device.ts'
+import type { ServerPacket } from './mqtt5-reader.ts'
+import type { DeviceOptions, RawDevice } from './raw-device.ts'
 import { startPipeline, type Pipeline } from './pipeline-world.ts'
 
 export type Transport = 'tcp' | 'tls' | 'ws' | 'wss'
@@ -12,7 +13,7 @@ export type Transport = 'tcp' | 'tls' | 'ws' | 'wss'
 export type StatementWorld = Pipeline & {
   /** Where devices of its transport connect. */
   place: DeviceOptions
-  /** The same for any transport. */
+  /** The same for any transport, where the world has several. */
   placeOf(transport: Transport): DeviceOptions
   /** Waits until the device is open; its connection ends with the test. */
   keep<Opened extends { destroy(): void }>(device: Promise<Opened>): Promise<Opened>
@@ -29,8 +30,7 @@ export type StatementOptions = {
   limits?: string
   /** YAML of `access`. */
   access?: string
-  /** YAML of fields of the source. */
-  source?: string
+  /** The gateway is one that no other test uses, and keeps its spool here. */
   folder?: string
 }
 
@@ -38,6 +38,9 @@ export type AtEnd = (end: () => Promise<void>) => void
 
 /** The topic of the source; what else is published gives a dead letter. */
 export const topic = 't/van'
+
+/** The topic of a source that takes wills. */
+export const willTopic = 'w/van'
 
 /** A message with a device time of its own. */
 export function positionText(n: number): string {
@@ -60,17 +63,22 @@ const env = {
   TLS_KEY: key,
 }
 
-const tls = '{ cert: "${env:TLS_CERT}", key: "${env:TLS_KEY}" }'
+const rates = ['messages', 'connects', 'connects_per_address'].map((name) => `max_${name}_per_s: 100000`)
 
-/** Runs the tests over TCP and over WebSocket. */
-export function overEachTransport(tests: (transport: Transport) => void): void {
-  overTransports(['tcp', 'ws'], tests)
+const tls = 'tls: { cert: "${env:TLS_CERT}", key: "${env:TLS_KEY}" }'
+
+const listeners: Readonly<Record<Transport, string>> = {
+  tcp: '{ url: "mqtt://127.0.0.1:0" }',
+  tls: `{ url: "mqtts://127.0.0.1:0", ${tls} }`,
+  ws: '{ url: "ws://127.0.0.1:0/mqtt" }',
+  wss: `{ url: "wss://127.0.0.1:0/mqtt", ${tls} }`,
 }
 
-export function overTransports(
-  transports: readonly Transport[],
-  tests: (transport: Transport) => void,
-): void {
+/** Over TCP in `npm test`, over the others in `npm run test:system`. */
+const transports = (process.env['TRANSPORTS'] ?? 'tcp').split(' ') as Transport[]
+
+/** Runs the tests over each transport. */
+export function overEachTransport(tests: (transport: Transport) => void): void {
   afterAll(endShared)
   describe.each(transports)('over %s', (transport) => {
     tests(transport)
@@ -78,21 +86,25 @@ export function overTransports(
 }
 
 /**
- * Runs tests that mostly wait at the same time. They take `expect` and `onTestFinished` from their context, open
- * their worlds with the latter, and with options where they read counters.
+ * Runs tests that mostly wait at the same time. They take `expect` and `onTestFinished` from their context, and do
+ * not read the same counter of one gateway.
  */
-export function overTransportsAtOnce(
-  transports: readonly Transport[],
-  tests: (transport: Transport) => void,
-): void {
+export function overEachTransportAtOnce(tests: (transport: Transport) => void): void {
   afterAll(endShared)
   describe.concurrent.each(transports)('over %s', (transport) => {
     tests(transport)
   })
 }
 
-/** The gateway for each transport that tests of a file share, and how they end. */
-const shared = new Map<Transport, Promise<Pipeline>>()
+/** Waits until the connection ended, or a PINGRESP shows that it does not: the DISCONNECT of the gateway. */
+export async function endOf(device: RawDevice): Promise<ServerPacket | null> {
+  const one = (wanted: string) => device.received.find(({ type }) => type === wanted)
+  await device.until(() => device.closed || one('pingresp') !== undefined)
+  return one('disconnect') ?? null
+}
+
+/** The gateways that tests of a file share, by transports and options, and how they end. */
+const shared = new Map<string, Promise<Pipeline>>()
 const ends: (() => Promise<void>)[] = []
 
 async function endShared(): Promise<void> {
@@ -101,23 +113,25 @@ async function endShared(): Promise<void> {
 }
 
 /**
- * Without options the gateway is one that other tests of the file had before. A test that changes its settings,
- * restarts it or keeps sessions passes options, `{}` at least.
+ * The gateway is the one that tests of the file with the same options had before. A test that stops it or changes
+ * its settings passes a folder.
  */
 export async function statementWorld(
-  transport: Transport,
-  options: StatementOptions | undefined,
+  transport: Transport | readonly Transport[],
+  options: StatementOptions = {},
   atEnd: AtEnd = onTestFinished,
 ): Promise<StatementWorld> {
-  if (options !== undefined) return worldOf(transport, await start(options, atEnd), atEnd)
-  let gateway = shared.get(transport)
-  gateway ??= start({}, (end) => void ends.push(end))
-  shared.set(transport, gateway)
-  return worldOf(transport, await gateway, atEnd)
+  const kinds = [transport].flat()
+  if (options.folder !== undefined) return worldOf(kinds, await start(kinds, options, atEnd), atEnd)
+  const name = JSON.stringify([kinds, options])
+  let gateway = shared.get(name)
+  gateway ??= start(kinds, options, (end) => void ends.push(end))
+  shared.set(name, gateway)
+  return worldOf(kinds, await gateway, atEnd)
 }
 
-function start(options: StatementOptions, atEnd: AtEnd): Promise<Pipeline> {
-  const { broker = '', limits = '', access = '{ anonymous: true }', source = '' } = options
+function start(kinds: readonly Transport[], options: StatementOptions, atEnd: AtEnd): Promise<Pipeline> {
+  const { broker = '', limits = '', access = '{ anonymous: true }' } = options
   return startPipeline({
     atEnd,
     ...(options.folder === undefined ? {} : { folder: options.folder }),
@@ -125,22 +139,15 @@ function start(options: StatementOptions, atEnd: AtEnd): Promise<Pipeline> {
     config: (baseUrl) => `
 ingest:
   broker:
-    listeners:
-      - { url: "mqtt://127.0.0.1:0" }
-      - { url: "mqtts://127.0.0.1:0", tls: ${tls} }
-      - { url: "ws://127.0.0.1:0/mqtt" }
-      - { url: "wss://127.0.0.1:0/mqtt", tls: ${tls} }
+    listeners: [${kinds.map((kind) => listeners[kind]).join()}]
     access: ${access}
-    limits: { max_messages_per_s: 1000000 ${limits === '' ? '' : `, ${limits}`} }
+    limits: { ${[...rates, limits].join(', ')} }
     ${broker}
 sources:
   - name: all
     topic: t/{device}
-    map:
-      time: { path: ts, format: ms }
-      latitude: { path: lat }
-      longitude: { path: lon }
-    ${source}
+    map: &map { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
+  - { name: wills, topic: "w/{device}", wills: take, map: *map }
   - { name: untimed, topic: "u/{device}", map: { latitude: { path: lat }, longitude: { path: lon } } }
   - { name: yard, preset: sparkplug-b }
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
@@ -151,7 +158,11 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
   })
 }
 
-async function worldOf(transport: Transport, pipeline: Pipeline, atEnd: AtEnd): Promise<StatementWorld> {
+async function worldOf(
+  [transport]: readonly Transport[],
+  pipeline: Pipeline,
+  atEnd: AtEnd,
+): Promise<StatementWorld> {
   const { mqtt } = pipeline.gateway.addresses
   const placeOf = (one: Transport): DeviceOptions => {
     const url = mqtt.find((address) => address.startsWith(`${schemes[one]}//`))
@@ -164,7 +175,7 @@ async function worldOf(transport: Transport, pipeline: Pipeline, atEnd: AtEnd): 
 
   return {
     ...pipeline,
-    place: placeOf(transport),
+    place: placeOf(transport ?? 'tcp'),
     placeOf,
     position: (n) => positionText(first + n),
     async keep(device) {

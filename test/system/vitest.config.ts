@@ -42,7 +42,10 @@ export default defineConfig({
             'test/**/*-kill.test.ts',
             'test/**/*.slow.test.ts',
             'test/crash/*-*.test.ts',
+            // `npm test` has them over TCP.
+            'test/ingest/mqtt[35]/*.test.ts',
           ],
+          env: { TRANSPORTS: 'tls ws wss' },
           exclude: [...alone, ...withEngines, ...mutations],
           // Most of the time they wait for a process, a disk or a broker.
           maxWorkers: availableParallelism() + 1,

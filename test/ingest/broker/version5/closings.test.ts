@@ -1,7 +1,7 @@
 // A client of MQTT 5 gets DISCONNECT with the reason at each bound that closes its connection, and the
 // connection leaves the limits as soon as the client has closed its side.
 
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { IngestOptions } from '../../../../src/ingest/ingest.ts'
 import { closedFault } from '../../../../src/spool/spool-errors.ts'
 import { eventually } from '../../../support/eventually.ts'
@@ -86,40 +86,35 @@ const closings: readonly Closing[] = [
   },
 ]
 
-describe.each(['tcp', 'ws'] as const)('over %s', (transport) => {
-  test.each(closings)(
-    '[MQTT-4.13.2-1] $reason closes with its code of DISCONNECT, at once',
-    async ({ reason, code, options, cause }) => {
-      const spool = createMemoryIntakeSpool({ commits: 'by hand' })
-      // Nothing but `cause` moves it, so the end does not wait for the time that a client has to close.
-      const clock = createFakeClock()
-      const webSocket = transport === 'ws' ? { path: '/mqtt', origins: [] } : null
-      await using world = await openIngest(spool, {
-        ...options,
-        clock,
-        listeners: [{ host: '127.0.0.1', port: 0, tls: null, webSocket }],
-      })
-      const scheme = transport === 'ws' ? 'ws' : 'mqtt'
-      const url = `${scheme}://127.0.0.1:${world.port}/mqtt`
-      await using other = await openDevice5({ url })
-      await other.connect({ clientId: 'other' })
-      await using device = await openDevice5({ url })
-      await device.connect()
-      const counters = () => world.ingest.counters()
-      await cause({
-        device,
-        other,
-        spool,
-        clock,
-        held: () => eventually(() => counters().held > 0),
-        partial: () => eventually(() => counters().partialBytes > 0),
-      })
-      expect(await device.gone()).toMatchObject({ code })
-      expect(device.received.at(-1)).toMatchObject({ type: 'disconnect' })
-      expect(Object.fromEntries(counters().droppedByReason)).toEqual({ [reason]: 1 })
-      await eventually(() => counters().connections === 1)
-      expect(counters()).toMatchObject({ partialBytes: 0 })
-      expect(other.closed).toBe(false)
-    },
-  )
-})
+test.each(closings)(
+  '[MQTT-4.13.2-1] $reason closes with its code of DISCONNECT, at once',
+  async ({ reason, code, options, cause }) => {
+    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    // Nothing but `cause` moves it, so the end does not wait for the time that a client has to close.
+    const clock = createFakeClock()
+    await using world = await openIngest(spool, {
+      ...options,
+      clock,
+    })
+    const url = `mqtt://127.0.0.1:${world.port}`
+    await using other = await openDevice5({ url })
+    await other.connect({ clientId: 'other' })
+    await using device = await openDevice5({ url })
+    await device.connect()
+    const counters = () => world.ingest.counters()
+    await cause({
+      device,
+      other,
+      spool,
+      clock,
+      held: () => eventually(() => counters().held > 0),
+      partial: () => eventually(() => counters().partialBytes > 0),
+    })
+    expect(await device.gone()).toMatchObject({ code })
+    expect(device.received.at(-1)).toMatchObject({ type: 'disconnect' })
+    expect(Object.fromEntries(counters().droppedByReason)).toEqual({ [reason]: 1 })
+    await eventually(() => counters().connections === 1)
+    expect(counters()).toMatchObject({ partialBytes: 0 })
+    expect(other.closed).toBe(false)
+  },
+)

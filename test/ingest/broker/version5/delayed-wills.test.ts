@@ -20,34 +20,6 @@ function openWills(bounds?: { countMax: number; bytesMax: number }) {
 }
 
 describe('a will with a delay', () => {
-  test('[MQTT-3.1.2-8] is taken when its delay has passed, once', async () => {
-    const { clock, taken, wills } = openWills()
-    wills.wait(willOf('van'), 5000)
-    await clock.advance(4999)
-    expect([taken, wills.counters().willsDelayed]).toEqual([[], 1])
-    await clock.advance(1)
-    expect([taken, wills.counters().willsDelayed]).toEqual([['van'], 0])
-    await clock.advance(60_000)
-    expect(taken).toEqual(['van'])
-  })
-
-  test('[MQTT-3.1.3-9] is not taken if its client comes back to its session before', async () => {
-    const { clock, taken, wills } = openWills()
-    wills.wait(willOf('van'), 5000)
-    wills.wait(willOf('bus'), 6000)
-    await clock.advance(4999)
-    wills.clientConnected(senderOf('van'), true)
-    await clock.advance(60_000)
-    expect(taken).toEqual(['bus'])
-  })
-
-  test('[MQTT-3.1.2-8] is taken at once if its client comes back to another session', () => {
-    const { taken, wills } = openWills()
-    wills.wait(willOf('van'), 5000)
-    wills.clientConnected(senderOf('van'), false)
-    expect([taken, wills.counters().willsDelayed]).toEqual([['van'], 0])
-  })
-
   test('does not hear of another identity with the same client id', async () => {
     const { clock, taken, wills } = openWills()
     wills.wait(willOf('van', { identity: 'alice' }), 5000)
@@ -78,22 +50,6 @@ describe('a will with a delay', () => {
 })
 
 describe('wills with a delay', () => {
-  test('are taken in the order of their times, by one timer', async () => {
-    const { clock, taken, wills } = openWills()
-    for (const [name, delayMs] of [
-      ['c', 3000],
-      ['a', 1000],
-      ['b', 2000],
-      ['b2', 2000],
-    ] as const)
-      wills.wait(willOf(name), delayMs)
-    expect(clock.pending()).toBe(1)
-    await clock.advance(1500)
-    expect([taken, clock.nextIn()]).toEqual([['a'], 500])
-    await clock.advance(1500)
-    expect([taken, clock.pending()]).toEqual([['a', 'b', 'b2', 'c'], 0])
-  })
-
   test('have a bound: those that have waited longest are taken early, and counted', () => {
     const { taken, wills } = openWills({ countMax: 3, bytesMax: 1024 ** 2 })
     for (const name of ['a', 'b', 'c', 'd', 'e']) wills.wait(willOf(name), 5000)

@@ -2,13 +2,11 @@
 
 import { expect, test } from 'vitest'
 import {
-  disconnectPacket,
   pingPacket,
   property,
   publishPacket,
   pubrelPacket,
   subscribePacket,
-  text,
   uint16,
   uint32,
   userProperty,
@@ -17,6 +15,10 @@ import { overEachTransport, topic } from '../../support/statement-world.ts'
 import { world5 } from './world5.ts'
 
 const expiring = [property.sessionExpiry, uint32(3600)]
+const inFlightMax = 20
+const tight = {
+  limits: `max_in_flight: ${inFlightMax}, max_topic_aliases: 0, max_packet_bytes: 4KiB, max_topic_bytes: 100`,
+}
 
 overEachTransport((transport) => {
   test('[MQTT-4.2-1] [MQTT-3.3.4-1] [MQTT-2.2.1-2] [MQTT-2.2.1-5] each QoS has its answer', async () => {
@@ -105,16 +107,35 @@ overEachTransport((transport) => {
     expect([0x82, 0x94]).toContain((await second.gone())?.code)
   })
 
-  test.each([0, 10])(
-    '[MQTT-3.2.2-17] [MQTT-3.2.2-18] no alias above the announced maximum of %i',
-    async (maximum) => {
-      const world = await world5(transport, { limits: `max_topic_aliases: ${maximum}` })
+  test('[MQTT-3.2.2-17] [MQTT-3.2.2-18] no alias above the announced maximum', async () => {
+    for (const [options, maximum] of [
+      [{}, 10],
+      [tight, 0],
+    ] as const) {
+      const world = await world5(transport, options)
       const device = await world.connected()
       expect(device.connack.properties.get(property.topicAliasMaximum) ?? 0).toBe(maximum)
       device.send(publishPacket({ topic, properties: [property.topicAlias, uint16(maximum + 1)] }))
       expect(await device.gone()).toMatchObject({ code: 0x94 })
-    },
-  )
+    }
+  })
+
+  test('a topic beyond the room for aliases is taken, and its alias ends the connection with 0x97', async () => {
+    const world = await world5(transport, { limits: 'max_topic_bytes: 6000' })
+    const device = await world.connected()
+    const publish = (alias: number, name: string) =>
+      publishPacket({
+        topic: name,
+        qos: 2,
+        messageId: alias + name.length,
+        properties: [property.topicAlias, uint16(alias)],
+        payload: world.position(alias),
+      })
+    const [first, second] = ['a', 'b'].map((letter) => `t/${letter.repeat(5000)}`)
+    device.send(publish(1, first!), publish(2, second!), publish(1, ''), publish(2, ''))
+    expect(await device.gone()).toMatchObject({ code: 0x97 })
+    expect(await world.counter('gateway_messages_received_total')).toBe(3)
+  })
 
   test('[MQTT-3.2.2-14] [MQTT-3.3.1-8] a message with RETAIN is taken once, and no subscriber gets a message', async () => {
     const world = await world5(transport)
@@ -140,7 +161,7 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-3.2.2-15] a packet above the maximum ends the connection before it is read', async () => {
-    const world = await world5(transport, { limits: 'max_packet_bytes: 4KiB' })
+    const world = await world5(transport, tight)
     const device = await world.connected()
     const head = publishPacket({ topic, payload: Buffer.alloc(8192) }).subarray(0, 20)
     device.send(head)
@@ -148,7 +169,7 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-4.7.3-3] topics up to max_topic_bytes are accepted, longer ones get 0x90', async () => {
-    const world = await world5(transport, { limits: 'max_topic_bytes: 100' })
+    const world = await world5(transport, tight)
     const device = await world.connected()
     device.send(publishPacket({ topic: `t/${'x'.repeat(98)}`, payload: world.position(1) }))
     await device.next('puback')
@@ -227,31 +248,25 @@ overEachTransport((transport) => {
     expect(await world.counter('gateway_payload_format_mismatches_total')).toBe(1)
   })
 
-  test('properties of a message are not those of the next one', async () => {
+  test('user properties and long texts beyond the bound are skipped and counted, and the message is taken', async () => {
     const world = await world5(transport)
-    const first = await world.connected({ clientId: 'first' })
-    const second = await world.connected({ clientId: 'second' })
-    first.send(
-      publishPacket({
-        topic,
-        payload: '{',
-        properties: [userProperty('shift', 'night'), property.contentType, text('text/x')],
-      }),
-    )
-    await first.next('puback')
-    second.send(publishPacket({ topic, payload: '{{' }))
-    await second.next('puback')
-    expect(await world.counter('gateway_messages_dead_total')).toBe(2)
+    const device = await world.connected()
+    const many = Array.from({ length: 70 }, (_, n) => userProperty(`p${n}`, 'x'))
+    const long = ['a', 'b'].map((name) => userProperty(name, 'x'.repeat(16_000)))
+    for (const [index, properties] of [many, long].entries())
+      device.send(publishPacket({ topic, messageId: index + 1, properties, payload: world.position(index) }))
+    await device.next('puback', 1)
+    expect(await world.counter('gateway_messages_mapped_total')).toBe(2)
+    expect(await world.counter('gateway_properties_skipped_total')).toBe(7)
   })
 
   test('[MQTT-3.3.4-7] [MQTT-3.3.4-8] [MQTT-4.9.0-3] [MQTT-3.12.4-1] one message more than the receive maximum is 0x93, and none before', async () => {
-    const maximum = 20
-    const world = await world5(transport, { limits: `max_in_flight: ${maximum}` })
+    const world = await world5(transport, tight)
     const device = await world.connected()
     // PUBREC counts until PUBCOMP, so messages of QoS 2 stay in flight as long as the device likes.
-    for (let messageId = 1; messageId <= maximum; messageId += 1)
+    for (let messageId = 1; messageId <= inFlightMax; messageId += 1)
       device.send(publishPacket({ topic, qos: 2, messageId, payload: world.position(messageId) }))
-    await device.next('pubrec', maximum - 1)
+    await device.next('pubrec', inFlightMax - 1)
     device.send(pingPacket)
     await device.next('pingresp')
     device.send(pubrelPacket(1))
@@ -259,7 +274,7 @@ overEachTransport((transport) => {
     device.send(publishPacket({ topic, messageId: 100, payload: world.position(100) }))
     await device.next('puback')
     device.send(publishPacket({ topic, qos: 2, messageId: 101, payload: world.position(101) }))
-    await device.next('pubrec', maximum)
+    await device.next('pubrec', inFlightMax)
     expect(device.closed).toBe(false)
     device.send(publishPacket({ topic, messageId: 102, payload: world.position(102) }))
     expect(await device.gone()).toMatchObject({ code: 0x93 })
@@ -279,14 +294,5 @@ overEachTransport((transport) => {
       device.received.filter((one) => one.type === type).map(({ messageId }) => messageId)
     expect(order('puback')).toEqual(Array.from({ length: count / 2 }, (_, index) => 2 * index + 2))
     expect(order('pubrec')).toEqual(Array.from({ length: count / 2 }, (_, index) => 2 * index + 1))
-  })
-
-  test('DISCONNECT 0x00 ends the connection without an answer, after the acknowledgements that are due', async () => {
-    const world = await world5(transport)
-    const device = await world.connected()
-    device.send(publishPacket({ topic, payload: world.position(1) }))
-    await device.next('puback')
-    device.send(disconnectPacket())
-    expect(await device.gone()).toBeNull()
   })
 })

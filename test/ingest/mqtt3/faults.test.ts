@@ -1,7 +1,7 @@
 // What a client of MQTT 3.1.1 may not send: the message before it is acknowledged, the connection ends without
 // another packet, and nothing behind the fault is taken.
 
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   connectPacket3,
   disconnectPacket3,
@@ -10,7 +10,7 @@ import {
   unsubscribePacket3,
 } from '../../support/mqtt3-packets.ts'
 import { packetOf, pingPacket, text, uint16 } from '../../support/mqtt5-packets.ts'
-import { overEachTransport, positionText, topic } from '../../support/statement-world.ts'
+import { endOf, overEachTransport, positionText, topic } from '../../support/statement-world.ts'
 import { world3 } from './world3.ts'
 
 type Fault = readonly [number: string, what: string, bytes: Buffer]
@@ -82,26 +82,81 @@ const others: readonly Fault[] = [
   ['4.8.0-1', 'packet type 15', packetOf(0xf0)],
   ['4.8.0-1', 'a length of five bytes', Buffer.from([0x30, 0x80, 0x80, 0x80, 0x80, 1])],
   ['4.8.0-1', 'DISCONNECT with a body', packetOf(0xe0, 0)],
+  ['4.8.0-1', 'packet type 0', packetOf(0x00)],
+  ['4.8.0-1', 'PINGREQ with a body', packetOf(0xc0, 0)],
+  ['4.8.0-1', 'PINGREQ that announces 1,000 bytes', Buffer.from([0xc0, 0xe8, 0x07])],
+  ['4.8.0-1', 'PUBACK without an identifier', packetOf(0x40)],
+  ['4.8.0-1', 'PUBACK with three bytes', packetOf(0x40, uint16(1), 0)],
+  ['4.8.0-1', 'PUBREC with one byte', packetOf(0x50, 1)],
+  ['4.8.0-1', 'PUBREL with three bytes', packetOf(0x62, uint16(1), 0)],
+  ['4.8.0-1', 'PUBCOMP with four bytes', packetOf(0x70, uint16(1), uint16(1))],
+  ['4.8.0-1', 'SUBSCRIBE without a QoS', packetOf(0x82, uint16(1), text('a'))],
+  ['4.8.0-1', 'a byte behind SUBSCRIBE', packetOf(0x82, uint16(1), text('a'), 0, 0)],
+  ['4.8.0-1', 'a byte behind UNSUBSCRIBE', packetOf(0xa2, uint16(1), text('a'), 0)],
+  ['4.8.0-1', 'a filter longer than its packet', packetOf(0x82, uint16(1), 0, 9, 0x74, 0)],
+]
+
+/** What is rare and allowed, and how it is answered. */
+const allowed: readonly (readonly [what: string, bytes: Buffer, answer: string])[] = [
+  ['a topic with U+FFFD', publishPacket3({ topic: 'a/\ufffd' }), 'puback'],
+  ['a topic that begins with /, with QoS 2', publishPacket3({ topic: '/a//', qos: 2 }), 'pubrec'],
+  ['a topic with a control character', publishPacket3({ topic: 'a b\u0001' }), 'puback'],
+  ['an empty payload', publishPacket3({ topic, payload: '' }), 'puback'],
+  ['a length in four bytes', Buffer.from([0x32, 0x85, 0x80, 0x80, 0, 0, 1, 0x74, 0, 9]), 'puback'],
+  ['a PINGREQ with a length in two bytes', Buffer.from([0xc0, 0x80, 0]), 'pingresp'],
+  ['a PUBACK for no message', packetOf(0x40, uint16(5)), 'pingresp'],
+  ['a PUBCOMP for no message', packetOf(0x70, uint16(5)), 'pingresp'],
+  ['a filter with U+FFFD', subscribePacket3(1, [['\ufffd', 2]]), 'suback'],
 ]
 
 const groups = { texts, nulls, flags, identifiers, topics, filters, others }
 
 overEachTransport((transport) => {
-  describe.each(Object.entries(groups))('%s', (_group, faults) => {
-    test.each(faults)('[MQTT-%s] ends at %s', async (_number, _what, bytes) => {
+  test.each(Object.entries(groups))(
+    'a connection ends at what is not allowed: %s',
+    async (_group, faults) => {
       const world = await world3(transport)
+      await Promise.all(
+        faults.map(async ([number, what, bytes]) => {
+          const device = await world.connected({ clientId: what })
+          device.send(publishPacket3({ topic, messageId: 77, payload: positionText(1) }))
+          await device.next('puback')
+          device.send(bytes, publishPacket3({ topic, messageId: 78, payload: positionText(2) }), pingPacket)
+          await endOf(device)
+          const received = device.received.map(({ type, messageId }) => `${type} ${messageId}`)
+          expect(received, `[MQTT-${number}] ${what}`).toEqual(['connack 0', 'puback 77'])
+        }),
+      )
+      expect(await world.counter('gateway_messages_received_total')).toBe(faults.length)
+      expect(await world.counter('gateway_clients_dropped_total')).toBe(faults.length)
+    },
+  )
+
+  test('what is rare and allowed is answered, and the connection stays', async () => {
+    const world = await world3(transport)
+    for (const [what, bytes, answer] of allowed) {
       const device = await world.connected()
-      device.send(publishPacket3({ topic, messageId: 77, payload: positionText(1) }))
-      await device.next('puback')
-      device.send(bytes, publishPacket3({ topic, messageId: 78, payload: positionText(2) }), pingPacket)
-      expect(await device.gone()).toBeNull()
-      expect(device.received.map(({ type, messageId }) => `${type} ${messageId}`)).toEqual([
-        'connack 0',
-        'puback 77',
-      ])
-      expect(await world.counter('gateway_messages_received_total')).toBe(1)
-      expect(await world.counter('gateway_clients_dropped_total')).toBe(1)
-    })
+      device.send(bytes, pingPacket)
+      await device.until(() => device.received.some(({ type }) => type === answer))
+      expect(device.closed, what).toBe(false)
+    }
+  })
+
+  test('MQTT 3.1 sends PUBREL, SUBSCRIBE and UNSUBSCRIBE with DUP, and QoS 0 with DUP', async () => {
+    const world = await world3(transport)
+    const device = await world.connected({ name: 'MQIsdp', level: 3 })
+    const message = publishPacket3({ topic, payload: world.position(1) })
+    message[0]! |= 0b1000
+    device.send(packetOf(0x8a, uint16(1), text('a'), 1), packetOf(0xaa, uint16(1), text('a')))
+    device.send(
+      packetOf(0x6a, uint16(9)),
+      publishPacket3({ topic, qos: 0, dup: true, payload: world.position(2) }),
+    )
+    device.send(message)
+    await device.next('puback')
+    const types = device.received.map(({ type }) => type).toSorted()
+    expect(types).toEqual(['connack', 'puback', 'pubcomp', 'suback', 'unsuback'])
+    expect(await world.counter('gateway_messages_mapped_total')).toBe(2)
   })
 
   test('[MQTT-1.5.3-3] the bytes EF BB BF of a topic are kept', async () => {

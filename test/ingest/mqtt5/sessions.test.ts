@@ -12,7 +12,7 @@ import {
   type ConnectFields,
   type Part,
 } from '../../support/mqtt5-packets.ts'
-import { overEachTransport, positionText, topic } from '../../support/statement-world.ts'
+import { overEachTransport, positionText, topic, willTopic } from '../../support/statement-world.ts'
 import { world5 } from './world5.ts'
 
 const expiry = (seconds: number): readonly Part[] => [property.sessionExpiry, uint32(seconds)]
@@ -91,46 +91,41 @@ overEachTransport((transport) => {
     expect(await after.counter('gateway_messages_mapped_total')).toBe(0)
   })
 
-  const will = { topic, payload: positionText(900) }
-  const wills = { source: 'wills: take' }
-
-  test('[MQTT-3.14.4-3] [MQTT-3.1.2-10] DISCONNECT 0x00 deletes the will', async () => {
-    const world = await world5(transport, wills)
-    const device = await world.connected({ will })
-    device.send(disconnectPacket())
-    await device.gone()
-    expect(await world.counter('gateway_messages_received_total')).toBe(0)
+  const willOf = (payload: string, properties: readonly Part[] = []) => ({
+    topic: willTopic,
+    payload,
+    properties,
   })
 
-  test.each([0x04, 0x80])('[MQTT-3.14.4-3] DISCONNECT %i keeps the will', async (code) => {
-    const world = await world5(transport, wills)
-    const device = await world.connected({ will })
-    device.send(disconnectPacket(code))
-    await device.gone()
-    await expect.poll(() => world.counter('gateway_messages_received_total'), { timeout: 15_000 }).toBe(1)
-  })
-
-  test('[MQTT-3.1.2-8] [MQTT-3.1.2-10] a lost connection gives the will once', async () => {
-    const world = await world5(transport, wills)
-    const device = await world.connected({ will })
-    device.destroy()
-    await expect.poll(() => world.counter('gateway_messages_received_total'), { timeout: 15_000 }).toBe(1)
-    const again = await world.connected()
-    again.send(disconnectPacket())
-    await again.gone()
-    expect(await world.counter('gateway_messages_received_total')).toBe(1)
+  test('[MQTT-3.14.4-3] [MQTT-3.1.2-8] [MQTT-3.1.2-10] the end of a connection gives its will once, a DISCONNECT with 0x00 none', async () => {
+    const world = await world5(transport)
+    const mapped = () => world.counter('gateway_messages_mapped_total')
+    for (const [index, code] of [null, 0x04, 0x80, 0x00].entries()) {
+      const device = await world.connected({ will: willOf(world.position(index)) })
+      device.send(publishPacket({ topic, messageId: 1, payload: world.position(20 + index) }))
+      await device.next('puback')
+      if (code === null) device.destroy()
+      else device.send(disconnectPacket(code))
+      expect(await device.gone()).toBeNull()
+      if (code !== 0) await expect.poll(mapped, { timeout: 15_000 }).toBe(2 * index + 2)
+      const again = await world.connected()
+      again.send(disconnectPacket())
+      await again.gone()
+    }
+    expect(await mapped()).toBe(7)
   })
 
   test('[MQTT-3.1.2-8] a session that ends before the delay ends the wait', async () => {
-    const world = await world5(transport, wills)
-    const late = { ...will, properties: [property.willDelay, uint32(3600)] }
-    const device = await world.connected({ will: late })
+    const world = await world5(transport)
+    const mapped = () => world.counter('gateway_messages_mapped_total')
+    const late = (n: number) => willOf(world.position(n), [property.willDelay, uint32(3600)])
+    const device = await world.connected({ will: late(1) })
     device.destroy()
-    await expect.poll(() => world.counter('gateway_messages_received_total'), { timeout: 15_000 }).toBe(1)
-    const kept60 = await world.connected({ will: late, properties: expiry(3600) })
-    kept60.destroy()
+    await expect.poll(mapped, { timeout: 15_000 }).toBe(1)
+    const stays = await world.connected({ will: late(2), properties: expiry(3600) })
+    stays.destroy()
     // Clean Start ends the session.
     await world.connected({ flags: cleanStart })
-    await expect.poll(() => world.counter('gateway_messages_received_total'), { timeout: 15_000 }).toBe(2)
+    await expect.poll(mapped, { timeout: 15_000 }).toBe(2)
   })
 })

@@ -1,13 +1,14 @@
 // DISCONNECT says why, wherever the gateway closes.
 
 import { expect, test } from 'vitest'
+import { newFolder } from '../../support/folders.ts'
 import { connectPacket, pingPacket, publishPacket } from '../../support/mqtt5-packets.ts'
 import { overEachTransport, positionText, topic } from '../../support/statement-world.ts'
 import { world5 } from './world5.ts'
 
 overEachTransport((transport) => {
   test('[MQTT-4.13.2-1] the gateway stops: 0x8B', async () => {
-    const world = await world5(transport, {})
+    const world = await world5(transport, { folder: await newFolder() })
     const device = await world.connected()
     const gone = device.gone()
     await world.gateway.stop('the test')
