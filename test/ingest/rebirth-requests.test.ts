@@ -130,21 +130,6 @@ describe('a node of Sparkplug whose birth the gateway missed', () => {
     expect(heard).toEqual([])
   })
 
-  test('gets nothing on topics that it has not subscribed to, or has left', async () => {
-    const { gateway, events } = await startPipeline({
-      config: config(
-        '{ broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }',
-      ),
-    })
-    const node = await startNode(gateway.addresses.mqtt[0] ?? '')
-    await node.client.unsubscribeAsync('spBv1.0/Yard/NCMD/GW-1')
-    await node.client.subscribeAsync('spBv1.0/Yard/NCMD/GW-2')
-    await node.move()
-    await eventually(() => gateway.status().totals.unmappable === 1)
-    expect(node.commands).toEqual([])
-    expect(events.filter(({ kind }) => kind === 'rebirth_requested')).toEqual([])
-  })
-
   test('is asked over the broker of a bridge, answers, and its data is delivered', async () => {
     await using broker = await openMqttBroker()
     const bridge = `{ name: plant, url: "${broker.url}", topics: ["spBv1.0/#"], client_id: gw, protocol: "3.1.1" }`

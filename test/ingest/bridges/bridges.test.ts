@@ -5,7 +5,7 @@ import type { BridgeOptions } from '../../../src/ingest/bridges/bridges.ts'
 import type { IntakeMapper } from '../../../src/ingest/types.ts'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { eventually } from '../../support/eventually.ts'
-import { openIngest, textOf, wordMapper, type IngestWorld } from '../../support/ingest-world.ts'
+import { openIngest, textOf, type IngestWorld } from '../../support/ingest-world.ts'
 import { createMemoryIntakeSpool, type MemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
 import { openScriptedBroker, type BrokerScript, type ScriptedBroker } from '../../support/scripted-broker.ts'
 import { parseMqttBridges } from '../../support/mqtt-bridges.ts'
@@ -82,15 +82,6 @@ describe('acknowledgements of a bridge', () => {
     ])
   })
 
-  test('ignored messages and dead letters are acknowledged like payloads, in order', async () => {
-    await using opened = await openBridge({}, { commits: 'auto' })
-    const link = await opened.broker.connection(0)
-    link.send(publish(1, 'ignore'), publish(2, 'bad'), publish(3, 'one'), publish(4, 'one'))
-    await eventually(() => link.ackWrites.flat().length === 4)
-    expect(link.ackWrites.flat()).toEqual([1, 2, 3, 4])
-    expect(opened.world.ingest.counters()).toMatchObject({ ignored: 1, dead: 1, mapped: 1, duplicates: 1 })
-  })
-
   test('a message that could not be stored is not acknowledged; the broker delivers it again on the next connection', async () => {
     await using opened = await openBridge()
     const { broker, spool } = opened
@@ -123,16 +114,6 @@ describe('acknowledgements of a bridge', () => {
     await eventually(() => next.ackWrites.length > 0)
     expect(next.ackWrites).toEqual([[9]])
     expect(spool.payloads.length).toBe(2)
-  })
-
-  test('retained messages are ignored and acknowledged in their place', async () => {
-    await using opened = await openBridge({}, { commits: 'auto' })
-    const link = await opened.broker.connection(0)
-    link.send(publish(1, 'old', { retain: true }), publish(2, 'new'))
-    await eventually(() => link.ackWrites.flat().length === 2)
-    expect(link.ackWrites.flat()).toEqual([1, 2])
-    expect(opened.spool.payloads.length).toBe(1)
-    expect(opened.world.ingest.messageSources()[1]).toMatchObject({ retainedIgnored: 1 })
   })
 
   test('with retained: once they are taken when the session is new', async () => {
@@ -417,30 +398,6 @@ describe('connections of a bridge', () => {
     expect(opened.eventsOf('message_source_at_risk').map(({ risk }) => risk)).toEqual(risks)
   })
 
-  test('properties of MQTT 5 come with the message, and with no other one', async () => {
-    const seen: unknown[] = []
-    const mapper: IntakeMapper = {
-      ...wordMapper,
-      map(message) {
-        seen.push({ ...message.userProperties, from: message.from, others: message.properties })
-        return wordMapper.map(message)
-      },
-    }
-    await using opened = await openBridge({}, { mapper })
-    const link = await opened.broker.connection(0)
-    const properties = {
-      userProperties: { tenant: 'north', __proto__x: 'y' },
-      contentType: 'json',
-      messageExpiryInterval: 5,
-    }
-    link.send(publish(1, 'one', { properties }), publish(2, 'two'))
-    await opened.spool.ended(2)
-    expect(seen).toEqual([
-      { tenant: 'north', __proto__x: 'y', from: 'depot', others: { contentType: 'json', expiryS: 5 } },
-      { from: 'depot', others: null },
-    ])
-  })
-
   test.each([
     ['malformed_packet', Buffer.from([0x36, 2, 0, 0])],
     ['packet_too_large', Buffer.from([0x90, 0xff, 0xff, 0xff, 0x7f])],
@@ -643,19 +600,5 @@ describe('connections of a bridge', () => {
     await opened.world.ingest.close()
     expect(link.ackWrites.flat()).toEqual([1])
     expect(opened.eventsOf('message_source_released')).toMatchObject([{ session: 'left_group' }])
-  })
-
-  test('a bridge that is silent connects again, and says so', async () => {
-    await using opened = await openBridge(
-      {},
-      { commits: 'auto', times: { silentAfterMs: 100, unheardAfterMs: 100 } },
-    )
-    await opened.broker.connection(0)
-    const next = await opened.broker.connection(1)
-    expect(opened.eventsOf('message_source_silent')).toMatchObject([
-      { messageSource: 'depot', neverHeard: true },
-    ])
-    next.send(publish(1, 'one'))
-    await eventually(() => opened.eventsOf('message_source_heard').length === 1)
   })
 })

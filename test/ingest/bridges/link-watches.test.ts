@@ -1,31 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createShortConnections } from '../../../src/ingest/bridges/session-risks/short-connections.ts'
 import { createWindowWatch } from '../../../src/ingest/bridges/session-risks/window-watch.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-
-describe('short connections', () => {
-  test('are reported from the third in a row on, until one is open for a minute', async () => {
-    const clock = createFakeClock()
-    const found: (number | null)[] = []
-    const connections = createShortConnections(clock, (one) => found.push(one?.times ?? null))
-    const once = (openMs: number) => {
-      connections.opened()
-      connections.lost(openMs, { reason: 'connection_lost', detail: 'It ended.', act: 'Look.' })
-    }
-    once(1000)
-    once(1000)
-    once(40_000)
-    once(1000)
-    once(1000)
-    expect(found).toEqual([])
-    once(1000)
-    connections.opened()
-    await clock.advance(59_000)
-    expect(found).toEqual([3])
-    await clock.advance(2000)
-    expect(found).toEqual([3, null])
-  })
-})
 
 describe('the window of a broker', () => {
   /** A minute in which each commit acknowledges `size` messages. */

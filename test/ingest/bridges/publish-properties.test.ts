@@ -23,33 +23,6 @@ const section = (...parts: Buffer[]) => {
 }
 
 describe('the properties of a PUBLISH from a broker', () => {
-  test('are what its sender set', () => {
-    const bytes = written({
-      payloadFormatIndicator: true,
-      messageExpiryInterval: 3_000_000_000,
-      contentType: 'gps',
-      responseTopic: 'answers/1',
-      correlationData: Buffer.from([0, 1, 255]),
-      subscriptionIdentifier: [7, 300],
-      userProperties: { vin: ['V1', 'V2'], __proto__x: 'y' },
-    })
-    const found = propertiesIn(bytes)
-    expect(bytes.subarray(found?.size).toString()).toBe('abc')
-    expect({ ...found?.user }).toEqual({ vin: 'V2', __proto__x: 'y' })
-    expect(found?.others).toEqual({
-      isText: true,
-      expiryS: 3_000_000_000,
-      contentType: 'gps',
-      responseTopic: 'answers/1',
-      correlation: 'AAH/',
-    })
-  })
-
-  test('are none where there is none, and where the payload format says nothing', () => {
-    expect(propertiesIn(written(undefined))).toEqual({ size: 1, user: null, others: null })
-    expect(propertiesIn(written({ payloadFormatIndicator: false }))).toMatchObject({ others: null })
-  })
-
   test.each([
     ['a text that is not UTF-8', section(name(0x26), text('vin'), text(Buffer.from([0x56, 0xff])))],
     ['a null character', section(name(0x26), text('vin'), text('V\0'))],

@@ -128,16 +128,6 @@ describe('the stream between a broker and mqtt.js', () => {
     expect(pair.others()).toEqual(Buffer.concat([generate(pingresp), generate(pingresp)]))
   })
 
-  test('writes the acknowledgements of a commit at once', async () => {
-    const pair = pairOf(4)
-    for (const messageId of [1, 2, 65_535]) pair.stream.acknowledge(messageId)
-    pair.stream.flush()
-    pair.stream.flush()
-    await new Promise(setImmediate)
-    const acks = [1, 2, 65_535].map((messageId) => generate({ cmd: 'puback', messageId }))
-    expect(pair.written).toEqual([Buffer.concat(acks)])
-  })
-
   test('acknowledges QoS 2 by PUBREC, and leaves PUBREL to mqtt.js', async () => {
     const pair = pairOf(4)
     await pair.send(generate(publish(1)), generate({ ...publish(65_535), qos: 2 } as Packet))
@@ -243,13 +233,6 @@ describe('the stream between a broker and mqtt.js', () => {
       { reason: 'BAD_TOPIC', detail: expect.stringContaining(why) as string },
       null,
     ])
-  })
-
-  test('takes topics of other scripts', async () => {
-    const pair = pairOf(4)
-    await pair.send(generate({ ...publish(7), topic: 'Größe/車/🚚' } as Packet))
-    expect(pair.refusals).toEqual([null])
-    expect(pair.taken[0]?.topic).toBe('Größe/車/🚚')
   })
 })
 

@@ -28,17 +28,6 @@ describe('acked means durable', () => {
     expect(spool.payloads.map(textOf)).toEqual(['a'])
   })
 
-  test('QoS 0 is accepted and gets no ack', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool)
-    const device = await world.device('truck')
-    device.publish({ topic: 't', payload: 'a', qos: 0 })
-    device.publish({ topic: 't', payload: 'b', qos: 1 })
-    await device.acked(1)
-    expect(spool.payloads.map(textOf)).toEqual(['a', 'b'])
-    expect(device.acks).toHaveLength(1)
-  })
-
   test.each([1, 2] as const)(
     '[MQTT-4.8.0-2] no ack is given when the write fails; the connection is closed (QoS %i)',
     async (qos) => {
@@ -78,18 +67,6 @@ describe('acked means durable', () => {
     spool.commit()
     const expected = Array.from({ length: 20 }, (_, index) => ({ cmd: 'puback', messageId: index + 1 }))
     for (const device of devices) expect(await device.acked(20)).toEqual(expected)
-  })
-
-  test('the acks of one commit are sent as one segment per connection', async () => {
-    const spool = byHand()
-    await using world = await openIngest(spool)
-    const device = await world.device('truck')
-    for (let id = 1; id <= 64; id += 1) device.publish({ topic: 't', payload: `m${id}`, messageId: id })
-    await spool.ended(64)
-    spool.commit()
-    await device.until((received) => received.length > 1)
-    // The parser of the device was given all of them at once.
-    expect(device.acks).toHaveLength(64)
   })
 
   test('a device may send everything in one segment with its CONNECT', async () => {
@@ -152,70 +129,6 @@ describe('after the end', () => {
 })
 
 describe('sent again', () => {
-  test('a DUP after a lost ack has one effect and is acknowledged', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool)
-    for (const text of ['timed', 'untimed a', 'bad']) {
-      const before = spool.payloads.length + spool.deadLetters.length
-      const device = await world.device('truck')
-      device.publish({ topic: 't', payload: text, messageId: 1 })
-      await device.acked(1)
-      device.destroy()
-      await device.gone()
-      const again = await world.device('truck')
-      again.publish({ topic: 't', payload: text, messageId: 1, dup: true })
-      await again.acked(1)
-      expect(spool.payloads.length + spool.deadLetters.length).toBe(before + 1)
-      again.destroy()
-    }
-    expect(world.ingest.counters()).toMatchObject({ duplicates: 3 })
-  })
-
-  test('two duplicates of one DUP in one segment have one effect, and each its ack', async () => {
-    for (const qos of [1, 2] as const) {
-      const spool = auto()
-      await using world = await openIngest(spool)
-      const device = await world.device('truck')
-      const dup = publishBytes({ topic: 't', payload: 'untimed x', messageId: 3, qos, dup: true })
-      device.sendBytes(Buffer.concat([dup, dup]))
-      await device.until(() => device.acks.filter(({ cmd }) => cmd !== 'pubcomp').length === 2)
-      expect(spool.payloads).toHaveLength(1)
-    }
-  })
-
-  test('QoS 2: until PUBREL the same identifier and content is one message, with and without DUP', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool)
-    const device = await world.connection('truck')
-    await device.connect({ clean: false })
-    const message = publishBytes({ topic: 't', payload: 'untimed a', messageId: 5, qos: 2 })
-    device.sendBytes(Buffer.concat([message, message]))
-    await device.until(() => device.acks.filter(({ cmd }) => cmd === 'pubcomp').length === 2)
-    expect(spool.payloads).toHaveLength(1)
-
-    // Released: the same bytes under the same identifier are a new message now.
-    device.sendBytes(message)
-    await device.until(() => device.acks.filter(({ cmd }) => cmd === 'pubcomp').length === 3)
-    expect(spool.payloads).toHaveLength(2)
-  })
-
-  test('QoS 2: a device whose PUBREC was lost resumes its session and sends without DUP: one effect', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool)
-    const first = await world.connection('truck')
-    await first.connect({ clean: false })
-    const message = publishBytes({ topic: 't', payload: 'untimed a', messageId: 5, qos: 2 })
-    first.sendBytes(message)
-    await spool.ended(1)
-    first.destroy()
-    const second = await world.connection('truck')
-    await second.connect({ clean: false })
-    second.sendBytes(message)
-    await second.until(() => second.acks.length === 2)
-    expect(second.acks.map(({ cmd }) => cmd)).toEqual(['pubrec', 'pubcomp'])
-    expect(spool.payloads).toHaveLength(1)
-  })
-
   test('QoS 2: a device that restarted and uses an identifier again loses no message', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
@@ -257,26 +170,6 @@ describe('sent again', () => {
       await device.acked(2)
     }
     expect(spool.payloads.map(textOf)).toEqual(['untimed a'])
-  })
-
-  test('QoS 2: a clean session discards the previous one', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool)
-    for (const count of [1, 2]) {
-      const device = await world.connection('truck', { releases: false })
-      await device.connect({ clean: true })
-      device.publish({ topic: 't', payload: 'untimed a', messageId: 5, qos: 2 })
-      await device.acked(1)
-      expect(spool.payloads).toHaveLength(count)
-      device.destroy()
-    }
-  })
-
-  test('QoS 2: PUBREL with an unknown identifier gets PUBCOMP', async () => {
-    await using world = await openIngest(auto())
-    const device = await world.device('truck')
-    device.send({ cmd: 'pubrel', messageId: 77 })
-    expect(await device.acked(1)).toEqual([{ cmd: 'pubcomp', messageId: 77 }])
   })
 })
 

@@ -35,25 +35,6 @@ function expectConservation(intake: Intake): void {
 }
 
 describe('the result of a message', () => {
-  test('the ack is given after the commit and not before', () => {
-    const { spool, acks, send } = world()
-    send('one')
-    send('two')
-    expect(acks).toEqual([])
-    spool.commit()
-    expect(acks).toEqual(['one', 'two'])
-    expect(spool.payloads.map(textOf)).toEqual(['one', 'two'])
-  })
-
-  test('a failed write gives the fault instead of an ack', async () => {
-    const { spool, acks, send, intake } = world()
-    send('one')
-    const { GatewayError } = await import('../../../src/std/gateway-error.ts')
-    spool.fail(new GatewayError('SPOOL_WRITE_FAILED', { what: 'w.', why: 'w.', act: 'a.' }))
-    expect(acks).toEqual(['fault one'])
-    expectConservation(intake)
-  })
-
   test('every message is counted once, by its result', () => {
     const { spool, intake, send } = world()
     for (const text of ['one', 'many:3', 'ignore', 'none', 'bad', 'throw', 'one', 'many:3']) send(text)
@@ -90,15 +71,6 @@ describe('the result of a message', () => {
     expect(events).toMatchObject([{ kind: 'message_unmappable', reason: 'MAPPER_FAILED' }])
   })
 
-  test('a dead letter that is sent again with DUP is a duplicate', () => {
-    const { spool, intake, send } = world()
-    send('bad')
-    send('bad', 1, { dup: true })
-    spool.commit()
-    expect(spool.deadLetters).toHaveLength(1)
-    expect(intake.counters()).toMatchObject({ dead: 1, duplicates: 1 })
-  })
-
   test('a flood of dead letters is reported once a second, and each is counted', async () => {
     const { clock, events, intake, send } = world()
     for (let index = 0; index < 50; index += 1) send('bad')
@@ -110,32 +82,6 @@ describe('the result of a message', () => {
 })
 
 describe('while the spool accepts no messages', () => {
-  test('QoS 1 waits in order and resumes automatically', async () => {
-    const { spool, intake, acks, send } = world()
-    spool.setHold('spool_full')
-    for (const text of ['a', 'b', 'c']) send(text)
-    expect(intake.counters().held).toBe(3)
-    expect(spool.open).toBe(0)
-    spool.setHold(null)
-    send('d')
-    await turn()
-    spool.commit()
-    expect(acks).toEqual(['a', 'b', 'c', 'd'])
-    expect(spool.payloads.map(textOf)).toEqual(['a', 'b', 'c', 'd'])
-    expectConservation(intake)
-  })
-
-  test('QoS 0 is dropped, counted, and reported at most once a second', async () => {
-    const { clock, spool, events, intake, send } = world()
-    spool.setHold('disk_low')
-    for (let index = 0; index < 10; index += 1) send(`lost ${index}`, 0)
-    expect(events).toMatchObject([{ kind: 'messages_dropped', count: 1 }])
-    await clock.advance(1000)
-    expect(events).toMatchObject([{ count: 1 }, { kind: 'messages_dropped', count: 9 }])
-    expect(intake.counters()).toMatchObject({ received: 10, dropped: 10 })
-    expectConservation(intake)
-  })
-
   test('drops that were not reported yet are reported at the end', () => {
     const { spool, events, intake, send } = world()
     spool.setHold('disk_low')
@@ -218,15 +164,6 @@ describe('while the spool accepts no messages', () => {
 })
 
 describe('stopping', () => {
-  test('waits until the held messages are appended', async () => {
-    const { spool, intake, send } = world()
-    spool.setHold('spool_full')
-    send('a')
-    spool.setHold(null)
-    await intake.finish()
-    expect(spool.open).toBe(1)
-  })
-
   test('does not wait for a spool that accepts no messages, and appends nothing afterwards', async () => {
     const { spool, intake, acks, send } = world()
     spool.setHold('spool_full')

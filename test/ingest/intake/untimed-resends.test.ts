@@ -89,14 +89,6 @@ describe('a message without a device time that arrives with DUP is a duplicate',
     expect(depot.resendsStored()).toBe(1)
   })
 
-  test('where it comes again on one connection', async () => {
-    await using depot = await openDepot()
-    await depot.connect()
-    await depot.publish({ id: 7 })
-    await depot.publish({ id: 7, dup: true })
-    expect(depot.stored()).toBe(1)
-  })
-
   test('where its ack was never written, also of a client that uses identifiers again at once', async () => {
     const spool = createMemoryIntakeSpool({ commits: 'by hand' })
     await using world = await openIngest(spool)
@@ -283,35 +275,6 @@ test.each([
   again.publish({ topic: 't', payload: parked, messageId: 1, qos: 2, dup: true })
   await again.acked(1)
   expect(spool.payloads).toHaveLength(2)
-})
-
-test('PUBCOMP of a clean session follows the write of the release', async () => {
-  const spool = createMemoryIntakeSpool({ commits: 'by hand' })
-  await using world = await openIngest(spool)
-  const device = await world.device('van', { releases: false })
-  device.publish({ topic: 't', payload: parked, messageId: 1, qos: 2 })
-  await spool.ended(1)
-  spool.commit()
-  await device.acked(1)
-  device.send({ cmd: 'pubrel', messageId: 1 })
-  await spool.ended(2)
-  device.send({ cmd: 'subscribe', messageId: 2, subscriptions: [{ topic: 'commands', qos: 0 }] })
-  await device.until((received) => received.some(({ cmd }) => cmd === 'suback'))
-  expect(device.acks.map(({ cmd }) => cmd)).toEqual(['pubrec'])
-  spool.commit()
-  await device.acked(2)
-})
-
-test('a late release of one connection does not release a message of the next one', () => {
-  const resends = createUntimedResends({ clock: createFakeClock(), spool: { note() {}, endMessage() {} } })
-  const enter = (link: ReturnType<typeof resends.connect>) =>
-    resends.enter({ ...messageOf(parked, { topic: 't', qos: 2 }), link, messageId: 1 }, 'untimed')
-  const first = resends.connect('van', null)
-  enter(first)
-  const second = resends.connect('van', null)
-  enter(second)
-  expect(resends.release(first, 1)).toBeNull()
-  expect(resends.release(second, 1)).not.toBeNull()
 })
 
 /**

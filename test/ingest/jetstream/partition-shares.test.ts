@@ -31,34 +31,6 @@ function plan(
 }
 
 describe('shares of partitions', () => {
-  test('the only member takes all', () => {
-    expect(plan(empty, a).next).toEqual({ members: [a], owners: [a, a, a, a] })
-  })
-
-  test('a member that comes gets half, after the other one settled it', () => {
-    const alone = plan(empty, a).next
-    const joined = plan(alone, b)
-    expect(joined.next).toEqual({ members: [a, b], owners: [a, a, a, a] })
-    const asked = plan(joined.next, a)
-    expect(asked).toEqual({ next: joined.next, toSettle: [2, 3] })
-    const freed = plan(joined.next, a, { settled: [2, 3] })
-    expect(freed.next.owners).toEqual([a, a, null, null])
-    expect(plan(freed.next, b).next.owners).toEqual([a, a, b, b])
-  })
-
-  test('what a dead member owned is taken; so is what a process of before owned', () => {
-    const record = { members: [a, b], owners: [a, a, b, b] }
-    expect(plan(record, a, { dead: [b] }).next).toEqual({ members: [a], owners: [a, a, a, a] })
-    const again = { name: 'b', instance: '2' }
-    expect(plan(record, again).next).toEqual({ members: [a, again], owners: [a, a, again, again] })
-  })
-
-  test('a member that takes nothing in gives all away, if there is another one', () => {
-    const record = { members: [a, b], owners: [a, a, b, b] }
-    expect(plan(record, a, { isAccepting: false }).toSettle).toEqual([0, 1])
-    expect(plan({ members: [a], owners: [a, a, a, a] }, a, { isAccepting: false }).toSettle).toEqual([])
-  })
-
   test('a member with another number of partitions waits for those that live', () => {
     const record = { members: [a, b], owners: [a, a, b, b] }
     const again = { name: 'b', instance: '2' }
@@ -70,13 +42,6 @@ describe('shares of partitions', () => {
     expect(seen(c, 8, [a, b])).toBeNull()
     expect(seen(c, 4)).toBeNull()
     expect(otherNumber(empty, { me: c, partitions: 8, isDead: () => false })).toBeNull()
-  })
-
-  test('a planned stop frees its own', () => {
-    expect(withoutMember({ members: [a, b], owners: [a, a, b, b] }, a)).toEqual({
-      members: [b],
-      owners: [null, null, b, b],
-    })
   })
 
   test('whatever the order of turns, stops and deaths, it becomes even and stays, and no turn takes what is owned', () => {

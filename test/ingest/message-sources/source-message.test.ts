@@ -38,14 +38,3 @@ test('64 user properties and 16 KiB of them are kept; the others are counted', (
   // A large one is left out alone.
   expect(bounded({ large: 'x'.repeat(20_000), vin: 'V1' })).toEqual({ skipped: 1, kept: 1, isSame: false })
 })
-
-test('content type, response topic and correlation data count towards the 16 KiB', () => {
-  const properties = { contentType: 'x'.repeat(10_000), responseTopic: 'y'.repeat(10_000), expiryS: 5 }
-  const message = { ...emptyMessage(), userProperties: { vin: 'V1', large: 'z'.repeat(7000) }, properties }
-  expect(boundProperties(message)).toBe(2)
-  expect(message.properties).toEqual({ contentType: properties.contentType, expiryS: 5 })
-  expect({ ...message.userProperties }).toEqual({ vin: 'V1' })
-  const none = { ...emptyMessage(), properties: { correlation: 'x'.repeat(20_000) } }
-  expect(boundProperties(none)).toBe(1)
-  expect(none.properties).toBeNull()
-})

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 import { newFolder } from '../../support/folders.ts'
-import { connectPacket, pingPacket, publishPacket } from '../../support/mqtt5-packets.ts'
+import { connectPacket, pingPacket, publishPacket, pubrelPacket } from '../../support/mqtt5-packets.ts'
 import { overEachTransport, positionText, topic } from '../../support/statement-world.ts'
 import { world5 } from './world5.ts'
 
@@ -20,6 +20,16 @@ overEachTransport((transport) => {
     const device = await world.connected()
     device.send(...Array.from({ length: 5000 }, () => pingPacket))
     expect(await device.gone()).toMatchObject({ code: 0x96 })
+  })
+
+  test('a PUBREL for each message of QoS 2 is no control packet too many', async () => {
+    const world = await world5(transport, { limits: 'max_control_packets_per_s: 10' })
+    const device = await world.connected()
+    for (let messageId = 1; messageId <= 500; messageId += 1) {
+      const message = { topic, qos: 2, messageId, payload: world.position(messageId) }
+      device.send(publishPacket(message), pubrelPacket(messageId))
+    }
+    expect(await device.next('pubcomp', 499)).toMatchObject({ messageId: 500 })
   })
 
   test('a message that its client may not publish, where that closes: 0x87', async () => {

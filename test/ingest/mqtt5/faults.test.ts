@@ -202,7 +202,9 @@ const groups = { texts, nulls, heads, sections, publishes, filters, others }
 
 /** What a client may send, whatever the gateway does with it. */
 const allowed: readonly Buffer[] = [
-  ...[packetOf(0x40, uint16(1)), packetOf(0x40, uint16(1), 0x10), packetOf(0x70, uint16(1), 0, 0)],
+  packetOf(0x40, uint16(1)),
+  packetOf(0x40, uint16(1), 0x10),
+  packetOf(0x70, uint16(1), 0, 0),
   packetOf(0x50, uint16(1), 0x97, propertiesOf(userProperty('a', 'b'))),
   packetOf(0x62, uint16(1), 0x92),
   packetOf(0x62, uint16(1), 0, propertiesOf(property.reasonString, text('ok'))),

@@ -107,7 +107,7 @@ overEachTransport((transport) => {
       if (code === null) device.destroy()
       else device.send(disconnectPacket(code))
       expect(await device.gone()).toBeNull()
-      if (code !== 0) await expect.poll(mapped, { timeout: 15_000 }).toBe(2 * index + 2)
+      await expect.poll(mapped, { timeout: 15_000 }).toBe(code === 0 ? 7 : 2 * index + 2)
       const again = await world.connected()
       again.send(disconnectPacket())
       await again.gone()

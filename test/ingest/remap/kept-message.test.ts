@@ -8,39 +8,10 @@ const sender = { clientId: 'c', userName: 'u', certificateName: 'n', identity: '
 const stored = (envelope: Envelope): Envelope => JSON.parse(JSON.stringify(envelope)) as Envelope
 
 describe('an envelope', () => {
-  test('keeps the identity of the sender', () => {
-    const envelope = stored(envelopeOf(messageOf('10', { topic: 't', sender }), null))
-    expect(messageFrom(envelope).sender).toEqual(sender)
-  })
-
   test('of version 0.1.0 is read as one of an anonymous client', () => {
     const { identity: _, ...earlier } = stored(envelopeOf(messageOf('10', { topic: 't', sender }), null))
     expect(messageFrom(earlier).sender).toEqual({ ...sender, identity: null })
     expect(parseLine(envelopeLine(earlier))).toEqual({ kind: 'message', envelope: earlier })
-  })
-
-  test('with an identity that is no text is refused by an import', () => {
-    const envelope = envelopeOf(messageOf('10', { topic: 't', sender }), null)
-    const line = envelopeLine({ ...envelope, identity: 7 as never })
-    expect(parseLine(line)).toBe('its envelope is incomplete')
-  })
-
-  test('keeps the properties of a message of MQTT 5', () => {
-    const properties = {
-      contentType: 'application/json',
-      responseTopic: 'answers/1',
-      correlation: 'AAH/',
-      isText: true,
-      expiryS: 60,
-    } as const
-    const userProperties = { vin: 'V1' }
-    const envelope = stored(
-      envelopeOf({ ...messageOf('10', { topic: 't', sender }), properties, userProperties }, null),
-    )
-    expect(messageFrom(envelope)).toMatchObject({ properties, userProperties })
-    expect(parseLine(envelopeLine(envelope))).toEqual({ kind: 'message', envelope })
-    const { properties: _, ...earlier } = envelope
-    expect(messageFrom(earlier)).not.toHaveProperty('properties')
   })
 
   test.each([

@@ -4,7 +4,7 @@ import type { Message, Sender } from '../../../../src/domain/message.ts'
 import { hashPassword } from '../../../../src/std/passwords/passwords.ts'
 import { Secret } from '../../../../src/std/secret.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { openIngest, textOf, wordMapper } from '../../../support/ingest-world.ts'
+import { openIngest, wordMapper } from '../../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import { connectBytes, createDevice, publishBytes } from '../../../support/mqtt-device.ts'
 
@@ -191,70 +191,9 @@ describe('access of clients', () => {
       ],
     })
   })
-
-  test('MQTT 3.1 is accepted', async () => {
-    await using world = await openIngest(auto())
-    const device = await world.connection('old')
-    expect(await device.connect({ protocolVersion: 3, protocolId: 'MQIsdp' })).toMatchObject({
-      returnCode: 0,
-    })
-    device.publish({ topic: 't', payload: 'x' })
-    await device.acked(1)
-  })
-
-  test('a bridge of Mosquitto, which adds 128 to the level, is a client of MQTT 3.1.1', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool)
-    const device = await world.connection('bridge')
-    const connect = connectBytes('bridge', { clean: false })
-    connect[8] = 0x84
-    device.sendBytes(connect)
-    await device.until((received) => received[0]?.cmd === 'connack')
-    device.publish({ topic: 't', payload: 'bridged' })
-    await device.acked(1)
-    device.sendBytes(Buffer.from([0xe0, 0]))
-    await device.gone()
-    const again = await world.connection('bridge')
-    again.sendBytes(connect)
-    await again.until((received) => received[0]?.cmd === 'connack')
-    // Only 3.1.1 has this flag.
-    expect(again.received).toMatchObject([{ returnCode: 0, sessionPresent: true }])
-    expect(spool.payloads.map(textOf)).toEqual(['bridged'])
-  })
-
-  test('a client id that is too long, or missing for a persistent session, is refused with CONNACK 2', async () => {
-    await using world = await openIngest(auto())
-    const long = await world.connection('x'.repeat(257))
-    expect(await long.connect()).toMatchObject({ returnCode: 2 })
-    const nameless = await world.connection('')
-    // mqtt-packet will not write such a CONNECT.
-    nameless.sendBytes(Buffer.from([0x10, 12, 0, 4, 0x4d, 0x51, 0x54, 0x54, 4, 0, 0, 0, 0, 0]))
-    await nameless.gone()
-    expect(nameless.received).toMatchObject([{ cmd: 'connack', returnCode: 2 }])
-  })
-
-  test('a client without an id gets a generated one', async () => {
-    await using world = await openIngest(auto())
-    const one = await world.device('')
-    const two = await world.device('')
-    two.publish({ topic: 't', payload: 'x' })
-    await two.acked(1)
-    expect(one.closed).toBe(false)
-  })
 })
 
 describe('sessions', () => {
-  test('a client that connects again takes over from its old connection [MQTT-3.1.4-2]', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool)
-    const old = await world.device('truck')
-    const now = await world.device('truck')
-    await old.gone()
-    now.publish({ topic: 't', payload: 'x' })
-    await now.acked(1)
-    expect(world.ingest.counters().connections).toBe(1)
-  })
-
   test('acks of a connection that was taken over do not reach the new one', async () => {
     const spool = createMemoryIntakeSpool({ commits: 'by hand' })
     await using world = await openIngest(spool)
@@ -268,32 +207,5 @@ describe('sessions', () => {
     await spool.ended(2)
     spool.commit()
     expect(await now.acked(1)).toEqual([{ cmd: 'puback', messageId: 9 }])
-  })
-
-  test('a will is accepted when the connection breaks, and not after DISCONNECT', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool)
-    const will = { topic: 'gone', payload: Buffer.from('last words'), qos: 1 as const }
-    const polite = await world.connection('polite')
-    await polite.connect({ will })
-    polite.send({ cmd: 'disconnect' })
-    await polite.gone()
-    const broken = await world.connection('broken')
-    await broken.connect({ will })
-    broken.destroy()
-    await spool.ended(1)
-    await new Promise(setImmediate)
-    expect(spool.payloads.map(textOf)).toEqual(['last words'])
-    expect(world.ingest.counters()).toMatchObject({ received: 1, mapped: 1 })
-  })
-
-  test('a will of a client that violated the protocol is accepted', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool)
-    const device = await world.connection('broken')
-    await device.connect({ will: { topic: 'gone', payload: Buffer.from('last words') } })
-    device.sendBytes(Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff]))
-    await spool.ended(1)
-    expect(world.ingest.counters()).toMatchObject({ received: 1, mapped: 1 })
   })
 })

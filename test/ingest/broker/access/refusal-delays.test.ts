@@ -88,23 +88,4 @@ describe('failures of clients to log in', () => {
     expect(events).toHaveLength(2)
     expect(failures.view().failures).toBe(109)
   })
-
-  test('begin again after ten quiet minutes', async () => {
-    const { clock, events, failures } = openFailures()
-    for (let index = 0; index < 9; index += 1) failures.note('a', 'u')
-    await clock.advance(600_000)
-    failures.note('b', 'u')
-    expect(events).toEqual([])
-    expect(failures.view()).toMatchObject({ failures: 10, addresses: [{ name: 'b', failures: 1 }] })
-  })
-
-  test('of many addresses keep the one with most', async () => {
-    const { failures } = openFailures()
-    for (let index = 0; index < 3000; index += 1) {
-      failures.note('guesser', 'u')
-      failures.note(`scanner ${index}`, 'u')
-    }
-    expect(failures.view().addresses[0]).toEqual({ name: 'guesser', failures: 3000 })
-    expect(failures.view().addresses).toHaveLength(5)
-  })
 })

@@ -1,8 +1,5 @@
-import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { createClients, type ClientConnect } from '../../../../src/ingest/broker/clients/clients.ts'
+import { createClients } from '../../../../src/ingest/broker/clients/clients.ts'
 import type { GatewayEvent } from '../../../../src/domain/event.ts'
 import type { Sender } from '../../../../src/domain/message.ts'
 import { Secret } from '../../../../src/std/secret.ts'
@@ -12,7 +9,6 @@ import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
 import { openMapperOf, truckSource } from '../../../support/mapping-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 
-const run = promisify(execFile)
 const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 const users = ['depot', 'yard'].map((name) => ({ name, password: new Secret(name) }))
 const accessOf = (anonymous: boolean) => ({
@@ -25,20 +21,6 @@ const reading = (km: number) => JSON.stringify({ ts: 1_760_000_000_000 + km, lat
 async function stateOf(world: IngestWorld, clientId: string, state: string): Promise<unknown> {
   while (world.ingest.clients.find(clientId)?.state !== state) await new Promise(setImmediate)
   return world.ingest.clients.find(clientId)
-}
-
-const connect: ClientConnect = {
-  keepaliveAsked: 60,
-  keepalive: 60,
-  sessionExpiryAsked: 0,
-  sessionExpiry: 0,
-  cleanStart: true,
-  sessionPresent: false,
-  receiveMaximum: 10,
-  topicAliasMaximum: 0,
-  maximumPacketSize: null,
-  willDelay: null,
-  userProperties: null,
 }
 
 describe('a will', () => {
@@ -78,29 +60,6 @@ describe('a will', () => {
     device.destroy()
     await spool.ended(1)
     expect(world.ingest.counters()).toMatchObject({ received: 1, ignored: 1, dead: 0 })
-  })
-
-  test('does not come after DISCONNECT', async () => {
-    await using world = await openIngest(auto())
-    const device = await world.connection('truck-7')
-    await device.connect({ will })
-    device.send({ cmd: 'disconnect' })
-    await device.gone()
-    expect(await stateOf(world, 'truck-7', 'disconnected')).toMatchObject({ willCame: false })
-    expect(world.ingest.counters().received).toBe(0)
-  })
-
-  test.skipIf(!existsSync('/usr/bin/mosquitto_sub'))('of mosquitto_sub comes when it is killed', async () => {
-    await using world = await openIngest(auto(), { mapper: openMapperOf([truckSource()]) })
-    const where = ['-h', '127.0.0.1', '-p', String(world.port), '-i', 'mosq', '-t', 'commands']
-    const last = ['--will-topic', 'telemetry/v1/truck-8', '--will-payload', reading(3)]
-    const child = run('/usr/bin/mosquitto_sub', [...where, ...last])
-    const ended = child.catch(() => undefined)
-    await stateOf(world, 'mosq', 'connected')
-    child.child.kill('SIGKILL')
-    await ended
-    expect(await stateOf(world, 'mosq', 'lost')).toMatchObject({ willCame: true })
-    expect(world.ingest.counters()).toMatchObject({ ignored: 1, mapped: 0 })
   })
 })
 
@@ -215,20 +174,6 @@ describe('what is known of clients', () => {
     expect(events.filter(({ kind }) => kind === 'client_id_shared')).toEqual([])
   })
 
-  test('the end and the will of a connection that was taken over change nothing', () => {
-    const { clients } = open()
-    const old = senderOf('truck-7')
-    clients.connected(old, null)
-    clients.connected(senderOf('truck-7'), '10.0.0.7')
-    clients.willCame(old)
-    clients.ended(old, false)
-    expect(clients.find('truck-7')).toMatchObject({
-      state: 'connected',
-      willCame: false,
-      address: '10.0.0.7',
-    })
-  })
-
   test('is bounded, and strangers that were refused displace no admitted client', () => {
     const { clients } = open()
     const truck = senderOf('truck-7')
@@ -248,15 +193,6 @@ describe('what is known of clients', () => {
     expect(clients.find('other-29999')).toMatchObject({ state: 'disconnected' })
     expect(clients.find('other-9999')).toBeNull()
     expect(clients.find('other-10000')).not.toBeNull()
-  })
-
-  test('is restored with what its CONNECT of MQTT 5 asked for', () => {
-    const { clock, clients } = open()
-    clients.connected(senderOf('truck-7'), '10.0.0.7', { protocol: 'MQTT 5', connect })
-    const [written] = clients.takeChanged(1)
-    const next = createClients({ clock, emit: () => undefined })
-    next.restore([{ key: 'truck-7', view: written!.view!, savedAt: clock.now() }])
-    expect(next.find('truck-7')).toMatchObject({ protocol: 'MQTT 5', connect })
   })
 
   test('outlives the process: what changed is given once, and restored as closed', async () => {
@@ -307,33 +243,6 @@ describe('what is known of clients', () => {
     expect(clients.find('truck-7')).toMatchObject({ state: 'lost', refusedAt: expect.any(Number) as number })
     clients.connected(truck, null)
     expect(clients.find('truck-7')).toMatchObject({ refusedAt: null })
-  })
-
-  test('a flood of names that were never written leaves nothing to write', () => {
-    const { clients } = open()
-    for (let n = 0; n < 5000; n += 1)
-      clients.refused({ clientId: `stranger-${n}`, address: '10.0.0.8' }, fault)
-    expect(clients.takeChanged(100_000)).toHaveLength(1000)
-  })
-
-  test('a client whose CONNECT is refused stands in the list with the reason', async () => {
-    await using world = await openIngest(auto())
-    const clientId = 'x'.repeat(300)
-    const device = await world.connection(clientId)
-    await device.connect()
-    await device.gone()
-    expect(world.ingest.clients.withFaults(10)).toMatchObject([
-      {
-        clientId,
-        state: 'refused',
-        address: '127.0.0.1',
-        fault: {
-          reason: 'client_id_too_long',
-          detail: expect.stringContaining('max_client_id_bytes') as string,
-          count: 1,
-        },
-      },
-    ])
   })
 
   test('a client whose connection the gateway closed is lost, with the reason', async () => {

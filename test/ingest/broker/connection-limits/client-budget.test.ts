@@ -1,75 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { createClientBudget } from '../../../../src/ingest/broker/connection-limits/client-budget.ts'
 import { createFakeClock } from '../../../support/fake-clock.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import { publishBytes } from '../../../support/mqtt-device.ts'
-
-function open(messagesPerS: number, bytesPerS: number) {
-  const clock = createFakeClock()
-  const seen: string[] = []
-  const budget = createClientBudget(
-    {
-      clock,
-      pausing: (limit) => void seen.push(limit),
-      name: 'truck',
-      reader: { resumeReading: () => void seen.push('resume') },
-    },
-    { messagesPerS, bytesPerS },
-  )
-  const count = (times: number, bytes: number) => {
-    for (let index = 0; index < times; index += 1) budget.count(bytes)
-  }
-  return { clock, seen, budget, count }
-}
-
-describe('the budget of a client', () => {
-  test('lets the messages of one second through at once, and pauses for the debt', async () => {
-    const { clock, seen, budget, count } = open(100, 1_000_000)
-    count(100, 10)
-    expect(budget.isSpent()).toBe(false)
-    count(150, 10)
-    expect([budget.isSpent(), budget.isSpent()]).toEqual([true, true])
-    await clock.advance(1499)
-    expect(seen).toEqual(['max_messages_per_s'])
-    await clock.advance(1)
-    expect(seen).toEqual(['max_messages_per_s', 'resume'])
-    expect(budget.isSpent()).toBe(false)
-  })
-
-  test('bounds bytes in the same way', async () => {
-    const { clock, seen, budget, count } = open(100, 1000)
-    count(1, 5000)
-    expect(budget.isSpent()).toBe(true)
-    await clock.advance(4000)
-    expect(seen).toEqual(['max_bytes_per_s', 'resume'])
-  })
-
-  test('lets a silent client save two seconds, and takes the rate on average', async () => {
-    const { clock, seen, budget, count } = open(100, 1_000_000)
-    await clock.advance(3_600_000)
-    let taken = 0
-    for (let ms = 0; ms < 10_000; ms += 1) {
-      if (!budget.isSpent()) {
-        count(7, 1)
-        taken += 7
-      }
-      await clock.advance(1)
-    }
-    expect(taken).toBeGreaterThan(1000)
-    expect(taken).toBeLessThan(1220)
-    expect(seen.length).toBeLessThan(2 * (10_000 / 50) + 2)
-  })
-
-  test('has no timer after the end of the connection', () => {
-    const { clock, budget, count } = open(1, 1000)
-    count(10, 1)
-    expect(budget.isSpent()).toBe(true)
-    budget.close()
-    expect(clock.pending()).toBe(0)
-  })
-})
 
 describe('a client that sends more than its rate', () => {
   const received = (world: IngestWorld) => world.ingest.counters().received

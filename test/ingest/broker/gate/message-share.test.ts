@@ -1,30 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { createMessageShare } from '../../../../src/ingest/broker/gate/message-share.ts'
 import { openIngest, textOf } from '../../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import { publishBytes } from '../../../support/mqtt-device.ts'
-
-describe('the share of a connection', () => {
-  test('is four messages between two commits, and only while the intake is busy', () => {
-    const intake = { isBusy: false, commits: 0 }
-    const share = createMessageShare({ busy: () => intake.isBusy, commits: () => intake.commits })
-    for (let n = 0; n < 1000; n += 1) share.count(100)
-    expect(share.left()).toBe(Infinity)
-    intake.isBusy = true
-    expect(share.left()).toBe(4)
-    for (let n = 0; n < 4; n += 1) share.count(100)
-    expect(share.left()).toBe(0)
-    intake.commits += 1
-    expect(share.left()).toBe(4)
-  })
-
-  test('is smaller where the messages are large', () => {
-    const share = createMessageShare({ busy: () => true, commits: () => 1 })
-    expect(share.left()).toBe(4)
-    share.count(12_288)
-    expect(share.left()).toBe(0)
-  })
-})
 
 function burst(from: number, count: number, qos: 0 | 1): Buffer {
   const packets = Array.from({ length: count }, (_, n) =>
@@ -77,4 +54,15 @@ describe('while many messages are not durable', () => {
     }
     for (const device of devices) expect(await device.acked(300)).toHaveLength(300)
   })
+})
+
+test('a client that sends without a pause is read in turns with others', async () => {
+  await using world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }))
+  const flood = await world.device('flood')
+  const single = await world.device('single')
+  const count = 20_000
+  flood.sendBytes(burst(1, count, 0))
+  single.publish({ topic: 't', payload: 'single', messageId: 1 })
+  await single.acked(1)
+  expect(world.ingest.counters().received).toBeLessThan(count / 2)
 })

@@ -49,17 +49,6 @@ describe('a silent connection', () => {
     expect(reasons(world)).toEqual(['keepalive_timeout'])
   })
 
-  test('without a keepalive ends after idle_timeout', async () => {
-    useFakeTimers()
-    await using world = await openIngest(auto(), { idleTimeoutMs: 600_000 })
-    const device = await connected(world, 0)
-    vi.advanceTimersByTime(599_000)
-    expect(reasons(world)).toEqual([])
-    vi.advanceTimersByTime(3000)
-    await device.gone()
-    expect(reasons(world)).toEqual(['idle_timeout'])
-  })
-
   // The fourth field of /proc/net/tcp with a timer: 02 is keep-alive, and when it fires in 1/100 s.
   test('is asked by TCP only where the client gives no keepalive', async () => {
     await using world = await openIngest(auto())

@@ -1,7 +1,3 @@
-import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { promisify } from 'node:util'
-import { connectAsync } from 'mqtt'
 import { describe, expect, test } from 'vitest'
 import { ingestOptions, ingestSchema } from '../../../../src/ingest/config.ts'
 import { compileRules, patternProblem } from '../../../../src/ingest/broker/publish-rules/allowed-topics.ts'
@@ -11,7 +7,6 @@ import { openMapperOf, truckSource } from '../../../support/mapping-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import type { Device } from '../../../support/mqtt-device.ts'
 
-const run = promisify(execFile)
 const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 const users = ['truck-7', 'truck-8', 'depot'].map((name) => ({ name, password: new Secret(name) }))
 const access = [{ anonymous: true, certificates: false, users, passwordFile: null, tokens: [] }]
@@ -91,29 +86,6 @@ describe('rules of the broker', () => {
     publish: [{ topics: ['t/{identity}/#'] }, { identities: ['depot'], topics: ['depot/#', 'all/+'] }],
   })
 
-  test.each([0, 1, 2] as const)(
-    'a message that none allows is acknowledged in its place and not taken (QoS %i)',
-    async (qos) => {
-      const spool = auto()
-      await using world = await openIngest(spool, own)
-      const device = await connected(world, 'truck-7')
-      const topics = ['t/truck-7/a', 't/truck-8/a', 't/truck-7/b', 'depot/x', 't/truck-7/a']
-      for (const [index, topic] of topics.entries())
-        device.publish({ topic, payload: `m${index}`, qos, messageId: index + 1 })
-      device.publish({ topic: 't/truck-7/end', payload: 'end', messageId: 9 })
-      await device.until(() => device.acks.some(({ messageId }) => messageId === 9))
-      expect(spool.payloads.map(textOf)).toEqual(['m0', 'm2', 'm4', 'end'])
-      const first = device.acks.filter(({ cmd }) => cmd !== 'pubcomp').map(({ messageId }) => messageId)
-      expect(first).toEqual(qos === 0 ? [9] : [1, 2, 3, 4, 5, 9])
-      const { received, mapped, ignored, ignoredByReason, refusedMessages, refusedByIdentity } =
-        world.ingest.counters()
-      expect({ received, mapped, ignored }).toEqual({ received: 6, mapped: 4, ignored: 2 })
-      expect(ignoredByReason).toEqual([{ source: '', reason: 'topic_not_allowed', count: 2 }])
-      expect(refusedMessages).toEqual(new Map([['topic_not_allowed', 2]]))
-      expect(refusedByIdentity).toEqual([{ source: 'truck-7', reason: 'topic_not_allowed', count: 2 }])
-    },
-  )
-
   test('an ack of a refused message waits for those before it', async () => {
     const spool = createMemoryIntakeSpool({ commits: 'by hand' })
     await using world = await openIngest(spool, own)
@@ -126,25 +98,6 @@ describe('rules of the broker', () => {
     expect(device.acks).toEqual([])
     spool.commit()
     expect((await device.acked(2)).map(({ messageId }) => messageId)).toEqual([1, 2])
-  })
-
-  test('a violation closes the connection where the config says so, and is not acknowledged', async () => {
-    const spool = auto()
-    const { rules } = rulesOf({ publish: [{ topics: ['t/{identity}'] }], on_violation: 'close' })
-    await using world = await openIngest(spool, { access, rules })
-    const device = await connected(world, 'truck-7')
-    const other = await connected(world, 'truck-8')
-    device.publish({ topic: 't/truck-8', payload: 'forged' })
-    await device.gone()
-    expect(device.acks).toEqual([])
-    expect(world.ingest.counters()).toMatchObject({
-      received: 0,
-      droppedByReason: new Map([['publish_refused', 1]]),
-      refusedMessages: new Map([['topic_not_allowed', 1]]),
-    })
-    other.publish({ topic: 't/truck-8', payload: 'own' })
-    await other.acked(1)
-    expect(spool.payloads.map(textOf)).toEqual(['own'])
   })
 
   test('each identity has its own rules', async () => {
@@ -200,38 +153,6 @@ describe('rules of the broker', () => {
     await spool.ended(1)
     expect(spool.payloads).toEqual([])
     expect(world.ingest.counters().refusedMessages).toEqual(new Map([['topic_not_allowed', 1]]))
-  })
-
-  test('without rules every topic is allowed', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool, rulesOf({}))
-    const device = await world.device('anyone')
-    device.publish({ topic: 'any/thing', payload: 'x' })
-    await device.acked(1)
-    expect(spool.payloads).toHaveLength(1)
-  })
-
-  test('mqtt.js gets its acks for refused messages and stays connected', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool, own)
-    const credentials = { username: 'truck-7', password: 'truck-7' }
-    const client = await connectAsync(`mqtt://127.0.0.1:${world.port}`, {
-      ...credentials,
-      reconnectPeriod: 0,
-    })
-    for (const qos of [0, 1, 2] as const) await client.publishAsync('t/truck-8/x', 'forged', { qos })
-    await client.publishAsync('t/truck-7/x', 'own', { qos: 2 })
-    await client.endAsync()
-    expect(spool.payloads.map(textOf)).toEqual(['own'])
-  })
-
-  test.skipIf(!existsSync('/usr/bin/mosquitto_pub'))('mosquitto_pub does, too', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool, own)
-    const where = ['-h', '127.0.0.1', '-p', String(world.port), '-u', 'truck-7', '-P', 'truck-7', '-q', '1']
-    await run('/usr/bin/mosquitto_pub', [...where, '-t', 't/truck-8/x', '-m', 'forged'])
-    await run('/usr/bin/mosquitto_pub', [...where, '-t', 't/truck-7/y', '-m', 'from mosquitto'])
-    expect(spool.payloads.map(textOf)).toEqual(['from mosquitto'])
   })
 
   test.each([

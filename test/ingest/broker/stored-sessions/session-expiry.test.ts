@@ -5,14 +5,13 @@ import {
   type OpenedSession,
   type SessionClient,
 } from '../../../../src/ingest/broker/stored-sessions/stored-sessions.ts'
-import { recordOf, usedRecord } from '../../../../src/ingest/broker/stored-sessions/session-record-codec.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import { collect, ended, openSpoolWorld, type SpoolWorld } from '../../../support/open-spool.ts'
 import { ourTimeOf } from '../../../support/our-time.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
-const settingMs = 7 * 24 * hourMs
+const settingMs = 2 * 24 * hourMs
 /** What a client of MQTT 3.1.1 asks for without Clean Session. */
 const bySetting = Number.POSITIVE_INFINITY
 
@@ -82,32 +81,6 @@ async function openSessions({ sessionExpiryMs = settingMs, offsetMs = () => 0 }:
 }
 
 describe('a CONNECT', () => {
-  test('[MQTT-3.1.2-4] with Clean Start and expiry 0 deletes what is stored and stores nothing', async () => {
-    const depot = await openSessions()
-    const first = await depot.open('resume', hourMs)
-    await depot.addMessage(first, 7)
-    depot.sessions.closed(first.session)
-    const { session, present, expiryMs } = await depot.open('clean', 0)
-    expect([present, expiryMs, session.stored, session.holds(7, 1)]).toEqual([false, 0, false, false])
-    expect(await depot.records()).toEqual({})
-    depot.sessions.closed(session)
-    expect(await depot.visit('resume', hourMs)).toBe(false)
-  })
-
-  test('[MQTT-3.1.2-4] [MQTT-3.2.2-2] with Clean Start and an expiry begins a new session, which is stored', async () => {
-    const depot = await openSessions()
-    const first = await depot.open('resume', hourMs)
-    await depot.addMessage(first, 7)
-    depot.sessions.closed(first.session)
-    const { session, present } = await depot.open('clean', hourMs)
-    expect([present, session.stored, session.holds(7, 1)]).toEqual([false, true, false])
-    expect(Object.keys(await depot.records())).toEqual(['session van'])
-    await depot.restart()
-    const again = await depot.open('resume', hourMs)
-    expect([again.present, again.session.holds(7, 1)]).toEqual([true, false])
-    expect(depot.sessions.counters()).toEqual({ sessions: 1, sessionsEvicted: 0, sessionsExpired: 0 })
-  })
-
   test.each([
     [0, []],
     [hourMs, ['session van']],
@@ -137,26 +110,6 @@ describe('a CONNECT', () => {
       expect((await collect(spool.sessionRecords())).map(({ key }) => key)).toEqual(names)
     },
   )
-
-  test('[MQTT-3.1.2-5] [MQTT-3.1.2-23] without Clean Start resumes the session, also after a restart', async () => {
-    const depot = await openSessions()
-    const first = await depot.open('resume', hourMs)
-    expect(first.present).toBe(false)
-    await depot.addMessage(first, 7)
-    depot.sessions.closed(first.session)
-    await depot.restart()
-    const again = await depot.open('resume', hourMs)
-    expect([again.present, again.session.holds(7, 1)]).toEqual([true, true])
-  })
-
-  test('[MQTT-3.1.2-6] without Clean Start and with expiry 0 begins a session that ends with it', async () => {
-    const depot = await openSessions()
-    const { session, present } = await depot.open('resume', 0)
-    expect([present, session.stored]).toEqual([false, false])
-    expect(await depot.records()).toEqual({})
-    depot.sessions.closed(session)
-    expect(await depot.visit('resume', 0)).toBe(false)
-  })
 
   test('[MQTT-3.1.2-5] without Clean Start and with expiry 0 resumes what is stored until its end', async () => {
     const depot = await openSessions()
@@ -209,39 +162,6 @@ describe('a CONNECT', () => {
 })
 
 describe('the expiry', () => {
-  test.each([
-    [hourMs, hourMs],
-    [settingMs, settingMs],
-    [settingMs + 1000, settingMs],
-    [bySetting, settingMs],
-  ])('that a client asks for is bounded by session_expiry: %d', async (asked, granted) => {
-    const depot = await openSessions()
-    expect((await depot.open('resume', asked)).expiryMs).toBe(granted)
-    expect((await depot.open('clean', asked, 'bus')).expiryMs).toBe(granted)
-  })
-
-  test('[MQTT-4.1.0-1] does not begin while a connection is open', async () => {
-    const depot = await openSessions()
-    const { session } = await depot.open('resume', 5000)
-    await depot.clock.advance(hourMs)
-    depot.sessions.closed(session)
-    await depot.clock.advance(5000)
-    const again = await depot.open('resume', 5000)
-    expect(again.present).toBe(true)
-    expect(depot.sessions.counters()).toMatchObject({ sessionsExpired: 0 })
-  })
-
-  test('[MQTT-4.1.0-2] [MQTT-3.2.2-3] ends the session when it has passed since the end of the connection', async () => {
-    const depot = await openSessions()
-    await depot.visit('resume', 5000)
-    await depot.clock.advance(5001)
-    expect(await depot.visit('resume', 5000)).toBe(false)
-    expect(depot.sessions.counters()).toMatchObject({ sessions: 1, sessionsExpired: 1 })
-    await depot.clock.advance(2 * minuteMs)
-    expect(depot.sessions.counters()).toMatchObject({ sessions: 0, sessionsExpired: 2 })
-    expect(await depot.records()).toEqual({})
-  })
-
   test('is that of the last CONNECT, whichever version it has', async () => {
     const depot = await openSessions()
     await depot.visit('resume', bySetting)
@@ -293,16 +213,6 @@ describe('a DISCONNECT', () => {
     expect(await depot.visit('resume', askedMs)).toBe(false)
   })
 
-  test('may end the session, over a restart too', async () => {
-    const depot = await openSessions()
-    const { session } = await depot.open('resume', hourMs)
-    expect(depot.sessions.changeExpiry(session, 0)).toBe(0)
-    depot.sessions.closed(session)
-    expect(await depot.records()).toEqual({})
-    await depot.restart()
-    expect(await depot.visit('resume', hourMs)).toBe(false)
-  })
-
   test('that comes before the end of its connection ends the session for the next CONNECT', async () => {
     const depot = await openSessions()
     const first = await depot.open('resume', hourMs)
@@ -320,14 +230,6 @@ describe('a DISCONNECT', () => {
     depot.sessions.closed(first.session)
     depot.sessions.closed(second.session)
     expect(await depot.visit('resume', hourMs)).toBe(true)
-  })
-
-  test('of a session that is not stored changes nothing', async () => {
-    const depot = await openSessions()
-    const { session } = await depot.open('clean', 0)
-    expect(depot.sessions.changeExpiry(session, hourMs)).toBe(0)
-    depot.sessions.closed(session)
-    expect(await depot.records()).toEqual({})
   })
 })
 
@@ -387,24 +289,6 @@ describe('a restart', () => {
 })
 
 describe('the record of a session', () => {
-  test('of MQTT 3.1.1 has no expiry of its own', async () => {
-    const depot = await openSessions()
-    await depot.visit('resume', bySetting)
-    expect((await depot.records())['session van']).toHaveLength(8)
-  })
-
-  test('of MQTT 5 has the expiry behind the time of the last use', () => {
-    const value = usedRecord(1234.5, 1500)
-    expect(value).toHaveLength(12)
-    expect(value.readDoubleBE()).toBe(1234.5)
-    expect(recordOf('session van', value)).toMatchObject({ usedAt: 1234.5, expiryMs: 2000 })
-    expect(recordOf('session van', value.subarray(0, 8))).toMatchObject({
-      usedAt: 1234.5,
-      expiryMs: bySetting,
-    })
-    expect(recordOf('session van', value.subarray(0, 7))).toBeNull()
-  })
-
   test('is read again after the store was lost, and keeps the expiry of the connection', async () => {
     const depot = await openSessions()
     const { session } = await depot.open('resume', hourMs)

@@ -1,4 +1,3 @@
-import { connect, type IConnackPacket } from 'mqtt'
 import { describe, expect, test } from 'vitest'
 import type { IngestOptions } from '../../../../src/ingest/ingest.ts'
 import { GatewayError } from '../../../../src/std/gateway-error.ts'
@@ -52,21 +51,6 @@ async function presence(depot: Depot, clientId: string, clean = false, user?: st
 }
 
 describe('CONNACK says that a session is present', () => {
-  test('where one is stored, also after a restart, and not after a clean session', async () => {
-    await using depot = await openDepot()
-    expect(await presence(depot, 'van')).toBe(false)
-    expect(await presence(depot, 'van')).toBe(true)
-    await depot.restart()
-    expect(await presence(depot, 'van')).toBe(true)
-    expect(await presence(depot, 'truck')).toBe(false)
-    expect(await presence(depot, 'van', true)).toBe(false)
-    expect(await presence(depot, 'van')).toBe(false)
-    expect(await presence(depot, 'van', true)).toBe(false)
-    await depot.restart()
-    expect(await presence(depot, 'van')).toBe(false)
-    expect(depot.world.ingest.counters()).toMatchObject({ sessions: 2 })
-  })
-
   test.each([false, true])('where it is not expired (restart: %s)', async (restarts) => {
     await using depot = await openDepot({ sessionExpiryMs: 100_000 })
     await presence(depot, 'van')
@@ -80,23 +64,6 @@ describe('CONNACK says that a session is present', () => {
     await depot.clock.advance(100_001)
     expect(await presence(depot, 'van')).toBe(false)
     expect(depot.world.ingest.counters()).toMatchObject({ sessions: 1, sessionsExpired: 1 })
-  })
-
-  test('to mqtt.js, which resumes its session', async () => {
-    await using depot = await openDepot()
-    const url = `mqtt://127.0.0.1:${depot.world.port}`
-    const settings = { clientId: 'van', clean: false, reconnectPeriod: 0 }
-    const seen: boolean[] = []
-    for (const _round of [1, 2]) {
-      const client = connect(url, settings)
-      const { sessionPresent } = await new Promise<IConnackPacket>((resolve) =>
-        client.once('connect', resolve),
-      )
-      seen.push(sessionPresent)
-      await client.publishAsync('t', 'timed', { qos: 2 })
-      await client.endAsync()
-    }
-    expect(seen).toEqual([false, true])
   })
 })
 
@@ -277,19 +244,6 @@ describe('a QoS 2 message of a stored session', () => {
       expect(depot.stored()).toBe(count)
       await depot.restart()
     }
-  })
-
-  test('is unknown after the client has connected with a clean session', async () => {
-    await using depot = await openDepot()
-    const first = await depot.connect('van')
-    first.publish({ ...parked, messageId: 7 })
-    await first.acked(1)
-    await presence(depot, 'van', true)
-    await depot.restart()
-    const again = await depot.connect('van')
-    again.publish({ ...parked, messageId: 7 })
-    await again.acked(1)
-    expect(depot.stored()).toBe(2)
   })
 
   test('gets PUBCOMP after the deletion is durable, and none where it fails', async () => {

@@ -1,11 +1,5 @@
-import { once } from 'node:events'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { systemClock } from '../../../../../src/std/clock.ts'
-import type { FrameStream } from '../../../../../src/ingest/broker/listeners/websocket/frame-stream.ts'
-import { createWebSocketListener } from '../../../../../src/ingest/broker/listeners/websocket/websocket.ts'
+import { describe, expect, test } from 'vitest'
 import type { ListenerOptions } from '../../../../../src/ingest/broker/listeners/listeners.ts'
-import { createServer, type AddressInfo, type Socket } from 'node:net'
-import { eventually } from '../../../../support/eventually.ts'
 import { createFakeClock } from '../../../../support/fake-clock.ts'
 import { openIngest, type IngestWorld } from '../../../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../../../support/memory-intake-spool.ts'
@@ -64,82 +58,5 @@ describe('back-pressure over WebSocket', () => {
     spool.commit()
     await client.acked(2)
     expect(dropped(world)).toEqual({})
-  })
-
-  test('the network is not read while the buffer of the stream is full', async () => {
-    const bufferBytes = 16_384
-    const listener = createWebSocketListener(systemClock, {
-      path: '/mqtt',
-      origins: [],
-      handshakeTimeoutMs: 60_000,
-      bufferBytes,
-    })
-    const opened: { socket: Socket; stream: FrameStream }[] = []
-    const server = createServer((socket) =>
-      listener.begin(socket, {
-        opened: (stream) => opened.push({ socket, stream }),
-        refused: () => undefined,
-      }),
-    )
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onTestFinished(() => void server.close())
-    const client = await openWebSocket({ port: (server.address() as AddressInfo).port })
-    const [{ socket, stream }] = opened as [(typeof opened)[0]]
-    // More than the system takes, in one frame.
-    const bytes = 40_000_000
-    client.sendFrame(Buffer.alloc(bytes))
-    await eventually(() => socket.isPaused())
-    // The chunk that filled it comes whole.
-    expect(stream.readableLength).toBeLessThanOrEqual(bufferBytes + 65_536)
-    let received = 0
-    stream.on('data', (chunk: Buffer) => (received += chunk.length))
-    await eventually(() => received === bytes)
-    stream.destroy()
-    await client.gone()
-  })
-
-  test('the gateway writes no more than a client reads', async () => {
-    const streams: FrameStream[] = []
-    const listener = createWebSocketListener(systemClock, {
-      path: '/mqtt',
-      origins: [],
-      handshakeTimeoutMs: 60_000,
-      bufferBytes: 16_384,
-    })
-    const opened = (stream: FrameStream) => {
-      // Nobody reads; the end is seen all the same.
-      stream.resume()
-      streams.push(stream)
-    }
-    const server = createServer((socket) => listener.begin(socket, { opened, refused: () => undefined }))
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onTestFinished(() => void server.close())
-    const client = await openWebSocket({ port: (server.address() as AddressInfo).port })
-    client.socket.pause()
-    const [stream] = streams as [FrameStream]
-    const chunk = publishBytes({ topic: 't', payload: 'x'.repeat(65_000), qos: 0 })
-    let written = 0
-    // The system takes some megabytes.
-    for (let isFull = false; !isFull;) {
-      written += chunk.length
-      if (stream.write(chunk)) continue
-      const late = new AbortController()
-      const timer = setTimeout(() => late.abort(), 500)
-      isFull = await once(stream, 'drain', { signal: late.signal }).then(
-        () => false,
-        () => true,
-      )
-      clearTimeout(timer)
-    }
-    expect(stream.writableNeedDrain).toBe(true)
-    expect(stream.writableLength).toBe(chunk.length)
-    client.socket.resume()
-    await once(stream, 'drain')
-    const received = () => client.frames.reduce((sum, { payload }) => sum + payload.length, 0)
-    await client.until(() => received() === written)
-    stream.destroy()
-    await client.gone()
   })
 })

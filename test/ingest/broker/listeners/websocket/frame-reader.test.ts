@@ -35,13 +35,6 @@ function cut(bytes: Buffer, sizes: readonly number[]): Buffer[] {
 const opening = Buffer.from('CONNECT and more')
 
 describe('frames', () => {
-  test.each([0, 1, 125, 126, 127, 65_535, 65_536, 200_000])('of %i bytes give their payload', (length) => {
-    const { take, reader } = open()
-    const payload = Buffer.alloc(length, 'abcdefg')
-    expect(take(frame(payload), frame(opening)).equals(Buffer.concat([payload, opening]))).toBe(true)
-    expect(reader.fault).toBeNull()
-  })
-
   test('[MQTT-6.0.0-2] give the same bytes however they are cut, fragmented and mixed with control frames', () => {
     const part = fc.record({
       payload: fc.uint8Array({ maxLength: 300 }),
@@ -68,31 +61,6 @@ describe('frames', () => {
       }),
       { numRuns: 500 },
     )
-  })
-
-  test('never fail on random bytes, and never give more than came', () => {
-    fc.assert(
-      fc.property(fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 10 }), (chunks) => {
-        const { reader } = open()
-        for (const chunk of chunks) {
-          const length = reader.read(Buffer.from(chunk))
-          expect(length).toBeGreaterThanOrEqual(0)
-          expect(length).toBeLessThanOrEqual(chunk.length)
-        }
-      }),
-      { numRuns: 2000 },
-    )
-  })
-
-  test('may announce 2^63 - 1 bytes; what comes of them is passed on', () => {
-    const { take, reader } = open()
-    const bytes = frame(opening)
-    const endless = Buffer.concat([
-      Buffer.from([0x82, 0xff, 0x7f, 255, 255, 255, 255, 255, 255, 255]),
-      bytes.subarray(2),
-    ])
-    expect(take(endless).equals(opening)).toBe(true)
-    expect(reader.fault).toBeNull()
   })
 
   test.each([
@@ -122,26 +90,5 @@ describe('frames', () => {
         detail: expect.stringContaining(expected),
       })
     }
-  })
-
-  test('[MQTT-6.0.0-1] of text are a fault', () => {
-    const { take, reader } = open()
-    expect(take(Buffer.concat([frame(opening), frame(opening, { opcode: 1 })])).equals(opening)).toBe(true)
-    expect(reader.fault).toEqual({ reason: 'websocket_text' })
-  })
-
-  test('end with the close frame', () => {
-    const { take, reader } = open()
-    const close = frame(Buffer.from([3, 232]), { opcode: 8 })
-    expect(take(Buffer.concat([frame(opening), close, frame(opening)])).equals(opening)).toBe(true)
-    expect(take(frame(opening))).toHaveLength(0)
-    expect(reader.closeFrame).toEqual(close)
-  })
-
-  test('are not read on where a control frame was one too many', () => {
-    const { take, controls } = open({ stopAtControl: true })
-    const ping = frame(Buffer.alloc(0), { opcode: 9 })
-    expect(take(Buffer.concat([ping, ping, frame(opening)]))).toHaveLength(0)
-    expect(controls).toEqual([ping])
   })
 })
