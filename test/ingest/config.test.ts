@@ -14,17 +14,6 @@ const authority = createAuthority()
 const mine = authority.issue()
 
 describe('the section ingest', () => {
-  test('has defaults for everything except access', () => {
-    const options = ingestOptions(ingestSchema.parse({ broker: { access: anonymous } }))
-    expect(options).toMatchObject({
-      listeners: [{ host: '127.0.0.1', port: 1883, tls: null }],
-      packetBytesMax: 1024 ** 2,
-      connectBytesMax: 65_536,
-      connectTimeoutMs: 10_000,
-      ackTimeoutMs: 60_000,
-    })
-  })
-
   test('needs no listener and no access where there is a bridge', () => {
     const bridges = [{ name: 'depot', url: 'mqtt://10.0.0.1', topics: ['a/#'], client_id: 'gw' }]
     expect(problems({ broker: { listeners: [] }, bridges })).toEqual([])
@@ -177,11 +166,6 @@ describe('the section ingest', () => {
       [false, 1],
       [true, 0],
     ])
-  })
-
-  test('needs no rules of the broker where every listener has its own', () => {
-    const listeners = [{ url: 'mqtt://127.0.0.1', access: anonymous }]
-    expect(problems({ broker: { listeners } })).toEqual([])
   })
 
   test('refuses short tokens, broken hashes, and certificates without client_ca', () => {

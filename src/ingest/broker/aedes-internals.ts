@@ -1,7 +1,7 @@
 // aedes-internals.ts: what the gateway uses of aedes 1.2 beyond its documented interface, and the store that
 // aedes asks for. No other file touches private fields of aedes or depends on the text of its errors.
-// test/ingest/broker/aedes-internals.test.ts fails when an upgrade changes one of them; read lib/client.js
-// and lib/handlers of aedes then.
+// The tests of the statements of MQTT (test/ingest/mqtt3, mqtt5) and half-close.test.ts fail when an upgrade
+// changes one of them; read lib/client.js and lib/handlers of aedes then.
 
 import { isUtf8 } from 'node:buffer'
 import type { EventEmitter } from 'node:events'

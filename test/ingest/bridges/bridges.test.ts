@@ -536,39 +536,6 @@ describe('connections of a bridge', () => {
     ])
   })
 
-  test('connections that break again and again by a fault of the broker are reported with what was seen', async () => {
-    const script: BrokerScript = { connack: () => ({ sessionPresent: true }) }
-    await using opened = await openBridge({}, { script })
-    for (const index of [0, 1, 2]) {
-      await eventually(() => opened.eventsOf('message_source_connected').length === index + 1)
-      // A PUBLISH of QoS 1 with the packet identifier 0.
-      opened.broker.connections[index]!.sendBytes(Buffer.from([0x32, 6, 0, 1, 0x74, 0, 0, 0x31]))
-    }
-    await eventually(() => opened.eventsOf('message_source_at_risk').length > 0)
-    expect(opened.eventsOf('message_source_at_risk')).toMatchObject([
-      {
-        risk: 'short_connections',
-        detail: expect.stringMatching(/^3 connections .*The broker sent a packet that breaks the protocol/),
-        act: expect.stringContaining('log of the broker'),
-      },
-    ])
-  })
-
-  test('a session that is lost again and again is one problem, not two', async () => {
-    await using opened = await openBridge()
-    for (const index of [0, 1, 2, 3]) {
-      await eventually(() => opened.eventsOf('message_source_connected').length === index + 1)
-      opened.broker.connections[index]!.destroy()
-    }
-    await eventually(() => opened.eventsOf('message_source_connected').length === 5)
-    const open = new Set<unknown>()
-    for (const event of opened.world.events) {
-      if (event.kind === 'message_source_at_risk') open.add(event.risk)
-      if (event.kind === 'message_source_safe') open.delete(event.risk)
-    }
-    expect([...open]).toEqual(['short_connections'])
-  })
-
   test('at a planned stop everything that was taken is acknowledged, then it disconnects', async () => {
     await using opened = await openBridge()
     const { broker, spool, world } = opened

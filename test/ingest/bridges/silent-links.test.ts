@@ -91,45 +91,6 @@ describe.skipIf(!hasMosquitto)('a silent link to Mosquitto', () => {
 })
 
 describe.skipIf(!hasMosquitto)('with retained: once', () => {
-  test.each([5, '3.1.1'])(
-    'by MQTT %s stored messages are taken when the session is new, and not again after restarts',
-    async (protocol) => {
-      const mosquitto = await startMosquitto()
-      const url = `mqtt://127.0.0.1:${mosquitto.port}`
-      const publisher = await connectAsync(url, { reconnectPeriod: 20 })
-      const retain = (text: string) => publisher.publishAsync(`t/${text}`, text, { qos: 1, retain: true })
-      await retain('m1')
-      await retain('m2')
-      const options = { url, protocol, retained: 'once' }
-      {
-        await using first = await openBridge(options)
-        await eventually(() => first.texts().length === 2)
-        expect(first.texts()).toEqual(['m1', 'm2'])
-        // Behind it their acknowledgements are on their way. Its own may not be: it may come again.
-        await publisher.publishAsync('t/last', 'last', { qos: 1 })
-        await eventually(() => first.texts().includes('last'))
-      }
-      // While the bridge is away it is queued, as a live message.
-      await retain('m3')
-      {
-        await using second = await openBridge(options)
-        const texts = () => second.texts().filter((text) => text !== 'last')
-        await eventually(() => texts().length === 1)
-        expect(texts()).toEqual(['m3'])
-        await mosquitto.stop()
-        await mosquitto.start()
-        await second.connected()
-        await retain('m4')
-        await eventually(() => texts().length === 2)
-        expect(texts()).toEqual(['m3', 'm4'])
-        await eventually(() => second.source().retainedIgnored > 0 === (protocol !== 5))
-      }
-      await using other = await openBridge({ ...options, client_id: 'other' })
-      await eventually(() => other.texts().length === 4)
-      await publisher.endAsync()
-    },
-  )
-
   test.each([
     [5, 60],
     // What Mosquitto may send before the first acknowledgement. Behind it, 3.1.1 does not tell which are new.

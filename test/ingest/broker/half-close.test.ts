@@ -54,21 +54,6 @@ test('also where more messages were sent than may be in flight, and where CONNEC
   expect(device.acks.map(({ messageId }) => messageId)).toEqual(ids(95))
 })
 
-test.each([1, 2] as const)(
-  'also where CONNECT came with a message of QoS 2 and one of QoS %i, and its side was closed then',
-  async (qos) => {
-    await using world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }))
-    for (let n = 1; n <= 20; n += 1) {
-      const device = await world.connection(`truck-${n}`, { releases: false })
-      const last = publishBytes({ topic: 't', payload: 'last', messageId: 2, qos })
-      device.sendBytes(Buffer.concat([connectBytes(`truck-${n}`), ...messages(1, 2), last]))
-      device.end()
-      await device.gone()
-      expect(device.acks.map(({ messageId }) => messageId)).toEqual([1, 2])
-    }
-  },
-)
-
 test('and PUBCOMP for its PUBRELs', async () => {
   const spool = byHand()
   await using world = await openIngest(spool)

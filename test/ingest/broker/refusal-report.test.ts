@@ -54,25 +54,6 @@ describe('clients that are refused for one reason are reported', () => {
     expect(events).toMatchObject([{ clients: 2, known: 0, wholeFleet: true, act }])
   })
 
-  test.each([
-    [4, 1, false],
-    [5, 2, false],
-    [4, 2, true],
-    [1, 1, true],
-  ])('of %d known clients %d are refused: whole fleet %s', async (known, refused, wholeFleet) => {
-    const { clock, events, refuse } = world(fleet('lost', known))
-    for (let n = 0; n < 10; n += 1) refuse('will_retain', `truck-${n % refused}`)
-    await clock.advance(10_000)
-    expect(events).toMatchObject([{ known, knownRefused: refused, clients: refused, wholeFleet }])
-  })
-
-  test('the only known client is reported from its tenth refusal on', async () => {
-    const { clock, events, refuse } = world(fleet('lost', 1))
-    for (let n = 0; n < 9; n += 1) refuse('will_retain', 'truck-0')
-    await clock.advance(10_000)
-    expect(events).toEqual([])
-  })
-
   test('once in ten seconds, with those since the last report, for as long as it lasts', async () => {
     const { clock, events, refuse } = world(fleet('lost'))
     for (let s = 0; s < 30; s += 1) {
@@ -81,13 +62,6 @@ describe('clients that are refused for one reason are reported', () => {
     }
     expect(events.map(({ count }) => count)).toEqual([10, 20, 20])
     expect(events.map(({ clients }) => clients)).toEqual([10, 25, 25])
-  })
-
-  test('also where they give no client id, by their address', async () => {
-    const { clock, events, refuse } = world()
-    for (let n = 0; n < 10; n += 1) refuse('no_client_id', '', `10.0.1.${n % 5}`)
-    await clock.advance(10_000)
-    expect(events).toMatchObject([{ count: 10, clients: 5 }])
   })
 
   test('in a memory of 10,000 clients, and all connections', async () => {

@@ -95,22 +95,6 @@ describe('a parked entry', () => {
     expect(world.engine.dead.length).toBe(1)
   })
 
-  test('is hardly larger than its message, and keeps its bytes', () => {
-    const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 256))
-    const { message } = keptNamed('a', { padding: 0 })
-    const properties = { contentType: 'a', isText: true } as const
-    const envelope = {
-      ...message.envelope,
-      bytes: bytes.toString('base64'),
-      userProperties: { a: '1' },
-      properties,
-    }
-    const kept = { ...message, envelope }
-    const { body } = parkedMessage({ id: 'a', keptAt: 1, message: kept }, parking)
-    expect(body.length).toBeLessThan(bytes.length + 1000)
-    expect(readParked(body)).toMatchObject({ kind: 'message', message: kept })
-  })
-
   test('with any damage is read or refused, and never throws', () => {
     const random = createRandom(7)
     for (const whole of [payloadEntry('a'), messageEntry('a')])

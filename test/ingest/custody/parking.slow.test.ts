@@ -75,24 +75,6 @@ describe('payloads that fail', { timeout }, () => {
     await eventually(() => engine.counts.acked === 7)
     expect(engine.parked.length).toBe(2)
   })
-
-  test('are stored again where the confirm is lost: two entries with one id, and no second effect', async () => {
-    const engine = createScriptedEngine(onePartition)
-    const gateway = await startCustodyGateway(engine, { sandbox: { faults: badFails } })
-    let lost = 0
-    engine.onConfirm = (queue) => {
-      lost += 1
-      if (queue === 'parked' && lost === 1) throw new Error('the connection is lost')
-    }
-    publish(engine, 'truck-bad', 0, 1)
-    await eventually(() => engine.counts.acked === 1)
-    expect(engine.parked.length).toBe(2)
-    gateway.sandbox.setFaults([])
-    await eventually(() => engine.parked.length === 0)
-    await eventually(() => gateway.custody().outstanding === 0)
-    expect(gateway.sandbox.stats()).toMatchObject({ distinctPayloadIds: 1, payloadsAccepted: 1 })
-    expect(gateway.custody()).toMatchObject({ takenBack: 1, parkedDuplicates: 1 })
-  })
 })
 
 describe('an entry that comes back', { timeout }, () => {

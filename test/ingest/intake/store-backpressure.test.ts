@@ -43,36 +43,6 @@ function world(options = { heldMessagesMax: 1000, heldBytesMax: 1024 ** 2 }) {
 }
 
 describe('while the dead letters are full', () => {
-  test('a message that would become one waits with what its connection sent behind it; others continue', () => {
-    const { spool, intake, acks, truck, van, send, expectConservation } = world()
-    spool.setDeadLettersFull(true)
-    send(truck, 'before')
-    send(truck, 'bad')
-    send(truck, 'behind')
-    send(van, 'other')
-    spool.commit()
-    expect(acks).toEqual(['before', 'other'])
-    expect(spool.deadLetters).toEqual([])
-    expect(intake.counters().held).toBe(2)
-    expect(intake.readingPaused()).toBe(false)
-    expectConservation()
-  })
-
-  test('waiting messages continue in order when there is room', async () => {
-    const { spool, acks, truck, van, send, expectConservation } = world()
-    spool.setDeadLettersFull(true)
-    for (const text of ['bad', 'one', 'two']) send(truck, text)
-    send(van, 'three')
-    spool.setDeadLettersFull(false)
-    send(truck, 'four')
-    await turn()
-    spool.commit()
-    expect(acks).toEqual(['three', 'bad', 'one', 'two', 'four'])
-    expect(spool.deadLetters).toHaveLength(1)
-    expect(spool.payloads.map(textOf)).toEqual(['three', 'one', 'two', 'four'])
-    expectConservation()
-  })
-
   test('a corrected mapping maps waiting messages although there is no room', async () => {
     const { spool, intake, acks, truck, van, send, expectConservation } = world()
     spool.setDeadLettersFull(true)
@@ -145,16 +115,6 @@ describe('while the dead letters are full', () => {
     expect(acks).toEqual(['bad: HELD_FULL', 'good'])
     expect(intake.counters()).toMatchObject({ held: 2, returned: 1 })
     expectConservation()
-  })
-
-  test('a connection is not read while 64 KiB of it wait', () => {
-    const { spool, intake, truck, send } = world()
-    spool.setDeadLettersFull(true)
-    send(truck, 'bad')
-    for (let n = 0; n < 7; n += 1) send(truck, 'x'.repeat(9000))
-    expect(intake.pausesSender(truck)).toBe(false)
-    send(truck, 'x'.repeat(9000))
-    expect(intake.pausesSender(truck)).toBe(true)
   })
 
   test('a stop does not wait for them and does not acknowledge them', async () => {

@@ -80,14 +80,6 @@ describe('acknowledgements', () => {
     expect(calls).toEqual(['ack a 103', 'flush a', 'ack b 8', 'flush b'])
   })
 
-  test('of `each` are given for every message, with one flush', async () => {
-    const { spool, feed, calls, turn } = openSource('each')
-    takeAll(feed, feed.assign('a'), 5, 3)
-    spool.commit()
-    await turn()
-    expect(calls).toEqual(['ack a 5', 'ack a 6', 'ack a 7', 'flush a'])
-  })
-
   test('are not given once the partition is revoked, also where it is assigned again', async () => {
     const { spool, sources, feed, calls, turn } = openSource('up_to')
     const old = feed.assign('a')
@@ -112,26 +104,6 @@ describe('acknowledgements', () => {
     await turn()
     expect(calls).toEqual(['give back a', 'ack b 1', 'flush b'])
     expect(a.assigned).toBe(false)
-  })
-
-  test('are not given where the partition is revoked right after the commit', async () => {
-    const { spool, feed, calls, turn } = openSource('up_to')
-    const a = feed.assign('a')
-    takeAll(feed, a, 1, 2)
-    spool.commit()
-    feed.revoke(a)
-    await turn()
-    expect(calls).toEqual([])
-  })
-
-  test('are wanted by no message without a position', async () => {
-    const { spool, sources, feed, calls, turn } = openSource('each')
-    feed.take(feed.assign('a'), null, message('no ack'))
-    spool.commit()
-    await turn()
-    expect(calls).toEqual([])
-    expect(spool.payloads.length).toBe(1)
-    expect(sources.status()).toMatchObject([{ received: 1, acked: 0, outstanding: 0 }])
   })
 })
 
@@ -163,26 +135,6 @@ describe('credit', () => {
     expect(feed.room(b)).toBe(100)
     spool.setDeadLettersFull(false)
   })
-
-  test('is not used up by messages of a revoked partition: those that waited are left to the server', () => {
-    const { spool, intake, feed } = openSource('each')
-    const a = feed.assign('a')
-    spool.setDeadLettersFull(true)
-    feed.take(a, 1, message('bad'))
-    feed.take(a, 2, message('behind'))
-    expect(intake.counters()).toMatchObject({ held: 2, returned: 0 })
-    feed.revoke(a)
-    expect(intake.counters()).toMatchObject({ held: 0, returned: 2 })
-  })
-
-  test('is not announced any more after the release', async () => {
-    const { spool, sources, calls } = openSource('each')
-    await sources.release()
-    spool.setHold('spool_full')
-    spool.setHold(null)
-    await sources.close()
-    expect(calls).toEqual(['release', 'close'])
-  })
 })
 
 test('what is ignored for a reason is acknowledged in its place, and counted as ignored', async () => {
@@ -205,45 +157,4 @@ test('a message without a device time that is delivered again is stored, and cou
   feed.take(a, 1, message('ignored', { userProperties, ignoredFor: 'retained' }))
   expect(intake.counters()).toMatchObject({ mapped: 2, resendsStored: 1 })
   expect(sources.status()).toMatchObject([{ redelivered: 1, propertiesSkipped: 2 }])
-})
-
-test('the time and the number that a message has at its server reach the intake, for this message only', () => {
-  const stored: unknown[] = []
-  const source: MessageSource = {
-    name: 'log',
-    kind: 'jetstream',
-    traits: { ackKind: 'up_to', partitioned: true, windowMax: 9, holdMs: null, redelivers: 'after_hold' },
-    start(feed) {
-      const partition = feed.assign('a')
-      feed.take(partition, 1, message('one', { storedAt: 5000, storedSerial: 8 }))
-      feed.take(partition, 2, message('two', { storedAt: 6000 }))
-      feed.take(partition, 3, message('three'))
-    },
-    want: () => undefined,
-    acknowledge: () => undefined,
-    flush: () => undefined,
-    giveBack: () => undefined,
-    reconnect: () => undefined,
-    release: () => Promise.resolve(),
-    close: () => Promise.resolve(),
-    view: () => ({ url: null, links: [], partitions: [], lag: null, retainedIgnored: 0 }),
-  }
-  const sources = createMessageSources(
-    {
-      intake: {
-        accept: (received) => void stored.push(structuredClone(received.stored)),
-        connectionEnded: () => undefined,
-        readingPaused: () => false,
-        pausesSender: () => false,
-        onReadingChange: () => undefined,
-      },
-      spool: createMemoryIntakeSpool({ commits: 'by hand' }),
-      clock: systemClock,
-      emit: () => undefined,
-    },
-    [{ source, silentAfterMs: 60_000, unheardAfterMs: 60_000 }],
-  )
-  sources.start()
-  void sources.close()
-  expect(stored).toEqual([{ at: 5000, serial: 8 }, { at: 6000, serial: 0 }, null])
 })

@@ -54,14 +54,6 @@ describe('a message source without messages', () => {
     expect(watched.isSilent()).toBe(false)
   })
 
-  test('that brought none since the start is silent sooner, once', async () => {
-    const watched = openWatch(60_000)
-    await watched.clock.advance(70_000)
-    expect(watched.events).toMatchObject([{ kind: 'message_source_silent', neverHeard: true }])
-    await watched.clock.advance(500_000)
-    expect(watched.reconnects()).toBe(1)
-  })
-
   test('is not silent while it is not connected, and gets its time after it is', async () => {
     const watched = openWatch(600_000)
     watched.setConnected(false)
@@ -142,17 +134,5 @@ describe('one connection among several', () => {
     await opened.messages([2], 1, 10_000)
     expect(opened.events.at(-1)).toMatchObject({ kind: 'message_source_heard', clientId: 'gw-3' })
     expect(opened.isSilent()).toBe(false)
-  })
-
-  test('is not silent where another member may get the messages of its partition', async () => {
-    const opened = openLinks(3, true)
-    await opened.messages([0, 1], 70, 10_000)
-    expect(opened.events).toEqual([])
-  })
-
-  test('is not silent where there are too few messages for all', async () => {
-    const opened = openLinks(3)
-    await opened.messages([0, 1], 25, 60_000)
-    expect(opened.events).toEqual([])
   })
 })

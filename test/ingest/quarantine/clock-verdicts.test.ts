@@ -1,15 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { createClockVerdicts, type ClockVerdicts } from '../../../src/ingest/quarantine/clock-verdicts.ts'
-import type { KeptSpool } from '../../../src/ingest/types.ts'
 import { remapDeadLetters } from '../../../src/ingest/remap/dead-letter-remap.ts'
 import { systemClock } from '../../../src/std/clock.ts'
-import { storeLostFault as storeFault } from '../../../src/ingest/remap/release-throttle.ts'
 import { openKeptWorld, topicOf, type KeptOptions, type KeptWorld } from '../../support/kept-world.ts'
 import { truckSource } from '../../support/mapping-world.ts'
 import { ourTimeOf } from '../../support/our-time.ts'
 import { collect, keptIn } from '../../support/open-spool.ts'
 
-const shelf = 'quarantine:default'
 const clockShelf = 'clock:default'
 const hourMs = 3_600_000
 const fleet = ['truck-1', 'truck-2', 'truck-3']
@@ -117,30 +114,6 @@ describe('messages that seemed to be in the future because our clock was behind'
     expect(await keptIn(next.world.spool, clockShelf)).toEqual([])
     expect(await next.sent()).toHaveLength(5)
   })
-
-  test('leave messages alone that are kept for another reason', async () => {
-    const kept = await open()
-    await kept.publish(topicOf('unlisted'), present(1))
-    await kept.publish(topicOf('truck-1'), { ...present(2), ts: 1000 })
-    kept.setOffset(hourMs)
-    kept.verdicts.correct()
-    await kept.verdicts.idle()
-    expect(await keptIn(kept.world.spool, shelf)).toHaveLength(1)
-    expect(await keptIn(kept.world.spool, clockShelf)).toHaveLength(1)
-    expect(kept.events.some(({ kind }) => kind === 'clock_verdicts_corrected')).toBe(false)
-  })
-
-  test('are tried again where the store fails, and none is sent twice', async () => {
-    let failures = 2
-    const kept = await open({ releaseSpool: (spool) => failing(spool, () => (failures -= 1) >= 0) })
-    for (let n = 0; n < 150; n += 1) void kept.publish(topicOf('truck-1'), present(n))
-    await kept.publish(topicOf('truck-1'), present(150))
-    kept.setOffset(hourMs)
-    kept.verdicts.correct()
-    await kept.verdicts.idle()
-    expect(await kept.sent()).toHaveLength(151)
-    expect(await keptIn(kept.world.spool, shelf)).toEqual([])
-  }, 20_000)
 })
 
 describe('messages that were kept for another reason while our clock was behind', () => {
@@ -204,15 +177,3 @@ describe('messages that were kept for another reason while our clock was behind'
     expect(Math.abs((sent?.time ?? 0) - before - hourMs)).toBeLessThan(10_000)
   })
 })
-
-/** A spool whose exchanges fail as those of a store that is being reopened. */
-function failing(spool: KeptWorld['world']['spool'], fails: () => boolean): KeptSpool {
-  return Object.create(spool, {
-    exchange: {
-      value: async (exchange: Parameters<KeptSpool['exchange']>[0]) => {
-        if (fails()) throw storeFault()
-        return spool.exchange(exchange)
-      },
-    },
-  }) as KeptSpool
-}

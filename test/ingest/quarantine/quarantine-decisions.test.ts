@@ -5,8 +5,6 @@ import {
   type QuarantineDecisions,
   type KeptSelection,
 } from '../../../src/ingest/quarantine/quarantine-decisions.ts'
-import type { ProviderName } from '../../../src/domain/ids.ts'
-import { envelopeOf } from '../../../src/domain/message.ts'
 import { systemClock } from '../../../src/std/clock.ts'
 import {
   openKeptWorld,
@@ -15,7 +13,7 @@ import {
   type KeptOptions,
   type KeptWorld,
 } from '../../support/kept-world.ts'
-import { messageOf, truckSource } from '../../support/mapping-world.ts'
+import { truckSource } from '../../support/mapping-world.ts'
 import { collect, keptIn } from '../../support/open-spool.ts'
 
 const shelf = 'quarantine:default'
@@ -102,30 +100,6 @@ describe('messages that are kept because of their clock', () => {
       expect(times).toHaveLength(2)
       for (const time of times) expect(time >= before && time <= after, String(time)).toBe(true)
     }
-  })
-
-  test('of version 0.1, without a monotonic arrival, are judged by their time of arrival for restamp', async () => {
-    const kept = await open()
-    const arrivedAt = Date.now() - 7 * dayMs
-    const message = messageOf(
-      { ...position(1), ts: arrivedAt + dayMs },
-      { topic: topicOf('truck-1'), arrivedAt },
-    )
-    const envelope = envelopeOf(message, 'trucks')
-    expect(envelope.arrival).toBeUndefined()
-    const provider = 'default' as ProviderName
-    const reason = { reason: 'FUTURE', detail: 'The device time is too far ahead of ours.' }
-    const keptMessages = [{ shelf, provider, device: 'truck-1', ...reason, envelope }] as const
-    await kept.world.spool.exchange({
-      take: [],
-      payloads: [],
-      deadLetters: [],
-      stateChanges: [],
-      keptMessages,
-    })
-    kept.setOffset(null)
-    expect(await kept.decisions.release(of('truck-1'), stamped, signal())).toMatchObject({ payloads: 1 })
-    expect((await kept.sent()).map(({ time }) => time)).toEqual([arrivedAt])
   })
 
   test('are released one by one by their ids, or all at once', async () => {
@@ -232,22 +206,5 @@ describe('messages that a command drops', () => {
       remapDeadLetters(deps, { reason, source: null, dryRun: false }, signal())
     expect(await ask(null)).toMatchObject({ deadLetters: 0 })
     expect(await ask('DROPPED_BY_OPERATOR')).toMatchObject({ deadLetters: 1, payloads: 1 })
-  })
-
-  test('are dropped completely or stay; after an interruption the next request drops the rest', async () => {
-    const kept = await open()
-    for (let n = 0; n < 1200; n += 1) void kept.publish(topicOf('unlisted'), position(n))
-    await kept.publish(topicOf('unlisted'), position(1200))
-    const one = (await idsIn(kept, 'unlisted'))[3] ?? ''
-    expect(await kept.decisions.drop(of(null, one), { dryRun: false }, signal())).toMatchObject({
-      messages: 1,
-    })
-    expect(await kept.decisions.drop(of('unlisted'), { dryRun: false }, signal())).toMatchObject({
-      messages: 1200,
-    })
-    expect(kept.world.spool.totals()).toMatchObject({ quarantined: 0, deadLetters: 1201 })
-    await expect(kept.decisions.drop(of('unlisted'), { dryRun: false }, signal())).rejects.toThrow(
-      'There is no',
-    )
   })
 })

@@ -48,59 +48,6 @@ describe('messages of an unknown device', () => {
     expect(received).toBe(mapped + quarantined)
   })
 
-  test('are sent before a message that arrives at the end of their release', async () => {
-    let atBarrier = () => {}
-    const kept = await openKeptWorld({
-      releaseSpool: (spool) => ({
-        ...spool,
-        holdReason() {
-          return spool.holdReason()
-        },
-        congested() {
-          return spool.congested()
-        },
-        async exchange(exchange) {
-          await spool.exchange(exchange)
-          if (exchange.take.length === 0) atBarrier()
-        },
-      }),
-    })
-    await publishMany(kept, 'truck-1', 0, 2)
-    atBarrier = () => {
-      atBarrier = () => {}
-      // Not on the disk yet when the shelf is read.
-      void kept.publish(topicOf('truck-1'), position(2))
-      setImmediate(() => void kept.publish(topicOf('truck-1'), position(3)))
-    }
-    await kept.change({ listed: ['truck-1'] })
-    await kept.release.idle()
-    await kept.publish(topicOf('truck-1'), position(4))
-    expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 5))
-    expect(await keptIn(kept.world.spool, shelf)).toEqual([])
-  })
-
-  test('are neither lost nor duplicated if the process ends between two slices', async () => {
-    const kept = await openKeptWorld()
-    await publishMany(kept, 'truck-1', 0, 450)
-    let sent = 0
-    let path = kept.world.path
-    let world = kept
-    await kept.change({ listed: ['truck-1'] })
-    for (let round = 0; round < 20 && sent < 450; round += 1) {
-      await new Promise((resolve) => {
-        setImmediate(resolve)
-      })
-      await world.leave()
-      path = world.world.path
-      world = await openKeptWorld({ path, listed: ['truck-1'] })
-      sent = (await world.sent()).length
-      expect(sent + (await keptIn(world.world.spool, shelf)).length).toBe(450)
-      world.release.start()
-    }
-    await world.release.idle()
-    expect(timesOf(await world.sent(), 'truck-1')).toEqual(times(0, 450))
-  })
-
   test('are sent at the start where the table was changed before, before any new message', async () => {
     const before = await openKeptWorld()
     await publishMany(before, 'truck-1', 0, 120)
@@ -192,16 +139,6 @@ describe('messages of an unknown device', () => {
     await kept.release.idle()
     const sent = await kept.sent()
     for (const device of ['a', 'b']) expect(timesOf(sent, device)).toEqual(times(0, 300))
-  })
-
-  test('have one effect when they are sent again with DUP after the device was listed', async () => {
-    const kept = await openKeptWorld()
-    await publishMany(kept, 'truck-1', 0, 3)
-    await kept.change({ listed: ['truck-1'] })
-    await kept.release.idle()
-    for (let n = 0; n < 4; n += 1) await kept.publish(topicOf('truck-1'), position(n), { dup: true })
-    expect(timesOf(await kept.sent(), 'truck-1')).toEqual(times(0, 4))
-    expect(kept.intake.counters()).toMatchObject({ quarantined: 3, duplicates: 3, mapped: 1 })
   })
 
   test('with values of one record become the same payloads as without quarantine', async () => {

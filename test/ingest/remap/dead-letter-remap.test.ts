@@ -107,15 +107,4 @@ describe('dead letters that are mapped again', () => {
     expect(shelved.map(({ message }) => message.reason)).toEqual(['UNKNOWN_DEVICE'])
     expect(await reasonsIn(kept)).toEqual([])
   })
-
-  test('stay in place when the client closes the connection', async () => {
-    const kept = await openKeptWorld(wrong)
-    for (let n = 0; n < 3; n += 1) await kept.publish(topicOf('truck-1'), untimed(n))
-    await kept.change(right)
-    const { spool } = kept.world
-    const { ourTime } = kept
-    const deps = { spool, clock: systemClock, ourTime, emit: () => undefined, mapping: kept.mapping() }
-    expect(await remapDeadLetters(deps, everything, AbortSignal.abort())).toMatchObject({ remapped: 0 })
-    expect(await reasonsIn(kept)).toHaveLength(3)
-  })
 })

@@ -79,13 +79,9 @@ const kindsById: readonly (readonly [kind: number, ids: readonly number[]])[] = 
 for (const [kind, group] of kindsById) for (const id of group) kinds[id] = kind
 for (const [index, id] of Object.values(ids).entries()) bits[id] = 1 << index
 
-function rulesOf(
-  once: readonly number[],
-  repeated: readonly number[] = [ids.userProperty],
-  serverOnly: readonly number[] = [],
-): PropertyRules {
+function rulesOf(once: readonly number[], serverOnly: readonly number[] = []): PropertyRules {
   const maskOf = (group: readonly number[]) => group.reduce((mask, id) => mask | bits[id]!, 0)
-  return { once: maskOf(once), repeated: maskOf(repeated), serverOnly: maskOf(serverOnly) }
+  return { once: maskOf(once), repeated: maskOf([ids.userProperty]), serverOnly: maskOf(serverOnly) }
 }
 
 const messageIds = [
@@ -109,16 +105,13 @@ export const clientProperties = {
     ids.authenticationData,
   ]),
   will: rulesOf([...messageIds, ids.willDelay]),
-  publish: rulesOf([...messageIds, ids.topicAlias], undefined, [ids.subscriptionIdentifier]),
+  publish: rulesOf([...messageIds, ids.topicAlias], [ids.subscriptionIdentifier]),
   /** PUBACK, PUBREC, PUBREL, PUBCOMP. */
   ack: rulesOf([ids.reasonString]),
   subscribe: rulesOf([ids.subscriptionIdentifier]),
   unsubscribe: rulesOf([]),
-  disconnect: rulesOf([ids.sessionExpiry, ids.reasonString], undefined, [ids.serverReference]),
+  disconnect: rulesOf([ids.sessionExpiry, ids.reasonString], [ids.serverReference]),
 } as const
-
-/** Of a PUBLISH from a server to which no topic aliases were announced [MQTT-3.3.2-9]. */
-export const deliveredProperties = rulesOf(messageIds, [ids.userProperty, ids.subscriptionIdentifier])
 
 const malformed = 0x81
 const protocolError = 0x82

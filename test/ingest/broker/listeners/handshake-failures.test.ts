@@ -5,13 +5,10 @@ import { connect as connectTls, type ConnectionOptions } from 'node:tls'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ListenerTls } from '../../../../src/ingest/broker/listeners/tls-server.ts'
-import { createHandshakeFailures } from '../../../../src/ingest/broker/listeners/handshake-failures.ts'
-import type { GatewayEvent } from '../../../../src/domain/event.ts'
 import type { TlsFailure } from '../../../../src/std/tls/tls.ts'
 import { Secret } from '../../../../src/std/secret.ts'
 import { createAuthority, type Certificate } from '../../../support/certificates.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { createFakeClock } from '../../../support/fake-clock.ts'
 import { newFolder } from '../../../support/folders.ts'
 import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
@@ -196,33 +193,5 @@ describe('a listener on which no TLS connection succeeds is reported', () => {
     expect(kinds()).not.toContain('listener_tls_works')
     tlsClient(world).write(connectBytes('truck-7'))
     await eventually(() => kinds().includes('listener_tls_works'))
-  })
-
-  test('failures far apart are none, HTTP is none, and the reports are bounded', async () => {
-    const clock = createFakeClock()
-    const events: GatewayEvent[] = []
-    const failures = createHandshakeFailures(
-      { clock, emit: (event) => events.push(event) },
-      () => 'mqtts://x:1',
-    )
-    for (let n = 0; n < 10; n += 1) {
-      failures.failed('tls_closed', '10.0.0.1')
-      await clock.advance(10 * 60_000)
-    }
-    for (let n = 0; n < 100; n += 1) failures.failed('http_on_tls_port', '10.0.0.1')
-    expect(events).toEqual([])
-    failures.succeeded()
-    for (let n = 0; n < 1000; n += 1) failures.failed('not_tls', `10.1.${n >> 8}.${n & 255}`)
-    expect(events).toMatchObject([{ kind: 'listener_tls_failing', count: 5 }])
-    await clock.advance(10_000)
-    failures.failed('not_tls', '10.2.0.0')
-    expect(events).toMatchObject([{ count: 5 }, { count: 996 }])
-    failures.succeeded()
-    failures.succeeded()
-    expect(events.map(({ kind }) => kind)).toEqual([
-      'listener_tls_failing',
-      'listener_tls_failing',
-      'listener_tls_works',
-    ])
   })
 })

@@ -38,15 +38,6 @@ describe('a will with a delay', () => {
     await clock.advance(5000)
     expect(taken).toEqual(['first', 'second'])
   })
-
-  test('keeps its bytes when those that were read are used again', async () => {
-    const { clock, taken, wills } = openWills()
-    const will = willOf('van')
-    wills.wait(will, 1000)
-    will.bytes.fill(0)
-    await clock.advance(1000)
-    expect(taken).toEqual(['van'])
-  })
 })
 
 describe('wills with a delay', () => {

@@ -72,36 +72,6 @@ describe('the frames of a WebSocket', () => {
     expect(dropped(world)).toEqual({})
   })
 
-  test('[MQTT-6.0.0-2] may be cut by the network at any byte', async () => {
-    await using world = await openIngest(auto(), { listeners })
-    const client = await openWebSocket(world)
-    await client.connect('truck')
-    const bytes = Buffer.concat([frame(packets.subarray(0, 20)), ping, frame(packets.subarray(20))])
-    for (let at = 1; at < bytes.length; at += 1)
-      await takes(client, [bytes.subarray(0, at), bytes.subarray(at)])
-    expect(client.frames.filter(({ opcode }) => opcode === 10)).toHaveLength(bytes.length - 1)
-    expect(dropped(world)).toEqual({})
-  })
-
-  test('[MQTT-6.0.0-2] may have many packets, or a part of one, or never end', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool, { listeners })
-    const client = await openWebSocket(world)
-    client.send(connectBytes('truck'), ...publishes(500))
-    await client.acked(500)
-    const large = Buffer.concat(publishes(300).map((_, index) => published(1001 + index, `large ${index}`)))
-    for (let at = 0; at < large.length; at += 3)
-      client.sendFrame(large.subarray(at, at + 3), { opcode: at === 0 ? 2 : 0, fin: at + 3 >= large.length })
-    await client.acked(800)
-    const endless = frame(Buffer.concat(publishes(400).map((_, index) => published(5001 + index))), {
-      announced: 2 ** 40,
-    })
-    client.sendBytes(endless)
-    await client.acked(1200)
-    expect(spool.payloads).toHaveLength(1200)
-    expect(world.ingest.counters().partialBytes).toBe(0)
-  })
-
   test('[MQTT-6.0.0-1] of the gateway are binary, and acknowledge a commit in one frame', async () => {
     const spool = byHand()
     await using world = await openIngest(spool, { listeners })

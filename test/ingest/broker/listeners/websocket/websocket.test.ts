@@ -1,7 +1,6 @@
-import { once } from 'node:events'
 import { connect as connectTcp } from 'node:net'
 import { connectAsync } from 'mqtt'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ListenerOptions } from '../../../../../src/ingest/broker/listeners/listeners.ts'
 import { Secret } from '../../../../../src/std/secret.ts'
 import { createAuthority } from '../../../../support/certificates.ts'
@@ -11,12 +10,7 @@ import { openIngest, textOf, type IngestWorld } from '../../../../support/ingest
 import { createMemoryIntakeSpool } from '../../../../support/memory-intake-spool.ts'
 import { connectBytes, publishBytes } from '../../../../support/mqtt-device.ts'
 import { proxyHeader } from '../../../../support/proxy-header-bytes.ts'
-import {
-  frame,
-  openWebSocket,
-  upgradeRequest,
-  type RequestOptions,
-} from '../../../../support/websocket-client.ts'
+import { openWebSocket, upgradeRequest, type RequestOptions } from '../../../../support/websocket-client.ts'
 
 const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 const webSocket = { path: '/mqtt', origins: ['https://fleet.example.com'] }
@@ -97,27 +91,6 @@ describe('a listener for WebSocket', () => {
       expect.objectContaining({ kind: 'listener_refused', reason, top: ['127.0.0.1 (1)'] }),
     )
     await eventually(() => world.ingest.counters().unauthenticated === 0)
-  })
-
-  test.each<[string, RequestOptions, string | null]>([
-    ['websocket_path', { path: '/ws?token=hidden' }, '/ws'],
-    ['websocket_origin', { headers: { Origin: 'https://evil.example' } }, 'https://evil.example'],
-    ['websocket_origin', { headers: { Origin: 'x'.repeat(300) } }, `${'x'.repeat(200)}… (100 more)`],
-    ['websocket_protocol_missing', { headers: { 'Sec-WebSocket-Protocol': 'mqttv3.1' } }, 'mqttv3.1'],
-    ['websocket_protocol_missing', { headers: { 'Sec-WebSocket-Protocol': null } }, 'no subprotocol'],
-    ['http_no_upgrade', { headers: { Upgrade: null, Connection: 'keep-alive' } }, null],
-  ])('says what was asked for where it refuses with %s', async (reason, request, found) => {
-    await using world = await openIngest(auto(), { listeners: [plain] })
-    const client = await openWebSocket(world, request)
-    await client.gone()
-    expect(world.events).toContainEqual(expect.objectContaining({ kind: 'listener_refused', reason, found }))
-  })
-
-  test('refuses once where many requests come at once', async () => {
-    await using world = await openIngest(auto(), { listeners: [plain] })
-    const request = Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2000))
-    expect(await answerTo(world.port, request)).toMatch(/^HTTP\/1\.1 426 /)
-    expect(refused(world)).toEqual({ http_no_upgrade: 1 })
   })
 
   test.each([
@@ -237,33 +210,5 @@ describe('WebSocket behind a balancer', () => {
     expect(world.events).toContainEqual(
       expect.objectContaining({ reason: 'websocket_path', top: ['192.0.2.7 (1)'] }),
     )
-  })
-
-  test('takes header, request and packets in one segment, and in many', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool, { listeners: [{ ...plain, proxyTrusted: [balancer] }] })
-    const packets = [connectBytes('truck'), publishBytes({ topic: 't', payload: 'a', messageId: 1 })]
-    const bytes = Buffer.concat([
-      proxyHeader('192.0.2.7'),
-      upgradeRequest(),
-      ...packets.map((one) => frame(one)),
-    ])
-    for (const size of [bytes.length, 1, 7, 100]) {
-      const socket = connectTcp({ port: world.port, host: '127.0.0.1', noDelay: true })
-      onTestFinished(() => void socket.destroy())
-      await once(socket, 'connect')
-      for (let at = 0; at < bytes.length; at += size) {
-        socket.write(bytes.subarray(at, at + size))
-        await new Promise(setImmediate)
-      }
-      let received = Buffer.alloc(0)
-      socket.on('data', (chunk: Buffer) => (received = Buffer.concat([received, chunk])))
-      // CONNACK and PUBACK, each in a frame.
-      await eventually(() => received.includes(Buffer.from([0x82, 4, 0x40, 2, 0, 1])))
-      expect(received.toString('latin1')).toMatch(/^HTTP\/1\.1 101 /)
-      socket.destroy()
-      await eventually(() => world.ingest.counters().connections === 0)
-    }
-    expect(world.ingest.counters()).toMatchObject({ received: 4, duplicates: 3 })
   })
 })
