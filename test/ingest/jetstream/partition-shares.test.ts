@@ -31,6 +31,17 @@ function plan(
 }
 
 describe('shares of partitions', () => {
+  test('a member that comes gets half, after the other one settled it', () => {
+    const alone = plan(empty, a).next
+    const joined = plan(alone, b)
+    expect(joined.next).toEqual({ members: [a, b], owners: [a, a, a, a] })
+    const asked = plan(joined.next, a)
+    expect(asked).toEqual({ next: joined.next, toSettle: [2, 3] })
+    const freed = plan(joined.next, a, { settled: [2, 3] })
+    expect(freed.next.owners).toEqual([a, a, null, null])
+    expect(plan(freed.next, b).next.owners).toEqual([a, a, b, b])
+  })
+
   test('a member with another number of partitions waits for those that live', () => {
     const record = { members: [a, b], owners: [a, a, b, b] }
     const again = { name: 'b', instance: '2' }

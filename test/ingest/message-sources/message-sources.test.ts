@@ -135,6 +135,17 @@ describe('credit', () => {
     expect(feed.room(b)).toBe(100)
     spool.setDeadLettersFull(false)
   })
+
+  test('is not used up by messages of a revoked partition: those that waited are left to the server', () => {
+    const { spool, intake, feed } = openSource('each')
+    const a = feed.assign('a')
+    spool.setDeadLettersFull(true)
+    feed.take(a, 1, message('bad'))
+    feed.take(a, 2, message('behind'))
+    expect(intake.counters()).toMatchObject({ held: 2, returned: 0 })
+    feed.revoke(a)
+    expect(intake.counters()).toMatchObject({ held: 0, returned: 2 })
+  })
 })
 
 test('what is ignored for a reason is acknowledged in its place, and counted as ignored', async () => {

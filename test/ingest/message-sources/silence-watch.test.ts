@@ -135,4 +135,10 @@ describe('one connection among several', () => {
     expect(opened.events.at(-1)).toMatchObject({ kind: 'message_source_heard', clientId: 'gw-3' })
     expect(opened.isSilent()).toBe(false)
   })
+
+  test('is not silent where there are too few messages for all', async () => {
+    const opened = openLinks(3)
+    await opened.messages([0, 1], 25, 60_000)
+    expect(opened.events).toEqual([])
+  })
 })

@@ -41,6 +41,18 @@ describe('passwords against hashes', () => {
     expect(checks.counters()).toMatchObject({ passwordsComputed: 2, passwordsRemembered: 2 })
   })
 
+  test('of another user or another hash are not taken for one that was checked', async () => {
+    const { checks, results, ask } = openChecks()
+    ask('a/u', 'right')
+    await eventually(() => results.length >= 1)
+    ask('a/v', 'right')
+    const changed = parsePasswordHash(await hashPassword('changed', 12))!
+    ask('a/u', 'right', { expected: changed })
+    await eventually(() => results.length >= 3)
+    expect(results.slice(1)).toEqual(['a/v right: right', 'a/u right: wrong'])
+    expect(checks.counters().passwordsComputed).toBe(3)
+  })
+
   test('are forgotten when users are read again, also one that is being checked', async () => {
     const { checks, results, ask } = openChecks()
     ask('a/u', 'right')
