@@ -141,6 +141,10 @@ const atBounds: readonly (readonly [
   ['max_connections_per_identity', 0x97, van, { ...van, clientId: 'second' }],
 ]
 
+const bounded = {
+  limits: 'max_in_flight: 77, max_packet_bytes: 100KiB, session_expiry: 1h, max_keepalive: 60s',
+}
+
 overEachTransport((transport) => {
   test('[MQTT-3.2.2-6] [MQTT-3.2.2-7] [MQTT-3.2.2-8] a CONNECT that is wrong is refused with a code, and nothing behind it is taken', async () => {
     const world = await world5(transport)
@@ -272,7 +276,7 @@ overEachTransport((transport) => {
   })
 
   test('[MQTT-3.2.2-9] [MQTT-3.2.2-1] CONNACK announces what the gateway supports', async () => {
-    const world = await world5(transport, { limits: 'max_in_flight: 77, max_packet_bytes: 100KiB' })
+    const world = await world5(transport, bounded)
     const { connack } = await world.connected({
       properties: [property.requestResponseInformation, 1, property.sessionExpiry, uint32(30)],
       flags: 0,
@@ -296,7 +300,7 @@ overEachTransport((transport) => {
   })
 
   test('a session expiry beyond the setting is announced, and so is the one without an end', async () => {
-    const world = await world5(transport, { limits: 'session_expiry: 1h' })
+    const world = await world5(transport, bounded)
     for (const asked of [0xffff_ffff, 3601, 3600]) {
       const { connack } = await world.connected({
         clientId: `asks-${asked}`,
@@ -347,7 +351,7 @@ overEachTransport((transport) => {
   })
 
   test('the device view shows the version, the transport and the properties', async () => {
-    const world = await world5(transport, { limits: 'session_expiry: 1h, max_keepalive: 60s' })
+    const world = await world5(transport, bounded)
     const device = await world.connected({
       clientId: 'shown',
       keepAliveS: 600,
