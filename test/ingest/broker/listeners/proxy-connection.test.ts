@@ -10,7 +10,7 @@ import { createFakeClock } from '../../../support/fake-clock.ts'
 import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import { connectBytes, publishBytes } from '../../../support/mqtt-device.ts'
-import { proxyHeader } from '../../../support/proxy-header-bytes.ts'
+import { localHeader, proxyHeader } from '../../../support/proxy-header-bytes.ts'
 
 const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 const balancer = { address: '127.0.0.1', prefix: 32 }
@@ -85,6 +85,7 @@ describe('a listener behind a balancer', () => {
 
   test.each([
     ['192.0.2.7', proxyHeader('192.0.2.7')],
+    ['127.0.0.1', localHeader],
     ['192.0.2.9', Buffer.from('PROXY TCP4 192.0.2.9 192.0.2.8 1 1883\r\n')],
   ])('logs the client as %s', async (address, header) => {
     await using world = await openIngest(auto(), { listeners: [plain] })
