@@ -23,7 +23,7 @@ describe('requeue', () => {
     expect(report).toEqual({ dryRun: false, payloads: 2, left: {}, missing: [], remap: null })
     expect(await world.left()).toEqual([])
     const [batch] = await (async () => {
-      const lane = world.spool.lanes()[0]!.id
+      const lane = world.spool.lanes().find(({ pending }) => pending > 0)!.id
       return [await world.spool.seal(lane, { payloadsMax: 10, bodyBytesMax: 1e6 })]
     })()
     const loaded = await world.spool.load(batch!)
