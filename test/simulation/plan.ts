@@ -29,12 +29,13 @@ export type FaultKind = (typeof faultKinds)[number]
 export const mqttPort = 1883
 
 /** Many short runs find more than few long ones; some things take long. */
-const lengths = [45_000, 45_000, 60_000, 60_000, 60_000, 90_000, 90_000, 180_000, 180_000, 600_000]
+const lengths = [30_000, 45_000, 45_000, 45_000, 60_000, 60_000, 60_000, 90_000, 180_000] as const
+const long = { share: 0.06, ms: 600_000 } as const
 
 export function drawPlan(seed: number, random: Random): Plan {
   const providers = drawProviders(random)
   const delivery = drawDelivery(random)
-  const safetyMs = random.pick(lengths)
+  const safetyMs = random.chance(long.share) ? long.ms : random.pick(lengths)
   const devices = drawDevices(random, {
     providers: providers.map((provider) => ({ name: provider.name, mayFail: mayFail(provider) })),
     everyMs: safetyMs / 7,
@@ -50,8 +51,8 @@ export function drawPlan(seed: number, random: Random): Plan {
     config: (delivery) => configText({ providers, delivery, ingest }),
     safetyMs,
     everyMs: {
-      kill: every(0.7, safetyMs / 2),
-      powerCut: every(0.5, safetyMs / 2),
+      kill: every(0.6, safetyMs / 2),
+      powerCut: every(0.4, safetyMs / 2),
       stop: every(0.3, safetyMs / 2),
       dropDevice: every(0.5, safetyMs / 10),
       network: every(0.4, safetyMs / 4),

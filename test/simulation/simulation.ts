@@ -150,8 +150,7 @@ export async function runSeed(
   // The next line of the audit log ends the condition that none could be written.
   kernel.at(lookEveryMs, operator.probe)
   await untilCalm(world, isDecided)
-  if (!isDecided()) await untilNothingIsHeld(world)
-  await untilCalm(world, isDecided)
+  if (!isDecided() && (await untilNothingIsHeld(world))) await untilCalm(world, isDecided)
   fleet.stopNew()
   let wrong = [...wrongSoFar(world), ...daemon.ends, ...broken.slice(0, 3)]
   const endMs = kernel.monotonicMs + livenessMs
@@ -191,17 +190,21 @@ export async function runSeed(
   }
 }
 
-/** What was refused once is a dead letter only when something else was accepted since, so the devices go on. */
-async function untilNothingIsHeld({ machine: { kernel }, daemon, operator, fleet }: World): Promise<void> {
+/**
+ * What was refused once is a dead letter only when something else was accepted since, so the devices go on. True where
+ * something was held.
+ */
+async function untilNothingIsHeld({ machine: { kernel }, daemon, operator, fleet }: World): Promise<boolean> {
   const isHeld = () => daemon.gateway?.status().lanes.some(({ held }) => held > 0) !== false
   const endMs = kernel.monotonicMs + livenessMs
-  if (!isHeld()) return
+  if (!isHeld()) return false
   fleet.setRate(heldEveryMs)
   // What is released may be held again.
   for (let free = 0; free < looksToBelieve && kernel.monotonicMs < endMs; free = isHeld() ? 0 : free + 1) {
     operator.releaseHeld()
     await kernel.run(heldEveryMs)
   }
+  return true
 }
 
 /** Something that spins shows itself where nothing happens. */
@@ -295,7 +298,7 @@ function watchEndpoints({ daemon, machine: { kernel, network }, endpoints }: Wor
 }
 
 /** What was delivered just after the faults may still be under the last of them. */
-const ledgerMs = 60_000
+const ledgerMs = 30_000
 
 async function wrongLedger(
   { operator, services, plan, machine: { kernel } }: World,
