@@ -1,7 +1,6 @@
 // The test of the simulation: each mistake of mutations.ts must be found, and soon. `npm run test:mutations` runs it.
 
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
@@ -38,20 +37,4 @@ describe('the simulation finds a daemon in which', () => {
       },
     )
   }
-})
-
-describe('a mistake', () => {
-  test.each(mutations)('has its place in the source: $name', ({ file, find }) => {
-    const source = readFileSync(join(import.meta.dirname, '../../src', file), 'utf8')
-    expect(source.split(find)).toHaveLength(2)
-  })
-
-  test('has a name of its own', () => {
-    expect(new Set(mutations.map(({ name }) => name)).size).toBe(mutations.length)
-  })
-
-  test('that is not found yet stands with its reason, under the name that it has', () => {
-    const names = mutations.map(({ name }) => name)
-    expect(names).toEqual(expect.arrayContaining([...notFoundYet.keys()]))
-  })
 })

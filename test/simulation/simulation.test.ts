@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { mutations } from './mutations.ts'
+import { mutations, notFoundYet } from './mutations.ts'
 
 /** The output of `npm run simulate`; without a failure that is one line. */
 async function simulate(...words: string[]): Promise<string> {
@@ -28,7 +29,7 @@ describe('a gateway under faults that a seed draws', () => {
   test(
     'keeps every promise in the first seeds',
     async () => {
-      expect(await simulate('--seeds', '20')).toMatch(/^20 seeds, 0 failed/)
+      expect(await simulate('--seeds', '60')).toMatch(/^60 seeds, 0 failed/)
     },
     usualMs,
   )
@@ -52,4 +53,23 @@ describe('a gateway under faults that a seed draws', () => {
     },
     usualMs,
   )
+})
+
+describe('a mistake in the daemon, for `npm run test:mutations`,', () => {
+  test('has its place in the source', () => {
+    const lost = mutations.filter(({ file, find }) => {
+      const source = readFileSync(join(import.meta.dirname, '../../src', file), 'utf8')
+      return source.split(find).length !== 2
+    })
+    expect(lost.map(({ name }) => name)).toEqual([])
+  })
+
+  test('has a name of its own', () => {
+    expect(new Set(mutations.map(({ name }) => name)).size).toBe(mutations.length)
+  })
+
+  test('that is not found yet stands with its reason, under the name that it has', () => {
+    const names = mutations.map(({ name }) => name)
+    expect(names).toEqual(expect.arrayContaining([...notFoundYet.keys()]))
+  })
 })

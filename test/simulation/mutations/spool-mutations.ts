@@ -31,8 +31,14 @@ export const spoolMutations: readonly Mutation[] = [
   {
     name: 'payloads of a lane that is not live go before fresh ones',
     file: 'spool/chunk-log/group.ts',
-    find: 'return deviceTime !== null && (state.isLate(provider, deviceTime) ?? wasKept)',
+    find: 'return deviceTime !== null && (state.isLate(provider, deviceTime) ?? from !== null)',
     replace: 'return false',
+  },
+  {
+    name: 'dead letters that are requeued go before fresh payloads',
+    file: 'spool/chunk-log/group.ts',
+    find: "if (from === 'deadLetter') return true",
+    replace: "if (from === 'deadLetter') return false",
   },
   {
     name: 'chunks end one payload behind a full batch',
@@ -402,8 +408,8 @@ export const spoolMutations: readonly Mutation[] = [
   {
     name: 'a disk that has room again is not noticed',
     file: 'spool/intake-limits.ts',
-    find: 'diskLow = free < options.freeBytesMin * factor ||',
-    replace: 'diskLow = diskLow || free < options.freeBytesMin * factor ||',
+    find: 'diskLow = bytes < options.freeBytesMin * factor ||',
+    replace: 'diskLow = diskLow || bytes < options.freeBytesMin * factor ||',
   },
   // ---- kept messages, state and exchanges
   {
