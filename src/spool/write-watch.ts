@@ -5,7 +5,8 @@
 //   slow      the 99th percentile of the writes of the last 30 s is a second or more, and so are two of them
 //             at least: one pause alone is usual. The running write counts
 //
-// Its timer waits for nothing else: what measures the disk may hang as well.
+// Its timer waits for nothing else: what measures the disk may hang as well. It runs while something was
+// written in the last 30 s.
 //
 // Bound: writes follow each other, so at most 31 of 30 s took a second or more. The others are only counted.
 
@@ -42,14 +43,16 @@ export function createWriteWatch({ clock, emit, ended }: Deps): WriteWatch {
   let count = 0
   /** When each was reported last; null where it does not hold. */
   const reportedMs: { hanging: number | null; slow: number | null } = { hanging: null, slow: null }
-  let cancel: CancelTimer = clock.after(checkMs, check)
+  let cancel: CancelTimer | null = null
+  let isStopped = false
 
   return {
     timed: (store) => ({ ...store, write: (ops, options) => time(() => store.write(ops, options)) }),
     state,
     isWriting: () => running.size > 0,
     stop() {
-      cancel()
+      isStopped = true
+      cancel?.()
       endSlow()
     },
   }
@@ -57,6 +60,7 @@ export function createWriteWatch({ clock, emit, ended }: Deps): WriteWatch {
   async function time(write: () => Promise<void>): Promise<void> {
     const one = { startedMs: clock.monotonic() }
     running.add(one)
+    if (cancel === null) arm()
     try {
       await write()
     } finally {
@@ -85,10 +89,17 @@ export function createWriteWatch({ clock, emit, ended }: Deps): WriteWatch {
     return oldest === undefined ? 0 : clock.monotonic() - oldest.startedMs
   }
 
+  function arm(): void {
+    if (!isStopped) cancel = clock.after(checkMs, check)
+  }
+
   function check(): void {
-    cancel = clock.after(checkMs, check)
     checkHanging()
     checkSlow()
+    cancel = null
+    // Those of the window that count as slow are among the counted ones.
+    if (running.size > 0 || counts.some((ended) => ended > 0)) arm()
+    else counts = []
   }
 
   function checkHanging(): void {

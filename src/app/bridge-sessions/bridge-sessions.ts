@@ -80,6 +80,7 @@ export async function startBridgeSessions(deps: Deps, options: Options): Promise
   }
 
   function schedule(): void {
+    if (options.bridges.length === 0 && sessions.size === 0) return
     cancel = clock.after(checkEveryMs, () => {
       check()
       schedule()
