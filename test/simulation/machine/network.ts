@@ -24,6 +24,8 @@ export type WorldEnd = {
   pauseReading(): void
   resumeReading(): void
   readonly isOpen: boolean
+  /** The daemon has not closed it, as far as it knows itself: the world hears of that later. */
+  readonly isOpenThere: boolean
 }
 
 export type SimListener = {
@@ -247,6 +249,9 @@ function createPair(
     onClose: () => undefined,
     get isOpen() {
       return isOpen
+    },
+    get isOpenThere() {
+      return isOpen && !socket.destroyed
     },
     write(bytes) {
       later('in', () => {

@@ -66,7 +66,6 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
     'a lost store is not reported to delivery',
     'Harmless: the first call of the spool that fails tells it too.',
   ],
-  ['a disk that has room again is not noticed', notTried],
   ['an exchange is made in two writes', noExchange],
   ['messages overtake an exchange that changes state', noExchange],
   ['two exchanges take the same message', noExchange],

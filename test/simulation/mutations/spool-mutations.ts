@@ -406,6 +406,12 @@ export const spoolMutations: readonly Mutation[] = [
     replace: '',
   },
   {
+    name: 'an idle gateway looks at each file every second',
+    file: 'storage/disk-watch.ts',
+    find: 'const filesEveryMs = 10_000',
+    replace: 'const filesEveryMs = 0',
+  },
+  {
     name: 'a disk that has room again is not noticed',
     file: 'spool/intake-limits.ts',
     find: 'diskLow = bytes < options.freeBytesMin * factor ||',

@@ -407,7 +407,8 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     const life = kernel.life
     if (isSilent || submission.life !== life) return
     kernel.at(2 * delayMs + 10, () => {
-      if (end.isOpen && kernel.life === life && !network.world.path(host).isSilent) submission.heard = 'yes'
+      if (end.isOpenThere && kernel.life === life && !network.world.path(host).isSilent)
+        submission.heard = 'yes'
     })
   }
 
