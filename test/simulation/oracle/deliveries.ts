@@ -164,7 +164,9 @@ function modelOf(
     return events.sort((one, other) => one.atMs - other.atMs)
   }
 
-  function received({ atMs, life, batchId, payloadIds }: Submission): void {
+  function received({ atMs, life, batchId, payloadIds, isStale }: Submission): void {
+    // When it was sent is not known, only that something else may have been answered since.
+    if (isStale) return
     if (service.life !== life)
       Object.assign(service, {
         life,
@@ -211,8 +213,8 @@ function modelOf(
   }
 
   function answered(submission: Submission, atMs: number): void {
-    const { batchId, payloadIds, status, results, requestId, heard } = submission
-    if (heard === 'no') {
+    const { batchId, payloadIds, status, results, requestId, heard, isStale } = submission
+    if (heard === 'no' || isStale) {
       if (batchId === null) excuse(payloadIds, null)
       return
     }

@@ -12,6 +12,7 @@ type Counts = { deadLetters: number; quarantined: number }
 export function wrongRests(store: unknown, fleet: Fleet, { deadLetters, quarantined }: Counts): string[] {
   if (!(store instanceof Database)) return ['there is no database']
   const devices = new Set(fleet.messages.map(({ device }) => device.id)).size
+  const vehicles = new Set(fleet.messages.flatMap(({ records }) => records.map(({ device }) => device))).size
   const forgotten = fleet.messages.filter(({ isForgotten, qos }) => isForgotten && qos === 2).length
   const rules: Rule[] = [
     { table: 0x10, what: 'chunks', least: 0, most: 0 },
@@ -24,8 +25,8 @@ export function wrongRests(store: unknown, fleet: Fleet, { deadLetters, quaranti
     { table: 0x30, what: 'receipts', least: 0, most: 0 },
     // A session of each device, and messages of QoS 2 that a device has forgotten before it released them.
     { table: 0x16, what: 'sessions', least: 0, most: devices + forgotten },
-    // What is remembered of each device, with a ring of its last hundred messages.
-    { table: 0x14, what: 'entries of state', least: 0, most: 110 * devices },
+    // What is remembered of each device and vehicle, with a ring of the last hundred messages.
+    { table: 0x14, what: 'entries of state', least: 0, most: 110 * (devices + vehicles) },
     { table: 0x02, what: 'lanes', least: 0, most: 20 },
   ]
   return rules.flatMap(({ table, what, least, most }) => {

@@ -31,6 +31,8 @@ export type Submission = {
   /** Null: the single operation. */
   batchId: string | null
   payloadIds: readonly string[]
+  /** The daemon had closed its connection before it arrived: it was on its way for long. */
+  isStale: boolean
   /** Null: no answer. */
   status: number | null
   requestId: string | null
@@ -153,6 +155,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
       life,
       batchId: 'data' in parsed ? parsed.batchId : null,
       payloadIds: data.map(({ payloadId }) => payloadId),
+      isStale: !end.isOpenThere,
       status: null,
       requestId: null,
       results: null,
