@@ -34,27 +34,37 @@ type Options = { path: string; storePath: string; freeBytesMin: number; ballastB
 export function createDiskWatch({ clock, disk, limits }: Deps, options: Options): DiskWatch {
   const last: { writes: number | null; atMs: number } = { writes: null, atMs: clock.monotonic() }
   return {
-    async measure() {
-      const free = await disk.free(options.path)
-      // Of the store only: the ballast, and records with a limit of their own, are beside it.
-      limits.setDisk(free, await disk.usedBytes(options.storePath))
-    },
-    async look(writes) {
-      const nowMs = clock.monotonic()
-      const isSame = writes !== null && writes === last.writes && limits.holdReason() === null
-      if (isSame && nowMs - last.atMs < filesEveryMs) {
-        limits.setDisk(await disk.free(options.path), null)
-        return
-      }
-      Object.assign(last, { writes, atMs: nowMs })
-      await this.measure()
-      // It was deleted to make room, or there was no room for it at the opening.
-      if (writes !== null) await this.loadBallast()
-    },
-    async loadBallast() {
-      const { bytes } = await disk.free(options.path)
-      if (bytes < options.freeBytesMin + options.ballastBytes) return
-      await disk.loadBallast(options.path, options.ballastBytes).catch(() => disk.dropBallast(options.path))
-    },
+    measure: async () => void (await measure()),
+    look,
+    loadBallast: async () => loadBallast(await free()),
+  }
+
+  function free(): Promise<Free> {
+    return disk.free(options.path)
+  }
+
+  async function measure(): Promise<Free> {
+    const now = await free()
+    // Of the store only: the ballast, and records with a limit of their own, are beside it.
+    limits.setDisk(now, await disk.usedBytes(options.storePath))
+    return now
+  }
+
+  async function look(writes: number | null): Promise<void> {
+    const nowMs = clock.monotonic()
+    const isSame = writes !== null && writes === last.writes && limits.holdReason() === null
+    if (isSame && nowMs - last.atMs < filesEveryMs) {
+      limits.setDisk(await free(), null)
+      return
+    }
+    Object.assign(last, { writes, atMs: nowMs })
+    const now = await measure()
+    // It was deleted to make room, or there was no room for it at the opening.
+    if (writes !== null) await loadBallast(now)
+  }
+
+  async function loadBallast({ bytes }: Free): Promise<void> {
+    if (bytes < options.freeBytesMin + options.ballastBytes) return
+    await disk.loadBallast(options.path, options.ballastBytes).catch(() => disk.dropBallast(options.path))
   }
 }
