@@ -187,7 +187,8 @@ export function createKernel(startMs: number): Kernel {
         kernel.uncaught(error)
       }
     }
-    isEnding = false
+    // What the dead process loads is still awaited, and it goes on after that.
+    if (holding.size === 0) isEnding = false
   }
 
   function count(): void {

@@ -255,14 +255,14 @@ function createPair(
     },
     write(bytes) {
       later('in', () => {
-        if (socket.destroyed) return
+        if (!isReadable()) return
         incoming.push(bytes)
         feed()
       })
     },
     end() {
       later('in', () => {
-        if (socket.destroyed) return
+        if (!isReadable()) return
         hasEnded = true
         feed()
       })
@@ -303,6 +303,11 @@ function createPair(
     kernel.at(lastMs[direction] - kernel.monotonicMs, () => path.pass(arrive))
   }
 
+  /** What arrives for a dead process must wake nothing of it: its code would go on in the next one. */
+  function isReadable(): boolean {
+    return socket.isAlive() && !socket.destroyed
+  }
+
   function feed(): void {
     while (incoming.length > 0) {
       const isMoreWanted = socket.push(incoming.shift())
@@ -322,13 +327,13 @@ function createPair(
     for (const part of parts) end.onData(part)
     const resume = wake
     wake = null
-    resume?.()
+    if (socket.isAlive()) resume?.()
   }
 
   function reset(): void {
     if (!isOpen) return
     // One that ends in the queue of the listener is never seen.
-    if (!socket.destroyed) socket.destroy(isAccepted ? coded('ECONNRESET', 'read') : undefined)
+    if (isReadable()) socket.destroy(isAccepted ? coded('ECONNRESET', 'read') : undefined)
     finish(true)
   }
 

@@ -126,7 +126,8 @@ export class SimSocket extends Duplex {
       this.cancelIdle = this.kernel.schedule(this.timeout, () => this.emit('timeout'))
   }
 
-  private isAlive(): boolean {
+  /** Its process has not ended. */
+  isAlive(): boolean {
     return this.life === this.kernel.life
   }
 
