@@ -106,12 +106,14 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     return openSafely({ disk, opening, signal: AbortSignal.any(signals) }, options.path, openOnce)
   }
 
-  async function openOnce(): Promise<Session> {
+  async function openOnce({ hasStore }: { hasStore: boolean }): Promise<Session> {
     const startedAtMs = clock.monotonic()
     const known = memory.known
     const damagedBefore = deps.counters.damaged
     const manifestBefore = disk.manifestName(storePath)
-    const store = deps.writes.timed(await deps.openStore(storePath, { createIfMissing: known === null }))
+    // The mount may have gone since the files were looked at.
+    const createIfMissing = known === null && !hasStore
+    const store = deps.writes.timed(await deps.openStore(storePath, { createIfMissing }))
     const manifest = () => disk.manifestName(storePath) ?? ''
     const mark = openHighWaterMark({ clock, emit, disk, manifest, memory }, options.path)
     try {

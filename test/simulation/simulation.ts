@@ -56,6 +56,8 @@ const heldEveryMs = 60_000
 const lookEveryMs = 10_000
 /** So often nothing is held. */
 const looksToBelieve = 3
+/** Longer than a batch waits for its next try. */
+const heldPatienceMs = 11 * 60_000
 /** Nothing is open: a request of before may end by its time-out. */
 const looksToBeCalm = 6
 /** Without messages the gateway looks at its disk and at its time, each second or less often: 150 on average. */
@@ -156,11 +158,18 @@ export async function runSeed(
   fleet.stopNew()
   let wrong = [...wrongSoFar(world), ...daemon.ends, ...broken.slice(0, 3)]
   const endMs = kernel.monotonicMs + livenessMs
+  let heldSinceMs: number | null = null
   // A look takes as long as it waited for: some conditions stay open for an hour.
   for (let everyMs = lookEveryMs; wrong.length === 0 && kernel.monotonicMs < endMs; everyMs *= 1.2) {
     await kernel.run(everyMs)
     look(world)
     if (isDecided()) break
+    heldSinceMs = isHeld(world) ? (heldSinceMs ?? kernel.monotonicMs) : null
+    if (heldSinceMs !== null && kernel.monotonicMs - heldSinceMs > heldPatienceMs) {
+      // A retry of before was refused after the devices had stopped.
+      await untilNothingIsHeld(world)
+      fleet.stopNew()
+    }
     if (!fleet.isIdle() || !isSettled(world)) continue
     await readDeadLetters(world)
     if (endOf(world).length === 0) break
@@ -197,17 +206,26 @@ export async function runSeed(
  * What was refused once is a dead letter only when something else was accepted since, so the devices go on. True where
  * something was held.
  */
-async function untilNothingIsHeld({ machine: { kernel }, daemon, operator, fleet }: World): Promise<boolean> {
-  const isHeld = () => daemon.gateway?.status().lanes.some(({ held }) => held > 0) !== false
+async function untilNothingIsHeld(world: World): Promise<boolean> {
+  const { operator, fleet } = world
+  const { kernel } = world.machine
   const endMs = kernel.monotonicMs + livenessMs
-  if (!isHeld()) return false
+  if (!isHeld(world)) return false
   fleet.setRate(heldEveryMs)
   // What is released may be held again.
-  for (let free = 0; free < looksToBelieve && kernel.monotonicMs < endMs; free = isHeld() ? 0 : free + 1) {
+  for (
+    let free = 0;
+    free < looksToBelieve && kernel.monotonicMs < endMs;
+    free = isHeld(world) ? 0 : free + 1
+  ) {
     operator.releaseHeld()
     await kernel.run(heldEveryMs)
   }
   return true
+}
+
+function isHeld({ daemon }: World): boolean {
+  return daemon.gateway?.status().lanes.some(({ held }) => held > 0) !== false
 }
 
 /** Something that spins shows itself where nothing happens. */

@@ -1,3 +1,4 @@
+import { mkdir, readdir, rename } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import type { OpenStore } from '../../src/storage/storage.ts'
 import { openLevelStore, realDisk } from '../../src/storage/storage.ts'
@@ -82,4 +83,18 @@ test('a spool that the gateway has made is reported for a day', async () => {
   expect(eventsOf('spool_new_ended')).toEqual([])
   await passTimeUntil(clock, () => eventsOf('spool_new_ended').length > 0)
   expect(eventsOf('spool_new_ended')).toHaveLength(1)
+})
+
+test('no store is created where one was seen before its opening: its mount has gone', async () => {
+  const { spool, path } = await openSpoolWorld({ checks: true })
+  await spool.close()
+  const openStore: OpenStore = async (storePath, options) => {
+    await rename(path, `${path}.unmounted`)
+    await mkdir(path)
+    return openLevelStore(storePath, options)
+  }
+  await expect(openSpoolWorld({ path, checks: true, openStore })).rejects.toMatchObject({
+    code: 'SPOOL_MISSING',
+  })
+  expect(await readdir(path)).toEqual([])
 })

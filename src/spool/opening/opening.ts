@@ -67,10 +67,10 @@ export type StoreOpening = {
   /** `clean` before the first call of prepare(). */
   previousEnd(): PreviousEnd
   /**
-   * Resolves when LevelDB may open the store. Rejects with SPOOL_DAMAGED, SPOOL_LOCKED or a code of the
-   * directory.
+   * Resolves when LevelDB may open the store. `hasStore`: there is one, so none may be created, whatever is at
+   * the path by then. Rejects with SPOOL_DAMAGED, SPOOL_LOCKED or a code of the directory.
    */
-  prepare(signal: AbortSignal): Promise<void>
+  prepare(signal: AbortSignal): Promise<{ hasStore: boolean }>
   /** The next prepare() reads all tables, also after a restart. */
   suspect(): Promise<void>
   checkState(): CheckState
@@ -148,7 +148,7 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
     lookForAside,
   }
 
-  async function prepare(signal: AbortSignal): Promise<void> {
+  async function prepare(signal: AbortSignal): Promise<{ hasStore: boolean }> {
     try {
       const marker = await readInUse(path)
       const isOurs = marker !== null && marker === memory.inUse?.marker && memory.inUse.isOurs
@@ -157,10 +157,12 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
       memory.inUse = { marker, end, isOurs }
       const files = await storeFilesAt(storePath)
       const isNew = files.names.length === 0 && !(await hasMark(path))
+      let hasStore = files.hasCurrent
       // After a loss of the store in this process, its logs may end within a record.
       if (!isFirst || end !== 'clean' || state.checkAll || files.hasOthers || !(files.hasCurrent || isNew))
-        await checkLocked({ end, isFirst }, signal)
+        hasStore = await checkLocked({ end, isFirst }, signal)
       await markInUse(path, memory, { end, bootId: deps.bootId, startedAt: clock.now() })
+      return { hasStore }
     } catch (error) {
       signal.throwIfAborted()
       throw explainDirectory(`Cannot use the spool at ${path}.`, error)
@@ -182,20 +184,21 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
     return isRepeated ? 'aborted' : 'unclean'
   }
 
-  async function checkLocked(start: Start, signal: AbortSignal): Promise<void> {
+  async function checkLocked(start: Start, signal: AbortSignal): Promise<boolean> {
     await realDisk.makeDirectory(storePath)
     const lock = await lockStore(storePath, path)
     try {
       // Before the check: killed during it, the next start knows the same.
       await note(start.isFirst && start.end === 'aborted' ? { checkAll: true } : {})
       await forgetLastExit(options.lastExitPath)
-      await check(start, await storeFilesAt(storePath), signal)
+      return await check(start, await storeFilesAt(storePath), signal)
     } finally {
       await lock.release()
     }
   }
 
-  async function check({ isFirst }: Start, files: StoreFiles, signal: AbortSignal): Promise<void> {
+  /** Whether a store is left in its place. */
+  async function check({ isFirst }: Start, files: StoreFiles, signal: AbortSignal): Promise<boolean> {
     const report = await checkStore(
       {
         path: storePath,
@@ -213,10 +216,13 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
       const passed = state.checkAll ? { passedAt: clock.now() } : {}
       await note({ verified: report.verified, ...passed, checkAll: false })
       emit({ kind: 'spool_checked', tables: files.tables, tookMs: report.tookMs })
-    } else if (await neverHeldAnything(files, report)) {
+      return files.hasCurrent
+    }
+    if (await neverHeldAnything(files, report)) {
       await note({ verified: [], checkAll: false })
       await leftoversAside(files)
     } else await damaged(files, report)
+    return false
   }
 
   /** A power cut while the store was created: what is left cannot be read and holds nothing. */

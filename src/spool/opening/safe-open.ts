@@ -31,13 +31,13 @@ type Deps = {
 const openingBytes = 2 * 1024 * 1024
 const openingFiles = 20
 
-/** Rejects with a GatewayError, and with what a programming error threw. */
+/** Rejects with a GatewayError, and with what a programming error threw. `hasStore`: none may be created. */
 export async function openSafely<Opened>(
   { disk, opening, signal }: Deps,
   path: string,
-  openOnce: () => Promise<Opened>,
+  openOnce: (found: { hasStore: boolean }) => Promise<Opened>,
 ): Promise<Opened> {
-  if (opening === null) return openOnce()
+  if (opening === null) return openOnce({ hasStore: false })
   await makeRoom(disk, path)
   try {
     return await openChecked()
@@ -51,9 +51,9 @@ export async function openSafely<Opened>(
   })
 
   async function openChecked(): Promise<Opened> {
-    await opening?.prepare(signal)
+    const found = (await opening?.prepare(signal)) ?? { hasStore: false }
     try {
-      return await openOnce()
+      return await openOnce(found)
     } catch (error) {
       throw explainOpening(path, error)
     }

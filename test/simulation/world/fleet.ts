@@ -72,7 +72,7 @@ export type SentMessage = {
 
 export type Fleet = {
   messages: readonly SentMessage[]
-  /** All devices send this often from now on. */
+  /** All devices send this often from now on, also those that had stopped. */
   setRate(everyMs: number): void
   /** Stops sending new messages; what is not acknowledged is sent on. */
   stopNew(): void
@@ -119,6 +119,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     counters,
     clockSetMs,
     setRate(everyMs) {
+      isStopped = false
       for (const device of devices) device.setRate(everyMs)
     },
     stopNew() {
