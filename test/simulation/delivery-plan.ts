@@ -1,6 +1,7 @@
 // delivery-plan.ts: what a seed draws of delivery: the limits of a batch, the rules of the service, and the config of both.
 
 import type { Random } from '../support/random.ts'
+import { keysPath } from './acts/key-acts.ts'
 import type { RepeatBehaviour } from './world/service.ts'
 
 export type ProviderPlan = {
@@ -21,6 +22,8 @@ export type DeliveryPlan = {
   timeoutS: number
   backfillAfterS: number
   onRefusedRepeat: 'hold' | 'split'
+  /** Else in the environment. */
+  keysInFile: boolean
 }
 
 /** `delivery.errors`, in ms. */
@@ -60,6 +63,7 @@ export function drawDelivery(random: Random): DeliveryPlan {
     timeoutS: random.pick([5, 30]),
     backfillAfterS: random.pick([60, 60, 900]),
     onRefusedRepeat: random.pick(['hold', 'split', 'split']),
+    keysInFile: random.chance(0.3),
   }
 }
 
@@ -73,7 +77,7 @@ export function deliveryText(providers: readonly ProviderPlan[], plan: DeliveryP
   })
   return `delivery:
   base_url: "http://${providers[0]!.host}:${providers[0]!.port}"
-  credentials: { source: environment }
+  credentials: ${plan.keysInFile ? `{ source: file, path: ${keysPath} }` : '{ source: environment }'}
   batch: { max_payloads: ${plan.payloadsMax}, linger: ${plan.lingerS}s }
   max_in_flight: ${plan.maxInFlight}
   timeout: ${plan.timeoutS}s

@@ -22,7 +22,7 @@ export type Plan = {
 
 export const faultKinds = [
   ...(['kill', 'powerCut', 'stop', 'dropDevice', 'network', 'service'] as const),
-  ...(['disk', 'operator', 'away', 'clock'] as const),
+  ...(['disk', 'operator', 'away', 'clock', 'keys'] as const),
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
@@ -61,6 +61,7 @@ export function drawPlan(seed: number, random: Random): Plan {
       operator: every(0.3, safetyMs / 5),
       away: every(0.5, safetyMs / 4),
       clock,
+      keys: delivery.keysInFile ? every(0.5, safetyMs / 3) : 0,
     },
   }
 }

@@ -13,6 +13,7 @@ import { createRandom } from '../support/random.ts'
 import type { EndAct, World } from './acts/act.ts'
 import { awayAct, clockAct, dropAct } from './acts/world-acts.ts'
 import { backUp, diskAct } from './acts/disk-acts.ts'
+import { createKeys } from './acts/key-acts.ts'
 import { configPath, createDaemon, spoolPath } from './daemon.ts'
 import { switchOn, type Machine } from './machine/machine.ts'
 import { createCauses } from './oracle/conditions.ts'
@@ -47,6 +48,7 @@ export type Smaller = {
   safetyS: number | null
 }
 
+const keyOfEnvironment = 'AKIASIMULATION000000'
 const storePath = `${spoolPath}/store`
 const startMs = Date.UTC(2026, 0, 5, 6)
 const livenessMs = 60 * 60_000
@@ -83,7 +85,7 @@ export async function runSeed(
   const daemon = createDaemon({
     machine,
     env: {
-      AWS_ACCESS_KEY_ID: 'AKIASIMULATION000000',
+      AWS_ACCESS_KEY_ID: keyOfEnvironment,
       AWS_SECRET_ACCESS_KEY: 'simulated-secret-of-forty-characters-000',
     },
     log(line) {
@@ -99,6 +101,7 @@ export async function runSeed(
     isExcused: (why) => ends.isExcused(why),
   })
   const { network } = machine
+  const keys = createKeys(machine, createRandom(seed ^ 0x2c1b3c6d))
   const endOfFaultsAt = startMs + kernel.monotonicMs + plan.safetyMs
   const services = plan.providers.map(({ name, host, port, repeat, refusesEvery }) =>
     createService(
@@ -109,6 +112,7 @@ export async function runSeed(
         port,
         repeat,
         payloadsMax: () => plan.delivery.payloadsMax,
+        isKnownKey: (id) => (plan.delivery.keysInFile ? keys.isKnown(id) : id === keyOfEnvironment),
         isInOrder: plan.everyMs.clock === 0,
         isDoomed: (payload) => deviceOf(plan, payload)?.isDoomed === true,
         // Later ones are accepted, so that something shows that the service accepts batches.
@@ -127,6 +131,7 @@ export async function runSeed(
     daemon,
     fleet,
     services,
+    keys,
     operator,
     deadLetters: null,
     endpoints: createEndpointWatch(services),
@@ -436,6 +441,7 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
   disk: (world) => world.causes.act(world.ends.faulty(diskAct(world))),
   away: awayAct,
   clock: clockAct,
+  keys: ({ keys }) => keys.act(),
   operator({ operator }) {
     operator.act()
     return undefined

@@ -10,6 +10,7 @@ import type { Causes } from '../oracle/conditions.ts'
 import type { DeadLetter } from '../oracle/deliveries.ts'
 import type { EndpointWatch } from '../oracle/endpoint-watch.ts'
 import type { Ends } from '../oracle/ends.ts'
+import type { Keys } from './key-acts.ts'
 import type { Operator } from './operator.ts'
 
 export type World = {
@@ -18,6 +19,7 @@ export type World = {
   daemon: Daemon
   fleet: Fleet
   services: Service[]
+  keys: Keys
   operator: Operator
   /** As the daemon shows them at the end. */
   deadLetters: readonly DeadLetter[] | null

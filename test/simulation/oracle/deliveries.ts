@@ -222,7 +222,8 @@ function modelOf(
     const isHeard = heard === 'yes'
     const batch = batchOf(batchId ?? `single ${payloadIds[0]}`, payloadIds)
     if (batchId === null) {
-      if (!isHeard) excuse(payloadIds, null)
+      // The single operation has no batchId that tells a second request from the first.
+      if (!isHeard || mayHaveProcessed(status)) excuse(payloadIds, null)
       if (status === 202) service.emptyMin = 0
       return
     }
@@ -432,6 +433,10 @@ function modelOf(
   function isTrouble(atMs: number): boolean {
     return troubles.some(({ fromMs, toMs }) => fromMs <= atMs + settleMs && toMs >= atMs)
   }
+}
+
+function mayHaveProcessed(status: number | null): boolean {
+  return status !== null && (status >= 500 || status === 408 || status === 429)
 }
 
 function ruleOf(errorType: string): string {

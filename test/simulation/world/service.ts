@@ -85,6 +85,8 @@ export type ServiceOptions = {
   isDoomed: (payload: Payload) => boolean
   /** A request with it is answered 400. */
   isRefused: (payload: Payload) => boolean
+  /** A request that is signed with another key is answered 403. */
+  isKnownKey: (accessKeyId: string) => boolean
   /** Not where a clock is set: what comes out of quarantine stands behind later messages. */
   isInOrder: boolean
 }
@@ -165,6 +167,11 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     }
     journal.push(submission)
     if (isBatch) checkBatch(submission, data, body)
+    if (!options.isKnownKey(/ Credential=([^/]+)\//.exec(head)?.[1] ?? '')) {
+      reach('service refused a key')
+      answer(end, submission, { status: 403, text: message('The security token is invalid.') })
+      return
+    }
     meet(end, { submission, data, bytes: body.length, fault })
   }
 
