@@ -24,6 +24,8 @@ import { regressions } from './regressions.ts'
 import type { SeedReport } from './seed-process.ts'
 
 keepCompiledCode()
+// `| head` has read enough.
+process.stdout.on('error', () => process.exit(1))
 
 const { values } = parseArgs({
   options: {
@@ -75,17 +77,17 @@ if (values.reach) await printReach()
 if (values.shrink && failed[0] !== undefined) await shrink(failed[0].seed)
 process.exitCode = failed.length + hanging > 0 ? 1 : 0
 
-/** Everything that the daemon can report, with how often it was met. */
+/** Everything that the daemon can report, and what else was met, with how often. */
 async function printReach(): Promise<void> {
   const { eventTable } = await import('../../src/ops/events/events.ts')
   const { conditionCatalogue } = await import('../../src/ops/conditions/condition-catalogue.ts')
   const states = [
     ...Object.keys(eventTable).map((kind) => `event ${kind}`),
     ...Object.keys(conditionCatalogue).map((code) => `condition ${code}`),
-  ].sort()
+  ]
   const met = states.filter((state) => reached.has(state))
-  process.stdout.write(`${met.length} of ${states.length} states reached\n`)
-  for (const state of states)
+  process.stdout.write(`${met.length} of ${states.length} events and conditions reached\n`)
+  for (const state of [...new Set([...states, ...reached.keys()])].sort())
     process.stdout.write(`${(reached.get(state)?.toString() ?? 'never').padStart(8)} ${state}\n`)
 }
 

@@ -94,6 +94,7 @@ export async function runSeed(
     },
     observe(event: GatewayEvent) {
       reach(`event ${event.kind}`)
+      for (const value of statesIn(event)) reach(`${event.kind} ${value}`)
       if (event.kind === 'gateway_starting') operator.started()
       if (event.kind === 'store_lost') fleet.storeLost()
       ends.observe(event)
@@ -238,6 +239,14 @@ async function eventsOf({ kernel }: Machine, ms: number): Promise<number> {
   const { events } = kernel.counters
   await kernel.run(ms)
   return kernel.counters.events - events
+}
+
+/** Each value of these fields is a state of its own. */
+function statesIn({ reason, outcome, end, cause }: Record<string, unknown>): string[] {
+  const kind = typeof outcome === 'object' && outcome !== null && 'kind' in outcome ? outcome.kind : outcome
+  return Object.entries({ reason, outcome: kind, end, cause }).flatMap(([field, value]) =>
+    typeof value === 'string' ? [`${field} ${value}`] : [],
+  )
 }
 
 /** Notes what the gateway says of itself. */
