@@ -6,12 +6,14 @@
 //
 // The time of use on the disk is older than the end of the last connection: a connection that lasts writes it
 // at each sweep, and only after a share of the expiry. So a session that is read from the disk is kept for
-// this time longer. A short expiry is counted from the start of the process instead: a write may have waited
+// this time longer. A time of use that was written while our time was not known is no time at all: a clock
+// without a battery starts years back, and with its correction every session would have expired. Such a
+// session counts from the start of the process, until its time is written. A short expiry is counted from the start of the process instead: a write may have waited
 // for a lost store for longer than the expiry. A session that ends too early costs messages: its client drops
 // what is not acknowledged. One that ends too late costs a connection that its client closes.
 
 import type { OurTime } from '../../../domain/arrival.ts'
-import type { Clock } from '../../../std/clock.ts'
+import type { Clock, EpochMs } from '../../../std/clock.ts'
 import type { Session } from './client-session.ts'
 
 export type SessionExpiry = {
@@ -19,10 +21,14 @@ export type SessionExpiry = {
   granted(askedMs: number): number
   of(session: Session): number
   isExpired(session: Session): boolean
+  /** The time of use for the disk; `timeUnknown` while our time is. */
+  usedAtOf(session: Session): EpochMs
   /** How old the time of use on the disk may be before it is written again. */
   refreshMs(session: Session): number
 }
 
+/** On the disk: nothing is ever older. */
+export const timeUnknown: EpochMs = Number.POSITIVE_INFINITY
 /** Between two looks at all sessions. */
 export const sweepMs = 60_000
 /** Share of the expiry after which the time of use is written again. */
@@ -36,7 +42,7 @@ export function createSessionExpiry(
   { sessionExpiryMs }: { sessionExpiryMs: number },
 ): SessionExpiry {
   const startedAtMs = clock.monotonic()
-  return { granted, of, isExpired, refreshMs }
+  return { granted, of, isExpired, usedAtOf, refreshMs }
 
   function granted(askedMs: number): number {
     return askedMs === Number.POSITIVE_INFINITY ? askedMs : Math.min(askedMs, sessionExpiryMs)
@@ -44,6 +50,12 @@ export function createSessionExpiry(
 
   function of(session: Session): number {
     return Math.min(session.expiryMs, sessionExpiryMs)
+  }
+
+  function usedAtOf({ usedAtMs }: Session): EpochMs {
+    const offsetMs = ourTime.offsetMs()
+    if (offsetMs === null) return timeUnknown
+    return ourTime.now() + offsetMs - (clock.monotonic() - (usedAtMs ?? startedAtMs))
   }
 
   function refreshMs(session: Session): number {

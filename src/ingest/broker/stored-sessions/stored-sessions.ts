@@ -53,7 +53,7 @@ import {
   type StoredSession,
   type UnreleasedLimits,
 } from './client-session.ts'
-import { createSessionExpiry, sweepMs } from './session-expiry.ts'
+import { createSessionExpiry, sweepMs, timeUnknown } from './session-expiry.ts'
 import { createSessionOwners } from './session-owners.ts'
 import {
   sessionNameOf,
@@ -218,7 +218,8 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
 
   function writeUse(session: StoredSession): void {
     session.writtenAtMs = clock.monotonic()
-    put(sessionRecordName(session.name.key), usedRecord(deps.ourTime.now(), session.expiryMs))
+    session.usedAt = expiry.usedAtOf(session)
+    put(sessionRecordName(session.name.key), usedRecord(session.usedAt, session.expiryMs))
   }
 
   async function writeDurably(session: StoredSession): Promise<void> {
@@ -251,7 +252,10 @@ export function createStoredSessions(deps: Deps, options: SessionOptions): Store
       if (expiry.isExpired(session)) {
         remove(session)
         expired += 1
-      } else if (session.connections > 0) touch(session)
+        continue
+      }
+      if (session.connections > 0) touch(session)
+      if (session.usedAt === timeUnknown && deps.ourTime.offsetMs() !== null) writeUse(session)
     }
     endGroup()
   }

@@ -263,9 +263,33 @@ describe('a restart', () => {
     await depot.visit('resume', hourMs)
     await depot.restart({ awayMs: 24 * hourMs })
     expect(await depot.visit('resume', hourMs)).toBe(true)
-    await depot.restart({ awayMs: 24 * hourMs })
+  })
+
+  test('ends no session by a time that was written while our time was not known', async () => {
+    const yearsMs = 20_000 * 24 * hourMs
+    // A clock without a battery, before the network sets it.
+    let offset: number | null = null
+    const depot = await openSessions({ offsetMs: () => offset })
+    await depot.visit('resume', hourMs)
+    await depot.restart({ awayMs: yearsMs })
     offset = 0
+    expect(await depot.visit('resume', hourMs)).toBe(true)
+    await depot.restart({ awayMs: 24 * hourMs })
     expect(await depot.visit('resume', hourMs)).toBe(false)
+  })
+
+  test('counts from the time of the last use that is written as soon as our time is known', async () => {
+    let offset: number | null = null
+    const depot = await openSessions({ offsetMs: () => offset })
+    await depot.visit('resume', hourMs)
+    const { present } = await depot.open('resume', hourMs, 'bus')
+    expect(present).toBe(false)
+    offset = 0
+    await depot.clock.advance(minuteMs)
+    await depot.ended()
+    await depot.restart({ awayMs: 24 * hourMs })
+    expect(await depot.visit('resume', hourMs)).toBe(false)
+    expect(await depot.visit('resume', hourMs, 'bus')).toBe(false)
   })
 
   test('with a shorter session_expiry shortens those that are stored', async () => {
