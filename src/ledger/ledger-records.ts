@@ -26,16 +26,27 @@ export type RecordTotals = {
   /** Payloads, and bytes of receipts and index blocks. */
   records: number
   bytes: number
-  /** Last write to the oldest index block; null where there is none. */
+  /** Last write to the oldest index block; null where there is none, and while its time is not known. */
   oldestAt: EpochMs | null
 }
 
+/** Of an index block that was written while our time was not known: a clock without a battery starts years back. */
+export const timeUnknown: EpochMs = Number.POSITIVE_INFINITY
+
 export type Records = {
-  /** Takes receipts in ascending order. One write, not synced. Damaged ones are left out and counted. */
+  /**
+   * Takes receipts in ascending order. One write, not synced. Damaged ones are left out and counted. `now`:
+   * `timeUnknown` while our time is not known.
+   */
   append(receipts: readonly NumberedReceipt[], now: EpochMs): Promise<{ damaged: number }>
   /** Drops the oldest index block with its receipts; resolves with the number of their payloads. */
   dropOldest(): Promise<number>
   totals(): RecordTotals
+  /**
+   * An oldest index block without a time gets that of the first one behind it that has one, else `now`: its age
+   * counts from then, in this process.
+   */
+  dateOldest(now: EpochMs): Promise<void>
   /** Settlement time of the oldest payload; null where there is none. */
   beginsAt(): Promise<EpochMs | null>
   /** Newest first, from the one that holds `number` on. Damaged ones are left out. */
@@ -79,6 +90,7 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
     append,
     dropOldest,
     totals,
+    dateOldest,
     beginsAt,
     indexBlocks,
     receipt,
@@ -175,8 +187,14 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
     return {
       records: after.payloads - payloadsBefore,
       bytes: after.bytes - bytesBefore,
-      oldestAt: writtenAt,
+      oldestAt: writtenAt === timeUnknown ? null : writtenAt,
     }
+  }
+
+  async function dateOldest(now: EpochMs): Promise<void> {
+    let block = oldest
+    while (block?.writtenAt === timeUnknown) block = await blockBehind(store, block.first)
+    if (oldest !== null) oldest.writtenAt = block?.writtenAt ?? now
   }
 
   async function* indexBlocks(number: number): AsyncGenerator<IndexBlock> {
@@ -211,7 +229,7 @@ export async function openRecords(store: Store, { blockReceiptBytesMax }: Record
     if (oldest === null) return null
     const value = await store.get(receiptKey(oldest.first))
     const head = value === undefined ? null : receiptHead(value)
-    return head?.at ?? oldest.writtenAt
+    return head?.at ?? totals().oldestAt
   }
 
   async function compact(): Promise<void> {

@@ -28,7 +28,8 @@
 //   the records cannot be used   see records-supervisor.ts; receipts wait in the spool up to a limit, beyond
 //                                which they are dropped and counted
 //   the clock steps              order comes from numbers, never from a clock; retention deletes only while
-//                                the time is known from the service (trusted-time.ts)
+//                                the time is known from the service (trusted-time.ts), and never by a time
+//                                that was written while it was not
 //   the disk is nearly full      copying pauses until the spool accepts messages again
 //
 // Cost: about 30 bytes of disk for a payload, written twice.

@@ -12,7 +12,7 @@ import { pause, whenAborted, type CancelTimer, type Clock, type EpochMs } from '
 import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { RecordsSupervisor } from './records-supervisor.ts'
-import type { NumberedReceipt, Records } from './ledger-records.ts'
+import { timeUnknown, type NumberedReceipt, type Records } from './ledger-records.ts'
 import type { TrustedTime } from './trusted-time.ts'
 
 /** The spool. It reports its own failures; the follower tries again later. */
@@ -109,7 +109,7 @@ export function createFollower(deps: Deps, options: FollowerOptions): Follower {
     if (records === null || source.holdReason() === 'disk_low') return false
     try {
       do {
-        const copied = await copySlice(records, now ?? clock.now())
+        const copied = await copySlice(records, now ?? timeUnknown)
         await makeRoom(records, now)
         if (copied < options.sliceReceipts) return true
       } while (await pause(clock, options.sliceRestMs, signal))
@@ -133,12 +133,12 @@ export function createFollower(deps: Deps, options: FollowerOptions): Follower {
 
   async function makeRoom(records: Records, now: EpochMs | null): Promise<void> {
     for (;;) {
-      const { bytes, oldestAt } = records.totals()
+      if (now !== null) await records.dateOldest(now)
+      const { bytes, oldestAt, records: payloads } = records.totals()
       const tooMuch = bytes > options.bytesMax
       const tooOld = now !== null && oldestAt !== null && oldestAt < now - options.retentionMs
-      if (oldestAt === null || (!tooMuch && !tooOld)) break
-      const payloads = await records.dropOldest()
-      counters[tooOld ? 'expired' : 'dropped'] += payloads
+      if (payloads === 0 || (!tooMuch && !tooOld)) break
+      counters[tooOld ? 'expired' : 'dropped'] += await records.dropOldest()
       droppedBytes += bytes - records.totals().bytes
     }
     if (droppedBytes < Math.min(compactAfterBytes, options.bytesMax / 4)) return

@@ -3,6 +3,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { timeUnknown } from '../../src/ledger/ledger-records.ts'
 import { receiptKey, indexBlockKey } from '../../src/ledger/record-keys.ts'
 import { openLevelStore } from '../../src/storage/storage.ts'
 import { openRecordsWorld, receiptNumbered, startAt, uuidNamed } from '../support/ledger-world.ts'
@@ -52,6 +53,25 @@ describe('the records of the ledger', () => {
     expect(again.records.totals()).toEqual(world.records.totals())
     await again.records.append(numbered(101, 105), startAt)
     expect(await again.all()).toEqual([...idsOf(101, 105), ...left])
+  })
+
+  test('that were written while our time was not known are as old as those behind them', async () => {
+    const world = await openRecordsWorld({ blockReceiptBytesMax: 1000 })
+    await world.records.append(numbered(1, 61), timeUnknown)
+    const { records } = await world.reopen()
+    expect(records.totals().oldestAt).toBeNull()
+    await records.append(numbered(61, 121), startAt)
+    await records.dateOldest(startAt + 1000)
+    expect(records.totals().oldestAt).toBe(startAt)
+  })
+
+  test('without a time count from the moment when it is known, where nothing is behind them', async () => {
+    const { records } = await openRecordsWorld()
+    await records.append(numbered(1, 3), timeUnknown)
+    await records.dateOldest(startAt)
+    expect(records.totals().oldestAt).toBe(startAt)
+    await records.dateOldest(startAt + 1000)
+    expect(records.totals().oldestAt).toBe(startAt)
   })
 
   test('lose only the entries of a damaged index block or receipt', async () => {
