@@ -35,6 +35,8 @@ type Deps = {
 }
 
 export const configPath = '/sim/etc/gateway.yaml'
+/** systemd-timesyncd makes it. */
+export const synchronizedPath = '/sim/run/synchronized'
 export const spoolPath = '/sim/spool'
 const checkMs = 5
 /** RestartSec of the unit. */
@@ -112,7 +114,7 @@ export function createDaemon({ machine, env, log, observe, isExcused }: Deps): D
         clock: systemClock,
         kernel: systemKernelClock({
           folders: [],
-          markerPath: '/sim/run/synchronized',
+          markerPath: synchronizedPath,
           commandMs: 3000,
           bootId: machine.bootId,
         }),

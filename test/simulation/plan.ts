@@ -14,6 +14,8 @@ export type Plan = {
   delivery: DeliveryPlan
   /** What stands before the section `delivery`, and behind it. */
   config: (delivery: DeliveryPlan) => string
+  /** The clock of the machine goes on without power. Without it, a server of the time sets it after each boot. */
+  hasClockBattery: boolean
   /** Virtual time with faults. */
   safetyMs: number
   /** Means between two faults of a kind; 0: none. */
@@ -43,12 +45,15 @@ export function drawPlan(seed: number, random: Random): Plan {
   const ingest = { windowS: random.pick([30, 120]), inFlightMax: random.pick([2, 5, 1000]) }
   const every = (share: number, meanMs: number) => (random.chance(share) ? meanMs * (0.5 + random.next()) : 0)
   const clock = every(0.15, safetyMs / 3)
+  const hasClockBattery = random.chance(0.9)
+  const isClockWrong = clock > 0 || !hasClockBattery
   return {
     seed,
     providers,
-    devices: clock > 0 ? devices.map(withoutMemory) : devices,
+    devices: isClockWrong ? devices.map(withoutMemory) : devices,
     delivery,
-    config: (delivery) => configText({ providers, delivery, ingest }),
+    config: (delivery) => configText({ providers, delivery, ingest, hasClockBattery }),
+    hasClockBattery,
     safetyMs,
     everyMs: {
       kill: every(0.6, safetyMs / 2),
@@ -79,9 +84,11 @@ type Config = {
   providers: readonly ProviderPlan[]
   delivery: DeliveryPlan
   ingest: { windowS: number; inFlightMax: number }
+  hasClockBattery: boolean
 }
 
-function configText({ providers, delivery, ingest: { windowS, inFlightMax } }: Config): string {
+function configText({ providers, delivery, ingest, hasClockBattery }: Config): string {
+  const { windowS, inFlightMax } = ingest
   const sources = providers.map(({ name }) => sourcesOf(name, windowS)).join('')
   return `
 ingest:
@@ -90,7 +97,7 @@ ingest:
     access: { anonymous: true, anonymous_beyond_loopback: true }
     limits: { max_in_flight: ${inFlightMax}, max_packet_bytes: ${packetBytesMax}B }
 sources:${sources}
-clocks: { trust_local: true }
+clocks: { trust_local: ${hasClockBattery} }
 spool: { path: /sim/spool, create: false, max_bytes: 16MiB, min_free_bytes: 1MiB }
 ${deliveryText(providers, delivery)}
 ops: { listen: "127.0.0.1:8080", control_socket: /sim/run/control.sock, silence: { after: 12h } }

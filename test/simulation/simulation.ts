@@ -11,7 +11,7 @@ import { createHash } from 'node:crypto'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { createRandom } from '../support/random.ts'
 import type { EndAct, World } from './acts/act.ts'
-import { awayAct, clockAct, dropAct } from './acts/world-acts.ts'
+import { awayAct, bootClock, clockAct, dropAct, showSynchronized } from './acts/world-acts.ts'
 import { backUp, diskAct } from './acts/disk-acts.ts'
 import { createKeys } from './acts/key-acts.ts'
 import { configPath, createDaemon, spoolPath } from './daemon.ts'
@@ -80,6 +80,7 @@ export async function runSeed(
   const reach = (state: string) => void reached.set(state, (reached.get(state) ?? 0) + 1)
   disk.world.write(configPath, plan.config(plan.delivery))
   disk.world.makeDirectory('/sim/run')
+  if (!plan.hasClockBattery) showSynchronized(machine)
   const broken: string[] = []
   const ends = createEnds(machine, broken)
   const daemon = createDaemon({
@@ -114,7 +115,7 @@ export async function runSeed(
         repeat,
         payloadsMax: () => plan.delivery.payloadsMax,
         isKnownKey: (id) => (plan.delivery.keysInFile ? keys.isKnown(id) : id === keyOfEnvironment),
-        isInOrder: plan.everyMs.clock === 0,
+        isInOrder: plan.everyMs.clock === 0 && plan.hasClockBattery,
         isDoomed: (payload) => deviceOf(plan, payload)?.isDoomed === true,
         // Later ones are accepted, so that something shows that the service accepts batches.
         isRefused: (payload) =>
@@ -398,9 +399,10 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     return undefined
   },
   powerCut(world) {
-    const { machine, daemon, random } = world
+    const { machine, daemon, plan, random } = world
     atSomeMoment(world, () => {
       machine.powerCut()
+      if (!plan.hasClockBattery) bootClock(world)
       machine.kernel.at(5000 + random.below(20_000), daemon.start)
     })
     return undefined

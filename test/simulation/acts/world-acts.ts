@@ -1,6 +1,11 @@
 // world-acts.ts: what happens to devices and to the clock of the machine.
 
+import { synchronizedPath } from '../daemon.ts'
+import type { Machine } from '../machine/machine.ts'
 import type { EndAct, World } from './act.ts'
+
+/** Where a clock starts that was never set: when systemd was built. */
+const startOfBuildMs = Date.UTC(2024, 2, 1)
 
 export function dropAct({ fleet }: World): undefined {
   fleet.dropOne()
@@ -26,6 +31,31 @@ export function awayAct(world: World): undefined {
       machine.kill()
       kernel.at(random.below(3000), daemon.start)
     })
+  }
+}
+
+/** As systemd-timesyncd shows with each answer of its server that the clock is right. */
+export function showSynchronized(machine: Machine): void {
+  const { kernel, disk } = machine
+  if (Math.abs(kernel.wallMs - kernel.trueMs) < 1000) disk.world.write(synchronizedPath, '')
+  kernel.at(64_000, () => showSynchronized(machine))
+}
+
+/** Of a machine whose clock needs the network: it starts at a time of before, and is set some time later. */
+export function bootClock({ machine, fleet, random }: World): void {
+  const { kernel, disk } = machine
+  const { bootId } = machine
+  disk.world.remove(synchronizedPath)
+  set(random.pick([0, startOfBuildMs, kernel.trueMs - random.below(20 * 86_400_000)]))
+  kernel.at(random.below(90_000), () => {
+    // The next boot has its own.
+    if (machine.bootId !== bootId) return
+    set(kernel.trueMs)
+  })
+
+  function set(wallMs: number): void {
+    kernel.stepWall(wallMs - kernel.wallMs)
+    fleet.clockStepped()
   }
 }
 
