@@ -2,6 +2,9 @@
 
 import type { EndAct, World } from './act.ts'
 
+/** Of a device. The end of a run waits for it. */
+const awayMsMax = 240_000
+
 export function dropAct({ fleet }: World): undefined {
   fleet.dropOne()
 }
@@ -11,10 +14,10 @@ export function dropAct({ fleet }: World): undefined {
  * acknowledged.
  */
 export function awayAct(world: World): undefined {
-  const { fleet, machine, daemon, random } = world
+  const { fleet, machine, daemon, random, plan } = world
   const { kernel } = machine
-  const deafMs = random.below(20_000)
-  fleet.sendAway(deafMs, random.below(240_000))
+  const deafMs = random.below(10_000)
+  fleet.sendAway(deafMs, random.below(Math.min(plan.safetyMs, awayMsMax)))
   let atMs = deafMs
   for (let ends = random.below(3); ends > 0; ends -= 1) {
     atMs += 500 + random.below(20_000)
