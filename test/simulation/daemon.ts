@@ -5,6 +5,7 @@ import { createRequire } from 'node:module'
 import { Writable } from 'node:stream'
 import type { Gateway } from '../../src/app/app.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
+import type { LoadedConfig } from '../../src/config/config.ts'
 import type { CheckReport } from '../../src/storage/storage.ts'
 import { createRandom } from '../support/random.ts'
 import { switchOn, type Machine } from './machine/machine.ts'
@@ -66,6 +67,7 @@ export function createDaemon({ machine, env, log, observe, isExcused }: Deps): D
   const { kernel } = machine
   let gateway: Gateway | null = null
   let running: number | null = null
+  let known: { text: string; loaded: LoadedConfig } | null = null
   const ends: string[] = []
   const counters = { starts: 0, stops: 0 }
   kernel.uncaught = (error) => crashed(error)
@@ -108,7 +110,8 @@ export function createDaemon({ machine, env, log, observe, isExcused }: Deps): D
   }
 
   async function run(life: number): Promise<void> {
-    const { config, secretFiles } = await loadConfig(configPath, { env })
+    const { config, secretFiles } = await readConfig()
+    if (life !== kernel.life) return
     const started = await startGateway(
       {
         clock: systemClock,
@@ -149,6 +152,13 @@ export function createDaemon({ machine, env, log, observe, isExcused }: Deps): D
     const fault = await started.broken
     await started.stop(`${fault.code}: ${fault.why}`)
     ended(`${fault.code}: ${fault.why}`)
+  }
+
+  /** Of the same text the second time. */
+  async function readConfig(): Promise<LoadedConfig> {
+    const text = machine.disk.world.read(configPath).toString()
+    if (known?.text !== text) known = { text, loaded: await loadConfig(configPath, { env }) }
+    return known.loaded
   }
 
   /** The files of a database are whole here: what is damaged in real ones, other tests show. */

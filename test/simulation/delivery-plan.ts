@@ -28,8 +28,8 @@ export type DeliveryPlan = {
 
 /** `delivery.errors`, in ms. */
 export const retryDelays: Readonly<Record<string, readonly number[]>> = {
-  Validation: [10_000, 60_000],
-  default: [1000, 10_000, 60_000],
+  Validation: [5000, 20_000],
+  default: [1000, 5000, 20_000],
 }
 
 export function drawProviders(random: Random): ProviderPlan[] {
@@ -58,9 +58,9 @@ export function mayFail({ repeat, onRepeat }: Pick<ProviderPlan, 'repeat' | 'onR
 export function drawDelivery(random: Random): DeliveryPlan {
   return {
     payloadsMax: random.pick([1, 2, 5, 20, 500]),
-    lingerS: random.pick([0, 1, 5, 20]),
+    lingerS: random.pick([0, 1, 5, 10]),
     maxInFlight: random.pick([1, 2, 4]),
-    timeoutS: random.pick([5, 30]),
+    timeoutS: random.pick([5, 5, 30]),
     backfillAfterS: random.pick([60, 60, 900]),
     onRefusedRepeat: random.pick(['hold', 'split', 'split']),
     keysInFile: random.chance(0.3),

@@ -4,7 +4,7 @@
 //
 // The simulation itself has the real ones: its own files see no replacement.
 
-import { registerHooks, type ResolveFnOutput } from 'node:module'
+import { registerHooks, stripTypeScriptTypes, type LoadFnOutput, type ResolveFnOutput } from 'node:module'
 import { installGlobals } from './machine/globals.ts'
 
 const here = new URL('./', import.meta.url).href
@@ -31,6 +31,9 @@ const simulated: Readonly<Record<string, string>> = {
 /** What the module of a thread imports: it is loaded for each thread. */
 const ofThreads = new Map<string, ResolveFnOutput & { shortCircuit: true }>()
 
+/** Their sources without types, which would be taken away anew for each thread. */
+const strippedOfThreads = new Map<string, LoadFnOutput>()
+
 registerHooks({
   resolve(specifier, context, next) {
     const replacement = simulated[specifier.replace(/^node:/, '')]
@@ -47,7 +50,22 @@ registerHooks({
     const query = replacement === 'worker-threads' && thread !== undefined ? `?thread=${thread}` : ''
     return { url: `${here}node/${replacement}.ts${query}`, format: 'module-typescript', shortCircuit: true }
   },
+  load(url, context, next) {
+    const [file = '', query] = url.split('?thread=')
+    if (query === undefined) return next(url, context)
+    let found = strippedOfThreads.get(file)
+    if (found === undefined) {
+      const { source } = next(url, context)
+      found = { format: 'module', source: stripTypeScriptTypes(textOf(source)), shortCircuit: true }
+      strippedOfThreads.set(file, found)
+    }
+    return found
+  },
 })
+
+function textOf(source: LoadFnOutput['source']): string {
+  return typeof source === 'string' ? source : Buffer.from((source ?? '') as Uint8Array).toString()
+}
 
 const realBuiltin = process.getBuiltinModule.bind(process)
 const { default: http } = await import('./node/http.ts')

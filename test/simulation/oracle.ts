@@ -8,6 +8,7 @@ import { payloadsOf } from './oracle/payloads.ts'
 import { wrongRests } from './oracle/rests.ts'
 import type { Fleet } from './world/fleet.ts'
 import type { Service } from './world/service.ts'
+import type { Fault } from './world/service-faults.ts'
 
 const ofDeadLetters = ['DEAD_LETTERS', 'DEAD_LETTERS_WAITING']
 /** It stays until the next start. */
@@ -17,6 +18,10 @@ const ofClock = ['CLOCK_STEPPED']
 /** Of a device whose times are in the future. The last messages may be all of it: a burst that it sends late. */
 const ofFuture = ['DEVICES_NOT_MAPPED', 'NOTHING_MAPPED']
 const ofDoomed = ['PAYLOADS_FAILING', 'NOTHING_ACCEPTED']
+/** An hour long, after an answer that is not what the specification says, or a message of QoS 0. */
+const ofAnswers = ['ANSWERS_INCONSISTENT']
+const ofDropped = ['MESSAGES_DROPPED']
+const oddFaults: readonly Fault['kind'][] = ['truncated', 'html', 'unlisted', 'odd']
 
 export type Known = {
   fleet: Fleet
@@ -26,6 +31,8 @@ export type Known = {
   deadLetters: readonly DeadLetter[]
   circumstances: Omit<Circumstances, 'isCopied' | 'clockSetMs'>
   isConfigNew: boolean
+  /** The run waited for conditions that stay for an hour. */
+  isPatient: boolean
   /** The database of the spool. */
   store: unknown
 }
@@ -39,7 +46,13 @@ export function wrongSoFar({ fleet, services }: Pick<Known, 'fleet' | 'services'
 /** Conditions that have no cause after all faults. */
 export function wronglyOpen(
   { conditions, spool }: Status,
-  { fleet, circumstances: { acts }, isConfigNew }: Pick<Known, 'fleet' | 'circumstances' | 'isConfigNew'>,
+  {
+    fleet,
+    services,
+    circumstances: { acts },
+    isConfigNew,
+    isPatient,
+  }: Pick<Known, 'fleet' | 'services' | 'circumstances' | 'isConfigNew' | 'isPatient'>,
 ): Status['conditions'] {
   const expected = [
     ...ofKills,
@@ -50,11 +63,17 @@ export function wronglyOpen(
     // Dead letters are for a person to look at, and so is a device whose payloads are all refused.
     ...(spool.deadLetters > 0 ? ofDeadLetters : []),
     ...(hasDoomed(fleet) ? ofDoomed : []),
+    ...(!isPatient && services.some(hasAnsweredOddly) ? ofAnswers : []),
+    ...(!isPatient && fleet.messages.some(({ qos }) => qos === 0) ? ofDropped : []),
   ]
   return conditions.filter(({ code }) => !expected.includes(code))
 }
 
 const isInFuture = ({ device }: Fleet['messages'][number]) => device.clockMs > futureMaxMs
+
+function hasAnsweredOddly({ counters }: Service): boolean {
+  return oddFaults.some((kind) => counters.faults.has(kind))
+}
 
 function hasDoomed({ messages }: Fleet): boolean {
   return messages.some(({ device }) => device.isDoomed)

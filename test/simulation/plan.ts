@@ -18,6 +18,8 @@ export type Plan = {
   hasClockBattery: boolean
   /** Virtual time with faults. */
   safetyMs: number
+  /** The end waits for all that takes long: conditions that stay for an hour, devices whose payloads are refused. */
+  isPatient: boolean
   /** Means between two faults of a kind; 0: none. */
   everyMs: Record<FaultKind, number>
 }
@@ -31,8 +33,9 @@ export type FaultKind = (typeof faultKinds)[number]
 export const mqttPort = 1883
 
 /** Many short runs find more than few long ones; some things take long. */
-const lengths = [30_000, 45_000, 45_000, 45_000, 60_000, 60_000, 60_000, 90_000, 180_000] as const
-const long = { share: 0.06, ms: 600_000 } as const
+const lengths = [30_000, 30_000, 45_000, 45_000, 60_000, 60_000, 120_000] as const
+const long = { share: 0.03, ms: 600_000 } as const
+const patientShare = 0.05
 
 export function drawPlan(seed: number, random: Random): Plan {
   const providers = drawProviders(random)
@@ -40,7 +43,7 @@ export function drawPlan(seed: number, random: Random): Plan {
   const safetyMs = random.chance(long.share) ? long.ms : random.pick(lengths)
   const devices = drawDevices(random, {
     providers: providers.map((provider) => ({ name: provider.name, mayFail: mayFail(provider) })),
-    everyMs: safetyMs / 7,
+    everyMs: safetyMs / 4.5,
   })
   const ingest = { windowS: random.pick([30, 120]), inFlightMax: random.pick([2, 5, 1000]) }
   const every = (share: number, meanMs: number) => (random.chance(share) ? meanMs * (0.5 + random.next()) : 0)
@@ -55,6 +58,7 @@ export function drawPlan(seed: number, random: Random): Plan {
     config: (delivery) => configText({ providers, delivery, ingest, hasClockBattery }),
     hasClockBattery,
     safetyMs,
+    isPatient: random.chance(patientShare),
     everyMs: {
       kill: every(0.6, safetyMs / 2),
       powerCut: every(0.4, safetyMs / 2),
@@ -64,7 +68,7 @@ export function drawPlan(seed: number, random: Random): Plan {
       service: every(0.8, safetyMs / 10),
       disk: every(0.4, safetyMs / 3),
       operator: every(0.3, safetyMs / 5),
-      away: every(0.5, safetyMs / 4),
+      away: every(0.4, safetyMs / 3),
       clock,
       keys: delivery.keysInFile ? every(0.5, safetyMs / 3) : 0,
     },

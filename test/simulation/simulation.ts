@@ -9,6 +9,7 @@
 
 import { createHash } from 'node:crypto'
 import type { GatewayEvent } from '../../src/domain/event.ts'
+import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { createRandom } from '../support/random.ts'
 import type { EndAct, World } from './acts/act.ts'
 import { awayAct, bootClock, clockAct, dropAct, showSynchronized } from './acts/world-acts.ts'
@@ -53,15 +54,17 @@ const storePath = `${spoolPath}/store`
 const startMs = Date.UTC(2026, 0, 5, 6)
 const livenessMs = 60 * 60_000
 const healthyMs = 8 * 60_000
-const healthyEveryMs = 15_000
-const heldEveryMs = 60_000
-const lookEveryMs = 10_000
-/** So often nothing is held. */
-const looksToBelieve = 3
+/** 18 requests in a row that succeed end a condition. */
+const healthyEveryMs = 4000
+const lookEveryMs = everyMs
+/** A patient person looks this long at what is held. */
+const patienceMs = 2 * 60_000
+/** As soon as all is delivered. */
+const firstLookMs = 3000
 /** Longer than a batch waits for its next try. */
 const heldPatienceMs = 11 * 60_000
 /** Nothing is open: a request of before may end by its time-out. */
-const looksToBeCalm = 6
+const looksToBeCalm = 4
 /** Without messages the gateway looks at its disk and at its time, each second or less often: 150 on average. */
 const idleMs = 20_000
 const idleEventsMax = 300
@@ -143,6 +146,7 @@ export async function runSeed(
     ends,
     causes: createCauses({ machine, daemon, broken }),
     steps: [],
+    last: { status: null, looks: 0 },
     isSwapped: false,
     isSettling: false,
   }
@@ -160,34 +164,37 @@ export async function runSeed(
   daemon.start()
   // The next line of the audit log ends the condition that none could be written.
   kernel.at(lookEveryMs, operator.probe)
+  if (!plan.isPatient) fleet.stopDoomed()
   await untilCalm(world, isDecided)
-  if (!isDecided() && (await untilNothingIsHeld(world))) await untilCalm(world, isDecided)
   fleet.stopNew()
   let wrong = [...wrongSoFar(world), ...daemon.ends, ...broken.slice(0, 3)]
   const endMs = kernel.monotonicMs + livenessMs
   let heldSinceMs: number | null = null
   // A look takes as long as it waited for: some conditions stay open for an hour.
-  for (let everyMs = lookEveryMs; wrong.length === 0 && kernel.monotonicMs < endMs; everyMs *= 1.2) {
+  for (let everyMs = firstLookMs; wrong.length === 0 && kernel.monotonicMs < endMs; everyMs *= 1.3) {
     await kernel.run(everyMs)
     look(world)
     if (isDecided()) break
     heldSinceMs = isHeld(world) ? (heldSinceMs ?? kernel.monotonicMs) : null
     if (heldSinceMs !== null && kernel.monotonicMs - heldSinceMs > heldPatienceMs) {
       // A retry of before was refused after the devices had stopped.
-      await untilNothingIsHeld(world)
+      await untilCalm(world, isDecided)
       fleet.stopNew()
     }
     if (!fleet.isIdle() || !isSettled(world)) continue
     await readDeadLetters(world)
     if (endOf(world).length === 0) break
   }
-  if (wrong.length === 0) {
+  const isRight = wrong.length === 0
+  if (isRight) {
     await readDeadLetters(world)
-    wrong = [...endOf(world), ...(await wrongLedger(world, endOfFaultsMs))]
+    wrong = endOf(world)
   }
   endWatch()
+  let idleEvents = await eventsOf(machine, idleMs)
   // The last retries may still come in the first of them.
-  const idleEvents = Math.min(await eventsOf(machine, idleMs), await eventsOf(machine, idleMs))
+  if (idleEvents > idleEventsMax) idleEvents = await eventsOf(machine, idleMs)
+  if (isRight) wrong.push(...(await wrongLedger(world, endOfFaultsMs)))
   if (idleEvents > idleEventsMax) wrong.push(`${idleEvents} events in ${idleMs} ms in which nothing happens`)
   for (const what of broken.slice(0, 3)) if (!wrong.includes(what)) wrong.push(what)
   wrong.push(...world.endpoints.wrong)
@@ -209,30 +216,8 @@ export async function runSeed(
   }
 }
 
-/**
- * What was refused once is a dead letter only when something else was accepted since, so the devices go on. True where
- * something was held.
- */
-async function untilNothingIsHeld(world: World): Promise<boolean> {
-  const { operator, fleet } = world
-  const { kernel } = world.machine
-  const endMs = kernel.monotonicMs + livenessMs
-  if (!isHeld(world)) return false
-  fleet.setRate(heldEveryMs)
-  // What is released may be held again.
-  for (
-    let free = 0;
-    free < looksToBelieve && kernel.monotonicMs < endMs;
-    free = isHeld(world) ? 0 : free + 1
-  ) {
-    operator.releaseHeld()
-    await kernel.run(heldEveryMs)
-  }
-  return true
-}
-
-function isHeld({ daemon }: World): boolean {
-  return daemon.gateway?.status().lanes.some(({ held }) => held > 0) !== false
+function isHeld({ last }: World): boolean {
+  return last.status?.lanes.some(({ held }) => held > 0) === true
 }
 
 /** Something that spins shows itself where nothing happens. */
@@ -251,13 +236,17 @@ function statesIn({ reason, outcome, end, cause }: Record<string, unknown>): str
 }
 
 /** Notes what the gateway says of itself. */
-function look({ daemon, reach, broken, machine }: World): void {
-  for (const { code, what, why } of daemon.gateway?.status().conditions ?? []) {
+function look({ last, daemon, reach, broken, machine }: World): Status | null {
+  const status = daemon.gateway?.status() ?? null
+  last.status = status
+  last.looks += 1
+  for (const { code, what, why } of status?.conditions ?? []) {
     reach(`condition ${code}`)
     // No fault that is drawn here may break a sum.
     if (code === 'CONSERVATION_BROKEN' || code === 'RECORDS_UNBALANCED')
       broken.push(`condition ${code} ${what} at ${(machine.kernel.monotonicMs / 1000).toFixed(3)}: ${why}`)
   }
+  return status
 }
 
 function madeSmaller(plan: Plan, { without, devices, safetyS }: Smaller): Plan {
@@ -267,38 +256,47 @@ function madeSmaller(plan: Plan, { without, devices, safetyS }: Smaller): Plan {
   return { ...plan, everyMs, safetyMs, devices: plan.devices.slice(0, devices ?? plan.devices.length) }
 }
 
-/** What is measured over the last requests needs requests. */
+/**
+ * What is measured over the last requests needs requests. What was refused once is a dead letter only when something
+ * else was accepted since, and what is released may be held again. So the devices go on.
+ */
 async function untilCalm(world: World, isDecided: () => boolean): Promise<void> {
+  const { plan, last, operator, fleet } = world
   const { kernel } = world.machine
-  const endMs = kernel.monotonicMs + healthyMs
-  world.fleet.setRate(healthyEveryMs)
+  const releaseMs = kernel.monotonicMs + (plan.isPatient ? patienceMs : 0)
+  const limitMs = kernel.monotonicMs + livenessMs
+  let endMs = kernel.monotonicMs + healthyMs
+  fleet.setRate(healthyEveryMs)
   for (let calm = 0; !isDecided() && calm < looksToBeCalm && kernel.monotonicMs < endMs;) {
-    await kernel.run(lookEveryMs)
+    const { looks } = last
+    await kernel.run(2 * lookEveryMs, () => last.looks > looks)
     calm = isCalm(world) ? calm + 1 : 0
+    if (!isHeld(world) || kernel.monotonicMs < releaseMs) continue
+    operator.releaseHeld()
+    endMs = Math.min(kernel.monotonicMs + healthyMs, limitMs)
   }
 }
 
 /** Nothing that waits can open a condition again. Fresh payloads always wait somewhere. */
 function isCalm(world: World): boolean {
-  const status = world.daemon.gateway?.status()
-  if (status === undefined || wronglyOpen(status, knownOf(world)).length > 0) return false
+  const { status } = world.last
+  if (status === null || wronglyOpen(status, knownOf(world)).length > 0) return false
   return status.lanes.every(
     ({ urgency, pending, sealed, held }) => held + sealed === 0 && (urgency !== 'retry' || pending === 0),
   )
 }
 
-function knownOf({ fleet, operator, ends, plan }: World) {
+function knownOf({ fleet, services, operator, ends, plan }: World) {
   const isRefusedRepeatSplit = plan.delivery.onRefusedRepeat === 'split'
   const circumstances = { acts: operator.acts, troubles: ends.troubles, isRefusedRepeatSplit }
-  return { fleet, circumstances, isConfigNew: operator.isConfigNew }
+  return { fleet, services, circumstances, isConfigNew: operator.isConfigNew, isPatient: plan.isPatient }
 }
 
 function endOf(world: World): string[] {
-  const { services, daemon, deadLetters } = world
+  const { daemon, deadLetters } = world
   const { disk } = world.machine
   return wrongAtEnd({
     ...knownOf(world),
-    services,
     status: daemon.gateway?.status() ?? null,
     deadLetters: deadLetters ?? [],
     store: disk.exists(storePath) ? disk.attachment(storePath) : null,
@@ -318,22 +316,24 @@ async function readDeadLetters(world: World): Promise<void> {
 }
 
 /** Until the function that it returns is called. */
-function watchEndpoints({ daemon, machine: { kernel, network }, endpoints }: World): () => void {
+function watchEndpoints(world: World): () => void {
+  const { machine, endpoints } = world
+  const { kernel, network } = machine
   let hasEnded = false
   const isCut = (host: string) => network.world.path(host).isRefusing
-  const look = () => {
+  const lookNow = () => {
     if (hasEnded) return
-    const status = daemon.gateway?.status()
-    if (status !== undefined) endpoints.look(status, { atMs: kernel.monotonicMs, life: kernel.life, isCut })
-    kernel.at(everyMs, look)
+    const status = look(world)
+    if (status !== null) endpoints.look(status, { atMs: kernel.monotonicMs, life: kernel.life, isCut })
+    kernel.at(lookEveryMs, lookNow)
   }
-  kernel.at(everyMs, look)
+  kernel.at(lookEveryMs, lookNow)
   return () => {
     hasEnded = true
   }
 }
 
-/** What was delivered just after the faults may still be under the last of them. */
+/** Receipts are copied in the background. What was delivered just after the faults may still be under the last of them. */
 const ledgerMs = 30_000
 
 async function wrongLedger(
@@ -341,15 +341,15 @@ async function wrongLedger(
   endOfFaultsMs: number,
 ): Promise<string[]> {
   let wrong = ['the ledger was not read']
-  // Receipts are copied in the background.
-  await kernel.run(ledgerMs)
+  let hasAnswered = false
   operator.ask('/ledger?limit=10000', (reply) => {
+    hasAnswered = true
     if (reply?.status !== 200) return
     const { entries } = reply.value as { entries: LedgerEntry[] }
     const isWhole = plan.everyMs.powerCut === 0 && plan.everyMs.disk === 0
     wrong = wrongInLedger(services, { entries, wholeFromMs: isWhole ? 0 : endOfFaultsMs + ledgerMs })
   })
-  await kernel.run(5000)
+  await kernel.run(5000, () => hasAnswered)
   return wrong
 }
 
@@ -357,6 +357,9 @@ async function wrongLedger(
 function deviceOf({ devices }: Plan, { deviceIdentifier }: Payload): DevicePlan | undefined {
   return devices.find(({ id }) => `${deviceIdentifier?.id}-`.startsWith(`${id}-`))
 }
+
+/** What the sums of a process say is looked at before it ends. */
+const endsProcess: readonly FaultKind[] = ['kill', 'powerCut', 'stop']
 
 function startFaults(world: World): () => void {
   const { plan, machine, random } = world
@@ -369,7 +372,7 @@ function startFaults(world: World): () => void {
       kernel.at(mean * (0.3 + 1.4 * random.next()), () => {
         if (hasEnded) return
         world.steps.push(`${(kernel.monotonicMs / 1000).toFixed(3)} ${kind}\n`)
-        look(world)
+        if (endsProcess.includes(kind)) look(world)
         const end = acts[kind](world)
         if (end !== undefined) {
           ends.add(end)
@@ -403,7 +406,7 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     atSomeMoment(world, () => {
       machine.powerCut()
       if (!plan.hasClockBattery) bootClock(world)
-      machine.kernel.at(5000 + random.below(20_000), daemon.start)
+      machine.kernel.at(2000 + random.below(random.chance(0.1) ? 60_000 : 8000), daemon.start)
     })
     return undefined
   },

@@ -1,6 +1,7 @@
 // act.ts: what the acts of a run share.
 
 import type { Random } from '../../support/random.ts'
+import type { Status } from '../../../src/ops/status-schema/status-schema.ts'
 import type { Daemon } from '../daemon.ts'
 import type { Machine } from '../machine/machine.ts'
 import type { Plan } from '../plan.ts'
@@ -26,6 +27,8 @@ export type World = {
   endpoints: EndpointWatch
   random: Random
   steps: string[]
+  /** What the gateway said of itself at the last of so many looks; null where it did not run. */
+  last: { status: Status | null; looks: number }
   reach: (state: string) => void
   broken: string[]
   causes: Causes

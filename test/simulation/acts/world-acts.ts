@@ -6,6 +6,8 @@ import type { EndAct, World } from './act.ts'
 
 /** Where a clock starts that was never set: when systemd was built. */
 const startOfBuildMs = Date.UTC(2024, 2, 1)
+/** Of a device. The end of a run waits for it. */
+const awayMsMax = 240_000
 
 export function dropAct({ fleet }: World): undefined {
   fleet.dropOne()
@@ -16,10 +18,10 @@ export function dropAct({ fleet }: World): undefined {
  * acknowledged.
  */
 export function awayAct(world: World): undefined {
-  const { fleet, machine, daemon, random } = world
+  const { fleet, machine, daemon, random, plan } = world
   const { kernel } = machine
-  const deafMs = random.below(20_000)
-  fleet.sendAway(deafMs, random.below(240_000))
+  const deafMs = random.below(10_000)
+  fleet.sendAway(deafMs, random.below(Math.min(plan.safetyMs, awayMsMax)))
   let atMs = deafMs
   for (let ends = random.below(3); ends > 0; ends -= 1) {
     atMs += 500 + random.below(20_000)

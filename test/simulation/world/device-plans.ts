@@ -25,7 +25,7 @@ const poisonsOf: Readonly<Record<ContentKind, readonly Poison[]>> = {
 }
 
 export function drawDevices(random: Random, { providers, everyMs }: Options): DevicePlan[] {
-  const isFast = random.chance(0.3)
+  const isFast = random.chance(0.2)
   return Array.from({ length: 1 + random.below(6) }, (_, index): DevicePlan => {
     const burst = isFast ? random.pick([1, 5, 15, 40]) : random.pick([1, 1, 1, 5])
     const kind = random.pick(kinds)

@@ -72,8 +72,10 @@ export type SentMessage = {
 
 export type Fleet = {
   messages: readonly SentMessage[]
-  /** All devices send this often from now on, also those that had stopped. */
+  /** One of the devices sends this often from now on, and each of them at least every 15 s, also those that had stopped. */
   setRate(everyMs: number): void
+  /** Devices whose payloads are all refused send nothing new, if there are others of their provider. */
+  stopDoomed(): void
   /** Stops sending new messages; what is not acknowledged is sent on. */
   stopNew(): void
   isIdle(): boolean
@@ -102,6 +104,7 @@ const keepAliveMs = 60_000
 const answerMs = 30_000
 /** Within it the gateway knows a payload again; it promises 10 minutes. */
 const windowMs = 9 * 60_000
+const calmMsMax = 15_000
 const sessionExpiryS = 86_400
 /** Reason codes of DISCONNECT that say that a client broke the protocol: malformed, error, too much, not known. */
 const accusations = [0x81, 0x82, 0x93, 0x94, 0x99, 0x9a, 0x9b]
@@ -112,6 +115,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
   const counters = { connects: 0, refused: 0, acks: 0, resends: 0 }
   const clockSetMs: number[] = []
   let isStopped = false
+  let isDoomedStopped = false
   const devices = plans.map((plan, index) => createDevice(plan, index))
   return {
     messages,
@@ -120,7 +124,10 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     clockSetMs,
     setRate(everyMs) {
       isStopped = false
-      for (const device of devices) device.setRate(everyMs)
+      for (const device of devices) device.setRate(Math.min(everyMs * devices.length, calmMsMax))
+    },
+    stopDoomed() {
+      isDoomedStopped = true
     },
     stopNew() {
       isStopped = true
@@ -145,6 +152,8 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
 
   function createDevice(plan: DevicePlan, index: number) {
     const is5 = plan.version === 5
+    const isReplaceable =
+      plan.isDoomed && plans.some(({ isDoomed, provider }) => !isDoomed && provider === plan.provider)
     /** Not acknowledged, in their order, with the packet identifier under which they were sent. */
     const open: Open[] = []
     const queue: SentMessage[] = []
@@ -205,7 +214,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     }
 
     function produce(): void {
-      if (isStopped) return
+      if (isStopped || (isDoomedStopped && isReplaceable)) return
       for (let left = isCalm ? 1 : plan.burst; left > 0; left -= 1) produceOne()
       send()
       cancelProduce = kernel.at(everyMs * (0.5 + random.next()), produce)

@@ -60,7 +60,7 @@ export function drawFault(random: Random, mayFail: boolean): Fault {
     () => ({
       kind: 'status',
       status: random.pick([503, 429]),
-      retryAfterS: random.below(120),
+      retryAfterS: random.below(random.pick([10, 30, 120])),
       processes: random.chance(0.3),
     }),
     () => ({
