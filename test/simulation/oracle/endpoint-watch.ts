@@ -24,7 +24,7 @@ const hangsMs = 120_000
 
 const ofState: Readonly<Record<string, readonly string[]>> = {
   unavailable: ['ENDPOINT_UNAVAILABLE', 'WRAPPER_REFUSED', 'NOTHING_ACCEPTED'],
-  unauthorized: ['ENDPOINT_UNAUTHORIZED', 'CREDENTIALS_FAILED'],
+  unauthorized: ['ENDPOINT_UNAUTHORIZED', 'CREDENTIALS_MISSING'],
 }
 const ofEndpoints = ['ENDPOINT_UNAVAILABLE', 'ENDPOINT_UNAUTHORIZED', 'WRAPPER_REFUSED']
 
