@@ -22,7 +22,10 @@ import { mayFail } from './delivery-plan.ts'
 import { drawPlan, mqttPort, type FaultKind, type Plan } from './plan.ts'
 import { createFleet, type DevicePlan } from './world/fleet.ts'
 import { createEndpointWatch, everyMs } from './oracle/endpoint-watch.ts'
+import { createLaneEvents } from './oracle/lanes.ts'
 import { wrongInLedger, type LedgerEntry } from './oracle/ledger.ts'
+import { createOpenConditions } from './oracle/open-conditions.ts'
+import { createOutageEvents } from './oracle/repeats.ts'
 import { createOperator } from './acts/operator.ts'
 import { createService, isOneOf, type Payload } from './world/service.ts'
 import { drawFault } from './world/service-faults.ts'
@@ -56,6 +59,8 @@ const heldEveryMs = 60_000
 const lookEveryMs = 10_000
 /** So often nothing is held. */
 const looksToBelieve = 3
+/** They are on their way when the process ends. */
+const lastAcksMs = 100
 /** Nothing is open: a request of before may end by its time-out. */
 const looksToBeCalm = 6
 /** Without messages the gateway looks at its disk and at its time, each second or less often: 150 on average. */
@@ -78,6 +83,7 @@ export async function runSeed(
   disk.world.makeDirectory('/sim/run')
   const broken: string[] = []
   const ends = createEnds(machine, broken)
+  const said = { lanes: createLaneEvents(), outages: createOutageEvents() }
   const daemon = createDaemon({
     machine,
     env: {
@@ -93,6 +99,7 @@ export async function runSeed(
       if (event.kind === 'gateway_starting') operator.started()
       if (event.kind === 'store_lost') fleet.storeLost()
       ends.observe(event)
+      for (const { observe } of [conditions, said.lanes, said.outages]) observe(event, kernel.monotonicMs)
     },
     isExcused: (why) => ends.isExcused(why),
   })
@@ -117,6 +124,7 @@ export async function runSeed(
       },
     ),
   )
+  const conditions = createOpenConditions(services, ends.troubles)
   const operator = createOperator({ machine, random, services, reach }, plan)
   const fleet = createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
   const world: World = {
@@ -128,6 +136,8 @@ export async function runSeed(
     operator,
     deadLetters: null,
     endpoints: createEndpointWatch(services),
+    conditions,
+    said,
     random,
     reach,
     broken,
@@ -174,7 +184,7 @@ export async function runSeed(
   const idleEvents = Math.min(await eventsOf(machine, idleMs), await eventsOf(machine, idleMs))
   if (idleEvents > idleEventsMax) wrong.push(`${idleEvents} events in ${idleMs} ms in which nothing happens`)
   for (const what of broken.slice(0, 3)) if (!wrong.includes(what)) wrong.push(what)
-  wrong.push(...world.endpoints.wrong)
+  wrong.push(...world.endpoints.wrong, ...conditions.wrong.slice(0, 3))
   for (const why of daemon.ends) wrong.push(`a process ended by itself: ${why}`)
   hash.update(JSON.stringify([fleet.counters, services.map(({ counters }) => [...counters.faults])]))
   machine.kill()
@@ -261,13 +271,16 @@ function knownOf({ fleet, operator, ends, plan }: World) {
 }
 
 function endOf(world: World): string[] {
-  const { services, daemon, deadLetters } = world
+  const { services, daemon, deadLetters, plan, said } = world
   const { disk } = world.machine
+  const holding = plan.providers.filter(({ onRepeat }) => onRepeat === 'hold').map(({ name }) => name)
   return wrongAtEnd({
     ...knownOf(world),
     services,
     status: daemon.gateway?.status() ?? null,
     deadLetters: deadLetters ?? [],
+    lanes: { events: said.lanes, afterMs: plan.delivery.backfillAfterS * 1000, epochMs: startMs },
+    repeats: { outages: said.outages, holdsRepeated: (provider) => holding.includes(provider) },
     store: disk.exists(storePath) ? disk.attachment(storePath) : null,
   })
 }
@@ -285,13 +298,17 @@ async function readDeadLetters(world: World): Promise<void> {
 }
 
 /** Until the function that it returns is called. */
-function watchEndpoints({ daemon, machine: { kernel, network }, endpoints }: World): () => void {
+function watchEndpoints({ daemon, machine: { kernel, network }, endpoints, conditions }: World): () => void {
   let hasEnded = false
   const isCut = (host: string) => network.world.path(host).isRefusing
   const look = () => {
     if (hasEnded) return
     const status = daemon.gateway?.status()
-    if (status !== undefined) endpoints.look(status, { atMs: kernel.monotonicMs, life: kernel.life, isCut })
+    const now = { atMs: kernel.monotonicMs, life: kernel.life }
+    if (status !== undefined) {
+      endpoints.look(status, { ...now, isCut })
+      conditions.look(status, now)
+    }
     kernel.at(everyMs, look)
   }
   kernel.at(everyMs, look)
@@ -374,24 +391,28 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     return undefined
   },
   stop(world) {
-    const { machine, daemon, random } = world
-    // One that starts is ended by the signal at once.
-    if (world.isSwapped || daemon.gateway === null) return undefined
-    const stopped = world.ends.stopping()
-    void daemon.stop().then(() => {
-      stopped()
-      if (daemon.isRunning) return
-      backUp(machine)
-      machine.kernel.at(random.below(5000), daemon.start)
+    const { machine, daemon, fleet, random } = world
+    atSomeMoment(world, () => {
+      // One that starts is ended by the signal at once.
+      if (daemon.gateway === null) return
+      const stopped = world.ends.stopping()
+      const acknowledged = fleet.stopping()
+      void daemon.stop().then((isInOrder) => {
+        if (stopped(isInOrder)) machine.kernel.at(lastAcksMs, acknowledged)
+        if (daemon.isRunning) return
+        backUp(machine)
+        machine.kernel.at(random.below(5000), daemon.start)
+      })
     })
     return undefined
   },
   dropDevice: dropAct,
-  network({ machine, plan, services, random }) {
+  network({ machine, plan, fleet, services, random }) {
     const host = random.pick(['devices', ...plan.providers.map(({ host }) => host)])
     const path = machine.network.world.path(host)
     const disturbed = (atMs: number) => {
       for (const service of services) if (service.host === host) service.disturbedMs = atMs
+      if (host === 'devices') fleet.disturbedMs = atMs
     }
     disturbed(Number.POSITIVE_INFINITY)
     const kind = random.below(4)
@@ -424,19 +445,21 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
   },
 }
 
-/** Now, or some steps after the next write begins: when most is under way. */
+/** Now, or some steps after the next write begins, when most is under way, or when an acknowledgement has arrived. */
 function atSomeMoment(world: World, act: () => void): void {
-  const { machine, random, steps } = world
+  const { machine, fleet, random, steps } = world
   if (world.isSwapped) return
   if (random.chance(0.2)) {
     act()
     return
   }
   const count = random.below(random.pick([3, 10, 60]))
-  machine.atNextWrite = () =>
+  const soon = () =>
     machine.kernel.afterEvents(count, () => {
-      if (world.isSwapped) return
+      if (world.isSwapped || world.isSettling) return
       steps.push(`${(machine.kernel.monotonicMs / 1000).toFixed(3)} the end of the process or of the power\n`)
       act()
     })
+  if (random.chance(0.3)) fleet.atNextAnswer = soon
+  else machine.atNextWrite = soon
 }

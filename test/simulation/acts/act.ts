@@ -10,6 +10,9 @@ import type { Causes } from '../oracle/conditions.ts'
 import type { DeadLetter } from '../oracle/deliveries.ts'
 import type { EndpointWatch } from '../oracle/endpoint-watch.ts'
 import type { Ends } from '../oracle/ends.ts'
+import type { LaneEvents } from '../oracle/lanes.ts'
+import type { OpenConditions } from '../oracle/open-conditions.ts'
+import type { OutageEvents } from '../oracle/repeats.ts'
 import type { Operator } from './operator.ts'
 
 export type World = {
@@ -22,6 +25,9 @@ export type World = {
   /** As the daemon shows them at the end. */
   deadLetters: readonly DeadLetter[] | null
   endpoints: EndpointWatch
+  conditions: OpenConditions
+  /** What the daemon said of its lanes and endpoints. */
+  said: { lanes: LaneEvents; outages: OutageEvents }
   random: Random
   steps: string[]
   reach: (state: string) => void

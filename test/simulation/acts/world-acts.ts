@@ -14,7 +14,7 @@ export function awayAct(world: World): undefined {
   const { fleet, machine, daemon, random } = world
   const { kernel } = machine
   const deafMs = random.below(20_000)
-  fleet.sendAway(deafMs, random.below(240_000))
+  fleet.sendAway({ deafMs, awayMs: random.below(240_000), losesMemory: random.chance(0.2) })
   let atMs = deafMs
   for (let ends = random.below(3); ends > 0; ends -= 1) {
     atMs += 500 + random.below(20_000)

@@ -275,14 +275,15 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     const { batchId } = submission
     reach(`service got a batch of ${data.length === 1 ? '1' : data.length < 10 ? '2 to 9' : '10 or more'}`)
     const results = new Map<string, Result>()
-    for (const payload of data) {
+    const isShort = fault.kind === 'odd' && fault.how === 'short list'
+    for (const [index, payload] of data.entries()) {
       const { payloadId } = payload
       const { accepted } = recordOf(payload)
       const isKnown = accepted.some((one) => one.batchId === batchId)
       const failure = isKnown ? null : failureOf(payload, fault)
-      const isLeftOut = isLeftOutBy(fault, payloadId)
-      if (failure === null && !isKnown && (!isLeftOut || (fault.kind === 'unlisted' && fault.processes)))
-        accepted.push({ batchId })
+      const isLeftOut = isLeftOutBy(fault, payloadId) || (isShort && index > 0)
+      const isProcessed = !isLeftOut || (fault.kind === 'unlisted' && fault.processes)
+      if (failure === null && !isKnown && isProcessed) accepted.push({ batchId })
       if (isLeftOut) continue
       // What it accepted before, some services name as failed when it comes again.
       const isToldTwice = isKnown && fault.kind === 'unlisted' && random.chance(0.3)
@@ -310,6 +311,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     if (odd === 'twice') accepted.push(...accepted.slice(0, 3))
     if (odd === 'unknown ids') accepted.push(unknown)
     if (odd === 'wrong summary') summary.accepted += 1
+    if (odd === 'short list') summary.accepted = ids.length - failed.length
     const shown = odd === 'capital letters' ? accepted.map((id) => id.toUpperCase()) : accepted
     const responseCode = odd === 'other code' ? 500 : 200
     return JSON.stringify({ requestId: newRequestId(), responseCode, accepted: shown, failed, summary })
@@ -342,7 +344,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     if (options.isDoomed(payload)) return { errorType: 'Validation' }
     if (fault.kind === 'some failed' && random.chance(fault.share))
       return { errorType: random.pick(fault.errorTypes) }
-    if (fault.kind === 'odd' && random.chance(0.3)) return { errorType: 'Busy' }
+    if (fault.kind === 'odd' && fault.how !== 'short list' && random.chance(0.3)) return { errorType: 'Busy' }
     return null
   }
 
