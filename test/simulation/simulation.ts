@@ -439,15 +439,18 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
   disk: (world) => world.causes.act(world.ends.faulty(diskAct(world))),
   away: awayAct,
   clock: clockAct,
-  operator({ operator }) {
+  operator(world) {
+    const { operator, random } = world
     operator.act()
+    // While it is under way.
+    if (random.chance(0.3)) acts.kill(world)
     return undefined
   },
 }
 
-/** Now, or some steps after the next write begins, when most is under way, or when an acknowledgement has arrived. */
+/** Now, or some steps after the next write begins, when most is under way, or after what must be durable by then. */
 function atSomeMoment(world: World, act: () => void): void {
-  const { machine, fleet, random, steps } = world
+  const { machine, fleet, services, plan, random, steps } = world
   if (world.isSwapped) return
   if (random.chance(0.2)) {
     act()
@@ -460,6 +463,8 @@ function atSomeMoment(world: World, act: () => void): void {
       steps.push(`${(machine.kernel.monotonicMs / 1000).toFixed(3)} the end of the process or of the power\n`)
       act()
     })
-  if (random.chance(0.3)) fleet.atNextAnswer = soon
+  const isRefusing = plan.providers.some(({ refusesEvery }) => refusesEvery > 0)
+  if (isRefusing && random.chance(0.4)) for (const service of services) service.atNextSingle = soon
+  else if (random.chance(0.3)) fleet.atNextAnswer = soon
   else machine.atNextWrite = soon
 }

@@ -53,7 +53,9 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
   }
 
   function act(): void {
-    random.pick([probe, reload, reload, requeue, requeue, purge, retry, () => releaseHeld(), anyHeld])()
+    const ofDeadLetters = [requeue, requeue, purge]
+    const ofBatches = [retry, () => releaseHeld(), anyHeld]
+    random.pick([probe, reload, reload, ...ofDeadLetters, ...ofBatches, releaseKept, releaseKept])()
   }
 
   function change(path: string, done: (reply: Reply) => void = () => undefined): void {
@@ -116,8 +118,19 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
   function requeue(): void {
     withSome((ids, payloadIds) => {
       note('requeue', payloadIds)
-      change(`dead-letters/requeue?${ids.join('&')}`)
+      twice(`dead-letters/requeue?${ids.join('&')}`)
     })
+  }
+
+  /** What is in quarantine, and would stay there. */
+  function releaseKept(): void {
+    twice('quarantine/release?all=1')
+  }
+
+  /** Sometimes a second person does the same. */
+  function twice(path: string): void {
+    change(path)
+    if (random.chance(0.3)) change(path)
   }
 
   function purge(): void {

@@ -106,8 +106,9 @@ export function createOpenConditions(
     lastHeld = new Map()
   }
 
+  /** Of the disk; an end of the process has no length. */
   function isTrouble(fromMs: number, toMs: number): boolean {
-    return troubles.some((one) => one.fromMs <= toMs && one.toMs >= fromMs)
+    return troubles.some((one) => one.toMs > one.fromMs && one.fromMs <= toMs && one.toMs >= fromMs)
   }
 }
 

@@ -63,6 +63,8 @@ export type Service = {
   nextFault: () => Fault
   /** When a connection last ended, or the network last failed, in a way that the journal does not show. */
   disturbedMs: number
+  /** Called once, when a payload comes alone. */
+  atNextSingle: (() => void) | null
   counters: {
     requests: number
     batches: number
@@ -101,7 +103,8 @@ export function createService({ kernel, network, random, reach }: Deps, options:
   const counters = { requests: 0, batches: 0, repeats: 0, singles: 0, faults: new Map<string, number>() }
   let requestIds = 0
   const nextFault = (): Fault => ({ kind: 'none' })
-  const service: Service = { provider, host, records, journal, wrong, nextFault, disturbedMs: 0, counters }
+  const known = { provider, host, records, journal, wrong, counters }
+  const service: Service = { ...known, nextFault, disturbedMs: 0, atNextSingle: null }
   network.world.serve(host, port, serve)
   return service
 
@@ -164,6 +167,11 @@ export function createService({ kernel, network, random, reach }: Deps, options:
       heard: 'no',
     }
     journal.push(submission)
+    if (submission.batchId === null) {
+      const { atNextSingle } = service
+      service.atNextSingle = null
+      atNextSingle?.()
+    }
     if (isBatch) checkBatch(submission, data, body)
     meet(end, { submission, data, bytes: body.length, fault })
   }
