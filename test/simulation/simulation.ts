@@ -53,7 +53,7 @@ export type Smaller = {
 const storePath = `${spoolPath}/store`
 const startMs = Date.UTC(2026, 0, 5, 6)
 const livenessMs = 60 * 60_000
-const healthyMs = 8 * 60_000
+const healthyMs = 15 * 60_000
 const healthyEveryMs = 15_000
 const heldEveryMs = 60_000
 const lookEveryMs = 10_000
@@ -215,6 +215,8 @@ async function untilNothingIsHeld({ machine: { kernel }, daemon, operator, fleet
   // What is released may be held again.
   for (let free = 0; free < looksToBelieve && kernel.monotonicMs < endMs; free = isHeld() ? 0 : free + 1) {
     operator.releaseHeld()
+    // Of a device whose clock is ahead nothing is accepted otherwise.
+    operator.releaseKept()
     await kernel.run(heldEveryMs)
   }
   return true
@@ -259,6 +261,7 @@ async function untilCalm(world: World, isDecided: () => boolean): Promise<void> 
 function isCalm(world: World): boolean {
   const status = world.daemon.gateway?.status()
   if (status === undefined || wronglyOpen(status, knownOf(world)).length > 0) return false
+  if (world.fleet.isAnyAway()) return false
   return status.lanes.every(
     ({ urgency, pending, sealed, held }) => held + sealed === 0 && (urgency !== 'retry' || pending === 0),
   )
@@ -357,7 +360,9 @@ function startFaults(world: World): () => void {
         const end = acts[kind](world)
         if (end !== undefined) {
           ends.add(end)
-          kernel.at(random.below(mean), () => {
+          // Some last so long that a backlog grows meanwhile.
+          const longest = kind !== 'disk' && random.chance(0.15) ? 6 * mean : mean
+          kernel.at(random.below(longest), () => {
             if (ends.delete(end)) end()
           })
         }

@@ -15,6 +15,8 @@ export type Operator = {
   act(): void
   /** Releases the batches that wait for a person. */
   releaseHeld(): void
+  /** Releases the messages in quarantine. */
+  releaseKept(): void
   probe(): void
   /** Null until the daemon has answered. */
   deadLetters(done: (letters: readonly DeadLetter[] | null) => void): void
@@ -41,6 +43,7 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
     acts,
     act,
     releaseHeld,
+    releaseKept,
     probe,
     deadLetters,
     ask: (path, done) => ask(network, { method: 'GET', path }, done),
@@ -122,7 +125,6 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
     })
   }
 
-  /** What is in quarantine, and would stay there. */
   function releaseKept(): void {
     twice('quarantine/release?all=1')
   }

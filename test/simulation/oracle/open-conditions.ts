@@ -70,7 +70,9 @@ export function createOpenConditions(
     const since = unavailableSince.get(name)
     const waits = status.lanes.some((lane) => lane.provider === name && lane.pending + lane.sealed > 0)
     const isStill = endpoint === 'unavailable' && waits && since?.life === now.life
-    if (!isStill || service === undefined || hasAskedToWait(service, now)) {
+    // Where everything is refused, the next try is ten minutes later.
+    const isRefused = status.conditions.some(({ code }) => code === 'WRAPPER_REFUSED')
+    if (!isStill || isRefused || service === undefined || hasAskedToWait(service, now)) {
       unavailableSince.set(name, now)
       return
     }

@@ -77,6 +77,8 @@ export type Fleet = {
   /** Stops sending new messages; what is not acknowledged is sent on. */
   stopNew(): void
   isIdle(): boolean
+  /** A device is away, or came back just now: it has messages of before. */
+  isAnyAway(): boolean
   /** What the gateway may not answer. */
   wrong: string[]
   /** Drops the connection of one device. Some lose their memory too. */
@@ -87,7 +89,10 @@ export type Fleet = {
   clockStepped(): void
   /** A write failed: perhaps the disk has it nevertheless, and without a time nothing tells a copy from another. */
   storeLost(): void
-  /** The gateway is told to stop. The function that it returns notes what it read and did not acknowledge. */
+  /**
+   * The gateway is told to stop. The function that it returns notes what it read and did not acknowledge, and what it
+   * took although it was told.
+   */
   stopping(): () => void
   /** When the network of the devices was last not as usual. */
   disturbedMs: number
@@ -112,6 +117,10 @@ const answerMs = 30_000
 const windowMs = 9 * 60_000
 /** What was sent so long ago is read, where the network is as usual. */
 const readMs = 10
+/** So soon a gateway that is told to stop takes nothing more. */
+const stopsMs = 500
+/** Until it has connected, and sent what it kept. */
+const backMs = 20_000
 /** What was under way in a network that was slow has arrived. */
 const calmMs = 2500
 const sessionExpiryS = 86_400
@@ -124,6 +133,8 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
   const counters = { connects: 0, refused: 0, acks: 0, resends: 0 }
   const clockSetMs: number[] = []
   let isStopped = false
+  /** What was sent to the process `life` after `atMs` is for the next one. */
+  let stop: { life: number; atMs: number; taken: string[] } | null = null
   const devices = plans.map((plan, index) => createDevice(plan, index))
   const fleet: Fleet = {
     messages,
@@ -140,6 +151,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     },
     isIdle: () =>
       messages.every(({ qos, ackedMs, isForgotten }) => qos === 0 || ackedMs !== null || isForgotten),
+    isAnyAway: () => devices.some((device) => device.isAway()),
     dropOne() {
       random.pick(devices).drop(random.chance(0.25))
     },
@@ -152,8 +164,11 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     },
     stopping() {
       const checks = devices.flatMap((device) => device.readMessage() ?? [])
+      const mine = { life: kernel.life, atMs: kernel.monotonicMs + stopsMs, taken: [] }
+      stop = mine
       return () => {
         for (const check of checks) check()
+        wrong.push(...mine.taken)
       }
     },
     clockStepped() {
@@ -173,7 +188,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     let end: WorldEnd | null = null
     let isConnected = false
     let isDeaf = false
-    let awayUntilMs = 0
+    let awayUntilMs = Number.NEGATIVE_INFINITY
     let buffered: Buffer = Buffer.alloc(0)
     let lastPacketId = plan.identifiers === 'counting' ? random.below(65_535) : 0
     let lastTs = 0
@@ -182,6 +197,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     let lastHeardMs = 0
     let hasPinged = false
     let connection = 0
+    let connectMs = 0
     /** Of the process that answered it; one that lost its power leaves it open here. */
     let life = 0
     /** The last connection that it ended itself. */
@@ -235,6 +251,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
             isWrong(`message ${message.number} was read before a stop in order, and not acknowledged`)
         }
       },
+      isAway: () => isDeaf || kernel.monotonicMs < awayUntilMs + backMs,
       setRate(next: number) {
         isCalm = true
         everyMs = next
@@ -312,6 +329,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       }
       end = connected
       connection += 1
+      connectMs = kernel.monotonicMs
       lastHeardMs = kernel.monotonicMs
       connected.onData = (bytes) => {
         if (end === connected && !isDeaf) received(bytes)
@@ -428,6 +446,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       receiveMaximum = Number(properties.get(property.receiveMaximum) ?? Infinity)
       isConnected = true
       life = kernel.life
+      if (stop?.life === life && connectMs > stop.atMs) stop.taken.push(`${plan.id} was let in during a stop`)
       if (plan.identifiers === 'fromOne')
         lastPacketId = open.reduce((last, { packetId }) => Math.max(last, packetId), 0)
       resend(isNew)
@@ -441,6 +460,8 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       const { message } = entry
       if (message.poison !== null && poisons[message.poison].endsConnection)
         isWrong(`${answer} of ${message.poison}`)
+      if (stop?.life === life && (message.sentMs.at(-1) ?? 0) > stop.atMs)
+        stop.taken.push(`message ${message.number} of ${plan.id} was taken during a stop`)
       if (message.ackedMs === null) {
         message.ackedMs = kernel.monotonicMs
         counters.acks += 1
