@@ -16,8 +16,8 @@ export type Daemon = {
   initSpool(): void
   /** Starts a process, if none runs. */
   start(): void
-  /** SIGTERM. Resolves when the process has ended. */
-  stop(): Promise<void>
+  /** SIGTERM. Resolves when the process has ended; false where something else ended it. */
+  stop(): Promise<boolean>
   readonly isRunning: boolean
   /** It takes messages. */
   readonly isReady: boolean
@@ -178,14 +178,15 @@ export function createDaemon({ machine, env, log, observe, isExcused }: Deps): D
     kernel.at(restartMs, start)
   }
 
-  async function stop(): Promise<void> {
+  async function stop(): Promise<boolean> {
     const { life } = kernel
     const stopping = isAlive() ? gateway : null
-    if (stopping === null) return
+    if (stopping === null) return false
     counters.stops += 1
     await stopping.stop('SIGTERM')
-    if (life !== kernel.life) return
+    if (life !== kernel.life) return false
     machine.kill()
     running = null
+    return true
   }
 }

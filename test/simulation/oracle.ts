@@ -4,7 +4,9 @@
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { judged, type Circumstances, type DeadLetter } from './oracle/deliveries.ts'
 import { becameOf, futureMaxMs } from './oracle/messages.ts'
+import { wrongLanes, type LaneEvents } from './oracle/lanes.ts'
 import { payloadsOf } from './oracle/payloads.ts'
+import { wrongRepeats, type OutageEvents } from './oracle/repeats.ts'
 import { wrongRests } from './oracle/rests.ts'
 import type { Fleet } from './world/fleet.ts'
 import type { Service } from './world/service.ts'
@@ -33,6 +35,8 @@ export type Known = {
   isConfigNew: boolean
   /** The run waited for conditions that stay for an hour. */
   isPatient: boolean
+  lanes: { events: LaneEvents; afterMs: number; epochMs: number }
+  repeats: { outages: OutageEvents; holdsRepeated: (provider: string) => boolean }
   /** The database of the spool. */
   store: unknown
 }
@@ -91,6 +95,9 @@ export function wrongAtEnd(known: Known): string[] {
   })
   const { unmapped, quarantined, wrong: ofMessages } = becameOf(fleet, payloads, deliveries)
   wrong.push(...deliveries.wrong, ...ofMessages)
+  const { acts, troubles } = circumstances
+  wrong.push(...wrongLanes(services, { ...known.lanes, fleet, payloads, acts }))
+  wrong.push(...wrongRepeats(services, { ...known.repeats, acts, troubles, isCopied }))
   if (status === null) return [...wrong, 'the gateway does not run']
   for (const { code, what } of wronglyOpen(status, known)) wrong.push(`condition ${code} is open: ${what}`)
   const isDoomed = hasDoomed(fleet)
@@ -99,6 +106,7 @@ export function wrongAtEnd(known: Known): string[] {
   if (!verdicts.includes(status.verdict)) wrong.push(`the verdict is ${status.verdict}`)
   const open = status.lanes.reduce((sum, { pending, sealed, held }) => sum + pending + sealed + held, 0)
   if (open > 0) wrong.push(`${open} payloads still wait`)
+  else if (status.spool.bytes !== 0) wrong.push(`nothing waits, and takes ${status.spool.bytes} bytes`)
   const poison = deadLetters.filter(({ stage }) => stage === 'mapping').length
   if (poison < unmapped.min || poison > unmapped.max)
     wrong.push(`${unmapped.min} to ${unmapped.max} dead letters of messages are right, ${poison} are there`)

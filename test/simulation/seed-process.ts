@@ -37,9 +37,20 @@ const seeds = range.seeds ?? Array.from({ length: range.count }, (_, index) => r
 
 for (const seed of seeds) {
   const beforeMs = realCpuMs()
-  // The handlers of the daemon would take the rejection for its own.
+  // The handlers of the daemon would take the rejection for its own. What it leaves here spoils the next seeds.
   const run = await runSeed(seed, range).catch((error: unknown) => {
-    process.stderr.write(`seed ${seed}: ${String(error instanceof Error ? error.stack : error)}\n`)
+    const wrong = [String(error instanceof Error ? error.stack : error)]
+    const nothing = {
+      hash: '',
+      messages: 0,
+      starts: 0,
+      virtualMs: 0,
+      events: 0,
+      cpuMs: 0,
+      reached: [],
+      log: [],
+    }
+    process.stdout.write(`${JSON.stringify({ seed, wrong, ...nothing } satisfies SeedReport)}\n`)
     process.exit(1)
   })
   const { reached, log, ...rest } = run

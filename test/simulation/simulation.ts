@@ -24,7 +24,10 @@ import { mayFail } from './delivery-plan.ts'
 import { drawPlan, mqttPort, type FaultKind, type Plan } from './plan.ts'
 import { createFleet, type DevicePlan } from './world/fleet.ts'
 import { createEndpointWatch, everyMs } from './oracle/endpoint-watch.ts'
+import { createLaneEvents } from './oracle/lanes.ts'
 import { wrongInLedger, type LedgerEntry } from './oracle/ledger.ts'
+import { createOpenConditions } from './oracle/open-conditions.ts'
+import { createOutageEvents } from './oracle/repeats.ts'
 import { createOperator } from './acts/operator.ts'
 import { createService, isOneOf, type Payload } from './world/service.ts'
 import { drawFault } from './world/service-faults.ts'
@@ -63,6 +66,8 @@ const patienceMs = 2 * 60_000
 const firstLookMs = 3000
 /** Longer than a batch waits for its next try. */
 const heldPatienceMs = 11 * 60_000
+/** They are on their way when the process ends. */
+const lastAcksMs = 100
 /** Nothing is open: a request of before may end by its time-out. */
 const looksToBeCalm = 4
 /** Without messages the gateway looks at its disk and at its time, each second or less often: 150 on average. */
@@ -86,6 +91,7 @@ export async function runSeed(
   if (!plan.hasClockBattery) showSynchronized(machine)
   const broken: string[] = []
   const ends = createEnds(machine, broken)
+  const said = { lanes: createLaneEvents(), outages: createOutageEvents() }
   const daemon = createDaemon({
     machine,
     env: {
@@ -102,6 +108,7 @@ export async function runSeed(
       if (event.kind === 'gateway_starting') operator.started()
       if (event.kind === 'store_lost') fleet.storeLost()
       ends.observe(event)
+      for (const { observe } of [conditions, said.lanes, said.outages]) observe(event, kernel.monotonicMs)
     },
     isExcused: (why) => ends.isExcused(why),
   })
@@ -128,6 +135,7 @@ export async function runSeed(
       },
     ),
   )
+  const conditions = createOpenConditions(services, ends.troubles)
   const operator = createOperator({ machine, random, services, reach }, plan)
   const fleet = createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
   const world: World = {
@@ -140,6 +148,8 @@ export async function runSeed(
     operator,
     deadLetters: null,
     endpoints: createEndpointWatch(services),
+    conditions,
+    said,
     random,
     reach,
     broken,
@@ -197,7 +207,7 @@ export async function runSeed(
   if (isRight) wrong.push(...(await wrongLedger(world, endOfFaultsMs)))
   if (idleEvents > idleEventsMax) wrong.push(`${idleEvents} events in ${idleMs} ms in which nothing happens`)
   for (const what of broken.slice(0, 3)) if (!wrong.includes(what)) wrong.push(what)
-  wrong.push(...world.endpoints.wrong)
+  wrong.push(...world.endpoints.wrong, ...conditions.wrong.slice(0, 3))
   for (const why of daemon.ends) wrong.push(`a process ended by itself: ${why}`)
   hash.update(JSON.stringify([fleet.counters, services.map(({ counters }) => [...counters.faults])]))
   machine.kill()
@@ -273,6 +283,8 @@ async function untilCalm(world: World, isDecided: () => boolean): Promise<void> 
     calm = isCalm(world) ? calm + 1 : 0
     if (!isHeld(world) || kernel.monotonicMs < releaseMs) continue
     operator.releaseHeld()
+    // Of a device whose clock is ahead nothing is accepted otherwise.
+    operator.releaseKept()
     endMs = Math.min(kernel.monotonicMs + healthyMs, limitMs)
   }
 }
@@ -281,6 +293,7 @@ async function untilCalm(world: World, isDecided: () => boolean): Promise<void> 
 function isCalm(world: World): boolean {
   const { status } = world.last
   if (status === null || wronglyOpen(status, knownOf(world)).length > 0) return false
+  if (world.fleet.isAnyAway()) return false
   return status.lanes.every(
     ({ urgency, pending, sealed, held }) => held + sealed === 0 && (urgency !== 'retry' || pending === 0),
   )
@@ -293,12 +306,15 @@ function knownOf({ fleet, services, operator, ends, plan }: World) {
 }
 
 function endOf(world: World): string[] {
-  const { daemon, deadLetters } = world
+  const { daemon, deadLetters, plan, said } = world
   const { disk } = world.machine
+  const holding = plan.providers.filter(({ onRepeat }) => onRepeat === 'hold').map(({ name }) => name)
   return wrongAtEnd({
     ...knownOf(world),
     status: daemon.gateway?.status() ?? null,
     deadLetters: deadLetters ?? [],
+    lanes: { events: said.lanes, afterMs: plan.delivery.backfillAfterS * 1000, epochMs: startMs },
+    repeats: { outages: said.outages, holdsRepeated: (provider) => holding.includes(provider) },
     store: disk.exists(storePath) ? disk.attachment(storePath) : null,
   })
 }
@@ -317,14 +333,18 @@ async function readDeadLetters(world: World): Promise<void> {
 
 /** Until the function that it returns is called. */
 function watchEndpoints(world: World): () => void {
-  const { machine, endpoints } = world
+  const { machine, endpoints, conditions } = world
   const { kernel, network } = machine
   let hasEnded = false
   const isCut = (host: string) => network.world.path(host).isRefusing
   const lookNow = () => {
     if (hasEnded) return
     const status = look(world)
-    if (status !== null) endpoints.look(status, { atMs: kernel.monotonicMs, life: kernel.life, isCut })
+    const now = { atMs: kernel.monotonicMs, life: kernel.life }
+    if (status !== null) {
+      endpoints.look(status, { ...now, isCut })
+      conditions.look(status, now)
+    }
     kernel.at(lookEveryMs, lookNow)
   }
   kernel.at(lookEveryMs, lookNow)
@@ -376,7 +396,9 @@ function startFaults(world: World): () => void {
         const end = acts[kind](world)
         if (end !== undefined) {
           ends.add(end)
-          kernel.at(random.below(mean), () => {
+          // Some last so long that a backlog grows meanwhile.
+          const longest = kind !== 'disk' && random.chance(0.15) ? 6 * mean : mean
+          kernel.at(random.below(longest), () => {
             if (ends.delete(end)) end()
           })
         }
@@ -411,24 +433,28 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     return undefined
   },
   stop(world) {
-    const { machine, daemon, random } = world
-    // One that starts is ended by the signal at once.
-    if (world.isSwapped || daemon.gateway === null) return undefined
-    const stopped = world.ends.stopping()
-    void daemon.stop().then(() => {
-      stopped()
-      if (daemon.isRunning) return
-      backUp(machine)
-      machine.kernel.at(random.below(5000), daemon.start)
+    const { machine, daemon, fleet, random } = world
+    atSomeMoment(world, () => {
+      // One that starts is ended by the signal at once.
+      if (daemon.gateway === null) return
+      const stopped = world.ends.stopping()
+      const acknowledged = fleet.stopping()
+      void daemon.stop().then((isInOrder) => {
+        if (stopped(isInOrder)) machine.kernel.at(lastAcksMs, acknowledged)
+        if (daemon.isRunning) return
+        backUp(machine)
+        machine.kernel.at(random.below(5000), daemon.start)
+      })
     })
     return undefined
   },
   dropDevice: dropAct,
-  network({ machine, plan, services, random }) {
+  network({ machine, plan, fleet, services, random }) {
     const host = random.pick(['devices', ...plan.providers.map(({ host }) => host)])
     const path = machine.network.world.path(host)
     const disturbed = (atMs: number) => {
       for (const service of services) if (service.host === host) service.disturbedMs = atMs
+      if (host === 'devices') fleet.disturbedMs = atMs
     }
     disturbed(Number.POSITIVE_INFINITY)
     const kind = random.below(4)
@@ -456,25 +482,32 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
   away: awayAct,
   clock: clockAct,
   keys: ({ keys }) => keys.act(),
-  operator({ operator }) {
+  operator(world) {
+    const { operator, random } = world
     operator.act()
+    // While it is under way.
+    if (random.chance(0.3)) acts.kill(world)
     return undefined
   },
 }
 
-/** Now, or some steps after the next write begins: when most is under way. */
+/** Now, or some steps after the next write begins, when most is under way, or after what must be durable by then. */
 function atSomeMoment(world: World, act: () => void): void {
-  const { machine, random, steps } = world
+  const { machine, fleet, services, plan, random, steps } = world
   if (world.isSwapped) return
   if (random.chance(0.2)) {
     act()
     return
   }
   const count = random.below(random.pick([3, 10, 60]))
-  machine.atNextWrite = () =>
+  const soon = () =>
     machine.kernel.afterEvents(count, () => {
-      if (world.isSwapped) return
+      if (world.isSwapped || world.isSettling) return
       steps.push(`${(machine.kernel.monotonicMs / 1000).toFixed(3)} the end of the process or of the power\n`)
       act()
     })
+  const isRefusing = plan.providers.some(({ refusesEvery }) => refusesEvery > 0)
+  if (isRefusing && random.chance(0.4)) for (const service of services) service.atNextSingle = soon
+  else if (random.chance(0.3)) fleet.atNextAnswer = soon
+  else machine.atNextWrite = soon
 }

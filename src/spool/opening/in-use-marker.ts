@@ -36,8 +36,9 @@ export async function markInUse(
 ): Promise<void> {
   const content = `${JSON.stringify({ pid: process.pid, bootId, startedAt: isoTime(startedAt) })}\n`
   await replaceRegular(inUsePath(spoolPath), content, { isSynced: true })
-  await syncDirectory(spoolPath)
+  // It is there from now on, also where the directory cannot be synced.
   memory.inUse = { marker: content, end, isOurs: true }
+  await syncDirectory(spoolPath)
 }
 
 /** After the store was closed in order. */

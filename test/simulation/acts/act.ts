@@ -12,6 +12,9 @@ import type { DeadLetter } from '../oracle/deliveries.ts'
 import type { EndpointWatch } from '../oracle/endpoint-watch.ts'
 import type { Ends } from '../oracle/ends.ts'
 import type { Keys } from './key-acts.ts'
+import type { LaneEvents } from '../oracle/lanes.ts'
+import type { OpenConditions } from '../oracle/open-conditions.ts'
+import type { OutageEvents } from '../oracle/repeats.ts'
 import type { Operator } from './operator.ts'
 
 export type World = {
@@ -25,6 +28,9 @@ export type World = {
   /** As the daemon shows them at the end. */
   deadLetters: readonly DeadLetter[] | null
   endpoints: EndpointWatch
+  conditions: OpenConditions
+  /** What the daemon said of its lanes and endpoints. */
+  said: { lanes: LaneEvents; outages: OutageEvents }
   random: Random
   steps: string[]
   /** What the gateway said of itself at the last of so many looks; null where it did not run. */

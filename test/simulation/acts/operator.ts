@@ -15,6 +15,8 @@ export type Operator = {
   act(): void
   /** Releases the batches that wait for a person. */
   releaseHeld(): void
+  /** Releases the messages in quarantine. */
+  releaseKept(): void
   probe(): void
   /** Null until the daemon has answered. */
   deadLetters(done: (letters: readonly DeadLetter[] | null) => void): void
@@ -41,6 +43,7 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
     acts,
     act,
     releaseHeld,
+    releaseKept,
     probe,
     deadLetters,
     ask: (path, done) => ask(network, { method: 'GET', path }, done),
@@ -53,7 +56,9 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
   }
 
   function act(): void {
-    random.pick([probe, reload, reload, requeue, requeue, purge, retry, () => releaseHeld(), anyHeld])()
+    const ofDeadLetters = [requeue, requeue, purge]
+    const ofBatches = [retry, () => releaseHeld(), anyHeld]
+    random.pick([probe, reload, reload, ...ofDeadLetters, ...ofBatches, releaseKept, releaseKept])()
   }
 
   function change(path: string, done: (reply: Reply) => void = () => undefined): void {
@@ -116,8 +121,18 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
   function requeue(): void {
     withSome((ids, payloadIds) => {
       note('requeue', payloadIds)
-      change(`dead-letters/requeue?${ids.join('&')}`)
+      twice(`dead-letters/requeue?${ids.join('&')}`)
     })
+  }
+
+  function releaseKept(): void {
+    twice('quarantine/release?all=1')
+  }
+
+  /** Sometimes a second person does the same. */
+  function twice(path: string): void {
+    change(path)
+    if (random.chance(0.3)) change(path)
   }
 
   function purge(): void {

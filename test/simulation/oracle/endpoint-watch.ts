@@ -79,8 +79,8 @@ function holdsFor(
   return first !== undefined && first.atMs <= atMs - ms && since.every(is)
 }
 
-/** The last answer accepted something some seconds ago, and nothing was sent since or still waits for an answer. */
-function acceptsNow(
+/** The last answer named all payloads and accepted something, some seconds ago, and nothing was sent since or still waits for an answer. */
+export function acceptsNow(
   { journal, disturbedMs }: Service,
   { atMs, life }: { atMs: number; life: number },
 ): boolean {
@@ -89,6 +89,7 @@ function acceptsNow(
     return false
   if (disturbedMs >= last.atMs) return false
   if (last.batchId === null || last.status !== 200 || last.answeredMs > atMs - answeredMs) return false
-  if (![...(last.results?.values() ?? [])].includes('accepted')) return false
+  const results = [...(last.results?.values() ?? [])]
+  if (!results.includes('accepted') || results.length < last.payloadIds.length) return false
   return journal.every((one) => one === last || (one.answeredMs ?? one.atMs + hangsMs) <= last.atMs)
 }

@@ -7,8 +7,11 @@ import type { Trouble } from './deliveries.ts'
 export type Ends = {
   /** A disk act begins; the returned function ends it. */
   faulty(end: (() => void) | undefined): (() => void) | undefined
-  /** SIGTERM was given; the returned function is called when the process has ended. */
-  stopping(): () => void
+  /**
+   * SIGTERM was given; the returned function is called when the process has ended, by itself or otherwise, and says
+   * whether nothing went wrong meanwhile.
+   */
+  stopping(): (isInOrder: boolean) => boolean
   observe(event: GatewayEvent): void
   /** A process ended by itself. */
   isExcused(why: string): boolean
@@ -26,6 +29,9 @@ export function createEnds(machine: Machine, broken: string[]): Ends {
   let lastFaultMs = 0
   /** The last process was stopped, and the disk did nothing wrong meanwhile. */
   let wasClean = false
+  let cleanMs = 0
+  /** The process that runs is the first one since. */
+  let isAfterClean = false
   const troubles: Trouble[] = []
   const { kill, powerCut } = machine
   machine.kill = noted(kill)
@@ -54,14 +60,21 @@ export function createEnds(machine: Machine, broken: string[]): Ends {
         if (kernel.life === life)
           broken.push(`SIGTERM of ${at(sinceMs)} did not end the process in ${deadlineMs} ms`)
       })
-      return () => {
-        wasClean = kernel.life === life && !wasFaulty && !isFaulty() && lastFaultMs < sinceMs
+      return (isInOrder) => {
+        wasClean = isInOrder && !wasFaulty && !isFaulty() && lastFaultMs < sinceMs
+        cleanMs = kernel.monotonicMs
+        const last = troubles.at(-1)
+        // What was answered was settled.
+        if (wasClean && last?.fromMs === kernel.monotonicMs && last.toMs === last.fromMs) troubles.pop()
+        return wasClean
       }
     },
     observe({ kind }) {
-      if (kind === 'gateway_ended_unclean' && wasClean)
+      if (kind === 'gateway_ended_unclean' && isAfterClean && !isFaulty() && lastFaultMs < cleanMs)
         broken.push(`${at(kernel.monotonicMs)}: a start after a clean stop says that the end was not clean`)
-      if (kind === 'gateway_starting') wasClean = false
+      if (kind !== 'gateway_starting') return
+      isAfterClean = wasClean
+      wasClean = false
     },
     isExcused: (why) =>
       // Permissions are for a person; systemd tries again.
@@ -74,6 +87,8 @@ export function createEnds(machine: Machine, broken: string[]): Ends {
 
   function noted(end: () => void): () => void {
     return () => {
+      // The power may be cut after the end of the process.
+      wasClean = false
       troubles.push({ fromMs: kernel.monotonicMs, toMs: kernel.monotonicMs })
       end()
     }

@@ -34,13 +34,19 @@ export function drawDevices(random: Random, { providers, everyMs }: Options): De
     const isOrdered = kind === 'differences' || kind === 'parts'
     const anyQos = [[1], [1], [2], [2], [1, 2], [0, 1, 2], [0]] as const
     const orderedQos = [[1], [1], [2]] as const
+    const qos = random.pick<readonly (0 | 1 | 2)[]>(isOrdered ? orderedQos : anyQos)
+    const cleanShare = random.pick([0, 0, 1, 0.3])
+    // The first message of QoS 1 under an identifier that is used again at once may be taken for the one before. A
+    // session knows which one of QoS 2 is released.
+    const isExact = qos.length === 1 && qos[0] === 2 && cleanShare === 0
+    const isAnyIdentifier = kind !== 'parkedUntimed' || isExact
     const isDoomed = provider.mayFail && kind !== 'parts' && random.chance(0.1)
     return {
       id: `truck-${index + 1}`,
       provider: provider.name,
       kind,
       version: random.pick([4, 5]),
-      qos: random.pick<readonly (0 | 1 | 2)[]>(isOrdered ? orderedQos : anyQos),
+      qos,
       window: random.pick([1, 1, 4, 16]),
       // Values of two records within `pair_within` are not told apart.
       burst: kind === 'parts' ? 1 : burst,
@@ -49,9 +55,8 @@ export function drawDevices(random: Random, { providers, everyMs }: Options): De
       poison: random.chance(0.25) ? 0.2 : 0,
       poisons: poisonsOf[kind],
       isDoomed,
-      cleanShare: random.pick([0, 0, 1, 0.3]),
-      // The first message under an identifier that is used again at once may be taken for the one before.
-      identifiers: random.pick(kind === 'parkedUntimed' ? ['counting'] : ['counting', 'lowest', 'fromOne']),
+      cleanShare,
+      identifiers: random.pick(isAnyIdentifier ? ['counting', 'lowest', 'fromOne'] : ['counting']),
       clockMs: clockOf(random, kind),
     }
   })

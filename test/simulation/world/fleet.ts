@@ -79,20 +79,33 @@ export type Fleet = {
   /** Stops sending new messages; what is not acknowledged is sent on. */
   stopNew(): void
   isIdle(): boolean
+  /** A device is away, or came back just now: it has messages of before. */
+  isAnyAway(): boolean
   /** What the gateway may not answer. */
   wrong: string[]
   /** Drops the connection of one device. Some lose their memory too. */
   dropOne(): void
   /** What one device is sent gets lost for `deafMs`; then it stays away for `awayMs`. */
-  sendAway(deafMs: number, awayMs: number): void
+  sendAway(away: Away): void
   /** The wall clock was set: the window of duplicates, which it measures, is void for what is on its way. */
   clockStepped(): void
   /** A write failed: perhaps the disk has it nevertheless, and without a time nothing tells a copy from another. */
   storeLost(): void
+  /**
+   * The gateway is told to stop. The function that it returns notes what it read and did not acknowledge, and what it
+   * took although it was told.
+   */
+  stopping(): () => void
+  /** When the network of the devices was last not as usual. */
+  disturbedMs: number
+  /** Called once, at the next acknowledgement, or answer to a connection, that reaches a device. */
+  atNextAnswer: (() => void) | null
   counters: { connects: number; refused: number; acks: number; resends: number }
   /** When the wall clock was set, monotonic. */
   clockSetMs: readonly number[]
 }
+
+type Away = { deafMs: number; awayMs: number; losesMemory: boolean }
 
 type Deps = { kernel: Kernel; network: Network; random: Random; port: number }
 
@@ -105,6 +118,14 @@ const answerMs = 30_000
 /** Within it the gateway knows a payload again; it promises 10 minutes. */
 const windowMs = 9 * 60_000
 const calmMsMax = 15_000
+/** What was sent so long ago is read, where the network is as usual. */
+const readMs = 10
+/** So soon a gateway that is told to stop takes nothing more. */
+const stopsMs = 500
+/** Until it has connected, and sent what it kept. */
+const backMs = 20_000
+/** What was under way in a network that was slow has arrived. */
+const calmMs = 2500
 const sessionExpiryS = 86_400
 /** Reason codes of DISCONNECT that say that a client broke the protocol: malformed, error, too much, not known. */
 const accusations = [0x81, 0x82, 0x93, 0x94, 0x99, 0x9a, 0x9b]
@@ -116,12 +137,16 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
   const clockSetMs: number[] = []
   let isStopped = false
   let isDoomedStopped = false
+  /** What was sent to the process `life` after `atMs` is for the next one. */
+  let stop: { life: number; atMs: number; taken: string[] } | null = null
   const devices = plans.map((plan, index) => createDevice(plan, index))
-  return {
+  const fleet: Fleet = {
     messages,
     wrong,
     counters,
     clockSetMs,
+    disturbedMs: 0,
+    atNextAnswer: null,
     setRate(everyMs) {
       isStopped = false
       for (const device of devices) device.setRate(Math.min(everyMs * devices.length, calmMsMax))
@@ -134,21 +159,32 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     },
     isIdle: () =>
       messages.every(({ qos, ackedMs, isForgotten }) => qos === 0 || ackedMs !== null || isForgotten),
+    isAnyAway: () => devices.some((device) => device.isAway()),
     dropOne() {
       random.pick(devices).drop(random.chance(0.25))
     },
-    sendAway(deafMs, awayMs) {
-      random.pick(devices).goAway(deafMs, awayMs)
+    sendAway(away) {
+      random.pick(devices).goAway(away)
     },
     storeLost() {
       for (const message of messages)
         if (message.ackedMs === null && message.poison !== null) message.mayBeTwice = true
+    },
+    stopping() {
+      const checks = devices.flatMap((device) => device.readMessage() ?? [])
+      const mine = { life: kernel.life, atMs: kernel.monotonicMs + stopsMs, taken: [] }
+      stop = mine
+      return () => {
+        for (const check of checks) check()
+        wrong.push(...mine.taken)
+      }
     },
     clockStepped() {
       clockSetMs.push(kernel.monotonicMs)
       for (const message of messages) if (message.ackedMs === null) message.mayBeTwice = true
     },
   }
+  return fleet
 
   function createDevice(plan: DevicePlan, index: number) {
     const is5 = plan.version === 5
@@ -162,7 +198,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     let end: WorldEnd | null = null
     let isConnected = false
     let isDeaf = false
-    let awayUntilMs = 0
+    let awayUntilMs = Number.NEGATIVE_INFINITY
     let buffered: Buffer = Buffer.alloc(0)
     let lastPacketId = plan.identifiers === 'counting' ? random.below(65_535) : 0
     let lastTs = 0
@@ -171,32 +207,61 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     let lastHeardMs = 0
     let hasPinged = false
     let connection = 0
+    let connectMs = 0
+    /** Of the process that answered it; one that lost its power leaves it open here. */
+    let life = 0
+    /** The last connection that it ended itself. */
+    let ended = 0
     let isClean = false
     /** It has sent what ends the connection. */
     let isPoisoned = false
     let session: 'none' | 'perhaps' | 'stored' = 'none'
     let receiveMaximum = Infinity
 
+    // What depends on the message before is not known then. Equal messages under an identifier that was not released
+    // are one, and such a device must not forget it.
+    const isOrdered = plan.kind === 'differences' || plan.kind === 'parts'
+    const mayForget = !isOrdered && (plan.kind !== 'parkedUntimed' || plan.identifiers === 'counting')
     let { everyMs } = plan
     let isCalm = false
     let cancelProduce = kernel.at(random.below(Math.min(5000, everyMs)), produce)
     kernel.at(random.below(2000), connect)
     return {
       drop(losesMemory: boolean) {
-        if (losesMemory && plan.kind !== 'differences' && plan.kind !== 'parts') forgetAll()
+        if (losesMemory && mayForget) forgetAll()
+        ended = connection
         end?.reset()
       },
-      goAway(deafMs: number, awayMs: number) {
+      goAway({ deafMs, awayMs, losesMemory }: Away) {
         const mine = end
         isDeaf = mine !== null
         kernel.at(deafMs, () => {
           awayUntilMs = kernel.monotonicMs + awayMs
+          if (losesMemory && mayForget) forgetAll()
           if (end !== mine || mine === null) return
           // One that has everything says goodbye.
           if (isConnected && !isDeaf && open.length === 0) mine.write(disconnectPacket())
+          ended = connection
           mine.reset()
         })
       },
+      /** Of the message that the gateway must have read; the function that it returns looks whether it acknowledged it. */
+      readMessage(): (() => void) | null {
+        const [oldest] = open
+        const sentMs = oldest?.message.sentMs.at(-1) ?? 0
+        const isOpen = isConnected && !isDeaf && !isPoisoned && oldest?.at === connection
+        if (!isOpen || life !== kernel.life || oldest.isReleased || kernel.monotonicMs - sentMs < readMs)
+          return null
+        const { message } = oldest
+        const mine = connection
+        return () => {
+          const isLost =
+            isDeaf || ended === mine || message.isForgotten || fleet.disturbedMs + calmMs > sentMs
+          if (message.ackedMs === null && !isLost)
+            isWrong(`message ${message.number} was read before a stop in order, and not acknowledged`)
+        }
+      },
+      isAway: () => isDeaf || kernel.monotonicMs < awayUntilMs + backMs,
       setRate(next: number) {
         isCalm = true
         everyMs = next
@@ -274,6 +339,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       }
       end = connected
       connection += 1
+      connectMs = kernel.monotonicMs
       lastHeardMs = kernel.monotonicMs
       connected.onData = (bytes) => {
         if (end === connected && !isDeaf) received(bytes)
@@ -309,6 +375,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       kernel.at(answerMs, () => {
         if (end !== mine) return
         if (kernel.monotonicMs - lastHeardMs > keepAliveMs) {
+          ended = connection
           mine.reset()
           return
         }
@@ -351,6 +418,9 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
 
     function answered(packet: ServerPacket): void {
       const { type, code, messageId } = packet
+      const { atNextAnswer } = fleet
+      fleet.atNextAnswer = null
+      atNextAnswer?.()
       if (type === 'connack') return connectionAnswered(packet)
       if (!isConnected) return isWrong(`${type} before CONNACK`)
       if (type === 'pingresp') {
@@ -385,6 +455,8 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       session = isStored ? 'stored' : 'none'
       receiveMaximum = Number(properties.get(property.receiveMaximum) ?? Infinity)
       isConnected = true
+      life = kernel.life
+      if (stop?.life === life && connectMs > stop.atMs) stop.taken.push(`${plan.id} was let in during a stop`)
       if (plan.identifiers === 'fromOne')
         lastPacketId = open.reduce((last, { packetId }) => Math.max(last, packetId), 0)
       resend(isNew)
@@ -398,6 +470,8 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       const { message } = entry
       if (message.poison !== null && poisons[message.poison].endsConnection)
         isWrong(`${answer} of ${message.poison}`)
+      if (stop?.life === life && (message.sentMs.at(-1) ?? 0) > stop.atMs)
+        stop.taken.push(`message ${message.number} of ${plan.id} was taken during a stop`)
       if (message.ackedMs === null) {
         message.ackedMs = kernel.monotonicMs
         counters.acks += 1

@@ -63,6 +63,8 @@ export type Service = {
   nextFault: () => Fault
   /** When a connection last ended, or the network last failed, in a way that the journal does not show. */
   disturbedMs: number
+  /** Called once, when a payload comes alone. */
+  atNextSingle: (() => void) | null
   counters: {
     requests: number
     batches: number
@@ -103,7 +105,8 @@ export function createService({ kernel, network, random, reach }: Deps, options:
   const counters = { requests: 0, batches: 0, repeats: 0, singles: 0, faults: new Map<string, number>() }
   let requestIds = 0
   const nextFault = (): Fault => ({ kind: 'none' })
-  const service: Service = { provider, host, records, journal, wrong, nextFault, disturbedMs: 0, counters }
+  const known = { provider, host, records, journal, wrong, counters }
+  const service: Service = { ...known, nextFault, disturbedMs: 0, atNextSingle: null }
   network.world.serve(host, port, serve)
   return service
 
@@ -166,6 +169,11 @@ export function createService({ kernel, network, random, reach }: Deps, options:
       heard: 'no',
     }
     journal.push(submission)
+    if (submission.batchId === null) {
+      const { atNextSingle } = service
+      service.atNextSingle = null
+      atNextSingle?.()
+    }
     if (isBatch) checkBatch(submission, data, body)
     if (!options.isKnownKey(/ Credential=([^/]+)\//.exec(head)?.[1] ?? '')) {
       reach('service refused a key')
@@ -282,14 +290,15 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     const { batchId } = submission
     reach(`service got a batch of ${data.length === 1 ? '1' : data.length < 10 ? '2 to 9' : '10 or more'}`)
     const results = new Map<string, Result>()
-    for (const payload of data) {
+    const isShort = fault.kind === 'odd' && fault.how === 'short list'
+    for (const [index, payload] of data.entries()) {
       const { payloadId } = payload
       const { accepted } = recordOf(payload)
       const isKnown = accepted.some((one) => one.batchId === batchId)
       const failure = isKnown ? null : failureOf(payload, fault)
-      const isLeftOut = isLeftOutBy(fault, payloadId)
-      if (failure === null && !isKnown && (!isLeftOut || (fault.kind === 'unlisted' && fault.processes)))
-        accepted.push({ batchId })
+      const isLeftOut = isLeftOutBy(fault, payloadId) || (isShort && index > 0)
+      const isProcessed = !isLeftOut || (fault.kind === 'unlisted' && fault.processes)
+      if (failure === null && !isKnown && isProcessed) accepted.push({ batchId })
       if (isLeftOut) continue
       // What it accepted before, some services name as failed when it comes again.
       const isToldTwice = isKnown && fault.kind === 'unlisted' && random.chance(0.3)
@@ -317,6 +326,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     if (odd === 'twice') accepted.push(...accepted.slice(0, 3))
     if (odd === 'unknown ids') accepted.push(unknown)
     if (odd === 'wrong summary') summary.accepted += 1
+    if (odd === 'short list') summary.accepted = ids.length - failed.length
     const shown = odd === 'capital letters' ? accepted.map((id) => id.toUpperCase()) : accepted
     const responseCode = odd === 'other code' ? 500 : 200
     return JSON.stringify({ requestId: newRequestId(), responseCode, accepted: shown, failed, summary })
@@ -349,7 +359,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     if (options.isDoomed(payload)) return { errorType: 'Validation' }
     if (fault.kind === 'some failed' && random.chance(fault.share))
       return { errorType: random.pick(fault.errorTypes) }
-    if (fault.kind === 'odd' && random.chance(0.3)) return { errorType: 'Busy' }
+    if (fault.kind === 'odd' && fault.how !== 'short list' && random.chance(0.3)) return { errorType: 'Busy' }
     return null
   }
 

@@ -1,0 +1,123 @@
+// open-conditions.ts: conditions of delivery are open while their causes hold, and not when they are over; and what else
+// the status says of payloads that wait.
+//
+//   dead letters are kept          DEAD_LETTERS or DEAD_LETTERS_WAITING, also those of before the start
+//   a service accepts everything   no NOTHING_ACCEPTED
+//   batches were held              they are held after the next start
+//   the endpoint is unavailable    probes are sent
+//   payloads wait                  they have bytes, and nothing else has
+
+import type { GatewayEvent } from '../../../src/domain/event.ts'
+import type { Status } from '../../../src/ops/status-schema/status-schema.ts'
+import type { Service } from '../world/service.ts'
+import type { Trouble } from './deliveries.ts'
+import { acceptsNow } from './endpoint-watch.ts'
+
+type Now = { atMs: number; life: number }
+
+export type OpenConditions = {
+  wrong: string[]
+  /** Call it every 10 s. */
+  look(status: Status, now: Now): void
+  observe(event: GatewayEvent, atMs: number): void
+}
+
+type Held = { count: number; atMs: number }
+
+const opensMs = 30_000
+/** A held batch is durable so soon after it was reported. */
+const durableMs = 5000
+/** A probe waits a minute at most, and its answer as long as the deadline. */
+const probesMs = 240_000
+/** A service may ask to wait for ten minutes. */
+const waitMaxMs = 900_000
+
+export function createOpenConditions(
+  services: readonly Service[],
+  troubles: readonly Trouble[],
+): OpenConditions {
+  const wrong: string[] = []
+  const deadSince: Now & { isOpen: boolean } = { atMs: 0, life: -1, isOpen: false }
+  const unavailableSince = new Map<string, Now>()
+  /** By provider and reason: in the process before, and first and last in this one. */
+  const before = new Map<string, Held>()
+  let firstHeld = new Map<string, number>()
+  let lastHeld = new Map<string, Held>()
+  let aliveMs = 0
+  return { wrong, look, observe }
+
+  function look(status: Status, now: Now): void {
+    aliveMs = now.atMs
+    const codes = status.conditions.map(({ code }) => code)
+    const at = `at ${seconds(now.atMs)}`
+    const isOpen = codes.includes('DEAD_LETTERS') || codes.includes('DEAD_LETTERS_WAITING')
+    if (isOpen || status.spool.deadLetters === 0 || deadSince.life !== now.life) Object.assign(deadSince, now)
+    else if (now.atMs - deadSince.atMs > opensMs)
+      wrong.push(`${status.spool.deadLetters} dead letters are kept, and no condition says so, ${at}`)
+    if (codes.includes('NOTHING_ACCEPTED') && services.every((service) => acceptsNow(service, now)))
+      wrong.push(`the service accepted the last batch, and NOTHING_ACCEPTED is open, ${at}`)
+    for (const { bytes, pending, sealed, held, urgency, provider } of status.lanes)
+      if (pending + sealed + held > 0 !== bytes > 0)
+        wrong.push(`${pending + sealed + held} ${urgency} payloads of ${provider} have ${bytes} bytes, ${at}`)
+    for (const { name, endpoint } of status.providers) ofProvider(name, { endpoint, status, now, at })
+  }
+
+  function ofProvider(
+    name: string,
+    { endpoint, status, now, at }: { endpoint: string; status: Status; now: Now; at: string },
+  ): void {
+    const service = services.find(({ provider }) => provider === name)
+    const since = unavailableSince.get(name)
+    const waits = status.lanes.some((lane) => lane.provider === name && lane.pending + lane.sealed > 0)
+    const isStill = endpoint === 'unavailable' && waits && since?.life === now.life
+    // Where everything is refused, the next try is ten minutes later.
+    const isRefused = status.conditions.some(({ code }) => code === 'WRAPPER_REFUSED')
+    if (!isStill || isRefused || service === undefined || hasAskedToWait(service, now)) {
+      unavailableSince.set(name, now)
+      return
+    }
+    const lastMs = Math.max(since.atMs, service.disturbedMs, service.journal.at(-1)?.atMs ?? 0)
+    if (now.atMs - lastMs > probesMs)
+      wrong.push(`${name} is unavailable, and no probe was sent in ${probesMs / 1000} s, ${at}`)
+  }
+
+  function observe(event: GatewayEvent, atMs: number): void {
+    if (event.kind === 'gateway_starting') started()
+    aliveMs = atMs
+    if (event.kind === 'held_batches_changed') {
+      const key = `${event.provider} ${event.reason}`
+      if (!firstHeld.has(key)) firstHeld.set(key, event.batches)
+      lastHeld.set(key, { count: event.batches, atMs })
+    }
+    if (event.kind !== 'gateway_ready') return
+    for (const [key, { count }] of before) {
+      const now = firstHeld.get(key) ?? 0
+      if (count !== now && !isTrouble(atMs - durableMs, atMs))
+        wrong.push(`${count} batches were held (${key}), and ${now} after the start of ${seconds(atMs)}`)
+    }
+    before.clear()
+  }
+
+  /** What the process before knew for sure. */
+  function started(): void {
+    for (const [key, held] of lastHeld)
+      if (held.atMs < aliveMs - durableMs && !isTrouble(held.atMs, held.atMs + durableMs))
+        before.set(key, held)
+      else before.delete(key)
+    firstHeld = new Map()
+    lastHeld = new Map()
+  }
+
+  /** Of the disk; an end of the process has no length. */
+  function isTrouble(fromMs: number, toMs: number): boolean {
+    return troubles.some((one) => one.toMs > one.fromMs && one.fromMs <= toMs && one.toMs >= fromMs)
+  }
+}
+
+function hasAskedToWait({ journal }: Service, { atMs }: Now): boolean {
+  return journal.some((one) => one.retryAfterMs > 0 && one.atMs > atMs - waitMaxMs)
+}
+
+function seconds(ms: number): string {
+  return (ms / 1000).toFixed(3)
+}
