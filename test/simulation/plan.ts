@@ -20,6 +20,8 @@ export type Plan = {
   safetyMs: number
   /** The end waits for all that takes long: conditions that stay for an hour, devices whose payloads are refused. */
   isPatient: boolean
+  /** Between two looks at what the gateway says of itself. */
+  lookEveryMs: number
   /** Means between two faults of a kind; 0: none. */
   everyMs: Record<FaultKind, number>
 }
@@ -59,6 +61,7 @@ export function drawPlan(seed: number, random: Random): Plan {
     hasClockBattery,
     safetyMs,
     isPatient: random.chance(patientShare),
+    lookEveryMs: 10_000,
     everyMs: {
       kill: every(0.6, safetyMs / 2),
       powerCut: every(0.4, safetyMs / 2),

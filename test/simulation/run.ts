@@ -5,6 +5,7 @@
 //   --jobs N          processes at a time (default 1)
 //   --without LIST    kinds of faults that are left out, and `--devices N` a smaller fleet: a run that failed, made
 //                     smaller
+//   --week            a small depot over seven days (week.ts)
 //   --safety S        a safety phase of so many seconds
 //   --shrink          makes the first seed that fails smaller, and prints the shortest command
 //   --regressions     the seeds of regressions.ts instead
@@ -35,6 +36,7 @@ const { values } = parseArgs({
     without: { type: 'string', default: '' },
     devices: { type: 'string', default: '' },
     safety: { type: 'string', default: '' },
+    week: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: false },
     regressions: { type: 'boolean', default: false },
     mutation: { type: 'string', default: '' },
@@ -47,7 +49,7 @@ const { values } = parseArgs({
 /** Seeds in one process: each start of the daemon leaves the modules of its threads there. */
 const seedsInProcess = 250
 /** Of one seed, beside other work. */
-const seedMs = 120_000
+const seedMs = values.week ? 900_000 : 120_000
 
 const first = Number(values.seed)
 const count = Number(values.seeds)
@@ -103,6 +105,7 @@ function start(script: string, range: object, stdout: 'pipe' | 'inherit') {
       ...process.env,
       SIMULATION: JSON.stringify({
         ...range,
+        isWeek: values.week,
         without: values.without.split(',').filter((kind) => kind !== ''),
         devices: values.devices === '' ? null : Number(values.devices),
         safetyS: values.safety === '' ? null : Number(values.safety),

@@ -22,6 +22,7 @@ export type SeedRange = {
   count: number
   /** Instead of those. */
   seeds?: readonly number[]
+  isWeek: boolean
   without: readonly string[]
   devices: number | null
   safetyS: number | null
@@ -31,7 +32,7 @@ export type SeedRange = {
 const range = JSON.parse(process.env['SIMULATION'] ?? '{}') as SeedRange
 
 // Loads what the daemon loads late, and lets it keep what it keeps: the next seeds are then alike in each process.
-await runSeed(0, { without: [], devices: 1, safetyS: null })
+await runSeed(0, { isWeek: false, without: [], devices: 1, safetyS: null })
 
 const seeds = range.seeds ?? Array.from({ length: range.count }, (_, index) => range.first + index)
 

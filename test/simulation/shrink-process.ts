@@ -5,13 +5,13 @@
 import { faultKinds } from './plan.ts'
 import { runSeed, type Smaller } from './simulation.ts'
 
-type Start = { first: number; without: readonly string[]; devices: number | null; safetyS: number | null }
+type Start = { first: number } & Smaller
 
 const { first: seed, ...start } = JSON.parse(process.env['SIMULATION'] ?? '{}') as Start
 const devicesMax = 6
 
 // As each process of seeds begins.
-await runSeed(0, { without: [], devices: 1, safetyS: null })
+await runSeed(0, { isWeek: false, without: [], devices: 1, safetyS: null })
 
 let smallest: Smaller = start
 let wrong = await failure(smallest)
@@ -39,9 +39,10 @@ async function failure(smaller: Smaller): Promise<readonly string[] | null> {
   return run.wrong.length > 0 ? run.wrong : null
 }
 
-function commandOf({ without, devices, safetyS }: Smaller): string {
+function commandOf({ isWeek, without, devices, safetyS }: Smaller): string {
   return [
     `npm run simulate -- --seed ${seed} --seeds 1`,
+    isWeek ? ' --week' : '',
     without.length > 0 ? ` --without ${without.join(',')}` : '',
     devices === null ? '' : ` --devices ${devices}`,
     safetyS === null ? '' : ` --safety ${safetyS}`,

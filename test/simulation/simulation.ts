@@ -29,6 +29,7 @@ import { wrongInLedger, type LedgerEntry } from './oracle/ledger.ts'
 import { createOpenConditions } from './oracle/open-conditions.ts'
 import { createOutageEvents } from './oracle/repeats.ts'
 import { createOperator } from './acts/operator.ts'
+import { weekOf } from './week.ts'
 import { createService, isOneOf, type Payload } from './world/service.ts'
 import { drawFault } from './world/service-faults.ts'
 
@@ -47,6 +48,8 @@ export type Run = {
 
 /** What is left out of a run, to make one that failed smaller. */
 export type Smaller = {
+  /** Instead of what the seed draws of time and faults: week.ts. */
+  isWeek: boolean
   without: readonly string[]
   devices: number | null
   safetyS: number | null
@@ -76,7 +79,7 @@ const idleEventsMax = 300
 
 export async function runSeed(
   seed: number,
-  smaller: Smaller = { without: [], devices: null, safetyS: null },
+  smaller: Smaller = { isWeek: false, without: [], devices: null, safetyS: null },
 ): Promise<Run> {
   const random = createRandom(seed)
   const plan = madeSmaller(drawPlan(seed, random), smaller)
@@ -259,7 +262,8 @@ function look({ last, daemon, reach, broken, machine }: World): Status | null {
   return status
 }
 
-function madeSmaller(plan: Plan, { without, devices, safetyS }: Smaller): Plan {
+function madeSmaller(drawn: Plan, { isWeek, without, devices, safetyS }: Smaller): Plan {
+  const plan = isWeek ? weekOf(drawn) : drawn
   const everyMs = { ...plan.everyMs }
   for (const kind of without) everyMs[kind as FaultKind] = 0
   const safetyMs = safetyS === null ? plan.safetyMs : safetyS * 1000
@@ -333,19 +337,21 @@ async function readDeadLetters(world: World): Promise<void> {
 
 /** Until the function that it returns is called. */
 function watchEndpoints(world: World): () => void {
-  const { machine, endpoints, conditions } = world
+  const { plan, machine, endpoints, conditions } = world
   const { kernel, network } = machine
   let hasEnded = false
   const isCut = (host: string) => network.world.path(host).isRefusing
+  let dueMs = 0
   const lookNow = () => {
     if (hasEnded) return
-    const status = look(world)
-    const now = { atMs: kernel.monotonicMs, life: kernel.life }
-    if (status !== null) {
-      endpoints.look(status, { ...now, isCut })
-      conditions.look(status, now)
-    }
     kernel.at(lookEveryMs, lookNow)
+    const now = { atMs: kernel.monotonicMs, life: kernel.life }
+    if (now.atMs < dueMs && !world.isSettling) return
+    dueMs = now.atMs + plan.lookEveryMs
+    const status = look(world)
+    if (status === null) return
+    endpoints.look(status, { ...now, isCut })
+    conditions.look(status, now)
   }
   kernel.at(lookEveryMs, lookNow)
   return () => {
