@@ -359,7 +359,7 @@ function watchEndpoints(world: World): () => void {
   }
 }
 
-/** Receipts are copied in the background. What was delivered just after the faults may still be under the last of them. */
+/** What was delivered just after the faults may be under the last of them. Receipts are copied later. */
 const ledgerMs = 30_000
 
 async function wrongLedger(
