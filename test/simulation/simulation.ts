@@ -515,5 +515,13 @@ function atSomeMoment(world: World, act: () => void): void {
   const isRefusing = plan.providers.some(({ refusesEvery }) => refusesEvery > 0)
   if (isRefusing && random.chance(0.4)) for (const service of services) service.atNextSingle = soon
   else if (random.chance(0.3)) fleet.atNextAnswer = soon
-  else machine.atNextWrite = soon
+  else {
+    // Most writes take messages. What is settled or sealed is removed elsewhere.
+    const removes = random.chance(0.4)
+    machine.atNextWrite = (ops) => {
+      if (removes && !ops.some(({ type }) => type === 'del')) return false
+      soon()
+      return true
+    }
+  }
 }

@@ -19,8 +19,8 @@ export type Machine = {
   hostname: string
   databases: Set<Database>
   runningWrites: Set<RunningWrite>
-  /** Called once, when the next write to a database begins. */
-  atNextWrite: (() => void) | null
+  /** Called when a write to a database begins, until it has returned true. */
+  atNextWrite: ((ops: readonly WriteOp[]) => boolean) | null
   /** Of this boot of the machine. */
   bootId: string
   /** Ends the process as signal 9 does: what was given to the kernel stays. */

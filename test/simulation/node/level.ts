@@ -73,8 +73,7 @@ export class ClassicLevel {
     if (this.life !== kernel.life) return new Promise<never>(() => undefined)
     const running = { database, ops: copied, sync }
     runningWrites.add(running)
-    machine().atNextWrite?.()
-    machine().atNextWrite = null
+    if (machine().atNextWrite?.(copied) === true) machine().atNextWrite = null
     await this.inTurn('db-write', () => {
       runningWrites.delete(running)
       try {
