@@ -66,6 +66,8 @@ type BatchState = {
   life: number
   submissions: number
   payloadIds: readonly string[]
+  /** The first answer that the process heard. With its store it forgets what was said so far. */
+  heardMs: number | null
   settledMs: number | null
   undo: (() => void)[]
   named: Map<string, string>
@@ -180,12 +182,13 @@ function modelOf(
     batch.submissions += 1
     if (batch.life !== life) {
       batch.life = life
+      batch.heardMs = null
       batch.named.clear()
       batch.requestIds.clear()
       batch.leftOut.clear()
     }
     if (batch.settledMs !== null && batchId !== null) {
-      if (!isTrouble(batch.settledMs))
+      if (!isTrouble(batch.heardMs ?? batch.settledMs, batch.settledMs))
         wrong.push(
           `batch ${batchId} was sent again, ${seconds(atMs - batch.settledMs)} after a complete answer`,
         )
@@ -241,6 +244,7 @@ function modelOf(
     if ((status === 400 || status === 413) && batch.submissions > 1 && isRefusedRepeatSplit)
       excuse(payloadIds, batchId)
     if (status !== 200 || results === null) return
+    batch.heardMs ??= atMs
     if (isHeard) heardWhole(batch, { submission, results, atMs })
     else heardPart(batch, { submission, results })
   }
@@ -401,6 +405,7 @@ function modelOf(
           life: -1,
           submissions: 0,
           payloadIds,
+          heardMs: null,
           settledMs: null,
           undo: [],
           named: new Map(),
@@ -430,8 +435,8 @@ function modelOf(
     return payload
   }
 
-  function isTrouble(atMs: number): boolean {
-    return troubles.some(({ fromMs, toMs }) => fromMs <= atMs + settleMs && toMs >= atMs)
+  function isTrouble(firstMs: number, lastMs = firstMs): boolean {
+    return troubles.some(({ fromMs, toMs }) => fromMs <= lastMs + settleMs && toMs >= firstMs)
   }
 }
 
