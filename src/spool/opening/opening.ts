@@ -211,7 +211,8 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
       },
       { onProgress: progressReport(), signal },
     )
-    reportMended(report)
+    for (const { file, aside, lostBytes, lostOperations } of report.mendedLogs)
+      if (aside !== null) emit({ kind: 'log_mended', file, aside, lostBytes, lostOperations })
     if (report.kind === 'ok') {
       const passed = state.checkAll ? { passedAt: clock.now() } : {}
       await note({ verified: report.verified, ...passed, checkAll: false })
@@ -257,11 +258,6 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
       path,
       `${why} ${plural(files.tables, 'table')} and ${formatSize(files.logBytes)} of logs are there.`,
     )
-  }
-
-  function reportMended({ mendedLogs }: CheckReport): void {
-    for (const { file, aside, lostBytes, lostOperations } of mendedLogs)
-      if (aside !== null) emit({ kind: 'log_mended', file, aside, lostBytes, lostOperations })
   }
 
   function progressReport(): (progress: CheckProgress) => void {
