@@ -124,7 +124,10 @@ export async function runSeed(
       },
     ),
   )
-  const conditions = createOpenConditions(services, ends.troubles)
+  const conditions = createOpenConditions(services, {
+    troubles: ends.troubles,
+    changedMs: () => operator.changedMs,
+  })
   const operator = createOperator({ machine, random, services, reach }, plan)
   const fleet = createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
   const world: World = {

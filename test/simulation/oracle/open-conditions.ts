@@ -24,6 +24,12 @@ export type OpenConditions = {
 
 type Held = { count: number; atMs: number }
 
+type Known = {
+  troubles: readonly Trouble[]
+  /** When a person last changed something. */
+  changedMs: () => number
+}
+
 const opensMs = 30_000
 /** A held batch is durable so soon after it was reported. */
 const durableMs = 5000
@@ -34,7 +40,7 @@ const waitMaxMs = 900_000
 
 export function createOpenConditions(
   services: readonly Service[],
-  troubles: readonly Trouble[],
+  { troubles, changedMs }: Known,
 ): OpenConditions {
   const wrong: string[] = []
   const deadSince: Now & { isOpen: boolean } = { atMs: 0, life: -1, isOpen: false }
@@ -100,8 +106,13 @@ export function createOpenConditions(
 
   /** What the process before knew for sure. */
   function started(): void {
+    // What was written just before the end may not have been reported.
+    const sinceMs = aliveMs - durableMs
+    const isQuiet =
+      changedMs() < sinceMs &&
+      services.every(({ journal }) => journal.every((one) => (one.answeredMs ?? one.atMs) < sinceMs))
     for (const [key, held] of lastHeld)
-      if (held.atMs < aliveMs - durableMs && !isTrouble(held.atMs, held.atMs + durableMs))
+      if (isQuiet && held.atMs < sinceMs && !isTrouble(held.atMs, held.atMs + durableMs))
         before.set(key, held)
       else before.delete(key)
     firstHeld = new Map()
