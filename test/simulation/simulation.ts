@@ -99,7 +99,8 @@ export async function runSeed(
       if (event.kind === 'gateway_starting') operator.started()
       if (event.kind === 'store_lost') fleet.storeLost()
       ends.observe(event)
-      for (const { observe } of [conditions, said.lanes, said.outages]) observe(event, kernel.monotonicMs)
+      conditions.observe(event, { atMs: kernel.monotonicMs, life: kernel.life })
+      for (const { observe } of [said.lanes, said.outages]) observe(event, kernel.monotonicMs)
     },
     isExcused: (why) => ends.isExcused(why),
   })

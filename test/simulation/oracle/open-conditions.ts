@@ -19,7 +19,7 @@ export type OpenConditions = {
   wrong: string[]
   /** Call it every 10 s. */
   look(status: Status, now: Now): void
-  observe(event: GatewayEvent, atMs: number): void
+  observe(event: GatewayEvent, now: Now): void
 }
 
 type Held = { count: number; atMs: number }
@@ -50,6 +50,7 @@ export function createOpenConditions(
   let firstHeld = new Map<string, number>()
   let lastHeld = new Map<string, Held>()
   let aliveMs = 0
+  let observedLife = -1
   return { wrong, look, observe }
 
   function look(status: Status, now: Now): void {
@@ -87,8 +88,9 @@ export function createOpenConditions(
       wrong.push(`${name} is unavailable, and no probe was sent in ${probesMs / 1000} s, ${at}`)
   }
 
-  function observe(event: GatewayEvent, atMs: number): void {
-    if (event.kind === 'gateway_starting') started()
+  function observe(event: GatewayEvent, { atMs, life }: Now): void {
+    if (life !== observedLife) started()
+    observedLife = life
     aliveMs = atMs
     if (event.kind === 'held_batches_changed') {
       const key = `${event.provider} ${event.reason}`
