@@ -231,16 +231,16 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   }
 
   function reconcile(): void {
+    const { spool } = stages
+    const totals = spool?.totals()
+    const isLost = spool?.holdReason() === 'store_lost'
     eventConditions.reconcile({
       DEAD_LETTERS: deadLettersOf(stages),
       MESSAGES_DROPPED: stages.ingest?.counters().dropped ?? 0,
-      deadLettersKept: stages.spool?.totals().deadLetters ?? 0,
+      deadLettersKept: isLost ? null : (totals?.deadLetters ?? 0),
     })
-    const totals = stages.spool?.totals()
     if (totals !== undefined) fillConditions.update(totals)
-    const { spool } = stages
-    const isUncertain = spool?.isWriting?.() === true || spool?.holdReason() === 'store_lost'
-    checkConservation(conservationOf(stages, recovered), isUncertain)
+    checkConservation(conservationOf(stages, recovered), spool?.isWriting?.() === true || isLost)
   }
 
   function status(): Status {

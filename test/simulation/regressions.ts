@@ -6,5 +6,6 @@
 export const regressions: readonly { seed: number; found: string }[] = [
   { seed: 8, found: 'a clean session whose CONNACK is lost, before one that expects its session' },
   { seed: 64, found: 'a retry lane sent early after the clock was set back' },
+  { seed: 101, found: 'a start whose directory could not be synced, after a stop in order' },
   { seed: 194, found: 'payloads refused as invalid in a batch in which an answer left others out twice' },
 ]

@@ -111,7 +111,8 @@ export async function runSeed(
       if (event.kind === 'gateway_starting') operator.started()
       if (event.kind === 'store_lost') fleet.storeLost()
       ends.observe(event)
-      for (const { observe } of [conditions, said.lanes, said.outages]) observe(event, kernel.monotonicMs)
+      conditions.observe(event, { atMs: kernel.monotonicMs, life: kernel.life })
+      for (const { observe } of [said.lanes, said.outages]) observe(event, kernel.monotonicMs)
     },
     isExcused: (why) => ends.isExcused(why),
   })
@@ -138,7 +139,10 @@ export async function runSeed(
       },
     ),
   )
-  const conditions = createOpenConditions(services, ends.troubles)
+  const conditions = createOpenConditions(services, {
+    troubles: ends.troubles,
+    changedMs: () => operator.changedMs,
+  })
   const operator = createOperator({ machine, random, services, reach }, plan)
   const fleet = createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
   const world: World = {

@@ -7,7 +7,10 @@ import { countedConditions, waitingDeadLetters, type CountedCode } from './count
 import { eventSpec } from '../events/events.ts'
 
 /** Totals since the start, and the dead letters that are there now. */
-export type Counted = Record<CountedCode, number> & { deadLettersKept: number }
+export type Counted = Record<CountedCode, number> & {
+  /** Null where that is not known: the store is lost. */
+  deadLettersKept: number | null
+}
 
 export type EventConditions = {
   apply(this: void, event: GatewayEvent): void
@@ -41,6 +44,7 @@ export function createEventConditions(conditions: Conditions): EventConditions {
       const times = counted[code] - (raised[code] ?? 0)
       if (times > 0) raise(code, { ...countedConditions[code], times })
     }
+    if (counted.deadLettersKept === null) return
     const waiting = Math.max(0, counted.deadLettersKept - (raised['DEAD_LETTERS'] ?? 0))
     if (waiting === 0) conditions.clear('DEAD_LETTERS_WAITING')
     else conditions.raise('DEAD_LETTERS_WAITING', waitingDeadLetters(waiting))

@@ -227,6 +227,16 @@ describe('a loss stays visible', () => {
     expect(codes()).toEqual(['DEAD_LETTERS'])
   })
 
+  test('dead letters keep their conditions while the store is lost', () => {
+    const { rules, codes } = world()
+    rules.apply(unmappable)
+    rules.reconcile({ DEAD_LETTERS: 1, MESSAGES_DROPPED: 0, deadLettersKept: 3 })
+    rules.reconcile({ DEAD_LETTERS: 1, MESSAGES_DROPPED: 0, deadLettersKept: null })
+    expect(codes()).toEqual(['DEAD_LETTERS', 'DEAD_LETTERS_WAITING'])
+    rules.reconcile({ DEAD_LETTERS: 1, MESSAGES_DROPPED: 0, deadLettersKept: 3 })
+    expect(codes()).toEqual(['DEAD_LETTERS', 'DEAD_LETTERS_WAITING'])
+  })
+
   test('dead letters from before the start are a warning until they are gone', () => {
     const { rules, conditions, codes } = world()
     rules.reconcile({ DEAD_LETTERS: 0, MESSAGES_DROPPED: 0, deadLettersKept: 3 })

@@ -23,6 +23,8 @@ export type Operator = {
   ask(path: string, done: (reply: Reply | null) => void): void
   /** A process of the daemon reads its config. */
   started(): void
+  /** When something was last changed. */
+  readonly changedMs: number
   /** The config is another one than the daemon has, so it asks for a restart. */
   readonly isConfigNew: boolean
 }
@@ -39,6 +41,7 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
   const acts: OperatorAct[] = []
   let config = plan.config(plan.delivery)
   let configAtStart = config
+  let changedMs = 0
   return {
     acts,
     act,
@@ -49,6 +52,9 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
     ask: (path, done) => ask(network, { method: 'GET', path }, done),
     started() {
       configAtStart = config
+    },
+    get changedMs() {
+      return changedMs
     },
     get isConfigNew() {
       return config !== configAtStart
@@ -62,6 +68,7 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
   }
 
   function change(path: string, done: (reply: Reply) => void = () => undefined): void {
+    changedMs = kernel.monotonicMs
     ask(network, { method: 'POST', path: `/control/${path}` }, (reply) => {
       if (reply === null) return
       reach(`operator ${path.replace(/\?.*/, '')} ${reply.status}`)

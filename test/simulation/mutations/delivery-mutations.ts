@@ -229,12 +229,6 @@ export const deliveryMutations: readonly Mutation[] = [
     replace: '        place',
   },
   {
-    name: 'a batch leaves delivery before its settle is durable',
-    file: 'delivery/provider-pipeline/batch-sender.ts',
-    find: '    await settler.settle(inFlight, content, settlement)\n',
-    replace: '    void settler.settle(inFlight, content, settlement).catch(() => undefined)\n',
-  },
-  {
     name: 'a settled batch stays in hand',
     file: 'delivery/provider-pipeline/batch-sender.ts',
     find: '    session.batches.remove(inFlight)\n    settler.ended(session.batches, inFlight)\n  }\n\n  async function load',
@@ -252,12 +246,6 @@ export const deliveryMutations: readonly Mutation[] = [
     file: 'ops/events/spool-events.ts',
     find: '  DISK_LOW: noKey,\n',
     replace: '',
-  },
-  {
-    name: 'dead letters raise no condition',
-    file: 'ops/conditions/event-conditions.ts',
-    find: 'if (times > 0) raise(code,',
-    replace: "if (times > 0 && code !== 'DEAD_LETTERS') raise(code,",
   },
   {
     name: 'dead letters from before the start raise no condition',

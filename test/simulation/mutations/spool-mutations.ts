@@ -41,12 +41,6 @@ export const spoolMutations: readonly Mutation[] = [
     replace: "if (from === 'deadLetter') return false",
   },
   {
-    name: 'chunks end one payload behind a full batch',
-    file: 'spool/chunk-log/group.ts',
-    find: '% chunkPayloadsMax === 0',
-    replace: '% chunkPayloadsMax === 1',
-  },
-  {
     name: 'the bytes of a chunk are not counted in its lane',
     file: 'spool/chunk-log/lane.ts',
     find: 'lane.nextBytes += chunk.bytes\n',
@@ -398,12 +392,6 @@ export const spoolMutations: readonly Mutation[] = [
     file: 'spool/intake-limits.ts',
     find: "if (state === null) return 'store_lost'",
     replace: 'if (state === null) return null',
-  },
-  {
-    name: 'a lost store is not reported to delivery',
-    file: 'spool/store-supervisor.ts',
-    find: '    notify((listener) => listener.storeLost?.())\n',
-    replace: '',
   },
   {
     name: 'an idle gateway looks at each file every second',

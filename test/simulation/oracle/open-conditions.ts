@@ -19,10 +19,16 @@ export type OpenConditions = {
   wrong: string[]
   /** Call it every 10 s. */
   look(status: Status, now: Now): void
-  observe(event: GatewayEvent, atMs: number): void
+  observe(event: GatewayEvent, now: Now): void
 }
 
 type Held = { count: number; atMs: number }
+
+type Known = {
+  troubles: readonly Trouble[]
+  /** When a person last changed something. */
+  changedMs: () => number
+}
 
 const opensMs = 30_000
 /** A held batch is durable so soon after it was reported. */
@@ -34,7 +40,7 @@ const waitMaxMs = 900_000
 
 export function createOpenConditions(
   services: readonly Service[],
-  troubles: readonly Trouble[],
+  { troubles, changedMs }: Known,
 ): OpenConditions {
   const wrong: string[] = []
   const deadSince: Now & { isOpen: boolean } = { atMs: 0, life: -1, isOpen: false }
@@ -44,6 +50,7 @@ export function createOpenConditions(
   let firstHeld = new Map<string, number>()
   let lastHeld = new Map<string, Held>()
   let aliveMs = 0
+  let observedLife = -1
   return { wrong, look, observe }
 
   function look(status: Status, now: Now): void {
@@ -81,8 +88,9 @@ export function createOpenConditions(
       wrong.push(`${name} is unavailable, and no probe was sent in ${probesMs / 1000} s, ${at}`)
   }
 
-  function observe(event: GatewayEvent, atMs: number): void {
-    if (event.kind === 'gateway_starting') started()
+  function observe(event: GatewayEvent, { atMs, life }: Now): void {
+    if (life !== observedLife) started()
+    observedLife = life
     aliveMs = atMs
     if (event.kind === 'held_batches_changed') {
       const key = `${event.provider} ${event.reason}`
@@ -100,8 +108,13 @@ export function createOpenConditions(
 
   /** What the process before knew for sure. */
   function started(): void {
+    // What was written just before the end may not have been reported.
+    const sinceMs = aliveMs - durableMs
+    const isQuiet =
+      changedMs() < sinceMs &&
+      services.every(({ journal }) => journal.every((one) => (one.answeredMs ?? one.atMs) < sinceMs))
     for (const [key, held] of lastHeld)
-      if (held.atMs < aliveMs - durableMs && !isTrouble(held.atMs, held.atMs + durableMs))
+      if (isQuiet && held.atMs < sinceMs && !isTrouble(held.atMs, held.atMs + durableMs))
         before.set(key, held)
       else before.delete(key)
     firstHeld = new Map()

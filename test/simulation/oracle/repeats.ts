@@ -35,21 +35,13 @@ export function createOutageEvents(): OutageEvents {
     outages.find((one) => one.provider === provider && one.toMs === Number.POSITIVE_INFINITY)
   return {
     observe(event, atMs) {
-      switch (event.kind) {
-        case 'endpoint_unavailable':
-        case 'endpoint_unauthorized':
-        case 'wrapper_refused':
-          if (open(event.provider) === undefined)
-            outages.push({ provider: event.provider, fromMs: atMs, toMs: Number.POSITIVE_INFINITY })
-          return
-        case 'endpoint_available':
-          Object.assign(open(event.provider) ?? {}, { toMs: atMs })
-          return
-        case 'gateway_starting':
-          for (const one of outages) one.toMs = Math.min(one.toMs, atMs)
-          return
-        default:
-      }
+      const { kind } = event
+      if (kind === 'gateway_starting') for (const one of outages) one.toMs = Math.min(one.toMs, atMs)
+      if (kind === 'endpoint_available') Object.assign(open(event.provider) ?? {}, { toMs: atMs })
+      const begins =
+        kind === 'endpoint_unavailable' || kind === 'endpoint_unauthorized' || kind === 'wrapper_refused'
+      if (begins && open(event.provider) === undefined)
+        outages.push({ provider: event.provider, fromMs: atMs, toMs: Number.POSITIVE_INFINITY })
     },
     has: (provider, fromMs, toMs) =>
       outages.some((one) => one.provider === provider && one.fromMs <= toMs && one.toMs >= fromMs),
