@@ -9,7 +9,7 @@ import { installGlobals } from './machine/globals.ts'
 
 const here = new URL('./', import.meta.url).href
 
-/** Node's module, and the file in `node/`. */
+/** Node's module, or one of the daemon that reads what has no content here, and the file in `node/`. */
 const simulated: Readonly<Record<string, string>> = {
   fs: 'fs',
   'fs/promises': 'fs-promises',
@@ -26,6 +26,7 @@ const simulated: Readonly<Record<string, string>> = {
   worker_threads: 'worker-threads',
   level: 'level',
   'classic-level': 'level',
+  './level-files/level-files.ts': 'level-files',
 }
 
 /** What the module of a thread imports: it is loaded for each thread. */

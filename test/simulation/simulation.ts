@@ -429,6 +429,7 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     const { machine, daemon, random } = world
     atSomeMoment(world, () => {
       machine.kill()
+      backUp(machine)
       machine.kernel.at(random.below(5000), daemon.start)
     })
     return undefined

@@ -53,6 +53,8 @@ export function diskAct(world: World): EndAct | undefined {
     () => causes.hold('spool away', moved(disk, spoolPath)),
     () => moved(disk, storePath),
     () => swapped(world),
+    () => swapped(world),
+    () => swapped(world),
     () =>
       disk.fail({
         call: random.pick(calls),

@@ -85,6 +85,12 @@ export class Database {
     return this.values.get(name)
   }
 
+  /** As a reader of the files finds it: it does not fail at a damaged block. */
+  readable(key: Buffer): Buffer | undefined {
+    const name = key.toString('latin1')
+    return this.damaged.has(name) ? undefined : this.values.get(name)
+  }
+
   /** A copy of a range in key order. */
   entries(
     gte: string,

@@ -20,7 +20,6 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
   ['the rotation of a lane is not written', notIn60],
   ['the number of a drained lane is given again', notIn60],
   ['a lane that still holds something is deleted', notIn60],
-  ['another spool is opened under the daemon', notIn60],
   ['what only the oldest record of late entries has is forgotten', noState],
   ['late entries stay in force that were put or deleted since', noState],
   ['a message of QoS 2 is remembered although its write failed', allTimed],
