@@ -30,7 +30,7 @@ export type RecordTotals = {
   oldestAt: EpochMs | null
 }
 
-/** Of an index block that was written while our time was not known: a clock without a battery starts years back. */
+/** Of an index block that was written while our time was not known: without a battery a clock is years back. */
 export const timeUnknown: EpochMs = Number.POSITIVE_INFINITY
 
 export type Records = {
@@ -43,8 +43,8 @@ export type Records = {
   dropOldest(): Promise<number>
   totals(): RecordTotals
   /**
-   * An oldest index block without a time gets that of the first one behind it that has one, else `now`: its age
-   * counts from then, in this process.
+   * An oldest index block without a time gets that of the first one behind it that has one, else `now`: its
+   * age counts from then, in this process.
    */
   dateOldest(now: EpochMs): Promise<void>
   /** Settlement time of the oldest payload; null where there is none. */

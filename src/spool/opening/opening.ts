@@ -67,8 +67,8 @@ export type StoreOpening = {
   /** `clean` before the first call of prepare(). */
   previousEnd(): PreviousEnd
   /**
-   * Resolves when LevelDB may open the store. `hasStore`: there is one, so none may be created, whatever is at
-   * the path by then. Rejects with SPOOL_DAMAGED, SPOOL_LOCKED or a code of the directory.
+   * Resolves when LevelDB may open the store. `hasStore`: there is one, so none may be created, whatever is
+   * at the path by then. Rejects with SPOOL_DAMAGED, SPOOL_LOCKED or a code of the directory.
    */
   prepare(signal: AbortSignal): Promise<{ hasStore: boolean }>
   /** The next prepare() reads all tables, also after a restart. */

@@ -8,9 +8,10 @@
 // at each sweep, and only after a share of the expiry. So a session that is read from the disk is kept for
 // this time longer. A time of use that was written while our time was not known is no time at all: a clock
 // without a battery starts years back, and with its correction every session would have expired. Such a
-// session counts from the start of the process, until its time is written. A short expiry is counted from the start of the process instead: a write may have waited
-// for a lost store for longer than the expiry. A session that ends too early costs messages: its client drops
-// what is not acknowledged. One that ends too late costs a connection that its client closes.
+// session counts from the start of the process, until its time is written. A short expiry does so, too: a
+// write may have waited for a lost store for longer than the expiry. A session that ends too early costs
+// messages: its client drops what is not acknowledged. One that ends too late costs a connection that its
+// client closes.
 
 import type { OurTime } from '../../../domain/arrival.ts'
 import type { Clock, EpochMs } from '../../../std/clock.ts'
