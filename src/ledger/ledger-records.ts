@@ -30,7 +30,7 @@ export type RecordTotals = {
   oldestAt: EpochMs | null
 }
 
-/** Of an index block that was written while our time was not known: without a battery a clock is years back. */
+/** Of an index block that was written while our time was not known: some clocks start years back. */
 export const timeUnknown: EpochMs = Number.POSITIVE_INFINITY
 
 export type Records = {
