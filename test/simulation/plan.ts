@@ -51,13 +51,15 @@ export function drawPlan(seed: number, random: Random): Plan {
   const every = (share: number, meanMs: number) => (random.chance(share) ? meanMs * (0.5 + random.next()) : 0)
   const clock = every(0.15, safetyMs / 3)
   const hasClockBattery = random.chance(0.9)
+  // With short waits a service that fails is soon unavailable.
+  const backoffS = random.pick([60, 60, 2])
   const isClockWrong = clock > 0 || !hasClockBattery
   return {
     seed,
     providers,
     devices: isClockWrong ? devices.map(withoutMemory) : devices,
     delivery,
-    config: (delivery) => configText({ providers, delivery, ingest, hasClockBattery }),
+    config: (delivery) => configText({ providers, delivery, ingest, hasClockBattery, backoffS }),
     hasClockBattery,
     safetyMs,
     isPatient: random.chance(patientShare),
@@ -92,9 +94,10 @@ type Config = {
   delivery: DeliveryPlan
   ingest: { windowS: number; inFlightMax: number }
   hasClockBattery: boolean
+  backoffS: number
 }
 
-function configText({ providers, delivery, ingest, hasClockBattery }: Config): string {
+function configText({ providers, delivery, ingest, hasClockBattery, backoffS }: Config): string {
   const { windowS, inFlightMax } = ingest
   const sources = providers.map(({ name }) => sourcesOf(name, windowS)).join('')
   return `
@@ -107,6 +110,7 @@ sources:${sources}
 clocks: { trust_local: ${hasClockBattery} }
 spool: { path: /sim/spool, create: false, max_bytes: 16MiB, min_free_bytes: 1MiB }
 ${deliveryText(providers, delivery)}
+  backoff: { min: 1s, max: ${backoffS}s }
 ops: { listen: "127.0.0.1:8080", control_socket: /sim/run/control.sock, silence: { after: 12h } }
 log: { level: info }
 `
