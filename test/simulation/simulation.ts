@@ -448,10 +448,12 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     atSomeMoment(world, () => {
       // One that starts is ended by the signal at once.
       if (daemon.gateway === null) return
+      // A store that is lost cannot be closed.
+      const wasOpen = daemon.isReady
       const stopped = world.ends.stopping()
       const acknowledged = fleet.stopping()
       void daemon.stop().then((isInOrder) => {
-        if (stopped(isInOrder)) machine.kernel.at(lastAcksMs, acknowledged)
+        if (stopped(isInOrder && wasOpen)) machine.kernel.at(lastAcksMs, acknowledged)
         if (daemon.isRunning) return
         backUp(machine)
         machine.kernel.at(random.below(5000), daemon.start)
