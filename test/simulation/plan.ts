@@ -49,8 +49,8 @@ export function drawPlan(seed: number, random: Random): Plan {
   })
   const ingest = { windowS: random.pick([30, 120]), inFlightMax: random.pick([2, 5, 1000]) }
   const every = (share: number, meanMs: number) => (random.chance(share) ? meanMs * (0.5 + random.next()) : 0)
-  const clock = every(0.15, safetyMs / 3)
   const hasClockBattery = random.chance(0.9)
+  const clock = hasClockBattery ? every(0.15, safetyMs / 3) : 0
   // With short waits a service that fails is soon unavailable.
   const backoffS = random.pick([60, 60, 2])
   const isClockWrong = clock > 0 || !hasClockBattery
