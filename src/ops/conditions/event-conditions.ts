@@ -20,6 +20,11 @@ export type EventConditions = {
   countersBegin(): void
 }
 
+/** They show that there were dead letters on disk, also where nobody looked at their number meanwhile. */
+const removals: ReadonlySet<GatewayEvent['kind']> = new Set([
+  ...(['dead_letters_purged', 'dead_letters_requeued', 'dead_letters_remapped'] as const),
+])
+
 export function createEventConditions(conditions: Conditions): EventConditions {
   /** How often these were raised since the start, to compare with the counters. */
   const raised: Record<string, number> = { DEAD_LETTERS: 0, MESSAGES_DROPPED: 0 }
@@ -28,6 +33,7 @@ export function createEventConditions(conditions: Conditions): EventConditions {
   return { apply, reconcile, countersBegin }
 
   function apply(event: GatewayEvent): void {
+    if (removals.has(event.kind)) deadLettersKept = Math.max(1, deadLettersKept)
     const { clears, raises } = eventSpec(event)
     for (const code in clears) {
       const key = clears[code as ConditionCode]?.(event)

@@ -227,6 +227,15 @@ describe('a loss stays visible', () => {
     expect(codes()).toEqual(['DEAD_LETTERS'])
   })
 
+  test('DEAD_LETTERS is cleared when the last one was removed, also between two looks at their number', () => {
+    const { rules, codes } = world()
+    rules.reconcile({ DEAD_LETTERS: 0, MESSAGES_DROPPED: 0, deadLettersKept: 0 })
+    rules.apply(unmappable)
+    rules.apply({ kind: 'dead_letters_requeued', deadLetters: 1, payloads: 1 })
+    rules.reconcile({ DEAD_LETTERS: 1, MESSAGES_DROPPED: 0, deadLettersKept: 0 })
+    expect(codes()).toEqual([])
+  })
+
   test('dead letters keep their conditions while the store is lost', () => {
     const { rules, codes } = world()
     rules.apply(unmappable)
