@@ -68,7 +68,7 @@ const patienceMs = 2 * 60_000
 /** As soon as all is delivered. */
 const firstLookMs = 3000
 /** Longer than a batch waits for its next try. */
-const heldPatienceMs = 11 * 60_000
+const stuckPatienceMs = 11 * 60_000
 /** They are on their way when the process ends. */
 const lastAcksMs = 100
 /** Nothing is open: a request of before may end by its time-out. */
@@ -186,15 +186,16 @@ export async function runSeed(
   fleet.stopNew()
   let wrong = [...wrongSoFar(world), ...daemon.ends, ...broken.slice(0, 3)]
   const endMs = kernel.monotonicMs + livenessMs
-  let heldSinceMs: number | null = null
+  let stuckSinceMs: number | null = null
   // A look takes as long as it waited for: some conditions stay open for an hour.
   for (let everyMs = firstLookMs; wrong.length === 0 && kernel.monotonicMs < endMs; everyMs *= 1.3) {
     await kernel.run(everyMs)
     look(world)
     if (isDecided()) break
-    heldSinceMs = isHeld(world) ? (heldSinceMs ?? kernel.monotonicMs) : null
-    if (heldSinceMs !== null && kernel.monotonicMs - heldSinceMs > heldPatienceMs) {
-      // A retry of before was refused after the devices had stopped.
+    stuckSinceMs = isStuck(world) ? (stuckSinceMs ?? kernel.monotonicMs) : null
+    if (stuckSinceMs !== null && kernel.monotonicMs - stuckSinceMs > stuckPatienceMs) {
+      // A retry of before was refused after the devices had stopped, or the last requests opened a condition.
+      stuckSinceMs = null
       await untilCalm(world, isDecided)
       fleet.stopNew()
     }
@@ -235,6 +236,12 @@ export async function runSeed(
 
 function isHeld({ last }: World): boolean {
   return last.status?.lanes.some(({ held }) => held > 0) === true
+}
+
+/** Without new messages it stays as it is. */
+function isStuck(world: World): boolean {
+  const { status } = world.last
+  return isHeld(world) || (status !== null && wronglyOpen(status, knownOf(world)).length > 0)
 }
 
 /** Something that spins shows itself where nothing happens. */
