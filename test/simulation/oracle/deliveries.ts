@@ -225,8 +225,9 @@ function modelOf(
     const isHeard = heard === 'yes'
     const batch = batchOf(batchId ?? `single ${payloadIds[0]}`, payloadIds)
     if (batchId === null) {
-      // The single operation has no batchId that tells a second request from the first.
-      if (!isHeard || mayHaveProcessed(status)) excuse(payloadIds, null)
+      // The single operation has no batchId that tells a second request from the first, where what was answered may
+      // not be settled.
+      if (!isHeard || mayHaveProcessed(status) || isTrouble(atMs)) excuse(payloadIds, null)
       if (status === 202) service.emptyMin = 0
       return
     }
