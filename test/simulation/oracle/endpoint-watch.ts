@@ -54,7 +54,9 @@ export function createEndpointWatch(services: readonly Service[]): EndpointWatch
         wrong.push(
           `${provider} refuses connections for ${unavailableMs / 1000} s, and counts as available, ${at}`,
         )
-      if (endpoint !== 'available' && acceptsNow(service, { atMs, life }))
+      // Without keys nothing more is sent, whatever was accepted.
+      const hasKeys = !codes.includes('CREDENTIALS_MISSING')
+      if (endpoint !== 'available' && hasKeys && acceptsNow(service, { atMs, life }))
         wrong.push(`${provider} accepted the last batch, and counts as ${endpoint}, ${at}`)
     }
     const isAllAvailable = [...looks.values()].every((all) =>
