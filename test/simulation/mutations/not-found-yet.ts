@@ -16,7 +16,6 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
   ['a batch is resealed in two writes', notIn60],
   ['the next number of a lane is that behind its last chunk', notIn60],
   ['the rotation of a lane is reported before it is durable', notIn60],
-  ['a rotated lane still takes fresh payloads', notIn60],
   ['the rotation of a lane is not written', notIn60],
   ['the number of a drained lane is given again', notIn60],
   ['a lane that still holds something is deleted', notIn60],
