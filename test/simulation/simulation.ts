@@ -493,9 +493,12 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     const service = services[index]!
     const share = random.pick([0.1, 0.5, 1])
     const fault = drawFault(random, mayFail(plan.providers[index]!))
-    service.nextFault = () => (random.chance(share) ? fault : { kind: 'none' })
+    // What lasts goes on below what comes and ends meanwhile.
+    const below = service.nextFault
+    let isOver = false
+    service.nextFault = () => (!isOver && random.chance(share) ? fault : below())
     return () => {
-      service.nextFault = () => ({ kind: 'none' })
+      isOver = true
     }
   },
   disk: (world) => world.causes.act(world.ends.faulty(diskAct(world))),

@@ -26,8 +26,11 @@ export type Fault =
   | { kind: 'html' }
   /** Payloads in neither list. `processes`: what is left out was processed. `isSteady`: the same ones each time. */
   | { kind: 'unlisted'; share: number; processes: boolean; isSteady: boolean }
-  /** An outage told inside a 200: everything failed with this errorType. */
-  | { kind: 'outage'; errorType: string }
+  /**
+   * An outage told inside a 200: everything failed with this errorType. `isLost`: the first answer to each batch does not
+   * arrive, so a service that remembers tells of the outage when it is over.
+   */
+  | { kind: 'outage'; errorType: string; isLost: boolean }
   | { kind: 'some failed'; share: number; errorTypes: readonly string[] }
   | { kind: 'odd'; how: (typeof oddities)[number] }
   /** 413 for each body beyond it, unless it has one payload. */
@@ -44,7 +47,11 @@ export function drawFault(random: Random, mayFail: boolean): Fault {
       processes: random.chance(0.5),
       isSteady: random.chance(0.5),
     }),
-    () => ({ kind: 'outage', errorType: random.pick(['Throttled', 'Internal', 'Validation']) }),
+    () => ({
+      kind: 'outage',
+      errorType: random.pick(['Throttled', 'Internal', 'Validation']),
+      isLost: random.chance(0.4),
+    }),
     () => ({ kind: 'some failed', share: random.next(), errorTypes: ['Throttled'] }),
     () => ({ kind: 'some failed', share: random.next(), errorTypes: ['Validation'] }),
     () => ({ kind: 'some failed', share: random.next(), errorTypes: ['Throttled', 'Validation', 'Busy'] }),

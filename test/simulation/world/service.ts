@@ -244,7 +244,13 @@ export function createService({ kernel, network, random, reach }: Deps, options:
       case 'odd':
       case 'body limit':
       case 'firewall': {
+        const isFirst = batches.get(submission.batchId ?? '')?.answer === null
         const answered = process()
+        if (fault.kind === 'outage' && fault.isLost && isFirst) {
+          submission.results = null
+          end.reset()
+          return
+        }
         kernel.at(random.below(answerMs), () => answer(end, submission, answered))
       }
     }
