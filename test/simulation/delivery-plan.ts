@@ -22,15 +22,17 @@ export type DeliveryPlan = {
   timeoutS: number
   backfillAfterS: number
   onRefusedRepeat: 'hold' | 'split'
+  retryDelays: RetryDelays
   /** Else in the environment. */
   keysInFile: boolean
 }
 
-/** `delivery.errors`, in ms. */
-export const retryDelays: Readonly<Record<string, readonly number[]>> = {
-  Validation: [5000, 20_000],
-  default: [1000, 5000, 20_000],
-}
+/** `delivery.errors`, in ms: the wait before each further attempt. */
+export type RetryDelays = Readonly<Record<string, readonly number[]>>
+
+const usualDelays: RetryDelays = { Validation: [5000, 20_000], default: [1000, 5000, 20_000] }
+/** One failure more is the last one. */
+const shortDelays: RetryDelays = { Validation: [5000], default: [1000] }
 
 export function drawProviders(random: Random): ProviderPlan[] {
   const names = random.chance(0.3) ? ['own', 'partner'] : ['own']
@@ -63,6 +65,7 @@ export function drawDelivery(random: Random): DeliveryPlan {
     timeoutS: random.pick([5, 5, 30]),
     backfillAfterS: random.pick([60, 60, 900]),
     onRefusedRepeat: random.pick(['hold', 'split', 'split']),
+    retryDelays: random.chance(0.3) ? shortDelays : usualDelays,
     keysInFile: random.chance(0.3),
   }
 }
@@ -72,7 +75,7 @@ export function deliveryText(providers: readonly ProviderPlan[], plan: DeliveryP
     ({ name, host, port, onRepeat }) =>
       `    - { name: ${name}, provider_key: ${name.toUpperCase()}, base_url: "http://${host}:${port}", on_repeat: ${onRepeat} }`,
   )
-  const rules = Object.entries(retryDelays).map(([type, delays]) => {
+  const rules = Object.entries(plan.retryDelays).map(([type, delays]) => {
     return `${type}: [${delays.map((ms) => `${ms / 1000}s`).join(', ')}]`
   })
   return `delivery:

@@ -316,7 +316,8 @@ function isCalm(world: World): boolean {
 
 function knownOf({ fleet, services, operator, ends, plan }: World) {
   const isRefusedRepeatSplit = plan.delivery.onRefusedRepeat === 'split'
-  const circumstances = { acts: operator.acts, troubles: ends.troubles, isRefusedRepeatSplit }
+  const { retryDelays } = plan.delivery
+  const circumstances = { retryDelays, acts: operator.acts, troubles: ends.troubles, isRefusedRepeatSplit }
   return { fleet, services, circumstances, isConfigNew: operator.isConfigNew, isPatient: plan.isPatient }
 }
 

@@ -9,7 +9,7 @@
 //
 // Where it is not known what the daemon heard, or what counts, the model has bounds: `sure` and `may`.
 
-import { retryDelays } from '../delivery-plan.ts'
+import type { RetryDelays } from '../delivery-plan.ts'
 import type { PayloadRecord, Results, Service, Submission } from '../world/service.ts'
 
 /** Of the list that the daemon shows. */
@@ -32,6 +32,7 @@ export type OperatorAct = {
 export type Trouble = { fromMs: number; toMs: number }
 
 export type Circumstances = {
+  retryDelays: RetryDelays
   acts: readonly OperatorAct[]
   troubles: readonly Trouble[]
   /** A batch that may have been processed and is refused is cut: `on_refused_repeat: split`. */
@@ -130,7 +131,7 @@ export function judged(
 
 function modelOf(
   { journal }: Service,
-  { acts, troubles, isRefusedRepeatSplit, isCopied, clockSetMs }: Circumstances,
+  { retryDelays, acts, troubles, isRefusedRepeatSplit, isCopied, clockSetMs }: Circumstances,
 ): Model {
   const wrong: string[] = []
   const payloads = new Map<string, PayloadState>()
@@ -436,6 +437,10 @@ function modelOf(
     return payload
   }
 
+  function ruleOf(errorType: string): string {
+    return errorType in retryDelays ? errorType : 'default'
+  }
+
   function isTrouble(firstMs: number, lastMs = firstMs): boolean {
     return troubles.some(({ fromMs, toMs }) => fromMs <= lastMs + settleMs && toMs >= firstMs)
   }
@@ -443,10 +448,6 @@ function modelOf(
 
 function mayHaveProcessed(status: number | null): boolean {
   return status !== null && (status >= 500 || status === 408 || status === 429)
-}
-
-function ruleOf(errorType: string): string {
-  return errorType in retryDelays ? errorType : 'default'
 }
 
 function add(counts: Map<string, number>, rule: string, count: number): void {
