@@ -7,7 +7,6 @@ const seldomOut =
   'Looked at. Endpoints are unavailable in too few seeds: with a delivery.backoff.max of 2 s they would be in more.'
 const notTried = 'Not tried yet.'
 const notIn60 = 'Not within 60 seeds. Why is not known.'
-const notTriedSince = 'Its case is drawn and looked at since. Not tried since then.'
 
 /** By the name of the mistake. */
 export const notFoundYet: ReadonlyMap<string, string> = new Map([
@@ -33,21 +32,18 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
     'Not in 15 seeds. Two answers must leave out different payloads of one batch.',
   ],
   [
-    'a payload that no answer names counts as delivered',
-    'Seldom: two answers to the same batch must leave out the same payload.',
-  ],
-  [
     'half an answer counts as a whole one',
     'Harmless unless the repeat is cut short as well: a fault should last over the repeat of one batch.',
   ],
-  ['a 202 for a batch counts as delivered', notTried],
-  ['an outage told inside a 200 by a service that remembers its answers counts as attempts', notTriedSince],
-  ['an outage told inside a 200 is no outage', notTriedSince],
-  ['answers during an outage count as attempts', notTried],
-  ['a 403 for the credentials makes the batch at fault', notTried],
-  ['a recovered batch counts as never sent', notTried],
+  ['a 202 for a batch counts as delivered', notIn60],
+  [
+    'an outage told inside a 200 by a service that remembers its answers counts as attempts',
+    'Not in 150 seeds: the payload must be at its last attempt, in a batch whose first answer was lost in an outage.',
+  ],
+  ['a 403 for the credentials makes the batch at fault', notIn60],
+  ['a recovered batch counts as never sent', notIn60],
   ['Retry-After is not obeyed', notTried],
-  ['a batch waits for ever for an acceptance', notTried],
+  ['a batch waits for ever for an acceptance', notIn60],
   ['the back-offs go on when the endpoint is available', notTried],
   [
     'a batch of the store before is sent after its loss',
@@ -59,9 +55,8 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
     'It ends in an endless loop of promises within one turn: virtual time stands still, and the run never ends.',
   ],
   ['DISK_LOW is never cleared', notTried],
-  ['an outage told inside a 200 never ends', notTried],
-  ['only batches of retry lanes are signs of an outage', notTried],
-  ['what an earlier answer said is forgotten at a 409', notTried],
+  ['only batches of retry lanes are signs of an outage', notIn60],
+  ['what an earlier answer said is forgotten at a 409', notIn60],
   ['a refused batch of two payloads is sent as a single one', notTried],
   ['all types of errors have the default delays', notTried],
   ['a payload alone waits for ever after a restart', notTried],
