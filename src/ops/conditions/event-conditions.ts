@@ -22,8 +22,10 @@ export type EventConditions = {
 
 /** They show that there were dead letters on disk, also where nobody looked at their number meanwhile. */
 const removals: ReadonlySet<GatewayEvent['kind']> = new Set([
-  ...(['dead_letters_purged', 'dead_letters_requeued', 'dead_letters_remapped'] as const),
-])
+  'dead_letters_purged',
+  'dead_letters_requeued',
+  'dead_letters_remapped',
+] as const)
 
 export function createEventConditions(conditions: Conditions): EventConditions {
   /** How often these were raised since the start, to compare with the counters. */
