@@ -361,7 +361,8 @@ function watchEndpoints(world: World): () => void {
     if (now.atMs < dueMs && !world.isSettling) return
     dueMs = now.atMs + plan.lookEveryMs
     const status = look(world)
-    if (status === null) return
+    // Looks that are far apart say nothing of the time between them.
+    if (status === null || (plan.lookEveryMs > lookEveryMs && !world.isSettling)) return
     endpoints.look(status, { ...now, isCut })
     conditions.look(status, now)
   }

@@ -26,7 +26,7 @@ export function wrongRests(store: unknown, fleet: Fleet, { deadLetters, quaranti
     // A session of each device, and messages of QoS 2 that a device has forgotten before it released them.
     { table: 0x16, what: 'sessions', least: 0, most: devices + forgotten },
     // What is remembered of each device and vehicle, with a ring of the last hundred messages.
-    { table: 0x14, what: 'entries of state', least: 0, most: 110 * (devices + vehicles) },
+    { table: 0x14, what: 'entries of state', least: 0, most: 120 * (devices + vehicles) },
     { table: 0x02, what: 'lanes', least: 0, most: 20 },
   ]
   return rules.flatMap(({ table, what, least, most }) => {

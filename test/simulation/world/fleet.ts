@@ -205,6 +205,8 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     let number = 0
     let before: number | null = null
     let lastHeardMs = 0
+    /** Of the session, which the gateway may have ended a while after. */
+    let lastUsedMs = 0
     let hasPinged = false
     let connection = 0
     let connectMs = 0
@@ -438,6 +440,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
         return isWrong(`${type} of ${messageId}, where ${due} is due`)
       }
       if (code >= 0x80) return isWrong(`${type} of ${messageId} with the code ${code}`)
+      lastUsedMs = kernel.monotonicMs
       acknowledged(type, messageId)
     }
 
@@ -448,7 +451,9 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       }
       if (isConnected) isWrong('a second CONNACK')
       if (isClean && sessionPresent) isWrong('session present after a clean start')
-      if (!isClean && session === 'stored' && !sessionPresent) isWrong('its session is gone')
+      const isExpired = kernel.monotonicMs - lastUsedMs >= sessionExpiryS * 1000
+      if (!isClean && session === 'stored' && !sessionPresent && !isExpired) isWrong('its session is gone')
+      lastUsedMs = kernel.monotonicMs
       if (!isClean && session === 'none' && sessionPresent) isWrong('a session that it never had is present')
       const isStored = plan.cleanShare < 1 && (is5 || !isClean)
       const isNew = isClean || !sessionPresent
