@@ -277,7 +277,8 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       for (const message of queue) message.isForgotten = true
       open.length = 0
       queue.length = 0
-      lastPacketId = 0
+      // Nothing but the identifier tells its messages apart; from 1 on they would be those of the last time.
+      lastPacketId = plan.kind === 'parkedUntimed' ? random.below(65_535) : 0
     }
 
     function produce(): void {
