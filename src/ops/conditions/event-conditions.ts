@@ -20,7 +20,7 @@ export type EventConditions = {
   countersBegin(): void
 }
 
-/** They show that there were dead letters on disk, also where nobody looked at their number meanwhile. */
+/** After these events it is known that dead letters were on disk, even if reconcile() never saw any. */
 const removals: ReadonlySet<GatewayEvent['kind']> = new Set([
   'dead_letters_purged',
   'dead_letters_requeued',
