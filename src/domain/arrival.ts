@@ -32,6 +32,12 @@ export type OurTime = {
   trueTimeOf(this: void, arrival: Arrival): EpochMs | null
 }
 
+/**
+ * What is stored in the place of a time while our time is not known. Nothing is deleted by it: a clock without
+ * a battery starts years back.
+ */
+export const timeUnknown: EpochMs = Number.POSITIVE_INFINITY
+
 /** Times are corrected from this difference on. A time that is learned over the network has some error. */
 export const correctedFromMs = 60_000
 

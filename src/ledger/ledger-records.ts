@@ -8,6 +8,7 @@
 //
 // After a rejection of append() or dropOldest() close the store and open it again: memory may be ahead of it.
 
+import { timeUnknown } from '../domain/arrival.ts'
 import type { EpochMs } from '../std/clock.ts'
 import { decodeReceipt, receiptHead, type Receipt } from '../receipts/receipts.ts'
 import type { ReadOptions, Store, StoreOp, StoreRange } from '../storage/storage.ts'
@@ -29,9 +30,6 @@ export type RecordTotals = {
   /** Last write to the oldest index block; null where there is none, and while its time is not known. */
   oldestAt: EpochMs | null
 }
-
-/** Of an index block that was written while our time was not known: some clocks start years back. */
-export const timeUnknown: EpochMs = Number.POSITIVE_INFINITY
 
 export type Records = {
   /**

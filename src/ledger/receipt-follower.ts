@@ -10,9 +10,10 @@
 
 import { pause, whenAborted, type CancelTimer, type Clock, type EpochMs } from '../std/clock.ts'
 import { GatewayError } from '../std/gateway-error.ts'
+import { timeUnknown } from '../domain/arrival.ts'
 import type { Emit } from '../domain/event.ts'
 import type { RecordsSupervisor } from './records-supervisor.ts'
-import { timeUnknown, type NumberedReceipt, type Records } from './ledger-records.ts'
+import type { NumberedReceipt, Records } from './ledger-records.ts'
 import type { TrustedTime } from './trusted-time.ts'
 
 /** The spool. It reports its own failures; the follower tries again later. */

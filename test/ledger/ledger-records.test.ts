@@ -3,7 +3,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { timeUnknown } from '../../src/ledger/ledger-records.ts'
+import { timeUnknown } from '../../src/domain/arrival.ts'
 import { receiptKey, indexBlockKey } from '../../src/ledger/record-keys.ts'
 import { openLevelStore } from '../../src/storage/storage.ts'
 import { openRecordsWorld, receiptNumbered, startAt, uuidNamed } from '../support/ledger-world.ts'

@@ -13,7 +13,7 @@
 // messages: its client drops what is not acknowledged. One that ends too late costs a connection that its
 // client closes.
 
-import type { OurTime } from '../../../domain/arrival.ts'
+import { timeUnknown, type OurTime } from '../../../domain/arrival.ts'
 import type { Clock, EpochMs } from '../../../std/clock.ts'
 import type { Session } from './client-session.ts'
 
@@ -28,8 +28,6 @@ export type SessionExpiry = {
   refreshMs(session: Session): number
 }
 
-/** On the disk: nothing is ever older. */
-export const timeUnknown: EpochMs = Number.POSITIVE_INFINITY
 /** Between two looks at all sessions. */
 export const sweepMs = 60_000
 /** Share of the expiry after which the time of use is written again. */
@@ -53,10 +51,11 @@ export function createSessionExpiry(
     return Math.min(session.expiryMs, sessionExpiryMs)
   }
 
-  function usedAtOf({ usedAtMs }: Session): EpochMs {
+  function usedAtOf({ connections, usedAtMs }: Session): EpochMs {
     const offsetMs = ourTime.offsetMs()
     if (offsetMs === null) return timeUnknown
-    return ourTime.now() + offsetMs - (clock.monotonic() - (usedAtMs ?? startedAtMs))
+    const agoMs = connections > 0 ? 0 : clock.monotonic() - (usedAtMs ?? startedAtMs)
+    return ourTime.now() + offsetMs - agoMs
   }
 
   function refreshMs(session: Session): number {

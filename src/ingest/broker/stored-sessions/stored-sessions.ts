@@ -37,7 +37,7 @@
 //
 // After the store was lost, everything is read again: a failed write may be on the disk or not.
 
-import type { OurTime } from '../../../domain/arrival.ts'
+import { timeUnknown, type OurTime } from '../../../domain/arrival.ts'
 import type { Emit } from '../../../domain/event.ts'
 import type { GatewayError } from '../../../std/gateway-error.ts'
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
@@ -53,7 +53,7 @@ import {
   type StoredSession,
   type UnreleasedLimits,
 } from './client-session.ts'
-import { createSessionExpiry, sweepMs, timeUnknown } from './session-expiry.ts'
+import { createSessionExpiry, sweepMs } from './session-expiry.ts'
 import { createSessionOwners } from './session-owners.ts'
 import {
   sessionNameOf,

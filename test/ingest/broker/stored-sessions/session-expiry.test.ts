@@ -265,6 +265,15 @@ describe('a restart', () => {
     expect(await depot.visit('resume', hourMs)).toBe(true)
   })
 
+  test('counts from the last CONNECT, also where it changes the expiry of a session that was long unused', async () => {
+    const depot = await openSessions()
+    await depot.visit('resume', 24 * hourMs)
+    await depot.clock.advance(20 * hourMs)
+    await depot.open('resume', hourMs)
+    await depot.restart({ awayMs: minuteMs })
+    expect(await depot.visit('resume', hourMs)).toBe(true)
+  })
+
   test('ends no session by a time that was written while our time was not known', async () => {
     const yearsMs = 20_000 * 24 * hourMs
     // A clock without a battery, before the network sets it.
