@@ -33,8 +33,8 @@ export type OurTime = {
 }
 
 /**
- * What is stored in the place of a time while our time is not known. Nothing is deleted by it: a clock without
- * a battery starts years back.
+ * What is stored in the place of a time while our time is not known. Nothing is deleted by it: a clock
+ * without a battery starts years back.
  */
 export const timeUnknown: EpochMs = Number.POSITIVE_INFINITY
 
