@@ -7,13 +7,19 @@ import type { Fleet } from '../world/fleet.ts'
 /** Entries of a table. */
 type Rule = { table: number; what: string; least: number; most: number }
 
+/** State that changed together is one record, until it is put under its own keys or a start does so. */
+const changesHead = '\u0014"memory \\"\\" '
+
 type Counts = { deadLetters: number; quarantined: number }
 
 export function wrongRests(store: unknown, fleet: Fleet, { deadLetters, quarantined }: Counts): string[] {
   if (!(store instanceof Database)) return ['there is no database']
   const devices = new Set(fleet.messages.map(({ device }) => device.id)).size
   const vehicles = new Set(fleet.messages.flatMap(({ records }) => records.map(({ device }) => device))).size
+  const attempts = fleet.messages.reduce((sum, { sentMs }) => sum + sentMs.length, 0)
   const forgotten = fleet.messages.filter(({ isForgotten, qos }) => isForgotten && qos === 2).length
+  const changes = countBetween(store, changesHead, `${changesHead}:`)
+  if (changes > attempts) return [`the database has ${changes} changes of state, of ${attempts} messages`]
   const rules: Rule[] = [
     { table: 0x10, what: 'chunks', least: 0, most: 0 },
     { table: 0x11, what: 'batches', least: 0, most: 0 },
@@ -25,8 +31,8 @@ export function wrongRests(store: unknown, fleet: Fleet, { deadLetters, quaranti
     { table: 0x30, what: 'receipts', least: 0, most: 0 },
     // A session of each device, and messages of QoS 2 that a device has forgotten before it released them.
     { table: 0x16, what: 'sessions', least: 0, most: devices + forgotten },
-    // What is remembered of each device and vehicle, with a ring of the last hundred messages.
-    { table: 0x14, what: 'entries of state', least: 0, most: 120 * (devices + vehicles) },
+    // What is remembered of each device and vehicle, and each write of messages that changed it.
+    { table: 0x14, what: 'entries of state', least: 0, most: 20 * (devices + vehicles) + changes },
     { table: 0x02, what: 'lanes', least: 0, most: 20 },
   ]
   return rules.flatMap(({ table, what, least, most }) => {
@@ -37,6 +43,9 @@ export function wrongRests(store: unknown, fleet: Fleet, { deadLetters, quaranti
 }
 
 function countOf(store: Database, table: number): number {
-  const [from, to] = [String.fromCharCode(table), String.fromCharCode(table + 1)]
+  return countBetween(store, String.fromCharCode(table), String.fromCharCode(table + 1))
+}
+
+function countBetween(store: Database, from: string, to: string): number {
   return store.entries(from, to, { reverse: false, limit: -1 }).length
 }
