@@ -8,15 +8,15 @@ export type PayloadSettlement =
   | { kind: 'delivered'; note?: { reason: string; detail: string } }
   /**
    * Goes to the end of a retry lane of `schedule` and `step`, and rests there for that step's delay.
-   * `uncounted`: the answer is no attempt of the payload, because of an outage, or because the dead letters
-   * have no room; then it rests until they have.
+   * `uncounted`: the answer is no attempt of the payload, because of an outage, because it does not name the
+   * payload, or because the dead letters have no room; then it rests until they have.
    */
   | {
       kind: 'retry'
       schedule: string
       step: number
       failure: FailureRecord
-      uncounted?: 'outage' | 'no_room'
+      uncounted?: 'outage' | 'unanswered' | 'no_room'
     }
   /** Becomes a dead letter; with `discard` it is deleted instead, because an operator wants that. */
   | { kind: 'dead'; reason: string; detail: string; failure: FailureRecord | null; discard?: true }

@@ -32,6 +32,13 @@ export function unconfirmed(payloadId: PayloadId): FailureRecord {
   return { payloadId, errorType: 'Unconfirmed', errorMessage, validationErrorDetails: [] }
 }
 
+/** Of a batch that is answered 409. */
+export function unanswered(payloadId: PayloadId): FailureRecord {
+  const errorMessage =
+    'The service answers 409: it knows the batch. No answer said what became of the payload.'
+  return { payloadId, errorType: 'Unconfirmed', errorMessage, validationErrorDetails: [] }
+}
+
 export function detailOf({ errorMessage, validationErrorDetails }: FailureRecord): string {
   const fields = validationErrorDetails.map(({ field, message }) => `${field}: ${message}`)
   return [errorMessage, ...fields].filter((part) => part !== '').join('; ') || 'The service gave no reason.'

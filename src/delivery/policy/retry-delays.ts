@@ -53,7 +53,7 @@ export function settlementsOf(
 /** The same where the answer is no attempt; what is not to be sent again stays as it is. */
 export function uncounted(
   settlement: PayloadSettlement,
-  why: 'outage' | 'no_room',
+  why: 'outage' | 'unanswered' | 'no_room',
   rules: RetryRules,
 ): PayloadSettlement {
   if (settlement.kind !== 'retry' && settlement.kind !== 'dead') return settlement

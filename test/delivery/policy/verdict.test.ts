@@ -430,6 +430,17 @@ const rows: Row[] = [
     'delivered, retry default 0, retry default 0; endpoint: isolating',
   ],
   [
+    '409, sent before, resend, but an answer that ended early accepted one',
+    { kind: 'repeated', requestId, message },
+    {
+      mayBeProcessed: true,
+      onRepeat: 'resend',
+      role: lastStep,
+      earlierResults: Object.assign(new Map(earlier), { partial: true }),
+    },
+    'delivered, retry default 0 unanswered, retry default 0 unanswered; endpoint: isolating',
+  ],
+  [
     '409, never sent',
     { kind: 'repeated', requestId, message },
     { onRepeat: 'delivered' },
