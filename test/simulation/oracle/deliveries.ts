@@ -164,6 +164,7 @@ function modelOf(
       events.push({ atMs: at, run: () => answered(submission, at) })
     }
     for (const act of acts) events.push({ atMs: act.atMs, run: () => acted(act) })
+    for (const { toMs } of troubles) if (Number.isFinite(toMs)) events.push({ atMs: toMs, run: forgetRow })
     return events.sort((one, other) => one.atMs - other.atMs)
   }
 
@@ -238,7 +239,7 @@ function modelOf(
       excuse(payloadIds, batchId)
       // What an earlier answer said of a payload stays true.
       for (const id of payloadIds) {
-        const type = batch.named.get(id) ?? accepted
+        const type = batch.named.get(id) ?? (batch.leftOut.has(id) ? 'Unconfirmed' : accepted)
         if (type !== accepted) add(payloadOf(id).may, ruleOf(type), 1)
       }
       return
@@ -264,8 +265,9 @@ function modelOf(
     if (life === service.life) service.acceptedMs = answeredMs ?? service.acceptedMs
     if (requestId !== null) mayKill.set(requestId, 'all')
     for (const id of payloadIds) {
-      const result = results.get(id)
-      if (result === undefined || result === accepted) continue
+      // It may be the second answer that leaves it out.
+      const result = results.get(id) ?? (batch.leftOut.has(id) ? { errorType: 'Unconfirmed' } : accepted)
+      if (result === accepted) continue
       const payload = payloadOf(id)
       payload.hasFailed = true
       if (batch.named.get(id) !== accepted) payload.excused.add(submission.batchId)
@@ -354,6 +356,12 @@ function modelOf(
       payload.isOver = false
       add(payload.sure, rule, -sure)
     })
+  }
+
+  /** With its store, the process may have lost what it knew of the last answers. */
+  function forgetRow(): void {
+    service.mayBeOutage ||= service.emptyMin > 0 || service.isOutage
+    Object.assign(service, { emptyMin: 0, isOutage: false })
   }
 
   function acted({ kind, ids }: OperatorAct): void {

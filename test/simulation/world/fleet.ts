@@ -240,11 +240,11 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
         kernel.at(deafMs, () => {
           awayUntilMs = kernel.monotonicMs + awayMs
           if (losesMemory && mayForget) forgetAll()
-          if (end !== mine || mine === null) return
+          if (end === null) return
           // One that has everything says goodbye.
-          if (isConnected && !isDeaf && open.length === 0) mine.write(disconnectPacket())
+          if (isConnected && !isDeaf && open.length === 0) end.write(disconnectPacket())
           ended = connection
-          mine.reset()
+          end.reset()
         })
       },
       /** Of the message that the gateway must have read; the function that it returns looks whether it acknowledged it. */
