@@ -139,6 +139,8 @@ function modelOf(
   /** By requestId: which answers may make a dead letter of what they name as failed. */
   const mayKill = new Map<string, 'all' | 'Validation' | 'none'>()
   const byRequest = new Map<string, Submission>()
+  /** Payloads of an answer 409 that perhaps came without its requestId. */
+  const cutRepeats = new Set<string>()
   const service = {
     life: -1,
     emptyMin: 0,
@@ -235,6 +237,7 @@ function modelOf(
     }
     if (status === 409) {
       service.emptyMin = 0
+      if (!isHeard) for (const id of payloadIds) cutRepeats.add(id)
       // What it was told by `on_repeat`, or by an operator.
       excuse(payloadIds, batchId)
       // What an earlier answer said of a payload stays true.
@@ -367,12 +370,15 @@ function modelOf(
   function acted({ kind, ids }: OperatorAct): void {
     if (kind === 'requeue')
       for (const id of ids) Object.assign(payloadOf(id), { sure: new Map(), failed: null, isOver: false })
-    if (kind === 'reissue') for (const id of ids) excuse(batches.get(id)?.payloadIds ?? [], id)
+    // What is dropped becomes a dead letter, which a person may requeue.
+    if (kind === 'reissue' || kind === 'drop')
+      for (const id of ids) excuse(batches.get(id)?.payloadIds ?? [], id)
   }
 
   function whyNotDead({ payloadId, reason, requestId }: DeadLetter): string | null {
     if (reason === 'DROPPED_BY_OPERATOR')
       return acts.some(({ kind }) => kind === 'drop') ? null : 'nobody dropped it'
+    if (requestId === null && cutRepeats.has(payloadId ?? '')) return null
     const of = byRequest.get(requestId ?? '')
     if (payloadId === null || of === undefined)
       return `no answer of the service made it a dead letter (${requestId})`
@@ -383,12 +389,11 @@ function modelOf(
     if (reason === 'FORBIDDEN')
       return of.batchId === null && of.status === 403 ? null : 'it was not forbidden alone'
     if (of.status === 409) return null
+    // Of several answers to a batch, the last one is that of all its payloads.
     const result = of.results?.get(payloadId)
-    if (
-      reason !== 'Unconfirmed' &&
-      (result === undefined || result === accepted || result.errorType !== reason)
-    )
-      return `the answer ${requestId} does not say so`
+    const earlier = batches.get(of.batchId ?? '')?.named.get(payloadId)
+    const type = result === undefined || result === accepted ? earlier : result.errorType
+    if (reason !== 'Unconfirmed' && type !== reason) return `the answer ${requestId} does not say so`
     const rule = ruleOf(reason)
     const may = payloadOf(payloadId).may
     const total = [...may.values()].reduce((sum, count) => sum + count, 0)
