@@ -121,7 +121,6 @@ export const privacySchema = z
 
 export type {
   CoordinateConfig,
-  FieldConfig,
   NumberField,
   ExtraFieldConfig,
   MapConfig,

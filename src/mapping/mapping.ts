@@ -17,7 +17,6 @@
 //
 //   topic -> source, captures   one tree of all patterns (path/topic-pattern.ts), remembered for each topic;
 //                               `when` decides between several sources (routing/)
-//   usual message -> payload    one pass over the bytes, where the source allows it (fast-path/); else:
 //   bytes -> value              the table of encodings (encodings/); packed values are unpacked (extract/)
 //   each                        one record, or a list: a payload each, all or none (path/record-selection.ts)
 //   device -> what is known     devices/: the device table, defaults, clocks
@@ -86,8 +85,6 @@ export type OpenMapperOptions = {
   counterReset?: MapperDeps['counterReset']
   /** Reads the device table. */
   readFile?: ReadBounded
-  /** As in MapperOptions. */
-  fastPath?: boolean
 }
 
 /** A mapper from the loaded config. Rejects: DEVICES_INVALID, or CONFIG_INVALID for an unchecked config. */
@@ -158,7 +155,6 @@ async function partsOf(
     clockOffsetMs = () => null,
     counterReset = () => undefined,
     readFile = createBoundedReader(),
-    fastPath = true,
   } = options
   const { sources, problems } = compileSources(config)
   if (problems.length > 0) {
@@ -180,6 +176,6 @@ async function partsOf(
   const { future_max: futureMaxMs, on_future: onFuture } = config.clocks
   return {
     deps: { devices, clockOffsetMs, counterReset },
-    mapping: { sources, providers, clocks: { futureMaxMs, onFuture }, fastPath },
+    mapping: { sources, providers, clocks: { futureMaxMs, onFuture } },
   }
 }

@@ -5,7 +5,7 @@ import type { Message } from '../../src/domain/message.ts'
 import { openMapper, type Mapper } from '../../src/mapping/mapping.ts'
 import { rounded } from './bench.ts'
 
-export function openTrucks(fastPath = true): Promise<Mapper> {
+export function openTrucks(): Promise<Mapper> {
   const config = mappingSchema.parse({
     sources: [
       {
@@ -28,7 +28,7 @@ export function openTrucks(fastPath = true): Promise<Mapper> {
     devices: { unknown: 'accept' },
     defaults: { carrier: 'ACME', operator: 'OP1', asset_type: 'TRACTOR' },
   })
-  return openMapper(config, { clockOffsetMs: () => 0, fastPath })
+  return openMapper(config, { clockOffsetMs: () => 0 })
 }
 
 /** What a message has besides what the source reads. */

@@ -38,8 +38,6 @@ export type World = {
   clockOffsetMs?: number
   counterReset?: (reset: CounterReset) => void
   notes?: DeviceNotes
-  /** False: every message is parsed. */
-  fastPath?: boolean
 }
 
 /** The sections as the config loader returns them. */
@@ -59,9 +57,9 @@ export function openMapperOf(sources: readonly unknown[], world: World = {}): Ma
   const { future_max: futureMaxMs, on_future: onFuture } = config.clocks
   const clocks = world.clocks === undefined ? {} : { clocks: { futureMaxMs, onFuture } }
   const { counterReset = () => undefined } = world
-  const { notes = null, fastPath = true } = world
+  const { notes = null } = world
   const deps = { devices: table, clockOffsetMs: () => clockOffsetMs, counterReset, notes }
-  return createMapper(deps, { ...compiled, providers, ...clocks, fastPath })
+  return createMapper(deps, { ...compiled, providers, ...clocks })
 }
 
 /** A typical source; `map` adds and replaces fields. */

@@ -27,10 +27,9 @@ export const knownTypes = new Map([
 ])
 
 /** The signals of one family. */
-export type SignalFields = readonly { readonly config: SignalConfig; readonly field: SignalField }[]
+type SignalFields = readonly { readonly config: SignalConfig; readonly field: SignalField }[]
 
 type AllSignals = Pick<CompiledSource, 'signals' | 'counters'> & {
-  fieldsByFamily: SignalFields[]
   /** Those that read previous values. */
   later: Pick<CompiledPrevious, 'signals' | 'hasSignals'>
 }
@@ -76,11 +75,9 @@ export function compileAllSignals(
     )
   const compiled = (all: readonly SignalFields[]) =>
     all.map((fields) => compileSignals(fields.map(({ field }) => field)))
-  const fieldsByFamily = byFamily(signals)
   return {
-    signals: compiled(fieldsByFamily),
+    signals: compiled(byFamily(signals)),
     counters: counters.length === 0 ? null : counters,
-    fieldsByFamily,
     later: { signals: compiled(byFamily(later)), hasSignals: later.length > 0 },
   }
 }

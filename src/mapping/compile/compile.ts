@@ -21,7 +21,6 @@ import {
   type DeviceRule,
 } from '../devices/device-rule.ts'
 import { encodings } from '../encodings/encodings.ts'
-import { fastPlanOf } from '../fast-path/compile-plan.ts'
 import { checkExpression } from '../jsonata/expression.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 import { compileRefusalHint } from '../mapper/refusal-hint.ts'
@@ -111,13 +110,12 @@ function compileSource(
   checkJsonata(source, scope)
   for (const [index, text] of source.unused.entries()) compile(['unused', index], () => parsePath(text))
   if (!device || !fields || !signals || !memory) return undefined
-  const { fieldsByFamily, later, ...writers } = signals
+  const { later, ...writers } = signals
   const { laterFields, ...parts } = fields
   const previous = compilePrevious(source, { ...later, fields: laterFields }, scope)
   if (each === undefined || when === undefined || extracts === undefined || provider === undefined)
     return undefined
   const { unknown, identify } = config.devices
-  const conditions = { when, fix: fields.fix }
   const defaults = { ...config.defaults, ...source.defaults }
   return {
     name: source.name,
@@ -142,9 +140,6 @@ function compileSource(
     ...writers,
     ...memory,
     previous,
-    // It is made of the config again, which must not throw a problem that was reported.
-    fastPlan:
-      previous === null && scope.isSound() ? fastPlanOf(source, device, fieldsByFamily, conditions) : null,
     recordsMax: source.max_records,
     emptyIsNormal: source.fix !== undefined || memory.coalesce !== null,
     withoutModel: source.warn_without_model ?? null,

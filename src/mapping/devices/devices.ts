@@ -66,8 +66,6 @@ export type DeviceEntry = {
   memory: DeviceMemory | null
   /** What is noted of the device (../types.ts). */
   note: object | null
-  /** Parts of its payloads as bytes, by fast-path/, which devices have in common. */
-  bytes: object | null
   /** Positions since the entry was made: some of them are compared with the fleet. */
   positions: number
   /** Records since the entry was made. */
@@ -138,7 +136,6 @@ function makeEntry(
     device,
     memory: null,
     note: null,
-    bytes: null,
     positions: 0,
     records: 0,
     provider,

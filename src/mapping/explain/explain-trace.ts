@@ -47,7 +47,6 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
   let last: Stage | null = null
   return {
     ...source,
-    fastPlan: null,
     refuse: source.refuse.map((rule) => ({
       ...rule,
       holds(record, root, captures, up) {

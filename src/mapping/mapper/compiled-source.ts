@@ -9,7 +9,6 @@ import type { MotionOptions } from '../state/motion.ts'
 import type { ThinOptions } from '../state/thin.ts'
 import type { DeviceRule } from '../devices/device-rule.ts'
 import type { DeviceEntryOptions } from '../devices/devices.ts'
-import type { FastPlan } from '../fast-path/fast-plan.ts'
 import type { Extract } from '../extract/extract.ts'
 import type { WriteExtraFields } from '../fields/extra-fields.ts'
 import type { WriteGps } from '../fields/gps.ts'
@@ -83,8 +82,6 @@ export type CompiledSource = {
   deviceOptions: DeviceEntryOptions
   /** Says more about a message that is refused because something is missing. */
   hintRefusal: HintRefusal
-  /** For the usual messages of the source (fast-path/); null where every message is parsed. */
-  fastPlan: FastPlan | null
 }
 
 export type Fix = {

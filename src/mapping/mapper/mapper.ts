@@ -15,7 +15,6 @@ import { createClockCheck, type ClockPolicy } from '../devices/clock-check.ts'
 import type { CommonSkew, DeviceClock } from '../devices/device-clocks.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import { addFastPaths } from '../fast-path/fast-path.ts'
 import { messageKeyOf } from '../identity.ts'
 import { createSuspectDevices, type SuspectDevices } from '../plausibility/suspect-devices.ts'
 import { createWithheldCounts, type WithheldCounts } from '../plausibility/withheld-counts.ts'
@@ -104,8 +103,6 @@ export type MapperOptions = {
   clocks?: ClockPolicy
   /** As in createRouting. */
   unnamedFrom?: string | null
-  /** False: every message is parsed (fast-path/). */
-  fastPath?: boolean
   /** For an explanation. */
   onDeclined?: OnDeclined | null
 }
@@ -119,7 +116,6 @@ export function createMapper(
     providers = [defaultProvider],
     clocks = lenient,
     unnamedFrom = null,
-    fastPath = true,
     onDeclined = null,
   }: MapperOptions,
 ): Mapper {
@@ -140,7 +136,6 @@ export function createMapper(
       .map((runtime) => stateSourceOf(runtime, context, { recordMapper, memory: recordMemory })),
   )
   const records = createMessageRecords({ context, recordMapper, state, clockOffsetMs })
-  if (fastPath) addFastPaths({ context, clocks: clockCheck, memory: recordMemory, ...records }, routing)
   const deferred = createDeferredMessages({ context, routing, records, decode: decodeOf, mapBytes })
   const expressions = new Map<string, string>()
   for (const { name, jsonata } of sources) if (jsonata !== null) expressions.set(name, jsonata)
@@ -233,8 +228,7 @@ export function createMapper(
     if (source.jsonata !== null)
       return { kind: 'deferred', source: source.name, windowKey: messageKeyOf(message) }
     if (known !== null) return mapBytes(route, known, message)
-    const usual = route.runtime.mapFast?.(route, message) ?? null
-    return usual ?? mapBytes(route, decodeOf(route, message), message)
+    return mapBytes(route, decodeOf(route, message), message)
   }
 
   function ownerOf(topic: string): string | null {

@@ -20,7 +20,7 @@ import {
   type TopicPattern,
 } from '../path/topic-pattern.ts'
 import { createMotion, type Motion } from '../state/motion.ts'
-import type { Decode, DecodeWithMemory, MapResult, StatefulDecoder } from '../types.ts'
+import type { Decode, DecodeWithMemory, StatefulDecoder } from '../types.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 
 /** A source with its memory, the durable memory of state/ excepted. */
@@ -31,18 +31,8 @@ export type SourceRuntime = {
   isMovingAt: Motion['movesAt'] | null
   /** Null where the encoding needs memory. */
   decode: Decode | null
-  /** Set by the mapper; null where every message is parsed. */
-  mapFast: MapFast | null
-  /** The same. */
-  whenFast: WhenFast | null
   decoder: StatefulDecoder | null
 }
-
-/** The result of a usual message; null, and nothing has changed, where the message is to be parsed. */
-export type MapFast = (route: Route, message: Message) => MapResult | null
-
-/** Whether `when` holds for a usual message; null, and nothing has changed, where it is to be parsed. */
-export type WhenFast = (route: Route, message: Message) => boolean | null
 
 /** What is known of a topic. */
 export type Route = {
@@ -122,8 +112,6 @@ export function createRouting(
     devices: createDeviceEntries({ devices }, { ...source.deviceOptions, providers, bytesMax }),
     isMovingAt: source.motion && createMotion(source.motion).movesAt,
     decode: source.encoding.decode ?? null,
-    mapFast: null,
-    whenFast: null,
     decoder: source.encoding.createDecoder?.({ source: source.name }) ?? null,
   }))
   /** Message sources that a source names. All others have the topics of the sources that name none. */

@@ -42,12 +42,13 @@ export function chooseSource(
   live: boolean,
   onDeclined: OnDeclined | null,
 ): Choice {
-  const decodings = new Map<Route, StatefulDecoded>()
+  /** Sources of one encoding without memory decode the message once. */
+  const decodings = new Map<unknown, StatefulDecoded>()
   const route = choose()
   const others: StatefulDecoded[] = []
   for (let one: Route | null = first; one !== null; one = one.next)
     if (one !== route && one.decode !== null) others.push(decode(one))
-  return { route, decoded: decodings.get(route) ?? null, others }
+  return { route, decoded: decodings.get(decoderOf(route)) ?? null, others }
 
   function choose(): Route {
     let unread: Route | null = null
@@ -64,10 +65,8 @@ export function chooseSource(
   }
 
   function verdictOf(one: Route): Verdict {
-    const { source, whenFast } = one.runtime
+    const { source } = one.runtime
     if (source.takes === null) return 'taken'
-    const isTaken = whenFast?.(one, message) ?? null
-    if (isTaken !== null) return isTaken ? 'taken' : 'declined'
     const decoded = decode(one)
     switch (decoded.kind) {
       case 'value':
@@ -83,10 +82,11 @@ export function chooseSource(
   }
 
   function decode(one: Route): StatefulDecoded {
-    const known = decodings.get(one)
+    const decoder = decoderOf(one)
+    const known = decodings.get(decoder)
     if (known !== undefined) return known
     const decoded = decodedBy(one, message, live)
-    decodings.set(one, decoded)
+    decodings.set(decoder, decoded)
     return decoded
   }
 }
@@ -97,6 +97,10 @@ export function withOthers(result: MapResult, { others }: Choice): MapResult {
   const writes = [...others.flatMap((other) => other.writes ?? []), ...(result.writes ?? [])]
   const rebirth = result.rebirth ?? others.find((other) => other.rebirth !== undefined)?.rebirth
   return { ...result, writes, rebirth }
+}
+
+function decoderOf({ decode, runtime }: Route): unknown {
+  return decode ?? runtime.decode
 }
 
 function decodedBy({ decode, runtime, ...route }: Route, message: Message, live: boolean): StatefulDecoded {

@@ -20,21 +20,18 @@ const messagesARound = 20_000
 
 export async function measureMapping({ scale }: BenchOptions): Promise<Figure[]> {
   const mapper = await openTrucks()
-  const parsing = await openTrucks(false)
   const messages = truckMessages(Math.max(1000, Math.round(messagesARound * scale)))
   sameByHand(mapper, messages)
   const declared: number[] = []
-  const parsed: number[] = []
   const handWritten: number[] = []
   const play = (run: () => void, times: number[]) => void times.push(timeOf(run))
   for (let round = -2; round < rounds; round += 1) {
     // The first rounds warm up.
     play(() => messages.forEach(mapByHand), round < 0 ? [] : handWritten)
     play(() => messages.forEach((message) => mapper.map(message)), round < 0 ? [] : declared)
-    play(() => messages.forEach((message) => parsing.map(message)), round < 0 ? [] : parsed)
   }
   const value = median(handWritten) / median(declared)
-  const perS = (messages.length / median(parsed)) * 1000
+  const perS = (messages.length / median(declared)) * 1000
   const rates = await presetRates(scale)
   const worst = rates.reduce((least, one) => (one.perS < least.perS ? one : least))
   return [
@@ -46,12 +43,10 @@ export async function measureMapping({ scale }: BenchOptions): Promise<Figure[]>
       reached: value >= 0.6,
       detail: {
         messagesARound: messages.length,
-        declaredPerS: Math.round((messages.length / median(declared)) * 1000),
-        /** Without the fast path. */
-        parsedPerS: Math.round(perS),
+        declaredPerS: Math.round(perS),
         handWrittenPerS: Math.round((messages.length / median(handWritten)) * 1000),
         presets: {
-          target: '>= 0.3 of parsedPerS, messages of its cases that make payloads',
+          target: '>= 0.3 of declaredPerS, messages of its cases that make payloads',
           reached: worst.perS >= 0.3 * perS,
           worst: worst.preset,
           worstShare: rounded(worst.perS / perS),
@@ -92,17 +87,14 @@ export async function measureMappingShapes({ scale }: BenchOptions): Promise<Fig
   const figures: Figure[] = []
   for (const { figure, usMax, count, devices, more } of shapes) {
     const mapper = await openTrucks()
-    const parsing = await openTrucks(false)
     const size = Math.max(1000, Math.round(count * scale))
-    const times = { mapped: [] as number[], parsed: [] as number[], json: [] as number[] }
+    const times = { mapped: [] as number[], json: [] as number[] }
     for (let round = -2; round < 5; round += 1) {
       const messages = truckMessages(size, (round + 2) * size, devices, more)
       const mappedMs = timeOf(() => messages.forEach((message) => mapper.map(message)))
-      const parsedMs = timeOf(() => messages.forEach((message) => parsing.map(message)))
       const jsonMs = timeOf(() => messages.forEach(({ bytes }) => JSON.parse(bytes.toString())))
       if (round < 0) continue
       times.mapped.push(mappedMs)
-      times.parsed.push(parsedMs)
       times.json.push(jsonMs)
     }
     const us = (all: readonly number[]) => rounded((median(all) * 1000) / size, 2)
@@ -116,8 +108,6 @@ export async function measureMappingShapes({ scale }: BenchOptions): Promise<Fig
       detail: {
         bytes: message?.bytes.length,
         devices,
-        /** Without the fast path. */
-        parsedUs: us(times.parsed),
         /** Of its text and JSON.parse alone: tells machines apart. */
         jsonParseUs: us(times.json),
       },

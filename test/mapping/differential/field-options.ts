@@ -1,8 +1,16 @@
 // field-options.ts: how a random source sets each option of a field. The table names every option: one that is
-// added later does not compile without an entry, so both ways of mapping are compared with it.
+// added later does not compile without an entry, so both mappings are compared with it.
 
-import type { FieldOption } from '../../../src/mapping/fast-path/usual-options.ts'
+import type { MapConfig } from '../../../src/mapping/config.ts'
 import type { Random } from '../../support/random.ts'
+
+type OptionOf<Field> = Field extends unknown ? keyof Field : never
+type Fields = Required<MapConfig>
+type FieldOption = OptionOf<
+  | Fields['time' | 'latitude' | 'longitude' | 'speed' | 'heading' | 'in_motion']
+  | Fields['signals'][number]
+  | Fields['fields'][string]
+>
 
 /** The fields of a random source: number, altitude, text and boolean are extra fields. */
 export type Place =
