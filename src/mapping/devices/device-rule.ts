@@ -8,7 +8,7 @@ import { quote } from '../../std/quote.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compilePaths, type Read } from '../path/path.ts'
 import { messageNames, senderNames } from '../path/topic-pattern.ts'
-import { nameFrom } from '../path/value.ts'
+import { isNoName, nameFrom } from '../path/value.ts'
 import type { RecordContext } from '../types.ts'
 
 /** What templates read of a message beside its topic. */
@@ -52,7 +52,8 @@ export const deviceLengthMax = 256
 /** The checked name of the device of the record at hand; null where the record was refused. */
 export function deviceNamed(device: DeviceRule, context: RecordContext): string | null {
   const name = device.kind === 'record' ? device.name(context) : device.name(context.captures, context)
-  if (name === '') return context.refuse('NO_DEVICE', 'The device name is missing or empty.')
+  if (name === '')
+    return context.refuse('NO_DEVICE', 'The device name is missing, empty, or a word for none such as null.')
   if (name === null)
     return context.refuse('BAD_DEVICE', 'The device name is neither a text nor a whole number.')
   if (name.length <= deviceLengthMax) return name
@@ -95,9 +96,9 @@ export function compileDeviceTemplate(text: string, captureNames: readonly strin
     const index = captureNames.indexOf(name)
     const ofSender = senderNames.find((known) => known === name)
     const ofMessage = partOfMessage(name)
-    if (index !== -1) parts.push((captures) => captures[index] ?? '')
-    else if (ofSender) parts.push((_captures, { sender }) => senderParts[ofSender](sender))
-    else if (ofMessage) parts.push(ofMessage)
+    if (index !== -1) parts.push((captures) => named(captures[index]))
+    else if (ofSender) parts.push((_captures, { sender }) => named(senderParts[ofSender](sender)))
+    else if (ofMessage) parts.push((captures, message) => named(ofMessage(captures, message)))
     else throw new Malformed(unknownName(name, captureNames))
     if (ofMessage) asks = 'message'
     else if (ofSender && asks === 'topic') asks = 'sender'
@@ -115,6 +116,10 @@ function partOfMessage(name: string): Part | null {
   if (!name.startsWith(userStart) || property === '') return null
   return (_captures, { userProperties }) =>
     userProperties && Object.hasOwn(userProperties, property) ? (userProperties[property] ?? '') : ''
+}
+
+function named(text = ''): string {
+  return isNoName(text) ? '' : text
 }
 
 function joined(parts: readonly Part[]): Part {

@@ -152,6 +152,9 @@ function checkHeader({ line, fields }: CsvRow): CsvProblem[] {
   return problems
 }
 
+/** Excel shows numbers of more than eleven digits so, and writes them so to CSV. */
+const rounded = /^[0-9](?:[.,][0-9]+)?E\+[0-9]{2}$/
+
 type Collected = {
   found: Map<string, DeviceRow>
   lines: Map<string, number>
@@ -184,6 +187,8 @@ function addRow(
     else entries.push([column, value])
   }
   if (device === '') return 'has no device name'
+  if (rounded.test(device))
+    return `names the device ${quote(device, 80)}, a number that a spreadsheet has rounded: format the column as text before you enter it`
   const before = lines.get(device)
   if (before !== undefined) return `repeats the device ${quote(device, 80)} of line ${before}`
   const row: DeviceRow = Object.fromEntries(entries)

@@ -3,6 +3,9 @@
 // Accepted: a byte order mark, NULs and blanks after the end, and bare `nan`, `inf`, `Infinity` for a missing
 // value (they become null). An empty message is empty, not wrong. Refused, with the place: anything else that
 // is not JSON, bytes that are not UTF-8, and nesting deeper than any device needs.
+//
+// A whole number that a double cannot hold becomes the text of its digits: as a name or a text it is exact then, and
+// as a number it is left out. Other numbers are doubles.
 
 import { isAscii, isUtf8 } from 'node:buffer'
 import { quote } from '../../std/quote.ts'
@@ -27,7 +30,7 @@ export function decodeJson(bytes: Buffer): Decoded {
   }
   const text = bytes.toString(isPlain ? 'latin1' : 'utf8', start, end)
   try {
-    return { kind: 'value', value: JSON.parse(text) }
+    return { kind: 'value', value: parse(text) }
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
     return decodeLeniently(text)
@@ -40,10 +43,24 @@ export function notUtf8(bytes: Buffer): Decoded {
   return refused('NOT_UTF8', detail)
 }
 
+/** A whole number that may be beyond 2^53, behind what stands before a number. */
+const large = /(?:^|[:,[\s-])(?:9[0-9]{15}|[1-9][0-9]{16})/
+
+/** Throws SyntaxError. */
+function parse(text: string): unknown {
+  return large.test(text) ? JSON.parse(text, withDigits) : JSON.parse(text)
+}
+
+function withDigits(_key: string, value: unknown, context?: { source?: string }): unknown {
+  const source = context?.source ?? ''
+  const isRounded = typeof value === 'number' && !Number.isSafeInteger(value)
+  return isRounded && /^-?[0-9]+$/.test(source) ? source : value
+}
+
 function decodeLeniently(text: string): Decoded {
   const repaired = withoutNonFinite(text)
   const at = faultAt(repaired ?? text)
-  if (repaired !== undefined && at === undefined) return { kind: 'value', value: JSON.parse(repaired) }
+  if (repaired !== undefined && at === undefined) return { kind: 'value', value: parse(repaired) }
   return refused('NOT_JSON', describeFault(repaired ?? text, at ?? 0))
 }
 

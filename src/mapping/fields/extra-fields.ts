@@ -66,14 +66,24 @@ function compileMember(key: string, field: ExtraField): WriteExtraFields {
     when(record, root, context.captures, up) ? write(record, root, up, context) : ''
 }
 
+/** A double beyond 2^53 stands for several whole numbers. */
+function isRounded(value: number): boolean {
+  return Number.isFinite(value) && Math.abs(value) > Number.MAX_SAFE_INTEGER
+}
+
 function compileValue(key: string, field: ExtraField): WriteExtraFields {
   const { source, name, kind, read, convert, bounds } = field
   const head = `,${jsonString(key)}:`
   const unread = `${source}|${name}|not a ${kind}`
+  const inexact = `${source}|${name}|not exact`
   switch (kind) {
     case 'number':
       return (record, root, up, context) => {
         const value = convert(numberFrom(read(record, root, up, context.captures)))
+        if (isRounded(value)) {
+          context.omit(inexact)
+          return ''
+        }
         if (Number.isFinite(value)) {
           const isOutside = bounds !== null && !(value >= bounds.min && value <= bounds.max)
           return isOutside && rejects(bounds, value, context) ? '' : `${head}${value}`

@@ -13,7 +13,7 @@
 // A comparison of two constants is an error: `"69" != 2` was meant to name a key.
 
 import { refuseForeignSign, refuseForeignStart, refuseSignInKey } from './condition-hints.ts'
-import { booleanFrom, isDecimal } from './value.ts'
+import { booleanFrom, decimalIn, isDecimal } from './value.ts'
 import { compilePath, parsePathAt } from './path.ts'
 import { isAtEnd, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
 import type { Up } from '../types.ts'
@@ -254,5 +254,5 @@ function order(left: unknown, right: unknown): number {
 
 function asNumber(value: unknown): number {
   if (typeof value === 'number') return value
-  return typeof value === 'string' && isDecimal(value) ? Number(value) : Number.NaN
+  return typeof value === 'string' ? Number(decimalIn(value)) : Number.NaN
 }

@@ -1,7 +1,7 @@
 // value.ts: reads a value of a message as a number, an exact decimal, true or false, or a name.
 //
-// Numbers may be texts. A text is a number only where it is a plain decimal: `48,8566` is refused, not
-// guessed. Each reader tells an absent value from one that cannot be used, since an absent speed is usual and
+// Numbers may be texts, with blanks around them and as `+5`, `.5` or `12.`; anything else, such as `48,8566`, is
+// refused, not guessed. Each reader tells an absent value from one that cannot be used, since an absent speed is usual and
 // a speed of "fast" is a fault of the mapping.
 
 import { digitsEnd } from './digits.ts'
@@ -43,7 +43,11 @@ const words = new Map<string, boolean>([
 export function numberFrom(value: unknown): number {
   if (typeof value === 'number') return value
   if (value === null || value === undefined || value === '') return Number.NaN
-  if (typeof value === 'string' && isDecimal(value)) return Number(value)
+  if (typeof value === 'string') {
+    const text = decimalIn(value)
+    if (text !== undefined) return Number(text)
+    if (isBlank(value)) return Number.NaN
+  }
   // A D-Bus writes an absent value as an empty list.
   return Array.isArray(value) && value.length === 0 ? Number.NaN : Number.POSITIVE_INFINITY
 }
@@ -51,7 +55,8 @@ export function numberFrom(value: unknown): number {
 /** The value as decimal text, as it was written (`12.50`, `1e3`); undefined for a `decimalFault`. */
 export function decimalFrom(value: unknown): string | undefined {
   if (typeof value === 'number') return isExact(value) ? String(value) : undefined
-  return typeof value === 'string' && isDecimal(value) && isExact(Number(value)) ? value : undefined
+  const text = typeof value === 'string' ? decimalIn(value) : undefined
+  return text !== undefined && isExact(Number(text)) ? text : undefined
 }
 
 /** Why a value is not an exact decimal; `absent` is not an error. */
@@ -91,7 +96,7 @@ export function compileAbsent(list: readonly (number | string)[]): IsAbsent {
   for (const one of list) if (typeof one === 'number' || isDecimal(one)) numbers.add(Number(one))
   return (value) =>
     typeof value === 'string'
-      ? texts.has(value) || (numbers.size > 0 && isDecimal(value) && numbers.has(Number(value)))
+      ? texts.has(value) || (numbers.size > 0 && numbers.has(numberFrom(value)))
       : typeof value === 'number' && numbers.has(value)
 }
 
@@ -106,9 +111,33 @@ export function withPoint(value: unknown): unknown {
 
 /** The name of a device; '' for an absent one, null for anything but a text or a whole number. */
 export function nameFrom(value: unknown): string | null {
-  if (typeof value === 'string') return value
+  if (typeof value === 'string') return isNoName(value) ? '' : value
   if (value === null || value === undefined) return ''
   return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : null
+}
+
+/** What programs write for a name that they do not have. */
+const noNames: ReadonlySet<string> = new Set(['null', '(null)', 'undefined', 'nan', 'none'])
+
+export function isNoName(text: string): boolean {
+  return text.length <= 9 ? noNames.has(text.toLowerCase()) || isBlank(text) : isBlank(text)
+}
+
+function isBlank(text: string): boolean {
+  const first = text.charCodeAt(0)
+  return first <= 0x20 || first >= 0xa0 ? text.trim() === '' : text === ''
+}
+
+/** A number as devices write it. */
+const written = /^\s*(?:\+|(-))?([0-9]*)(?:\.([0-9]*))?([eE][+-]?[0-9]+)?\s*$/
+
+/** The plain decimal that a text is, without blanks and a plus, and with the digits that it leaves out. */
+export function decimalIn(text: string): string | undefined {
+  if (isDecimal(text)) return text
+  if (text.length > decimalLengthMax) return undefined
+  const [found, minus = '', whole = '', decimals = '', exponent = ''] = written.exec(text) ?? []
+  if (found === undefined || (whole === '' && decimals === '')) return undefined
+  return `${minus}${whole || '0'}${decimals && `.${decimals}`}${exponent}`
 }
 
 /** Digits, at most one point, perhaps an exponent and a leading minus: `-12`, `0054.2`, `1e3`. */

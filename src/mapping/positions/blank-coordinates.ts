@@ -6,7 +6,7 @@
 // A full integer is outside of the range of a coordinate, so no real position is lost by this.
 
 import { nearNowhere } from '../fields/gps.ts'
-import { isDecimal } from '../path/value.ts'
+import { decimalIn } from '../path/value.ts'
 
 type Coordinates = { latitude: unknown; longitude: unknown }
 
@@ -30,7 +30,7 @@ export function isUsable(coordinates: Coordinates): boolean {
 /** NaN for anything but a number. */
 export function degreesOf(value: unknown): number {
   if (typeof value === 'number') return value
-  return typeof value === 'string' && isDecimal(value) ? Number(value) : Number.NaN
+  return typeof value === 'string' ? Number(decimalIn(value)) : Number.NaN
 }
 
 function isFull(degrees: number): boolean {

@@ -39,12 +39,12 @@ export const mapTime = z
   .strictObject({
     path: path(),
     format: timeFormatOption().describe(
-      'Format of the time. `s` (also with fractions, `s-float`), `ms`, `us` since 1970; `iso` ' +
+      'Format of the time. `s` (also with fractions, `s-float`), `ms`, `us`, `ns` since 1970; `iso` ' +
         '2024-05-13T05:46:12.280Z, also 20240513T054612Z; `datetime` 2024-05-13 05:46:12, `compact` 20240513054612, both in UTC without ' +
         '`zone`; `dmy` 13.05.2024 05:46:12, 13/05/24 05:46 or 130524 054612, `mdy` 5/13/2024, 5:46:12 AM, `ymd` ' +
         '24/05/13 05:46:12: day, month and year in this order, a year of two digits from 2000 to 2099, AM, PM and a ' +
-        'zone where they are there; `auto` seconds or milliseconds by their size; `words` "Fri Feb 18 17:07:53 EST 2022" or ' +
-        '"18-Feb-2022 17:07:52.743": English month, with an offset or a known zone abbreviation (EST to ' +
+        'zone where they are there; `auto` seconds, ms, us or ns by their size; `words` "Fri Feb 18 17:07:53 EST 2022", ' +
+        '"18-Feb-2022 17:07:52.743" or "nov/28/2026 5:07 PM": English month, with an offset or a known zone abbreviation (EST to ' +
         'PDT are those of North America; IST, AST and others with several meanings are refused); ' +
         '`arrival` for messages without a time. In a list the first format that can read the time is ' +
         'used.',

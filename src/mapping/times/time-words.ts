@@ -2,6 +2,7 @@
 //
 //   Fri Feb 18 17:07:53 EST 2022         18-Feb-2022 17:07:52.743
 //   Fri, 18 Feb 2022 17:07:53 +0100      Fri Feb 18 2022 17:07:53 GMT+0100 (CET)
+//   nov/28/2026 05:07:53 PM
 //
 // The parts are recognised by their shape, in any order, each at most once: the month in English, the day in
 // one or two digits, the year in four, the time of day with its colons, and a zone. The day of the week is
@@ -75,6 +76,8 @@ type Parts = {
   /** Whether a zone may follow without a blank. */
   zoneMayFollow: boolean
   weekday: boolean
+  /** AM or PM was read. */
+  hasHalf: boolean
 }
 
 /** Epoch milliseconds; NaN for anything but such a time, or a missing but required zone. */
@@ -94,6 +97,7 @@ export function parseWords(text: string, zone: Zone | null): number {
     zoneMs: none,
     zoneMayFollow: false,
     weekday: false,
+    hasHalf: false,
   }
   while (parts.at < text.length) if (!takePart(parts)) return Number.NaN
   const { year, month, day, hour, minute, second, ms, zoneMs } = parts
@@ -118,7 +122,7 @@ function takePart(parts: Parts): boolean {
     return text.endsWith(')') && !Number.isNaN(parts.zoneMs)
   }
   parts.at += 1
-  return unit === 0x20 || unit === 0x2c || unit === 0x2d
+  return unit === 0x20 || unit === 0x2c || unit === 0x2d || unit === 0x2f
 }
 
 function takeNumber(parts: Parts): boolean {
@@ -159,6 +163,7 @@ function takeWord(parts: Parts): boolean {
   const word = text.slice(at, end).toLowerCase()
   parts.at = end
   parts.zoneMayFollow = false
+  if (word === 'am' || word === 'pm') return takeHalfOfDay(parts, word)
   const month = months.get(word)
   if (month !== undefined) return put(parts, 'month', month)
   const hours = zones.get(word)
@@ -170,6 +175,15 @@ function takeWord(parts: Parts): boolean {
   const repeated = parts.weekday
   parts.weekday = true
   return weekdays.has(word) && !repeated
+}
+
+/** Behind the time of day. */
+function takeHalfOfDay(parts: Parts, half: 'am' | 'pm'): boolean {
+  const { hour, hasHalf } = parts
+  parts.hasHalf = true
+  parts.hour = (hour % 12) + (half === 'pm' ? 12 : 0)
+  parts.zoneMayFollow = Number.isNaN(parts.zoneMs)
+  return !hasHalf && hour >= 1 && hour <= 12
 }
 
 /** `+01`, `+0100`, `+01:00`. */

@@ -13,7 +13,7 @@
 // a number a double holds six decimal places; a text has them all.
 
 import { Malformed } from '../path/text-cursor.ts'
-import { isDecimal } from '../path/value.ts'
+import { decimalIn } from '../path/value.ts'
 import type { Read } from '../path/path.ts'
 import type { Up } from '../types.ts'
 import { parseCompact, parseDateTime } from './iso-time.ts'
@@ -39,8 +39,8 @@ export type ZoneRule = Zone | 'device' | null
 /** The last millisecond that a Date can hold. */
 const timeMax = 8.64e15
 
-/** Larger numbers are milliseconds: as seconds they would be after the year 5000. */
-const millisecondsFrom = 1e11
+/** Of `auto`: seconds, ms, us and ns of this size and larger would be after the year 5000. */
+const [secondsEnd, msEnd, usEnd, nsEnd] = [1e11, 1e14, 1e17, 1e20]
 
 /** In ms: twice the step of a double at today's seconds. Hides its error, none of six written digits. */
 const stepMs = 0.0005
@@ -52,6 +52,7 @@ const parsers = {
   s: secondsFrom,
   ms: (value) => Math.floor(numeric(value)),
   us: (value) => Math.floor(numeric(value) / 1000),
+  ns: nanosecondsIn,
   's-float': secondsFrom,
   iso: (value, zone) => (typeof value === 'string' ? parseDateTime(value, zone) : Number.NaN),
   datetime: (value, zone) => (typeof value === 'string' ? parseDateTime(value, zone ?? utc) : Number.NaN),
@@ -60,7 +61,7 @@ const parsers = {
   dmy: numbered('dmy'),
   mdy: numbered('mdy'),
   ymd: numbered('ymd'),
-  auto: (value) => (numeric(value) < millisecondsFrom ? secondsFrom(value) : Math.floor(numeric(value))),
+  auto: ofSize,
   arrival: () => Number.NaN,
 } as const satisfies Record<string, Parse>
 
@@ -81,7 +82,8 @@ const datedFormats: readonly TimeFormat[] = localFormats.filter((format) => form
 export function compileTime(formats: Formats, read: Read): ReadTime {
   const parse = typeof formats === 'string' ? parsers[formats] : parserOfMany(formats)
   return (record, root, up, zone, captures) => {
-    const value = read(record, root, up, captures)
+    const found = read(record, root, up, captures)
+    const value = typeof found === 'string' ? found.trim() : found
     if (value === null || value === undefined || value === '') return Number.NaN
     const time = parse(value, zone)
     return time >= 0 && time <= timeMax ? time : Number.POSITIVE_INFINITY
@@ -165,15 +167,31 @@ function parserOfMany(formats: readonly TimeFormat[]): Parse {
 
 function numeric(value: unknown): number {
   if (typeof value === 'number') return value
-  return typeof value === 'string' && isDecimal(value) ? Number(value) : Number.NaN
+  return typeof value === 'string' ? Number(decimalIn(value)) : Number.NaN
+}
+
+function ofSize(value: unknown): number {
+  const number = numeric(value)
+  if (number < secondsEnd) return secondsFrom(value)
+  if (number < msEnd) return Math.floor(number)
+  if (number < usEnd) return Math.floor(number / 1000)
+  return number < nsEnd ? nanosecondsIn(value) : Number.NaN
+}
+
+/** Whole nanoseconds are beyond 2^53, and come as the text of their digits. */
+function nanosecondsIn(value: unknown): number {
+  return typeof value === 'string' && /^[0-9]{1,20}$/.test(value)
+    ? Number(BigInt(value) / 1_000_000n)
+    : Math.floor(numeric(value) / 1e6)
 }
 
 function secondsFrom(value: unknown): number {
-  if (typeof value !== 'string') return fromSeconds(numeric(value))
-  const point = value.indexOf('.')
-  const plain = point > 0 && value.charCodeAt(0) !== 0x2d && !value.includes('e') && !value.includes('E')
-  if (!plain || !isDecimal(value)) return fromSeconds(numeric(value))
-  return Number(value.slice(0, point)) * 1000 + Number(value.slice(point + 1, point + 4).padEnd(3, '0'))
+  const text = typeof value === 'string' ? decimalIn(value) : undefined
+  if (text === undefined) return fromSeconds(numeric(value))
+  const point = text.indexOf('.')
+  const plain = point > 0 && text.charCodeAt(0) !== 0x2d && !text.includes('e') && !text.includes('E')
+  if (!plain) return fromSeconds(Number(text))
+  return Number(text.slice(0, point)) * 1000 + Number(text.slice(point + 1, point + 4).padEnd(3, '0'))
 }
 
 function fromSeconds(seconds: number): number {

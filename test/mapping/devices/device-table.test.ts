@@ -103,6 +103,12 @@ describe('a device table', () => {
     expect(problemsOf(text)).toEqual([problem])
   })
 
+  test.each(['8.67459E+14', '8,67459E+14', '3E+15'])('refuses %s, an IMEI that Excel has rounded', (name) => {
+    const [problem] = problemsOf(`device\n"${name}"\n`)
+    expect(problem).toMatch(/^2: names the device ".*", a number that a spreadsheet has rounded/)
+    expect(problemsOf(`device\n"TRUCK ${name}"\n`)).toEqual([])
+  })
+
   test('in another encoding than UTF-8 is refused with line and column', () => {
     const latin1 = Buffer.from('device,model\nT1,A\nT2,Büssing\n', 'latin1')
     expect(problemsOf(latin1)).toEqual([
@@ -220,7 +226,7 @@ describe('identifiers', () => {
 
   test('with quotes, control characters and lone surrogates give valid JSON', () => {
     const mapper = openMapperOf([truckSource({}, { device: { path: 'id' } })])
-    for (const id of ['"', '\\', '\u0000', '\n', '\uD800', 'Ä', '😀', '</script>', '\u2028']) {
+    for (const id of ['"', '\\', '\u0000', 'a\n', '\uD800', 'Ä', '😀', '</script>', 'a\u2028']) {
       const payload = payloadIn(mapper.map(messageOf({ ...reading, id })))
       const sent = JSON.parse(Buffer.from(payload.json).toString()) as { deviceIdentifier: { id: string } }
       expect(sent.deviceIdentifier.id).toBe(id)

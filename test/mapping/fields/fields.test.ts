@@ -66,7 +66,7 @@ describe('a value that means "not available"', () => {
     ' -',
     '--',
     'n/a',
-    '-1 ',
+    '- 1',
     0.1,
     Number.NaN,
     null,

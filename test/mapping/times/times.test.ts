@@ -100,8 +100,8 @@ describe('a time', () => {
     ['iso', '1969-12-31T23:59:59Z'],
     ['iso', `2024-05-13T05:46:12.${'0'.repeat(100)}Z`],
     ['s-float', '-1715579172.5'],
-    ['s-float', '1715579172.'],
-    ['s-float', '.5'],
+    ['s-float', '1715579172..'],
+    ['s-float', '.'],
     ['iso', '2019-02-29T00:00:00Z'],
     ['datetime', '2019-02-29 00:00:00'],
     ['words', 'Fri Feb 29 17:07:53 EST 2019'],
@@ -222,12 +222,12 @@ describe('a time in words', () => {
     'Nov 05 16:04:09 +1900 2021',
     'Nov 05 16:04:09 +01000 2021',
     'Nov 05 16:04:09 +01:0 2021',
-    'Nov 05 04:04:09 PM UTC 2021',
+    'Nov 05 16:04:09 PM UTC 2021',
     '05.11.2021 16:04:09 UTC',
-    '05/Nov/2021 16:04:09 UTC',
+    '05.Nov.2021 16:04:09 UTC',
     'Nov 05 16:04:09 2021 (EST)',
     'N\u043ev 05 16:04:09 UTC 2021',
-    `Nov 05 16:04:09 UTC 2021${' '.repeat(100)}`,
+    `Nov 05 16:04:09${' '.repeat(100)}UTC 2021`,
   ])('%j is refused', (text) => {
     expect(read('words', text)).toBe(Number.POSITIVE_INFINITY)
   })
@@ -318,7 +318,7 @@ describe('a time of numbers', () => {
     ['dmy', '1305245 054612'],
     ['dmy', 13.5],
     ['dmy', true],
-    ['dmy', `13.05.2024 05:46:12${' '.repeat(60)}`],
+    ['dmy', `13.05.2024${' '.repeat(60)}05:46:12`],
   ])('%s %j is refused', (format, value) => {
     expect(read(format, value, true)).toBe(Number.POSITIVE_INFINITY)
   })
