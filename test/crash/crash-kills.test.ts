@@ -1,5 +1,5 @@
 // Kills the real daemon with signal 9 at every relevant point. run.ts does the same for hours.
-// The rules are in crash-rules.ts.
+// The rules are in crash-world.ts.
 
 import { expect, test } from 'vitest'
 import { places, runCrashes } from './harness.ts'
@@ -16,6 +16,5 @@ test(
     expect(report.resent).toBeGreaterThan(0)
     expect(report.repeats).toBeGreaterThan(0)
     expect(report.deadLetters).toBeGreaterThan(0)
-    expect(report.untimed.published).toBeGreaterThan(100)
   },
 )

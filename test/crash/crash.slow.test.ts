@@ -1,5 +1,5 @@
 // Kills the real daemon with signal 9 at some points of its work. crash-kills.test.ts does so at every relevant
-// point, and run.ts for hours. The rules are in crash-rules.ts.
+// point, and run.ts for hours. The rules are in crash-world.ts.
 
 import { expect, test } from 'vitest'
 import { runCrashes } from './harness.ts'
@@ -14,6 +14,5 @@ test(
     expect(Object.values(report.killsByPlace)).toEqual([1, 1, 1])
     // Otherwise the run would prove little.
     expect(report.repeats).toBeGreaterThan(0)
-    expect(report.untimed.published).toBeGreaterThan(10)
   },
 )

@@ -188,30 +188,3 @@ function tellingEarly(store: Store, isEarly: (ops: readonly StoreOp[]) => boolea
     },
   }
 }
-
-/**
- * A disk that is full at the `at`-th write of each of the first `times` openings. Every other time the error
- * comes after the bytes were written, as that of a failed fsync may.
- */
-export function fillUp(openStore: OpenStore, { at, times }: { at: number; times: number }): OpenStore {
-  let openings = 0
-  return async (path, storeOptions) => {
-    const store = await openStore(path, storeOptions)
-    if (isLedger(path)) return store
-    openings += 1
-    if (openings > times) return store
-    const late = openings % 2 === 0
-    let writes = 0
-    return {
-      ...store,
-      async write(ops, options) {
-        writes += 1
-        if (writes < at) return store.write(ops, options)
-        // LevelDB accepts further writes and loses them at the next open.
-        if (writes > at) return undefined
-        if (late) await store.write(ops, options)
-        throw Object.assign(new Error('IO error: 000042.log: No space left on device'), { code: 'ENOSPC' })
-      },
-    }
-  }
-}
