@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { hashPassword } from '../../src/std/passwords/passwords.ts'
 import { startDaemon, type Daemon } from '../support/driver/daemon.ts'
-import { openAcceptingService } from '../support/driver/accepting-service.ts'
+import { openService, type Service } from '../support/driver/service.ts'
 import { createAuthority, type Authority } from '../support/certificates.ts'
 import { schemes, type Transport } from './route.ts'
 
@@ -17,8 +17,8 @@ export type HostileWorld = AsyncDisposable & {
   readonly config: string
   /** PEM of the authority of the TLS listener. */
   readonly ca: string
-  /** Payload numbers by batchId, at the service: the time of a payload minus `firstTime`. */
-  readonly received: ReadonlyMap<string, readonly number[]>
+  readonly service: Service
+  /** The time of the payload 0 of the attempts. */
   readonly firstTime: number
   port(transport: Transport): number
   /** Without anonymous clients: tokens on the plain listener, certificates on the other. */
@@ -108,7 +108,7 @@ ops: { listen: "127.0.0.1:0" }
 export async function openHostileWorld(folder: string): Promise<HostileWorld> {
   await mkdir(folder, { recursive: true })
   const firstTime = Date.now()
-  const service = await openAcceptingService(() => firstTime)
+  const service = await openService()
   const authority = createAuthority()
   const { cert, key } = authority.issue()
   const clientAuthority = createAuthority('Client Authority')
@@ -137,7 +137,7 @@ export async function openHostileWorld(folder: string): Promise<HostileWorld> {
     folder,
     config,
     ca: authority.ca,
-    received: service.received,
+    service,
     firstTime,
     port: (transport) => gateway.port(schemes[transport]),
     strictPort(transport) {

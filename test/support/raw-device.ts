@@ -6,6 +6,7 @@ import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { createWebSocketStream, WebSocket } from 'ws'
+import type { Certificate } from './certificates.ts'
 import type { ServerPacket } from './mqtt5-reader.ts'
 
 /** The packet at the start of `bytes`; null while it is not whole. Throws where a server may not send it. */
@@ -31,10 +32,12 @@ export type RawDevice = AsyncDisposable & {
 export type DeviceOptions = {
   /** `mqtt://HOST:PORT`, `ws://HOST:PORT/PATH`, or `mqtts` and `wss`. */
   url: string
-  /** Address of this end, such as 127.0.0.2; TCP only. */
+  /** Address of this end, such as 127.0.0.2. */
   from?: string
   /** PEM of the authority of the gateway's certificate, for `mqtts` and `wss`. */
   ca?: string
+  /** Of the client, for TLS. */
+  certificate?: Certificate
 }
 
 type Waiter = {
@@ -125,15 +128,16 @@ export async function openRawDevice(options: DeviceOptions, read: PacketRead): P
   }
 }
 
-async function open({ url, from, ca }: DeviceOptions): Promise<Duplex> {
+async function open({ url, from, ca, certificate }: DeviceOptions): Promise<Duplex> {
   const { protocol, hostname, port } = new URL(url)
-  const trust = ca === undefined ? {} : { ca }
+  const end = from !== undefined && { localAddress: from }
+  const trust = { ...(ca !== undefined && { ca }), ...certificate, ...end }
   if (protocol.startsWith('ws')) {
     const socket = new WebSocket(url, 'mqtt', { perMessageDeflate: false, ...trust })
     await once(socket, 'open')
     return createWebSocketStream(socket)
   }
-  const place = { host: hostname, port: Number(port), ...(from !== undefined && { localAddress: from }) }
+  const place = { host: hostname, port: Number(port), ...end }
   if (protocol === 'mqtts:') {
     const socket = connectTls({ ...place, ...trust })
     await once(socket, 'secureConnect')

@@ -4,7 +4,6 @@
 //   connect-attempts  CONNECT: malformed, other protocols, passwords
 //   identity-attempts tokens, client certificates, listeners with rules of their own
 //   publish-attempts  after CONNECT: topics, packets, subscriptions, wills, take-over
-//   ops-attempts      the ops port
 //   file-attempts     files and log
 
 import { messageOf } from '../../../src/std/gateway-error.ts'
@@ -14,7 +13,6 @@ import type { Attempt } from './attempt.ts'
 import { connectAttempts } from './connect-attempts.ts'
 import { fileAttempts } from './file-attempts.ts'
 import { identityAttempts } from './identity-attempts.ts'
-import { opsAttempts } from './ops-attempts.ts'
 import { publishAttempts } from './publish-attempts.ts'
 
 export type AttemptReport = Pick<Attempt, 'who' | 'where' | 'what' | 'expected'> & {
@@ -27,7 +25,6 @@ export const attempts: readonly Attempt[] = [
   ...connectAttempts,
   ...identityAttempts,
   ...publishAttempts,
-  ...opsAttempts,
   ...fileAttempts,
 ]
 

@@ -60,7 +60,8 @@ export type Feed = {
 
 type Open = { n: number; sentMs: number; isReleased: boolean }
 
-const reconnectMs = 20
+const openMsMax = 10_000
+const reconnectMs = 100
 const noAnswerLookMs = 250
 /** CONNACK, while the store is being reopened. */
 const notNow: ReadonlySet<number> = new Set([3, 0x88])
@@ -95,7 +96,10 @@ export class Device {
     const read = this.#is5 ? readServerPacket : readServerPacket3
     for (let turn = 0; goesOn(); turn += 1) {
       const to = { url: urlOf(turn), ...(ca !== undefined && { ca }) }
-      const link = await openRawDevice(to, read).catch(() => null)
+      const opening = openRawDevice(to, read)
+      const link = await Promise.race([opening, pauseMs(openMsMax, null, { ref: false })]).catch(() => null)
+      // One that is too late is not used.
+      if (link === null) void opening.then((late) => late.destroy()).catch(() => undefined)
       if (link !== null) await this.#use(link)
       // The sockets close shortly before the exit of the process is reported.
       await pauseMs(reconnectMs)

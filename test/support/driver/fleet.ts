@@ -1,6 +1,7 @@
 // fleet.ts: devices (device.ts) that publish as many messages as they are granted together, whatever becomes of the
 // gateway meanwhile. What they sent, and what of it was acknowledged, is what the oracle knows.
 
+import { eventually } from '../eventually.ts'
 import { Device, type DevicePlan, type Feed } from './device.ts'
 
 export type Ack = { device: Device; n: number; tookMs: number }
@@ -70,6 +71,12 @@ export class Fleet {
     this.#quiet = Promise.withResolvers()
     this.#look()
     return this.#quiet.promise
+  }
+
+  /** Resolves when `count` further messages are acknowledged. */
+  more(count: number): Promise<void> {
+    const from = this.acked
+    return eventually(() => this.acked >= from + count)
   }
 
   /** Resolves when all devices have ended because `goesOn` no longer holds. */
