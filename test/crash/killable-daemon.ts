@@ -21,7 +21,6 @@ import {
   points,
   reachByEvent,
   reachInStore,
-  ledgerPoints,
   releasePoints,
   type Mistake,
   type AnyPoint,
@@ -38,10 +37,7 @@ const { values } = parseArgs({
 })
 
 const path = oneArgument(values.config)
-const point =
-  values['kill-at'] === undefined
-    ? null
-    : oneOf([...points, ...releasePoints, ...ledgerPoints], values['kill-at'])
+const point = values['kill-at'] === undefined ? null : oneOf([...points, ...releasePoints], values['kill-at'])
 const mistake = values.mistake === undefined ? null : oneOf(mistakes, values.mistake)
 
 /** The events that the parent waits for. */
