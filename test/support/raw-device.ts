@@ -6,7 +6,6 @@ import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { createWebSocketStream, WebSocket } from 'ws'
-import type { Certificate } from './certificates.ts'
 import type { ServerPacket } from './mqtt5-reader.ts'
 
 /** The packet at the start of `bytes`; null while it is not whole. Throws where a server may not send it. */
@@ -36,8 +35,6 @@ export type DeviceOptions = {
   from?: string
   /** PEM of the authority of the gateway's certificate, for `mqtts` and `wss`. */
   ca?: string
-  /** Of the client, for TLS. */
-  certificate?: Certificate
 }
 
 type Waiter = {
@@ -128,10 +125,10 @@ export async function openRawDevice(options: DeviceOptions, read: PacketRead): P
   }
 }
 
-async function open({ url, from, ca, certificate }: DeviceOptions): Promise<Duplex> {
+async function open({ url, from, ca }: DeviceOptions): Promise<Duplex> {
   const { protocol, hostname, port } = new URL(url)
   const end = from !== undefined && { localAddress: from }
-  const trust = { ...(ca !== undefined && { ca }), ...certificate, ...end }
+  const trust = { ...(ca !== undefined && { ca }), ...end }
   if (protocol.startsWith('ws')) {
     const socket = new WebSocket(url, 'mqtt', { perMessageDeflate: false, ...trust })
     await once(socket, 'open')

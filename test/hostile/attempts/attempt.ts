@@ -3,7 +3,6 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { parser, type IConnectPacket } from 'mqtt-packet'
-import type { Certificate } from '../../support/certificates.ts'
 import { connectBytes } from '../../support/mqtt-device.ts'
 import { readServerPacket3 } from '../../support/mqtt3-packets.ts'
 import { pingPacket } from '../../support/mqtt5-packets.ts'
@@ -35,9 +34,6 @@ export type Trial = {
   leaves?: boolean
   /** The payload of this number must be, or must not be, at the service at the end. */
   payload?: number
-  port?: number
-  /** Of the client, for TLS. */
-  certificate?: Certificate
 }
 
 export const withPassword = (clientId: string, packet: Partial<IConnectPacket> = {}) =>
@@ -56,12 +52,12 @@ let trials = 0
 export async function tryMqtt(world: HostileWorld, transport: Transport, trial: Trial): Promise<string> {
   const countsBefore = await reasonCounts(world)
   trials += 1
-  const { connect, clientId = `trial-${(clients += 1)}`, certificate } = trial
+  const { connect, clientId = `trial-${(clients += 1)}` } = trial
   const { atOnce = nothing, sends = nothing } = trial
   // The wait for the answer to a wrong password grows with each one of an address.
   const from = `127.90.${trials >> 8}.${trials & 0xff}`
-  const url = urlOf(transport, trial.port ?? world.port(transport))
-  const to = { url, from, ca: world.ca, ...(certificate && { certificate }) }
+  const url = urlOf(transport, world.port(transport))
+  const to = { url, from, ca: world.ca }
   const device = await openRawDevice(to, readServerPacket3).catch(() => null)
   const seen = () => device?.received.map(wordOf) ?? []
   /** Ends also with the connection, or when no answer comes. */
