@@ -34,6 +34,9 @@ async function openDiskWorld(): Promise<Tried & { disk: SmallDisk }> {
   onTestFinished(() => world[Symbol.asyncDispose]())
   const daemon = world.start()
   onTestFinished(() => daemon[Symbol.asyncDispose]())
+  // Before the disk is full: the store is lost, and not refused at the start.
+  if ((await daemon.ready) === null) throw new Error(daemon.log())
+  // It ends with the daemon.
   void world.serve(daemon)
   publishSteadily(world)
   return { world, disk, daemon }
