@@ -1,45 +1,67 @@
-// crash-world.ts: the environment of the daemons of a crash run: folder, config, service, devices, and the
-// violations found during the run.
+// crash-world.ts: the environment of the daemons of a crash run: folder, config, service, devices, and the rules, which are
+// checked with sources other than the gateway: what the devices saw, what the service has, the spool after the last stop.
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
+import type { FaultsInput } from '../../src/sandbox/sandbox.ts'
 import { messageOf } from '../../src/std/gateway-error.ts'
 import { keepCompiledCode } from '../support/compiled-code.ts'
-import type { Random } from '../support/random.ts'
-import { openPayloads, statusUntil, type Daemon, type LogLine } from '../support/driver/daemon.ts'
+import { openPayloads, runCommand, statusUntil, type Daemon, type LogLine } from '../support/driver/daemon.ts'
+import type { Fleet } from '../support/driver/fleet.ts'
 import { startKillable, type KillableOptions } from '../support/driver/killable.ts'
-import { createFleet, type Fleet } from './crash-devices.ts'
-import { createUntimedFleet, type UntimedFleet } from './untimed-fleet.ts'
-import { openService, type Service } from './crash-service.ts'
+import { judge, type Findings } from '../support/driver/oracle.ts'
+import { openService, type Service } from '../support/driver/service.ts'
+import type { Random } from '../support/random.ts'
+import {
+  cameOf,
+  contentOf,
+  createCrashFleet,
+  deadLetterOf,
+  doomedDevice,
+  expectedOf,
+  urlOf,
+} from './crash-fleet.ts'
+
+export type CrashFindings = {
+  published: number
+  acked: number
+  resent: number
+  accepted: number
+  deadLetters: number
+  batches: number
+  /** Submissions of a batchId that the service had already accepted. */
+  repeats: number
+  /** Copies that nothing tells from their message. */
+  repeated: number
+  violations: string[]
+}
+
+type StartOptions = Omit<KillableOptions, 'configPath' | 'onLine'>
 
 export type CrashWorld = AsyncDisposable & {
-  folder: string
   spoolPath: string
   service: Service
   fleet: Fleet
-  untimed: UntimedFleet
-  /** Broken rules, in the order in which they are found. */
-  violations: string[]
+  /** The service answers 500 to every request, or normally again. */
+  setDown(down: boolean): void
   /** Events of all daemons, counted by kind. */
   events: ReadonlyMap<string, number>
   /** Resolves at the next such event of a daemon. */
   eventOf(...kinds: string[]): Promise<string>
-  start(options?: Omit<KillableOptions, 'configPath' | 'onLine'>): Daemon
+  start(options?: StartOptions): Daemon
+  /** Until the daemon has ended. */
+  serve(daemon: Daemon): Promise<void>
   /**
-   * With a daemon that is left alone: all acknowledged, all delivered or dead, the sums add up, a stop in
-   * order.
+   * With a daemon that is left alone, by default a new one: all acknowledged, all delivered or dead, the sums add up, a
+   * stop in order. Then all rules are checked.
    */
-  finish(): Promise<void>
-  /** The same with a daemon that runs already. */
-  finishWith(daemon: Daemon): Promise<void>
+  finish(daemon?: Daemon): Promise<CrashFindings>
 }
 
 export type WorldOptions = {
   random: Random
-  devices?: number
-  window?: number
   /** Directory of the spool; by default in the folder of the run. */
   spoolPath?: string
   spool?: { max_bytes: string; min_free_bytes: string }
@@ -47,16 +69,30 @@ export type WorldOptions = {
   env?: Record<string, string>
 }
 
+/** Batches are sent again and payloads are retried while daemons are killed. */
+const usualFaults: FaultsInput = {
+  latency: { min: 0, max: 4 },
+  cut: { before_reading: 0.02, after_reading: 0.02 },
+  status: { '500': 0.05, '503': 0.02, '429': 0.01 },
+  after_commit: { cut: 0.06, error: 0.03 },
+  body: { truncated: 0.02, html: 0.01 },
+  fail: [
+    { device: doomedDevice, error_type: 'Validation', field: 'gps.latitude' },
+    { rate: 0.03, error_type: 'Busy', message: 'Later, please.' },
+  ],
+}
 const drainBoundMs = 60_000
+const commandMs = 60_000
+/** The most messages of each rule that are reported; further ones add no information. */
+const reportedMax = 5
 
 export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld> {
   const folder = await mkdtemp(join(tmpdir(), 'gateway-crash-'))
-  const service = await openService(folder, options.random.next)
+  const service = await openService({ faults: usualFaults, random: options.random.next, contentOf })
   const spoolPath = options.spoolPath ?? join(folder, 'spool')
   const configPath = join(folder, 'gateway.yaml')
   await writeFile(configPath, configText({ spoolPath, serviceUrl: service.url, spool: options.spool }))
-  const fleet = createFleet({ devices: options.devices ?? 8, window: options.window ?? 4 })
-  const untimed = createUntimedFleet(() => fleet.busy)
+  const fleet = createCrashFleet()
   const violations: string[] = []
   const events = new Map<string, number>()
   const waiters: { kinds: string[]; resolve: (event: string) => void }[] = []
@@ -75,66 +111,105 @@ export async function openCrashWorld(options: WorldOptions): Promise<CrashWorld>
     }
   }
 
-  function start(more: Omit<KillableOptions, 'configPath' | 'onLine'> = {}): Daemon {
+  function start(more: StartOptions = {}): Daemon {
     return startKillable({ ...more, configPath, onLine, env: { ...options.env, ...more.env } })
   }
 
-  async function finish(): Promise<void> {
-    await using daemon = start()
-    const ready = await daemon.ready
-    if (ready === null) throw new Error(`the last daemon ended:\n${daemon.log()}`)
-    const alive = () => daemon.running
-    const served = [fleet.serve(ready, alive), untimed.serve(ready, alive)]
-    await finishWith(daemon)
-    await Promise.all(served)
+  async function serve(daemon: Daemon): Promise<void> {
+    const ports = await daemon.ready
+    if (ports !== null)
+      await fleet.serve(
+        (plan) => urlOf(plan, ports),
+        () => daemon.running,
+      )
   }
 
-  async function finishWith(daemon: Daemon): Promise<void> {
-    await Promise.race([Promise.all([fleet.quiet(), untimed.finish()]), daemon.ended])
+  async function finish(running?: Daemon): Promise<CrashFindings> {
+    await using daemon = running ?? start()
+    if ((await daemon.ready) === null) throw new Error(`the last daemon ended:\n${daemon.log()}`)
+    const served = running === undefined ? serve(daemon) : null
+    await Promise.race([fleet.quiet(), daemon.ended])
     await drained(daemon)
     const end = await daemon.stop()
     if (end !== 'exit 0') violations.push(`SIGTERM ended in ${end}:\n${daemon.log()}`)
+    await served
+    return findings()
   }
 
   async function drained(daemon: Daemon): Promise<void> {
+    // Between two lanes a payload is in neither for the time of a write, so the sums are waited for as well.
+    const isEmpty = (status: Status) => openPayloads(status) === 0 && addsUp(status)
+    const bound = { what: 'an empty spool whose sums add up', boundMs: drainBoundMs }
     try {
-      // Between two lanes a payload is in neither for the time of a write, so the sums are waited for as
-      // well.
-      const bound = { what: 'an empty spool whose sums add up', boundMs: drainBoundMs }
-      const status = await statusUntil(
-        daemon,
-        (status) => openPayloads(status) === 0 && addsUp(status),
-        bound,
-      )
-      if (status.totals.dropped + status.totals.damaged > 0)
-        violations.push(`dropped or damaged: ${JSON.stringify(status.totals)}`)
+      const { totals } = await statusUntil(daemon, isEmpty, bound)
+      if (totals.dropped + totals.damaged > 0)
+        violations.push(`dropped or damaged: ${JSON.stringify(totals)}`)
     } catch (error) {
       violations.push(messageOf(error))
     }
   }
 
+  async function findings(): Promise<CrashFindings> {
+    const deadLetters = await exportedLetters()
+    const { arrivals } = service
+    const found = judge(expectedOf(fleet.messages()), [...cameOf(arrivals), ...deadLetters])
+    const { batches, repeats } = service.stats()
+    const { published, acked, resent } = fleet
+    return {
+      published,
+      acked,
+      resent,
+      accepted: arrivals.length,
+      deadLetters: deadLetters.length,
+      batches,
+      repeats,
+      repeated: arrivals.length + deadLetters.length - published,
+      violations: [
+        ...violations.map((what) => `noticed: ${what}`),
+        ...(acked < published ? [`never acked: ${published - acked} messages`] : []),
+        ...linesOf({ answers: fleet.wrong, service: service.wrong() }),
+        ...linesOf(found),
+      ],
+    }
+  }
+
+  /** As the files have them, which `spool verify` must find in order. */
+  async function exportedLetters() {
+    const verified = await runCommand(['spool', 'verify', '--path', spoolPath], { timeoutMs: commandMs })
+    const to = join(folder, 'letters.ndjson')
+    const words = ['dead-letters', 'export', '--path', spoolPath, '--to', to]
+    const exported = await runCommand(words, { timeoutMs: commandMs })
+    for (const { status, stdout, stderr } of [verified, exported])
+      if (status !== 'exit 0') violations.push(`${status}: ${stdout.slice(0, 1000)}${stderr}`)
+    return (await readFile(to, 'utf8')).split('\n').filter(Boolean).map(deadLetterOf)
+  }
+
   return {
-    folder,
     spoolPath,
     service,
     fleet,
-    untimed,
-    violations,
+    setDown: (down) => service.setFaults(down ? { always: 500 } : usualFaults),
     events,
     eventOf: (...kinds) =>
       new Promise((resolve) => {
         waiters.push({ kinds, resolve })
       }),
     start,
+    serve,
     finish,
-    finishWith,
     async [Symbol.asyncDispose]() {
       fleet.disconnect()
-      untimed.disconnect()
       await service[Symbol.asyncDispose]()
       await rm(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** One for each rule that is broken. */
+function linesOf(found: Findings | Record<string, string[]>): string[] {
+  return Object.entries(found)
+    .filter(([, names]) => names.length > 0)
+    .map(([rule, names]) => `${rule} (${names.length}): ${names.slice(0, reportedMax).join('; ')}`)
 }
 
 function addsUp({ internals }: Status): boolean {
@@ -173,13 +248,6 @@ ${padding}
   - name: parked
     topic: parked/{device}
     map: { latitude: { path: lat }, longitude: { path: lon } }
-  - name: tanks
-    topic: tanks/{device}/{field}
-    coalesce: { name: "{field}", complete: [level, heat], window: 100ms }
-    map:
-      signals:
-        - { type: LEVEL, path: level }
-        - { type: HEAT, path: heat }
   - name: plants
     preset: sparkplug-b
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }

@@ -7,10 +7,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRandom, type Random } from '../support/random.ts'
 import { openPayloads, statusUntil, type Daemon } from '../support/driver/daemon.ts'
-import { checkRules, type CrashFindings } from './crash-rules.ts'
 import { points, type Mistake, type Point } from './kill-points.ts'
 import { preparePower, type Power } from './power-cut.ts'
-import { openCrashWorld, type CrashWorld } from './crash-world.ts'
+import { openCrashWorld, type CrashFindings, type CrashWorld } from './crash-world.ts'
 
 /** Places outside of the daemon: at a random ack, and when the service has taken a batch but not answered. */
 export const outsidePlaces = ['random', 'committed-before-answer'] as const
@@ -35,8 +34,6 @@ export type CrashOptions = {
    * spool.
    */
   serviceDown?: boolean
-  /** The disk is full at this write of each opening of the store, in every daemon but the last. */
-  enospcAt?: number
   progress?: (line: string) => void
 }
 
@@ -110,18 +107,18 @@ export async function runCrashes(options: CrashOptions): Promise<CrashReport> {
     const killsByPlace: Record<string, number> = {}
     const missed: Record<string, number> = {}
     let bytesCut = 0
-    if (options.serviceDown === true) world.service.setDown(true)
+    if (options.serviceDown === true) world.setDown(true)
     for (const [index, death] of planDeaths(random, options).entries()) {
       const outcome = await liveAndDie(world, death, options)
       const tally = outcome === 'died' ? killsByPlace : missed
       tally[death.place] = (tally[death.place] ?? 0) + 1
       if (death.powerCut && power !== null) bytesCut += await power.cut(world.spoolPath)
-      const { published, acked } = world.fleet.counts
+      const { published, acked } = world.fleet
       const place = `${death.place} ${death.after}${death.powerCut ? ', power cut' : ''}`
       options.progress?.(`${index + 1}: ${place}: ${outcome}; ${published} published, ${acked} acked`)
     }
-    world.service.setDown(false)
-    await world.finish()
+    world.setDown(false)
+    const findings = await world.finish()
     return {
       seed: options.seed,
       kills: options.kills,
@@ -129,7 +126,7 @@ export async function runCrashes(options: CrashOptions): Promise<CrashReport> {
       bytesCut,
       killsByPlace,
       missed,
-      ...(await checkRules(world)),
+      ...findings,
       tookMs: Math.round(performance.now() - startedAtMs),
     }
   } finally {
@@ -147,12 +144,11 @@ async function powerIn(folder: string): Promise<Power> {
 async function liveAndDie(
   world: CrashWorld,
   { place, after }: Death,
-  { mistake, enospcAt }: CrashOptions,
+  { mistake }: CrashOptions,
 ): Promise<'died' | 'missed'> {
   const point = points.find((point) => point === place)
   await using daemon = world.start({
     mistake: mistake ?? null,
-    enospc: enospcAt === undefined ? null : { at: enospcAt, times: 1_000_000 },
     kill: point === undefined ? null : { point, after },
   })
   if (place === 'random') killAtAck(world, daemon, after)
@@ -164,15 +160,14 @@ async function liveAndDie(
     const ready = await daemon.ready
     if (ready === null) return await deathOf(daemon)
     const startedAtMs = performance.now()
-    const alive = () => daemon.running
-    const served = Promise.all([world.fleet.serve(ready, alive), world.untimed.serve(ready, alive)])
+    const served = world.serve(daemon)
     await publishUntilDead(world, daemon, place === 'during-compaction')
     await served
     reached = performance.now() - startedAtMs < roundBoundMs
     await deathOf(daemon)
     return reached ? 'died' : 'missed'
   } finally {
-    world.fleet.onAck(null)
+    world.fleet.onAck = null
     world.service.onAccepted(null)
   }
 }
@@ -186,10 +181,10 @@ async function deathOf(daemon: Daemon): Promise<'died'> {
 
 function killAtAck({ fleet }: CrashWorld, daemon: Daemon, after: number): void {
   let left = after
-  fleet.onAck(() => {
+  fleet.onAck = () => {
     left -= 1
     if (left === 0) void daemon.kill()
-  })
+  }
 }
 
 function killWhenAccepted({ service }: CrashWorld, daemon: Daemon, after: number): void {

@@ -45,10 +45,7 @@ export const mistakes = ['no-sync', 'early-ack', 'early-seal', 'forget-window'] 
 
 export type Mistake = (typeof mistakes)[number]
 
-/** Around the write by which the ledger copies receipts, which the spool deletes afterwards. */
-export const ledgerPoints = ['before-ledger-copy', 'after-ledger-copy'] as const
-
-export type AnyPoint = Point | ReleasePoint | (typeof ledgerPoints)[number]
+export type AnyPoint = Point | ReleasePoint
 
 export type Reach = (point: AnyPoint) => void
 
@@ -78,17 +75,7 @@ const lateMs = 20
 export function reachInStore(openStore: OpenStore, reach: Reach): OpenStore {
   return async (path, storeOptions) => {
     const store = await openStore(path, storeOptions)
-    if (isLedger(path)) {
-      return {
-        ...store,
-        async write(ops, options) {
-          // A single operation is the format's.
-          if (ops.length > 1) reach('before-ledger-copy')
-          await store.write(ops, options)
-          if (ops.length > 1) reach('after-ledger-copy')
-        },
-      }
-    }
+    if (isLedger(path)) return store
     return {
       ...store,
       get(key) {
@@ -186,32 +173,5 @@ function tellingEarly(store: Store, isEarly: (ops: readonly StoreOp[]) => boolea
       await last
       await store.close()
     },
-  }
-}
-
-/**
- * A disk that is full at the `at`-th write of each of the first `times` openings. Every other time the error
- * comes after the bytes were written, as that of a failed fsync may.
- */
-export function fillUp(openStore: OpenStore, { at, times }: { at: number; times: number }): OpenStore {
-  let openings = 0
-  return async (path, storeOptions) => {
-    const store = await openStore(path, storeOptions)
-    if (isLedger(path)) return store
-    openings += 1
-    if (openings > times) return store
-    const late = openings % 2 === 0
-    let writes = 0
-    return {
-      ...store,
-      async write(ops, options) {
-        writes += 1
-        if (writes < at) return store.write(ops, options)
-        // LevelDB accepts further writes and loses them at the next open.
-        if (writes > at) return undefined
-        if (late) await store.write(ops, options)
-        throw Object.assign(new Error('IO error: 000042.log: No space left on device'), { code: 'ENOSPC' })
-      },
-    }
   }
 }

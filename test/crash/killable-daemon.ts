@@ -2,7 +2,7 @@
 // given point.
 //
 //   node test/crash/killable-daemon.ts --config FILE [--kill-at POINT --after N] [--mistake NAME]
-//     [--enospc-at N --enospc-times M] [--clock-behind MS]
+//     [--clock-behind MS]
 //
 // Its parent follows its log, in which it adds a line for each event that the parent waits for: the log itself leaves out
 // what repeats.
@@ -16,13 +16,11 @@ import { systemClock } from '../../src/std/clock.ts'
 import { checkInThread, openLevelStore, readTablesInThread, realDisk } from '../../src/storage/storage.ts'
 import {
   countdown,
-  fillUp,
   makeMistake,
   mistakes,
   points,
   reachByEvent,
   reachInStore,
-  ledgerPoints,
   releasePoints,
   type Mistake,
   type AnyPoint,
@@ -34,17 +32,12 @@ const { values } = parseArgs({
     'kill-at': { type: 'string' },
     after: { type: 'string', default: '1' },
     mistake: { type: 'string' },
-    'enospc-at': { type: 'string' },
-    'enospc-times': { type: 'string', default: '1000000' },
     'clock-behind': { type: 'string', default: '0' },
   },
 })
 
 const path = oneArgument(values.config)
-const point =
-  values['kill-at'] === undefined
-    ? null
-    : oneOf([...points, ...releasePoints, ...ledgerPoints], values['kill-at'])
+const point = values['kill-at'] === undefined ? null : oneOf([...points, ...releasePoints], values['kill-at'])
 const mistake = values.mistake === undefined ? null : oneOf(mistakes, values.mistake)
 
 /** The events that the parent waits for. */
@@ -60,12 +53,7 @@ const reportedEvents = new Set<GatewayEvent['kind']>([
 
 const reach = countdown(point, Number(values.after), () => process.kill(process.pid, 'SIGKILL'))
 
-let openStore = openLevelStore
-if (mistake !== null) openStore = makeMistake(openStore, mistake)
-if (values['enospc-at'] !== undefined) {
-  const times = Number(values['enospc-times'])
-  openStore = fillUp(openStore, { at: Number(values['enospc-at']), times })
-}
+const openStore = mistake === null ? openLevelStore : makeMistake(openLevelStore, mistake)
 
 const stopAsked = new Promise((resolve) => {
   process.once('SIGTERM', resolve)

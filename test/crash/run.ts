@@ -18,7 +18,6 @@ const { values } = parseArgs({
     place: { type: 'string' },
     mistake: { type: 'string' },
     'service-down': { type: 'boolean', default: false },
-    'enospc-at': { type: 'string' },
   },
 })
 
@@ -44,7 +43,6 @@ for (let seed = countOf(values.seed); killsLeft + cutsLeft > 0; seed += 1) {
     serviceDown: values['service-down'],
     ...(place === undefined ? {} : { place }),
     ...(mistake === undefined ? {} : { mistake }),
-    ...(values['enospc-at'] === undefined ? {} : { enospcAt: countOf(values['enospc-at']) }),
   })
   reports.push(report)
   process.stdout.write(`${JSON.stringify(report)}\n`)

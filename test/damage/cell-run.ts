@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import type { Cell, Damage } from './cells.ts'
-import { copySpool, until, writeConfig, type DamageBase } from './damage-base.ts'
-import type { AcceptingService } from '../support/driver/accepting-service.ts'
+import { copySpool, numbersIn, until, writeConfig, type DamageBase } from './damage-base.ts'
+import { openService, type Service } from '../support/driver/service.ts'
 import {
   openPayloads,
   runCommand,
@@ -35,27 +35,30 @@ export type CellResult = {
   drained: boolean
   /** How the daemon ended at SIGTERM. */
   end: string
+  /** Payload numbers by batchId. */
   received: ReadonlyMap<string, readonly number[]>
+  /** What the service received that it never may. */
+  wrong: readonly string[]
   status: Status | null
   lines: readonly LogLine[]
   tookMs: number
 }
 
-export type CellWorld = { base: DamageBase; folder: string; service: AcceptingService }
+export type CellWorld = { base: DamageBase; folder: string }
 
 const commandMs = 60_000
 const startMs = 40_000
 const drainMs = 90_000
 
 export async function runCell(world: CellWorld, cell: Cell): Promise<CellResult> {
-  const { base, service } = world
+  const { base } = world
+  await using service = await openService()
   const startedMs = performance.now()
   const folder = join(world.folder, `cell-${cell.id}`)
   const spoolPath = join(folder, 'spool')
   await copySpool(base.spoolPath, spoolPath)
   const config = await writeConfig(folder, spoolPath, service.url)
   await applyDamage(join(spoolPath, cell.file), cell.damage)
-  service.forget()
   const before = await sumsOf(spoolPath)
   const limits = { timeoutMs: commandMs }
   const verify = await runCommand(['spool', 'verify', '--path', spoolPath, '--json'], limits)
@@ -72,13 +75,14 @@ export async function runCell(world: CellWorld, cell: Cell): Promise<CellResult>
     salvaged,
     changed,
     ...seen,
-    received: new Map(service.received),
+    received: numbersIn(service, base.firstTime),
+    wrong: service.wrong(),
     lines: gateway.lines,
     tookMs: performance.now() - startedMs,
   }
 }
 
-type Use = { spoolPath: string; limits: Parameters<typeof runCommand>[1]; service: AcceptingService }
+type Use = { spoolPath: string; limits: Parameters<typeof runCommand>[1]; service: Service }
 type Seen = Pick<CellResult, 'start' | 'plan' | 'repair' | 'opened' | 'drained' | 'end' | 'status'>
 
 async function useDaemon(gateway: Daemon, { spoolPath, limits, service }: Use): Promise<Seen> {
@@ -125,15 +129,15 @@ async function within<Result>(boundMs: number, work: Promise<Result>): Promise<R
   return result
 }
 
-async function drained(gateway: Daemon, service: AcceptingService): Promise<boolean> {
+async function drained(gateway: Daemon, { arrivals }: Service): Promise<boolean> {
   try {
     let accepted = -1
     const isEmpty = async () => {
       const status = await gateway.status()
       if (status === null || !gateway.running) return !gateway.running
       const open = openPayloads(status)
-      const isQuiet = accepted === service.acceptedCount
-      accepted = service.acceptedCount
+      const isQuiet = accepted === arrivals.length
+      accepted = arrivals.length
       return open === 0 && isQuiet
     }
     await until('the lanes are empty', isEmpty, drainMs)

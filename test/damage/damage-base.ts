@@ -7,9 +7,10 @@
 
 import { copyFile, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDevice, publishBytes } from '../support/mqtt-device.ts'
 import type { FileKind } from './cells.ts'
-import { openAcceptingService, type AcceptingService } from '../support/driver/accepting-service.ts'
+import type { Content } from '../support/driver/device.ts'
+import { Fleet } from '../support/driver/fleet.ts'
+import { openService, type Service } from '../support/driver/service.ts'
 import { layoutOf, type FileLayout } from './file-layout.ts'
 import { startDaemon, type Daemon } from '../support/driver/daemon.ts'
 
@@ -41,7 +42,7 @@ export type BaseFile = { fileKind: FileKind; file: string; bytes: number; layout
 const batchPayloads = 500
 /** Batches that are sealed and sent when the daemon is killed. */
 const inFlight = 2
-const windowMax = 2000
+const window = 1000
 
 export function configText({ spoolPath, serviceUrl }: { spoolPath: string; serviceUrl: string }): string {
   return `ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: { max_messages_per_s: 1000000 } } }
@@ -95,7 +96,7 @@ export async function writeConfig(folder: string, spoolPath: string, serviceUrl:
 export async function makeBase(folder: string, size: BaseSize): Promise<DamageBase> {
   // In the past, so that no device time is in the future.
   const firstTime = Date.now() - 600_000 - size.delivered - size.pending
-  await using service = await openAcceptingService(() => firstTime)
+  await using service = await openService()
   const spoolPath = join(folder, 'base', 'spool')
   const config = await writeConfig(join(folder, 'base'), spoolPath, service.url)
   const gateway = startDaemon(config)
@@ -104,7 +105,7 @@ export async function makeBase(folder: string, size: BaseSize): Promise<DamageBa
   } finally {
     await gateway.kill()
   }
-  const sealed = new Map(openBatches(service, size))
+  const sealed = new Map(openBatches(service, size, firstTime))
   const files: BaseFile[] = []
   for (const [file, fileKind] of await damagedFiles(spoolPath)) {
     const { size: bytes } = await stat(join(spoolPath, file))
@@ -113,46 +114,56 @@ export async function makeBase(folder: string, size: BaseSize): Promise<DamageBa
   return { spoolPath, size, firstTime, sealed, files }
 }
 
-async function fill(
-  gateway: Daemon,
-  service: AcceptingService,
-  size: BaseSize,
-  firstTime: number,
-): Promise<void> {
+async function fill(gateway: Daemon, service: Service, size: BaseSize, firstTime: number): Promise<void> {
   const ready = await gateway.ready
   if (ready === null) throw new Error(`the daemon ended: ${gateway.log()}`)
-  const device = await createDevice({ port: ready.mqttPort, clientId: 'fleet' })
-  await device.connect()
-  let sent = 0
-  const send = async (topic: string, payload: string) => {
-    sent += 1
-    device.sendBytes(publishBytes({ topic, payload, messageId: ((sent - 1) % 65_000) + 1 }))
-    if (sent - device.acks.length >= windowMax) await device.acked(sent - windowMax / 2)
-  }
-  const sendTruck = (number: number) =>
-    send(`telemetry/v1/truck-${number % truckCount}`, truckText(firstTime, number))
-  for (let number = 0; number < size.delivered; number += 1) await sendTruck(number)
-  await until('the first payloads are delivered', () => service.acceptedCount >= size.delivered)
+  const contents = [...contentsOf(size, firstTime)]
+  const fleet = new Fleet([{ name: 'fleet', window, message: (n) => contents[n - 1]! }])
+  let isOver = false
+  const served = fleet.serve(
+    () => `mqtt://127.0.0.1:${ready.mqttPort}`,
+    () => !isOver,
+  )
+  fleet.grant(size.delivered)
+  await until('the first payloads are delivered', () => service.arrivals.length >= size.delivered)
   await ledgerFilled(gateway)
-  service.setAnswering(false)
+  service.setFaults({ after_commit: { hang: 1 } })
+  fleet.grant(contents.length - size.delivered)
+  await fleet.quiet()
+  await until('batches are in submission', () => openBatches(service, size, firstTime).length >= inFlight)
+  isOver = true
+  fleet.disconnect()
+  await served
+}
+
+function* contentsOf(size: BaseSize, firstTime: number): Iterable<Content> {
+  const truckOf = (number: number) => ({
+    topic: `telemetry/v1/truck-${number % truckCount}`,
+    payload: truckText(firstTime, number),
+  })
+  for (let number = 0; number < size.delivered; number += 1) yield truckOf(number)
   const others = Math.max(size.deadLetters, size.kept, size.open)
   for (let step = 0; step < size.pending; step += 1) {
-    await sendTruck(size.delivered + step)
+    yield truckOf(size.delivered + step)
     // Spread over the payloads, so that they are in tables and in the log.
     if (step % Math.floor(size.pending / others) !== 0) continue
     const index = step / Math.floor(size.pending / others)
-    if (index < size.deadLetters) await send('telemetry/v1/truck-1', `not JSON ${index}`)
-    if (index < size.kept) await send(`telemetry/v1/stranger-${index % 20}`, truckText(firstTime, index))
-    if (index < size.open) await send(`tanks/tank-${index}/level`, JSON.stringify({ level: index }))
+    if (index < size.deadLetters) yield { topic: 'telemetry/v1/truck-1', payload: `not JSON ${index}` }
+    if (index < size.kept)
+      yield { topic: `telemetry/v1/stranger-${index % 20}`, payload: truckText(firstTime, index) }
+    if (index < size.open)
+      yield { topic: `tanks/tank-${index}/level`, payload: JSON.stringify({ level: index }) }
   }
-  await device.acked(sent)
-  await until('batches are in submission', () => openBatches(service, size).length >= inFlight)
-  device.destroy()
 }
 
-/** Batches without an answer. */
-function openBatches(service: AcceptingService, { delivered }: BaseSize): [string, readonly number[]][] {
-  return [...service.received].filter(([, numbers]) => (numbers[0] ?? 0) >= delivered)
+/** Payload numbers of the batches without an answer. */
+function openBatches(service: Service, { delivered }: BaseSize, firstTime: number): [string, number[]][] {
+  return [...numbersIn(service, firstTime)].filter(([, numbers]) => (numbers[0] ?? 0) >= delivered)
+}
+
+/** Payload numbers by batchId. */
+export function numbersIn(service: Service, firstTime: number): Map<string, number[]> {
+  return new Map([...service.batches()].map(([id, times]) => [id, times.map((time) => time - firstTime)]))
 }
 
 function truckText(firstTime: number, number: number): string {

@@ -118,8 +118,7 @@ function sealedRules(base: DamageBase, { result, batchesOf, hit, hitNumbers }: F
       `${others.length} payloads of the sealed batch ${batchId} go under another batchId`,
     )
   }
-  for (const batchId of result.received.keys())
-    rule(!batchId.includes('other content'), `the batch ${batchId}`)
+  for (const what of result.wrong) rule(false, `the service counts ${what}`)
 }
 
 function keptRules({ size }: DamageBase, { status }: CellResult, hit: UnitContent, rule: Rule): void {

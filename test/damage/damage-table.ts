@@ -10,7 +10,6 @@ import { runCell, type CellResult } from './cell-run.ts'
 import { allCells, sampleOf, textOf, type Cell } from './cells.ts'
 import { fullSize, makeBase, smallSize, type DamageBase } from './damage-base.ts'
 import { judge, type Judgement } from './damage-rules.ts'
-import { openAcceptingService } from '../support/driver/accepting-service.ts'
 
 export type CellReport = Judgement & { text: string; start: CellResult['start']; tookMs: number }
 
@@ -34,9 +33,8 @@ export async function runCells(folder: string, options: TableOptions): Promise<C
   const cells = chosen(base, options)
   const reports: CellReport[] = []
   const work = async () => {
-    await using service = await openAcceptingService(() => base.firstTime)
     for (let cell = cells.shift(); cell !== undefined; cell = cells.shift()) {
-      const result = await runCell({ base, folder, service }, cell)
+      const result = await runCell({ base, folder }, cell)
       const report = {
         ...judge(base, cell, result),
         text: textOf(cell),

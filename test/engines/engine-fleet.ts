@@ -6,19 +6,27 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { openPayloads, statusUntil, type Daemon } from '../support/driver/daemon.ts'
 import { startKillable, type KillableOptions } from '../support/driver/killable.ts'
-import { idIn } from '../../src/sandbox/received-payloads.ts'
-import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
-import { startSandbox } from '../support/pipeline-world.ts'
+import type { DevicePlan } from '../support/driver/device.ts'
+import { Fleet } from '../support/driver/fleet.ts'
+import { judge, nameOf, wrongOrders } from '../support/driver/oracle.ts'
+import { openService, type Service } from '../support/driver/service.ts'
 import type { Engine } from './message-engine.ts'
-import { startMs, startTrucks, type TruckOptions, type Trucks } from './trucks.ts'
 
 export const partitions = 4
 
 /** Lines of the config of NATS: the partition of each device. */
 export const natsMappings = [`mappings { "t.*": "gw.{{partition(${partitions},1)}}.t.{{wildcard(1)}}" }`]
+
+export type TruckOptions = {
+  count?: number
+  /** Between two messages of a truck, at least. */
+  pauseMs?: number
+  /** What a truck publishes in place of a position; undefined for a position. */
+  content?: (device: string, number: number) => string | undefined
+}
 
 export type FleetOptions = {
   gateways?: number
@@ -38,16 +46,8 @@ export type Gateway = {
   daemon: Daemon
 }
 
-export type FleetOutcome = {
-  /** Acknowledged to a truck and not at the service. */
-  lost: number
-  /** A gateway took a number of a truck after a higher one. */
-  wrongOrder: number
-  /** One gateway delivered a payload twice. */
-  twiceByOne: number
-  /** Two gateways did. */
-  twiceByTwo: number
-}
+/** Of messages that the engine acknowledged to a truck, as the oracle counts them. */
+export type FleetOutcome = { lost: number; twice: number; byTwo: number; unknown: number; wrongOrder: number }
 
 export type OutcomeOptions = {
   /** Messages that become dead letters. */
@@ -57,9 +57,9 @@ export type OutcomeOptions = {
 }
 
 export type EngineFleet = {
-  readonly sandbox: Sandbox
+  readonly service: Service
   readonly gateways: readonly Gateway[]
-  readonly trucks: Trucks
+  readonly trucks: Fleet
   kill(gateway: number): Promise<void>
   stop(gateway: number): Promise<void>
   /** Resolves when it takes messages or waits for its turn. */
@@ -75,14 +75,12 @@ export type EngineFleet = {
 
 export async function startEngineFleet(engine: Engine, options: FleetOptions = {}): Promise<EngineFleet> {
   const { gateways: count = 3, kills = {} } = options
-  const { sandbox, url: serviceUrl } = await startSandbox({
-    receivedMax: 1_000_000,
-    receivedBytesMax: 2 * 1024 ** 3,
-  })
+  const service = await openService()
+  onTestFinished(() => service[Symbol.asyncDispose]())
   const gateways: Gateway[] = []
   for (let index = 0; index < count; index += 1) {
     const folder = await newFolder()
-    await writeConfig(folder, { engine, index, serviceUrl, options })
+    await writeConfig(folder, { engine, index, serviceUrl: service.url, options })
     gateways.push({ folder, daemon: run(folder, kills[index] ?? null) })
   }
   onTestFinished(async () => {
@@ -92,7 +90,7 @@ export async function startEngineFleet(engine: Engine, options: FleetOptions = {
   const trucks = startTrucks(engine.mqttUrls, options.trucks)
 
   return {
-    sandbox,
+    service,
     gateways,
     trucks,
     async kill(index) {
@@ -119,23 +117,66 @@ export async function startEngineFleet(engine: Engine, options: FleetOptions = {
       const all = await Promise.all(gateways.map(({ daemon }) => daemon.status()))
       return all.filter((status) => status !== null)
     },
-    working: () => [...new Set(deliveries(sandbox).map(({ gateway }) => gateway))].toSorted(),
+    working: () => [...new Set(service.arrivals.map(({ gateway }) => gateway))].toSorted(),
     async outcome(name, { notMapped = () => 0, isWhole = true } = {}) {
-      await trucks.stop()
+      await trucks.hold()
       const isThere = () =>
-        sandbox.stats().distinctPayloadIds >= trucks.ackedCount() - notMapped() &&
+        service.arrivals.length >= trucks.acked - notMapped() &&
         // A number without an acknowledgement may have arrived, too.
-        judge(trucks.acked, deliveries(sandbox)).lost <= notMapped()
+        outcomeOf(trucks, service).lost <= notMapped()
       if (isWhole) await eventually(isThere)
       await Promise.all(gateways.map((gateway) => isEmpty(gateway)))
-      const delivered = deliveries(sandbox)
-      const outcome = judge(trucks.acked, delivered)
+      const outcome = outcomeOf(trucks, service)
       process.stderr.write(
-        `engines: ${name}: ${trucks.ackedCount()} acknowledged to trucks, ${trucks.repeated} published again, ` +
-          `${acceptedLate(delivered)} accepted late, ${JSON.stringify(outcome)}\n`,
+        `engines: ${name}: ${trucks.acked} acknowledged to trucks, ${trucks.resent} published again, ` +
+          `${JSON.stringify(outcome)}\n`,
       )
       return outcome
     },
+  }
+}
+
+/** Device time of the number 0; one millisecond for each number. */
+const startMs = Date.now()
+const answerMsMax = 20_000
+
+/** Each truck begins at another node, and tries the next one when its connection ends. */
+function startTrucks(mqttUrls: readonly string[], options: TruckOptions = {}): Fleet {
+  const { count = 20, pauseMs = 20, content = () => undefined } = options
+  const plans = Array.from({ length: count }, (_, index): DevicePlan => {
+    const name = `truck-${index}`
+    const position = (n: number) => JSON.stringify({ t: startMs + n, x: 52 + n / 1e6, y: 13 })
+    const message = (n: number) => ({ topic: `t/${name}`, payload: content(name, n) ?? position(n) })
+    return { name, message, everyMs: pauseMs, answerMsMax, login: { userName: 'guest', password: 'guest' } }
+  })
+  const trucks = new Fleet(plans)
+  let isOver = false
+  const served = trucks.serve(
+    (_plan, turn, index) => mqttUrls[(index + turn) % mqttUrls.length]!,
+    () => !isOver,
+  )
+  trucks.grant(Infinity)
+  onTestFinished(async () => {
+    isOver = true
+    trucks.disconnect()
+    await served
+  })
+  return trucks
+}
+
+function outcomeOf(trucks: Fleet, { arrivals }: Service): FleetOutcome {
+  const sent = [...trucks.messages()].map(({ plan, n, isAcked }) => ({
+    name: nameOf(plan.name, startMs + n),
+    isAcked,
+  }))
+  const came = arrivals.map(({ device, ts, gateway }) => ({ name: nameOf(device, ts), gateway }))
+  const { lost, twice, byTwo, unknown } = judge(sent, came)
+  return {
+    lost: lost.length,
+    twice: twice.length,
+    byTwo: byTwo.length,
+    unknown: unknown.length,
+    wrongOrder: wrongOrders(arrivals),
   }
 }
 
@@ -191,99 +232,4 @@ delivery: { base_url: "${serviceUrl}", max_in_flight: 1, backfill: { after: 1h }
 ops: { listen: "127.0.0.1:0", stop_deadline: 10s }
 `,
   )
-}
-
-type Delivery = { gateway: string; batch: string; device: string; number: number; payloadId: string }
-
-/** In the order in which the service accepted them. */
-function deliveries(sandbox: Sandbox): Delivery[] {
-  return sandbox
-    .received({ limit: Number.MAX_SAFE_INTEGER })
-    .toReversed()
-    .map(({ payload, batchId, requestId }) => ({
-      gateway: String(payload['carrier']),
-      batch: batchId ?? requestId,
-      device: String(idIn(payload['deviceIdentifier'])),
-      number: Number(payload['signalTimestamp']) - startMs,
-      payloadId: String(payload['payloadId']),
-    }))
-}
-
-export function judge(acked: ReadonlyMap<string, number>, delivered: readonly Delivery[]): FleetOutcome {
-  const arrived = new Map<string, Set<number>>()
-  const takers = new Map<string, string>()
-  const outcome: FleetOutcome = { lost: 0, wrongOrder: 0, twiceByOne: 0, twiceByTwo: 0 }
-  for (const { gateway, device, number, payloadId } of delivered) {
-    arrived.set(device, (arrived.get(device) ?? new Set()).add(number))
-    const taker = takers.get(payloadId)
-    takers.set(payloadId, gateway)
-    if (taker === gateway) outcome.twiceByOne += 1
-    else if (taker !== undefined) outcome.twiceByTwo += 1
-  }
-  for (const gateway of new Set(delivered.map((one) => one.gateway)))
-    outcome.wrongOrder += wrongOrderIn(delivered.filter((one) => one.gateway === gateway))
-  for (const [device, to] of acked)
-    for (let number = 1; number <= to; number += 1)
-      if (!(arrived.get(device)?.has(number) ?? false)) outcome.lost += 1
-  return outcome
-}
-
-type Run = { batch: string; first: number; last: number }
-
-/**
- * Numbers of one gateway that were not taken in their order: within a batch, and of batches that cannot be put in an order
- * in which the numbers of every truck ascend. This is what partitions promise, and it needs no word of the engine: a batch
- * has what was taken, in the order of taking, and never changes. The service accepts batches in another order where what
- * waited is backfill and fresh messages go first, as after a start, and where a submission had no answer: its batch is sent
- * again, as a whole. `acceptedLate` counts that.
- */
-function wrongOrderIn(delivered: readonly Delivery[]): number {
-  let wrong = 0
-  const runs = new Map<string, Map<string, Run>>()
-  for (const { batch, device, number } of delivered) {
-    const ofDevice = runs.get(device) ?? new Map<string, Run>()
-    runs.set(device, ofDevice)
-    const run = ofDevice.get(batch) ?? { batch, first: number, last: 0 }
-    ofDevice.set(batch, run)
-    if (number <= run.last) wrong += 1
-    run.last = Math.max(run.last, number)
-    run.first = Math.min(run.first, number)
-  }
-  const after = new Map<string, Set<string>>()
-  const before = new Map<string, number>(delivered.map(({ batch }) => [batch, 0]))
-  for (const ofDevice of runs.values()) {
-    const sorted = [...ofDevice.values()].toSorted((one, other) => one.first - other.first)
-    for (const [index, { batch, last }] of sorted.entries()) {
-      const next = sorted[index + 1]
-      if (next === undefined) continue
-      if (next.first <= last) wrong += 1
-      const following = after.get(batch) ?? new Set()
-      after.set(batch, following)
-      if (following.has(next.batch)) continue
-      following.add(next.batch)
-      before.set(next.batch, before.get(next.batch)! + 1)
-    }
-  }
-  const ready = [...before].filter(([, count]) => count === 0).map(([batch]) => batch)
-  for (let batch = ready.pop(); batch !== undefined; batch = ready.pop()) {
-    before.delete(batch)
-    for (const next of after.get(batch) ?? []) {
-      before.set(next, before.get(next)! - 1)
-      if (before.get(next) === 0) ready.push(next)
-    }
-  }
-  return wrong + before.size
-}
-
-/** Numbers that the service accepted of a gateway after a higher one of the same truck. */
-function acceptedLate(delivered: readonly Delivery[]): number {
-  const highest = new Map<string, number>()
-  let late = 0
-  for (const { gateway, device, number } of delivered) {
-    const key = `${gateway} ${device}`
-    const before = highest.get(key) ?? 0
-    if (number < before) late += 1
-    else highest.set(key, number)
-  }
-  return late
 }

@@ -18,9 +18,9 @@ export type FleetEngine = {
   limited: { options: FleetOptions; limit(engine: Engine): Promise<void> }
 }
 
-const calm = { lost: 0, wrongOrder: 0, twiceByOne: 0, twiceByTwo: 0 }
+const calm = { lost: 0, wrongOrder: 0, twice: 0, byTwo: 0, unknown: 0 }
 /** Delivered again: what was outstanding in a partition at the time. */
-const kept = { lost: 0, wrongOrder: 0, twiceByOne: 0 }
+const kept = { lost: 0, wrongOrder: 0, twice: 0 }
 
 export function describeFleets({ name, isThere, start, leading, limited }: FleetEngine): void {
   async function fleetOf(options: FleetOptions = {}): Promise<{ engine: Engine; fleet: EngineFleet }> {
@@ -94,7 +94,7 @@ export function describeFleets({ name, isThere, start, leading, limited }: Fleet
         },
       })
       await fleet.trucks.more(3000)
-      const poison = () => Math.floor(fleet.trucks.acked.get('truck-3')! / 5)
+      const poison = () => Math.floor(fleet.trucks.devices[3]!.acked / 5)
       const outcome = await fleet.outcome(`${name}: poison`, { notMapped: poison })
       const letters = (await fleet.statuses()).reduce((sum, { spool }) => sum + spool.deadLetters, 0)
       expect({ outcome, letters }).toEqual({ outcome: { ...calm, lost: poison() }, letters: poison() })
@@ -112,12 +112,12 @@ export function describeFleets({ name, isThere, start, leading, limited }: Fleet
     test('lose nothing in an outage of the service in which their spools become full', async () => {
       // In a smaller one, what LevelDB keeps of delivered payloads holds the intake for up to ten minutes.
       const { fleet } = await fleetOf({ spoolBytes: '4MiB', trucks: { count: 40, pauseMs: 0 } })
-      fleet.sandbox.setFaults([{ always: 503 }])
+      fleet.service.setFaults([{ always: 503 }])
       const isPaused = ({ conditions }: Status) =>
         conditions.some(({ code }) => code === 'MESSAGE_SOURCE_PAUSED')
       await eventually(async () => (await fleet.statuses()).filter(isPaused).length === 3)
       await fleet.trucks.more(1000)
-      fleet.sandbox.setFaults([])
+      fleet.service.setFaults([])
       expect(await fleet.outcome(`${name}: full spools`)).toMatchObject(kept)
     })
 
@@ -125,8 +125,8 @@ export function describeFleets({ name, isThere, start, leading, limited }: Fleet
       const { engine, fleet } = await fleetOf(limited.options)
       await limited.limit(engine)
       for (const index of [0, 1, 2]) await fleet.stop(index)
-      const before = fleet.trucks.repeated
-      await eventually(() => fleet.trucks.repeated > before + 5)
+      const before = fleet.trucks.resent
+      await eventually(() => fleet.trucks.resent > before + 5)
       for (const index of [0, 1, 2]) await fleet.start(index)
       await fleet.trucks.more(500)
       expect(await fleet.outcome(`${name}: full queue`)).toMatchObject(kept)
@@ -149,14 +149,14 @@ export function describeFleets({ name, isThere, start, leading, limited }: Fleet
     test('with custody delivered an outage of the service costs nothing, also where a disk is thrown away', async () => {
       const { fleet } = await fleetOf({ bridge: delivered })
       await fleet.trucks.more(500)
-      fleet.sandbox.setFaults([{ always: 503 }])
+      fleet.service.setFaults([{ always: 503 }])
       const holding = async () => (await fleet.statuses()).findIndex(({ custody }) => custody?.holds === true)
       await eventually(async () => (await holding()) >= 0)
       const lost = await holding()
       await fleet.kill(lost)
       await fleet.throwDiskAway(lost)
       await fleet.trucks.more(1000)
-      fleet.sandbox.setFaults([])
+      fleet.service.setFaults([])
       await fleet.start(lost)
       await fleet.trucks.more(500)
       const outcome = await fleet.outcome(`${name}: custody delivered, outage, a disk thrown away`)
@@ -171,7 +171,7 @@ export function describeFleets({ name, isThere, start, leading, limited }: Fleet
       async ({ custody, bridge }) => {
         const { fleet } = await fleetOf({ bridge, trucks: { pauseMs: 400 } })
         await fleet.trucks.more(500)
-        fleet.sandbox.setFaults([{ always: 503 }])
+        fleet.service.setFaults([{ always: 503 }])
         const endsAtMs = Date.now() + 60 * minuteMs
         // The devices publish all the time.
         await eventually(async () => {
@@ -179,7 +179,7 @@ export function describeFleets({ name, isThere, start, leading, limited }: Fleet
           return Date.now() > endsAtMs
         })
         const isHolding = (await fleet.statuses()).some((status) => status.custody?.holds === true)
-        fleet.sandbox.setFaults([])
+        fleet.service.setFaults([])
         await fleet.trucks.more(500)
         const outcome = await fleet.outcome(`${name}: custody ${custody}, outage of an hour`)
         expect(outcome).toMatchObject(kept)
@@ -199,7 +199,7 @@ async function losesDisks(
   name: string,
   { isWhole }: { isWhole: boolean },
 ): Promise<FleetOutcome> {
-  fleet.sandbox.setFaults([{ latency: 400 }])
+  fleet.service.setFaults([{ latency: 400 }])
   for (const index of [0, 1, 2]) {
     await fleet.trucks.more(300)
     await fleet.kill(index)
@@ -207,6 +207,6 @@ async function losesDisks(
     await fleet.trucks.more(300)
     await fleet.start(index)
   }
-  fleet.sandbox.setFaults([])
+  fleet.service.setFaults([])
   return fleet.outcome(name, { isWhole })
 }

@@ -48,7 +48,7 @@ describe.skipIf(!hasNats)('gateways behind NATS', () => {
     expect(await fleet.outcome('NATS: gateways killed')).toMatchObject({
       lost: 0,
       wrongOrder: 0,
-      twiceByOne: 0,
+      twice: 0,
     })
     process.stderr.write(`engines: NATS: partitions taken over ${times.join(' and ')} ms after a kill\n`)
     // Six seconds, a look each second, and a busy machine.
@@ -60,22 +60,22 @@ describe.skipIf(!hasNats)('gateways behind NATS', () => {
     const frozen = fleet.gateways[0]!.daemon
     await eventually(() => isShared(fleet))
     // Nothing is acknowledged: the service accepts nothing.
-    fleet.sandbox.setFaults([{ always: 503 }])
+    fleet.service.setFaults([{ always: 503 }])
     await fleet.trucks.more(400)
     await eventually(async () => (await outstandingAt(fleet, 0)) > 50)
     process.kill(frozen.pid, 'SIGSTOP')
     await eventually(async () => (await activeAt(fleet, 1)) === partitions)
     await fleet.trucks.more(400)
-    await fleet.trucks.pause()
+    await fleet.trucks.hold()
     // It has what the frozen one had taken, and what came since; and is lost with all of it.
     await eventually(async () => (await outstandingAt(fleet, 1)) >= 800)
     await fleet.kill(1)
     await fleet.throwDiskAway(1)
-    fleet.sandbox.setFaults([])
+    fleet.service.setFaults([])
     process.kill(frozen.pid, 'SIGCONT')
     await eventually(async () => (await activeAt(fleet, 0)) === partitions)
     await fleet.start(1)
-    fleet.trucks.resume()
+    fleet.trucks.grant(Infinity)
     await fleet.trucks.more(200)
     expect(await fleet.outcome('NATS: a gateway frozen, the other lost with its disk')).toMatchObject({
       lost: 0,
@@ -99,7 +99,7 @@ describe.skipIf(!hasNats)('gateways behind NATS', () => {
     expect(await fleet.outcome('NATS: gateways frozen')).toMatchObject({
       lost: 0,
       wrongOrder: 0,
-      twiceByOne: 0,
+      twice: 0,
     })
   })
 })

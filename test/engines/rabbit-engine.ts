@@ -2,10 +2,9 @@
 // directory of its own, in which the folder of the test is mounted, for this process alone.
 
 import type { ChildProcess } from 'node:child_process'
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { connect } from 'mqtt'
-import { eventually } from '../support/eventually.ts'
 import { answers, freePort } from '../support/mosquitto.ts'
 import {
   atEndOfTest,
@@ -45,16 +44,8 @@ export type RabbitOptions = {
 
 export const rabbitUser = { username: 'guest', password: 'guest' }
 
-export type RabbitEngine = Engine & {
-  /**
-   * A quorum queue survives a kill from now on. Each node notes its queues in a file that it writes half a second later:
-   * a queue whose nodes are killed before that exists afterwards and never answers.
-   */
-  settled(queue: string): Promise<void>
-}
-
 /** The data of a node is below `FOLDER/NAME`. */
-export async function startRabbit(options: RabbitOptions = {}): Promise<RabbitEngine> {
+export async function startRabbit(options: RabbitOptions = {}): Promise<Engine> {
   const { nodes: count = 1, isNewer = count > 1, lines = [], settings = [], atEnd = atEndOfTest } = options
   const plugins = ['rabbitmq_mqtt', 'rabbitmq_consistent_hash_exchange', 'rabbitmq_management']
   const folder = await engineFolder(atEnd)
@@ -113,7 +104,7 @@ export async function startRabbit(options: RabbitOptions = {}): Promise<RabbitEn
   atEnd(() => names.end('SIGKILL'))
   names.start()
   await answers(namesPort)
-  const engine = await startEngine(
+  return startEngine(
     {
       kind: 'rabbitmq',
       folder,
@@ -132,15 +123,6 @@ export async function startRabbit(options: RabbitOptions = {}): Promise<RabbitEn
     },
     atEnd,
   )
-  return {
-    ...engine,
-    async settled(queue) {
-      for (const { name } of nodes) {
-        const path = join(folder, name, 'data', name, 'quorum', name, 'names.dets')
-        await eventually(async () => (await readFile(path)).includes(`%2F_${queue}`))
-      }
-    },
-  }
 }
 
 /** A program of the newer RabbitMQ, which sees `folder` as /mnt. */

@@ -7,23 +7,24 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { eventually } from '../support/eventually.ts'
 import { publishAll } from '../support/mosquitto.ts'
 import { openRabbitBridge } from '../support/rabbit-bridges.ts'
-import { hasRabbit, hasRabbitCluster, rabbitUser, startRabbit, type RabbitEngine } from './rabbit-engine.ts'
+import type { Engine } from './message-engine.ts'
+import { hasRabbit, hasRabbitCluster, rabbitUser, startRabbit } from './rabbit-engine.ts'
 
-async function linkTo(engine: RabbitEngine): Promise<ChannelModel> {
+async function linkTo(engine: Engine): Promise<ChannelModel> {
   const link = await connect(engine.urls[0]!.replace('://', '://guest:guest@'), { noDelay: true })
   link.on('error', () => undefined)
   onTestFinished(() => link.close().catch(() => undefined))
   return link
 }
 
-async function channelOf(engine: RabbitEngine): Promise<Channel> {
+async function channelOf(engine: Engine): Promise<Channel> {
   const channel = await (await linkTo(engine)).createChannel()
   channel.on('error', () => undefined)
   return channel
 }
 
 /** Resolves when all are acknowledged. */
-function publish(engine: RabbitEngine, topic: string, count: number): Promise<void> {
+function publish(engine: Engine, topic: string, count: number): Promise<void> {
   const messages = Array.from({ length: count }, (_, index) => ({ topic, payload: String(index) }))
   return publishAll(engine.mqttUrls[0]!, messages, {
     protocolVersion: 4,
@@ -46,11 +47,7 @@ async function nextOf(channel: Channel, queue: string): Promise<GetMessage> {
 }
 
 /** The queues that a consumer of all of them is active for. */
-async function consumeAll(
-  engine: RabbitEngine,
-  queues: readonly string[],
-  priorities: readonly number[] = [],
-) {
+async function consumeAll(engine: Engine, queues: readonly string[], priorities: readonly number[] = []) {
   const channel = await channelOf(engine)
   await channel.prefetch(10)
   const active = new Set<string>()
@@ -68,7 +65,7 @@ async function consumeAll(
 
 const spread = ['spread.0', 'spread.1', 'spread.2', 'spread.3']
 
-async function feedAll(engine: RabbitEngine, rounds: number): Promise<void> {
+async function feedAll(engine: Engine, rounds: number): Promise<void> {
   const channel = await (await linkTo(engine)).createConfirmChannel()
   for (let round = 0; round < rounds; round += 1)
     for (const queue of spread) channel.sendToQueue(queue, Buffer.from('x'))
@@ -81,7 +78,7 @@ const versions = [
 ]
 
 describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
-  let engine: RabbitEngine
+  let engine: Engine
 
   beforeAll(async () => {
     if (!isThere) return
@@ -146,7 +143,7 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
 })
 
 describe.skipIf(!hasRabbitCluster)('RabbitMQ 4.0', () => {
-  let engine: RabbitEngine
+  let engine: Engine
 
   beforeAll(async () => {
     engine = await startRabbit({ isNewer: true, settings: ['channel_tick_interval 1000'], atEnd: afterAll })
@@ -241,7 +238,7 @@ describe.skipIf(!hasRabbitCluster)('RabbitMQ 4.0', () => {
 })
 
 /** Takes a message and acknowledges nothing; resolves with why its channel was closed. */
-async function lateConsumer(engine: RabbitEngine, queue: string): Promise<Error> {
+async function lateConsumer(engine: Engine, queue: string): Promise<Error> {
   const channel = await channelOf(engine)
   const closed = new Promise<Error>((resolve) => {
     channel.once('error', resolve)

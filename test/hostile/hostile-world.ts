@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { hashPassword } from '../../src/std/passwords/passwords.ts'
 import { startDaemon, type Daemon } from '../support/driver/daemon.ts'
-import { openAcceptingService } from '../support/driver/accepting-service.ts'
-import { createAuthority, type Authority } from '../support/certificates.ts'
+import { openService, type Service } from '../support/driver/service.ts'
+import { createAuthority } from '../support/certificates.ts'
 import { schemes, type Transport } from './route.ts'
 
 export type HostileWorld = AsyncDisposable & {
@@ -17,14 +17,10 @@ export type HostileWorld = AsyncDisposable & {
   readonly config: string
   /** PEM of the authority of the TLS listener. */
   readonly ca: string
-  /** Payload numbers by batchId, at the service: the time of a payload minus `firstTime`. */
-  readonly received: ReadonlyMap<string, readonly number[]>
+  readonly service: Service
+  /** The time of the payload 0 of the attempts. */
   readonly firstTime: number
   port(transport: Transport): number
-  /** Without anonymous clients: tokens on the plain listener, certificates on the other. */
-  strictPort(transport: 'tcp' | 'tls'): number
-  /** Of client certificates that the strict TLS listener takes. */
-  readonly clientAuthority: Authority
   readonly opsUrl: string
   status(): Promise<Status | null>
 }
@@ -32,8 +28,6 @@ export type HostileWorld = AsyncDisposable & {
 export const fleetUser = { name: 'fleet', password: 'correct horse battery staple' }
 export const otherUser = { name: 'workshop', password: 'another password of another user' }
 export const listedCount = 200
-
-export const token = { name: 'tracker-7', token: 'token-of-tracker-7-0123456789' }
 
 /** Pages of it may connect over WebSocket. */
 export const pageOrigin = 'https://fleet.example.com'
@@ -48,11 +42,6 @@ function configText(serviceUrl: string): string {
       - url: mqtt://127.0.0.1:0
       - url: mqtts://127.0.0.1:0
         tls: { cert: "\${file:./cert.pem}", key: "\${file:./key.pem}" }
-      - url: mqtt://127.0.0.1:0
-        access: { tokens: [{ name: ${token.name}, token: "\${file:./token.txt}" }] }
-      - url: mqtts://127.0.0.1:0
-        tls: { cert: "\${file:./cert.pem}", key: "\${file:./key.pem}", client_ca: "\${file:./client-ca.pem}" }
-        access: { certificates: true }
       - url: ws://127.0.0.1:0
         websocket: { origins: [${pageOrigin}] }
       - url: wss://127.0.0.1:0
@@ -108,17 +97,14 @@ ops: { listen: "127.0.0.1:0" }
 export async function openHostileWorld(folder: string): Promise<HostileWorld> {
   await mkdir(folder, { recursive: true })
   const firstTime = Date.now()
-  const service = await openAcceptingService(() => firstTime)
+  const service = await openService()
   const authority = createAuthority()
   const { cert, key } = authority.issue()
-  const clientAuthority = createAuthority('Client Authority')
   const fleetHash = await hashPassword(fleetUser.password)
   const names = Array.from({ length: listedCount }, (_, n) => [`truck-${n}`, `tank-${n}`, `sum-${n}`]).flat()
   const files = {
     'cert.pem': cert,
     'key.pem': key,
-    'client-ca.pem': clientAuthority.ca,
-    'token.txt': token.token,
     'fleet.txt': fleetHash,
     'workshop.txt': otherUser.password,
     'devices.csv': `device,asset_id\n${names.map((name) => `${name},${name}`).join('\n')}\n`,
@@ -137,14 +123,9 @@ export async function openHostileWorld(folder: string): Promise<HostileWorld> {
     folder,
     config,
     ca: authority.ca,
-    received: service.received,
+    service,
     firstTime,
     port: (transport) => gateway.port(schemes[transport]),
-    strictPort(transport) {
-      const urls = gateway.addresses().filter((one) => one.startsWith(`${schemes[transport]}:`))
-      return Number(new URL(urls[1] ?? '').port)
-    },
-    clientAuthority,
     opsUrl,
     status: () => gateway.status(),
     async [Symbol.asyncDispose]() {

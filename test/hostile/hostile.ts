@@ -8,8 +8,9 @@
 //
 // Each row has two honest clients: one of MQTT 3.1.1 over TCP and one of MQTT 5 over WebSocket, both with TLS where
 // the attacker has it. A row has three times: alone (the honest clients without an attacker), attacked, and settled
-// (until the memory is back and the service has what was acknowledged). What must hold is in `judge`. The machine is
-// shared with the attacker and with others: where an honest client alone is slow, more is allowed beside the attacker.
+// (until the memory is back and the service has what was acknowledged). What must hold is in `judgeDaemon` and
+// `judgeClient`. The machine is shared with the attacker and with others: where an honest client alone is slow, more is
+// allowed beside the attacker.
 
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,9 +18,10 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { residentBytes, sampleResident } from '../bench/resident.ts'
 import type { Attack, AttackCounts, AttackTarget } from './attackers/attack-kit.ts'
+import { judge, type Findings } from '../support/driver/oracle.ts'
 import type { HonestOptions, HonestReport } from './honest-client.ts'
 import { fleetUser, openHostileWorld, type HostileWorld } from './hostile-world.ts'
-import { isSecure, routeText, type Route } from './route.ts'
+import { isSecure, routeText, urlOf, type Route } from './route.ts'
 
 export type RowOptions = Route & {
   seconds: number
@@ -42,8 +44,9 @@ export type HonestRow = {
   route: Route
   alone: HonestReport
   attacked: HonestReport
-  /** Messages that were acknowledged and are not at the service. */
+  /** Messages that were acknowledged and are not at the service, and those that it accepted twice. */
   missing: number
+  twice: number
 }
 
 export type Row = {
@@ -96,7 +99,7 @@ export async function runAttack(folder: string, attack: Attack, options: RowOpti
   const acked = warm.map((report, index) =>
     [report, alone[index], attacked[index]].flatMap((each) => each?.acked ?? []),
   )
-  const missing = await undelivered(world, acked, options.settleSeconds)
+  const found = await undelivered(world, acked, options.settleSeconds)
   const mb = (bytes: number) => bytes / 1e6
   const seen = {
     name: attack.name,
@@ -105,7 +108,8 @@ export async function runAttack(folder: string, attack: Attack, options: RowOpti
       route: each,
       alone: alone[index]!,
       attacked: attacked[index]!,
-      missing: missing[index] ?? 0,
+      missing: found[index]?.lost.length ?? 0,
+      twice: found[index]?.twice.length ?? 0,
     })),
     attacker,
     residentMb: { quiet: mb(quietBytes), peak: mb(sampler.maxBytes), after: mb(afterBytes) },
@@ -122,7 +126,7 @@ export async function runAttack(folder: string, attack: Attack, options: RowOpti
     ...seen,
     violations: [
       ...seen.honest.flatMap((client) => judgeClient(client, slack)),
-      ...judge(seen, { ...memory, running: world.gateway.running, slack }),
+      ...judgeDaemon(seen, { ...memory, running: world.gateway.running, slack }),
     ],
   }
 }
@@ -136,7 +140,7 @@ const secureRoutes = [
   { transport: 'wss', version: 5 },
 ] as const
 
-function judge(
+function judgeDaemon(
   { residentMb, healthMs, attacker }: Omit<Row, 'violations'>,
   {
     growthMbMax,
@@ -160,7 +164,7 @@ function judge(
   ]
 }
 
-function judgeClient({ route, alone, attacked, missing }: HonestRow, slack: number): string[] {
+function judgeClient({ route, alone, attacked, missing, twice }: HonestRow, slack: number): string[] {
   const { latency, lost, due, newcomers } = attacked
   const p99MsMax = Math.max(limits.p99Ms * slack, 4 * alone.latency.p99Ms)
   const worstMsMax = Math.max(limits.worstMs * slack, 4 * alone.latency.maxMs)
@@ -179,6 +183,7 @@ function judgeClient({ route, alone, attacked, missing }: HonestRow, slack: numb
       ? []
       : [`a newcomer took ${round(newcomers.worstMs)} ms`]),
     ...(missing === 0 ? [] : [`${missing} acknowledged messages are not at the service`]),
+    ...(twice === 0 ? [] : [`${twice} acknowledged messages came twice`]),
   ].map((violation) => `${routeText(route)}: ${violation}`)
 }
 
@@ -187,13 +192,12 @@ type HonestClient = AsyncDisposable & { report(): Promise<HonestReport> }
 async function startHonestClient(world: HostileWorld, route: Route, index: number): Promise<HonestClient> {
   const newcomers = [20, 21, 22, 23].map((number) => `truck-${number + 4 * index}`)
   const options: HonestOptions = {
-    ...route,
-    port: world.port(route.transport),
+    version: route.version,
+    url: urlOf(route.transport, world.port(route.transport)),
     ca: world.ca,
     // Before the time of all attackers, so that a message of an attacker is never taken for one of these.
     firstTime: world.firstTime - (index + 1) * timesOfClient,
-    userName: fleetUser.name,
-    password: fleetUser.password,
+    login: { userName: fleetUser.name, password: fleetUser.password },
     device: `truck-${index + 1}`,
     newcomers,
   }
@@ -211,18 +215,23 @@ async function startHonestClient(world: HostileWorld, route: Route, index: numbe
 /** Milliseconds before the start of the world, which are the numbers of the messages of one client. */
 const timesOfClient = 1_000_000
 
-/** By client, how many of its messages are not at the service, when the time is over or all are. */
+/** By client, what is wrong with its messages, when the time is over or all are at the service. */
 async function undelivered(
-  world: HostileWorld,
+  { service }: HostileWorld,
   acked: readonly (readonly number[])[],
   seconds: number,
-): Promise<number[]> {
+): Promise<Findings[]> {
   const deadlineMs = performance.now() + seconds * 1000
   for (;;) {
-    const received = new Set([...world.received.values()].flat())
-    const missing = acked.map((times) => times.filter((time) => !received.has(time - world.firstTime)).length)
-    if (missing.every((count) => count === 0) || performance.now() > deadlineMs) return missing
-    await pause(100)
+    const came = service.arrivals.map(({ ts }) => ({ name: String(ts) }))
+    const found = acked.map((times) =>
+      judge(
+        times.map((time) => ({ name: String(time), isAcked: true })),
+        came,
+      ),
+    )
+    if (found.every(({ lost }) => lost.length === 0) || performance.now() > deadlineMs) return found
+    await pause(250)
   }
 }
 

@@ -16,6 +16,10 @@ export const schemes = { tcp: 'mqtt', tls: 'mqtts', ws: 'ws', wss: 'wss' } as co
 export const isSecure = (transport: Transport) => transport === 'tls' || transport === 'wss'
 export const isWebSocket = (transport: Transport) => transport === 'ws' || transport === 'wss'
 
+export function urlOf(transport: Transport, port: number): string {
+  return `${schemes[transport]}://127.0.0.1:${port}${isWebSocket(transport) ? '/mqtt' : ''}`
+}
+
 /** Such as `wss/5`. */
 export const routeText = ({ transport, version }: Route) => `${transport}/${version}`
 

@@ -8,7 +8,6 @@ import { jetstreamBridgeSchema, jetstreamOptions } from '../../src/ingest/jetstr
 import { mqttStream, type JetStreamOptions } from '../../src/ingest/jetstream/types.ts'
 import type { MessageSourceStatus } from '../../src/ingest/ingest.ts'
 import type { Engine } from '../engines/message-engine.ts'
-import { eventually } from './eventually.ts'
 import { openIngest, textOf, type IngestWorld } from './ingest-world.ts'
 import { createMemoryIntakeSpool, type MemoryIntakeSpool } from './memory-intake-spool.ts'
 
@@ -128,72 +127,4 @@ export async function publishAll(
     ),
   )
   return acked
-}
-
-export type Publisher = {
-  /** The texts that NATS acknowledged. */
-  acked: readonly string[]
-  more(count: number): Promise<void>
-  stop(): Promise<void>
-  /** The longest time in which no member got a message. */
-  silentMs(): number
-}
-
-const devices = 20
-
-/** Publishes to whichever node answers; what is not acknowledged when a connection ends is given up. */
-export async function startPublisher(
-  { nodes }: Pick<Engine, 'nodes'>,
-  members: readonly NatsMember[],
-): Promise<Publisher> {
-  const acked: string[] = []
-  let next = 0
-  const stopping = new AbortController()
-  let lastCount = -1
-  let lastMs = performance.now()
-  let silentMs = 0
-  const watch = setInterval(() => {
-    const count = members.reduce((sum, member) => sum + member.status().received, 0)
-    const now = performance.now()
-    if (count === lastCount) silentMs = Math.max(silentMs, now - lastMs)
-    else lastMs = now
-    lastCount = count
-  }, 50)
-  const running = run()
-
-  async function run(): Promise<void> {
-    for (let node = 0; !stopping.signal.aborted; node += 1) {
-      const { mqttPort } = nodes[node % nodes.length]!
-      const client = await openDevice(mqttPort, `publisher-${node}`).catch(() => null)
-      if (client === null) await new Promise((resolve) => setTimeout(resolve, 100))
-      else {
-        while (client.connected && !stopping.signal.aborted) {
-          const messages = Array.from({ length: devices }, () => {
-            const number = next++
-            return { topic: `t/truck-${number % devices}`, text: `${number % devices}:${number}` }
-          })
-          const before = acked.length
-          const stuck = setTimeout(() => client.end(true), 3000)
-          acked.push(...(await publishAll(client, messages)))
-          clearTimeout(stuck)
-          if (acked.length === before) break
-        }
-        client.end(true)
-      }
-    }
-  }
-
-  return {
-    acked,
-    async more(count) {
-      const from = acked.length
-      await eventually(() => acked.length >= from + count)
-    },
-    async stop() {
-      stopping.abort()
-      await running
-      clearInterval(watch)
-    },
-    silentMs: () => Math.round(silentMs),
-  }
 }

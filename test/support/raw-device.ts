@@ -31,7 +31,7 @@ export type RawDevice = AsyncDisposable & {
 export type DeviceOptions = {
   /** `mqtt://HOST:PORT`, `ws://HOST:PORT/PATH`, or `mqtts` and `wss`. */
   url: string
-  /** Address of this end, such as 127.0.0.2; TCP only. */
+  /** Address of this end, such as 127.0.0.2. */
   from?: string
   /** PEM of the authority of the gateway's certificate, for `mqtts` and `wss`. */
   ca?: string
@@ -127,13 +127,14 @@ export async function openRawDevice(options: DeviceOptions, read: PacketRead): P
 
 async function open({ url, from, ca }: DeviceOptions): Promise<Duplex> {
   const { protocol, hostname, port } = new URL(url)
-  const trust = ca === undefined ? {} : { ca }
+  const end = from !== undefined && { localAddress: from }
+  const trust = { ...(ca !== undefined && { ca }), ...end }
   if (protocol.startsWith('ws')) {
     const socket = new WebSocket(url, 'mqtt', { perMessageDeflate: false, ...trust })
     await once(socket, 'open')
     return createWebSocketStream(socket)
   }
-  const place = { host: hostname, port: Number(port), ...(from !== undefined && { localAddress: from }) }
+  const place = { host: hostname, port: Number(port), ...end }
   if (protocol === 'mqtts:') {
     const socket = connectTls({ ...place, ...trust })
     await once(socket, 'secureConnect')

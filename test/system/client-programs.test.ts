@@ -77,7 +77,7 @@ describe('client programs against the real daemon', () => {
   /** Those of them that are at the service, when all are or the time of the test is over. */
   async function arrived(numbers: readonly number[]): Promise<number[]> {
     const found = () => {
-      const received = new Set([...world.received.values()].flat())
+      const received = new Set(world.service.arrivals.map(({ ts }) => ts - world.firstTime))
       return numbers.filter((number) => received.has(number))
     }
     await eventually(() => found().length === numbers.length)

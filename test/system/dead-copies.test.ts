@@ -38,7 +38,7 @@ test.skipIf(!hasRabbit || !hasJq)(
     }
     // RabbitMQ may deliver a message again, to the other gateway: a second dead letter.
     await eventually(async () => (await copied()) >= 12)
-    await fleet.trucks.stop()
+    await fleet.trucks.hold()
     await eventually(async () => (await fleet.statuses()).every(({ custody }) => custody?.outstanding === 0))
     await fleet.kill(0)
     await rm(fleet.gateways[0]!.folder, { recursive: true, force: true })
@@ -78,11 +78,11 @@ test.skipIf(!hasNats)(
       },
     })
     await fleet.trucks.more(100)
-    await fleet.trucks.stop()
+    await fleet.trucks.hold()
     const custody = async () => (await fleet.statuses())[0]?.custody
     await eventually(async () => (await custody())?.copied === 1)
     await eventually(async () => (await custody())?.outstanding === 0)
-    expect(fleet.sandbox.stats().distinctPayloadIds).toBe(fleet.trucks.ackedCount() - 1)
+    expect(fleet.service.stats().distinctPayloadIds).toBe(fleet.trucks.acked - 1)
     expect((await custody())!.storeFailures).toBeGreaterThan(0)
   },
   120_000,

@@ -28,7 +28,7 @@ test.skipIf(!hasNats)(
     expect(await fleet.outcome('NATS, one node')).toMatchObject({
       lost: 0,
       wrongOrder: 0,
-      twiceByOne: 0,
+      twice: 0,
     })
   },
   180_000,

@@ -2,9 +2,7 @@
 //
 //   attempt           what an attempt is, and a trial at the MQTT listener
 //   connect-attempts  CONNECT: malformed, other protocols, passwords
-//   identity-attempts tokens, client certificates, listeners with rules of their own
 //   publish-attempts  after CONNECT: topics, packets, subscriptions, wills, take-over
-//   ops-attempts      the ops port
 //   file-attempts     files and log
 
 import { messageOf } from '../../../src/std/gateway-error.ts'
@@ -13,8 +11,6 @@ import type { Transport } from '../route.ts'
 import type { Attempt } from './attempt.ts'
 import { connectAttempts } from './connect-attempts.ts'
 import { fileAttempts } from './file-attempts.ts'
-import { identityAttempts } from './identity-attempts.ts'
-import { opsAttempts } from './ops-attempts.ts'
 import { publishAttempts } from './publish-attempts.ts'
 
 export type AttemptReport = Pick<Attempt, 'who' | 'where' | 'what' | 'expected'> & {
@@ -23,13 +19,7 @@ export type AttemptReport = Pick<Attempt, 'who' | 'where' | 'what' | 'expected'>
 }
 
 /** Files and log last: they show what the others left. */
-export const attempts: readonly Attempt[] = [
-  ...connectAttempts,
-  ...identityAttempts,
-  ...publishAttempts,
-  ...opsAttempts,
-  ...fileAttempts,
-]
+export const attempts: readonly Attempt[] = [...connectAttempts, ...publishAttempts, ...fileAttempts]
 
 /** Over `some`, and those that name their transports over these. */
 export async function runAttempts(

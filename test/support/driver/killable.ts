@@ -1,5 +1,5 @@
 // killable.ts: starts a daemon that kills itself at a given point of its work (test/crash/killable-daemon.ts), or that has a
-// mistake, a full disk or a wrong clock.
+// mistake or a wrong clock.
 
 import type { AnyPoint, Mistake } from '../../crash/kill-points.ts'
 import { startDaemon, type Daemon, type LogLine } from './daemon.ts'
@@ -8,8 +8,6 @@ export type KillableOptions = {
   configPath: string
   kill?: { point: AnyPoint; after: number } | null
   mistake?: Mistake | null
-  /** The disk is full at this write of each of the first openings of the store. */
-  enospc?: { at: number; times: number } | null
   /** The wall clock of the daemon is wrong. */
   clockBehindMs?: number
   env?: Record<string, string>
@@ -19,14 +17,13 @@ export type KillableOptions = {
 const program = new URL('../../crash/killable-daemon.ts', import.meta.url).pathname
 
 export function startKillable(options: KillableOptions): Daemon {
-  const { configPath, kill = null, mistake = null, enospc = null, clockBehindMs = 0, env, onLine } = options
+  const { configPath, kill = null, mistake = null, clockBehindMs = 0, env, onLine } = options
   return startDaemon(configPath, {
     program: [program],
     words: [
       ...(kill === null ? [] : ['--kill-at', kill.point, '--after', `${kill.after}`]),
       ...(mistake === null ? [] : ['--mistake', mistake]),
       ...(clockBehindMs === 0 ? [] : ['--clock-behind', `${clockBehindMs}`]),
-      ...(enospc === null ? [] : ['--enospc-at', `${enospc.at}`, '--enospc-times', `${enospc.times}`]),
     ],
     ...(env === undefined ? {} : { env }),
     ...(onLine === undefined ? {} : { onLine }),
