@@ -58,6 +58,8 @@ export type Smaller = {
 const keyOfEnvironment = 'AKIASIMULATION000000'
 const storePath = `${spoolPath}/store`
 const startMs = Date.UTC(2026, 0, 5, 6)
+/** A probe may wait for a batch that is due. */
+const probeSlackMs = 20_000
 const livenessMs = 60 * 60_000
 const healthyMs = 8 * 60_000
 /** 18 requests in a row that succeed end a condition. */
@@ -110,6 +112,7 @@ export async function runSeed(
       for (const value of statesIn(event)) reach(`${event.kind} ${value}`)
       if (event.kind === 'gateway_starting') operator.started()
       if (event.kind === 'store_lost') fleet.storeLost()
+      if (event.kind === 'lane_rotated') cutSoon(world, cutShares.rotation)
       ends.observe(event)
       conditions.observe(event, { atMs: kernel.monotonicMs, life: kernel.life })
       for (const { observe } of [said.lanes, said.outages]) observe(event, kernel.monotonicMs)
@@ -119,7 +122,7 @@ export async function runSeed(
   const { network } = machine
   const keys = createKeys(machine, createRandom(seed ^ 0x2c1b3c6d))
   const endOfFaultsAt = startMs + kernel.monotonicMs + plan.safetyMs
-  const services = plan.providers.map(({ name, host, port, repeat, refusesEvery }) =>
+  const services = plan.providers.map(({ name, host, port, repeat, refusesEvery, answerMs }) =>
     createService(
       { kernel, network, random, reach },
       {
@@ -127,6 +130,7 @@ export async function runSeed(
         host,
         port,
         repeat,
+        answerMs,
         payloadsMax: () => plan.delivery.payloadsMax,
         isKnownKey: (id) => (plan.delivery.keysInFile ? keys.isKnown(id) : id === keyOfEnvironment),
         isInOrder: plan.everyMs.clock === 0 && plan.hasClockBattery,
@@ -142,6 +146,11 @@ export async function runSeed(
   const conditions = createOpenConditions(services, {
     troubles: ends.troubles,
     changedMs: () => operator.changedMs,
+    mayHold: (name, reason) =>
+      reason === 'repeated'
+        ? plan.providers.some((one) => one.name === name && one.onRepeat === 'hold')
+        : reason !== 'refused_repeat' || plan.delivery.onRefusedRepeat === 'hold',
+    probesMs: (plan.backoffS + 3 * plan.delivery.timeoutS) * 1000 + probeSlackMs,
   })
   const operator = createOperator({ machine, random, services, reach }, plan)
   const fleet = createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
@@ -167,6 +176,7 @@ export async function runSeed(
     isSwapped: false,
     isSettling: false,
   }
+  fleet.onNewSession = () => cutSoon(world, cutShares.session)
   const endWatch = watchEndpoints(world)
   daemon.initSpool()
   await kernel.run(100)
@@ -180,7 +190,10 @@ export async function runSeed(
   world.isSettling = true
   daemon.start()
   // The next line of the audit log ends the condition that none could be written.
-  kernel.at(lookEveryMs, operator.probe)
+  kernel.at(lookEveryMs, () => {
+    const conditions = daemon.gateway?.status().conditions ?? []
+    if (random.chance(0.7) || conditions.some(({ code }) => code === 'AUDIT_LOG_FAILED')) operator.probe()
+  })
   if (!plan.isPatient) fleet.stopDoomed()
   await untilCalm(world, isDecided)
   fleet.stopNew()
@@ -330,7 +343,11 @@ function endOf(world: World): string[] {
     status: daemon.gateway?.status() ?? null,
     deadLetters: deadLetters ?? [],
     lanes: { events: said.lanes, afterMs: plan.delivery.backfillAfterS * 1000, epochMs: startMs },
-    repeats: { outages: said.outages, holdsRepeated: (provider) => holding.includes(provider) },
+    repeats: {
+      outages: said.outages,
+      holdsRepeated: (provider) => holding.includes(provider),
+      holdsRefused: plan.delivery.onRefusedRepeat === 'hold',
+    },
     store: disk.exists(storePath) ? disk.attachment(storePath) : null,
   })
 }
@@ -415,8 +432,9 @@ function startFaults(world: World): () => void {
         const end = acts[kind](world)
         if (end !== undefined) {
           ends.add(end)
-          // Some last so long that a backlog grows meanwhile.
-          const longest = kind !== 'disk' && random.chance(0.15) ? 6 * mean : mean
+          // Some last so long that a backlog grows meanwhile. A service must be met by submissions.
+          const usual = kind === 'service' ? 3 * mean : mean
+          const longest = kind !== 'disk' && random.chance(0.15) ? 6 * mean : usual
           kernel.at(random.below(longest), () => {
             if (ends.delete(end)) end()
           })
@@ -493,7 +511,7 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
   service({ services, plan, random }) {
     const index = random.below(services.length)
     const service = services[index]!
-    const share = random.pick([0.1, 0.5, 1])
+    const share = random.pick([0.3, 0.7, 1, 1])
     const fault = drawFault(random, mayFail(plan.providers[index]!))
     // What lasts goes on below what comes and ends meanwhile.
     const below = service.nextFault
@@ -514,6 +532,17 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     if (random.chance(0.3)) acts.kill(world)
     return undefined
   },
+}
+
+/** Of moments in which something must be durable that is seldom written. */
+const cutShares = { rotation: 0.4, session: 0.06 } as const
+
+function cutSoon(world: World, share: number): void {
+  const { machine, plan, random } = world
+  if (plan.everyMs.powerCut === 0 || world.isSettling || !random.chance(share)) return
+  machine.kernel.afterEvents(random.below(6), () => {
+    if (!world.isSwapped && !world.isSettling) acts.powerCut(world)
+  })
 }
 
 /** Now, or some steps after the next write begins, when most is under way, or after what must be durable by then. */

@@ -31,6 +31,10 @@ export function createKeys({ disk, kernel }: Machine, random: Random): Keys {
           return renew
         },
         () => {
+          known.clear()
+          return renew
+        },
+        () => {
           disk.world.remove(keysPath)
           return write
         },

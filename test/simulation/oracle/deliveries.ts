@@ -234,9 +234,10 @@ function modelOf(
     }
     if (status === 409) {
       service.emptyMin = 0
-      // What it was told by `on_repeat`, or by an operator.
-      excuse(payloadIds, batchId)
-      // What an earlier answer said of a payload stays true.
+      // What an earlier answer said of a payload stays true: what it accepted is not sent again by `on_repeat`.
+      const isForgotten = batch.heardMs === null || isTrouble(batch.heardMs, atMs)
+      const open = payloadIds.filter((id) => isForgotten || batch.named.get(id) !== accepted)
+      excuse(open, batchId)
       for (const id of payloadIds) {
         const type = batch.named.get(id) ?? accepted
         if (type !== accepted) add(payloadOf(id).may, ruleOf(type), 1)

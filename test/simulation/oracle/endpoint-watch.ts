@@ -2,7 +2,7 @@
 // the service answered and the network let through, and the conditions against that state.
 
 import type { Status } from '../../../src/ops/status-schema/status-schema.ts'
-import type { Service } from '../world/service.ts'
+import type { Service, Submission } from '../world/service.ts'
 
 /** Of a provider, at one look. */
 type Look = { atMs: number; life: number; endpoint: string; isCut: boolean; isWaiting: boolean }
@@ -20,6 +20,7 @@ const closesMs = 120_000
 /** Five failures of one batch take 31 s of back-offs at most, and each has a deadline. */
 const unavailableMs = 180_000
 const answeredMs = 5000
+const failuresMin = 5
 const hangsMs = 120_000
 
 const ofState: Readonly<Record<string, readonly string[]>> = {
@@ -54,6 +55,10 @@ export function createEndpointWatch(services: readonly Service[]): EndpointWatch
         wrong.push(
           `${provider} refuses connections for ${unavailableMs / 1000} s, and counts as available, ${at}`,
         )
+      if (endpoint === 'available' && !isHolding(status, provider) && hasFailed(service, { atMs, life }))
+        wrong.push(
+          `${provider} failed ${failuresMin} times in a row over two batches, and counts as available, ${at}`,
+        )
       // Without keys nothing more is sent, whatever was accepted.
       const hasKeys = !codes.includes('CREDENTIALS_MISSING')
       if (endpoint !== 'available' && hasKeys && acceptsNow(service, { atMs, life }))
@@ -68,6 +73,27 @@ export function createEndpointWatch(services: readonly Service[]): EndpointWatch
         `all endpoints are available for ${closesMs / 1000} s, and ${open.join(', ')} is open, ${at}`,
       )
   }
+}
+
+function isHolding({ lanes }: Status, name: string): boolean {
+  return lanes.some(({ provider, held }) => provider === name && held > 0)
+}
+
+/** The last submissions of this process, each of which failed by the answer, and no other is under way. */
+function hasFailed({ journal }: Service, { atMs, life }: { atMs: number; life: number }): boolean {
+  const failed: Submission[] = []
+  for (const one of journal.toReversed()) {
+    const isFailure = one.status !== null && (one.status >= 500 || one.status === 408 || one.status === 429)
+    if (
+      one.life !== life ||
+      !isFailure ||
+      one.heard !== 'yes' ||
+      (one.answeredMs ?? atMs) > atMs - answeredMs
+    )
+      break
+    failed.push(one)
+  }
+  return failed.length >= failuresMin && new Set(failed.map(({ batchId }) => batchId)).size > 1
 }
 
 /** At all looks of this process since `ms` before. */

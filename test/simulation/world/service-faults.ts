@@ -21,11 +21,11 @@ export type Fault =
   | { kind: 'reset'; when: 'within' | 'at once' | 'before' | 'after' }
   | { kind: 'hang'; processes: boolean }
   | { kind: 'slow'; ms: number }
-  /** This part of the answer, then the end of the connection; the first submissions of a batch meet it. */
+  /** This part of the answer, then the end of the connection. `times`: so many submissions of a batch meet it. */
   | { kind: 'truncated'; part: number; times: number }
   | { kind: 'html' }
   /** Payloads in neither list. `processes`: what is left out was processed. `isSteady`: the same ones each time. */
-  | { kind: 'unlisted'; share: number; processes: boolean; isSteady: boolean }
+  | { kind: 'unlisted'; share: number; processes: boolean; isSteady: boolean; times: number }
   /**
    * An outage told inside a 200: everything failed with this errorType. `isLost`: the first answer to each batch does not
    * arrive, so a service that remembers tells of the outage when it is over.
@@ -46,6 +46,7 @@ export function drawFault(random: Random, mayFail: boolean): Fault {
       share: random.next(),
       processes: random.chance(0.5),
       isSteady: random.chance(0.5),
+      times: 1 + random.below(3),
     }),
     () => ({
       kind: 'outage',
