@@ -68,7 +68,7 @@ export function drawDelivery(random: Random): DeliveryPlan {
     lingerS: random.pick([0, 1, 5, 10]),
     maxInFlight: random.pick([1, 2, 4]),
     timeoutS: random.pick([5, 5, 30]),
-    backfillAfterS: random.pick([10, 60, 60, 900]),
+    backfillAfterS: random.pick([15, 15, 60, 900]),
     onRefusedRepeat: random.pick(['hold', 'split', 'split']),
     retryDelays: random.pick([usualDelays, usualDelays, shortDelays, noDelays]),
     keysInFile: random.chance(0.3),

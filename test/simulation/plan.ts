@@ -75,7 +75,7 @@ export function drawPlan(seed: number, random: Random): Plan {
       network: every(0.4, safetyMs / 4),
       service: every(0.8, safetyMs / 10),
       disk: every(0.4, safetyMs / 3),
-      operator: every(0.3, safetyMs / 5),
+      operator: every(0.4, safetyMs / 6),
       away: every(0.4, safetyMs / 3),
       clock,
       keys: delivery.keysInFile ? every(0.5, safetyMs / 3) : 0,

@@ -511,8 +511,9 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
   service({ services, plan, random }) {
     const index = random.below(services.length)
     const service = services[index]!
+    const provider = plan.providers[index]!
     const share = random.pick([0.3, 0.7, 1, 1])
-    const fault = drawFault(random, mayFail(plan.providers[index]!))
+    const fault = drawFault(random, { mayFail: mayFail(provider), remembers: provider.repeat === 'same' })
     // What lasts goes on below what comes and ends meanwhile.
     const below = service.nextFault
     let isOver = false
@@ -535,7 +536,7 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
 }
 
 /** Of moments in which something must be durable that is seldom written. */
-const cutShares = { rotation: 0.4, session: 0.06 } as const
+const cutShares = { rotation: 0.4, session: 0.12 } as const
 
 function cutSoon(world: World, share: number): void {
   const { machine, plan, random } = world

@@ -15,7 +15,7 @@ export type EndpointWatch = {
 
 export const everyMs = 10_000
 /** A condition is open so soon after its cause began, and closed so soon after it ended. */
-const opensMs = 30_000
+const opensMs = 15_000
 const closesMs = 120_000
 /** Five failures of one batch take 31 s of back-offs at most, and each has a deadline. */
 const unavailableMs = 180_000

@@ -38,8 +38,19 @@ export type Fault =
   /** 403 for each request with one of some payloads, of which there is one in `every`. */
   | { kind: 'firewall'; every: number }
 
-/** `mayFail`: answers may name payloads as failed. */
-export function drawFault(random: Random, mayFail: boolean): Fault {
+type Of = {
+  /** Answers may name payloads as failed. */
+  mayFail: boolean
+  /** To a batch that it knows it repeats its first answer. */
+  remembers: boolean
+}
+
+export function drawFault(random: Random, { mayFail, remembers }: Of): Fault {
+  const outage = (lostShare: number): Fault => ({
+    kind: 'outage',
+    errorType: random.pick(['Throttled', 'Internal', 'Internal', 'Validation']),
+    isLost: random.chance(lostShare),
+  })
   const ofPayloads: (() => Fault)[] = [
     () => ({
       kind: 'unlisted',
@@ -48,11 +59,8 @@ export function drawFault(random: Random, mayFail: boolean): Fault {
       isSteady: random.chance(0.5),
       times: 1 + random.below(3),
     }),
-    () => ({
-      kind: 'outage',
-      errorType: random.pick(['Throttled', 'Internal', 'Validation']),
-      isLost: random.chance(0.4),
-    }),
+    () => outage(0.4),
+    () => outage(remembers ? 1 : 0),
     () => ({ kind: 'some failed', share: random.next(), errorTypes: ['Throttled'] }),
     () => ({ kind: 'some failed', share: random.next(), errorTypes: ['Validation'] }),
     () => ({ kind: 'some failed', share: random.next(), errorTypes: ['Throttled', 'Validation', 'Busy'] }),
