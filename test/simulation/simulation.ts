@@ -57,6 +57,8 @@ export type Smaller = {
 
 const keyOfEnvironment = 'AKIASIMULATION000000'
 const storePath = `${spoolPath}/store`
+const markPath = `${spoolPath}/mark`
+const noMarkShare = 0.1
 const startMs = Date.UTC(2026, 0, 5, 6)
 /** A probe may wait for a batch that is due. */
 const probeSlackMs = 20_000
@@ -465,6 +467,8 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     const { machine, daemon, plan, random } = world
     atSomeMoment(world, () => {
       machine.powerCut()
+      // It was made by the last process, and is never synced.
+      if (random.chance(noMarkShare)) machine.disk.world.remove(markPath)
       if (!plan.hasClockBattery) bootClock(world)
       machine.kernel.at(2000 + random.below(random.chance(0.1) ? 60_000 : 8000), daemon.start)
     })

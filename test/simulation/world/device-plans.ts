@@ -62,6 +62,7 @@ export function drawDevices(random: Random, { providers, everyMs }: Options): De
       expiriesS,
       identifiers: random.pick(isAnyIdentifier ? ['counting', 'lowest', 'fromOne'] : ['counting']),
       clockMs: clockOf(random, kind),
+      isEager: random.chance(0.2),
     }
   })
 }

@@ -53,6 +53,8 @@ export type DevicePlan = {
   identifiers: 'counting' | 'lowest' | 'fromOne'
   /** Its clock minus the true time. */
   clockMs: number
+  /** It connects as soon as it can. */
+  isEager: boolean
 }
 
 export type SentMessage = {
@@ -117,6 +119,7 @@ type Deps = { kernel: Kernel; network: Network; random: Random; port: number }
 type Open = { message: SentMessage; packetId: number; isReleased: boolean; at: number }
 type Answer = 'puback' | 'pubrec' | 'pubcomp'
 
+const eagerMs = 60
 const keepAliveMs = 60_000
 const answerMs = 30_000
 /** Within it the gateway knows a payload again; it promises 10 minutes. */
@@ -362,7 +365,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       const connected = network.world.connect({ port, from: `10.0.1.${(index % 250) + 1}` })
       if (connected === null) {
         counters.refused += 1
-        kernel.at(retryMs(), connect)
+        kernel.at(plan.isEager ? eagerMs : retryMs(), connect)
         return
       }
       end = connected
