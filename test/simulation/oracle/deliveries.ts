@@ -66,6 +66,8 @@ type PayloadState = Counts & {
 type BatchState = {
   life: number
   submissions: number
+  /** Of them, those that were refused as a whole, so no answer of before can be repeated. */
+  refused: number
   payloadIds: readonly string[]
   /** The first answer that the process heard. With its store it forgets what was said so far. */
   heardMs: number | null
@@ -95,6 +97,7 @@ const latelyMs = 600_000
 /** How long a payload is in a retry lane at most. */
 const laneMs = 600_000
 const emptyToOutage = 3
+const refusals: readonly number[] = [400, 401, 403, 413]
 
 /** What the services and the dead letters say, against the model of each service. */
 export function judged(
@@ -244,6 +247,7 @@ function modelOf(
       }
       return
     }
+    if (isHeard && status !== null && refusals.includes(status)) batch.refused += 1
     if ((status === 400 || status === 413) && batch.submissions > 1 && isRefusedRepeatSplit)
       excuse(payloadIds, batchId)
     if (status !== 200 || results === null) return
@@ -310,7 +314,7 @@ function modelOf(
     const isLive = payloadIds.every((id) => !payloadOf(id).hasFailed)
     if (isEmpty && isLive) service.emptyMin += 1
     const isOutage = isEmpty && !isOfValidation && service.emptyMin >= emptyToOutage
-    const isProven = service.life === life && atMs - service.acceptedMs < latelyMs && batch.submissions === 1
+    const isProven = service.life === life && atMs - service.acceptedMs < latelyMs && batch.submissions - batch.refused === 1
     const counts =
       isOutage || service.isOutage
         ? 'no'
@@ -407,6 +411,7 @@ function modelOf(
         (batch = {
           life: -1,
           submissions: 0,
+          refused: 0,
           payloadIds,
           heardMs: null,
           settledMs: null,
