@@ -41,13 +41,14 @@ const noDelays: RetryDelays = { Validation: [], default: [] }
 export function drawProviders(random: Random): ProviderPlan[] {
   const names = random.chance(0.3) ? ['own', 'partner'] : ['own']
   return names.map((name) => {
-    const repeat = random.pick<RepeatBehaviour>(['same', 'same', 'fresh', 'conflict'])
+    const repeat = random.pick<RepeatBehaviour>(['same', 'same', 'fresh', 'conflict', 'conflict'])
     return {
       name,
       host: `${name}.service.test`,
       port: 8000,
       repeat,
-      onRepeat: repeat === 'conflict' ? random.pick(['delivered', 'resend', 'hold'] as const) : 'hold',
+      onRepeat:
+        repeat === 'conflict' ? random.pick(['delivered', 'resend', 'resend', 'hold'] as const) : 'hold',
       refusesEvery: random.chance(0.3) ? 4 + random.below(30) : 0,
       answerMs: random.pick([50, 50, 50, 2500]),
     }

@@ -529,7 +529,17 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
   disk: (world) => world.causes.act(world.ends.faulty(diskAct(world))),
   away: awayAct,
   clock: clockAct,
-  keys: ({ keys }) => keys.act(),
+  keys({ keys, services, random }) {
+    if (random.chance(0.5)) return keys.act()
+    // While the answer to a request of before is on its way.
+    let end: EndAct = () => undefined
+    const service = random.pick(services)
+    service.atNextBatch = () => void (end = keys.withdraw())
+    return () => {
+      service.atNextBatch = null
+      end()
+    }
+  },
   operator(world) {
     const { operator, random } = world
     operator.act()

@@ -314,7 +314,8 @@ function modelOf(
     const isLive = payloadIds.every((id) => !payloadOf(id).hasFailed)
     if (isEmpty && isLive) service.emptyMin += 1
     const isOutage = isEmpty && !isOfValidation && service.emptyMin >= emptyToOutage
-    const isProven = service.life === life && atMs - service.acceptedMs < latelyMs && batch.submissions - batch.refused === 1
+    const isProven =
+      service.life === life && atMs - service.acceptedMs < latelyMs && batch.submissions - batch.refused === 1
     const counts =
       isOutage || service.isOutage
         ? 'no'

@@ -70,6 +70,8 @@ export type Service = {
   disturbedMs: number
   /** Called once, when a payload comes alone. */
   atNextSingle: (() => void) | null
+  /** Called once, when a batch with a key that is known has come. */
+  atNextBatch: (() => void) | null
   counters: {
     requests: number
     batches: number
@@ -110,7 +112,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
   let requestIds = 0
   const nextFault = (): Fault => ({ kind: 'none' })
   const known = { provider, host, records, journal, wrong, counters }
-  const service: Service = { ...known, nextFault, disturbedMs: 0, atNextSingle: null }
+  const service: Service = { ...known, nextFault, disturbedMs: 0, atNextSingle: null, atNextBatch: null }
   network.world.serve(host, port, serve)
   return service
 
@@ -185,6 +187,11 @@ export function createService({ kernel, network, random, reach }: Deps, options:
       submission.isKeyRefused = true
       answer(end, submission, { status: 403, text: message('The security token is invalid.') })
       return
+    }
+    if (isBatch) {
+      const { atNextBatch } = service
+      service.atNextBatch = null
+      atNextBatch?.()
     }
     meet(end, { submission, data, bytes: body.length, fault: lasting(submission.batchId, fault) })
   }
