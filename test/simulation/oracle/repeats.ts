@@ -93,6 +93,8 @@ export function wrongRepeats(services: readonly Service[], known: RepeatRules): 
     const wrong: string[] = []
     const batches = new Map<string, Batch>()
     const last = new Map<string, Batch>()
+    /** Payloads that were in a batch that was forbidden by itself: each 403 may be about them since. */
+    const suspects = new Set<string>()
     let isSizeRefused = false
     for (const submission of journal) {
       const { batchId, payloadIds, atMs, isStale } = submission
@@ -102,7 +104,7 @@ export function wrongRepeats(services: readonly Service[], known: RepeatRules): 
         if (before === undefined || before.batchId === batchId || isCopied(id)) continue
         if (isActed(before.refusedMs - slackMs, atMs)) continue
         const why =
-          before.keeps === 'key' && (isSizeRefused || hasAccepted(before.refusedMs, atMs))
+          before.keeps === 'key' && (isSizeRefused || suspects.has(id) || hasAccepted(before.refusedMs, atMs))
             ? null
             : before.keeps
         if (why !== null)
@@ -111,6 +113,8 @@ export function wrongRepeats(services: readonly Service[], known: RepeatRules): 
           )
       }
       isSizeRefused ||= submission.status === 413
+      const isForbidden = submission.status === 401 || (submission.status === 403 && !submission.isKeyRefused)
+      if (isForbidden) for (const id of payloadIds) suspects.add(id)
       if (batchId === null) {
         for (const id of payloadIds) last.delete(id)
         continue

@@ -239,7 +239,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
         return
       case 'truncated': {
         const { status, text } = process()
-        if (submission.batchId === null) {
+        if (submission.batchId === null || status !== 200) {
           answer(end, submission, { status, text })
           return
         }
