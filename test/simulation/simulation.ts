@@ -165,7 +165,7 @@ export async function runSeed(
     keys,
     operator,
     deadLetters: null,
-    endpoints: createEndpointWatch(services),
+    endpoints: createEndpointWatch(services, ends.troubles),
     conditions,
     said,
     random,

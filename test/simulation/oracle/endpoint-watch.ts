@@ -2,7 +2,8 @@
 // the service answered and the network let through, and the conditions against that state.
 
 import type { Status } from '../../../src/ops/status-schema/status-schema.ts'
-import type { Service, Submission } from '../world/service.ts'
+import type { Service } from '../world/service.ts'
+import type { Trouble } from './deliveries.ts'
 
 /** Of a provider, at one look. */
 type Look = { atMs: number; life: number; endpoint: string; isCut: boolean; isWaiting: boolean }
@@ -29,7 +30,11 @@ const ofState: Readonly<Record<string, readonly string[]>> = {
 }
 const ofEndpoints = ['ENDPOINT_UNAVAILABLE', 'ENDPOINT_UNAUTHORIZED', 'WRAPPER_REFUSED']
 
-export function createEndpointWatch(services: readonly Service[]): EndpointWatch {
+/** `troubles`: a store that is refused and opened again begins with an endpoint that is available. */
+export function createEndpointWatch(
+  services: readonly Service[],
+  troubles: readonly Trouble[],
+): EndpointWatch {
   const wrong: string[] = []
   const looks = new Map<string, Look[]>()
   return { wrong, look }
@@ -55,7 +60,11 @@ export function createEndpointWatch(services: readonly Service[]): EndpointWatch
         wrong.push(
           `${provider} refuses connections for ${unavailableMs / 1000} s, and counts as available, ${at}`,
         )
-      if (endpoint === 'available' && !isHolding(status, provider) && hasFailed(service, { atMs, life }))
+      if (
+        endpoint === 'available' &&
+        !isHolding(status, provider) &&
+        hasFailed(service, { atMs, life, sinceMs: Math.max(0, ...troubles.map(({ toMs }) => toMs)) })
+      )
         wrong.push(
           `${provider} failed ${failuresMin} times in a row over two batches, and counts as available, ${at}`,
         )
@@ -79,21 +88,22 @@ function isHolding({ lanes }: Status, name: string): boolean {
   return lanes.some(({ provider, held }) => provider === name && held > 0)
 }
 
-/** The last submissions of this process, each of which failed by the answer, and no other is under way. */
-function hasFailed({ journal }: Service, { atMs, life }: { atMs: number; life: number }): boolean {
-  const failed: Submission[] = []
-  for (const one of journal.toReversed()) {
-    const isFailure = one.status !== null && (one.status >= 500 || one.status === 408 || one.status === 429)
-    if (
-      one.life !== life ||
-      !isFailure ||
-      one.heard !== 'yes' ||
-      (one.answeredMs ?? atMs) > atMs - answeredMs
-    )
-      break
-    failed.push(one)
+/** The last answers that this process heard, each of which is a failure. */
+function hasFailed(
+  { journal }: Service,
+  { atMs, life, sinceMs }: { atMs: number; life: number; sinceMs: number },
+): boolean {
+  const answered = journal.filter((one) => one.life === life && (one.answeredMs ?? 0) > sinceMs)
+  const failed = new Set<string | null>()
+  let failures = 0
+  for (const one of answered.sort((a, b) => (b.answeredMs ?? 0) - (a.answeredMs ?? 0))) {
+    const { status, heard, answeredMs: since, batchId } = one
+    const isFailure = status !== null && (status >= 500 || status === 408 || status === 429)
+    if (!isFailure || heard !== 'yes' || (since ?? atMs) > atMs - answeredMs) break
+    failures += 1
+    failed.add(batchId)
   }
-  return failed.length >= failuresMin && new Set(failed.map(({ batchId }) => batchId)).size > 1
+  return failures >= failuresMin && failed.size > 1
 }
 
 /** At all looks of this process since `ms` before. */
