@@ -185,7 +185,8 @@ export async function runSeed(
   daemon.start()
   const endFaults = startFaults(world)
   // What cannot become right again ends the run.
-  const isDecided = () => [fleet, ...services].some(({ wrong }) => wrong.length > 0) || broken.length > 0
+  const judges = [fleet, ...services, world.endpoints, conditions]
+  const isDecided = () => broken.length > 0 || judges.some(({ wrong }) => wrong.length > 0)
   await kernel.run(plan.safetyMs, isDecided)
   endFaults()
   const endOfFaultsMs = kernel.monotonicMs
@@ -218,11 +219,11 @@ export async function runSeed(
     await readDeadLetters(world)
     if (endOf(world).length === 0) break
   }
-  const isRight = wrong.length === 0
+  const isRight = wrong.length === 0 && !isDecided()
   if (isRight) {
     await readDeadLetters(world)
     wrong = endOf(world)
-  }
+  } else if (wrong.length === 0) wrong = wrongSoFar(world)
   endWatch()
   let idleEvents = await eventsOf(machine, idleMs)
   // The last retries may still come in the first of them.
