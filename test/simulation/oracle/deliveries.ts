@@ -77,6 +77,8 @@ type BatchState = {
   /** Answers that named some of its payloads: a dead letter shows the one that named it. */
   requestIds: Set<string>
   leftOut: Map<string, number>
+  /** By answers of which it is not known whether they were heard: the next one may be the second. */
+  mayBeLeftOut: Set<string>
   isUncertain: boolean
 }
 
@@ -190,6 +192,7 @@ function modelOf(
       batch.named.clear()
       batch.requestIds.clear()
       batch.leftOut.clear()
+      batch.mayBeLeftOut.clear()
     }
     if (batch.settledMs !== null && batchId !== null) {
       if (!isTrouble(batch.heardMs ?? batch.settledMs, batch.settledMs))
@@ -270,12 +273,23 @@ function modelOf(
     if (requestId !== null) mayKill.set(requestId, 'all')
     for (const id of payloadIds) {
       const result = results.get(id)
+      if (result === undefined) {
+        if (batch.leftOut.has(id) || batch.mayBeLeftOut.has(id)) mayBeUnconfirmed(id, submission.batchId)
+        batch.mayBeLeftOut.add(id)
+      }
       if (result === undefined || result === accepted) continue
       const payload = payloadOf(id)
       payload.hasFailed = true
       if (batch.named.get(id) !== accepted) payload.excused.add(submission.batchId)
       add(payload.may, ruleOf(result.errorType), 1)
     }
+  }
+
+  function mayBeUnconfirmed(id: string, batchId: string | null): void {
+    const payload = payloadOf(id)
+    payload.hasFailed = true
+    payload.excused.add(batchId)
+    add(payload.may, ruleOf('Unconfirmed'), 1)
   }
 
   type Heard = { submission: Submission; results: Results; atMs: number }
@@ -295,6 +309,7 @@ function modelOf(
     const missing = payloadIds.filter((id) => !batch.named.has(id))
     if (missing.length > 0) {
       service.isOutage = false
+      for (const id of missing) if (batch.mayBeLeftOut.has(id)) mayBeUnconfirmed(id, submission.batchId)
       if (missing.length === payloadIds.length || missing.some((id) => (batch.leftOut.get(id) ?? 0) < 2))
         return
       for (const id of missing) {
@@ -420,6 +435,7 @@ function modelOf(
           named: new Map(),
           requestIds: new Set(),
           leftOut: new Map(),
+          mayBeLeftOut: new Set(),
           isUncertain: false,
         }),
       )
