@@ -13,6 +13,8 @@ export type ProviderPlan = {
   onRepeat: 'delivered' | 'resend' | 'hold'
   /** The service answers 400 to a request with one of this many payloads of the time with faults; 0: to none. */
   refusesEvery: number
+  /** An answer takes so long at most. */
+  answerMs: number
 }
 
 export type DeliveryPlan = {
@@ -33,18 +35,22 @@ export type RetryDelays = Readonly<Record<string, readonly number[]>>
 const usualDelays: RetryDelays = { Validation: [5000, 20_000], default: [1000, 5000, 20_000] }
 /** One failure more is the last one. */
 const shortDelays: RetryDelays = { Validation: [5000], default: [1000] }
+/** The first failure is. */
+const noDelays: RetryDelays = { Validation: [], default: [] }
 
 export function drawProviders(random: Random): ProviderPlan[] {
   const names = random.chance(0.3) ? ['own', 'partner'] : ['own']
   return names.map((name) => {
-    const repeat = random.pick<RepeatBehaviour>(['same', 'same', 'fresh', 'conflict'])
+    const repeat = random.pick<RepeatBehaviour>(['same', 'same', 'fresh', 'conflict', 'conflict'])
     return {
       name,
       host: `${name}.service.test`,
       port: 8000,
       repeat,
-      onRepeat: repeat === 'conflict' ? random.pick(['delivered', 'resend', 'hold'] as const) : 'hold',
+      onRepeat:
+        repeat === 'conflict' ? random.pick(['delivered', 'resend', 'resend', 'hold'] as const) : 'hold',
       refusesEvery: random.chance(0.3) ? 4 + random.below(30) : 0,
+      answerMs: random.pick([50, 50, 50, 2500]),
     }
   })
 }
@@ -63,9 +69,9 @@ export function drawDelivery(random: Random): DeliveryPlan {
     lingerS: random.pick([0, 1, 5, 10]),
     maxInFlight: random.pick([1, 2, 4]),
     timeoutS: random.pick([5, 5, 30]),
-    backfillAfterS: random.pick([60, 60, 900]),
+    backfillAfterS: random.pick([15, 15, 60, 900]),
     onRefusedRepeat: random.pick(['hold', 'split', 'split']),
-    retryDelays: random.chance(0.3) ? shortDelays : usualDelays,
+    retryDelays: random.pick([usualDelays, usualDelays, shortDelays, noDelays]),
     keysInFile: random.chance(0.3),
   }
 }
@@ -85,7 +91,7 @@ export function deliveryText(providers: readonly ProviderPlan[], plan: DeliveryP
   max_in_flight: ${plan.maxInFlight}
   timeout: ${plan.timeoutS}s
   on_refused_repeat: ${plan.onRefusedRepeat}
-  backfill: { after: ${plan.backfillAfterS}s, rotate_every: ${plan.backfillAfterS === 60 ? '1m' : '1h'} }
+  backfill: { after: ${plan.backfillAfterS}s, rotate_every: ${plan.backfillAfterS === 900 ? '1h' : '1m'} }
   errors: { ${rules.join(', ')} }
   providers:
 ${list.join('\n')}`

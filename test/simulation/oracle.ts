@@ -6,7 +6,7 @@ import { judged, type Circumstances, type DeadLetter } from './oracle/deliveries
 import { becameOf, futureMaxMs } from './oracle/messages.ts'
 import { wrongLanes, type LaneEvents } from './oracle/lanes.ts'
 import { payloadsOf } from './oracle/payloads.ts'
-import { wrongRepeats, type OutageEvents } from './oracle/repeats.ts'
+import { wrongRepeats, type RepeatRules } from './oracle/repeats.ts'
 import { wrongRests } from './oracle/rests.ts'
 import type { Fleet } from './world/fleet.ts'
 import type { Service } from './world/service.ts'
@@ -36,7 +36,7 @@ export type Known = {
   /** The run waited for conditions that stay for an hour. */
   isPatient: boolean
   lanes: { events: LaneEvents; afterMs: number; epochMs: number }
-  repeats: { outages: OutageEvents; holdsRepeated: (provider: string) => boolean }
+  repeats: Pick<RepeatRules, 'outages' | 'holdsRepeated' | 'holdsRefused'>
   /** The database of the spool. */
   store: unknown
 }

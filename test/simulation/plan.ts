@@ -16,6 +16,8 @@ export type Plan = {
   config: (delivery: DeliveryPlan) => string
   /** The clock of the machine goes on without power. Without it, a server of the time sets it after each boot. */
   hasClockBattery: boolean
+  /** `delivery.backoff.max` */
+  backoffS: number
   /** Virtual time with faults. */
   safetyMs: number
   /** The end waits for all that takes long: conditions that stay for an hour, devices whose payloads are refused. */
@@ -61,6 +63,7 @@ export function drawPlan(seed: number, random: Random): Plan {
     delivery,
     config: (delivery) => configText({ providers, delivery, ingest, hasClockBattery, backoffS }),
     hasClockBattery,
+    backoffS,
     safetyMs,
     isPatient: random.chance(patientShare),
     lookEveryMs: 10_000,
@@ -72,7 +75,7 @@ export function drawPlan(seed: number, random: Random): Plan {
       network: every(0.4, safetyMs / 4),
       service: every(0.8, safetyMs / 10),
       disk: every(0.4, safetyMs / 3),
-      operator: every(0.3, safetyMs / 5),
+      operator: every(0.4, safetyMs / 6),
       away: every(0.4, safetyMs / 3),
       clock,
       keys: delivery.keysInFile ? every(0.5, safetyMs / 3) : 0,

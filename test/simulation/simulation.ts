@@ -57,7 +57,11 @@ export type Smaller = {
 
 const keyOfEnvironment = 'AKIASIMULATION000000'
 const storePath = `${spoolPath}/store`
+const markPath = `${spoolPath}/mark`
+const noMarkShare = 0.1
 const startMs = Date.UTC(2026, 0, 5, 6)
+/** A probe may wait for a batch that is due. */
+const probeSlackMs = 20_000
 const livenessMs = 60 * 60_000
 const healthyMs = 8 * 60_000
 /** 18 requests in a row that succeed end a condition. */
@@ -110,6 +114,7 @@ export async function runSeed(
       for (const value of statesIn(event)) reach(`${event.kind} ${value}`)
       if (event.kind === 'gateway_starting') operator.started()
       if (event.kind === 'store_lost') fleet.storeLost()
+      if (event.kind === 'lane_rotated') cutSoon(world, cutShares.rotation)
       ends.observe(event)
       conditions.observe(event, { atMs: kernel.monotonicMs, life: kernel.life })
       for (const { observe } of [said.lanes, said.outages]) observe(event, kernel.monotonicMs)
@@ -119,7 +124,7 @@ export async function runSeed(
   const { network } = machine
   const keys = createKeys(machine, createRandom(seed ^ 0x2c1b3c6d))
   const endOfFaultsAt = startMs + kernel.monotonicMs + plan.safetyMs
-  const services = plan.providers.map(({ name, host, port, repeat, refusesEvery }) =>
+  const services = plan.providers.map(({ name, host, port, repeat, refusesEvery, answerMs }) =>
     createService(
       { kernel, network, random, reach },
       {
@@ -127,6 +132,7 @@ export async function runSeed(
         host,
         port,
         repeat,
+        answerMs,
         payloadsMax: () => plan.delivery.payloadsMax,
         isKnownKey: (id) => (plan.delivery.keysInFile ? keys.isKnown(id) : id === keyOfEnvironment),
         isInOrder: plan.everyMs.clock === 0 && plan.hasClockBattery,
@@ -142,6 +148,11 @@ export async function runSeed(
   const conditions = createOpenConditions(services, {
     troubles: ends.troubles,
     changedMs: () => operator.changedMs,
+    mayHold: (name, reason) =>
+      reason === 'repeated'
+        ? plan.providers.some((one) => one.name === name && one.onRepeat === 'hold')
+        : reason !== 'refused_repeat' || plan.delivery.onRefusedRepeat === 'hold',
+    probesMs: (plan.backoffS + 3 * plan.delivery.timeoutS) * 1000 + probeSlackMs,
   })
   const operator = createOperator({ machine, random, services, reach }, plan)
   const fleet = createFleet({ kernel, network, random, port: mqttPort }, plan.devices)
@@ -154,7 +165,7 @@ export async function runSeed(
     keys,
     operator,
     deadLetters: null,
-    endpoints: createEndpointWatch(services),
+    endpoints: createEndpointWatch(services, ends.troubles),
     conditions,
     said,
     random,
@@ -167,20 +178,25 @@ export async function runSeed(
     isSwapped: false,
     isSettling: false,
   }
+  fleet.onNewSession = () => cutSoon(world, cutShares.session)
   const endWatch = watchEndpoints(world)
   daemon.initSpool()
   await kernel.run(100)
   daemon.start()
   const endFaults = startFaults(world)
   // What cannot become right again ends the run.
-  const isDecided = () => [fleet, ...services].some(({ wrong }) => wrong.length > 0) || broken.length > 0
+  const judges = [fleet, ...services, world.endpoints, conditions]
+  const isDecided = () => broken.length > 0 || judges.some(({ wrong }) => wrong.length > 0)
   await kernel.run(plan.safetyMs, isDecided)
   endFaults()
   const endOfFaultsMs = kernel.monotonicMs
   world.isSettling = true
   daemon.start()
   // The next line of the audit log ends the condition that none could be written.
-  kernel.at(lookEveryMs, operator.probe)
+  kernel.at(lookEveryMs, () => {
+    const conditions = daemon.gateway?.status().conditions ?? []
+    if (random.chance(0.7) || conditions.some(({ code }) => code === 'AUDIT_LOG_FAILED')) operator.probe()
+  })
   if (!plan.isPatient) fleet.stopDoomed()
   await untilCalm(world, isDecided)
   fleet.stopNew()
@@ -203,11 +219,11 @@ export async function runSeed(
     await readDeadLetters(world)
     if (endOf(world).length === 0) break
   }
-  const isRight = wrong.length === 0
+  const isRight = wrong.length === 0 && !isDecided()
   if (isRight) {
     await readDeadLetters(world)
     wrong = endOf(world)
-  }
+  } else if (wrong.length === 0) wrong = wrongSoFar(world)
   endWatch()
   let idleEvents = await eventsOf(machine, idleMs)
   // The last retries may still come in the first of them.
@@ -330,7 +346,11 @@ function endOf(world: World): string[] {
     status: daemon.gateway?.status() ?? null,
     deadLetters: deadLetters ?? [],
     lanes: { events: said.lanes, afterMs: plan.delivery.backfillAfterS * 1000, epochMs: startMs },
-    repeats: { outages: said.outages, holdsRepeated: (provider) => holding.includes(provider) },
+    repeats: {
+      outages: said.outages,
+      holdsRepeated: (provider) => holding.includes(provider),
+      holdsRefused: plan.delivery.onRefusedRepeat === 'hold',
+    },
     store: disk.exists(storePath) ? disk.attachment(storePath) : null,
   })
 }
@@ -415,8 +435,9 @@ function startFaults(world: World): () => void {
         const end = acts[kind](world)
         if (end !== undefined) {
           ends.add(end)
-          // Some last so long that a backlog grows meanwhile.
-          const longest = kind !== 'disk' && random.chance(0.15) ? 6 * mean : mean
+          // Some last so long that a backlog grows meanwhile. A service must be met by submissions.
+          const usual = kind === 'service' ? 3 * mean : mean
+          const longest = kind !== 'disk' && random.chance(0.15) ? 6 * mean : usual
           kernel.at(random.below(longest), () => {
             if (ends.delete(end)) end()
           })
@@ -447,6 +468,8 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     const { machine, daemon, plan, random } = world
     atSomeMoment(world, () => {
       machine.powerCut()
+      // It was made by the last process, and is never synced.
+      if (random.chance(noMarkShare)) machine.disk.world.remove(markPath)
       if (!plan.hasClockBattery) bootClock(world)
       machine.kernel.at(2000 + random.below(random.chance(0.1) ? 60_000 : 8000), daemon.start)
     })
@@ -493,8 +516,9 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
   service({ services, plan, random }) {
     const index = random.below(services.length)
     const service = services[index]!
-    const share = random.pick([0.1, 0.5, 1])
-    const fault = drawFault(random, mayFail(plan.providers[index]!))
+    const provider = plan.providers[index]!
+    const share = random.pick([0.3, 0.7, 1, 1])
+    const fault = drawFault(random, { mayFail: mayFail(provider), remembers: provider.repeat === 'same' })
     // What lasts goes on below what comes and ends meanwhile.
     const below = service.nextFault
     let isOver = false
@@ -506,7 +530,17 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
   disk: (world) => world.causes.act(world.ends.faulty(diskAct(world))),
   away: awayAct,
   clock: clockAct,
-  keys: ({ keys }) => keys.act(),
+  keys({ keys, services, random }) {
+    if (random.chance(0.5)) return keys.act()
+    // While the answer to a request of before is on its way.
+    let end: EndAct = () => undefined
+    const service = random.pick(services)
+    service.atNextBatch = () => void (end = keys.withdraw())
+    return () => {
+      service.atNextBatch = null
+      end()
+    }
+  },
   operator(world) {
     const { operator, random } = world
     operator.act()
@@ -514,6 +548,17 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     if (random.chance(0.3)) acts.kill(world)
     return undefined
   },
+}
+
+/** Of moments in which something must be durable that is seldom written. */
+const cutShares = { rotation: 0.4, session: 0.12 } as const
+
+function cutSoon(world: World, share: number): void {
+  const { machine, plan, random } = world
+  if (plan.everyMs.powerCut === 0 || world.isSettling || !random.chance(share)) return
+  machine.kernel.afterEvents(random.below(6), () => {
+    if (!world.isSwapped && !world.isSettling) acts.powerCut(world)
+  })
 }
 
 /** Now, or some steps after the next write begins, when most is under way, or after what must be durable by then. */

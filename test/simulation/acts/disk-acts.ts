@@ -39,7 +39,7 @@ export function diskAct(world: World): EndAct | undefined {
     () => disk.stall({ call: 'db-write', ms: random.below(3000) }),
     () => causes.hold('hanging writes', disk.stall({ call: 'db-write' })),
     () => {
-      const bytes = random.below(4_000_000)
+      const bytes = random.below(random.pick([700_000, 4_000_000]))
       const end = filled(disk, { bytes: disk.usedBytes + bytes })
       return bytes < bytesFreeMin / 2 ? causes.hold('low disk', end) : end
     },
@@ -69,6 +69,13 @@ export function diskAct(world: World): EndAct | undefined {
         code: random.pick(codes),
         after: random.below(3),
         times: 1 + random.below(50),
+      }),
+    () =>
+      disk.fail({
+        call: random.pick(['open', 'write']),
+        path: files[0],
+        code: 'EIO',
+        times: 1 + random.below(5),
       }),
     // Directories cannot be synced.
     () => disk.fail({ call: 'fsync', path: /(sim|spool|store)$/, code: 'EIO', times: 1 + random.below(5) }),

@@ -11,6 +11,8 @@ export type Keys = {
   /** Whether the services know the signer of a request. */
   isKnown(accessKeyId: string): boolean
   act(): EndAct
+  /** Until the returned function is called, the services know none. */
+  withdraw(): EndAct
 }
 
 /** For so long the services know the old keys beside the new ones. */
@@ -23,13 +25,11 @@ export function createKeys({ disk, kernel }: Machine, random: Random): Keys {
   renew()
   return {
     isKnown: (accessKeyId) => known.has(accessKeyId),
+    withdraw,
     act: () =>
       random.pick([
         () => renew,
-        () => {
-          known.clear()
-          return renew
-        },
+        withdraw,
         () => {
           disk.world.remove(keysPath)
           return write
@@ -43,6 +43,11 @@ export function createKeys({ disk, kernel }: Machine, random: Random): Keys {
           return renew
         },
       ])(),
+  }
+
+  function withdraw(): EndAct {
+    known.clear()
+    return renew
   }
 
   function renew(): void {

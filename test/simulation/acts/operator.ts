@@ -62,7 +62,7 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
   }
 
   function act(): void {
-    const ofDeadLetters = [requeue, requeue, purge]
+    const ofDeadLetters = [requeue, requeue, requeue, purge]
     const ofBatches = [retry, () => releaseHeld(), anyHeld]
     random.pick([probe, reload, reload, ...ofDeadLetters, ...ofBatches, releaseKept, releaseKept])()
   }
@@ -139,7 +139,7 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
   /** Sometimes a second person does the same. */
   function twice(path: string): void {
     change(path)
-    if (random.chance(0.3)) change(path)
+    if (random.chance(0.5)) change(path)
   }
 
   function purge(): void {

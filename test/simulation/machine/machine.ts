@@ -33,6 +33,9 @@ export type Machine = {
 
 export type RunningWrite = { database: Database; ops: readonly WriteOp[]; sync: boolean }
 
+/** Of a call of the disk. In most runs nothing waits for it. */
+const latenciesMs = [...[0, 0, 0, 0].map(() => [0.05, 0.05] as const), [0.05, 12] as const]
+
 /** Of /proc/self/mountinfo. */
 const mounts = [
   '1 0 8:1 / / rw,relatime - ext4 /dev/sda1 rw',
@@ -48,7 +51,7 @@ export function switchOn(startMs: number, random: Random): Machine {
     kernel,
     disk: createDisk(
       { now: () => kernel.wallMs, monotonicMs: () => kernel.monotonicMs, random: random.next, schedule },
-      { fsyncFileSyncsEntry: random.chance(0.5) },
+      { fsyncFileSyncsEntry: random.chance(0.5), latencyMs: random.pick(latenciesMs) },
     ),
     network: createNetwork(kernel),
     random,

@@ -8,7 +8,7 @@
 // arrives, nobody is told), refusal of new ones.
 
 import type { Kernel } from './kernel.ts'
-import { createSimSocket, type SimSocket } from './sim-socket.ts'
+import { createSimSocket, readBytesMax, type SimSocket } from './sim-socket.ts'
 
 /** The end of a connection outside of the daemon. */
 export type WorldEnd = {
@@ -242,6 +242,8 @@ function createPair(
   /** From the world, not yet taken by the socket of the daemon. */
   const incoming: Buffer[] = []
   let hasEnded = false
+  let isWanted = true
+  let isFeeding = false
   const lastMs = { in: 0, out: 0 }
 
   const end: WorldEnd = {
@@ -278,7 +280,10 @@ function createPair(
   }
 
   socket.attach({
-    wantsMore: feed,
+    wantsMore() {
+      isWanted = true
+      feed()
+    },
     write(bytes, done) {
       unread.push(bytes)
       unreadBytes += bytes.length
@@ -309,11 +314,19 @@ function createPair(
   }
 
   function feed(): void {
-    while (incoming.length > 0) {
-      const isMoreWanted = socket.push(incoming.shift())
-      if (!isMoreWanted) return
+    if (isFeeding) return
+    isFeeding = true
+    while (incoming.length > 0 && isWanted) {
+      const first = incoming[0]!
+      const piece = first.subarray(0, readBytesMax)
+      if (piece.length < first.length) incoming[0] = first.subarray(piece.length)
+      else incoming.shift()
+      isWanted = false
+      // It may ask for more meanwhile.
+      if (socket.arrived(piece)) isWanted = true
     }
-    if (hasEnded) {
+    isFeeding = false
+    if (hasEnded && isWanted) {
       hasEnded = false
       socket.push(null)
     }

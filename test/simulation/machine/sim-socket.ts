@@ -11,7 +11,18 @@ type Carrier = {
   closed: (isReset: boolean) => void
 }
 
+/** As Node reads at once. */
+export const readBytesMax = 16 * 1024
+
+const kBuffer = Symbol('kBuffer')
+const kBufferCb = Symbol('kBufferCb')
+
 export class SimSocket extends Duplex {
+  /** With both, what arrives is in this memory while the function runs, and no longer. */
+  [kBuffer]: Buffer | null = null;
+  [kBufferCb]: ((count: number) => boolean) | null = null
+  /** Of a socket that a server has accepted. */
+  _handle: { useUserBuffer(): void } | null = null
   connecting: boolean
   bytesRead = 0
   bytesWritten = 0
@@ -61,6 +72,19 @@ export class SimSocket extends Duplex {
     if (chunk) this.bytesRead += chunk.length
     this.touched()
     return super.push(chunk)
+  }
+
+  /** At most `readBytesMax`. False: no more is wanted now. */
+  arrived(bytes: Buffer): boolean {
+    const buffer = this[kBuffer]
+    const take = this[kBufferCb]
+    if (buffer === null || take === null) return this.push(bytes)
+    this.bytesRead += bytes.length
+    this.touched()
+    bytes.copy(buffer)
+    const isMoreWanted = take.call(this, bytes.length)
+    buffer.fill(0xee)
+    return isMoreWanted
   }
 
   override _read(): void {

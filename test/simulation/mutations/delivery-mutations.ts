@@ -72,9 +72,10 @@ export const deliveryMutations: readonly Mutation[] = [
   },
   {
     name: 'a 202 for a batch counts as delivered',
-    file: 'delivery/policy/verdict.ts',
-    find: "if (payloads !== 1 || operation !== 'single') return held('backoff', 'failure', null)",
-    replace: 'if (payloads === 0) return held("backoff", "failure", null)',
+    file: 'delivery/transport/answer-reader/answer-reader.ts',
+    find: "    if (operation === 'single') return readAcknowledgement(head, body, parsed)\n",
+    replace:
+      "    if (operation === 'single') return readAcknowledgement(head, body, parsed)\n    if (status === 202) return allAccepted(null)\n",
   },
   {
     name: 'an outage told inside a 200 by a service that remembers its answers counts as attempts',
@@ -195,8 +196,8 @@ export const deliveryMutations: readonly Mutation[] = [
   {
     name: 'a batch of the store before is sent after its loss',
     file: 'delivery/provider-pipeline/provider-pipeline.ts',
-    find: 'return own === session && own.down === null',
-    replace: 'return own === session',
+    find: "    session.down = 'lost'\n    session.end.abort()\n",
+    replace: '',
   },
   {
     name: 'payloads go to another provider',

@@ -409,8 +409,27 @@ export const spoolMutations: readonly Mutation[] = [
   {
     name: 'an exchange is made in two writes',
     file: 'spool/kept/exchange.ts',
-    find: '    for (const entry of entries) attachments.take(entry)\n',
-    replace: '    for (const entry of entries) attachments.take(entry)\n    committer.endMessage(null)\n',
+    find: `    const group = committer.open()
+    const attachments = group.attachments()
+    if (movesBack(entries, payloads.length > 0, keptMessages)) counters.movedBack += 1
+    for (const id of take) reservations.take(id)
+    for (const entry of entries) attachments.take(entry)
+`,
+    replace: `    const first = committer.open().attachments()
+    for (const id of take) reservations.take(id)
+    for (const entry of entries) first.take(entry)
+    const rest = { take, payloads, deadLetters, keptMessages, stateChanges }
+    return committer.commit({ prepare: () => undefined }).then(() => addRest(rest, entries))
+  }
+
+  function addRest(
+    { take, payloads, deadLetters, keptMessages = [], stateChanges }: Exchange,
+    entries: readonly StoredEntry[],
+  ): Promise<void> {
+    const group = committer.open()
+    const attachments = group.attachments()
+    if (movesBack(entries, payloads.length > 0, keptMessages)) counters.movedBack += 1
+`,
   },
   {
     name: 'messages overtake an exchange that changes state',

@@ -99,6 +99,7 @@ export class Server extends EventEmitter {
       return
     }
     this.sockets.add(socket)
+    socket._handle = { useUserBuffer: () => undefined }
     socket.once('close', () => {
       this.sockets.delete(socket)
       this.endWhenEmpty()

@@ -66,6 +66,8 @@ type PayloadState = Counts & {
 type BatchState = {
   life: number
   submissions: number
+  /** Of them, those that were refused as a whole, so no answer of before can be repeated. */
+  refused: number
   payloadIds: readonly string[]
   /** The first answer that the process heard. With its store it forgets what was said so far. */
   heardMs: number | null
@@ -75,6 +77,8 @@ type BatchState = {
   /** Answers that named some of its payloads: a dead letter shows the one that named it. */
   requestIds: Set<string>
   leftOut: Map<string, number>
+  /** By answers of which it is not known whether they were heard: the next one may be the second. */
+  mayBeLeftOut: Set<string>
   isUncertain: boolean
 }
 
@@ -95,6 +99,7 @@ const latelyMs = 600_000
 /** How long a payload is in a retry lane at most. */
 const laneMs = 600_000
 const emptyToOutage = 3
+const refusals: readonly number[] = [400, 401, 403, 413]
 
 /** What the services and the dead letters say, against the model of each service. */
 export function judged(
@@ -190,6 +195,7 @@ function modelOf(
       batch.named.clear()
       batch.requestIds.clear()
       batch.leftOut.clear()
+      batch.mayBeLeftOut.clear()
     }
     if (batch.settledMs !== null && batchId !== null) {
       if (!isTrouble(batch.heardMs ?? batch.settledMs, batch.settledMs))
@@ -238,15 +244,17 @@ function modelOf(
     if (status === 409) {
       service.emptyMin = 0
       if (!isHeard) for (const id of payloadIds) cutRepeats.add(id)
-      // What it was told by `on_repeat`, or by an operator.
-      excuse(payloadIds, batchId)
-      // What an earlier answer said of a payload stays true.
+      // What an earlier answer said of a payload stays true: what it accepted is not sent again by `on_repeat`.
+      const isForgotten = batch.heardMs === null || isTrouble(batch.heardMs, atMs)
+      const open = payloadIds.filter((id) => isForgotten || batch.named.get(id) !== accepted)
+      excuse(open, batchId)
       for (const id of payloadIds) {
         const type = batch.named.get(id) ?? (batch.leftOut.has(id) ? 'Unconfirmed' : accepted)
         if (type !== accepted) add(payloadOf(id).may, ruleOf(type), 1)
       }
       return
     }
+    if (isHeard && status !== null && refusals.includes(status)) batch.refused += 1
     if ((status === 400 || status === 413) && batch.submissions > 1 && isRefusedRepeatSplit)
       excuse(payloadIds, batchId)
     if (status !== 200 || results === null) return
@@ -268,14 +276,24 @@ function modelOf(
     if (life === service.life) service.acceptedMs = answeredMs ?? service.acceptedMs
     if (requestId !== null) mayKill.set(requestId, 'all')
     for (const id of payloadIds) {
-      // It may be the second answer that leaves it out.
-      const result = results.get(id) ?? (batch.leftOut.has(id) ? { errorType: 'Unconfirmed' } : accepted)
-      if (result === accepted) continue
+      const result = results.get(id)
+      if (result === undefined) {
+        if (batch.leftOut.has(id) || batch.mayBeLeftOut.has(id)) mayBeUnconfirmed(id, submission.batchId)
+        batch.mayBeLeftOut.add(id)
+      }
+      if (result === undefined || result === accepted) continue
       const payload = payloadOf(id)
       payload.hasFailed = true
       if (batch.named.get(id) !== accepted) payload.excused.add(submission.batchId)
       add(payload.may, ruleOf(result.errorType), 1)
     }
+  }
+
+  function mayBeUnconfirmed(id: string, batchId: string | null): void {
+    const payload = payloadOf(id)
+    payload.hasFailed = true
+    payload.excused.add(batchId)
+    add(payload.may, ruleOf('Unconfirmed'), 1)
   }
 
   type Heard = { submission: Submission; results: Results; atMs: number }
@@ -295,6 +313,7 @@ function modelOf(
     const missing = payloadIds.filter((id) => !batch.named.has(id))
     if (missing.length > 0) {
       service.isOutage = false
+      for (const id of missing) if (batch.mayBeLeftOut.has(id)) mayBeUnconfirmed(id, submission.batchId)
       if (missing.length === payloadIds.length || missing.some((id) => (batch.leftOut.get(id) ?? 0) < 2))
         return
       for (const id of missing) {
@@ -314,7 +333,8 @@ function modelOf(
     const isLive = payloadIds.every((id) => !payloadOf(id).hasFailed)
     if (isEmpty && isLive) service.emptyMin += 1
     const isOutage = isEmpty && !isOfValidation && service.emptyMin >= emptyToOutage
-    const isProven = service.life === life && atMs - service.acceptedMs < latelyMs && batch.submissions === 1
+    const isProven =
+      service.life === life && atMs - service.acceptedMs < latelyMs && batch.submissions - batch.refused === 1
     const counts =
       isOutage || service.isOutage
         ? 'no'
@@ -419,6 +439,7 @@ function modelOf(
         (batch = {
           life: -1,
           submissions: 0,
+          refused: 0,
           payloadIds,
           heardMs: null,
           settledMs: null,
@@ -426,6 +447,7 @@ function modelOf(
           named: new Map(),
           requestIds: new Set(),
           leftOut: new Map(),
+          mayBeLeftOut: new Set(),
           isUncertain: false,
         }),
       )

@@ -3,6 +3,7 @@
 
 import type { Status } from '../../../src/ops/status-schema/status-schema.ts'
 import type { Service } from '../world/service.ts'
+import type { Trouble } from './deliveries.ts'
 
 /** Of a provider, at one look. */
 type Look = { atMs: number; life: number; endpoint: string; isCut: boolean; isWaiting: boolean }
@@ -15,11 +16,12 @@ export type EndpointWatch = {
 
 export const everyMs = 10_000
 /** A condition is open so soon after its cause began, and closed so soon after it ended. */
-const opensMs = 30_000
+const opensMs = 15_000
 const closesMs = 120_000
 /** Five failures of one batch take 31 s of back-offs at most, and each has a deadline. */
 const unavailableMs = 180_000
 const answeredMs = 5000
+const failuresMin = 5
 const hangsMs = 120_000
 
 const ofState: Readonly<Record<string, readonly string[]>> = {
@@ -28,7 +30,11 @@ const ofState: Readonly<Record<string, readonly string[]>> = {
 }
 const ofEndpoints = ['ENDPOINT_UNAVAILABLE', 'ENDPOINT_UNAUTHORIZED', 'WRAPPER_REFUSED']
 
-export function createEndpointWatch(services: readonly Service[]): EndpointWatch {
+/** `troubles`: a store that is refused and opened again begins with an endpoint that is available. */
+export function createEndpointWatch(
+  services: readonly Service[],
+  troubles: readonly Trouble[],
+): EndpointWatch {
   const wrong: string[] = []
   const looks = new Map<string, Look[]>()
   return { wrong, look }
@@ -54,6 +60,14 @@ export function createEndpointWatch(services: readonly Service[]): EndpointWatch
         wrong.push(
           `${provider} refuses connections for ${unavailableMs / 1000} s, and counts as available, ${at}`,
         )
+      if (
+        endpoint === 'available' &&
+        !isHolding(status, provider) &&
+        hasFailed(service, { atMs, life, sinceMs: Math.max(0, ...troubles.map(({ toMs }) => toMs)) })
+      )
+        wrong.push(
+          `${provider} failed ${failuresMin} times in a row over two batches, and counts as available, ${at}`,
+        )
       // Without keys nothing more is sent, whatever was accepted.
       const hasKeys = !codes.includes('CREDENTIALS_MISSING')
       if (endpoint !== 'available' && hasKeys && acceptsNow(service, { atMs, life }))
@@ -68,6 +82,28 @@ export function createEndpointWatch(services: readonly Service[]): EndpointWatch
         `all endpoints are available for ${closesMs / 1000} s, and ${open.join(', ')} is open, ${at}`,
       )
   }
+}
+
+function isHolding({ lanes }: Status, name: string): boolean {
+  return lanes.some(({ provider, held }) => provider === name && held > 0)
+}
+
+/** The last answers that this process heard, each of which is a failure. */
+function hasFailed(
+  { journal }: Service,
+  { atMs, life, sinceMs }: { atMs: number; life: number; sinceMs: number },
+): boolean {
+  const answered = journal.filter((one) => one.life === life && (one.answeredMs ?? 0) > sinceMs)
+  const failed = new Set<string | null>()
+  let failures = 0
+  for (const one of answered.sort((a, b) => (b.answeredMs ?? 0) - (a.answeredMs ?? 0))) {
+    const { status, heard, answeredMs: since, batchId } = one
+    const isFailure = status !== null && (status >= 500 || status === 408 || status === 429)
+    if (!isFailure || heard !== 'yes' || (since ?? atMs) > atMs - answeredMs) break
+    failures += 1
+    failed.add(batchId)
+  }
+  return failures >= failuresMin && failed.size > 1
 }
 
 /** At all looks of this process since `ms` before. */

@@ -6,10 +6,12 @@
 //   batches were held              they are held after the next start
 //   the endpoint is unavailable    probes are sent
 //   payloads wait                  they have bytes, and nothing else has
+//   a batch is held                the config says that its reason is for a person
+//   one payload is refused alone   it waits for nothing but the next batch that is accepted
 
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import type { Status } from '../../../src/ops/status-schema/status-schema.ts'
-import type { Service } from '../world/service.ts'
+import type { Service, Submission } from '../world/service.ts'
 import type { Trouble } from './deliveries.ts'
 import { acceptsNow } from './endpoint-watch.ts'
 
@@ -28,19 +30,24 @@ type Known = {
   troubles: readonly Trouble[]
   /** When a person last changed something. */
   changedMs: () => number
+  /** `on_repeat` and `on_refused_repeat`. */
+  mayHold: (provider: string, reason: string) => boolean
+  /** Between two probes of an endpoint that is unavailable, with its answer. */
+  probesMs: number
 }
 
 const opensMs = 30_000
 /** A held batch is durable so soon after it was reported. */
 const durableMs = 5000
-/** A probe waits a minute at most, and its answer as long as the deadline. */
-const probesMs = 240_000
+/** For so long batches were accepted, and so many. */
+const acceptedMs = 40_000
+const acceptedMin = 3
 /** A service may ask to wait for ten minutes. */
 const waitMaxMs = 900_000
 
 export function createOpenConditions(
   services: readonly Service[],
-  { troubles, changedMs }: Known,
+  { troubles, changedMs, mayHold, probesMs }: Known,
 ): OpenConditions {
   const wrong: string[] = []
   const deadSince: Now & { isOpen: boolean } = { atMs: 0, life: -1, isOpen: false }
@@ -74,6 +81,12 @@ export function createOpenConditions(
     { endpoint, status, now, at }: { endpoint: string; status: Status; now: Now; at: string },
   ): void {
     const service = services.find(({ provider }) => provider === name)
+    const alone = lastHeld.get(`${name} not_accepted`)
+    if (service !== undefined && alone !== undefined && alone.count > 0 && now.atMs - alone.atMs > acceptedMs)
+      if (acceptsAll(service, now))
+        wrong.push(
+          `${name} accepted batches for ${acceptedMs / 1000} s, and one refused alone still waits, ${at}`,
+        )
     const since = unavailableSince.get(name)
     const waits = status.lanes.some((lane) => lane.provider === name && lane.pending + lane.sealed > 0)
     const isStill = endpoint === 'unavailable' && waits && since?.life === now.life
@@ -94,6 +107,8 @@ export function createOpenConditions(
     aliveMs = atMs
     if (event.kind === 'held_batches_changed') {
       const key = `${event.provider} ${event.reason}`
+      if (event.batches > 0 && !mayHold(event.provider, event.reason))
+        wrong.push(`a batch of ${event.provider} is held as ${event.reason}, at ${seconds(atMs)}`)
       if (!firstHeld.has(key)) firstHeld.set(key, event.batches)
       lastHeld.set(key, { count: event.batches, atMs })
     }
@@ -125,6 +140,22 @@ export function createOpenConditions(
   function isTrouble(fromMs: number, toMs: number): boolean {
     return troubles.some((one) => one.toMs > one.fromMs && one.fromMs <= toMs && one.toMs >= fromMs)
   }
+}
+
+/** Batches were accepted, and nothing else than an acceptance or a refusal was answered. */
+function acceptsAll({ journal, disturbedMs }: Service, { atMs, life }: Now): boolean {
+  const since = journal.filter((one) => one.atMs > atMs - acceptedMs)
+  const isUsual = ({ status, heard }: Submission) =>
+    heard === 'yes' && status !== null && [200, 202, 400, 413].includes(status)
+  const accepted = since.filter(({ batchId, results, payloadIds }) => {
+    const all = [...(results?.values() ?? [])]
+    return batchId !== null && all.length === payloadIds.length && all.includes('accepted')
+  })
+  return (
+    disturbedMs < atMs - acceptedMs &&
+    accepted.length >= acceptedMin &&
+    since.every((one) => one.life === life && isUsual(one))
+  )
 }
 
 function hasAskedToWait({ journal }: Service, { atMs }: Now): boolean {

@@ -3,6 +3,8 @@
 //   A payload goes alone, by the single operation, only as long as it is not settled: also after a restart.
 //   A batch waits as long as its last answer asked for, unless a person releases it or the process ended since.
 //   A batch that the service knows already, or refuses although it may know it, waits for minutes.
+//   A batch keeps its batchId where it is refused although it may have been processed (on_refused_repeat: hold), and
+//   where only its key was refused.
 
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import type { Service, Submission } from '../world/service.ts'
@@ -14,13 +16,26 @@ export type OutageEvents = {
   has(provider: string, fromMs: number, toMs: number): boolean
 }
 
-type Known = {
+export type RepeatRules = {
   acts: readonly OperatorAct[]
   troubles: readonly Trouble[]
   outages: OutageEvents
   /** A batch that is known there waits for a person. */
   holdsRepeated: (provider: string) => boolean
+  /** So does one that is refused although it may have been processed. */
+  holdsRefused: boolean
   isCopied: (payloadId: string) => boolean
+}
+
+/** By its answers so far. `keeps`: why it is not sent under another name. */
+type Batch = {
+  batchId: string
+  keeps: 'refused' | 'key' | null
+  /** By the first of these answers. */
+  refusedMs: number
+  mayBeProcessed: boolean
+  /** An answer said something of its payloads. */
+  isNamed: boolean
 }
 
 /** Delay of the answer, and what is rounded. */
@@ -48,9 +63,13 @@ export function createOutageEvents(): OutageEvents {
   }
 }
 
-export function wrongRepeats(services: readonly Service[], known: Known): string[] {
-  const { acts, troubles, outages, holdsRepeated, isCopied } = known
-  return services.flatMap((service) => [...wrongSingles(service), ...wrongWaits(service)])
+export function wrongRepeats(services: readonly Service[], known: RepeatRules): string[] {
+  const { acts, troubles, outages, holdsRepeated, holdsRefused, isCopied } = known
+  return services.flatMap((service) => [
+    ...wrongSingles(service),
+    ...wrongWaits(service),
+    ...wrongNames(service),
+  ])
 
   function wrongSingles({ journal }: Service): string[] {
     const wrong: string[] = []
@@ -68,6 +87,74 @@ export function wrongRepeats(services: readonly Service[], known: Known): string
       }
     }
     return wrong
+  }
+
+  function wrongNames({ journal }: Service): string[] {
+    const wrong: string[] = []
+    const batches = new Map<string, Batch>()
+    const last = new Map<string, Batch>()
+    /** Payloads that were in a batch that was forbidden by itself: each 403 may be about them since. */
+    const suspects = new Set<string>()
+    let isSizeRefused = false
+    for (const submission of journal) {
+      const { batchId, payloadIds, atMs, isStale } = submission
+      if (isStale) continue
+      for (const id of payloadIds) {
+        const before = last.get(id)
+        if (before === undefined || before.batchId === batchId || isCopied(id)) continue
+        if (isActed(before.refusedMs - slackMs, atMs)) continue
+        const why =
+          before.keeps === 'key' && (isSizeRefused || suspects.has(id) || hasAccepted(before.refusedMs, atMs))
+            ? null
+            : before.keeps
+        if (why !== null)
+          wrong.push(
+            `payload ${id} of batch ${before.batchId}, which keeps its name (${why}), went as ${batchId}`,
+          )
+      }
+      isSizeRefused ||= submission.status === 413
+      const isForbidden = submission.status === 401 || (submission.status === 403 && !submission.isKeyRefused)
+      if (isForbidden) for (const id of payloadIds) suspects.add(id)
+      if (batchId === null) {
+        for (const id of payloadIds) last.delete(id)
+        continue
+      }
+      const batch = batches.get(batchId) ?? {
+        batchId,
+        keeps: null,
+        refusedMs: 0,
+        mayBeProcessed: false,
+        isNamed: false,
+      }
+      batches.set(batchId, batch)
+      for (const id of payloadIds) last.set(id, batch)
+      answered(batch, submission)
+    }
+    return wrong
+
+    /** Something that was sent since, so that a 403 is about the batch. */
+    function hasAccepted(fromMs: number, toMs: number): boolean {
+      return journal.some(
+        ({ atMs, status }) => atMs >= fromMs && atMs <= toMs && (status === 200 || status === 202),
+      )
+    }
+  }
+
+  function answered(
+    batch: Batch,
+    { status, heard, results, isKeyRefused, answeredMs, atMs }: Submission,
+  ): void {
+    const isRefused = status === 400 || status === 413
+    batch.isNamed ||= status === 409 || (status === 200 && results !== null && results.size > 0)
+    batch.keeps = null
+    if (batch.isNamed || heard === 'no') {
+      batch.mayBeProcessed ||= !isRefused && status !== 403 && status !== 401
+      return
+    }
+    if (batch.mayBeProcessed && isRefused && heard === 'yes' && holdsRefused) batch.keeps = 'refused'
+    if (!batch.mayBeProcessed && isKeyRefused) batch.keeps = 'key'
+    if (batch.refusedMs === 0) batch.refusedMs = answeredMs ?? atMs
+    if (!isRefused && !isKeyRefused) batch.mayBeProcessed = true
   }
 
   function wrongWaits({ provider, journal }: Service): string[] {

@@ -2,7 +2,7 @@
 
 import type { Random } from '../../support/random.ts'
 import type { ContentKind, Poison } from './contents.ts'
-import type { DevicePlan } from './fleet.ts'
+import { isSessionSteady, type DevicePlan } from './fleet.ts'
 
 type Options = {
   providers: readonly { name: string; mayFail: boolean }[]
@@ -38,14 +38,17 @@ export function drawDevices(random: Random, { providers, everyMs }: Options): De
     const cleanShare = random.pick([0, 0, 1, 0.3])
     // The first message of QoS 1 under an identifier that is used again at once may be taken for the one before. A
     // session knows which one of QoS 2 is released.
-    const isExact = qos.length === 1 && qos[0] === 2 && cleanShare === 0
+    const version = random.pick([4, 5] as const)
+    const expiriesS = random.pick([[86_400], [86_400], [86_400, 0], [86_400, 20], [86_400, 20, 0]])
+    const isSteady = isSessionSteady({ cleanShare, version, expiriesS })
+    const isExact = qos.length === 1 && qos[0] === 2 && cleanShare === 0 && isSteady
     const isAnyIdentifier = kind !== 'parkedUntimed' || isExact
     const isDoomed = provider.mayFail && kind !== 'parts' && random.chance(0.1)
     return {
       id: `truck-${index + 1}`,
       provider: provider.name,
       kind,
-      version: random.pick([4, 5]),
+      version,
       qos,
       window: random.pick([1, 1, 4, 16]),
       // Values of two records within `pair_within` are not told apart.
@@ -56,8 +59,10 @@ export function drawDevices(random: Random, { providers, everyMs }: Options): De
       poisons: poisonsOf[kind],
       isDoomed,
       cleanShare,
+      expiriesS,
       identifiers: random.pick(isAnyIdentifier ? ['counting', 'lowest', 'fromOne'] : ['counting']),
       clockMs: clockOf(random, kind),
+      isEager: random.chance(0.2),
     }
   })
 }

@@ -45,12 +45,16 @@ export type DevicePlan = {
   isDoomed: boolean
   /** Of its connections, the share with a clean session. */
   cleanShare: number
+  /** MQTT 5: it asks for one of these at each CONNECT, and at a DISCONNECT. */
+  expiriesS: readonly number[]
   /**
    * Packet identifiers: it counts on, takes the lowest free one, or counts from 1 on each connection.
    */
   identifiers: 'counting' | 'lowest' | 'fromOne'
   /** Its clock minus the true time. */
   clockMs: number
+  /** It connects as soon as it can. */
+  isEager: boolean
 }
 
 export type SentMessage = {
@@ -100,6 +104,8 @@ export type Fleet = {
   disturbedMs: number
   /** Called once, at the next acknowledgement, or answer to a connection, that reaches a device. */
   atNextAnswer: (() => void) | null
+  /** Called when a device hears that it has a new session. */
+  onNewSession: () => void
   counters: { connects: number; refused: number; acks: number; resends: number }
   /** When the wall clock was set, monotonic. */
   clockSetMs: readonly number[]
@@ -113,6 +119,7 @@ type Deps = { kernel: Kernel; network: Network; random: Random; port: number }
 type Open = { message: SentMessage; packetId: number; isReleased: boolean; at: number }
 type Answer = 'puback' | 'pubrec' | 'pubcomp'
 
+const eagerMs = 60
 const keepAliveMs = 60_000
 const answerMs = 30_000
 /** Within it the gateway knows a payload again; it promises 10 minutes. */
@@ -126,9 +133,23 @@ const stopsMs = 500
 const backMs = 20_000
 /** What was under way in a network that was slow has arrived. */
 const calmMs = 2500
-const sessionExpiryS = 86_400
+/** An expiry ends a session so soon, where its connection ended in order. */
+const expiresMs = 2000
+/** The setting of the gateway, for MQTT 3.1.1. */
+const usualExpiryS = 86_400
 /** Reason codes of DISCONNECT that say that a client broke the protocol: malformed, error, too much, not known. */
 const accusations = [0x81, 0x82, 0x93, 0x94, 0x99, 0x9a, 0x9b]
+
+/** Each of its sessions is the one before. */
+export function isSessionSteady({
+  cleanShare,
+  version,
+  expiriesS,
+}: Pick<DevicePlan, 'cleanShare' | 'version' | 'expiriesS'>): boolean {
+  return (
+    cleanShare === 1 || (cleanShare === 0 && (version === 4 || expiriesS.every((s) => s === usualExpiryS)))
+  )
+}
 
 export function createFleet({ kernel, network, random, port }: Deps, plans: readonly DevicePlan[]): Fleet {
   const messages: SentMessage[] = []
@@ -147,6 +168,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     clockSetMs,
     disturbedMs: 0,
     atNextAnswer: null,
+    onNewSession: () => undefined,
     setRate(everyMs) {
       isStopped = false
       for (const device of devices) device.setRate(Math.min(everyMs * devices.length, calmMsMax))
@@ -218,6 +240,11 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     /** It has sent what ends the connection. */
     let isPoisoned = false
     let session: 'none' | 'perhaps' | 'stored' = 'none'
+    /** What its session lives without a connection: the gateway may have the last change of it or not. */
+    let kept = { minS: 0, maxS: 0 }
+    let askedS = 0
+    /** When the gateway saw the end of the last connection at once, and in which process. */
+    let goneSince: { atMs: number; life: number } | null = null
     let receiveMaximum = Infinity
 
     // What depends on the message before is not known then. Equal messages under an identifier that was not released
@@ -242,8 +269,9 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
           if (losesMemory && mayForget) forgetAll()
           if (end === null) return
           // One that has everything says goodbye.
-          if (isConnected && !isDeaf && open.length === 0) end.write(disconnectPacket())
+          if (isConnected && !isDeaf && open.length === 0) end.write(goodbye())
           ended = connection
+          if (isConnected) goneSince = { atMs: kernel.monotonicMs, life: kernel.life }
           end.reset()
         })
       },
@@ -337,7 +365,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       const connected = network.world.connect({ port, from: `10.0.1.${(index % 250) + 1}` })
       if (connected === null) {
         counters.refused += 1
-        kernel.at(retryMs(), connect)
+        kernel.at(plan.isEager ? eagerMs : retryMs(), connect)
         return
       }
       end = connected
@@ -353,11 +381,23 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       isClean = random.chance(plan.cleanShare)
       const fields = { clientId: plan.id, keepAliveS: 60, flags: isClean ? 2 : 0 }
       const storesSession = plan.cleanShare < 1
-      const properties = storesSession ? [property.sessionExpiry, uint32(sessionExpiryS)] : []
+      const forS = random.pick(plan.expiriesS)
+      askedS = !is5 ? (isClean ? 0 : usualExpiryS) : storesSession ? forS : 0
+      const properties = storesSession ? [property.sessionExpiry, uint32(askedS)] : []
       connected.write(is5 ? connectPacket({ ...fields, properties }) : connectPacket3(fields))
-      // Until the answer comes: a clean one has perhaps ended it, another one perhaps made it.
-      if (session === (isClean ? 'stored' : 'none')) session = 'perhaps'
+      // Until the answer comes: a clean one has perhaps ended it, another one perhaps made it or changed its end.
+      if (isClean || session !== (askedS > 0 ? 'stored' : 'none')) session = 'perhaps'
+      kept = { minS: Math.min(kept.minS, askedS), maxS: Math.max(kept.maxS, askedS) }
       watch(connected)
+    }
+
+    function goodbye(): Buffer {
+      const forS = random.pick(plan.expiriesS)
+      // What had no expiry gets none.
+      if (!is5 || askedS === 0 || forS === askedS) return disconnectPacket()
+      if (forS === 0) session = 'perhaps'
+      kept = { minS: Math.min(kept.minS, forS), maxS: Math.max(kept.maxS, forS) }
+      return disconnectPacket(0, [property.sessionExpiry, uint32(forS)])
     }
 
     function closed(): void {
@@ -452,19 +492,26 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       }
       if (isConnected) isWrong('a second CONNACK')
       if (isClean && sessionPresent) isWrong('session present after a clean start')
-      const isExpired = kernel.monotonicMs - lastUsedMs >= sessionExpiryS * 1000
+      const isExpired = kernel.monotonicMs - lastUsedMs >= kept.minS * 1000
       if (!isClean && session === 'stored' && !sessionPresent && !isExpired) isWrong('its session is gone')
+      const isOver =
+        goneSince?.life === kernel.life &&
+        fleet.disturbedMs + calmMs < goneSince.atMs &&
+        connectMs - goneSince.atMs > kept.maxS * 1000 + expiresMs
+      if (sessionPresent && isOver) isWrong('its session is present after its end')
       lastUsedMs = kernel.monotonicMs
       if (!isClean && session === 'none' && sessionPresent) isWrong('a session that it never had is present')
-      const isStored = plan.cleanShare < 1 && (is5 || !isClean)
       const isNew = isClean || !sessionPresent
-      session = isStored ? 'stored' : 'none'
+      session = askedS > 0 ? 'stored' : 'none'
+      kept = { minS: askedS, maxS: askedS }
+      goneSince = null
       receiveMaximum = Number(properties.get(property.receiveMaximum) ?? Infinity)
       isConnected = true
       life = kernel.life
       if (stop?.life === life && connectMs > stop.atMs) stop.taken.push(`${plan.id} was let in during a stop`)
       if (plan.identifiers === 'fromOne')
         lastPacketId = open.reduce((last, { packetId }) => Math.max(last, packetId), 0)
+      if (isNew && askedS > 0) fleet.onNewSession()
       resend(isNew)
       send()
     }
@@ -551,7 +598,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       if (kernel.monotonicMs - message.sentMs[0]! > windowMs) return true
       const hasTime = message.poison === null && plan.clockMs < 60_000 && !isUntimed(plan.kind)
       if (hasTime) return false
-      if (message.qos === 2) return plan.cleanShare > 0 && plan.cleanShare < 1
+      if (message.qos === 2) return !isSessionSteady(plan)
       return at < connection - 1 || plan.identifiers === 'lowest' || message.sentMs.length > 1
     }
 

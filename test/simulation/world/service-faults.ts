@@ -21,11 +21,11 @@ export type Fault =
   | { kind: 'reset'; when: 'within' | 'at once' | 'before' | 'after' }
   | { kind: 'hang'; processes: boolean }
   | { kind: 'slow'; ms: number }
-  /** This part of the answer, then the end of the connection; the first submissions of a batch meet it. */
+  /** This part of the answer, then the end of the connection. `times`: so many submissions of a batch meet it. */
   | { kind: 'truncated'; part: number; times: number }
   | { kind: 'html' }
   /** Payloads in neither list. `processes`: what is left out was processed. `isSteady`: the same ones each time. */
-  | { kind: 'unlisted'; share: number; processes: boolean; isSteady: boolean }
+  | { kind: 'unlisted'; share: number; processes: boolean; isSteady: boolean; times: number }
   /**
    * An outage told inside a 200: everything failed with this errorType. `isLost`: the first answer to each batch does not
    * arrive, so a service that remembers tells of the outage when it is over.
@@ -38,20 +38,29 @@ export type Fault =
   /** 403 for each request with one of some payloads, of which there is one in `every`. */
   | { kind: 'firewall'; every: number }
 
-/** `mayFail`: answers may name payloads as failed. */
-export function drawFault(random: Random, mayFail: boolean): Fault {
+type Of = {
+  /** Answers may name payloads as failed. */
+  mayFail: boolean
+  /** To a batch that it knows it repeats its first answer. */
+  remembers: boolean
+}
+
+export function drawFault(random: Random, { mayFail, remembers }: Of): Fault {
+  const outage = (lostShare: number): Fault => ({
+    kind: 'outage',
+    errorType: random.pick(['Throttled', 'Internal', 'Internal', 'Validation']),
+    isLost: random.chance(lostShare),
+  })
   const ofPayloads: (() => Fault)[] = [
     () => ({
       kind: 'unlisted',
       share: random.next(),
       processes: random.chance(0.5),
       isSteady: random.chance(0.5),
+      times: 1 + random.below(3),
     }),
-    () => ({
-      kind: 'outage',
-      errorType: random.pick(['Throttled', 'Internal', 'Validation']),
-      isLost: random.chance(0.4),
-    }),
+    () => outage(0.4),
+    () => outage(remembers ? 1 : 0),
     () => ({ kind: 'some failed', share: random.next(), errorTypes: ['Throttled'] }),
     () => ({ kind: 'some failed', share: random.next(), errorTypes: ['Validation'] }),
     () => ({ kind: 'some failed', share: random.next(), errorTypes: ['Throttled', 'Validation', 'Busy'] }),

@@ -39,13 +39,18 @@ export type Submission = {
   /** Of a 200 or 202: what the answer says. */
   results: Results | null
   retryAfterMs: number
+  /** Answered 403 for its key. */
+  isKeyRefused: boolean
   answeredMs: number | null
   /** Whether the whole answer reached the daemon; `maybe` where a part did, or its connection ended soon after. */
   heard: 'yes' | 'maybe' | 'no'
 }
 
 /** `answer` and `results`: of the first answer that named a payload. */
-type Batch = { hash: string; results: Map<string, Result>; answer: string | null; truncations: number | null }
+type Batch = { hash: string; results: Map<string, Result>; answer: string | null; fault: Lasting | null }
+
+/** A fault that so many more submissions of a batch meet, whatever the others meet by then. */
+type Lasting = { fault: Fault; left: number }
 
 /** `fresh` processes a batch that it knows again; what it accepted of it stays accepted. */
 export type RepeatBehaviour = 'same' | 'conflict' | 'fresh'
@@ -65,6 +70,8 @@ export type Service = {
   disturbedMs: number
   /** Called once, when a payload comes alone. */
   atNextSingle: (() => void) | null
+  /** Called once, when a batch with a key that is known has come. */
+  atNextBatch: (() => void) | null
   counters: {
     requests: number
     batches: number
@@ -83,6 +90,8 @@ export type ServiceOptions = {
   repeat: RepeatBehaviour
   /** The largest that was ever in force. */
   payloadsMax: () => number
+  /** Delay of an answer at most. */
+  answerMs: number
   /** Answered as `Validation`. */
   isDoomed: (payload: Payload) => boolean
   /** A request with it is answered 400. */
@@ -92,9 +101,6 @@ export type ServiceOptions = {
   /** Not where a clock is set: what comes out of quarantine stands behind later messages. */
   isInOrder: boolean
 }
-
-/** Delay of an answer at most. */
-const answerMs = 50
 
 export function createService({ kernel, network, random, reach }: Deps, options: ServiceOptions): Service {
   const { provider, host, port } = options
@@ -106,7 +112,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
   let requestIds = 0
   const nextFault = (): Fault => ({ kind: 'none' })
   const known = { provider, host, records, journal, wrong, counters }
-  const service: Service = { ...known, nextFault, disturbedMs: 0, atNextSingle: null }
+  const service: Service = { ...known, nextFault, disturbedMs: 0, atNextSingle: null, atNextBatch: null }
   network.world.serve(host, port, serve)
   return service
 
@@ -165,6 +171,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
       requestId: null,
       results: null,
       retryAfterMs: 0,
+      isKeyRefused: false,
       answeredMs: null,
       heard: 'no',
     }
@@ -177,10 +184,26 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     if (isBatch) checkBatch(submission, data, body)
     if (!options.isKnownKey(/ Credential=([^/]+)\//.exec(head)?.[1] ?? '')) {
       reach('service refused a key')
+      submission.isKeyRefused = true
       answer(end, submission, { status: 403, text: message('The security token is invalid.') })
       return
     }
-    meet(end, { submission, data, bytes: body.length, fault })
+    if (isBatch) {
+      const { atNextBatch } = service
+      service.atNextBatch = null
+      atNextBatch?.()
+    }
+    meet(end, { submission, data, bytes: body.length, fault: lasting(submission.batchId, fault) })
+  }
+
+  function lasting(batchId: string | null, fault: Fault): Fault {
+    const batch = batches.get(batchId ?? '')
+    if (batch === undefined) return fault
+    if ('times' in fault) batch.fault ??= { fault, left: fault.times }
+    if (batch.fault === null) return fault
+    batch.fault.left -= 1
+    if (batch.fault.left >= 0) return batch.fault.fault
+    return fault.kind === batch.fault.fault.kind ? { kind: 'none' } : fault
   }
 
   function meet(
@@ -216,17 +239,15 @@ export function createService({ kernel, network, random, reach }: Deps, options:
         return
       case 'truncated': {
         const { status, text } = process()
-        const batch = batches.get(submission.batchId ?? '')
-        if (batch !== undefined && (batch.truncations ??= fault.times) > 0) {
-          batch.truncations -= 1
-          const part = text.slice(0, Math.floor(text.length * fault.part))
-          const head = `HTTP/1.1 ${status} OK\r\n${dateLine()}content-length: ${text.length}\r\n\r\n`
-          Object.assign(submission, { status, ...nowAnswered(text) })
-          end.write(Buffer.from(head + part))
-          end.end()
+        if (submission.batchId === null || status !== 200) {
+          answer(end, submission, { status, text })
           return
         }
-        answer(end, submission, { status, text })
+        const part = text.slice(0, Math.floor(text.length * fault.part))
+        const head = `HTTP/1.1 ${status} OK\r\n${dateLine()}content-length: ${text.length}\r\n\r\n`
+        Object.assign(submission, { status, ...nowAnswered(text) })
+        end.write(Buffer.from(head + part))
+        end.end()
         return
       }
       case 'html':
@@ -251,7 +272,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
           end.reset()
           return
         }
-        kernel.at(random.below(answerMs), () => answer(end, submission, answered))
+        kernel.at(random.below(options.answerMs), () => answer(end, submission, answered))
       }
     }
   }
@@ -385,7 +406,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     const id = batchId ?? ''
     counters.batches += 1
     const batch = batches.get(id)
-    const empty = { hash, results: new Map(), answer: null, truncations: null }
+    const empty = { hash, results: new Map(), answer: null, fault: null }
     if (batch === undefined) batches.set(id, empty)
     else if (batch.hash !== hash) wrong.push(`batch ${id} came with other bytes`)
     if (data.length === 0 || data.length > options.payloadsMax())
