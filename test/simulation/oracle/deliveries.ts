@@ -313,7 +313,11 @@ function modelOf(
     const missing = payloadIds.filter((id) => !batch.named.has(id))
     if (missing.length > 0) {
       service.isOutage = false
-      for (const id of missing) if (batch.mayBeLeftOut.has(id)) mayBeUnconfirmed(id, submission.batchId)
+      for (const id of missing) {
+        if (!batch.mayBeLeftOut.has(id)) continue
+        mayBeUnconfirmed(id, submission.batchId)
+        if (requestId !== null) mayKill.set(requestId, 'all')
+      }
       if (missing.length === payloadIds.length || missing.some((id) => (batch.leftOut.get(id) ?? 0) < 2))
         return
       for (const id of missing) {
