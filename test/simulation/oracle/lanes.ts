@@ -5,6 +5,7 @@ import type { GatewayEvent } from '../../../src/domain/event.ts'
 import type { Fleet, SentMessage } from '../world/fleet.ts'
 import type { Service, Submission } from '../world/service.ts'
 import type { OperatorAct } from './deliveries.ts'
+import { futureMaxMs } from './messages.ts'
 import { nameOf, type Payloads } from './payloads.ts'
 
 /** What the daemon said of its lanes. */
@@ -58,6 +59,8 @@ export function wrongLanes(services: readonly Service[], known: Known): string[]
     for (const message of fleet.messages) {
       const { kind } = message.device
       if (message.mayBeTwice || kind === 'parts' || kind === 'parkedUntimed') continue
+      // It is in a lane when a person has released it.
+      if (message.device.clockMs > futureMaxMs) continue
       for (const record of message.records)
         for (const { payload } of payloads.of(record)) of.set(payload.payloadId, message)
     }
