@@ -50,7 +50,7 @@ export type Report =
   /** The service works and refused this batch. */
   | { kind: 'refused'; why: string; requestId: string | null }
   /** It refused this batch, which is being taken apart. */
-  | { kind: 'isolating' }
+  | { kind: 'isolating'; why: string; requestId: string | null }
   /** It refuses every batch. */
   | { kind: 'wrapper'; why: string; requestId: string | null }
   | { kind: 'outage'; why: string; requestId: string | null }
@@ -66,7 +66,7 @@ export type Report =
   /** Nothing was sent, or no result is known. */
   | { kind: 'nothing' }
 
-type Unavailable = Extract<Report, { kind: 'failure' | 'refused' | 'outage' }>
+type Unavailable = Extract<Report, { kind: 'failure' | 'refused' | 'isolating' | 'outage' }>
 
 type EndpointView = { state: EndpointState; since: EpochMs; nextAttemptAt: EpochMs | null }
 
@@ -133,8 +133,7 @@ export function createEndpoint(
       case 'refused':
         return refused(pass, report)
       case 'isolating':
-        failuresInRow = 0
-        return state === 'available' ? undefined : stayUnavailable(pass, 0)
+        return isolating(pass, report)
       case 'wrapper':
         return refusedAll(pass, report)
       case 'outage':
@@ -189,6 +188,15 @@ export function createEndpoint(
       return stillUnavailable(pass, report)
     }
     if (unsuccessfulInRow >= backoff.unsuccessfulToUnavailable) becomeUnavailable(report)
+  }
+
+  function isolating(pass: Pass, report: Extract<Report, { kind: 'isolating' }>): void {
+    failuresInRow = 0
+    if (state === 'available') return
+    const wasUnauthorized = state === 'unauthorized' && pass.probe
+    stayUnavailable(pass, 0)
+    // What was said of the credentials is over, and still nothing is accepted.
+    if (wasUnauthorized) emitUnavailable(report)
   }
 
   function refusedAll(pass: Pass, report: Extract<Report, { kind: 'wrapper' }>): void {

@@ -280,8 +280,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
       return { kind: 'nothing' }
     switch (verdict.endpoint) {
       case 'success':
-      case 'isolating':
-        return { kind: verdict.endpoint }
+        return { kind: 'success' }
       case 'failure': {
         const retryAfterMs = retryAfterWaitOf(outcome)
         const { batchId } = inFlight.batch
@@ -289,6 +288,7 @@ export function createSettler(deps: Deps, options: ProviderOptions): Settler {
         return { kind: 'failure', batchId, why, requestId, retryAfterMs, alone, ...unreachableOf(outcome) }
       }
       case 'refused':
+      case 'isolating':
       case 'outage':
       case 'wrapper':
         return { kind: verdict.endpoint, why, requestId }

@@ -249,6 +249,18 @@ describe('unauthorized', () => {
     })
   })
 
+  test('is told as unavailable when its probe is a batch that the service refuses', async () => {
+    const { endpoint, events, clock } = setUp()
+    submit(endpoint, forbidden)
+    await clock.advance(600_000)
+    submit(endpoint, { kind: 'isolating', why: '400: invalid', requestId: 'r' })
+    expect(stateOf(endpoint)).toBe('unavailable')
+    expect(events.at(-1)).toMatchObject({ kind: 'endpoint_unavailable', why: '400: invalid', requestId: 'r' })
+    await clock.advance(60_000)
+    submit(endpoint, { kind: 'isolating', why: '400: invalid', requestId: 's' })
+    expect(events.filter(({ kind }) => kind === 'endpoint_unavailable')).toHaveLength(1)
+  })
+
   test('is not brought back by a late answer to an older signature', () => {
     const { endpoint } = setUp()
     const early = endpoint.enter()
