@@ -177,7 +177,10 @@ function modelOf(
 
   function received({ atMs, life, batchId, payloadIds, isStale }: Submission): void {
     // When it was sent is not known, only that something else may have been answered since.
-    if (isStale) return
+    if (isStale) {
+      batchOf(batchId ?? `single ${payloadIds[0]}`, payloadIds).submissions += 1
+      return
+    }
     if (service.life !== life)
       Object.assign(service, {
         life,

@@ -103,10 +103,10 @@ export function wrongRepeats(services: readonly Service[], known: RepeatRules): 
         const before = last.get(id)
         if (before === undefined || before.batchId === batchId || isCopied(id)) continue
         if (isActed(before.refusedMs - slackMs, atMs)) continue
-        const why =
-          before.keeps === 'key' && (isSizeRefused || suspects.has(id) || hasAccepted(before.refusedMs, atMs))
-            ? null
-            : before.keeps
+        const isCut = isSizeRefused || suspects.has(id) || hasAccepted(before.refusedMs, atMs)
+        const why = before.keeps === 'key' && isCut ? null : before.keeps
+        // Its parts are cut on.
+        if (before.keeps === 'key' && isCut) suspects.add(id)
         if (why !== null)
           wrong.push(
             `payload ${id} of batch ${before.batchId}, which keeps its name (${why}), went as ${batchId}`,
