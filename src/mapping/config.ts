@@ -91,7 +91,10 @@ const profile = z
       .array(z.enum(withheld))
       .max(3)
       .default([])
-      .describe('Values that are never sent: `speed` (with heading and motion), `odometer`, `hours`.'),
+      .describe(
+        'Values that are never sent: `speed` (with heading and motion), `odometer` (all distances), `hours` (all ' +
+          'durations). Signals count by `quantity`, their unit and the words of their type.',
+      ),
     hours: text(256)
       .meta({ examples: ['Mon-Fri 06:00-18:00; Sat 08:00-12:00'] })
       .optional()
@@ -102,7 +105,7 @@ const profile = z
       .default('drop')
       .describe(
         'Outside of the working hours: `drop` sends nothing, `coarse` only a position with one decimal ' +
-          '(about ten kilometres).',
+          '(about ten kilometres), without signals and extra fields.',
       ),
   })
   .describe('A privacy profile.')

@@ -1,6 +1,7 @@
 // compile-state.ts: the options of a source that need memory: coalesce, thin, merge; and the profiles of
 // `privacy`.
 
+import type { Quantity } from '../plausibility/quantities.ts'
 import type { PrivacyConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileDeviceTemplate } from '../devices/device-rule.ts'
@@ -139,17 +140,25 @@ function namesIn({ map, fix, when, extract }: SourceConfig): string[] {
 
 export function compileProfiles(
   { profiles }: PrivacyConfig,
+  sources: readonly SourceConfig[],
   { compile }: Scope,
 ): ReadonlyMap<string, Withhold> {
   const compiled = new Map<string, Withhold>()
+  const quantities = new Map<string, Quantity>()
+  for (const { map } of sources)
+    for (const { type, quantity } of map.signals)
+      if (quantity !== undefined && quantity !== 'none') quantities.set(type, quantity)
   for (const [name, { round, hide, hours, zone, outside }] of Object.entries(profiles)) {
     const withhold = compile([name, 'hours'], () =>
-      compilePrivacy({
-        round: round ?? null,
-        hide,
-        hours: hours === undefined ? null : compileSchedule(hours, zone),
-        outside,
-      }),
+      compilePrivacy(
+        {
+          round: round ?? null,
+          hide,
+          hours: hours === undefined ? null : compileSchedule(hours, zone),
+          outside,
+        },
+        quantities,
+      ),
     )
     if (withhold) compiled.set(name, withhold)
   }

@@ -52,7 +52,11 @@ export function compileSources(config: MappingConfig): CompiledSources {
   const sources: CompiledSource[] = []
   const earlier: EarlierTopic[] = []
   reportEmptyBounds(config, problems)
-  const profiles = compileProfiles(config.privacy, createScope(problems, ['privacy', 'profiles']))
+  const profiles = compileProfiles(
+    config.privacy,
+    config.sources,
+    createScope(problems, ['privacy', 'profiles']),
+  )
   for (const [index, source] of withPlausibility(config).entries()) {
     const path = ['sources', index]
     const before = problems.length

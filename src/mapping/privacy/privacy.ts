@@ -1,11 +1,10 @@
 // privacy.ts: applies the privacy profile of an asset to its payloads. The entry file of the folder.
 //
 //   round     coordinates with this many decimals, rounded as decimals: 48.85661 to 48.857, never 48.8569999
-//   hide      speed (with heading and motion), odometer (every distance counter), hours (every duration
-//             counter)
+//   hide      speed (with heading and motion), odometer (every distance), hours (every duration): by the
+//             quantity of a signal, whatever its unit is, and by the words of its type
 //   outside   of the working hours (schedule.ts): `drop` sends nothing; `coarse` sends what US law allows for
-//             personal use (49 CFR 395.26(d)(2)): the position with one decimal, no speed, no odometer, no
-//             hours
+//             personal use (49 CFR 395.26(d)(2)): the position with one decimal, and nothing else
 //
 // A profile that rounds or hides anything also withholds the extra fields of a source (`fields`): their
 // meaning is not known here, and data sent by mistake cannot be recalled.
@@ -15,6 +14,7 @@
 // costs little.
 
 import type { EpochMs } from '../../std/clock.ts'
+import { quantityOf, unitOf, type Quantity } from '../plausibility/quantities.ts'
 import type { Schedule } from './schedule.ts'
 
 export type Withheld = 'speed' | 'odometer' | 'hours'
@@ -44,29 +44,42 @@ export type Withhold = {
   isPrivateAt(moment: EpochMs): boolean
 }
 
-type Rule = { round: number | null; hide: ReadonlySet<Withheld> }
+type Rule = { round: number | null; hide: readonly Withheld[] }
 
-const everything: ReadonlySet<Withheld> = new Set(['speed', 'odometer', 'hours'])
+/** By type: what the config says that a signal measures. */
+type NamedQuantities = ReadonlyMap<string, Quantity>
+
 const coarsePlaces = 1
+
+/** `words`: in the type of a signal, of which perhaps neither the config nor a unit says what it measures. */
+const hidden: Readonly<Record<Withheld, { quantities: readonly Quantity[]; words: RegExp }>> = {
+  speed: { quantities: ['speed', 'heading'], words: /SPEED|VELOCITY|HEADING|COURSE|BEARING|MOTION|MOVE/ },
+  odometer: { quantities: ['odometer', 'distance'], words: /ODO|MILEAGE|DISTANCE|KILOMET|MILES/ },
+  hours: { quantities: ['engine_hours', 'duration'], words: /HOUR|(?<!LIFE)TIME|DURATION|MINUTES|SECONDS/ },
+}
 
 /** The fields of a position in the API (ingestion-api.md 2.4): coordinates, and those that `speed` hides. */
 const coordinateFields = ['latitude', 'longitude']
 const speedFields = ['speed', 'speedUnits', 'heading', 'inMotion']
 
-export function compilePrivacy(profile: PrivacyProfile): Withhold {
-  const inside: Rule = { round: profile.round, hide: new Set(profile.hide) }
-  const outside: Rule = { round: Math.min(profile.round ?? coarsePlaces, coarsePlaces), hide: everything }
-  const insideIsPlain = inside.round === null && inside.hide.size === 0
+export function compilePrivacy(profile: PrivacyProfile, named: NamedQuantities = new Map()): Withhold {
+  const { round, hide } = profile
+  const outsideRound = Math.min(round ?? coarsePlaces, coarsePlaces)
+  const insideIsPlain = round === null && hide.length === 0
   const isPrivateAt = (moment: EpochMs) => profile.hours !== null && !profile.hours(moment)
   const withhold = (parts: WrittenParts, moment: EpochMs) => {
-    if (!isPrivateAt(moment)) return insideIsPlain ? parts : withheld(parts, inside)
-    return profile.outside === 'drop' ? null : withheld(parts, outside)
+    if (!isPrivateAt(moment)) return insideIsPlain ? parts : withheld(parts, { round, hide }, named)
+    return profile.outside === 'drop' ? null : coarse(parts, outsideRound)
   }
   return Object.assign(withhold, { isPrivateAt })
 }
 
-function withheld({ gps, signals }: WrittenParts, rule: Rule): WrittenParts | null {
-  const kept = signals.filter((signal) => !isHidden(signal, rule.hide))
+function coarse({ gps }: WrittenParts, round: number): WrittenParts | null {
+  return gps === '' ? null : { gps: withheldGps(gps, { round, hide: ['speed'] }), signals: [], fields: '' }
+}
+
+function withheld({ gps, signals }: WrittenParts, rule: Rule, named: NamedQuantities): WrittenParts | null {
+  const kept = signals.filter((signal) => !isHidden(signal, rule.hide, named))
   if (gps === '' && kept.length === 0) return null
   return { gps: gps === '' ? '' : withheldGps(gps, rule), signals: kept, fields: '' }
 }
@@ -78,15 +91,18 @@ function withheldGps(gps: string, { round, hide }: Rule): string {
     const value = before[name]
     after[name] = typeof value === 'number' && round !== null ? roundDecimal(value, round) : value
   }
-  if (!hide.has('speed')) for (const name of speedFields) if (name in before) after[name] = before[name]
+  if (!hide.includes('speed')) for (const name of speedFields) if (name in before) after[name] = before[name]
   return `,"gps":${JSON.stringify(after)}`
 }
 
-function isHidden(signal: string, hide: ReadonlySet<Withheld>): boolean {
-  if (!hide.has('odometer') && !hide.has('hours')) return false
+function isHidden(signal: string, hide: readonly Withheld[], named: NamedQuantities): boolean {
+  if (hide.length === 0) return false
   const { type, valueUnit } = JSON.parse(`{"id":"${signal}`) as { type: string; valueUnit?: string }
-  if (hide.has('odometer') && (type.includes('ODOMETER') || valueUnit === 'KILOMETERS')) return true
-  return hide.has('hours') && (type.includes('ENGINE_TIME') || valueUnit === 'HOURS')
+  const quantity = named.get(type) ?? quantityOf(type, unitOf(valueUnit))
+  return hide.some((what) => {
+    const { quantities, words } = hidden[what]
+    return (quantity !== null && quantities.includes(quantity)) || words.test(type.toUpperCase())
+  })
 }
 
 /**
