@@ -118,7 +118,7 @@ export type RecordContext = {
   motionSpeed: number
   /** Set by the signals: the values of the counters of the source; NaN for one that is not there. */
   counterValues: number[]
-  /** Set by the position: it was 0, 0, which is none. */
+  /** Set by the position: it was 0, 0, or another that means none. */
   zeroPosition: boolean
   /** Set by the position; of the last record that had one. */
   latitude: number

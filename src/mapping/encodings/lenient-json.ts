@@ -4,8 +4,8 @@
 // value (they become null). An empty message is empty, not wrong. Refused, with the place: anything else that
 // is not JSON, bytes that are not UTF-8, and nesting deeper than any device needs.
 //
-// A whole number that a double cannot hold becomes the text of its digits: as a name or a text it is exact then, and
-// as a number it is left out. Other numbers are doubles.
+// A whole number that a double cannot hold becomes the text of its digits: as a name or a text it is exact
+// then, and as a number it is left out. Other numbers are doubles.
 
 import { isAscii, isUtf8 } from 'node:buffer'
 import { quote } from '../../std/quote.ts'

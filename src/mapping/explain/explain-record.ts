@@ -115,7 +115,8 @@ const noPosition = 'it is sent only with a position, and there is none'
 function whyNoPosition(trace: Trace): string | null {
   const { gps, positionRefused, zeroPosition, valid, takenAt, signals } = trace
   if (positionRefused) return noPosition
-  if (gps === '') return zeroPosition ? 'no fix: a receiver without a fix sends 0, 0' : noPosition
+  if (gps === '')
+    return zeroPosition ? 'no fix: a receiver without a fix sends 0, 0, or -1, -1, or a pole' : noPosition
   if (gps !== null || signals === null) return null
   if (valid === false) return 'no fix: fix.valid is false'
   const taken = takenAt === null || Number.isNaN(takenAt) ? '' : `, taken ${new Date(takenAt).toISOString()}`

@@ -108,7 +108,7 @@ export function compileGps(fields: GpsFields): WriteGps {
         latitude.fault?.(record, root, up, captures) ?? longitude.fault?.(record, root, up, captures)
       return refused(north, east, { raw, fault }, context)
     }
-    if (north < nearNowhere && north > -nearNowhere && east < nearNowhere && east > -nearNowhere) {
+    if (isNowhere(north, east)) {
       context.zeroPosition = true
       return ''
     }
@@ -132,6 +132,12 @@ export function compileGps(fields: GpsFields): WriteGps {
     if (extraFields) text += extraFields(record, root, up, context)
     return `${text}}`
   }
+}
+
+/** What receivers without a fix report: zeros, and integers at their limits or -1 in each unit. */
+function isNowhere(north: number, east: number): boolean {
+  if (north < nearNowhere && north > -nearNowhere && east < nearNowhere && east > -nearNowhere) return true
+  return north === 90 || north === -90 || (north === -1 && east === -1)
 }
 
 function refused(

@@ -1,8 +1,8 @@
 // value.ts: reads a value of a message as a number, an exact decimal, true or false, or a name.
 //
-// Numbers may be texts, with blanks around them and as `+5`, `.5` or `12.`; anything else, such as `48,8566`, is
-// refused, not guessed. Each reader tells an absent value from one that cannot be used, since an absent speed is usual and
-// a speed of "fast" is a fault of the mapping.
+// Numbers may be texts, with blanks around them and as `+5`, `.5` or `12.`; anything else, such as
+// `48,8566`, is refused, not guessed. Each reader tells an absent value from one that cannot be used, as an
+// absent speed is usual and a speed of "fast" is a fault of the mapping.
 
 import { digitsEnd } from './digits.ts'
 

@@ -101,10 +101,24 @@ function allSignals(records: readonly MappedRecord[]): readonly string[] {
 function allFields(records: readonly MappedRecord[]): string {
   const texts = records.map(({ fields }) => fields).filter((fields) => fields !== '')
   if (texts.length < 2) return texts[0] ?? ''
-  const all = texts
-    .toReversed()
-    .map((fields) => JSON.parse(`{${fields.slice(1)}}`) as Record<string, unknown>)
-  return `,${JSON.stringify(Object.assign({}, ...all)).slice(1, -1)}`
+  const all = texts.toReversed().map((fields) => JSON.parse(`{${fields.slice(1)}}`) as Fields)
+  return `,${JSON.stringify(all.reduce((below, above) => nested(above, below))).slice(1, -1)}`
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** The fields of both, also where these are in one object; of the same field that of `above`. */
+function nested(above: Fields, below: Fields): Fields {
+  const all: Record<string, unknown> = { ...below }
+  for (const [key, value] of Object.entries(above)) {
+    const other = Object.hasOwn(below, key) ? below[key] : undefined
+    all[key] = isFields(value) && isFields(other) ? nested(value, other) : value
+  }
+  return all
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Records come back from the disk, so they are checked again. */
