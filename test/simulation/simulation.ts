@@ -408,7 +408,7 @@ async function wrongLedger(
     const isWhole = plan.everyMs.powerCut === 0 && plan.everyMs.disk === 0
     wrong = wrongInLedger(services, { entries, wholeFromMs: isWhole ? 0 : endOfFaultsMs + ledgerMs })
   })
-  await kernel.run(5000, () => hasAnswered)
+  await kernel.run(ledgerMs, () => hasAnswered)
   return wrong
 }
 

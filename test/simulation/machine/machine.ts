@@ -31,7 +31,7 @@ export type Machine = {
   switchOff(): void
 }
 
-export type RunningWrite = { database: Database; ops: readonly WriteOp[]; sync: boolean }
+export type RunningWrite = { path: string; database: Database; ops: readonly WriteOp[]; sync: boolean }
 
 /** Of a call of the disk. In most runs nothing waits for it. */
 const latenciesMs = [...[0, 0, 0, 0].map(() => [0.05, 0.05] as const), [0.05, 12] as const]

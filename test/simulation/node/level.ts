@@ -71,7 +71,7 @@ export class ClassicLevel {
     )
     const { runningWrites, disk, random, kernel } = machine()
     if (this.life !== kernel.life) return new Promise<never>(() => undefined)
-    const running = { database, ops: copied, sync }
+    const running = { path: this.path, database, ops: copied, sync }
     runningWrites.add(running)
     if (machine().atNextWrite?.(copied) === true) machine().atNextWrite = null
     await this.inTurn('db-write', () => {

@@ -1,7 +1,7 @@
 // conditions.ts: conditions of the disk are open exactly while their causes hold: within 30 s of a cause, if the gateway
 // ran all the time, and no longer than 2 minutes after it.
 
-import type { Daemon } from '../daemon.ts'
+import { spoolPath, type Daemon } from '../daemon.ts'
 import type { Machine } from '../machine/machine.ts'
 
 export type Causes = {
@@ -70,7 +70,9 @@ export function createCauses({ machine, daemon, broken }: Deps): Causes {
       const now = kernel.monotonicMs
       const status = daemon.gateway?.status()
       readySinceMs = status === undefined ? null : (readySinceMs ?? now)
-      busySinceMs = machine.runningWrites.size > 0 ? (busySinceMs ?? now) : null
+      // Not those of the ledger, which holds nobody.
+      const isBusy = [...machine.runningWrites].some(({ path }) => path === `${spoolPath}/store`)
+      busySinceMs = isBusy ? (busySinceMs ?? now) : null
       const sinceMs = cause === 'hanging writes' ? busySinceMs : readySinceMs
       if (status !== undefined && sinceMs !== null && now - sinceMs > openWithinMs) {
         const wanted: readonly string[] = codes[cause]

@@ -154,7 +154,7 @@ export function wrongRepeats(services: readonly Service[], known: RepeatRules): 
     if (batch.mayBeProcessed && isRefused && heard === 'yes' && holdsRefused) batch.keeps = 'refused'
     if (!batch.mayBeProcessed && isKeyRefused) batch.keeps = 'key'
     if (batch.refusedMs === 0) batch.refusedMs = answeredMs ?? atMs
-    if (!isRefused && !isKeyRefused) batch.mayBeProcessed = true
+    if (!isRefused && status !== 401 && status !== 403) batch.mayBeProcessed = true
   }
 
   function wrongWaits({ provider, journal }: Service): string[] {
