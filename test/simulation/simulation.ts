@@ -399,17 +399,22 @@ async function wrongLedger(
   { operator, services, plan, machine: { kernel } }: World,
   endOfFaultsMs: number,
 ): Promise<string[]> {
-  let wrong = ['the ledger was not read']
-  let hasAnswered = false
-  operator.ask('/ledger?limit=10000', (reply) => {
-    hasAnswered = true
-    if (reply?.status !== 200) return
-    const { entries } = reply.value as { entries: LedgerEntry[] }
-    const isWhole = plan.everyMs.powerCut === 0 && plan.everyMs.disk === 0
-    wrong = wrongInLedger(services, { entries, wholeFromMs: isWhole ? 0 : endOfFaultsMs + ledgerMs })
-  })
-  await kernel.run(ledgerMs, () => hasAnswered)
-  return wrong
+  const entries: LedgerEntry[] = []
+  // An answer ends where it took too long, and says where to go on.
+  for (let next: string | null = ''; next !== null;) {
+    const from: string = next === '' ? '' : `&after=${encodeURIComponent(next)}`
+    let page: { entries: LedgerEntry[]; next: string | null } | null = null
+    operator.ask(`/ledger?limit=10000${from}`, (reply) => {
+      if (reply?.status === 200) page = reply.value as { entries: LedgerEntry[]; next: string | null }
+    })
+    await kernel.run(ledgerMs, () => page !== null)
+    if (page === null) return ['the ledger was not read']
+    const read: { entries: LedgerEntry[]; next: string | null } = page
+    entries.push(...read.entries)
+    next = read.next
+  }
+  const isWhole = plan.everyMs.powerCut === 0 && plan.everyMs.disk === 0
+  return wrongInLedger(services, { entries, wholeFromMs: isWhole ? 0 : endOfFaultsMs + ledgerMs })
 }
 
 /** Of one that has several vehicles, each has an identifier that begins with its own. */
