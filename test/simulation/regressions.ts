@@ -8,4 +8,8 @@ export const regressions: readonly { seed: number; found: string }[] = [
   { seed: 64, found: 'a retry lane sent early after the clock was set back' },
   { seed: 101, found: 'a start whose directory could not be synced, after a stop in order' },
   { seed: 194, found: 'payloads refused as invalid in a batch in which an answer left others out twice' },
+  {
+    seed: 110_450,
+    found: 'an endpoint that is closed without a condition: keys are back, and a batch is refused',
+  },
 ]
