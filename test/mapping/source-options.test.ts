@@ -301,12 +301,22 @@ describe('values collected from several topics', () => {
       extract: [{ from: 'raw', as: 'json', into: 'more', when: '{metric} == "raw"' }],
       map: {
         latitude: { path: 'lat' },
-        longitude: { path: 'lon' },
+        longitude: { path: [{ path: 'lon', when: '{metric} == "lon"' }] },
+        speed: { path: 'v', negative: '{metric} == "r"' },
         signals: [{ type: 'X', path: 'x', when: '{metric} == "x"' }],
+        fields: { f: { path: 'f', type: 'text', when: '{metric} == "f"' } },
       },
     }
     expect(problemsOf(source)).toEqual(
-      ['when', 'fix', 'extract.0', 'map.signals.0'].map((place) => [
+      [
+        'when',
+        'fix.valid',
+        'extract.0.when',
+        'map.longitude.path.0.when',
+        'map.speed.negative',
+        'map.signals.0.when',
+        'map.fields.f.when',
+      ].map((place) => [
         `sources.0.${place}`,
         'uses a capture of the topic, but collected values come on several topics.',
       ]),

@@ -7,7 +7,7 @@ import { Malformed } from '../path/text-cursor.ts'
 import { compileDeviceTemplate } from '../devices/device-rule.ts'
 import type { CompiledRemember } from '../memory/remembered-values.ts'
 import { compilePaths } from '../path/path.ts'
-import { namesReadBy } from '../path/paths-used.ts'
+import { conditionsIn, namesReadBy } from '../path/paths-used.ts'
 import type { CompiledCoalesce } from '../state/coalesced-value.ts'
 import { compilePrivacy, type Withhold } from '../privacy/privacy.ts'
 import { compileSchedule } from '../privacy/schedule.ts'
@@ -16,7 +16,7 @@ import { compileTime, compileZone, zoneFor } from '../times/times.ts'
 import { nameFrom } from '../path/value.ts'
 import { compileCondition } from '../path/condition.ts'
 import { booleanOf } from './compile-values.ts'
-import type { Keys, Scope } from './compile-scope.ts'
+import type { Scope } from './compile-scope.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 
 /** Streams of devices that the thinning of each source remembers. */
@@ -97,15 +97,9 @@ function nameRule(
 
 /** A collected record came on several topics: its conditions have no captures. */
 function checkConditions({ when, fix, extract, map }: SourceConfig, { captures, report }: Scope): void {
-  const conditions: [Keys, string | undefined][] = [
-    [['when'], when],
-    [['fix'], fix?.valid],
-    ...extract.map((one, index): [Keys, string | undefined] => [['extract', index], one.when]),
-    ...map.signals.map((one, index): [Keys, string | undefined] => [['map', 'signals', index], one.when]),
-  ]
-  for (const [keys, text] of conditions)
-    if (text !== undefined && namesCapture(text, captures))
-      report(keys, 'uses a capture of the topic, but collected values come on several topics.')
+  for (const { text, at } of conditionsIn({ when, fix, extract, map }))
+    if (namesCapture(text, captures))
+      report(at, 'uses a capture of the topic, but collected values come on several topics.')
 }
 
 /** False where the condition is malformed, which is reported where it is compiled. */

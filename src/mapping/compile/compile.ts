@@ -40,6 +40,7 @@ import { createScope, type Keys, type Scope } from './compile-scope.ts'
 import { checkOrigins, compileAllSignals, compileFamilies } from './compile-signals.ts'
 import { compileSourceTopics, takesSome, type EarlierTopic } from './compile-topics.ts'
 import { compileMemory, compileProfiles } from './compile-state.ts'
+import { checkUselessOptions } from './useless-options.ts'
 
 export type CompiledSources = {
   /** Those without a problem; all of them where `problems` is empty. */
@@ -94,7 +95,9 @@ function compileSource(
   scope: Scope,
 ): CompiledSource | undefined {
   const { captures, compile } = scope
-  const exclude = source.exclude.map((text, index) => compile(['exclude', index], () => parseTopic(text)))
+  const exclude = source.exclude
+    .map((text, index) => compile(['exclude', index], () => parseTopic(text)))
+    .filter((pattern) => pattern !== undefined)
   const each = compile(['each'], () => compileEachOf(source))
   const when = compileWhen(source.when, scope)
   const refuse = source.refuse.map(({ when: text, reason, detail }, index) => {
@@ -105,6 +108,7 @@ function compileSource(
   checkLevels(source, scope)
   checkIdentity(source, patterns, scope)
   checkOrigins(source, scope)
+  checkUselessOptions(source, { patterns, exclude }, scope)
   const device = compile(['device'], () => compileDevice(source.device, captures))
   const extracts = compileExtracts(source, device, scope)
   const provider = compile(['provider'], () => compileProvider(source.provider, captures))
@@ -125,7 +129,7 @@ function compileSource(
     name: source.name,
     patterns,
     captures,
-    exclude: exclude.filter((pattern) => pattern !== undefined),
+    exclude,
     from: source.from === undefined ? null : new Set(source.from),
     identity: source.identity === undefined ? null : captures.indexOf(source.identity),
     retained: source.retained,

@@ -32,6 +32,16 @@ export function pathsReadBy(options: unknown, at: Keys = []): PathRead[] {
   })
 }
 
+/** All conditions in `options`, with their places. */
+export function conditionsIn(options: unknown, at: Keys = []): { text: string; at: Keys }[] {
+  if (typeof options !== 'object' || options === null) return []
+  return Object.entries(options).flatMap(([key, option]: [string, unknown]) => {
+    const place = [...at, Array.isArray(options) ? Number(key) : key]
+    if (typeof option === 'string') return conditionKeys.has(key) ? [{ text: option, at: place }] : []
+    return conditionsIn(option, place)
+  })
+}
+
 /** Whether a path of `options` reads a value of an earlier record. */
 export function readsPrevious(options: unknown): boolean {
   return pathsReadBy(options).some(({ path }) => path.from === 'previous')

@@ -1,0 +1,83 @@
+// useless-options.ts: finds options that the schema accepts and that would do nothing, or nothing but dead
+// letters: each is a mistake that nobody would hear of.
+
+import { plural } from '../../std/quantity.ts'
+import { quote } from '../../std/quote.ts'
+import type { SourceConfig } from '../config.ts'
+import { namesReadBy } from '../path/paths-used.ts'
+import { covers, type TopicPattern } from '../path/topic-pattern.ts'
+import type { Scope } from './compile-scope.ts'
+
+type Topics = Readonly<Record<'patterns' | 'exclude', readonly TopicPattern[]>>
+
+export function checkUselessOptions(source: SourceConfig, topics: Topics, scope: Scope): void {
+  checkRemembered(source, scope)
+  checkCollected(source, scope)
+  checkFamilies(source, scope)
+  checkDevice(source, topics, scope)
+}
+
+/** Only values that stand at the top of a record are remembered, for those who read them. */
+function checkRemembered({ remember, fix, map }: SourceConfig, { report }: Scope): void {
+  const read = namesReadBy({ valid: fix?.valid, in_motion: map.in_motion })
+  for (const [index, name] of (remember?.names ?? []).entries()) {
+    // A name with $previous is reported as such.
+    if (read.has(name) || name.startsWith('$')) continue
+    const list = read.size === 0 ? 'they read nothing' : `they read ${[...read].join(', ')}`
+    report(
+      ['remember', 'names', index],
+      `names ${quote(name, 64)}, which neither \`fix.valid\` nor \`in_motion\` reads from the top of a record; ${list}.`,
+    )
+  }
+}
+
+/** A condition over a value that is not collected never sees it. */
+function checkCollected({ coalesce, extract, when, refuse }: SourceConfig, { report }: Scope): void {
+  if (coalesce?.names === undefined) return
+  const names = new Set([...coalesce.names, ...extract.map(({ into }) => into)])
+  const conditions = [
+    { keys: ['when'], when },
+    ...refuse.map((one, index) => ({ keys: ['refuse', index], ...one })),
+  ]
+  for (const { keys, when: text } of conditions) {
+    const missing = [...namesReadBy({ when: text })].filter((name) => !names.has(name))
+    if (missing.length === 0) continue
+    const what = `${plural(missing.length, 'value')} that \`coalesce.names\` does not have: ${missing.join(', ')}`
+    report(keys, `reads ${what}. It is checked when the values are collected.`)
+  }
+}
+
+function checkFamilies({ families }: SourceConfig, { report }: Scope): void {
+  for (const [family, models] of Object.entries(families))
+    for (const [index, model] of models.entries()) {
+      const star = model.indexOf('*')
+      if (star === -1 || star === model.length - 1) continue
+      report(
+        ['families', family, index],
+        `has a * that is not at the end, in ${quote(model, 64)}: only ${quote(`${model.slice(0, star)}*`, 64)} has a meaning.`,
+      )
+    }
+}
+
+/** Where every name of the device needs a level that a topic does not have, its messages are dead letters. */
+function checkDevice(
+  { device = '{device}' }: SourceConfig,
+  { patterns, exclude }: Topics,
+  { captures, report }: Scope,
+): void {
+  const rules = Array.isArray(device) ? device : [device]
+  const needed = rules.map((rule) => (typeof rule === 'string' ? levelsOf(rule, captures) : []))
+  for (const [index, pattern] of patterns.entries()) {
+    if (exclude.some((excluded) => covers(excluded, pattern))) continue
+    const lacking = needed.map((levels) => levels.find((level) => !pattern.captures.includes(level)))
+    const [first] = lacking
+    if (first === undefined || lacking.includes(undefined)) continue
+    const keys = patterns.length === 1 ? ['topic'] : ['topic', index]
+    report(keys, `has no {${first}}, so no message of it would name a device.`)
+  }
+}
+
+/** The levels of topics that a template needs. */
+function levelsOf(template: string, captures: readonly string[]): string[] {
+  return captures.filter((capture) => template.includes(`{${capture}}`))
+}
