@@ -88,7 +88,11 @@ export function createOpenConditions(
           `${name} accepted batches for ${acceptedMs / 1000} s, and one refused alone still waits, ${at}`,
         )
     const since = unavailableSince.get(name)
-    const waits = status.lanes.some((lane) => lane.provider === name && lane.pending + lane.sealed > 0)
+    // What failed before waits for its delay first.
+    const waits = status.lanes.some(
+      ({ provider, urgency, pending, sealed }) =>
+        provider === name && urgency !== 'retry' && pending + sealed > 0,
+    )
     const isStill = endpoint === 'unavailable' && waits && since?.life === now.life
     // Where everything is refused, the next try is ten minutes later.
     const isRefused = status.conditions.some(({ code }) => code === 'WRAPPER_REFUSED')

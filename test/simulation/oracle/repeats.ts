@@ -34,6 +34,7 @@ type Batch = {
   /** By the first of these answers. */
   refusedMs: number
   mayBeProcessed: boolean
+  wasForbidden: boolean
   /** An answer said something of its payloads. */
   isNamed: boolean
 }
@@ -102,6 +103,8 @@ export function wrongRepeats(services: readonly Service[], known: RepeatRules): 
       for (const id of payloadIds) {
         const before = last.get(id)
         if (before === undefined || before.batchId === batchId || isCopied(id)) continue
+        // The next 403 to a part of it is one about the part.
+        if (before.wasForbidden) suspects.add(id)
         if (isActed(before.refusedMs - slackMs, atMs)) continue
         const isCut = isSizeRefused || suspects.has(id) || hasAccepted(before.refusedMs, atMs)
         const why = before.keeps === 'key' && isCut ? null : before.keeps
@@ -124,6 +127,7 @@ export function wrongRepeats(services: readonly Service[], known: RepeatRules): 
         keeps: null,
         refusedMs: 0,
         mayBeProcessed: false,
+        wasForbidden: false,
         isNamed: false,
       }
       batches.set(batchId, batch)
@@ -145,6 +149,7 @@ export function wrongRepeats(services: readonly Service[], known: RepeatRules): 
     { status, heard, results, isKeyRefused, answeredMs, atMs }: Submission,
   ): void {
     const isRefused = status === 400 || status === 413
+    batch.wasForbidden ||= status === 403
     batch.isNamed ||= status === 409 || (status === 200 && results !== null && results.size > 0)
     batch.keeps = null
     if (batch.isNamed || heard === 'no') {

@@ -52,6 +52,15 @@ type Batch = { hash: string; results: Map<string, Result>; answer: string | null
 /** A fault that so many more submissions of a batch meet, whatever the others meet by then. */
 type Lasting = { fault: Fault; left: number }
 
+/** The first half of it would say that what failed was accepted, and no reader could know better. */
+function isInBothLists(text: string): boolean {
+  const { accepted = [], failed = [] } = JSON.parse(text) as {
+    accepted?: string[]
+    failed?: { payloadId: string }[]
+  }
+  return failed.some(({ payloadId }) => accepted.includes(payloadId))
+}
+
 /** `fresh` processes a batch that it knows again; what it accepted of it stays accepted. */
 export type RepeatBehaviour = 'same' | 'conflict' | 'fresh'
 
@@ -239,7 +248,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
         return
       case 'truncated': {
         const { status, text } = process()
-        if (submission.batchId === null || status !== 200) {
+        if (submission.batchId === null || status !== 200 || isInBothLists(text)) {
           answer(end, submission, { status, text })
           return
         }
