@@ -232,7 +232,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     let hasPinged = false
     let connection = 0
     let connectMs = 0
-    /** Of the process that answered it; one that lost its power leaves it open here. */
+    /** Of the process that accepted it; one that lost its power leaves it open here. */
     let life = 0
     /** The last connection that it ended itself. */
     let ended = 0
@@ -370,6 +370,8 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       }
       end = connected
       connection += 1
+      // What it answers may still come when it has ended.
+      life = kernel.life
       connectMs = kernel.monotonicMs
       lastHeardMs = kernel.monotonicMs
       connected.onData = (bytes) => {
@@ -507,7 +509,6 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       goneSince = null
       receiveMaximum = Number(properties.get(property.receiveMaximum) ?? Infinity)
       isConnected = true
-      life = kernel.life
       if (stop?.life === life && connectMs > stop.atMs) stop.taken.push(`${plan.id} was let in during a stop`)
       if (plan.identifiers === 'fromOne')
         lastPacketId = open.reduce((last, { packetId }) => Math.max(last, packetId), 0)
