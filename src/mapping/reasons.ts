@@ -23,7 +23,7 @@ export const unmappableReasons = {
   EXPRESSION_TIMEOUT: 'The JSONata expression of the source took too long.',
   EXPRESSION_LIMIT: 'The JSONata expression of the source recursed too deeply or made too large a result.',
   EXPRESSION_FAILED: 'The JSONata expression of the source failed.',
-  NO_DEVICE: 'The device name is missing, empty, or a word for none such as null.',
+  NO_DEVICE: 'The device name is missing, empty, or a word that means none, such as null.',
   BAD_DEVICE: 'The device name is too long, or is not a text or whole number.',
   NO_TIME: 'The time is missing, and the source does not allow the arrival time instead.',
   BAD_TIME: 'The time is not in the format of the source.',

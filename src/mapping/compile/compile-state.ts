@@ -138,10 +138,11 @@ export function compileProfiles(
   { compile }: Scope,
 ): ReadonlyMap<string, Withhold> {
   const compiled = new Map<string, Withhold>()
-  const quantities = new Map<string, Quantity>()
+  const quantities = new Map<string, Quantity[]>()
   for (const { map } of sources)
     for (const { type, quantity } of map.signals)
-      if (quantity !== undefined && quantity !== 'none') quantities.set(type, quantity)
+      if (quantity !== undefined && quantity !== 'none')
+        quantities.set(type, [...(quantities.get(type) ?? []), quantity])
   for (const [name, { round, hide, hours, zone, outside }] of Object.entries(profiles)) {
     const withhold = compile([name, 'hours'], () =>
       compilePrivacy(

@@ -1,5 +1,5 @@
-// useless-options.ts: finds options that the schema accepts and that would do nothing, or nothing but dead
-// letters: each is a mistake that nobody would hear of.
+// useless-options.ts: finds options that the schema accepts and that have no effect, or whose only effect is
+// dead letters. Without these checks a mistake of this kind stays unnoticed.
 
 import { plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'

@@ -53,7 +53,10 @@ export const deviceLengthMax = 256
 export function deviceNamed(device: DeviceRule, context: RecordContext): string | null {
   const name = device.kind === 'record' ? device.name(context) : device.name(context.captures, context)
   if (name === '')
-    return context.refuse('NO_DEVICE', 'The device name is missing, empty, or a word for none such as null.')
+    return context.refuse(
+      'NO_DEVICE',
+      'The device name is missing, empty, or a word that means none, such as null.',
+    )
   if (name === null)
     return context.refuse('BAD_DEVICE', 'The device name is neither a text nor a whole number.')
   if (name.length <= deviceLengthMax) return name

@@ -46,8 +46,8 @@ export type Withhold = {
 
 type Rule = { round: number | null; hide: readonly Withheld[] }
 
-/** By type: what the config says that a signal measures. */
-type NamedQuantities = ReadonlyMap<string, Quantity>
+/** By type: what the sources of the config say that such a signal measures. */
+type NamedQuantities = ReadonlyMap<string, readonly Quantity[]>
 
 const coarsePlaces = 1
 
@@ -98,10 +98,11 @@ function withheldGps(gps: string, { round, hide }: Rule): string {
 function isHidden(signal: string, hide: readonly Withheld[], named: NamedQuantities): boolean {
   if (hide.length === 0) return false
   const { type, valueUnit } = JSON.parse(`{"id":"${signal}`) as { type: string; valueUnit?: string }
-  const quantity = named.get(type) ?? quantityOf(type, unitOf(valueUnit))
+  const byName = quantityOf(type, unitOf(valueUnit))
+  const measured = [...(named.get(type) ?? []), ...(byName === null ? [] : [byName])]
   return hide.some((what) => {
     const { quantities, words } = hidden[what]
-    return (quantity !== null && quantities.includes(quantity)) || words.test(type.toUpperCase())
+    return measured.some((quantity) => quantities.includes(quantity)) || words.test(type.toUpperCase())
   })
 }
 

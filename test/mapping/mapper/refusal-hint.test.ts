@@ -26,7 +26,7 @@ describe('a message that is refused because something is missing', () => {
       'NO_DEVICE',
       { ts, IMEI: 'a', lat: 1, lon: 2 },
       { device: { path: 'imei' } },
-      'The device name is missing, empty, or a word for none such as null. The message has `IMEI`, which nothing reads; near: device.',
+      'The device name is missing, empty, or a word that means none, such as null. The message has `IMEI`, which nothing reads; near: device.',
     ],
     [
       'NOTHING_TO_SEND',
