@@ -7,8 +7,8 @@
 //   the marker, which says that a store was made      a new spool is made    SPOOL_MISSING
 //   neither                                           a new spool is made    SPOOL_MISSING
 //
-// A store whose high-water mark is left, or that was set aside, is not missing: the check of its files reports
-// it. The marker notes that a store was made before the first acknowledgement.
+// A store whose high-water mark is left, or that was set aside, is not missing: the check of its files
+// reports it. The marker notes that a store was made before the first acknowledgement.
 //
 // `spool init` and `spool restore` make a spool on purpose.
 
