@@ -42,6 +42,7 @@ export type UnmappableReason = keyof typeof unmappableReasons
 export const quarantineReasons = {
   UNKNOWN_DEVICE: 'The device is not in the device table.',
   FUTURE: 'The device time is ahead by more than `clocks.future_max`.',
+  PAST: 'The device time is behind by more than `clocks.past_max`. The detail names a cause where it is known.',
   UNSET_CLOCK: 'The device time is the time of a clock that was never set.',
 } as const
 
