@@ -6,48 +6,46 @@ import { hexDigit } from './text-bytes.ts'
 
 /** The place of the first character that JSON does not allow there; the length of a text that is cut off. */
 export function faultAt(text: string): number | undefined {
+  const end = valueEnd(text, 0)
+  if (end < 0) return -end - 1
+  const next = skipBlanks(text, end)
+  return next === text.length ? undefined : next
+}
+
+/** The end of the value that begins at `start`; for a fault its place as -(place + 1). */
+export function valueEnd(text: string, start: number): number {
   // The closing bracket of each open one: a list instead of recursion, so that no nesting overflows the
   // stack.
   const open: ('}' | ']')[] = []
-  let at = skipBlanks(text, 0)
+  let at = skipBlanks(text, start)
   for (;;) {
     // A value is expected.
-    const start = text[at]
-    if (start === '{' || start === '[') {
-      const close = start === '{' ? '}' : ']'
+    const first = text[at]
+    if (first === '{' || first === '[') {
+      const close = first === '{' ? '}' : ']'
       at = skipBlanks(text, at + 1)
       if (text[at] !== close) {
         open.push(close)
-        if (close === '}') {
-          const colon = keyEnd(text, at)
-          if (colon < 0) return -colon - 1
-          at = colon
-        }
+        if (close === '}' && (at = keyEnd(text, at)) < 0) return at
         continue
       }
       at += 1
-    } else {
-      const end = scalarEnd(text, at)
-      if (end < 0) return -end - 1
-      at = end
+    } else if ((at = scalarEnd(text, at)) < 0) {
+      return at
     }
     // A value has ended: brackets close, or the next one follows.
     for (;;) {
-      at = skipBlanks(text, at)
       const close = open.at(-1)
-      if (close === undefined) return at === text.length ? undefined : at
+      if (close === undefined) return at
+      at = skipBlanks(text, at)
       if (text[at] === close) {
         open.pop()
         at += 1
         continue
       }
-      if (text[at] !== ',') return at
+      if (text[at] !== ',') return -(at + 1)
       at = skipBlanks(text, at + 1)
-      if (close === '}') {
-        const colon = keyEnd(text, at)
-        if (colon < 0) return -colon - 1
-        at = colon
-      }
+      if (close === '}' && (at = keyEnd(text, at)) < 0) return at
       break
     }
   }
@@ -108,7 +106,7 @@ function someDigitsEnd(text: string, start: number): number {
   return end === start ? -(start + 1) : end
 }
 
-function skipBlanks(text: string, start: number): number {
+export function skipBlanks(text: string, start: number): number {
   let at = start
   for (; at < text.length; at += 1) {
     const unit = text.charCodeAt(at)

@@ -8,7 +8,6 @@
 // A field that is missing reads as zero, false or '', and is no own property. So schemas are of edition
 // proto2, where a value of zero is written.
 
-import { gunzipSync, inflateSync } from 'node:zlib'
 import protobuf from 'protobufjs/light.js'
 import { bounded } from '../../std/quote.ts'
 import { messageOf } from '../../std/gateway-error.ts'
@@ -29,9 +28,6 @@ export type MessageSchema = {
   /** As in `more than 50000 metrics`. */
   listName: string
 }
-
-/** The size of a message after it was unpacked. */
-const unpackedBytesMax = 8 * 1024 * 1024
 
 const lengthDelimited = 2
 
@@ -77,18 +73,6 @@ function count(bytes: Buffer, tag: number): number {
     reader.skipType(next & 7)
   }
   return found
-}
-
-export function unpacked(bytes: Buffer, algorithm: 'gzip' | 'deflate'): Buffer | Refused {
-  const unpack = algorithm === 'gzip' ? gunzipSync : inflateSync
-  try {
-    return unpack(bytes, { maxOutputLength: unpackedBytesMax })
-  } catch (error) {
-    return refused(
-      'BAD_FRAME',
-      `The compressed payload cannot be unpacked: ${bounded(messageOf(error), 200)}.`,
-    )
-  }
 }
 
 /** A number, or decimal text where a number would be rounded. */
