@@ -43,8 +43,11 @@ export function decodeJson(bytes: Buffer): Decoded {
 /** A whole number that may be beyond 2^53, behind what stands before a number. */
 const large = /(?:^|[:,[\s-])(?:9[0-9]{15}|[1-9][0-9]{16})/
 
-/** A text, which stays as it is, or a whole number of so many digits that is a value. */
-const textOrLarge = /"[^"\\]*(?:\\.[^"\\]*)*"|(?<![0-9.eE+-])-?[1-9][0-9]{15,}(?![0-9.eE]|\s*:)/gs
+/**
+ * A text, which stays as it is, or a whole number of so many digits that is a value. A text without an end
+ * goes to the end: else it would be searched again from each of its quotes.
+ */
+const textOrLarge = /"[^"\\]*(?:\\.[^"\\]*)*"?|(?<![0-9.eE+-])-?[1-9][0-9]{15,}(?![0-9.eE]|\s*:)/gs
 
 /** Throws SyntaxError. A reviver would be called for each value, and cost twenty times the parser. */
 function parse(text: string): unknown {

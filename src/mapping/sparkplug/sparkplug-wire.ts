@@ -58,7 +58,7 @@ const schema = {
   type: payloadType,
   name: 'a Sparkplug B payload',
   listField: 2,
-  listMax: 50_000,
+  listMax: 20_000,
   listName: 'metrics',
 }
 
