@@ -59,26 +59,19 @@ export function compileExplainUnread(config: SourceConfig, source: CompiledSourc
     if (decoded.kind !== 'value') return null
     if (ofExpression === null) return inRecords(find, decoded.value, captures)
     const inMessage = ofExpression(decoded.value)
-    return evaluated ? both(inMessage, inRecords(find, evaluated.value, captures, true)) : inMessage
+    return evaluated ? both(inMessage, inRecords(find, evaluated.value, captures)) : inMessage
   }
 
-  function inRecords(
-    findUnread: FindUnread,
-    value: unknown,
-    captures: readonly string[],
-    isResult = false,
-  ): UnreadKeys {
+  function inRecords(findUnread: FindUnread, value: unknown, captures: readonly string[]): UnreadKeys {
     const root = extract === null ? value : extract(value, value, captures)
     const places =
       each?.kind === 'chain'
         ? each.expand(root, visitsMax).map((place) => ({ ...place, root }))
-        : recordsIn(each === null ? root : each.read(root, root), isResult || each !== null).map(
-            (record) => ({
-              record,
-              root,
-              up: undefined,
-            }),
-          )
+        : recordsIn(each === null ? root : each.read(root, root)).map((record) => ({
+            record,
+            root,
+            up: undefined,
+          }))
     return findUnread(root, places.slice(0, visitsMax))
   }
 }
@@ -90,8 +83,8 @@ function withProperties(unread: UnreadKeys, names: readonly string[]): UnreadKey
   return { ...unread, keys: [...unread.keys, ...shown], more }
 }
 
-function recordsIn(chosen: unknown, mayBeList: boolean): readonly unknown[] {
-  return mayBeList && Array.isArray(chosen) ? chosen : [chosen]
+function recordsIn(chosen: unknown): readonly unknown[] {
+  return Array.isArray(chosen) ? chosen : [chosen]
 }
 
 function both(first: UnreadKeys, second: UnreadKeys): UnreadKeys {

@@ -34,6 +34,10 @@ export function createDeferredMessages({ context, routing, records, decode, mapB
     const route = routing.routeOfSource(name, message)
     if (route === null) return { kind: 'ended', result: foreign(message, name) }
     const found = decode(route, message)
+    if (found.kind === 'value' && found.badByteAt !== undefined) {
+      const detail = `The message is not UTF-8 from byte ${found.badByteAt} on, and its expression may read that.`
+      return { kind: 'ended', result: refused(message, name, 'NOT_UTF8', detail) }
+    }
     if (found.kind === 'value') return found
     return { kind: 'ended', result: mapBytes(route, found, message) }
   }

@@ -258,6 +258,7 @@ export function createMapper(
       case 'value':
         context.device = route.entry?.device ?? ''
         context.entry = null
+        context.badByteAt = decoded.badByteAt ?? 0
         if (decoded.omitted) for (const key of decoded.omitted) context.omit(`${source.name}|${key}`)
         return noted(records.mapValue(route, decoded.value, message), message)
       case 'empty':

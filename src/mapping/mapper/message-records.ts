@@ -77,12 +77,11 @@ export function createMessageRecords(deps: Deps): MessageRecords {
     const root = unpack === null ? value : unpack(value, value, route.captures)
     begin(route, root, message)
     const { each } = source
-    if (each === null) return mapOne(route, root, message)
-    if (each.kind === 'chain') {
+    if (each?.kind === 'chain') {
       const records = each.expand(root, source.recordsMax)
       return mapList(route, records.length, (index) => records[index], message)
     }
-    const chosen = each.read(root, root)
+    const chosen = each === null ? root : each.read(root, root)
     return Array.isArray(chosen) ? mapPlainList(route, chosen, message) : mapOne(route, chosen, message)
   }
 
