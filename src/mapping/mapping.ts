@@ -72,6 +72,7 @@ export type { StateChanges, UnsentPart } from './state/state-changes.ts'
 export { messageOfStateEntry } from './state/state-restore.ts'
 export { evaluateMessage, mapEvaluation, openEvaluator } from './jsonata/message-evaluation.ts'
 export { createEvaluator, type Evaluator } from './jsonata/jsonata.ts'
+export { functionRows } from './expression/expression.ts'
 export { isDecoderState } from './encodings/encodings.ts'
 export { DeviceTableError, loadDevices }
 export { editDevices, readDeviceFields, type DeviceFields } from './devices/device-table-text.ts'

@@ -15,19 +15,25 @@ import { plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import type { MappingConfig, SourceConfig } from '../config.ts'
 import {
-  compileDevicePath,
+  compileDeviceRead,
   compileDeviceTemplate,
   firstDeviceRule,
   type DeviceRule,
 } from '../devices/device-rule.ts'
 import { encodings } from '../encodings/encodings.ts'
-import { checkExpression } from '../jsonata/expression.ts'
+import { checkExpression } from '../jsonata/jsonata-expression.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 import { compileRefusalHint } from '../mapper/refusal-hint.ts'
-import { compileCondition, type Condition } from '../path/condition.ts'
+import {
+  compileCondition,
+  compileExpression,
+  takeLimitReached,
+  type Condition,
+} from '../expression/expression.ts'
 import { compilePaths, parsePath, type Path, type Read } from '../path/path.ts'
 import { readsPacketProperties } from '../path/packet-properties.ts'
-import { pathIn, pathsReadBy } from '../path/paths-used.ts'
+import { isNone } from '../path/no-result.ts'
+import { pathsReadBy } from '../path/paths-used.ts'
 import { compileEach, type Each } from '../path/record-selection.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { parseTopic, type TopicPattern } from '../path/topic-pattern.ts'
@@ -164,8 +170,19 @@ function compileSource(
 
 function compileEachOf({ each, encoding }: SourceConfig): Each | null {
   if (each === undefined) return encodings[encoding].isList ? compileEach([(_record, root) => root]) : null
-  const reads: Read[] = stepsOf(each).map((step) => compilePaths(typeof step === 'string' ? step : step.path))
+  const reads: Read[] = stepsOf(each).map((step) => {
+    if (typeof step === 'string') return compilePaths(step)
+    return 'path' in step ? compilePaths(step.path) : foundBy(compileExpression(step.expr, []))
+  })
   return compileEach(reads)
+}
+
+/** What has no result is no record. */
+function foundBy(read: Read): Read {
+  return (record, root, up) => {
+    const found = read(record, root, up)
+    return isNone(found) ? undefined : found
+  }
 }
 
 /** A pattern without the capture would leave its topics to nobody. */
@@ -188,8 +205,8 @@ function checkLevels({ each, extract, ...options }: SourceConfig, { report }: Sc
     report(at, `goes ${plural(read.levels, 'level')} out with $up, but ${found}.`)
   }
   for (const [index, step] of steps.entries())
-    for (const text of [typeof step === 'string' ? step : step.path].flat())
-      for (const read of pathIn(text)) check(read, index, ['each'])
+    for (const { path: read } of pathsReadBy(typeof step === 'string' ? { path: step } : step))
+      check(read, index, ['each'])
   const levels = steps.length > 1 ? steps.length : 0
   for (const { path: read, at } of pathsReadBy(options)) check(read, levels, at)
   for (const [index, { from, when }] of extract.entries())
@@ -239,7 +256,9 @@ function takesOf(
 ): CompiledSource['takes'] {
   if (when === null || !takesSome(source)) return null
   const conditions = [...refuse.map(({ holds }) => holds), when.holds]
-  return (record, root, captures, up) => conditions.some((holds) => holds(record, root, captures, up))
+  // A condition that reaches its limit is judged, and refused, with the record.
+  return (record, root, captures, up) =>
+    conditions.some((holds) => holds(record, root, captures, up)) || takeLimitReached()
 }
 
 function compileDevice(rule: SourceConfig['device'], captures: readonly string[]): DeviceRule {
@@ -247,7 +266,9 @@ function compileDevice(rule: SourceConfig['device'], captures: readonly string[]
     const rules = Array.isArray(rule) ? rule : [rule]
     return firstDeviceRule(
       rules.map((one) =>
-        typeof one === 'string' ? compileDeviceTemplate(one, captures) : compileDevicePath(one.path),
+        typeof one === 'string'
+          ? compileDeviceTemplate(one, captures)
+          : compileDeviceRead('path' in one ? compilePaths(one.path) : compileExpression(one.expr, captures)),
       ),
     )
   }

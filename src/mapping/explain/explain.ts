@@ -28,7 +28,7 @@ import { withPlausibility } from '../plausibility/plausibility.ts'
 import { createWithheldCounts } from '../plausibility/withheld-counts.ts'
 import { zoneOf, type Zone } from '../times/zones.ts'
 import type { StateChanges } from '../state/state-changes.ts'
-import { compileConditionParts, type ConditionParts } from '../path/condition-parts.ts'
+import { compileConditionParts, type ConditionParts } from '../expression/condition-parts.ts'
 import { propertyReadBy } from '../path/packet-properties.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { previousValuesOf } from '../path/previous-record.ts'
@@ -285,16 +285,20 @@ function fromOf(
   const rules = [config?.device ?? '{device}'].flat()
   for (const rule of rules) {
     if (typeof rule !== 'string') {
-      const { path, raw } = findBy(rule.path, place)
-      if (path !== null && raw !== undefined) return propertyReadBy(path) ?? `path ${path}`
-      continue
+      const { path, raw } = findBy(rule, runtime.source.captures, place)
+      if (path === null || raw === undefined) continue
+      return 'expr' in rule ? `expression ${path}` : (propertyReadBy(path) ?? `path ${path}`)
     }
     const template = compileDeviceTemplate(rule, runtime.source.captures)
     if (template.kind === 'record' || message === null) continue
     if (template.name(captures, message) !== '') return `${rule} of the ${template.kind}`
   }
   const tried = rules.map((rule) =>
-    typeof rule === 'string' ? rule : `path ${[rule.path].flat().join(', ')}`,
+    typeof rule === 'string'
+      ? rule
+      : 'expr' in rule
+        ? `expression ${rule.expr}`
+        : `path ${[rule.path].flat().join(', ')}`,
   )
   return `nothing: ${tried.join('; ')}`
 }

@@ -21,7 +21,7 @@ import {
   type ExpressionRefusal,
   type WorkerJob,
   type WorkerStart,
-} from './expression.ts'
+} from './jsonata-expression.ts'
 
 const port = parentPort
 assert(port, 'jsonata-thread.ts runs in a worker thread')

@@ -40,7 +40,7 @@ import {
   type ExpressionResult,
   type WorkerJob,
   type WorkerStart,
-} from './expression.ts'
+} from './jsonata-expression.ts'
 
 export type EvaluatorOptions = {
   /** Expressions by source. */

@@ -15,6 +15,7 @@ import { createClockCheck, type ClockPolicy } from '../devices/clock-check.ts'
 import type { CommonSkew, DeviceClock } from '../devices/device-clocks.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
+import { takeLimitReached } from '../expression/expression.ts'
 import { messageKeyOf } from '../identity.ts'
 import { createSuspectDevices, type SuspectDevices } from '../plausibility/suspect-devices.ts'
 import { createWithheldCounts, type WithheldCounts } from '../plausibility/withheld-counts.ts'
@@ -172,6 +173,7 @@ export function createMapper(
   }
 
   function mapRemembering(message: Message, live = true): MapResult {
+    takeLimitReached()
     context.live = live
     noting.begin(message, live)
     const result = noting.ended(marked(map(message, live)))

@@ -15,7 +15,7 @@ import { addPacketProperties } from '../path/packet-properties.ts'
 import type { DeviceRecord } from '../state/source-state.ts'
 import type { RawRecord, MappingState, Taken } from '../state/state.ts'
 import type { MapResult, RecordContext, Rejection, Up } from '../types.ts'
-import { admitRecord, resultForDevice } from './admission.ts'
+import { admitRecord, isBeyondLimit, resultForDevice } from './admission.ts'
 import type { CompiledSource } from './compiled-source.ts'
 import { ignored, quarantined, rejected, unlisted, unmappable } from './map-result.ts'
 import type { RecordMapper } from './record-mapper.ts'
@@ -65,6 +65,7 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     if (each === null) return mapOne(route, root, message)
     if (each.kind === 'chain') {
       const records = each.expand(root, source.recordsMax)
+      if (isBeyondLimit(context)) return rejected(context.rejection, message, source, route.entry)
       return mapList(route, records.length, (index) => records[index], message)
     }
     const chosen = each.read(root, root)

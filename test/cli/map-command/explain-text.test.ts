@@ -18,14 +18,14 @@ sources:
   - name: trackers
     topic: trackers/{device}
     families: { truck: [FMB6*] }
-    when: sat > 3 and (fix == 1 or fix == 2) and kind != "x"
+    when: sat > 3 && (fix == 1 || fix == 2) && kind != "x"
     map:
       latitude: { path: lat }
       longitude: { path: lon }
       speed: { path: speed }
   - name: crates
     topic: shared/{device}
-    when: kind == "crate" and lat != null
+    when: kind == "crate" && lat != null
     map: { latitude: { path: lat }, longitude: { path: lon } }
   - name: doors
     topic: shared/{device}

@@ -21,7 +21,7 @@ const fields = {
 }
 const source = truckSource(
   { fields },
-  { topic: 'up', device: '{user.vin}', when: '$packet.content_type == "gps"' },
+  { topic: 'up', device: '{user.vin}', when: 'packet.content_type == "gps"' },
 )
 const mapped = { type: 'gps', correlation: 'AAH/', deviceIdentifier: { id: 'truck-1' } }
 

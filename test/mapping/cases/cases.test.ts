@@ -73,7 +73,7 @@ describe('a case', () => {
   test('has properties of MQTT 5, of one message or of each', async () => {
     const source = truckSource(
       {},
-      { topic: 'up', device: '{user.vin}', when: '$packet.content_type == "gps"' },
+      { topic: 'up', device: '{user.vin}', when: 'packet.content_type == "gps"' },
     )
     const one = { topic: 'up', message: good, user_properties: { vin: 'truck-7' }, content_type: 'gps' }
     expect(await judge({ ...one, payloads: [sent] }, [source])).toEqual([])
@@ -113,9 +113,9 @@ describe('a case', () => {
   })
 
   test('names the reason why a message is ignored; `when` stands for any condition', async () => {
-    const source = truckSource({}, { when: 'lat != null and   lon != null', retained: 'ignore' })
+    const source = truckSource({}, { when: 'lat != null && lon != null', retained: 'ignore' })
     const none = '{"ts":1,"lat":null}'
-    for (const ignored of ['when', 'when: lat != null and lon != null'])
+    for (const ignored of ['when', 'when: lat != null && lon != null'])
       expect(await judge({ topic, message: none, ignored }, [source])).toEqual([])
     expect(await judge({ topic, message: good, retain: true, ignored: 'retained' }, [source])).toEqual([])
     expect(await judge({ topic, message: none, ignored: 'retained' }, [source])).toHaveLength(1)

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/std/clock.ts'
 import { createEvaluator, type Evaluator } from '../../../src/mapping/jsonata/jsonata.ts'
-import { checkExpression } from '../../../src/mapping/jsonata/expression.ts'
+import { checkExpression } from '../../../src/mapping/jsonata/jsonata-expression.ts'
 
 const limits = { timeoutMs: 250, depthMax: 100, sequenceMax: 10_000, resultTextMax: 1_000_000 }
 

@@ -1,5 +1,5 @@
-// expression.ts: the types and limits that the two threads of JSONata share, and the check of an expression
-// when the config is read. Only a config with an expression loads the parser.
+// jsonata-expression.ts: the types and limits that the two threads of JSONata share, and the check of an
+// expression when the config is read. Only a config with an expression loads the parser.
 
 import { createRequire } from 'node:module'
 import { messageOf } from '../../std/gateway-error.ts'
