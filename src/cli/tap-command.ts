@@ -38,6 +38,8 @@ type TapLine = {
   morePayloads?: number
   reason?: string
   detail?: string
+  /** Records of the message that are kept. */
+  rest?: { kind: string; reason: string; detail: string }[]
   count?: number
 }
 
@@ -137,11 +139,12 @@ function messageLines(time: string, line: TapLine): string[] {
   ]
   const content = bounded(message ?? `hex ${hex}`, shownLengthMax)
   const properties = namedProperties(line).map(([name, value]) => `${name} ${value}`)
-  const { result: kind = '', payloads = [], reason = '', detail = '' } = line
+  const { result: kind = '', payloads = [], reason = '', detail = '', rest } = line
+  const result = mapResultText({ kind, payloads, reason, detail, rest })
   return [
     visible(`${time}  ${topic}  (${about.join(', ')})`),
     ...(properties.length === 0 ? [] : [`  ${visible(bounded(properties.join(', '), shownLengthMax))}`]),
     `  ${visible(content)}${cutBytes > 0 ? ` and ${cutBytes} more bytes` : ''}`,
-    `  ${visible(`source ${line.source ?? 'none'}: ${mapResultText({ kind, payloads, reason, detail })}`)}`,
+    `  ${visible(`source ${line.source ?? 'none'}: ${result}`)}`,
   ]
 }

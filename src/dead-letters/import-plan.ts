@@ -172,8 +172,8 @@ function withoutAnswer(why: string): GatewayError {
 
 /** Names a message by its content, in the form of a payloadId. */
 function messageKey(envelope: Envelope): string {
-  const { topic, bytes, clientId, arrivedAt } = envelope
-  const content = JSON.stringify([topic, bytes, clientId, arrivedAt]) + propertiesText(envelope)
+  const { topic, bytes, clientId, arrivedAt, records } = envelope
+  const content = JSON.stringify([topic, bytes, clientId, arrivedAt, records]) + propertiesText(envelope)
   const digest = hash('sha256', content, 'hex')
   return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-${digest.slice(12, 16)}-${digest.slice(16, 20)}-${digest.slice(20, 32)}`
 }

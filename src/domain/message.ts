@@ -80,6 +80,9 @@ export type Arrival = {
   offsetMs: number | null
 }
 
+/** A record of a message of several vehicles: its place in the list, from 0, and a hash of its content. */
+export type RecordMark = { index: number; hash: string }
+
 export type Message = {
   topic: string
   /** May be a view into a larger buffer. Copy it when it must outlive the call. */
@@ -108,6 +111,8 @@ export type Message = {
   arrival?: Arrival
   /** Null or missing where the server does not say it. It is used again like the message, too. */
   stored?: Stored | null
+  /** Only these records are to be mapped: what became of the others was decided before. */
+  records?: readonly RecordMark[]
 }
 
 /** A message kept whole, as a dead letter stores it. `bytes` is base64. */
@@ -133,6 +138,8 @@ export type Envelope = {
   userProperties?: UserProperties
   properties?: MessageProperties
   stored?: Stored
+  /** It is kept for these records only; missing for the whole message. */
+  records?: readonly RecordMark[]
 }
 
 /**
@@ -204,6 +211,7 @@ export function envelopeOf(message: Message, source: string | null): Envelope {
     ...(userProperties && { userProperties: { ...userProperties } }),
     ...(properties && { properties: { ...properties } }),
     ...(stored && { stored: { ...stored } }),
+    ...(message.records && { records: message.records }),
   }
 }
 
@@ -212,7 +220,7 @@ export function isEnvelope(value: unknown): value is Envelope {
   if (!isRecord(value)) return false
   const { topic, bytes, qos, retain, dup, arrivedAt, source, ...rest } = value
   const { clientId, userName, certificateName, identity = null, address = null, from = '' } = rest
-  const { arrival, stored, userProperties = {}, properties = {} } = rest
+  const { arrival, stored, userProperties = {}, properties = {}, records = [] } = rest
   return (
     typeof topic === 'string' &&
     typeof bytes === 'string' &&
@@ -230,7 +238,11 @@ export function isEnvelope(value: unknown): value is Envelope {
     (stored === undefined || (isRecord(stored) && areFinite(stored['at'], stored['serial']))) &&
     isRecord(userProperties) &&
     Object.values(userProperties).every((one) => typeof one === 'string') &&
-    areMessageProperties(properties)
+    areMessageProperties(properties) &&
+    Array.isArray(records) &&
+    records.every(
+      (one) => isRecord(one) && Number.isSafeInteger(one['index']) && typeof one['hash'] === 'string',
+    )
   )
 }
 
@@ -281,9 +293,16 @@ export type KeptMessage = {
   provider: ProviderName | null
   /** Null while the device is not known. Such a message is found in order of arrival only. */
   device: string | null
+  /** Of a message with records of several devices: all of them. `device` is the first. */
+  devices?: readonly string[]
   /** Stable upper-case code, such as `UNKNOWN_DEVICE`. */
   reason: string
   /** One sentence for a person. */
   detail: string
   envelope: Envelope
+}
+
+/** A kept message is found by each of them. */
+export function devicesOf({ device, devices }: Pick<KeptMessage, 'device' | 'devices'>): readonly string[] {
+  return devices ?? (device === null ? [] : [device])
 }

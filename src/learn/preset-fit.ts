@@ -132,6 +132,7 @@ function createFitCounts() {
   }
 
   function add(result: MapResult): void {
+    for (const one of result.rest ?? []) add(one)
     if (result.kind === 'payloads') addPayloads(result.payloads)
     else if (result.kind === 'ignored') ignore(result.reason, 1)
     else if (result.kind === 'unmappable') refuse(result.reason, result.detail, 1)

@@ -15,6 +15,7 @@ export const unmappableReasons = {
   BAD_FRAME: 'The bytes are not a message in the encoding of the source; the detail says what is wrong.',
   NO_BIRTH: 'The birth certificate that explains a Sparkplug message is missing.',
   NOT_AN_OBJECT: 'The message, or what `each` selects in it, is not an object with fields.',
+  RECORD_CHANGED: 'The record that was kept is not at its place in the list any more: `each` was changed.',
   TOO_MANY: 'The list that `each` selects has more records than a message may have.',
   NO_NAME: 'The name of a value of a source with `coalesce` is missing or empty.',
   TOO_LARGE: 'A value is too large to be collected.',

@@ -6,7 +6,14 @@
 //   DeviceNotes     what the mapper reports of devices
 
 import type { ProviderName } from '../domain/ids.ts'
-import type { Message, MessageProperties, Sender, Stored, UserProperties } from '../domain/message.ts'
+import type {
+  Message,
+  MessageProperties,
+  RecordMark,
+  Sender,
+  Stored,
+  UserProperties,
+} from '../domain/message.ts'
 import type { DuplicateRule, MappedPayload } from '../domain/payload.ts'
 import type { EpochMs } from '../std/clock.ts'
 import type { DecodeFault, QuarantineReason, UnmappableReason } from './reasons.ts'
@@ -203,10 +210,16 @@ export type Encoding = {
 /** The device of a record. */
 type Owned = { readonly entry: { readonly device: string; readonly provider: ProviderName } }
 
-/** What a message becomes. `source`: the name of the source. `writes`, `rebirth`: as in StatefulDecoded. */
+/**
+ * What a message becomes. `source`: the name of the source. `writes`, `rebirth`: as in StatefulDecoded.
+ *
+ * Each record of a message of several vehicles stands alone: `rest` has those that are kept, where others
+ * became something else. One entry for all records that are kept in one place for one reason.
+ */
 export type MapResult = {
   writes?: readonly StateWrite[] | undefined
   rebirth?: RebirthRequest | undefined
+  rest?: readonly KeptResult[] | undefined
 } & (
   | { kind: 'payloads'; source: string; payloads: readonly MappedPayload[] }
   /** `reason` is one of a bounded set of texts. The source of a will that no source takes is ''. */
@@ -221,29 +234,37 @@ export type MapResult = {
     }
   /** It is kept whole until its expression was evaluated: see mapDecoded(). */
   | { kind: 'deferred'; source: string; windowKey: string }
-  /** It is kept whole until the device is listed, or a person has decided about its clock. */
-  | {
-      kind: 'quarantined'
-      source: string
-      provider: ProviderName
-      device: string
-      reason: QuarantineReason
-      detail: string
-      windowKey: string
-    }
-  /**
-   * It becomes a dead letter. `reason` is a stable upper-case word (`NO_SOURCE`, `NOT_JSON`, ...), `detail` a
-   * sentence. `windowKey` names this very message (client, topic, bytes), so that a resend with DUP is a
-   * duplicate.
-   */
-  | {
-      kind: 'unmappable'
-      source: string | null
-      device: string | null
-      reason: string
-      detail: string
-      windowKey: string
-      /** It is of no listed device: its source or device is not known, or a device table lacks the device. */
-      unlisted?: boolean
-    }
+  | KeptResult
 )
+
+/** What is kept whole. `records`: only these records of it are meant. */
+export type KeptResult = { records?: readonly RecordMark[] } &
+  /** Until the device is listed, or a person has decided about its clock. */
+  (
+    | {
+        kind: 'quarantined'
+        source: string
+        provider: ProviderName
+        device: string
+        /** Of the records, where they are of several devices. */
+        devices?: readonly string[]
+        reason: QuarantineReason
+        detail: string
+        windowKey: string
+      }
+    /**
+     * It becomes a dead letter. `reason` is a stable upper-case word (`NO_SOURCE`, `NOT_JSON`, ...), `detail`
+     * a sentence. `windowKey` names this very message (client, topic, bytes), so that a resend with DUP is a
+     * duplicate.
+     */
+    | {
+        kind: 'unmappable'
+        source: string | null
+        device: string | null
+        reason: string
+        detail: string
+        windowKey: string
+        /** It is of no listed device: source or device is not known, or a device table lacks the device. */
+        unlisted?: boolean
+      }
+  )

@@ -2,8 +2,10 @@
 //
 //   lanes      appended = settled + open, at every moment. Any difference is a fault. The spool also counts
 //              the entries of its lanes.
-//   messages   received + carried = mapped + ignored + duplicates + dead + quarantined + deferred + open
-//              + dropped + returned + held. `carried` are the open messages read from disk at a restore.
+//   messages   received + carried + split = mapped + ignored + duplicates + dead + quarantined + deferred
+//              + open + dropped + returned + held. `carried` are the open messages read from disk at a
+//              restore. `split`: a message of several vehicles is in a counter for each thing that its
+//              records became.
 //              Uncommitted messages, a stop and a loss of the store cause a short difference; one that
 //              lasts 10 s is a fault.
 //   payloads   recovered + appended = delivered + dead + returned + damaged + open, over a loss of the store,
@@ -18,7 +20,7 @@ import type { Conditions } from './conditions/conditions.ts'
 import type { StageViews } from './types.ts'
 
 export type Conservation = {
-  messages: { received: number; carried: number; accounted: number; difference: number }
+  messages: { received: number; carried: number; split: number; accounted: number; difference: number }
   payloads: { recovered: number; appended: number; gone: number; open: number; difference: number }
   /** Each lane since it was opened; the open side is counted by its chunks, not derived. */
   lanes: readonly { id: number; appended: number; settled: number; open: number; difference: number }[]
@@ -34,12 +36,13 @@ export function conservationOf(stages: StageViews, recovered: number): Conservat
   const lanes = stages.spool?.lanes() ?? []
   const received = ingest?.received ?? 0
   const carried = ingest?.carried ?? 0
+  const split = ingest?.split ?? 0
   const accounted = ingest ? accountedFor(ingest) : 0
   const open = lanes.reduce((sum, lane) => sum + lane.pending + lane.sealed, 0)
   const appended = totals?.payloads ?? 0
   const gone = totals ? gonePayloads(totals) : 0
   return {
-    messages: { received, carried, accounted, difference: received + carried - accounted },
+    messages: { received, carried, split, accounted, difference: received + carried + split - accounted },
     payloads: { recovered, appended, gone, open, difference: recovered + appended - gone - open },
     lanes: lanes.map(({ id, appended, settled, open }) => ({
       id,
@@ -74,9 +77,9 @@ export function createConservationCheck({
 
   return ({ lanes, messages, payloads }, isUncertain = false) => {
     for (const lane of lanes) if (lane.difference !== 0) raiseForLane(lane)
-    const { received, carried, accounted } = messages
+    const { received, carried, split, accounted } = messages
     checkSum('messages', messages.difference, {
-      what: `Received ${received} messages, ${carried} open before, but ${accounted} are accounted for.`,
+      what: `Received ${received} messages, ${carried} open before, ${split} counted once more, but ${accounted} are accounted for.`,
       why: 'At least one message is in no counter. This is a fault of the gateway.',
     })
     if (isUncertain) return

@@ -123,10 +123,12 @@ export type CommitAttachments = {
  * A kept message or dead letter in the database, as an exchange takes it. `client` is empty where no client
  * sent it.
  */
-export type StoredEntry = { client: string; device: string | null; bytes: number } & (
-  | { kind: 'keptMessage'; shelf: Shelf; seq: number }
-  | { kind: 'deadLetter'; key: Buffer; store: DeadLetterStore }
-)
+export type StoredEntry = { client: string; device: string | null; bytes: number } &
+  /** `devices`: it is found by each of them; `device`, in whose share it counts, is the first. */
+  (
+    | { kind: 'keptMessage'; shelf: Shelf; seq: number; devices: readonly string[] }
+    | { kind: 'deadLetter'; key: Buffer; store: DeadLetterStore }
+  )
 
 /** How full a store is, and whose messages are in it (shares.ts). */
 export type StoreUse = {

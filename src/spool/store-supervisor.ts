@@ -20,7 +20,7 @@ import { elsewhereFault, isElsewhere, placeOf, refuseOtherStore } from './openin
 import { takeBackInUse } from './opening/in-use-marker.ts'
 import { openingOf, type PreviousEnd } from './opening/opening.ts'
 import { openSafely } from './opening/safe-open.ts'
-import { reportNew, requireSpool, type SpoolMarker } from './opening/spool-marker.ts'
+import { noteStore, reportNew, requireSpool, type SpoolMarker } from './opening/spool-marker.ts'
 import { verifyTables } from './opening/table-verification.ts'
 import { audit } from './recovery/conservation-audit.ts'
 import { closeSession, openSession, upkeep } from './session.ts'
@@ -51,6 +51,8 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
   const opening = openingOf({ ...deps, memory }, options)
   const watch = createDiskWatch(deps, { ...options, storePath })
   let session: Session | null = null
+  /** Of the spool that this process opened first; null until then, and for a store in memory. */
+  let marker: SpoolMarker | null = null
   let endNew = (): void => undefined
   /** Of the open store. */
   let place: string | null = null
@@ -75,7 +77,6 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
 
   async function start(): Promise<Session> {
     try {
-      let marker: SpoolMarker | null = null
       if (opening === null) await disk.makeDirectory(options.path)
       else if (memory.known === null) marker = await requireSpool(options, clock.now())
       else await refuseOther()
@@ -118,6 +119,7 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     const mark = openHighWaterMark({ clock, emit, disk, manifest, memory }, options.path)
     try {
       place = opening === null ? null : await placeOf(options.path)
+      if (marker !== null) await noteStore(options.path, marker)
       const sessionDeps = { ...deps, store, mark, manifestBefore, changed, lost }
       const opened = await openSession(sessionDeps, options)
       memory.known = mark.durable()

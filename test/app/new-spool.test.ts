@@ -77,6 +77,53 @@ describe('a daemon without a spool', () => {
   }, 30_000)
 })
 
+describe('a daemon whose store and high-water mark were moved away, beside the marker', () => {
+  async function moveAway(folder: string) {
+    const names = ['store', 'mark']
+    await mkdir(join(folder, 'away'))
+    for (const name of names) await rename(join(folder, 'spool', name), join(folder, 'away', name))
+    return async () => {
+      for (const name of names) await rename(join(folder, 'away', name), join(folder, 'spool', name))
+    }
+  }
+
+  test('with spool.create false makes no new store, and opens the one that comes back', async () => {
+    const folder = await newFolder()
+    const first = await startWith(folder, true)
+    await first.gateway.stop('SIGTERM')
+    const moveBack = await moveAway(folder)
+    const pipeline = await startWith(folder, false)
+    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toMatchObject({
+      why: expect.stringMatching(/^SPOOL_MISSING: .*a store was made here/),
+      act: expect.stringContaining('delete spool.json and run'),
+    })
+    expect(await readdir(join(folder, 'spool'))).not.toContain('store')
+    await moveBack()
+    await pipeline.until(() => pipeline.status().ready)
+    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toBeUndefined()
+  }, 30_000)
+
+  test('makes a new one after spool init, once a person has deleted the marker', async () => {
+    const folder = await newFolder()
+    const first = await startWith(folder, true)
+    await first.gateway.stop('SIGTERM')
+    await moveAway(folder)
+    await rm(join(folder, 'spool', 'spool.json'))
+    expect((await runCli(['spool', 'init', '--path', join(folder, 'spool')])).status).toBe(0)
+    expect((await startWith(folder, false)).status().ready).toBe(true)
+  })
+
+  test('with spool.create makes a new one and says so', async () => {
+    const folder = await newFolder()
+    expect((await runCli(['spool', 'init', '--path', join(folder, 'spool')])).status).toBe(0)
+    const second = await startWith(folder, false)
+    expect(conditionOf(second, 'SPOOL_NEW')).toBeUndefined()
+    await second.gateway.stop('SIGTERM')
+    await moveAway(folder)
+    expect(conditionOf(await startWith(folder, true), 'SPOOL_NEW')).toBeDefined()
+  })
+})
+
 test('a store without a marker, as version 0.1.0 left it, is accepted once and gets one', async () => {
   const folder = await newFolder()
   const first = await startWith(folder, true)

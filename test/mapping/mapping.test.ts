@@ -356,23 +356,51 @@ describe('`each`', () => {
     expect(verdict({ records: [] }, {}, { each: 'records' })).toBe('no records')
   })
 
-  test('refuses the whole message if one record cannot be mapped, and names the record', () => {
-    expect(mapped({ records: [reading, { ...reading, lat: null }] }, {}, { each: 'records' })).toMatchObject({
-      reason: 'HALF_POSITION',
-      detail: expect.stringMatching(/^Record 2 of the message: There is a longitude but no latitude/),
-    })
-    expect(verdict({ records: [reading, 7] }, {}, { each: 'records' })).toBe('NOT_AN_OBJECT')
+  test('maps the good records and keeps the bad ones, one entry for each reason, which names the records', () => {
+    const bad = { ...reading, lat: null }
+    const outside = { ...reading, lat: 91 }
+    const result = mapped({ records: [bad, reading, 7, outside, bad] }, {}, { each: 'records' })
+    expect(payloadsIn(result)).toHaveLength(1)
+    expect(result.rest).toMatchObject([
+      {
+        kind: 'unmappable',
+        reason: 'HALF_POSITION',
+        detail: expect.stringMatching(
+          /^Record 1 of the message: There is a longitude but no latitude.* The same applies to 1 more record\.$/,
+        ),
+        records: [{ index: 0 }, { index: 4 }],
+      },
+      { reason: 'NOT_AN_OBJECT', records: [{ index: 2 }] },
+      {
+        reason: 'OUT_OF_RANGE',
+        detail: 'Record 4 of the message: The position 91, 2.3522 is out of range.',
+        records: [{ index: 3 }],
+      },
+    ])
   })
 
-  test('leaves out a record with nothing but a position out of range, and counts it', () => {
-    const outside = { ...reading, lat: 91 }
-    const mapper = openMapperOf([truckSource({}, { each: 'records' })])
-    expect(payloadsIn(mapper.map(messageOf({ records: [outside, reading, outside] })))).toHaveLength(1)
-    expect(Object.fromEntries(mapper.counters().omitted)).toEqual({ 'trucks|gps|OUT_OF_RANGE': 2 })
-    expect(mapped({ records: [outside, outside] }, {}, { each: 'records' })).toMatchObject({
-      reason: 'OUT_OF_RANGE',
-      detail: 'Record 1 of the message: The position 91, 2.3522 is out of range.',
+  test('refuses a message of bad records only, for the reason of the first', () => {
+    const bad = { ...reading, lat: null }
+    const result = mapped({ records: [bad, 7, bad] }, {}, { each: 'records' })
+    expect(result).toMatchObject({
+      kind: 'unmappable',
+      reason: 'HALF_POSITION',
+      records: [{ index: 0 }, { index: 2 }],
     })
+    expect(result.rest).toMatchObject([{ reason: 'NOT_AN_OBJECT', records: [{ index: 1 }] }])
+    expect(verdict({ records: [7] }, {}, { each: 'records' })).toBe('NOT_AN_OBJECT')
+  })
+
+  test('maps the named records of a kept message only, and none that is another one now', () => {
+    const bad = { ...reading, lat: null }
+    const message = messageOf({ records: [reading, bad, { ...bad, ts: 2 }], others: [bad, reading] })
+    const kept = openMapperOf([truckSource({}, { each: 'records' })]).map(message).rest?.[0]
+    const again = { ...message, records: kept?.records ?? [] }
+    const cured = { latitude: { path: 'lon' } }
+    const mended = openMapperOf([truckSource(cured, { each: 'records' })]).map(again)
+    expect(payloadsIn(mended).map(({ deviceTime }) => deviceTime)).toEqual([reading.ts, 2])
+    const elsewhere = openMapperOf([truckSource(cured, { each: 'others' })]).map(again)
+    expect(elsewhere).toMatchObject({ reason: 'RECORD_CHANGED', records: [{ index: 1 }, { index: 2 }] })
   })
 
   test('refuses a message with more records than the limit of payloads', () => {

@@ -253,14 +253,14 @@ describe('a device that the table does not have', () => {
 
   test('has its messages quarantined if the config says so, until it is listed', () => {
     const world = { devices: { unknown: 'quarantine' }, table: 'device\nlisted\n' }
-    for (const rest of [{}, { topic: 'x', device, each: '$' }] as const) {
-      const mapper = mapperOf(rest, {}, world)
-      const topic = 'topic' in rest ? 'x' : 'telemetry/v1/new'
-      const result = mapper.map(
-        messageOf('topic' in rest ? [listed, { ...listed, id: 'new' }] : listed, { topic }),
-      )
-      expect(result).toMatchObject({ kind: 'quarantined', device: 'new', reason: 'UNKNOWN_DEVICE' })
-    }
+    const kept = { kind: 'quarantined', device: 'new', reason: 'UNKNOWN_DEVICE' }
+    const alone = mapperOf({}, {}, world).map(messageOf(listed, { topic: 'telemetry/v1/new' }))
+    expect(alone).toMatchObject(kept)
+    const list = messageOf([listed, { ...listed, id: 'new' }], { topic: 'x' })
+    expect(mapperOf({ topic: 'x', device, each: '$' }, {}, world).map(list)).toMatchObject({
+      kind: 'payloads',
+      rest: [{ ...kept, records: [{ index: 1 }] }],
+    })
     expect(mapperOf({ topic: 'x', device }, {}, world).map(messageOf(listed, { topic: 'x' })).kind).toBe(
       'payloads',
     )

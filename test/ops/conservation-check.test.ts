@@ -6,7 +6,7 @@ import { handClock, ingestCounters, lane, opsWorld, stages, statusOf } from '../
 function conservation(difference: number, laneDifference = 0): Conservation {
   const open = 4 - laneDifference
   return {
-    messages: { received: 10, carried: 0, accounted: 10 - difference, difference },
+    messages: { received: 10, carried: 0, split: 0, accounted: 10 - difference, difference },
     payloads: { recovered: 0, appended: 0, gone: 0, open: 0, difference: 0 },
     lanes: [{ id: 1, appended: 7, settled: 3, open, difference: laneDifference }],
   }
@@ -104,6 +104,7 @@ describe('what was received is accounted for', () => {
     expect(internals.conservation.messages).toEqual({
       received: 10,
       carried: 0,
+      split: 0,
       accounted: 10,
       difference: 0,
     })

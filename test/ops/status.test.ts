@@ -177,7 +177,7 @@ describe('the status', () => {
     })
     world.ops.attach(stages(view))
     expect(world.ops.status().internals.conservation).toEqual({
-      messages: { received: 100, carried: 0, accounted: 100, difference: 0 },
+      messages: { received: 100, carried: 0, split: 0, accounted: 100, difference: 0 },
       payloads: { recovered: 17, appended: 80, gone: 33, open: 62, difference: 2 },
       lanes: expect.arrayContaining([{ id: 1, appended: 50, settled: 30, open: 20, difference: 0 }]),
     })

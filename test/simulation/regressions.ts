@@ -12,4 +12,5 @@ export const regressions: readonly { seed: number; found: string }[] = [
     seed: 110_450,
     found: 'an endpoint that is closed without a condition: keys are back, and a batch is refused',
   },
+  { seed: 131_696, found: 'a new store made without a word where the store and its mark are gone' },
 ]

@@ -103,6 +103,7 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
     held: 0,
     quarantined: 0,
     deferred: 0,
+    split: 0,
     openParts: 0,
     carried: 0,
     connections: 0,

@@ -117,7 +117,7 @@ function createRun(
     const closed = mapper.tick(message.arrivedAt)
     if (closed) await print(closed)
     const { result, evaluated } = await evaluate(message)
-    if (result.kind === 'unmappable') status = 1
+    if ([result, ...(result.rest ?? [])].some(({ kind }) => kind === 'unmappable')) status = 1
     if (result.kind === 'unmappable' && result.reason === 'NO_SOURCE') foreign = true
     const explained = explainer?.explain(message, result, evaluated) ?? null
     await write(io, resultText(result, explained, { json, topic: hasTopics ? message.topic : null, width }))

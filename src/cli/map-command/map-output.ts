@@ -2,7 +2,7 @@
 
 import { assertNever } from '../../std/assert.ts'
 import { plural } from '../../std/quantity.ts'
-import type { Explained, MapResult, StateChanges } from '../../mapping/mapping.ts'
+import type { Explained, KeptResult, MapResult, StateChanges } from '../../mapping/mapping.ts'
 import { mapResultText } from '../terminal/text-format.ts'
 import { explainedText } from './explain-text.ts'
 
@@ -34,6 +34,17 @@ export function changesText(
 }
 
 function resultLine(result: MapResult): string {
+  const own = mainLine(result)
+  const { rest } = result
+  return rest === undefined ? own : `${own.slice(0, -1)},"rest":${JSON.stringify(rest.map(restShown))}}`
+}
+
+/** Records that are kept, by their place in the message from 1. */
+function restShown({ kind, reason, detail, device, records = [] }: KeptResult): Record<string, unknown> {
+  return { [kind]: { reason, detail, device, records: records.map(({ index }) => index + 1) } }
+}
+
+function mainLine(result: MapResult): string {
   switch (result.kind) {
     case 'payloads':
       return payloadsLine(result.source, result.payloads)

@@ -30,6 +30,7 @@ type TapLine = {
   payloads?: { payloadId?: string }[]
   reason?: string
   detail?: string
+  rest?: { kind: string; reason: string; detail: string }[]
 }
 
 const mappedMs = 10_000
@@ -96,8 +97,8 @@ async function lineOf(
 
 function mappedStep(line: TapLine | null): Step {
   if (line === null) return { kind: 'mapped', ok: false, what: 'the daemon did not show the message' }
-  const { source, result: kind = '', payloads = [], reason = '', detail = '' } = line
-  const what = `by source ${source ?? 'none'}: ${mapResultText({ kind, payloads, reason, detail })}`
+  const { source, result: kind = '', payloads = [], reason = '', detail = '', rest } = line
+  const what = `by source ${source ?? 'none'}: ${mapResultText({ kind, payloads, reason, detail, rest })}`
   return { kind: 'mapped', ok: kind === 'payloads' && payloads.length > 0, what }
 }
 

@@ -20,10 +20,16 @@ export type MapResultSummary = {
   payloads?: readonly unknown[]
   reason?: string
   detail?: string
+  /** Records of the message that are kept, while the others became that. */
+  rest?: readonly { kind: string; reason: string; detail: string }[] | undefined
 }
 
 /** The result of mapping a message, in a few words. */
-export function mapResultText({ kind, payloads = [], reason = '', detail = '' }: MapResultSummary): string {
+export function mapResultText({ rest = [], ...main }: MapResultSummary): string {
+  return [main, ...rest].map(singleResultText).join('; ')
+}
+
+function singleResultText({ kind, payloads = [], reason = '', detail = '' }: MapResultSummary): string {
   switch (kind) {
     case 'payloads':
       return plural(payloads.length, 'payload')

@@ -66,11 +66,11 @@ export function createHandPublished({ gateway, isVehicle, show, stop }: Deps): H
 
   function showMessage({ topic, qos, sender, arrivedAt, result }: TapEntry & { kind: 'message' }): void {
     messages += 1
-    const { kind, source } = result
+    const { kind, source, rest } = result
     const payloads = result.kind === 'payloads' ? result.payloads : []
     const reason = 'reason' in result ? result.reason : ''
     const detail = 'detail' in result ? result.detail : ''
-    const mapped = mapResultText({ kind, payloads, reason, detail })
+    const mapped = mapResultText({ kind, payloads, reason, detail, rest })
     show(arrivedAt, [
       visible(`by hand: ${topic}`),
       visible(`client ${sender.clientId}, QoS ${qos}`),

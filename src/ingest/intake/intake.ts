@@ -12,9 +12,9 @@
 // While a store of kept messages is full and holds, a message for it waits with all that its connection sent
 // behind it (store-backpressure.ts). Other connections continue.
 //
-// Conservation (invariant 6): received + carried = mapped + ignored + duplicates + dead + quarantined +
-// deferred + openParts + dropped + returned + held. Per message: no promise, no closure, no log line, and one
-// message object for all.
+// Conservation (invariant 6): received + carried + split = mapped + ignored + duplicates + dead + quarantined
+// + deferred + openParts + dropped + returned + held. Per message: no promise, no closure, no log line, and
+// one message object for all.
 
 import type { DropReason } from '../../domain/event.ts'
 import type { Sender } from '../../domain/message.ts'

@@ -7,6 +7,8 @@
 //   deferred     whole on the shelf of its source                     deferred
 //   quarantined  whole on the shelf of its provider                   quarantined
 //   unmappable   whole as a dead letter                               dead
+//   rest         of a message of several vehicles, for each place and reason of its records that are kept: as
+//                quarantined or unmappable, and in `split`, since the message is counted once more
 //
 // A message is a duplicate by the window key of each of its payloads, which contains the device time, and
 // without one by its packet identifier (untimed-resends.ts): then nothing of it is stored.
@@ -21,8 +23,14 @@ import type { OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
 import { envelopeOf, type KeptMessage, type Message } from '../../domain/message.ts'
 import type { DuplicateRule, MappedPayload } from '../../domain/payload.ts'
-import type { StateChanges, UnsentPart, MapResult, Mapper } from '../../mapping/mapping.ts'
-import { deadLetterFor, keptBehind, keptMessageFor, quarantineFor } from '../remap/kept-message.ts'
+import type { KeptResult, StateChanges, UnsentPart, MapResult, Mapper } from '../../mapping/mapping.ts'
+import {
+  deadLetterFor,
+  keptBehind,
+  keptMessageFor,
+  unmappedStoreOf,
+  quarantineFor,
+} from '../remap/kept-message.ts'
 import { deviceBefore } from '../remap/release-order.ts'
 import type { IntakeSpool, ReceivedMessage, ReleaseOrder } from '../types.ts'
 import type { Tap } from './message-tap.ts'
@@ -30,7 +38,7 @@ import { createReasonCounter, type ReasonCount } from './reason-counter.ts'
 import type { RebirthRequests } from '../rebirth-requests.ts'
 import { putWrites } from './state-writes.ts'
 import { createUnmappableCounter, fromOf } from './unmappable-counter.ts'
-import type { UntimedResends } from './untimed-resends.ts'
+import { isUntimed, type UntimedResends } from './untimed-resends.ts'
 
 /** Messages since the start; the maps are keyed `source|reason`. */
 export type RoutedCounters = {
@@ -46,6 +54,8 @@ export type RoutedCounters = {
   quarantined: number
   /** Kept whole until their expression is evaluated. */
   deferred: number
+  /** Messages of several vehicles are in several counters: how many more than once. */
+  split: number
   ignoredByReason: readonly ReasonCount[]
   deadByReason: readonly ReasonCount[]
   quarantinedByReason: readonly ReasonCount[]
@@ -95,7 +105,16 @@ export function createResultRouter(
   const ignoredBy = createReasonCounter(clock, { eventEveryMs })
   const deadBy = createUnmappableCounter({ clock, emit }, { eventEveryMs })
   const quarantinedBy = createReasonCounter(clock, { eventEveryMs })
-  const counts = { mapped: 0, duplicates: 0, resent: 0, ignored: 0, dead: 0, quarantined: 0, deferred: 0 }
+  const counts = {
+    mapped: 0,
+    duplicates: 0,
+    resent: 0,
+    ignored: 0,
+    dead: 0,
+    quarantined: 0,
+    deferred: 0,
+    split: 0,
+  }
   return { route, routeClosed, countResent, counters }
 
   function route(result: MapResult, message: ReceivedMessage, mapping: RouterMapping): void {
@@ -118,6 +137,13 @@ export function createResultRouter(
       mapping.keptWhole()
       return
     }
+    storeMain(result, message, mapping)
+    const { rest = [] } = result
+    for (const one of rest) storeKept(one, message)
+    counts.split += rest.length
+  }
+
+  function storeMain(result: MapResult, message: Message, mapping: RouterMapping): void {
     switch (result.kind) {
       case 'payloads':
         append(result)
@@ -133,14 +159,23 @@ export function createResultRouter(
         defer(result, message)
         break
       case 'quarantined':
-        keep(keptMessageFor(result, envelopeOf(message, result.source)))
-        break
       case 'unmappable':
-        addDeadLetter(result, message)
+        storeKept(result, message)
         break
       default:
         assertNever(result)
     }
+  }
+
+  function storeKept(result: KeptResult, message: Message): void {
+    const envelope = envelopeOf(message, result.source)
+    if (result.kind === 'quarantined') {
+      keep(quarantineFor(result, envelope))
+      return
+    }
+    spool.addDeadLetter(deadLetterFor({ ...result, store: unmappedStoreOf(result) }, envelope, clock.now()))
+    counts.dead += 1
+    deadBy.add(result, message.topic, message.sender)
   }
 
   function keptInOrder(result: MapResult, message: Message, order: ReleaseOrder): boolean {
@@ -158,21 +193,12 @@ export function createResultRouter(
 
   /** Whether everything in it was accepted before; if not, the dedup window stores its keys. */
   function isDuplicate(result: MapResult): boolean {
-    switch (result.kind) {
-      case 'payloads': {
-        let stored = 0
-        for (const one of result.payloads) if (isNew(one)) stored += 1
-        return stored === 0
-      }
-      case 'part':
-        return !isNew(result)
-      case 'deferred':
-      case 'ignored':
-      case 'quarantined':
-      case 'unmappable':
-      default:
-        return false
-    }
+    if (result.rest !== undefined) return false
+    if (result.kind === 'part') return !isNew(result)
+    if (result.kind !== 'payloads') return false
+    let stored = 0
+    for (const one of result.payloads) if (isNew(one)) stored += 1
+    return stored === 0
   }
 
   function isNew({ windowKey, duplicateRule }: { windowKey: string; duplicateRule: DuplicateRule }): boolean {
@@ -263,14 +289,6 @@ export function createResultRouter(
     message.arrival.monotonicMs -= agoMs
   }
 
-  function addDeadLetter(result: Extract<MapResult, { kind: 'unmappable' }>, message: Message): void {
-    const store = result.unlisted === true ? 'unlisted_dead_letters' : 'dead_letters'
-    const deadLetter = deadLetterFor({ ...result, store }, envelopeOf(message, result.source), clock.now())
-    spool.addDeadLetter(deadLetter)
-    counts.dead += 1
-    deadBy.add(result, message.topic, message.sender)
-  }
-
   function countResent(): void {
     counts.duplicates += 1
     counts.resent += 1
@@ -283,24 +301,5 @@ export function createResultRouter(
       deadByReason: deadBy.counts(),
       quarantinedByReason: quarantinedBy.counts(),
     }
-  }
-}
-
-/** Part of it has no device time, or it is kept whole: its packet identifier tells whether it was resent. */
-function isUntimed(result: MapResult): boolean {
-  switch (result.kind) {
-    case 'payloads':
-      for (const { duplicateRule } of result.payloads) if (duplicateRule === 'resend') return true
-      return false
-    case 'part':
-      return result.duplicateRule === 'resend'
-    case 'ignored':
-      return false
-    case 'deferred':
-    case 'quarantined':
-    case 'unmappable':
-      return true
-    default:
-      return assertNever(result)
   }
 }

@@ -17,7 +17,7 @@ import type { KeptStore } from '../../domain/kept-store.ts'
 import { clientNameOf, type Sender } from '../../domain/message.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
 import type { Ack } from '../../spool/spool.ts'
-import { storeOf } from '../remap/kept-message.ts'
+import { storesOf } from '../remap/kept-message.ts'
 import type { IntakeSpool, ReceivedMessage } from '../types.ts'
 import { putWrites } from './state-writes.ts'
 import { costOf, waitingCopy, type WaitingMessage, type WaitingOptions } from './waiting-messages.ts'
@@ -77,11 +77,11 @@ export function createStoreBackpressure(
     return true
   }
 
+  /** The first store that has no room for what it would get; nothing of the message is stored then. */
   function storeThatHolds({ sender }: ReceivedMessage, result: MapResult): KeptStore | null {
-    const store = storeOf(result)
-    if (store === null) return null
-    const device = 'device' in result ? result.device : null
-    return spool.holds(store, clientNameOf(sender), device) ? store : null
+    for (const { store, device } of storesOf(result))
+      if (spool.holds(store, clientNameOf(sender), device)) return store
+    return null
   }
 
   function begin(store: KeptStore, message: ReceivedMessage, ack: Ack | null): void {

@@ -31,8 +31,9 @@
 //
 // known-clients.ts holds the entries: durable with their messages, and bounded.
 
+import { assertNever } from '../../std/assert.ts'
 import type { Clock } from '../../std/clock.ts'
-import { messageKeyOf } from '../../mapping/mapping.ts'
+import { messageKeyOf, type MapResult } from '../../mapping/mapping.ts'
 import type { ClientEntry, ClientLink, IntakeSpool, KnownClient, ReceivedMessage } from '../types.ts'
 import { createKnownClients, noteFirst, type KnownClientOptions, type KnownClients } from './known-clients.ts'
 
@@ -149,4 +150,24 @@ export function notePing(link: ClientLink): void {
 
 function hashOf(message: ReceivedMessage): number {
   return Number.parseInt(messageKeyOf(message).slice(0, hashDigits), 16)
+}
+
+/** Part of it has no device time, or is kept: its packet identifier tells whether it was resent. */
+export function isUntimed(result: MapResult): boolean {
+  if (result.rest !== undefined) return true
+  switch (result.kind) {
+    case 'payloads':
+      for (const { duplicateRule } of result.payloads) if (duplicateRule === 'resend') return true
+      return false
+    case 'part':
+      return result.duplicateRule === 'resend'
+    case 'ignored':
+      return false
+    case 'deferred':
+    case 'quarantined':
+    case 'unmappable':
+      return true
+    default:
+      return assertNever(result)
+  }
 }

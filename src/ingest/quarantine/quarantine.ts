@@ -25,6 +25,7 @@
 // Bounds: 100 messages a slice (kept-slices.ts), eight devices at once, one look a minute at the shelves.
 
 import { pause, type CancelTimer, type Clock, type EpochMs } from '../../std/clock.ts'
+import { codeOf } from '../../std/gateway-error.ts'
 import type { OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { ShelfName } from '../../domain/message.ts'
@@ -203,8 +204,8 @@ export function createQuarantineRelease(
     for (;;) {
       const { done, value: device } = queue.next()
       if (done === true || signal.aborted) return
-      if (mapping.admits(device)) await releaseOne(device)
-      else devices.delete(device)
+      if (!mapping.admits(device)) devices.delete(device)
+      else await releaseOne(device).catch(ignoreTaken)
     }
   }
 
@@ -283,4 +284,9 @@ export function createQuarantineRelease(
     unlisten()
     await working
   }
+}
+
+/** A message of several devices was released with another of them: the next round continues with this one. */
+function ignoreTaken(error: unknown): void {
+  if (codeOf(error) !== 'SPOOL_ENTRY_GONE') throw error
 }

@@ -105,8 +105,7 @@ export async function remapDeadLetters(
   }: SliceResult): Promise<void> {
     const { wants } = request
     const payloads = wants === undefined ? mapped : mapped.filter(wants)
-    // A record of several messages that cannot be mapped becomes a dead letter of its own, which contains
-    // them.
+    // What was made of several messages, or of some records of one, becomes a dead letter of its own.
     const records = refused.filter(({ id }) => id === null || messages !== null)
     if (!dryRun && taken.length + (messages === null ? 0 : records.length) > 0) {
       if (!(await waitForRoom(spool, clock, signal, { takesDeadLetters: messages === null }))) return
@@ -123,6 +122,12 @@ export async function remapDeadLetters(
     report.payloads += payloads.length
     report.kept += keptMessages.length
     for (const [reason, count] of ignored) report.ignored[reason] = (report.ignored[reason] ?? 0) + count
-    for (const { reason } of refused) report.stillRefused[reason] = (report.stillRefused[reason] ?? 0) + 1
+    const counted = new Set<string | null>([null])
+    for (const { id, reason } of refused) {
+      // One entry with records that are refused for several reasons.
+      if (id !== null && counted.has(id)) continue
+      counted.add(id)
+      report.stillRefused[reason] = (report.stillRefused[reason] ?? 0) + 1
+    }
   }
 }

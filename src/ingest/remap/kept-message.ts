@@ -4,8 +4,8 @@ import type { EpochMs } from '../../std/clock.ts'
 import type { DeadLetter, DeadLetterStore } from '../../domain/dead-letter.ts'
 import type { ProviderName } from '../../domain/ids.ts'
 import type { KeptStore } from '../../domain/kept-store.ts'
-import type { Envelope, KeptMessage, Message } from '../../domain/message.ts'
-import type { MapResult, QuarantineReason } from '../../mapping/mapping.ts'
+import type { Envelope, KeptMessage, Message, RecordMark } from '../../domain/message.ts'
+import type { KeptResult, MapResult, QuarantineReason } from '../../mapping/mapping.ts'
 
 /** Messages kept for this reason are released once their device is listed. */
 export const unknownDevice = 'UNKNOWN_DEVICE'
@@ -17,7 +17,7 @@ export const future: QuarantineReason = 'FUTURE'
 export function messageFrom(envelope: Envelope): Message {
   const { topic, bytes, qos, retain, dup, arrivedAt, arrival } = envelope
   const { clientId, userName, certificateName, identity = null, address, from, stored } = envelope
-  const { userProperties, properties } = envelope
+  const { userProperties, properties, records } = envelope
   return {
     topic,
     bytes: Buffer.from(bytes, 'base64'),
@@ -31,30 +31,42 @@ export function messageFrom(envelope: Envelope): Message {
     ...(userProperties && { userProperties }),
     ...(properties && { properties }),
     ...(stored && { stored }),
+    ...(records && { records }),
   }
 }
 
-type Refusal = { source: string | null; device: string | null; reason: string; detail: string }
-
-/** The store where the message of this result is kept whole; null where it is not. */
-export function storeOf(result: MapResult): KeptStore | null {
-  switch (result.kind) {
-    case 'unmappable':
-      return result.unlisted === true ? 'unlisted_dead_letters' : 'dead_letters'
-    case 'quarantined':
-      return quarantineOf(result.reason)
-    case 'deferred':
-      return 'deferred'
-    case 'payloads':
-    case 'ignored':
-    case 'part':
-    default:
-      return null
-  }
+type Refusal = {
+  source: string | null
+  device: string | null
+  reason: string
+  detail: string
+  records?: readonly RecordMark[]
 }
 
-export function isKeptWhole({ kind }: MapResult): boolean {
-  return kind === 'unmappable' || kind === 'quarantined' || kind === 'deferred'
+/** Where the message of a result is kept whole, and for which device; empty where it is not. */
+export function storesOf(result: MapResult): readonly { store: KeptStore; device: string | null }[] {
+  if (result.kind === 'deferred') return [{ store: 'deferred', device: null }]
+  return keptOf(result).map((one) => ({ store: storeOf(one), device: one.device }))
+}
+
+function storeOf(result: KeptResult): KeptStore {
+  return result.kind === 'unmappable' ? unmappedStoreOf(result) : quarantineOf(result.reason)
+}
+
+/** The store of the dead letter. */
+export function unmappedStoreOf({ unlisted }: { unlisted?: boolean }): DeadLetterStore {
+  return unlisted === true ? 'unlisted_dead_letters' : 'dead_letters'
+}
+
+/** What of the message is kept: all of it, or some of its records. */
+export function keptOf(result: MapResult): readonly KeptResult[] {
+  const { kind, rest = [] } = result
+  return kind === 'unmappable' || kind === 'quarantined' ? [result, ...rest] : rest
+}
+
+/** It is stored nowhere while a store for it is full. */
+export function isKeptWhole({ kind, rest }: MapResult): boolean {
+  return rest !== undefined || kind === 'unmappable' || kind === 'quarantined' || kind === 'deferred'
 }
 
 function quarantineOf(reason: string): 'quarantine' | 'clock' {
@@ -78,16 +90,17 @@ export function keptMessageFor(
     device: null,
     reason: 'EXPRESSION',
     detail: 'It waits for its expression to be evaluated.',
-    envelope: withSource(result.source, envelope),
+    envelope: envelopeFor(result, envelope),
   }
 }
 
 export function quarantineFor(
-  { source, provider, device, reason, detail }: Refusal & { provider: ProviderName },
+  refusal: Refusal & { provider: ProviderName; devices?: readonly string[] },
   envelope: Envelope,
 ): KeptMessage {
-  const kept = { provider, device, reason, detail, envelope: withSource(source, envelope) }
-  return { shelf: `${quarantineOf(reason)}:${provider}`, ...kept }
+  const { provider, device, devices, reason, detail } = refusal
+  const kept = { provider, device, reason, detail, envelope: envelopeFor(refusal, envelope) }
+  return { shelf: `${quarantineOf(reason)}:${provider}`, ...kept, ...(devices && { devices }) }
 }
 
 /** Where a message is kept that must not overtake earlier ones of its device, which are being released. */
@@ -102,10 +115,11 @@ export function keptBehind(
 
 /** The dead letter of a message that cannot be mapped, or that a person dropped. */
 export function deadLetterFor(
-  { source, device, reason, detail, store }: Refusal & { store: DeadLetterStore },
+  refusal: Refusal & { store: DeadLetterStore },
   envelope: Envelope,
   at: EpochMs,
 ): DeadLetter {
+  const { device, reason, detail, store } = refusal
   return {
     stage: 'mapping',
     at,
@@ -113,7 +127,7 @@ export function deadLetterFor(
     detail,
     provider: null,
     device,
-    envelope: withSource(source, envelope),
+    envelope: envelopeFor(refusal, envelope),
     payload: null,
     payloadId: null,
     batchId: null,
@@ -124,6 +138,11 @@ export function deadLetterFor(
 }
 
 /** Where no source takes the message now, it keeps the name of its former one. */
-function withSource(source: string | null, envelope: Envelope): Envelope {
-  return source === null || source === envelope.source ? envelope : { ...envelope, source }
+function envelopeFor(
+  { source, records: some }: Pick<Refusal, 'source' | 'records'>,
+  envelope: Envelope,
+): Envelope {
+  const records = some ?? envelope.records
+  if ((source === null || source === envelope.source) && records === envelope.records) return envelope
+  return { ...envelope, source: source ?? envelope.source, ...(records && { records }) }
 }

@@ -4,18 +4,28 @@
 import { assertNever } from '../../std/assert.ts'
 import type { DeadLetterStore } from '../../domain/dead-letter.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import { envelopeOf, type Envelope, type KeptMessage } from '../../domain/message.ts'
+import { envelopeOf, type Envelope, type KeptMessage, type RecordMark } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
-import type { MapResult, StateChanges } from '../../mapping/mapping.ts'
+import type { KeptResult, MapResult, StateChanges } from '../../mapping/mapping.ts'
 import type { Spool } from '../../spool/spool.ts'
 import type { ReleaseOrder } from '../types.ts'
-import { deadLetterFor, keptBehind, keptMessageFor, quarantineFor } from './kept-message.ts'
+import {
+  deadLetterFor,
+  keptBehind,
+  keptMessageFor,
+  keptOf,
+  unmappedStoreOf,
+  quarantineFor,
+} from './kept-message.ts'
 import { deviceBefore } from './release-order.ts'
 
 /** A kept message; `id` is that of its entry in the spool. */
 export type RemapEntry = { id: string; envelope: Envelope }
 
-/** A message that cannot be mapped. `id` is null for a record that was made of several messages. */
+/**
+ * A message, or records of it, that cannot be mapped. `id` is null for a record that was made of several
+ * messages, and for records of an entry of which others continue.
+ */
 export type RefusedMessage = {
   id: string | null
   source: string | null
@@ -24,6 +34,7 @@ export type RefusedMessage = {
   detail: string
   store: DeadLetterStore
   envelope: Envelope
+  records?: readonly RecordMark[]
 }
 
 export type SliceResult = {
@@ -62,10 +73,9 @@ export function addResult(
   releaseOrder?: ReleaseOrder,
 ): boolean {
   slice.entries += 1
-  if (result.kind === 'unmappable') {
-    const { source, device, reason, detail } = result
-    const store = result.unlisted === true ? 'unlisted_dead_letters' : 'dead_letters'
-    slice.refused.push({ id, source, device, reason, detail, store, envelope })
+  const { rest = [] } = result
+  if (result.kind === 'unmappable' && rest.every(({ kind }) => kind === 'unmappable')) {
+    for (const one of keptOf(result)) addKept(slice, one, { id, envelope })
     return false
   }
   slice.taken.push(id)
@@ -75,6 +85,7 @@ export function addResult(
     slice.keptMessages.push(keptBehind(before, envelope))
     return false
   }
+  for (const one of rest) addKept(slice, one, { id: null, envelope })
   switch (result.kind) {
     case 'payloads':
       addPayloads(slice, result.payloads)
@@ -85,12 +96,29 @@ export function addResult(
     case 'part':
       return true
     case 'quarantined':
+    case 'unmappable':
+      addKept(slice, result, { id: null, envelope })
+      return false
     case 'deferred':
       slice.keptMessages.push(keptMessageFor(result, envelope))
       return false
     default:
       return assertNever(result)
   }
+}
+
+function addKept(
+  slice: SliceResult,
+  result: KeptResult,
+  { id, envelope }: { id: string | null; envelope: Envelope },
+): void {
+  if (result.kind === 'quarantined') {
+    slice.keptMessages.push(quarantineFor(result, envelope))
+    return
+  }
+  const { source, device, reason, detail, records } = result
+  const refused = { id, source, device, reason, detail, store: unmappedStoreOf(result), envelope }
+  slice.refused.push({ ...refused, ...(records && { records }) })
 }
 
 /** Adds what closed. Its state is not stored: it ends with the slice. */
@@ -134,8 +162,8 @@ export async function exchangeSlice(
   { taken, payloads, keptMessages, refused }: SliceResult,
   at: EpochMs,
 ): Promise<number> {
-  const take = [...taken]
-  for (const { id } of refused) if (id !== null) take.push(id)
+  const dead = refused.flatMap(({ id }) => id ?? [])
+  const take = [...new Set([...taken, ...dead])]
   const deadLetters = refused.map((one) => deadLetterFor(one, one.envelope, at))
   await spool.exchange({ take, payloads, deadLetters, keptMessages, stateChanges: [] })
   if (mapped !== undefined) for (const device of new Set(payloads.map((one) => one.device))) mapped(device)

@@ -146,6 +146,7 @@ function tickUntil(mapper: Mapper, untilMs: EpochMs, actual: ActualResult): void
 }
 
 function addResult(result: MapResult, mapper: Mapper, actual: ActualResult): void {
+  for (const one of result.rest ?? []) addResult(one, mapper, actual)
   switch (result.kind) {
     case 'payloads':
       actual.payloads.push(...result.payloads)

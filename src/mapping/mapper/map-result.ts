@@ -1,11 +1,15 @@
-// map-result.ts: makes the results of messages without a payload.
+// map-result.ts: makes the results of messages, and of single records of a message, without a payload.
+//
+// All records of a message that go to one place for one reason are one entry, with the message whole and a
+// mark for each of them: 3,000 bad records are not 3,000 copies of the message.
 
-import type { Message } from '../../domain/message.ts'
+import { hash } from 'node:crypto'
+import type { Message, RecordMark } from '../../domain/message.ts'
 import { quote } from '../../std/quote.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { messageKeyOf } from '../identity.ts'
 import type { QuarantineReason } from '../reasons.ts'
-import type { MapResult, Rejection } from '../types.ts'
+import type { KeptResult, MapResult, Rejection } from '../types.ts'
 import type { CompiledSource } from './compiled-source.ts'
 
 export function ignored(source: CompiledSource, reason: string): MapResult {
@@ -70,4 +74,74 @@ export function notAnObject({ each }: CompiledSource, value: unknown): string {
   return each
     ? `What \`each\` selects is ${found}, not an object with fields.`
     : `The message is ${found}, not an object with fields.`
+}
+
+export type KeptRecords = {
+  /** The record at `index` is kept. `entry`: its device, where it is known. */
+  add(index: number, record: unknown, rejection: KeptRejection, entry: DeviceEntry | null): void
+  /** What is kept; `main` is what became of the other records, null where there are none. */
+  with(main: MapResult | null): MapResult | null
+}
+
+export type KeptRejection = Exclude<Rejection, { kind: 'ignored' }>
+
+type Group = { result: KeptResult; marks: RecordMark[]; devices: Set<string | null> }
+
+export function createKeptRecords(
+  source: CompiledSource,
+  message: Message,
+  isUnlisted: (source: string | null, device: string | null) => boolean,
+): KeptRecords {
+  const groups = new Map<string, Group>()
+  return { add, with: withMain }
+
+  function add(index: number, record: unknown, rejection: KeptRejection, entry: DeviceEntry | null): void {
+    const device = entry?.device ?? null
+    const isQuarantined = rejection.kind === 'quarantined' && entry !== null
+    const unlisted = isUnlisted(source.name, device)
+    const place = isQuarantined ? entry.provider : String(unlisted)
+    const key = JSON.stringify([rejection.kind, rejection.reason, place])
+    let group = groups.get(key)
+    if (group === undefined) {
+      const detail = `Record ${index + 1} of the message: ${rejection.detail}`
+      const result = rejected({ ...rejection, detail }, message, source, entry) as KeptResult
+      if (result.kind === 'unmappable') result.unlisted = unlisted
+      group = { result, marks: [], devices: new Set() }
+      groups.set(key, group)
+    }
+    group.marks.push({ index, hash: recordHash(record) })
+    group.devices.add(device)
+  }
+
+  function withMain(main: MapResult | null): MapResult | null {
+    if (groups.size === 0) return main
+    const kept = [...groups.values()].map(resultOf)
+    const [first, ...others] = kept
+    if (main !== null) return { ...main, rest: kept }
+    return others.length === 0 ? first! : { ...first!, rest: others }
+  }
+}
+
+function resultOf({ result, marks, devices }: Group): KeptResult {
+  const more = marks.length - 1
+  const others = more === 1 ? '1 more record' : `${more} more records`
+  const detail = more === 0 ? result.detail : `${result.detail} The same applies to ${others}.`
+  if (result.kind === 'unmappable')
+    return { ...result, detail, records: marks, device: devices.size === 1 ? result.device : null }
+  const names = [...devices].filter((device) => device !== null)
+  return { ...result, detail, records: marks, ...(names.length > 1 && { devices: names }) }
+}
+
+/** Whether this is the record that was marked. */
+export const isMarked = ({ hash: marked }: RecordMark, record: unknown) => recordHash(record) === marked
+
+/** 16 hexadecimal digits, of the content of a record as the decoder gave it. */
+function recordHash(record: unknown): string {
+  return hash('sha256', JSON.stringify(record) ?? '', 'hex').slice(0, 16)
+}
+
+export const changedRecord: KeptRejection = {
+  kind: 'refused',
+  reason: 'RECORD_CHANGED',
+  detail: 'It is not the one that was kept. The `each` of the source finds another record at its place.',
 }

@@ -136,7 +136,7 @@ export function createMapper(
       .filter(isStateful)
       .map((runtime) => stateSourceOf(runtime, context, { recordMapper, memory: recordMemory })),
   )
-  const records = createMessageRecords({ context, recordMapper, state, clockOffsetMs })
+  const records = createMessageRecords({ context, recordMapper, state, clockOffsetMs, isUnlisted })
   const deferred = createDeferredMessages({ context, routing, records, decode: decodeOf, mapBytes })
   const expressions = new Map<string, string>()
   for (const { name, jsonata } of sources) if (jsonata !== null) expressions.set(name, jsonata)
@@ -182,7 +182,7 @@ export function createMapper(
   }
 
   function marked(result: MapResult): MapResult {
-    if (result.kind === 'unmappable') result.unlisted = isUnlisted(result.source, result.device)
+    if (result.kind === 'unmappable') result.unlisted ??= isUnlisted(result.source, result.device)
     return result
   }
 

@@ -1,10 +1,9 @@
 // message-records.ts: splits the value of a message into records. Each becomes a payload at once, or is
 // kept by a source that collects, thins or merges.
 //
-// All records of a message are mapped, or none: after the acknowledgement it would not be known which of them
-// became payloads. A record that has nothing but a position out of range is left out and counted, as
-// one without a fix is; a message of such records only is refused. Half of a position, or a text, refuses the
-// message: with another mapping it may be a right one.
+// Each record of a list stands alone: good ones become payloads, and bad ones are kept with the message
+// (map-result.ts), so that one vehicle never holds the others. A message that was kept for some of its
+// records (`message.records`) is mapped for these alone.
 
 import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
@@ -17,7 +16,17 @@ import type { RawRecord, MappingState, Taken } from '../state/state.ts'
 import type { MapResult, RecordContext, Rejection, Up } from '../types.ts'
 import { admitRecord, isBeyondLimit, resultForDevice } from './admission.ts'
 import type { CompiledSource } from './compiled-source.ts'
-import { ignored, quarantined, rejected, unlisted, unmappable } from './map-result.ts'
+import {
+  changedRecord,
+  createKeptRecords,
+  ignored,
+  isMarked,
+  rejected,
+  unlisted,
+  unmappable,
+  type KeptRecords,
+  type KeptRejection,
+} from './map-result.ts'
 import type { RecordMapper } from './record-mapper.ts'
 import type { Route } from '../routing/routing.ts'
 
@@ -36,22 +45,28 @@ type Deps = {
   state: Pick<MappingState, 'takeValues' | 'takeRecords'>
   /** For a message that does not say it itself. */
   clockOffsetMs: () => number | null
+  /** Whether dead letters of the device are those of an unlisted one. */
+  isUnlisted: (source: string | null, device: string | null) => boolean
 }
+
+type Origin = { index: number; record: unknown }
 
 /** What the records of one message became until now. */
 type Found = {
   payloads: MappedPayload[]
   values: RawRecord[]
   mapped: DeviceRecord[]
+  /** Where the values, or the mapped records, come from. */
+  origins: Origin[]
   /** Names of the payloads. */
   names: Set<string>
-  /** Why the last record that became nothing did. */
-  skipped: string
-  /** Why the first record that has only a position out of range was left out. */
-  outOfRange: { rejection: Rejection; entry: DeviceEntry | null } | null
+  /** Why the last record that became nothing did; null while there is none. */
+  skipped: string | null
+  kept: KeptRecords
 }
 
-export function createMessageRecords({ context, recordMapper, state, clockOffsetMs }: Deps): MessageRecords {
+export function createMessageRecords(deps: Deps): MessageRecords {
+  const { context, recordMapper, state, clockOffsetMs } = deps
   return { begin, mapValue, mapEvaluated }
 
   function mapValue(route: Route, value: unknown, message: Message): MapResult {
@@ -99,15 +114,20 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     const { source } = runtime
     context.record = record
     context.up = undefined
+    if (message.records !== undefined && !message.records.some((mark) => isMarked(mark, record)))
+      return rejected(changedRecord, message, source, route.entry)
     const entry = admitRecord(route, context)
     if (source.otherControllers?.isEmpty() === false) countOthers(route, source.otherControllers, entry)
     if (entry === null) return rejected(hinted(source, route.entry), message, source, route.entry)
     const result = resultForDevice(entry, message, source)
     if (result !== null) return result
-    if (source.coalesce !== null) return takeValues(source, message, [rawRecord(entry)])
+    if (source.coalesce !== null)
+      return takenOne(source, state.takeValues(source.name, message, [rawRecord(entry)]), message, { entry })
     if (!recordMapper.read(runtime, entry)) return rejected(hinted(source, entry), message, source, entry)
-    if (source.thin !== null || source.merge !== null)
-      return takeRecords(source, message, [{ entry, mapped: recordMapper.mapped(source, entry) }])
+    if (source.thin !== null || source.merge !== null) {
+      const record = { entry, mapped: recordMapper.mapped(source, entry) }
+      return takenOne(source, state.takeRecords(source.name, message, [record]), message, record)
+    }
     const payload = recordMapper.payload(source, entry, message, 0, null)
     if (typeof payload === 'string') return ignored(source, payload)
     return { kind: 'payloads', source: source.name, payloads: [payload] }
@@ -145,66 +165,94 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
       payloads: [],
       values: [],
       mapped: [],
+      origins: [],
       names: new Set(),
-      skipped: 'no records',
-      outOfRange: null,
+      skipped: null,
+      kept: createKeptRecords(source, message, deps.isUnlisted),
     }
-    for (let index = 0; index < length; index += 1) {
+    const { records: marks } = message
+    const count = marks?.length ?? length
+    for (let place = 0; place < count; place += 1) {
+      const mark = marks?.[place]
+      const index = mark?.index ?? place
       const placed = recordAt(index)
       context.record = placed?.record
       context.up = placed?.up
-      const result = addRecord(route, index, message, found)
-      if (result !== null) return result
+      if (mark !== undefined && !isMarked(mark, placed?.record))
+        found.kept.add(index, placed?.record, changedRecord, route.entry)
+      else addRecord(route, index, message, found)
     }
-    const { payloads, values, mapped, skipped, outOfRange } = found
-    context.isLossNoted = length > 0 && outOfRange === null
-    if (outOfRange !== null) context.owner = outOfRange.entry
-    if (values.length > 0) return takeValues(source, message, values)
-    if (mapped.length > 0) return takeRecords(source, message, mapped)
-    if (payloads.length === 0 && outOfRange !== null)
-      return rejected(outOfRange.rejection, message, source, outOfRange.entry)
-    return payloads.length === 0
-      ? ignored(source, skipped)
-      : { kind: 'payloads', source: source.name, payloads }
+    context.isLossNoted = count > 0
+    return (
+      found.kept.with(mainResult(source, message, found)) ?? ignored(source, found.skipped ?? 'no records')
+    )
   }
 
-  /** Adds what the record at hand becomes; not null where it decides about the whole message. */
-  function addRecord(route: Route, index: number, message: Message, found: Found): MapResult | null {
+  /** What became of the records that are not kept; null where there are none. */
+  function mainResult(source: CompiledSource, message: Message, found: Found): MapResult | null {
+    const { payloads, values, mapped } = found
+    if (values.length > 0) return takenList(source, state.takeValues(source.name, message, values), found)
+    if (mapped.length > 0) return takenList(source, state.takeRecords(source.name, message, mapped), found)
+    if (payloads.length > 0) return { kind: 'payloads', source: source.name, payloads }
+    return found.skipped === null ? null : ignored(source, found.skipped)
+  }
+
+  /** The state refuses records one by one. */
+  function takenList(source: CompiledSource, result: Taken, found: Found): MapResult | null {
+    for (const { place, reason, detail } of result.refused) {
+      const { entry } = found.values[place] ?? found.mapped[place]!
+      keep(found, source, found.origins[place]!, { kind: 'refused', reason, detail }, entry)
+    }
+    return takenResult(source, result, found.values.length > 0 ? found.values : found.mapped)
+  }
+
+  /** Adds what the record at hand becomes. */
+  function addRecord(route: Route, index: number, message: Message, found: Found): void {
     const { runtime } = route
     const { source } = runtime
+    const origin = { index, record: context.record }
     const entry = admitRecord(route, context)
     if (source.otherControllers?.isEmpty() === false) countOthers(route, source.otherControllers, entry)
     if (entry?.ignored) {
       skip(found, source, 'unknown device')
-      return null
+      return
     }
-    if (entry?.quarantined) return quarantined(message, source, entry, unlisted(entry))
+    if (entry?.quarantined) {
+      keep(found, source, origin, { kind: 'quarantined', ...unlisted(entry) }, entry)
+      return
+    }
     if (entry !== null && source.coalesce !== null) {
       found.values.push(rawRecord(entry))
-      return null
+      found.origins.push(origin)
+      return
     }
     if (entry === null || !recordMapper.read(runtime, entry)) {
       const rejection = hinted(source, entry ?? route.entry)
-      if (rejection.kind === 'ignored') {
-        skip(found, source, rejection.reason)
-        return null
-      }
-      const detail = `Record ${index + 1} of the message: ${rejection.detail}`
-      const refusal = { ...rejection, detail }
-      if (entry === null || rejection.reason !== 'OUT_OF_RANGE')
-        return rejected(refusal, message, source, entry ?? route.entry)
-      context.omit(`${source.name}|gps|${rejection.reason}`)
-      found.outOfRange ??= { rejection: refusal, entry }
-      return null
+      if (rejection.kind === 'ignored') skip(found, source, rejection.reason)
+      else keep(found, source, origin, rejection, entry ?? route.entry)
+      return
     }
     if (source.thin !== null || source.merge !== null) {
       found.mapped.push({ entry, mapped: recordMapper.mapped(source, entry) })
-      return null
+      found.origins.push(origin)
+      return
     }
     const payload = recordMapper.payload(source, entry, message, index, found.names)
     if (typeof payload === 'string') skip(found, source, payload)
     else found.payloads.push(payload)
-    return null
+  }
+
+  function keep(
+    found: Found,
+    source: CompiledSource,
+    { index, record }: Origin,
+    rejection: KeptRejection,
+    entry: DeviceEntry | null,
+  ): void {
+    found.kept.add(index, record, rejection, entry)
+    const owner = entry ?? context.owner
+    const kind = rejection.kind === 'quarantined' ? 'quarantined' : 'dead'
+    if (owner !== null) context.notes?.lost(owner, kind, source.name, rejection.reason)
   }
 
   function skip(found: Found, source: CompiledSource, reason: string): void {
@@ -216,35 +264,25 @@ export function createMessageRecords({ context, recordMapper, state, clockOffset
     const { captures, record, root, up } = context
     return { entry, captures, record, root, up }
   }
-
-  function takeValues(source: CompiledSource, message: Message, records: readonly RawRecord[]): MapResult {
-    return taken(source, state.takeValues(source.name, message, records), message, records)
-  }
-
-  function takeRecords(
-    source: CompiledSource,
-    message: Message,
-    records: readonly DeviceRecord[],
-  ): MapResult {
-    return taken(source, state.takeRecords(source.name, message, records), message, records)
-  }
 }
 
-function taken(
+/** What the state made of the one record of a message. */
+function takenOne(
   source: CompiledSource,
   result: Taken,
   message: Message,
-  records: readonly { entry: DeviceEntry }[],
+  record: { entry: DeviceEntry },
 ): MapResult {
-  const { name } = source
-  switch (result.kind) {
-    case 'refused':
-      return unmappable(message, source, records[0]?.entry ?? null, result.reason, result.detail)
-    case 'part':
-      return { ...result, source: name, records }
-    case 'payloads':
-    case 'ignored':
-    default:
-      return { ...result, source: name }
-  }
+  const [refused] = result.refused
+  if (refused !== undefined) return unmappable(message, source, record.entry, refused.reason, refused.detail)
+  return takenResult(source, result, [record]) ?? ignored(source, 'no records')
+}
+
+function takenResult(
+  { name: source }: CompiledSource,
+  { refused: _refused, ...result }: Taken,
+  records: readonly { entry: DeviceEntry }[],
+): MapResult | null {
+  if (result.kind === 'none') return null
+  return result.kind === 'part' ? { ...result, source, records } : { ...result, source }
 }

@@ -63,12 +63,17 @@ export type RawRecord = {
   up?: Up
 }
 
-export type Taken =
+/** `refused`: those of the records that are not taken, by their place in the list. */
+export type Taken = { refused: readonly { place: number; reason: string; detail: string }[] } & (
   | { kind: 'payloads'; payloads: readonly MappedPayload[] }
   /** It waits in memory after apply(). `windowKey` and `duplicateRule` decide whether it is a duplicate. */
   | { kind: 'part'; windowKey: string; duplicateRule: DuplicateRule }
   | { kind: 'ignored'; reason: string }
-  | { kind: 'refused'; reason: string; detail: string }
+  /** All were refused. */
+  | { kind: 'none' }
+)
+
+type Refused = Taken['refused'][number]
 
 export type MappingState = {
   /** The values of one message of a source that coalesces. */
@@ -107,10 +112,14 @@ type Pending =
   | { kind: 'value'; state: SourceState; owner: string; value: Value }
   | { kind: 'record'; state: SourceState; record: DeviceRecord }
 
-const tooLong: Taken = {
-  kind: 'refused',
+const tooLong: Omit<Refused, 'place'> = {
   reason: 'BAD_DEVICE',
   detail: 'The names of the source and the device, or of its asset, are too long together.',
+}
+
+const tooLarge: Omit<Refused, 'place'> = {
+  reason: 'TOO_LARGE',
+  detail: 'The value is larger than a record may be.',
 }
 
 export function createMappingState(sources: readonly StateSource[]): MappingState {
@@ -141,22 +150,22 @@ export function createMappingState(sources: readonly StateSource[]): MappingStat
     const { coalesce } = state.source
     assert(coalesce && state.coalescer, 'values are taken for a source that coalesces')
     const found: Pending[] = []
-    let skipped = 'no records'
-    for (const record of records) {
+    const refused: Refused[] = []
+    let skipped: string | null = null
+    for (const [place, record] of records.entries()) {
       const { entry } = record
       const value = valueIn(coalesce, record, message.arrivedAt)
       if ('kind' in value) {
-        if (value.kind !== 'ignored') return value
-        skipped = value.reason
+        if (value.kind === 'ignored') skipped = value.reason
+        else refused.push({ place, reason: value.reason, detail: value.detail })
         continue
       }
       const owner = ownerOf(entry.device, entry.provider)
-      if (!isKey(state.prefix, owner)) return tooLong
-      if (!state.coalescer.fits(value.name, value.text))
-        return { kind: 'refused', reason: 'TOO_LARGE', detail: 'The value is larger than a record may be.' }
-      found.push({ kind: 'value', state, owner, value })
+      if (!isKey(state.prefix, owner)) refused.push({ place, ...tooLong })
+      else if (!state.coalescer.fits(value.name, value.text)) refused.push({ place, ...tooLarge })
+      else found.push({ kind: 'value', state, owner, value })
     }
-    return found.length === 0 ? { kind: 'ignored', reason: skipped } : part(found, message)
+    return found.length > 0 ? { refused, ...part(found, message) } : { refused, ...notTaken(skipped) }
   }
 
   function takeRecords(source: string, message: Message, records: readonly DeviceRecord[]): Taken {
@@ -164,7 +173,8 @@ export function createMappingState(sources: readonly StateSource[]): MappingStat
     const payloads: MappedPayload[] = []
     const found: Pending[] = []
     const digests = new Set<string>()
-    let skipped = 'no records'
+    const refused: Refused[] = []
+    let skipped: string | null = null
     for (const [index, record] of records.entries()) {
       const { entry, mapped } = record
       let digest = digestOfRecord(entry, mapped)
@@ -179,19 +189,24 @@ export function createMappingState(sources: readonly StateSource[]): MappingStat
         }
       }
       if (state.group) {
-        if (!isKey(state.group.prefix, ownerOf(state.source.assetOf(entry), entry.provider))) return tooLong
-        found.push({ kind: 'record', state, record })
+        if (isKey(state.group.prefix, ownerOf(state.source.assetOf(entry), entry.provider)))
+          found.push({ kind: 'record', state, record })
+        else refused.push({ place: index, ...tooLong })
         continue
       }
       const payload = payloadOf(record, digest, identity, state.source.withholdOf(entry))
       if (payload === null) skipped = 'privacy'
       else payloads.push(payload)
     }
-    if (found.length > 0) return part(found, message)
-    return payloads.length > 0 ? { kind: 'payloads', payloads } : { kind: 'ignored', reason: skipped }
+    if (found.length > 0) return { refused, ...part(found, message) }
+    if (payloads.length > 0) return { refused, kind: 'payloads', payloads }
+    return { refused, ...notTaken(skipped) }
   }
 
-  function part(found: readonly Pending[], message: Message): Taken {
+  function part(
+    found: readonly Pending[],
+    message: Message,
+  ): Omit<Extract<Taken, { kind: 'part' }>, 'refused'> {
     pending = found
     const timed = found.every((one) =>
       one.kind === 'value' ? !Number.isNaN(one.value.time) : one.record.mapped.time !== null,
@@ -257,6 +272,11 @@ export function createMappingState(sources: readonly StateSource[]): MappingStat
     const messages = [...open.values()].reduce((sum, one) => sum + one.messages, 0)
     return { messages, open, thin, ...restoring.counters() }
   }
+}
+
+/** `skipped`: why the last record that was ignored was; null where there was none. */
+function notTaken(skipped: string | null): { kind: 'ignored'; reason: string } | { kind: 'none' } {
+  return skipped === null ? { kind: 'none' } : { kind: 'ignored', reason: skipped }
 }
 
 function isKey(prefix: string, owner: string): boolean {

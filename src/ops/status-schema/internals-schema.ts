@@ -9,6 +9,9 @@ const conservation = record({
   messages: record({
     received: count().describe('Messages received.'),
     carried: count().describe('Open messages read from the disk at a restore.'),
+    split: count().describe(
+      'Further results of messages of several vehicles whose records became different things.',
+    ),
     accounted: count().describe('Messages of which it is known what became of them.'),
     difference,
   }).describe('A short difference is normal, while messages wait for their commit.'),

@@ -12,7 +12,7 @@
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
 import type { DeadLetter } from '../../domain/dead-letter.ts'
-import { clientNameOf, type KeptMessage, type ShelfName } from '../../domain/message.ts'
+import { clientNameOf, devicesOf, type KeptMessage, type ShelfName } from '../../domain/message.ts'
 import { deadLetterKeyOf, keptKey } from '../chunk-log/key-layout.ts'
 import { deadLetterRecord, keptMessageRecord } from '../chunk-log/record-codec.ts'
 import type { Reservations, Shelf, SpoolState, StoredEntry } from '../session-state.ts'
@@ -114,10 +114,12 @@ async function findDeadLetter(state: SpoolState, id: string): Promise<StoredEntr
 export function keptEntryOf(
   shelf: Shelf,
   seq: number,
-  { device, envelope }: Pick<KeptMessage, 'device' | 'envelope'>,
+  message: Pick<KeptMessage, 'device' | 'devices' | 'envelope'>,
   bytes: number,
 ): StoredEntry {
-  return { kind: 'keptMessage', shelf, seq, client: clientNameOf(envelope), device, bytes }
+  const { device, envelope } = message
+  const devices = devicesOf(message)
+  return { kind: 'keptMessage', shelf, seq, client: clientNameOf(envelope), device, devices, bytes }
 }
 
 export function deadLetterEntryOf(

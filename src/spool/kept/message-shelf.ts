@@ -11,7 +11,7 @@
 
 import { assert } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import { clientNameOf, type KeptMessage, type ShelfName } from '../../domain/message.ts'
+import { clientNameOf, devicesOf, type KeptMessage, type ShelfName } from '../../domain/message.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import { firstReadable, readOne, scan } from '../chunk-log/damage-scan.ts'
 import {
@@ -36,7 +36,7 @@ import type { Shelf, SpoolState, StoredEntry } from '../session-state.ts'
 import { addToStore, kindOf, removeFromStore } from './store-use.ts'
 
 /** A message on the way to its shelf. */
-export type NewMessage = { shelf: Shelf; device: string | null; at: EpochMs; value: Buffer }
+export type NewMessage = { shelf: Shelf; devices: readonly string[]; at: EpochMs; value: Buffer }
 
 export function shelfNamed(state: SpoolState, name: ShelfName): Shelf {
   let shelf = state.shelves.get(name)
@@ -66,39 +66,39 @@ function newShelf(name: ShelfName): Shelf {
 }
 
 export function newKeptMessage(state: SpoolState, message: KeptMessage): NewMessage {
-  const { shelf: name, provider, device, reason, detail, envelope } = message
+  const { shelf: name, device, envelope, ...others } = message
   const at = state.clock.now()
-  const value = keptMessageRecord.encode({ at, provider, device, reason, detail, envelope })
+  const value = keptMessageRecord.encode({ at, device, envelope, ...others })
   // Counted now and not when it is written: a burst must not exceed the bound.
   addToStore(state.stores[kindOf(name)], { client: clientNameOf(envelope), device, bytes: value.length })
-  return { shelf: shelfNamed(state, name), device, at, value }
+  return { shelf: shelfNamed(state, name), devices: devicesOf(message), at, value }
 }
 
 /** Numbers a message and puts it on its shelf. Only while a write is put together. */
-export function putKeptMessage({ shelf, device, at, value }: NewMessage, ops: StoreOp[]): void {
+export function putKeptMessage({ shelf, devices, at, value }: NewMessage, ops: StoreOp[]): void {
   const seq = shelf.nextSeq
   shelf.nextSeq += 1
   shelf.messages += 1
   shelf.bytes += value.length
   if (shelf.walk !== null) shelf.walk.addedBytes += value.length
   ops.push({ type: 'put', key: keptKey(shelf.name, seq), value })
-  if (device === null) return
-  ops.push({ type: 'put', key: keptByDeviceKey(shelf.name, device, seq), value: encodeKeptAt(at) })
+  for (const device of devices)
+    ops.push({ type: 'put', key: keptByDeviceKey(shelf.name, device, seq), value: encodeKeptAt(at) })
 }
 
 /** Takes a message off its shelf. Only while a write is put together. */
 export function deleteKeptMessage(
   state: SpoolState,
-  { shelf, seq, device, bytes }: Extract<StoredEntry, { kind: 'keptMessage' }>,
+  { shelf, seq, devices, bytes }: Extract<StoredEntry, { kind: 'keptMessage' }>,
   ops: StoreOp[],
 ): void {
   ops.push({ type: 'del', key: keptKey(shelf.name, seq) })
-  if (device !== null) ops.push({ type: 'del', key: keptByDeviceKey(shelf.name, device, seq) })
+  for (const device of devices) ops.push({ type: 'del', key: keptByDeviceKey(shelf.name, device, seq) })
   countDeleted(state, shelf, seq, bytes)
   shelf.taken += 1
 }
 
-/** Sets a damaged message aside. Its device cannot be read, so its key by device stays. */
+/** Sets a damaged message aside. Its devices cannot be read, so its keys by device stay. */
 export function setMessageAside(
   state: SpoolState,
   { shelf, seq, value }: { shelf: Shelf; seq: number; value: Buffer },

@@ -2,8 +2,13 @@
 // where the file system of the spool is not mounted, it is missing, too.
 //
 //   at the first opening of a process                 spool.create: true     spool.create: false
-//   the marker, or a store without one (0.1.0)        the store is opened    the store is opened
+//   a store, with or without the marker (0.1.0)       the store is opened    the store is opened
+//   the marker, which says that no store was made     a new store is made    a new store is made
+//   the marker, which says that a store was made      a new spool is made    SPOOL_MISSING
 //   neither                                           a new spool is made    SPOOL_MISSING
+//
+// A store whose high-water mark is left, or that was set aside, is not missing: the check of its files
+// reports it. The marker notes that a store was made before the first acknowledgement.
 //
 // `spool init` and `spool restore` make a spool on purpose.
 
@@ -19,13 +24,17 @@ import {
 import { readRegular, replaceRegular } from '../../std/file-system/regular-file.ts'
 import { codeOf, GatewayError } from '../../std/gateway-error.ts'
 import { hasDatabase, realDisk, storeFilesAt, syncDirectory } from '../../storage/storage.ts'
-import { hasMark, storePathOf } from './aside.ts'
+import { hasMark, storePathOf, storesAside } from './aside.ts'
 import { shellArgument } from './damage-report.ts'
 
 /** `found`: a store without marker was there. */
 type MadeBy = 'daemon' | 'init' | 'restore' | 'found'
 
-export type SpoolMarker = { madeAt: EpochMs; by: MadeBy | 'unknown' }
+/** `hasStore`: a store was made in the directory. */
+export type SpoolMarker = { madeAt: EpochMs; by: MadeBy | 'unknown'; hasStore: boolean }
+
+/** As the file has it: without `hasStore` in builds that did not note it. */
+type Written = Omit<SpoolMarker, 'hasStore'> & Partial<SpoolMarker>
 
 const markerPath = (spoolPath: string) => join(spoolPath, 'spool.json')
 
@@ -35,19 +44,26 @@ export async function requireSpool(
   now: EpochMs,
 ): Promise<SpoolMarker> {
   const marker = await readMarker(path)
-  const isThere = marker !== null || (await hasStore(path))
+  const isStoreThere = (await hasStore(path)) || (marker !== null && (await storesAside(path)).length > 0)
+  const isThere = isStoreThere || marker?.hasStore === false
   const fileSystem = await fileSystemAt(path)
-  if (!isThere && !create) throw missing(path, fileSystem)
+  if (!isThere && !create) throw missing(path, fileSystem, marker)
   const inMemory = allowInMemory ? null : inMemoryFault(path, fileSystem)
   if (inMemory !== null) throw inMemory
-  return marker ?? makeMarker(path, { by: isThere ? 'found' : 'daemon', madeAt: now })
+  if (marker !== null && isThere) return marker
+  return makeMarker(path, { by: isThere ? 'found' : 'daemon', madeAt: now, hasStore: false })
+}
+
+/** Before the first acknowledgement: a start that finds no store then knows that there was one. */
+export async function noteStore(path: string, marker: SpoolMarker): Promise<void> {
+  if (!marker.hasStore) await makeMarker(path, { ...marker, hasStore: true })
 }
 
 /** Makes the directory and its marker on purpose. Null: there is a spool already. */
 export async function initSpool(path: string, now: EpochMs): Promise<SpoolMarker | null> {
   if ((await readMarker(path)) !== null) return null
   const isThere = await hasStore(path)
-  const marker = await makeMarker(path, { by: isThere ? 'found' : 'init', madeAt: now })
+  const marker = await makeMarker(path, { by: isThere ? 'found' : 'init', madeAt: now, hasStore: false })
   return isThere ? null : marker
 }
 
@@ -61,10 +77,10 @@ export async function makeMarker(path: string, marker: SpoolMarker): Promise<Spo
 /** Whatever is in it: that it is there counts. */
 async function readMarker(path: string): Promise<SpoolMarker | null> {
   try {
-    const { madeAt, by } = JSON.parse(await readRegular(markerPath(path))) as SpoolMarker
-    return { madeAt, by }
+    const { hasStore = false, ...marker } = JSON.parse(await readRegular(markerPath(path))) as Written
+    return { madeAt: marker.madeAt, by: marker.by, hasStore }
   } catch (error) {
-    if (error instanceof SyntaxError) return { madeAt: 0, by: 'unknown' }
+    if (error instanceof SyntaxError) return { madeAt: 0, by: 'unknown', hasStore: false }
     if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return null
     throw error
   }
@@ -99,13 +115,20 @@ export function reportNew(
   }
 }
 
-function missing(path: string, fileSystem: FileSystem | null): GatewayError {
+function missing(path: string, fileSystem: FileSystem | null, marker: SpoolMarker | null): GatewayError {
   const where = fileSystem === null ? '' : ` The path is on ${fileSystemText(fileSystem)}.`
+  const init = `\`telemetry-gateway spool init --path ${shellArgument(resolve(path))}\` as the user of the gateway.`
+  if (marker !== null)
+    return new GatewayError('SPOOL_MISSING', {
+      what: `The store of the spool at ${path} is missing, and spool.create is false.`,
+      why: `The marker (spool.json) says that a store was made here. It was moved or deleted.${where}`,
+      act:
+        `Move the directory ${storePathOf(path)} back: the gateway then opens it automatically. ` +
+        `To give up what was in it, delete spool.json and run ${init}`,
+    })
   return new GatewayError('SPOOL_MISSING', {
     what: `There is no spool at ${path}, and spool.create is false.`,
     why: `The directory has neither a marker (spool.json) nor a store.${where} Is a file system not mounted?`,
-    act:
-      'Mount it: the gateway then opens the spool automatically. For a new spool run ' +
-      `\`telemetry-gateway spool init --path ${shellArgument(resolve(path))}\` as the user of the gateway.`,
+    act: `Mount it: the gateway then opens the spool automatically. For a new spool run ${init}`,
   })
 }

@@ -174,8 +174,9 @@ function* shelfDisagreements({ shelves }: Sums): Generator<string> {
     if (record.messages !== messages || record.nextSeq !== gone + messages)
       yield `The shelf ${name} does not add up: ${record.nextSeq} kept, ${gone} gone, ${messages} present.`
     // A message that was set aside leaves its key by device until its device is read.
-    if (byDevice < named || byDevice > named + record.damaged)
-      yield `The shelf ${name} has ${byDevice} keys by device for ${named} messages that name one.`
+    // A damaged message leaves its keys behind.
+    if (byDevice < named || (byDevice > named && record.damaged === 0))
+      yield `The shelf ${name} has ${byDevice} keys by device for ${named} devices that its messages name.`
   }
 }
 

@@ -14,7 +14,7 @@
 
 import { messageOf } from '../../std/gateway-error.ts'
 import type { FileDamage } from '../../storage/storage.ts'
-import type { ShelfName } from '../../domain/message.ts'
+import { devicesOf, type ShelfName } from '../../domain/message.ts'
 import { readChunk, readGap } from '../chunk-log/chunk-codec.ts'
 import type { Scanned } from '../chunk-log/damage-scan.ts'
 import {
@@ -244,7 +244,7 @@ function recordProblem(sums: Sums, kind: number, key: Buffer, value: Buffer): st
       const sum = shelfSum(sums, shelfOf(key))
       const record = keptMessageRecord.decode(value)
       sum.messages += 1
-      if (record !== null && record.device !== null) sum.named += 1
+      if (record !== null) sum.named += devicesOf(record).length
       return keptSeqOf(key) >= 0 ? verdict(record) : null
     }
     case table.keptByDevice:

@@ -152,7 +152,7 @@ async function restoreLocked(
     const nextLane = before.kind === 'mark' ? before.mark.nextLane : 1
     const aside = await switchStores(path, fresh, now())
     const manifest = realDisk.manifestName(storePath) ?? ''
-    await makeMarker(path, { by: 'restore', madeAt: now() })
+    await makeMarker(path, { by: 'restore', madeAt: now(), hasStore: true })
     await writeMarkIn(path, { instance, manifest, writes, nextLane, lanes: lanes.map(withoutOpen) })
     return aside
   } catch (error) {

@@ -4,6 +4,7 @@
 //
 // A message has a second key, by its device. Where only that is lost, nothing but a repair writes it again.
 
+import { devicesOf } from '../../domain/message.ts'
 import type { LevelFiles } from '../../storage/storage.ts'
 import {
   deadLetterTotalsLane,
@@ -79,17 +80,17 @@ async function readShelves(files: LevelFiles, signal: AbortSignal) {
     const shelf = shelfOf(key)
     const seq = keptSeqOf(key)
     const record = keptMessageRecord.decode(value)
-    const device = record?.device ?? null
-    const deviceKey = device === null ? null : keptByDeviceKey(shelf, device, seq)
+    const deviceKeys =
+      record === null ? [] : devicesOf(record).map((device) => keptByDeviceKey(shelf, device, seq))
     if (seq < (shelves.get(shelf)?.headSeq ?? 0)) {
       returned.messages += 1
-      returned.keys.push(key)
-      if (deviceKey !== null) returned.keys.push(deviceKey)
+      returned.keys.push(key, ...deviceKeys)
       return
     }
     found.set(shelf, (found.get(shelf) ?? 0) + 1)
-    if (record === null || deviceKey === null || byDevice.size >= keysMax || added.length >= addedMax) return
-    if (!byDevice.has(deviceKey.toString('latin1'))) added.push([deviceKey, encodeKeptAt(record.at)])
+    if (record === null || byDevice.size >= keysMax || added.length >= addedMax) return
+    for (const deviceKey of deviceKeys)
+      if (!byDevice.has(deviceKey.toString('latin1'))) added.push([deviceKey, encodeKeptAt(record.at)])
   })
   added.sort(([one], [other]) => one.compare(other))
   const messages = [...shelves]

@@ -44,7 +44,8 @@ describe('a message that is refused because something is missing', () => {
       { ts, lat: 1, lon: 2, first: 1 },
       { ts, lat: 1, lng: 2 },
     ]
-    expect(detailOf(list, { each: '$' })?.detail).toBe(
+    const result = openMapperOf([truckSource({}, { each: '$' })]).map(messageOf(list))
+    expect(result.rest?.[0]?.detail).toBe(
       'Record 2 of the message: There is a latitude but no longitude. The message has `lng`, which nothing ' +
         'reads; near: longitude.',
     )

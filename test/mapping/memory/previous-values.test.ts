@@ -154,14 +154,15 @@ describe('a difference to the record before', () => {
 })
 
 describe('the record that a difference counts from', () => {
-  test('is no record of a message that was refused', () => {
+  test('is each good record of a message, and none that was refused', () => {
     const mapper = openMapperOf([truckSource({ signals: [distance] }, { each: 'list' })])
     const record = (seconds: number, rest: object) => ({ ts: ts + seconds * 1000, ...place, ...rest })
     mapper.map(messageOf({ list: [record(0, { odo: 100 })] }))
-    const refused = mapper.map(messageOf({ list: [record(1, { odo: 110 }), record(2, { lat: 'north' })] }))
-    expect(verdictOf(refused)).toBe('BAD_VALUE')
+    const half = mapper.map(messageOf({ list: [record(1, { odo: 110 }), record(2, { odo: 125, ts: null })] }))
+    expect(half.rest).toMatchObject([{ reason: 'NO_TIME' }])
+    expect(differenceIn(half)).toEqual({ distance: '10' })
     expect(differenceIn(mapper.map(messageOf({ list: [record(3, { odo: 130 })] })))).toEqual({
-      distance: '30',
+      distance: '20',
     })
   })
 

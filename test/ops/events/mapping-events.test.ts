@@ -89,6 +89,7 @@ describe('status', () => {
     expect(internals.conservation.messages).toEqual({
       received: 20,
       carried: 4,
+      split: 0,
       accounted: 24,
       difference: 0,
     })

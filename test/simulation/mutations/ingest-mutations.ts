@@ -46,6 +46,19 @@ export const ingestMutations: readonly Mutation[] = [
     find: '    this.reader.countAcked()\n',
     replace: '',
   },
+  // ---- messages of several vehicles
+  {
+    name: 'the bad records of a message of several vehicles are forgotten',
+    file: 'ingest/intake/result-router.ts',
+    find: '    for (const one of rest) storeKept(one, message)\n',
+    replace: '',
+  },
+  {
+    name: 'the good records of a message with a bad one are forgotten',
+    file: 'mapping/mapper/map-result.ts',
+    find: '    if (main !== null) return { ...main, rest: kept }\n',
+    replace: '',
+  },
   // ---- sessions and QoS 2
   {
     name: 'a message of QoS 2 is not remembered until its release',

@@ -30,8 +30,9 @@ export function becameOf(fleet: Fleet, payloads: Payloads, { isDead }: Pick<Judg
       if (!poisons[poison].isDead) continue
       became.unmapped.min += isSure ? 1 : 0
       became.unmapped.max += copies
-      continue
     }
+    // Of a message of several vehicles, the good ones continue.
+    if (message.records.length === 0 && poison !== null) continue
     if (device.clockMs > futureMaxMs) {
       // A wrong clock lets it pass.
       const hasPassed = message.records.some(

@@ -19,6 +19,7 @@ export const poisons = {
   'not JSON': { endsConnection: false, isDead: true },
   'wrong types': { endsConnection: false, isDead: true },
   'a list': { endsConnection: false, isDead: true },
+  'a bad vehicle': { endsConnection: false, isDead: true },
   'no bytes': { endsConnection: false, isDead: false },
   'an unknown topic': { endsConnection: false, isDead: true },
   'a topic with a wildcard': { endsConnection: true, isDead: false },
@@ -125,7 +126,7 @@ export function contentsOf(kind: ContentKind, place: Place, moment: Moment): Con
   }
 }
 
-export function poisoned({ topic, payload }: Content, poison: Poison, name: string): Content {
+export function poisoned({ topic, payload, records }: Content, poison: Poison, name: string): Content {
   const text = payload.toString()
   switch (poison) {
     case 'not JSON':
@@ -136,6 +137,11 @@ export function poisoned({ topic, payload }: Content, poison: Poison, name: stri
         payload: Buffer.from(JSON.stringify({ ts: name, vehicles: name, value: {} })),
         records: [],
       }
+    case 'a bad vehicle': {
+      const body = JSON.parse(text) as { vehicles: object[] }
+      const vehicles = [...body.vehicles.slice(0, -1), { ...body.vehicles.at(-1), ts: name }]
+      return { topic, payload: Buffer.from(JSON.stringify({ vehicles })), records: records.slice(0, -1) }
+    }
     case 'a list':
       return { topic, payload: Buffer.from(JSON.stringify([name])), records: [] }
     case 'no bytes':

@@ -19,7 +19,7 @@ const poisonsOf: Readonly<Record<ContentKind, readonly Poison[]>> = {
   parked: ['not JSON', 'wrong types', 'a list', 'no bytes', ...poisonsOfAll],
   untimed: ['not JSON', ...poisonsOfAll],
   parkedUntimed: ['not JSON', ...poisonsOfAll],
-  several: ['not JSON', 'wrong types', ...poisonsOfAll],
+  several: ['not JSON', 'wrong types', 'a bad vehicle', 'a bad vehicle', ...poisonsOfAll],
   differences: ['not JSON', 'wrong types', 'a list', ...poisonsOfAll],
   parts: poisonsOfAll,
 }

@@ -28,6 +28,8 @@ import type { Access } from '../request-rights/request-rights.ts'
 
 export const tapContentType = 'application/x-ndjson; charset=utf-8'
 
+type Kept = NonNullable<Extract<TapEntry, { kind: 'message' }>['result']['rest']>[number]
+
 /** Payloads of one message that are shown. */
 const payloadsMax = 20
 const aliveEveryMs = 4000
@@ -144,6 +146,7 @@ function lineOf(entry: TapEntry): string {
     ...contentOf(bytes, cutBytes),
     source: result.source,
     result: result.kind,
+    ...(result.rest && { rest: result.rest.map(restShown) }),
   }
   const head = JSON.stringify(shown).slice(0, -1)
   switch (result.kind) {
@@ -161,6 +164,11 @@ function lineOf(entry: TapEntry): string {
     default:
       return `${head}}`
   }
+}
+
+/** Records of the message that are kept. */
+function restShown({ kind, reason, detail, device, records = [] }: Kept): Record<string, unknown> {
+  return { kind, reason, detail, device, records: records.length }
 }
 
 /** As text where it is text. Text that was cut may end within a character. */

@@ -1,0 +1,208 @@
+// A message of several vehicles: each record stands alone. Good ones are delivered, bad ones are kept, and what is
+// done later with the kept ones never touches the others again.
+
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { newFolder } from '../support/folders.ts'
+import { send } from '../support/ops-world.ts'
+import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
+
+const topic = 'fleet/depot'
+const start = Date.now() - 60_000
+
+/** A good record, distinct by vehicle and `n`. */
+const vehicle = (name: string, n = 0, more: Record<string, unknown> = {}) => ({
+  id: name,
+  ts: start + n * 1000,
+  pos: { lat: 52.5 + n / 1000, lon: 13.4 },
+  ...more,
+})
+
+type World = {
+  pipeline: Pipeline
+  publish(records: readonly unknown[], options?: { dup?: boolean }): Promise<void>
+  /** Vehicles that the service has, sorted; each as often as it has it. */
+  arrived(): string[]
+  edit(from: string, to: string): Promise<void>
+  list(devices: readonly string[]): Promise<void>
+}
+
+async function startFleet({ spool = '', listed = ['a', 'b', 'c', 'd', 'e'] } = {}): Promise<World> {
+  const folder = await newFolder()
+  const list = (devices: readonly string[]) =>
+    writeFile(join(folder, 'devices.csv'), ['device', ...devices, ''].join('\n'))
+  await list(listed)
+  const config = (baseUrl: string) => `
+ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+sources:
+  - name: fleet
+    topic: fleet/{client}
+    each: vehicles
+    device: { path: id }
+    map:
+      time: { path: ts, format: ms }
+      latitude: { path: pos.lat }
+      longitude: { path: pos.lon }
+devices: { file: devices.csv, unknown: quarantine }
+clocks: { trust_local: true }
+spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB ${spool} }
+delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+`
+  const pipeline = await startPipeline({ folder, config })
+  const device = await pipeline.device('depot')
+  let sent = 0
+  return {
+    pipeline,
+    list,
+    async publish(records, { dup = false } = {}) {
+      if (!dup) sent += 1
+      const acked = device.acked(dup ? sent + 1 : sent)
+      const payload = JSON.stringify({ vehicles: records, others: [...records].reverse() })
+      device.publish({ topic, payload, messageId: sent, dup })
+      await acked
+    },
+    arrived: () =>
+      pipeline.sandbox
+        .received({ limit: 10_000 })
+        .map(({ payload }) => (payload['deviceIdentifier'] as { id: string }).id)
+        .sort(),
+    async edit(from, to) {
+      const path = join(folder, 'gateway.yaml')
+      const text = await readFile(path, 'utf8')
+      expect(text).toContain(from)
+      await writeFile(path, text.replace(from, to))
+      expect(await pipeline.gateway.reload('test')).toMatchObject({ kind: 'reloaded' })
+    },
+  }
+}
+
+async function post({ pipeline }: World, path: string): Promise<unknown> {
+  const response = await send(pipeline.gateway.addresses.control, path, { method: 'POST' })
+  return response.json()
+}
+
+/** What is kept, as `reason records`, once nothing waits for its commit. */
+async function kept({ pipeline }: World): Promise<{ dead: number; quarantined: number }> {
+  await pipeline.until(() => pipeline.status().internals.conservation.messages.difference === 0)
+  const { deadLetters, quarantined } = pipeline.status().spool
+  return { dead: deadLetters, quarantined }
+}
+
+const bad: [what: string, record: unknown][] = [
+  ['of an unlisted device', vehicle('stranger')],
+  ['of tomorrow', vehicle('b', 86_400 * 1000)],
+  ['without a time', vehicle('b', 0, { ts: null })],
+  ['with a text as latitude', vehicle('b', 0, { pos: { lat: 'n/a', lon: 1 } })],
+  ['with half a position', vehicle('b', 0, { pos: { lon: 1 } })],
+  ['out of range', vehicle('b', 0, { pos: { lat: 423.22, lon: 1 } })],
+  ['without a name', vehicle('b', 0, { id: null })],
+  ['that is null', null],
+  ['that is a number', 7],
+  ['of a name beyond all bounds', vehicle('x'.repeat(2000))],
+]
+
+describe('a bad record of a message', () => {
+  test.each(bad)('%s is kept, and the other vehicles are delivered', async (_what, record) => {
+    const fleet = await startFleet()
+    await fleet.publish([vehicle('a'), record, vehicle('c')])
+    await fleet.pipeline.until(() => fleet.arrived().length === 2)
+    expect(fleet.arrived()).toEqual(['a', 'c'])
+    const { dead, quarantined } = await kept(fleet)
+    expect(dead + quarantined).toBe(1)
+  })
+
+  test('is one entry with all records of its reason, which names them', async () => {
+    const fleet = await startFleet()
+    const broken = Array.from({ length: 900 }, (_, n) => vehicle('b', n, { ts: null }))
+    await fleet.publish([vehicle('a'), ...broken, vehicle('c')])
+    await fleet.pipeline.until(() => fleet.arrived().length === 2)
+    expect(await kept(fleet)).toEqual({ dead: 1, quarantined: 0 })
+    const { events } = fleet.pipeline
+    expect(events.find(({ kind }) => kind === 'message_unmappable')).toMatchObject({
+      reason: 'NO_TIME',
+      detail: expect.stringMatching(/^Record 2 of the message: .* The same applies to 899 more records\.$/),
+    })
+  })
+})
+
+describe('what is done with the kept records', () => {
+  test('a release sends those of the device that is listed now, and none of the others again', async () => {
+    const fleet = await startFleet({ listed: ['a'] })
+    for (const n of [0, 1, 2]) await fleet.publish([vehicle('new', n), vehicle('a', n), vehicle('later', n)])
+    await fleet.pipeline.until(() => fleet.arrived().length === 3)
+    expect(await kept(fleet)).toEqual({ dead: 0, quarantined: 3 })
+    await fleet.list(['a', 'new'])
+    await fleet.pipeline.until(() => fleet.arrived().length === 6)
+    expect(fleet.arrived()).toEqual(['a', 'a', 'a', 'new', 'new', 'new'])
+    expect(await kept(fleet)).toEqual({ dead: 0, quarantined: 3 })
+    await fleet.list(['a', 'new', 'later'])
+    await fleet.pipeline.until(() => fleet.arrived().length === 9)
+    expect(fleet.arrived().filter((name) => name === 'later')).toHaveLength(3)
+    expect(await kept(fleet)).toEqual({ dead: 0, quarantined: 0 })
+  })
+
+  test('a remap sends what the mapping can read now, and keeps the rest for its own reason', async () => {
+    const fleet = await startFleet()
+    const other = { id: 'b', ts: start, position: { lat: 1, lon: 2 } }
+    await fleet.publish([vehicle('a'), other, { id: 'c', ts: start }, vehicle('d')])
+    await fleet.pipeline.until(() => fleet.arrived().length === 2)
+    expect(await kept(fleet)).toEqual({ dead: 1, quarantined: 0 })
+    await fleet.edit('path: pos.lat', 'path: [pos.lat, position.lat]')
+    await fleet.edit('path: pos.lon', 'path: [pos.lon, position.lon]')
+    expect(await post(fleet, '/control/dead-letters/remap')).toMatchObject({ deadLetters: 1, payloads: 1 })
+    await fleet.pipeline.until(() => fleet.arrived().length === 3)
+    expect(fleet.arrived()).toEqual(['a', 'b', 'd'])
+    expect(await kept(fleet)).toEqual({ dead: 1, quarantined: 0 })
+    // Once more, it is the record of c alone.
+    expect(await post(fleet, '/control/dead-letters/remap')).toMatchObject({
+      payloads: 0,
+      stillRefused: { NOTHING_TO_SEND: 1 },
+    })
+  })
+
+  test('a remap leaves a record that `each` finds elsewhere now, and says so', async () => {
+    const fleet = await startFleet()
+    await fleet.publish([vehicle('a'), vehicle('b', 0, { ts: null })])
+    await fleet.pipeline.until(() => fleet.arrived().length === 1)
+    await fleet.edit('each: vehicles', 'each: others')
+    expect(await post(fleet, '/control/dead-letters/remap')).toMatchObject({
+      payloads: 0,
+      stillRefused: { RECORD_CHANGED: 1 },
+    })
+    expect(await kept(fleet)).toEqual({ dead: 1, quarantined: 0 })
+  })
+})
+
+describe('the other rules of a message', () => {
+  test('sent again with DUP it is delivered and kept once', async () => {
+    const fleet = await startFleet()
+    const records = [vehicle('a'), vehicle('b', 0, { ts: null }), vehicle('stranger')]
+    await fleet.publish(records)
+    await fleet.publish(records, { dup: true })
+    await fleet.pipeline.until(() => fleet.arrived().length === 1)
+    expect(await kept(fleet)).toEqual({ dead: 1, quarantined: 1 })
+    expect(fleet.pipeline.status().totals).toMatchObject({ resent: 1, messages: 2 })
+  })
+
+  test('where there is no room for its bad records, nothing of it is stored or acknowledged', async () => {
+    const fleet = await startFleet({ spool: ', dead_letters: { max_bytes: 1MiB, on_full: hold }' })
+    const filler = 'x'.repeat(60_000)
+    const fill = Array.from({ length: 30 }, (_, n) => [
+      vehicle('a', n),
+      vehicle('b', n, { ts: null, filler }),
+    ])
+    let acked = 0
+    for (const records of fill)
+      void fleet.publish(records).then(
+        () => (acked += 1),
+        () => undefined,
+      )
+    const isFull = () => fleet.pipeline.status().conditions.some(({ code }) => code === 'DEAD_LETTERS_FULL')
+    await fleet.pipeline.until(isFull)
+    await fleet.pipeline.until(() => fleet.arrived().length === acked)
+    expect(acked).toBeLessThan(30)
+    expect(fleet.pipeline.status().spool.deadLetters).toBe(acked)
+  })
+})
