@@ -68,13 +68,10 @@ sources:
         - { type: HEAT, path: heat }
   - name: calculated
     topic: calculated/{device}
-    jsonata: |
-      ( $f := function($n) { $n < 2 ? 1 : $f($n - 1) + $f($n - 2) };
-        { "ts": ts, "lat": lat, "lon": $f(n) } )
     map:
       time: { path: ts, format: ms }
       latitude: { path: lat }
-      longitude: { path: lon }
+      longitude: { expr: "list.filter(x, list.exists(y, y == x))[0]" }
 devices: { file: devices.csv, unknown: quarantine }
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
 spool:
@@ -83,7 +80,6 @@ spool:
   min_free_bytes: 1MiB
   dead_letters: { max_bytes: ${storeBytes} }
   quarantine_max_bytes: ${storeBytes}
-  deferred_max_bytes: ${storeBytes}
   state_max_bytes: ${storeBytes}
 delivery:
   base_url: ${serviceUrl}

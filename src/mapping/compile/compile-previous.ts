@@ -38,7 +38,7 @@ export function compilePrevious(
       scope.report(['previous'], 'is set, but no path begins with $previous.')
     return null
   }
-  for (const option of ['jsonata', 'coalesce', 'thin', 'merge'] as const)
+  for (const option of ['coalesce', 'thin', 'merge'] as const)
     if (source[option] !== undefined)
       scope.report(first.at, `reads $previous, which cannot be combined with ${option}: ${reasons[option]}.`)
   const paths = new Map(reads.map(({ path }) => [previousName(path.steps), path]))
@@ -87,7 +87,6 @@ function computesWithPrevious(tree: Node): boolean {
 }
 
 const reasons = {
-  jsonata: 'such messages are mapped apart from those that arrive, in no order',
   coalesce: 'a record of several messages has no record before it while it is collected',
   thin: 'the difference in an omitted payload would be lost',
   merge: 'a record that waits for others is kept without what came before it',

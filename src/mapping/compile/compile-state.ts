@@ -35,12 +35,8 @@ export function compileMemory(source: SourceConfig, scope: Scope): Memory | unde
   return { remember, coalesce, thin, merge }
 }
 
-function rememberOf(
-  { remember, map, jsonata }: SourceConfig,
-  captures: readonly string[],
-): CompiledRemember | null {
+function rememberOf({ remember, map }: SourceConfig, captures: readonly string[]): CompiledRemember | null {
   if (!remember) return null
-  if (jsonata !== undefined) throw new Malformed('cannot be combined with jsonata')
   const { names, for: forMs } = remember
   const { in_motion: field } = map
   const motion = field?.path === undefined ? null : booleanOf({ ...field, default: undefined }, captures)

@@ -21,7 +21,6 @@ import {
   type DeviceRule,
 } from '../devices/device-rule.ts'
 import { encodings } from '../encodings/encodings.ts'
-import { checkExpression } from '../jsonata/jsonata-expression.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 import { compileRefusalHint } from '../mapper/refusal-hint.ts'
 import {
@@ -121,7 +120,6 @@ function compileSource(
   const fields = compileFields(source, scope)
   const signals = compileAllSignals(source, scope.at('map', 'signals'))
   const memory = compileMemory(source, scope)
-  checkJsonata(source, scope)
   for (const [index, text] of source.unused.entries()) compile(['unused', index], () => parsePath(text))
   if (!device || !fields || !signals || !memory) return undefined
   const { later, ...writers } = signals
@@ -142,7 +140,6 @@ function compileSource(
     wills: source.wills ?? (source.encoding === 'sparkplug' ? 'take' : 'ignore'),
     encoding: encodings[source.encoding],
     ...extracts,
-    jsonata: source.jsonata ?? null,
     each,
     refuse: sound,
     when,
@@ -216,17 +213,6 @@ function checkLevels({ each, extract, ...options }: SourceConfig, { report }: Sc
 function stepsOf(each: SourceConfig['each']) {
   if (each === undefined) return []
   return Array.isArray(each) ? each : [each]
-}
-
-function checkJsonata({ jsonata, encoding, coalesce, thin, merge }: SourceConfig, scope: Scope): void {
-  if (jsonata === undefined) return
-  if (coalesce || thin || merge) scope.report(['jsonata'], 'cannot be combined with coalesce, thin or merge.')
-  if (encodings[encoding].createDecoder)
-    scope.report(
-      ['jsonata'],
-      `cannot be combined with the encoding ${encoding}, whose messages are decoded in order.`,
-    )
-  scope.compile(['jsonata'], () => checkExpression(jsonata))
 }
 
 function compileProvider(text: string | undefined, captures: readonly string[]): CompiledSource['provider'] {

@@ -39,7 +39,6 @@ export type CompiledSource = {
   extract: Extract | null
   /** Null where nothing is unpacked from a J1939 bus. */
   otherControllers: OtherControllers | null
-  jsonata: string | null
   /** Chooses the record, or the records, inside the message. */
   each: Each | null
   /** Records that one message may have. */

@@ -35,8 +35,6 @@ export type MessageRecords = {
   begin(route: Route, root: unknown, message: Message): void
   /** The result of a message that was decoded to `value`. */
   mapValue(route: Route, value: unknown, message: Message): MapResult
-  /** The same for the result of an expression, which may be a list of records. */
-  mapEvaluated(route: Route, value: unknown, message: Message): MapResult
 }
 
 type Deps = {
@@ -67,7 +65,7 @@ type Found = {
 
 export function createMessageRecords(deps: Deps): MessageRecords {
   const { context, recordMapper, state, clockOffsetMs } = deps
-  return { begin, mapValue, mapEvaluated }
+  return { begin, mapValue }
 
   function mapValue(route: Route, value: unknown, message: Message): MapResult {
     const { source } = route.runtime
@@ -85,12 +83,6 @@ export function createMessageRecords(deps: Deps): MessageRecords {
     }
     const chosen = each.read(root, root)
     return Array.isArray(chosen) ? mapPlainList(route, chosen, message) : mapOne(route, chosen, message)
-  }
-
-  function mapEvaluated(route: Route, value: unknown, message: Message): MapResult {
-    if (!Array.isArray(value) || route.runtime.source.each !== null) return mapValue(route, value, message)
-    begin(route, value, message)
-    return mapPlainList(route, value, message)
   }
 
   function begin({ runtime, captures }: Route, root: unknown, message: Message): void {

@@ -211,14 +211,6 @@ export const presetShape = {
       'Rules for messages that look like telemetry and must not be mapped. Each becomes a dead letter ' +
         'with its reason, so that an operator sees it.',
     ),
-  jsonata: text(10_000)
-    .optional()
-    .describe(
-      'For messages that the other options cannot read: a JSONata expression. Its result, an object or ' +
-        'a list of objects, replaces the message. It runs in a separate thread with limits on time and ' +
-        'depth; the message is kept on disk until then. It reads properties of MQTT 5 as the variables ' +
-        '`$properties` (user properties) and `$packet`.',
-    ),
   coalesce: coalesce.optional(),
   fix: fixSchema.optional(),
   no_fix: z

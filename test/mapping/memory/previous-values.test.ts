@@ -393,7 +393,6 @@ describe('a config is refused where', () => {
   test.each([
     ['thin', { thin: { every: '1m' } }],
     ['merge', { merge: { group: 'vans', window: '5s' } }],
-    ['jsonata', { jsonata: '$' }],
     [
       'coalesce',
       { coalesce: { name: { path: 'n' }, value: 'v', window: '1s', names: ['odo', 'lat', 'lon'] } },
