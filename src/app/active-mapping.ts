@@ -4,7 +4,7 @@
 //   release     maps quarantined messages of devices now admitted      ingest/quarantine/quarantine.ts
 //   decisions   map what a person releases from quarantine             ingest/quarantine
 //   verdicts    make verdicts about device clocks again        ingest/quarantine/clock-verdicts.ts
-//   deferred    maps messages that wait for their expression           ingest/expressions
+//   deferred    maps messages that an earlier version deferred         ingest/remap
 //   remap       maps dead letters again on request                     ingest/remap/dead-letter-remap.ts
 //
 // A swap changes all of them between two messages. The next mapping is built beforehand; if that fails, or
@@ -19,7 +19,6 @@ import { providerNames } from '../delivery/config.ts'
 import {
   createClockVerdicts,
   createDeferredMessages,
-  createExpressions,
   createQuarantineDecisions,
   createQuarantineRelease,
   remapDeadLetters,
@@ -94,10 +93,13 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   const stopping = new AbortController()
   const readFile = createBoundedReader()
   let present: Present = presentOf(first, config)
-  const expressions = createExpressions({ clock, emit }, present.mapper)
-  const keptDeps = { spool, clock, ourTime, emit, expressions, mapped: records.mappedLater }
+  const keptDeps = { spool, clock, ourTime, emit, mapped: records.mappedLater }
   const release = createQuarantineRelease(keptDeps, first)
-  const deferred = createDeferredMessages({ ...keptDeps, releaseOrder: release }, present)
+  const deferred = createDeferredMessages({
+    ...keptDeps,
+    releaseOrder: release,
+    mapping: () => present.mapping,
+  })
   const verdicts = createClockVerdicts({ ...keptDeps, mapping: () => present.mapping })
   const monitor = createDeviceMonitor({ clock, ourTime, emit, records, active })
   const messages = createDeviceMessages({ records, mapping: () => present.mapping, ledger: deps.ledger })
@@ -167,7 +169,6 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     )
     release.beginSwap(next.mapping)
     let succeeded = false
-    let thread: Promise<void> | null = null
     try {
       await intake?.swap(next.mapper)
       succeeded = true
@@ -176,14 +177,10 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
         records.mappingEnds()
         present = next
         ourTime.setTrustLocal(config.clocks.trust_local)
-        // Before the release looks for what it can take: the previous mapping must keep no more messages.
-        deferred.swap(next.mapping, next.mapper)
-        thread = expressions.swap(next.mapper)
       }
       release.endSwap(succeeded)
     }
     monitor.mappingChanged()
-    await thread
   }
 
   function inTurn<Report>(
@@ -223,7 +220,6 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   async function stop(): Promise<void> {
     stopping.abort()
     monitor.stop()
-    await expressions.close()
     await Promise.all([release.stop(), deferred.stop(), verdicts.stop(), lastRequest])
   }
 }

@@ -12,6 +12,7 @@ import { codeOf, errorCodes } from '../std/gateway-error.ts'
 import { alertSchema } from '../alerts/alerts.ts'
 import { configSchema, fieldRows, referenceText, schemaText } from '../config/config.ts'
 import { eventFields, type EventName } from '../domain/event.ts'
+import { functionRows } from '../mapping/mapping.ts'
 import {
   conditionCatalogue,
   eventMeaning,
@@ -61,6 +62,7 @@ const pages = [
   'docs/errors.md',
   'docs/events-and-conditions.md',
   'docs/http.md',
+  'docs/mapping.md',
   'docs/metrics.md',
   'docs/status.md',
 ]
@@ -119,6 +121,15 @@ const tables: Record<string, () => string> = {
         loggedFields(name)
           .map(([field]) => quoted(field))
           .join(', '),
+      ]),
+    ),
+  functions: () =>
+    table(
+      ['function', 'gives', 'for example'],
+      functionRows.map(({ name, parameters, doc, example }) => [
+        quoted(`${name}(${parameters})`),
+        doc,
+        quoted(example),
       ]),
     ),
   fields: () => table(['field', 'meaning'], eventFieldRows()),

@@ -7,7 +7,7 @@ import { lengthOf, mayHoldLogin } from '../std/shown-url.ts'
 import type { ConfigProblem } from '../std/config-problem.ts'
 import { descriptionAt, ruleOf, shapesAt, type Shape } from './schema-shape.ts'
 import type { Keys } from './yaml-source.ts'
-import { newKeyOf } from './renamed-keys.ts'
+import { insteadOf, newKeyOf } from './renamed-keys.ts'
 import { nearest } from '../std/nearest-word.ts'
 
 type Issue = z.core.$ZodIssue
@@ -73,6 +73,8 @@ function unknownOption(key: string, path: Keys, root: Shape): string {
   const newKey = newKeyOf([...path, key])
   if (newKey !== undefined && known.includes(newKey))
     return `option ${shownKey(key)} was renamed: use "${newKey}".`
+  const instead = insteadOf([...path, key])
+  if (instead !== undefined) return `option ${shownKey(key)} is gone: ${instead}`
   const near = nearest(key, known)
   const place = path.length === 0 ? '' : ` in ${pathText(path)}`
   const help = near ? `Did you mean "${near}"?` : `Known options: ${known.join(', ')}.`

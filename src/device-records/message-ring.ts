@@ -11,7 +11,7 @@ import type { Message, QoS } from '../domain/message.ts'
 import type { EpochMs } from '../std/clock.ts'
 import { blockBytes, type MessageBlocks } from './message-blocks.ts'
 
-export type RecentKind = 'payloads' | 'ignored' | 'part' | 'deferred' | 'quarantined' | 'unmappable'
+export type RecentKind = 'payloads' | 'ignored' | 'part' | 'quarantined' | 'unmappable'
 
 export type RecentMessage = Pick<Message, 'topic' | 'qos' | 'dup' | 'retain' | 'arrivedAt'> & {
   /** A copy. */
@@ -77,7 +77,7 @@ const headBytes = 40
 const bytesMask = 0xfff
 const flag = { qos: 12, dup: 14, retain: 15, kind: 16, topic: 20 } as const
 const units = blockBytes / 8
-const kinds: readonly RecentKind[] = ['payloads', 'ignored', 'part', 'deferred', 'quarantined', 'unmappable']
+const kinds: readonly RecentKind[] = ['payloads', 'ignored', 'part', 'quarantined', 'unmappable']
 
 /** Rings grow while fewer than `growthMax` blocks are in use; beyond only for a message that is longer. */
 export function createMessageRings(blocks: MessageBlocks, growthMax: number): MessageRings {

@@ -9,7 +9,7 @@ import type { GatewayError } from '../std/gateway-error.ts'
 import type { KnownBy } from './arrival.ts'
 import type { HeldReason } from './held.ts'
 import type { BatchId, LaneId } from './ids.ts'
-import type { KeptStore } from './kept-store.ts'
+import type { FilledStore } from './kept-store.ts'
 import { count, device, field, provider, requestId, source, why, type Field } from './event-field.ts'
 import type { Outcome } from './outcome.ts'
 import { ingestEventFields, listenerEventFields } from './ingest-event.ts'
@@ -20,7 +20,7 @@ import { stallEventFields } from './stall-event.ts'
 export type { HoldReason } from './spool-event.ts'
 
 /** Why a QoS 0 message could not be kept. */
-export type DropReason = HoldReason | 'waiting_full' | `${KeptStore}_full`
+export type DropReason = HoldReason | 'waiting_full' | `${FilledStore}_full`
 
 const lane = field<LaneId>('number of the lane')
 const batchId = field<BatchId>('id of the batch')
@@ -121,10 +121,6 @@ export const eventFields = {
     dead,
     keptAgain: count('messages that stay'),
   },
-  expressions_failed: { why },
-  expressions_resumed: {},
-  expressions_switched_off: { source, timeouts: count('messages in a row'), retryInMs },
-  expressions_switched_on: { source },
 
   // mapping
   mapping_reloaded: { cause, sources: count('sources'), tookMs },

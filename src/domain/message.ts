@@ -275,8 +275,8 @@ export type ShelfKind = 'quarantine' | 'clock' | 'deferred'
 
 /**
  * A message shelf of the spool: `quarantine:<provider>` keeps messages until the device is listed,
- * `clock:<provider>` until its clock is judged, `deferred:<source>` until the expression thread has mapped
- * them.
+ * `clock:<provider>` until its clock is judged, `deferred:<source>` has those that a version before 0.2
+ * deferred, until they are mapped after the start.
  */
 export type ShelfName = `${ShelfKind}:${string}`
 

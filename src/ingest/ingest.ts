@@ -16,7 +16,6 @@
 //   bridges/      MQTT brokers as message sources              -> message-sources
 //   intake/       the hot path: map, store, hold, count        -> the spool
 //   quarantine/   releases messages that were kept because of their device or its clock
-//   expressions/  maps messages of sources with a JSONata expression, after their acknowledgement
 //   remap/        maps kept messages and dead letters again; used by the others
 //
 // What can go wrong, and what then happens
@@ -78,8 +77,7 @@ import {
 export { brokerAbilities, checkAnyBridge, type AnyBridgeOptions } from './bridge-kinds.ts'
 export { filtersOf } from './bridges/mqtt-session.ts'
 export type { BridgeOptions } from './bridges/types.ts'
-export { createDeferredMessages, type DeferredCounters } from './expressions/deferred-messages.ts'
-export { createExpressions } from './expressions/expressions.ts'
+export { createDeferredMessages, type DeferredCounters } from './remap/deferred-messages.ts'
 export {
   createQuarantineRelease,
   type QuarantineRelease,

@@ -58,7 +58,7 @@ export function fitOf(mapping: MappingConfig, shapes: readonly TopicShape[]): Fi
     if (!own || isForeign(result)) continue
     own.taken += 1
     own.last = result
-    if (result.kind === 'payloads' || result.kind === 'part' || result.kind === 'deferred') own.mapped += 1
+    if (result.kind === 'payloads' || result.kind === 'part') own.mapped += 1
     counts.add(result)
     if (result.kind === 'part') counts.apply(mapper.apply())
   }

@@ -10,7 +10,7 @@
 //            may be missing (speed, heading, motion, a signal) is left out and counted.
 //   Closed   a message becomes payloads, or it is ignored with a reason of the config, unmappable with a
 //            reason and a sentence, quarantined (kept whole until its device is listed or its clock is
-//            judged), deferred (kept whole until its expression was evaluated), or a part of what is
+//            judged), or a part of what is
 //            collected. A result that keeps the message has the key under which a resend of it is known.
 //
 // How. The config is compiled into closures once (compile/). The mapper (mapper/) then does for each message:
@@ -71,8 +71,7 @@ export { covers, filterText, parseTopic, topicFilterOf, type TopicPattern } from
 export type { CounterReset } from './memory/counter-memory.ts'
 export type { StateChanges, UnsentPart } from './state/state-changes.ts'
 export { messageOfStateEntry } from './state/state-restore.ts'
-export { evaluateMessage, mapEvaluation, openEvaluator } from './jsonata/message-evaluation.ts'
-export { createEvaluator, type Evaluator } from './jsonata/jsonata.ts'
+export { functionRows } from './expression/expression.ts'
 export { isDecoderState } from './encodings/encodings.ts'
 export { DeviceTableError, loadDevices }
 export { editDevices, readDeviceFields, type DeviceFields } from './devices/device-table-text.ts'

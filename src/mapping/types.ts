@@ -241,7 +241,6 @@ export type MapResult = {
       records: readonly Owned[]
     }
   /** It is kept whole until its expression was evaluated: see mapDecoded(). */
-  | { kind: 'deferred'; source: string; windowKey: string }
   | KeptResult
 )
 

@@ -2,7 +2,7 @@
 //
 //   lanes      appended = settled + open, at every moment. Any difference is a fault. The spool also counts
 //              the entries of its lanes.
-//   messages   received + carried + split = mapped + ignored + duplicates + dead + quarantined + deferred
+//   messages   received + carried + split = mapped + ignored + duplicates + dead + quarantined
 //              + open + dropped + returned + held. `carried` are the open messages read from disk at a
 //              restore. `split`: a message of several vehicles is in a counter for each thing that its
 //              records became.
@@ -60,9 +60,8 @@ export function gonePayloads({ delivered, dead, returned, damaged }: SpoolTotals
 }
 
 function accountedFor(counters: IngestCounters): number {
-  const { mapped, ignored, duplicates, dead, quarantined, deferred, openParts, dropped, returned, held } =
-    counters
-  return mapped + ignored + duplicates + dead + quarantined + deferred + openParts + dropped + returned + held
+  const { mapped, ignored, duplicates, dead, quarantined, openParts, dropped, returned, held } = counters
+  return mapped + ignored + duplicates + dead + quarantined + openParts + dropped + returned + held
 }
 
 type Deps = { clock: Clock; conditions: Conditions }

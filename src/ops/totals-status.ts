@@ -20,8 +20,6 @@ export function totalsOf(stages: StageViews): Status['totals'] {
     unmappable: unmappableOf(stages),
     quarantined: ingest?.quarantined ?? 0,
     released: mapping ? releasedOf(mapping) : 0,
-    deferred: ingest?.deferred ?? 0,
-    evaluated: mapping?.deferred.evaluated ?? 0,
     dropped: ingest?.dropped ?? 0,
     returned: ingest?.returned ?? 0,
     resent: ingest?.resent ?? 0,

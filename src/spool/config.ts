@@ -145,13 +145,6 @@ export const spoolSchema = z.strictObject({
     .prefault('256MiB')
     .describe('Size limit of the messages in quarantine because the clock of their device is ahead.'),
   clock_quarantine_on_full: onFull('hold', ''),
-  deferred_max_bytes: size({ minBytes: MiB, maxBytes: TiB })
-    .prefault('1GiB')
-    .describe(
-      'Size limit of the messages that wait for a `jsonata` expression. They wait when they arrive ' +
-        'faster than the expression maps them.',
-    ),
-  deferred_on_full: onFull('drop_oldest', ''),
   state_max_bytes: size({ minBytes: MiB, maxBytes: 1024 * MiB })
     .prefault('64MiB')
     .describe(
@@ -187,11 +180,9 @@ export function spoolOptions(
     partDeadLetterBytesMax: limit(dead.parts_max_bytes, 'drop_oldest'),
     quarantineBytesMax: limit(config.quarantine_max_bytes, config.quarantine_on_full),
     clockBytesMax: limit(config.clock_quarantine_max_bytes, config.clock_quarantine_on_full),
-    deferredBytesMax: limit(config.deferred_max_bytes, config.deferred_on_full),
     onFull: {
       quarantine: config.quarantine_on_full,
       clock: config.clock_quarantine_on_full,
-      deferred: config.deferred_on_full,
       dead_letters: dead.on_full,
       unlisted_dead_letters: dead.unlisted_on_full,
     },

@@ -4,7 +4,7 @@
 import type { Clock, EpochMs } from '../std/clock.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId, ProviderName } from '../domain/ids.ts'
-import type { KeptStore, OnFull } from '../domain/kept-store.ts'
+import type { FilledStore, OnFull } from '../domain/kept-store.ts'
 import type { ChunkBufferOptions } from './chunk-log/recent-chunks/recent-chunks.ts'
 import type { StoreMemory } from './opening/known-store.ts'
 import type { CheckStore, Disk, OpenStore, ReadTables } from '../storage/storage.ts'
@@ -57,8 +57,7 @@ export type SpoolOptions = {
   partDeadLetterBytesMax: number
   quarantineBytesMax: number
   clockBytesMax: number
-  deferredBytesMax: number
-  onFull: Record<Exclude<KeptStore, 'part_dead_letters'>, OnFull>
+  onFull: Record<Exclude<FilledStore, 'part_dead_letters'>, OnFull>
   stateBytesMax: number
   /** Bounds of the records of late entries; part of the state (late-records.ts). */
   lateRecords: { recordsMax: number; bytesMax: number }

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ConfigError, configSchema, loadConfig } from '../../src/config/config.ts'
 import { referenceText } from '../../src/config/config-reference.ts'
-import { newKeyOf } from '../../src/config/renamed-keys.ts'
+import { insteadOf, newKeyOf } from '../../src/config/renamed-keys.ts'
 import { newFolder } from '../support/folders.ts'
 
 const options = readFileSync(join(import.meta.dirname, 'options-of-0.1.0.txt'), 'utf8')
@@ -29,10 +29,14 @@ const keysOf = (path: string) =>
     .map((key) => (key === '0' ? 0 : key))
 
 describe('an option of version 0.1.0', () => {
-  test('exists with all its words, or its error names the new one', () => {
+  test('exists with all its words, or its error says what to write instead', () => {
     const gone = options.filter(([path]) => !reference.has(path)).map(([path]) => path)
-    expect(gone).toEqual(['sources[].about', 'spool.dead_letters.keep', 'ledger.keep'])
-    for (const path of gone) {
+    const replaced = gone.filter((path) => newKeyOf(keysOf(path)) !== undefined)
+    expect(replaced).toEqual(['sources[].about', 'spool.dead_letters.keep', 'ledger.keep'])
+    const others = gone.filter((path) => !replaced.includes(path))
+    expect(others).toEqual(['sources[].jsonata', 'spool.deferred_max_bytes'])
+    for (const path of others) expect(insteadOf(keysOf(path))).toMatch(/^[a-z].*\.$/)
+    for (const path of replaced) {
       const newPath = path.replace(/\w+$/, newKeyOf(keysOf(path)) ?? '')
       expect([path, newPath, reference.has(newPath)]).toEqual([path, newPath, true])
     }

@@ -68,13 +68,10 @@ sources:
         - { type: HEAT, path: heat }
   - name: calculated
     topic: calculated/{device}
-    jsonata: |
-      ( $f := function($n) { $n < 2 ? 1 : $f($n - 1) + $f($n - 2) };
-        { "ts": ts, "lat": lat, "lon": $f(n) } )
     map:
       time: { path: ts, format: ms }
       latitude: { path: lat }
-      longitude: { path: lon }
+      longitude: { expr: "list.filter(x, list.exists(y, y == x))[0]" }
   - name: packed
     topic: kura/{device}
     encoding: kura
@@ -90,7 +87,6 @@ spool:
   min_free_bytes: 1MiB
   dead_letters: { max_bytes: ${storeBytes} }
   quarantine_max_bytes: ${storeBytes}
-  deferred_max_bytes: ${storeBytes}
   state_max_bytes: ${storeBytes}
 delivery:
   base_url: ${serviceUrl}

@@ -34,7 +34,6 @@ const kinds: ReadonlySet<string> = new Set<MapResult['kind']>([
   'payloads',
   'ignored',
   'part',
-  'deferred',
   'quarantined',
   'unmappable',
 ])

@@ -250,7 +250,7 @@ describe('a message', () => {
   })
 
   test('is ignored if `when` is false, with the condition as the reason', () => {
-    const when = 'sat > 0 and {device} != "truck-9"'
+    const when = 'sat > 0 && topic.device != "truck-9"'
     expect(mapped({ ...reading, sat: 0 }, {}, { when })).toEqual({
       kind: 'ignored',
       source: 'trucks',

@@ -22,12 +22,12 @@ export const angles = trialOf({
     },
     {
       name: 'split',
-      when: 'exists(gll)',
+      when: 'has(gll)',
       map: { time, latitude: part(0), longitude: part(1) },
     },
     {
       name: 'minutes',
-      when: 'exists(ns) and exists(ew)',
+      when: 'has(ns) && has(ew)',
       map: { time, latitude: minutes('lat', 'ns'), longitude: minutes('lon', 'ew') },
     },
     {
@@ -79,7 +79,7 @@ export const localTimes = trialOf({
   name: 'local-times',
   world: { table: 'device,zone\n1,Europe/Berlin\n2,America/St_Johns\n3,\n' },
   sources: [
-    { name: 'beside', when: 'exists(day)', ...local('dmy', 'Asia/Kolkata', { date: { path: 'day' } }) },
+    { name: 'beside', when: 'has(day)', ...local('dmy', 'Asia/Kolkata', { date: { path: 'day' } }) },
     { name: 'month-first', when: 'order == "mdy"', ...local('mdy', 'America/New_York') },
     { name: 'year-first', when: 'order == "ymd"', ...local('ymd', 'Australia/Lord_Howe') },
     { name: 'of-device', ...local('dmy', 'device') },

@@ -49,7 +49,7 @@ describe.skipIf(!existsSync(recording))('the recorded buses (TELEMETRY_TEST_DATA
         ids.add(each.payloadId)
       }
     }
-    expect(Object.fromEntries(reasons)).toEqual({ 'when: lat != null and long != null': 940 })
+    expect(Object.fromEntries(reasons)).toEqual({ 'when: lat != null && long != null': 940 })
     // 15 events (a door, an arrival) repeat the position and time of an earlier message: one payload.
     expect(mapped).toBe(1050)
     expect(ids.size).toBe(1035)

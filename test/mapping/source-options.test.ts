@@ -106,12 +106,12 @@ describe('a signal', () => {
   })
 
   test('can have values that mean “none”, alternative paths, and conditions', () => {
-    const signals = [{ ...obd, path: ['x', 'obd'], absent: [0, '-'], when: '{device} == "truck-7"' }]
+    const signals = [{ ...obd, path: ['x', 'obd'], absent: [0, '-'], when: 'topic.device == "truck-7"' }]
     expect(valueOf({ obd: 2000 }, signals)).toBe('2')
     expect(valueOf({ x: '-', obd: 2000 }, signals)).toBe('2')
     expect(valueOf({ x: 3000, obd: 2000 }, signals)).toBe('3')
     expect(valueOf({ x: 0, obd: '0' }, signals)).toBeUndefined()
-    expect(valueOf({ obd: 2000 }, [{ ...signals[0], when: '{device} == "other"' }])).toBeUndefined()
+    expect(valueOf({ obd: 2000 }, [{ ...signals[0], when: 'topic.device == "other"' }])).toBeUndefined()
   })
 })
 
@@ -182,7 +182,7 @@ describe('motion derived from the speed', () => {
 
 describe('nested records', () => {
   const each = [{ path: ['data', '$'] }, '$entries()', 'value']
-  const mapper = mapperOf({ topic: 'api', each, device: { path: '$up.key' }, when: '$up.key != "self"' })
+  const mapper = mapperOf({ topic: 'api', each, device: { path: '$up.key' }, when: 'outer.key != "self"' })
   const devicesIn = (message: object) =>
     payloadsIn(mapper.map(messageOf(message, { topic: 'api' }))).map(({ device }) => device)
 
@@ -203,7 +203,7 @@ describe('nested records', () => {
       topic: 'api',
       each: ['data', '$entries()', 'value'],
       device: { path: '$up.$up.id' },
-      when: '$up.key in ("gps", "history") and $up.$up.$up.kind == "stats"',
+      when: 'outer.key in ["gps", "history"] && outer.outer.outer.kind == "stats"',
     })
     const at = (after: number) => ({ ...reading, ts: reading.ts + after })
     const vehicles = [
@@ -296,15 +296,15 @@ describe('values collected from several topics', () => {
       topic: 'vans/{device}/{metric}',
       encoding: 'scalar',
       coalesce: { name: '{metric}' },
-      when: '{metric} == "lat"',
-      fix: { valid: '{device} != "x" and lock == "yes"' },
-      extract: [{ from: 'raw', as: 'json', into: 'more', when: '{metric} == "raw"' }],
+      when: 'topic.metric == "lat"',
+      fix: { valid: 'topic.device != "x" && lock == "yes"' },
+      extract: [{ from: 'raw', as: 'json', into: 'more', when: 'topic.metric == "raw"' }],
       map: {
         latitude: { path: 'lat' },
-        longitude: { path: [{ path: 'lon', when: '{metric} == "lon"' }] },
-        speed: { path: 'v', negative: '{metric} == "r"' },
-        signals: [{ type: 'X', path: 'x', when: '{metric} == "x"' }],
-        fields: { f: { path: 'f', type: 'text', when: '{metric} == "f"' } },
+        longitude: { path: [{ path: 'lon', when: 'topic.metric == "lon"' }] },
+        speed: { path: 'v', negative: 'topic.metric == "r"' },
+        signals: [{ type: 'X', path: 'x', when: 'topic.metric == "x"' }],
+        fields: { f: { path: 'f', type: 'text', when: 'topic.metric == "f"' } },
       },
     }
     expect(problemsOf(source)).toEqual(

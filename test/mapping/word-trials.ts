@@ -36,7 +36,7 @@ const numbers = trialOf({
             over: ['turns', 'ratio'],
             unit: 'min',
             part: 'ENGINE',
-            when: 'din.$bit(0) == 1',
+            when: 'bit(din, 0) == 1',
           },
         ],
         fields: {
@@ -122,7 +122,7 @@ const lists = trialOf({
       map: {
         time: { path: 't', format: 's' },
         ...place,
-        in_motion: { path: [{ path: 'm', when: '$.ok == 1' }, '$.m'], bit: 0 },
+        in_motion: { path: [{ path: 'm', when: 'message.ok == 1' }, '$.m'], bit: 0 },
         signals: [{ type: 'OBD_LIFETIME_ODOMETER', path: 'odo', plus: '$.start', unit: 'km' }],
       },
     },

@@ -171,13 +171,6 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     known: 2,
     found: 1,
   },
-  expressions_switched_off: {
-    kind: 'expressions_switched_off',
-    source: 'phones',
-    timeouts: 10,
-    retryInMs: 60_000,
-  },
-  expressions_switched_on: { kind: 'expressions_switched_on', source: 'phones' },
   kept_full: { kind: 'kept_full', store: 'clock', bytesMax: 1024 },
   kept_resumed: { kind: 'kept_resumed', store: 'clock' },
   messages_evicted: {
@@ -329,8 +322,6 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     payloads: 1,
     dead: 0,
   },
-  expressions_failed: { kind: 'expressions_failed', why: 'out of memory' },
-  expressions_resumed: { kind: 'expressions_resumed' },
   mapping_reloaded: { kind: 'mapping_reloaded', cause: 'a file changed', sources: 1, tookMs: 30 },
   mapping_refused: { kind: 'mapping_refused', cause: 'a file changed', fault },
   restart_needed: { kind: 'restart_needed', sections: ['delivery', 'ops'] },

@@ -5,12 +5,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { onTestFinished } from 'vitest'
-import { createDeferredMessages } from '../../src/ingest/expressions/deferred-messages.ts'
-import { createExpressions, type Expressions } from '../../src/ingest/expressions/expressions.ts'
 import { createIntake, type Intake } from '../../src/ingest/intake/intake.ts'
 import { createQuarantineRelease, type QuarantineRelease } from '../../src/ingest/quarantine/quarantine.ts'
 import type { KeptSpool } from '../../src/ingest/types.ts'
-import type { DeferredMessages } from '../../src/ingest/expressions/deferred-messages.ts'
+import { createDeferredMessages, type DeferredMessages } from '../../src/ingest/remap/deferred-messages.ts'
 import { openMapping, type Mapper, type Mapping } from '../../src/mapping/mapping.ts'
 import type { OurTime } from '../../src/domain/arrival.ts'
 import type { Message } from '../../src/domain/message.ts'
@@ -34,8 +32,6 @@ export type KeptOptions = {
   spool?: Partial<WorldOptions>
   /** The spool for the release. */
   releaseSpool?: (spool: Spool) => KeptSpool
-  /** The expressions for the release and the deferred messages. */
-  expressions?: (expressions: Expressions) => Expressions
 }
 
 export type KeptWorld = {
@@ -43,7 +39,6 @@ export type KeptWorld = {
   intake: Intake
   release: QuarantineRelease
   deferred: DeferredMessages
-  expressions: Expressions
   ourTime: OurTime
   /** Offset of our clock, 0 at first; null: unknown. */
   setOffset(offsetMs: number | null): void
@@ -82,13 +77,9 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
   let mapper = mapping.open()
   const ourTime = ourTimeOf(() => offsetMs)
   const deps = { spool, clock: systemClock, ourTime, emit }
-  const { releaseSpool = (same: Spool) => same, expressions: seen = (same: Expressions) => same } = options
-  const expressions = seen(createExpressions(deps, mapper))
-  const release = createQuarantineRelease({ ...deps, spool: releaseSpool(spool), expressions }, mapping)
-  const deferred = createDeferredMessages(
-    { ...deps, expressions, releaseOrder: release },
-    { mapping, mapper },
-  )
+  const { releaseSpool = (same: Spool) => same } = options
+  const release = createQuarantineRelease({ ...deps, spool: releaseSpool(spool) }, mapping)
+  const deferred = createDeferredMessages({ ...deps, mapping: () => mapping, releaseOrder: release })
   const intake = createIntake(
     { ...deps, mapper, releaseOrder: release },
     { heldMessagesMax: 10_000, heldBytesMax: 64 * 1024 ** 2 },
@@ -99,7 +90,6 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     if (left) return
     left = true
     intake.close()
-    await expressions.close()
     await Promise.all([release.stop(), deferred.stop()])
     await spool.close()
   }
@@ -111,7 +101,6 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     intake,
     release,
     deferred,
-    expressions,
     ourTime,
     setOffset(next) {
       offsetMs = next
@@ -134,10 +123,7 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
       await intake.swap(comingMapper)
       mapping = coming
       mapper = comingMapper
-      deferred.swap(mapping, mapper)
-      const thread = expressions.swap(mapper)
       release.endSwap(true)
-      await thread
     },
     async sent() {
       const all: Sent[] = []

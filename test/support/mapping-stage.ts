@@ -50,7 +50,7 @@ export function mappingStage(
       release: { released: 0, payloads: 0, dead: 0, keptAgain: 0, devices: 0 },
       corrected: { released: 0, payloads: 0, dead: 0, keptAgain: 0 },
       decisions: { released: 0, dead: 0, dropped: 0 },
-      deferred: { evaluated: 0, payloads: 0, dead: 0, keptAgain: 0, timeouts: 0 },
+      deferred: { payloads: 0, dead: 0 },
       ...view,
     }),
     messagesByHour: () => null,

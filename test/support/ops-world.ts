@@ -102,7 +102,6 @@ export function ingestCounters(more: Partial<IngestCounters> = {}): IngestCounte
     returned: 0,
     held: 0,
     quarantined: 0,
-    deferred: 0,
     split: 0,
     openParts: 0,
     carried: 0,

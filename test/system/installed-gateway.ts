@@ -69,7 +69,7 @@ export async function startSandbox(command: string, cwd: string): Promise<string
 }
 
 /**
- * A config that needs what is easily lost in a package: a preset (a file), an expression (a worker thread); delivery
+ * A config that needs what is easily lost in a package: a preset (a file), an expression (two packages); delivery
  * itself has a thread. `more` are the lines of `spool` and `delivery.credentials`.
  */
 export async function writeConfig(
@@ -89,8 +89,7 @@ sources:
     preset: owntracks
   - name: evaluated
     topic: evaluated/{device}
-    jsonata: '{ "ts": t, "lat": p[0], "lon": p[1] }'
-    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
+    map: { time: { path: t, format: ms }, latitude: { expr: 'p[0]' }, longitude: { expr: 'p[1]' } }
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
 spool: { path: ${spoolPath}, min_free_bytes: 1MiB }
 delivery: { base_url: '${serviceUrl}', credentials: ${credentials}, batch: { linger: 100ms } }

@@ -5,7 +5,7 @@
 //   devices_silent      nothing came for longer than is usual (traffic-history.ts), or than `ops.silence`
 //                       allows. Severity `info` in quiet hours. Cleared by the next message
 //   nothing_mapped   at least 20 messages in 60 s or more, and each was ignored, quarantined, a dead
-//                    letter or a duplicate. Cleared by the next new payload, part or deferred message
+//                    letter or a duplicate. Cleared by the next new payload or part
 //
 // Before any message ever came, `firstMessageMs` is the limit; with fewer than five gaps, `fewMessagesMs`.
 // While the gateway did not run, or took nothing in (the spool is full, custody is in an outage, or nothing
@@ -35,7 +35,6 @@ type Counters = Pick<
   | 'lastMessageAt'
   | 'mapped'
   | 'duplicates'
-  | 'deferred'
   | 'openParts'
   | 'ignored'
   | 'dead'
@@ -216,8 +215,8 @@ function snapshot(counters: Counters, ms: number): Snapshot {
   }
 }
 
-function usefulOf({ mapped, deferred, openParts }: Counters): number {
-  return mapped + deferred + openParts
+function usefulOf({ mapped, openParts }: Counters): number {
+  return mapped + openParts
 }
 
 function uselessOf({ ignored, dead, quarantined, duplicates }: Counters): number {

@@ -1,6 +1,6 @@
 // example-topics.ts: topics that a source reads, for messages that come without one.
 //
-//   application/{application}/device/{device}/event/{event}   when: '{event} == "up"'
+//   application/{application}/device/{device}/event/{event}   when: 'topic.event == "up"'
 //     application/application/device/device/event/up
 //
 // A capture gets a word that the source asks for: in its conditions, in the names of the values that it
@@ -74,11 +74,11 @@ function fill(pattern: string, values: Values): string[] {
   )
 }
 
-/** The texts that conditions compare a capture with: `{event} == "up"`, `{event} in ("vp", "due")`. */
+/** The texts that conditions compare a capture with: `topic.event == "up"`, `topic.event in ["vp"]`. */
 function wordsAskedFor(name: string, option: unknown): string[] {
   if (typeof option === 'string') {
-    const equal = option.matchAll(new RegExp(`\\{${name}\\}\\s*==\\s*("[^"]*"|'[^']*')`, 'g'))
-    const listed = option.matchAll(new RegExp(`\\{${name}\\}\\s+in\\s*\\(([^)]*)\\)`, 'g'))
+    const equal = option.matchAll(new RegExp(`topic\\.${name}\\s*==\\s*("[^"]*"|'[^']*')`, 'g'))
+    const listed = option.matchAll(new RegExp(`topic\\.${name}\\s+in\\s*\\[([^\\]]*)\\]`, 'g'))
     const texts = [...equal, ...listed].map(([, text = '']) => text).join(',')
     return [...new Set([...texts.matchAll(/"([^"]*)"|'([^']*)'/g)].map(([, a, b]) => a ?? b ?? ''))]
   }

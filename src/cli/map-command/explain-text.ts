@@ -19,11 +19,9 @@ const partsMax = 12
 
 /** `result` is the result of the message, in words. */
 export function explainedText(explained: Explained, result: string, width: number): string {
-  const { topic, values, declined, evaluated, records, unread } = explained
+  const { topic, values, declined, records, unread } = explained
   const lines = [`${visible(topic ?? 'collected messages')}: ${visible(oneLine(result))}`]
   for (const source of declined) lines.push(...declinedLines(source).map((line) => `  ${line}`))
-  if (evaluated)
-    lines.push(`  result of the expression: ${bounded(JSON.stringify(evaluated.value) ?? 'nothing', 400)}`)
   for (const { name, wanted, value } of values)
     lines.push(`  value ${visible(name)}: ${wanted ? shown(value) : 'not collected'}`)
   for (const [index, record] of records.entries()) {

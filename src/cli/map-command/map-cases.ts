@@ -55,7 +55,7 @@ export async function testMapping(
 function createRunner(io: CommandIo, loaded: LoadedConfig | null, readFiles: ReadFiles) {
   const deps = { env: io.env, readText: (path: string) => readCases(path, readFiles) }
   const providers = loaded === null ? [] : providerNames(loaded.config.delivery)
-  const times = { nowMs: systemClock.now(), clock: systemClock }
+  const times = { nowMs: systemClock.now() }
   return async (file: string): Promise<CaseResult[]> => {
     if (testsPreset(file, loaded)) {
       const { cases, mapping } = await loadPresetCases(file, deps)

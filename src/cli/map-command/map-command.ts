@@ -14,8 +14,6 @@
 //
 // Where a source collects values or merges messages, `part` means that the message waits for others. Their
 // payloads follow in a line of their own, at the latest after all messages: {"source":null,"payloads":[...]}.
-// Expressions are evaluated in a thread with the limits of the daemon; where the thread cannot start, the
-// line is {"source":"odd","payloads":[],"deferred":{}}.
 //
 // With --explain each answer is a text: where each value comes from, and why one is missing
 // (explain-text.ts).
@@ -24,20 +22,15 @@
 // each change of a file that it read (map-watch.ts).
 
 import { Command } from 'commander'
-import { systemClock } from '../../std/clock.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import type { Message } from '../../domain/message.ts'
 import { loadConfig } from '../../config/config.ts'
 import { providerNames } from '../../delivery/config.ts'
 import type { MappingConfig } from '../../mapping/config.ts'
 import {
-  evaluateMessage,
-  mapEvaluation,
-  openEvaluator,
   openExplainer,
   openMapper,
   type Explainer,
-  type MapResult,
   type Mapper,
   type StateChanges,
 } from '../../mapping/mapping.ts'
@@ -79,33 +72,26 @@ async function mapMessages(
   const settings = { providers, clockOffsetMs: () => 0, isRecorded: true }
   const explainer = options.explain ? await openExplainer(config, settings) : null
   const mapper = explainer?.mapper ?? (await openMapper(config, settings))
-  const evaluator = openEvaluator(systemClock, mapper)
-  try {
-    const form = {
-      json: options.json === true,
-      hasTopics: readsTopics(options),
-      width: terminalWidth(io.stdout),
-    }
-    const run = createRun(io, { mapper, explainer, evaluator }, form)
-    await takeAll(topic, run.map)
-    await run.close()
-    if (run.hasForeignTopics() && options.preset !== undefined) printNote(io, foreignTopics(config))
-    return run.status()
-  } finally {
-    await evaluator?.close()
+  const form = {
+    json: options.json === true,
+    hasTopics: readsTopics(options),
+    width: terminalWidth(io.stdout),
   }
+  const run = createRun(io, { mapper, explainer }, form)
+  await takeAll(topic, run.map)
+  await run.close()
+  if (run.hasForeignTopics() && options.preset !== undefined) printNote(io, foreignTopics(config))
+  return run.status()
 }
 
 type RunDeps = {
   mapper: Mapper
   explainer: Explainer | null
-  /** Null where no source has an expression. */
-  evaluator: ReturnType<typeof openEvaluator>
 }
 
 function createRun(
   io: CommandIo,
-  { mapper, explainer, evaluator }: RunDeps,
+  { mapper, explainer }: RunDeps,
   { json, hasTopics, width }: { json: boolean; hasTopics: boolean; width: number },
 ) {
   let status: ExitStatus = 0
@@ -116,10 +102,10 @@ function createRun(
   async function map(message: Message): Promise<boolean> {
     const closed = mapper.tick(message.arrivedAt)
     if (closed) await print(closed)
-    const { result, evaluated } = await evaluate(message)
+    const result = mapper.map(message)
     if ([result, ...(result.rest ?? [])].some(({ kind }) => kind === 'unmappable')) status = 1
     if (result.kind === 'unmappable' && result.reason === 'NO_SOURCE') foreign = true
-    const explained = explainer?.explain(message, result, evaluated) ?? null
+    const explained = explainer?.explain(message, result) ?? null
     await write(io, resultText(result, explained, { json, topic: hasTopics ? message.topic : null, width }))
     if (result.kind === 'part') await print(mapper.apply())
     return true
@@ -138,15 +124,6 @@ function createRun(
     if (changes.unsent.some(({ kind }) => kind === 'unmappable')) status = 1
     const text = changesText(changes, explainer?.explainApplied(changes) ?? null, { json, width })
     if (text !== '') await write(io, text)
-  }
-
-  /** `evaluated` is the value of the expression, where the source has one. */
-  async function evaluate(message: Message): Promise<{ result: MapResult; evaluated?: { value: unknown } }> {
-    const deferred = mapper.map(message)
-    if (deferred.kind !== 'deferred' || evaluator === null) return { result: deferred }
-    const evaluation = await evaluateMessage(message, deferred.source, mapper, evaluator)
-    const result = mapEvaluation(mapper, message, deferred.source, evaluation) ?? deferred
-    return evaluation?.kind === 'value' ? { result, evaluated: { value: evaluation.value } } : { result }
   }
 }
 

@@ -51,7 +51,6 @@ function mainLine(result: MapResult): string {
     case 'ignored':
       return reasonLine(result.source, 'ignored', { reason: result.reason })
     case 'part':
-    case 'deferred':
       return reasonLine(result.source, result.kind, {})
     case 'quarantined':
     case 'unmappable': {

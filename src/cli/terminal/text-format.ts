@@ -37,8 +37,6 @@ function singleResultText({ kind, payloads = [], reason = '', detail = '' }: Map
       return `ignored: ${reason}`
     case 'part':
       return 'waits for other messages of the same payload'
-    case 'deferred':
-      return 'waits for its expression'
     case 'quarantined':
       return `quarantined, ${withDetail(reason, detail)}`
     default:

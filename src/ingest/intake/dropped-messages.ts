@@ -11,7 +11,6 @@ const details: Record<DropReason, string> = {
   dead_letters_full: 'The dead letters have reached their limit.',
   quarantine_full: 'The quarantine is full.',
   clock_full: 'The quarantine of messages of devices whose clock is ahead is full.',
-  deferred_full: 'The messages that wait for their expression have reached their limit.',
   unlisted_dead_letters_full: 'The dead letters of devices that are not listed have reached their limit.',
   part_dead_letters_full: 'The dead letters of collected records have reached their limit.',
   state_full: 'The state of the mapping has reached its limit.',

@@ -13,7 +13,7 @@
 // behind it (store-backpressure.ts). Other connections continue.
 //
 // Conservation (invariant 6): received + carried + split = mapped + ignored + duplicates + dead + quarantined
-// + deferred + openParts + dropped + returned + held. Per message: no promise, no closure, no log line, and
+// + openParts + dropped + returned + held. Per message: no promise, no closure, no log line, and
 // one message object for all.
 
 import type { DropReason } from '../../domain/event.ts'

@@ -164,7 +164,7 @@ function passes({ filter, matchesTopic }: OpenTap, message: Message, result: Map
   return matchesTopic(message.topic) && (device === null || isAbout(device, message, result))
 }
 
-/** An ignored or deferred message has no device in its result; its topic or its client may name it. */
+/** An ignored message has no device in its result; its topic or its client may name it. */
 function isAbout(device: string, { topic, sender }: Message, result: MapResult): boolean {
   if (result.kind === 'payloads') return result.payloads.some((payload) => payload.device === device)
   if ('device' in result && result.device !== null) return result.device === device

@@ -4,7 +4,6 @@
 //   payloads     appended to the open group                           mapped; duplicates where all are known
 //   ignored      nothing                                              ignored
 //   part         in the state of the mapping, with the open group     openParts; then as what it became
-//   deferred     whole on the shelf of its source                     deferred
 //   quarantined  whole on the shelf of its provider                   quarantined
 //   unmappable   whole as a dead letter                               dead
 //   rest         of a message of several vehicles, for each place and reason of its records that are kept: as
@@ -24,13 +23,7 @@ import type { Emit } from '../../domain/event.ts'
 import { envelopeOf, type KeptMessage, type Message } from '../../domain/message.ts'
 import type { DuplicateRule, MappedPayload } from '../../domain/payload.ts'
 import type { KeptResult, StateChanges, UnsentPart, MapResult, Mapper } from '../../mapping/mapping.ts'
-import {
-  deadLetterFor,
-  keptBehind,
-  keptMessageFor,
-  unmappedStoreOf,
-  quarantineFor,
-} from '../remap/kept-message.ts'
+import { deadLetterFor, keptBehind, unmappedStoreOf, quarantineFor } from '../remap/kept-message.ts'
 import { deviceBefore } from '../remap/release-order.ts'
 import type { IntakeSpool, ReceivedMessage, ReleaseOrder } from '../types.ts'
 import type { Tap } from './message-tap.ts'
@@ -53,7 +46,6 @@ export type RoutedCounters = {
   /** Kept whole until the device is listed, or its clock is judged. */
   quarantined: number
   /** Kept whole until their expression is evaluated. */
-  deferred: number
   /** Messages of several vehicles are in several counters: how many more than once. */
   split: number
   ignoredByReason: readonly ReasonCount[]
@@ -112,7 +104,6 @@ export function createResultRouter(
     ignored: 0,
     dead: 0,
     quarantined: 0,
-    deferred: 0,
     split: 0,
   }
   return { route, routeClosed, countResent, counters }
@@ -154,9 +145,6 @@ export function createResultRouter(
       case 'part':
         if (notedPart(result, isNew(result))) routeClosed(mapping.apply())
         else counts.duplicates += 1
-        break
-      case 'deferred':
-        defer(result, message)
         break
       case 'quarantined':
       case 'unmappable':
@@ -263,11 +251,6 @@ export function createResultRouter(
   function ignore(source: string, reason: string, messages: number): void {
     counts.ignored += messages
     ignoredBy.add(source, reason)
-  }
-
-  function defer(result: Extract<MapResult, { kind: 'deferred' }>, message: Message): void {
-    spool.keepMessage(keptMessageFor(result, envelopeOf(message, result.source)))
-    counts.deferred += 1
   }
 
   function keep(kept: KeptMessage): void {

@@ -13,7 +13,7 @@
 
 import { GatewayError } from '../../std/gateway-error.ts'
 import type { DropReason } from '../../domain/event.ts'
-import type { KeptStore } from '../../domain/kept-store.ts'
+import type { FilledStore } from '../../domain/kept-store.ts'
 import { clientNameOf, type Sender } from '../../domain/message.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
 import type { Ack } from '../../spool/spool.ts'
@@ -49,7 +49,7 @@ type Deps = {
 }
 
 /** The messages of one connection; the first waits for `store`. */
-type Waiting = { store: KeptStore; messages: WaitingMessage[]; bytes: number }
+type Waiting = { store: FilledStore; messages: WaitingMessage[]; bytes: number }
 
 const senderBytesMax = 64 * 1024
 
@@ -59,7 +59,7 @@ export function createStoreBackpressure(
 ): StoreBackpressure {
   const lists = new Map<Sender, Waiting>()
   /** How many of the lists wait for each store. */
-  const waitingFor = new Map<KeptStore, number>()
+  const waitingFor = new Map<FilledStore, number>()
   let size = 0
   let bytes = 0
   let returned = 0
@@ -78,13 +78,13 @@ export function createStoreBackpressure(
   }
 
   /** The first store that has no room for what it would get; nothing of the message is stored then. */
-  function storeThatHolds({ sender }: ReceivedMessage, result: MapResult): KeptStore | null {
+  function storeThatHolds({ sender }: ReceivedMessage, result: MapResult): FilledStore | null {
     for (const { store, device } of storesOf(result))
       if (spool.holds(store, clientNameOf(sender), device)) return store
     return null
   }
 
-  function begin(store: KeptStore, message: ReceivedMessage, ack: Ack | null): void {
+  function begin(store: FilledStore, message: ReceivedMessage, ack: Ack | null): void {
     if (ack === null) drop(`${store}_full`)
     else if (isFull()) giveBack(ack)
     else {
@@ -158,7 +158,7 @@ export function createStoreBackpressure(
     countWaiting(store, -1)
   }
 
-  function countWaiting(store: KeptStore, change: number): void {
+  function countWaiting(store: FilledStore, change: number): void {
     const count = (waitingFor.get(store) ?? 0) + change
     if (count === 0) waitingFor.delete(store)
     else waitingFor.set(store, count)

@@ -4,7 +4,7 @@
 // parked van sends the same bytes again and again, and each is a reading. Only the packet identifier tells
 // two of them apart, and clients use identifiers again. So every such message is entered here under its
 // client and packet identifier, with a hash of topic and bytes. "Untimed" includes what is kept whole: dead
-// letters, quarantined and deferred messages.
+// letters, and quarantined messages.
 //
 // DUP says that the client sent the message before, not that it arrived. If its first transmission was lost,
 // an older message under the same identifier can look the same. Nothing is lost within a connection, so a
@@ -163,7 +163,6 @@ export function isUntimed(result: MapResult): boolean {
       return result.duplicateRule === 'resend'
     case 'ignored':
       return false
-    case 'deferred':
     case 'quarantined':
     case 'unmappable':
       return true

@@ -16,7 +16,7 @@
 //
 // Invariants, kept here for every source
 //   An acknowledgement follows the fsync, in order, once, and only while its partition is assigned. A message
-//   that becomes a dead letter, is ignored, quarantined or deferred, or waits in an open record, is treated
+//   that becomes a dead letter, is ignored or quarantined, or waits in an open record, is treated
 //   as one from the embedded broker: the intake does not know the difference. A source that is held stops no
 //   other one: where a store of kept messages is full, only the partition waits whose message is meant for
 //   it.

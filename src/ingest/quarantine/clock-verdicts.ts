@@ -27,14 +27,14 @@ import { clockErrorOf, type OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
-import type { Expressions } from '../expressions/expressions.ts'
 import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
 import { future, past } from '../remap/kept-message.ts'
+import { inSlices } from '../remap/kept-slices.ts'
 import { mapperFactory, retryUntilDone, waitForRoom } from '../remap/release-throttle.ts'
+import { remapSlice } from '../remap/remap.ts'
 import { exchangeSlice, type SliceResult, type SliceTarget } from '../remap/slice-result.ts'
 import type { KeptSpool } from '../types.ts'
 import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
-import { releaseSlices } from './release-slices.ts'
 
 export type ClockVerdicts = {
   /** Our time became known, or what we know of it has changed. */
@@ -60,22 +60,13 @@ type Deps = Pick<SliceTarget, 'mapped'> & {
   clock: Clock
   ourTime: OurTime
   emit: Emit
-  expressions: Pick<Expressions, 'evaluate'>
   mapping: () => Mapping
 }
 
 const walkEveryMs = 60_000
 const eventEveryMs = 1000
 
-export function createClockVerdicts({
-  spool,
-  mapped,
-  clock,
-  ourTime,
-  emit,
-  expressions,
-  mapping,
-}: Deps): ClockVerdicts {
+export function createClockVerdicts({ spool, mapped, clock, ourTime, emit, mapping }: Deps): ClockVerdicts {
   const stopping = new AbortController()
   const { signal } = stopping
   const deadBy = createUnmappableCounter({ clock, emit }, { eventEveryMs })
@@ -117,8 +108,12 @@ export function createClockVerdicts({
       // Nothing is corrected while our time is unknown, so that the mapper is not made for nothing.
       if (ourTime.offsetMs() === null) return true
       const open = await mapperFactory(mapping(), spool)
-      const end = await releaseSlices({ expressions, open, entries: misjudgedOn(shelf), settle, signal })
-      if (end === 'stalled') isDone = false
+      await inSlices({
+        entries: misjudgedOn(shelf),
+        map: (entries, options) => remapSlice(open, entries, options),
+        settle,
+        signal,
+      })
     }
     return isDone
   }

@@ -27,12 +27,12 @@ import { droppedByPerson } from '../../domain/dead-letter.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { KeptMessage, ShelfName } from '../../domain/message.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
-import type { Expressions } from '../expressions/expressions.ts'
 import { deadLetterFor, deadLetterStoreOf, unknownDevice } from '../remap/kept-message.ts'
+import { inSlices } from '../remap/kept-slices.ts'
 import { mapperFactory, waitForRoom } from '../remap/release-throttle.ts'
+import { remapSlice } from '../remap/remap.ts'
 import { exchangeSlice, type SliceResult, type SliceTarget } from '../remap/slice-result.ts'
 import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
-import { releaseSlices } from './release-slices.ts'
 import { fromOf } from '../intake/unmappable-counter.ts'
 import type { KeptSpool } from '../types.ts'
 
@@ -75,7 +75,6 @@ type Deps = Pick<SliceTarget, 'mapped'> & {
   clock: Clock
   ourTime: OurTime
   emit: Emit
-  expressions: Pick<Expressions, 'evaluate'>
   mapping: () => Mapping
 }
 
@@ -87,7 +86,6 @@ export function createQuarantineDecisions({
   clock,
   ourTime,
   emit,
-  expressions,
   mapping,
 }: Deps): QuarantineDecisions {
   const counts = { released: 0, dead: 0, dropped: 0 }
@@ -110,13 +108,16 @@ export function createQuarantineDecisions({
       releasing: 0,
     }
     const open = await mapperFactory(now, spool, restamp ? 'restamp' : 'accept')
-    let stalled = false
     try {
       for (const shelf of quarantineShelves(spool)) {
         const entries = releasable(matching(shelf, which, signal), now, report)
-        const deps = { expressions, open, entries, settle: settleInto(report, signal), signal }
-        stalled = (await releaseSlices(deps)) === 'stalled'
-        if (stalled) break
+        const settle = settleInto(report, signal)
+        await inSlices({
+          entries,
+          map: (slice, options) => remapSlice(open, slice, options),
+          settle,
+          signal,
+        })
       }
     } finally {
       const { released: messages, payloads } = report
@@ -125,7 +126,6 @@ export function createQuarantineDecisions({
       if (messages > 0)
         emit({ kind: 'quarantine_decided', decision, device: which.device, messages, payloads, dead })
     }
-    if (stalled) throw stalledFault(report)
     if (report.released + report.unlisted + report.releasing === 0 && !signal.aborted)
       throw nothingFault(which)
     if (which.id !== null && report.unlisted > 0) throw unlistedFault(null)
@@ -258,15 +258,5 @@ function nothingFault({ device, id, reason = null }: KeptSelection): GatewayErro
     what: `There is no ${what} in the quarantine.`,
     why: 'It was released or dropped before, or it was never quarantined.',
     act: 'Nothing was changed. List the messages with `quarantine list`.',
-  })
-}
-
-function stalledFault({ released }: ReleaseReport): GatewayError {
-  return new GatewayError('DAEMON_REFUSED', {
-    what: `An expression cannot be evaluated for now. ${released} messages were released before that.`,
-    why:
-      'The thread of the JSONata expressions does not run, or the mapping was reloaded during the ' +
-      'command.',
-    act: 'Repeat the command. If it fails again, see the conditions in /status.',
   })
 }

@@ -30,14 +30,14 @@ import type { OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
-import type { Expressions } from '../expressions/expressions.ts'
 import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
 import { unknownDevice } from '../remap/kept-message.ts'
+import { inSlices } from '../remap/kept-slices.ts'
 import { mapperFactory, retryUntilDone, waitForRoom } from '../remap/release-throttle.ts'
+import { remapSlice } from '../remap/remap.ts'
 import { exchangeSlice, type SliceResult, type SliceTarget } from '../remap/slice-result.ts'
 import type { KeptSpool, ReleaseOrder } from '../types.ts'
 import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
-import { releaseSlices } from './release-slices.ts'
 
 export type QuarantineRelease = ReleaseOrder & {
   /** Before the first message: finds what can be released, so that live messages are kept behind it. */
@@ -70,7 +70,6 @@ type Deps = Pick<SliceTarget, 'mapped'> & {
   clock: Clock
   ourTime: OurTime
   emit: Emit
-  expressions: Pick<Expressions, 'evaluate'>
 }
 
 /** A mapping that was put in force, until everything that it newly admits was found. */
@@ -78,12 +77,12 @@ type Change = { previous: Mapping; next: Mapping }
 
 const devicesAtOnce = 8
 const lookEveryMs = 60_000
-/** While nothing changes: what is left waits for the rest of its record, or for its expression. */
+/** While nothing changes: what is left waits for the rest of its record. */
 const restMs = 100
 const eventEveryMs = 1000
 
 export function createQuarantineRelease(
-  { spool, mapped, clock, ourTime, emit, expressions }: Deps,
+  { spool, mapped, clock, ourTime, emit }: Deps,
   first: Mapping,
 ): QuarantineRelease {
   const stopping = new AbortController()
@@ -212,9 +211,14 @@ export function createQuarantineRelease(
   async function releaseOne(device: string): Promise<void> {
     for (const shelf of await shelvesInOrder(device)) {
       const open = await openerNow()
-      const deps = { expressions, open, entries: releasableOn(shelf, device), settle, signal }
+      const isDone = await inSlices({
+        entries: releasableOn(shelf, device),
+        map: (entries, options) => remapSlice(open, entries, { ...options, arrivedUntil }),
+        settle,
+        signal,
+      })
       // What is on the next shelf is later.
-      if ((await releaseSlices(deps, { arrivedUntil })) !== 'done') return
+      if (!isDone) return
     }
   }
 

@@ -3,7 +3,7 @@
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeadLetter, DeadLetterStore } from '../../domain/dead-letter.ts'
 import type { ProviderName } from '../../domain/ids.ts'
-import type { KeptStore } from '../../domain/kept-store.ts'
+import type { FilledStore } from '../../domain/kept-store.ts'
 import type { Envelope, KeptMessage, Message, RecordMark } from '../../domain/message.ts'
 import type { KeptResult, MapResult, QuarantineReason } from '../../mapping/mapping.ts'
 
@@ -47,12 +47,11 @@ type Refusal = {
 }
 
 /** Where the message of a result is kept whole, and for which device; empty where it is not. */
-export function storesOf(result: MapResult): readonly { store: KeptStore; device: string | null }[] {
-  if (result.kind === 'deferred') return [{ store: 'deferred', device: null }]
+export function storesOf(result: MapResult): readonly { store: FilledStore; device: string | null }[] {
   return keptOf(result).map((one) => ({ store: storeOf(one), device: one.device }))
 }
 
-function storeOf(result: KeptResult): KeptStore {
+function storeOf(result: KeptResult): FilledStore {
   return result.kind === 'unmappable' ? unmappedStoreOf(result) : quarantineOf(result.reason)
 }
 
@@ -69,7 +68,7 @@ export function keptOf(result: MapResult): readonly KeptResult[] {
 
 /** It is stored nowhere while a store for it is full. */
 export function isKeptWhole({ kind, rest }: MapResult): boolean {
-  return rest !== undefined || kind === 'unmappable' || kind === 'quarantined' || kind === 'deferred'
+  return rest !== undefined || kind === 'unmappable' || kind === 'quarantined'
 }
 
 function quarantineOf(reason: string): 'quarantine' | 'clock' {
@@ -79,22 +78,6 @@ function quarantineOf(reason: string): 'quarantine' | 'clock' {
 /** Where the dead letter of a message goes that leaves the quarantine as one. */
 export function deadLetterStoreOf({ reason }: Pick<KeptMessage, 'reason'>): DeadLetterStore {
   return quarantineOf(reason) === 'clock' ? 'dead_letters' : 'unlisted_dead_letters'
-}
-
-/** Where a message that must wait is kept. */
-export function keptMessageFor(
-  result: Extract<MapResult, { kind: 'quarantined' | 'deferred' }>,
-  envelope: Envelope,
-): KeptMessage {
-  if (result.kind === 'quarantined') return quarantineFor(result, envelope)
-  return {
-    shelf: `deferred:${result.source}`,
-    provider: null,
-    device: null,
-    reason: 'EXPRESSION',
-    detail: 'It waits for its expression to be evaluated.',
-    envelope: envelopeFor(result, envelope),
-  }
 }
 
 export function quarantineFor(

@@ -16,8 +16,6 @@ export function deviceBefore(result: MapResult, releaseOrder: ReleaseOrder): Dev
     case 'part':
       for (const { entry } of result.records) if (releaseOrder.isReleasing(entry.device)) return entry
       return null
-    // A deferred message is checked again when its expression was evaluated.
-    case 'deferred':
     case 'ignored':
     case 'quarantined':
     case 'unmappable':

@@ -1,5 +1,5 @@
-// remap.ts: maps kept messages once more: those that leave the quarantine, those that waited for their
-// expression, and dead letters.
+// remap.ts: maps kept messages once more: those that leave the quarantine, those that an earlier version
+// deferred, and dead letters.
 //
 //   read from the spool -> slices (kept-slices.ts) -> map here -> one exchange a slice (slice-result.ts)
 //
@@ -27,9 +27,6 @@ import { messageFrom } from './kept-message.ts'
 import { mapperFailed } from './mapper-failure.ts'
 import { addClosed, addResult, newSliceResult, type RemapEntry, type SliceResult } from './slice-result.ts'
 
-/** What the expression of a message gave: a value that is still to be mapped, or the result at once. */
-export type Evaluated = { source: string; value: unknown } | { result: MapResult }
-
 export type RemapOptions = {
   /** Messages follow: the slice may be cut. */
   more: boolean
@@ -37,8 +34,6 @@ export type RemapOptions = {
   mayGrow: boolean
   /** What arrived until then can be read; a record that may get parts of a later arrival is left. */
   arrivedUntil?: EpochMs
-  /** What the expressions gave for entries that need one, by id. */
-  evaluated?: ReadonlyMap<string, Evaluated>
   /** Devices whose earlier messages must go first. */
   releaseOrder?: ReleaseOrder
 }
@@ -78,7 +73,7 @@ type MappedSlice = {
 }
 
 function mapAll(mapper: Mapper, entries: readonly RemapEntry[], options: RemapOptions): MappedSlice {
-  const { arrivedUntil = Number.POSITIVE_INFINITY, evaluated, releaseOrder } = options
+  const { arrivedUntil = Number.POSITIVE_INFINITY, releaseOrder } = options
   const slice = newSliceResult()
   let cleanCut = 0
   for (const entry of entries) {
@@ -86,7 +81,7 @@ function mapAll(mapper: Mapper, entries: readonly RemapEntry[], options: RemapOp
     const closed = mapper.tick(message.arrivedAt)
     if (closed !== null) addClosed(slice, closed)
     const covered = slice.entries
-    const isPart = addResult(slice, mapKept(mapper, message, evaluated?.get(entry.id)), entry, releaseOrder)
+    const isPart = addResult(slice, mapKept(mapper, message), entry, releaseOrder)
     if (isPart) addClosed(slice, mapper.apply())
     if (mapper.openParts() <= (isPart ? 1 : 0)) cleanCut = covered
     if (slice.payloadLength > payloadLengthMax && mapper.openParts() === 0) break
@@ -112,12 +107,10 @@ function mapAll(mapper: Mapper, entries: readonly RemapEntry[], options: RemapOp
   }
 }
 
-/** Maps a kept message, with what its expression gave where it needs one. Never throws. */
-export function mapKept(mapper: Mapper, message: Message, evaluated: Evaluated | undefined): MapResult {
+/** Never throws. */
+function mapKept(mapper: Mapper, message: Message): MapResult {
   try {
-    if (evaluated === undefined) return mapper.map(message, false)
-    if ('result' in evaluated) return evaluated.result
-    return mapper.mapDecoded(message, evaluated.source, evaluated.value)
+    return mapper.map(message, false)
   } catch (error) {
     return mapperFailed(message, error)
   }

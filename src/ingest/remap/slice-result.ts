@@ -9,14 +9,7 @@ import type { MappedPayload } from '../../domain/payload.ts'
 import type { KeptResult, MapResult, StateChanges } from '../../mapping/mapping.ts'
 import type { Spool } from '../../spool/spool.ts'
 import type { ReleaseOrder } from '../types.ts'
-import {
-  deadLetterFor,
-  keptBehind,
-  keptMessageFor,
-  keptOf,
-  unmappedStoreOf,
-  quarantineFor,
-} from './kept-message.ts'
+import { deadLetterFor, keptBehind, keptOf, unmappedStoreOf, quarantineFor } from './kept-message.ts'
 import { deviceBefore } from './release-order.ts'
 
 /** A kept message; `id` is that of its entry in the spool. */
@@ -98,9 +91,6 @@ export function addResult(
     case 'quarantined':
     case 'unmappable':
       addKept(slice, result, { id: null, envelope })
-      return false
-    case 'deferred':
-      slice.keptMessages.push(keptMessageFor(result, envelope))
       return false
     default:
       return assertNever(result)

@@ -16,7 +16,6 @@ export type ActualResult = {
   refused: Reason[]
   quarantined: Reason[]
   /** A message waits for its JSONata expression, which could not be evaluated. */
-  deferred: boolean
   /** When the messages arrived. */
   arrivals: readonly EpochMs[]
   isSequence: boolean
@@ -43,10 +42,6 @@ const valueLengthMax = 400
 
 /** One sentence per difference; none when the result is as expected. */
 export function compareCase(expected: Expected, actual: ActualResult): string[] {
-  if (actual.deferred)
-    return [
-      'The expression of the source (`jsonata`) was not evaluated, because its thread could not be started.',
-    ]
   return [
     ...comparePayloads(expected.payloads ?? [], actual),
     ...compareIgnored(expected, actual),

@@ -13,8 +13,6 @@
 //     - { name: a status, topic: fleet/1/status, message: up, ignored: excluded topic }
 //     - { name: no time, topic: fleet/1/data, message: '{"lat":51.3,"lon":9.4}', refused: NO_TIME }
 //
-// Expressions (`jsonata`) are evaluated as in the daemon, with the same limits.
-//
 // Each case starts with an empty state. A result that the case does not name fails it: another payload, a
 // refusal. Only in a sequence of `messages`, ignored ones need not be named. After the last message all open
 // records are closed.
@@ -23,7 +21,7 @@
 // fields those that `fields` names.
 
 import { assert, assertNever } from '../../std/assert.ts'
-import type { Clock, EpochMs } from '../../std/clock.ts'
+import type { EpochMs } from '../../std/clock.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
 import type { Message } from '../../domain/message.ts'
 import { compileSources } from '../compile/compile.ts'
@@ -31,8 +29,6 @@ import type { MappingConfig } from '../config.ts'
 import { noDevices, type DeviceRow, type DeviceTable } from '../devices/device-table.ts'
 import { createMapper, type Mapper } from '../mapper/mapper.ts'
 import type { StateChanges } from '../state/state-changes.ts'
-import { evaluateMessage, mapEvaluation, openEvaluator } from '../jsonata/message-evaluation.ts'
-import type { Evaluation, Evaluator } from '../jsonata/jsonata.ts'
 import type { MapResult } from '../types.ts'
 import { compareCase, type ActualResult } from './case-comparison.ts'
 import type { CasesFile } from './case-schema.ts'
@@ -49,16 +45,11 @@ export type RunCasesOptions = {
   providers?: readonly ProviderName[]
   /** The arrival time of messages, unless the case has one. */
   nowMs: EpochMs
-  /** For the timeouts of expressions. */
-  clock: Clock
 }
 
 /** Runs each case with a mapper of its own. */
-export async function runCases(
-  { cases, devices: rows }: CasesFile,
-  options: RunCasesOptions,
-): Promise<CaseResult[]> {
-  const { mapping, providers = [defaultProvider], nowMs, clock } = options
+export function runCases({ cases, devices: rows }: CasesFile, options: RunCasesOptions): CaseResult[] {
+  const { mapping, providers = [defaultProvider], nowMs } = options
   const { sources, problems } = compileSources(mapping)
   assert(problems.length === 0, 'the mapping was checked')
   const { future_max: futureMaxMs, on_future: onFuture } = mapping.clocks
@@ -68,68 +59,25 @@ export async function runCases(
       { devices, clockOffsetMs: () => 0 },
       { sources, providers, clocks: { futureMaxMs, onFuture } },
     )
-  const evaluator = openEvaluator(clock, open())
-  try {
-    const results: CaseResult[] = []
-    for (const one of cases) {
-      const mapper = open()
-      const messages = messagesOf(one, nowMs)
-      const evaluations = evaluator === null ? noEvaluations : await evaluateAll(messages, mapper, evaluator)
-      const diff = compareCase(one, replayMessages(mapper, messages, evaluations))
-      results.push({ name: one.name, passed: diff.length === 0, diff })
-    }
-    return results
-  } finally {
-    await evaluator?.close()
-  }
+  return cases.map((one) => {
+    const diff = compareCase(one, replayMessages(open(), messagesOf(one, nowMs)))
+    return { name: one.name, passed: diff.length === 0, diff }
+  })
 }
 
-type Evaluations = ReadonlyMap<Message, Evaluation>
-
-const noEvaluations: Evaluations = new Map()
-
-/** The evaluations of messages whose source has an expression. */
-async function evaluateAll(
-  messages: readonly Message[],
-  mapper: Mapper,
-  evaluator: Pick<Evaluator, 'evaluate'>,
-): Promise<Evaluations> {
-  const evaluations = new Map<Message, Evaluation>()
-  for (const message of messages) {
-    // A message of another source is not evaluated.
-    for (const source of mapper.expressions.keys()) {
-      const evaluation = await evaluateMessage(message, source, mapper, evaluator)
-      if (evaluation !== null) evaluations.set(message, evaluation)
-    }
-  }
-  return evaluations
-}
-
-/**
- * Gives messages to a mapper as the intake does, and closes all open records at the end. A message whose
- * expression has no evaluation stays deferred.
- */
-export function replayMessages(
-  mapper: Mapper,
-  messages: readonly Message[],
-  evaluations: Evaluations = noEvaluations,
-): ActualResult {
+/** Gives messages to a mapper as the intake does, and closes all open records at the end. */
+export function replayMessages(mapper: Mapper, messages: readonly Message[]): ActualResult {
   const actual: ActualResult = {
     payloads: [],
     ignored: [],
     refused: [],
     quarantined: [],
-    deferred: false,
     arrivals: messages.map(({ arrivedAt }) => arrivedAt),
     isSequence: messages.length > 1,
   }
   for (const message of messages) {
     tickUntil(mapper, message.arrivedAt, actual)
-    const result = mapper.map(message)
-    const evaluation = evaluations.get(message) ?? null
-    const evaluated =
-      result.kind === 'deferred' ? mapEvaluation(mapper, message, result.source, evaluation) : null
-    addResult(evaluated ?? result, mapper, actual)
+    addResult(mapper.map(message), mapper, actual)
   }
   tickUntil(mapper, Number.POSITIVE_INFINITY, actual)
   return actual
@@ -159,9 +107,6 @@ function addResult(result: MapResult, mapper: Mapper, actual: ActualResult): voi
       return
     case 'quarantined':
       actual.quarantined.push(result)
-      return
-    case 'deferred':
-      actual.deferred = true
       return
     case 'part':
       addChanges(mapper.apply(), actual)

@@ -12,8 +12,6 @@ export function counterSlotOf(
   { config, field }: { config: SignalConfig; field: SignalField },
   counters: JudgedCounter[],
 ): number {
-  // A deferred message is mapped apart from the others, so there is no order to judge by.
-  if (source.jsonata !== undefined) return -1
   const { unit, quantity, scale } = config
   const { type, part, valueUnit } = field
   const steps = product(typeof unit === 'string' ? signalUnits[unit] : ratioOf('1'), ratioOf(String(scale)))

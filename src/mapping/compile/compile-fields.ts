@@ -6,7 +6,7 @@ import type { MapConfig, SourceConfig } from '../config.ts'
 import type { WriteExtraFields } from '../fields/extra-fields.ts'
 import { compileGps, type InMotion } from '../fields/gps.ts'
 import type { CompiledSource, Fix } from '../mapper/compiled-source.ts'
-import { compileCondition } from '../path/condition.ts'
+import { compileCondition } from '../expression/expression.ts'
 import type { Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileBounds, type Bounds } from '../plausibility/plausibility.ts'
@@ -87,7 +87,7 @@ export function inMotionOf(
   captures: readonly string[],
 ): InMotion | null {
   if (!field) return null
-  const { path, value, from } = field
+  const { path, expr, value, from } = field
   const fromSpeed = from !== undefined
   if (!fromSpeed && (field.above !== undefined || field.below !== undefined))
     throw new Malformed('has "above" or "below" without "from: speed"')
@@ -98,7 +98,7 @@ export function inMotionOf(
   if (fromSpeed && !speed) throw new Malformed('is derived from the speed, so `map` needs speed too')
   if (fromSpeed && field.above === undefined)
     throw new Malformed('needs "above", the speed above which the asset moves')
-  if (fromSpeed && path === undefined) return { read: null, fromSpeed }
+  if (fromSpeed && path === undefined && expr === undefined) return { read: null, fromSpeed }
   return { read: booleanOf(field, captures), fromSpeed }
 }
 
@@ -127,19 +127,19 @@ export function timeOf(
     const raw: Read = (record) => (record as Record<string, unknown>)['$time']
     return { read: compileTime('ms', raw), raw, orArrival: true, format: 'ms', zone: null }
   }
-  const { path, format, zone, missing, date, shift } = field
+  const { path, expr, format, zone, missing, date, shift } = field
   const formats = typeof format === 'string' ? [format] : format
   if (zone !== undefined && !formats.some(isLocalFormat))
     throw new Malformed(`has a zone, which the format ${formats.join(', ')} does not read`)
   if (formats.length > 1 && formats.includes('arrival'))
     throw new Malformed('has arrival beside other formats; use `missing: arrival` instead')
   if (format === 'arrival') {
-    if (path !== undefined || date !== undefined || shift !== undefined)
-      throw new Malformed('has a path or a shift, which the format arrival does not read')
+    if (path !== undefined || expr !== undefined || date !== undefined || shift !== undefined)
+      throw new Malformed('has a path, an expression or a shift, which the format arrival does not read')
     return null
   }
-  if (path === undefined) throw new Malformed('needs a path')
-  const raw = readWhere(field.when, compileTimeReading({ ...field, path }, captures), captures)
+  if (path === undefined && expr === undefined) throw new Malformed('needs a path or an expression')
+  const raw = readWhere(field.when, compileTimeReading(field, captures), captures)
   return {
     read: shifted(compileTime(format, raw), shift),
     raw,

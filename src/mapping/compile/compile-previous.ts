@@ -5,6 +5,8 @@
 // place and its payloadId must be the same whatever came before it.
 
 import type { SourceConfig } from '../config.ts'
+import { chainOf } from '../expression/names.ts'
+import { childrenOf, nodesOf, parseExpression, type Node } from '../expression/syntax.ts'
 import { compileFound } from '../fields/fields.ts'
 import type { CompiledPrevious, PreviousValue } from '../memory/previous-values.ts'
 import { previousName, type Path } from '../path/path.ts'
@@ -36,7 +38,7 @@ export function compilePrevious(
       scope.report(['previous'], 'is set, but no path begins with $previous.')
     return null
   }
-  for (const option of ['jsonata', 'coalesce', 'thin', 'merge'] as const)
+  for (const option of ['coalesce', 'thin', 'merge'] as const)
     if (source[option] !== undefined)
       scope.report(first.at, `reads $previous, which cannot be combined with ${option}: ${reasons[option]}.`)
   const paths = new Map(reads.map(({ path }) => [previousName(path.steps), path]))
@@ -66,14 +68,25 @@ type Field = SourceConfig['map']['signals'][number] | SourceConfig['map']['field
 /** Whether sums, differences and ratios are made of what is read at `at`. Bits and tables read others. */
 function isComputed(field: Field, at: Keys): boolean {
   const [word] = at
+  if (word === 'expr') return field.expr !== undefined && computesWithPrevious(parseExpression(field.expr))
   if (operands.some((operand) => operand === word)) return true
   if (word !== 'path' || at.some((key) => conditions.has(key))) return false
   if (field.bit !== undefined || field.values !== undefined) return false
   return operands.some((operand) => field[operand] !== undefined)
 }
 
+const operators: ReadonlySet<string> = new Set(['+', '-', '*', '/', '%', '-_'])
+
+/** Whether a previous value is an operand of arithmetic, or is read as a number. */
+function computesWithPrevious(tree: Node): boolean {
+  return [...nodesOf(tree)].some((node) => {
+    const isNumber =
+      operators.has(node.op) || ((node.op === 'call' || node.op === 'rcall') && node.args[0] === 'number')
+    return isNumber && childrenOf(node).some((child) => chainOf(child)?.root === 'previous')
+  })
+}
+
 const reasons = {
-  jsonata: 'such messages are mapped apart from those that arrive, in no order',
   coalesce: 'a record of several messages has no record before it while it is collected',
   thin: 'the difference in an omitted payload would be lost',
   merge: 'a record that waits for others is kept without what came before it',
@@ -103,17 +116,24 @@ const plainKeys: ReadonlySet<string> = new Set(['name', 'description', 'reason',
 function reportElsewhere({ map, previous: _previous, ...source }: SourceConfig, { report }: Scope): void {
   const { signals: _signals, fields, ...record } = map
   const inGps = Object.fromEntries(Object.entries(fields).filter(([name]) => /^gps(\.|$)/.test(name)))
-  const places = [
-    ...mentions(source, []),
-    ...mentions(record, ['map']),
-    ...mentions(inGps, ['map', 'fields']),
-  ]
+  const elsewhere = [source, { map: record }, { map: { fields: inGps } }]
+  const places = elsewhere.flatMap((options) => [
+    ...mentions(options, []),
+    ...pathsReadBy(options).flatMap(({ path: { from }, at }) =>
+      from === 'previous' && !textAt(options, at).includes('$previous') ? [at] : [],
+    ),
+  ])
   for (const at of places)
     report(
       at,
       'reads $previous, which only signals and fields outside of gps can: device, time, position and the choice ' +
         'of records must be the same whatever came before.',
     )
+}
+
+function textAt(options: unknown, at: Keys): string {
+  const found = at.reduce<unknown>((inside, key) => (inside as Record<string, unknown>)[key], options)
+  return JSON.stringify(found) ?? ''
 }
 
 function mentions(options: unknown, at: Keys): Keys[] {

@@ -14,7 +14,7 @@ import { compileSchedule } from '../privacy/schedule.ts'
 import type { ThinOptions } from '../state/thin.ts'
 import { compileTime, compileZone, zoneFor } from '../times/times.ts'
 import { nameFrom } from '../path/value.ts'
-import { compileCondition } from '../path/condition.ts'
+import { compileCondition } from '../expression/expression.ts'
 import { booleanOf } from './compile-values.ts'
 import type { Scope } from './compile-scope.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
@@ -35,12 +35,8 @@ export function compileMemory(source: SourceConfig, scope: Scope): Memory | unde
   return { remember, coalesce, thin, merge }
 }
 
-function rememberOf(
-  { remember, map, jsonata }: SourceConfig,
-  captures: readonly string[],
-): CompiledRemember | null {
+function rememberOf({ remember, map }: SourceConfig, captures: readonly string[]): CompiledRemember | null {
   if (!remember) return null
-  if (jsonata !== undefined) throw new Malformed('cannot be combined with jsonata')
   const { names, for: forMs } = remember
   const { in_motion: field } = map
   const motion = field?.path === undefined ? null : booleanOf({ ...field, default: undefined }, captures)

@@ -38,8 +38,8 @@ export function compileSourceTopics(
 }
 
 /** Whether `when` decides which messages are those of the source, before they are collected or evaluated. */
-export function takesSome({ when, coalesce, jsonata }: SourceConfig): boolean {
-  return when !== undefined && coalesce === undefined && jsonata === undefined
+export function takesSome({ when, coalesce }: SourceConfig): boolean {
+  return when !== undefined && coalesce === undefined
 }
 
 /** Why no message of the pattern is left by the sources above; null where some may be. */
@@ -56,7 +56,7 @@ function hiddenBy(
     const act =
       whole.when === undefined
         ? 'With `when` it would take only some of the messages.'
-        : 'Its `when` leaves none to others, because it has coalesce or jsonata.'
+        : 'Its `when` leaves none to others, because it has coalesce.'
     return `the source ${quote(whole.name, 64)} above takes every topic that it matches. ${act}`
   }
   const same = above.find((other) => takesSame(other.source, source))

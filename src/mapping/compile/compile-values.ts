@@ -2,7 +2,7 @@
 
 import type { CoordinateConfig, MapConfig, NumberField } from '../config.ts'
 import { ratioOf, type Ratio } from '../fields/decimal.ts'
-import { compileFound, compileReading, type FieldPaths, type Reading } from '../fields/fields.ts'
+import { compileFound, compileReading, type Reading } from '../fields/fields.ts'
 import {
   compileBoolean,
   compileNumber,
@@ -18,7 +18,7 @@ import {
   speedUnits as speedRatios,
   type Convert,
 } from '../fields/units.ts'
-import { compileCondition } from '../path/condition.ts'
+import { compileCondition } from '../expression/expression.ts'
 import { compilePaths, type Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { wordIn } from '../words/words.ts'
@@ -59,8 +59,9 @@ export function coordinateOf(
 
 /** What the message has, for the sentence of a refusal. */
 function shownOf(field: CoordinateConfig, captures: readonly string[]): Read {
-  const { path, absent, decimal_comma } = field
-  return path === undefined ? rawOf(field, captures) : compileFound({ path, absent, decimal_comma }, captures)
+  const { path, expr, absent, decimal_comma } = field
+  if (path === undefined && expr === undefined) return rawOf(field, captures)
+  return compileFound({ path, expr, absent, decimal_comma }, captures)
 }
 
 function convertCoordinateOf(field: CoordinateConfig): Convert {
@@ -104,21 +105,18 @@ export function headingConvertOf(field: NumberField): Convert {
   return convertOf(field, angleUnits, 'deg', measurePlaces)
 }
 
-/** Either a path or a constant. Throws Malformed. */
-export function rawOf(
-  field: Omit<Reading, 'path'> & { path?: FieldPaths | undefined; value?: unknown },
-  captures: readonly string[],
-): Read {
-  const { path, value, ...how } = field
-  if (path === undefined && value === undefined) throw new Malformed('needs a path or a value')
-  if (path === undefined) {
+/** A path, an expression or a constant. Throws Malformed. */
+export function rawOf(field: Reading & { value?: unknown }, captures: readonly string[]): Read {
+  const { path, expr, value, ...how } = field
+  if (path === undefined && expr === undefined) {
+    if (value === undefined) throw new Malformed('needs a path, an expression or a value')
     const word = wordIn(how)
     if (word !== undefined)
       throw new Malformed(`has "${word}" beside a constant; it computes with what a path finds`)
     return () => value
   }
-  if (value !== undefined) throw new Malformed('must have a path or a value, not both')
-  return compileReading({ path, ...how }, captures)
+  if (value !== undefined) throw new Malformed('must have a path, an expression or a value, not both')
+  return compileReading({ path, expr, ...how }, captures)
 }
 
 /** Where its condition is false, it has no value and no default. Throws Malformed. */

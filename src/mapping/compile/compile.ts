@@ -15,20 +15,25 @@ import { plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import type { MappingConfig, SourceConfig } from '../config.ts'
 import {
-  compileDevicePath,
+  compileDeviceRead,
   compileDeviceTemplate,
   firstDeviceRule,
   type DeviceRule,
 } from '../devices/device-rule.ts'
 import { compileFindDamage } from '../body/damaged-text.ts'
-import { encodingOf, isStateful } from '../encodings/encodings.ts'
-import { checkExpression } from '../jsonata/expression.ts'
+import { encodingOf } from '../encodings/encodings.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 import { compileRefusalHint } from '../mapper/refusal-hint.ts'
-import { compileCondition, type Condition } from '../path/condition.ts'
+import {
+  compileCondition,
+  compileExpression,
+  takeLimitReached,
+  type Condition,
+} from '../expression/expression.ts'
 import { compilePaths, parsePath, type Path, type Read } from '../path/path.ts'
 import { readsPacketProperties } from '../path/packet-properties.ts'
-import { pathIn, pathsReadBy } from '../path/paths-used.ts'
+import { isNone } from '../path/no-result.ts'
+import { pathsReadBy } from '../path/paths-used.ts'
 import { compileEach, type Each } from '../path/record-selection.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { parseTopic, type TopicPattern } from '../path/topic-pattern.ts'
@@ -123,7 +128,6 @@ function compileSource(
   const fields = compileFields(source, scope)
   const signals = compileAllSignals(source, scope.at('map', 'signals'))
   const memory = compileMemory(source, scope)
-  checkJsonata(source, scope)
   for (const [index, text] of source.unused.entries()) compile(['unused', index], () => parsePath(text))
   if (!device || !fields || !signals || !memory) return undefined
   const { later, ...writers } = signals
@@ -145,7 +149,6 @@ function compileSource(
     encoding: sharedEncoding(source, encodings),
     findDamage: compileFindDamage(source),
     ...extracts,
-    jsonata: source.jsonata ?? null,
     each,
     refuse: sound,
     when,
@@ -181,8 +184,19 @@ function sharedEncoding(source: SourceConfig, encodings: Shared['encodings']): E
 
 function compileEachOf({ each }: SourceConfig): Each | null {
   if (each === undefined) return null
-  const reads: Read[] = stepsOf(each).map((step) => compilePaths(typeof step === 'string' ? step : step.path))
+  const reads: Read[] = stepsOf(each).map((step) => {
+    if (typeof step === 'string') return compilePaths(step)
+    return 'path' in step ? compilePaths(step.path) : foundBy(compileExpression(step.expr, []))
+  })
   return compileEach(reads)
+}
+
+/** What has no result is no record. */
+function foundBy(read: Read): Read {
+  return (record, root, up) => {
+    const found = read(record, root, up)
+    return isNone(found) ? undefined : found
+  }
 }
 
 /** A pattern without the capture would leave its topics to nobody. */
@@ -205,8 +219,8 @@ function checkLevels({ each, extract, ...options }: SourceConfig, { report }: Sc
     report(at, `goes ${plural(read.levels, 'level')} out with $up, but ${found}.`)
   }
   for (const [index, step] of steps.entries())
-    for (const text of [typeof step === 'string' ? step : step.path].flat())
-      for (const read of pathIn(text)) check(read, index, ['each'])
+    for (const { path: read } of pathsReadBy(typeof step === 'string' ? { path: step } : step))
+      check(read, index, ['each'])
   const levels = steps.length > 1 ? steps.length : 0
   for (const { path: read, at } of pathsReadBy(options)) check(read, levels, at)
   for (const [index, { from, when }] of extract.entries())
@@ -216,17 +230,6 @@ function checkLevels({ each, extract, ...options }: SourceConfig, { report }: Sc
 function stepsOf(each: SourceConfig['each']) {
   if (each === undefined) return []
   return Array.isArray(each) ? each : [each]
-}
-
-function checkJsonata({ jsonata, encoding, coalesce, thin, merge }: SourceConfig, scope: Scope): void {
-  if (jsonata === undefined) return
-  if (coalesce || thin || merge) scope.report(['jsonata'], 'cannot be combined with coalesce, thin or merge.')
-  if (isStateful(encoding))
-    scope.report(
-      ['jsonata'],
-      `cannot be combined with the encoding ${encoding}, whose messages are decoded in order.`,
-    )
-  scope.compile(['jsonata'], () => checkExpression(jsonata))
 }
 
 function compileProvider(text: string | undefined, captures: readonly string[]): CompiledSource['provider'] {
@@ -256,7 +259,9 @@ function takesOf(
 ): CompiledSource['takes'] {
   if (when === null || !takesSome(source)) return null
   const conditions = [...refuse.map(({ holds }) => holds), when.holds]
-  return (record, root, captures, up) => conditions.some((holds) => holds(record, root, captures, up))
+  // A condition that reaches its limit is judged, and refused, with the record.
+  return (record, root, captures, up) =>
+    conditions.some((holds) => holds(record, root, captures, up)) || takeLimitReached()
 }
 
 function compileDevice(rule: SourceConfig['device'], captures: readonly string[]): DeviceRule {
@@ -264,7 +269,9 @@ function compileDevice(rule: SourceConfig['device'], captures: readonly string[]
     const rules = Array.isArray(rule) ? rule : [rule]
     return firstDeviceRule(
       rules.map((one) =>
-        typeof one === 'string' ? compileDeviceTemplate(one, captures) : compileDevicePath(one.path),
+        typeof one === 'string'
+          ? compileDeviceTemplate(one, captures)
+          : compileDeviceRead('path' in one ? compilePaths(one.path) : compileExpression(one.expr, captures)),
       ),
     )
   }

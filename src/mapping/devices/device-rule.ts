@@ -6,7 +6,7 @@
 import { noSender, type Message, type Sender } from '../../domain/message.ts'
 import { quote } from '../../std/quote.ts'
 import { Malformed } from '../path/text-cursor.ts'
-import { compilePaths, type Read } from '../path/path.ts'
+import type { Read } from '../path/path.ts'
 import { messageNames, senderNames } from '../path/topic-pattern.ts'
 import { isNoName, nameFrom } from '../path/value.ts'
 import type { RecordContext } from '../types.ts'
@@ -41,9 +41,12 @@ const messageParts: Record<(typeof messageNames)[number], Part> = {
 /** `{user.vin}` is the user property `vin`. */
 const userStart = 'user.'
 
-export function compileDevicePath(path: string | readonly string[]): DeviceRule {
-  const read: Read = compilePaths(path)
-  return { kind: 'record', name: ({ record, root, up }) => nameFrom(read(record, root, up)) }
+/** By a path or an expression. */
+export function compileDeviceRead(read: Read): DeviceRule {
+  return {
+    kind: 'record',
+    name: ({ record, root, up, captures }) => nameFrom(read(record, root, up, captures)),
+  }
 }
 
 /** Longer names would fill the caches and the log. */

@@ -1,6 +1,6 @@
 // explain-declined.ts: why sources that have the topic of a message did not take it.
 
-import { compileConditionParts, type ConditionParts } from '../path/condition-parts.ts'
+import { compileConditionParts, type ConditionParts } from '../expression/condition-parts.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { notAnObject } from '../mapper/map-result.ts'
 import { recordsIn, rootOf, type OnDeclined } from '../routing/source-choice.ts'

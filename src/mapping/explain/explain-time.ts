@@ -14,8 +14,9 @@ export type ExplainTime = (place: PlacedRecord, ofDevice: Zone | null) => Explai
 export function explainTime(config: SourceConfig, captureNames: readonly string[]): ExplainTime {
   const { time: field } = config.map
   const time = timeOf(config, captureNames)
-  const paths = field?.path ?? (time ? '$time' : undefined)
-  const finder = compileFinder({ path: paths, absent: field?.absent, when: field?.when }, captureNames)
+  const { path: own, expr, absent, when } = field ?? {}
+  const paths = own ?? (time && expr === undefined ? '$time' : undefined)
+  const finder = compileFinder({ path: paths, expr, absent, when }, captureNames)
   const date = field?.date && compileFinder({ ...field.date, absent: field.absent }, captureNames)
   return (place, ofDevice) => {
     const { record, root, up, captures } = place

@@ -1,12 +1,10 @@
 // explain-unread.ts: the keys of one message that no path of its source reads.
 //
 // A message of a source that collects is judged by what reads its name, value and time; what was collected,
-// by the paths that read the names. With an expression, the message is judged by the parsed expression, and
-// its result by the paths. The user properties of MQTT 5 that nothing reads stand behind the keys.
+// by the paths that read the names. The user properties of MQTT 5 that nothing reads stand behind the keys.
 
 import type { Message } from '../../domain/message.ts'
 import type { SourceConfig } from '../config.ts'
-import { compileExpressionUnread } from '../jsonata/expression-unread.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 import { compileUnreadProperties } from '../path/packet-properties.ts'
 import {
@@ -25,13 +23,8 @@ import type { Trace } from './explain-trace.ts'
 const visitsMax = 5000
 
 export type ExplainUnread = {
-  /** Null for bytes that cannot be decoded. `evaluated`: the result of the expression. */
-  ofMessage(
-    message: Message,
-    captures: readonly string[],
-    traces: readonly Trace[],
-    evaluated: { value: unknown } | undefined,
-  ): UnreadKeys | null
+  /** Null for bytes that cannot be decoded. */
+  ofMessage(message: Message, captures: readonly string[], traces: readonly Trace[]): UnreadKeys | null
   /** Of a record that was collected from several messages. */
   ofCollected(trace: Trace): UnreadKeys | null
 }
@@ -39,27 +32,24 @@ export type ExplainUnread = {
 export function compileExplainUnread(config: SourceConfig, source: CompiledSource): ExplainUnread {
   const find = compileFindUnread(config, visitsMax) ?? compileFindUnreadInParts(config, visitsMax)
   const ofCollected = compileFindUnreadCollected(config, visitsMax)
-  const ofExpression = source.jsonata === null ? null : compileExpressionUnread(source.jsonata, visitsMax)
   const unreadProperties = compileUnreadProperties(config)
   const { extract, each } = source
   const { decode } = source.encoding
   return {
-    ofMessage(message, captures, traces, evaluated) {
-      const keys = keysOf(message, captures, traces, evaluated)
+    ofMessage(message, captures, traces) {
+      const keys = keysOf(message, captures, traces)
       return keys && withProperties(keys, unreadProperties(message))
     },
     ofCollected: (trace) => ofCollected?.(trace.root, [trace]) ?? null,
   }
 
-  function keysOf(...[{ bytes }, captures, traces, evaluated]: Parameters<ExplainUnread['ofMessage']>) {
+  function keysOf(...[{ bytes }, captures, traces]: Parameters<ExplainUnread['ofMessage']>) {
     if (find === null) return null
     // A decoder with memory is asked once for each message, by the mapper.
     if (!decode) return traces[0] ? find(traces[0].root, traces) : null
     const decoded = decode(bytes)
     if (decoded.kind !== 'value') return null
-    if (ofExpression === null) return inRecords(find, decoded.value, captures)
-    const inMessage = ofExpression(decoded.value)
-    return evaluated ? both(inMessage, inRecords(find, evaluated.value, captures)) : inMessage
+    return inRecords(find, decoded.value, captures)
   }
 
   function inRecords(findUnread: FindUnread, value: unknown, captures: readonly string[]): UnreadKeys {
@@ -85,17 +75,6 @@ function withProperties(unread: UnreadKeys, names: readonly string[]): UnreadKey
 
 function recordsIn(chosen: unknown): readonly unknown[] {
   return Array.isArray(chosen) ? chosen : [chosen]
-}
-
-function both(first: UnreadKeys, second: UnreadKeys): UnreadKeys {
-  const others = second.keys.filter((key) => !first.keys.includes(key))
-  const partOf = first.partOf ?? second.partOf
-  return {
-    keys: [...first.keys, ...others],
-    more: first.more + second.more,
-    near: [...new Set([...first.near, ...second.near])],
-    ...(partOf === undefined ? {} : { partOf }),
-  }
 }
 
 type RecordResult = { device: { name: string | null }; fields: readonly ExplainedField[] }

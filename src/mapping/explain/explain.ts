@@ -28,7 +28,7 @@ import { withPlausibility } from '../plausibility/plausibility.ts'
 import { createWithheldCounts } from '../plausibility/withheld-counts.ts'
 import { zoneOf, type Zone } from '../times/zones.ts'
 import type { StateChanges } from '../state/state-changes.ts'
-import { compileConditionParts, type ConditionParts } from '../path/condition-parts.ts'
+import { compileConditionParts, type ConditionParts } from '../expression/condition-parts.ts'
 import { propertyReadBy } from '../path/packet-properties.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { previousValuesOf } from '../path/previous-record.ts'
@@ -81,7 +81,6 @@ export type Explained = {
   /** In the order in which they were asked. */
   declined: readonly DeclinedSource[]
   /** The result of the expression of the source, which replaced the message. */
-  evaluated?: { value: unknown }
   records: readonly ExplainedRecord[]
   /** The keys of the message that nothing reads; null where it cannot be said. */
   unread: UnreadKeys | null
@@ -90,7 +89,7 @@ export type Explained = {
 export type Explainer = {
   mapper: Mapper
   /** Explains the last message of the mapper; once, right after it. */
-  explain(message: Message, result: MapResult, evaluated?: Explained['evaluated']): Explained
+  explain(message: Message, result: MapResult): Explained
   /** Explains the records that the last apply() or tick() closed. */
   explainApplied(applied: StateChanges): Explained
 }
@@ -124,20 +123,19 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
   }
   return { mapper, explain, explainApplied }
 
-  function explain(message: Message, result: MapResult, evaluated?: Explained['evaluated']): Explained {
+  function explain(message: Message, result: MapResult): Explained {
     const { records, values } = takeTraces()
     const route = routeOf(message, result.source)
     const payloads = result.kind === 'payloads' ? result.payloads : []
     const explained = withPayloads(records, payloads).map(([trace, payload]) =>
       explainTrace(trace, payload, route, message),
     )
-    const unread = route === null ? null : unreadIn(message, route, records, evaluated)
+    const unread = route === null ? null : unreadIn(message, route, records)
     return {
       topic: message.topic,
       captures: route === null ? {} : namesOf(route),
       values,
       declined: declined.take(),
-      ...(evaluated && { evaluated }),
       records: explained,
       unread: unread && nearMissing(unread, explained),
     }
@@ -169,14 +167,9 @@ export function createExplainer(deps: MapperDeps, options: MapperOptions, config
     }
   }
 
-  function unreadIn(
-    message: Message,
-    { runtime, captures }: Route,
-    records: readonly Trace[],
-    evaluated: Explained['evaluated'],
-  ) {
+  function unreadIn(message: Message, { runtime, captures }: Route, records: readonly Trace[]) {
     const { unread } = explainers.get(runtime.source.name) ?? {}
-    return unread?.ofMessage(message, captures, records, evaluated) ?? null
+    return unread?.ofMessage(message, captures, records) ?? null
   }
 
   function takeTraces(): Traces {
@@ -285,16 +278,20 @@ function fromOf(
   const rules = [config?.device ?? '{device}'].flat()
   for (const rule of rules) {
     if (typeof rule !== 'string') {
-      const { path, raw } = findBy(rule.path, place)
-      if (path !== null && raw !== undefined) return propertyReadBy(path) ?? `path ${path}`
-      continue
+      const { path, raw } = findBy(rule, runtime.source.captures, place)
+      if (path === null || raw === undefined) continue
+      return 'expr' in rule ? `expression ${path}` : (propertyReadBy(path) ?? `path ${path}`)
     }
     const template = compileDeviceTemplate(rule, runtime.source.captures)
     if (template.kind === 'record' || message === null) continue
     if (template.name(captures, message) !== '') return `${rule} of the ${template.kind}`
   }
   const tried = rules.map((rule) =>
-    typeof rule === 'string' ? rule : `path ${[rule.path].flat().join(', ')}`,
+    typeof rule === 'string'
+      ? rule
+      : 'expr' in rule
+        ? `expression ${rule.expr}`
+        : `path ${[rule.path].flat().join(', ')}`,
   )
   return `nothing: ${tried.join('; ')}`
 }

@@ -1,9 +1,9 @@
 // path-finder.ts: finds which of the paths of a field has a value in a record, and the raw value there.
 
-import { compileFound, pathsOf, textOf, type FieldPaths, type Reading } from '../fields/fields.ts'
+import { compileFound, findingsOf, textOf, type Finding, type Reading } from '../fields/fields.ts'
 import { shown } from '../fields/gps.ts'
-import { compileCondition } from '../path/condition.ts'
-import { compilePath, parsePath } from '../path/path.ts'
+import { compileCondition } from '../expression/expression.ts'
+import { NoResult } from '../path/no-result.ts'
 import type { Up } from '../types.ts'
 import { unusable } from '../words/unusable.ts'
 import { compileStages } from '../words/words.ts'
@@ -13,8 +13,7 @@ export type PlacedRecord = { record: unknown; root: unknown; up: Up; captures: r
 
 export type Found = { path: string | null; raw: unknown; note: string | null }
 
-export type Readable = Omit<Reading, 'path'> & {
-  path?: FieldPaths | undefined
+export type Readable = Reading & {
   value?: unknown
   default?: unknown
   when?: string | undefined
@@ -31,13 +30,16 @@ export function compileFinder(
   paths: readonly string[]
   find(place: PlacedRecord): Found
 } {
-  const { path, value, when, absent, decimal_comma, unit } = readable
-  const reads = pathsOf(path ?? []).map((one) => ({
-    text: textOf(one),
-    raw: compilePath(parsePath(textOf(one))),
-    condition: typeof one === 'string' ? null : one.when,
-    read: compileFound({ path: [one], absent, decimal_comma, unit }, captureNames),
-  }))
+  const { value, when, absent, decimal_comma, unit } = readable
+  const reads = findingsOf(readable).map((one) => {
+    const finding = typeof one === 'object' && 'expr' in one ? one : { path: [one] }
+    return {
+      text: textOf(one),
+      raw: compileFound('expr' in finding ? finding : { path: textOf(one) }, captureNames),
+      condition: typeof one === 'object' && 'when' in one ? one.when : null,
+      read: compileFound({ ...finding, absent, decimal_comma, unit }, captureNames),
+    }
+  })
   const stages = compileStages(readable, captureNames)
   const holds = when === undefined ? null : compileCondition(when, captureNames)
   const whenAbsent =
@@ -57,7 +59,8 @@ export function compileFinder(
     const { record, root, up, captures } = place
     let best: Found = { path: null, raw: undefined, note: whenAbsent }
     for (const { text, raw, condition, read } of reads) {
-      const found = raw(record, root, up)
+      const found = raw(record, root, up, captures)
+      if (found instanceof NoResult) return { path: text, raw: undefined, note: `no value: ${found.reason}` }
       const usable = read(record, root, up, captures)
       if (isThere(usable)) return { path: text, raw: found, note: computed(usable, place) }
       const note = !isThere(found)
@@ -88,7 +91,7 @@ function isThere(value: unknown): boolean {
   return value !== undefined && value !== null && value !== ''
 }
 
-/** The first of `paths` with a value, such as those that name the device. */
-export function findBy(paths: string | readonly string[], place: PlacedRecord): Found {
-  return compileFinder({ path: paths }, []).find(place)
+/** What names the device, for example. */
+export function findBy(finding: Finding, captureNames: readonly string[], place: PlacedRecord): Found {
+  return compileFinder(finding, captureNames).find(place)
 }

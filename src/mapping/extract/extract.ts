@@ -18,7 +18,7 @@ import { compileDecodedPositions } from './decoded-positions.ts'
 import { openBox, type KeysFor } from './secretbox.ts'
 import { compilePaths } from '../path/path.ts'
 import { isRecord, setOwn } from '../path/path-eval.ts'
-import { compileCondition } from '../path/condition.ts'
+import { compileCondition } from '../expression/expression.ts'
 import type { Up } from '../types.ts'
 
 /** The record with its unpacked values; the same object where there are none. */

@@ -4,24 +4,29 @@
 //   signals.ts   odometer, hours and others       extra-fields.ts  `map.fields`
 //   units.ts     conversion to the sent units     decimal.ts       exact decimals
 //
-// For each path whose condition holds, in turn: read the value, make a decimal comma a point where the field
-// says so, and drop a value that means "absent". With the first value that is left the words of the field
-// compute (words/words.ts). What is absent and what is wrong are told apart (path/value.ts): absent values
-// are left out, wrong ones are left out and counted, or refuse the record where the field is required.
+// For the expression, or for each path whose condition holds, in turn: read the value, make a decimal comma a
+// point where the field says so, and drop a value that means "absent". With the first value that is left the
+// words of the field compute (words/words.ts). What is absent and what is wrong are told apart
+// (path/value.ts): absent values are left out, wrong ones are left out and counted, or refuse the record
+// where the field is required.
 
 import { durationFrom } from '../times/duration.ts'
-import { compileCondition } from '../path/condition.ts'
+import { compileCondition, compileExpression } from '../expression/expression.ts'
 import { firstPresent, type Read } from '../path/path.ts'
-import { compilePresent } from './present-values.ts'
+import { Malformed } from '../path/text-cursor.ts'
+import { compilePresent, withoutAbsent } from './present-values.ts'
 import { degreesFromText, minutesFromText } from '../words/angle-text.ts'
 import { compileStages, withStages, type Words } from '../words/words.ts'
 
-/** A path counts only where its condition holds. */
-export type FieldPath = string | { readonly path: string; readonly when: string }
+/** A path, one that counts only where its condition holds, or an expression. */
+export type FieldPath = string | { readonly path: string; readonly when: string } | { readonly expr: string }
 
-export type FieldPaths = string | readonly FieldPath[]
+export type FieldPaths = string | readonly Exclude<FieldPath, { expr: string }>[]
 
-export type Reading = Words & { path: FieldPaths }
+/** One of both. */
+export type Finding = { path?: FieldPaths | undefined; expr?: string | undefined }
+
+export type Reading = Words & Finding
 
 /**
  * `captures`: names of those of the topic. Throws Malformed. A field without these options costs no more than
@@ -34,11 +39,13 @@ export function compileReading(reading: Reading, captures: readonly string[] = [
 
 /** What is read before the words of the field compute with it. */
 export function compileFound(
-  { path, absent, decimal_comma, unit }: Reading,
+  { path, expr, absent, decimal_comma, unit }: Reading,
   captures: readonly string[],
 ): Read {
   const read = firstPresent(
-    pathsOf(path).map((one) => {
+    findingsOf({ path, expr }).map((one) => {
+      if (typeof one === 'object' && 'expr' in one)
+        return withoutAbsent(compileExpression(one.expr, captures), absent)
       const found = compilePresent(textOf(one), { absent, decimal_comma })
       return typeof one === 'string' ? found : whereHolds(found, one.when, captures)
     }),
@@ -48,12 +55,18 @@ export function compileFound(
   return unit === 'dms' ? (...place) => degreesFromText(read(...place)) : read
 }
 
-export function pathsOf(path: FieldPaths): readonly FieldPath[] {
-  return typeof path === 'string' ? [path] : path
+/** Throws Malformed for both. */
+export function findingsOf({ path, expr }: Finding): readonly FieldPath[] {
+  if (expr !== undefined) {
+    if (path !== undefined) throw new Malformed('must have a path or an expression, not both')
+    return [{ expr }]
+  }
+  return typeof path === 'string' ? [path] : (path ?? [])
 }
 
 export function textOf(path: FieldPath): string {
-  return typeof path === 'string' ? path : path.path
+  if (typeof path === 'string') return path
+  return 'expr' in path ? path.expr : path.path
 }
 
 function whereHolds(read: Read, text: string, names: readonly string[]): Read {

@@ -13,10 +13,14 @@ export type Presence = {
 export function compilePresent(path: string, { absent = [], decimal_comma: comma }: Presence): Read {
   const raw = compilePath(parsePath(path))
   const read: Read = comma === true ? (record, root, up) => withPoint(raw(record, root, up)) : raw
+  return withoutAbsent(read, absent)
+}
+
+export function withoutAbsent(read: Read, absent: readonly (number | string)[] = []): Read {
   if (absent.length === 0) return read
   const isAbsent = compileAbsent(absent)
-  return (record, root, up) => {
-    const value = read(record, root, up)
+  return (record, root, up, captures) => {
+    const value = read(record, root, up, captures)
     return isAbsent(value) ? undefined : value
   }
 }

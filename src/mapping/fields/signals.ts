@@ -8,7 +8,7 @@ import type { Read } from '../path/path.ts'
 import { rejects, type Bounds } from '../plausibility/plausibility.ts'
 import { jsonString } from './json-string.ts'
 import { decimalFault, decimalFrom, type DecimalFault } from '../path/value.ts'
-import type { Condition } from '../path/condition.ts'
+import type { Condition } from '../expression/expression.ts'
 import type { Up, RecordContext } from '../types.ts'
 
 export type SignalField = {

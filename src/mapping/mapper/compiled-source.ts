@@ -15,7 +15,7 @@ import type { WriteGps } from '../fields/gps.ts'
 import type { WriteSignals } from '../fields/signals.ts'
 import type { ReadFixTime } from '../times/fix-time.ts'
 import type { ReadTime, ZoneRule } from '../times/times.ts'
-import type { Condition } from '../path/condition.ts'
+import type { Condition } from '../expression/expression.ts'
 import type { Read } from '../path/path.ts'
 import type { Each } from '../path/record-selection.ts'
 import type { FindDamage } from '../body/damaged-text.ts'
@@ -41,7 +41,6 @@ export type CompiledSource = {
   extract: Extract | null
   /** Null where nothing is unpacked from a J1939 bus. */
   otherControllers: OtherControllers | null
-  jsonata: string | null
   /** Chooses the record, or the records, inside the message. */
   each: Each | null
   /** Records that one message may have. */

@@ -15,7 +15,7 @@ import { createClockCheck, type ClockPolicy } from '../devices/clock-check.ts'
 import type { CommonSkew, DeviceClock } from '../devices/device-clocks.ts'
 import type { DeviceTable } from '../devices/device-table.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import { messageKeyOf } from '../identity.ts'
+import { takeLimitReached } from '../expression/expression.ts'
 import { createSuspectDevices, type SuspectDevices } from '../plausibility/suspect-devices.ts'
 import { createWithheldCounts, type WithheldCounts } from '../plausibility/withheld-counts.ts'
 import type { CounterReset } from '../memory/counter-memory.ts'
@@ -25,7 +25,6 @@ import { createMappingState } from '../state/state.ts'
 import type { Decoded, DeviceNotes, MapResult, StatefulDecoded } from '../types.ts'
 import { resultForDevice } from './admission.ts'
 import { longestWindowMs, type CompiledSource } from './compiled-source.ts'
-import { createDeferredMessages } from './evaluated-messages.ts'
 import { ignored, rejected } from './map-result.ts'
 import { createDeviceNoting } from './device-noting.ts'
 import { countersBySource, type MapperCounters } from './mapper-counters.ts'
@@ -44,17 +43,6 @@ export type Mapper = {
   map(message: Message, live?: boolean): MapResult
   /** The identity that may publish to a topic, null for anyone; null where no source restricts its topics. */
   readonly ownerOf: ((topic: string) => string | null) | null
-  /** The same for a deferred message, with the result of its expression. */
-  mapDecoded(message: Message, source: string, value: unknown): MapResult
-  /** The value that a deferred message's expression is evaluated over, or the result of a message without. */
-  decoded(
-    message: Message,
-    source: string,
-  ): { kind: 'value'; value: unknown } | { kind: 'ended'; result: MapResult }
-  /** The result of a message whose expression cannot be used. */
-  refused(message: Message, source: string, reason: string, detail: string): MapResult
-  /** Sources with an expression, by name. */
-  readonly expressions: ReadonlyMap<string, string>
   /** Adds the last `part` to the state: once, and before the next message. */
   apply(): StateChanges
   /**
@@ -137,23 +125,9 @@ export function createMapper(
       .map((runtime) => stateSourceOf(runtime, context, { recordMapper, memory: recordMemory })),
   )
   const records = createMessageRecords({ context, recordMapper, state, clockOffsetMs, isUnlisted })
-  const deferred = createDeferredMessages({ context, routing, records, decode: decodeOf, mapBytes })
-  const expressions = new Map<string, string>()
-  for (const { name, jsonata } of sources) if (jsonata !== null) expressions.set(name, jsonata)
   return {
     map: mapRemembering,
-    mapDecoded(message, source, value) {
-      noting.begin(message, true)
-      return noting.ended(marked(deferred.mapDecoded(message, source, value)), false)
-    },
     ownerOf: sources.some(({ identity }) => identity !== null) ? ownerOf : null,
-    decoded(message, source) {
-      const found = deferred.decoded(message, source)
-      if (found.kind === 'ended') marked(found.result)
-      return found
-    },
-    refused: (message, source, reason, detail) => marked(deferred.refused(message, source, reason, detail)),
-    expressions,
     apply: () => writes.ofChanges(state.apply()),
     keptWhole: recordMemory.undoLast,
     tick,
@@ -174,6 +148,7 @@ export function createMapper(
   }
 
   function mapRemembering(message: Message, live = true): MapResult {
+    takeLimitReached()
     context.live = live
     noting.begin(message, live)
     const result = noting.ended(marked(map(message, live)))
@@ -227,8 +202,6 @@ export function createMapper(
       !source.coalesce.names.has(source.coalesce.nameOfTopic(route.captures))
     )
       return ignored(source, 'not wanted')
-    if (source.jsonata !== null)
-      return { kind: 'deferred', source: source.name, windowKey: messageKeyOf(message) }
     if (known !== null) return mapBytes(route, known, message)
     return mapBytes(route, decodeOf(route, message), message)
   }

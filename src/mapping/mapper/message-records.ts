@@ -14,7 +14,7 @@ import { addPacketProperties } from '../path/packet-properties.ts'
 import type { DeviceRecord } from '../state/source-state.ts'
 import type { RawRecord, MappingState, Taken } from '../state/state.ts'
 import type { MapResult, RecordContext, Rejection, Up } from '../types.ts'
-import { admitRecord, resultForDevice } from './admission.ts'
+import { admitRecord, isBeyondLimit, resultForDevice } from './admission.ts'
 import type { CompiledSource } from './compiled-source.ts'
 import {
   changedRecord,
@@ -35,8 +35,6 @@ export type MessageRecords = {
   begin(route: Route, root: unknown, message: Message): void
   /** The result of a message that was decoded to `value`. */
   mapValue(route: Route, value: unknown, message: Message): MapResult
-  /** The same for the result of an expression, which may be a list of records. */
-  mapEvaluated(route: Route, value: unknown, message: Message): MapResult
 }
 
 type Deps = {
@@ -67,7 +65,7 @@ type Found = {
 
 export function createMessageRecords(deps: Deps): MessageRecords {
   const { context, recordMapper, state, clockOffsetMs } = deps
-  return { begin, mapValue, mapEvaluated }
+  return { begin, mapValue }
 
   function mapValue(route: Route, value: unknown, message: Message): MapResult {
     const { source } = route.runtime
@@ -79,16 +77,11 @@ export function createMessageRecords(deps: Deps): MessageRecords {
     const { each } = source
     if (each?.kind === 'chain') {
       const records = each.expand(root, source.recordsMax)
+      if (isBeyondLimit(context)) return rejected(context.rejection, message, source, route.entry)
       return mapList(route, records.length, (index) => records[index], message)
     }
     const chosen = each === null ? root : each.read(root, root)
     return Array.isArray(chosen) ? mapPlainList(route, chosen, message) : mapOne(route, chosen, message)
-  }
-
-  function mapEvaluated(route: Route, value: unknown, message: Message): MapResult {
-    if (!Array.isArray(value) || route.runtime.source.each !== null) return mapValue(route, value, message)
-    begin(route, value, message)
-    return mapPlainList(route, value, message)
   }
 
   function begin({ runtime, captures }: Route, root: unknown, message: Message): void {

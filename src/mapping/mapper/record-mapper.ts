@@ -27,6 +27,7 @@ import {
 import type { MappedRecord } from '../state/merge.ts'
 import { payloadOf } from '../state/record-payload.ts'
 import type { DeviceNotes, RecordContext } from '../types.ts'
+import { isBeyondLimit } from './admission.ts'
 import type { CompiledSource, Fix } from './compiled-source.ts'
 import type { RecordMemory } from './record-memory.ts'
 import { isByAge, timeOfRecord, timesOf } from './record-time.ts'
@@ -120,6 +121,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     const writeSignals = source.signals[entry.family]
     signals = writeSignals ? writeSignals(record, root, up, context) : []
     readLater(source, entry)
+    if (isBeyondLimit(context)) return false
     if (isGpsRefused) {
       // Without signals nothing is left to send, and the record is refused for its position.
       context.rejection = refusal
@@ -143,6 +145,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
       return false
     }
     extraFields = source.extraFields ? source.extraFields(record, root, up, context) : ''
+    if (isBeyondLimit(context)) return false
     if (isLastFix) takeTimeOfOldFix(source.fix?.oldTime ?? 'fix')
     if (moving !== null && gps.includes(',"inMotion":')) moving = null
     else if (isMovingAt && !Number.isNaN(context.motionSpeed))

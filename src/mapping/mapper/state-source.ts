@@ -3,7 +3,7 @@
 import type { EpochMs } from '../../std/clock.ts'
 import type { StateSource } from '../state/source-state.ts'
 import type { RecordContext } from '../types.ts'
-import { checkProvider } from './admission.ts'
+import { checkProvider, isBeyondLimit } from './admission.ts'
 import type { RecordMapper } from './record-mapper.ts'
 import type { RecordMemory } from './record-memory.ts'
 import type { SourceRuntime } from '../routing/routing.ts'
@@ -43,8 +43,9 @@ export function stateSourceOf(
     },
     read(entry, record, { arrivedAt, arrival }) {
       const whole = source.extract ? source.extract(record, record, captures) : record
-      if (source.when && !source.when.holds(whole, whole, captures))
-        return { kind: 'ignored', reason: source.when.reason }
+      const isUnwanted = source.when !== null && !source.when.holds(whole, whole, captures)
+      if (isBeyondLimit(context)) return context.rejection
+      if (source.when !== null && isUnwanted) return { kind: 'ignored', reason: source.when.reason }
       if (checkProvider(entry, context) === null) return context.rejection
       const offsetMs = arrival === undefined ? sinceArrival(context.latest, arrivedAt) : arrival.offsetMs
       Object.assign(context, { record: whole, root: whole, up: undefined, captures, arrivedAt, offsetMs })

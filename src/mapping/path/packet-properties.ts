@@ -3,18 +3,10 @@
 // JSON.
 
 import type { Message, MessageProperties } from '../../domain/message.ts'
+import type { packetNames } from './packet-names.ts'
 import { pathIn } from './paths-used.ts'
 
 export type PacketProperties = Pick<Message, 'userProperties' | 'properties'>
-
-/** The names below `$packet`. */
-export const packetNames = [
-  'content_type',
-  'response_topic',
-  'correlation_data',
-  'payload_format',
-  'message_expiry',
-] as const
 
 export type PacketValues = Readonly<Record<(typeof packetNames)[number], string | number | undefined>>
 
@@ -50,7 +42,7 @@ export function packetValuesOf(properties: MessageProperties): PacketValues {
  * quoted key may have backslashes.
  */
 export function readsPacketProperties(options: unknown): boolean {
-  return textsIn(options).some((text) => text.includes(userKey) || text.includes(packetKey))
+  return textsIn(options).some((text) => text.includes(userKey) || /\$?packet\b/.test(text))
 }
 
 /** What a path reads, such as `user property vin`; null for a value of the message itself. */
@@ -66,7 +58,9 @@ export function propertyReadBy(text: string): string | null {
  * that reads user properties, or such a text reads all.
  */
 export function compileUnreadProperties(options: unknown): (message: PacketProperties) => string[] {
-  const readers = textsIn(options).filter((text) => text.includes(userKey) || text.includes('{user.'))
+  const readers = textsIn(options).filter(
+    (text) => text.includes(userKey) || text.includes('{user.') || text.includes('packet.user'),
+  )
   const readsAll = readers.some((text) => /\$properties(?![.[])|\$properties\.[$*]/.test(text))
   return ({ userProperties }) =>
     readsAll

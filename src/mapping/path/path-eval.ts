@@ -164,7 +164,7 @@ export function matchingKey(record: Record<string, unknown>, start: string, end:
   return undefined
 }
 
-function entriesOf(value: unknown): unknown {
+export function entriesOf(value: unknown): unknown {
   if (!isRecord(value)) return undefined
   return Object.keys(value).map((key) => ({ key, value: value[key] }))
 }
@@ -173,7 +173,7 @@ function entriesOf(value: unknown): unknown {
  * Undefined where there is no list, or the lists are not of one length: then it is not known which values
  * belong together.
  */
-function zipped(value: unknown): unknown {
+export function zipped(value: unknown): unknown {
   if (!isRecord(value)) return undefined
   const lists = Object.keys(value).filter((key) => Array.isArray(value[key]))
   const [first] = lists

@@ -1,14 +1,17 @@
-// paths-used.ts: all paths that options of a source read, with their places: every `path`, and every
-// condition (`when`, `valid`). They are searched in the config itself, so that new options are covered as
-// well.
+// paths-used.ts: all paths that options of a source read, with their places: every `path`, every expression
+// and every condition (`when`, `valid`). They are searched in the config itself, so that new options are
+// covered as well.
 
 import type { ConfigProblem } from '../../std/config-problem.ts'
-import { Malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
-import { parsePath, parsePathAt, type Path } from './path.ts'
+import { readsOf, type ReadStep } from '../expression/reads.ts'
+import { parseExpression } from '../expression/syntax.ts'
+import { Malformed } from './text-cursor.ts'
+import { parsePath, type Path } from './path.ts'
 
 type Keys = ConfigProblem['path']
 
-export type PathRead = { path: Path; at: Keys }
+/** `below`, `isWhole`: as in expression/reads.ts. */
+export type PathRead = { path: Path; below: readonly ReadStep[]; isWhole: boolean; at: Keys }
 
 const pathKeys: ReadonlySet<string> = new Set(['path', 'age', 'plus', 'minus', 'over'])
 const conditionKeys: ReadonlySet<string> = new Set(['when', 'valid', 'negative'])
@@ -23,11 +26,14 @@ export function pathsReadBy(options: unknown, at: Keys = []): PathRead[] {
     const entries: unknown[] = Array.isArray(option) ? option : [option]
     const texts = entries.filter((text) => typeof text === 'string')
     if (texts.length > 0 && pathKeys.has(key)) {
-      const own = texts.flatMap((text) => pathIn(text)).map((path) => ({ path, at: place }))
+      const own = texts
+        .flatMap((text) => pathIn(text))
+        .map((path) => ({ path, below: [], isWhole: true, at: place }))
       return [...own, ...entries.flatMap((entry) => pathsReadBy(entry, place))]
     }
-    if (texts.length > 0 && conditionKeys.has(key))
-      return texts.flatMap((text) => pathsInCondition(text)).map((path) => ({ path, at: place }))
+    const isCondition = conditionKeys.has(key)
+    if (texts.length > 0 && (isCondition || key === 'expr'))
+      return texts.flatMap((text) => readsIn(text, !isCondition)).map((read) => ({ ...read, at: place }))
     return pathsReadBy(option, place)
   })
 }
@@ -67,11 +73,11 @@ export function pathIn(text: string): Path[] {
   return paths
 }
 
-/** Those before the first malformed part. */
-function pathsInCondition(text: string): Path[] {
-  const paths: Path[] = []
-  attempt(() => takePaths({ text, at: 0 }, paths))
-  return paths
+/** What an expression reads; an empty list where it is malformed. */
+function readsIn(text: string, isWhole: boolean): Omit<PathRead, 'at'>[] {
+  const reads: Omit<PathRead, 'at'>[] = []
+  attempt(() => reads.push(...readsOf(parseExpression(text), null, isWhole)))
+  return reads
 }
 
 function attempt(read: () => void): void {
@@ -80,44 +86,4 @@ function attempt(read: () => void): void {
   } catch (error) {
     if (!(error instanceof Malformed)) throw error
   }
-}
-
-const words = new Set(['and', 'or', 'not', 'in', 'exists', 'true', 'false', 'null'])
-
-/** The paths of a condition: all that is not a text, capture, number, word or sign (condition.ts). */
-function takePaths(cursor: Cursor, paths: Path[]): void {
-  let inExists = false
-  for (;;) {
-    skipSpaces(cursor)
-    const next = cursor.text[cursor.at]
-    if (next === undefined) return
-    if (next === '{') {
-      const end = cursor.text.indexOf('}', cursor.at)
-      cursor.at = end === -1 ? cursor.text.length : end + 1
-    } else if ((next === '"' || next === "'") && !inExists) {
-      takeQuoted(cursor)
-    } else if ('()=!<>,'.includes(next)) {
-      cursor.at += 1
-    } else if (take(cursor, 'exists(')) {
-      skipSpaces(cursor)
-      inExists = true
-      continue
-    } else {
-      takeOperand(cursor, paths, inExists)
-    }
-    inExists = false
-  }
-}
-
-function takeOperand(cursor: Cursor, paths: Path[], quotedStart: boolean): void {
-  const start = cursor.at
-  while (!isAtBreak(cursor)) cursor.at += 1
-  const word = cursor.text.slice(start, cursor.at)
-  if (words.has(word) || (word !== '' && Number.isFinite(Number(word)))) return
-  cursor.at = start
-  paths.push(parsePathAt(cursor, quotedStart))
-}
-
-function isAtBreak({ text, at }: Cursor): boolean {
-  return at >= text.length || ' \t()[]{}"\'<>=!,'.includes(text[at] ?? '')
 }

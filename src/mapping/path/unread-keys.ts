@@ -16,7 +16,8 @@ import { holderOf } from '../extract/decoded-positions.ts'
 import { findPositions } from '../positions/positions.ts'
 import { isRecord, matchingKey, type Step } from './path-eval.ts'
 import type { Path } from './path.ts'
-import { pathIn, pathsReadBy, type PathRead } from './paths-used.ts'
+import type { ExpressionRead, ReadStep } from '../expression/reads.ts'
+import { pathIn, pathsReadBy } from './paths-used.ts'
 import type { Up } from '../types.ts'
 
 export type UnreadKeys = {
@@ -41,8 +42,9 @@ type Holder = Record<string, unknown> | readonly unknown[]
 type Marks = Map<Holder, Set<string>>
 
 export const keysMax = 8
-const conditions: ReadonlySet<unknown> = new Set(['when', 'valid'])
 const depthMax = 16
+/** Of a list or an object, of which an expression reads all elements or keys. */
+const insideMax = 1000
 
 /**
  * For a value that the paths of `source` start at: a message, or the result of its expression. Null where
@@ -80,12 +82,10 @@ type FindOptions = {
 }
 
 function compileFind({ options, extract, unused, visitsMax }: FindOptions): FindUnread {
-  const ignored = unused.flatMap((text) => pathIn(text).map((path) => ({ path, at: ['unused'] })))
-  const paths = [...pathsReadBy(options), ...ignored]
+  const whole = (text: string) => pathIn(text).map((path) => ({ path, below: [], isWhole: true }))
+  const paths: readonly ExpressionRead[] = [...pathsReadBy(options), ...unused.flatMap(whole)]
   const fromRoot = extract.flatMap(({ as, from, when }) => [
-    ...(as === 'positions' ? [] : [from])
-      .flat()
-      .flatMap((text) => pathIn(text).map((path) => ({ path, at: ['from'] }))),
+    ...(as === 'positions' ? [] : [from]).flat().flatMap(whole),
     ...pathsReadBy({ when }),
   ])
   const unpacked = new Set(extract.map(({ into }) => into))
@@ -126,8 +126,8 @@ export function unreadText({ keys, more, near, partOf }: UnreadKeys): string {
   return `The message has ${keys.map((key) => `\`${key}\``).join(', ')}${others}, which nothing reads${where}${fields}.`
 }
 
-function markAt({ path, at }: PathRead, place: Place, marks: Marks): void {
-  mark(startOf(path, place), path.steps, { marks, isCondition: conditions.has(at.at(-1)) })
+function markAt({ path, below, isWhole }: ExpressionRead, place: Place, marks: Marks): void {
+  mark(startOf(path, place), [...path.steps, ...below], { marks, isWhole })
 }
 
 function startOf({ from, levels }: Path, { record, root, up }: Place): unknown {
@@ -141,13 +141,18 @@ function startOf({ from, levels }: Path, { record, root, up }: Place): unknown {
 
 function mark(
   start: unknown,
-  steps: readonly Step[],
-  { marks, isCondition }: { marks: Marks; isCondition: boolean },
+  steps: readonly ReadStep[],
+  { marks, isWhole }: { marks: Marks; isWhole: boolean },
 ): void {
   let value = start
   let slot: { holder: Holder; key: string } | null = null
-  let readsWhole = !isCondition
-  for (const step of steps) {
+  let readsWhole = isWhole
+  for (const [at, step] of steps.entries()) {
+    if (step.kind === 'each' || step.kind === 'each value') {
+      if (isHolder(value) && Array.isArray(value) === (step.kind === 'each'))
+        markInside(value, steps.slice(at), { marks, isWhole })
+      return
+    }
     // Parts of a text or a number, and all entries of an object: what is there is read as a whole.
     if (isOfWhole(step)) {
       readsWhole = true
@@ -161,6 +166,23 @@ function mark(
     value = (holder as Record<string, unknown>)[key]
   }
   if (slot && (readsWhole || !isHolder(value))) add(marks, slot.holder, slot.key)
+}
+
+/** What is no object or list is read itself. */
+function markInside(
+  holder: Holder,
+  [each, ...steps]: readonly ReadStep[],
+  options: { marks: Marks; isWhole: boolean },
+): void {
+  const isChosen = each?.kind === 'each' ? each.holds : undefined
+  let left = insideMax
+  for (const [key, value] of entriesOf(holder)) {
+    if (left === 0) return
+    left -= 1
+    if (isChosen?.(value) === false) continue
+    if (!isHolder(value) || (steps.length === 0 && options.isWhole)) add(options.marks, holder, key)
+    else mark(value, steps, options)
+  }
 }
 
 type WholeStep = Extract<Step, { kind: 'split' | 'entries' | 'zip' | 'bits' }>

@@ -5,6 +5,7 @@
 // absent speed is usual and a speed of "fast" is a fault of the mapping.
 
 import { digitsEnd } from './digits.ts'
+import { NoResult } from './no-result.ts'
 
 /**
  * Above this a double cannot distinguish neighbouring integers: the number was rounded by the JSON parser.
@@ -21,10 +22,14 @@ const placeholders: ReadonlySet<number> = new Set(
 )
 
 /** What is computed from a placeholder: no number, and for a signal the same fault as the placeholder. */
-export const placeholderResult: unknown = Object.freeze({ placeholder: true })
+export const placeholderResult: unknown = new NoResult('a number is a placeholder for "no value"')
 
 /** Smaller numbers, nearly all, need no look-up. */
 export const placeholderMin = 2_147_483
+
+export function isPlaceholder(number: number): boolean {
+  return number >= placeholderMin && placeholders.has(number)
+}
 
 const decimalLengthMax = 40
 

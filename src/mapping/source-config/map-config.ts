@@ -13,13 +13,14 @@ import {
   unitOption,
   unitsOf,
 } from './field-config.ts'
-import { absent, path, paths, text } from './path-options.ts'
+import { absent, expr, path, paths, text } from './path-options.ts'
 import { mapTime } from './time-config.ts'
 import { quantityOption } from '../plausibility/plausibility-config.ts'
 
 function numberShape<Unit extends z.ZodType>(units: Unit) {
   return {
     path: path(),
+    expr: expr(),
     value: z.number().optional().describe(constant),
     default: z.number().optional().describe(instead),
     absent: absent(),
@@ -65,6 +66,7 @@ const angle = () =>
 const inMotion = z
   .strictObject({
     path: path(),
+    expr: expr(),
     value: z.boolean().optional().describe('A constant instead of a path.'),
     default: z.boolean().optional().describe(instead),
     absent: absent(),
@@ -105,6 +107,7 @@ const signal = z.strictObject({
         'itself counts.',
     ),
   path: path(),
+  expr: expr(),
   value: z
     .union([z.number(), text(40)])
     .optional()
@@ -154,6 +157,7 @@ const signal = z.strictObject({
 const field = z
   .strictObject({
     path: path(),
+    expr: expr(),
     value: z
       .union([z.number(), z.boolean(), text(1000)])
       .optional()

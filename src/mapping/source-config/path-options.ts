@@ -2,10 +2,22 @@
 
 import { z } from 'zod'
 
+const expressionMax = 4096
+
 export const text = (lengthMax: number) => z.string().min(1).max(lengthMax)
 
 /** One path, or several of which the first that finds a value counts. */
 export const paths = () => z.union([text(1024), z.array(text(1024)).min(1).max(64)])
+
+/** `{ path: ... }` in the place of a template. */
+export const pathOption = (description: string) => z.strictObject({ path: paths().describe(description) })
+
+/** `{ path: ... }` or `{ expr: ... }`. */
+export const foundBy = (what: string) =>
+  [
+    pathOption(`Path to ${what}.`),
+    z.strictObject({ expr: text(expressionMax).describe(`An expression (CEL) that gives ${what}.`) }),
+  ] as const
 
 /** Of a field: each path of the list may have a condition. */
 const fieldPaths = () =>
@@ -39,7 +51,17 @@ export const path = () =>
         'list of { key, value }, `$zip()` an object of lists of one length as a list of objects, `$bit(3)` a bit of ' +
         'a number. Where `each` selects a part of the message, a leading `$.` starts at the ' +
         'whole message and `$up.` one level further out (`$up.$up.` two, up to the number of paths in `each`). In a list of paths the first one with a value is ' +
-        'used; `{ path: speed.can, when: canOk == 1 }` in it counts only where its condition holds. Set either `path` or `value`.',
+        'used; `{ path: speed.can, when: canOk == 1 }` in it counts only where its condition holds. Set one of `path`, `expr` and `value`.',
+    )
+
+/** Of a field, instead of its path. */
+export const expr = () =>
+  text(expressionMax)
+    .meta({ examples: ['lo + hi * 256', 'valid == 1 ? speed.can : gps.speed'] })
+    .optional()
+    .describe(
+      'An expression (CEL) that gives the value, instead of `path`. All other options of the field apply to its ' +
+        'result. docs/mapping.md says what it can do.',
     )
 
 export const absent = () =>

@@ -6,7 +6,7 @@ import { recordsMost } from '../path/record-selection.ts'
 import { bodyFields } from './body-config.ts'
 import { fixSchema, previousSchema, rememberSchema } from './fix-config.ts'
 import { mapSchema } from './map-config.ts'
-import { paths, text } from './path-options.ts'
+import { foundBy, pathOption, paths, text } from './path-options.ts'
 import { secret } from '../../std/schema.ts'
 import { keysMax } from '../extract/secretbox.ts'
 import { merge, thin, windowOf } from './thin-config.ts'
@@ -34,9 +34,6 @@ export const defaultsSchema = z
   .describe('Values for empty fields of the device table and for devices that are not in it.')
 
 const names = (description: string) => z.array(text(512)).max(256).optional().describe(description)
-
-/** `{ path: ... }` in the place of a template. */
-const pathOption = (description: string) => z.strictObject({ path: paths().describe(description) })
 
 const timeOption = () =>
   z
@@ -87,11 +84,11 @@ const coalesce = z
       'loses none.',
   )
 
-const recordPath = z.union([text(1024), pathOption('Path to the record or the list of records.')])
+const recordPath = z.union([text(1024), ...foundBy('the record or the list of records')])
 
 const each = z.union([recordPath, z.array(recordPath).min(1).max(4)])
 
-const deviceRule = z.union([text(512), pathOption('Path to the name of the device.')])
+const deviceRule = z.union([text(512), ...foundBy('the name of the device')])
 
 /** All options but the name: those of a preset. */
 export const presetShape = {
@@ -190,14 +187,13 @@ export const presetShape = {
         'of a message are written at once, so a larger number needs more memory.',
     ),
   when: text(4096)
-    .meta({ examples: ['lat != null and sat >= 3', '{event} == "vp"'] })
+    .meta({ examples: ['lat != null && sat >= 3', 'topic.event == "vp"'] })
     .optional()
     .describe(
-      'Condition. Where it is false, the message goes to the next source that has its topic; without one ' +
-        'it is ignored and counted. It may use == != < <= > >=, in ' +
-        '("a", "b"), not in (...), and, or, not, parentheses, exists(path), paths, {captures}, numbers, ' +
-        '"texts", true, false and null (also for an absent value). A key that needs quotes is written in ' +
-        'brackets when it comes first: ["69"] != 2.',
+      'Condition (CEL). Where it is false, the message goes to the next source that has its topic; without one ' +
+        'it is ignored and counted. It may use == != < <= > >=, in ["a", "b"], &&, ||, !, parentheses, has(path), ' +
+        'keys of the record, topic.NAME for a capture, numbers, "texts", true, false and null (also for an absent ' +
+        'value), and the functions of expressions. A key that is no name is written record["69"] != 2.',
     ),
   refuse: z
     .array(
@@ -215,14 +211,6 @@ export const presetShape = {
     .describe(
       'Rules for messages that look like telemetry and must not be mapped. Each becomes a dead letter ' +
         'with its reason, so that an operator sees it.',
-    ),
-  jsonata: text(10_000)
-    .optional()
-    .describe(
-      'For messages that the other options cannot read: a JSONata expression. Its result, an object or ' +
-        'a list of objects, replaces the message. It runs in a separate thread with limits on time and ' +
-        'depth; the message is kept on disk until then. It reads properties of MQTT 5 as the variables ' +
-        '`$properties` (user properties) and `$packet`.',
     ),
   coalesce: coalesce.optional(),
   fix: fixSchema.optional(),

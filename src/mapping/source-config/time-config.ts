@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { timeFormats } from '../times/times.ts'
 import { isZoneName, zoneProblem } from '../times/zones.ts'
 import { fieldWhen } from './field-config.ts'
-import { absent, path, paths, text } from './path-options.ts'
+import { absent, expr, path, paths, text } from './path-options.ts'
 
 /** One format, or several of which the first that can read the time counts. */
 export const timeFormatOption = () =>
@@ -38,6 +38,7 @@ export const dateOption = () =>
 export const mapTime = z
   .strictObject({
     path: path(),
+    expr: expr(),
     format: timeFormatOption().describe(
       'Format of the time. `s` (also with fractions, `s-float`), `ms`, `us`, `ns` since 1970; `iso` ' +
         '2024-05-13T05:46:12.280Z, also 20240513T054612Z; `datetime` 2024-05-13 05:46:12, `compact` 20240513054612, both in UTC without ' +

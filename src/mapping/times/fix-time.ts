@@ -9,7 +9,7 @@ import { Malformed } from '../path/text-cursor.ts'
 import { numberFrom } from '../path/value.ts'
 import type { Read } from '../path/path.ts'
 import type { Up } from '../types.ts'
-import { compileReading, type FieldPaths } from '../fields/fields.ts'
+import { compileReading, type Finding } from '../fields/fields.ts'
 import { compileDated, compileTime, compileZone, zoneFor, type TimeFormat } from './times.ts'
 import type { Zone } from './zones.ts'
 
@@ -77,8 +77,7 @@ function compileOne(config: FixTimeConfig): ReadFixTime {
   }
 }
 
-type TimeReading = {
-  path: FieldPaths
+type TimeReading = Finding & {
   date?: { path: Paths } | undefined
   format: TimeFormat | readonly TimeFormat[]
   absent?: Absent
@@ -89,9 +88,9 @@ type TimeReading = {
  * Malformed.
  */
 export function compileTimeReading(
-  { path, date, format, absent }: TimeReading,
+  { path, expr, date, format, absent }: TimeReading,
   captures: readonly string[] = [],
 ): Read {
-  const clock = compileReading({ path, absent }, captures)
+  const clock = compileReading({ path, expr, absent }, captures)
   return date === undefined ? clock : compileDated(format, compileReading({ ...date, absent }), clock)
 }

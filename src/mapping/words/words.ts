@@ -9,7 +9,7 @@
 // An absent value stays absent, and so does one whose second value is absent. What no word can compute
 // becomes `unusable`, which every field counts as a wrong value. Decimals are exact: no word makes a float.
 
-import { compileCondition } from '../path/condition.ts'
+import { compileCondition } from '../expression/expression.ts'
 import type { Read } from '../path/path.ts'
 import type { Presence } from '../fields/present-values.ts'
 import { compileArithmetic, negated, type Operand } from './arithmetic.ts'

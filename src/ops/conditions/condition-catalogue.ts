@@ -185,13 +185,6 @@ export const conditionCatalogue = {
     act: 'Nothing if this was intended. If not, raise or remove spool.dead_letters.retention.',
     quietMs: dayMs,
   },
-  EXPRESSION_OFF: {
-    severity: 'error',
-    meaning:
-      'The JSONata expression of a source took too long again and again. It is switched off for a while, so ' +
-      'that other sources continue. Messages of the source are acknowledged and wait on the disk.',
-    act: 'See `dead-letters list --reason EXPRESSION_TIMEOUT`. Simplify the expression; a reload tries it at once.',
-  },
   MESSAGES_EVICTED: {
     severity: 'error',
     meaning:
@@ -275,11 +268,6 @@ export const conditionCatalogue = {
       'was behind are released automatically.',
     act: 'Find out why the clock was wrong. Let one program synchronise it (timedatectl, chrony).',
     quietMs: hourMs,
-  },
-  EXPRESSIONS_STALLED: {
-    severity: 'error',
-    meaning: 'JSONata expressions cannot be evaluated. Their messages are acknowledged and wait on disk.',
-    act: 'Check the memory of the machine. The gateway tries again automatically.',
   },
   ...httpConditions,
   ...alertConditions,

@@ -48,11 +48,6 @@ export const spoolConditions = {
       'Run `quarantine list`. Add the devices to the table, release or drop messages, or raise ' +
       'spool.quarantine_max_bytes or spool.clock_quarantine_max_bytes.',
   },
-  DEFERRED_FULL: {
-    severity: 'critical',
-    meaning: `Too many messages wait for their JSONata expression, and deferred_on_full is \`hold\`. ${heldConnections}`,
-    act: 'Wait. If this continues, simplify the expression or raise spool.deferred_max_bytes.',
-  },
   STATE_FULL: {
     severity: 'critical',
     stops: 'receiving',

@@ -1,15 +1,15 @@
-// ingest-events.ts: the events of incoming messages, the quarantine and expressions.
+// ingest-events.ts: the events of incoming messages, and the quarantine.
 
-import { formatDuration, formatSize, plural } from '../../std/quantity.ts'
+import { formatSize, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName, EventOf } from '../../domain/event.ts'
 import { keptStores } from '../../domain/kept-store.ts'
 import { countedConditions } from '../conditions/counted-conditions.ts'
-import { fromText, noKey, sentence } from './event-text.ts'
+import { fromText, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
 type IngestEvent = Exclude<
-  Extract<EventName, `${'message' | 'messages' | 'quarantine' | 'expressions'}_${string}`>,
+  Extract<EventName, `${'message' | 'messages' | 'quarantine'}_${string}`>,
   `message_source_${string}`
 >
 
@@ -78,42 +78,6 @@ export const ingestEvents: EventTable<IngestEvent> = {
         `${plural(payloads, 'payload')}, ${plural(dead, 'dead letter')}.`
       )
     },
-  },
-  expressions_failed: {
-    level: 'error',
-    repeats: () => '',
-    raises: {
-      EXPRESSIONS_STALLED: ({ why }) => ({
-        why: `The thread that evaluates them cannot be started: ${why}.`,
-      }),
-    },
-  },
-  expressions_switched_off: {
-    level: 'error',
-    repeats: ({ source }) => source,
-    raises: {
-      EXPRESSION_OFF: ({ source, timeouts, retryInMs }) => ({
-        key: source,
-        what: `The expression of source ${quote(source, 64)} is switched off. Its messages wait.`,
-        why:
-          `It took too long, or too much memory, for ${plural(timeouts, 'message')} in a row. ` +
-          `It is tried again in ${formatDuration(retryInMs)}.`,
-      }),
-    },
-  },
-  expressions_switched_on: {
-    meaning: 'The expression of a source is in use again.',
-    level: 'info',
-    text: ({ source }) => `The expression of source ${quote(source, 64)} is in use again.`,
-    repeats: ({ source }) => source,
-    clears: { EXPRESSION_OFF: ({ source }) => source },
-  },
-  expressions_resumed: {
-    meaning: 'JSONata expressions are evaluated again.',
-    level: 'info',
-    text: () => 'JSONata expressions are evaluated again.',
-    repeats: () => '',
-    clears: { EXPRESSIONS_STALLED: noKey },
   },
 }
 

@@ -177,7 +177,6 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     repeats: ({ store }) => store,
     raises: {
       QUARANTINE_FULL: fullFor('quarantine', 'clock'),
-      DEFERRED_FULL: fullFor('deferred'),
       DEAD_LETTERS_FULL: fullFor('unlisted_dead_letters'),
     },
   },
@@ -188,7 +187,6 @@ export const spoolEvents: EventTable<SpoolEvent> = {
     repeats: ({ store }) => store,
     clears: {
       QUARANTINE_FULL: ({ store }) => store,
-      DEFERRED_FULL: ({ store }) => store,
       DEAD_LETTERS_FULL: ({ store }) => store,
     },
   },

@@ -16,7 +16,6 @@ import {
 
 export const mappingMetrics: readonly Metric[] = [
   counter('gateway_messages_quarantined_total', 'Messages quarantined.', bySource('quarantinedByReason')),
-  counter('gateway_messages_deferred_total', 'Messages kept for their expression.', ingest('deferred')),
   gauge(
     'gateway_messages_open',
     'Messages that wait to become one payload with others.',
@@ -27,16 +26,6 @@ export const mappingMetrics: readonly Metric[] = [
     'gateway_quarantine_corrected_total',
     'Messages whose clock verdict was made again because the clock of this machine was behind.',
     mapping(({ corrected }) => corrected.released + corrected.keptAgain),
-  ),
-  counter(
-    'gateway_messages_evaluated_total',
-    'Deferred messages that were mapped.',
-    mapping(({ deferred }) => deferred.evaluated),
-  ),
-  counter(
-    'gateway_expression_timeouts_total',
-    'Expressions stopped because they took too long.',
-    mapping(({ deferred }) => deferred.timeouts),
   ),
   counter(
     'gateway_kept_messages_dead_total',

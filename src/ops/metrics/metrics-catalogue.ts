@@ -173,10 +173,14 @@ const spoolMetrics: readonly Metric[] = [
   ),
   gauge('gateway_quarantine_messages', 'Messages in quarantine.', spool('quarantined')),
   gauge('gateway_quarantine_bytes', 'Size of the messages in quarantine.', spool('quarantineBytes')),
-  gauge('gateway_deferred_messages', 'Messages that wait for their expression.', spool('deferred')),
+  gauge(
+    'gateway_deferred_messages',
+    'Messages that a version before 0.2 deferred, and that are being mapped.',
+    spool('deferred'),
+  ),
   gauge(
     'gateway_deferred_bytes',
-    'Size of the messages that wait for their expression.',
+    'Size of the messages that a version before 0.2 deferred.',
     spool('deferredBytes'),
   ),
   gauge(

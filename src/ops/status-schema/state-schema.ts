@@ -33,7 +33,7 @@ export const spool = record({
   secondsToFullWhy: z.string().nullable().describe('Why `secondsToFull` is null.'),
   deadLetters: count().describe('Dead letters in it now.'),
   quarantined: count().describe('Messages in quarantine now.'),
-  deferred: count().describe('Messages that wait for their expression now.'),
+  deferred: count().describe('Messages that a version before 0.2 deferred, and that are being mapped.'),
   deadLettersFull: z
     .boolean()
     .describe('Messages that would become dead letters wait without an acknowledgement.'),

@@ -15,8 +15,6 @@ export const totals = record({
   unmappable: count().describe('Messages that became dead letters, because they could not be mapped.'),
   quarantined: count().describe('Messages put into quarantine.'),
   released: count().describe('Messages that left the quarantine.'),
-  deferred: count().describe('Messages kept until their expression is evaluated.'),
-  evaluated: count().describe('Deferred messages that were mapped.'),
   dropped: count().describe('Messages lost: QoS 0 while nothing could be stored.'),
   returned: count().describe(
     'Messages that had to wait and got no acknowledgement. Their devices still have them.',

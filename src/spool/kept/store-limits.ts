@@ -21,7 +21,8 @@ export function storeLimits(options: SpoolOptions): Record<KeptStore, StoreLimit
   return {
     quarantine: { bytesMax: options.quarantineBytesMax, onFull: onFull.quarantine },
     clock: { bytesMax: options.clockBytesMax, onFull: onFull.clock },
-    deferred: { bytesMax: options.deferredBytesMax, onFull: onFull.deferred },
+    // None are added any more, and those of before go by and by.
+    deferred: { bytesMax: Number.MAX_SAFE_INTEGER, onFull: 'drop_oldest' },
     dead_letters: { bytesMax: options.deadLetterBytesMax, onFull: onFull.dead_letters },
     unlisted_dead_letters: {
       bytesMax: options.unlistedDeadLetterBytesMax,

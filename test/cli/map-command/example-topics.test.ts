@@ -61,8 +61,8 @@ describe('map --preset without a topic', () => {
   })
 
   test.each([
-    [{ when: '{event} in ("vp", \'due\') and lat > 0' }, ['f/vp', 'f/due']],
-    [{ when: '{event} != "vp"' }, ['f/event']],
+    [{ when: 'topic.event in ["vp", "due"] && lat > 0' }, ['f/vp', 'f/due']],
+    [{ when: 'topic.event != "vp"' }, ['f/event']],
     [{ exclude: ['f/event'] }, []],
     [{ topic: ['+/x/#', 'a/{b}/{c#}'] }, ['x/x', 'a/b/c']],
     [{ coalesce: { name: 'm.{event}', names: ['m.speed', 'm.lat', 'other'] } }, ['f/lat', 'f/speed']],

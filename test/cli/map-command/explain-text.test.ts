@@ -18,14 +18,14 @@ sources:
   - name: trackers
     topic: trackers/{device}
     families: { truck: [FMB6*] }
-    when: sat > 3 and (fix == 1 or fix == 2) and kind != "x"
+    when: sat > 3 && (fix == 1 || fix == 2) && kind != "x"
     map:
       latitude: { path: lat }
       longitude: { path: lon }
       speed: { path: speed }
   - name: crates
     topic: shared/{device}
-    when: kind == "crate" and lat != null
+    when: kind == "crate" && lat != null
     map: { latitude: { path: lat }, longitude: { path: lon } }
   - name: doors
     topic: shared/{device}
@@ -42,8 +42,7 @@ sources:
   - name: odd
     topic: odd/{device}
     unused: [rssi]
-    jsonata: '{ "lat": pos.a, "lon": pos.b, "v": pos.v }'
-    map: { latitude: { path: lat }, longitude: { path: lon } }
+    map: { latitude: { expr: pos.a }, longitude: { expr: 'has(pos.b) ? pos.b : rssi' } }
 delivery: { base_url: http://127.0.0.1:1 }
 `
 
@@ -108,7 +107,7 @@ describe('map --explain', () => {
 
   test('prints what an expression and the collection of values do not read', async () => {
     const odd = await explain('odd/1', '{"pos":{"a":1,"b":2,"v":3,"alt":4},"Odo":1}')
-    expect(odd.stdout).toMatch(/^ {2}not read: Odo, pos\.alt, v; near: odometer$/m)
+    expect(odd.stdout).toMatch(/^ {2}not read: Odo, pos\.v, pos\.alt; near: odometer$/m)
     const part = await explain('vans/v1/x', '{"name":"lat","value":1,"unit":"deg"}')
     expect(part.stdout).toMatch(/^ {2}not read: unit$/m)
   })

@@ -79,9 +79,14 @@ export const fillers: readonly Attack[] = [
       payload: JSON.stringify({ value: serial, padding: 'x'.repeat(1000) }),
     }),
   ),
-  fills('deferred', 'publishes messages whose expression never ends', (_kit, serial) => ({
+  fills('expressions', 'publishes messages whose expression needs too many steps', (_kit, serial) => ({
     topic: `calculated/sum-${50 + (serial % 50)}`,
-    payload: JSON.stringify({ ts: Date.now(), lat: 1, n: 60, serial, padding: 'x'.repeat(2000) }),
+    payload: JSON.stringify({
+      ts: Date.now(),
+      lat: 1,
+      serial,
+      list: Array.from({ length: 500 }, (_, n) => n),
+    }),
   })),
   {
     name: 'sessions',

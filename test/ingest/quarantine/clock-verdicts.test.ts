@@ -16,14 +16,13 @@ type World = KeptWorld & { verdicts: ClockVerdicts }
 /** The clock counts as right and is an hour behind, until the test sets the offset. */
 async function open(options: KeptOptions & { bootId?: string } = {}): Promise<World> {
   const kept = await openKeptWorld({ listed: fleet, ...options })
-  const { world, expressions, mapping, events } = kept
+  const { world, mapping, events } = kept
   const verdicts = createClockVerdicts({
     spool: options.releaseSpool?.(world.spool) ?? world.spool,
     clock: systemClock,
     ourTime:
       options.bootId === undefined ? kept.ourTime : ourTimeOf(() => hourMs, systemClock, options.bootId),
     emit: (event) => void events.push(event),
-    expressions,
     mapping,
   })
   return {
@@ -127,22 +126,6 @@ describe('messages that were kept for another reason while our clock was behind'
     expect(await kept.sent()).toHaveLength(1)
     const left = await collect(kept.world.spool.keptMessages(clockShelf, 'new-1', { limit: 10 }))
     expect(left.map(({ message }) => message.reason)).toEqual(['FUTURE'])
-  })
-
-  test('are judged by it when their expression is evaluated', async () => {
-    const renamed = '{ "ts": ts, "lat": lat, "lon": lon }'
-    const odd = truckSource({}, { name: 'odd', topic: 'odd/{device}', jsonata: renamed })
-    const before = await openKeptWorld({ sources: [odd], unknown: 'accept' })
-    // They wait on the disk.
-    await before.deferred.stop()
-    for (const message of [present(1), nextDay(2)]) await before.publish('odd/van-1', message)
-    await before.leave()
-    const kept = await openKeptWorld({ path: before.world.path, sources: [odd], unknown: 'accept' })
-    kept.setOffset(hourMs)
-    kept.deferred.start()
-    await kept.deferred.idle()
-    expect(await kept.sent()).toHaveLength(1)
-    expect(await keptIn(kept.world.spool, clockShelf)).toEqual(['odd/van-1'])
   })
 
   test('are judged by it when a person maps dead letters again', async () => {

@@ -32,7 +32,7 @@ type World = KeptWorld & { decisions: QuarantineDecisions }
 
 async function open(options: KeptOptions = {}): Promise<World> {
   const kept = await openKeptWorld({ listed: ['truck-1', 'truck-2'], ...options })
-  const { world, events, expressions, mapping } = kept
+  const { world, events, mapping } = kept
   const emit: Parameters<typeof createQuarantineDecisions>[0]['emit'] = (event) => void events.push(event)
   return {
     ...kept,
@@ -41,7 +41,6 @@ async function open(options: KeptOptions = {}): Promise<World> {
       clock: systemClock,
       ourTime: kept.ourTime,
       emit,
-      expressions,
       mapping,
     }),
   }
@@ -141,17 +140,6 @@ describe('messages that are kept because of their clock', () => {
     })
     expect(await reasonsIn(kept)).toEqual(['NO_TIME'])
     expect(await keptIn(kept.world.spool, shelf)).toEqual([])
-  })
-
-  test('of a source with an expression are evaluated and sent', async () => {
-    const odd = { jsonata: '{ "ts": t, "lat": p[0], "lon": p[1] }', name: 'odd', topic: 'odd/{device}' }
-    const kept = await open({ sources: [truckSource({}, odd)] })
-    kept.deferred.start()
-    await kept.publish('odd/truck-1', { t: 5000, p: [50, 8] })
-    await kept.deferred.idle()
-    expect(await keptIn(kept.world.spool, clockShelf)).toHaveLength(1)
-    expect(await kept.decisions.release(of('truck-1'), as, signal())).toMatchObject({ payloads: 1 })
-    expect((await kept.sent()).map(({ time }) => time)).toEqual([5000])
   })
 })
 

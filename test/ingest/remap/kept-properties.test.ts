@@ -21,7 +21,7 @@ const fields = {
 }
 const source = truckSource(
   { fields },
-  { topic: 'up', device: '{user.vin}', when: '$packet.content_type == "gps"' },
+  { topic: 'up', device: '{user.vin}', when: 'packet.content_type == "gps"' },
 )
 const mapped = { type: 'gps', correlation: 'AAH/', deviceIdentifier: { id: 'truck-1' } }
 
@@ -39,23 +39,6 @@ test('the properties of a quarantined message are read when its device is listed
   await kept.change({ listed: ['truck-1'] })
   await kept.release.idle()
   expect(await payloadsOf(kept)).toMatchObject([mapped])
-})
-
-test('the properties of a deferred message are read by its expression and by paths', async () => {
-  const jsonata = '{ "ts": ts, "lat": lat, "lon": lon, "n": $properties.vin & $packet.content_type }'
-  const odd = {
-    ...source,
-    jsonata,
-    map: { ...source.map, fields: { ...fields, n: { path: 'n', type: 'text' } } },
-  }
-  const before = await openKeptWorld({ sources: [odd], unknown: 'accept' })
-  await before.deferred.stop()
-  await before.publish('up', position(0), sent)
-  await before.leave()
-  const kept = await openKeptWorld({ path: before.world.path, sources: [odd], unknown: 'accept' })
-  kept.deferred.start()
-  await kept.deferred.idle()
-  expect(await payloadsOf(kept)).toMatchObject([{ ...mapped, n: 'truck-1gps' }])
 })
 
 test('the properties of a dead letter are read when it is mapped again', async () => {

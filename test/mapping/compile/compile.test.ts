@@ -50,7 +50,7 @@ describe('the sources of a config', () => {
     ['a value without a reader', { remember: { names: ['lock'] } }, 'remember.names.0', 'they read nothing.'],
     [
       'a condition over what is not collected',
-      { topic: 'a/{vehicle}/{device}', coalesce: collected, when: 'lat != null and quality == "good"' },
+      { topic: 'a/{vehicle}/{device}', coalesce: collected, when: 'lat != null && quality == "good"' },
       'when',
       'coalesce.names` does not have: quality. It is checked when the values are collected.',
     ],
@@ -129,7 +129,7 @@ describe('the sources of a config', () => {
     ]
     expect(problemsOf(sources, { devices: { unknown: 'quarantine' } })).toEqual([
       ['sources.0.each', expect.stringContaining('needs a number such as [0]')],
-      ['sources.0.when', expect.stringContaining('has = instead of "==" at position 5')],
+      ['sources.0.when', expect.stringContaining('values are compared with ==')],
       ['sources.0.map.speed', 'has an empty key at position 5 of "gps..speed".'],
       ['sources.0.map.heading', expect.stringContaining('belongs in a quoted key')],
       ['sources.1.name', 'must be unique: "trucks" is the name of another source too.'],
@@ -138,20 +138,20 @@ describe('the sources of a config', () => {
         'is never reached: the source "trucks" above takes the same messages, by the same `when`.',
       ],
       ['sources.1.each', expect.stringContaining('needs a number such as [0]')],
-      ['sources.1.when', expect.stringContaining('has = instead of "==" at position 5')],
+      ['sources.1.when', expect.stringContaining('values are compared with ==')],
       ['sources.1.device', expect.stringContaining('names {truk}, which is neither a capture')],
       ['sources.2.topic', 'may have "#" only as its last level.'],
     ])
   })
 
   test('with more $up than levels of `each` are refused', () => {
-    const own = { each: ['data', '$up.x'], device: { path: '$up.$up.$up.id' }, when: '$up.$up.a == 1' }
+    const own = { each: ['data', '$up.x'], device: { path: '$up.$up.$up.id' }, when: 'outer.outer.a == 1' }
     expect(problemsOf([truckSource({ speed: { path: ['$up.s', '$up.$up.$up.s'] } }, own)])).toEqual([
       ['sources.0.device.path', 'goes 3 levels out with $up, but there are only 2.'],
       ['sources.0.map.speed.path', 'goes 3 levels out with $up, but there are only 2.'],
     ])
     const extract = [{ from: '$up.a', as: 'json', into: 'a' }]
-    expect(problemsOf([truckSource({}, { each: 'data', when: '$up.a == 1', extract })])).toEqual([
+    expect(problemsOf([truckSource({}, { each: 'data', when: 'outer.a == 1', extract })])).toEqual([
       ['sources.0.when', 'goes 1 level out with $up, but there is no record around it.'],
       ['sources.0.extract.0', 'goes 1 level out with $up, but there is no record around it.'],
     ])
@@ -161,8 +161,8 @@ describe('the sources of a config', () => {
     [{ latitude: undefined, longitude: undefined }, 'map', 'must have latitude and longitude, or signals'],
     [{ longitude: undefined }, 'map.latitude', 'needs longitude too'],
     [{ latitude: undefined }, 'map.longitude', 'needs latitude too'],
-    [{ latitude: {} }, 'map.latitude', 'needs a path or a value'],
-    [{ latitude: { path: 'lat', value: 3 } }, 'map.latitude', 'a path or a value, not both'],
+    [{ latitude: {} }, 'map.latitude', 'needs a path, an expression or a value'],
+    [{ latitude: { path: 'lat', value: 3 } }, 'map.latitude', 'a path, an expression or a value, not both'],
     [{ speed: { path: 's', unit: 'm/s' }, speed_units: 'KNOTS' }, 'map.speed.unit', 'converts to km/h'],
     [{ in_motion: { from: 'speed', above: 5 } }, 'map.in_motion', 'needs speed too'],
     [{ speed: { path: 's' }, in_motion: { from: 'speed' } }, 'map.in_motion', 'needs "above"'],
@@ -187,7 +187,7 @@ describe('the sources of a config', () => {
       'becomes KILOMETERS',
     ],
     [{ signals: [{ type: 'X', value: '1,5' }] }, 'map.signals.0', 'not a decimal number'],
-    [{ signals: [{ type: 'X' }] }, 'map.signals.0', 'needs a path or a value'],
+    [{ signals: [{ type: 'X' }] }, 'map.signals.0', 'needs a path, an expression or a value'],
     ...[{ scale: 2 }, { offset: 2 }, { quantity: 'none' }, { unit: 'mph' }].map(
       (number): [Record<string, unknown>, string, string] => [
         { fields: { x: { path: 'x', type: 'text', ...number } } },

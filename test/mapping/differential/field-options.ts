@@ -41,10 +41,10 @@ export const conditions = [
   'ok',
   'w == "N"',
   'b > 5',
-  'not exists(b)',
-  'din.$bit(1)',
-  '{device} != "1"',
-  'v >= b and u in ("k", "m")',
+  '!has(b)',
+  'bit(din, 1)',
+  'topic.device != "1"',
+  'v >= b && u in ["k", "m"]',
 ]
 
 const zones = ['utc', 'device', 'Europe/Berlin', 'America/New_York']
@@ -108,6 +108,17 @@ export const fieldOptions: Readonly<Record<FieldOption, Partial<Record<Place, Ch
     ...everywhere(['time', ...values], steps),
     ...everywhere(['signal', 'number', 'text'], previous),
   },
+  expr: everywhere(['time', ...values], (random, own) => ({
+    path: undefined,
+    expr: random.pick([
+      own,
+      `has(b) ? ${own} : zz`,
+      `record["${own}"]`,
+      `[${own}, b].filter(x, x != null)[0]`,
+      `number(${own}) * 2 - 1`,
+      `message.${own}`,
+    ]),
+  })),
   unit: {
     ...everywhere(coordinates, (random) => ({
       unit: random.pick([...angles, 'ddmm', 'ddmm', 'ddmm', 'dms', 'dms']),

@@ -11,7 +11,7 @@ export function sharedTrial({ world, map, template }: Parts): Trial {
     source: {
       name: 'moving',
       topic: 'n/{kind}/{device}',
-      when: 'event == "vp" and gps.satellites > 3 and {kind} != "y"',
+      when: 'event == "vp" && gps.satellites > 3 && topic.kind != "y"',
       retained: 'ignore',
       map,
     },
@@ -20,7 +20,7 @@ export function sharedTrial({ world, map, template }: Parts): Trial {
       {
         name: 'listed',
         topic: 'n/{kind}/{device}',
-        when: 'exists(list)',
+        when: 'has(list)',
         each: 'list',
         refuse: [{ when: 'event == 5', reason: 'FIVE', detail: 'An event 5.' }],
         map: { signals: [{ type: 'X', path: 'x' }] },
@@ -29,7 +29,7 @@ export function sharedTrial({ world, map, template }: Parts): Trial {
         name: 'named',
         topic: 'n/#',
         device: { path: 'device' },
-        when: 'event in ("stop", 7) or mode == "off"',
+        when: 'event in ["stop", 7] || mode == "off"',
         map: { ...map, fields: { mode: { path: 'mode', type: 'text' } } },
       },
       { name: 'rest', topic: 'n/a/{device}', when: 'event != null', map },

@@ -182,7 +182,7 @@ const packet: Trial = {
   source: {
     name: 'packet',
     topic: 'p/{device}',
-    when: '$packet.content_type != "status" and $properties.seq != 3',
+    when: 'packet.content_type != "status" && packet.user.seq != 3',
     map: { ...truckMap, fields: { kind: { path: '$packet.content_type', type: 'text' } } },
   },
   world: { ...world, table: 'device\n' },
@@ -196,8 +196,8 @@ const conditional: Trial = {
   source: {
     name: 'conditional',
     topic: 'c/{kind}/{device}',
-    when: '{kind} != "x" and (event in ("vp", 5) or not exists(event)) and mode not in ("off", "\u00f6n") and $.sat > 2',
-    fix: { valid: 'gps.ok and gps.hdop < 20 or gps.type == "3D" and constructor == null' },
+    when: 'topic.kind != "x" && (event in ["vp", 5] || !has(event)) && !(mode in ["off", "\u00f6n"]) && message.sat > 2',
+    fix: { valid: 'gps.ok && gps.hdop < 20 || gps.type == "3D" && constructor == null' },
     map: truckMap,
   },
   world: { ...world, table: 'device\n' },

@@ -661,7 +661,7 @@ test('a previous value is shown with its time, and what was computed with it', (
 test('a message of several sources is explained by its own, and by what the others said', () => {
   const point = (name: string, own: object) => truckSource({}, { name, ...own })
   const sources = [
-    point('trucks', { when: 'kind == "truck" and lat != null' }),
+    point('trucks', { when: 'kind == "truck" && lat != null' }),
     point('lists', { when: 'kind == "truck"', each: 'list' }),
     point('rest', { topic: 'telemetry/{version}/{device}' }),
   ]
@@ -673,7 +673,7 @@ test('a message of several sources is explained by its own, and by what the othe
       source: 'trucks',
       records: 1,
       unread: null,
-      text: 'kind == "truck" and lat != null',
+      text: 'kind == "truck" && lat != null',
       parts: {
         joined: 'and',
         parts: 2,

@@ -129,8 +129,8 @@ describe('what is extracted', () => {
   test('can depend on a condition over the message, its captures and earlier extracted values', () => {
     const extract = extractorOf(
       [
-        { ...json, into: 'first', when: 'port == 1 and {kind} == "up"' },
-        { ...json, into: 'second', when: 'exists(first) and exists($.first)' },
+        { ...json, into: 'first', when: 'port == 1 && topic.kind == "up"' },
+        { ...json, into: 'second', when: 'has(first) && has(message.first)' },
       ],
       ['kind'],
     )
@@ -175,8 +175,8 @@ describe('an entry of `extract`', () => {
 
   test('with an invalid path or condition is refused when it is compiled', () => {
     expect(() => extractorOf([{ ...packed, from: 'a..b' }])).toThrow('has an empty key')
-    expect(() => extractorOf([{ ...packed, when: 'a =' }])).toThrow('has = instead of')
-    expect(() => extractorOf([{ ...packed, when: '{no} == 1' }])).toThrow('a capture "{no}"')
+    expect(() => extractorOf([{ ...packed, when: 'a =' }])).toThrow('compared with ==')
+    expect(() => extractorOf([{ ...packed, when: 'topic.no == 1' }])).toThrow('has topic.no')
   })
 })
 

@@ -53,7 +53,7 @@ describe('a value of another controller than the selected one', () => {
   })
 
   test('is counted once a message, also of a message with several records', async () => {
-    const own = { each: 'list', device: { path: 'name' }, when: 'exists(name)' }
+    const own = { each: 'list', device: { path: 'name' }, when: 'has(name)' }
     const config = await loadPresetMapping('senquip-j1939', deps, own)
     const mapper = await openMapper(config)
     const list = [

@@ -155,7 +155,7 @@ describe('malicious values', () => {
 
 describe('the mapping gives a result for every message', () => {
   const mapper = openMapperOf([
-    truckSource(full, { when: 'lat != 7 or not exists(a.b[0])' }),
+    truckSource(full, { when: 'lat != 7 || !has(a.b[0])' }),
     truckSource(full, { name: 'list', topic: 'list/{device}/#', each: '$first()', device: { path: 'id' } }),
     truckSource(
       { ...full, time: { path: 'ts', format: 'iso', missing: 'arrival' } },

@@ -69,7 +69,7 @@ test('a difference is omitted where the unit is another one than before', () => 
     path: 'odo',
     minus: '$previous.odo',
     unit: { path: 'u', values: { km: 'km', mi: 'mi' } },
-    when: 'u == $previous.u',
+    when: 'u == previous.u',
   }
   const messages = [
     { odo: 10, u: 'mi' },

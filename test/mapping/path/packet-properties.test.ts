@@ -41,7 +41,7 @@ describe('the user properties of a message', () => {
     const each = { each: 'list', device: { path: '$.$properties.vin' } }
     expect(deviceOf(each, message({ list: [at] }, { vin: 'V2' }))).toEqual(['V2'])
     expect(
-      deviceOf({ ...device, when: '$properties.kind == "gps"' }, message(at, { vin: 'V1', kind: 'x' })),
+      deviceOf({ ...device, when: 'packet.user.kind == "gps"' }, message(at, { vin: 'V1', kind: 'x' })),
     ).toMatchObject({
       kind: 'ignored',
     })
@@ -123,7 +123,7 @@ describe('the other properties of a message', () => {
     expect(deviceOf(device, message(at, null))).toMatchObject({ reason: 'NO_DEVICE' })
     const each = { each: 'list', device: { path: `$.$packet.${name}` } }
     expect(deviceOf(each, message({ list: [at] }, null, all))).toEqual([value])
-    const holds = { device: '{truck}', when: `$packet.${name} == "${value}"` }
+    const holds = { device: '{truck}', when: `packet.${name} == "${value}"` }
     expect(deviceOf(holds, message(at, null, all))).toEqual(['t-1'])
     expect(deviceOf(holds, message(at, null, {}))).toMatchObject({ kind: 'ignored' })
   })
@@ -137,7 +137,7 @@ describe('the other properties of a message', () => {
 
   test('are read by conditions of `extract`, and behind it', () => {
     const source = {
-      extract: [{ from: 'raw', as: 'json', into: 'pos', when: '$packet.content_type == "application/json"' }],
+      extract: [{ from: 'raw', as: 'json', into: 'pos', when: 'packet.content_type == "application/json"' }],
       device: { path: '$packet.response_topic' },
       map: { latitude: { path: 'pos.x' }, longitude: { path: 'pos.y' } },
     }

@@ -11,10 +11,13 @@ test('a source uses the values with which its paths begin', () => {
         latitude: { path: 'location.latitude' },
         longitude: { path: ['"v/p/longitude"', 'lon[0]'] },
         speed: { path: '$.speed' },
-        signals: [{ type: 'X', path: 'odometer', when: 'ignition == "path" and not exists("a b".c)' }],
+        signals: [{ type: 'X', path: 'odometer', when: 'ignition == "path" && !has(record["a b"].c)' }],
         fields: { 'gps.altitude': { path: '["v/p/altitude"]' } },
       },
-      fix: { valid: '["v/p/gpslock"] in ("yes", 1, on) or {city} != sat and -3 <= hdop', max_age: '60s' },
+      fix: {
+        valid: 'record["v/p/gpslock"] in ["yes", 1, on] || topic.city != sat && -3 <= hdop',
+        max_age: '60s',
+      },
     }),
   ).toEqual([
     'a b',
@@ -34,6 +37,8 @@ test('a source uses the values with which its paths begin', () => {
 })
 
 test('malformed paths and other options are ignored', () => {
-  expect(names({ map: { a: { path: 'a[' }, b: { path: 7 }, c: null }, when: 'x == "' })).toEqual(['x'])
+  expect(
+    names({ map: { a: { path: 'a[' }, b: { path: 7 }, c: null }, when: 'x == "', d: { when: 'x > 1' } }),
+  ).toEqual(['x'])
   expect(names(undefined)).toEqual([])
 })

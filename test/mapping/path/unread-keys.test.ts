@@ -27,7 +27,7 @@ describe('the keys that nothing reads', () => {
   })
 
   test('are also those inside of an object that a condition asks for', () => {
-    const rest = { when: 'not exists(other) and exists(payload)' }
+    const rest = { when: '!has(other) && has(payload)' }
     expect(unread({}, { ...base, payload: { Lati: 1, odd: { spd: 2 } } }, rest)).toMatchObject({
       keys: ['payload.odd.spd', 'payload.Lati'],
       near: ['speed'],
@@ -35,17 +35,25 @@ describe('the keys that nothing reads', () => {
   })
 
   test.each<[string, Record<string, unknown>, object]>([
-    ['a condition of the source', { when: 'sat > 3 and exists(hdop)' }, { sat: 4, hdop: 1 }],
+    ['a condition of the source', { when: 'sat > 3 && has(hdop)' }, { sat: 4, hdop: 1 }],
     ['the rule of the device', { device: { path: 'imei' } }, { imei: 'a' }],
-    ['an index', { when: 'io[1] > 0 and io[0] == 1' }, { io: [1, 2] }],
-    ['a choice by a key', { when: 'io[id=5].v > 0' }, { io: [{ id: 5, v: 1 }] }],
-    ['a key that matches', { when: '$match("gps_*").x > 1' }, { gps_7: { x: 3 } }],
-    ['the first key', { when: '$first().x > 1' }, { ts: { x: 3 } }],
-    ['a key by its start', { when: '$match("gps_*").alt > 1' }, { gps_7: { alt: 3 } }],
-    ['parts of a text', { when: 'pos.$split(",")[0] > 1' }, { pos: '3,4' }],
-    ['all entries', { when: 'all.$entries()[0].value > 1' }, { all: { a: 1, b: 2 } }],
-    ['the whole message', { when: '$.deep.er == 1' }, { deep: { er: 1 } }],
-    ['a key in quotes', { when: '["a.b"] == 1' }, { 'a.b': 1 }],
+    ['an index', { when: 'io[1] > 0 && io[0] == 1' }, { io: [1, 2] }],
+    ['a choice by a key', { when: 'io.filter(x, x.id == 5)[0].v > 0' }, { io: [{ id: 5, v: 1 }] }],
+    [
+      'a key that matches',
+      { when: 'entries(record).filter(x, x.key.startsWith("gps_"))[0].value.x > 1' },
+      { gps_7: { x: 3 } },
+    ],
+    ['the first key', { when: 'entries(record)[0].value.x > 1' }, { ts: { x: 3 } }],
+    [
+      'a key by its start',
+      { when: 'entries(record).filter(x, x.key.startsWith("gps_"))[0].value.alt > 1' },
+      { gps_7: { alt: 3 } },
+    ],
+    ['parts of a text', { when: 'pos.split(",")[0] > 1' }, { pos: '3,4' }],
+    ['all entries', { when: 'entries(all)[0].value > 1' }, { all: { a: 1, b: 2 } }],
+    ['the whole message', { when: 'message.deep.er == 1' }, { deep: { er: 1 } }],
+    ['a key in quotes', { when: 'record["a.b"] == 1' }, { 'a.b': 1 }],
     ['an unpacked value', { extract: [{ from: 'raw', into: 'x', as: 'json' }] }, { raw: '{}', x: { y: 1 } }],
   ])('do not have those of %s', (_, rest, more) => {
     expect(unread({}, { ...base, ...more }, rest)?.keys).toEqual([])
@@ -53,7 +61,7 @@ describe('the keys that nothing reads', () => {
 
   test('are found in objects whose keys are named like methods', () => {
     const io = [{ id: { toString: 2, valueOf: 1 } }, { id: 5, v: 1 }]
-    const found = unread({}, { ...base, io }, { when: 'io[id=5].v > 0' })
+    const found = unread({}, { ...base, io }, { when: 'io.filter(x, x.id == 5)[0].v > 0' })
     expect(found?.keys).toEqual(['io[].id.toString', 'io[].id.valueOf'])
   })
 
@@ -72,7 +80,11 @@ describe('the keys that nothing reads', () => {
 
   test('are found in a message whose values cannot be made a text', () => {
     const hostile = { toString: 1, valueOf: 1 }
-    const found = unread({}, { ...base, io: [{ id: hostile, v: 1 }] }, { when: 'io[id=5].v > 0' })
+    const found = unread(
+      {},
+      { ...base, io: [{ id: hostile, v: 1 }] },
+      { when: 'io.filter(x, x.id == 5)[0].w > 0' },
+    )
     expect(found?.keys).toContain('io[].v')
   })
 

@@ -167,16 +167,6 @@ describe('all else that a source says about its messages counts once it has them
     expect(heard.at(-1)).toBe('truck-7')
   })
 
-  test('expressions, of a message that is kept meanwhile', () => {
-    const odd = source('odd', { jsonata: '{ "ts": t, "lat": a, "lon": b }' })
-    const mapper = openMapperOf([trucks, odd])
-    expect(outcomeOf(mapper, { t: at, a: 48.1, b: 2.2 })).toBe('odd deferred')
-    const message = messageOf({ t: at, a: 48.1, b: 2.2 })
-    expect(mapper.decoded(message, 'odd')).toMatchObject({ kind: 'value', value: { a: 48.1 } })
-    expect(mapper.mapDecoded(message, 'odd', reading)).toMatchObject({ source: 'odd', kind: 'payloads' })
-    expect(mapper.refused(message, 'odd', 'EXPRESSION_FAILED', 'x')).toMatchObject({ source: 'odd' })
-  })
-
   test('records that are thinned or merged', () => {
     const thinned = { ...rest, thin: { every: '1m' } }
     const mapper = openMapperOf([trucks, thinned])
@@ -251,12 +241,7 @@ describe('the config is refused', () => {
     [
       'that collects values',
       { ...trucks, name: 'first', topic: 'telemetry/v1/{device}', coalesce: { name: { path: 'n' } } },
-      'Its `when` leaves none to others, because it has coalesce or jsonata.',
-    ],
-    [
-      'with an expression',
-      { ...trucks, name: 'first', jsonata: '$' },
-      'Its `when` leaves none to others, because it has coalesce or jsonata.',
+      'Its `when` leaves none to others, because it has coalesce.',
     ],
   ])('where a source %s takes all that another one reads', (_what, first, sentence) => {
     expect(problemsOf(first, rest)).toEqual([

@@ -178,7 +178,7 @@ describe('scalar topics', () => {
   })
 
   test('are used when a condition reads them', () => {
-    const fix = { valid: '["lock"] == "yes" or exists("gps/lock")' }
+    const fix = { valid: 'lock == "yes" || has(record["gps/lock"])' }
     const world = openStates([{ ...vans, when: 'on != "no"', fix }])
     for (const name of ['lock', 'on', 'yes', '$time'])
       come(world, { topic: `vans/van-1/${name}`, payload: 'yes', at: 0 })

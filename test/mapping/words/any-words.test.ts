@@ -32,7 +32,7 @@ import {
 } from '../../support/mapping-world.ts'
 
 const path = constantFrom('a', 'b', 'c', 'l[0]', 'a.$bit(3)', '$.b', 'a.$split(",")[0]')
-const condition = constantFrom('a == 1', 'b > c', 'exists(b)', 'not b', 'a in ("N", 5)')
+const condition = constantFrom('a == 1', 'b > c', 'has(b)', '!b', 'a in ["N", 5]')
 const pathOf = (one: Arbitrary<string>) =>
   oneof(one, array(oneof(one, record({ path: one, when: condition })), { minLength: 1, maxLength: 3 }))
 const operandOf = (one: Arbitrary<string>) =>

@@ -142,7 +142,7 @@ describe('a number', () => {
     ],
     ['a condition that holds', { path: 'a', when: 'ok == 1' }, { a: 5, ok: 1 }, 5],
     ['a condition that does not', { path: 'a', when: 'ok == 1' }, { a: 5, ok: 0 }, undefined],
-    ['a condition with a capture', { path: 'a', when: '{device} == "truck-7"' }, { a: 5 }, 5],
+    ['a condition with a capture', { path: 'a', when: 'topic.device == "truck-7"' }, { a: 5 }, 5],
     [
       'the first path whose condition holds',
       { path: [{ path: 'can', when: 'canOk == 1' }, 'gnss'] },
@@ -151,7 +151,7 @@ describe('a number', () => {
     ],
     [
       'a path with a capture in its condition',
-      { path: [{ path: 'can', when: '{device} == "truck-7"' }, 'gnss'] },
+      { path: [{ path: 'can', when: 'topic.device == "truck-7"' }, 'gnss'] },
       { can: 50, gnss: 48 },
       50,
     ],
@@ -291,8 +291,8 @@ describe('what cannot be meant is an error of the config:', () => {
     [{ value: 5, plus: 'b' }, /beside a constant/],
     [{ path: 'a', unit: { path: 'u', values: { kph: 'km/h', deg: 'deg' } } }, /different kinds/],
     [{ path: 'a', unit: { path: 'u', values: { kph: 'furlongs' } } }, /km\/h/],
-    [{ path: [{ path: 'a', when: 'ok ==' }] }, /ends where a value is expected/],
-    [{ path: 'a', when: '{vehicle} == 1' }, /does not name/],
+    [{ path: [{ path: 'a', when: 'ok ==' }] }, /is no expression/],
+    [{ path: 'a', when: 'topic.vehicle == 1' }, /has topic.vehicle/],
   ])('%j', (field, problem) => {
     expect(() => fieldOf(field, {})).toThrow(problem)
   })

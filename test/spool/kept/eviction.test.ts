@@ -153,16 +153,6 @@ describe('a full store that drops the oldest', () => {
     expect(await keptIn(spool, 'clock:default', 'truck-7')).toEqual(named('clock', 3))
   })
 
-  test('deferred messages make room in the same way', async () => {
-    const world = await openSpoolWorld({ changes: { ...wide, deferredBytesMax: bound } })
-    const shelf: ShelfName = 'deferred:phones'
-    for (let n = 0; n < 10; n += 1)
-      await keepAll(world.spool, named(`m${n} `, 10), () => ({ shelf, device: null, padding: 300 }))
-    await belowBound(world, 'deferred')
-    expect(world.spool.holdReason()).toBeNull()
-    expect((await keptIn(world.spool, shelf)).at(-1)).toBe('m9 0009')
-  })
-
   test('dead letters of unlisted devices and of collected records leave those of listed devices alone', async () => {
     const changes = { ...wide, unlistedDeadLetterBytesMax: bound, partDeadLetterBytesMax: bound }
     const world = await openSpoolWorld({ changes })

@@ -39,8 +39,9 @@ const pauseMinMs = 50
 const recentHalfMs = 2000
 /** A client below it does not wait: its message may have had a garbage collection in it. */
 const recentFreeMs = 25
-/** A shorter wait for a turn is not reported. */
+/** A shorter wait for a turn is not reported, nor are the first ones: the machine may have been slow. */
 const noticedMs = 250
+const unnoticedWaits = 2
 
 /** Of each millisecond. A bridge with 30,000 usual messages per second is below it. */
 const timeShare = 0.5
@@ -69,6 +70,8 @@ class Budget implements ClientBudget, TurnTaker {
   private bytes: number
   private timeMs = timeBurstMs
   private waitsForTurn = false
+  /** Waits that followed each other. */
+  private waits = 0
   /** When the time was spent last. */
   private spentAtMs = 0
   private carefulLeft = 0
@@ -96,11 +99,13 @@ class Budget implements ClientBudget, TurnTaker {
     if (this.timeMs >= 0) return
     const usedMs = timeBurstMs - this.timeMs
     const now = this.deps.clock.monotonic()
+    if (now - this.spentAtMs > 2 * recentHalfMs) this.waits = 0
     this.recentMs = this.recentMs * 2 ** ((this.spentAtMs - now) / recentHalfMs) + usedMs
     this.spentAtMs = now
     this.timeMs = 0
     if (this.recentMs < recentFreeMs) return
     this.waitsForTurn = true
+    this.waits += 1
     this.carefulLeft = carefulMessages
     this.deps.turns.wait(this, usedMs)
   }
@@ -108,7 +113,8 @@ class Budget implements ClientBudget, TurnTaker {
   turnCame(): void {
     const { clock, pausing, name, reader } = this.deps
     this.waitsForTurn = false
-    if (clock.monotonic() - this.spentAtMs >= noticedMs) pausing('mapping_time', name)
+    const isNoticed = this.waits > unnoticedWaits && clock.monotonic() - this.spentAtMs >= noticedMs
+    if (isNoticed) pausing('mapping_time', name)
     reader.resumeReading()
   }
 

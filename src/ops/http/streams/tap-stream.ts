@@ -160,7 +160,6 @@ function lineOf(entry: TapEntry): string {
       return `${head},${JSON.stringify({ reason, detail, device }).slice(1)}`
     }
     case 'part':
-    case 'deferred':
     default:
       return `${head}}`
   }

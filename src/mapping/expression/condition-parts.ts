@@ -1,0 +1,67 @@
+// condition-parts.ts: the parts of a condition, each judged alone, to explain why a long condition is false.
+//
+//   sat > 3 && (fix == 1 || fix == 2) && t != "l"    three parts, all of which must hold
+//   a > 0 || b > 0                                   two alternatives, one of which must hold
+
+import { compilePath } from '../path/path.ts'
+import type { Up } from '../types.ts'
+import { compileNodes, type Node } from './expression.ts'
+import { truthOf } from './comparisons.ts'
+import { celOfPath } from './old-paths.ts'
+import { readsOf } from './reads.ts'
+import { operandsOf, parseExpression } from './syntax.ts'
+
+export type FailedPart = {
+  text: string
+  /** The values that it compares; absent ones without a value. */
+  values: readonly { path: string; value?: unknown }[]
+}
+
+export type ConditionParts = {
+  /** How the parts are joined. */
+  joined: 'and' | 'or'
+  parts: number
+  /** The parts that do not hold. */
+  failed: readonly FailedPart[]
+}
+
+type Place = { record: unknown; root: unknown; up: Up; captures: readonly string[] }
+
+/** For a condition that compiles. */
+export function compileConditionParts(
+  text: string,
+  captureNames: readonly string[],
+): (place: Place) => ConditionParts {
+  const tree = parseExpression(text)
+  const isChoice = tree.op === '||'
+  const parts = operandsOf(tree, isChoice ? '||' : '&&').map((node) => ({
+    text: textOf(text, node),
+    read: compileNodes(node, captureNames),
+    paths: readsOf(node, captureNames, false).map(({ path }) => ({
+      text: celOfPath(path),
+      read: compilePath(path),
+    })),
+  }))
+  return ({ record, root, up, captures }) => ({
+    joined: isChoice ? 'or' : 'and',
+    parts: parts.length,
+    failed: parts
+      .filter(({ read }) => truthOf(read(record, root, up, captures)) !== true)
+      .map(({ text: part, paths }) => ({
+        text: part,
+        values: paths.map((path) => {
+          const value = path.read(record, root, up)
+          return value === undefined ? { path: path.text } : { path: path.text, value }
+        }),
+      })),
+  })
+}
+
+/** The tree has no parentheses, so those around a part are found in the text. */
+function textOf(text: string, { start, end }: Node): string {
+  const before = /\(\s*$/.exec(text.slice(0, start))
+  const behind = /^\s*\)/.exec(text.slice(end))
+  const isInside = before !== null && behind !== null
+  const part = isInside ? text.slice(before.index, end + behind[0].length) : text.slice(start, end)
+  return part.replace(/\s+/g, ' ').trim()
+}

@@ -1,0 +1,288 @@
+// evaluation.ts: the tree of an expression as closures, made once when the config is compiled.
+//
+// A part without a value makes the whole none; `a ? b : c` reads one of its sides only, `&&` and `||` are
+// decided by one side where it decides, and `has(x)`, `==`, `!=` and `in` always have a result.
+
+import { isNone, NoResult } from '../path/no-result.ts'
+import { compilePath, type Read } from '../path/path.ts'
+import { isRecord, setOwn } from '../path/path-eval.ts'
+import { Malformed } from '../path/text-cursor.ts'
+import { combined, numberOf, sum } from './number-operators.ts'
+import { isSame, order, truthOf, unordered } from './comparisons.ts'
+import { compileCall, type Scope, type Variable } from './calls.ts'
+import { chainOf, constantOf, placeOf } from './names.ts'
+import { beginSteps, limitReached, spend, takeLimitReached } from './step-budget.ts'
+import { nodesOf, type Node } from './syntax.ts'
+
+const noContainer = new NoResult('`in` needs a list or an object on its right')
+
+/** `captures`: names of those of the topic. Throws Malformed. */
+export function compileTree(tree: Node, captures: readonly string[]): Read {
+  return compileNode(tree, { captures, variables: new Map(), macros: 0, compile: compileNode })
+}
+
+/** Whether a body of a macro holds for an element; undefined where it reads more than the element. */
+export function compilePredicate(called: string, body: Node): ((element: unknown) => boolean) | undefined {
+  if ([...nodesOf(body)].some((node) => node.op === 'id' && node.args !== called)) return undefined
+  const variable: Variable = { value: undefined }
+  const read = compileNode(body, {
+    captures: [],
+    variables: new Map([[called, variable]]),
+    macros: 1,
+    compile: compileNode,
+  })
+  return (element) => {
+    beginSteps()
+    variable.value = element
+    const holds = truthOf(read(undefined, undefined)) === true
+    takeLimitReached()
+    return holds
+  }
+}
+
+function compileNode(node: Node, scope: Scope): Read {
+  const chain = chainOf(node)
+  if (chain !== undefined && !scope.variables.has(chain.root)) {
+    const place = placeOf(chain, scope.captures)
+    if (!('capture' in place)) return compilePath(place)
+    const { capture } = place
+    return (_record, _root, _up, captures) => captures?.[capture]
+  }
+  switch (node.op) {
+    case 'value':
+      return compileConstant(node)
+    case 'id':
+      return compileVariable(scope.variables.get(node.args)!)
+    case '.':
+      return compileKey(compileNode(node.args[0], scope), node.args[1])
+    case '[]':
+      return compileIndex(compileNode(node.args[0], scope), compileNode(node.args[1], scope))
+    case '!_':
+      return negation(compileNode(node.args, scope))
+    case '-_':
+      return compileMinus(node.args, scope)
+    case '&&':
+      return conjunction(compileNode(node.args[0], scope), compileNode(node.args[1], scope))
+    case '||':
+      return disjunction(compileNode(node.args[0], scope), compileNode(node.args[1], scope))
+    case '?:':
+      return choice(node.args, scope)
+    case 'list':
+      return compileList(node.args, scope)
+    case 'map':
+      return compileObject(node.args, scope)
+    case 'call':
+      return compileCall(node, node.args[0], node.args[1], scope)
+    case 'rcall':
+      return compileCall(node, node.args[0], [node.args[1], ...node.args[2]], scope)
+    case '.?':
+    case '[?]':
+      throw new Malformed(`has ${node.op}, which is no operator here; has(x) tells whether there is a value`)
+    case 'in':
+    case '==':
+    case '!=':
+    case '<':
+    case '<=':
+    case '>':
+    case '>=':
+    case '+':
+    case '-':
+    case '*':
+    case '/':
+    case '%':
+    default:
+      return compileOperator(node, scope)
+  }
+}
+
+function compileConstant(node: Node): Read {
+  const value = constantOf(node)
+  if (value === undefined)
+    throw new Malformed('has bytes or a number without a sign (5u); write a text or a plain number')
+  if (typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER)
+    throw new Malformed('has a number beyond 2^53; compare it as a text, such as id == "1234567890123456789"')
+  return () => value
+}
+
+function compileVariable(variable: Variable): Read {
+  return () => variable.value
+}
+
+function compileMinus(operand: Node, scope: Scope): Read {
+  const constant = constantOf(operand)
+  if (typeof constant === 'number') return () => -constant
+  const read = compileNode(operand, scope)
+  return (record, root, up, captures) => {
+    const value = numberOf(read(record, root, up, captures))
+    // Not -0, which no decimal is written as.
+    return typeof value === 'number' ? 0 - value : value
+  }
+}
+
+function compileKey(of: Read, key: string): Read {
+  return (record, root, up, captures) => valueAt(of(record, root, up, captures), key)
+}
+
+function compileIndex(of: Read, index: Read): Read {
+  return (record, root, up, captures) =>
+    valueAt(of(record, root, up, captures), index(record, root, up, captures))
+}
+
+function valueAt(of: unknown, at: unknown): unknown {
+  if (isNone(of) || isNone(at)) return isNone(of) ? of : at
+  if (Array.isArray(of))
+    return typeof at === 'number' ? (of[at < 0 ? of.length + at : at] as unknown) : undefined
+  if (!isRecord(of)) return undefined
+  const key = typeof at === 'number' ? String(at) : at
+  return typeof key === 'string' && Object.hasOwn(of, key) ? of[key] : undefined
+}
+
+function negation(operand: Read): Read {
+  return (record, root, up, captures) => {
+    const value = truthOf(operand(record, root, up, captures))
+    return typeof value === 'boolean' ? !value : value
+  }
+}
+
+function conjunction(left: Read, right: Read): Read {
+  return (record, root, up, captures) => {
+    const first = truthOf(left(record, root, up, captures))
+    if (first === false) return false
+    const second = truthOf(right(record, root, up, captures))
+    return second === false || first === true ? second : first
+  }
+}
+
+function disjunction(left: Read, right: Read): Read {
+  return (record, root, up, captures) => {
+    const first = truthOf(left(record, root, up, captures))
+    if (first === true) return true
+    const second = truthOf(right(record, root, up, captures))
+    return second === true || first === false ? second : first
+  }
+}
+
+function choice([condition, then, otherwise]: readonly [Node, Node, Node], scope: Scope): Read {
+  const decide = compileNode(condition, scope)
+  const one = compileNode(then, scope)
+  const other = compileNode(otherwise, scope)
+  return (record, root, up, captures) => {
+    const found = truthOf(decide(record, root, up, captures))
+    if (found === true) return one(record, root, up, captures)
+    return found === false ? other(record, root, up, captures) : found
+  }
+}
+
+/** An element without a value is null. */
+function compileList(nodes: readonly Node[], scope: Scope): Read {
+  const constants = nodes.map(constantOf)
+  if (constants.every((constant) => constant !== undefined)) return () => constants
+  const reads = nodes.map((node) => compileNode(node, scope))
+  return (record, root, up, captures) => {
+    if (!spend(reads.length)) return limitReached
+    return reads.map((read) => {
+      const value = read(record, root, up, captures)
+      return isNone(value) ? null : value
+    })
+  }
+}
+
+/** A key without a value is left out. */
+function compileObject(entries: readonly (readonly [Node, Node])[], scope: Scope): Read {
+  const fields = entries.map(([key, value]) => {
+    const name = constantOf(key)
+    if (typeof name !== 'string') throw new Malformed('has an object with a key that is no constant text')
+    return { name, read: compileNode(value, scope) }
+  })
+  return (record, root, up, captures) => {
+    if (!spend(fields.length)) return limitReached
+    const made: Record<string, unknown> = {}
+    for (const { name, read } of fields) {
+      const value = read(record, root, up, captures)
+      if (!isNone(value)) setOwn(made, name, value)
+    }
+    return made
+  }
+}
+
+type Operator = Extract<
+  Node,
+  { op: 'in' | '==' | '!=' | '<' | '<=' | '>' | '>=' | '+' | '-' | '*' | '/' | '%' }
+>
+
+function compileOperator(node: Operator, scope: Scope): Read {
+  const [leftNode, rightNode] = node.args
+  if (isComparison(node.op)) refuseUseless(leftNode, rightNode)
+  const left = compileNode(leftNode, scope)
+  const right = compileNode(rightNode, scope)
+  const fixed = constantOf(rightNode)
+  // The most frequent ones without another call.
+  if (node.op === '==' && fixed !== undefined)
+    return (record, root, up, captures) => isSame(left(record, root, up, captures), fixed)
+  if (node.op === '!=' && fixed !== undefined)
+    return (record, root, up, captures) => !isSame(left(record, root, up, captures), fixed)
+  const combine = operationOf(node.op, rightNode)
+  return (record, root, up, captures) =>
+    combine(left(record, root, up, captures), right(record, root, up, captures))
+}
+
+function isComparison(op: string): boolean {
+  return ['==', '!=', '<', '<=', '>', '>='].includes(op)
+}
+
+/** `"69" != 2` and `["69"] != 2` are the same for every message: a key was meant. */
+function refuseUseless(left: Node, right: Node): void {
+  const isFixed = (node: Node) => constantOf(node) !== undefined || node.op === 'list' || node.op === 'map'
+  if (isFixed(left) && (isFixed(right) || left.op === 'list'))
+    throw new Malformed('compares constants; a key that is no name is written record["69"]')
+}
+
+function operationOf(op: Operator['op'], right: Node): (left: unknown, right: unknown) => unknown {
+  switch (op) {
+    case '==':
+      return isSame
+    case '!=':
+      return (left, other) => !isSame(left, other)
+    case '<':
+      return ordered((found) => found < 0)
+    case '<=':
+      return ordered((found) => found <= 0)
+    case '>':
+      return ordered((found) => found > 0)
+    case '>=':
+      return ordered((found) => found >= 0)
+    case 'in':
+      if (constantOf(right) !== undefined)
+        throw new Malformed('has `in` without a list, such as in ["vp", "due"]')
+      return isIn
+    case '+':
+      return sum
+    case '-':
+      return (left, other) => combined(left, other, (a, b) => a - b)
+    case '*':
+      return (left, other) => combined(left, other, (a, b) => a * b)
+    case '/':
+      return (left, other) => combined(left, other, (a, b) => a / b)
+    case '%':
+    default:
+      return (left, other) => combined(left, other, (a, b) => a % b)
+  }
+}
+
+function ordered(holds: (order: number) => boolean): (left: unknown, right: unknown) => unknown {
+  return (left, right) => {
+    if (isNone(left)) return left
+    if (isNone(right)) return right
+    const found = order(left, right)
+    return Number.isNaN(found) ? unordered : holds(found)
+  }
+}
+
+function isIn(value: unknown, container: unknown): unknown {
+  if (Array.isArray(container)) {
+    if (!spend(container.length)) return limitReached
+    return (container as unknown[]).some((one) => isSame(value, one))
+  }
+  if (isNone(container)) return false
+  return isRecord(container) ? typeof value === 'string' && Object.hasOwn(container, value) : noContainer
+}

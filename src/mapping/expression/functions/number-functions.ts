@@ -1,0 +1,201 @@
+// number-functions.ts: the functions of expressions that give numbers.
+
+import { degreesOfMinutes } from '../../fields/units.ts'
+import { NoResult } from '../../path/no-result.ts'
+import { decimalIn } from '../../path/value.ts'
+import { parseDateTime } from '../../times/iso-time.ts'
+import { checked, numberOf, rounded } from '../number-operators.ts'
+import { order } from '../comparisons.ts'
+import type { FunctionRow } from './function-row.ts'
+import { limitReached, spend } from '../step-budget.ts'
+
+const bitMax = 63
+const placesMax = 15
+
+const noBits = new NoResult('bits are read of a whole number up to 2^53, or a text of one of 64 bits')
+const noTime = new NoResult('millis() reads a time such as 2026-11-28T10:00:00Z')
+const noMinutes = new NoResult('ddmm() reads degrees and minutes such as 4851.396, and N, S, E or W')
+
+export const numberFunctions: readonly FunctionRow[] = [
+  {
+    name: 'number',
+    parameters: 'x',
+    doc: 'The number that a text is, such as "12.5", " 7" or "+3". A blank text is no value.',
+    example: 'number(trip) + number(start)',
+    apply: toNumber,
+  },
+  {
+    name: 'int',
+    parameters: 'x',
+    doc: 'The whole part of a number or of the number in a text.',
+    example: 'int(x / 256)',
+    apply: (x) => mapped(toNumber(x), Math.trunc),
+  },
+  {
+    name: 'abs',
+    parameters: 'x',
+    doc: 'The number without its minus.',
+    example: 'abs(x)',
+    apply: (x) => mapped(numberOf(x), Math.abs),
+  },
+  {
+    name: 'floor',
+    parameters: 'x',
+    doc: 'The next whole number below.',
+    example: 'floor(x)',
+    apply: (x) => mapped(numberOf(x), Math.floor),
+  },
+  {
+    name: 'ceil',
+    parameters: 'x',
+    doc: 'The next whole number above.',
+    example: 'ceil(x)',
+    apply: (x) => mapped(numberOf(x), Math.ceil),
+  },
+  {
+    name: 'round',
+    parameters: 'x, places?',
+    doc: 'The number rounded to so many decimals, halves away from zero. Default: 0.',
+    example: 'round(x, 2)',
+    apply: (x, places = 0) => {
+      if (!isWithin(places, 0, placesMax)) return undefined
+      return mapped(numberOf(x), (number) => roundedTo(number, places))
+    },
+  },
+  {
+    name: 'min',
+    parameters: 'x, ...',
+    doc: 'The smallest of several numbers, or of a list of them.',
+    example: 'min(a, b)',
+    apply: (...values) => extreme(values, (one, other) => order(one, other) < 0),
+  },
+  {
+    name: 'max',
+    parameters: 'x, ...',
+    doc: 'The largest of several numbers, or of a list of them.',
+    example: 'max(fuel.tanks)',
+    apply: (...values) => extreme(values, (one, other) => order(one, other) > 0),
+  },
+  {
+    name: 'bit',
+    parameters: 'x, n',
+    doc: 'Bit n of a whole number, 0 or 1. Bit 0 is the lowest. The number may be a text, also as 0x1F.',
+    example: 'bit(din, 3) == 1',
+    apply: (x, n) => (isWithin(n, 0, bitMax) ? bitsOf(x, n, 1) : undefined),
+  },
+  {
+    name: 'bits',
+    parameters: 'x, from, count',
+    doc: 'The number that so many bits are, counted from the lowest.',
+    example: 'bits(status, 4, 3)',
+    apply: (x, from, count) =>
+      isWithin(from, 0, bitMax) && isWithin(count, 1, bitMax + 1 - from) ? bitsOf(x, from, count) : undefined,
+  },
+  {
+    name: 'signed',
+    parameters: 'x, bits',
+    doc: 'A number of so many bits, up to 64, of which the highest is the sign (two’s complement).',
+    example: 'signed(temperature, 16)',
+    apply: (x, bits) => {
+      if (!isWithin(bits, 1, bitMax + 1)) return undefined
+      const whole = wholeNumberOf(x)
+      return whole === undefined ? noBits : checked(Number(BigInt.asIntN(bits, whole)))
+    },
+  },
+  {
+    name: 'hex',
+    parameters: 'text',
+    doc: 'The number that hexadecimal digits are, with or without 0x, up to 2^53.',
+    example: 'hex("1F4")',
+    apply: (text) => {
+      const [, found] =
+        typeof text === 'string' ? (/^\s*(?:0[xX])?([0-9a-fA-F]{1,16})\s*$/.exec(text) ?? []) : []
+      return found === undefined ? undefined : checked(Number.parseInt(found, 16))
+    },
+  },
+  {
+    name: 'millis',
+    parameters: 'text',
+    doc: 'Milliseconds since 1970 of a time such as 2026-11-28T10:00:00Z; without a zone in UTC.',
+    example: 'millis(start) + age * 1000',
+    apply: (text) => {
+      if (typeof text !== 'string') return undefined
+      const time = parseDateTime(text.trim(), null)
+      return Number.isFinite(time) ? time : noTime
+    },
+  },
+  {
+    name: 'ddmm',
+    parameters: 'x, hemisphere?',
+    doc: 'Degrees of degrees and minutes in one number (4851.396); S and W make them negative.',
+    example: 'ddmm(lat, ns)',
+    apply: (x, hemisphere = 'N') => {
+      const letter = typeof hemisphere === 'string' ? hemisphere.trim().charAt(0).toUpperCase() : ''
+      const minutes = toNumber(x)
+      if (typeof minutes !== 'number') return minutes
+      const degrees = degreesOfMinutes(minutes)
+      if (!'NSEW'.includes(letter) || letter === '' || !Number.isFinite(degrees)) return noMinutes
+      return letter === 'S' || letter === 'W' ? -Math.abs(degrees) : degrees
+    },
+  },
+]
+
+function mapped(value: unknown, change: (number: number) => number): unknown {
+  return typeof value === 'number' ? rounded(change(value)) : value
+}
+
+function toNumber(value: unknown): unknown {
+  if (typeof value !== 'string') return numberOf(value)
+  const text = decimalIn(value)
+  if (text !== undefined) return numberOf(Number(text))
+  return value.length <= 40 && value.trim() === '' ? null : undefined
+}
+
+function isWithin(value: unknown, least: number, most: number): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most
+}
+
+/** By the digits of the decimal: 1.005 is 1.01, though the double is a little smaller. */
+function roundedTo(number: number, places: number): number {
+  const magnitude = Math.abs(number)
+  const steps = Math.round(Number(`${magnitude}e${places}`))
+  const found = Number(`${steps}e-${places}`)
+  if (!Number.isFinite(found)) return number
+  return number < 0 ? -found : found
+}
+
+function extreme(values: readonly unknown[], isBetter: (one: unknown, other: unknown) => boolean): unknown {
+  const [first] = values
+  const all: readonly unknown[] = values.length === 1 && Array.isArray(first) ? first : values
+  if (all.length === 0) return null
+  if (!spend(all.length)) return limitReached
+  let best: unknown
+  for (const value of all) {
+    const number = toNumber(value)
+    if (typeof number !== 'number') return number
+    if (best === undefined || isBetter(number, best)) best = number
+  }
+  return best
+}
+
+/** As a number, or decimal text where a double does not hold it. */
+function bitsOf(value: unknown, from: number, count: number): unknown {
+  if (
+    typeof value === 'number' &&
+    from + count <= 31 &&
+    Number.isInteger(value) &&
+    value >= 0 &&
+    value <= 0x7fff_ffff
+  )
+    return (value >>> from) & (2 ** count - 1)
+  const whole = wholeNumberOf(value)
+  if (whole === undefined) return noBits
+  const found = BigInt.asUintN(count, whole >> BigInt(from))
+  return found <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(found) : String(found)
+}
+
+function wholeNumberOf(value: unknown): bigint | undefined {
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : undefined
+  if (typeof value !== 'string' || !/^(?:-?[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16})$/.test(value)) return undefined
+  return BigInt(value)
+}
