@@ -111,7 +111,7 @@ describe('clients whose messages take long', () => {
     await using _world = world
     await hand.advance(500)
     const unlucky = await send('unlucky', ['10', '0.01', '5', '0.01'])
-    await unlucky.acked(4)
+    expect(await unlucky.acked(4)).toHaveLength(4)
   })
 
   test('wait behind one that took less lately', async () => {
