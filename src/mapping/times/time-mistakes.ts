@@ -34,10 +34,11 @@ export function unitHint(value: unknown, format: string): string {
   return ''
 }
 
-/** A year up to 1970 beside a mark of dates: 0001-01-01, 30.12.1899, 0000-00-00, 1970-01-01T00:00+02:00. */
-const oldYear = /(?:^|[-./])(?:000[01]|1[0-8]\d\d|19[0-6]\d|1970)(?:[-./]|[T ,]|$)/
+/** A date of a year up to 1970: 0001-01-01, 30.12.1899, 0000-00-00, 1970-01-01T00:00+02:00. */
+const oldDate =
+  /^(?:(?:000[01]|1[0-8]\d\d|19[0-6]\d|1970)([-./])\d\d?\1\d\d?|\d\d?([-./])\d\d?\2(?:000[01]|1[0-8]\d\d|19[0-6]\d|1970))(?!\d)/
 
 /** Firmware and databases write it where they have no time. */
 export function isNoTime(value: unknown): boolean {
-  return typeof value === 'string' && value.length <= 64 && oldYear.test(value.trim())
+  return typeof value === 'string' && value.length <= 64 && oldDate.test(value.trim())
 }

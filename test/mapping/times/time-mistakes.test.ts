@@ -63,9 +63,12 @@ describe('a text that stands for no time', () => {
     expect(refusal(ts, { ...time, missing: 'arrival' }).result.kind).toBe('payloads')
   })
 
-  test.each(['2026-13-01T00:00:00Z', 'noon', '19.08.2026'])('%s does not', (ts) => {
-    expect(refusal(ts, { format: 'iso', zone: 'utc' }).result).toMatchObject({ reason: 'BAD_TIME' })
-  })
+  test.each(['2026-13-01T00:00:00Z', 'noon', '19.08.2026', '2026-1290.01T09:00:00Z', '1.9.19701'])(
+    '%s does not',
+    (ts) => {
+      expect(refusal(ts, { format: 'iso', zone: 'utc' }).result).toMatchObject({ reason: 'BAD_TIME' })
+    },
+  )
 })
 
 test.each([
