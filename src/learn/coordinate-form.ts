@@ -24,10 +24,11 @@ export function coordinateForm(
   const all = [...north, ...east]
   if (isMinutes(north, 9000) && isMinutes(east, 18_000) && !all.every(Number.isInteger))
     return {
-      kind: 'unusable',
+      kind: 'scaled',
+      options: { unit: 'ddmm' },
       note:
-        'The position is written in degrees and minutes as in NMEA 0183 (4807.038 is 48 degrees and 7.038 minutes). ' +
-        'No option of a source reads that, and a scale would send a wrong place. Have the device send degrees.',
+        'The position is written in degrees and minutes as in NMEA 0183: 4807.038 is 48 degrees and 7.038 minutes ' +
+        '(`unit: ddmm`). Compare the place with a map.',
     }
   if (!all.every(Number.isInteger))
     return { kind: 'unusable', note: 'The position is out of the range of degrees.' }

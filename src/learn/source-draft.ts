@@ -2,7 +2,7 @@
 // guess, and a person must check the units. It drafts position, time, speed and heading. Odometer and engine
 // hours are only noted, because a key named `odometer` may be a trip distance.
 
-import { fieldNames, plainKey } from '../mapping/mapping.ts'
+import { coordinateOf, fieldNames, plainKey } from '../mapping/mapping.ts'
 import { splitUnit, unitWord } from './key-units.ts'
 import { coordinateForm, type CoordinateForm } from './coordinate-form.ts'
 import { jsonIn } from './topic-shapes.ts'
@@ -26,11 +26,12 @@ const valueKeys = new Set(['value', 'val'])
 export function draftOf(shape: TopicShape, topic: string, named: boolean): Draft | null {
   const { leaves, isArray } = leavesOf(shape)
   const find = (kind: keyof typeof fieldNames) => leafNamed(leaves, fieldNames[kind])
-  const [latitude, longitude] = [find('latitude'), find('longitude')]
+  const coordinates = coordinatesIn(leaves)
   const time = leavesNamed(leaves, fieldNames.time).find(({ value }) => formatOf(value) !== undefined)
   const speed = leavesNamed(leaves, fieldNames.speed).find((leaf) => isSpeed(leaves, leaf))
   const heading = leavesNamed(leaves, fieldNames.heading).find((leaf) => isHeading(leaves, leaf))
-  if (!latitude || !longitude) return null
+  if (coordinates === null) return null
+  const { latitude, longitude } = coordinates
   const form = coordinateForm(valuesAt(leaves, latitude), valuesAt(leaves, longitude))
   if (form.kind === 'unusable') return null
   const device = deviceOf(shape, find('device'), named)
@@ -77,9 +78,9 @@ export function sentencesDraftOf(shape: TopicShape, topic: string, named: boolea
 /** The position in the messages of a shape; null where no keys look like one. */
 export function positionIn(shape: TopicShape): { form: CoordinateForm; paths: string } | null {
   const { leaves } = leavesOf(shape)
-  const latitude = leafNamed(leaves, fieldNames.latitude)
-  const longitude = leafNamed(leaves, fieldNames.longitude)
-  if (!latitude || !longitude) return null
+  const coordinates = coordinatesIn(leaves)
+  if (coordinates === null) return null
+  const { latitude, longitude } = coordinates
   const form = coordinateForm(valuesAt(leaves, latitude), valuesAt(leaves, longitude))
   return { form, paths: `${latitude.path}, ${longitude.path}` }
 }
@@ -180,6 +181,22 @@ function unitOf(leaves: readonly Leaf[], { path, key }: Leaf): string | null {
   return unitWord(beside?.value) ?? inKey
 }
 
+/** By their names, or by what decoders call them: `currentLatitude`, `gnss_lat`, `latitudeDegree`. */
+function coordinatesIn(leaves: readonly Leaf[]): { latitude: Leaf; longitude: Leaf } | null {
+  const latitude = leafNamed(leaves, fieldNames.latitude)
+  const longitude = leafNamed(leaves, fieldNames.longitude)
+  if (latitude && longitude) return { latitude, longitude }
+  const called = leaves.flatMap((leaf) => {
+    const role = leaf.value === null ? null : coordinateOf(leaf.key)
+    return role === null ? [] : [{ leaf, ...role }]
+  })
+  for (const north of called.filter(({ kind }) => kind === 'latitude')) {
+    const east = called.find(({ kind, set }) => kind === 'longitude' && set === north.set)
+    if (east) return { latitude: north.leaf, longitude: east.leaf }
+  }
+  return null
+}
+
 function leafNamed(leaves: readonly Leaf[], wanted: readonly string[]): Leaf | undefined {
   return leavesNamed(leaves, wanted)[0]
 }
@@ -232,6 +249,12 @@ function leavesIn(root: unknown): Leaf[] {
       const step = /^[A-Za-z_][\w-]*$/.test(key) ? key : `"${key}"`
       const own = path === '' ? step : `${path}.${step}`
       if (isObject(inner)) visit(inner, own, depth + 1, key)
+      // The point of GeoJSON has its longitude first.
+      else if (key === 'coordinates' && value['type'] === 'Point' && isList(inner))
+        leaves.push(
+          { path: `${own}[1]`, key: 'latitude', value: inner[1] },
+          { path: `${own}[0]`, key: 'longitude', value: inner[0] },
+        )
       else if (!isList(inner)) {
         const name = valueKeys.has(key.toLowerCase()) && outer !== '' ? outer : key
         leaves.push({ path: own, key: name, value: inner })

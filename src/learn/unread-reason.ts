@@ -27,6 +27,12 @@ export function unreadReason(shape: TopicShape): string {
     return 'Their messages are single values. A source with `coalesce` collects the values of a device.'
   if ('_type' in value && value._type === 'encrypted')
     return 'They are encrypted messages of OwnTracks. The preset owntracks reads them with `keys` of its source.'
+  const [first] = Array.isArray(value) ? (value as unknown[]) : []
+  if (typeof first === 'object' && first !== null && ('bn' in first || ('n' in first && 'v' in first)))
+    return (
+      'They are lists of SenML. A source with `coalesce: { name: { path: n }, value: v }` makes one payload of the ' +
+      'values of a list, which it reads by their names.'
+    )
   const position = positionIn(shape)
   if (position === null) return `No key looks like a position. Keys: ${keysOf(value)}.`
   const { form, paths } = position

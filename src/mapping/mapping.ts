@@ -62,6 +62,7 @@ export { messageSourceWarnings, topicsRead, untakenTopics } from './message-sour
 export { doubtfulWords, type TableModels } from './doubtful-words.ts'
 export { collectedNamesOf } from './compile/compile-state.ts'
 export { messageKeyOf } from './identity.ts'
+export { coordinateOf } from './positions/position-names.ts'
 export { fieldNames, plainKey } from './fields/field-names.ts'
 export { withheldByField, type WithheldField } from './plausibility/withheld-counts.ts'
 export type { DeviceClock } from './devices/device-clocks.ts'

@@ -24,8 +24,10 @@ export const unmappableReasons = {
   EXPRESSION_LIMIT: 'An expression of the source needs more steps for this message than it may have.',
   NO_DEVICE: 'The device name is missing, empty, or a word that means none, such as null.',
   BAD_DEVICE: 'The device name is too long, or is not a text or whole number.',
-  NO_TIME: 'The time is missing, and the source does not allow the arrival time instead.',
-  BAD_TIME: 'The time is not in the format of the source.',
+  NO_TIME:
+    'The time is missing, or stands for none (0001-01-01), and the source does not allow the arrival time instead.',
+  BAD_TIME:
+    'The time is not in the format of the source; the detail names the unit of a number in another one.',
   NO_ZONE:
     'The time has no zone, and neither has its device: no `zone` in the device table or in `defaults`.',
   BAD_VALUE: 'Latitude or longitude is not a number, or its hemisphere is unknown or contradicts it.',

@@ -13,9 +13,9 @@ describe('the numbers of a position', () => {
       'degrees and minutes',
       [4807.038],
       [1131.0],
-      { kind: 'unusable', note: expect.stringContaining('NMEA 0183') },
+      { kind: 'scaled', options: { unit: 'ddmm' }, note: expect.stringContaining('NMEA 0183') },
     ],
-    ['degrees and minutes as texts', ['4807.038'], ['01131.000'], { kind: 'unusable' }],
+    ['degrees and minutes as texts', ['4807.038'], ['01131.000'], { options: { unit: 'ddmm' } }],
     ['other numbers', [4881.7], [1199.9], { kind: 'unusable' }],
     ['small integers', [4000], [5000], { kind: 'unusable' }],
   ])('are %s', (_, latitudes, longitudes, form) => {

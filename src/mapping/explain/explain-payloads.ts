@@ -13,11 +13,18 @@ export function withPayloads(
   return traces.map((trace) => {
     const [next] = left
     if (trace.fields === null || !next) return [trace, null]
-    // With as many payloads as records each record has one. Otherwise the values decide.
-    if (complete !== payloads.length && !hasValuesOf(trace, next)) return [trace, null]
+    // With as many payloads as records each record has one. Otherwise time and values decide.
+    if (complete !== payloads.length && !(hasTimeOf(trace, next) && hasValuesOf(trace, next)))
+      return [trace, null]
     left = left.slice(1)
     return [trace, next]
   })
+}
+
+/** An old position may have its own time. */
+function hasTimeOf({ time, takenAt }: Trace, { deviceTime }: MappedPayload): boolean {
+  const isKnown = deviceTime !== null && time !== null && Number.isFinite(time)
+  return !isKnown || deviceTime === time || deviceTime === takenAt
 }
 
 function hasValuesOf({ gps, signals }: Trace, { json }: MappedPayload): boolean {

@@ -3,6 +3,7 @@
 
 import { timeOf } from '../compile/compile-fields.ts'
 import type { SourceConfig } from '../config.ts'
+import { isNoTime, isOfAnyUnit, unitHint } from '../times/time-mistakes.ts'
 import { zoneFor, type ZoneRule } from '../times/times.ts'
 import type { ClockChange, Zone } from '../times/zones.ts'
 import { head, withRaw, type ExplainedField } from './explained-field.ts'
@@ -37,9 +38,17 @@ export function explainTime(config: SourceConfig, captureNames: readonly string[
         ...found,
         note: time.orArrival ? 'absent: the arrival time is sent' : 'NO_TIME: the message has no time',
       }
-    if (Number.isFinite(moment)) return { ...found, value: moment, note: ruleText(observed.change()) }
+    const value = time.raw(record, root, up, captures)
+    const hint = isOfAnyUnit(moment) ? '' : unitHint(value, time.format)
+    if (Number.isFinite(moment) && hint === '')
+      return { ...found, value: moment, note: ruleText(observed.change()) }
     const isZoneMissing = time.zone === 'device' && ofDevice === null && observed.isAsked()
-    if (!isZoneMissing) return { ...found, note: `BAD_TIME: it is not in the format ${time.format}` }
+    if (!isZoneMissing && hint === '' && isNoTime(value)) {
+      const note = 'it stands for no time'
+      return { ...found, note: time.orArrival ? `${note}: the arrival time is sent` : `NO_TIME: ${note}` }
+    }
+    const more = hint === '' ? '' : `.${hint}`
+    if (!isZoneMissing) return { ...found, note: `BAD_TIME: it is not in the format ${time.format}${more}` }
     const why = 'it has no zone, and neither has the device'
     return { ...found, note: time.orArrival ? `${why}: the arrival time is sent` : `NO_ZONE: ${why}` }
   }

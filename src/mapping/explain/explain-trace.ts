@@ -18,6 +18,8 @@ export type Trace = {
   refused: string | null
   when: boolean | null
   valid: boolean | null
+  /** Its own time; NaN where it has none. */
+  time: number | null
   /** When the position was taken; NaN where the record has no time for it. */
   takenAt: number | null
   /** The written position; '' for none. */
@@ -105,8 +107,9 @@ export function tracedSource(source: CompiledSource, traces: Traces): CompiledSo
 
   function tracedTime(read: ReadTime): ReadTime {
     return (record, root, up, zone, captures) => {
-      at('time', record, root, up)
-      return read(record, root, up, zone, captures)
+      const trace = at('time', record, root, up)
+      trace.time = read(record, root, up, zone, captures)
+      return trace.time
     }
   }
 
@@ -140,6 +143,7 @@ function newTrace(source: string, record: unknown, root: unknown, up: Up): Trace
     refused: null,
     when: null,
     valid: null,
+    time: null,
     takenAt: null,
     gps: null,
     positionRefused: false,

@@ -152,10 +152,27 @@ function refused(
   if (!Number.isFinite(north) || !Number.isFinite(east))
     return context.refuse('BAD_VALUE', fault() ?? `The position ${raw()} is not a pair of numbers.`)
   const hint =
-    isMinutes(north, 90) && isMinutes(east, 180)
+    unsignedHint(north, east) ??
+    (isMinutes(north, 90) && isMinutes(east, 180)
       ? ' If these are degrees and minutes (ddmm.mmmm), use `unit: ddmm`.'
-      : ''
+      : '')
   return context.refuse('OUT_OF_RANGE', `The position ${raw()} is out of range.${hint}`)
+}
+
+/** Parts of a degree in which positions are whole numbers of 32 bits. */
+const partsOfDegree = [1e7, 1e6, 1e5]
+
+/** For a negative number of 32 bits that was read without its sign: 423.22 is -6.277 and 2^32 parts. */
+function unsignedHint(north: number, east: number): string | undefined {
+  for (const parts of partsOfDegree) {
+    const signed = (value: number, most: number) =>
+      value > most && value <= 2 ** 32 / parts ? value - 2 ** 32 / parts : value
+    const [latitude, longitude] = [signed(north, 90), signed(east, 180)]
+    if (Math.abs(latitude) > 90 || Math.abs(longitude) > 180) continue
+    const place = `${Number(latitude.toFixed(5))}, ${Number(longitude.toFixed(5))}`
+    return ` It is ${place}, read without its sign: have what makes the message read signed numbers of 32 bits.`
+  }
+  return undefined
 }
 
 function isMinutes(value: number, degreesMax: number): boolean {

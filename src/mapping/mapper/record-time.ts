@@ -2,6 +2,7 @@
 
 import type { EpochMs } from '../../std/clock.ts'
 import { shown } from '../fields/gps.ts'
+import { isNoTime, isOfAnyUnit, unitHint } from '../times/time-mistakes.ts'
 import { zoneFor } from '../times/times.ts'
 import { noZone, zoneAdvice, type Zone } from '../times/zones.ts'
 import type { RecordContext } from '../types.ts'
@@ -16,9 +17,12 @@ export function timeOfRecord(
   const { record, root, up, captures } = context
   noZone.asked = false
   const moment = read(record, root, up, zoneFor(zone, ofDevice), captures)
-  if (moment < Number.POSITIVE_INFINITY) return moment
+  if (isOfAnyUnit(moment)) return moment
   if (Number.isNaN(moment)) return orArrival ? moment : context.refuse('NO_TIME', 'The message has no time.')
-  const found = shown(raw(record, root, up, captures))
+  const value = raw(record, root, up, captures)
+  const found = shown(value)
+  const hint = unitHint(value, format)
+  if (moment < Number.POSITIVE_INFINITY && hint === '') return moment
   if (noZone.asked) {
     if (orArrival) return Number.NaN
     return context.refuse(
@@ -26,7 +30,9 @@ export function timeOfRecord(
       `The time ${found} has no zone, and neither has the device: ${zoneAdvice}`,
     )
   }
-  return context.refuse('BAD_TIME', `The time ${found} is not in the format "${format}".`)
+  if (hint === '' && isNoTime(value))
+    return orArrival ? Number.NaN : context.refuse('NO_TIME', `The time ${found} stands for no time.`)
+  return context.refuse('BAD_TIME', `The time ${found} is not in the format "${format}".${hint}`)
 }
 
 /** `fixTime` is NaN where the message does not say it. */

@@ -128,6 +128,12 @@ const zoneWords = new Set('timezone tz utcoffset gmtoffset tzoffset timezoneoffs
 
 const unitsMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, s: 1000 }
 
+/** Null for the key of anything else. */
+export function coordinateOf(key: string): Extract<Role, { set: string }> | null {
+  const role = roleOf(key)
+  return role.kind === 'latitude' || role.kind === 'longitude' ? role : null
+}
+
 export function roleOf(key: string): Role {
   const known = cache.get(key)
   if (known) return known

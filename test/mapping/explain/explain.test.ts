@@ -578,6 +578,16 @@ describe('the explanation of a record says', () => {
     expect(explainOne(truckSource(), 'no json').unread).toBeNull()
   })
 
+  test('of a list that is thinned, which record became which payload', () => {
+    const source = truckSource({}, { each: 'data', thin: { every: '60s' } })
+    const start = 1_750_000_000_000
+    const data = [0, 10, 20, 70, 80, 140].map((s) => ({ ts: start + s * 1000, lat: 1, lon: 2 }))
+    const [told] = play(explainerOf(configOf([source])), [messageOf({ data })])
+    const [first, second, third] = told!.payloads.map(({ payloadId }) => payloadId)
+    const ids = told!.explained.records.map(({ payloadId }) => payloadId)
+    expect(ids).toEqual([first, null, null, second, null, third])
+  })
+
   test('which model was looked up', () => {
     const families = { truck: ['FMB6*'] }
     const device = (rest: object, world: World = {}) =>
