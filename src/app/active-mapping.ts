@@ -127,7 +127,10 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       release.start()
       deferred.start()
       monitor.start(ingest.clients)
-      ourTime.onCorrection(verdicts.correct)
+      ourTime.onCorrection(() => {
+        present.mapper.ownTimeCorrected()
+        verdicts.correct()
+      })
     },
     swap,
     remap: (request, signal) =>

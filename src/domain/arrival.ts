@@ -41,7 +41,7 @@ export const timeUnknown: EpochMs = Number.POSITIVE_INFINITY
 /** Times are corrected from this difference on. A time that is learned over the network has some error. */
 export const correctedFromMs = 60_000
 
-/** A verdict is made again where the clock was behind by so much. */
+/** A verdict is made again where the clock was off by so much. */
 export const misjudgedFromMs = 5000
 
 /** The envelope with the time of arrival as it is known now. */
@@ -54,11 +54,16 @@ export function correctedEnvelope(envelope: Envelope, { trueTimeOf }: Pick<OurTi
   return { ...envelope, arrivedAt, arrival: { ...arrival, offsetMs: Math.round(trueMs - arrivedAt) } }
 }
 
-/** Whether the message was judged by a clock that is now known to have been behind. */
-export function wasClockBehind(
+/**
+ * By how much the clock that judged the message was behind, as it is known now; below zero it was ahead. 0
+ * where it was right, or where nothing is known.
+ */
+export function clockErrorOf(
   { arrivedAt, arrival }: Envelope,
   { trueTimeOf }: Pick<OurTime, 'trueTimeOf'>,
-): boolean {
+): number {
   const trueMs = arrival === undefined ? null : trueTimeOf(arrival)
-  return trueMs !== null && trueMs - (arrivedAt + (arrival?.offsetMs ?? 0)) >= misjudgedFromMs
+  if (trueMs === null) return 0
+  const errorMs = trueMs - (arrivedAt + (arrival?.offsetMs ?? 0))
+  return Math.abs(errorMs) >= misjudgedFromMs ? errorMs : 0
 }

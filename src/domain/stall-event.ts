@@ -73,6 +73,11 @@ export const stallEventFields = {
     reasons: field<string>('the most frequent reasons, with their numbers of devices'),
     isMany: field<boolean>('they are a tenth of those that send, or more'),
   },
+  devices_hours_off: {
+    offsetMs: field<number>('arrival minus device time, in ms: whole hours, or hours and a half'),
+    devices: count('devices whose clock is off by so much; 0 where it is over'),
+    example: field<string>('key of one of them'),
+  },
   devices_repeating: {
     devices: count('devices that send, and bring nothing new; 0 where it is over'),
     sending: count('devices that send'),

@@ -199,7 +199,7 @@ export async function readsWithoutFix(
   shapes: readonly TopicShape[],
 ): Promise<boolean> {
   if (makesPayloads(fit) || fit.refused > 0 || waitingIn(fit) * 2 < fit.taken) return false
-  const { mapper, explain } = await openExplainer(mapping, { clockOffsetMs: () => 0 })
+  const { mapper, explain } = await openExplainer(mapping, { clockOffsetMs: () => 0, isRecorded: true })
   return inOrder(shapes).some(({ message }) => {
     const own = { ...message, retain: false, sender: unknownSender }
     const { records } = explain(own, mapper.map(own))

@@ -63,7 +63,20 @@ export const clocksSchema = z
         'What to do with a payload from the future, or from a device clock that was never set (1970, ' +
           '1980, 2000, after 2099): `quarantine` keeps the message, `restamp` sends it with the arrival ' +
           'time, `accept` sends it as it is. The future is not checked while the time of the gateway is ' +
-          'unknown. Old device times are always accepted and counted.',
+          'unknown.',
+      ),
+    past_max: duration({ minMs: 3_600_000, maxMs: 36_500 * 86_400_000 })
+      .prefault('90d')
+      .describe(
+        'How far a device time may be behind the time of the gateway. Beyond it, `on_past` applies: a receiver ' +
+          'whose week number of GPS is wrong is 7168 days behind. Set it higher where devices send what they stored for longer.',
+      ),
+    on_past: z
+      .enum(['quarantine', 'restamp', 'accept'])
+      .default('quarantine')
+      .describe(
+        'What to do with a payload that is too old, as `on_future`. `quarantine release` sends what was kept. ' +
+          'It is not checked while the time of the gateway is unknown.',
       ),
     trust_local: z
       .boolean()

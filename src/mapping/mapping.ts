@@ -64,6 +64,7 @@ export { collectedNamesOf } from './compile/compile-state.ts'
 export { messageKeyOf } from './identity.ts'
 export { fieldNames, plainKey } from './fields/field-names.ts'
 export { withheldByField, type WithheldField } from './plausibility/withheld-counts.ts'
+export type { DeviceClock } from './devices/device-clocks.ts'
 export type { DeviceNotes, KeptResult, MapResult, NotedDevice, StateWrite } from './types.ts'
 export { createMapper, type Mapper } from './mapper/mapper.ts'
 export { covers, filterText, parseTopic, topicFilterOf, type TopicPattern } from './path/topic-pattern.ts'
@@ -85,6 +86,8 @@ export type OpenMapperOptions = {
   counterReset?: MapperDeps['counterReset']
   /** Reads the device table. */
   readFile?: ReadBounded
+  /** The messages were recorded at any time, so none of them is too old. */
+  isRecorded?: boolean
 }
 
 /** A mapper from the loaded config. Rejects: DEVICES_INVALID, or CONFIG_INVALID for an unchecked config. */
@@ -95,8 +98,8 @@ export async function openMapper(config: MappingConfig, options: OpenMapperOptio
 
 /** The mapping of a config, for a daemon that also maps kept messages. */
 export type Mapping = {
-  /** A mapper with its own memory. `onFuture`: the decision of a person, instead of `clocks.on_future`. */
-  open(onFuture?: ClockPolicy['onFuture']): Mapper
+  /** A mapper with its own memory. `decision`: of a person, in place of `clocks.on_future` and `on_past`. */
+  open(decision?: ClockPolicy['onFuture']): Mapper
   /** The mapper of messages that arrive. */
   openLive(notes: DeviceNotes): Mapper
   rowOf(device: string): DeviceRow | undefined
@@ -127,8 +130,9 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
   }
 
   /** A person's decision also counts while our own time is unknown: the arrival is then taken as right. */
-  function openFor(onFuture: ClockPolicy['onFuture']): Mapper {
-    return createMapper(deps, { ...received, clocks: { ...mapping.clocks, onFuture, trustsArrival: true } })
+  function openFor(decision: ClockPolicy['onFuture']): Mapper {
+    const clocks = { ...mapping.clocks, onFuture: decision, onPast: decision, trustsArrival: true }
+    return createMapper(deps, { ...received, clocks })
   }
 }
 
@@ -155,6 +159,7 @@ async function partsOf(
     clockOffsetMs = () => null,
     counterReset = () => undefined,
     readFile = createBoundedReader(),
+    isRecorded = false,
   } = options
   const { sources, problems } = compileSources(config)
   if (problems.length > 0) {
@@ -173,9 +178,10 @@ async function partsOf(
           { readFile },
           { path: file, providers, profiles: Object.keys(config.privacy.profiles) },
         )
-  const { future_max: futureMaxMs, on_future: onFuture } = config.clocks
+  const { future_max: futureMaxMs, on_future: onFuture, on_past: onPast } = config.clocks
+  const pastMaxMs = isRecorded ? Infinity : config.clocks.past_max
   return {
     deps: { devices, clockOffsetMs, counterReset },
-    mapping: { sources, providers, clocks: { futureMaxMs, onFuture } },
+    mapping: { sources, providers, clocks: { futureMaxMs, onFuture, pastMaxMs, onPast } },
   }
 }

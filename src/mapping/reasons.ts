@@ -7,7 +7,7 @@ export const unmappableReasons = {
   OVERSIZED:
     'The message is larger than `max_packet_bytes` of its bridge. Beyond 80 KiB its bytes are not kept.',
   NO_SOURCE: 'No source of the config has a topic pattern that matches.',
-  NOT_UTF8: 'The bytes are not UTF-8.',
+  NOT_UTF8: 'The bytes are not UTF-8; or a text that the source reads has bytes that are not.',
   NOT_JSON: 'The text is not JSON; the detail names the place.',
   TOO_DEEP: 'Objects and lists are nested too deeply.',
   TRUNCATED: 'The binary message is shorter than it says.',
@@ -18,7 +18,7 @@ export const unmappableReasons = {
   RECORD_CHANGED: 'The record that was kept is not at its place in the list any more: `each` was changed.',
   TOO_MANY: 'The list that `each` selects has more records than a message may have.',
   NO_NAME: 'The name of a value of a source with `coalesce` is missing or empty.',
-  TOO_LARGE: 'A value is too large to be collected.',
+  TOO_LARGE: 'A value is too large to be collected, or a message has more bytes than `max_unpacked_bytes`.',
   DAMAGED_STATE: 'Collected values cannot be read any more; the bytes are kept.',
   UNKNOWN_PROVIDER: 'The config has no provider of this name.',
   EXPRESSION_LIMIT: 'An expression of the source needs more steps for this message than it may have.',
@@ -40,6 +40,7 @@ export type UnmappableReason = keyof typeof unmappableReasons
 export const quarantineReasons = {
   UNKNOWN_DEVICE: 'The device is not in the device table.',
   FUTURE: 'The device time is ahead by more than `clocks.future_max`.',
+  PAST: 'The device time is behind by more than `clocks.past_max`. The detail names a cause where it is known.',
   UNSET_CLOCK: 'The device time is the time of a clock that was never set.',
 } as const
 
@@ -47,7 +48,15 @@ export type QuarantineReason = keyof typeof quarantineReasons
 
 /** The reasons that decoders give. */
 export type DecodeFault =
-  'NOT_UTF8' | 'NOT_JSON' | 'TOO_DEEP' | 'TOO_MANY' | 'TRUNCATED' | 'BAD_CHECKSUM' | 'BAD_FRAME' | 'NO_BIRTH'
+  | 'NOT_UTF8'
+  | 'NOT_JSON'
+  | 'TOO_DEEP'
+  | 'TOO_MANY'
+  | 'TOO_LARGE'
+  | 'TRUNCATED'
+  | 'BAD_CHECKSUM'
+  | 'BAD_FRAME'
+  | 'NO_BIRTH'
 
 export function refused(reason: DecodeFault, detail: string) {
   return { kind: 'refused', reason, detail } as const

@@ -76,6 +76,8 @@ export type RecordContext = {
   record: unknown
   /** The whole message. */
   root: unknown
+  /** The first byte of the message that is not UTF-8, from 1 on; 0 where all of it is. */
+  badByteAt: number
   up: Up
   /** Captures of the topic. */
   captures: readonly string[]
@@ -144,15 +146,21 @@ export type Finding = {
 
 /** The result of decoding the bytes of a message. */
 export type Decoded =
-  /** `omitted`: values that were left out, as `field|why` each. */
-  | { kind: 'value'; value: unknown; omitted?: readonly string[] }
+  /**
+   * `omitted`: values that were left out, as `field|why` each. `badByteAt`: the first byte, from 1 on, that
+   * is not UTF-8; texts have U+FFFD there.
+   */
+  | { kind: 'value'; value: unknown; omitted?: readonly string[]; badByteAt?: number }
   | { kind: 'empty' }
   /** Not telemetry, such as a login packet. `reason` is one of a bounded set of texts. */
   | { kind: 'ignored'; reason: string }
   | { kind: 'refused'; reason: DecodeFault; detail: string }
 
-/** Turns the bytes of a message into the value that paths are read from. Total: no bytes make it throw. */
-export type Decode = (bytes: Buffer) => Decoded
+/**
+ * Turns the bytes of a message into the value that paths are read from. Total: no bytes make it throw. Packed
+ * bytes become at most `unpackedBytesMax`.
+ */
+export type Decode = (bytes: Buffer, unpackedBytesMax?: number) => Decoded
 
 /**
  * One entry of the state that the spool keeps. Null deletes. The last of several writes of a key counts. With
@@ -194,14 +202,14 @@ export type StatefulDecoder = {
 export type Encoding = {
   /** For the reference of the config: what the value looks like. */
   description: string
-  /** The value is a list of records, unless `each` chooses others. */
-  isList?: boolean
+  /** It reads text, which may be in another charset. */
+  isText?: boolean
 } & (
   | { decode: Decode; createDecoder?: never; stateKeyPrefix?: never }
   | {
       decode?: never
       /** Messages must arrive in the order in which they were sent. */
-      createDecoder(options: { source: string }): StatefulDecoder
+      createDecoder(options: { source: string; unpackedBytesMax?: number }): StatefulDecoder
       /** The keys of its state begin so. */
       stateKeyPrefix: string
     }

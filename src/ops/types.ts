@@ -153,6 +153,7 @@ export type MappingView = {
     devices: number
     evictions: number
     future: number
+    past: number
     unset: number
     old: number
     restamped: number

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createOurTime } from '../../src/app/our-time.ts'
-import { correctedEnvelope, wasClockBehind } from '../../src/domain/arrival.ts'
+import { clockErrorOf, correctedEnvelope } from '../../src/domain/arrival.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { envelopeOf, type Envelope } from '../../src/domain/message.ts'
 import { createFakeClock, fakeStartMs } from '../support/fake-clock.ts'
@@ -253,23 +253,25 @@ describe('the arrival of a kept message', () => {
     const foreign = { ...old, arrival: { ...arrival!, bootId: 'another' } }
     for (const other of [old, foreign]) {
       expect(correctedEnvelope(other, time)).toBe(other)
-      expect(wasClockBehind(other, time)).toBe(false)
+      expect(clockErrorOf(other, time)).toBe(0)
     }
   })
 
-  test('tells whether the clock that judged it was behind', async () => {
-    const { clock, time, arrives, corrections } = await world({ trustLocal: true })
-    const right = arrives()
-    clock.stepWall(-hourMs)
-    const behind = arrives()
-    expect(wasClockBehind(right, time)).toBe(false)
-    const before = corrections()
-    clock.stepWall(hourMs)
-    await clock.advance(1100)
-    expect(corrections()).toBe(before + 1)
-    expect([right, behind].map((kept) => wasClockBehind(kept, time))).toEqual([false, true])
-    expect(wasClockBehind(correctedEnvelope(behind, time), time)).toBe(false)
-  })
+  test.each([-hourMs, hourMs])(
+    'tells by how much the clock that judged it was off (%d ms)',
+    async (offMs) => {
+      const { clock, time, arrives, corrections } = await world({ trustLocal: true })
+      const right = arrives()
+      clock.stepWall(offMs)
+      const misjudged = arrives()
+      const before = corrections()
+      clock.stepWall(-offMs)
+      await clock.advance(1100)
+      expect(corrections()).toBe(before + 1)
+      expect([right, misjudged].map((kept) => clockErrorOf(kept, time))).toEqual([0, -offMs])
+      expect(clockErrorOf(correctedEnvelope(misjudged, time), time)).toBe(0)
+    },
+  )
 
   test('is corrected after a small step too, but not with each answer over a slow link', async () => {
     const { clock, corrections, set } = await world({ trustLocal: true })

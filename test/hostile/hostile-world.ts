@@ -72,6 +72,13 @@ sources:
       time: { path: ts, format: ms }
       latitude: { path: lat }
       longitude: { expr: "list.filter(x, list.exists(y, y == x))[0]" }
+  - name: packed
+    topic: kura/{device}
+    encoding: kura
+    map:
+      time: { path: timestamp, format: ms }
+      latitude: { path: position.latitude }
+      longitude: { path: position.longitude }
 devices: { file: devices.csv, unknown: quarantine }
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
 spool:

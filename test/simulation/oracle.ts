@@ -19,6 +19,8 @@ const ofKills = ['LAST_RUN_ENDED_UNCLEAN']
 const ofClock = ['CLOCK_STEPPED']
 /** Of a device whose times are in the future. The last messages may be all of it: a burst that it sends late. */
 const ofFuture = ['DEVICES_NOT_MAPPED', 'NOTHING_MAPPED']
+/** Of a device whose clock is off by hours, or hours and a half. */
+const ofHours = ['DEVICES_HOURS_OFF']
 const ofDoomed = ['PAYLOADS_FAILING', 'NOTHING_ACCEPTED']
 /** An hour long, after an answer that is not what the specification says, or a message of QoS 0. */
 const ofAnswers = ['ANSWERS_INCONSISTENT']
@@ -62,6 +64,7 @@ export function wronglyOpen(
     ...ofKills,
     ...(fleet.clockSetMs.length > 0 ? ofClock : []),
     ...(fleet.messages.some(isInFuture) ? ofFuture : []),
+    ...(fleet.messages.some(isOffByHours) ? ofHours : []),
     ...(acts.some(({ kind }) => kind === 'purge') ? ['DEAD_LETTERS_PURGED'] : []),
     ...(isConfigNew ? ['RESTART_NEEDED'] : []),
     // Dead letters are for a person to look at, and so is a device whose payloads are all refused.
@@ -73,6 +76,10 @@ export function wronglyOpen(
   return conditions.filter(({ code }) => !expected.includes(code))
 }
 
+const halfHourMs = 1_800_000
+const isOffByHours = ({ device: { clockMs } }: Fleet['messages'][number]) =>
+  Math.abs(clockMs) > halfHourMs &&
+  Math.abs(clockMs - Math.round(clockMs / halfHourMs) * halfHourMs) <= 120_000
 const isInFuture = ({ device }: Fleet['messages'][number]) => device.clockMs > futureMaxMs
 
 function hasAnsweredOddly({ counters }: Service): boolean {

@@ -360,6 +360,7 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     keptAgain: 1,
   },
   clock_trusted: { kind: 'clock_trusted' },
+  devices_hours_off: { kind: 'devices_hours_off', offsetMs: 7_200_000, devices: 2, example: 'truck-7' },
   batch_sealed: { kind: 'batch_sealed', ...batch },
   submission_ended: {
     kind: 'submission_ended',

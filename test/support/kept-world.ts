@@ -151,7 +151,10 @@ export async function openKeptWorld(options: KeptOptions = {}): Promise<KeptWorl
     } = settings
     const file = join(folder, 'devices.csv')
     await writeFile(file, ['device', ...listed].join('\n'))
-    const config = configOf(sources, { devices: { file, unknown }, clocks: { on_future: onFuture } })
+    const config = configOf(sources, {
+      devices: { file, unknown },
+      clocks: { on_future: onFuture, past_max: '3650d' },
+    })
     return openMapping(config, { clockOffsetMs: () => offsetMs })
   }
 }

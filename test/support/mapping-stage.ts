@@ -45,7 +45,7 @@ export function mappingStage(
       omitted: [],
       flagged: [],
       watched: { devices: 0, swapped: 0, fleet: 0, beyond: 0 },
-      clocks: { devices: seen.length, evictions: 0, future: 0, unset: 0, old: 0, restamped: 0 },
+      clocks: { devices: seen.length, evictions: 0, future: 0, past: 0, unset: 0, old: 0, restamped: 0 },
       skewed: [],
       release: { released: 0, payloads: 0, dead: 0, keptAgain: 0, devices: 0 },
       corrected: { released: 0, payloads: 0, dead: 0, keptAgain: 0 },

@@ -42,9 +42,12 @@ export const topic = 't/van'
 /** The topic of a source that takes wills. */
 export const willTopic = 'w/van'
 
+/** Some days ago: not too old, and not from the future. */
+const startMs = Date.now() - 7 * 86_400_000
+
 /** A message with a device time of its own. */
 export function positionText(n: number): string {
-  return JSON.stringify({ ts: 1_763_690_000_000 + n * 1000, lat: 52.5, lon: 13.4 })
+  return JSON.stringify({ ts: startMs + n * 1000, lat: 52.5, lon: 13.4 })
 }
 
 /** So that messages of tests that share a gateway are no duplicates of each other. */

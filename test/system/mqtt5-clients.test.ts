@@ -75,6 +75,9 @@ client.disconnect()
 client.loop_stop()
 `
 
+/** Some days ago: not too old, and not from the future. */
+const startMs = Date.now() - 7 * 86_400_000
+
 type Publisher = { name: string; qos: 0 | 1 | 2; publish(text: string): void; done(): Promise<unknown> }
 
 function mqttJs(url: string, qos: 0 | 1 | 2, clean: boolean): Publisher {
@@ -182,7 +185,7 @@ ops: { listen: "127.0.0.1:0" }
   const textFor = (name: string, qos: number): string => {
     number += 1
     if (qos > 0) expected.push(`${name} ${number}`)
-    return JSON.stringify({ ts: 1_763_690_000_000 + number * 1000, lat: number / 1e4, lon: 13.4 })
+    return JSON.stringify({ ts: startMs + number * 1000, lat: number / 1e4, lon: 13.4 })
   }
   for (let round = 0; round < restarts; round += 1) {
     for (const publisher of publishers)

@@ -10,6 +10,7 @@ import type { Emit } from '../../domain/event.ts'
 import type { DeviceRecords } from '../../device-records/device-records.ts'
 import type { DeviceTotals, DeviceView } from '../../ops/ops.ts'
 import { createUnmappedDevices } from './unmapped-devices.ts'
+import { createHourOffsets } from './hour-offsets.ts'
 import { createRepeatingDevices } from './repeating-devices.ts'
 import type { GatewayTime } from '../our-time.ts'
 import { createDeviceViews, type FoundClients, type ViewDeps } from './device-views.ts'
@@ -77,6 +78,7 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
   const states = createStateCounts({ records, clients: () => clients })
   const unmapped = createUnmappedDevices({ emit })
   const repeating = createRepeatingDevices({ emit })
+  const hourOffsets = createHourOffsets({ emit, now: clock.now })
   let walking = false
   let stopped = false
   return {
@@ -189,13 +191,17 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
     const { mapper, mapping } = active()
     let bad: [device: string, skewMs: number][] = []
     let count = 0
-    for (const [device, { skewMs }] of mapper.deviceClocks()) {
+    hourOffsets.begin()
+    for (const [device, deviceClock] of mapper.deviceClocks()) {
+      const { skewMs } = deviceClock
+      hourOffsets.add(device, deviceClock)
       records.noteSkew(device, skewMs)
       if (Math.abs(skewMs) >= skewMinMs) bad.push([device, skewMs])
       if (bad.length > sliceDevices) bad = worstOf(bad)
       if (++count % sliceDevices === 0) await turn()
       if (stopped) return
     }
+    hourOffsets.end()
     let silent = 0
     unmapped.begin()
     repeating.begin()

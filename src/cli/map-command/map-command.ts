@@ -69,7 +69,7 @@ async function mapMessages(
   io.endWithReader()
   const { config, providers } = await mappingOf(options, io, readFiles)
   const topic = topicOf(options, config, io)
-  const settings = { providers, clockOffsetMs: () => 0 }
+  const settings = { providers, clockOffsetMs: () => 0, isRecorded: true }
   const explainer = options.explain ? await openExplainer(config, settings) : null
   const mapper = explainer?.mapper ?? (await openMapper(config, settings))
   const form = {

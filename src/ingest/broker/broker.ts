@@ -154,7 +154,7 @@ export function createBroker(deps: BrokerDeps, options: BrokerOptions): Broker {
   const rules = createPublishRules({ owners: intake.owners, clients, clock, emit }, options.rules)
   const wills = createDelayedWills({ clock, take: (will) => handler.takeWill(will) })
   const handler = createPublishHandler(
-    { intake, clients, wills, rules, gateOf, stopping: isStopping },
+    { intake, clients, wills, rules, gateOf, stopping: isStopping, clock },
     { topicLimits: options.topicLimits, onViolation: options.rules.onViolation },
   )
 

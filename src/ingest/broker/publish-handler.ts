@@ -12,8 +12,10 @@
 // the message again.
 
 import type { Client } from 'aedes'
+import type { Clock } from '../../std/clock.ts'
 import type { GatewayError } from '../../std/gateway-error.ts'
 import { propertiesLength, type Sender } from '../../domain/message.ts'
+import type { Ack } from '../../spool/spool.ts'
 import type { Intake } from '../intake/intake.ts'
 import { isUnreleased } from '../intake/unreleased-messages.ts'
 import type { ReceivedMessage } from '../types.ts'
@@ -48,6 +50,7 @@ type Deps = {
   rules: Pick<PublishRules, 'violationOf' | 'refused'>
   gateOf: (client: Client) => Gate | undefined
   stopping: () => boolean
+  clock: Pick<Clock, 'monotonic'>
 }
 
 /** A connection as far as its rules go; that of a will may be gone. */
@@ -59,7 +62,7 @@ type Publisher = Pick<Gate, 'address' | 'decisions' | 'drop'> & {
 const bridgeState = 'bridge_state'
 
 export function createPublishHandler(
-  { intake, clients, wills, rules, gateOf, stopping }: Deps,
+  { intake, clients, wills, rules, gateOf, stopping, clock }: Deps,
   { topicLimits, onViolation }: { topicLimits: TopicLimits; onViolation: 'drop' | 'close' },
 ): PublishHandler {
   const slots = createAckSlots(onAck)
@@ -111,7 +114,7 @@ export function createPublishHandler(
     const code = message.isRefused ? reasonCode.notAuthorized : reasonCode.success
     if (message.qos === 0) {
       message.dup = false
-      intake.accept(message, null)
+      accept(gate, null)
       return
     }
     if (message.qos === 2 && !message.isRefused && gate.link?.session?.isFull(messageId)) {
@@ -119,7 +122,14 @@ export function createPublishHandler(
       return
     }
     countInFlight(gate)
-    intake.accept(message, slots.take(gate, message.qos === 1 ? puback : pubrec, messageId, code))
+    accept(gate, slots.take(gate, message.qos === 1 ? puback : pubrec, messageId, code))
+  }
+
+  /** The client pays for the time of its message. */
+  function accept({ connection }: Gate, ack: Ack | null): void {
+    const startedAtMs = clock.monotonic()
+    intake.accept(message, ack)
+    connection.budget?.countTime(clock.monotonic() - startedAtMs)
   }
 
   /** By the rules for topics; notes at `message` what they say. */

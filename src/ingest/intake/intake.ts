@@ -70,6 +70,7 @@ export type Intake = {
 
 /** Waiting messages are taken in slices, so that resuming does not block the event loop for seconds. */
 const sliceMessages = 1000
+const sliceMs = 20
 const eventEveryMs = 1000
 
 export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
@@ -227,7 +228,9 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
       backpressure.resume(sliceMessages)
       onReadingChange()
     }
+    const endMs = clock.monotonic() + sliceMs
     for (let taken = 0; taken < sliceMessages && mayContinue(); taken += 1) {
+      if (clock.monotonic() > endMs) break
       const next = waiting.take()
       if (next === undefined) break
       take(next.message, next.ack)

@@ -1,12 +1,13 @@
-// clock-verdicts.ts: makes verdicts about device clocks again that were made while our own clock was behind,
-// without a person: messages of healthy devices seemed to come from the future then.
+// clock-verdicts.ts: makes verdicts about device clocks again that were made while our own clock was wrong,
+// without a person: messages of healthy devices seemed to come from the future, or from long ago.
 //
 //   our time becomes known, or the clock is set -> correct() -> each quarantine shelf, in order of arrival:
-//   messages with FUTURE that were judged by a clock that was behind -> mapped with the corrected arrival
+//   messages with FUTURE that were judged by a clock that was behind, and with PAST by one that was ahead
+//   -> mapped with the corrected arrival
 //
 // Promises
 //   Nothing is lost and nothing is sent twice: messages leave their shelf in the write that adds their
-//   results. What is still in the future is kept again with the corrected arrival, so that it is not judged
+//   results. What is still wrong is kept again with the corrected arrival, so that it is not judged
 //   again, and waits for a person.
 //   The messages of a device go in the order of their arrival. What the device has sent since is ahead of
 //   them, as it was while they were kept (decision 12).
@@ -22,12 +23,12 @@
 // slice.
 
 import { pause, type Clock } from '../../std/clock.ts'
-import { wasClockBehind, type OurTime } from '../../domain/arrival.ts'
+import { clockErrorOf, type OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
-import { future } from '../remap/kept-message.ts'
+import { future, past } from '../remap/kept-message.ts'
 import { inSlices } from '../remap/kept-slices.ts'
 import { mapperFactory, retryUntilDone, waitForRoom } from '../remap/release-throttle.ts'
 import { remapSlice } from '../remap/remap.ts'
@@ -120,7 +121,8 @@ export function createClockVerdicts({ spool, mapped, clock, ourTime, emit, mappi
   async function* misjudgedOn(shelf: ShelfName): AsyncGenerator<QuarantinedEntry> {
     for await (const entry of quarantinedOn({ spool, ourTime }, shelf, null, signal)) {
       const { reason, envelope } = entry.message
-      if (reason === future && wasClockBehind(envelope, ourTime)) yield entry
+      const errorMs = clockErrorOf(envelope, ourTime)
+      if (reason === future ? errorMs > 0 : reason === past && errorMs < 0) yield entry
     }
   }
 

@@ -13,6 +13,9 @@ export const unknownDevice = 'UNKNOWN_DEVICE'
 /** The reason of a kept message whose device time was ahead of our time. */
 export const future: QuarantineReason = 'FUTURE'
 
+/** The reason of one whose device time was far behind ours. */
+export const past: QuarantineReason = 'PAST'
+
 /** The message as it arrived. */
 export function messageFrom(envelope: Envelope): Message {
   const { topic, bytes, qos, retain, dup, arrivedAt, arrival } = envelope

@@ -1,6 +1,7 @@
 // compile-fields.ts: the `map` of a source as closures: time, position, extra fields. Signals:
 // compile-signals.ts.
 
+import { parseDuration } from '../../std/quantity.ts'
 import type { MapConfig, SourceConfig } from '../config.ts'
 import type { WriteExtraFields } from '../fields/extra-fields.ts'
 import { compileGps, type InMotion } from '../fields/gps.ts'
@@ -11,7 +12,7 @@ import { Malformed } from '../path/text-cursor.ts'
 import { compileBounds, type Bounds } from '../plausibility/plausibility.ts'
 import type { MotionOptions } from '../state/motion.ts'
 import { compileFixTime, compileTimeReading } from '../times/fix-time.ts'
-import { compileTime, compileZone, isLocalFormat } from '../times/times.ts'
+import { compileTime, compileZone, isLocalFormat, type ReadTime } from '../times/times.ts'
 import { extraFieldsOf } from './compile-extra-fields.ts'
 import type { Scope } from './compile-scope.ts'
 import { booleanOf, coordinateOf, headingOf, readWhere, speedOf } from './compile-values.ts'
@@ -108,6 +109,14 @@ function motionOf({ in_motion: field }: MapConfig): MotionOptions | null {
   return { above, below, devicesMax }
 }
 
+/** `shift`: a duration with a sign. */
+function shifted(read: ReadTime, shift: string | undefined): ReadTime {
+  if (shift === undefined) return read
+  const sizeMs = parseDuration(shift.replace('-', '')) ?? 0
+  const byMs = shift.startsWith('-') ? -sizeMs : sizeMs
+  return (...place) => read(...place) + byMs
+}
+
 export function timeOf(
   { map: { time: field }, coalesce }: SourceConfig,
   captures: readonly string[],
@@ -118,21 +127,21 @@ export function timeOf(
     const raw: Read = (record) => (record as Record<string, unknown>)['$time']
     return { read: compileTime('ms', raw), raw, orArrival: true, format: 'ms', zone: null }
   }
-  const { path, expr, format, zone, missing, date } = field
+  const { path, expr, format, zone, missing, date, shift } = field
   const formats = typeof format === 'string' ? [format] : format
   if (zone !== undefined && !formats.some(isLocalFormat))
     throw new Malformed(`has a zone, which the format ${formats.join(', ')} does not read`)
   if (formats.length > 1 && formats.includes('arrival'))
     throw new Malformed('has arrival beside other formats; use `missing: arrival` instead')
   if (format === 'arrival') {
-    if (path !== undefined || expr !== undefined || date !== undefined)
-      throw new Malformed('has a path or an expression, which the format arrival does not read')
+    if (path !== undefined || expr !== undefined || date !== undefined || shift !== undefined)
+      throw new Malformed('has a path, an expression or a shift, which the format arrival does not read')
     return null
   }
   if (path === undefined && expr === undefined) throw new Malformed('needs a path or an expression')
   const raw = readWhere(field.when, compileTimeReading(field, captures), captures)
   return {
-    read: compileTime(format, raw),
+    read: shifted(compileTime(format, raw), shift),
     raw,
     orArrival: missing === 'arrival',
     format: formats.join(', '),

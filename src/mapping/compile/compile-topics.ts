@@ -66,8 +66,8 @@ function hiddenBy(
 }
 
 function takesSame(one: SourceConfig, other: SourceConfig): boolean {
-  const rule = ({ when, encoding, each, extract, keys }: SourceConfig) =>
-    JSON.stringify([when, encoding, each, extract, keys])
+  const rule = ({ when, encoding, compression, charset, each, extract, keys }: SourceConfig) =>
+    JSON.stringify([when, encoding, compression, charset, each, extract, keys])
   return rule(one) === rule(other)
 }
 

@@ -20,7 +20,8 @@ import {
   firstDeviceRule,
   type DeviceRule,
 } from '../devices/device-rule.ts'
-import { encodings } from '../encodings/encodings.ts'
+import { compileFindDamage } from '../body/damaged-text.ts'
+import { encodingOf } from '../encodings/encodings.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 import { compileRefusalHint } from '../mapper/refusal-hint.ts'
 import {
@@ -37,6 +38,7 @@ import { compileEach, type Each } from '../path/record-selection.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { parseTopic, type TopicPattern } from '../path/topic-pattern.ts'
 import { emptyBounds, withPlausibility } from '../plausibility/plausibility.ts'
+import type { Encoding } from '../types.ts'
 import type { Withhold } from '../privacy/privacy.ts'
 import { compileExtracts } from './compile-extracts.ts'
 import { compileFields } from './compile-fields.ts'
@@ -57,6 +59,7 @@ export function compileSources(config: MappingConfig): CompiledSources {
   const problems: ConfigProblem[] = []
   const sources: CompiledSource[] = []
   const earlier: EarlierTopic[] = []
+  const encodings = new Map<string, Encoding>()
   reportEmptyBounds(config, problems)
   const profiles = compileProfiles(
     config.privacy,
@@ -73,7 +76,7 @@ export function compileSources(config: MappingConfig): CompiledSources {
     if (!patterns) continue
     const captures = [...new Set(patterns.flatMap((pattern) => pattern.captures))]
     const scope = createScope(problems, path, captures)
-    const compiled = compileSource(source, patterns, { config, profiles }, scope)
+    const compiled = compileSource(source, patterns, { config, profiles, encodings }, scope)
     if (problems.length === before && compiled) sources.push(compiled)
   }
   return { sources, problems }
@@ -91,12 +94,17 @@ function reportEmptyBounds(config: MappingConfig, problems: ConfigProblem[]): vo
     problems.push({ path, message: 'must have `min` less than or equal to `max`.' })
 }
 
-type Shared = { config: MappingConfig; profiles: ReadonlyMap<string, Withhold> }
+type Shared = {
+  config: MappingConfig
+  profiles: ReadonlyMap<string, Withhold>
+  /** Sources with equal options share an encoding, so that they decode a message once. */
+  encodings: Map<string, Encoding>
+}
 
 function compileSource(
   source: SourceConfig,
   patterns: readonly TopicPattern[],
-  { config, profiles }: Shared,
+  { config, profiles, encodings }: Shared,
   scope: Scope,
 ): CompiledSource | undefined {
   const { captures, compile } = scope
@@ -138,7 +146,8 @@ function compileSource(
     identity: source.identity === undefined ? null : captures.indexOf(source.identity),
     retained: source.retained,
     wills: source.wills ?? (source.encoding === 'sparkplug' ? 'take' : 'ignore'),
-    encoding: encodings[source.encoding],
+    encoding: sharedEncoding(source, encodings),
+    findDamage: compileFindDamage(source),
     ...extracts,
     each,
     refuse: sound,
@@ -165,8 +174,16 @@ function compileSource(
   }
 }
 
-function compileEachOf({ each, encoding }: SourceConfig): Each | null {
-  if (each === undefined) return encodings[encoding].isList ? compileEach([(_record, root) => root]) : null
+function sharedEncoding(source: SourceConfig, encodings: Shared['encodings']): Encoding {
+  const { encoding, compression, charset, max_unpacked_bytes: unpackedBytesMax } = source
+  const key = JSON.stringify([encoding, compression, charset, unpackedBytesMax])
+  const made = encodings.get(key) ?? encodingOf(encoding, { compression, charset, unpackedBytesMax })
+  encodings.set(key, made)
+  return made
+}
+
+function compileEachOf({ each }: SourceConfig): Each | null {
+  if (each === undefined) return null
   const reads: Read[] = stepsOf(each).map((step) => {
     if (typeof step === 'string') return compilePaths(step)
     return 'path' in step ? compilePaths(step.path) : foundBy(compileExpression(step.expr, []))

@@ -4,6 +4,7 @@
 import { plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import type { SourceConfig } from '../config.ts'
+import { isStateful, isText } from '../encodings/encodings.ts'
 import { namesReadBy } from '../path/paths-used.ts'
 import { covers, type TopicPattern } from '../path/topic-pattern.ts'
 import type { Scope } from './compile-scope.ts'
@@ -15,6 +16,18 @@ export function checkUselessOptions(source: SourceConfig, topics: Topics, scope:
   checkCollected(source, scope)
   checkFamilies(source, scope)
   checkDevice(source, topics, scope)
+  checkBody(source, scope)
+}
+
+/** Binary messages have no charset, and those of Sparkplug say themselves how they are compressed. */
+function checkBody({ encoding, charset, compression }: SourceConfig, { report }: Scope): void {
+  if (charset !== undefined && !isText(encoding))
+    report(['charset'], `has no effect: the encoding ${encoding} is no text.`)
+  if (compression !== undefined && isStateful(encoding))
+    report(
+      ['compression'],
+      `has no effect: messages of the encoding ${encoding} say themselves how they are compressed.`,
+    )
 }
 
 /** Only values that stand at the top of a record are remembered, for those who read them. */

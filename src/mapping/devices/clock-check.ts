@@ -1,13 +1,21 @@
-// clock-check.ts: applies `clocks` of the config: what happens to device times that are too far ahead, or
-// that come from a clock that was never set.
+// clock-check.ts: applies `clocks` of the config: what happens to device times that are too far ahead or
+// behind, or that come from a clock that was never set.
 
 import type { EpochMs } from '../../std/clock.ts'
 import type { RecordContext } from '../types.ts'
 import { createDeviceClocks, type DeviceClocks } from './device-clocks.ts'
+import { pastDetail } from './past-times.ts'
+
+type OnWrongTime = 'quarantine' | 'restamp' | 'accept'
 
 export type ClockPolicy = {
   futureMaxMs: number
-  onFuture: 'quarantine' | 'restamp' | 'accept'
+  /** Without it no time is too old. */
+  pastMaxMs?: number
+  /** Also of a clock that was never set. */
+  onFuture: OnWrongTime
+  /** As `onFuture` where it is missing. */
+  onPast?: OnWrongTime
   /** The decision of a person: an arrival whose true time is unknown counts as right. */
   trustsArrival?: boolean
 }
@@ -25,8 +33,9 @@ export type ClockCheck = {
 const samples = 15
 const devicesMax = 131_072
 
-export function createClockCheck({ futureMaxMs, onFuture, trustsArrival = false }: ClockPolicy): ClockCheck {
-  const clocks = createDeviceClocks({ futureMaxMs, samples, devicesMax })
+export function createClockCheck(policy: ClockPolicy): ClockCheck {
+  const { futureMaxMs, pastMaxMs = Infinity, onFuture, onPast = onFuture, trustsArrival = false } = policy
+  const clocks = createDeviceClocks({ futureMaxMs, pastMaxMs, samples, devicesMax })
   let restamped = 0
   return { clocks, checkTime, isPlausible, restampedCount: () => restamped }
 
@@ -41,11 +50,14 @@ export function createClockCheck({ futureMaxMs, onFuture, trustsArrival = false 
   function checkTime(device: string, time: EpochMs, context: RecordContext): EpochMs | null {
     const offsetMs = offsetOf(context)
     const verdict = clocks.observe(device, time, context.arrivedAt, offsetMs, context.recordSender)
-    if (verdict === 'ok' || onFuture === 'accept') return time
-    if (onFuture === 'restamp') {
+    const action = verdict === 'past' ? onPast : onFuture
+    if (verdict === 'ok' || action === 'accept') return time
+    if (action === 'restamp') {
       restamped += 1
       return Number.NaN
     }
+    if (verdict === 'past')
+      return context.quarantine('PAST', pastDetail(time, context.arrivedAt + (offsetMs ?? 0), context.root))
     const shown = new Date(time).toISOString()
     return verdict === 'future'
       ? context.quarantine('FUTURE', `The device time ${shown} is too far ahead of ours.`)

@@ -7,6 +7,7 @@
 //            corrected by the times in answers of the service; while it is unknown, it judges no device.
 //   unset    a clock that was never set counts from a date of its maker: 1970, 1980 (GPS), 1999 (GPS after
 //            its first roll-over), 2000, each for 366 days; or it shows 2100 or later. Needs no own clock.
+//   past     older than ours by more than `pastMaxMs`. Needs our time, as above.
 //   old      a day and more behind: accepted and counted; backlogs are normal. Needs our time, as above.
 //
 // When most devices are off by about as much, our own clock is probably wrong: `commonSkew` raises a
@@ -21,15 +22,26 @@ import type { EpochMs } from '../../std/clock.ts'
 
 export type ClocksOptions = {
   futureMaxMs: number
+  pastMaxMs: number
   /** Messages that a median is taken of. */
   samples: number
   devicesMax: number
 }
 
-export type ClockVerdict = 'ok' | 'future' | 'unset'
+export type ClockVerdict = 'ok' | 'future' | 'past' | 'unset'
 
-/** `sender` of its last message; null where that is not known. */
-export type DeviceClock = { skewMs: number; messages: number; lastSeen: EpochMs; sender: Sender | null }
+/**
+ * `spreadMs`: between the smallest and the largest skew of the last messages. `messagesSince`: since our own
+ * time was corrected last. `sender` of the last one; null where that is not known.
+ */
+export type DeviceClock = {
+  skewMs: number
+  spreadMs: number
+  messages: number
+  messagesSince: number
+  lastSeen: EpochMs
+  sender: Sender | null
+}
 
 /** Of `judged` devices `devices` are off by about `skewMs`. */
 export type CommonSkew = { skewMs: number; devices: number; judged: number }
@@ -50,13 +62,15 @@ export type DeviceClocks = {
   judge(deviceTime: EpochMs, arrivedAt: EpochMs, offsetMs: number | null): ClockVerdict
   /** Notes who sent the message of a device that was observed. */
   sentBy(device: string, sender: Sender): void
+  /** Our own time was wrong, or not known, until now. */
+  ownTimeCorrected(): void
   /** Null for a device that was not seen, or was forgotten. */
   view(device: string): DeviceClock | null
   /** All devices that are remembered. */
   views(): Iterable<[string, DeviceClock]>
   /** Not null when most devices of the last hour are off by about as much: our clock is probably wrong. */
   commonSkew(nowMs: EpochMs): CommonSkew | null
-  counters(): { devices: number; evictions: number; future: number; unset: number; old: number }
+  counters(): { devices: number; evictions: number; future: number; past: number; unset: number; old: number }
 }
 
 const dayMs = 86_400_000
@@ -82,7 +96,8 @@ export function isUnset(deviceTime: EpochMs): boolean {
   return deviceTime < 0 || unsetSince.some((start) => deviceTime >= start && deviceTime < start + unsetMs)
 }
 
-export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksOptions): DeviceClocks {
+export function createDeviceClocks(options: ClocksOptions): DeviceClocks {
+  const { futureMaxMs, pastMaxMs, samples, devicesMax } = options
   const slots = new Map<string, number>()
   const names: string[] = []
   /** One object per connection. */
@@ -91,12 +106,17 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
   let skews = new Float64Array(0)
   let messages = new Uint32Array(0)
   let lastSeen = new Float64Array(0)
+  /** Messages of the device before the last correction of our time that it was seen after. */
+  let before = new Uint32Array(0)
+  let seenAfter = new Uint32Array(0)
+  let corrections = 0
   let used = new Uint8Array(0)
   let hand = 0
   let evictions = 0
-  const found = { future: 0, unset: 0, old: 0 }
+  const found = { future: 0, past: 0, unset: 0, old: 0 }
   const sorted = new Float64Array(samples)
-  return { observe, judge, sentBy, view, views, commonSkew: allAlike, counters }
+  const ownTimeCorrected = () => void (corrections += 1)
+  return { observe, judge, sentBy, ownTimeCorrected, view, views, commonSkew: allAlike, counters }
 
   function observe(
     device: string,
@@ -117,7 +137,10 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
 
   function judge(deviceTime: EpochMs, arrivedAt: EpochMs, offsetMs: number | null): ClockVerdict {
     if (isUnset(deviceTime)) return 'unset'
-    return offsetMs !== null && deviceTime - arrivedAt - offsetMs > futureMaxMs ? 'future' : 'ok'
+    if (offsetMs === null) return 'ok'
+    const aheadMs = deviceTime - arrivedAt - offsetMs
+    if (aheadMs > futureMaxMs) return 'future'
+    return -aheadMs > pastMaxMs ? 'past' : 'ok'
   }
 
   function sentBy(device: string, sender: Sender): void {
@@ -127,6 +150,10 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
 
   function note(slot: number, skewMs: number, arrivedAt: EpochMs): void {
     const count = messages[slot] ?? 0
+    if (seenAfter[slot] !== corrections) {
+      seenAfter[slot] = corrections
+      before[slot] = count
+    }
     skews[slot * samples + (count % samples)] = skewMs
     messages[slot] = count + 1
     lastSeen[slot] = arrivedAt
@@ -145,6 +172,8 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
     names[slot] = device
     senders[slot] = null
     messages[slot] = 0
+    before[slot] = 0
+    seenAfter[slot] = corrections
     return slot
   }
 
@@ -153,6 +182,8 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
     skews = enlarged(skews, new Float64Array(rows * samples))
     messages = enlarged(messages, new Uint32Array(rows))
     lastSeen = enlarged(lastSeen, new Float64Array(rows))
+    before = enlarged(before, new Uint32Array(rows))
+    seenAfter = enlarged(seenAfter, new Uint32Array(rows))
     used = enlarged(used, new Uint8Array(rows))
   }
 
@@ -169,20 +200,30 @@ export function createDeviceClocks({ futureMaxMs, samples, devicesMax }: ClocksO
     return slot
   }
 
-  function medianOf(slot: number): number {
+  /** Of the last messages, in order; valid until the next call. */
+  function sortedSkews(slot: number): Float64Array {
     const count = Math.min(messages[slot] ?? 0, samples)
     const row = sorted.subarray(0, count)
     row.set(skews.subarray(slot * samples, slot * samples + count))
-    row.sort()
+    return row.sort()
+  }
+
+  function medianOf(slot: number): number {
+    const row = sortedSkews(slot)
+    const count = row.length
     const middle = Math.floor(count / 2)
     const upper = row[middle] ?? Number.NaN
     return count % 2 === 1 ? upper : (upper + (row[middle - 1] ?? Number.NaN)) / 2
   }
 
   function viewOf(slot: number): DeviceClock {
+    const row = sortedSkews(slot)
+    const spreadMs = (row.at(-1) ?? 0) - (row[0] ?? 0)
     return {
       skewMs: medianOf(slot),
+      spreadMs,
       messages: messages[slot] ?? 0,
+      messagesSince: seenAfter[slot] === corrections ? (messages[slot] ?? 0) - (before[slot] ?? 0) : 0,
       lastSeen: lastSeen[slot] ?? 0,
       sender: senders[slot] ?? null,
     }

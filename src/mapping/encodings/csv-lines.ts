@@ -8,28 +8,25 @@
 
 import { isUtf8 } from 'node:buffer'
 import { refused } from '../reasons.ts'
-import type { Decode, Decoded } from '../types.ts'
-import { notUtf8 } from './lenient-json.ts'
+import { recordsMost } from '../path/record-selection.ts'
+import type { Decoded } from '../types.ts'
 import { plainTextIn } from './plain-text.ts'
+import { decodeWithCharset } from '../body/text-charset.ts'
 
-/** A list may have as many records. */
-const linesMax = 1000
-
-export const decodeCsv: Decode = (bytes) => {
-  if (!isUtf8(bytes)) return notUtf8(bytes)
+export function decodeCsv(bytes: Buffer): Decoded {
+  if (!isUtf8(bytes)) return decodeWithCharset(bytes, decodeCsv)
   const text = plainTextIn(bytes)
   const lines: { fields: string[] }[] = []
   const reader = { text, at: 0 }
   while (reader.at < text.length) {
     const fields = takeLine(reader)
     if (fields.length === 1 && fields[0] === '') continue
-    if (lines.length === linesMax) return tooMany
+    if (lines.length === recordsMost)
+      return refused('TOO_MANY', `The message has more than ${recordsMost} lines.`)
     lines.push({ fields })
   }
   return lines.length === 0 ? { kind: 'empty' } : { kind: 'value', value: lines }
 }
-
-const tooMany: Decoded = refused('TOO_MANY', `The message has more than ${linesMax} lines.`)
 
 type Reader = { readonly text: string; at: number }
 

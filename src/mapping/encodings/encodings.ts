@@ -12,6 +12,9 @@
 
 import { sparkplug } from '../sparkplug/sparkplug.ts'
 import type { Encoding } from '../types.ts'
+import { decodeCbor } from '../binary-values/cbor.ts'
+import { decodeMessagePack } from '../binary-values/message-pack.ts'
+import { compileBody, type BodyOptions } from '../body/body.ts'
 import { decodeCsv } from './csv-lines.ts'
 import { decodeIotm } from './iotm.ts'
 import { decodeKura } from './kura.ts'
@@ -21,13 +24,24 @@ import { decodeScalar, decodeText } from './plain-text.ts'
 import { decodeTeltonika } from './teltonika.ts'
 
 const table = {
-  json: { decode: decodeJson, description: 'a JSON document, usually an object' },
-  text: { decode: decodeText, description: 'the whole message is one text, at the path `value`' },
+  json: {
+    decode: decodeJson,
+    isText: true,
+    description: 'a JSON document, usually an object; several objects, such as JSON lines, are a list',
+  },
+  text: {
+    decode: decodeText,
+    isText: true,
+    description: 'the whole message is one text, at the path `value`',
+  },
   scalar: {
     decode: decodeScalar,
+    isText: true,
     description: 'as `text` without blanks around it, and an empty text is no value',
   },
-  csv: { decode: decodeCsv, isList: true, description: 'each line is a record with `fields`' },
+  csv: { decode: decodeCsv, isText: true, description: 'each line is a record with `fields`' },
+  cbor: { decode: decodeCbor, description: 'a value of CBOR, usually an object' },
+  msgpack: { decode: decodeMessagePack, description: 'a value of MessagePack, usually an object' },
   teltonika: {
     decode: decodeTeltonika,
     description: 'a binary frame of Codec 8, 8 Extended or 16, with `records`',
@@ -46,7 +60,32 @@ const table = {
 
 export type EncodingName = keyof typeof table
 
-export const encodings: Readonly<Record<EncodingName, Encoding>> = table
+const encodings: Readonly<Record<EncodingName, Encoding>> = table
+
+/** The encoding with the other options of the source for its bytes. */
+export function encodingOf(name: EncodingName, options: Omit<BodyOptions, 'encoding' | 'isText'>): Encoding {
+  const encoding = encodings[name]
+  if (encoding.decode === undefined) {
+    const { unpackedBytesMax } = options
+    return {
+      ...encoding,
+      createDecoder: ({ source }) => encoding.createDecoder({ source, unpackedBytesMax }),
+    }
+  }
+  return {
+    ...encoding,
+    decode: compileBody(encoding.decode, { ...options, encoding: name, isText: isText(name) }),
+  }
+}
+
+/** It needs the messages in the order in which they were sent. */
+export function isStateful(name: EncodingName): boolean {
+  return encodings[name].createDecoder !== undefined
+}
+
+export function isText(name: EncodingName): boolean {
+  return encodings[name].isText === true
+}
 
 /** In the order of the table, and typed for an enumeration of the schema. */
 export const encodingNames = Object.keys(table) as [EncodingName, ...EncodingName[]]

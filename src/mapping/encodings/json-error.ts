@@ -6,48 +6,46 @@ import { hexDigit } from './text-bytes.ts'
 
 /** The place of the first character that JSON does not allow there; the length of a text that is cut off. */
 export function faultAt(text: string): number | undefined {
+  const end = valueEnd(text, 0)
+  if (end < 0) return -end - 1
+  const next = skipBlanks(text, end)
+  return next === text.length ? undefined : next
+}
+
+/** The end of the value that begins at `start`; for a fault its place as -(place + 1). */
+export function valueEnd(text: string, start: number): number {
   // The closing bracket of each open one: a list instead of recursion, so that no nesting overflows the
   // stack.
   const open: ('}' | ']')[] = []
-  let at = skipBlanks(text, 0)
+  let at = skipBlanks(text, start)
   for (;;) {
     // A value is expected.
-    const start = text[at]
-    if (start === '{' || start === '[') {
-      const close = start === '{' ? '}' : ']'
+    const first = text[at]
+    if (first === '{' || first === '[') {
+      const close = first === '{' ? '}' : ']'
       at = skipBlanks(text, at + 1)
       if (text[at] !== close) {
         open.push(close)
-        if (close === '}') {
-          const colon = keyEnd(text, at)
-          if (colon < 0) return -colon - 1
-          at = colon
-        }
+        if (close === '}' && (at = keyEnd(text, at)) < 0) return at
         continue
       }
       at += 1
-    } else {
-      const end = scalarEnd(text, at)
-      if (end < 0) return -end - 1
-      at = end
+    } else if ((at = scalarEnd(text, at)) < 0) {
+      return at
     }
     // A value has ended: brackets close, or the next one follows.
     for (;;) {
-      at = skipBlanks(text, at)
       const close = open.at(-1)
-      if (close === undefined) return at === text.length ? undefined : at
+      if (close === undefined) return at
+      at = skipBlanks(text, at)
       if (text[at] === close) {
         open.pop()
         at += 1
         continue
       }
-      if (text[at] !== ',') return at
+      if (text[at] !== ',') return -(at + 1)
       at = skipBlanks(text, at + 1)
-      if (close === '}') {
-        const colon = keyEnd(text, at)
-        if (colon < 0) return -colon - 1
-        at = colon
-      }
+      if (close === '}' && (at = keyEnd(text, at)) < 0) return at
       break
     }
   }
@@ -108,7 +106,7 @@ function someDigitsEnd(text: string, start: number): number {
   return end === start ? -(start + 1) : end
 }
 
-function skipBlanks(text: string, start: number): number {
+export function skipBlanks(text: string, start: number): number {
   let at = start
   for (; at < text.length; at += 1) {
     const unit = text.charCodeAt(at)
@@ -117,44 +115,19 @@ function skipBlanks(text: string, start: number): number {
   return at
 }
 
+/**
+ * A text, which stays as it is, also one without an end; or a bare `nan`, `inf`, `infinity` in any case, with
+ * or without a minus. It follows a colon, comma, bracket or blank, and is no part of a word or number.
+ */
+const textOrNonFinite = /"[^"\\]*(?:\\.[^"\\]*)*"?|(?<![^:,[ \t\r\n])-?(?:nan|inf(?:inity)?)(?![\w+.-])/gis
+
 /** The text with null for each bare nan or infinity; undefined where it has none. */
 export function withoutNonFinite(text: string): string | undefined {
-  let repaired = ''
-  let copied = 0
-  for (let at = 0; at < text.length; at += 1) {
-    const unit = text.charCodeAt(at)
-    if (unit === 0x22) {
-      const end = stringEnd(text, at)
-      if (end < 0) break
-      at = end - 1
-      continue
-    }
-    // A value follows a colon, a comma, a bracket or a blank; a part of a word or number does not.
-    if (at > 0 && !':,[ \t\r\n'.includes(text[at - 1] ?? '')) continue
-    const end = nonFiniteEnd(text, at)
-    if (end === at) continue
-    repaired += `${text.slice(copied, at)}null`
-    copied = end
-    at = end - 1
-  }
-  return copied === 0 ? undefined : repaired + text.slice(copied)
-}
-
-/** The end of a bare `nan`, `inf` or `infinity`, in any case, with or without a minus; else `at`. */
-function nonFiniteEnd(text: string, at: number): number {
-  const start = text.charCodeAt(at) === 0x2d ? at + 1 : at
-  const first = text.charCodeAt(start) | 0x20
-  if (first !== 0x6e && first !== 0x69) return at
-  for (const word of ['nan', 'infinity', 'inf']) {
-    const end = start + word.length
-    if (text.slice(start, end).toLowerCase() === word && !isInWord(text.charCodeAt(end))) return end
-  }
-  return at
-}
-
-function isInWord(unit: number): boolean {
-  const lower = unit | 0x20
-  const isLetter = lower >= 0x61 && lower <= 0x7a
-  // Digits, letters, and the signs of numbers and names: + - . _
-  return isLetter || (unit >= 0x30 && unit <= 0x39) || [0x2b, 0x2d, 0x2e, 0x5f].includes(unit)
+  let isFound = false
+  const repaired = text.replaceAll(textOrNonFinite, (found) => {
+    if (found.startsWith('"')) return found
+    isFound = true
+    return 'null'
+  })
+  return isFound ? repaired : undefined
 }

@@ -12,7 +12,7 @@
 // name the last counts. `body` is { text } where it is UTF-8, else { hex }.
 //
 // What can go wrong: bytes that are no payload are refused as a whole (TRUNCATED, BAD_FRAME, TOO_MANY), JSON
-// too, which gateways write with another setting. Unpacked, a message has at most 8 MiB.
+// too, which gateways write with another setting. Unpacked, a message has a bound (body/).
 
 import { isUtf8 } from 'node:buffer'
 import { setOwn } from '../path/path-eval.ts'
@@ -23,11 +23,12 @@ import {
   shortestOf,
   signedOf,
   typesOf,
-  unpacked,
   type Long,
 } from '../protobuf/protobuf.ts'
 import { refused } from '../reasons.ts'
 import type { Decoded } from '../types.ts'
+import { unpacked, unpackedBytesDefault } from '../body/body.ts'
+import { isGzip } from '../body/body-kinds.ts'
 
 type WireMetric = {
   name: string
@@ -92,10 +93,9 @@ const schema = {
 }
 
 /** Total: no bytes make it throw. */
-export function decodeKura(bytes: Buffer): Decoded {
+export function decodeKura(bytes: Buffer, unpackedBytesMax = unpackedBytesDefault): Decoded {
   if (bytes.length === 0) return { kind: 'empty' }
-  const isPacked = bytes[0] === 0x1f && bytes[1] === 0x8b
-  const plain = isPacked ? unpacked(bytes, 'gzip') : bytes
+  const plain = isGzip(bytes) ? unpacked(bytes, 'gzip', unpackedBytesMax) : bytes
   if (!Buffer.isBuffer(plain)) return plain
   if (plain[0] === 0x7b) return inJson
   const message = readMessage(schema, plain)

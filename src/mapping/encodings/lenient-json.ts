@@ -1,8 +1,9 @@
 // lenient-json.ts: reads the bytes of a message as JSON, with the deviations that firmware is known for.
 //
-// Accepted: a byte order mark, NULs and blanks after the end, and bare `nan`, `inf`, `Infinity` for a missing
-// value (they become null). An empty message is empty, not wrong. Refused, with the place: anything else that
-// is not JSON, bytes that are not UTF-8, and nesting deeper than any device needs.
+// Accepted: a byte order mark, NULs and blanks after the end, bare `nan`, `inf`, `Infinity` for a missing
+// value (they become null), and several objects behind each other, on lines of their own or not (a list).
+// Bytes that are not UTF-8 become U+FFFD (../body/text-charset.ts). An empty message is empty, not wrong.
+// Refused, with the place: anything else that is not JSON, and nesting deeper than any device needs.
 //
 // A whole number that a double cannot hold becomes the text of its digits: as a name or a text it is exact
 // then, and as a number it is left out. Other numbers are doubles.
@@ -10,8 +11,10 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import { quote } from '../../std/quote.ts'
 import { refused } from '../reasons.ts'
+import { recordsMost } from '../path/record-selection.ts'
 import type { Decoded } from '../types.ts'
-import { faultAt, withoutNonFinite } from './json-error.ts'
+import { faultAt, skipBlanks, valueEnd, withoutNonFinite } from './json-error.ts'
+import { decodeWithCharset } from '../body/text-charset.ts'
 
 const levelsMax = 256
 
@@ -20,7 +23,7 @@ const shallowBytes = 2 * levelsMax
 
 export function decodeJson(bytes: Buffer): Decoded {
   const isPlain = isAscii(bytes)
-  if (!isPlain && !isUtf8(bytes)) return notUtf8(bytes)
+  if (!isPlain && !isUtf8(bytes)) return decodeWithCharset(bytes, decodeJson)
   const end = trimmedEnd(bytes)
   const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
   if (end <= start) return { kind: 'empty' }
@@ -37,17 +40,14 @@ export function decodeJson(bytes: Buffer): Decoded {
   }
 }
 
-/** Refuses bytes that are not UTF-8, with the place. */
-export function notUtf8(bytes: Buffer): Decoded {
-  const detail = `The message is not UTF-8 from byte ${firstBadByte(bytes) + 1} on.`
-  return refused('NOT_UTF8', detail)
-}
-
 /** A whole number that may be beyond 2^53, behind what stands before a number. */
 const large = /(?:^|[:,[\s-])(?:9[0-9]{15}|[1-9][0-9]{16})/
 
-/** A text, which stays as it is, or a whole number of so many digits that is a value. */
-const textOrLarge = /"[^"\\]*(?:\\.[^"\\]*)*"|(?<![0-9.eE+-])-?[1-9][0-9]{15,}(?![0-9.eE]|\s*:)/gs
+/**
+ * A text, which stays as it is, or a whole number of so many digits that is a value. A text without an end
+ * goes to the end: else it would be searched again from each of its quotes.
+ */
+const textOrLarge = /"[^"\\]*(?:\\.[^"\\]*)*"?|(?<![0-9.eE+-])-?[1-9][0-9]{15,}(?![0-9.eE]|\s*:)/gs
 
 /** Throws SyntaxError. A reviver would be called for each value, and cost twenty times the parser. */
 function parse(text: string): unknown {
@@ -59,10 +59,24 @@ function withDigits(found: string): string {
 }
 
 function decodeLeniently(text: string): Decoded {
-  const repaired = withoutNonFinite(text)
-  const at = faultAt(repaired ?? text)
-  if (repaired !== undefined && at === undefined) return { kind: 'value', value: parse(repaired) }
-  return refused('NOT_JSON', describeFault(repaired ?? text, at ?? 0))
+  const repaired = withoutNonFinite(text) ?? text
+  const at = faultAt(repaired)
+  if (at === undefined) return { kind: 'value', value: parse(repaired) }
+  return decodeObjects(repaired) ?? refused('NOT_JSON', describeFault(repaired, at))
+}
+
+/** Several objects behind each other as a list; null for anything else. */
+function decodeObjects(text: string): Decoded | null {
+  const objects: unknown[] = []
+  for (let at = skipBlanks(text, 0); at < text.length;) {
+    const end = text[at] === '{' ? valueEnd(text, at) : -(at + 1)
+    if (end < 0) return objects.length === 0 ? null : refused('NOT_JSON', describeFault(text, -end - 1))
+    if (objects.length === recordsMost)
+      return refused('TOO_MANY', `The message has more than ${recordsMost} JSON objects.`)
+    objects.push(parse(text.slice(at, end)))
+    at = skipBlanks(text, end)
+  }
+  return { kind: 'value', value: objects }
 }
 
 function describeFault(text: string, at: number): string {
@@ -103,18 +117,4 @@ function levelsIn(bytes: Buffer, start: number, end: number): number {
     }
   }
   return deepest
-}
-
-/** The first byte that the decoded text replaces by a replacement character. */
-function firstBadByte(bytes: Buffer): number {
-  const text = bytes.toString('utf8')
-  let good = 0
-  for (let start = 0; ;) {
-    const at = text.indexOf('\uFFFD', start)
-    if (at === -1) return good
-    good += Buffer.byteLength(text.slice(start, at))
-    if (bytes[good] !== 0xef || bytes[good + 1] !== 0xbf || bytes[good + 2] !== 0xbd) return good
-    good += 3
-    start = at + 1
-  }
 }

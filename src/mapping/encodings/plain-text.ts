@@ -4,17 +4,17 @@
 //   scalar   { value: "..." }   also without the blanks around it; { value: null } where nothing is left
 
 import { isUtf8 } from 'node:buffer'
-import type { Decode } from '../types.ts'
-import { notUtf8 } from './lenient-json.ts'
+import type { Decoded } from '../types.ts'
+import { decodeWithCharset } from '../body/text-charset.ts'
 
-export const decodeText: Decode = (bytes) => {
-  if (!isUtf8(bytes)) return notUtf8(bytes)
+export function decodeText(bytes: Buffer): Decoded {
+  if (!isUtf8(bytes)) return decodeWithCharset(bytes, decodeText)
   const value = plainTextIn(bytes)
   return value === '' ? { kind: 'empty' } : { kind: 'value', value: { value } }
 }
 
-export const decodeScalar: Decode = (bytes) => {
-  if (!isUtf8(bytes)) return notUtf8(bytes)
+export function decodeScalar(bytes: Buffer): Decoded {
+  if (!isUtf8(bytes)) return decodeWithCharset(bytes, decodeScalar)
   const value = plainTextIn(bytes).trim()
   return { kind: 'value', value: { value: value === '' ? null : value } }
 }

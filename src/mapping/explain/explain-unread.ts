@@ -57,7 +57,7 @@ export function compileExplainUnread(config: SourceConfig, source: CompiledSourc
     const places =
       each?.kind === 'chain'
         ? each.expand(root, visitsMax).map((place) => ({ ...place, root }))
-        : recordsIn(each === null ? root : each.read(root, root), each !== null).map((record) => ({
+        : recordsIn(each === null ? root : each.read(root, root)).map((record) => ({
             record,
             root,
             up: undefined,
@@ -73,8 +73,8 @@ function withProperties(unread: UnreadKeys, names: readonly string[]): UnreadKey
   return { ...unread, keys: [...unread.keys, ...shown], more }
 }
 
-function recordsIn(chosen: unknown, mayBeList: boolean): readonly unknown[] {
-  return mayBeList && Array.isArray(chosen) ? chosen : [chosen]
+function recordsIn(chosen: unknown): readonly unknown[] {
+  return Array.isArray(chosen) ? chosen : [chosen]
 }
 
 type RecordResult = { device: { name: string | null }; fields: readonly ExplainedField[] }

@@ -18,6 +18,8 @@ export function admitRecord({ runtime, entry, provider }: Route, context: Record
   // An expression of `each` or of a condition in `extract`.
   if (isBeyondLimit(context)) return null
   if (!isRecord(record)) return context.refuse('NOT_AN_OBJECT', notAnObject(source, record))
+  const damage = context.badByteAt === 0 ? null : source.findDamage(context)
+  if (damage !== null) return context.refuse('NOT_UTF8', damage)
   for (const rule of source.refuse)
     if (rule.holds(record, root, captures, up)) return context.refuseByRule(rule)
   // Collected values are judged when their record is complete.

@@ -18,6 +18,7 @@ import type { ReadTime, ZoneRule } from '../times/times.ts'
 import type { Condition } from '../expression/expression.ts'
 import type { Read } from '../path/path.ts'
 import type { Each } from '../path/record-selection.ts'
+import type { FindDamage } from '../body/damaged-text.ts'
 import type { OtherControllers } from '../extract/other-controllers.ts'
 import type { TopicPattern } from '../path/topic-pattern.ts'
 import type { Encoding } from '../types.ts'
@@ -36,6 +37,7 @@ export type CompiledSource = {
   retained: 'take' | 'ignore'
   wills: 'take' | 'ignore'
   encoding: Encoding
+  findDamage: FindDamage
   extract: Extract | null
   /** Null where nothing is unpacked from a J1939 bus. */
   otherControllers: OtherControllers | null

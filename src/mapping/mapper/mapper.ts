@@ -68,6 +68,7 @@ export type Mapper = {
   /** What was left out for the device, or sent although it is not plausible, since start. */
   withheldOf: WithheldCounts['ofDevice']
   deviceClocks(): Iterable<[device: string, clock: DeviceClock]>
+  ownTimeCorrected(): void
   /** Not null when our own clock is probably wrong: most devices are off by about as much. */
   commonClockSkew(nowMs: EpochMs): CommonSkew | null
   suspects: SuspectDevices['suspects']
@@ -138,6 +139,7 @@ export function createMapper(
     isListed: (device) => devices.find(device) !== undefined,
     deviceClock: clockCheck.clocks.view,
     deviceClocks: clockCheck.clocks.views,
+    ownTimeCorrected: clockCheck.clocks.ownTimeCorrected,
     withheldOf: withheld.ofDevice,
     commonClockSkew: clockCheck.clocks.commonSkew,
     suspects: watched.suspects,
@@ -229,6 +231,7 @@ export function createMapper(
       case 'value':
         context.device = route.entry?.device ?? ''
         context.entry = null
+        context.badByteAt = decoded.badByteAt ?? 0
         if (decoded.omitted) for (const key of decoded.omitted) context.omit(`${source.name}|${key}`)
         return noted(records.mapValue(route, decoded.value, message), message)
       case 'empty':

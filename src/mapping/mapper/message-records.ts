@@ -75,13 +75,12 @@ export function createMessageRecords(deps: Deps): MessageRecords {
     const root = unpack === null ? value : unpack(value, value, route.captures)
     begin(route, root, message)
     const { each } = source
-    if (each === null) return mapOne(route, root, message)
-    if (each.kind === 'chain') {
+    if (each?.kind === 'chain') {
       const records = each.expand(root, source.recordsMax)
       if (isBeyondLimit(context)) return rejected(context.rejection, message, source, route.entry)
       return mapList(route, records.length, (index) => records[index], message)
     }
-    const chosen = each.read(root, root)
+    const chosen = each === null ? root : each.read(root, root)
     return Array.isArray(chosen) ? mapPlainList(route, chosen, message) : mapOne(route, chosen, message)
   }
 

@@ -11,6 +11,7 @@ export function createRecordContext(
   const context: RecordContext = {
     record: undefined,
     root: undefined,
+    badByteAt: 0,
     up: undefined,
     captures: [],
     sender: { clientId: '', userName: null, certificateName: null, identity: null },

@@ -2,6 +2,7 @@
 // those of the record before, and whether its counters jump or fall. One instance serves all records of a
 // mapper; `begin` starts a record.
 
+import { assertNever } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { hasGrown, judge, type CounterReset, type CounterVerdict } from '../memory/counter-memory.ts'
@@ -24,7 +25,7 @@ import { lacksRemembered, remember, withRemembered } from '../memory/remembered-
 import { placeIn } from '../memory/swapped-positions.ts'
 import { setPrevious } from '../path/previous-record.ts'
 import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
-import type { MapResult, RecordContext } from '../types.ts'
+import type { Finding, MapResult, RecordContext } from '../types.ts'
 import type { CompiledSource, Fix } from './compiled-source.ts'
 
 export type RecordMemory = {
@@ -46,12 +47,6 @@ export type RecordMemory = {
   undoLast(): void
   /** The signals with '' in the place of those that are not sent; the same list where all are sent. */
   plausible(signals: readonly string[]): readonly string[]
-  /**
-   * Notes the counters of a record where each of them grew as far as it can, or is older than the last one,
-   * which is usual. False where one of them needs a judgement; nothing was changed then. For a source that
-   * remembers nothing else.
-   */
-  advance(source: CompiledSource, entry: DeviceEntry, time: EpochMs): boolean
   /** Counts a written position that seems to be swapped. */
   compareWithFleet(source: string, entry: DeviceEntry, gps: string): void
 }
@@ -100,7 +95,6 @@ export function createRecordMemory(deps: Deps): RecordMemory {
     ended: previousNotes.ended,
     undoLast: previousNotes.undo,
     plausible,
-    advance,
     compareWithFleet,
   }
 
@@ -192,34 +186,6 @@ export function createRecordMemory(deps: Deps): RecordMemory {
     return sent
   }
 
-  function advance({ name, counters }: CompiledSource, owner: DeviceEntry, moment: EpochMs): boolean {
-    if (counters === null) return true
-    // The first message of a device is parsed, so nothing is made for a device that is seen once.
-    const isAtHand = owner.memory !== null && owner.memory.inUse
-    if (!isAtHand && memory.known(name, owner) === null) return false
-    const own = memory.of(name, owner)
-    if (own === null) return false
-    const { levels } = own
-    if (levels.length === 0 || own.asset !== owner.assetId) return false
-    const { counterValues } = context
-    for (let slot = 0; slot < counters.length; slot += 1) {
-      const value = counterValues[slot]!
-      const before = levels[2 * slot]!
-      if (Number.isNaN(value) || moment < before) continue
-      if (!hasGrown(before, levels[2 * slot + 1]!, moment, value, counters[slot]!.rule)) return false
-    }
-    let isChanged = false
-    for (let slot = 0; slot < counters.length; slot += 1) {
-      const value = counterValues[slot]!
-      if (Number.isNaN(value) || moment < levels[2 * slot]!) continue
-      levels[2 * slot] = moment
-      levels[2 * slot + 1] = value
-      isChanged = true
-    }
-    if (isChanged) memory.changed(own)
-    return true
-  }
-
   /** The tracker is in another vehicle now, and its counters are those of that one. */
   function moveTo(asset: string, own: DeviceMemory): void {
     own.asset = asset
@@ -237,7 +203,7 @@ export function createRecordMemory(deps: Deps): RecordMemory {
     const before = device.asset === entry.assetId ? device.counters.get(name) : undefined
     const reading = { time, value }
     const verdict = judge(before, reading, rule)
-    if (context.live && verdict.next !== before) {
+    if (context.live && verdict.next !== null && verdict.next !== before) {
       device.counters.set(name, verdict.next)
       setLevel(device, slot, verdict.next)
       memory.changed(device)
@@ -248,8 +214,11 @@ export function createRecordMemory(deps: Deps): RecordMemory {
       if (context.live) report(counter, reading, before, verdict)
       return false
     }
-    const finding = kind === 'jump' ? counter.jump : counter.fall
-    context.implausible(finding, reading.value)
+    const finding = findingOf(counter, kind)
+    if (kind === 'placeholder' && !finding.isSent) {
+      context.leftOut = true
+      context.omit(finding.key)
+    } else context.implausible(finding, reading.value)
     return !finding.isSent
   }
 
@@ -272,5 +241,20 @@ export function createRecordMemory(deps: Deps): RecordMemory {
       withheld,
       why,
     })
+  }
+}
+
+function findingOf(counter: JudgedCounter, kind: Exclude<CounterVerdict['kind'], 'plausible'>): Finding {
+  switch (kind) {
+    case 'jump':
+      return counter.jump
+    case 'fall':
+      return counter.fall
+    case 'placeholder':
+      return counter.placeholder
+    case 'other unit':
+      return counter.otherUnit
+    default:
+      return assertNever(kind)
   }
 }

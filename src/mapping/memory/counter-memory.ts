@@ -4,15 +4,21 @@
 //   jump       a reading above the baseline by more than a vehicle can drive, or an engine run, in between
 //   fall       a reading below it by more than one step of its resolution
 //   run        the readings since the baseline that are withheld
+//   placeholder   0, or the largest number of 15, 16, 24, 31 or 32 bits: a device sends it that has no value
+//   other unit    a jump or fall by the factor of two units, and what agrees with it: km that became miles
 //
+//   a placeholder that does not grow     is withheld and changes nothing, however often it comes: a vehicle
+//     out of the baseline                  that really stands at 0 shows it as soon as it moves
 //   an older reading than the baseline   is sent: older readings are never compared with newer ones
 //   a plausible one                      is sent and becomes the baseline; the run ends
 //   a jump or fall                       is withheld and added to the run
-//   three of the run agree with each     the last one is sent and becomes the baseline: the unit or tracker
-//     other over at least ten minutes      was replaced
+//   three of the run grow out of each    the last one is sent and becomes the baseline: the unit or tracker
+//     other over at least ten minutes      was replaced. Equal readings are no agreement
 //   20 were withheld, or for a day       the same: a wrong memory must not hide a counter. Readings within
 //                                        one minute count as one of the 20, so that a unit that sends every
-//                                        second has the time to show three that agree
+//                                        second has the time to show three that agree; equal ones too
+//   a run in another unit                is withheld until a person begins the counter anew, or a reading is
+//                                        plausible: all of it agrees, and all of it is wrong
 //
 // `judge` is pure: it gives the next state and changes nothing.
 
@@ -25,12 +31,14 @@ export type CounterRule = {
   slack: number
   /** The step of the values where the config tells it; else 0, and their decimals tell it. */
   step: number
+  /** By which a counter changes where its unit does. */
+  factors: readonly number[]
 }
 
 export type CounterVerdict = {
-  kind: 'plausible' | 'jump' | 'fall'
-  /** The state after it; the same object where nothing changed. */
-  next: CounterState
+  kind: 'plausible' | 'jump' | 'fall' | 'placeholder' | 'other unit'
+  /** The state after it; the same object where nothing changed. Null where there is none yet. */
+  next: CounterState | null
   /** Not null where the reading became the baseline although it jumps or falls. */
   reset: 'agreed' | 'limit' | null
 }
@@ -78,13 +86,23 @@ export function judge(
   reading: CounterReading,
   rule: CounterRule,
 ): CounterVerdict {
-  if (state === undefined) return { kind: 'plausible', next: { ...reading, run: null }, reset: null }
+  const isPlaceholder = looksPlaceholder(reading.value, rule)
+  // What an earlier version took for a reading is none.
+  const known = state !== undefined && !looksPlaceholder(state.value, rule) ? state : undefined
+  if (isPlaceholder && (known === undefined || !isGrown(known, reading, rule)))
+    return { kind: 'placeholder', next: state ?? null, reset: null }
+  if (known === undefined) return { kind: 'plausible', next: { ...reading, run: null }, reset: null }
+  return judgeReading(known, reading, rule)
+}
+
+function judgeReading(state: CounterState, reading: CounterReading, rule: CounterRule): CounterVerdict {
   if (reading.time < state.time) return { kind: 'plausible', next: state, reset: null }
   const kind = compare(state, reading, rule)
   // Of two readings of one time neither is the later one, so the smaller one is no fall.
   if (kind === 'fall' && reading.time === state.time) return { kind: 'plausible', next: state, reset: null }
   if (kind === 'plausible') return { kind, next: withBaseline(state, reading), reset: null }
-  const run = runWith(state.run, reading, rule)
+  const run = runWith(state, reading, rule)
+  if (run.isOtherUnit) return { kind: 'other unit', next: { ...state, run }, reset: null }
   if (run === state.run) return { kind, next: state, reset: null }
   const isAgreed = run.agreeing >= agreeingMin && reading.time - run.agreeingSince >= agreeingMs
   const isOver = run.counted > countedMax || reading.time - run.since >= withheldMs
@@ -101,13 +119,15 @@ function withBaseline(state: CounterState, reading: CounterReading): CounterStat
 }
 
 function runWith(
-  run: CounterState['run'],
+  { run, value }: CounterState,
   reading: CounterReading,
   rule: CounterRule,
 ): NonNullable<CounterState['run']> {
   const { time } = reading
+  const isOtherUnit = isOfOtherUnit(value, reading.value, rule)
   if (run === null)
     return {
+      isOtherUnit,
       since: time,
       withheld: 1,
       counted: 1,
@@ -119,16 +139,44 @@ function runWith(
   // Of readings of one time, as of a message that is mapped twice, the first one counts.
   if (time <= run.last.time) return run
   const agrees = compare(run.last, reading, rule) === 'plausible'
-  const counts = time - run.countedAt >= countedEveryMs
+  const hasGrown = agrees && reading.value > run.last.value
+  const counts = time - run.countedAt >= countedEveryMs && reading.value !== run.last.value
   return {
     since: run.since,
     withheld: run.withheld + 1,
     counted: counts ? run.counted + 1 : run.counted,
     countedAt: counts ? time : run.countedAt,
-    agreeing: agrees ? run.agreeing + 1 : 1,
+    agreeing: hasGrown ? run.agreeing + 1 : agrees ? run.agreeing : 1,
     agreeingSince: agrees ? run.agreeingSince : time,
     last: reading,
+    isOtherUnit: isOtherUnit || (run.isOtherUnit && agrees),
   }
+}
+
+/** In counts of the message, and as the number is sent. */
+function looksPlaceholder(value: number, { step }: CounterRule): boolean {
+  if (value === 0) return true
+  const counts = step > 0 ? Number((value / step).toPrecision(12)) : value
+  return isAllOnes(value) || isAllOnes(counts)
+}
+
+/** 16777.215 is 2^24 - 1 with a point in it. */
+function isAllOnes(value: number): boolean {
+  return allOnes.has(Math.round(value * 10 ** Math.min(decimalsOf(value), mostDecimals)))
+}
+
+const allOnes: ReadonlySet<number> = new Set([15, 16, 24, 31, 32].map((bits) => 2 ** bits - 1))
+
+function isOfOtherUnit(before: number, now: number, { factors }: CounterRule): boolean {
+  const ratio = now / before
+  return factors.some((factor) => [factor, 1 / factor].some((one) => Math.abs(ratio / one - 1) < factorError))
+}
+
+/** A vehicle drives on between both readings. */
+const factorError = 0.001
+
+function isGrown(before: CounterReading, now: CounterReading, rule: CounterRule): boolean {
+  return hasGrown(before.time, before.value, now.time, now.value, rule) && now.value > before.value
 }
 
 /** `now` is not older than `before`. */

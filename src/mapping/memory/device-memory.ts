@@ -21,6 +21,8 @@ export type CounterState = CounterReading & {
     agreeing: number
     agreeingSince: EpochMs
     last: CounterReading
+    /** It began with a change by the factor of two units, and agrees with itself since. */
+    isOtherUnit: boolean
   } | null
 }
 

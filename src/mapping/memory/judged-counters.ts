@@ -16,6 +16,8 @@ export type JudgedCounter = {
   rule: CounterRule
   jump: Finding
   fall: Finding
+  placeholder: Finding
+  otherUnit: Finding
 }
 
 export type CounterField = {
@@ -29,10 +31,10 @@ export type CounterField = {
   ratio: number
 }
 
-/** In km an hour, and in hours an hour; the slack in km and hours. */
+/** In km an hour, and in hours an hour; the slack in km and hours; miles and metres, minutes and seconds. */
 const limits = {
-  odometer: { unit: 'KILOMETERS', perHour: 250, slack: 1 },
-  engine_hours: { unit: 'HOURS', perHour: 1, slack: 1 },
+  odometer: { unit: 'KILOMETERS', perHour: 250, slack: 1, factors: [1.609344, 1000] },
+  engine_hours: { unit: 'HOURS', perHour: 1, slack: 1, factors: [60, 3600] },
 } as const
 
 /** Null for a signal that is no such counter, or is not judged. */
@@ -60,8 +62,11 @@ export function judgedCounter(field: CounterField, config: PlausibilityConfig): 
       perHour: inUnit(limit.perHour, limit.unit, unit),
       slack: inUnit(limit.slack, limit.unit, unit),
       step: ratio === 1 ? 0 : ratio,
+      factors: limit.factors,
     },
     jump: finding('jump'),
     fall: finding('fall'),
+    placeholder: finding('a placeholder'),
+    otherUnit: finding('another unit'),
   }
 }

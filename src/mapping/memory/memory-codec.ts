@@ -2,7 +2,8 @@
 //
 //   version 2 (1)   asset (text)
 //   count (2)       of the values; each: name (text), time (8), kind (1): false, true, number (8) or text
-//   count (2)       of the counters; each: name (text), 1 with a run, else 0 (1), time (8), value (8)
+//   count (2)       of the counters; each: name (text), 0 without a run, 1 with one, 2 with one in another
+//                   unit (1), time (8), value (8)
 //     the run       since (8), withheld (4), counted (4), countedAt (8), agreeing (4), agreeingSince (8),
 //                   time and value of its last reading (8, 8)
 //
@@ -56,7 +57,7 @@ function putValue({ time, value }: RememberedValue, name: string): void {
 function putCounter({ time, value, run }: CounterState, name: string): void {
   putText(name)
   room(1)
-  page[end] = run === null ? 0 : 1
+  page[end] = run === null ? 0 : run.isOtherUnit ? 2 : 1
   end += 1
   putNumber(time)
   putNumber(value)
@@ -162,9 +163,9 @@ function plainIn(reader: Reader): Plain {
 }
 
 function counterIn(reader: Reader): CounterState {
-  const hasRun = reader.byte() === 1
+  const kind = reader.byte()
   const reading = readingIn(reader)
-  if (!hasRun) return { ...reading, run: null }
+  if (kind === 0) return { ...reading, run: null }
   return {
     ...reading,
     run: {
@@ -175,6 +176,7 @@ function counterIn(reader: Reader): CounterState {
       agreeing: reader.whole(),
       agreeingSince: reader.number(),
       last: readingIn(reader),
+      isOtherUnit: kind === 2,
     },
   }
 }

@@ -18,6 +18,9 @@ export type EachRecord = { record: unknown; up: Up }
 export type Each =
   { kind: 'one'; read: Read } | { kind: 'chain'; expand: (root: unknown, most: number) => EachRecord[] }
 
+/** The highest `max_records`. A decoder makes no more records of a message. */
+export const recordsMost = 20_000
+
 /** Bound of what outer paths may find per record: they also find names, and values that are not mapped. */
 const passedPerRecord = 16
 

@@ -1,14 +1,13 @@
 // protobuf.ts: reads binary messages of Protocol Buffers by protobufjs, for the formats that are written in
 // them: Sparkplug B and Kura. The entry file of the folder.
 //
-// Total: no bytes make it throw. Fields that a schema does not name are skipped and never allocated. An
-// element of a list is few bytes on the wire and many in memory, so the elements are counted before a long
-// message is decoded; and unpacked bytes have a bound, whatever their header says.
+// Total: no bytes make it throw. Fields that a schema does not name are skipped and never allocated. A field
+// is few bytes on the wire and takes time, and an element of a list takes memory, so both are counted before
+// a long message is decoded. Unpacked bytes have a bound, whatever their header says (../body/body.ts).
 //
 // A field that is missing reads as zero, false or '', and is no own property. So schemas are of edition
 // proto2, where a value of zero is written.
 
-import { gunzipSync, inflateSync } from 'node:zlib'
 import protobuf from 'protobufjs/light.js'
 import { bounded } from '../../std/quote.ts'
 import { messageOf } from '../../std/gateway-error.ts'
@@ -30,10 +29,10 @@ export type MessageSchema = {
   listName: string
 }
 
-/** The size of a message after it was unpacked. */
-const unpackedBytesMax = 8 * 1024 * 1024
-
 const lengthDelimited = 2
+
+/** Known or not. A birth of Sparkplug has six for each metric. */
+const fieldsMax = 100_000
 
 /** The message types of a schema by name. `fields`: as in protobufjs. */
 export function typesOf(messages: Readonly<Record<string, protobuf.IType>>): protobuf.Root {
@@ -62,33 +61,34 @@ export function isRefused(message: object): message is Refused {
 }
 
 function decoded({ type, listField, listMax, listName }: MessageSchema, bytes: Buffer): object | Refused {
-  // An element has a tag and a length: two bytes at least.
-  if (bytes.length > 2 * listMax && count(bytes, listField * 8 + lengthDelimited) > listMax)
-    return refused('TOO_MANY', `The message has more than ${listMax} ${listName}.`)
+  // An element and a field have two bytes at least.
+  if (bytes.length > 2 * listMax) {
+    const { elements, fields } = count(bytes, listField * 8 + lengthDelimited)
+    if (elements > listMax) return refused('TOO_MANY', `The message has more than ${listMax} ${listName}.`)
+    if (fields > fieldsMax) return refused('TOO_MANY', `The message has more than ${fieldsMax} fields.`)
+  }
   return type.decode(bytes)
 }
 
-function count(bytes: Buffer, tag: number): number {
+/** The elements of a list, and all fields with those of the elements, as far as `fieldsMax`. */
+function count(bytes: Buffer, tag: number): { elements: number; fields: number } {
   const reader = protobuf.Reader.create(bytes)
-  let found = 0
-  while (reader.pos < reader.len) {
+  const found = { elements: 0, fields: 0 }
+  while (reader.pos < reader.len && found.fields <= fieldsMax) {
     const next = reader.uint32()
-    if (next === tag) found += 1
-    reader.skipType(next & 7)
+    found.fields += 1
+    if (next !== tag) {
+      reader.skipType(next & 7)
+      continue
+    }
+    found.elements += 1
+    const end = reader.uint32() + reader.pos
+    while (reader.pos < end && found.fields <= fieldsMax) {
+      found.fields += 1
+      reader.skipType(reader.uint32() & 7)
+    }
   }
   return found
-}
-
-export function unpacked(bytes: Buffer, algorithm: 'gzip' | 'deflate'): Buffer | Refused {
-  const unpack = algorithm === 'gzip' ? gunzipSync : inflateSync
-  try {
-    return unpack(bytes, { maxOutputLength: unpackedBytesMax })
-  } catch (error) {
-    return refused(
-      'BAD_FRAME',
-      `The compressed payload cannot be unpacked: ${bounded(messageOf(error), 200)}.`,
-    )
-  }
 }
 
 /** A number, or decimal text where a number would be rounded. */

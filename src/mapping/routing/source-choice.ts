@@ -147,6 +147,6 @@ export function rootOf(
 export function recordsIn({ each, recordsMax }: CompiledSource, root: unknown): readonly EachRecord[] {
   if (each?.kind === 'chain') return each.expand(root, recordsMax)
   const chosen = each === null ? root : each.read(root, root, undefined)
-  const records: readonly unknown[] = each !== null && Array.isArray(chosen) ? chosen : [chosen]
+  const records: readonly unknown[] = Array.isArray(chosen) ? chosen : [chosen]
   return records.map((record) => ({ record, up: undefined }))
 }

@@ -2,7 +2,8 @@
 // read. A preset has the same options without a name (preset-merge.ts).
 
 import { z } from 'zod'
-import { encodingNames, encodingsDescription } from '../encodings/encodings.ts'
+import { recordsMost } from '../path/record-selection.ts'
+import { bodyFields } from './body-config.ts'
 import { fixSchema, previousSchema, rememberSchema } from './fix-config.ts'
 import { mapSchema } from './map-config.ts'
 import { foundBy, pathOption, paths, text } from './path-options.ts'
@@ -105,7 +106,7 @@ export const presetShape = {
     .max(64)
     .default([])
     .describe('Topic filters of messages that are ignored and counted although `topic` matches.'),
-  encoding: z.enum(encodingNames).default('json').describe(`Format of the message. ${encodingsDescription}`),
+  ...bodyFields,
   retained: z
     .enum(['take', 'ignore'])
     .default('take')
@@ -170,7 +171,7 @@ export const presetShape = {
   each: each
     .optional()
     .describe(
-      'Path to the part of the message at which all other paths start. When it is a list, each element ' +
+      'Path to the part of the message at which all other paths start. Default: the message. When it is a list, each element ' +
         'makes a payload (at most `max_records`); if one of them cannot be mapped, the whole message becomes a ' +
         'dead letter; one with nothing but a position out of range is left out and counted. In a list of paths, each path starts in the result of the previous one, such as ' +
         '["$entries()", "value"]. `$up.` reads from the object that contains the record.',
@@ -178,7 +179,7 @@ export const presetShape = {
   max_records: z
     .int()
     .min(1)
-    .max(20_000)
+    .max(recordsMost)
     .default(1000)
     .describe(
       'Number of elements that `each` may select in one message. A message with more becomes a dead letter ' +

@@ -58,6 +58,14 @@ export const mapTime = z
         'forward, a skipped time is moved by what is skipped: 02:30 counts as 03:30.',
     ),
     date: dateOption(),
+    shift: z
+      .string()
+      .regex(/^-?\d+(\.\d+)?(ms|s|m|h|d)$/, 'must be a duration such as 7168d, 978307200s or -2h')
+      .optional()
+      .describe(
+        'Added to each time, for devices whose clock is off by a fixed time: `7168d` for 1024 weeks of GPS, ' +
+          '`978307200s` for seconds since 2001, `-2h` for a local time that says it is UTC.',
+      ),
     absent: absent(),
     when: fieldWhen(),
     missing: z

@@ -3,7 +3,8 @@
 // The schema has only the fields that are read. Others (properties, data sets, templates) are skipped and
 // never allocated (protobuf/).
 
-import { isRefused, readMessage, typesOf, unpacked, type Long, type Refused } from '../protobuf/protobuf.ts'
+import { unpacked, unpackedBytesDefault } from '../body/body.ts'
+import { isRefused, readMessage, typesOf, type Long, type Refused } from '../protobuf/protobuf.ts'
 
 /** A missing field reads as zero, false or '', and is no own property. */
 export type WireMetric = {
@@ -57,20 +58,21 @@ const schema = {
   type: payloadType,
   name: 'a Sparkplug B payload',
   listField: 2,
-  listMax: 50_000,
+  listMax: 20_000,
   listName: 'metrics',
 }
 
 const compressed = 'SPBV1.0_COMPRESSED'
 
 /** Total: no bytes make it throw. */
-export function readPayload(bytes: Buffer): WirePayload | Refused {
+export function readPayload(bytes: Buffer, unpackedBytesMax = unpackedBytesDefault): WirePayload | Refused {
   const outer = readMessage(schema, bytes)
   if (isRefused(outer)) return outer
   const payload = outer as WirePayload & { uuid: string; body: Buffer }
   if (payload.uuid !== compressed) return payload
   const algorithm = payload.metrics.find(({ name }) => name.toLowerCase() === 'algorithm')?.stringValue
-  const inner = unpacked(payload.body, algorithm?.toUpperCase() === 'GZIP' ? 'gzip' : 'deflate')
+  const compression = algorithm?.toUpperCase() === 'GZIP' ? 'gzip' : 'zlib'
+  const inner = unpacked(payload.body, compression, unpackedBytesMax)
   return Buffer.isBuffer(inner) ? (readMessage(schema, inner) as WirePayload | Refused) : inner
 }
 

@@ -54,6 +54,7 @@ export type SparkplugOptions = {
   nodesMax?: number
   bytesMax?: number
   rebirthEveryMs?: number
+  unpackedBytesMax?: number
 }
 
 export type SparkplugDecoder = Omit<StatefulDecoder, 'counters'> & { counters(): SparkplugCounters }
@@ -85,6 +86,7 @@ export function createSparkplugDecoder({
   nodesMax = 10_000,
   bytesMax = 64 * mib,
   rebirthEveryMs = 60_000,
+  unpackedBytesMax,
 }: SparkplugOptions): SparkplugDecoder {
   const births = createBirths({ source, nodesMax, bytesMax })
   const requestedAt = createCache<EpochMs>(requestedMax)
@@ -113,7 +115,7 @@ export function createSparkplugDecoder({
     const decode = decoders[verb]
     return (bytes, arrivedAt, live) => {
       if (bytes.length === 0) return empty
-      const payload = readPayload(bytes)
+      const payload = readPayload(bytes, unpackedBytesMax)
       if (isRefused(payload)) return live ? withWrites(payload, unreadableBirth(topic)) : payload
       return decode({ topic, payload, arrivedAt, live })
     }

@@ -58,10 +58,13 @@ export const clientConditions = {
   },
   CLIENTS_PAUSED: {
     severity: 'warning',
-    meaning: 'Clients send more than their rate. They are slowed down, and nothing is dropped.',
+    meaning:
+      'Clients send more than their rate, or messages that take long to map. They are slowed down, and nothing is ' +
+      'dropped.',
     act:
       'Find out why the clients in the condition send that much. If it is intended, raise the limit in ' +
-      'ingest.broker.limits.',
+      'ingest.broker.limits. Messages that take long have many values, or unpack to many times their size: have the ' +
+      'device send smaller ones.',
     quietMs: 300_000,
   },
   SESSIONS_LIMITED: {

@@ -247,6 +247,13 @@ export const conditionCatalogue = {
     meaning: 'Most devices are off by the same time, so the clock of this machine is probably wrong.',
     act: 'Check the clock (`timedatectl`). If it is right, find out what the devices have in common.',
   },
+  DEVICES_HOURS_OFF: {
+    severity: 'warning',
+    meaning: 'The clocks of devices are off by whole hours. What is behind is delivered with these times.',
+    act:
+      'Set the time zone of the devices to UTC, or `zone` in `map.time` of their source where the time has no ' +
+      'zone of its own. Where it says UTC and is local, add `shift`, such as `shift: 2h` for clocks that are 2 h behind.',
+  },
   CLOCK_UNKNOWN: {
     severity: 'warning',
     meaning: 'It is not known whether the clock of this machine is right. Device times are not checked.',

@@ -6,7 +6,7 @@ import type { EventName, EventOf } from '../../domain/event.ts'
 import { noKey, offsetText, providerKey } from './event-text.ts'
 import type { EventTable } from './types.ts'
 
-type ClockEvent = Extract<EventName, `clock_${string}`>
+type ClockEvent = Extract<EventName, `clock_${string}`> | 'devices_hours_off'
 
 const sources = {
   kernel: 'the operating system keeps the clock synchronised',
@@ -76,6 +76,26 @@ export const clockEvents: EventTable<ClockEvent> = {
     repeats: () => '',
     clears: { CLOCK_SUSPECT: noKey },
   },
+  devices_hours_off: {
+    meaning: 'Clocks of devices are off by whole hours; or they are no longer.',
+    level: { oneOf: ['info', 'warn'], of: ({ devices }) => (devices === 0 ? 'info' : 'warn') },
+    text: hoursOffText,
+    repeats: ({ offsetMs }) => String(offsetMs),
+    raises: {
+      DEVICES_HOURS_OFF: (event) =>
+        event.devices === 0
+          ? null
+          : {
+              key: String(event.offsetMs),
+              what: hoursOffText(event),
+              why: 'The last 15 messages of each agree. Such a device sends its local time as if it were UTC.',
+              present: event.devices,
+            },
+    },
+    clears: {
+      DEVICES_HOURS_OFF: ({ devices, offsetMs }) => (devices === 0 ? String(offsetMs) : undefined),
+    },
+  },
   clock_off: {
     level: 'warn',
     repeats: providerKey,
@@ -114,4 +134,19 @@ function correctedText({ messages, payloads, dead, keptAgain }: EventOf<'clock_v
     `Released ${plural(messages, 'message')} from quarantine: ${plural(payloads, 'payload')}, ` +
     `${plural(dead, 'dead letter')}.${kept}`
   )
+}
+
+function hoursOffText({
+  offsetMs,
+  devices,
+  example,
+}: {
+  offsetMs: number
+  devices: number
+  example: string
+}) {
+  const hours = `${formatDuration(Math.abs(offsetMs))} ${offsetMs > 0 ? 'behind' : 'ahead'}`
+  if (devices === 0) return `No clock of a device is ${hours} any more.`
+  if (devices === 1) return `The clock of ${example} is ${hours}.`
+  return `The clocks of ${devices} devices, such as ${example}, are ${hours}.`
 }

@@ -5,6 +5,7 @@
 //   floods            one kind of packet, as fast as the gateway takes it
 //   partial-packets   packets that do not end, and slow writers
 //   fillers           messages that the gateway keeps
+//   heavy-messages    messages that take long to read
 //   hoarders          many, idle and fast connections, guessed passwords, impostors, slow readers
 //   port-attacks      the TLS handshake and the ops port
 //   version5-attacks  what only MQTT 5 has
@@ -15,6 +16,7 @@ import type { Attack } from './attack-kit.ts'
 import { fillers } from './fillers.ts'
 import { floods } from './floods.ts'
 import { fuzz } from './fuzz.ts'
+import { heavyMessages } from './heavy-messages.ts'
 import { connectionAttacks } from './hoarders.ts'
 import { partialPackets } from './partial-packets.ts'
 import { portAttacks } from './port-attacks.ts'
@@ -38,6 +40,7 @@ export const attacks: readonly Attack[] = [
   ...floods,
   ...partialPackets,
   ...fillers,
+  ...heavyMessages,
   ...connectionAttacks,
   ...portAttacks,
   ...version5Attacks,

@@ -227,7 +227,7 @@ describe('the sources of a config', () => {
     truckSource({ speed: { path: 's', scale: 0 } }),
     truckSource({ time: { path: 't', format: 'unix' } }),
     truckSource({ altitude: { path: 'alt' } }),
-    truckSource({}, { encoding: 'cbor' }),
+    truckSource({}, { encoding: 'xml' }),
     { name: 'x', topic: 'x' },
   ])('with an unknown word are refused by the schema: %j', (source) => {
     expect(sourcesSchema.safeParse([source]).success).toBe(false)

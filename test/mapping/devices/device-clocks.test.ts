@@ -4,7 +4,13 @@ import { createDeviceClocks, isUnset } from '../../../src/mapping/devices/device
 const noon = Date.UTC(2026, 4, 4, 12)
 const minute = 60_000
 const open = (options = {}) =>
-  createDeviceClocks({ futureMaxMs: 5 * minute, samples: 15, devicesMax: 1000, ...options })
+  createDeviceClocks({
+    futureMaxMs: 5 * minute,
+    pastMaxMs: Infinity,
+    samples: 15,
+    devicesMax: 1000,
+    ...options,
+  })
 
 describe('a device’s clock', () => {
   test('is shown by the median error of its last messages', () => {

@@ -128,6 +128,7 @@ export const fieldOptions: Readonly<Record<FieldOption, Partial<Record<Place, Ch
       zone: random.pick(zones),
     }),
   },
+  shift: { time: (random) => ({ shift: random.pick(['7168d', '-2h', '1.5h']) }) },
   missing: { time: () => ({ missing: 'arrival' }) },
   from: { in_motion: () => ({ from: 'speed', above: 20 }) },
   above: { in_motion: (random) => ({ from: 'speed', above: random.pick([0, 5, 60]) }) },

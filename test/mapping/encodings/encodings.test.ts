@@ -89,12 +89,12 @@ describe('CSV', () => {
     expect(valueIn(decodeCsv, text)).toBe('empty')
   })
 
-  test('of 1,000 lines is read; of more lines it is refused', () => {
-    expect(valueIn(decodeCsv, 'a,b\n'.repeat(1000))).toHaveLength(1000)
-    expect(decodeCsv(Buffer.from('a\n'.repeat(1001)))).toEqual({
+  test('has as many lines as the highest `max_records`; of more it is refused', () => {
+    expect(valueIn(decodeCsv, 'a,b\n'.repeat(20_000))).toHaveLength(20_000)
+    expect(decodeCsv(Buffer.from('a\n'.repeat(20_001)))).toEqual({
       kind: 'refused',
       reason: 'TOO_MANY',
-      detail: 'The message has more than 1000 lines.',
+      detail: 'The message has more than 20000 lines.',
     })
   })
 
@@ -115,15 +115,6 @@ describe('CSV', () => {
     for (const text of ['"'.repeat(1_000_001), `"${',""'.repeat(250_000)}`, `"${'\n"""",x'.repeat(900)}`])
       expect(['value', 'refused']).toContain(decodeCsv(Buffer.from(text)).kind)
   })
-})
-
-test('bytes that are not UTF-8 are refused by every encoding, with their position', () => {
-  for (const decode of [decodeText, decodeScalar, decodeCsv, decodeJson])
-    expect(decode(Buffer.from([0x61, 0xff]))).toEqual({
-      kind: 'refused',
-      reason: 'NOT_UTF8',
-      detail: 'The message is not UTF-8 from byte 2 on.',
-    })
 })
 
 test('no encoding throws, for any bytes', () => {

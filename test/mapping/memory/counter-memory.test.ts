@@ -144,7 +144,9 @@ describe('an odometer', () => {
     expect(wild.resets).toMatchObject([{ why: 'limit', withheld: 1200 }])
     const steady = open()
     steady.odo(0, 500_000)
-    const counted = Array.from({ length: 601 }, (_, index) => steady.odo(index / 60 + 1, 10))
+    const counted = Array.from({ length: 601 }, (_, index) =>
+      steady.odo(index / 60 + 1, 10 + Math.floor(index / 60)),
+    )
     expect(counted.filter((value) => value === undefined)).toHaveLength(600)
     expect(steady.resets).toMatchObject([{ why: 'agreed', withheld: 600 }])
   })
@@ -253,8 +255,98 @@ test('readings that were withheld before a kill agree with those after it', asyn
   expect(await odoOf(12, 500_000)).toBeUndefined()
 })
 
+/** Sent as it was measured. */
+const arriving = (minutes: number, odo: number, engineHours: number): Message => ({
+  ...message(minutes, odo, { hours: engineHours }),
+  arrivedAt: ts + minutes * minute,
+})
+
+describe('a value that is no reading', () => {
+  test.each([
+    ['0', 0],
+    ['2^24 - 1 metres', 16777.215],
+    ['2^16 - 1 with a decimal', 6553.5],
+    ['2^32 - 1', 4_294_967.295],
+  ])('is not sent as the first one, and does not hide those that follow (%s)', (_what, value) => {
+    const { give, odo } = open()
+    expect(odoIn(give(0, value, { hours: 1 }))).toBeUndefined()
+    expect([odo(5, 48_212), odo(10, 48_213)]).toEqual(['48212', '48213'])
+  })
+
+  test('is not sent however often it comes, and the readings after it are', () => {
+    const { give, odo, resets } = open()
+    expect(odo(0, 48_212)).toBe('48212')
+    for (let at = 5; at < 3 * 24 * 60; at += 5) expect(odoIn(give(at, 0, { hours: 7 }))).toBeUndefined()
+    expect(odo(3 * 24 * 60, 48_212)).toBe('48212')
+    expect(resets).toEqual([])
+    const { give: hoursOf } = open()
+    expect(signalsIn(hoursOf(0, 5, { hours: 4371 }))).toHaveProperty('OBD_TOTAL_ENGINE_TIME')
+    for (let at = 5; at < 300; at += 5)
+      expect(signalsIn(hoursOf(at, 5 + at, { hours: 0 }))).not.toHaveProperty('OBD_TOTAL_ENGINE_TIME')
+    expect(signalsIn(hoursOf(301, 400, { hours: 4372 }))['OBD_TOTAL_ENGINE_TIME']).toBe('4372')
+  })
+
+  test('counts as a placeholder, which is no reason to look at the device', () => {
+    const { mapper } = open()
+    for (let at = 0; at < 60; at += 1) mapper.map(arriving(at, 0, 5))
+    expect(mapper.counters().omitted.get('trucks|OBD_LIFETIME_ODOMETER|a placeholder')).toBe(60)
+    expect([...mapper.suspects(ts + 60 * minute).withheld]).toEqual([])
+  })
+
+  test('is sent where the counter grows into it', () => {
+    const { odo } = open()
+    expect([odo(0, 65_534), odo(1, 65_535), odo(2, 65_536)]).toEqual(['65534', '65535', '65536'])
+  })
+
+  test('is sent where jumps are off or flagged', () => {
+    for (const jumps of ['off', 'flag'] as const) {
+      const { odo } = open({ plausibility: { odometer: { jumps } } })
+      expect(odo(0, 0)).toBe('0')
+    }
+  })
+
+  test('leaves a new vehicle whose odometer begins at 0 its readings', () => {
+    const { give, odo } = open()
+    give(0, 0, { hours: 1 })
+    expect([odo(1, 0.1), odo(2, 0.3)]).toEqual(['0.1', '0.3'])
+  })
+})
+
+describe('a counter in another unit from one message to the next', () => {
+  test.each([
+    ['km as miles', 42_595, 42_595 / 1.609344],
+    ['miles as km', 26_467, 26_467 * 1.609344],
+    ['km as m', 425.9, 425_900],
+  ])('is withheld although its readings agree, and the device is named (%s)', (_what, before, after) => {
+    const { odo, resets, mapper } = open()
+    expect(odo(0, before)).toBe(String(before))
+    for (let at = 1; at < 3000; at += 5)
+      expect(odoIn(mapper.map(arriving(at, Math.round(after + at / 60), 1 + at / 60)))).toBeUndefined()
+    expect(resets).toEqual([])
+    const { withheld } = mapper.suspects(ts + 3000 * minute)
+    expect(withheld.get('trucks')).toMatchObject({ device: 'truck-7', reason: 'another unit' })
+    expect(odo(3001, before + 30)).toBe(String(before + 30))
+  })
+
+  test('counts anew once a person has forgotten the counter', () => {
+    const { odo, mapper } = open()
+    odo(0, 42_595)
+    expect(odo(5, 26_490)).toBeUndefined()
+    mapper.forget('truck-7', 'OBD_LIFETIME_ODOMETER')
+    expect(odo(10, 26_491)).toBe('26491')
+  })
+})
+
+test('equal readings do not agree with each other, so that a stuck value is withheld for a day', () => {
+  const { give, odo, resets } = open()
+  odo(0, 500_000)
+  for (let at = 1; at < 1400; at += 10) expect(odoIn(give(at, 12_345, { hours: 1 }))).toBeUndefined()
+  expect(resets).toEqual([])
+  expect(odo(1441, 12_345)).toBe('12345')
+})
+
 describe('for all readings', () => {
-  const rule = { perHour: 250, slack: 1, step: 0 }
+  const rule = { perHour: 250, slack: 1, step: 0, factors: [] }
   /** An odometer as a vehicle has it: it never falls, and grows by at most 120 km an hour. */
   const trip = array(
     fields({ minutes: integer({ min: 1, max: 600 }), speed: double({ min: 0, max: 120, noNaN: true }) }),
@@ -281,8 +373,8 @@ describe('for all readings', () => {
           for (const reading of readings) {
             const { kind, next } = judge(state, reading, rule)
             expect(kind).toBe('plausible')
-            expect(next.time).toBe(Math.max(state?.time ?? 0, reading.time))
-            state = next
+            expect(next?.time).toBe(Math.max(state?.time ?? 0, reading.time))
+            state = next ?? undefined
           }
         },
       ),
@@ -292,7 +384,7 @@ describe('for all readings', () => {
   test('whatever they are, at most twenty minutes of a row, or those of a day, are withheld', () => {
     const any = fields({
       seconds: oneof(integer({ min: 0, max: 90 }), integer({ min: 0, max: 20_000 })),
-      value: integer({ min: 0, max: 1_000_000 }),
+      value: integer({ min: 1, max: 30_000 }),
     })
     check(
       property(array(any, { maxLength: 120 }), (readings) => {
@@ -300,14 +392,18 @@ describe('for all readings', () => {
         let time = ts
         let run: number[] = []
         let counted: number[] = []
+        let before = Number.NaN
         for (const { seconds, value } of readings) {
           time += seconds * 1000 + 1
           const { kind, next, reset } = judge(state, { time, value }, rule)
-          state = next
+          state = next ?? undefined
           const isSent = kind === 'plausible' || reset !== null
+          // Another unit stays withheld until it is plausible, or a person decides.
+          if (kind === 'other unit') return
           run = isSent ? [] : [...run, time]
           if (isSent) counted = []
-          else if (time - (counted.at(-1) ?? 0) >= minute) counted.push(time)
+          else if (time - (counted.at(-1) ?? 0) >= minute && value !== before) counted.push(time)
+          before = value
           expect(counted.length).toBeLessThanOrEqual(20)
           expect((run.at(-1) ?? 0) - (run[0] ?? 0)).toBeLessThan(86_400_000)
         }

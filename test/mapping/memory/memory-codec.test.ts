@@ -28,6 +28,7 @@ const run = fields({
   agreeing: count,
   agreeingSince: time,
   last: fields(reading),
+  isOtherUnit: boolean(),
 })
 const content = fields({
   asset: oneof(name, string({ unit: 'grapheme', maxLength: 200 })),

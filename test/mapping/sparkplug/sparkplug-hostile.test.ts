@@ -29,7 +29,7 @@ describe('bytes that are not a payload', () => {
     [
       'half a million metrics',
       long.fill(Buffer.from([0x12, 0x00])),
-      'TOO_MANY: The message has more than 50000',
+      'TOO_MANY: The message has more than 20000',
     ],
     ['properties in properties', nested(300), 'value'],
   ])('%s', (_, bytes, sentence) => {

@@ -158,7 +158,7 @@ describe('births and data', () => {
     const metrics = [{ name: 'algorithm', type: types.string, text: 'GZIP' }]
     const { says } = openDecoder()
     expect(refusalOf(says('NDATA/GW-1', { uuid: 'SPBV1.0_COMPRESSED', body, metrics }))).toContain(
-      'BAD_FRAME: The compressed payload cannot be unpacked',
+      'TOO_LARGE: The message has more than 262144 bytes when it is unpacked',
     )
   })
 })

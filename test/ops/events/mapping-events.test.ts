@@ -156,7 +156,7 @@ describe('metrics of the mapping', () => {
       }),
       mapping: mappingStage({
         omitted: [{ source: 'a', field: 'speed', reason: 'not a number', values: 4 }],
-        clocks: { devices: 1, evictions: 0, future: 2, unset: 3, old: 4, restamped: 0 },
+        clocks: { devices: 1, evictions: 0, future: 2, past: 5, unset: 3, old: 4, restamped: 0 },
       }),
     })
     const { text } = await get(world.ops.url(), '/metrics')

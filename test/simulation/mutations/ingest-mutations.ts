@@ -172,13 +172,13 @@ export const ingestMutations: readonly Mutation[] = [
   {
     name: 'a message that cannot be mapped is acknowledged and dropped',
     file: 'ingest/intake/result-router.ts',
-    find: '    spool.addDeadLetter(deadLetter)\n',
+    find: '    spool.addDeadLetter(deadLetterFor({ ...result, store: unmappedStoreOf(result) }, envelope, clock.now()))\n',
     replace: '',
   },
   {
     name: 'a message that cannot be mapped closes the commit of others',
     file: 'ingest/intake/result-router.ts',
-    find: "case 'unmappable':\n        addDeadLetter(result, message)\n",
+    find: "case 'unmappable':\n        storeKept(result, message)\n",
     replace: "case 'unmappable':\n        ignore(result.source ?? '', 'unmappable', 1)\n",
   },
   // ---- mapping and its state

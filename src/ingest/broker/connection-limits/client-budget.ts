@@ -1,22 +1,33 @@
-// client-budget.ts: the messages and bytes per second of one client. A client beyond its rate is not read
+// client-budget.ts: the messages, bytes and time of one client per second. A client beyond it is not read
 // until its budget allows it again: TCP then slows it down, and its acknowledgements come later. Nothing is
 // dropped, and its connection stays open. Messages of QoS 0 count like others: not reading delays them too.
 //
-// Both budgets are token buckets that hold one second. They are checked before each read, so one read of at
+// The first two are token buckets that hold one second. They are checked before each read, so one read of at
 // most 64 KiB may overdraw them; the debt is paid by a longer pause, so the rate holds on average. They are
 // filled only when they are spent, so a message costs two subtractions. A client that was silent may
 // therefore send those of two seconds at once.
+//
+// The time is that of mapping and storing its messages. Its bucket holds two milliseconds, which are hundreds
+// of usual messages or less than one that takes long. It is checked after each message; a client that has
+// spent it again and again waits for its turn (mapping-turns.ts).
 
 import type { CancelTimer, Clock } from '../../../std/clock.ts'
+import type { MappingTurns, TurnTaker } from './mapping-turns.ts'
 
 export type ClientBudgetOptions = { messagesPerS: number; bytesPerS: number }
 
-export type BudgetLimit = 'max_messages_per_s' | 'max_bytes_per_s'
+export type BudgetLimit = 'max_messages_per_s' | 'max_bytes_per_s' | 'mapping_time'
 
 /** Of one connection. */
 export type ClientBudget = {
   /** A message came, with these bytes in topic and payload. */
   count(bytes: number): void
+  /** The last message took so long to map and store. */
+  countTime(ms: number): void
+  /** True: no message may be read before isSpent() was asked. */
+  isTimeSpent(): boolean
+  /** Messages that may be read without asking isTimeSpent() after each. */
+  messagesAtOnce(): number
   /** True: read nothing. `resumeReading` is called when its budget allows reading. */
   isSpent(): boolean
   close(): void
@@ -24,6 +35,18 @@ export type ClientBudget = {
 
 /** So that a client beyond its rate costs no timer for each of its packets. */
 const pauseMinMs = 50
+/** Within this time half of what its messages took is forgotten. */
+const recentHalfMs = 2000
+/** A client below it does not wait: its message may have had a garbage collection in it. */
+const recentFreeMs = 25
+/** A shorter wait for a turn is not reported. */
+const noticedMs = 250
+
+/** Of each millisecond. A bridge with 30,000 usual messages per second is below it. */
+const timeShare = 0.5
+const timeBurstMs = 2
+/** After the time was spent, so many messages are read one by one. */
+const carefulMessages = 256
 
 type Deps = {
   clock: Clock
@@ -31,17 +54,24 @@ type Deps = {
   /** Of the client, for `pausing`. */
   name: string
   reader: { resumeReading(): void }
+  turns: MappingTurns
 }
 
 export function createClientBudget(deps: Deps, options: ClientBudgetOptions): ClientBudget {
   return new Budget(deps, options)
 }
 
-class Budget implements ClientBudget {
+class Budget implements ClientBudget, TurnTaker {
+  recentMs = 0
   private readonly deps: Deps
   private readonly options: ClientBudgetOptions
   private messages: number
   private bytes: number
+  private timeMs = timeBurstMs
+  private waitsForTurn = false
+  /** When the time was spent last. */
+  private spentAtMs = 0
+  private carefulLeft = 0
   private filledAtMs: number
   private cancelPause: CancelTimer | null = null
 
@@ -58,12 +88,45 @@ class Budget implements ClientBudget {
     this.bytes -= size
   }
 
+  countTime(ms: number): void {
+    if (this.carefulLeft > 0) this.carefulLeft -= 1
+    // Filled before it is spent: a message after a silence must not be free.
+    if (this.timeMs < ms) this.fill()
+    this.timeMs -= ms
+    if (this.timeMs >= 0) return
+    const usedMs = timeBurstMs - this.timeMs
+    const now = this.deps.clock.monotonic()
+    this.recentMs = this.recentMs * 2 ** ((this.spentAtMs - now) / recentHalfMs) + usedMs
+    this.spentAtMs = now
+    this.timeMs = 0
+    if (this.recentMs < recentFreeMs) return
+    this.waitsForTurn = true
+    this.carefulLeft = carefulMessages
+    this.deps.turns.wait(this, usedMs)
+  }
+
+  turnCame(): void {
+    const { clock, pausing, name, reader } = this.deps
+    this.waitsForTurn = false
+    if (clock.monotonic() - this.spentAtMs >= noticedMs) pausing('mapping_time', name)
+    reader.resumeReading()
+  }
+
+  isTimeSpent(): boolean {
+    return this.waitsForTurn
+  }
+
+  messagesAtOnce(): number {
+    return this.carefulLeft > 0 ? 1 : Number.POSITIVE_INFINITY
+  }
+
   isSpent(): boolean {
-    return this.isInDebt() && this.mustPause()
+    return this.waitsForTurn || this.cancelPause !== null || (this.isInDebt() && this.mustPause())
   }
 
   close(): void {
     this.cancelPause?.()
+    this.deps.turns.leave(this)
   }
 
   /** Less than one is a rounding error. */
@@ -72,7 +135,6 @@ class Budget implements ClientBudget {
   }
 
   private mustPause(): boolean {
-    if (this.cancelPause !== null) return true
     this.fill()
     if (!this.isInDebt()) return false
     const { clock, name, pausing, reader } = this.deps
@@ -95,5 +157,6 @@ class Budget implements ClientBudget {
     this.filledAtMs = now
     this.messages = Math.min(messagesPerS, this.messages + seconds * messagesPerS)
     this.bytes = Math.min(bytesPerS, this.bytes + seconds * bytesPerS)
+    this.timeMs = Math.min(timeBurstMs, this.timeMs + seconds * 1000 * timeShare)
   }
 }

@@ -31,6 +31,7 @@ import {
   type ClientBudgetOptions,
 } from './client-budget.ts'
 import { createConnectRate, type ConnectRateOptions } from './connect-rate.ts'
+import { createMappingTurns } from './mapping-turns.ts'
 import { createLimitReport } from './limit-report.ts'
 
 export { plainAddress, shareKeyOf } from './address-share.ts'
@@ -48,6 +49,7 @@ export type ConnectionLimitOptions = ConnectRateOptions &
 const pauseDetails: Record<BudgetLimit, string> = {
   max_messages_per_s: 'The limit max_messages_per_s is reached.',
   max_bytes_per_s: 'The limit max_bytes_per_s is reached.',
+  mapping_time: 'Its messages take long to map, so it is read in turns with others of this kind.',
 }
 
 /** One socket. */
@@ -128,7 +130,7 @@ export function createConnectionLimits(
   const pauses = createLimitReport<BudgetLimit>(clock, (limit, count, top) =>
     emit({ kind: 'client_paused', reason: limit, detail: pauseDetails[limit], count, top }),
   )
-  const budgetDeps = { clock, pausing: pauses.add }
+  const budgetDeps = { clock, pausing: pauses.add, turns: createMappingTurns(clock) }
   let open = 0
   let unauthenticated = 0
   return {

@@ -202,6 +202,14 @@ class SocketGate implements Gate, ReaderOwner, FrameWatcher {
     return this.deps.readingPaused(this)
   }
 
+  isTimeSpent(): boolean {
+    return this.connection.budget?.isTimeSpent() === true
+  }
+
+  messagesAtOnce(): number {
+    return this.connection.budget?.messagesAtOnce() ?? Number.POSITIVE_INFINITY
+  }
+
   pauseReading(): void {
     this.deps.pause(this)
   }

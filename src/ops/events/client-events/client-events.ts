@@ -81,7 +81,9 @@ export const clientEvents: EventTable<ClientEvent> = {
     clears: { CERTIFICATE_EXPIRES: ({ certificate }) => certificate },
   },
   client_paused: {
-    meaning: 'Clients sent more than their rate and were not read for a while. Nothing was dropped.',
+    meaning:
+      'Clients sent more than their rate, or messages that take long to map, and were not read for a while. Nothing ' +
+      'was dropped.',
     level: 'warn',
     text: (event) => `${pausedClients(event, event.count)} ${topOf(event.top)}`,
     repeats: ({ reason }) => reason,

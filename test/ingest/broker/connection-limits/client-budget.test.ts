@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { createFakeClock } from '../../../support/fake-clock.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
+import type { IntakeMapper } from '../../../../src/ingest/types.ts'
+import { openIngest, wordMapper, type IngestWorld } from '../../../support/ingest-world.ts'
 import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import { publishBytes } from '../../../support/mqtt-device.ts'
 
@@ -42,6 +43,87 @@ describe('a client that sends more than its rate', () => {
       count: 1,
       top: ['fast (1)'],
     })
+  })
+})
+
+describe('clients whose messages take long', () => {
+  const clients = 40
+  const each = 20
+
+  /** A message takes as many milliseconds as its text says. The mapper is the only thread. */
+  async function openSlow() {
+    const hand = createFakeClock()
+    let spentMs = 0
+    const mapped: string[] = []
+    const mapper: IntakeMapper = {
+      ...wordMapper,
+      map(message) {
+        spentMs += Number(message.bytes.toString())
+        mapped.push(message.sender.clientId)
+        return wordMapper.map(message)
+      },
+    }
+    const clock = { ...hand, monotonic: () => hand.monotonic() + spentMs }
+    const world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }), { clock, mapper })
+    const send = async (clientId: string, texts: readonly string[]) => {
+      const device = await world.device(clientId)
+      const bytes = texts.map((text, n) => publishBytes({ topic: `t/${n}`, payload: text, messageId: n + 1 }))
+      device.sendBytes(Buffer.concat(bytes))
+      return device
+    }
+    const slow = await Promise.all(
+      Array.from({ length: clients }, (_, n) =>
+        send(
+          `slow-${n}`,
+          Array.from({ length: each }, () => '30'),
+        ),
+      ),
+    )
+    await eventually(() => mapped.length === clients)
+    return { world, hand, mapped, send, slow }
+  }
+
+  test('are read one message at a time, in turns that leave half of the time to others', async () => {
+    const { world, hand, mapped, send, slow } = await openSlow()
+    await using _world = world
+    const usual = await send(
+      'usual',
+      Array.from({ length: 200 }, () => '0.01'),
+    )
+    await usual.acked(200)
+    // No time has passed for others, so nobody of the slow ones has had a turn.
+    expect(mapped.filter((name) => name !== 'usual')).toHaveLength(clients)
+    await hand.advance(1000)
+    await eventually(() => mapped.length >= 200 + clients + 30)
+    await hand.advance(0)
+    // Each turn takes 30 ms and is followed by as many for others.
+    expect(mapped.length).toBeLessThanOrEqual(200 + clients + 34)
+    const turns = slow.map((_, n) => mapped.filter((name) => name === `slow-${n}`).length)
+    expect(Math.max(...turns) - Math.min(...turns)).toBeLessThanOrEqual(1)
+    expect(world.events).toContainEqual(
+      expect.objectContaining({ kind: 'client_paused', reason: 'mapping_time' }),
+    )
+    expect(world.ingest.counters().dropped).toBe(0)
+  })
+
+  test('are no reason for one with a slow message now and then to wait', async () => {
+    const { world, hand, send } = await openSlow()
+    await using _world = world
+    await hand.advance(500)
+    const unlucky = await send('unlucky', ['10', '0.01', '5', '0.01'])
+    await unlucky.acked(4)
+  })
+
+  test('wait behind one that took less lately', async () => {
+    const { world, hand, mapped, send } = await openSlow()
+    await using _world = world
+    await hand.advance(1000)
+    const later = await send('later', ['26', '0.01'])
+    await later.acked(1)
+    const before = mapped.length
+    await hand.advance(200)
+    await later.acked(2)
+    expect(mapped.lastIndexOf('later') - before).toBeLessThanOrEqual(1)
   })
 })
 

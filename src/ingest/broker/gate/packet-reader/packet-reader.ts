@@ -108,7 +108,7 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
   }
 
   private messagesLeft(): number {
-    return Math.min(this.window.left, this.deps.share.left())
+    return Math.min(this.window.left, this.deps.share.left(), this.owner.messagesAtOnce())
   }
 
   takeChunk(chunk: Buffer, isShared: boolean): boolean {
@@ -252,7 +252,8 @@ class SocketReader implements PacketReader, SocketBufferCalls, PacketTaker {
     if (!this.takesWithinLimits) return true
     // The framing counts the others. With 3.1.1 all of them pass it.
     if (message.qos === 2) this.deps.rate.expectReleases(1)
-    return this.window.left > 0 && this.budget.packets > 0 && share.left() > 0
+    const isFree = this.window.left > 0 && this.budget.packets > 0 && share.left() > 0
+    return isFree && !this.owner.isTimeSpent()
   }
 
   takePing(): boolean {

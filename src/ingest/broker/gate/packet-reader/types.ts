@@ -38,6 +38,10 @@ export type ReaderOwner = {
   isBlocked(): boolean
   /** True while no messages may be read; resumeReading is called at its end. */
   readingPaused(): boolean
+  /** Its messages have taken long: no more of them may be read before readingPaused() was asked. */
+  isTimeSpent(): boolean
+  /** Messages that may be read without asking isTimeSpent() after each. */
+  messagesAtOnce(): number
   /** The share is used up; resumeReading is called when there is more. */
   pauseReading(): void
   publish(messageId: number): void

@@ -1,0 +1,69 @@
+// body.ts: what is done with the bytes of a message before its encoding reads them: `compression`, `charset`.
+// The entry file of the folder.
+//
+//   bytes -> unpacked -> text in UTF-8 -> the encoding
+//
+// A message that does not begin like gzip or zlib is read as it is, since devices that learn to compress do
+// so one by one. What is refused says which other options would read it (body-kinds.ts).
+
+import { gunzipSync, inflateRawSync, inflateSync } from 'node:zlib'
+import { messageOf } from '../../std/gateway-error.ts'
+import { bounded } from '../../std/quote.ts'
+import { refused } from '../reasons.ts'
+import type { Decode, Decoded } from '../types.ts'
+import { isGzip, isZlib, kindHint } from './body-kinds.ts'
+import { utf8Of, type Charset } from './text-charset.ts'
+
+export const unpackedBytesDefault = 256 * 1024
+
+export const compressions = ['gzip', 'zlib', 'deflate'] as const
+
+export type Compression = (typeof compressions)[number]
+
+type Refused = ReturnType<typeof refused>
+
+export type BodyOptions = {
+  encoding: string
+  isText: boolean
+  compression: Compression | undefined
+  charset: Charset | undefined
+  unpackedBytesMax: number
+}
+
+/** `decode` with the options of a source. */
+export function compileBody(decode: Decode, options: BodyOptions): Decode {
+  const { compression, charset, unpackedBytesMax } = options
+  return (bytes) => {
+    const plain = compression === undefined ? bytes : plainOf(bytes, compression, unpackedBytesMax)
+    if (!Buffer.isBuffer(plain)) return plain
+    const text = charset === undefined ? plain : utf8Of(plain, charset)
+    return hinted(decode(text, unpackedBytesMax), plain, options)
+  }
+}
+
+function hinted(decoded: Decoded, bytes: Buffer, options: BodyOptions): Decoded {
+  if (decoded.kind !== 'refused' || decoded.reason === 'TOO_MANY') return decoded
+  const hint = kindHint(bytes, options)
+  return hint === null ? decoded : refused(decoded.reason, `${decoded.detail} ${hint}`)
+}
+
+function plainOf(bytes: Buffer, compression: Compression, bytesMax: number): Buffer | Refused {
+  const isPacked =
+    compression === 'gzip' ? isGzip(bytes) : compression === 'zlib' ? isZlib(bytes) : bytes.length > 0
+  return isPacked ? unpacked(bytes, compression, bytesMax) : bytes
+}
+
+/** At most `bytesMax` bytes, whatever the header says. */
+export function unpacked(bytes: Buffer, compression: Compression, bytesMax: number): Buffer | Refused {
+  const unpack = compression === 'gzip' ? gunzipSync : compression === 'zlib' ? inflateSync : inflateRawSync
+  try {
+    return unpack(bytes, { maxOutputLength: bytesMax })
+  } catch (error) {
+    if (error instanceof RangeError && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE')
+      return refused(
+        'TOO_LARGE',
+        `The message has more than ${bytesMax} bytes when it is unpacked (max_unpacked_bytes of the source).`,
+      )
+    return refused('BAD_FRAME', `The message cannot be unpacked: ${bounded(messageOf(error), 200)}.`)
+  }
+}

@@ -1,0 +1,148 @@
+// Each encoding reads 300 hostile messages. What is measured is the best of three times, and more is allowed where
+// the machine is slow or busy.
+
+import { gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { encodingNames, encodingOf, type EncodingName } from '../../../src/mapping/encodings/encodings.ts'
+import { createRandom, type Random } from '../../support/random.ts'
+
+const bytes = 64 * 1024
+const inputs = 300
+const seed = 11
+const msMax = 50
+/** 4 MB of objects and texts. */
+const valuesMax = 66_000
+const charactersMax = 4_000_000
+
+const repeated = (unit: Buffer | string, size = bytes) => {
+  const one = Buffer.from(unit as string, 'latin1')
+  return Buffer.alloc(size, one)
+}
+const around = (head: string, unit: string, tail: string) =>
+  Buffer.concat([Buffer.from(head, 'latin1'), repeated(unit), Buffer.from(tail, 'latin1')])
+
+/** What costs a reader of texts or of binary values more than other bytes do. */
+const units = [
+  'NaN,',
+  '-Infinity,',
+  '{"a":nan}',
+  '12345678901234567890,',
+  '{}',
+  '{"a":1}',
+  '[',
+  '{"a":',
+  '\\"',
+  '"',
+  ',',
+  '\n',
+  '"\n',
+  '""',
+  ' ',
+  '\\u0000',
+  '1e9,',
+  '\u00FC',
+  '\u00C3',
+  '$GPRMC,',
+  '$GPGGA,1,2,3,4,5*00\r\n',
+  '*00\r\n',
+  '\u0000',
+  '\u00FF',
+  '\u0080',
+  '\u0081\u00A1a',
+  '\u0090',
+  '\u00DD\u0000\u0001\u0038\u0080',
+  '\u00DF\u0000\u0000\u00FF\u00FF',
+  '\u009F',
+  '\u00BF',
+  '\u009A\u0000\u0001\u0038\u0080',
+  '\u00A0',
+  '\u00C1',
+  '\u00C2\u0058\u00FF',
+  '\u007F',
+  '\u0061a',
+  '\u0008\u0001',
+  '\u0012\u0000',
+  '\u0012\u0002\u0008\u0001',
+  '\u000B',
+  '\u00C2\u00B8\u0002\u0000',
+  '\u001A\u0000',
+  '\u0030\u0001',
+  '\u0000\u0000\u0000\u0000\u0000\u0000\u00FF\u00FF\u008E',
+  '\u0008\u00FF',
+  '\u008E\u00FF\u0000',
+  '\u0010\u0001',
+]
+const heads = [
+  '',
+  '{"a":[',
+  '[12345678901234567890,"',
+  '{"',
+  '\u009A\u0000\u0001\u0038\u0080',
+  '\u00DD\u0000\u0001\u0038\u0080',
+  '\u0000\u0000\u0000\u0000',
+]
+const tails = ['', '0]}', '"}', ']', '\u00FF']
+
+function hostile(random: Random, index: number): Buffer {
+  const unit = units[index % units.length]!
+  const other = random.pick(units)
+  const mixed = random.chance(0.3) ? unit + other : unit
+  const message = around(random.pick(heads), mixed, random.pick(tails))
+  for (let at = random.below(4); at > 0; at -= 1) message[random.below(message.length)] = random.below(256)
+  return random.chance(0.2) ? gzipSync(message) : message
+}
+
+function sizeOf(root: unknown): { values: number; characters: number } {
+  const size = { values: 0, characters: 0 }
+  const open = [root]
+  while (open.length > 0) {
+    const value = open.pop()
+    size.values += 1
+    if (typeof value === 'string') size.characters += value.length
+    else if (typeof value === 'object' && value !== null)
+      for (const [key, inner] of Object.entries(value)) {
+        if (!Array.isArray(value)) size.characters += key.length
+        open.push(inner)
+      }
+  }
+  return size
+}
+
+/** Milliseconds, the best of three. */
+function fastest(run: () => void): number {
+  let best = Infinity
+  for (let tries = 0; tries < 3; tries += 1) {
+    const startMs = performance.now()
+    run()
+    best = Math.min(best, performance.now() - startMs)
+  }
+  return best
+}
+
+function decoderOf(name: EncodingName): (message: Buffer) => unknown {
+  const encoding = encodingOf(name, { compression: 'gzip', charset: undefined, unpackedBytesMax: 256 * 1024 })
+  if (encoding.decode !== undefined) return (message) => encoding.decode(message)
+  const { forTopic } = encoding.createDecoder({ source: 'one' })
+  return (message) => forTopic('spBv1.0/fleet/NBIRTH/node')(message, 0, true)
+}
+
+describe('hostile messages', () => {
+  // One million numbers take about 25 ms on a machine of today.
+  const usual = JSON.stringify(Array.from({ length: 1_000_000 }, (_, n) => n % 10))
+  const slack = Math.max(1, fastest(() => JSON.parse(usual)) / 25)
+
+  test.each(encodingNames)('take no encoding long, or much memory: %s', (name) => {
+    const random = createRandom(seed)
+    const decode = decoderOf(name)
+    for (let index = 0; index < inputs; index += 1) {
+      const message = hostile(random, index)
+      const shown = `seed ${seed}, message ${index}: ${message.toString('hex', 0, 40)}`
+      let decoded: unknown
+      const tookMs = fastest(() => (decoded = decode(message)))
+      expect(tookMs, shown).toBeLessThan(msMax * slack)
+      const { values, characters } = sizeOf(decoded)
+      expect(values, shown).toBeLessThan(valuesMax)
+      expect(characters, shown).toBeLessThan(charactersMax)
+    }
+  })
+})

@@ -1,0 +1,86 @@
+// What a device sends in another form than its source says is kept whole, named, and cured by one option.
+
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { deflateSync, gzipSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { send } from '../support/ops-world.ts'
+import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
+
+/** Not UTF-8, in a field that the sources read. */
+const latin1 = Buffer.from(messageOf(4, { city: 'Z\u00FCrich' }), 'latin1')
+/** { ts, lat, lon } as doubles. */
+const msgpack = (() => {
+  const { ts, lat, lon } = JSON.parse(messageOf(5)) as Record<string, number>
+  const parts = Object.entries({ ts, lat, lon }).flatMap(([key, value = 0]) => {
+    const double = Buffer.alloc(9, 0xcb)
+    double.writeDoubleBE(value, 1)
+    return [Buffer.from([0xa0 + key.length]), Buffer.from(key), double]
+  })
+  return Buffer.concat([Buffer.from([0x83]), ...parts])
+})()
+
+const bodies = [
+  { device: 'gzip', bytes: gzipSync(messageOf(1)), option: 'compression: gzip' },
+  { device: 'zlib', bytes: deflateSync(messageOf(2)), option: 'compression: zlib' },
+  { device: 'utf16', bytes: Buffer.from(messageOf(3), 'utf16le'), option: 'charset: utf-16le' },
+  { device: 'latin1', bytes: latin1, option: 'charset: latin1' },
+  { device: 'msgpack', bytes: msgpack, option: 'encoding: msgpack' },
+]
+
+const sourceOf = (device: string, option: string) => `
+  - name: ${device}
+    topic: telemetry/v1/${device}
+    device: ${device}
+    ${option}
+    map:
+      time: { path: ts, format: ms }
+      latitude: { path: lat }
+      longitude: { path: lon }
+      fields: { CITY: { path: city, type: text } }`
+
+test('a body in another form becomes a dead letter that names the option, and the option cures it', async () => {
+  const pipeline = await startPipeline({
+    config: (baseUrl) =>
+      [
+        'ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }',
+        `sources: ${bodies.map(({ device }) => sourceOf(device, '')).join('')}`,
+        'defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }',
+        'spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }',
+        `delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }`,
+        'ops: { listen: "127.0.0.1:0", stop_deadline: 5s }',
+        'log: { level: error }',
+      ].join('\n'),
+  })
+  const { gateway, sandbox, folder } = pipeline
+  const client = await pipeline.device('client')
+  for (const [at, { device, bytes }] of bodies.entries())
+    client.publish({ topic: topicOf(device), payload: bytes, messageId: at + 1 })
+  await client.acked(bodies.length)
+  const post = (path: string) => send(gateway.addresses.control, path, { method: 'POST' })
+  const exported = await (await post('/control/dead-letters/export?all=1')).text()
+  const details = new Map(
+    exported
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { device: string; deadLetter: { detail: string } })
+      .map(({ device, deadLetter }) => [device, deadLetter.detail]),
+  )
+  for (const { device, option } of bodies) expect(details.get(device)).toContain(`\`${option}\``)
+
+  const path = join(folder, 'gateway.yaml')
+  let config = await readFile(path, 'utf8')
+  for (const { device, option } of bodies)
+    config = config.replace(sourceOf(device, ''), sourceOf(device, option))
+  await writeFile(path, config)
+  expect(await gateway.reload('the test')).toMatchObject({ kind: 'reloaded' })
+  expect(await (await post('/control/dead-letters/remap')).json()).toMatchObject({
+    remapped: bodies.length,
+    payloads: bodies.length,
+    stillRefused: {},
+  })
+  await pipeline.until(() => sandbox.stats().distinctPayloadIds === bodies.length)
+  const received = bodies.map(({ device }) => sandbox.received({ device, limit: 9 }).length)
+  expect(received).toEqual(bodies.map(() => 1))
+  expect(pipeline.status().internals.conservation.messages.difference).toBe(0)
+})
