@@ -7,6 +7,7 @@ import { lengthOf, mayHoldLogin } from '../std/shown-url.ts'
 import type { ConfigProblem } from '../std/config-problem.ts'
 import { descriptionAt, ruleOf, shapesAt, type Shape } from './schema-shape.ts'
 import type { Keys } from './yaml-source.ts'
+import { insteadOfWord } from '../mapping/mapping.ts'
 import { insteadOf, newKeyOf } from './renamed-keys.ts'
 import { nearest } from '../std/nearest-word.ts'
 
@@ -29,7 +30,7 @@ export function problemsOf(issue: Issue, context: ExplainContext): ConfigProblem
   const { root, config } = context
   const path = keysOf(issue.path)
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ path: [...path, key], message: unknownOption(key, path, root) }))
+    return issue.keys.map((key) => ({ path: [...path, key], message: unknownOption(key, path, context) }))
   }
   if (issue.code === 'invalid_union' && zodMessage.test(issue.message)) {
     const branch = likeliest(issue.errors)
@@ -37,6 +38,9 @@ export function problemsOf(issue: Issue, context: ExplainContext): ConfigProblem
       return branch.flatMap((inner) => problemsOf({ ...inner, path: [...path, ...inner.path] }, context))
   }
   const value = valueAt(config, path)
+  const word = insteadOfWord(String(path.at(-1)), valueAt(config, path.slice(0, -1)))
+  if (word !== undefined)
+    return [{ path, message: `option ${shownKey(String(path.at(-1)))} of this form is gone: ${word}` }]
   const purpose = purposeOf(root, path)
   const ownWords = !zodMessage.test(issue.message)
   if (value === undefined)
@@ -68,12 +72,12 @@ export function pathText(keys: Keys): string {
   return text
 }
 
-function unknownOption(key: string, path: Keys, root: Shape): string {
+function unknownOption(key: string, path: Keys, { root, config }: ExplainContext): string {
   const known = [...new Set(shapesAt(root, path).flatMap(({ properties }) => Object.keys(properties ?? {})))]
   const newKey = newKeyOf([...path, key])
   if (newKey !== undefined && known.includes(newKey))
     return `option ${shownKey(key)} was renamed: use "${newKey}".`
-  const instead = insteadOf([...path, key])
+  const instead = insteadOf([...path, key]) ?? insteadOfWord(key, valueAt(config, path))
   if (instead !== undefined) return `option ${shownKey(key)} is gone: ${instead}`
   const near = nearest(key, known)
   const place = path.length === 0 ? '' : ` in ${pathText(path)}`

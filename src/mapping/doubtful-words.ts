@@ -67,15 +67,8 @@ function assumed(where: string, unit: string, others: string): DoubtfulWord {
 }
 
 /** A number of the message, taken as it is. Who sets a scale has thought of the unit. */
-function isBare(
-  field: { path?: unknown; unit?: unknown; scale?: number; over?: unknown } | undefined,
-): boolean {
-  return (
-    field?.path !== undefined &&
-    field.unit === undefined &&
-    (field.scale ?? 1) === 1 &&
-    field.over === undefined
-  )
+function isBare(field: { path?: unknown; unit?: unknown; scale?: number } | undefined): boolean {
+  return field?.path !== undefined && field.unit === undefined && (field.scale ?? 1) === 1
 }
 
 function wordsOf({ name, map, defaults }: SourceConfig): DoubtfulWord[] {

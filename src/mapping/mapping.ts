@@ -73,6 +73,7 @@ export type { CounterReset } from './memory/counter-memory.ts'
 export type { StateChanges, UnsentPart } from './state/state-changes.ts'
 export { messageOfStateEntry } from './state/state-restore.ts'
 export { functionRows } from './expression/expression.ts'
+export { insteadOfWord } from './source-config/old-words.ts'
 export { isDecoderState } from './encodings/encodings.ts'
 export { DeviceTableError, loadDevices }
 export { editDevices, readDeviceFields, type DeviceFields } from './devices/device-table-text.ts'

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ConfigError, configSchema, loadConfig } from '../../src/config/config.ts'
 import { referenceText } from '../../src/config/config-reference.ts'
+import { insteadOfWord } from '../../src/mapping/mapping.ts'
 import { insteadOf, newKeyOf } from '../../src/config/renamed-keys.ts'
 import { newFolder } from '../support/folders.ts'
 
@@ -33,7 +34,10 @@ describe('an option of version 0.1.0', () => {
     const gone = options.filter(([path]) => !reference.has(path)).map(([path]) => path)
     const replaced = gone.filter((path) => newKeyOf(keysOf(path)) !== undefined)
     expect(replaced).toEqual(['sources[].about', 'spool.dead_letters.keep', 'ledger.keep'])
-    const others = gone.filter((path) => !replaced.includes(path))
+    // As an expression: each field has its own.
+    const commas = gone.filter((path) => path.endsWith('.decimal_comma'))
+    expect(insteadOfWord('decimal_comma', { path: 'a', decimal_comma: true })).toContain('write expr: ')
+    const others = gone.filter((path) => !replaced.includes(path) && !commas.includes(path))
     expect(others).toEqual(['sources[].jsonata', 'spool.deferred_max_bytes'])
     for (const path of others) expect(insteadOf(keysOf(path))).toMatch(/^[a-z].*\.$/)
     for (const path of replaced) {

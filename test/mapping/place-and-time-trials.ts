@@ -34,8 +34,8 @@ export const angles = trialOf({
       name: 'signs',
       map: {
         time,
-        latitude: { path: 'lat', negative: 'south == 1' },
-        longitude: { path: 'lon', negative: 'west == 1' },
+        latitude: { expr: 'south == 1 ? -abs(lat) : lat' },
+        longitude: { expr: 'west == 1 ? -abs(lon) : lon' },
       },
     },
   ],

@@ -302,7 +302,7 @@ describe('values collected from several topics', () => {
       map: {
         latitude: { path: 'lat' },
         longitude: { path: [{ path: 'lon', when: 'topic.metric == "lon"' }] },
-        speed: { path: 'v', negative: 'topic.metric == "r"' },
+        speed: { expr: 'topic.metric == "r" ? -v : v' },
         signals: [{ type: 'X', path: 'x', when: 'topic.metric == "x"' }],
         fields: { f: { path: 'f', type: 'text', when: 'topic.metric == "f"' } },
       },
@@ -313,7 +313,7 @@ describe('values collected from several topics', () => {
         'fix.valid',
         'extract.0.when',
         'map.longitude.path.0.when',
-        'map.speed.negative',
+        'map.speed.expr',
         'map.signals.0.when',
         'map.fields.f.when',
       ].map((place) => [

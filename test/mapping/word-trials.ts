@@ -1,5 +1,5 @@
 // word-trials.ts: sources with fields that compute their values, for fuzz.ts. Each trial has a second opinion of
-// what a message may become: sums are computed with BigInt, hemispheres decide the sign, a local time is near
+// what a message may become: sums are near those computed with BigInt, hemispheres decide the sign, a local time is near
 // the same time in UTC, and values of one place in lists side by side stay together.
 
 import { isJsonObject } from '../../src/sandbox/payload-check.ts'
@@ -17,33 +17,29 @@ const numbers = trialOf({
         time,
         ...place,
         speed: {
-          path: [{ path: 'can.v', when: 'can.ok == 1' }, 'v'],
-          unit: { path: 'u', values: { MPH: 'mph', KPH: 'km/h' }, default: 'm/s' },
+          expr: '(can.ok == 1 && has(can.v) ? can.v : v) * (u == "MPH" ? 1.609344 : u == "KPH" ? 1 : has(u) && u != "" ? null : 3.6)',
         },
         heading: { path: 'dir', values: { N: 0, NE: 45, E: 90, SE: 135, S: 180, SW: 225, W: 270, NW: 315 } },
-        in_motion: { path: 'din', bit: 1 },
+        in_motion: { expr: 'bit(din, 1)' },
         signals: [
           {
             type: 'OBD_LIFETIME_ODOMETER',
-            path: 'low',
-            plus: { path: 'high', scale: 65_536 },
-            minus: 'start',
+            expr: 'number(low) + number(high) * 65536 - number(start)',
             unit: 'm',
           },
           {
             type: 'OBD_TOTAL_ENGINE_TIME',
-            path: 'minutes',
-            over: ['turns', 'ratio'],
+            expr: 'minutes / (has(turns) ? turns : ratio)',
             unit: 'min',
             part: 'ENGINE',
             when: 'bit(din, 0) == 1',
           },
         ],
         fields: {
-          load: { path: 'weight.gross', type: 'number', minus: 'weight.tare' },
+          load: { expr: 'number(weight.gross) - number(weight.tare)', type: 'number' },
           door: { path: 'door', type: 'text', values: { 0: 'closed', 1: 'open', '*': 'unknown' } },
-          temp: { path: 't', type: 'number', negative: 'cold == 1' },
-          mode: { path: 'status.$bit(4-7)', type: 'text', values: { 0: 'off', 5: 'on', 10: 'charging' } },
+          temp: { expr: 'cold == 1 ? -abs(t) : t', type: 'number' },
+          mode: { expr: 'bits(status, 4, 4)', type: 'text', values: { 0: 'off', 5: 'on', 10: 'charging' } },
         },
       },
     },
@@ -76,13 +72,13 @@ const numbers = trialOf({
   },
   judge(message, payload) {
     const odometer = signalOf(payload, 'OBD_LIFETIME_ODOMETER')
-    if (odometer !== undefined && odometer !== metresAsKilometres(odometerOf(message)))
+    if (odometer !== undefined && !isNear(odometer, metresAsKilometres(odometerOf(message))))
       return `the odometer ${odometer}`
     const hours = signalOf(payload, 'OBD_TOTAL_ENGINE_TIME')
     if (hours !== undefined && !/^\d+(\.\d{1,6})?$/.test(hours)) return `the hours ${hours}`
     const weight = isJsonObject(message['weight']) ? message['weight'] : {}
     const load = combined(weight['gross'], weight['tare'], difference)
-    if (payload['load'] !== undefined && payload['load'] !== Number(load && textOf(load)))
+    if (payload['load'] !== undefined && !isNear(payload['load'], load && textOf(load)))
       return `the load ${JSON.stringify(payload['load'])}`
     const unit = message['u'] ?? ''
     const hasSpeed = isJsonObject(payload['gps']) && payload['gps']['speed'] !== undefined
@@ -102,6 +98,12 @@ function combined(one: unknown, other: unknown, combine: typeof sum): Exact | un
   return left && right && combine(left, right)
 }
 
+/** Results of expressions are doubles. */
+function isNear(found: unknown, exact: string | undefined): boolean {
+  const [one, other] = [Number(found), Number(exact)]
+  return Math.abs(one - other) <= 1e-13 * Math.max(Math.abs(other), 1)
+}
+
 function metresAsKilometres(metres: Exact | undefined): string | undefined {
   return metres && textOf({ ...metres, places: metres.places + 3 })
 }
@@ -118,12 +120,12 @@ const lists = trialOf({
   sources: [
     {
       name: 'lists',
-      each: 'track.$zip()',
+      each: { expr: 'zip(track)' },
       map: {
         time: { path: 't', format: 's' },
         ...place,
-        in_motion: { path: [{ path: 'm', when: 'message.ok == 1' }, '$.m'], bit: 0 },
-        signals: [{ type: 'OBD_LIFETIME_ODOMETER', path: 'odo', plus: '$.start', unit: 'km' }],
+        in_motion: { expr: 'bit(message.ok == 1 && has(m) ? m : message.m, 0)' },
+        signals: [{ type: 'OBD_LIFETIME_ODOMETER', expr: 'number(odo) + number(message.start)', unit: 'km' }],
       },
     },
   ],
@@ -150,7 +152,7 @@ const lists = trialOf({
         (numberIn(column('lat')[index]) === gps['latitude'] &&
           numberIn(column('lon')[index]) === gps['longitude'])
       const total = combined(column('odo')[index], start, sum)
-      return isPlace && (odometer === undefined || (total !== undefined && odometer === textOf(total)))
+      return isPlace && (odometer === undefined || isNear(odometer, total && textOf(total)))
     }
     return column('t').some(isOf) ? null : 'values that are not of one place in the lists'
   },
@@ -172,9 +174,9 @@ const differences = trialOf({
         ...place,
         signals: [
           { type: 'OBD_LIFETIME_ODOMETER', path: 'odo' },
-          { type: 'DISTANCE_SINCE_LAST', path: 'n', minus: '$previous.n', unit: 'm' },
+          { type: 'DISTANCE_SINCE_LAST', expr: 'n - previous.n', unit: 'm' },
         ],
-        fields: { seconds: { path: 'ts', type: 'number', minus: '$previous.$time', scale: 0.001 } },
+        fields: { seconds: { expr: '(ts - previous.time) / 1000', type: 'number' } },
       },
     },
   ],

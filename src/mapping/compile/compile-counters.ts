@@ -14,7 +14,7 @@ export function counterSlotOf(
 ): number {
   const { unit, quantity, scale } = config
   const { type, part, valueUnit } = field
-  const steps = product(typeof unit === 'string' ? signalUnits[unit] : ratioOf('1'), ratioOf(String(scale)))
+  const steps = product(unit === undefined ? ratioOf('1') : signalUnits[unit], ratioOf(String(scale)))
   const ratio = Math.abs(Number(steps.numerator) / Number(steps.denominator))
   const counter = judgedCounter(
     { source: source.name, type, part, valueUnit, quantity, ratio },

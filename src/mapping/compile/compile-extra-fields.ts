@@ -9,7 +9,6 @@ import { compileCondition } from '../expression/expression.ts'
 import { readsPrevious } from '../path/paths-used.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileBounds } from '../plausibility/plausibility.ts'
-import { oneOf } from '../words/words.ts'
 import type { Scope } from './compile-scope.ts'
 import { coordinatePlaces, rawOf } from './compile-values.ts'
 
@@ -52,7 +51,7 @@ export function extraFieldsOf(config: SourceConfig, { captures, compile, report 
     if (!inside && others.some((other) => other.keys[0] === first)) {
       report(
         at,
-        `is in the object ${first ?? ''} with fields of which some read $previous. Only all or none of an object ` +
+        `is in the object ${first ?? ''} with fields of which some read previous values. Only all or none of an object ` +
           'can: those that read it have no part in the payloadId.',
       )
       sound = false
@@ -76,9 +75,9 @@ export function extraFieldOf(
   const { type: kind, unit, scale, offset, quantity } = field
   if (kind !== 'number' && (unit !== undefined || scale !== 1 || offset !== 0 || quantity !== undefined))
     throw new Malformed(`has a unit, scale, offset or quantity, which need the type number, not ${kind}`)
-  const ratio = typeof unit === 'string' ? unitRatios[unit] : undefined
+  const ratio = unit === undefined ? undefined : unitRatios[unit]
   const convert = createConvert(ratio ?? ratioOf('1'), scale, offset, coordinatePlaces)
-  const sentUnit = oneOf(unit, (each) => (each in speedRatios ? 'KILOMETERS_PER_HOUR' : 'DEGREES'))
+  const sentUnit = unit && (unit in speedRatios ? 'KILOMETERS_PER_HOUR' : 'DEGREES')
   const bounds =
     kind === 'number' ? compileBounds({ source, field: name, unit: sentUnit, quantity }, plausibility) : null
   const when = field.when === undefined ? null : compileCondition(field.when, captures)

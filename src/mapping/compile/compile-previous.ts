@@ -1,5 +1,5 @@
-// compile-previous.ts: what reads values of the record before (`$previous.odo`): which values these are, and
-// where no path may read them.
+// compile-previous.ts: what reads values of the record before (`previous.odo`): which values these are, and
+// where no expression may read them.
 //
 // Only signals and fields outside of `gps` may. All else decides what a record is: its device, its time, its
 // place and its payloadId must be the same whatever came before it.
@@ -35,15 +35,18 @@ export function compilePrevious(
   const [first] = reads
   if (first === undefined) {
     if (source.previous !== undefined)
-      scope.report(['previous'], 'is set, but no path begins with $previous.')
+      scope.report(['previous'], 'is set, but no expression reads `previous`.')
     return null
   }
   for (const option of ['coalesce', 'thin', 'merge'] as const)
     if (source[option] !== undefined)
-      scope.report(first.at, `reads $previous, which cannot be combined with ${option}: ${reasons[option]}.`)
+      scope.report(
+        first.at,
+        `reads a previous value, which cannot be combined with ${option}: ${reasons[option]}.`,
+      )
   const paths = new Map(reads.map(({ path }) => [previousName(path.steps), path]))
   if (paths.size > valuesMax)
-    scope.report(first.at, `is one of ${paths.size} paths with $previous; at most ${valuesMax} are kept.`)
+    scope.report(first.at, `is one of ${paths.size} previous values; at most ${valuesMax} are kept.`)
   const computed = new Set(
     [...source.map.signals, ...Object.values(source.map.fields)].flatMap((field) =>
       pathsReadBy(field)
@@ -59,20 +62,13 @@ export function compilePrevious(
   return { values, names: new Set(paths.keys()), forMs, ...writers }
 }
 
-const operands = ['plus', 'minus', 'over'] as const
-
-const conditions: ReadonlySet<string | number> = new Set(['when', 'negative'])
+const conditions: ReadonlySet<string | number> = new Set(['when'])
 
 type Field = SourceConfig['map']['signals'][number] | SourceConfig['map']['fields'][string]
 
-/** Whether sums, differences and ratios are made of what is read at `at`. Bits and tables read others. */
-function isComputed(field: Field, at: Keys): boolean {
-  const [word] = at
-  if (word === 'expr') return field.expr !== undefined && computesWithPrevious(parseExpression(field.expr))
-  if (operands.some((operand) => operand === word)) return true
-  if (word !== 'path' || at.some((key) => conditions.has(key))) return false
-  if (field.bit !== undefined || field.values !== undefined) return false
-  return operands.some((operand) => field[operand] !== undefined)
+/** Whether a previous value that is read at `at` is computed with. */
+function isComputed({ expr }: Field, [word]: Keys): boolean {
+  return word === 'expr' && expr !== undefined && computesWithPrevious(parseExpression(expr))
 }
 
 const operators: ReadonlySet<string> = new Set(['+', '-', '*', '/', '%', '-_'])
@@ -96,9 +92,9 @@ const reasons = {
 function readOf({ map }: SourceConfig, { steps }: Path): PreviousValue['read'] {
   const path = stepsText('', steps)
   const own = [...map.signals, ...Object.values(map.fields)].filter((field) => readsSteps(field, path))
-  const absent = own.flatMap((field) => field.absent ?? [])
-  const commas = own.some((field) => 'decimal_comma' in field && field.decimal_comma === true)
-  return compileFound({ path, absent, decimal_comma: commas }, [])
+  // Beside an expression they are results, not values of the message.
+  const absent = own.flatMap((field) => (field.expr === undefined ? (field.absent ?? []) : []))
+  return compileFound({ path, absent }, [])
 }
 
 function readsSteps(options: object, text: string): boolean {
@@ -110,36 +106,16 @@ function readsSteps(options: object, text: string): boolean {
   )
 }
 
-/** Texts for people, and topics: no paths. */
-const plainKeys: ReadonlySet<string> = new Set(['name', 'description', 'reason', 'detail', 'topic', 'preset'])
-
 function reportElsewhere({ map, previous: _previous, ...source }: SourceConfig, { report }: Scope): void {
   const { signals: _signals, fields, ...record } = map
   const inGps = Object.fromEntries(Object.entries(fields).filter(([name]) => /^gps(\.|$)/.test(name)))
-  const elsewhere = [source, { map: record }, { map: { fields: inGps } }]
-  const places = elsewhere.flatMap((options) => [
-    ...mentions(options, []),
-    ...pathsReadBy(options).flatMap(({ path: { from }, at }) =>
-      from === 'previous' && !textAt(options, at).includes('$previous') ? [at] : [],
-    ),
-  ])
+  const places = [source, { map: record }, { map: { fields: inGps } }].flatMap((options) =>
+    pathsReadBy(options).flatMap(({ path: { from }, at }) => (from === 'previous' ? [at] : [])),
+  )
   for (const at of places)
     report(
       at,
-      'reads $previous, which only signals and fields outside of gps can: device, time, position and the choice ' +
+      'reads a previous value, which only signals and fields outside of gps can: device, time, position and the choice ' +
         'of records must be the same whatever came before.',
     )
-}
-
-function textAt(options: unknown, at: Keys): string {
-  const found = at.reduce<unknown>((inside, key) => (inside as Record<string, unknown>)[key], options)
-  return JSON.stringify(found) ?? ''
-}
-
-function mentions(options: unknown, at: Keys): Keys[] {
-  if (typeof options === 'string') return options.includes('$previous') ? [at] : []
-  if (typeof options !== 'object' || options === null) return []
-  return Object.entries(options).flatMap(([key, option]: [string, unknown]) =>
-    plainKeys.has(key) ? [] : mentions(option, [...at, Array.isArray(options) ? Number(key) : key]),
-  )
 }

@@ -9,7 +9,6 @@ import { Malformed } from '../path/text-cursor.ts'
 import { createScale, product, ratioOf } from '../fields/decimal.ts'
 import { compileSignals, type SignalField } from '../fields/signals.ts'
 import { signalUnits, valueUnitOf } from '../fields/units.ts'
-import { oneOf } from '../words/words.ts'
 import type { CompiledPrevious } from '../memory/previous-values.ts'
 import { readsPrevious } from '../path/paths-used.ts'
 import { decimalFrom } from '../path/value.ts'
@@ -60,7 +59,7 @@ export function compileAllSignals(
     if ((isLater ? signals : later).some((other) => isOneKind(other.config, config)))
       report(
         [index],
-        `is one of several fields of ${config.type}, of which some read $previous. Only all or none can: ` +
+        `is one of several fields of ${config.type}, of which some read previous values. Only all or none can: ` +
           'a signal that reads it has no part in the payloadId.',
       )
     // What follows from the record before is no reading of a counter.
@@ -111,14 +110,12 @@ export function signalOf(
     if (constant !== undefined && decimalFrom(constant) === undefined)
       throw new Malformed(`has a ${key} that is not a decimal number`)
   const known = knownTypes.get(type)
-  const converted = oneOf(unit, valueUnitOf)
+  const converted = unit === undefined ? undefined : valueUnitOf(unit)
   if (known !== undefined && converted !== undefined && known !== converted)
-    throw new Malformed(`has the unit ${unitText(unit)}, but ${type} is in ${known}`)
+    throw new Malformed(`has the unit ${unit}, but ${type} is in ${known}`)
   if (named !== undefined && converted !== undefined && named !== converted)
-    throw new Malformed(
-      `has the unit ${unitText(unit)}, which becomes ${converted}, but value_unit is ${named}`,
-    )
-  const ratio = typeof unit === 'string' ? signalUnits[unit] : ratioOf('1')
+    throw new Malformed(`has the unit ${unit}, which becomes ${converted}, but value_unit is ${named}`)
+  const ratio = unit === undefined ? ratioOf('1') : signalUnits[unit]
   const valueUnit = named ?? converted ?? known
   return {
     source,
@@ -133,10 +130,6 @@ export function signalOf(
     slot: -1,
     when: field.when === undefined ? null : compileCondition(field.when, captures),
   }
-}
-
-function unitText(unit: SignalConfig['unit']): string {
-  return typeof unit === 'object' ? Object.values(unit.values).join(', ') : (unit ?? '')
 }
 
 /** The family of a model, counted from 1; 0 for none. Ignores case. */

@@ -7,7 +7,7 @@ import { Malformed } from '../path/text-cursor.ts'
 import { compileDeviceTemplate } from '../devices/device-rule.ts'
 import type { CompiledRemember } from '../memory/remembered-values.ts'
 import { compilePaths } from '../path/path.ts'
-import { conditionsIn, namesReadBy } from '../path/paths-used.ts'
+import { expressionsIn, namesReadBy } from '../path/paths-used.ts'
 import type { CompiledCoalesce } from '../state/coalesced-value.ts'
 import { compilePrivacy, type Withhold } from '../privacy/privacy.ts'
 import { compileSchedule } from '../privacy/schedule.ts'
@@ -91,9 +91,9 @@ function nameRule(
   return { name: (found) => rule.name(found), nameOfTopic: (found) => rule.name(found) }
 }
 
-/** A collected record came on several topics: its conditions have no captures. */
+/** A collected record came on several topics: its expressions have no captures. */
 function checkConditions({ when, fix, extract, map }: SourceConfig, { captures, report }: Scope): void {
-  for (const { text, at } of conditionsIn({ when, fix, extract, map }))
+  for (const { text, at } of expressionsIn({ when, fix, extract, map }))
     if (namesCapture(text, captures))
       report(at, 'uses a capture of the topic, but collected values come on several topics.')
 }

@@ -21,7 +21,6 @@ import {
 import { compileCondition } from '../expression/expression.ts'
 import { compilePaths, type Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
-import { wordIn } from '../words/words.ts'
 
 /** Decimals of computed values: a tenth of a millimetre, and far more precise than any instrument. */
 export const coordinatePlaces = 9
@@ -59,9 +58,9 @@ export function coordinateOf(
 
 /** What the message has, for the sentence of a refusal. */
 function shownOf(field: CoordinateConfig, captures: readonly string[]): Read {
-  const { path, expr, absent, decimal_comma } = field
+  const { path, expr, absent } = field
   if (path === undefined && expr === undefined) return rawOf(field, captures)
-  return compileFound({ path, expr, absent, decimal_comma }, captures)
+  return compileFound({ path, expr, absent }, captures)
 }
 
 function convertCoordinateOf(field: CoordinateConfig): Convert {
@@ -87,9 +86,7 @@ function convertOf(
   usual: string,
   places: number,
 ): Convert {
-  // A unit that the message names is converted while the value is read.
-  const ratio = typeof unit === 'object' ? undefined : units[unit ?? usual]
-  return createConvert(ratio ?? ratioOf('1'), scale, offset, places)
+  return createConvert(units[unit ?? usual] ?? ratioOf('1'), scale, offset, places)
 }
 
 /** Of a coordinate in another unit than ddmm. `dms` is read as degrees. */
@@ -110,9 +107,8 @@ export function rawOf(field: Reading & { value?: unknown }, captures: readonly s
   const { path, expr, value, ...how } = field
   if (path === undefined && expr === undefined) {
     if (value === undefined) throw new Malformed('needs a path, an expression or a value')
-    const word = wordIn(how)
-    if (word !== undefined)
-      throw new Malformed(`has "${word}" beside a constant; it computes with what a path finds`)
+    if (how.values !== undefined)
+      throw new Malformed('has "values" beside a constant; it is a table for what a path finds')
     return () => value
   }
   if (value !== undefined) throw new Malformed('must have a path, an expression or a value, not both')

@@ -34,8 +34,7 @@ function checkBody({ encoding, charset, compression }: SourceConfig, { report }:
 function checkRemembered({ remember, fix, map }: SourceConfig, { report }: Scope): void {
   const read = namesReadBy({ valid: fix?.valid, in_motion: map.in_motion })
   for (const [index, name] of (remember?.names ?? []).entries()) {
-    // A name with $previous is reported as such.
-    if (read.has(name) || name.startsWith('$')) continue
+    if (read.has(name)) continue
     const list = read.size === 0 ? 'they read nothing' : `they read ${[...read].join(', ')}`
     report(
       ['remember', 'names', index],

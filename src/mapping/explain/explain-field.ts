@@ -10,7 +10,7 @@ import type { ExtraFieldConfig, MapConfig, SourceConfig } from '../config.ts'
 import { compileExtraFields } from '../fields/extra-fields.ts'
 import { compileGps, shown, type Coordinate, type GpsFields } from '../fields/gps.ts'
 import { isRecord } from '../path/path-eval.ts'
-import { both, head, newAttempt, unitText, withRaw, withValue, type ExplainField } from './explained-field.ts'
+import { both, head, newAttempt, withRaw, withValue, type ExplainField } from './explained-field.ts'
 import { compileFinder, type Found, type PlacedRecord, type Readable } from './path-finder.ts'
 
 const anyCoordinate: Coordinate = { read: () => 1, raw: () => 1 }
@@ -84,7 +84,7 @@ export function explainMotion(config: SourceConfig, captureNames: readonly strin
       inGps(speed, captureNames, {
         option: 'speed',
         name: 'speed',
-        unit: unitText(speed.unit),
+        unit: speed.unit ?? null,
         sentUnit: map.speed_units,
         fields: {
           speed: speedOf(map, captureNames),
@@ -166,7 +166,7 @@ export function explainExtraField(
     const text = write ? write(record, root, up, context) : ''
     let value: unknown = text === '' ? undefined : JSON.parse(`{${text.slice(1)}}`)
     for (const key of own) value = isRecord(value) ? value[key] : undefined
-    const base = { ...head(`fields["${name}"]`, name, finder.paths), path, unit: unitText(config.unit) }
+    const base = { ...head(`fields["${name}"]`, name, finder.paths), path, unit: config.unit ?? null }
     return withValue(withRaw({ ...base, sentUnit: null }, raw), value, both(why(), note))
   }
 }

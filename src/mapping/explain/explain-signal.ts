@@ -4,15 +4,7 @@ import { compileSignals } from '../fields/signals.ts'
 import { signalOf } from '../compile/compile-signals.ts'
 import type { SignalConfig, SourceConfig } from '../config.ts'
 import { isRecord } from '../path/path-eval.ts'
-import {
-  both,
-  head,
-  newAttempt,
-  unitText,
-  withRaw,
-  withValue,
-  type ExplainedField,
-} from './explained-field.ts'
+import { both, head, newAttempt, withRaw, withValue, type ExplainedField } from './explained-field.ts'
 import { compileFinder, type PlacedRecord } from './path-finder.ts'
 
 /** `family` is that of the device's model, null where it belongs to none. */
@@ -35,7 +27,7 @@ export function explainSignal(
       {
         ...head(`signals[${index}]`, signalName, finder.paths),
         path,
-        unit: unitText(config.unit),
+        unit: config.unit ?? null,
         sentUnit: field.valueUnit ?? null,
       },
       raw,

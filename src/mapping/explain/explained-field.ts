@@ -1,7 +1,6 @@
 // explained-field.ts: what an explanation says of a field, and what all explanations of fields need.
 
 import { createRecordContext } from '../mapper/record-context.ts'
-import type { UnitByField } from '../words/unit-by-field.ts'
 import type { PlacedRecord } from './path-finder.ts'
 
 export type ExplainedField = {
@@ -45,12 +44,7 @@ function reasonIn(key: string): string {
   return key.slice(key.lastIndexOf('|') + 1)
 }
 
-export function unitText(unit: string | UnitByField | undefined): string | null {
-  if (typeof unit !== 'object') return unit ?? null
-  return `by ${[unit.path].flat().join(' or ')}`
-}
-
-/** Why it is not sent, then what its words made of the value. */
+/** Why it is not sent, then what `values` made of the value. */
 export function both(why: string | null, note: string | null): string | null {
   return why === null || note === null ? (why ?? note) : `${why} (${note})`
 }

@@ -5,8 +5,7 @@ import { shown } from '../fields/gps.ts'
 import { compileCondition } from '../expression/expression.ts'
 import { NoResult } from '../path/no-result.ts'
 import type { Up } from '../types.ts'
-import { unusable } from '../words/unusable.ts'
-import { compileStages } from '../words/words.ts'
+import { compileTable } from '../fields/value-table.ts'
 
 /** A record, what is around it in its message, and the captures of its topic. */
 export type PlacedRecord = { record: unknown; root: unknown; up: Up; captures: readonly string[] }
@@ -20,7 +19,7 @@ export type Readable = Reading & {
 }
 
 /**
- * Finds the path with a value, by reading each path alone, and tells what the words of the field make of it.
+ * Finds the path with a value, by reading each path alone, and tells what `values` of the field makes of it.
  * `captureNames`: those of the topic.
  */
 export function compileFinder(
@@ -30,17 +29,17 @@ export function compileFinder(
   paths: readonly string[]
   find(place: PlacedRecord): Found
 } {
-  const { value, when, absent, decimal_comma, unit } = readable
+  const { value, when, absent, unit, values } = readable
   const reads = findingsOf(readable).map((one) => {
     const finding = typeof one === 'object' && 'expr' in one ? one : { path: [one] }
     return {
       text: textOf(one),
       raw: compileFound('expr' in finding ? finding : { path: textOf(one) }, captureNames),
       condition: typeof one === 'object' && 'when' in one ? one.when : null,
-      read: compileFound({ ...finding, absent, decimal_comma, unit }, captureNames),
+      read: compileFound({ ...finding, absent, unit }, captureNames),
     }
   })
-  const stages = compileStages(readable, captureNames)
+  const table = values === undefined ? null : compileTable(values)
   const holds = when === undefined ? null : compileCondition(when, captureNames)
   const whenAbsent =
     readable.default === undefined ? 'absent' : `absent: the default ${shown(readable.default)} is sent`
@@ -62,7 +61,7 @@ export function compileFinder(
       const found = raw(record, root, up, captures)
       if (found instanceof NoResult) return { path: text, raw: undefined, note: `no value: ${found.reason}` }
       const usable = read(record, root, up, captures)
-      if (isThere(usable)) return { path: text, raw: found, note: computed(usable, place) }
+      if (isThere(usable)) return { path: text, raw: found, note: translated(usable) }
       const note = !isThere(found)
         ? whenAbsent
         : condition === null
@@ -73,17 +72,11 @@ export function compileFinder(
     return best
   }
 
-  /** What each word made of the value; null without a word. */
-  function computed(usable: unknown, { record, root, up, captures }: PlacedRecord): string | null {
-    const texts: string[] = []
-    let value = usable
-    for (const { text, apply } of stages) {
-      value = apply(value, record, root, up, captures)
-      if (value === unusable) return [...texts, `${text}: cannot be used`].join('; ')
-      if (!isThere(value)) return [...texts, `${text}: the second value is absent`].join('; ')
-      texts.push(`${text}: ${shown(value)}`)
-    }
-    return texts.length === 0 ? null : texts.join('; ')
+  /** What `values` made of it; null without it. */
+  function translated(usable: unknown): string | null {
+    if (table === null) return null
+    const value = table(usable)
+    return value instanceof NoResult ? value.reason : `\`values\`: ${shown(value)}`
   }
 }
 

@@ -7,7 +7,7 @@ import { compilePath } from '../path/path.ts'
 import type { Up } from '../types.ts'
 import { compileNodes, type Node } from './expression.ts'
 import { truthOf } from './comparisons.ts'
-import { celOfPath } from './old-paths.ts'
+import { expressionOf } from '../path/path-as-expression.ts'
 import { readsOf } from './reads.ts'
 import { operandsOf, parseExpression } from './syntax.ts'
 
@@ -38,7 +38,7 @@ export function compileConditionParts(
     text: textOf(text, node),
     read: compileNodes(node, captureNames),
     paths: readsOf(node, captureNames, false).map(({ path }) => ({
-      text: celOfPath(path),
+      text: expressionOf(path),
       read: compilePath(path),
     })),
   }))

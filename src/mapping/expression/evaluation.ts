@@ -7,7 +7,7 @@ import { isNone, NoResult } from '../path/no-result.ts'
 import { compilePath, type Read } from '../path/path.ts'
 import { isRecord, setOwn } from '../path/path-eval.ts'
 import { Malformed } from '../path/text-cursor.ts'
-import { combined, numberOf, sum } from './number-operators.ts'
+import { difference, numberOf, product, quotient, remainder, sum } from './number-operators.ts'
 import { isSame, order, truthOf, unordered } from './comparisons.ts'
 import { compileCall, type Scope, type Variable } from './calls.ts'
 import { chainOf, constantOf, placeOf } from './names.ts'
@@ -258,14 +258,14 @@ function operationOf(op: Operator['op'], right: Node): (left: unknown, right: un
     case '+':
       return sum
     case '-':
-      return (left, other) => combined(left, other, (a, b) => a - b)
+      return difference
     case '*':
-      return (left, other) => combined(left, other, (a, b) => a * b)
+      return product
     case '/':
-      return (left, other) => combined(left, other, (a, b) => a / b)
+      return quotient
     case '%':
     default:
-      return (left, other) => combined(left, other, (a, b) => a % b)
+      return remainder
   }
 }
 

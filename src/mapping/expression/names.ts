@@ -18,15 +18,6 @@ import { packetNames } from '../path/packet-names.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import type { Node } from './syntax.ts'
 
-export const rootNames: ReadonlySet<string> = new Set([
-  'record',
-  'message',
-  'outer',
-  'topic',
-  'previous',
-  'packet',
-])
-
 /** A name of the language in a place where it means nothing. */
 export class MisusedName extends Malformed {}
 

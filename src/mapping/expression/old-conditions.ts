@@ -12,7 +12,7 @@ import {
   takeQuoted,
   type Cursor,
 } from '../path/text-cursor.ts'
-import { celOfPath, keyedText } from './old-paths.ts'
+import { expressionOf, keyedText } from '../path/path-as-expression.ts'
 
 /** `binding`: how tightly its outermost operator binds; a smaller one needs parentheses inside of others. */
 type Cel = { text: string; binding: number; hasOrder: boolean }
@@ -125,7 +125,7 @@ function operandAt(cursor: Cursor): string {
   if (start === '{') return takeCapture(cursor)
   if (take(cursor, 'exists(')) {
     skipSpaces(cursor)
-    const path = celOfPath(parsePathAt(cursor, true))
+    const path = expressionOf(parsePathAt(cursor, true))
     skipSpaces(cursor)
     if (!take(cursor, ')')) malformed(cursor, 'lacks a ")"')
     return `has(${path})`
@@ -137,7 +137,7 @@ function operandAt(cursor: Cursor): string {
   }
   if (word === 'and' || word === 'or' || word === 'not' || word === '')
     if (start !== '[') malformed(cursor, 'has no value')
-  return celOfPath(parsePathAt(cursor, false))
+  return expressionOf(parsePathAt(cursor, false))
 }
 
 function takeCapture(cursor: Cursor): string {

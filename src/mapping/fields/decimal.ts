@@ -15,8 +15,6 @@ export type Scale = (text: string) => string | undefined
 
 const roundedPlaces = 6
 const exponentMax = 60
-/** More places of a ratio are rounded like one that never ends. */
-const exactPlacesMax = 15
 
 /** `value` x `ratio` + `offset`. */
 export function createScale(ratio: Ratio, offset: number): Scale {
@@ -59,27 +57,6 @@ export function sumText(left: string, right: string, isDifference: boolean): str
   const second = stepsOf(other, exponent)
   const sum = isDifference ? first - second : first + second
   return formatDecimal(sum < 0n, String(sum < 0n ? -sum : sum), exponent)
-}
-
-/** `left` / `right`; undefined for a division by zero and an exponent beyond 60. */
-export function ratioText(left: string, right: string): string | undefined {
-  const one = parseDecimal(left)
-  const other = parseDecimal(right)
-  if (!one || !other) return undefined
-  const divisor = fractionOf(other)
-  if (divisor.numerator === 0n) return undefined
-  const sign = divisor.numerator < 0n ? -1n : 1n
-  const ratio = product(fractionOf(one), {
-    numerator: divisor.denominator * sign,
-    denominator: divisor.numerator * sign,
-  })
-  const places = placesOf(ratio)
-  return scaled(
-    { negative: false, digits: '1', exponent: 0 },
-    ratio,
-    { numerator: 0n, denominator: 1n },
-    places < 0 || places > exactPlacesMax ? roundedPlaces : places,
-  )
 }
 
 /** As a whole number of steps of 10^`exponent`. */

@@ -4,19 +4,19 @@
 //   signals.ts   odometer, hours and others       extra-fields.ts  `map.fields`
 //   units.ts     conversion to the sent units     decimal.ts       exact decimals
 //
-// For the expression, or for each path whose condition holds, in turn: read the value, make a decimal comma a
-// point where the field says so, and drop a value that means "absent". With the first value that is left the
-// words of the field compute (words/words.ts). What is absent and what is wrong are told apart
-// (path/value.ts): absent values are left out, wrong ones are left out and counted, or refuse the record
-// where the field is required.
+// For the expression, or for each path whose condition holds, in turn: read the value, and drop one that
+// means "absent". The first value that is left passes the table `values`. What is absent and what is wrong
+// are distinguished (path/value.ts): absent values are left out, wrong ones are left out and counted, or
+// refuse the record where the field is required.
 
 import { durationFrom } from '../times/duration.ts'
 import { compileCondition, compileExpression } from '../expression/expression.ts'
 import { firstPresent, type Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
-import { compilePresent, withoutAbsent } from './present-values.ts'
-import { degreesFromText, minutesFromText } from '../words/angle-text.ts'
-import { compileStages, withStages, type Words } from '../words/words.ts'
+import { isNone } from '../path/no-result.ts'
+import { degreesFromText, minutesFromText } from './angle-text.ts'
+import { compilePresent, withoutAbsent, type Presence } from './present-values.ts'
+import { compileTable, type ValueTable } from './value-table.ts'
 
 /** A path, one that counts only where its condition holds, or an expression. */
 export type FieldPath = string | { readonly path: string; readonly when: string } | { readonly expr: string }
@@ -26,7 +26,11 @@ export type FieldPaths = string | readonly Exclude<FieldPath, { expr: string }>[
 /** One of both. */
 export type Finding = { path?: FieldPaths | undefined; expr?: string | undefined }
 
-export type Reading = Words & Finding
+export type Reading = Presence &
+  Finding & {
+    values?: ValueTable | undefined
+    unit?: string | undefined
+  }
 
 /**
  * `captures`: names of those of the topic. Throws Malformed. A field without these options costs no more than
@@ -34,19 +38,21 @@ export type Reading = Words & Finding
  */
 export function compileReading(reading: Reading, captures: readonly string[] = []): Read {
   const read = compileFound(reading, captures)
-  return withStages(read, compileStages(reading, captures))
+  if (reading.values === undefined) return read
+  const find = compileTable(reading.values)
+  return (record, root, up, found) => {
+    const value = read(record, root, up, found)
+    return isNone(value) || value === '' ? value : find(value)
+  }
 }
 
-/** What is read before the words of the field compute with it. */
-export function compileFound(
-  { path, expr, absent, decimal_comma, unit }: Reading,
-  captures: readonly string[],
-): Read {
+/** What is read before `values` of the field. */
+export function compileFound({ path, expr, absent, unit }: Reading, captures: readonly string[]): Read {
   const read = firstPresent(
     findingsOf({ path, expr }).map((one) => {
       if (typeof one === 'object' && 'expr' in one)
         return withoutAbsent(compileExpression(one.expr, captures), absent)
-      const found = compilePresent(textOf(one), { absent, decimal_comma })
+      const found = compilePresent(textOf(one), { absent })
       return typeof one === 'string' ? found : whereHolds(found, one.when, captures)
     }),
   )

@@ -2,7 +2,6 @@
 // for each key.
 
 import { assertNever } from '../../std/assert.ts'
-import { bitsOf } from '../words/bits.ts'
 
 export type Step =
   | { kind: 'key'; key: string }
@@ -11,9 +10,18 @@ export type Step =
   | { kind: 'split'; separator: string }
   | { kind: 'first' }
   | { kind: 'entries' }
+
+/** Those that expressions replace. */
+export type OldStep =
   | { kind: 'zip' }
   | { kind: 'bits'; low: number; high: number }
   | { kind: 'match'; start: string; end: string }
+
+/** `levels`: how many records out `up` goes. */
+export type Path = { from: 'record' | 'root' | 'up' | 'previous'; levels: number; steps: readonly Step[] }
+
+/** As it is written, perhaps for an earlier version. */
+export type WrittenPath = Omit<Path, 'steps'> & { steps: readonly (Step | OldStep)[] }
 
 type Walk = (value: unknown) => unknown
 
@@ -64,12 +72,6 @@ function compileStep(step: Step): Walk {
       return firstValue
     case 'entries':
       return entriesOf
-    case 'zip':
-      return zipped
-    case 'bits':
-      return (value) => bitsOf(value, step)
-    case 'match':
-      return compileMatch(step.start, step.end)
     default:
       return assertNever(step)
   }
@@ -144,23 +146,6 @@ function compilePart(separator: string, index: number): Walk {
 function firstValue(value: unknown): unknown {
   if (!isRecord(value)) return undefined
   for (const key in value) if (Object.hasOwn(value, key)) return value[key]
-  return undefined
-}
-
-/** Other values than objects are passed over: beside `gps_1` there may be a flag `gps_fix`. */
-function compileMatch(start: string, end: string): Walk {
-  return (value) => {
-    const key = isRecord(value) ? matchingKey(value, start, end) : undefined
-    return key === undefined ? undefined : (value as Record<string, unknown>)[key]
-  }
-}
-
-/** The key that the step `match` takes. */
-export function matchingKey(record: Record<string, unknown>, start: string, end: string): string | undefined {
-  for (const key in record) {
-    if (key.length < start.length + end.length || !key.startsWith(start) || !key.endsWith(end)) continue
-    if (isRecord(record[key]) && Object.hasOwn(record, key)) return key
-  }
   return undefined
 }
 

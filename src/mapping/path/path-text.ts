@@ -17,8 +17,6 @@ export function stepsText(start: string, steps: readonly Step[]): string {
 }
 
 function functionText(step: Exclude<Step, { kind: 'key' | 'element' | 'select' }>): string {
-  if (step.kind === 'match') return `$match(${JSON.stringify(`${step.start}*${step.end}`)})`
-  if (step.kind === 'bits') return `$bit(${step.low === step.high ? step.low : `${step.low}-${step.high}`})`
   return step.kind === 'split' ? `$split(${JSON.stringify(step.separator)})` : `$${step.kind}()`
 }
 

@@ -8,18 +8,14 @@
 //   latlng.$split(",")   a text as the list of its parts, without the blanks around them
 //   $first().lat         the value of an object's first key, whatever its name ({"VP": {...}}); keys that are
 //                        whole numbers come before all others, as JSON.parse orders them
-//   $match("gps_*").lat  the first object under a key that matches, where * is any text: gps_0, gps_17
 //   $entries()           an object as a list of { key, value }
-//   $zip()               an object of lists of equal length as a list of objects: {"t":[1,2],"v":[8,9]} is
-//                        [{ t: 1, v: 8 }, { t: 2, v: 9 }]
-//   din.$bit(3)          a bit of a whole number, 0 or 1; $bit(4-7) is the number that these bits are
 //   $.imei               from the message itself, where `each` has chosen a part of it; `$` is the message
 //   $up.key              from the record one level out, where `each` has several steps; `$up` is that record,
 //                        `$up.$up.key` goes one level further out
 //   $properties.tenant   a user property of a message of MQTT 5 (packet-properties.ts); `$.$properties` where
 //                        `each` has chosen a part of the message; $packet.content_type is another property
-//   $previous.odo        the value of the path `odo` in the newest earlier record of the device
-//                        (../memory/previous-values.ts); $previous.$time is the time of that record
+//
+// What else a message needs is an expression (../expression/expression.ts).
 //
 // Only keys of the message itself are found: `__proto__`, `constructor` or `length`, which every object
 // inherits, are found only where the message holds them.
@@ -28,16 +24,16 @@
 // small languages of a source, text-cursor.ts reads them, path-eval.ts runs a path, value.ts reads the value.
 
 import { assertNever } from '../../std/assert.ts'
+import { quote } from '../../std/quote.ts'
 import { digitsEnd } from './digits.ts'
 import { isAtEnd, Malformed, malformed, skipSpaces, take, takeQuoted, type Cursor } from './text-cursor.ts'
-import { compileSteps, type Step } from './path-eval.ts'
+import { compileSteps, type OldStep, type Path, type Step, type WrittenPath } from './path-eval.ts'
+import { expressionOf, isOldPath } from './path-as-expression.ts'
 import { stepsText } from './path-text.ts'
 import { previousIn } from './previous-record.ts'
-import { bitMax, parseBits } from '../words/bits.ts'
 import type { Up } from '../types.ts'
 
-/** `levels`: how many records out `up` goes. */
-export type Path = { from: 'record' | 'root' | 'up' | 'previous'; levels: number; steps: readonly Step[] }
+export type { Path } from './path-eval.ts'
 
 /** Finds a value from the record that `each` chose, from the message, or from a record further out. */
 export type Read = (record: unknown, root: unknown, up?: Up, captures?: readonly string[]) => unknown
@@ -51,13 +47,15 @@ const closers = new Set(' \t.[](){}"\'<>=!,')
 export function parsePath(text: string): Path {
   const cursor = { text, at: 0 }
   const path = parsePathAt(cursor, true)
-  if (isAtEnd(cursor)) return path
+  if (isAtEnd(cursor) && isOldPath(path))
+    throw new Malformed(`${quote(text, 80)} is an expression now: ${expressionOf(path)} in \`expr\``)
+  if (isAtEnd(cursor)) return path as Path
   return malformed(cursor, 'has a character that belongs in a quoted key, such as ["a b"],')
 }
 
 /** Reads a path at the cursor. In a condition a path cannot start with a quote, which starts a text there. */
-export function parsePathAt(cursor: Cursor, quotedStart: boolean): Path {
-  const steps: Step[] = []
+export function parsePathAt(cursor: Cursor, quotedStart: boolean): WrittenPath {
+  const steps: (Step | OldStep)[] = []
   const levels = takeLevels(cursor)
   const from = levels > 0 ? 'up' : takeStart(cursor)
   if (from !== 'record') {
@@ -109,7 +107,7 @@ function isWord({ text, at }: Cursor, word: string): boolean {
   return text.startsWith(word, at) && (next === undefined || (closers.has(next) && next !== '('))
 }
 
-function takeStep(cursor: Cursor, steps: Step[], quoted: boolean): void {
+function takeStep(cursor: Cursor, steps: (Step | OldStep)[], quoted: boolean): void {
   const start = cursor.text[cursor.at]
   if (take(cursor, '$first()')) {
     steps.push({ kind: 'first' })
@@ -138,10 +136,7 @@ function takePlainKey(cursor: Cursor): string {
   while (!isAtEnd(cursor) && !closers.has(cursor.text[cursor.at] ?? '')) cursor.at += 1
   if (cursor.at === start) malformed(cursor, 'has an empty key')
   if (cursor.text[start] === '$' && cursor.text[cursor.at] === '(')
-    malformed(
-      cursor,
-      'has an unknown function; known are $first(), $match("a*"), $entries(), $zip(), $split(",") and $bit(3)',
-    )
+    malformed(cursor, 'has an unknown function; known are $first(), $entries() and $split(",")')
   return cursor.text.slice(start, cursor.at)
 }
 
@@ -152,17 +147,13 @@ function takeSeparator(cursor: Cursor): string {
   return separator
 }
 
-function takeBits(cursor: Cursor): Step {
-  const range = parseBits(takeUntil(cursor, ') \t'))
-  if (range === undefined || !take(cursor, ')'))
-    return malformed(
-      cursor,
-      `needs a bit from 0 to ${bitMax} or a range of them, such as $bit(3) or $bit(4-7),`,
-    )
-  return { kind: 'bits', ...range }
+function takeBits(cursor: Cursor): OldStep {
+  const [, low, high = low] = /^([0-9]{1,2})(?:-([0-9]{1,2}))?$/.exec(takeUntil(cursor, ') \t')) ?? []
+  if (low === undefined || !take(cursor, ')')) return malformed(cursor, 'needs a bit in $bit()')
+  return { kind: 'bits', low: Number(low), high: Number(high) }
 }
 
-function takePattern(cursor: Cursor): Step {
+function takePattern(cursor: Cursor): OldStep {
   const pattern = isQuote(cursor.text[cursor.at]) ? takeQuoted(cursor) : ''
   const [start, end, ...more] = pattern.split('*')
   if (start === undefined || end === undefined || more.length > 0 || !take(cursor, ')'))
@@ -170,7 +161,7 @@ function takePattern(cursor: Cursor): Step {
   return { kind: 'match', start, end }
 }
 
-function takeBrackets(cursor: Cursor, steps: Step[]): void {
+function takeBrackets(cursor: Cursor, steps: (Step | OldStep)[]): void {
   while (take(cursor, '[')) {
     steps.push(takeChoice(cursor))
     if (!take(cursor, ']')) malformed(cursor, 'lacks a "]"')

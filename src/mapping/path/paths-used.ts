@@ -13,8 +13,8 @@ type Keys = ConfigProblem['path']
 /** `below`, `isWhole`: as in expression/reads.ts. */
 export type PathRead = { path: Path; below: readonly ReadStep[]; isWhole: boolean; at: Keys }
 
-const pathKeys: ReadonlySet<string> = new Set(['path', 'age', 'plus', 'minus', 'over'])
-const conditionKeys: ReadonlySet<string> = new Set(['when', 'valid', 'negative'])
+const pathKeys: ReadonlySet<string> = new Set(['path', 'age'])
+const conditionKeys: ReadonlySet<string> = new Set(['when', 'valid'])
 
 /** A malformed path is skipped; it is reported where it is compiled. */
 export function pathsReadBy(options: unknown, at: Keys = []): PathRead[] {
@@ -38,13 +38,14 @@ export function pathsReadBy(options: unknown, at: Keys = []): PathRead[] {
   })
 }
 
-/** All conditions in `options`, with their places. */
-export function conditionsIn(options: unknown, at: Keys = []): { text: string; at: Keys }[] {
+/** All conditions and expressions in `options`, with their places. */
+export function expressionsIn(options: unknown, at: Keys = []): { text: string; at: Keys }[] {
   if (typeof options !== 'object' || options === null) return []
   return Object.entries(options).flatMap(([key, option]: [string, unknown]) => {
     const place = [...at, Array.isArray(options) ? Number(key) : key]
-    if (typeof option === 'string') return conditionKeys.has(key) ? [{ text: option, at: place }] : []
-    return conditionsIn(option, place)
+    if (typeof option === 'string')
+      return conditionKeys.has(key) || key === 'expr' ? [{ text: option, at: place }] : []
+    return expressionsIn(option, place)
   })
 }
 

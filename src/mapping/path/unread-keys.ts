@@ -14,7 +14,7 @@ import { fieldNear } from '../fields/field-names.ts'
 import type { SourceConfig } from '../config.ts'
 import { holderOf } from '../extract/decoded-positions.ts'
 import { findPositions } from '../positions/positions.ts'
-import { isRecord, matchingKey, type Step } from './path-eval.ts'
+import { isRecord, type Step } from './path-eval.ts'
 import type { Path } from './path.ts'
 import type { ExpressionRead, ReadStep } from '../expression/reads.ts'
 import { pathIn, pathsReadBy } from './paths-used.ts'
@@ -185,10 +185,10 @@ function markInside(
   }
 }
 
-type WholeStep = Extract<Step, { kind: 'split' | 'entries' | 'zip' | 'bits' }>
+type WholeStep = Extract<Step, { kind: 'split' | 'entries' }>
 
 function isOfWhole(step: Step): step is WholeStep {
-  return step.kind === 'split' || step.kind === 'entries' || step.kind === 'zip' || step.kind === 'bits'
+  return step.kind === 'split' || step.kind === 'entries'
 }
 
 /** The key of `value` that the step goes to; undefined where there is none. */
@@ -198,8 +198,6 @@ function keyOf(step: Exclude<Step, WholeStep>, value: unknown): string | undefin
       return isRecord(value) && Object.hasOwn(value, step.key) ? step.key : undefined
     case 'first':
       return isRecord(value) ? Object.keys(value)[0] : undefined
-    case 'match':
-      return isRecord(value) ? matchingKey(value, step.start, step.end) : undefined
     case 'element':
       return Array.isArray(value) ? elementKey(placeOf(step.index, value.length), value) : undefined
     case 'select':

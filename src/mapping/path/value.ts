@@ -105,15 +105,6 @@ export function compileAbsent(list: readonly (number | string)[]): IsAbsent {
       : typeof value === 'number' && numbers.has(value)
 }
 
-/** Replaces the comma of a text such as `48,8566` by a point; everything else stays. */
-export function withPoint(value: unknown): unknown {
-  if (typeof value !== 'string') return value
-  const comma = value.indexOf(',')
-  if (comma === -1) return value
-  const pointed = `${value.slice(0, comma)}.${value.slice(comma + 1)}`
-  return isDecimal(pointed) ? pointed : value
-}
-
 /** The name of a device; '' for an absent one, null for anything but a text or a whole number. */
 export function nameFrom(value: unknown): string | null {
   if (typeof value === 'string') return isNoName(value) ? '' : value

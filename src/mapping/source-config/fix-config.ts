@@ -89,8 +89,8 @@ export const previousSchema = z
       ),
   })
   .describe(
-    'What paths with `$previous` read. `$previous.odo` is the value of `odo` in the newest earlier record of the ' +
-      'device that had one, by device time, and `$previous.$time` the time of the newest earlier record with any of ' +
-      'these values, in milliseconds. Only signals and fields outside of `gps` can read them; these have no part in ' +
+    'What expressions with `previous` read. `previous.odo` is the value of `odo` in the newest earlier record of ' +
+      'the device that had one, by device time, and `previous.time` the time of the newest earlier record with any ' +
+      'of these values, in milliseconds. Only signals and fields outside of `gps` can read them; these have no part in ' +
       'the payloadId. They are kept on disk, at most 16 of a device.',
   )

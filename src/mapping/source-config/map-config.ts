@@ -1,18 +1,8 @@
 // map-config.ts: the schema of the option `map`, which assigns values of a message to payload fields.
 
 import { z } from 'zod'
-import type { UnitByField } from '../words/unit-by-field.ts'
 import { angleUnits, signalUnits, speedUnits } from '../fields/units.ts'
-import {
-  constant,
-  decimalComma,
-  instead,
-  numberWords,
-  readingWords,
-  scaling,
-  unitOption,
-  unitsOf,
-} from './field-config.ts'
+import { constant, instead, fieldWords, scaling, unitsOf } from './field-config.ts'
 import { absent, expr, path, paths, text } from './path-options.ts'
 import { mapTime } from './time-config.ts'
 import { quantityOption } from '../plausibility/plausibility-config.ts'
@@ -24,8 +14,7 @@ function numberShape<Unit extends z.ZodType>(units: Unit) {
     value: z.number().optional().describe(constant),
     default: z.number().optional().describe(instead),
     absent: absent(),
-    decimal_comma: decimalComma(),
-    ...numberWords(),
+    ...fieldWords(),
     unit: units,
     ...scaling,
   }
@@ -70,7 +59,7 @@ const inMotion = z
     value: z.boolean().optional().describe('A constant instead of a path.'),
     default: z.boolean().optional().describe(instead),
     absent: absent(),
-    ...readingWords(),
+    ...fieldWords(),
     from: z
       .enum(['speed'])
       .optional()
@@ -116,10 +105,10 @@ const signal = z.strictObject({
     .union([z.number(), text(40)])
     .optional()
     .describe(instead),
-  unit: unitOption(unitsOf(signalUnits))
+  unit: unitsOf(signalUnits)
     .optional()
     .describe(
-      'Unit in the message, or where it names it: km, m, mi and steps of 5m, 10m, 125m become KILOMETERS; h, min, s, ms, steps ' +
+      'Unit in the message: km, m, mi and steps of 5m, 10m, 125m become KILOMETERS; h, min, s, ms, steps ' +
         'of 0.05h and `duration` ("182d2h0m0s") become HOURS, rounded to six places where necessary. ' +
         'Without it the value is sent as it is.',
     ),
@@ -136,7 +125,6 @@ const signal = z.strictObject({
     .optional()
     .describe('The part of the asset (`assetPart`).'),
   absent: absent(),
-  decimal_comma: decimalComma(),
   families: z
     .array(text(64))
     .min(1)
@@ -151,7 +139,7 @@ const signal = z.strictObject({
         'signal is sent only when `origins` of the source has this word: a distance computed from ' +
         'positions is not an odometer.',
     ),
-  ...numberWords(),
+  ...fieldWords(),
 })
 
 const field = z
@@ -165,14 +153,13 @@ const field = z
     type: z
       .enum(['number', 'text', 'boolean'])
       .describe('Type of the value in the payload. A value of another type is omitted and counted.'),
-    ...numberWords(),
-    unit: unitOption(unitsOf({ ...speedUnits, ...angleUnits }))
+    ...fieldWords(),
+    unit: unitsOf({ ...speedUnits, ...angleUnits })
       .optional()
       .describe('With `type: number`: unit in the message. It is sent as km/h or degrees.'),
     ...scaling,
     quantity: quantityOption(),
     absent: absent(),
-    decimal_comma: decimalComma(),
   })
   .describe('An extra field of the payload.')
 
@@ -188,9 +175,7 @@ export const mapSchema = z
         'the latitude.',
     ),
     speed: numberField(
-      unitOption(unitsOf(speedUnits))
-        .optional()
-        .describe('Unit in the message, or where it names it. Default: km/h.'),
+      unitsOf(speedUnits).optional().describe('Unit in the message. Default: km/h.'),
       'Speed. A value below zero, one that is not a number, or one above the bound of `plausibility` is ' +
         'omitted and counted.',
     ),
@@ -235,7 +220,7 @@ export const mapSchema = z
 export type MapConfig = z.output<typeof mapSchema>
 export type FieldConfig = NonNullable<MapConfig['speed']>
 /** A number field, whatever units it has. */
-export type NumberField = Omit<FieldConfig, 'unit'> & { unit?: string | UnitByField | undefined }
+export type NumberField = Omit<FieldConfig, 'unit'> & { unit?: string | undefined }
 export type CoordinateConfig = NonNullable<MapConfig['latitude']>
 export type SignalConfig = MapConfig['signals'][number]
 export type ExtraFieldConfig = MapConfig['fields'][string]

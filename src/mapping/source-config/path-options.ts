@@ -47,9 +47,7 @@ export const path = () =>
       'Path to the value in the message: keys joined by dots, a key with dots, blanks or brackets in ' +
         'quotes. `[0]` and `[-1]` are elements of a list, `list[id=5].val` is the first object of a list ' +
         'whose key has this value, `$first()` the value of the first key, `$split(",")[0]` a part of a ' +
-        'text, `$match("gps_*")` the first object under a key that matches, `$entries()` an object as a ' +
-        'list of { key, value }, `$zip()` an object of lists of one length as a list of objects, `$bit(3)` a bit of ' +
-        'a number. Where `each` selects a part of the message, a leading `$.` starts at the ' +
+        'text, `$entries()` an object as a list of { key, value }. Where `each` selects a part of the message, a leading `$.` starts at the ' +
         'whole message and `$up.` one level further out (`$up.$up.` two, up to the number of paths in `each`). In a list of paths the first one with a value is ' +
         'used; `{ path: speed.can, when: canOk == 1 }` in it counts only where its condition holds. Set one of `path`, `expr` and `value`.',
     )

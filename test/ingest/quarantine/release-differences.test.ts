@@ -1,4 +1,4 @@
-// Differences to the record before ($previous) of a device whose quarantined messages are being released.
+// Differences to the record before (`previous`) of a device whose quarantined messages are being released.
 
 import { expect, test } from 'vitest'
 import { openKeptWorld, position, topicOf } from '../../support/kept-world.ts'
@@ -10,7 +10,7 @@ const odometer = (n: number) => ({ ...position(n), odo: 1000 + n })
 test('a difference spans the messages that were kept behind those in quarantine', async () => {
   const signals = [
     { type: 'OBD_LIFETIME_ODOMETER', path: 'odo', unit: 'km' },
-    { type: 'DISTANCE', path: 'odo', minus: '$previous.odo', unit: 'km' },
+    { type: 'DISTANCE', expr: 'odo - previous.odo', unit: 'km' },
   ]
   const kept = await openKeptWorld({ sources: [truckSource({ signals })], listed: [device] })
   await kept.publish(topicOf(device), odometer(0))

@@ -63,28 +63,13 @@ function paths(random: Random, own: string): Options {
 
 /** A path with other steps than keys. */
 function steps(random: Random, own: string): Options {
-  const path = random.pick(['din.$bit(1)', `${own}.$bit(1-3)`, `${own}.$bit(1)`, 'track.b[-1]', `$.${own}`])
+  const path = random.pick(['track.b[-1]', `$.${own}`])
   return random.chance(0.5) ? paths(random, own) : { path }
 }
 
 function previous(random: Random, own: string): Options {
-  return random.chance(0.3) ? { path: random.pick([`$previous.${own}`, '$previous.b']) } : steps(random, own)
-}
-
-function second(random: Random): unknown {
-  const scale = random.pick([0.5, 10, 65_536])
-  return random.pick(['b', 'din', ['zz', 'b'], { path: 'b', scale }, { path: ['b'], scale }])
-}
-
-function secondOrPrevious(random: Random): unknown {
-  return random.chance(0.2) ? random.pick(['$previous.b', '$previous.odo']) : second(random)
-}
-
-function arithmetic(word: 'plus' | 'minus' | 'over'): Partial<Record<Place, Change>> {
-  return {
-    ...everywhere(numbers, (random) => ({ [word]: second(random) })),
-    ...everywhere(['signal', 'number'], (random) => ({ [word]: secondOrPrevious(random) })),
-  }
+  const expr = random.pick([`previous.${own}`, 'previous.b', `${own} - previous.b`])
+  return random.chance(0.3) ? { path: undefined, expr } : steps(random, own)
 }
 
 /** Whatever a message has is a word of the table. */
@@ -92,16 +77,12 @@ function table(others: readonly unknown[]): Change {
   return (random) => ({ values: { N: others[0], 1: others[1], '*': random.pick(others) } })
 }
 
-function units(fixed: readonly string[], named: Options): Change {
-  return (random) => {
-    const byField = { path: 'u', values: named }
-    const withDefault = { ...byField, default: Object.values(named)[0] }
-    return { unit: random.pick<unknown>(random.chance(0.5) ? fixed : [byField, withDefault]) }
-  }
+function units(names: readonly string[]): Change {
+  return (random) => ({ unit: random.pick(names) })
 }
 
 const angles = ['deg', '1e-7deg', '0.01deg', 'rad']
-const ofSpeed = units(['m/s', 'knots', 'km/h'], { k: 'km/h', m: 'mph' })
+const ofSpeed = units(['m/s', 'knots', 'km/h'])
 
 export const fieldOptions: Readonly<Record<FieldOption, Partial<Record<Place, Change>>>> = {
   path: {
@@ -126,7 +107,7 @@ export const fieldOptions: Readonly<Record<FieldOption, Partial<Record<Place, Ch
     heading: (random) => ({ unit: random.pick(angles) }),
     speed: ofSpeed,
     number: ofSpeed,
-    signal: units(['m', 'mi', 'km', '125m'], { k: 'km', m: 'mi' }),
+    signal: units(['m', 'mi', 'km', '125m']),
   },
   scale: everywhere(numbers, (random) => ({ scale: random.pick([0.1, 0.5, 2, -1]) })),
   offset: everywhere(numbers, (random) => ({ offset: random.pick([-1, 0.25, 5]) })),
@@ -157,17 +138,12 @@ export const fieldOptions: Readonly<Record<FieldOption, Partial<Record<Place, Ch
   families: { signal: () => ({ families: ['heavy'] }) },
   origin: { signal: () => ({ origin: 'gnss' }) },
   when: everywhere(['time', ...values], (random) => ({ when: random.pick(conditions) })),
-  bit: everywhere(values, (random) => ({ bit: random.pick([0, 1, 3, '0-3', '2-9', '4-40']) })),
   values: {
     ...everywhere(numbers, table([5, 6.5, 7])),
     in_motion: table([true, false]),
     boolean: table([true, false]),
     text: table(['north', 'one']),
   },
-  negative: everywhere(numbers, (random) => ({ negative: random.pick(conditions) })),
-  plus: arithmetic('plus'),
-  minus: arithmetic('minus'),
-  over: arithmetic('over'),
   value: {
     ...everywhere(numbers, (random) => ({ path: undefined, value: random.pick([0, 5, 12.5]) })),
     in_motion: (random) => ({ path: undefined, value: random.chance(0.5) }),
@@ -184,7 +160,6 @@ export const fieldOptions: Readonly<Record<FieldOption, Partial<Record<Place, Ch
     path: random.pick([own, ['b', own]]),
     absent: random.pick([[0, 1, 2, 3], ['N', 1], ['', 5], [true]].slice(0, 3)),
   })),
-  decimal_comma: everywhere(numbers, () => ({ decimal_comma: true })),
   hemisphere: {
     latitude: () => ({ hemisphere: { path: 'ns' } }),
     longitude: () => ({ hemisphere: { path: ['zz', 'ew'] } }),

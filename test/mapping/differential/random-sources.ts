@@ -79,7 +79,7 @@ function sourceOf({ signal, number, altitude, text, boolean, ...map }: Fields, r
   return {
     ...(signal['families'] !== undefined && { families: { heavy: ['FMB6*'] } }),
     ...(hasOrigin && random.chance(0.5) && { origins: ['gnss'] }),
-    ...(random.chance(0.06) && { each: 'track.$zip()' }),
+    ...(random.chance(0.06) && { each: { expr: 'zip(track)' } }),
     map: {
       ...map,
       signals: [signal, { type: 'X', path: 'x' }],

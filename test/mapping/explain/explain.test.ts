@@ -290,16 +290,16 @@ describe('the explanation of a field says', () => {
     })
   })
 
-  test('what each word made of the value', () => {
+  test('what a table or an expression made of the value', () => {
     const map = {
-      speed: { path: 'v', unit: { path: 'u', values: { kn: 'knots' } } },
-      in_motion: { path: 'din', bit: '1-2', values: { 2: true } },
+      speed: { expr: 'u == "kn" ? v * 1.852 : null' },
+      in_motion: { expr: 'bits(din, 1, 2)', values: { 2: true } },
       heading: { path: [{ path: 'can.cog', when: 'can.ok == 1' }, 'cog'] },
-      signals: [{ type: 'OBD_LIFETIME_ODOMETER', path: 'trip', plus: ['start', 'dist'], unit: 'km' }],
+      signals: [{ type: 'OBD_LIFETIME_ODOMETER', expr: 'trip + dist', unit: 'km' }],
       fields: {
         'gps.altitude': { path: 'alt', type: 'number', when: 'sat > 3' },
-        t: { path: 'temp', type: 'number', negative: 'sign == 1', over: 'zero' },
-        far: { path: 'dist', type: 'number', minus: 'nothing' },
+        t: { expr: '-temp / zero', type: 'number' },
+        far: { expr: 'dist - nothing', type: 'number' },
       },
     }
     const told = {
@@ -318,13 +318,13 @@ describe('the explanation of a field says', () => {
     const fields = fieldsOf(explainOne(source(map), told))
     const notes = Object.entries(fields).map(([option, { value, note }]) => [option, value, note])
     expect(notes.slice(3)).toEqual([
-      ['speed', 18.52, 'unit by u: "18.52"'],
+      ['speed', 18.52, null],
       ['heading', 0, null],
-      ['in_motion', true, 'bit 1-2: 2; `values`: true'],
-      ['signals[0]', '386815.5', 'plus start or dist: "386815.5"'],
+      ['in_motion', true, '`values`: true'],
+      ['signals[0]', '386815.5', null],
       ['fields["gps.altitude"]', undefined, 'when is false: sat > 3'],
-      ['fields["t"]', undefined, 'not a number (negative where sign == 1: -12; over zero: cannot be used)'],
-      ['fields["far"]', undefined, 'minus nothing: the second value is absent'],
+      ['fields["t"]', undefined, 'not a number (no value: the result is no finite number)'],
+      ['fields["far"]', undefined, 'absent'],
     ])
   })
 
@@ -650,7 +650,7 @@ describe('the explanation of a record says', () => {
 
 test('a previous value is shown with its time, and what was computed with it', () => {
   const config = configOf([
-    truckSource({ signals: [{ type: 'DISTANCE', path: 'odo', minus: '$previous.odo', unit: 'km' }] }),
+    truckSource({ signals: [{ type: 'DISTANCE', expr: 'odo - previous.odo', unit: 'km' }] }),
   ])
   const at = (ts: number, odo: number) => messageOf({ ts, lat: 48.8, lon: 2.2, odo })
   const [first, second] = play(explainerOf(config), [
@@ -659,12 +659,12 @@ test('a previous value is shown with its time, and what was computed with it', (
   ])
   expect(first?.explained.records[0]?.previous).toEqual([])
   expect(first && fieldsOf(first.explained)['signals[0]']).toMatchObject({
-    note: 'minus $previous.odo: the second value is absent',
+    note: 'absent',
   })
   expect(second?.explained.records[0]?.previous).toEqual([
     { path: '$previous.odo', value: 100, time: 1_750_000_000_000 },
   ])
-  expect(second && fieldsOf(second.explained)['signals[0]']).toMatchObject({ raw: 100.5, value: '0.5' })
+  expect(second && fieldsOf(second.explained)['signals[0]']).toMatchObject({ raw: 0.5, value: '0.5' })
   expect(second?.explained.unread?.keys).toEqual([])
 })
 

@@ -4,13 +4,7 @@ import { createScale } from '../../../src/mapping/fields/decimal.ts'
 import { durationFrom } from '../../../src/mapping/times/duration.ts'
 import { compileReading, type Reading } from '../../../src/mapping/fields/fields.ts'
 import { signalUnits } from '../../../src/mapping/fields/units.ts'
-import {
-  compileAbsent,
-  decimalFault,
-  decimalFrom,
-  numberFrom,
-  withPoint,
-} from '../../../src/mapping/path/value.ts'
+import { compileAbsent, decimalFault, decimalFrom, numberFrom } from '../../../src/mapping/path/value.ts'
 
 const readIn = (field: Reading, record: unknown) => compileReading(field)(record, record)
 
@@ -22,9 +16,8 @@ describe('a field', () => {
     [{ path: 'dash', absent: [0, -1, '-'] }, undefined],
     [{ path: ['a', 'b'], absent: [-1] }, 5],
     [{ path: ['dash', 'a', 'comma'], absent: ['-', -1] }, '48,85'],
-    [{ path: 'comma', decimal_comma: true }, '48.85'],
-    [{ path: ['minus', 'comma'], decimal_comma: true, absent: [-1] }, '48.85'],
-    [{ path: 'b', decimal_comma: true }, 5],
+    [{ expr: 'number(comma.replace(",", "."))' }, 48.85],
+    [{ expr: 'a', absent: [-1] }, undefined],
     [{ path: 'run', unit: 'duration' }, '5415'],
     [{ path: ['no', 'run'], unit: 'duration', absent: ['-'] }, '5415'],
     [{ path: 'dash', unit: 'duration', absent: ['-'] }, undefined],
@@ -84,23 +77,6 @@ describe('a value that means "not available"', () => {
     expect(compileAbsent(['-'])('0')).toBe(false)
     expect(compileAbsent([])('')).toBe(false)
   })
-})
-
-describe('a decimal comma', () => {
-  test.each([
-    ['48,8566', '48.8566'],
-    ['-0,5', '-0.5'],
-    ['1,5e3', '1.5e3'],
-  ])('%s is read as %s', (text, value) => {
-    expect(withPoint(text)).toBe(value)
-  })
-
-  test.each(['1.234,56', '1,234,567', ',5', '5,', '48.8566', 'a,b', ',', '', 5, null, undefined, true])(
-    '%j stays what it is, and is refused where it is no number',
-    (value) => {
-      expect(withPoint(value)).toBe(value)
-    },
-  )
 })
 
 describe('a duration', () => {
@@ -172,7 +148,7 @@ describe('a duration', () => {
 
 test('no field throws, for any value', () => {
   const fields = [
-    { path: ['a', 'b.c'], absent: [1, '-'], decimal_comma: true },
+    { path: ['a', 'b.c'], absent: [1, '-'] },
     { path: 'a', unit: 'duration' },
   ].map((field) => compileReading(field))
   const text = fc.string({

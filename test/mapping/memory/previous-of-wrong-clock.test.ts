@@ -5,7 +5,7 @@ import { messageOf, openMapperOf, sentIn, truckSource } from '../../support/mapp
 
 const now = 1_760_000_000_000
 const yearMs = 365 * 86_400_000
-const source = truckSource({ signals: [{ type: 'DISTANCE', path: 'odo', minus: '$previous.odo' }] })
+const source = truckSource({ signals: [{ type: 'DISTANCE', expr: 'odo - previous.odo' }] })
 
 /** The differences of records, each with its time and its count; they arrive at `now`. */
 function differencesOf(records: readonly (readonly [ts: number, odo: number])[], clockOffsetMs?: number) {

@@ -8,10 +8,10 @@ const sunday = Date.UTC(2026, 4, 3, 10)
 const minutes = 60_000
 
 const source = truckSource({
-  signals: [{ type: 'DISTANCE', path: 'odo', minus: '$previous.odo' }],
+  signals: [{ type: 'DISTANCE', expr: 'odo - previous.odo' }],
   fields: {
-    driver: { type: 'text', path: '$previous.driver' },
-    since: { type: 'number', path: '$previous.$time' },
+    driver: { type: 'text', expr: 'previous.driver' },
+    since: { type: 'number', expr: 'previous.time' },
   },
 })
 

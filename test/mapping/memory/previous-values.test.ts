@@ -29,8 +29,8 @@ import {
 const ts = 1_750_000_000_000
 const place = { lat: 48.8566, lon: 2.3522 }
 const odometer = { type: 'OBD_LIFETIME_ODOMETER', path: 'odo', unit: 'km' }
-const distance = { type: 'DISTANCE', path: 'odo', minus: '$previous.odo', unit: 'km' }
-const since = { type: 'number', path: 'ts', minus: '$previous.$time', scale: 0.001 }
+const distance = { type: 'DISTANCE', expr: 'odo - previous.odo', unit: 'km' }
+const since = { type: 'number', expr: 'ts - previous.time', scale: 0.001 }
 
 const source = (rest = {}) => truckSource({ signals: [odometer, distance], fields: { seconds: since } }, rest)
 const plain = truckSource({ signals: [odometer] })
@@ -52,7 +52,7 @@ describe('a difference to the record before', () => {
     const mapper = openMapperOf([source()])
     expect(differenceIn(mapper.map(at(0, { odo: 100.1 })))).toEqual({})
     expect(differenceIn(mapper.map(at(60, { odo: 100.4 })))).toEqual({ distance: '0.3', seconds: 60 })
-    expect(differenceIn(mapper.map(at(90, { odo: '101.0' })))).toEqual({ distance: '0.6', seconds: 30 })
+    expect(differenceIn(mapper.map(at(90, { odo: 101 })))).toEqual({ distance: '0.6', seconds: 30 })
   })
 
   test('is that of its device: others are not concerned', () => {
@@ -71,11 +71,16 @@ describe('a difference to the record before', () => {
 
   test('spans values that mean none, and texts that are no number', () => {
     const mapper = openMapperOf([
-      truckSource({ signals: [{ ...distance, absent: [0], decimal_comma: true }] }),
+      truckSource({
+        signals: [
+          { ...distance, expr: 'odo == 0 ? null : odo - previous.odo' },
+          { type: 'COUNT', path: 'odo', absent: [0], value_unit: 'X' },
+        ],
+      }),
     ])
-    mapper.map(at(0, { odo: '100,5' }))
+    mapper.map(at(0, { odo: 100.5 }))
     for (const odo of [0, 4_294_967_295, 'unknown', null, '']) mapper.map(at(1, { odo }))
-    expect(differenceIn(mapper.map(at(2, { odo: '101,75' })))).toEqual({ distance: '1.25' })
+    expect(differenceIn(mapper.map(at(2, { odo: 101.75 })))).toEqual({ distance: '1.25' })
   })
 
   test('is absent in a late record, which changes nothing, and in one of equal time', () => {
@@ -113,10 +118,7 @@ describe('a difference to the record before', () => {
 
   test('reads any path of the record, also where `each` chooses it, record by record', () => {
     const mapper = openMapperOf([
-      truckSource(
-        { signals: [{ type: 'ENERGY', path: 'io[id=5].v', minus: '$previous.io[id=5].v' }] },
-        { each: 'list' },
-      ),
+      truckSource({ signals: [{ type: 'ENERGY', expr: 'io[1].v - previous.io[1].v' }] }, { each: 'list' }),
     ])
     const record = (seconds: number, v: number) => ({
       ts: ts + seconds * 1000,
@@ -137,7 +139,7 @@ describe('a difference to the record before', () => {
     const mapper = openMapperOf([
       truckSource({
         signals: [{ ...odometer, type: 'STARTED_AT', when: 'on == true && previous.on == false' }],
-        fields: { before: { type: 'text', path: '$previous.driver' } },
+        fields: { before: { type: 'text', expr: 'previous.driver' } },
       }),
     ])
     mapper.map(at(0, { odo: 5, on: false, driver: 'Ada' }))
@@ -227,7 +229,7 @@ describe('the record that a difference counts from', () => {
   test('keeps no values that the source reads no more', async () => {
     const world = await openKilledMapping([source()])
     await world.deliver(at(0, { odo: 100, fuel: 50 }))
-    const fuel = truckSource({ signals: [{ type: 'USED', path: '$previous.fuel', minus: 'fuel' }] })
+    const fuel = truckSource({ signals: [{ type: 'USED', expr: 'previous.fuel - fuel' }] })
     await world.kill({ sources: [fuel] })
     await world.deliver(at(1, { odo: 101, fuel: 49 }))
     // The reading of the odometer is another memory.
@@ -255,7 +257,7 @@ test('what is remembered beside it counts as ever', () => {
 })
 
 test('metrics of Sparkplug B have differences, by their names', () => {
-  const path = 'metrics."Vehicle/Odometer"'
+  const path = 'metrics["Vehicle/Odometer"]'
   const mapper = openMapperOf([
     {
       name: 'yard',
@@ -264,7 +266,7 @@ test('metrics of Sparkplug B have differences, by their names', () => {
       each: 'records',
       map: {
         time: { path: 'time', format: 'ms' },
-        signals: [{ type: 'DISTANCE', path, minus: `$previous.${path}`, unit: 'm' }],
+        signals: [{ type: 'DISTANCE', expr: `${path} - previous.${path}`, unit: 'm' }],
       },
     },
   ])
@@ -366,25 +368,24 @@ describe('a config is refused where', () => {
   const mapped = (map: object, rest: Record<string, unknown> = {}) =>
     truckSource({ signals: [odometer], ...map }, rest)
   test.each([
-    ['map.time', mapped({ time: { path: '$previous.$time', format: 'ms' } })],
-    ['map.latitude', mapped({ latitude: { path: 'lat', minus: '$previous.lat' } })],
-    ['map.speed', mapped({ speed: { path: 'odo', minus: '$previous.odo' } })],
+    ['map.time', mapped({ time: { expr: 'previous.time', format: 'ms' } })],
+    ['map.latitude', mapped({ latitude: { expr: 'lat - previous.lat' } })],
+    ['map.speed', mapped({ speed: { expr: 'odo - previous.odo' } })],
     ['map.in_motion', mapped({ in_motion: { path: 'on', when: 'previous.on == true' } })],
     [
       'map.fields.gps.climb',
-      mapped({ fields: { 'gps.climb': { type: 'number', path: 'alt', minus: '$previous.alt' } } }),
+      mapped({ fields: { 'gps.climb': { type: 'number', expr: 'alt - previous.alt' } } }),
     ],
     ['when', mapped({}, { when: 'odo > previous.odo' })],
-    ['device', mapped({}, { device: { path: '$previous.id' } })],
-    ['each', mapped({}, { each: '$previous.list' })],
+    ['device', mapped({}, { device: { expr: 'previous.id' } })],
+    ['each', mapped({}, { each: { expr: 'previous.list' } })],
     ['fix', mapped({}, { fix: { valid: 'previous.ok == 1' } })],
     ['refuse', mapped({}, { refuse: [{ when: 'previous.ok == 1', reason: 'NOPE', detail: 'No.' }] })],
-    ['remember', mapped({}, { remember: { names: ['$previous.odo'] } })],
   ])('%s would depend on what came before', (place, config) => {
     expect(problemsOf(config)).toEqual([
       expect.stringMatching(
         new RegExp(
-          `^sources\\.0\\.${place.replaceAll('.', String.raw`\.`)}.* reads \\$previous, which only signals and fields`,
+          `^sources\\.0\\.${place.replaceAll('.', String.raw`\.`)}.* reads a previous value, which only signals and fields`,
         ),
       ),
     ])
@@ -401,17 +402,17 @@ describe('a config is refused where', () => {
     const { map, ...own } = truckSource({ signals: [distance] }, rest)
     const { time: _time, ...untimed } = map
     expect(problemsOf({ ...own, map: option_ === 'coalesce' ? untimed : map })).toEqual([
-      expect.stringContaining(`reads $previous, which cannot be combined with ${option_}: `),
+      expect.stringContaining(`reads a previous value, which cannot be combined with ${option_}: `),
     ])
   })
 
   test('it reads more than 16 values, or `previous` is set for none', () => {
-    const many = Array.from({ length: 17 }, (_, n) => ({ type: `T${n}`, path: `$previous.v${n}` }))
+    const many = Array.from({ length: 17 }, (_, n) => ({ type: `T${n}`, expr: `previous.v${n}` }))
     expect(problemsOf(truckSource({ signals: many }))).toEqual([
-      'sources.0.map.signals.0.path is one of 17 paths with $previous; at most 16 are kept.',
+      'sources.0.map.signals.0.expr is one of 17 previous values; at most 16 are kept.',
     ])
     expect(problemsOf(mapped({}, { previous: { for: '1d' } }))).toEqual([
-      'sources.0.previous is set, but no path begins with $previous.',
+      'sources.0.previous is set, but no expression reads `previous`.',
     ])
   })
 

@@ -184,7 +184,7 @@ export function sourcesOf(provider: string, windowS: number): string {
     topic: differences/${provider}/{device}
     provider: ${provider}
     previous: { for: 7d }
-    map:${time}${place}, { type: ${distance}, path: wheel, minus: $previous.wheel, unit: m }]
+    map:${time}${place}, { type: ${distance}, expr: wheel - previous.wheel, unit: m }]
   - name: ${provider}-parts
     topic: parts/${provider}/{device}/{metric}
     provider: ${provider}

@@ -18,19 +18,19 @@ type Question = {
 const questions: readonly Question[] = [
   {
     ask: 'The sensor sends 16 bits as two registers of 8; I need one number.',
-    map: x({ path: 'lo', plus: { path: 'hi', scale: 256 }, scale: 0.1 }),
+    map: x({ expr: 'lo + hi * 256', scale: 0.1 }),
     messages: [{ lo: 44, hi: 1 }],
     sent: { x: 30 },
   },
   {
     ask: 'Bit 2 of the alarm register tells that the ignition is on.',
-    map: { in_motion: { path: 'alarm', bit: 2 } },
+    map: { in_motion: { expr: 'bit(alarm, 2)' } },
     messages: [{ alarm: 6 }],
     sent: { gps: { inMotion: true } },
   },
   {
     ask: 'Bits 0 to 4 are a state, which I want as a word.',
-    map: { fields: { x: { type: 'text', path: 'reg', bit: '0-4', values: { 2: 'idle', 3: 'run' } } } },
+    map: { fields: { x: { type: 'text', expr: 'bits(reg, 0, 5)', values: { 2: 'idle', 3: 'run' } } } },
     messages: [{ reg: 12_610 }],
     sent: { x: 'idle' },
   },
@@ -72,7 +72,7 @@ const questions: readonly Question[] = [
   },
   {
     ask: 'The sign of the temperature is in a field of its own.',
-    map: x({ path: 't', negative: 'below == 1' }),
+    map: x({ expr: 'below == 1 ? -t : t' }),
     messages: [{ t: 12.5, below: 1 }],
     sent: { x: -12.5 },
   },
@@ -91,13 +91,13 @@ const questions: readonly Question[] = [
   {
     ask: 'Each field is a list, and the elements of one index belong together.',
     map: { time: { path: 't', format: 's' } },
-    source: { each: 'log.$zip()' },
+    source: { each: { expr: 'zip(log)' } },
     messages: [{ log: { t: [1_763_690_000, 1_763_690_010], lat: [52, 53], lon: [13, 14] } }],
     sent: { signalTimestamp: 1_763_690_010_000, gps: { latitude: 53, longitude: 14 } },
   },
   {
     ask: 'Speed is in the unit that another field names.',
-    map: { speed: { path: 'v', unit: { path: 'u', values: { 'mi/h': 'mph', 'km/h': 'km/h' } } } },
+    map: { speed: { expr: 'u == "mi/h" ? v * 1.609344 : v' } },
     messages: [{ v: 10, u: 'mi/h' }],
     sent: { gps: { speed: 16.09344 } },
   },
@@ -109,13 +109,13 @@ const questions: readonly Question[] = [
   },
   {
     ask: 'A counter of pulses only grows; I need the difference to the last message.',
-    map: { signals: [{ type: 'PULSES', path: 'n', minus: '$previous.n' }] },
+    map: { signals: [{ type: 'PULSES', expr: 'n - previous.n' }] },
     messages: [{ n: 100 }, { ts: base.ts + 60_000, n: 142 }],
     sent: { signals: [{ value: '42' }] },
   },
   {
     ask: 'Consumption is fuel over distance, without float noise.',
-    map: x({ path: 'fuel', over: 'km', scale: 100 }),
+    map: x({ expr: 'fuel / km * 100' }),
     messages: [{ fuel: 0.3, km: 3 }],
     sent: { x: 10 },
   },

@@ -5,7 +5,6 @@ import {
   anything,
   array,
   assert,
-  boolean,
   constant,
   constantFrom,
   dictionary,
@@ -31,45 +30,33 @@ import {
   truckSource,
 } from '../../support/mapping-world.ts'
 
-const path = constantFrom('a', 'b', 'c', 'l[0]', 'a.$bit(3)', '$.b', 'a.$split(",")[0]')
+const path = constantFrom('a', 'b', 'c', 'l[0]', '$.b', 'a.$split(",")[0]')
 const condition = constantFrom('a == 1', 'b > c', 'has(b)', '!b', 'a in ["N", 5]')
 const pathOf = (one: Arbitrary<string>) =>
   oneof(one, array(oneof(one, record({ path: one, when: condition })), { minLength: 1, maxLength: 3 }))
-const operandOf = (one: Arbitrary<string>) =>
-  oneof(
-    one,
-    array(one, { minLength: 1, maxLength: 2 }),
-    record({ path: one, scale: constantFrom(2, -0.1, 1e-7) }),
-  )
 const tableOf = <Value>(values: Arbitrary<Value>) =>
   dictionary(constantFrom('N', '1', 'true', '*', '-0.5'), values, { minKeys: 1, maxKeys: 3 })
 const results = constantFrom<unknown>('x', '12.50', 7, -1e-7, 1e21, true, '4294967295')
 
-const reading = (one: Arbitrary<string>) => ({
+const reading = (one: Arbitrary<string>, expr: Arbitrary<string> = expression) => ({
   path: pathOf(one),
-  bit: constantFrom(0, 31, 63, '4-7', '0-63'),
+  expr,
   values: tableOf(results),
   when: condition,
   absent: array(constantFrom(-1, '-', 5), { maxLength: 2 }),
 })
-const numbers = (one: Arbitrary<string>) => ({
-  ...reading(one),
-  negative: condition,
-  plus: operandOf(one),
-  minus: operandOf(one),
-  over: operandOf(one),
-  decimal_comma: boolean(),
-})
 const scaling = { scale: constantFrom(0.001, -3, 1e-30), offset: constantFrom(-40, 0.1) }
-const unitOf = (...names: string[]) =>
-  oneof(constantFrom(...names), record({ path, values: tableOf(constantFrom(...names)) }))
+const unitOf = (...names: string[]) => constantFrom(...names)
 const field = <Shape>(shape: { [Key in keyof Shape]: Arbitrary<Shape[Key]> }) =>
-  record(shape, { requiredKeys: ['path' as keyof Shape] })
+  record(shape, { requiredKeys: ['path' as keyof Shape] }).map((one) =>
+    'expr' in one ? { ...one, path: undefined } : one,
+  )
 
-/** Where `$previous` may be read. */
-const anyPath = oneof(path, constantFrom('$previous.a', '$previous.b', '$previous.$time'))
+const expression = constantFrom('a + b', 'a / c', 'bit(a, 3)', 'number(l[0]) * 2', 'c ? a : b')
+/** Where previous values may be read. */
+const anyExpression = oneof(expression, constantFrom('previous.a', 'b - previous.b', 'previous.time'))
 const angle = field({
-  ...numbers(path),
+  ...reading(path),
   ...scaling,
   default: constant(5),
   unit: constantFrom('deg', 'rad', 'ddmm', 'dms'),
@@ -78,20 +65,20 @@ const angle = field({
 const signal = record({
   type: constantFrom('OBD_LIFETIME_ODOMETER', 'T', 'U'),
   how: field({
-    ...numbers(anyPath),
+    ...reading(path, anyExpression),
     ...scaling,
     default: constant('7.10'),
     unit: oneof(unitOf('km', 'mi'), constant('duration')),
   }),
 }).map(({ type, how }) => ({ ...how, type }))
 const extraField = oneof(
-  field({ ...numbers(anyPath), ...scaling, unit: unitOf('mph', 'knots') }).map((how) => ({
+  field({ ...reading(path, anyExpression), ...scaling, unit: unitOf('mph', 'knots') }).map((how) => ({
     ...how,
     type: 'number',
   })),
   record({
     type: constantFrom('text', 'boolean'),
-    how: field({ ...numbers(anyPath), scale: constant(2) }),
+    how: field({ ...reading(path, anyExpression), scale: constant(2) }),
   }).map(({ type, how }) => ({
     ...how,
     type,
@@ -100,8 +87,8 @@ const extraField = oneof(
 const map = record(
   {
     latitude: angle,
-    speed: field({ ...numbers(path), ...scaling, default: constant(5), unit: unitOf('mph', 'm/s') }),
-    heading: field({ ...numbers(path), ...scaling }),
+    speed: field({ ...reading(path), ...scaling, default: constant(5), unit: unitOf('mph', 'm/s') }),
+    heading: field({ ...reading(path), ...scaling }),
     in_motion: field(reading(path)),
     signals: array(signal, { maxLength: 2 }),
     fields: dictionary(constantFrom('x', 'z'), extraField, { maxKeys: 2 }),

@@ -1,9 +1,17 @@
-// old-paths.ts: writes a path as an expression, for messages about options that expressions replace.
+// path-as-expression.ts: writes a path as an expression, for messages about options that expressions replace.
 
-import type { Path } from '../path/path.ts'
-import type { Step } from '../path/path-eval.ts'
-import { isDecimal } from '../path/value.ts'
-import { rootNames } from './names.ts'
+import type { OldStep, Step, WrittenPath } from './path-eval.ts'
+import { isDecimal } from './value.ts'
+
+/** The words that stand for something else than a key of the record (../expression/names.ts). */
+export const rootNames: ReadonlySet<string> = new Set([
+  'record',
+  'message',
+  'outer',
+  'topic',
+  'previous',
+  'packet',
+])
 
 /** Words that the language keeps for itself. */
 const reserved: ReadonlySet<string> = new Set(
@@ -12,7 +20,14 @@ const reserved: ReadonlySet<string> = new Set(
   ),
 )
 
-export function celOfPath({ from, levels, steps }: Path): string {
+/** Whether it has a step or a start that only an expression can say. */
+export function isOldPath({ from, steps }: WrittenPath): boolean {
+  return (
+    from === 'previous' || steps.some(({ kind }) => kind === 'zip' || kind === 'bits' || kind === 'match')
+  )
+}
+
+export function expressionOf({ from, levels, steps }: WrittenPath): string {
   const [first, second, ...others] = steps
   if (first?.kind === 'key' && second?.kind === 'key') {
     if (first.key === '$properties') return celOfSteps(keyedText('packet.user', second.key), others)
@@ -42,13 +57,13 @@ export function keyedText(of: string, key: string): string {
   return isName(key) ? `${of}.${key}` : `${of}[${JSON.stringify(key)}]`
 }
 
-function celOfSteps(start: string, steps: readonly Step[]): string {
+function celOfSteps(start: string, steps: readonly (Step | OldStep)[]): string {
   let text = start
   for (const step of steps) text = celOfStep(text, step)
   return text
 }
 
-function celOfStep(of: string, step: Step): string {
+function celOfStep(of: string, step: Step | OldStep): string {
   switch (step.kind) {
     case 'key':
       return keyedText(of, step.key)
