@@ -21,7 +21,7 @@
 //   each                        one record, or a list: a payload each, all or none (path/record-selection.ts)
 //   device -> what is known     devices/: the device table, defaults, clocks
 //   coalesce                    values of one device become one record first (state/)
-//   when                        ignored where it does not hold (path/condition.ts)
+//   when                        ignored where it does not hold (expression/)
 //   time, position, signals     fields/ over path/: paths, values, units, exact decimals, plausibility/
 //   name -> ids -> JSON text    one hash and one text (identity.ts, mapper/record-mapper.ts)
 //   thin, merge                 fewer payloads, or one of several messages (state/)

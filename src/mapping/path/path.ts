@@ -20,7 +20,7 @@
 // Only keys of the message itself are found: `__proto__`, `constructor` or `length`, which every object
 // inherits, are found only where the message holds them.
 //
-// Other files of this folder: condition.ts, record-selection.ts (`each`) and topic-pattern.ts are the other
+// Other files of this folder: record-selection.ts (`each`) and topic-pattern.ts are the other
 // small languages of a source, text-cursor.ts reads them, path-eval.ts runs a path, value.ts reads the value.
 
 import { assertNever } from '../../std/assert.ts'

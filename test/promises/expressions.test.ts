@@ -1,0 +1,67 @@
+// Expressions of a source (docs/mapping.md#expressions), at the whole gateway.
+
+import { describe, expect, test } from 'vitest'
+import { newFolder } from '../support/folders.ts'
+import { startPipeline } from '../support/pipeline-world.ts'
+
+const start = Date.now() - 60_000
+
+const config = (baseUrl: string) => `
+ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+sources:
+  - name: trucks
+    topic: trucks/{device}
+    when: topic.device != "test" && has(message.p)
+    each: { expr: "p.filter(x, has(x.lat))" }
+    map:
+      time: { path: ts, format: ms }
+      latitude: { path: lat }
+      longitude: { path: lon }
+      signals:
+        - { type: OBD_LIFETIME_ODOMETER, expr: lo + hi * 65536, unit: m }
+      fields: { card: { expr: card, type: text } }
+clocks: { trust_local: true }
+spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }
+delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+`
+
+const record = (n: number, more: Record<string, unknown> = {}) => ({
+  ts: start + n * 1000,
+  lat: 52.5,
+  lon: 13.4,
+  lo: 7.3,
+  hi: 3,
+  ...more,
+})
+
+describe('a source with expressions', () => {
+  test('delivers what they give, with all digits of what they select', async () => {
+    const pipeline = await startPipeline({ folder: await newFolder(), config })
+    const device = await pipeline.device('gw')
+    const text = JSON.stringify({ p: [record(1, { card: 'CARD' }), { ts: 1 }] })
+    const payload = text.replace('"CARD"', '1234567890123456789')
+    device.publish({ topic: 'trucks/t-1', payload, messageId: 1 })
+    await device.acked(1)
+    await pipeline.until(() => pipeline.sandbox.received({ limit: 10 }).length === 1)
+    const [sent] = pipeline.sandbox.received({ limit: 10 })
+    expect(sent?.payload).toMatchObject({
+      card: '1234567890123456789',
+      signals: [{ type: 'OBD_LIFETIME_ODOMETER', value: '196.6153', valueUnit: 'KILOMETERS' }],
+    })
+  })
+
+  test('makes a dead letter of a message that needs too many steps, and of no other', async () => {
+    const pipeline = await startPipeline({ folder: await newFolder(), config })
+    const device = await pipeline.device('gw')
+    const long = JSON.stringify({ p: Array.from({ length: 20_000 }, () => 1) })
+    device.publish({ topic: 'trucks/t-1', payload: long, messageId: 1 })
+    device.publish({ topic: 'trucks/t-1', payload: JSON.stringify({ p: [record(2)] }), messageId: 2 })
+    await device.acked(2)
+    await pipeline.until(() => pipeline.sandbox.received({ limit: 10 }).length === 1)
+    expect(pipeline.status().spool.deadLetters).toBe(1)
+    expect(pipeline.events.find(({ kind }) => kind === 'message_unmappable')).toMatchObject({
+      reason: 'EXPRESSION_LIMIT',
+    })
+  })
+})
