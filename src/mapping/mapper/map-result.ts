@@ -77,8 +77,8 @@ export function notAnObject({ each }: CompiledSource, value: unknown): string {
 }
 
 export type KeptRecords = {
-  /** The record at `index` is kept. `entry`: its device, where it is known. */
-  add(index: number, record: unknown, rejection: KeptRejection, entry: DeviceEntry | null): void
+  /** A record is kept. `entry`: its device, where it is known. */
+  add(mark: RecordMark, rejection: KeptRejection, entry: DeviceEntry | null): void
   /** What is kept; `main` is what became of the other records, null where there are none. */
   with(main: MapResult | null): MapResult | null
 }
@@ -95,7 +95,7 @@ export function createKeptRecords(
   const groups = new Map<string, Group>()
   return { add, with: withMain }
 
-  function add(index: number, record: unknown, rejection: KeptRejection, entry: DeviceEntry | null): void {
+  function add(mark: RecordMark, rejection: KeptRejection, entry: DeviceEntry | null): void {
     const device = entry?.device ?? null
     const isQuarantined = rejection.kind === 'quarantined' && entry !== null
     const unlisted = isUnlisted(source.name, device)
@@ -103,13 +103,13 @@ export function createKeptRecords(
     const key = JSON.stringify([rejection.kind, rejection.reason, place])
     let group = groups.get(key)
     if (group === undefined) {
-      const detail = `Record ${index + 1} of the message: ${rejection.detail}`
+      const detail = `Record ${mark.index + 1} of the message: ${rejection.detail}`
       const result = rejected({ ...rejection, detail }, message, source, entry) as KeptResult
       if (result.kind === 'unmappable') result.unlisted = unlisted
       group = { result, marks: [], devices: new Set() }
       groups.set(key, group)
     }
-    group.marks.push({ index, hash: recordHash(record) })
+    group.marks.push(mark)
     group.devices.add(device)
   }
 
@@ -132,6 +132,8 @@ function resultOf({ result, marks, devices }: Group): KeptResult {
   return { ...result, detail, records: marks, ...(names.length > 1 && { devices: names }) }
 }
 
+export const markOf = (index: number, record: unknown): RecordMark => ({ index, hash: recordHash(record) })
+
 /** Whether this is the record that was marked. */
 export const isMarked = ({ hash: marked }: RecordMark, record: unknown) => recordHash(record) === marked
 
@@ -143,5 +145,6 @@ function recordHash(record: unknown): string {
 export const changedRecord: KeptRejection = {
   kind: 'refused',
   reason: 'RECORD_CHANGED',
-  detail: 'It is not the one that was kept. The `each` of the source finds another record at its place.',
+  detail:
+    'It is not the one that was kept: `each` or `extract` of the source finds another one at its place.',
 }

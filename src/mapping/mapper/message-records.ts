@@ -21,6 +21,7 @@ import {
   createKeptRecords,
   ignored,
   isMarked,
+  markOf,
   rejected,
   unlisted,
   unmappable,
@@ -170,7 +171,7 @@ export function createMessageRecords(deps: Deps): MessageRecords {
       context.record = placed?.record
       context.up = placed?.up
       if (mark !== undefined && !isMarked(mark, placed?.record))
-        found.kept.add(index, placed?.record, changedRecord, route.entry)
+        found.kept.add(mark, changedRecord, route.entry)
       else addRecord(route, index, message, found)
     }
     context.isLossNoted = count > 0
@@ -240,7 +241,7 @@ export function createMessageRecords(deps: Deps): MessageRecords {
     rejection: KeptRejection,
     entry: DeviceEntry | null,
   ): void {
-    found.kept.add(index, record, rejection, entry)
+    found.kept.add(markOf(index, record), rejection, entry)
     const owner = entry ?? context.owner
     const kind = rejection.kind === 'quarantined' ? 'quarantined' : 'dead'
     if (owner !== null) context.notes?.lost(owner, kind, source.name, rejection.reason)
