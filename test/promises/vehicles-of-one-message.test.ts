@@ -133,6 +133,11 @@ describe('what is done with the kept records', () => {
     for (const n of [0, 1, 2]) await fleet.publish([vehicle('new', n), vehicle('a', n), vehicle('later', n)])
     await fleet.pipeline.until(() => fleet.arrived().length === 3)
     expect(await kept(fleet)).toEqual({ dead: 0, quarantined: 3 })
+    // A message is found by each of its devices.
+    for (const device of ['new', 'later']) {
+      const response = await send(fleet.pipeline.gateway.addresses.ops, `/quarantine?device=${device}`)
+      expect(await response.json()).toMatchObject({ groups: [{ device, messages: 3 }] })
+    }
     await fleet.list(['a', 'new'])
     await fleet.pipeline.until(() => fleet.arrived().length === 6)
     expect(fleet.arrived()).toEqual(['a', 'a', 'a', 'new', 'new', 'new'])

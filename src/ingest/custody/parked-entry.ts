@@ -40,6 +40,7 @@ type Head = {
   attempts?: number
   shelf?: string
   device?: string | null
+  devices?: readonly string[]
   reason?: string
   detail?: string
 }
@@ -66,9 +67,9 @@ export function parkedPayload(payload: ReturnedPayload, { parkedAt, member }: Pa
 
 export function parkedMessage(entry: KeptEntry, { parkedAt, member }: Parking): StoredEntry {
   const { id: place, keptAt, message } = entry
-  const { shelf, provider, device, reason, detail, envelope } = message
+  const { shelf, provider, device, devices, reason, detail, envelope } = message
   const id = idOf(member, shelf, place, keptAt, envelope.topic, envelope.arrivedAt)
-  const about = { provider, shelf, device, reason, detail }
+  const about = { provider, shelf, device, ...(devices && { devices }), reason, detail }
   const head = { v: version, id, kind: 'message', parkedAt, member, ...about }
   const { bytes, ...rest } = envelope
   const content = [Buffer.from(JSON.stringify(rest)), newline, Buffer.from(bytes, 'base64')]
@@ -126,12 +127,14 @@ function readMessage(head: Record<string, unknown>, body: Buffer, start: number)
   const rest = parsed(body.toString('utf8', start, Math.max(start, end)))
   if (!isRecord(rest)) return 'its envelope is not a JSON object'
   const envelope = { ...rest, bytes: body.toString('base64', end + 1) }
-  const { shelf, provider, device = null, reason = '', detail = '' } = head
+  const { shelf, provider, device = null, devices, reason = '', detail = '' } = head
   if (typeof shelf !== 'string' || !isShelfName(shelf)) return 'its shelf is not known'
   if (!isEnvelope(envelope)) return 'its envelope is incomplete'
   if (!isTextOrNull(provider) || !isTextOrNull(device)) return 'its provider or its device is not a text'
+  if (devices !== undefined && !isTextList(devices)) return 'its devices are no list of texts'
   if (typeof reason !== 'string' || typeof detail !== 'string') return 'its reason is not a text'
-  return { shelf, provider: provider as ProviderName | null, device, reason, detail, envelope }
+  const kept = { shelf, provider: provider as ProviderName | null, device, reason, detail, envelope }
+  return devices === undefined ? kept : { ...kept, devices }
 }
 
 function readPayload(
@@ -172,6 +175,10 @@ function parsed(text: string): unknown {
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isTextList(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((one) => typeof one === 'string')
 }
 
 function isTextOrNull(value: unknown): value is string | null {

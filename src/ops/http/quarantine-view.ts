@@ -5,6 +5,7 @@
 //
 // Reads at most `scanMax` messages and reports when there are more.
 
+import { devicesOf } from '../../domain/message.ts'
 import { bounded } from '../../std/quote.ts'
 import type { KeptEntry } from '../../spool/spool.ts'
 import type { StageViews } from '../types.ts'
@@ -61,7 +62,7 @@ export async function quarantineOf(
     shelves.push({ kind, provider: shelf.slice(colon + 1), messages: count, bytes })
     for await (const entry of aside.keptMessages(shelf, device, { limit: scanMax - scanned })) {
       scanned += 1
-      addTo(groups, entry)
+      addTo(groups, entry, device)
       if (device !== null && messages.length < limit) messages.push(shown(entry))
     }
   }
@@ -70,8 +71,19 @@ export async function quarantineOf(
   return { shelves, scanned, more, groups: sorted, messages }
 }
 
-function addTo(groups: Map<string, KeptGroup>, { keptAt, message }: KeptEntry): void {
-  const { device, reason, detail } = message
+/** A message with records of several devices counts for each of them. */
+function addTo(groups: Map<string, KeptGroup>, entry: KeptEntry, wanted: string | null): void {
+  const devices = devicesOf(entry.message)
+  if (devices.length === 0) addDevice(groups, entry, null)
+  for (const device of devices) if (wanted === null || device === wanted) addDevice(groups, entry, device)
+}
+
+function addDevice(
+  groups: Map<string, KeptGroup>,
+  { keptAt, message }: KeptEntry,
+  device: string | null,
+): void {
+  const { reason, detail } = message
   const key = JSON.stringify([device, reason])
   const group = groups.get(key)
   if (group === undefined) {

@@ -47,6 +47,7 @@ const bad: [string, string][] = [
   ['an envelope without bytes', messageEntry('a').replace(/\n[^\n]*$/, '')],
   ['an envelope that is empty', messageEntry('a').replace(/\n.*/s, '\n{}')],
   ['a device that is a number', withHead(messageEntry('a'), { device: 7 })],
+  ['devices that are no list', withHead(messageEntry('a'), { devices: 'truck-7' })],
 ]
 
 const deadLettersOf = ({
@@ -56,6 +57,14 @@ const deadLettersOf = ({
 }) => collect(spool.deadLetters({ limit: 100 }))
 
 describe('a parked entry', () => {
+  test('has everything of a message that is kept for records of several devices', () => {
+    const { envelope, ...kept } = keptNamed('a').message
+    const records = [{ index: 3, hash: '0123456789abcdef' }]
+    const message = { ...kept, devices: ['a', 'b'], envelope: { ...envelope, records } }
+    const { body } = parkedMessage({ id: 'a', keptAt: 1, message }, parking)
+    expect(readParked(body)).toMatchObject({ message })
+  })
+
   test.each(bad)(
     'with %s is a dead letter with all its bytes and a copy, and the next one comes',
     async (_, text) => {
