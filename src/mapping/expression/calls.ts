@@ -40,6 +40,8 @@ export type Scope = {
   readonly variables: ReadonlyMap<string, Variable>
   /** Macros around this node. */
   readonly macros: number
+  /** The expression is the value of a field: ==, != and `in` of what is not there have no result then. */
+  readonly isValue: boolean
   /** Compiles an argument or a body. */
   compile(node: Node, scope: Scope): Read
 }

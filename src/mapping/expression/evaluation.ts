@@ -16,9 +16,9 @@ import { nodesOf, type Node } from './syntax.ts'
 
 const noContainer = new NoResult('`in` needs a list or an object on its right')
 
-/** `captures`: names of those of the topic. Throws Malformed. */
-export function compileTree(tree: Node, captures: readonly string[]): Read {
-  return compileNode(tree, { captures, variables: new Map(), macros: 0, compile: compileNode })
+/** `captures`: names of those of the topic. `isValue`: as in `Scope`. Throws Malformed. */
+export function compileTree(tree: Node, captures: readonly string[], isValue: boolean): Read {
+  return compileNode(tree, { captures, variables: new Map(), macros: 0, isValue, compile: compileNode })
 }
 
 /** Whether a body of a macro holds for an element; undefined where it reads more than the element. */
@@ -29,6 +29,7 @@ export function compilePredicate(called: string, body: Node): ((element: unknown
     captures: [],
     variables: new Map([[called, variable]]),
     macros: 1,
+    isValue: false,
     compile: compileNode,
   })
   return (element) => {
@@ -163,7 +164,7 @@ function disjunction(left: Read, right: Read): Read {
 }
 
 function choice([condition, then, otherwise]: readonly [Node, Node, Node], scope: Scope): Read {
-  const decide = compileNode(condition, scope)
+  const decide = compileNode(condition, { ...scope, isValue: false })
   const one = compileNode(then, scope)
   const other = compileNode(otherwise, scope)
   return (record, root, up, captures) => {
@@ -216,6 +217,8 @@ function compileOperator(node: Operator, scope: Scope): Read {
   const left = compileNode(leftNode, scope)
   const right = compileNode(rightNode, scope)
   const fixed = constantOf(rightNode)
+  if (scope.isValue && isEquality(node.op) && ![leftNode, rightNode].some(isNullLiteral))
+    return ofKnown(operationOf(node.op, rightNode), left, right)
   // The most frequent ones without another call.
   if (node.op === '==' && fixed !== undefined)
     return (record, root, up, captures) => isSame(left(record, root, up, captures), fixed)
@@ -224,6 +227,19 @@ function compileOperator(node: Operator, scope: Scope): Read {
   const combine = operationOf(node.op, rightNode)
   return (record, root, up, captures) =>
     combine(left(record, root, up, captures), right(record, root, up, captures))
+}
+
+const isEquality = (op: string) => ['==', '!=', 'in'].includes(op)
+const isNullLiteral = (node: Node) => constantOf(node) === null
+
+/** Without both values there is none: `false` would be sent although nothing is known. */
+function ofKnown(combine: (left: unknown, right: unknown) => unknown, left: Read, right: Read): Read {
+  return (record, root, up, captures) => {
+    const one = left(record, root, up, captures)
+    if (isNone(one)) return one
+    const other = right(record, root, up, captures)
+    return isNone(other) ? other : combine(one, other)
+  }
 }
 
 function isComparison(op: string): boolean {

@@ -13,7 +13,8 @@
 //   numbers     are doubles, so 7 / 2 is 3.5; results are rounded to 15 digits, and what a double cannot
 //               hold exactly has no result (number-operators.ts)
 //   no value    a missing key, null, or an operation without a result: it propagates, and is no error. As a
-//               condition it is false. has(x) and x == null tell whether there is a value
+//               condition it is false. has(x) and x == null tell whether there is a value. In a condition
+//               `x == 1` is false without x, and in a field it is no value: nothing is sent
 //   types       comparisons take values as devices send them: "1", 1 and true (comparisons.ts)
 //   x.f(y)      is f(x, y), for all functions
 //   no dyn(), type(), duration, timestamp, optional values, bytes
@@ -42,9 +43,9 @@ export const limitDetail =
   `An expression of the source needs more than ${stepsMax} steps for this message. Its lists or texts are longer ` +
   'than the expression is made for.'
 
-/** `captures`: names of those of the topic. Throws Malformed. */
+/** Of a field: see `isValue` of `Scope`. `captures`: names of those of the topic. Throws Malformed. */
 export function compileExpression(text: string, captures: readonly string[]): Read {
-  return compileNodes(parseExpression(text), captures)
+  return compileNodes(parseExpression(text), captures, true)
 }
 
 /** True where the expression is; a value that reads as true (1, "yes") counts. Throws Malformed. */
@@ -56,7 +57,7 @@ export function compileCondition(text: string, captures: readonly string[]): Con
 /** A condition of the old language is reported with its translation. */
 function readOfCondition(text: string, captures: readonly string[]): Read {
   try {
-    return compileExpression(text, captures)
+    return compileNodes(parseExpression(text), captures)
   } catch (error) {
     if (!(error instanceof Malformed) || error instanceof MisusedName) throw error
     const translated = celOfOldCondition(text)
@@ -65,8 +66,8 @@ function readOfCondition(text: string, captures: readonly string[]): Read {
   }
 }
 
-export function compileNodes(tree: Node, captures: readonly string[]): Read {
-  const read = compileTree(tree, captures)
+export function compileNodes(tree: Node, captures: readonly string[], isValue = false): Read {
+  const read = compileTree(tree, captures, isValue)
   if (![...nodesOf(tree)].some(needsSteps)) return read
   return (record, root, up, found) => {
     beginSteps()

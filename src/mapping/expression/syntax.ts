@@ -57,6 +57,8 @@ function hintFor(text: string): string {
   if (/(?<![=!<>])=(?!=)/.test(text)) return '; values are compared with =='
   if (/(?<!&)&(?!&)/.test(text))
     return '; a bit is read with bit(x, n), and both of two conditions are joined with &&'
+  if (text.includes('$'))
+    return '; $ belongs to paths: `$.x` is message.x here, `$up.x` outer.x, `$split(",")` split(",")'
   return /\b(?:and|or|not|AND|OR|NOT)\b/.test(text) ? '; conditions are joined with &&, || and !' : ''
 }
 

@@ -88,8 +88,15 @@ const inMotion = z
       'from the speed. Without this option it is not sent.',
   )
 
+/** The name of a signal, or of a part: the same for each message. */
+const fixedName = () =>
+  text(100).refine((name) => !/[{}]/.test(name), {
+    error:
+      'is sent as it is written, so it cannot have a placeholder in braces; write one signal for each name, with `when`',
+  })
+
 const signal = z.strictObject({
-  type: text(100)
+  type: fixedName()
     .meta({ examples: ['OBD_LIFETIME_ODOMETER', 'OBD_TOTAL_ENGINE_TIME'] })
     .describe(
       'Type of the signal. Use OBD_LIFETIME_ODOMETER only for the total distance that the vehicle ' +
@@ -120,7 +127,7 @@ const signal = z.strictObject({
         'values without `unit`.',
     ),
   quantity: quantityOption(),
-  part: text(100)
+  part: fixedName()
     .meta({ examples: ['ENGINE'] })
     .optional()
     .describe('The part of the asset (`assetPart`).'),

@@ -233,3 +233,12 @@ describe('the sources of a config', () => {
     expect(sourcesSchema.safeParse([source]).success).toBe(false)
   })
 })
+
+test.each([
+  { type: 'TYRE_{wheel}', path: 'p' },
+  { type: 'TYRE', path: 'p', part: 'WHEEL_{wheel}' },
+])('a placeholder that would be sent as it is written is a problem: %j', (signal) => {
+  const { success, error } = sourcesSchema.safeParse([truckSource({ signals: [signal] })])
+  expect(success).toBe(false)
+  expect(error?.issues[0]?.message).toMatch(/^is sent as it is written/)
+})

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { compileCondition, compileExpression } from '../../../src/mapping/expression/expression.ts'
 import { functionRows } from '../../../src/mapping/expression/functions/functions.ts'
-import { NoResult } from '../../../src/mapping/path/no-result.ts'
+import { isNone, NoResult } from '../../../src/mapping/path/no-result.ts'
 import { Malformed } from '../../../src/mapping/path/text-cursor.ts'
 
 const record: unknown = JSON.parse(
@@ -233,4 +233,32 @@ test('any text is an expression or is refused', () => {
     }),
     { numRuns: 5000 },
   )
+})
+
+describe('an expression as the value of a field', () => {
+  const valueIn = (text: string, record: object) => compileExpression(text, [])(record, record, undefined)
+
+  test.each([
+    ['door == 1', { door: 1 }, true],
+    ['door == 1', { door: '0' }, false],
+    ['bit(din, 1) != 1', { din: 2 }, false],
+    ['mode in ["A", "B"]', { mode: 'C' }, false],
+    ['door == null', {}, true],
+    ['has(door)', {}, false],
+    ['door == 1 ? "open" : "closed"', {}, 'closed'],
+  ])('%s of %j is %j', (text, record, value) => {
+    expect(valueIn(text, record)).toBe(value)
+  })
+
+  test.each(['door == 1', 'door != 1', 'bit(door, 1) == 1', 'door == other', '1 == door', 'door in [1, 2]'])(
+    'says nothing of what is not there: %s',
+    (text) => {
+      for (const record of [{}, { door: null }]) expect(isNone(valueIn(text, record))).toBe(true)
+    },
+  )
+
+  test('is false as a condition without the value', () => {
+    expect(compileCondition('door == 1', [])({}, {}, [])).toBe(false)
+    expect(compileCondition('door != 1', [])({}, {}, [])).toBe(true)
+  })
 })
