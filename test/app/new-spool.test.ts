@@ -1,7 +1,7 @@
 // Where there is no spool, the config says whether the daemon makes one. A marker in the directory says that it
 // is a spool; without it, a file system may not be mounted.
 
-import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { checkInThread, openLevelStore, realDisk } from '../../src/storage/storage.ts'
@@ -98,9 +98,27 @@ describe('a daemon whose store and high-water mark were moved away, beside the m
       act: expect.stringContaining('delete spool.json and run'),
     })
     expect(await readdir(join(folder, 'spool'))).not.toContain('store')
+    // Commands do not take it for a new spool, or for one in which nothing waits.
+    for (const command of ['init', 'waiting']) {
+      const { status, stderr } = await runCli(['spool', command, '--path', join(folder, 'spool')])
+      expect(status).not.toBe(0)
+      expect(stderr).toContain('a store was made here')
+    }
     await moveBack()
     await pipeline.until(() => pipeline.status().ready)
     expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toBeUndefined()
+  }, 30_000)
+
+  test('with spool.create false makes no new store where the marker cannot be read', async () => {
+    const folder = await newFolder()
+    const first = await startWith(folder, true)
+    await first.gateway.stop('SIGTERM')
+    const moveBack = await moveAway(folder)
+    await writeFile(join(folder, 'spool', 'spool.json'), '{')
+    const pipeline = await startWith(folder, false)
+    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
+    await moveBack()
+    await pipeline.until(() => pipeline.status().ready)
   }, 30_000)
 
   test('makes a new one after spool init, once a person has deleted the marker', async () => {

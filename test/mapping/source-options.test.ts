@@ -251,6 +251,22 @@ describe('a device that the table does not have', () => {
   const listed = { ...reading, id: 'listed' }
   const device = { path: 'id' }
 
+  test('is ignored if the config says so, also where no provider is its own', () => {
+    const world = {
+      devices: { unknown: 'ignore' },
+      table: 'device,provider\nlisted,north\n',
+      providers: ['north'],
+    }
+    const list = messageOf([listed, { ...listed, id: 'new' }], { topic: 'x' })
+    const result = mapperOf({ topic: 'x', device, each: '$' }, {}, world).map(list)
+    expect(result.kind).toBe('payloads')
+    expect(result.rest).toBeUndefined()
+    expect(mapperOf({}, {}, world).map(messageOf(listed, { topic: 'telemetry/v1/new' }))).toMatchObject({
+      kind: 'ignored',
+      reason: 'unknown device',
+    })
+  })
+
   test('has its messages quarantined if the config says so, until it is listed', () => {
     const world = { devices: { unknown: 'quarantine' }, table: 'device\nlisted\n' }
     const kept = { kind: 'quarantined', device: 'new', reason: 'UNKNOWN_DEVICE' }

@@ -44,7 +44,7 @@ export const waitingCommand: BuildCommand = (io, done) =>
 async function waitingIn(path: string, io: CommandIo): Promise<Waiting> {
   const waiting = { path, payloads: 0, deadLetters: 0, messages: 0, openMessages: 0, damaged: 0 }
   // Loaded late: it brings the database.
-  const { openSalvage } = await import('../../spool/spool.ts')
+  const { missingStoreFault, openSalvage } = await import('../../spool/spool.ts')
   const { messageOfStateEntry } = await import('../../mapping/mapping.ts')
   try {
     await withProgress(io, { what: 'Reading the spool' }, async (count) => {
@@ -64,6 +64,9 @@ async function waitingIn(path: string, io: CommandIo): Promise<Waiting> {
     })
   } catch (error) {
     if (!(error instanceof GatewayError) || error.code !== 'SPOOL_MISSING') throw error
+    // A store that was moved away may hold anything.
+    const fault = await missingStoreFault(path)
+    if (fault !== null) throw fault
   }
   return { ...waiting, setAside: await setAsideIn(path) }
 }

@@ -45,7 +45,7 @@ export function isBeyondLimit(context: RecordContext): boolean {
 
 /** A payload of a provider that is not in the config would never be sent. Null where it was refused. */
 export function checkProvider(entry: DeviceEntry, context: RecordContext): DeviceEntry | null {
-  if (entry.deliverable) return entry
+  if (entry.deliverable || entry.ignored) return entry
   return context.refuse('UNKNOWN_PROVIDER', `The config has no provider ${quote(entry.provider, 80)}.`)
 }
 

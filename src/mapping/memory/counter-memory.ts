@@ -119,12 +119,13 @@ function withBaseline(state: CounterState, reading: CounterReading): CounterStat
 }
 
 function runWith(
-  { run, value }: CounterState,
+  state: CounterState,
   reading: CounterReading,
   rule: CounterRule,
 ): NonNullable<CounterState['run']> {
   const { time } = reading
-  const isOtherUnit = isOfOtherUnit(value, reading.value, rule)
+  const { run } = state
+  const isOtherUnit = isOfOtherUnit(state, reading, rule)
   if (run === null)
     return {
       isOtherUnit,
@@ -167,12 +168,23 @@ function isAllOnes(value: number): boolean {
 
 const allOnes: ReadonlySet<number> = new Set([15, 16, 24, 31, 32].map((bits) => 2 ** bits - 1))
 
-function isOfOtherUnit(before: number, now: number, { factors }: CounterRule): boolean {
-  const ratio = now / before
-  return factors.some((factor) => [factor, 1 / factor].some((one) => Math.abs(ratio / one - 1) < factorError))
+/**
+ * It would be plausible in another unit. The vehicle may have driven on, but not for weeks: else nearly every
+ * other counter would be one.
+ */
+function isOfOtherUnit(before: CounterReading, now: CounterReading, rule: CounterRule): boolean {
+  const { factors, perHour, slack } = rule
+  const hours = Math.min((now.time - before.time) / hourMs, drivenHoursMax)
+  const margin = slack + before.value * factorError
+  return factors.some((factor) =>
+    [factor, 1 / factor].some((one) => {
+      const grown = now.value / one - before.value
+      return grown >= -margin && grown <= perHour * hours + margin
+    }),
+  )
 }
 
-/** A vehicle drives on between both readings. */
+const drivenHoursMax = 4
 const factorError = 0.001
 
 function isGrown(before: CounterReading, now: CounterReading, rule: CounterRule): boolean {

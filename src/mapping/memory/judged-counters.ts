@@ -33,7 +33,7 @@ export type CounterField = {
 
 /** In km an hour, and in hours an hour; the slack in km and hours; miles and metres, minutes and seconds. */
 const limits = {
-  odometer: { unit: 'KILOMETERS', perHour: 250, slack: 1, factors: [1.609344, 1000] },
+  odometer: { unit: 'KILOMETERS', perHour: 250, slack: 1, factors: [1.609344, 10, 1000, 1609.344] },
   engine_hours: { unit: 'HOURS', perHour: 1, slack: 1, factors: [60, 3600] },
 } as const
 

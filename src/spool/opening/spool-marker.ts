@@ -59,8 +59,17 @@ export async function noteStore(path: string, marker: SpoolMarker): Promise<void
   if (!marker.hasStore) await makeMarker(path, { ...marker, hasStore: true })
 }
 
-/** Makes the directory and its marker on purpose. Null: there is a spool already. */
+/** Not null where the marker says that a store was made, and there is none. */
+export async function missingStoreFault(path: string): Promise<GatewayError | null> {
+  const marker = await readMarker(path)
+  if (marker?.hasStore !== true || (await hasStore(path)) || (await storesAside(path)).length > 0) return null
+  return missing(path, await fileSystemAt(path), marker)
+}
+
+/** Makes directory and marker on purpose. Null: there is a spool already. Rejects with SPOOL_MISSING. */
 export async function initSpool(path: string, now: EpochMs): Promise<SpoolMarker | null> {
+  const fault = await missingStoreFault(path)
+  if (fault !== null) throw fault
   if ((await readMarker(path)) !== null) return null
   const isThere = await hasStore(path)
   const marker = await makeMarker(path, { by: isThere ? 'found' : 'init', madeAt: now, hasStore: false })
@@ -80,7 +89,8 @@ async function readMarker(path: string): Promise<SpoolMarker | null> {
     const { hasStore = false, ...marker } = JSON.parse(await readRegular(markerPath(path))) as Written
     return { madeAt: marker.madeAt, by: marker.by, hasStore }
   } catch (error) {
-    if (error instanceof SyntaxError) return { madeAt: 0, by: 'unknown', hasStore: false }
+    // What cannot be read is no permission to make a new store.
+    if (error instanceof SyntaxError) return { madeAt: 0, by: 'unknown', hasStore: true }
     if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return null
     throw error
   }
@@ -120,7 +130,7 @@ function missing(path: string, fileSystem: FileSystem | null, marker: SpoolMarke
   const init = `\`telemetry-gateway spool init --path ${shellArgument(resolve(path))}\` as the user of the gateway.`
   if (marker !== null)
     return new GatewayError('SPOOL_MISSING', {
-      what: `The store of the spool at ${path} is missing, and spool.create is false.`,
+      what: `The store of the spool at ${path} is missing.`,
       why: `The marker (spool.json) says that a store was made here. It was moved or deleted.${where}`,
       act:
         `Move the directory ${storePathOf(path)} back: the gateway then opens it automatically. ` +

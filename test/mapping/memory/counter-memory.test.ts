@@ -328,6 +328,18 @@ describe('a counter in another unit from one message to the next', () => {
     expect(odo(3001, before + 30)).toBe(String(before + 30))
   })
 
+  test.each([5, 60, 240])(
+    'is withheld, too, where the vehicle drove on for %i minutes meanwhile',
+    (minutes) => {
+      const { odo, resets } = open()
+      odo(0, 20_000)
+      const miles = (at: number) => Math.round((20_000 + at) / 1.609344)
+      for (let at = minutes; at < minutes + 600; at += 10) expect(odo(at, miles(at))).toBeUndefined()
+      expect(resets).toEqual([])
+      expect(odo(minutes + 601, 20_000 + minutes + 601)).toBeDefined()
+    },
+  )
+
   test('counts anew once a person has forgotten the counter', () => {
     const { odo, mapper } = open()
     odo(0, 42_595)
