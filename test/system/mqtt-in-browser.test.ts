@@ -28,6 +28,8 @@ const countPerQos = 10
 const script = `
 import mqtt from '/mqtt.js'
 window.state = { connects: 0, acked: 0 }
+// Some days ago: not too old, and not from the future.
+const startMs = Date.now() - 7 * 86400000
 window.begin = (url) => {
   const client = mqtt.connect(url, {
     protocolVersion: 5, clientId: 'browser', clean: false, reconnectPeriod: 100,
@@ -41,7 +43,7 @@ window.begin = (url) => {
   window.publish = (from, to) => {
     for (let number = from; number < to; number += 1)
       for (const qos of [0, 1, 2])
-        send(JSON.stringify({ ts: 1763690000000 + number * 1000, lat: number / 1e4, lon: 13.4 }), qos)
+        send(JSON.stringify({ ts: startMs + number * 1000, lat: number / 1e4, lon: 13.4 }), qos)
   }
 }
 window.attempt = (url) => new Promise((resolve) => {
