@@ -30,8 +30,50 @@ export function parseExpression(text: string): Node {
   } catch (error) {
     if (!(error instanceof ParseError)) throw error
     const at = error.range === undefined ? '' : ` at position ${error.range.start + 1}`
-    throw new Malformed(`is no expression: ${error.summary}${at} of ${quote(text, 80)}${hintFor(text)}`)
+    throw new Malformed(
+      `is no expression: ${inWords(error.summary)}${at} of ${quote(text, 80)}${hintFor(text)}`,
+    )
   }
+}
+
+/** The names of the parser for what can stand in a text. */
+const tokens: Readonly<Record<string, string>> = {
+  EOF: 'the end',
+  NUMBER: 'a number',
+  STRING: 'a text',
+  BOOLEAN: 'true or false',
+  NULL: 'null',
+  IDENTIFIER: 'a name',
+  PLUS: '+',
+  MINUS: '-',
+  MULTIPLY: '*',
+  DIVIDE: '/',
+  MODULO: '%',
+  EQ: '==',
+  NE: '!=',
+  LT: '<',
+  LE: '<=',
+  GT: '>',
+  GE: '>=',
+  AND: '&&',
+  OR: '||',
+  NOT: '!',
+  IN: 'in',
+  LPAREN: '(',
+  RPAREN: ')',
+  LBRACKET: '[',
+  RBRACKET: ']',
+  LBRACE: '{',
+  RBRACE: '}',
+  DOT: '.',
+  COMMA: ',',
+  COLON: ':',
+  QUESTION: '?',
+  BYTES: 'bytes',
+}
+
+function inWords(summary: string): string {
+  return summary.replaceAll(/\b[A-Z]{2,}\b/g, (name) => tokens[name] ?? name)
 }
 
 /** Refuses `a-b` and `a/b`, which could be meant as names of keys. */

@@ -262,3 +262,13 @@ describe('an expression as the value of a field', () => {
     expect(compileCondition('door != 1', [])({}, {}, [])).toBe(true)
   })
 })
+
+test.each([
+  ['a ? b', /Expected :, got the end/],
+  ['a + * b', /Unexpected token: \*/],
+  ['a ?? b', /\?/],
+  ['$x == 1', /\$ belongs to paths/],
+])('what is wrong with %s is said in the characters of the text', (text, said) => {
+  expect(() => compileExpression(text, [])).toThrow(said)
+  expect(() => compileExpression(text, [])).not.toThrow(/[A-Z]{4,}/)
+})
