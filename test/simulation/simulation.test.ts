@@ -29,7 +29,7 @@ describe('a gateway under faults that a seed draws', () => {
   test(
     'keeps every promise in the first seeds',
     async () => {
-      expect(await simulate('--seeds', '120')).toMatch(/^120 seeds, 0 failed/)
+      expect(await simulate('--seeds', '200')).toMatch(/^200 seeds, 0 failed/)
     },
     usualMs,
   )
