@@ -62,6 +62,18 @@ describe('a gateway whose clock falls behind by an hour', () => {
     expect(codes(pipeline)).toContain('CLOCK_STEPPED')
   })
 
+  test('releases what it took for years old while it was ahead, too', async () => {
+    const clock = settableClock(400 * 24 * hourMs)
+    const pipeline = await startPipeline({ deps: { clock, kernel: testKernel(() => true) } })
+    await pipeline.until(() => pipeline.status().clock.known)
+    await publishPresent(pipeline, 'truck-1')
+    expect(quarantined(pipeline)).toBe(messages)
+    clock.set(0)
+    await pipeline.until(() => pipeline.status().totals.delivered === messages)
+    expect(quarantined(pipeline)).toBe(0)
+    expect(pipeline.status().conditions.map(({ code }) => code)).not.toContain('DEVICES_HOURS_OFF')
+  })
+
   test('releases them as soon as an answer of the service shows it', async () => {
     const clock = settableClock(-hourMs)
     const pipeline = await startPipeline({ deps: { clock, kernel: testKernel(() => true) } })

@@ -4,6 +4,8 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { parseLine } from '../../src/dead-letters/ndjson-line.ts'
+import { runCli } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
 import { send } from '../support/ops-world.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
@@ -146,6 +148,33 @@ describe('what is done with the kept records', () => {
     await fleet.pipeline.until(() => fleet.arrived().length === 9)
     expect(fleet.arrived().filter((name) => name === 'later')).toHaveLength(3)
     expect(await kept(fleet)).toEqual({ dead: 0, quarantined: 0 })
+  })
+
+  test('devices that are listed together share messages, and each record is sent once', async () => {
+    const fleet = await startFleet({ listed: ['a'] })
+    const names = Array.from({ length: 12 }, (_, n) => `new-${n}`)
+    for (let n = 0; n < 30; n += 1) await fleet.publish(names.map((name) => vehicle(name, n)))
+    expect(await kept(fleet)).toEqual({ dead: 0, quarantined: 30 })
+    await fleet.list(names)
+    await fleet.pipeline.until(() => fleet.arrived().length >= 360)
+    await fleet.pipeline.until(() => fleet.pipeline.status().spool.quarantined === 0)
+    expect(new Set(fleet.arrived()).size).toBe(12)
+    expect(fleet.pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 360, payloadsAccepted: 360 })
+  })
+
+  test('a spool with them is whole, and its export names the records', async () => {
+    const fleet = await startFleet({ listed: ['a'] })
+    await fleet.publish([vehicle('x'), vehicle('a'), vehicle('y'), vehicle('a', 1, { ts: null })])
+    await fleet.pipeline.until(() => fleet.arrived().length === 1)
+    await fleet.pipeline.gateway.stop('to look at the spool')
+    const path = join(fleet.pipeline.folder, 'spool')
+    const verified = await runCli(['spool', 'verify', '--path', path])
+    expect([verified.status, verified.stderr]).toEqual([0, ''])
+    const lines = join(fleet.pipeline.folder, 'dead.ndjson')
+    const config = join(fleet.pipeline.folder, 'gateway.yaml')
+    expect((await runCli(['dead-letters', 'export', '--config', config, '--to', lines])).status).toBe(0)
+    const read = parseLine(await readFile(lines, 'utf8'))
+    expect(read).toMatchObject({ kind: 'message', envelope: { records: [{ index: 3 }] } })
   })
 
   test('a remap sends what the mapping can read now, and keeps the rest for its own reason', async () => {

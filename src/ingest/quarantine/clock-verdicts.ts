@@ -22,9 +22,8 @@
 // Bounds: one walk over the shelves at a time and at most one a minute, 100 messages a slice, one write a
 // slice.
 
-import { pause, type Clock } from '../../std/clock.ts'
-import { clockErrorOf, type OurTime } from '../../domain/arrival.ts'
-import type { Emit } from '../../domain/event.ts'
+import { pause } from '../../std/clock.ts'
+import { clockErrorOf } from '../../domain/arrival.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
@@ -32,8 +31,7 @@ import { future, past } from '../remap/kept-message.ts'
 import { inSlices } from '../remap/kept-slices.ts'
 import { mapperFactory, retryUntilDone, waitForRoom } from '../remap/release-throttle.ts'
 import { remapSlice } from '../remap/remap.ts'
-import { exchangeSlice, type SliceResult, type SliceTarget } from '../remap/slice-result.ts'
-import type { KeptSpool } from '../types.ts'
+import { exchangeSlice, type KeptWorkDeps, type SliceResult } from '../remap/slice-result.ts'
 import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
 
 export type ClockVerdicts = {
@@ -55,11 +53,7 @@ export type ClockVerdictCounters = {
   keptAgain: number
 }
 
-type Deps = Pick<SliceTarget, 'mapped'> & {
-  spool: KeptSpool
-  clock: Clock
-  ourTime: OurTime
-  emit: Emit
+type Deps = KeptWorkDeps & {
   mapping: () => Mapping
 }
 

@@ -19,22 +19,18 @@
 //   the store is lost, or other work was first    the fault is returned; what was done remains
 //   the spool is full                             the work waits; the client can hang up
 
-import type { Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { quote } from '../../std/quote.ts'
-import type { OurTime } from '../../domain/arrival.ts'
 import { droppedByPerson } from '../../domain/dead-letter.ts'
-import type { Emit } from '../../domain/event.ts'
 import type { KeptMessage, ShelfName } from '../../domain/message.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import { deadLetterFor, deadLetterStoreOf, unknownDevice } from '../remap/kept-message.ts'
 import { inSlices } from '../remap/kept-slices.ts'
 import { mapperFactory, waitForRoom } from '../remap/release-throttle.ts'
 import { remapSlice } from '../remap/remap.ts'
-import { exchangeSlice, type SliceResult, type SliceTarget } from '../remap/slice-result.ts'
+import { exchangeSlice, type KeptWorkDeps, type SliceResult } from '../remap/slice-result.ts'
 import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
 import { fromOf } from '../intake/unmappable-counter.ts'
-import type { KeptSpool } from '../types.ts'
 
 /** All null: all messages. `reason` is the one for which they are kept. */
 export type KeptSelection = { device: string | null; id: string | null; reason?: string | null }
@@ -70,11 +66,7 @@ export type QuarantineDecisions = {
 /** Messages, since the start. */
 export type DecisionCounters = { released: number; dead: number; dropped: number }
 
-type Deps = Pick<SliceTarget, 'mapped'> & {
-  spool: KeptSpool
-  clock: Clock
-  ourTime: OurTime
-  emit: Emit
+type Deps = KeptWorkDeps & {
   mapping: () => Mapping
 }
 

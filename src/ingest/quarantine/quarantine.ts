@@ -24,10 +24,8 @@
 //
 // Bounds: 100 messages a slice (kept-slices.ts), eight devices at once, one look a minute at the shelves.
 
-import { pause, type CancelTimer, type Clock, type EpochMs } from '../../std/clock.ts'
+import { pause, type CancelTimer, type EpochMs } from '../../std/clock.ts'
 import { codeOf } from '../../std/gateway-error.ts'
-import type { OurTime } from '../../domain/arrival.ts'
-import type { Emit } from '../../domain/event.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
 import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
@@ -35,8 +33,8 @@ import { unknownDevice } from '../remap/kept-message.ts'
 import { inSlices } from '../remap/kept-slices.ts'
 import { mapperFactory, retryUntilDone, waitForRoom } from '../remap/release-throttle.ts'
 import { remapSlice } from '../remap/remap.ts'
-import { exchangeSlice, type SliceResult, type SliceTarget } from '../remap/slice-result.ts'
-import type { KeptSpool, ReleaseOrder } from '../types.ts'
+import { exchangeSlice, type KeptWorkDeps, type SliceResult } from '../remap/slice-result.ts'
+import type { ReleaseOrder } from '../types.ts'
 import { quarantinedOn, quarantineShelves, type QuarantinedEntry } from './quarantine-shelves.ts'
 
 export type QuarantineRelease = ReleaseOrder & {
@@ -65,13 +63,6 @@ export type ReleaseCounters = {
   devices: number
 }
 
-type Deps = Pick<SliceTarget, 'mapped'> & {
-  spool: KeptSpool
-  clock: Clock
-  ourTime: OurTime
-  emit: Emit
-}
-
 /** A mapping that was put in force, until everything that it newly admits was found. */
 type Change = { previous: Mapping; next: Mapping }
 
@@ -82,7 +73,7 @@ const restMs = 100
 const eventEveryMs = 1000
 
 export function createQuarantineRelease(
-  { spool, mapped, clock, ourTime, emit }: Deps,
+  { spool, mapped, clock, ourTime, emit }: KeptWorkDeps,
   first: Mapping,
 ): QuarantineRelease {
   const stopping = new AbortController()

@@ -11,17 +11,15 @@
 //   there is no room      it waits, and continues when there is
 //   the mapping changes   the next slice is mapped by the new one
 
-import type { Clock } from '../../std/clock.ts'
-import { correctedEnvelope, type OurTime } from '../../domain/arrival.ts'
-import type { Emit } from '../../domain/event.ts'
+import { correctedEnvelope } from '../../domain/arrival.ts'
 import type { ShelfName } from '../../domain/message.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
-import type { KeptSpool, ReleaseOrder } from '../types.ts'
+import type { ReleaseOrder } from '../types.ts'
 import { inSlices } from './kept-slices.ts'
 import { mapperFactory, retryUntilDone, waitForRoom } from './release-throttle.ts'
 import { remapSlice } from './remap.ts'
-import { exchangeSlice, type RemapEntry, type SliceResult, type SliceTarget } from './slice-result.ts'
+import { exchangeSlice, type KeptWorkDeps, type RemapEntry, type SliceResult } from './slice-result.ts'
 
 export type DeferredMessages = {
   start(): void
@@ -34,11 +32,7 @@ export type DeferredMessages = {
 /** What became of the messages since the start. */
 export type DeferredCounters = { payloads: number; dead: number }
 
-type Deps = Pick<SliceTarget, 'mapped'> & {
-  spool: KeptSpool
-  clock: Clock
-  ourTime: OurTime
-  emit: Emit
+type Deps = KeptWorkDeps & {
   mapping: () => Mapping
   releaseOrder: ReleaseOrder
 }

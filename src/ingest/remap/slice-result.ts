@@ -3,12 +3,14 @@
 
 import { assertNever } from '../../std/assert.ts'
 import type { DeadLetterStore } from '../../domain/dead-letter.ts'
-import type { EpochMs } from '../../std/clock.ts'
+import type { Clock, EpochMs } from '../../std/clock.ts'
+import type { OurTime } from '../../domain/arrival.ts'
+import type { Emit } from '../../domain/event.ts'
 import { envelopeOf, type Envelope, type KeptMessage, type RecordMark } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import type { KeptResult, MapResult, StateChanges } from '../../mapping/mapping.ts'
 import type { Spool } from '../../spool/spool.ts'
-import type { ReleaseOrder } from '../types.ts'
+import type { KeptSpool, ReleaseOrder } from '../types.ts'
 import { deadLetterFor, keptBehind, keptOf, unmappedStoreOf, quarantineFor } from './kept-message.ts'
 import { deviceBefore } from './release-order.ts'
 
@@ -140,13 +142,20 @@ function ignore({ ignored }: SliceResult, source: string, reason: string, messag
   ignored.set(key, (ignored.get(key) ?? 0) + messages)
 }
 
+export type SliceTarget = { spool: Pick<Spool, 'exchange'>; mapped?: ((device: string) => void) | undefined }
+
+/** What all work on kept messages needs. `mapped`: a kept message of this device became payloads. */
+export type KeptWorkDeps = Pick<SliceTarget, 'mapped'> & {
+  spool: KeptSpool
+  clock: Clock
+  ourTime: OurTime
+  emit: Emit
+}
+
 /**
  * Takes the messages off their shelves in the write that adds what they became; what cannot be mapped becomes
  * a dead letter. Resolves with their number when the write is durable.
  */
-/** `mapped`: a kept message of this device became payloads. */
-export type SliceTarget = { spool: Pick<Spool, 'exchange'>; mapped?: ((device: string) => void) | undefined }
-
 export async function exchangeSlice(
   { spool, mapped }: SliceTarget,
   { taken, payloads, keptMessages, refused }: SliceResult,

@@ -85,7 +85,10 @@ function timesIn(root: unknown): OtherTime[] {
     if (at !== null) found.push({ name, at })
     else if (depth < depthMax && Array.isArray(value)) visit(value[0], `${name}[0]`, depth + 1)
     else if (depth < depthMax && isRecord(value))
-      for (const key in value) visit(value[key], name === '' ? key : `${name}.${key}`, depth + 1)
+      for (const key in value) {
+        if (left <= 0) return
+        visit(value[key], name === '' ? key : `${name}.${key}`, depth + 1)
+      }
   }
 }
 

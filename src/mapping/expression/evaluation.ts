@@ -1,8 +1,10 @@
 // evaluation.ts: the tree of an expression as closures, made once when the config is compiled.
 //
 // A part without a value makes the whole none; `a ? b : c` reads one of its sides only, `&&` and `||` are
-// decided by one side where it decides, and `has(x)`, `==`, `!=` and `in` always have a result.
+// decided by one side where it decides, and `has(x)` always has a result. So have `==`, `!=` and `in` in a
+// condition; in the value of a field they have none without their values (`isValue` of Scope).
 
+import { assertNever } from '../../std/assert.ts'
 import { isNone, NoResult } from '../path/no-result.ts'
 import { compilePath, type Read } from '../path/path.ts'
 import { isRecord, setOwn } from '../path/path-eval.ts'
@@ -12,7 +14,7 @@ import { isSame, order, truthOf, unordered } from './comparisons.ts'
 import { compileCall, type Scope, type Variable } from './calls.ts'
 import { chainOf, constantOf, placeOf } from './names.ts'
 import { beginSteps, limitReached, spend, takeLimitReached } from './step-budget.ts'
-import { nodesOf, type Node } from './syntax.ts'
+import { isOperator, nodesOf, type Node, type Operator } from './syntax.ts'
 
 const noContainer = new NoResult('`in` needs a list or an object on its right')
 
@@ -49,6 +51,7 @@ function compileNode(node: Node, scope: Scope): Read {
     const { capture } = place
     return (_record, _root, _up, captures) => captures?.[capture]
   }
+  if (isOperator(node)) return compileOperator(node, scope)
   switch (node.op) {
     case 'value':
       return compileConstant(node)
@@ -79,20 +82,8 @@ function compileNode(node: Node, scope: Scope): Read {
     case '.?':
     case '[?]':
       throw new Malformed(`has ${node.op}, which is no operator here; has(x) tells whether there is a value`)
-    case 'in':
-    case '==':
-    case '!=':
-    case '<':
-    case '<=':
-    case '>':
-    case '>=':
-    case '+':
-    case '-':
-    case '*':
-    case '/':
-    case '%':
     default:
-      return compileOperator(node, scope)
+      return assertNever(node)
   }
 }
 
@@ -205,11 +196,6 @@ function compileObject(entries: readonly (readonly [Node, Node])[], scope: Scope
     return made
   }
 }
-
-type Operator = Extract<
-  Node,
-  { op: 'in' | '==' | '!=' | '<' | '<=' | '>' | '>=' | '+' | '-' | '*' | '/' | '%' }
->
 
 function compileOperator(node: Operator, scope: Scope): Read {
   const [leftNode, rightNode] = node.args

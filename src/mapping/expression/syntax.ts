@@ -1,10 +1,20 @@
 // syntax.ts: the text of an expression as a tree, by the parser of cel-js. Its evaluator is not used.
 
 import { Environment, ParseError, type ASTNode } from '@marcbachmann/cel-js'
+import { assertNever } from '../../std/assert.ts'
 import { quote } from '../../std/quote.ts'
 import { Malformed } from '../path/text-cursor.ts'
 
 export type Node = ASTNode
+
+const operators = ['in', '==', '!=', '<', '<=', '>', '>=', '+', '-', '*', '/', '%'] as const
+
+/** An operation with two operands, which are both evaluated. */
+export type Operator = Extract<Node, { op: (typeof operators)[number] }>
+
+export function isOperator(node: Node): node is Operator {
+  return operators.some((operator) => operator === node.op)
+}
 
 /** Also bounds the time of one step. */
 const nodesMax = 500
@@ -111,6 +121,7 @@ export function* nodesOf(node: Node): Generator<Node> {
 }
 
 export function childrenOf(node: Node): readonly Node[] {
+  if (isOperator(node)) return node.args
   switch (node.op) {
     case 'value':
     case 'id':
@@ -133,20 +144,9 @@ export function childrenOf(node: Node): readonly Node[] {
     case '[?]':
     case '||':
     case '&&':
-    case 'in':
-    case '==':
-    case '!=':
-    case '<':
-    case '<=':
-    case '>':
-    case '>=':
-    case '+':
-    case '-':
-    case '*':
-    case '/':
-    case '%':
-    default:
       return node.args
+    default:
+      return assertNever(node)
   }
 }
 

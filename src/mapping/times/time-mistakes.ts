@@ -11,9 +11,9 @@ const units = new Map([
   ['ns', 1e-6],
 ])
 
-/** No device was on the road before, and none will be after: a time outside is of another unit. */
+/** Telemetry is not older than the first and not newer than the second. A time outside is in another unit. */
 const [earliest, latest] = [Date.UTC(1990, 0), Date.UTC(3000, 0)]
-/** So a time in another unit is recognised: each of them is a thousand times another. */
+/** In another unit a number counts as a time within these years: the units differ by a factor of 1,000. */
 const [recent, near] = [Date.UTC(2000, 0), Date.UTC(2100, 0)]
 
 export function isOfAnyUnit(moment: number): boolean {

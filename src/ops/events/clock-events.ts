@@ -49,8 +49,8 @@ export const clockEvents: EventTable<ClockEvent> = {
     level: 'warn',
     raises: {
       CLOCK_STEPPED: (event) => ({
-        what: `The clock of this machine was behind. ${correctedText(event)}`,
-        why: 'The times of healthy devices seemed to be in the future (FUTURE).',
+        what: `The clock of this machine was wrong. ${correctedText(event)}`,
+        why: 'The times of healthy devices seemed to be in the future (FUTURE) or long ago (PAST).',
       }),
     },
   },

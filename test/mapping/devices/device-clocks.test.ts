@@ -23,6 +23,17 @@ describe('a device’s clock', () => {
     expect([...clocks.views()].map(([device]) => device)).toEqual(['truck-7'])
   })
 
+  test('has its messages since our own time was corrected counted apart', () => {
+    const clocks = open()
+    const skews = (...all: number[]) => all.forEach((ms) => clocks.observe('truck-7', noon - ms, noon, 0))
+    skews(10, 20)
+    expect(clocks.view('truck-7')).toMatchObject({ messages: 2, messagesSince: 2, spreadMs: 10 })
+    clocks.ownTimeCorrected()
+    expect(clocks.view('truck-7')).toMatchObject({ messages: 2, messagesSince: 0 })
+    skews(30)
+    expect(clocks.view('truck-7')).toMatchObject({ messages: 3, messagesSince: 1, spreadMs: 20 })
+  })
+
   test('is in the future beyond the limit, by our clock as corrected by the service', () => {
     const clocks = open()
     const ahead = (ms: number, offsetMs: number | null) =>

@@ -22,7 +22,7 @@ export type BudgetLimit = 'max_messages_per_s' | 'max_bytes_per_s' | 'mapping_ti
 export type ClientBudget = {
   /** A message came, with these bytes in topic and payload. */
   count(bytes: number): void
-  /** The last message took so long to map and store. */
+  /** Charges the client for the time, in ms, that mapping and storing its last message took. */
   countTime(ms: number): void
   /** True: no message may be read before isSpent() was asked. */
   isTimeSpent(): boolean
