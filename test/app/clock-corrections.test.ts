@@ -74,6 +74,17 @@ describe('a gateway whose clock falls behind by an hour', () => {
     expect(pipeline.status().conditions.map(({ code }) => code)).not.toContain('DEVICES_HOURS_OFF')
   })
 
+  test('says of no device any more that it is hours off, once its own clock is set', async () => {
+    const clock = settableClock(5 * hourMs)
+    const pipeline = await startPipeline({ deps: { clock, kernel: testKernel(() => true) } })
+    await pipeline.until(() => pipeline.status().clock.known)
+    await publishPresent(pipeline, 'truck-1')
+    await pipeline.until(() => codes(pipeline).includes('DEVICES_HOURS_OFF'))
+    clock.set(0)
+    await pipeline.until(() => !codes(pipeline).includes('DEVICES_HOURS_OFF'))
+    expect(codes(pipeline)).toContain('CLOCK_STEPPED')
+  }, 30_000)
+
   test('releases them as soon as an answer of the service shows it', async () => {
     const clock = settableClock(-hourMs)
     const pipeline = await startPipeline({ deps: { clock, kernel: testKernel(() => true) } })

@@ -62,6 +62,24 @@ describe('export and import', () => {
     })
   })
 
+  test('two entries for other records of one message are two', async () => {
+    const world = await openDeadLettersWorld()
+    const { envelope } = refusedMessage('one')
+    if (envelope === null) throw new Error('a refused message has its envelope')
+    const kept = (index: number) => ({ ...envelope, records: [{ index, hash: '0123456789abcdef' }] })
+    await world.add(refusedMessage('one', { envelope: kept(1) }))
+    const [line = ''] = await collect(world.operations.export({}))
+    const text = [line, line.replace('"index":1', '"index":2')].join('')
+    expect(await world.operations.importLines(text, { dryRun: false }, never)).toMatchObject({
+      duplicates: 1,
+      remap: { deadLetters: 1 },
+    })
+    const wrong = line.replace('"index":1', '"index":"first"')
+    await expect(world.operations.importLines(wrong, { dryRun: false }, never)).rejects.toMatchObject({
+      why: expect.stringContaining('its envelope is incomplete') as string,
+    })
+  })
+
   test('an invalid line changes nothing, and all invalid lines are reported', async () => {
     const world = await openDeadLettersWorld()
     await world.add(refusedPayload('a'))
