@@ -29,8 +29,10 @@ import {
   type RemapRequest,
 } from '../ingest/ingest.ts'
 import {
+  createLostFields,
   openMapping,
   withheldByField,
+  type LostFields,
   type CounterReset,
   type Mapper,
   type Mapping,
@@ -59,6 +61,8 @@ export type ActiveMapping = {
   /** Resolves when the mapping has durably forgotten it. */
   forget(device: string, signal: string | null): Promise<Forgotten>
   readonly decisions: Pick<QuarantineDecisions, 'release' | 'drop'>
+  /** To be kept over a restart. */
+  readonly lostFields: LostFields
   stop(): Promise<void>
 }
 
@@ -92,6 +96,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   const { spool, clock, emit, ourTime, records } = deps
   const stopping = new AbortController()
   const readFile = createBoundedReader()
+  const lostFields = createLostFields({ emit })
   let present: Present = presentOf(first, config)
   const keptDeps = { spool, clock, ourTime, emit, mapped: records.mappedLater }
   const release = createQuarantineRelease(keptDeps, first)
@@ -138,6 +143,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
         remapDeadLetters({ spool, clock, ourTime, emit, mapping: present.mapping }, request, either),
       ),
     forget,
+    lostFields,
     decisions: {
       release: (which, options, signal) =>
         inTurn(signal, (either) => decisions.release(which, options, either)),
@@ -153,7 +159,12 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   }
 
   function presentOf(mapping: Mapping, present: Config): Present {
-    return { mapping, mapper: mapping.openLive(records.notes), since: clock.now(), config: present }
+    return {
+      mapping,
+      mapper: mapping.openLive(records.notes, lostFields),
+      since: clock.now(),
+      config: present,
+    }
   }
 
   async function forget(device: string, signal: string | null): Promise<Forgotten> {
@@ -208,7 +219,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       omitted: withheldByField(omitted),
       flagged: withheldByField(flagged),
       clocks,
-      watched,
+      watched: { ...watched, beyond: watched.beyond + lostFields.beyond() },
       skewed: monitor.worstClocks(),
       release: release.counters(),
       decisions: decisions.counters(),

@@ -8,14 +8,16 @@ import { providerNames } from '../delivery/config.ts'
 import {
   createClientRecords,
   createDeviceRecords,
+  createFieldRecords,
   type ClientRecords,
   type DeviceRecords,
+  type FieldRecords,
   type RecordsStore,
 } from '../device-records/device-records.ts'
 import type { Ingest } from '../ingest/ingest.ts'
 import { ledgerOptions } from '../ledger/config.ts'
 import { createLedger, createRecords, type Ledger } from '../ledger/ledger.ts'
-import type { Mapper } from '../mapping/mapping.ts'
+import { isStoredSource, type LostFields, type Mapper } from '../mapping/mapping.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { CheckStore, OpenStore } from '../storage/storage.ts'
 import type { GatewayTime } from './our-time.ts'
@@ -26,13 +28,15 @@ export type OpenRecords = {
   /** For others that keep something in the same database. */
   store: RecordsStore
   start(): void
-  /** Which mapper is in force. */
-  follow(active: { readonly mapper: Pick<Mapper, 'withheldOf'> }): void
+  /** Which mapper is in force. Restores which fields its devices had, and keeps what changes. */
+  follow(active: FollowedMapping): void
   /** Restores what was known of them, and keeps what changes. */
   followClients(clients: FollowedClients): void
   /** Writes and copies what there is until `deadline` aborts, then closes the database. */
   stop(deadline: AbortSignal): Promise<void>
 }
+
+type FollowedMapping = { readonly mapper: Pick<Mapper, 'withheldOf'>; readonly lostFields: LostFields }
 
 type FollowedClients = Pick<Ingest['clients'], 'takeChanged' | 'restore' | 'forgetBefore' | 'unnamed'>
 
@@ -79,7 +83,8 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
     newPerRound: 2000,
     roundsToWait: 6,
   }
-  let active: { readonly mapper: Pick<Mapper, 'withheldOf'> } | null = null
+  let active: FollowedMapping | null = null
+  let fieldRecords: FieldRecords | null = null
   const devices = createDeviceRecords(
     {
       ...recordDeps,
@@ -103,6 +108,8 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
     },
     follow(next) {
       active = next
+      fieldRecords = createFieldRecords(recordDeps, { ...next.lostFields, isStored: isStoredSource })
+      fieldRecords.start()
     },
     followClients(source) {
       clients = source
@@ -111,6 +118,7 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
       void clientRecords.start()
     },
     async stop(deadline) {
+      await fieldRecords?.stop()
       await clientRecords?.stop(deadline)
       await devices.stop(deadline)
       await ledger?.stop(deadline)

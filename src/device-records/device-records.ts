@@ -17,7 +17,7 @@
 //   recent-messages.ts in memory only: the last messages of each device, in rings (message-ring.ts) of blocks
 //                      (message-blocks.ts)
 //   record-writer.ts   on the disk: in the database of the ledger, in slices, not synced
-//   client-records.ts  the same for what the broker knows of clients
+//   client-records.ts  the same for what the broker knows of clients; field-records.ts, the mapping of fields
 //   hourly-counts.ts   messages of the last 24 hours
 //   rhythm.ts          how often a device sends, and whether it is silent
 //   repeats.ts         whether its last messages bring nothing new
@@ -44,6 +44,7 @@ import type { DeviceRecord, DeviceRecordView, Loss } from './types.ts'
 
 export type { DeviceRecordView, Loss, Repeating } from './types.ts'
 export { createClientRecords, type ClientRecords } from './client-records.ts'
+export { createFieldRecords, type FieldRecords } from './field-records.ts'
 export type { RecentMessage } from './message-ring.ts'
 export type { RecordsStore } from './record-writer.ts'
 

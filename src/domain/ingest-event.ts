@@ -182,4 +182,17 @@ export const ingestEventFields = {
     devices: count('devices whose latitude and longitude look swapped'),
     device: shown,
   },
+  field_lost: {
+    source,
+    field: field<string>('position, a signal, or another field of the mapping'),
+    since: field<number>(
+      'when the mapping was changed, or the last record with the field came, Unix time in ms',
+    ),
+    devices: count('devices that had the field, and sent a record without it'),
+    of: count('devices that had the field'),
+    key: field<string | null>('key in their messages that nothing reads; null where there is none'),
+    isByMapping: field<boolean>('the mapping of the source was changed before'),
+    isKept: field<boolean>('messages without the field are kept'),
+  },
+  field_found: { source, field: field<string>('field that was lost') },
 } as const

@@ -2,6 +2,7 @@
 
 import type { EpochMs } from '../std/clock.ts'
 import type { ProviderName } from './ids.ts'
+import type { ShelfName } from './kept-store.ts'
 
 /** The sender of a message. One object per connection, shared by all its messages. */
 export type Sender = {
@@ -80,8 +81,8 @@ export type Arrival = {
   offsetMs: number | null
 }
 
-/** A record of a message of several vehicles: its place in the list, from 0, and a hash of its content. */
-export type RecordMark = { index: number; hash: string }
+/** A record of a message: its place in the list from 0, a hash, and the fields that it was sent with. */
+export type RecordMark = { index: number; hash: string; sent?: readonly string[] }
 
 export type Message = {
   topic: string
@@ -240,10 +241,15 @@ export function isEnvelope(value: unknown): value is Envelope {
     Object.values(userProperties).every((one) => typeof one === 'string') &&
     areMessageProperties(properties) &&
     Array.isArray(records) &&
-    records.every(
-      (one) => isRecord(one) && Number.isSafeInteger(one['index']) && typeof one['hash'] === 'string',
-    )
+    records.every(isRecordMark)
   )
+}
+
+function isRecordMark(value: unknown): boolean {
+  const { index, hash, sent = [] } = isRecord(value) ? value : {}
+  const areTexts =
+    Array.isArray(sent) && [hash, ...(sent as unknown[])].every((one) => typeof one === 'string')
+  return Number.isSafeInteger(index) && areTexts
 }
 
 /** Names that only a later version knows do not matter. */
@@ -269,22 +275,6 @@ function areFinite(...values: readonly unknown[]): boolean {
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-export type ShelfKind = 'quarantine' | 'clock' | 'deferred'
-
-/**
- * A message shelf of the spool: `quarantine:<provider>` keeps messages until the device is listed,
- * `clock:<provider>` until its clock is judged, `deferred:<source>` has those that a version before 0.2
- * deferred, until they are mapped after the start.
- */
-export type ShelfName = `${ShelfKind}:${string}`
-
-const shelfNameLengthMax = 300
-
-/** Whether a text from outside the gateway names a shelf. */
-export function isShelfName(text: string): text is ShelfName {
-  return /^(quarantine|clock|deferred):./s.test(text) && text.length <= shelfNameLengthMax
 }
 
 /** A message that is kept whole on a message shelf. */

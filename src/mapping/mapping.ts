@@ -49,6 +49,7 @@ import {
 } from './devices/device-table.ts'
 import { createExplainer, type Explainer } from './explain/explain.ts'
 import type { ClockPolicy } from './devices/clock-check.ts'
+import type { LostFields } from './lost-fields/lost-fields.ts'
 import type { DeviceNotes } from './types.ts'
 import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from './mapper/mapper.ts'
 
@@ -69,6 +70,8 @@ export type { DeviceClock } from './devices/device-clocks.ts'
 export type { DeviceNotes, KeptResult, MapResult, NotedDevice, StateWrite } from './types.ts'
 export { createMapper, type Mapper } from './mapper/mapper.ts'
 export { covers, filterText, parseTopic, topicFilterOf, type TopicPattern } from './path/topic-pattern.ts'
+export { createLostFields, type LostFields } from './lost-fields/lost-fields.ts'
+export { isStoredSource } from './lost-fields/device-fields.ts'
 export type { CounterReset } from './memory/counter-memory.ts'
 export type { StateChanges, UnsentPart } from './state/state-changes.ts'
 export { messageOfStateEntry } from './state/state-restore.ts'
@@ -102,7 +105,7 @@ export type Mapping = {
   /** A mapper with its own memory. `decision`: of a person, in place of `clocks.on_future` and `on_past`. */
   open(decision?: ClockPolicy['onFuture']): Mapper
   /** The mapper of messages that arrive. */
-  openLive(notes: DeviceNotes): Mapper
+  openLive(notes: DeviceNotes, lostFields?: LostFields): Mapper
   rowOf(device: string): DeviceRow | undefined
   /** Explains a message by this mapping. Slow, for a person; made at the first call. */
   explainer(): Explainer
@@ -121,7 +124,7 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
   let explainer: Explainer | null = null
   const received = { ...mapping, unnamedFrom: embeddedBrokerName }
   return {
-    openLive: (notes) => createMapper({ ...deps, notes }, received),
+    openLive: (notes, lostFields) => createMapper({ ...deps, notes, lostFields }, received),
     open: (onFuture) => (onFuture === undefined ? createMapper(deps, received) : openFor(onFuture)),
     explainer: () => (explainer ??= createExplainer(deps, mapping, config)),
     rowOf,

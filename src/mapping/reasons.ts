@@ -33,6 +33,8 @@ export const unmappableReasons = {
   BAD_VALUE: 'Latitude or longitude is not a number, or its hemisphere is unknown or contradicts it.',
   OUT_OF_RANGE: 'Latitude is beyond 90 degrees, or longitude beyond 180.',
   HALF_POSITION: 'One of latitude and longitude is missing.',
+  FIELD_LOST:
+    'It was sent without a field that the devices of the source had before. Mapped again, it gives what is missing, and no more.',
   NOTHING_TO_SEND: 'The message has neither a position nor a signal.',
 } as const
 

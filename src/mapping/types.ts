@@ -122,6 +122,12 @@ export type RecordContext = {
   implausible(finding: Finding, value: number): void
   /** Whether a value of the record was left out because it is not plausible, or a placeholder. */
   leftOut: boolean
+  /** Fields of the source, as bits (lost-fields/watched-fields.ts): those that the record has. */
+  present: number
+  /** Those that were read of it; the others may be there. */
+  judged: number
+  /** Those that are not read: a message that is kept for a lost field was sent with them. */
+  unwanted: number
 
   /** Set by the position: the speed from which motion is to be derived, NaN where it is not. */
   motionSpeed: number
@@ -271,6 +277,8 @@ export type KeptResult = { records?: readonly RecordMark[] } &
         reason: string
         detail: string
         windowKey: string
+        /** A copy of what was sent in part: see RecordMark. */
+        isCopy?: boolean
         /** It is of no listed device: source or device is not known, or a device table lacks the device. */
         unlisted?: boolean
       }

@@ -2,9 +2,8 @@
 
 import type { EpochMs } from '../std/clock.ts'
 import type { LaneId, ProviderName } from '../domain/ids.ts'
-import type { KeptStore, OnFull } from '../domain/kept-store.ts'
+import type { KeptStore, OnFull, ShelfName } from '../domain/kept-store.ts'
 import type { LaneRole } from '../domain/settlement.ts'
-import type { ShelfName } from '../domain/message.ts'
 
 export type { LaneRole } from '../domain/settlement.ts'
 

@@ -202,7 +202,8 @@ describe('signals', () => {
 
   test.each([4_294_967_295, 2 ** 53, '12,5', -1, true, 'n/a'])('of %j are left out, not rounded', (odo) => {
     expect(sentIn(mapped({ ...reading, odo }, { signals }))).not.toHaveProperty('signals')
-    const nothing = odo === 4_294_967_295 ? 'not plausible' : 'NOTHING_TO_SEND'
+    const nothing =
+      odo === 4_294_967_295 ? 'not plausible, and no position where the mapping reads it' : 'NOTHING_TO_SEND'
     expect(verdict({ ts: 1, odo }, { signals })).toBe(nothing)
   })
 

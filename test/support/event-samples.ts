@@ -361,6 +361,18 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
   },
   clock_trusted: { kind: 'clock_trusted' },
   devices_hours_off: { kind: 'devices_hours_off', offsetMs: 7_200_000, devices: 2, example: 'truck-7' },
+  field_lost: {
+    kind: 'field_lost',
+    source: 'trucks',
+    field: 'position',
+    since: 1_800_000_000_000,
+    devices: 13,
+    of: 13,
+    key: 'gps.latitude',
+    isByMapping: true,
+    isKept: true,
+  },
+  field_found: { kind: 'field_found', source: 'trucks', field: 'position' },
   batch_sealed: { kind: 'batch_sealed', ...batch },
   submission_ended: {
     kind: 'submission_ended',

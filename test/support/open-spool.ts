@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
-import type { ShelfName } from '../../src/domain/message.ts'
+import type { ShelfName } from '../../src/domain/kept-store.ts'
 import { openSpool, type Batch, type IsLate, type Spool, type SpoolOptions } from '../../src/spool/spool.ts'
 import {
   checkInThread,

@@ -17,7 +17,7 @@
 
 import { assert } from '../../std/assert.ts'
 import type { LaneId } from '../../domain/ids.ts'
-import type { ShelfKind } from '../../domain/message.ts'
+import type { ShelfKind } from '../../domain/kept-store.ts'
 import type { LaneView, ShelfView } from '../../spool/spool.ts'
 import type { CommittedPart } from '../message-sources/message-sources.ts'
 

@@ -24,7 +24,7 @@
 
 import { pause } from '../../std/clock.ts'
 import { clockErrorOf } from '../../domain/arrival.ts'
-import type { ShelfName } from '../../domain/message.ts'
+import type { ShelfName } from '../../domain/kept-store.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
 import { future, past } from '../remap/kept-message.ts'

@@ -1,7 +1,7 @@
 // quarantine-shelves.ts: reads the messages in quarantine from the shelves of the spool.
 
 import { correctedEnvelope, type OurTime } from '../../domain/arrival.ts'
-import type { ShelfName } from '../../domain/message.ts'
+import type { ShelfName } from '../../domain/kept-store.ts'
 import type { KeptEntry, Spool } from '../../spool/spool.ts'
 import { storeLostFault } from '../remap/release-throttle.ts'
 import type { RemapEntry } from '../remap/slice-result.ts'

@@ -26,7 +26,7 @@
 
 import { pause, type CancelTimer, type EpochMs } from '../../std/clock.ts'
 import { codeOf } from '../../std/gateway-error.ts'
-import type { ShelfName } from '../../domain/message.ts'
+import type { ShelfName } from '../../domain/kept-store.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
 import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
 import { unknownDevice } from '../remap/kept-message.ts'

@@ -12,7 +12,7 @@
 //   the mapping changes   the next slice is mapped by the new one
 
 import { correctedEnvelope } from '../../domain/arrival.ts'
-import type { ShelfName } from '../../domain/message.ts'
+import type { ShelfName } from '../../domain/kept-store.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import { createUnmappableCounter } from '../intake/unmappable-counter.ts'
 import type { ReleaseOrder } from '../types.ts'

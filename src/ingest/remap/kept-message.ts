@@ -38,6 +38,8 @@ export function messageFrom(envelope: Envelope): Message {
   }
 }
 
+type Unmappable = Extract<KeptResult, { kind: 'unmappable' }>
+
 type Refusal = {
   source: string | null
   device: string | null
@@ -56,7 +58,11 @@ function storeOf(result: KeptResult): FilledStore {
 }
 
 /** The store of the dead letter. */
-export function unmappedStoreOf({ unlisted }: { unlisted?: boolean }): DeadLetterStore {
+export function unmappedStoreOf({
+  unlisted,
+  isCopy,
+}: Pick<Unmappable, 'unlisted' | 'isCopy'>): DeadLetterStore {
+  if (isCopy === true) return 'part_dead_letters'
   return unlisted === true ? 'unlisted_dead_letters' : 'dead_letters'
 }
 

@@ -6,6 +6,7 @@ import { ratioOf } from '../fields/decimal.ts'
 import { compileExtraFields, type ExtraField, type WriteExtraFields } from '../fields/extra-fields.ts'
 import { createConvert, speedUnits as speedRatios, unitRatios } from '../fields/units.ts'
 import { compileCondition } from '../expression/expression.ts'
+import type { FieldBits } from '../lost-fields/watched-fields.ts'
 import { readsPrevious } from '../path/paths-used.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileBounds } from '../plausibility/plausibility.ts'
@@ -25,7 +26,11 @@ const taken = {
   gps: ['latitude', 'longitude', 'speed', 'speedUnits', 'heading', 'inMotion'],
 }
 
-export function extraFieldsOf(config: SourceConfig, { captures, compile, report }: Scope): ExtraFields {
+export function extraFieldsOf(
+  config: SourceConfig,
+  { captures, compile, report }: Scope,
+  bits: FieldBits,
+): ExtraFields {
   const { map } = config
   const inGps: ExtraField[] = []
   const onTop: ExtraField[] = []
@@ -56,7 +61,8 @@ export function extraFieldsOf(config: SourceConfig, { captures, compile, report 
       )
       sound = false
     }
-    ;(inside ? inGps : isLater ? later : onTop).push(compiled)
+    const bit = isLater ? 0 : bits.of({ name: key, isAlone: false })
+    ;(inside ? inGps : isLater ? later : onTop).push({ ...compiled, bit })
   }
   // Names that exclude each other cannot be nested.
   if (!sound) return { inGps: null, onTop: null, later: null }
@@ -81,5 +87,5 @@ export function extraFieldOf(
   const bounds =
     kind === 'number' ? compileBounds({ source, field: name, unit: sentUnit, quantity }, plausibility) : null
   const when = field.when === undefined ? null : compileCondition(field.when, captures)
-  return { source, name, keys, kind, read: rawOf(field, captures), convert, bounds, when }
+  return { source, name, keys, kind, read: rawOf(field, captures), convert, bounds, when, bit: 0 }
 }

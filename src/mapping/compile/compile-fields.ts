@@ -4,7 +4,8 @@
 import { parseDuration } from '../../std/quantity.ts'
 import type { MapConfig, SourceConfig } from '../config.ts'
 import type { WriteExtraFields } from '../fields/extra-fields.ts'
-import { compileGps, type InMotion } from '../fields/gps.ts'
+import { compileGps, type GpsBits, type GpsFields, type InMotion } from '../fields/gps.ts'
+import { position, type FieldBits } from '../lost-fields/watched-fields.ts'
 import type { CompiledSource, Fix } from '../mapper/compiled-source.ts'
 import { compileCondition } from '../expression/expression.ts'
 import type { Read } from '../path/path.ts'
@@ -25,13 +26,14 @@ type Fields = Pick<CompiledSource, 'time' | 'fix' | 'gps' | 'gpsLastKnown' | 'ex
 }
 
 /** Undefined where a problem was reported. */
-export function compileFields(config: SourceConfig, scope: Scope): Fields | undefined {
+export function compileFields(config: SourceConfig, scope: Scope, bits: FieldBits): Fields | undefined {
   const { map } = config
   const inMap = scope.at('map')
+  const gpsBits = gpsBitsOf(map, bits)
   if (!map.latitude && !map.longitude && map.signals.length === 0)
     inMap.report([], 'must have latitude and longitude, or signals. Otherwise there is nothing to send.')
-  const extraFields = extraFieldsOf(config, inMap)
-  const gps = compilePosition(config, extraFields.inGps, inMap)
+  const extraFields = extraFieldsOf(config, inMap, bits)
+  const gps = compilePosition(config, { extraFields: extraFields.inGps, bits: gpsBits }, inMap)
   const time = inMap.compile(['time'], () => timeOf(config, scope.captures))
   const fix = config.fix === undefined ? null : scope.compile(['fix'], () => fixOf(config, scope.captures))
   const motion = inMap.compile(['in_motion'], () => motionOf(map))
@@ -41,7 +43,7 @@ export function compileFields(config: SourceConfig, scope: Scope): Fields | unde
 
 function compilePosition(
   config: SourceConfig,
-  extraFields: WriteExtraFields | null,
+  inGps: Pick<GpsFields, 'extraFields' | 'bits'>,
   { captures, compile, report }: Scope,
 ): Pick<Fields, 'gps' | 'gpsLastKnown'> | undefined {
   const { name: source, map } = config
@@ -69,9 +71,19 @@ function compilePosition(
     heading,
     headingBounds: headingBoundsOf(config),
     inMotion,
-    extraFields,
+    ...inGps,
   }
   return { gps: compileGps(fields), gpsLastKnown: compileGps({ ...fields, heading: null }) }
+}
+
+function gpsBitsOf({ latitude, speed, heading, in_motion: inMotion }: MapConfig, bits: FieldBits): GpsBits {
+  const partOf = (name: string, isRead: boolean) => (isRead ? bits.of({ name, isAlone: false }) : 0)
+  return {
+    position: latitude === undefined ? 0 : bits.of({ name: position, isAlone: true }),
+    speed: partOf('speed', speed !== undefined),
+    heading: partOf('heading', heading !== undefined),
+    inMotion: partOf('in_motion', inMotion !== undefined),
+  }
 }
 
 export function speedBoundsOf({ name: source, map, plausibility }: SourceConfig): Bounds | null {

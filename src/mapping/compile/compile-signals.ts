@@ -14,6 +14,7 @@ import { readsPrevious } from '../path/paths-used.ts'
 import { decimalFrom } from '../path/value.ts'
 import { compileBounds } from '../plausibility/plausibility.ts'
 import { compileCondition } from '../expression/expression.ts'
+import type { FieldBits } from '../lost-fields/watched-fields.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 import type { JudgedCounter } from '../memory/judged-counters.ts'
 import { counterSlotOf } from './compile-counters.ts'
@@ -37,6 +38,7 @@ type AllSignals = Pick<CompiledSource, 'signals' | 'counters'> & {
 export function compileAllSignals(
   source: SourceConfig,
   { captures, compile, report }: Scope,
+  bits: FieldBits,
 ): AllSignals | undefined {
   const { map, families, origins } = source
   const counters: JudgedCounter[] = []
@@ -64,8 +66,13 @@ export function compileAllSignals(
       )
     // What follows from the record before is no reading of a counter.
     if (isLater) later.push({ config, field })
-    else
-      signals.push({ config, field: { ...field, slot: counterSlotOf(source, { config, field }, counters) } })
+    else {
+      const slot = counterSlotOf(source, { config, field }, counters)
+      signals.push({
+        config,
+        field: { ...field, slot, bit: bits.of({ name: signalName(config), isAlone: true }) },
+      })
+    }
   }
   if (!sound) return undefined
   const byFamily = (all: SignalFields) =>
@@ -79,6 +86,10 @@ export function compileAllSignals(
     counters: counters.length === 0 ? null : counters,
     later: { signals: compiled(byFamily(later)), hasSignals: later.length > 0 },
   }
+}
+
+function signalName({ type, part }: SignalConfig): string {
+  return part === undefined ? `signal ${type}` : `signal ${type} of ${part}`
 }
 
 function isOneKind(one: SignalConfig, other: SignalConfig): boolean {
@@ -128,6 +139,7 @@ export function signalOf(
     neverNegative: known !== undefined,
     bounds: compileBounds({ source, field: type, unit: valueUnit, quantity: field.quantity }, plausibility),
     slot: -1,
+    bit: 0,
     when: field.when === undefined ? null : compileCondition(field.when, captures),
   }
 }

@@ -22,6 +22,7 @@ import {
 } from '../devices/device-rule.ts'
 import { compileFindDamage } from '../body/damaged-text.ts'
 import { encodingOf } from '../encodings/encodings.ts'
+import { createFieldBits } from '../lost-fields/watched-fields.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 import { compileRefusalHint } from '../mapper/refusal-hint.ts'
 import {
@@ -125,8 +126,9 @@ function compileSource(
   const device = compile(['device'], () => compileDevice(source.device, captures))
   const extracts = compileExtracts(source, device, scope)
   const provider = compile(['provider'], () => compileProvider(source.provider, captures))
-  const fields = compileFields(source, scope)
-  const signals = compileAllSignals(source, scope.at('map', 'signals'))
+  const bits = createFieldBits()
+  const fields = compileFields(source, scope, bits)
+  const signals = compileAllSignals(source, scope.at('map', 'signals'), bits)
   const memory = compileMemory(source, scope)
   for (const [index, text] of source.unused.entries()) compile(['unused', index], () => parsePath(text))
   if (!device || !fields || !signals || !memory) return undefined
@@ -171,6 +173,7 @@ function compileSource(
       profiles,
     },
     hintRefusal: compileRefusalHint(source),
+    watched: bits.watched(source),
   }
 }
 

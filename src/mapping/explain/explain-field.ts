@@ -26,6 +26,7 @@ const bareGps: GpsFields = {
   headingBounds: null,
   inMotion: null,
   extraFields: null,
+  bits: { position: 0, speed: 0, heading: 0, inMotion: 0 },
 }
 
 /** A field of `gps` alone, with a valid position. */

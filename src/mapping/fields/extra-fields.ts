@@ -27,6 +27,8 @@ export type ExtraField = {
   /** Of a number; null where it has none. */
   bounds: Bounds | null
   when: Condition | null
+  /** Its bit among the fields of the source (lost-fields/watched-fields.ts); 0 for none. */
+  bit: number
 }
 
 /** Null for an empty list. */
@@ -59,11 +61,15 @@ function compileObject(key: string, members: readonly WriteExtraFields[]): Write
 }
 
 function compileMember(key: string, field: ExtraField): WriteExtraFields {
-  const { when } = field
+  const { when, bit } = field
   const write = compileValue(key, field)
-  if (when === null) return write
-  return (record, root, up, context) =>
-    when(record, root, context.captures, up) ? write(record, root, up, context) : ''
+  return (record, root, up, context) => {
+    if ((context.unwanted & bit) !== 0) return ''
+    if (when !== null && !when(record, root, context.captures, up)) return ''
+    const text = write(record, root, up, context)
+    if (text !== '') context.present |= bit
+    return text
+  }
 }
 
 /** A double beyond 2^53 stands for several whole numbers. */

@@ -66,7 +66,11 @@ export type GpsFields = {
   inMotion: InMotion | null
   /** Extra fields inside `gps`, `,"name":value` each. */
   extraFields: WriteExtraFields | null
+  bits: GpsBits
 }
+
+/** As in lost-fields/watched-fields.ts; 0 for none. */
+export type GpsBits = { position: number; speed: number; heading: number; inMotion: number }
 
 /** `,"gps":{...}`, '' without a position, null where it was refused. */
 export type WriteGps = (record: unknown, root: unknown, up: Up, context: RecordContext) => string | null
@@ -91,13 +95,14 @@ export function compileBoolean(read: Read, otherwise: boolean | undefined): Read
 }
 
 export function compileGps(fields: GpsFields): WriteGps {
-  const { latitude, longitude, inMotion, extraFields } = fields
+  const { latitude, longitude, inMotion, extraFields, bits } = fields
   const writeSpeed = compileSpeed(fields)
   const writeHeading = compileHeading(fields)
   const readMotion = inMotion?.read ?? null
   const fromSpeed = inMotion?.fromSpeed ?? false
   const motionUnread = `${fields.source}|in_motion|not true or false`
   return (record, root, up, context) => {
+    if ((context.unwanted & bits.position) !== 0) return ''
     const { captures } = context
     const north = latitude.read(record, root, up, captures)
     const east = longitude.read(record, root, up, captures)
@@ -114,14 +119,23 @@ export function compileGps(fields: GpsFields): WriteGps {
     }
     context.latitude = north
     context.longitude = east
+    context.present |= bits.position
     const speed = writeSpeed ? writeSpeed.read(record, root, up, context) : Number.NaN
     let text = `,"gps":{"latitude":${north},"longitude":${east}`
-    if (writeSpeed && speed >= 0) text += `,"speed":${speed}${writeSpeed.tail}`
-    if (writeHeading) text += writeHeading(record, root, up, context)
+    if (writeSpeed && speed >= 0) {
+      text += `,"speed":${speed}${writeSpeed.tail}`
+      context.present |= bits.speed
+    }
+    const heading = writeHeading ? writeHeading(record, root, up, context) : ''
+    if (heading !== '') {
+      text += heading
+      context.present |= bits.heading
+    }
     if (readMotion) {
       const moving = readMotion(record, root, up, captures)
       if (moving === true || moving === false) {
         text += `,"inMotion":${moving}`
+        context.present |= bits.inMotion
       } else {
         if (moving === null) context.omit(motionUnread)
         if (fromSpeed) context.motionSpeed = speed

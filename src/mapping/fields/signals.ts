@@ -26,6 +26,8 @@ export type SignalField = {
   /** The place of its value in `counterValues` of the context; -1 for a signal that is not judged so. */
   slot: number
   when: Condition | null
+  /** Its bit among the fields of the source (lost-fields/watched-fields.ts); 0 for none. */
+  bit: number
 }
 
 /** `","type":"...","value":"..."...}`: the text after the id of the signal; undefined without a value. */
@@ -86,7 +88,7 @@ function compileKind(fields: readonly SignalField[]): WriteSignal {
 }
 
 function compileSignal(field: SignalField): WriteSignal {
-  const { source, type, read, scale, otherwise, neverNegative, bounds, slot, when } = field
+  const { source, type, read, scale, otherwise, neverNegative, bounds, slot, when, bit } = field
   const plainLength = bounds === null ? 0 : plainLengthOf(bounds)
   const { head, tail } = signalFrame(field)
   const omitted = (why: DecimalFault | 'negative' | 'out of range') => `${source}|${type}|${why}`
@@ -98,6 +100,7 @@ function compileSignal(field: SignalField): WriteSignal {
     'out of range': omitted('out of range'),
   }
   const write: WriteSignal = (record, root, up, context) => {
+    if ((context.unwanted & bit) !== 0) return undefined
     const raw = read(record, root, up, context.captures) ?? otherwise
     const value = decimalFrom(raw)
     if (value === undefined) {
@@ -116,6 +119,7 @@ function compileSignal(field: SignalField): WriteSignal {
     // The same text is the same number, which need not be parsed.
     if (slot >= 0)
       context.counterValues[slot] = scaled === value && typeof raw === 'number' ? raw : Number(scaled)
+    context.present |= bit
     return head + scaled + tail
   }
   if (when === null) return write

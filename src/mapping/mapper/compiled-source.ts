@@ -21,6 +21,7 @@ import type { Each } from '../path/record-selection.ts'
 import type { FindDamage } from '../body/damaged-text.ts'
 import type { OtherControllers } from '../extract/other-controllers.ts'
 import type { TopicPattern } from '../path/topic-pattern.ts'
+import type { WatchedFields } from '../lost-fields/watched-fields.ts'
 import type { Encoding } from '../types.ts'
 import type { HintRefusal } from './refusal-hint.ts'
 
@@ -83,6 +84,8 @@ export type CompiledSource = {
   deviceOptions: DeviceEntryOptions
   /** Says more about a message that is refused because something is missing. */
   hintRefusal: HintRefusal
+  /** Its fields as bits, for those that get lost. */
+  watched: WatchedFields
 }
 
 export type Fix = {

@@ -9,6 +9,7 @@ import { quote } from '../../std/quote.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import { messageKeyOf } from '../identity.ts'
 import type { QuarantineReason } from '../reasons.ts'
+import type { Taken } from '../state/state.ts'
 import type { KeptResult, MapResult, Rejection } from '../types.ts'
 import type { CompiledSource } from './compiled-source.ts'
 
@@ -91,6 +92,7 @@ export function createKeptRecords(
   source: CompiledSource,
   message: Message,
   isUnlisted: (source: string | null, device: string | null) => boolean,
+  isList: boolean,
 ): KeptRecords {
   const groups = new Map<string, Group>()
   return { add, with: withMain }
@@ -100,12 +102,14 @@ export function createKeptRecords(
     const isQuarantined = rejection.kind === 'quarantined' && entry !== null
     const unlisted = isUnlisted(source.name, device)
     const place = isQuarantined ? entry.provider : String(unlisted)
-    const key = JSON.stringify([rejection.kind, rejection.reason, place])
+    const isCopy = mark.sent !== undefined
+    const key = JSON.stringify([rejection.kind, rejection.reason, place, isCopy])
     let group = groups.get(key)
     if (group === undefined) {
-      const detail = `Record ${mark.index + 1} of the message: ${rejection.detail}`
+      const where = isList ? `Record ${mark.index + 1} of the message: ` : ''
+      const detail = where + rejection.detail
       const result = rejected({ ...rejection, detail }, message, source, entry) as KeptResult
-      if (result.kind === 'unmappable') result.unlisted = unlisted
+      if (result.kind === 'unmappable') Object.assign(result, { unlisted }, isCopy && { isCopy })
       group = { result, marks: [], devices: new Set() }
       groups.set(key, group)
     }
@@ -132,7 +136,9 @@ function resultOf({ result, marks, devices }: Group): KeptResult {
   return { ...result, detail, records: marks, ...(names.length > 1 && { devices: names }) }
 }
 
-export const markOf = (index: number, record: unknown): RecordMark => ({ index, hash: recordHash(record) })
+export function markOf(index: number, record: unknown, sent?: readonly string[]): RecordMark {
+  return { index, hash: recordHash(record), ...(sent && { sent }) }
+}
 
 /** Whether this is the record that was marked. */
 export const isMarked = ({ hash: marked }: RecordMark, record: unknown) => recordHash(record) === marked
@@ -147,4 +153,25 @@ export const changedRecord: KeptRejection = {
   reason: 'RECORD_CHANGED',
   detail:
     'It is not the one that was kept: `each` or `extract` of the source finds another one at its place.',
+}
+
+/** What the state made of the one record of a message. */
+export function takenOne(
+  source: CompiledSource,
+  result: Taken,
+  message: Message,
+  record: { entry: DeviceEntry },
+): MapResult {
+  const [refused] = result.refused
+  if (refused !== undefined) return unmappable(message, source, record.entry, refused.reason, refused.detail)
+  return takenResult(source, result, [record]) ?? ignored(source, 'no records')
+}
+
+export function takenResult(
+  { name: source }: CompiledSource,
+  { refused: _refused, ...result }: Taken,
+  records: readonly { entry: DeviceEntry }[],
+): MapResult | null {
+  if (result.kind === 'none') return null
+  return result.kind === 'part' ? { ...result, source, records } : { ...result, source }
 }

@@ -18,6 +18,7 @@ import type { DeviceEntry } from '../devices/devices.ts'
 import { takeLimitReached } from '../expression/expression.ts'
 import { createSuspectDevices, type SuspectDevices } from '../plausibility/suspect-devices.ts'
 import { createWithheldCounts, type WithheldCounts } from '../plausibility/withheld-counts.ts'
+import type { LostFields } from '../lost-fields/lost-fields.ts'
 import type { CounterReset } from '../memory/counter-memory.ts'
 import { createMemory, type Memory } from '../memory/memory.ts'
 import type { StateChanges } from '../state/state-changes.ts'
@@ -84,6 +85,8 @@ export type MapperDeps = {
   counterReset?: (reset: CounterReset) => void
   /** Receives what is seen of messages that arrive, and of no others. */
   notes?: DeviceNotes | null
+  /** Of messages that arrive, too. */
+  lostFields?: Pick<LostFields, 'watch'> | null | undefined
 }
 
 export type MapperOptions = {
@@ -99,7 +102,13 @@ export type MapperOptions = {
 const lenient: ClockPolicy = { futureMaxMs: 300_000, onFuture: 'accept' }
 
 export function createMapper(
-  { devices, clockOffsetMs = () => null, counterReset = () => undefined, notes = null }: MapperDeps,
+  {
+    devices,
+    clockOffsetMs = () => null,
+    counterReset = () => undefined,
+    notes = null,
+    lostFields = null,
+  }: MapperDeps,
   {
     sources,
     providers = [defaultProvider],
@@ -118,13 +127,21 @@ export function createMapper(
   const memory = createMemory(sources.filter(hasMemory).map(memorySourceOf))
   const recordMemory = createRecordMemory({ memory, context, watched, counterReset })
   const writes = createMemoryWrites(memory, recordMemory)
-  const recordMapper = createRecordMapper({ context, ...clockCheck, memory: recordMemory })
+  const fieldWatch = lostFields?.watch(sources) ?? null
+  const recordMapper = createRecordMapper({ context, ...clockCheck, memory: recordMemory, fieldWatch })
   const state = createMappingState(
     routing.runtimes
       .filter(isStateful)
       .map((runtime) => stateSourceOf(runtime, context, { recordMapper, memory: recordMemory })),
   )
-  const records = createMessageRecords({ context, recordMapper, state, clockOffsetMs, isUnlisted })
+  const records = createMessageRecords({
+    context,
+    recordMapper,
+    state,
+    clockOffsetMs,
+    isUnlisted,
+    fieldWatch,
+  })
   return {
     map: mapRemembering,
     ownerOf: sources.some(({ identity }) => identity !== null) ? ownerOf : null,

@@ -3,7 +3,7 @@
 //
 // Each record of a list stands alone: good ones become payloads, and bad ones are kept with the message
 // (map-result.ts), so that one vehicle never holds the others. A message that was kept for some of its
-// records (`message.records`) is mapped for these alone.
+// records is mapped for these alone. What lacks a lost field is sent and kept (sent-in-part.ts).
 
 import type { Message } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
@@ -11,6 +11,7 @@ import { deviceNamed } from '../devices/device-rule.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import type { OtherControllers } from '../extract/other-controllers.ts'
 import { addPacketProperties } from '../path/packet-properties.ts'
+import type { FieldWatch } from '../lost-fields/lost-fields.ts'
 import type { DeviceRecord } from '../state/source-state.ts'
 import type { RawRecord, MappingState, Taken } from '../state/state.ts'
 import type { MapResult, RecordContext, Rejection, Up } from '../types.ts'
@@ -23,12 +24,14 @@ import {
   isMarked,
   markOf,
   rejected,
+  takenOne,
+  takenResult,
   unlisted,
-  unmappable,
   type KeptRecords,
   type KeptRejection,
 } from './map-result.ts'
 import type { RecordMapper } from './record-mapper.ts'
+import { copyOf, rejectionOfCopy, resultOfCopy } from './sent-in-part.ts'
 import type { Route } from '../routing/routing.ts'
 
 export type MessageRecords = {
@@ -46,9 +49,11 @@ type Deps = {
   clockOffsetMs: () => number | null
   /** Whether dead letters of the device are those of an unlisted one. */
   isUnlisted: (source: string | null, device: string | null) => boolean
+  fieldWatch: FieldWatch | null
 }
 
-type Origin = { index: number; record: unknown }
+/** `sent`: as in RecordMark. */
+type Origin = { index: number; record: unknown; sent: readonly string[] | undefined }
 
 /** What the records of one message became until now. */
 type Found = {
@@ -65,7 +70,7 @@ type Found = {
 }
 
 export function createMessageRecords(deps: Deps): MessageRecords {
-  const { context, recordMapper, state, clockOffsetMs } = deps
+  const { context, recordMapper, state, clockOffsetMs, fieldWatch } = deps
   return { begin, mapValue }
 
   function mapValue(route: Route, value: unknown, message: Message): MapResult {
@@ -102,12 +107,36 @@ export function createMessageRecords(deps: Deps): MessageRecords {
   }
 
   function mapOne(route: Route, record: unknown, message: Message): MapResult {
-    const { runtime } = route
-    const { source } = runtime
+    const { source } = route.runtime
     context.record = record
     context.up = undefined
-    if (message.records !== undefined && !message.records.some((mark) => isMarked(mark, record)))
+    const mark = message.records?.find((one) => isMarked(one, record))
+    if (message.records !== undefined && mark === undefined)
       return rejected(changedRecord, message, source, route.entry)
+    beginRecord(source, mark?.sent)
+    const result = resultOfOne(route, message)
+    if (mark?.sent !== undefined) return resultOfCopy(result, message, source)
+    const isSent = result.kind === 'payloads' || result.kind === 'part'
+    const copy = isSent || result.kind === 'ignored' ? copyOf(source, context, fieldWatch, isSent) : null
+    if (copy === null) return result
+    const kept = createKeptRecords(source, message, deps.isUnlisted, false)
+    kept.add(
+      markOf(0, record, copy.sent),
+      copy.rejection,
+      route.entry ?? (context.owner as DeviceEntry | null),
+    )
+    return kept.with(result) ?? result
+  }
+
+  /** Of a record that was sent in part, only other fields are read. */
+  function beginRecord({ watched }: CompiledSource, sent: readonly string[] | undefined): void {
+    context.judged = 0
+    context.unwanted = sent === undefined ? 0 : watched.bitsOf(sent)
+  }
+
+  function resultOfOne(route: Route, message: Message): MapResult {
+    const { runtime } = route
+    const { source } = runtime
     const entry = admitRecord(route, context)
     if (source.otherControllers?.isEmpty() === false) countOthers(route, source.otherControllers, entry)
     if (entry === null) return rejected(hinted(source, route.entry), message, source, route.entry)
@@ -121,8 +150,10 @@ export function createMessageRecords(deps: Deps): MessageRecords {
       return takenOne(source, state.takeRecords(source.name, message, [record]), message, record)
     }
     const payload = recordMapper.payload(source, entry, message, 0, null)
-    if (typeof payload === 'string') return ignored(source, payload)
-    return { kind: 'payloads', source: source.name, payloads: [payload] }
+    if (typeof payload !== 'string') return { kind: 'payloads', source: source.name, payloads: [payload] }
+    // It lacks nothing: a rule keeps it back.
+    context.judged = 0
+    return ignored(source, payload)
   }
 
   /** Also for a message that is ignored because the values are not there. */
@@ -160,7 +191,7 @@ export function createMessageRecords(deps: Deps): MessageRecords {
       origins: [],
       names: new Set(),
       skipped: null,
-      kept: createKeptRecords(source, message, deps.isUnlisted),
+      kept: createKeptRecords(source, message, deps.isUnlisted, true),
     }
     const { records: marks } = message
     const count = marks?.length ?? length
@@ -172,7 +203,7 @@ export function createMessageRecords(deps: Deps): MessageRecords {
       context.up = placed?.up
       if (mark !== undefined && !isMarked(mark, placed?.record))
         found.kept.add(mark, changedRecord, route.entry)
-      else addRecord(route, index, message, found)
+      else addRecord(route, { index, record: context.record, sent: mark?.sent }, message, found)
     }
     context.isLossNoted = count > 0
     return (
@@ -199,10 +230,10 @@ export function createMessageRecords(deps: Deps): MessageRecords {
   }
 
   /** Adds what the record at hand becomes. */
-  function addRecord(route: Route, index: number, message: Message, found: Found): void {
+  function addRecord(route: Route, origin: Origin, message: Message, found: Found): void {
     const { runtime } = route
     const { source } = runtime
-    const origin = { index, record: context.record }
+    beginRecord(source, origin.sent)
     const entry = admitRecord(route, context)
     if (source.otherControllers?.isEmpty() === false) countOthers(route, source.otherControllers, entry)
     if (entry?.ignored) {
@@ -219,29 +250,49 @@ export function createMessageRecords(deps: Deps): MessageRecords {
       return
     }
     if (entry === null || !recordMapper.read(runtime, entry)) {
-      const rejection = hinted(source, entry ?? route.entry)
-      if (rejection.kind === 'ignored') skip(found, source, rejection.reason)
-      else keep(found, source, origin, rejection, entry ?? route.entry)
+      const own = hinted(source, entry ?? route.entry)
+      const rejection = (origin.sent && rejectionOfCopy(own)) ?? own
+      if (rejection.kind !== 'ignored') keep(found, source, origin, rejection, entry ?? route.entry)
+      else {
+        skip(found, source, rejection.reason)
+        if (entry !== null) addCopy(found, source, origin, entry, false)
+      }
       return
     }
     if (source.thin !== null || source.merge !== null) {
       found.mapped.push({ entry, mapped: recordMapper.mapped(source, entry) })
       found.origins.push(origin)
+      addCopy(found, source, origin, entry, true)
       return
     }
-    const payload = recordMapper.payload(source, entry, message, index, found.names)
-    if (typeof payload === 'string') skip(found, source, payload)
-    else found.payloads.push(payload)
+    const payload = recordMapper.payload(source, entry, message, origin.index, found.names)
+    if (typeof payload === 'string') {
+      skip(found, source, payload)
+      return
+    }
+    found.payloads.push(payload)
+    addCopy(found, source, origin, entry, true)
+  }
+
+  function addCopy(
+    found: Found,
+    source: CompiledSource,
+    { index, record }: Origin,
+    entry: DeviceEntry,
+    isSent: boolean,
+  ): void {
+    const copy = copyOf(source, context, fieldWatch, isSent)
+    if (copy !== null) found.kept.add(markOf(index, record, copy.sent), copy.rejection, entry)
   }
 
   function keep(
     found: Found,
     source: CompiledSource,
-    { index, record }: Origin,
+    { index, record, sent }: Origin,
     rejection: KeptRejection,
     entry: DeviceEntry | null,
   ): void {
-    found.kept.add(markOf(index, record), rejection, entry)
+    found.kept.add(markOf(index, record, sent), rejection, entry)
     const owner = entry ?? context.owner
     const kind = rejection.kind === 'quarantined' ? 'quarantined' : 'dead'
     if (owner !== null) context.notes?.lost(owner, kind, source.name, rejection.reason)
@@ -256,25 +307,4 @@ export function createMessageRecords(deps: Deps): MessageRecords {
     const { captures, record, root, up } = context
     return { entry, captures, record, root, up }
   }
-}
-
-/** What the state made of the one record of a message. */
-function takenOne(
-  source: CompiledSource,
-  result: Taken,
-  message: Message,
-  record: { entry: DeviceEntry },
-): MapResult {
-  const [refused] = result.refused
-  if (refused !== undefined) return unmappable(message, source, record.entry, refused.reason, refused.detail)
-  return takenResult(source, result, [record]) ?? ignored(source, 'no records')
-}
-
-function takenResult(
-  { name: source }: CompiledSource,
-  { refused: _refused, ...result }: Taken,
-  records: readonly { entry: DeviceEntry }[],
-): MapResult | null {
-  if (result.kind === 'none') return null
-  return result.kind === 'part' ? { ...result, source, records } : { ...result, source }
 }

@@ -51,6 +51,9 @@ export function createRecordContext(
       return undefined
     },
     leftOut: false,
+    present: 0,
+    judged: 0,
+    unwanted: 0,
     implausible(finding, value) {
       if (!finding.isSent) context.leftOut = true
       if (context.live && context.entry !== null)

@@ -8,22 +8,14 @@
 // message has the same name whatever came before it.
 
 import type { Message } from '../../domain/message.ts'
-import { payloadHead, type MappedPayload } from '../../domain/payload.ts'
+import type { MappedPayload } from '../../domain/payload.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { ClockCheck } from '../devices/clock-check.ts'
 import { isUnset } from '../devices/device-clocks.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import { signalsText } from '../fields/signals.ts'
-import {
-  digestOf,
-  distinct,
-  messageKeyOf,
-  numbered,
-  partKeyOf,
-  payloadIdOf,
-  signalIdHeadOf,
-  windowKeyOf,
-} from '../identity.ts'
+import { digestOf, distinct, messageKeyOf, numbered, partKeyOf, windowKeyOf } from '../identity.ts'
+import type { FieldWatch } from '../lost-fields/lost-fields.ts'
+import { position } from '../lost-fields/watched-fields.ts'
 import type { MappedRecord } from '../state/merge.ts'
 import { payloadOf } from '../state/record-payload.ts'
 import type { DeviceNotes, RecordContext } from '../types.ts'
@@ -52,11 +44,17 @@ export type RecordMapper = {
   ): MappedPayload | 'privacy' | 'repeated fix'
 }
 
-type Deps = { context: RecordContext; checkTime: ClockCheck['checkTime']; memory: RecordMemory }
+type Deps = {
+  context: RecordContext
+  checkTime: ClockCheck['checkTime']
+  memory: RecordMemory
+  /** Null where the messages do not arrive now. */
+  fieldWatch: FieldWatch | null
+}
 
 const noSignals: readonly string[] = []
 
-export function createRecordMapper({ context, checkTime, memory }: Deps): RecordMapper {
+export function createRecordMapper({ context, checkTime, memory, fieldWatch }: Deps): RecordMapper {
   // The reading. It is used again for the next record, so that none is allocated.
   /** NaN where the arrival time is used instead. */
   let time: EpochMs = Number.NaN
@@ -85,7 +83,16 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
   let isCurrentFix = true
   return { read, mapped, payload }
 
-  function read({ source, isMovingAt }: SourceRuntime, entry: DeviceEntry): boolean {
+  function read(runtime: SourceRuntime, entry: DeviceEntry): boolean {
+    context.present = 0
+    context.judged = 0
+    const isRead = readRecord(runtime, entry)
+    if (fieldWatch !== null && context.live && context.judged !== 0)
+      fieldWatch.note(runtime.source.name, entry.device, context)
+    return isRead
+  }
+
+  function readRecord({ source, isMovingAt }: SourceRuntime, entry: DeviceEntry): boolean {
     const { record, root, up, arrivedAt } = context
     context.device = entry.device
     context.entry = entry
@@ -122,6 +129,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     signals = writeSignals ? writeSignals(record, root, up, context) : []
     readLater(source, entry)
     if (isBeyondLimit(context)) return false
+    context.judged = source.watched.aloneBits
     if (isGpsRefused) {
       // Without signals nothing is left to send, and the record is refused for its position.
       context.rejection = refusal
@@ -138,7 +146,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     }
     if (gps === '' && signals.length + laterSignals.length === 0) {
       if (source.previous?.hasSignals === true && memory.notePrevious()) context.ignore('no previous value')
-      else if (context.leftOut) context.ignore('not plausible')
+      else if (context.leftOut) context.ignore(notPlausible(source))
       else if (!isCurrentFix || context.zeroPosition) context.ignore('no fix')
       else if (source.emptyIsNormal) context.ignore('nothing to send')
       else context.refuse('NOTHING_TO_SEND', 'Neither a position nor a signal was found in the message.')
@@ -146,6 +154,7 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     }
     extraFields = source.extraFields ? source.extraFields(record, root, up, context) : ''
     if (isBeyondLimit(context)) return false
+    context.judged = source.watched.judgedBits(context.present)
     if (isLastFix) takeTimeOfOldFix(source.fix?.oldTime ?? 'fix')
     if (moving !== null && gps.includes(',"inMotion":')) moving = null
     else if (isMovingAt && !Number.isNaN(context.motionSpeed))
@@ -242,16 +251,17 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     return Number.isNaN(time) ? numbered('arrival', serial) : ']'
   }
 
+  /** Where a path finds nothing, values that are not plausible are not all that is wrong. */
+  function notPlausible({ watched }: CompiledSource): string {
+    const lacksPosition = watched.names[0] === position && isCurrentFix && !context.zeroPosition
+    return lacksPosition ? 'not plausible, and no position where the mapping reads it' : 'not plausible'
+  }
+
   /** All that the record has is withheld. */
   function isNothingSent(): boolean {
     if ((gps !== '' && !isGpsWithheld) || (!isGpsWithheld && sentSignals === signals)) return false
     if (laterSignals.length > 0) return false
     return sentSignals.every((signal) => signal === '')
-  }
-
-  function sentGps(): string {
-    if (isGpsWithheld) return ''
-    return moving === null || gps === '' ? gps : `${gps.slice(0, -1)},"inMotion":${moving}}`
   }
 
   function payload(
@@ -275,33 +285,8 @@ export function createRecordMapper({ context, checkTime, memory }: Deps): Record
     const digest = digestOf(name)
     const windowKey = hasOwnTime ? windowKeyOf(digest) : partKeyOf(messageKeyOf(message), index)
     const duplicateRule = hasOwnTime ? 'always' : 'resend'
-    if (entry.withhold) {
-      const later = { signals: laterSignals, fields: laterFields }
-      const record = { entry, mapped: mapped(source, entry), later }
-      return payloadOf(record, digest, { windowKey, duplicateRule }, entry.withhold) ?? 'privacy'
-    }
-    const payloadId = payloadIdOf(digest)
-    const all = laterSignals.length === 0 ? sentSignals : [...sentSignals, ...laterSignals]
-    const ids = all.length === 0 ? '' : signalIdHeadOf(digest)
-    const json =
-      payloadHead +
-      payloadId +
-      entry.jsonBeforeTime +
-      sentTime +
-      entry.jsonAfterTime +
-      sentGps() +
-      signalsText(all, ids) +
-      extraFields +
-      laterFields +
-      '}'
-    return {
-      provider: entry.provider,
-      device: entry.device,
-      deviceTime: hasOwnTime ? time : null,
-      payloadId,
-      windowKey,
-      duplicateRule,
-      json,
-    }
+    const later = source.previous === null ? null : { signals: laterSignals, fields: laterFields }
+    const record = { entry, mapped: mapped(source, entry), later }
+    return payloadOf(record, digest, { windowKey, duplicateRule }, entry.withhold) ?? 'privacy'
   }
 }

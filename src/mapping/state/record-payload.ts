@@ -1,6 +1,6 @@
-// record-payload.ts: makes a payload of a mapped record, for sources with state. The payloadId is made as for
-// all others (identity.ts): before privacy, and without values derived from memory. So a duplicate has the
-// payloadId of its original, whatever happened in between.
+// record-payload.ts: makes a payload of a mapped record: the only place that writes one. The payloadId is
+// made (identity.ts) before privacy, and without values derived from memory. So a duplicate has the payloadId
+// of its original, whatever happened in between.
 
 import { payloadHead, type DuplicateRule, type MappedPayload } from '../../domain/payload.ts'
 import { digestOf, payloadIdOf, signalIdHeadOf, windowKeyOf } from '../identity.ts'
@@ -40,7 +40,7 @@ export function payloadOf(
   const time = mapped.time ?? mapped.arrivedAt
   const whole = {
     gps: sentGps(mapped),
-    signals: [...sentSignals(mapped), ...(later?.signals ?? [])],
+    signals: later ? [...sentSignals(mapped), ...later.signals] : sentSignals(mapped),
     fields: mapped.fields + (later?.fields ?? ''),
   }
   const parts = withhold === null ? whole : withhold(withoutGaps(whole), time)

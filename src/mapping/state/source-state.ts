@@ -38,7 +38,7 @@ export type DeviceRecord = {
   entry: DeviceEntry
   mapped: MappedRecord
   /** What reads previous values, which has no part in the payloadId. No state has it. */
-  later?: Pick<MappedRecord, 'signals' | 'fields'>
+  later?: Pick<MappedRecord, 'signals' | 'fields'> | null
 }
 
 export type SourceState = {

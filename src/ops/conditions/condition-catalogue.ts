@@ -235,6 +235,16 @@ export const conditionCatalogue = {
       'source with `map --explain`, and the wiring of the device. If the values are right, set `plausibility` of ' +
       'the source. After a replaced unit, run `devices forget KEY`.',
   },
+  FIELD_LOST: {
+    severity: 'warning',
+    meaning:
+      'A field that the devices of a source had is in none of their messages any more: since the mapping was ' +
+      'changed, or since they name it otherwise.',
+    act:
+      'Correct the path of the field in `map` of the source (`map --explain` shows what a message has) and reload. ' +
+      'Then `dead-letters remap --reason FIELD_LOST` sends the values that are missing, and none twice. Where the devices ' +
+      'do without the field, remove it from `map`.',
+  },
   POSITIONS_SWAPPED: {
     severity: 'warning',
     meaning: 'The latitude and longitude of some devices look swapped. They are sent as they are.',

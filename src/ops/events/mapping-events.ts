@@ -1,5 +1,6 @@
 // mapping-events.ts: the events of the mapping as a whole: reload and models.
 
+import { isoTime } from '../../std/clock.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
 import type { EventName, EventOf } from '../../domain/event.ts'
@@ -14,6 +15,8 @@ type MappingEvent = Extract<
   | 'odometer_reset'
   | 'values_withheld'
   | 'positions_swapped'
+  | 'field_lost'
+  | 'field_found'
 >
 
 /** Some fifty problems of a config or a device table, each with its place. */
@@ -144,6 +147,61 @@ export const mappingEvents: EventTable<MappingEvent> = {
     },
     clears: { POSITIONS_SWAPPED: ({ source, devices }) => (devices === 0 ? source : undefined) },
   },
+  field_lost: {
+    meaning: 'A field that the devices of a source had is in none of their messages any more.',
+    act: 'See the condition.',
+    level: 'warn',
+    text: lostText,
+    repeats: lostKey,
+    raises: {
+      FIELD_LOST: (event) => ({
+        key: lostKey(event),
+        present: event.devices,
+        what: lostText(event),
+        why: lostWhy(event),
+      }),
+    },
+  },
+  field_found: {
+    meaning: 'A field that was lost is there again, is no longer in the mapping, or was missing for a week.',
+    level: 'info',
+    text: ({ source, field }) =>
+      `${capital(fieldText(field))} of source ${quote(source, 64)} count as lost no more.`,
+    repeats: lostKey,
+    clears: { FIELD_LOST: lostKey },
+  },
+}
+
+function lostText({ source, field, since, devices, of, isByMapping }: EventOf<'field_lost'>): string {
+  const when = `${isByMapping ? 'the mapping was changed at' : 'the last one came at'} ${isoTime(since)}`
+  return (
+    `${devices} of ${plural(of, 'device')} that sent ${fieldText(field)} (source ${quote(source, 64)}) send none ` +
+    `since ${when}.`
+  )
+}
+
+function lostKey({ source, field }: { source: string; field: string }): string {
+  return `${source}|${field}`
+}
+
+function lostWhy({ key, isByMapping, isKept }: EventOf<'field_lost'>): string {
+  const cause = isByMapping
+    ? 'The path that the mapping of the source reads now finds nothing.'
+    : 'The devices name it otherwise, or send it no more, probably after an update.'
+  const unread = key === null ? '' : ` Nothing reads ${quote(key, 64)}, which is in their messages.`
+  const kept = isKept
+    ? ' Messages without it are sent, and kept as dead letters with the reason FIELD_LOST.'
+    : ' It cannot be sent later by itself, so nothing is kept.'
+  return cause + unread + kept
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+function fieldText(field: string): string {
+  if (field === 'position') return 'positions'
+  return field.startsWith('signal ') ? `the ${field}` : field
 }
 
 function withheldText({ source, ...event }: EventOf<'values_withheld'>): string {

@@ -27,7 +27,7 @@
 // their closing quote, so none is a prefix of another, and every JavaScript string comes back unchanged.
 
 import type { LaneId } from '../../domain/ids.ts'
-import type { ShelfKind, ShelfName } from '../../domain/message.ts'
+import type { ShelfKind, ShelfName } from '../../domain/kept-store.ts'
 import type { StoreRange } from '../../storage/storage.ts'
 
 export const table = {

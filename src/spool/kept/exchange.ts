@@ -13,7 +13,8 @@
 // messages along the places looks at all of them once more.
 
 import { assert } from '../../std/assert.ts'
-import type { KeptMessage, ShelfKind } from '../../domain/message.ts'
+import type { ShelfKind } from '../../domain/kept-store.ts'
+import type { KeptMessage } from '../../domain/message.ts'
 import type { Session, StoredEntry } from '../session-state.ts'
 import type { Exchange } from '../types.ts'
 import { findInStore } from './entry-reservations.ts'

@@ -11,7 +11,8 @@
 
 import { assert } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
-import { clientNameOf, devicesOf, type KeptMessage, type ShelfName } from '../../domain/message.ts'
+import type { ShelfName } from '../../domain/kept-store.ts'
+import { clientNameOf, devicesOf, type KeptMessage } from '../../domain/message.ts'
 import type { StoreOp } from '../../storage/storage.ts'
 import { firstReadable, readOne, scan } from '../chunk-log/damage-scan.ts'
 import {

@@ -4,8 +4,7 @@
 // walk of eviction.ts has reached, so a message that leaves is subtracted only if it was counted.
 
 import type { DeadLetterStore } from '../../domain/dead-letter.ts'
-import { keptStoreNames, type KeptStore } from '../../domain/kept-store.ts'
-import type { ShelfKind, ShelfName } from '../../domain/message.ts'
+import { keptStoreNames, type KeptStore, type ShelfKind, type ShelfName } from '../../domain/kept-store.ts'
 import type { StoreRange } from '../../storage/storage.ts'
 import { deadLetterNumberOf, keptKey, keptKindRange, table, tableRange } from '../chunk-log/key-layout.ts'
 import type { SpoolState, StoredEntry, StoreUse } from '../session-state.ts'

@@ -3,7 +3,7 @@
 import { plural } from '../../std/quantity.ts'
 import type { Held } from '../../domain/held.ts'
 import type { BatchId, LaneId } from '../../domain/ids.ts'
-import type { ShelfName } from '../../domain/message.ts'
+import type { ShelfName } from '../../domain/kept-store.ts'
 import { emptySettled, settledPayloads } from '../chunk-log/lane.ts'
 import type { FoundMark } from '../high-water-mark/high-water-mark.ts'
 import { compareWithMark } from '../high-water-mark/mark-comparison.ts'

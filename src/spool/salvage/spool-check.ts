@@ -14,7 +14,8 @@
 
 import { messageOf } from '../../std/gateway-error.ts'
 import type { FileDamage } from '../../storage/storage.ts'
-import { devicesOf, type ShelfName } from '../../domain/message.ts'
+import type { ShelfName } from '../../domain/kept-store.ts'
+import { devicesOf } from '../../domain/message.ts'
 import { readChunk, readGap } from '../chunk-log/chunk-codec.ts'
 import type { Scanned } from '../chunk-log/damage-scan.ts'
 import {

@@ -11,7 +11,7 @@
 // merged a second time.
 
 import type { LaneId, ProviderName } from '../../domain/ids.ts'
-import type { ShelfName } from '../../domain/message.ts'
+import type { ShelfName } from '../../domain/kept-store.ts'
 import type { LevelFiles, NewEntry } from '../../storage/storage.ts'
 import {
   deadLetterTotalsLane,

@@ -1,7 +1,8 @@
 // Messages that a version before 0.2 put on shelves of their own, as its records are in a spool.
 
 import { describe, expect, test } from 'vitest'
-import { envelopeOf, type ShelfName } from '../../../src/domain/message.ts'
+import type { ShelfName } from '../../../src/domain/kept-store.ts'
+import { envelopeOf } from '../../../src/domain/message.ts'
 import { openKeptWorld, position, type KeptWorld } from '../../support/kept-world.ts'
 import { messageOf, truckSource } from '../../support/mapping-world.ts'
 import { collect, ended, keptIn } from '../../support/open-spool.ts'

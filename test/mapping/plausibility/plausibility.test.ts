@@ -184,6 +184,11 @@ test('a record with nothing else to send is ignored, and the other records of it
   const result = mapper.map(messageOf(list))
   expect(result.kind === 'payloads' && result.payloads).toHaveLength(1)
   for (const one of [list[0], list[2]])
-    expect(mapper.map(messageOf([one]))).toMatchObject({ kind: 'ignored', reason: 'not plausible' })
+    expect(mapper.map(messageOf([one]))).toMatchObject({
+      kind: 'ignored',
+      reason: 'not plausible, and no position where the mapping reads it',
+    })
+  const elsewhere = { ts: 1, odo: 526_385_151.875, lat: 0, lon: 0 }
+  expect(mapper.map(messageOf([elsewhere]))).toMatchObject({ kind: 'ignored', reason: 'not plausible' })
   expect(mapper.map(messageOf([{ ts: 1, odo: 'x' }]))).toMatchObject({ reason: 'NOTHING_TO_SEND' })
 })

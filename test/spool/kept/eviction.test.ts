@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { KeptStore } from '../../../src/domain/kept-store.ts'
-import type { ShelfName } from '../../../src/domain/message.ts'
+import type { KeptStore, ShelfName } from '../../../src/domain/kept-store.ts'
 import type { Spool, SpoolOptions } from '../../../src/spool/spool.ts'
 import { eventually } from '../../support/eventually.ts'
 import { collect, ended, keptIn, openSpoolWorld, type SpoolWorld } from '../../support/open-spool.ts'

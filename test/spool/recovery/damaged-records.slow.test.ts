@@ -5,7 +5,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { ProviderName } from '../../../src/domain/ids.ts'
-import type { ShelfName } from '../../../src/domain/message.ts'
+import type { ShelfName } from '../../../src/domain/kept-store.ts'
 import { allKeys, laneOf, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import {
   openExistingStore,

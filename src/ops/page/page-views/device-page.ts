@@ -110,7 +110,7 @@ function story({ device, now }: DeviceShown): Html {
     ${
       device.withheld.length > 0 &&
       table({
-        caption: 'Values out of bounds',
+        caption: 'Values that were left out, or are doubtful',
         columns: ['Field', 'Source', 'Reason', '*Values', 'Sent nevertheless'],
         rows: device.withheld.map((one) => [
           named(one.field),

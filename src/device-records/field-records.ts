@@ -1,0 +1,119 @@
+// field-records.ts: keeps on the disk which fields the devices of each source have, so that a field that is
+// lost over a restart is noticed, too (mapping/lost-fields). The mapping owns it; here it is written every
+// five minutes and at the stop, not synced, and given back after a start.
+//
+//   key    22 | name of the source
+//   value  JSON: the format version, and the source as the mapping has it
+//
+// After a kill, what the last minutes changed is missing, and nothing else.
+
+import type { CancelTimer, Clock } from '../std/clock.ts'
+import type { StoreOp, StoreRange } from '../storage/storage.ts'
+import type { RecordsStore } from './record-writer.ts'
+
+/** The mapping. */
+export type FieldSource<Source extends { name: string }> = {
+  save(): readonly Source[]
+  restore(sources: readonly Source[]): void
+  isStored(value: unknown): value is Source
+}
+
+export type FieldRecords = {
+  /** Never rejects. */
+  start(): void
+  stop(): Promise<void>
+}
+
+const table = 0x22
+const version = 1
+const range: StoreRange = { gte: Buffer.from([table]), lt: Buffer.from([table + 1]) }
+const everyMs = 300_000
+/** The store may not be open yet. */
+const retryMs = 1000
+
+export function createFieldRecords<Source extends { name: string }>(
+  { clock, store, isDiskLow }: { clock: Clock; store: RecordsStore; isDiskLow: () => boolean },
+  source: FieldSource<Source>,
+): FieldRecords {
+  let cancel: CancelTimer = () => {}
+  let running: Promise<void> = Promise.resolve()
+  let restored = false
+  let stopped = false
+  /** By key as text: what the disk has. */
+  const written = new Map<string, string>()
+  return {
+    start() {
+      running = run()
+    },
+    async stop() {
+      stopped = true
+      cancel()
+      await running
+      await write()
+    },
+  }
+
+  async function run(): Promise<void> {
+    if (restored) await write()
+    else await restore()
+    if (stopped) return
+    cancel = clock.after(restored ? everyMs : retryMs, () => {
+      running = run()
+    })
+  }
+
+  async function restore(): Promise<void> {
+    const found: Source[] = []
+    const done = await store.use(async ({ pages }) => {
+      for await (const page of pages(range))
+        for (const [key, value] of page) {
+          written.set(key.toString('latin1'), value.toString())
+          const one = decode(value)
+          if (source.isStored(one)) found.push(one)
+        }
+      return true
+    })
+    if (done !== true || stopped) return
+    restored = true
+    source.restore(found)
+  }
+
+  /** What could not be written is written next time. */
+  async function write(): Promise<void> {
+    if (!restored || isDiskLow()) return
+    const now = new Map(
+      source.save().map((one) => [keyOf(one.name).toString('latin1'), JSON.stringify([version, one])]),
+    )
+    // Nothing was seen yet: what the disk has is still to be taken over.
+    if (now.size === 0) return
+    const ops: StoreOp[] = []
+    for (const [key, text] of now)
+      if (written.get(key) !== text)
+        ops.push({ type: 'put', key: Buffer.from(key, 'latin1'), value: Buffer.from(text) })
+    for (const key of written.keys())
+      if (!now.has(key)) ops.push({ type: 'del', key: Buffer.from(key, 'latin1') })
+    if (ops.length === 0) return
+    const done = await store.use(async (open) => {
+      await open.write(ops, { sync: false })
+      return true
+    })
+    if (done !== true) return
+    written.clear()
+    for (const [key, text] of now) written.set(key, text)
+  }
+}
+
+function keyOf(name: string): Buffer {
+  return Buffer.concat([Buffer.from([table]), Buffer.from(name)])
+}
+
+/** Null for what is none of this version. */
+function decode(value: Buffer): unknown {
+  try {
+    const stored: unknown = JSON.parse(value.toString())
+    return Array.isArray(stored) && stored[0] === version ? stored[1] : null
+  } catch (error) {
+    if (error instanceof SyntaxError) return null
+    throw error
+  }
+}

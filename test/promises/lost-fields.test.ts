@@ -1,0 +1,274 @@
+// A field that the devices of a source had, and that is in none of their messages any more, is noticed: after a
+// change of the mapping, and after an update of the devices. What they send meanwhile is kept, and gives the
+// missing values later, once.
+
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { newFolder } from '../support/folders.ts'
+import { send } from '../support/ops-world.ts'
+import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
+
+type Body = Record<string, unknown>
+
+type Fleet = {
+  pipeline: Pipeline
+  /** One message of each of these trucks; `n` makes its time. */
+  send(names: readonly string[], n: number, body?: (n: number) => Body): Promise<void>
+  edit(from: string, to: string): Promise<void>
+  condition(): { what: string; why: string; key: string } | undefined
+  deadLetters(): number
+  /** What the service has: for each payload its device, time, and which values. */
+  got(): { device: string; at: number; values: string }[]
+}
+
+const start = Date.now() - 3_600_000
+const trucks = (count: number) => Array.from({ length: count }, (_, index) => `truck-${index + 1}`)
+const usual = (n: number): Body => ({
+  ts: start + n * 1000,
+  gps: { lat: 52.5 + n / 1000, lon: 13.4, spd: 50 },
+  odo: 1000 + n,
+})
+
+async function startFleet(
+  count: number,
+  { folder = '', edit = ['', ''] as readonly [string, string] } = {},
+): Promise<Fleet> {
+  const place = folder === '' ? await newFolder() : folder
+  const config = (baseUrl: string) =>
+    `
+ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+sources:
+  - name: fleet
+    topic: fleet/{device}
+    map:
+      time: { path: ts, format: ms }
+      latitude: { path: gps.lat }
+      longitude: { path: gps.lon }
+      speed: { path: gps.spd, unit: km/h }
+      signals: [{ type: OBD_LIFETIME_ODOMETER, path: odo }]
+clocks: { trust_local: true }
+spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }
+delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+`.replace(...edit)
+  const pipeline = await startPipeline({ folder: place, config })
+  const devices = new Map(
+    await Promise.all(trucks(count).map(async (name) => [name, await pipeline.device(name)] as const)),
+  )
+  const sent = new Map<string, number>()
+  return {
+    pipeline,
+    async send(names, n, body = usual) {
+      for (const name of names) {
+        const messageId = (sent.get(name) ?? 0) + 1
+        sent.set(name, messageId)
+        devices.get(name)!.publish({ topic: `fleet/${name}`, payload: JSON.stringify(body(n)), messageId })
+      }
+      await Promise.all(names.map((name) => devices.get(name)!.acked(sent.get(name)!)))
+    },
+    async edit(from, to) {
+      const path = join(place, 'gateway.yaml')
+      const text = await readFile(path, 'utf8')
+      expect(text).toContain(from)
+      await writeFile(path, text.replace(from, to))
+      expect(await pipeline.gateway.reload('test')).toMatchObject({ kind: 'reloaded' })
+    },
+    condition: () => pipeline.status().conditions.find(({ code }) => code === 'FIELD_LOST') as never,
+    deadLetters: () => pipeline.status().spool.deadLetters,
+    got: () =>
+      pipeline.sandbox.received({ limit: 10_000 }).map(({ payload }) => ({
+        device: (payload['deviceIdentifier'] as { id: string }).id,
+        at: (Number(payload['signalTimestamp']) - start) / 1000,
+        values: ['gps', 'signals'].filter((key) => key in payload).join(' '),
+      })),
+  }
+}
+
+/** The fleet after `count` healthy messages of each truck. */
+async function healthy(fleet: Fleet, names: readonly string[], count = 3): Promise<void> {
+  for (let n = 0; n < count; n += 1) await fleet.send(names, n)
+}
+
+/** Messages of all of them until the condition is open; the timeout of the test bounds it. */
+async function untilLost(fleet: Fleet, names: readonly string[], body = usual): Promise<void> {
+  for (let n = 3; fleet.condition() === undefined; n += 1) await fleet.send(names, n, body)
+}
+
+async function remap({ pipeline }: Fleet): Promise<unknown> {
+  const path = '/control/dead-letters/remap?reason=FIELD_LOST'
+  const response = await send(pipeline.gateway.addresses.control, path, { method: 'POST' })
+  return response.json()
+}
+
+/** Everything arrived, and each message is accounted for. */
+async function settled({ pipeline, got }: Fleet, payloads: number): Promise<void> {
+  await pipeline.until(
+    () => got().length >= payloads && pipeline.status().internals.conservation.messages.difference === 0,
+  )
+  expect(got()).toHaveLength(payloads)
+  expect(pipeline.status().internals.conservation.payloads.difference).toBe(0)
+}
+
+describe('a path that the mapping renames', () => {
+  const wrong = ['gps.lat }', 'gps.latitude }'] as const
+  const right = ['gps.latitude }', 'gps.lat }'] as const
+
+  test('for 13 devices: it is said, what they send is kept, and its position is sent later, once', async () => {
+    const names = trucks(13)
+    const fleet = await startFleet(13)
+    await healthy(fleet, names)
+    await fleet.edit(...wrong)
+    await fleet.send(names, 3)
+    await fleet.pipeline.until(() => fleet.condition() !== undefined)
+    expect(fleet.condition()).toMatchObject({ key: 'fleet|position' })
+    expect(fleet.condition()!.what).toMatch(
+      /^(8|9|1\d) of 13 devices that sent positions .* the mapping was changed at/,
+    )
+    expect(fleet.condition()!.why).toContain('"gps.lat"')
+    await fleet.send(names, 4)
+    await fleet.pipeline.until(() => fleet.deadLetters() >= 13)
+    const kept = fleet.deadLetters()
+    await settled(fleet, 5 * 13)
+    expect(fleet.got().filter(({ values }) => values === 'signals')).toHaveLength(26)
+
+    // Still wrong: nothing is made of them.
+    expect(await remap(fleet)).toMatchObject({ remapped: 0, payloads: 0 })
+    await fleet.edit(...right)
+    expect(await remap(fleet)).toMatchObject({ remapped: kept, payloads: kept })
+    expect(await remap(fleet)).toMatchObject({ deadLetters: 0 })
+    await settled(fleet, 5 * 13 + kept)
+    for (const device of names)
+      expect(fleet.got().filter((one) => one.device === device && one.at === 4)).toEqual(
+        expect.arrayContaining([
+          { device, at: 4, values: 'signals' },
+          { device, at: 4, values: 'gps' },
+        ]),
+      )
+    expect(fleet.condition()).toBeDefined()
+    await fleet.send(['truck-3'], 5)
+    await fleet.pipeline.until(() => fleet.condition() === undefined)
+    await fleet.send(['truck-4'], 5)
+    await settled(fleet, 5 * 13 + kept + 2)
+    expect(fleet.deadLetters()).toBe(0)
+  })
+
+  test('for the only device: after a few of its messages', async () => {
+    const fleet = await startFleet(1)
+    await healthy(fleet, ['truck-1'])
+    await fleet.edit(...wrong)
+    for (let n = 3; n < 8; n += 1) await fleet.send(['truck-1'], n)
+    await fleet.pipeline.until(() => fleet.condition() !== undefined)
+    expect(fleet.condition()!.what).toMatch(/^1 of 1 device/)
+  })
+
+  test('of a signal: the signal is sent later, without the position', async () => {
+    const names = trucks(9)
+    const fleet = await startFleet(9)
+    await healthy(fleet, names)
+    await fleet.edit('path: odo', 'path: odometer')
+    await fleet.send(names, 3)
+    await fleet.pipeline.until(() => fleet.condition() !== undefined)
+    expect(fleet.condition()!.key).toBe('fleet|signal OBD_LIFETIME_ODOMETER')
+    await fleet.send(names, 4)
+    await fleet.edit('path: odometer', 'path: odo')
+    expect(await remap(fleet)).not.toMatchObject({ payloads: 0 })
+    const laterOnes = () => fleet.got().filter(({ at, values }) => at === 4 && values === 'signals')
+    await fleet.pipeline.until(() => laterOnes().length >= 9)
+    const later = laterOnes()
+    expect(new Set(later.map(({ device }) => device)).size).toBe(9)
+    expect(later).toHaveLength(9)
+  })
+
+  test('of a part of the position: it is said, and nothing is kept, since it has no payload of its own', async () => {
+    const names = trucks(9)
+    const fleet = await startFleet(9)
+    await healthy(fleet, names)
+    await fleet.edit('gps.spd', 'gps.speed')
+    for (const n of [3, 4]) await fleet.send(names, n)
+    await fleet.pipeline.until(() => fleet.condition() !== undefined)
+    expect(fleet.condition()).toMatchObject({ key: 'fleet|speed' })
+    expect(fleet.condition()!.why).toContain('nothing is kept')
+    await settled(fleet, 5 * 9)
+    expect(fleet.deadLetters()).toBe(0)
+  })
+
+  test('while the gateway is stopped', async () => {
+    const names = trucks(9)
+    const folder = await newFolder()
+    const first = await startFleet(9, { folder })
+    await healthy(first, names)
+    await settled(first, 27)
+    await first.pipeline.gateway.stop('test')
+    const second = await startFleet(9, { folder, edit: wrong })
+    await untilLost(second, names)
+    expect(second.condition()).toMatchObject({ key: 'fleet|position' })
+  })
+
+  test('whose field is then removed from the mapping is lost no more', async () => {
+    const names = trucks(9)
+    const fleet = await startFleet(9)
+    await healthy(fleet, names)
+    await fleet.edit('path: odo', 'path: odometer')
+    for (const n of [3, 4]) await fleet.send(names, n)
+    await fleet.pipeline.until(() => fleet.condition() !== undefined)
+    await fleet.edit('      signals: [{ type: OBD_LIFETIME_ODOMETER, path: odometer }]\n', '')
+    await fleet.send(names, 5)
+    await fleet.pipeline.until(() => fleet.condition() === undefined)
+    expect(fleet.pipeline.events.filter(({ kind }) => kind === 'field_found')).toHaveLength(1)
+  })
+})
+
+describe('an update of the devices', () => {
+  const renamed = (n: number) => {
+    const { gps, ...body } = usual(n) as { gps: Body }
+    return { ...body, gps: { latitude: gps['lat'], longitude: gps['lon'], spd: 50 } }
+  }
+
+  test('that renames a key of all of them is said with the key', async () => {
+    const names = trucks(6)
+    const fleet = await startFleet(6)
+    await healthy(fleet, names)
+    for (let n = 3; n < 9; n += 1) await fleet.send(names, n, renamed)
+    await fleet.pipeline.until(() => fleet.condition() !== undefined)
+    expect(fleet.condition()!.what).toContain('the last one came at')
+    expect(fleet.condition()!.why).toContain('"gps.latitude"')
+    await fleet.send(names, 9, renamed)
+    await fleet.edit('{ path: gps.lat }', '{ path: gps.latitude }')
+    await fleet.edit('{ path: gps.lon }', '{ path: gps.longitude }')
+    expect(await remap(fleet)).not.toMatchObject({ payloads: 0 })
+    await fleet.pipeline.until(
+      () => fleet.got().filter(({ at, values }) => at === 9 && values === 'gps').length === 6,
+    )
+  })
+
+  test.each([
+    ['of a part of them', (name: string) => (name === 'truck-1' ? usual : renamed)],
+    ['of fewer than five', (name: string) => (Number(name.slice(6)) > 4 ? null : renamed)],
+    ['that leaves nothing unread, as in a hall without GPS', () => withoutFix],
+  ])('%s is no alarm', async (_what, bodyOf) => {
+    const names = trucks(6)
+    const fleet = await startFleet(6)
+    await healthy(fleet, names)
+    for (let n = 3; n < 12; n += 1)
+      for (const name of names) {
+        const body = bodyOf(name)
+        if (body !== null) await fleet.send([name], n, body)
+      }
+    expect(fleet.condition()).toBeUndefined()
+    expect(fleet.deadLetters()).toBe(0)
+  })
+})
+
+const withoutFix = (n: number) => ({ ...usual(n), gps: { lat: null, lon: null, spd: 0 } })
+
+test('a fleet that stands in a hall while the mapping is changed is no alarm', async () => {
+  const names = trucks(6)
+  const fleet = await startFleet(6)
+  await healthy(fleet, names)
+  for (let n = 3; n < 14; n += 1) await fleet.send(names, n, withoutFix)
+  await fleet.edit('unit: km/h', 'unit: m/s')
+  for (let n = 14; n < 20; n += 1) await fleet.send(names, n, withoutFix)
+  expect(fleet.condition()).toBeUndefined()
+  expect(fleet.deadLetters()).toBe(0)
+})
