@@ -26,13 +26,15 @@ export function referenceText(schema: z.ZodType): string {
     '`cert: /etc/.../cert.pem` is `${file:/etc/.../cert.pem}`. Relative paths start at the folder of the config file.',
     '',
     'An option is optional unless it is marked **required**. `[]` stands for each entry of a list, `<name>` for a',
-    'name of your choice. `telemetry-gateway check --config FILE` reports all problems, with line and column.',
+    'name of your choice. `as in` names options that are described in another place of this page.',
+    '`telemetry-gateway check --config FILE` reports all problems, with line and column.',
     '',
   ]
+  const printed: Printed = new Map()
   for (const [name, section] of Object.entries(root.properties ?? {})) {
     lines.push(`## ${name}`, '')
     lines.push(...facts(root, section, requirednessOf(root, name)))
-    lines.push(...children(root, section, name))
+    lines.push(...children(root, section, name, printed))
   }
   return `${lines.join('\n').trimEnd()}\n`
 }
@@ -72,26 +74,78 @@ function typesOf({ type, ...shape }: Shape): string[] {
 /** Deeper than any option is nested. A schema that refers to itself ends here. */
 const depthMax = 8
 
-function children(root: Shape, shape: Shape, path: string, depth = 0): string[] {
+/** `sources[].map.speed.unit` and deeper: a line is enough. */
+const lineFromDepth = 2
+
+/** Where an option was printed, by its name and everything that is said of it and of what is in it. */
+type Printed = Map<string, string>
+
+type Child = { name: string; shape: Shape; required: string }
+
+/**
+ * Options that stand elsewhere with the same words are named only, with that place. Deep ones that hold no
+ * others have a line, and no heading.
+ */
+function children(root: Shape, shape: Shape, path: string, printed: Printed, depth = 0): string[] {
   if (depth > depthMax) return []
   const lines: string[] = []
-  const seen = new Set<string>()
-  for (const alternative of alternatives(root, shape)) {
-    if (alternative.items) lines.push(...children(root, alternative.items, `${path}[]`, depth + 1))
-    for (const [name, property] of Object.entries(alternative.properties ?? {})) {
-      const key = `${name} ${JSON.stringify(property)}`
-      if (seen.has(key)) continue
-      seen.add(key)
-      lines.push(...option(root, property, `${path}.${name}`, requirednessOf(alternative, name), depth))
-    }
-    const named = alternative.additionalProperties
-    if (typeof named === 'object') lines.push(...option(root, named, `${path}.<name>`, '', depth))
+  const known = new Map<string, Set<string>>()
+  const short: string[] = []
+  for (const { at, child } of childrenOf(root, shape, path)) {
+    const { name } = child
+    const text = option(root, child, name, new Map(), depth).join('\n')
+    const place = printed.get(text)
+    if (place === undefined) {
+      printed.set(text, at)
+      if (depth >= lineFromDepth && isLeaf(root, child.shape)) short.push(lineOf(root, child))
+      else lines.push(...option(root, child, `${at}.${name}`, printed, depth))
+    } else if (isElsewhere(place, at)) known.set(place, (known.get(place) ?? new Set()).add(`\`${name}\``))
   }
-  return lines
+  const elsewhere = [...known].map(([place, names]) => `- as in \`${place}\`: ${[...names].join(', ')}`)
+  const list = [...short, ...elsewhere]
+  return [...list, ...(list.length > 0 ? [''] : []), ...lines]
 }
 
-function option(root: Shape, shape: Shape, path: string, required: string, depth: number): string[] {
-  return [`### \`${path}\``, '', ...facts(root, shape, required), ...children(root, shape, path, depth + 1)]
+function childrenOf(root: Shape, shape: Shape, path: string, depth = 0): { at: string; child: Child }[] {
+  if (depth > depthMax) return []
+  return alternatives(root, shape).flatMap((one) => {
+    const { items, properties = {}, additionalProperties: named } = one
+    return [
+      ...(items ? childrenOf(root, items, `${path}[]`, depth + 1) : []),
+      ...Object.entries(properties).map(([name, own]) => ({
+        at: path,
+        child: { name, shape: own, required: requirednessOf(one, name) },
+      })),
+      ...(typeof named === 'object'
+        ? [{ at: path, child: { name: '<name>', shape: named, required: '' } }]
+        : []),
+    ]
+  })
+}
+
+function option(
+  root: Shape,
+  { shape, required }: Child,
+  path: string,
+  printed: Printed,
+  depth: number,
+): string[] {
+  const below = children(root, shape, path, printed, depth + 1)
+  return [`### \`${path}\``, '', ...facts(root, shape, required), ...below]
+}
+
+/** A map and a list of such maps stand in one place. */
+function isElsewhere(place: string, at: string): boolean {
+  return place !== at && `${place}[]` !== at && place !== `${at}[]`
+}
+
+function isLeaf(root: Shape, shape: Shape): boolean {
+  return childrenOf(root, shape, '').length === 0
+}
+
+function lineOf(root: Shape, { name, shape, required }: Child): string {
+  const [type = '', , description] = facts(root, shape, required)
+  return `- \`${name}\`: ${type}${description === undefined ? '' : `. ${description}`}`
 }
 
 function facts(root: Shape, shape: Shape, required: string): string[] {

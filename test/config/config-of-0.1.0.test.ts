@@ -10,6 +10,7 @@ import { referenceText } from '../../src/config/config-reference.ts'
 import { insteadOfWord } from '../../src/mapping/mapping.ts'
 import { insteadOf, newKeyOf } from '../../src/config/renamed-keys.ts'
 import { newFolder } from '../support/folders.ts'
+import { plain, referenceEntries } from '../support/reference-entries.ts'
 
 const options = readFileSync(join(import.meta.dirname, 'options-of-0.1.0.txt'), 'utf8')
   .trim()
@@ -17,10 +18,14 @@ const options = readFileSync(join(import.meta.dirname, 'options-of-0.1.0.txt'), 
   .map((line) => line.split(' ') as [path: string, ...words: string[]])
 
 /** By path: the lines of the reference with type, words and examples. */
-const reference = new Map<string, string>()
-for (const part of referenceText(configSchema).split('### `').slice(1)) {
-  const [, path = '', facts = ''] = /^([^`]+)`\n\n(.*)/.exec(part) ?? []
-  reference.set(path, `${reference.get(path) ?? ''} ${facts}`)
+const entries = referenceEntries(referenceText(configSchema))
+const reference = {
+  has: (path: string) => entries.has(plain(path)),
+  get: (path: string) =>
+    entries
+      .get(plain(path))
+      ?.map(([facts = '']) => facts)
+      .join(' '),
 }
 
 const keysOf = (path: string) =>

@@ -5,6 +5,7 @@ import { referenceText, schemaText } from '../../src/config/config-reference.ts'
 import { timeFormats } from '../../src/mapping/times/times.ts'
 import { angleUnits, signalUnits, speedUnits } from '../../src/mapping/fields/units.ts'
 import { nearest } from '../../src/std/nearest-word.ts'
+import { plain, referenceEntries } from '../support/reference-entries.ts'
 
 type Node = {
   $ref?: string
@@ -41,32 +42,22 @@ function optionPaths(schema: z.ZodType): Set<string> {
   }
 }
 
-/** The reference's entries by path, each as its lines below the heading. An option of a union may have several. */
-function entriesIn(text: string): Map<string, string[][]> {
-  const entries = new Map<string, string[][]>()
-  for (const part of text.split(/^#{2,3} /m).slice(1)) {
-    const [heading = '', ...lines] = part.split('\n').filter((line) => line !== '')
-    const path = heading.replaceAll('`', '')
-    entries.set(path, [...(entries.get(path) ?? []), lines])
-  }
-  return entries
-}
-
 /** Options without an entry in the reference, or with an entry that has a type and no description. */
 function undocumentedIn(schema: z.ZodType, text: string): string[] {
-  const entries = entriesIn(text)
+  const entries = referenceEntries(text)
   return [...optionPaths(schema)].filter((path) => {
-    const found = entries.get(path) ?? []
+    const found = entries.get(plain(path)) ?? []
     return found.length === 0 || found.some((lines) => lines.length < 2)
   })
 }
 
 describe('the reference', () => {
   const text = referenceText(configSchema)
-  const entry = (path: string) => text.split(/^#+ /m).find((part) => part.startsWith(`\`${path}\`\n`)) ?? ''
+  const entries = referenceEntries(text)
+  const entry = (path: string) => (entries.get(plain(path)) ?? []).flat().join('\n')
 
   test('shows type, default and description of an option', () => {
-    expect(entry('delivery.max_in_flight')).toMatch(/whole number, 1 to 64 · default `4`\n\nBatches .*\./)
+    expect(entry('delivery.max_in_flight')).toMatch(/whole number, 1 to 64 · default `4`\nBatches .*\./)
     expect(entry('delivery.timeout')).toContain('duration · default `30s`')
     expect(entry('spool.max_bytes')).toContain('size · default `20GiB`')
     expect(entry('delivery.base_url')).toContain('**required**')
