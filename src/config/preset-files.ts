@@ -4,6 +4,8 @@
 // config file. Each file is read once per config, however many sources name it, and checked by itself, so
 // that its problems have its own lines. A problem that shows only after the merge (a capture that the topic
 // does not have) is reported at the `preset` of the source, with the position in the preset file.
+//
+// A preset may name another one, which gives what is missing in it, as a preset does for a source.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -20,10 +22,14 @@ import { nearest } from '../std/nearest-word.ts'
 
 type Written = Readonly<Record<string, unknown>>
 
+/** Presets that name each other in a row. */
+const depthMax = 4
+
 export type Preset = {
-  file: string
+  /** With what the presets below it give. */
   written: Written
-  positionOf(keys: Keys): Position
+  /** The file, line and column of an option, in the preset that gives it. */
+  placeOf(keys: Keys): string
 }
 
 /** `problems` continue a sentence that begins with "sources[0].preset". */
@@ -63,12 +69,19 @@ export function createPresets(deps: SubstituteDeps, { folder }: { folder: string
     }
   }
 
-  function read(name: string): Promise<PresetResult> {
-    const before = known.get(name)
-    if (before) return before
-    const result = readPreset(name)
+  /** `above`: the presets that name it. */
+  async function read(name: string, above: readonly string[] = []): Promise<PresetResult> {
+    const chain = [...above, name]
+    if (above.includes(name) || chain.length > depthMax)
+      return {
+        kind: 'problems',
+        problems: [`must end after at most ${depthMax} presets: ${chain.join(' > ')}.`],
+      }
+    const result = known.get(name) ?? readPreset(name)
     known.set(name, result)
-    return result
+    const own = await result
+    const below = own.kind === 'preset' ? presetNameOf(own.preset.written) : undefined
+    return own.kind === 'problems' || below === undefined ? own : over(own.preset, await read(below, chain))
   }
 
   async function readPreset(name: string): Promise<PresetResult> {
@@ -86,15 +99,33 @@ export function createPresets(deps: SubstituteDeps, { folder }: { folder: string
     }
     const result = await readText(text, presetSchema, deps)
     if (result.kind === 'problems') {
-      const place = ({ line, column }: Position) => `${file}:${line}:${column}`
-      return {
-        kind: 'problems',
-        problems: result.problems.map((one) => `has a problem at ${place(one)}: ${one.message}`),
-      }
+      const problems = result.problems.map(
+        (one) => `has a problem at ${placeText(file, one)}: ${one.message}`,
+      )
+      return { kind: 'problems', problems }
     }
     const { written, positionOf } = result
-    return { kind: 'preset', preset: { file, written: written as Written, positionOf } }
+    const placeOf = (keys: Keys) => placeText(file, positionOf(keys))
+    return { kind: 'preset', preset: { written: written as Written, placeOf } }
   }
+}
+
+/** A preset with what the one below it gives. */
+function over(own: Preset, below: PresetResult): PresetResult {
+  if (below.kind === 'problems')
+    return {
+      kind: 'problems',
+      problems: below.problems.map((one) => `has a problem at ${own.placeOf(['preset'])}: preset ${one}`),
+    }
+  const { preset } = below
+  const [written] = expandPresets([own.written], () => preset.written)
+  const placeOf = (keys: Keys) =>
+    depthIn(written, keys) === depthIn(own.written, keys) ? own.placeOf(keys) : preset.placeOf(keys)
+  return { kind: 'preset', preset: { written: written as Written, placeOf } }
+}
+
+function placeText(file: string, { line, column }: Position): string {
+  return `${file}:${line}:${column}`
 }
 
 /** The sources of the config, the same after the merge, and the presets that were merged in. */
@@ -111,11 +142,9 @@ function relocate(problem: ConfigProblem, { sources, expanded, found }: Merge): 
   if (!preset) return depthIn(sources[index], inside) === 0 ? null : problem
   const depth = depthIn(expanded[index], inside)
   if (depth === depthIn(sources[index], inside)) return problem
-  const { line, column } = preset.positionOf(inside)
-  const place = `${preset.file}:${line}:${column}`
   return {
     path: ['sources', index, 'preset'],
-    message: `has a problem at ${place}: ${pathText(inside)} ${message}`,
+    message: `has a problem at ${preset.placeOf(inside)}: ${pathText(inside)} ${message}`,
   }
 }
 

@@ -95,6 +95,42 @@ describe('a source with a preset', () => {
     ])
   })
 
+  test('that names another preset gets what is missing in both, the nearer one first', async () => {
+    const files = {
+      'own/acme.yaml': acme,
+      'own/acme-2.yaml': 'preset: own/acme.yaml\ntopic: acme2/{device}\nmap: { longitude: { path: lng } }\n',
+    }
+    const { config, presetFiles } = await load(
+      '  - { name: a, preset: own/acme-2.yaml, map: { heading: { path: h } } }\n',
+      files,
+    )
+    expect(config.sources[0]).toMatchObject({
+      preset: 'own/acme-2.yaml',
+      topic: 'acme2/{device}',
+      when: 'lat != null',
+      map: { latitude: { path: 'lat' }, longitude: { path: 'lng' }, heading: { path: 'h' } },
+    })
+    expect(presetFiles).toHaveLength(2)
+  })
+
+  test('has the problems of a preset below it reported with the lines of both files', async () => {
+    const source = '  - name: a\n    preset: own/b.yaml\n'
+    const above = { 'own/b.yaml': 'topic: b/{device}\npreset: own/acme.yaml\n' }
+    expect(
+      await problems(source, { ...above, 'own/acme.yaml': acme.replace('path: v', 'path: v..w') }),
+    ).toEqual([
+      'c.yaml:5:5 sources[0].preset has a problem at own/acme.yaml:7:3: map.speed has an empty key at position 3 of "v..w".',
+    ])
+    expect(await problems(source, { ...above, 'own/acme.yaml': acme.replace('when:', 'wen:') })).toEqual([
+      'c.yaml:5:5 sources[0].preset has a problem at own/b.yaml:2:1: preset has a problem at own/acme.yaml:3:1: unknown option "wen". Did you mean "when"?',
+    ])
+    expect(
+      await problems(source, { 'own/b.yaml': 'preset: own/c.yaml\n', 'own/c.yaml': 'preset: own/b.yaml\n' }),
+    ).toEqual([
+      expect.stringContaining('must end after at most 4 presets: own/b.yaml > own/c.yaml > own/b.yaml.'),
+    ])
+  })
+
   test('with problems in the preset file has all of them reported with the lines of that file', async () => {
     const wrong = acme.replace('km/h', 'kmh').replace('when:', 'wen:').replace('{device}', '#/{device}')
     const reported = await problems('  - name: a\n    preset: own/acme.yaml\n    modell: x\n', {

@@ -8,11 +8,11 @@
 //   everything else        as a whole: a `topic`, `when` or list of `signals` of the source is the only one
 
 import { z } from 'zod'
-import { presetShape } from './source-config.ts'
+import { presetOption, presetShape } from './source-config.ts'
 import { isRecord } from '../path/path-eval.ts'
 
 /** A preset file: the options of a source without a name, none of them required. */
-export const presetSchema = z.strictObject(presetShape).partial()
+export const presetSchema = z.strictObject({ preset: presetOption, ...presetShape }).partial()
 
 type Written = Readonly<Record<string, unknown>>
 

@@ -271,15 +271,17 @@ const keysSchema = z
       'Several keys let a device change its key.',
   )
 
+export const presetOption = text(1024)
+  .optional()
+  .describe(
+    'The preset that gives all options that are missing here: a name such as teltonika-json (see ' +
+      '`config/presets`), or the path of a file of the same form that ends in .yaml. `map` is merged field by ' +
+      'field. A preset may name another one.',
+  )
+
 export const sourceSchema = z.strictObject({
   name: text(64).describe('Unique name of the source, for counters, dead letters and logs.'),
-  preset: text(1024)
-    .optional()
-    .describe(
-      'The preset that gives all options that are missing here: a name such as teltonika-json (see ' +
-        '`config/presets`), or the path of a file of the same form that ends in .yaml. `map` is merged ' +
-        'field by field.',
-    ),
+  preset: presetOption,
   from: z
     .array(text(64))
     .min(1)
