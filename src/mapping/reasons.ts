@@ -16,7 +16,7 @@ export const unmappableReasons = {
   NO_BIRTH: 'The birth certificate that explains a Sparkplug message is missing.',
   NOT_AN_OBJECT: 'The message, or what `each` selects in it, is not an object with fields.',
   RECORD_CHANGED: 'The record that was kept is not at its place in the list any more: `each` was changed.',
-  TOO_MANY: 'The list that `each` selects has more records than a message may have.',
+  TOO_MANY: 'The message has more records, values or different keys than a message may have.',
   NO_NAME: 'The name of a value of a source with `coalesce` is missing or empty.',
   TOO_LARGE: 'A value is too large to be collected, or a message has more bytes than `max_unpacked_bytes`.',
   DAMAGED_STATE: 'Collected values cannot be read any more; the bytes are kept.',

@@ -3,7 +3,8 @@
 // Accepted: a byte order mark, NULs and blanks after the end, bare `nan`, `inf`, `Infinity` for a missing
 // value (they become null), and several objects behind each other, on lines of their own or not (a list).
 // Bytes that are not UTF-8 become U+FFFD (../body/text-charset.ts). An empty message is empty, not wrong.
-// Refused, with the place: anything else that is not JSON, and nesting deeper than any device needs.
+// Refused: anything else that is not JSON, with the place; nesting deeper, and more different keys, than any
+// device needs.
 //
 // A whole number that a double cannot hold becomes the text of its digits: as a name or a text it is exact
 // then, and as a number it is left out. Other numbers are doubles.
@@ -13,6 +14,7 @@ import { quote } from '../../std/quote.ts'
 import { refused } from '../reasons.ts'
 import { recordsMost } from '../path/record-selection.ts'
 import type { Decoded } from '../types.ts'
+import { fewKeysLength, hasTooManyKeys, keysMax } from './distinct-keys.ts'
 import { faultAt, skipBlanks, valueEnd, withoutNonFinite } from './json-error.ts'
 import { decodeWithCharset } from '../body/text-charset.ts'
 
@@ -32,6 +34,8 @@ export function decodeJson(bytes: Buffer): Decoded {
     return refused('TOO_DEEP', detail)
   }
   const text = bytes.toString(isPlain ? 'latin1' : 'utf8', start, end)
+  if (text.length > fewKeysLength && hasTooManyKeys(text))
+    return refused('TOO_MANY', `The message has more than some ${keysMax} different keys.`)
   try {
     return { kind: 'value', value: parse(text) }
   } catch (error) {

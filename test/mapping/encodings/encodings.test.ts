@@ -49,6 +49,22 @@ describe('JSON', () => {
       expect(valueIn(decodeJson, `\uFEFF{"a":"${text}"}\0`)).toEqual({ a: text })
     },
   )
+
+  const ofKeys = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, n]))
+  test.each([
+    ['80,000 different keys', ofKeys(80_000), 'refused'],
+    [
+      'the same in two hundred objects',
+      Array.from({ length: 200 }, (_, n) => ({ [`o${n}`]: ofKeys(400) })),
+      'value',
+    ],
+    ['as many as no device has', ofKeys(9000), 'value'],
+    ['8,000 records of ten keys', Array.from({ length: 8000 }, () => ofKeys(10)), 'value'],
+  ])('of %s: %#', (_what, value, kind) => {
+    const decoded = decodeJson(Buffer.from(JSON.stringify(value)))
+    expect(decoded.kind).toBe(kind)
+    if (decoded.kind === 'refused') expect(decoded.reason).toBe('TOO_MANY')
+  })
 })
 
 describe('CSV', () => {
