@@ -52,7 +52,7 @@ describe('JSON', () => {
 
   const ofKeys = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, n]))
   test.each([
-    ['80,000 different keys', ofKeys(80_000), 'refused'],
+    ['80,000 different keys', ofKeys(80_000), 'TOO_MANY'],
     [
       'the same in two hundred objects',
       Array.from({ length: 200 }, (_, n) => ({ [`o${n}`]: ofKeys(400) })),
@@ -60,10 +60,9 @@ describe('JSON', () => {
     ],
     ['as many as no device has', ofKeys(9000), 'value'],
     ['8,000 records of ten keys', Array.from({ length: 8000 }, () => ofKeys(10)), 'value'],
-  ])('of %s: %#', (_what, value, kind) => {
+  ])('of %s: %#', (_what, value, expected) => {
     const decoded = decodeJson(Buffer.from(JSON.stringify(value)))
-    expect(decoded.kind).toBe(kind)
-    if (decoded.kind === 'refused') expect(decoded.reason).toBe('TOO_MANY')
+    expect(decoded.kind === 'refused' ? decoded.reason : decoded.kind).toBe(expected)
   })
 })
 
