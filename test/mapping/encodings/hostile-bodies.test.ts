@@ -1,4 +1,4 @@
-// Each encoding reads 300 hostile messages. What is measured is the best of three times, and more is allowed where
+// Each encoding reads 300 hostile messages. What is measured is the best of some times, and more is allowed where
 // the machine is slow or busy.
 
 import { gzipSync } from 'node:zlib'
@@ -108,10 +108,10 @@ function sizeOf(root: unknown): { values: number; characters: number } {
   return size
 }
 
-/** Milliseconds, the best of three. */
-function fastest(run: () => void): number {
+/** Milliseconds, the best of nine; of fewer where one is `enough`. */
+function fastest(run: () => void, enough = 0): number {
   let best = Infinity
-  for (let tries = 0; tries < 3; tries += 1) {
+  for (let tries = 0; tries < 9 && best > enough; tries += 1) {
     const startMs = performance.now()
     run()
     best = Math.min(best, performance.now() - startMs)
@@ -138,7 +138,7 @@ describe('hostile messages', () => {
       const message = hostile(random, index)
       const shown = `seed ${seed}, message ${index}: ${message.toString('hex', 0, 40)}`
       let decoded: unknown
-      const tookMs = fastest(() => (decoded = decode(message)))
+      const tookMs = fastest(() => (decoded = decode(message)), msMax * slack)
       expect(tookMs, shown).toBeLessThan(msMax * slack)
       const { values, characters } = sizeOf(decoded)
       expect(values, shown).toBeLessThan(valuesMax)
