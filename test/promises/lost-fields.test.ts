@@ -262,6 +262,15 @@ describe('an update of the devices', () => {
 
 const withoutFix = (n: number) => ({ ...usual(n), gps: { lat: null, lon: null, spd: 0 } })
 
+test('a change of another field is no reason: vehicles that have just parked lack what they have on the road', async () => {
+  const fleet = await startFleet(1)
+  await healthy(fleet, ['truck-1'])
+  await fleet.edit('path: odo', 'path: odo, scale: 2')
+  for (let n = 3; n < 12; n += 1) await fleet.send(['truck-1'], n, withoutFix)
+  expect(fleet.condition()).toBeUndefined()
+  expect(fleet.deadLetters()).toBe(0)
+})
+
 test('a fleet that stands in a hall while the mapping is changed is no alarm', async () => {
   const names = trucks(6)
   const fleet = await startFleet(6)

@@ -76,13 +76,16 @@ function compilePosition(
   return { gps: compileGps(fields), gpsLastKnown: compileGps({ ...fields, heading: null }) }
 }
 
-function gpsBitsOf({ latitude, speed, heading, in_motion: inMotion }: MapConfig, bits: FieldBits): GpsBits {
-  const partOf = (name: string, isRead: boolean) => (isRead ? bits.of({ name, isAlone: false }) : 0)
+function gpsBitsOf(map: MapConfig, bits: FieldBits): GpsBits {
+  const { latitude, longitude, speed, heading, in_motion: inMotion } = map
+  const partOf = (name: string, config: unknown) =>
+    config === undefined ? 0 : bits.of({ name, isAlone: false, config })
   return {
-    position: latitude === undefined ? 0 : bits.of({ name: position, isAlone: true }),
-    speed: partOf('speed', speed !== undefined),
-    heading: partOf('heading', heading !== undefined),
-    inMotion: partOf('in_motion', inMotion !== undefined),
+    position:
+      latitude === undefined ? 0 : bits.of({ name: position, isAlone: true, config: [latitude, longitude] }),
+    speed: partOf('speed', speed),
+    heading: partOf('heading', heading),
+    inMotion: partOf('in_motion', inMotion),
   }
 }
 

@@ -70,7 +70,7 @@ export function compileAllSignals(
       const slot = counterSlotOf(source, { config, field }, counters)
       signals.push({
         config,
-        field: { ...field, slot, bit: bits.of({ name: signalName(config), isAlone: true }) },
+        field: { ...field, slot, bit: bits.of({ name: signalName(config), isAlone: true, config }) },
       })
     }
   }

@@ -30,8 +30,8 @@ export type ExplainUnread = {
 }
 
 export function compileExplainUnread(config: SourceConfig, source: CompiledSource): ExplainUnread {
-  const find = compileFindUnread(config, visitsMax) ?? compileFindUnreadInParts(config, visitsMax)
-  const ofCollected = compileFindUnreadCollected(config, visitsMax)
+  const find = compileFindUnread(config, { visitsMax }) ?? compileFindUnreadInParts(config, { visitsMax })
+  const ofCollected = compileFindUnreadCollected(config, { visitsMax })
   const unreadProperties = compileUnreadProperties(config)
   const { extract, each } = source
   const { decode } = source.encoding

@@ -29,19 +29,25 @@ export type LostField = {
   isByMapping: boolean
 }
 
+export type StoredField = {
+  name: string
+  /** Of its options. */
+  fingerprint: string
+  /** Since when others of its options are in force; null where that is not known. */
+  changedAt: EpochMs | null
+  lastPresentAt: EpochMs
+  lost: LostField | null
+}
+
 /** `devices`: by device the gap and the run of each field. */
 export type StoredSource = {
   name: string
-  fingerprint: string
-  changedAt: EpochMs | null
   unread: readonly string[]
-  fields: readonly { name: string; lastPresentAt: EpochMs; lost: LostField | null }[]
+  fields: readonly StoredField[]
   devices: readonly (readonly [device: string, numbers: readonly number[]])[]
 }
 
 type Source = {
-  fields: { fingerprint: string }
-  changedAt: EpochMs | null
   unread: ReadonlySet<string>
   states: StoredSource['fields']
   devices: ReadonlyMap<string, Float64Array>
@@ -59,11 +65,11 @@ export function storedOf(name: string, source: Source, devicesMax = storedMax): 
   const last = [...source.devices].sort((a, b) => heardAt(b) - heardAt(a)).slice(0, devicesMax)
   return {
     name,
-    fingerprint: source.fields.fingerprint,
-    changedAt: source.changedAt,
     unread: [...source.unread],
-    fields: source.states.map(({ name: field, lastPresentAt, lost }) => ({
+    fields: source.states.map(({ name: field, fingerprint, changedAt, lastPresentAt, lost }) => ({
       name: field,
+      fingerprint,
+      changedAt,
       lastPresentAt,
       lost,
     })),
@@ -89,11 +95,6 @@ export function takeNumbers(row: Float64Array, to: number, numbers: readonly num
 /** Whether a value from the disk is one. */
 export function isStoredSource(value: unknown): value is StoredSource {
   if (typeof value !== 'object' || value === null) return false
-  const { name, fingerprint, changedAt, unread, fields, devices } = value as Partial<StoredSource>
-  return (
-    typeof name === 'string' &&
-    typeof fingerprint === 'string' &&
-    (changedAt === null || typeof changedAt === 'number') &&
-    [unread, fields, devices].every((list) => Array.isArray(list))
-  )
+  const { name, unread, fields, devices } = value as Partial<StoredSource>
+  return typeof name === 'string' && [unread, fields, devices].every((list) => Array.isArray(list))
 }

@@ -52,13 +52,14 @@ export function noteLacks(field: FieldWeight, row: Float64Array, at: number): bo
 /** Devices that had the field until it was missing; counted to `most`. */
 export function hadBy(
   rows: Iterable<Float64Array>,
-  { field, at }: { field: FieldWeight; at: number },
+  field: FieldWeight & { at: number },
   most: number,
 ): number {
   let count = 0
   for (const row of rows) {
     if (count === most) break
-    if (had(row, at, row[at + column.epoch] === field.epoch ? row[at + column.missing]! : 0)) count += 1
+    const missing = row[field.at + column.epoch] === field.epoch ? row[field.at + column.missing]! : 0
+    if (had(row, field.at, missing)) count += 1
   }
   return count
 }

@@ -30,6 +30,7 @@ import {
   storedOf,
   takeNumbers,
   type LostField,
+  type StoredField,
   type StoredSource,
 } from './device-fields.ts'
 import { beginEpoch, hadBy, noteHas, noteLacks, weightOfOneMax, type FieldWeight } from './field-weight.ts'
@@ -57,19 +58,13 @@ export type FieldWatch = {
 
 type NotedRecord = Pick<RecordContext, 'present' | 'judged' | 'arrivedAt' | 'record' | 'root' | 'up'>
 
-type FieldState = FieldWeight & {
-  readonly name: string
-  lastPresentAt: EpochMs
-  lost: LostField | null
-}
+type FieldState = FieldWeight & StoredField & { readonly at: number }
 
 type SourceState = {
   readonly fields: WatchedFields
   readonly states: readonly FieldState[]
   readonly devices: Map<string, Float64Array>
   readonly begunAt: EpochMs
-  /** Since when another config of the source is in force; null where that is not known. */
-  changedAt: EpochMs | null
   /** Keys that nothing read while no field was missing. */
   readonly unread: Set<string>
   /** When they were noted last; null before. */
@@ -83,6 +78,8 @@ const weightOtherwise = 20
 const devicesOtherwise = 5
 /** Up to it nearly every record has the field. */
 const usualGap = 2
+/** A device that was not heard for so long makes room for another one. */
+const silentMs = 3_600_000
 const unreadMax = 64
 const unreadEveryMs = 600_000
 const lookEveryMs = 10_000
@@ -123,7 +120,7 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
 
   function note(source: string, state: SourceState, device: string, record: NotedRecord): void {
     const { present, judged, arrivedAt } = record
-    const row = rowOf(state, device)
+    const row = rowOf(state, device, arrivedAt)
     if (row === null) return
     row[row.length - 1] = arrivedAt
     let isTypical = true
@@ -131,19 +128,19 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
       const field = state.states[index]!
       const bit = 1 << index
       if ((judged & bit) === 0) continue
-      if ((present & bit) !== 0) has(source, { state, field, arrivedAt }, row, index * columns)
-      else if (noteLacks(field, row, index * columns)) {
-        isTypical &&= row[index * columns + column.gap]! > usualGap
+      if ((present & bit) !== 0) has(source, state, field, { row, arrivedAt })
+      else if (noteLacks(field, row, field.at)) {
+        isTypical &&= row[field.at + column.gap]! > usualGap
         judge(source, state, field, record)
       }
     }
     if (isTypical && Math.abs(arrivedAt - (state.unreadAt ?? 0)) >= unreadEveryMs) noteUnread(state, record)
   }
 
-  function rowOf({ devices, states }: SourceState, device: string): Float64Array | null {
+  function rowOf({ devices, states }: SourceState, device: string, arrivedAt: EpochMs): Float64Array | null {
     const known = devices.get(device)
     if (known !== undefined) return known
-    if (devices.size >= devicesMax) {
+    if (devices.size >= devicesMax && !makesRoom(devices, arrivedAt)) {
       beyond += 1
       return null
     }
@@ -154,11 +151,11 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
 
   function has(
     source: string,
-    { state, field, arrivedAt }: { state: SourceState; field: FieldState; arrivedAt: EpochMs },
-    row: Float64Array,
-    at: number,
+    state: SourceState,
+    field: FieldState,
+    { row, arrivedAt }: { row: Float64Array; arrivedAt: EpochMs },
   ): void {
-    noteHas(field, row, at)
+    noteHas(field, row, field.at)
     field.lastPresentAt = arrivedAt
     if (field.lost === null) return
     setLost(state, field, null)
@@ -172,14 +169,9 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
       return
     }
     if (field.weight < weightOfOneMax) return
-    const { changedAt } = state
+    const { changedAt } = field
     const isByMapping = changedAt !== null && field.lastPresentAt < changedAt
-    if (
-      isByMapping &&
-      (field.weight >= weightByMapping ||
-        field.lacking ===
-          hadBy(state.devices.values(), { field, at: state.states.indexOf(field) * columns }, 2))
-    ) {
+    if (isByMapping && (field.weight >= weightByMapping || hadBy(state.devices.values(), field, 2) === 1)) {
       const key = nearestKey(field.name, unreadOf(state, record))
       lose(source, state, field, { since: changedAt, devices: field.lacking, key, isByMapping })
       return
@@ -200,8 +192,7 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
   }
 
   function giveUp(source: string, state: SourceState, field: FieldState): void {
-    const at = state.states.indexOf(field) * columns
-    for (const row of state.devices.values()) row[at + column.gap] = 0
+    for (const row of state.devices.values()) row[field.at + column.gap] = 0
     beginEpoch(field)
     setLost(state, field, null)
     reportFound(source, field.name)
@@ -210,7 +201,7 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
   function setLost(state: SourceState, field: FieldState, lost: LostField | null): void {
     field.lost = lost
     const names = state.states.filter((one) => one.lost !== null).map(({ name }) => name)
-    state.lostBits = state.fields.bitsOf(names) & state.fields.aloneBits
+    state.lostBits = state.fields.bitsOf(names) & state.fields.keptBits
   }
 
   // ------------------------------------------------------------------ unread keys
@@ -227,15 +218,8 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
   // ------------------------------------------------------------------ events
 
   function report(source: string, state: SourceState, field: FieldState, lost: LostField): void {
-    const of = Math.max(
-      lost.devices,
-      hadBy(
-        state.devices.values(),
-        { field, at: state.states.indexOf(field) * columns },
-        Number.POSITIVE_INFINITY,
-      ),
-    )
-    const isKept = (state.fields.bitsOf([field.name]) & state.fields.aloneBits) !== 0
+    const of = Math.max(lost.devices, hadBy(state.devices.values(), field, Infinity))
+    const isKept = (state.fields.bitsOf([field.name]) & state.fields.keptBits) !== 0
     const { since, devices, key, isByMapping } = lost
     emit({ kind: 'field_lost', source, field: field.name, since, devices, of, key, isByMapping, isKept })
   }
@@ -259,27 +243,29 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
   }
 
   function adopt(source: string, state: SourceState, stored: StoredSource): void {
-    if (state.changedAt === null)
-      state.changedAt = stored.fingerprint === state.fields.fingerprint ? stored.changedAt : state.begunAt
     for (const key of stored.unread) if (state.unread.size < unreadMax) state.unread.add(key)
     for (const [index, field] of state.states.entries()) {
       const from = stored.fields.findIndex(({ name }) => name === field.name)
-      const { lastPresentAt, lost } = stored.fields[from] ?? { lastPresentAt: 0, lost: null }
-      if (from === -1) continue
+      const before = stored.fields[from]
+      if (before === undefined) continue
+      field.changedAt ??= before.fingerprint === field.fingerprint ? before.changedAt : state.begunAt
       for (const [device, numbers] of stored.devices) {
-        const row = rowOf(state, device)
+        const row = rowOf(state, device, state.begunAt)
         if (row !== null) takeNumbers(row, index, numbers, from)
       }
       if (field.lastPresentAt > 0) continue
-      field.lastPresentAt = lastPresentAt
-      if (lost !== null) lose(source, state, field, lost)
+      field.lastPresentAt = before.lastPresentAt
+      if (before.lost !== null) lose(source, state, field, before.lost)
     }
   }
 }
 
 function newState(fields: WatchedFields, begunAt: EpochMs): SourceState {
-  const states = fields.names.map((name): FieldState => ({
+  const states = fields.names.map((name, index): FieldState => ({
     name,
+    at: index * columns,
+    fingerprint: fields.fingerprints[index]!,
+    changedAt: null,
     epoch: 0,
     weight: 0,
     lacking: 0,
@@ -291,12 +277,25 @@ function newState(fields: WatchedFields, begunAt: EpochMs): SourceState {
     states,
     devices: new Map(),
     begunAt,
-    changedAt: null,
     unread: new Set(),
     unreadAt: null,
     lookedAt: 0,
     lostBits: 0,
   }
+}
+
+/**
+ * The first device of the map goes where it was not heard for an hour. Else it goes to the end, and nobody
+ * makes room: names that are invented do not replace devices that send.
+ */
+function makesRoom(devices: Map<string, Float64Array>, now: EpochMs): boolean {
+  const [first] = devices
+  if (first === undefined) return false
+  const [device, row] = first
+  devices.delete(device)
+  const isSilent = Math.abs(now - row.at(-1)!) > silentMs
+  if (!isSilent) devices.set(device, row)
+  return isSilent
 }
 
 function isLostIn(state: SourceState | undefined, name: string): boolean {

@@ -71,6 +71,8 @@ type Found = {
 
 export function createMessageRecords(deps: Deps): MessageRecords {
   const { context, recordMapper, state, clockOffsetMs, fieldWatch } = deps
+  /** The record of the message became a reading. */
+  let wasRead = false
   return { begin, mapValue }
 
   function mapValue(route: Route, value: unknown, message: Message): MapResult {
@@ -116,15 +118,11 @@ export function createMessageRecords(deps: Deps): MessageRecords {
     beginRecord(source, mark?.sent)
     const result = resultOfOne(route, message)
     if (mark?.sent !== undefined) return resultOfCopy(result, message, source)
-    const isSent = result.kind === 'payloads' || result.kind === 'part'
-    const copy = isSent || result.kind === 'ignored' ? copyOf(source, context, fieldWatch, isSent) : null
+    const copy = result.kind === 'unmappable' ? null : copyOf(source, context, fieldWatch, wasRead)
     if (copy === null) return result
     const kept = createKeptRecords(source, message, deps.isUnlisted, false)
-    kept.add(
-      markOf(0, record, copy.sent),
-      copy.rejection,
-      route.entry ?? (context.owner as DeviceEntry | null),
-    )
+    const entry = route.entry ?? (context.owner as DeviceEntry | null)
+    kept.add(markOf(0, record, copy.sent), copy.rejection, entry)
     return kept.with(result) ?? result
   }
 
@@ -144,7 +142,8 @@ export function createMessageRecords(deps: Deps): MessageRecords {
     if (result !== null) return result
     if (source.coalesce !== null)
       return takenOne(source, state.takeValues(source.name, message, [rawRecord(entry)]), message, { entry })
-    if (!recordMapper.read(runtime, entry)) return rejected(hinted(source, entry), message, source, entry)
+    wasRead = recordMapper.read(runtime, entry)
+    if (!wasRead) return rejected(hinted(source, entry), message, source, entry)
     if (source.thin !== null || source.merge !== null) {
       const record = { entry, mapped: recordMapper.mapped(source, entry) }
       return takenOne(source, state.takeRecords(source.name, message, [record]), message, record)

@@ -1,7 +1,7 @@
 // refusal-hint.ts: what a person who reads a dead letter needs beside its reason, where a value was missing:
 // the keys of the message that nothing reads, and the model that was looked up.
 //
-// It is made for refused messages only. Its cost is bounded by `visitsMax`.
+// It is made for refused messages only. Its cost is bounded by `limits`.
 
 import { quote } from '../../std/quote.ts'
 import type { SourceConfig } from '../config.ts'
@@ -25,7 +25,7 @@ export type HintRefusal = (
 const reasons = new Set(['NO_DEVICE', 'NO_TIME', 'HALF_POSITION', 'NOTHING_TO_SEND'])
 
 /** Values of a message that are looked at. A flood of such messages must stay cheap. */
-const visitsMax = 64
+const limits = { visitsMax: 64 }
 
 export function compileRefusalHint(source: SourceConfig): HintRefusal {
   // Compiled at the first refusal: most sources never have one.
@@ -42,13 +42,12 @@ export function compileRefusalHint(source: SourceConfig): HintRefusal {
   }
 
   function ofRecord(): FindUnread | null {
-    return (inRecord ??=
-      compileFindUnread(source, visitsMax) ?? compileFindUnreadCollected(source, visitsMax))
+    return (inRecord ??= compileFindUnread(source, limits) ?? compileFindUnreadCollected(source, limits))
   }
 
   /** A message of a source that collects is refused before its value is. */
   function ofPart(): FindUnread | null {
-    return (inPart ??= compileFindUnreadInParts(source, visitsMax))
+    return (inPart ??= compileFindUnreadInParts(source, limits))
   }
 }
 

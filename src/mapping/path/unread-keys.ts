@@ -42,46 +42,50 @@ type Holder = Record<string, unknown> | readonly unknown[]
 type Marks = Map<Holder, Set<string>>
 
 export const keysMax = 8
+
+/** Values of a message that are looked at, and keys that are named. */
+export type UnreadLimits = { visitsMax: number; keysMax?: number }
+
 const depthMax = 16
 /** Of a list or an object, of which an expression reads all elements or keys. */
 const insideMax = 1000
 
 /**
  * For a value that the paths of `source` start at: a message, or the result of its expression. Null where
- * they read collected values. `visitsMax`: values that are looked at.
+ * they read collected values.
  */
-export function compileFindUnread(source: SourceConfig, visitsMax: number): FindUnread | null {
+export function compileFindUnread(source: SourceConfig, limits: UnreadLimits): FindUnread | null {
   if (source.coalesce !== undefined) return null
   const { each: _each, extract, ...options } = source
-  return compileFind({ options, extract, unused: source.unused, visitsMax })
+  return compileFind({ options, extract, unused: source.unused, limits })
 }
 
 /** The same for the messages of a source that collects: what reads their name, value, time and device. */
-export function compileFindUnreadInParts(source: SourceConfig, visitsMax: number): FindUnread | null {
+export function compileFindUnreadInParts(source: SourceConfig, limits: UnreadLimits): FindUnread | null {
   const { coalesce, device, unused } = source
   if (!coalesce) return null
   const value = { path: coalesce.value }
-  return compileFind({ options: { device, coalesce, value }, extract: [], unused, visitsMax })
+  return compileFind({ options: { device, coalesce, value }, extract: [], unused, limits })
 }
 
 /** The same for the record that was collected. */
-export function compileFindUnreadCollected(source: SourceConfig, visitsMax: number): FindUnread | null {
+export function compileFindUnreadCollected(source: SourceConfig, limits: UnreadLimits): FindUnread | null {
   const { coalesce, device: _device, each: _each, extract, ...options } = source
   if (!coalesce) return null
   // The names that complete a record are used, and the time is that of the record.
   const { require = [], complete = [], latest = [] } = coalesce
   const needed = ['$time', ...require, ...complete, ...latest].map((name) => JSON.stringify(name))
-  return compileFind({ options, extract, unused: [...source.unused, ...needed], visitsMax })
+  return compileFind({ options, extract, unused: [...source.unused, ...needed], limits })
 }
 
 type FindOptions = {
   options: object
   extract: SourceConfig['extract']
   unused: readonly string[]
-  visitsMax: number
+  limits: UnreadLimits
 }
 
-function compileFind({ options, extract, unused, visitsMax }: FindOptions): FindUnread {
+function compileFind({ options, extract, unused, limits }: FindOptions): FindUnread {
   const whole = (text: string) => pathIn(text).map((path) => ({ path, below: [], isWhole: true }))
   const paths: readonly ExpressionRead[] = [...pathsReadBy(options), ...unused.flatMap(whole)]
   const fromRoot = extract.flatMap(({ as, from, when }) => [
@@ -109,7 +113,7 @@ function compileFind({ options, extract, unused, visitsMax }: FindOptions): Find
       for (const path of paths) markAt(path, { record, root, up }, marks)
       for (const path of fromRoot) markAt(path, { record: root, root, up }, marks)
     }
-    return unreadIn(value, { isRead: isMarked(marks), unpacked, visitsMax })
+    return unreadIn(value, { isRead: isMarked(marks), unpacked, ...limits })
   }
 }
 
@@ -239,16 +243,19 @@ function add(marks: Marks, holder: Holder, key: string): void {
 /** Whether the value at `key` is read; `path` are the keys above it, without places in lists. */
 type IsRead = (holder: Holder, key: string, path: readonly string[]) => boolean
 
-type UnreadOptions = { isRead: IsRead; unpacked: ReadonlySet<string>; visitsMax: number }
+type UnreadOptions = UnreadLimits & { isRead: IsRead; unpacked: ReadonlySet<string> }
 
-export function unreadIn(root: unknown, { isRead, unpacked, visitsMax }: UnreadOptions): UnreadKeys {
+export function unreadIn(
+  root: unknown,
+  { isRead, unpacked, visitsMax, keysMax: most = keysMax }: UnreadOptions,
+): UnreadKeys {
   const found = new Map<string, string | undefined>()
   let visits = 0
   visit(root, '', [])
   const isNear = (path: string) => (found.get(path) === undefined ? 1 : 0)
   const keys = [...found.keys()].sort((a, b) => isNear(a) - isNear(b))
   const near = [...new Set([...found.values()].filter((field) => field !== undefined))]
-  const unread = { keys: keys.slice(0, keysMax), more: Math.max(0, keys.length - keysMax), near }
+  const unread = { keys: keys.slice(0, most), more: Math.max(0, keys.length - most), near }
   return visits > visitsMax ? { ...unread, partOf: `its first ${visitsMax} values` } : unread
 
   function visit(holder: unknown, path: string, above: readonly string[], depth = 0): void {

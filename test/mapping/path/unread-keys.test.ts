@@ -4,7 +4,7 @@ import { configOf, truckSource } from '../../support/mapping-world.ts'
 
 function unread(map: Record<string, unknown>, message: unknown, rest: Record<string, unknown> = {}) {
   const [source] = configOf([truckSource(map, rest)]).sources
-  const find = source ? compileFindUnread(source, 1000) : null
+  const find = source ? compileFindUnread(source, { visitsMax: 1000 }) : null
   const each = Array.isArray(message) ? (message as unknown[]) : [message]
   return (
     find?.(
@@ -102,7 +102,7 @@ describe('the keys that nothing reads', () => {
     const message = { ...base, rx: [{ lat: 1 }], a: { b: { lon: 1 }, spd: 2 }, c: 1, list: [1], odo: 3 }
     expect(unread({}, message, { unused })?.keys).toEqual(['a.spd', 'odo'])
     const [source] = configOf([truckSource({}, { unused: ['$.c'] })]).sources
-    expect(source && compileFindUnread(source, 1000)?.({ c: 1, d: 2 }, []).keys).toEqual(['d'])
+    expect(source && compileFindUnread(source, { visitsMax: 1000 })?.({ c: 1, d: 2 }, []).keys).toEqual(['d'])
   })
 
   test('are not known to the paths where several messages make a record', () => {
