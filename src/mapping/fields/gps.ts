@@ -17,6 +17,7 @@ import { rejects, type Bounds } from '../plausibility/plausibility.ts'
 import type { WriteExtraFields } from './extra-fields.ts'
 import { jsonString } from './json-string.ts'
 import { degreesOfMinutes, unchanged, type Convert } from './units.ts'
+import { withoutResult } from '../path/no-result.ts'
 import { booleanFrom, numberFrom } from '../path/value.ts'
 import type { Up, RecordContext } from '../types.ts'
 
@@ -50,6 +51,8 @@ export type Coordinate = {
   read: ReadNumber
   /** The value itself, for the sentence of a refusal. */
   raw: Read
+  /** What -1 of the message is in degrees. */
+  minusOne: number
   /** What is wrong with its hemisphere, as a sentence; undefined where nothing is. */
   fault?: (...place: Parameters<Read>) => string | undefined
 }
@@ -105,10 +108,13 @@ export function compileGps(fields: GpsFields): WriteGps {
       const raw = () =>
         `${shown(latitude.raw(record, root, up, captures))}, ${shown(longitude.raw(record, root, up, captures))}`
       const fault = () =>
-        latitude.fault?.(record, root, up, captures) ?? longitude.fault?.(record, root, up, captures)
+        latitude.fault?.(record, root, up, captures) ??
+        longitude.fault?.(record, root, up, captures) ??
+        withoutResult('latitude', latitude.raw(record, root, up, captures)) ??
+        withoutResult('longitude', longitude.raw(record, root, up, captures))
       return refused(north, east, { raw, fault }, context)
     }
-    if (isNowhere(north, east)) {
+    if (isNowhere(north, east) || (north === latitude.minusOne && east === longitude.minusOne)) {
       context.zeroPosition = true
       return ''
     }
@@ -134,7 +140,7 @@ export function compileGps(fields: GpsFields): WriteGps {
   }
 }
 
-/** What receivers without a fix report: zeros, and integers at their limits or -1 in each unit. */
+/** What receivers without a fix report: zeros, integers at their limits, and -1 whatever the unit is. */
 function isNowhere(north: number, east: number): boolean {
   if (north < nearNowhere && north > -nearNowhere && east < nearNowhere && east > -nearNowhere) return true
   return north === 90 || north === -90 || (north === -1 && east === -1)
