@@ -61,6 +61,16 @@ describe('the sources of a config', () => {
     ])
   })
 
+  test('with an unknown function have the one that is meant, in whole sentences', () => {
+    const unknown = (expr: string) => problemsOf([truckSource({ speed: { expr, unit: 'km/h' } })])
+    expect(unknown('flor(x)')).toEqual([
+      ['sources.0.map.speed', 'has the unknown function flor(). Did you mean "floor"?'],
+    ])
+    expect(unknown('x.bas64decode()')).toEqual([
+      ['sources.0.map.speed', 'has the unknown function bas64decode().'],
+    ])
+  })
+
   test('have all their problems reported at once, each with its position', () => {
     const sources = [
       truckSource(
