@@ -189,6 +189,14 @@ test('the same options where they have an effect are taken', async () => {
     { source: { coalesce: { ...collected, names: undefined }, fix: valid, when: 'lat != null' } },
     { source: { coalesce: collected, when: 'lat != null' } },
     { source: { fix: { time: { path: 'fixed', format: 's' }, old: 'keep' }, no_fix: 'keep' } },
+    // What a preset has is taken away, or chosen from.
+    { source: { preset: 'owntracks', fix: {} } },
+    {
+      source: {
+        preset: 'teslamate',
+        coalesce: { name: '{level}', names: ['latitude', 'longitude', 'state'] },
+      },
+    },
     time(['iso', 'ms', 'datetime']),
     time(['words', 'auto'], { zone: 'utc' }),
     speed({ path: 's', values: { fast: '80', none: '' }, absent: [0], default: 7 }),

@@ -55,13 +55,15 @@ export function checkProfile(
     report([], 'withholds nothing: it needs `round`, `hide` or `hours`.')
 }
 
-function checkFix({ fix, no_fix: noFix }: SourceConfig, { report }: Scope): void {
+/** `fix: {}` beside a preset takes that of the preset away. */
+function checkFix({ preset, fix, no_fix: noFix }: SourceConfig, { report }: Scope): void {
   if (fix === undefined) {
     if (noFix === 'keep') report(['no_fix'], 'has no effect without `fix`.')
     return
   }
   if (fix.time !== undefined) return
-  if (fix.valid === undefined) report(['fix'], 'has no effect: it needs `valid` or `time`.')
+  if (fix.valid === undefined && preset === undefined)
+    report(['fix'], 'has no effect: it needs `valid` or `time`.')
   else if (fix.old !== undefined)
     report(['fix', 'old'], 'has no effect without `fix.time`: no position is known to be old.')
 }
@@ -92,7 +94,7 @@ function checkRemembered({ remember, fix, map }: SourceConfig, { report }: Scope
 
 /** What reads a value that is not collected never sees it. */
 function checkCollected(
-  { coalesce, extract, when, refuse, fix, map }: SourceConfig,
+  { preset, coalesce, extract, when, refuse, fix, map }: SourceConfig,
   { report }: Scope,
 ): void {
   if (coalesce?.names === undefined) return
@@ -107,6 +109,8 @@ function checkCollected(
     const what = `${plural(missing.length, 'value')} that \`coalesce.names\` does not have: ${missing.join(', ')}`
     report(keys, `reads ${what}. It is checked when the values are collected.`)
   }
+  // Of the values of a preset, `names` chooses some.
+  if (preset !== undefined) return
   for (const { path, at } of pathsReadBy({ fix, map })) {
     const [first] = path.steps
     if (path.from === 'up' || first?.kind !== 'key' || first.key.startsWith('$') || names.has(first.key))
