@@ -157,12 +157,19 @@ function refused(
   if (Number.isNaN(east)) return context.refuse('HALF_POSITION', 'There is a latitude but no longitude.')
   if (!Number.isFinite(north) || !Number.isFinite(east))
     return context.refuse('BAD_VALUE', fault() ?? `The position ${raw()} is not a pair of numbers.`)
-  const hint =
-    unsignedHint(north, east) ??
-    (isMinutes(north, 90) && isMinutes(east, 180)
-      ? ' If these are degrees and minutes (ddmm.mmmm), use `unit: ddmm`.'
-      : '')
-  return context.refuse('OUT_OF_RANGE', `The position ${raw()} is out of range.${hint}`)
+  return context.refuse('OUT_OF_RANGE', `The position ${raw()} is out of range.${rangeHint(north, east)}`)
+}
+
+/** What the position may be, as a sentence; '' where it is nothing known. */
+function rangeHint(north: number, east: number): string {
+  const unsigned = unsignedHint(north, east)
+  if (Math.abs(north) <= 90 && east > 180 && east <= 360) {
+    const fullCircle = ' Longitudes of 0 to 360 are read by `expr: lon > 180 ? lon - 360 : lon`.'
+    return unsigned === undefined ? fullCircle : fullCircle + unsigned.replace(' It is', ' Otherwise it is')
+  }
+  if (unsigned !== undefined) return unsigned
+  const isAnyMinutes = isMinutes(north, 90) && isMinutes(east, 180)
+  return isAnyMinutes ? ' If these are degrees and minutes (ddmm.mmmm), use `unit: ddmm`.' : ''
 }
 
 /** Parts of a degree in which positions are whole numbers of 32 bits. */
