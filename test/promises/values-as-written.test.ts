@@ -4,25 +4,19 @@
 import { expect, test } from 'vitest'
 import { messageText, resultsOf, rowTime, type Row, type RowResult } from '../support/row-pipeline.ts'
 
-const rowsOf = <Given extends readonly unknown[]>(
+/** Each entry of a table with what `of` finds in the result of its row. */
+async function foundIn<Given extends readonly unknown[]>(
   table: readonly Given[],
   row: (given: Given, index: number) => Row,
-) => Object.fromEntries(table.map((given, index) => [nameOf(given), row(given, index)]))
-
-const nameOf = (given: readonly unknown[]) => JSON.stringify(given)
-
-/** What `of` finds in the result of each row, beside what the table says. */
-async function compared<Given extends readonly unknown[]>(
-  table: readonly Given[],
-  row: (given: Given, index: number) => Row,
-  { of, expected }: { of: (result: RowResult) => unknown; expected: (given: Given) => unknown },
-) {
-  const results = await resultsOf(rowsOf(table, row))
-  expect(table.length).toBe(Object.keys(results).length)
-  expect(Object.fromEntries(table.map((given) => [nameOf(given), of(results[nameOf(given)]!)]))).toEqual(
-    Object.fromEntries(table.map((given) => [nameOf(given), expected(given)])),
-  )
+  of: (result: RowResult) => unknown,
+): Promise<(readonly [given: Given, found: unknown])[]> {
+  const results = await resultsOf(Object.fromEntries(table.map((given, index) => [index, row(given, index)])))
+  return table.map((given, index) => [given, of(results[index]!)])
 }
+
+/** The same with what is expected. */
+const expectedOf = <Given>(table: readonly Given[], of: (given: Given) => unknown) =>
+  table.map((given) => [given, of(given)])
 
 /** The text in the message, and the number that is sent; null where it is omitted and counted. */
 const numbers: [text: string, sent: string | null | undefined][] = [
@@ -82,19 +76,18 @@ test('a number that a device writes as a text', async () => {
     signals: [{ type: 'X', path: 'x' }],
     fields: { n: { path: 'x', type: 'number' }, e: { expr: 'number(x)', type: 'number' } },
   }
-  await compared(numbers, ([x]) => ({ map, messages: [{ x }] }), {
-    of: ({ sent: [payload], omitted }) => [
-      payload?.signals?.[0]?.value,
-      payload?.['n'],
-      payload?.['e'],
-      omitted,
-    ],
-    expected: ([, sent]) => {
+  const found = await foundIn(
+    numbers,
+    ([x]) => ({ map, messages: [{ x }] }),
+    ({ sent: [payload], omitted }) => [payload?.signals?.[0]?.value, payload?.['n'], payload?.['e'], omitted],
+  )
+  expect(found).toEqual(
+    expectedOf(numbers, ([, sent]) => {
       if (typeof sent === 'string') return [sent, Number(sent), Number(sent), []]
       const counted = ['X: not a number', 'e: not a number', 'n: not a number']
       return [undefined, undefined, undefined, sent === null ? counted : []]
-    },
-  })
+    }),
+  )
 })
 
 test('a number with grouped digits is read by an expression', async () => {
@@ -125,11 +118,16 @@ const digits: [json: string, card: string | null][] = [
 
 test('the digits of a text, also of a whole number beyond 2^53', async () => {
   const map = { fields: { card: { path: 'card', type: 'text' }, again: { expr: 'card', type: 'text' } } }
-  await compared(digits, ([json]) => ({ map, messages: [messageText(`"card":${json}`)] }), {
-    of: ({ sent: [payload], omitted }) => [payload?.['card'], payload?.['again'], omitted],
-    expected: ([, card]) =>
+  const found = await foundIn(
+    digits,
+    ([json]) => ({ map, messages: [messageText(`"card":${json}`)] }),
+    ({ sent: [payload], omitted }) => [payload?.['card'], payload?.['again'], omitted],
+  )
+  expect(found).toEqual(
+    expectedOf(digits, ([, card]) =>
       card === null ? [undefined, undefined, ['again: not exact', 'card: not exact']] : [card, card, []],
-  })
+    ),
+  )
 })
 
 test('a number in a text is compared as a number by `absent` and by conditions', async () => {
@@ -238,10 +236,11 @@ test('the name of a device', async () => {
     source,
     messages: [messageText(`"id":${json}`, rowTime + index)],
   })
-  await compared(ids, row, {
-    of: ({ sent, refused }) => [...sent.map(({ device }) => device), ...refused],
-    expected: ([, device]) => [device],
-  })
+  const found = await foundIn(ids, row, ({ sent, refused }) => [
+    ...sent.map(({ device }) => device),
+    ...refused,
+  ])
+  expect(found).toEqual(expectedOf(ids, ([, device]) => [device]))
 })
 
 test('the name of a device from the topic, and from the next rule of a list', async () => {
@@ -340,10 +339,8 @@ test('the time of a message', async () => {
     map: { time: { path: 't', format, zone: zoned.has(format) ? 'utc' : undefined } },
     messages: [`{"t":${json},"lat":48,"lon":9}`],
   })
-  await compared(times, row, {
-    of: ({ sent, refused }) => [...sent.map(({ at }) => at), ...refused],
-    expected: ([, , sent]) => [sent],
-  })
+  const found = await foundIn(times, row, ({ sent, refused }) => [...sent.map(({ at }) => at), ...refused])
+  expect(found).toEqual(expectedOf(times, ([, , sent]) => [sent]))
 })
 
 /** Options of both coordinates, then the position; it is sent, is none, or the reason of the dead letter. */
@@ -401,20 +398,23 @@ test('a position, and what receivers without a fix send for one', async () => {
       { lat, lon, x: 5 },
     ],
   })
-  await compared(positions, row, {
-    of: ({ sent, refused }) => [
-      ...refused,
-      ...sent.map(({ gps, signals }) => [gps && `${gps['latitude']}, ${gps['longitude']}`, signals?.length]),
-    ],
-    expected: ([, , , sent]) => {
+  const found = await foundIn(positions, row, ({ sent, refused }) => [
+    ...refused,
+    ...sent.map(({ gps, signals }) => [
+      gps && `${String(gps['latitude'])}, ${String(gps['longitude'])}`,
+      signals?.length,
+    ]),
+  ])
+  expect(found).toEqual(
+    expectedOf(positions, ([, , , sent]) => {
       if (sent.includes(','))
         return [
           [sent, undefined],
           [sent, 1],
         ]
       return [sent === 'none' ? 'no fix' : sent, [undefined, 1]]
-    },
-  })
+    }),
+  )
 })
 
 test('a longitude of 0 to 360 is turned only where the mapping says so', async () => {
