@@ -4,7 +4,7 @@
 import type { z } from 'zod'
 import { quote } from '../std/quote.ts'
 import { lengthOf, mayHoldLogin } from '../std/shown-url.ts'
-import type { ConfigProblem } from '../std/config-problem.ts'
+import { ended, type ConfigProblem } from '../std/config-problem.ts'
 import { descriptionAt, ruleOf, shapesAt, type Shape } from './schema-shape.ts'
 import type { Keys } from './yaml-source.ts'
 import { insteadOfWord } from '../mapping/mapping.ts'
@@ -51,10 +51,6 @@ export function problemsOf(issue: Issue, context: ExplainContext): ConfigProblem
   const rule = ownWords ? issue.message : ruleOf(shapesAt(root, path))
   const help = hidden === undefined ? suggestionFor(value, root, path) : ''
   return [{ path, message: `${withFound(rule, hidden, shown(value))}${help}${purpose}` }]
-}
-
-function ended(sentence: string): string {
-  return /[.?]$/.test(sentence) ? sentence : `${sentence}.`
 }
 
 function shownKey(key: string): string {

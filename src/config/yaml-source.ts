@@ -9,8 +9,6 @@ import type { Document, Node, Pair, YAMLError } from 'yaml'
 
 const aliasesMax = 1000
 const visitsMax = 1_000_000
-/** One missing quote makes an error of every line that follows. Only the first ones help. */
-const syntaxErrorsMax = 20
 
 export type Position = { line: number; column: number }
 
@@ -43,13 +41,14 @@ export type YamlSource = {
 export function parseYamlSource(text: string): YamlSource {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, merge: true })
-  const all = [...document.errors, ...document.warnings]
-  const sound = document.errors.every(({ code }) => code === 'DUPLICATE_KEY')
+  // After the first error in the syntax the parser only guesses: one missing quote spoils every line below.
+  const broken = document.errors.find(({ code }) => code !== 'DUPLICATE_KEY')
+  const reported = broken === undefined ? [...document.errors, ...document.warnings] : [broken]
 
   return {
     document,
-    problems: problemsOf(all),
-    sound,
+    problems: reported.map(problemOf),
+    sound: broken === undefined,
     plain,
     keepOnly,
     nodeAt,
@@ -93,18 +92,9 @@ export function parseYamlSource(text: string): YamlSource {
     return positionAt(node.range?.[0] ?? 0)
   }
 
-  function problemsOf(errors: readonly YAMLError[]): YamlProblem[] {
-    const problems: YamlProblem[] = []
-    const seenLines = new Set<number>()
-    for (const error of errors) {
-      const position = positionAt(error.pos[0])
-      // After the first error of a line the parser only guesses.
-      if (seenLines.has(position.line) && error.code !== 'DUPLICATE_KEY') continue
-      seenLines.add(position.line)
-      problems.push({ ...position, message: sentenceFor(error, { text, line: position.line }) })
-      if (problems.length === syntaxErrorsMax) break
-    }
-    return problems
+  function problemOf(error: YAMLError): YamlProblem {
+    const position = positionAt(error.pos[0])
+    return { ...position, message: sentenceFor(error, { text, line: position.line }) }
   }
 
   function nodeAt(keys: Keys): Node | undefined {
@@ -209,7 +199,6 @@ const hintsByMessage: readonly (readonly [RegExp, string])[] = [
   ],
   [/^Unexpected (alias|anchor|tag)/, 'Put a value that begins with "*", "&" or "!" in quotes.'],
   [/^Sequence item without/, 'Begin each entry of the list with "- ".'],
-  [/end with a [\]}]|must be sufficiently indented/, 'A "{" or "[" is not closed with "}" or "]".'],
   [
     /^Unexpected (flow-(map|seq)-end|scalar)|^Document contains/,
     'There may be a "}", "]" or quote too many.',
@@ -244,6 +233,8 @@ function hintFor(message: string, { text, line }: Place): string {
   if (unquoted) return ' Inside { } or [ ] put it in quotes: "${env:NAME}".'
   const [, mark = ''] = /^Missing closing (["'])quote/.exec(message) ?? []
   if (mark !== '') return ` ${openQuoteHint(lines, mark)}`
+  if (/end with a [\]}]|must be sufficiently indented/.test(message))
+    return ' A "{" or "[" above is not closed, or its lines are not indented deeper than its key.'
   const near = [own, ...lines.slice(Math.max(0, line - 2), line - 1)].filter((one) => one.trim() !== '')
   const byLine = near.flatMap((one) => hintsByLine.filter(([pattern]) => pattern.test(one)))[0]
   if (byLine !== undefined) return ` ${byLine[1]}`

@@ -8,6 +8,7 @@ import type { MappingConfig, SourceConfig } from './config.ts'
 import { compileFamilies, knownTypes } from './compile/compile-signals.ts'
 import { quantities } from './plausibility/quantities.ts'
 import { plainKey } from './fields/field-names.ts'
+import { pathTextsIn } from './path/paths-used.ts'
 
 export type DoubtfulWord = { what: string; act: string }
 
@@ -32,7 +33,35 @@ export function doubtfulWords(config: MappingConfig, table: TableModels | null):
     ...interfaceWord('asset_type', defaults.asset_type, 'defaults'),
     ...sources.flatMap((source) => wordsOf(source)),
   ]
-  return [...words, ...sources.flatMap(assumedUnits), ...modelsOf(config, table)]
+  const paths = sources.flatMap(expressionWords)
+  return [...words, ...paths, ...sources.flatMap(assumedUnits), ...modelsOf(config, table)]
+}
+
+/** What a path has in the place of a word that only expressions know. `rest`: what stands behind it. */
+const pathForms: Readonly<Record<string, (rest: string) => string>> = {
+  record: (rest) => `In a path the record has no name: write \`${rest}\`.`,
+  message: (rest) => `In a path the whole message is \`$\`: write \`$.${rest}\`.`,
+  outer: (rest) => `In a path the record one level out is \`$up\`: write \`$up.${rest}\`.`,
+  packet: (rest) =>
+    rest.startsWith('user.')
+      ? `In a path user properties are \`$properties\`: write \`$properties.${rest.slice('user.'.length)}\`.`
+      : `In a path the packet is \`$packet\`: write \`$packet.${rest}\`.`,
+  topic: (rest) => `Only an expression reads the topic: write \`expr: topic.${rest}\`.`,
+  previous: (rest) => `Only an expression reads the record before: write \`expr: previous.${rest}\`.`,
+}
+
+/** A message may have keys of these names, so they are no error. */
+function expressionWords({ name, map, fix, each, extract, device, coalesce }: SourceConfig): DoubtfulWord[] {
+  return pathTextsIn({ map, fix, each, extract, device, coalesce }).flatMap(({ text, at }) => {
+    const [, word = '', rest = ''] = /^([a-z]+)\.(.+)$/.exec(text) ?? []
+    if (!Object.hasOwn(pathForms, word)) return []
+    return [
+      {
+        what: `the source ${quote(name, 64)} has the path ${quote(text, 80)} in ${at.join('.')}, which is a key named ${word}.`,
+        act: `${pathForms[word]?.(rest)} If the message has such a key, write \`"${word}".${rest}\`.`,
+      },
+    ]
+  })
 }
 
 /** Values without a unit are sent as if they had the unit of the interface. A preset states its units. */

@@ -8,6 +8,11 @@ export type ConfigProblem = {
   message: string
 }
 
+/** A message with its end, unless it has one: a question, or several sentences. */
+export function ended(message: string): string {
+  return /[.?]$/.test(message) ? message : `${message}.`
+}
+
 type Placed = {
   line: number
   /** Where it is, at the begin of its line: `gateway.yaml:4:17`. */

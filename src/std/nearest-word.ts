@@ -118,8 +118,8 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   const plain = word.toLowerCase().replace(/[^a-z0-9]/g, '')
   for (const [meant, ...names] of synonyms) if (names.includes(plain) && known.includes(meant)) return meant
   let best: string | undefined
-  // A third of the letters may be wrong. Two swapped neighbours count as one wrong letter.
-  let distanceMin = Math.max(1, Math.round(word.length / 3)) + 1
+  // A third of the letters may be wrong, and never all of them. Two swapped neighbours count as one.
+  let distanceMin = Math.min(word.length, Math.max(1, Math.round(word.length / 3)) + 1)
   for (const candidate of known) {
     const edits = editsBetween(word, candidate)
     if (edits < distanceMin) {

@@ -56,6 +56,37 @@ describe('a word of the interface', () => {
   })
 })
 
+describe('a word of expressions at the begin of a path', () => {
+  const actsOf = (path: unknown) => {
+    const words = doubtfulWords(configOf([truckSource({ fields: { x: { path, type: 'text' } } })]), none)
+    return words.map(({ act }) => act)
+  }
+
+  test.each([
+    [
+      'message.imei',
+      'In a path the whole message is `$`: write `$.imei`. If the message has such a key, write `"message".imei`.',
+    ],
+    ['record.a.b', 'In a path the record has no name: write `a.b`.'],
+    ['outer.key', 'In a path the record one level out is `$up`: write `$up.key`.'],
+    ['packet.user.vin', 'In a path user properties are `$properties`: write `$properties.vin`.'],
+    ['packet.content_type', 'In a path the packet is `$packet`: write `$packet.content_type`.'],
+    ['topic.event', 'Only an expression reads the topic: write `expr: topic.event`.'],
+    ['previous.odo', 'Only an expression reads the record before: write `expr: previous.odo`.'],
+  ])('%s has another form', (path, act) => {
+    expect(actsOf(path)).toEqual([expect.stringContaining(act)])
+    expect(actsOf(['a', path])).toHaveLength(1)
+    expect(actsOf([{ path, when: 'a == 1' }])).toHaveLength(1)
+  })
+
+  test.each(['"message".imei', 'a.message', 'message', 'messages.a', '$.message.a', 'messageId'])(
+    '%s is a key',
+    (path) => {
+      expect(actsOf(path)).toEqual([])
+    },
+  )
+})
+
 describe('a model', () => {
   async function modelWords(own: object, table: ReadonlyMap<string, number> | null = none) {
     const config = await loadPresetMapping('teltonika-codec8', deps, { ...own })

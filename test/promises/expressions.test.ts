@@ -51,6 +51,33 @@ describe('a source with expressions', () => {
     })
   })
 
+  test('says in a sentence which value of a dead letter has no result', async () => {
+    const broken = (baseUrl: string) =>
+      config(baseUrl)
+        .replace('{ path: lat }', '{ expr: lat / zero }')
+        .replace('{ path: ts, format: ms }', '{ expr: ts / one, format: ms }')
+    const pipeline = await startPipeline({ folder: await newFolder(), config: broken })
+    const device = await pipeline.device('gw')
+    const numbers = [
+      { zero: 0, one: 1, lo: null },
+      { zero: 1, one: 0 },
+    ]
+    for (const [index, more] of numbers.entries())
+      device.publish({
+        topic: 'trucks/t-1',
+        payload: JSON.stringify({ p: [record(index, more)] }),
+        messageId: index + 1,
+      })
+    await device.acked(numbers.length)
+    const details = pipeline.events.flatMap((event) =>
+      event.kind === 'message_unmappable' ? [event.detail] : [],
+    )
+    expect(details).toEqual([
+      'Record 1 of the message: The latitude has no value: the result is no finite number.',
+      'Record 1 of the message: The time has no value: the result is no finite number.',
+    ])
+  })
+
   test('makes a dead letter of a message that needs too many steps, and of no other', async () => {
     const pipeline = await startPipeline({ folder: await newFolder(), config })
     const device = await pipeline.device('gw')

@@ -11,7 +11,7 @@ import { readsPrevious } from '../path/paths-used.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { compileBounds } from '../plausibility/plausibility.ts'
 import type { Scope } from './compile-scope.ts'
-import { coordinatePlaces, rawOf } from './compile-values.ts'
+import { checkBooleans, checkNumbers, coordinatePlaces, rawOf } from './compile-values.ts'
 
 type ExtraFields = {
   inGps: WriteExtraFields | null
@@ -81,6 +81,8 @@ export function extraFieldOf(
   const { type: kind, unit, scale, offset, quantity } = field
   if (kind !== 'number' && (unit !== undefined || scale !== 1 || offset !== 0 || quantity !== undefined))
     throw new Malformed(`has a unit, scale, offset or quantity, which need the type number, not ${kind}`)
+  if (kind === 'number') checkNumbers(field)
+  if (kind === 'boolean') checkBooleans(field)
   const ratio = unit === undefined ? undefined : unitRatios[unit]
   const convert = createConvert(ratio ?? ratioOf('1'), scale, offset, coordinatePlaces)
   const sentUnit = unit && (unit in speedRatios ? 'KILOMETERS_PER_HOUR' : 'DEGREES')

@@ -1,6 +1,6 @@
 // compile-scope.ts: the option of the config that is being compiled, and the list of its problems.
 
-import type { ConfigProblem } from '../../std/config-problem.ts'
+import { ended, type ConfigProblem } from '../../std/config-problem.ts'
 import { Malformed } from '../path/text-cursor.ts'
 
 export type Keys = ConfigProblem['path']
@@ -37,7 +37,7 @@ export function createScope(problems: ConfigProblem[], path: Keys, captures: rea
       return run()
     } catch (error) {
       if (!(error instanceof Malformed)) throw error
-      report(keys, `${error.message}.`)
+      report(keys, ended(error.message))
       return undefined
     }
   }

@@ -3,7 +3,7 @@
 
 import { meantText } from '../../std/nearest-word.ts'
 import { quote } from '../../std/quote.ts'
-import { rawOf } from './compile-values.ts'
+import { checkConstants, rawOf } from './compile-values.ts'
 import type { SignalConfig, SourceConfig } from '../config.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import { createScale, product, ratioOf } from '../fields/decimal.ts'
@@ -11,7 +11,7 @@ import { compileSignals, type SignalField } from '../fields/signals.ts'
 import { signalUnits, valueUnitOf } from '../fields/units.ts'
 import type { CompiledPrevious } from '../memory/previous-values.ts'
 import { readsPrevious } from '../path/paths-used.ts'
-import { decimalFrom } from '../path/value.ts'
+import { decimalFault, decimalFrom } from '../path/value.ts'
 import { compileBounds } from '../plausibility/plausibility.ts'
 import { compileCondition } from '../expression/expression.ts'
 import type { FieldBits } from '../lost-fields/watched-fields.ts'
@@ -114,12 +114,7 @@ export function signalOf(
 ): SignalField {
   const { type, unit, part, value_unit: named, default: otherwise } = field
   const read = rawOf(field, captures)
-  for (const [key, constant] of [
-    ['value', field.value],
-    ['default', otherwise],
-  ] as const)
-    if (constant !== undefined && decimalFrom(constant) === undefined)
-      throw new Malformed(`has a ${key} that is not a decimal number`)
+  checkConstants(field, isDecimalOrAbsent, 'a decimal number')
   const known = knownTypes.get(type)
   const converted = unit === undefined ? undefined : valueUnitOf(unit)
   if (known !== undefined && converted !== undefined && known !== converted)
@@ -142,6 +137,11 @@ export function signalOf(
     bit: 0,
     when: field.when === undefined ? null : compileCondition(field.when, captures),
   }
+}
+
+/** A table says "no value" with an empty text. */
+function isDecimalOrAbsent(value: unknown): boolean {
+  return decimalFrom(value) !== undefined || decimalFault(value) === 'absent'
 }
 
 /** The family of a model, counted from 1; 0 for none. Ignores case. */

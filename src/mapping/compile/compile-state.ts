@@ -17,6 +17,7 @@ import { nameFrom } from '../path/value.ts'
 import { compileCondition } from '../expression/expression.ts'
 import { booleanOf } from './compile-values.ts'
 import type { Scope } from './compile-scope.ts'
+import { checkProfile } from './useless-options.ts'
 import type { CompiledSource } from '../mapper/compiled-source.ts'
 
 /** Streams of devices that the thinning of each source remembers. */
@@ -131,7 +132,7 @@ function namesIn({ map, fix, when, extract }: SourceConfig): string[] {
 export function compileProfiles(
   { profiles }: PrivacyConfig,
   sources: readonly SourceConfig[],
-  { compile }: Scope,
+  { compile, at }: Scope,
 ): ReadonlyMap<string, Withhold> {
   const compiled = new Map<string, Withhold>()
   const quantities = new Map<string, Quantity[]>()
@@ -139,7 +140,9 @@ export function compileProfiles(
     for (const { type, quantity } of map.signals)
       if (quantity !== undefined && quantity !== 'none')
         quantities.set(type, [...(quantities.get(type) ?? []), quantity])
-  for (const [name, { round, hide, hours, zone, outside }] of Object.entries(profiles)) {
+  for (const [name, profile] of Object.entries(profiles)) {
+    const { round, hide, hours, zone, outside } = profile
+    checkProfile(profile, at(name))
     const withhold = compile([name, 'hours'], () =>
       compilePrivacy(
         {

@@ -21,13 +21,15 @@ import {
 import { compileCondition } from '../expression/expression.ts'
 import { compilePaths, type Read } from '../path/path.ts'
 import { Malformed } from '../path/text-cursor.ts'
+import { booleanFrom, numberFrom } from '../path/value.ts'
+import { quote } from '../../std/quote.ts'
 
 /** Decimals of computed values: a tenth of a millimetre, and far more precise than any instrument. */
 export const coordinatePlaces = 9
 const measurePlaces = 6
 
 const nothing: Read = () => undefined
-const noNumber: ReadNumber = () => Number.NaN
+const noCoordinate: Coordinate = { read: () => Number.NaN, raw: nothing, minusOne: Number.NaN }
 
 export function speedOf({ speed }: MapConfig, captures: readonly string[]): ReadNumber | null {
   return speed === undefined ? null : numberOf(speed, speedConvertOf(speed), captures)
@@ -42,18 +44,25 @@ export function coordinateOf(
   captures: readonly string[],
   axis: Axis,
 ): Coordinate {
-  if (!field) return { read: noNumber, raw: nothing }
+  if (!field) return noCoordinate
   const { unit, scale, hemisphere } = field
+  if (field.default !== undefined)
+    throw new Malformed(
+      'has a default, so a message without a position would be sent with one that nobody measured. Remove it; ' +
+        '`value` is for an asset that does not move',
+    )
   if (unit === 'deg' && Math.abs(scale) === 0.01)
     throw new Malformed(
       'has the scale 0.01, which reads degrees and minutes (ddmm.mmmm) as degrees: 4851.396 is 48.8566 degrees, ' +
         'not 48.51396. Use `unit: ddmm` without a scale, or `unit: 0.01deg` for hundredths of a degree',
     )
   const raw = shownOf(field, captures)
-  const number = numberOf(field, convertCoordinateOf(field), captures)
+  const convert = convertCoordinateOf(field)
+  const minusOne = convert(-1)
+  const number = numberOf(field, convert, captures)
   const read = unit === 'ddmm' || unit === 'dms' ? compileOnAxis(number, raw, axis) : number
-  if (hemisphere === undefined) return { read, raw }
-  return { raw, ...compileHemisphere(read, raw, compilePaths(hemisphere.path), axis) }
+  if (hemisphere === undefined) return { read, raw, minusOne }
+  return { raw, minusOne, ...compileHemisphere(read, raw, compilePaths(hemisphere.path), axis) }
 }
 
 /** What the message has, for the sentence of a refusal. */
@@ -73,6 +82,7 @@ function convertCoordinateOf(field: CoordinateConfig): Convert {
 
 /** `field`: one that is set. Where its condition is false, it has no value and no default. */
 function numberOf(field: NumberField, convert: Convert, captures: readonly string[]): ReadNumber {
+  checkNumbers(field)
   const read = compileNumber(rawOf(field, captures), convert, field.default)
   if (field.when === undefined) return read
   const holds = compileCondition(field.when, captures)
@@ -102,13 +112,35 @@ export function headingConvertOf(field: NumberField): Convert {
   return convertOf(field, angleUnits, 'deg', measurePlaces)
 }
 
+type ConstantField = Reading & { value?: unknown; default?: unknown }
+
+/** Throws Malformed for a value of the config that is not one of the field: it would never be sent. */
+export function checkConstants(
+  field: ConstantField,
+  isSent: (value: unknown) => boolean,
+  kind: string,
+): void {
+  const { value, default: otherwise, values = {} } = field
+  const ofTable = Object.entries(values).map(([word, one]) => [`value for ${quote(word, 40)}`, one] as const)
+  for (const [name, constant] of [['value', value], ['default', otherwise], ...ofTable] as const)
+    if (constant !== undefined && !isSent(constant)) throw new Malformed(`has a ${name} that is not ${kind}`)
+}
+
+/** Also an empty text, with which a table says "no value". */
+const isNumeric = (value: unknown) => numberFrom(value) !== Number.POSITIVE_INFINITY
+const isBoolean = (value: unknown) => booleanFrom(value) !== null
+
+export const checkNumbers = (field: ConstantField) => checkConstants(field, isNumeric, 'a number')
+export const checkBooleans = (field: ConstantField) => checkConstants(field, isBoolean, 'true or false')
+
 /** A path, an expression or a constant. Throws Malformed. */
-export function rawOf(field: Reading & { value?: unknown }, captures: readonly string[]): Read {
-  const { path, expr, value, ...how } = field
+export function rawOf(field: ConstantField, captures: readonly string[]): Read {
+  const { path, expr, value, default: _otherwise, ...how } = field
   if (path === undefined && expr === undefined) {
     if (value === undefined) throw new Malformed('needs a path, an expression or a value')
-    if (how.values !== undefined)
-      throw new Malformed('has "values" beside a constant; it is a table for what a path finds')
+    for (const key of ['values', 'absent', 'default'] as const)
+      if (field[key] !== undefined)
+        throw new Malformed(`has "${key}" beside a constant; it is for what a path finds`)
     return () => value
   }
   if (value !== undefined) throw new Malformed('must have a path, an expression or a value, not both')
@@ -121,6 +153,7 @@ export function booleanOf(
   captures: readonly string[],
 ): ReadBoolean {
   const { from: _from, above: _above, below: _below, default: otherwise, ...reading } = field
+  checkBooleans(field)
   const read = compileBoolean(rawOf(reading, captures), otherwise)
   if (field.when === undefined) return read
   const holds = compileCondition(field.when, captures)

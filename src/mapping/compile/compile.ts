@@ -48,7 +48,7 @@ import { createScope, type Keys, type Scope } from './compile-scope.ts'
 import { checkOrigins, compileAllSignals, compileFamilies } from './compile-signals.ts'
 import { compileSourceTopics, takesSome, type EarlierTopic } from './compile-topics.ts'
 import { compileMemory, compileProfiles } from './compile-state.ts'
-import { checkUselessOptions } from './useless-options.ts'
+import { checkGroups, checkUselessOptions } from './useless-options.ts'
 
 export type CompiledSources = {
   /** Those without a problem; all of them where `problems` is empty. */
@@ -67,6 +67,7 @@ export function compileSources(config: MappingConfig): CompiledSources {
     config.sources,
     createScope(problems, ['privacy', 'profiles']),
   )
+  checkGroups(config.sources, createScope(problems, ['sources']))
   for (const [index, source] of withPlausibility(config).entries()) {
     const path = ['sources', index]
     const before = problems.length

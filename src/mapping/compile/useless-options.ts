@@ -3,20 +3,69 @@
 
 import { plural } from '../../std/quantity.ts'
 import { quote } from '../../std/quote.ts'
-import type { SourceConfig } from '../config.ts'
+import type { PrivacyConfig, SourceConfig } from '../config.ts'
 import { isStateful, isText } from '../encodings/encodings.ts'
-import { namesReadBy } from '../path/paths-used.ts'
+import { namesReadBy, pathsReadBy } from '../path/paths-used.ts'
 import { covers, type TopicPattern } from '../path/topic-pattern.ts'
 import type { Scope } from './compile-scope.ts'
 
 type Topics = Readonly<Record<'patterns' | 'exclude', readonly TopicPattern[]>>
 
 export function checkUselessOptions(source: SourceConfig, topics: Topics, scope: Scope): void {
+  checkFix(source, scope)
   checkRemembered(source, scope)
   checkCollected(source, scope)
   checkFamilies(source, scope)
   checkDevice(source, topics, scope)
   checkBody(source, scope)
+}
+
+/** Sources with one `merge.group`. `scope`: that of all sources. */
+export function checkGroups(sources: readonly SourceConfig[], { report }: Scope): void {
+  for (const [index, { name, merge, map }] of sources.entries()) {
+    if (merge === undefined) continue
+    const others = sources.filter((other) => other.name !== name && other.merge?.group === merge.group)
+    if (others.length === 0)
+      report(
+        [index, 'merge'],
+        'joins nothing: no other source has this group, and each payload waits for it.',
+      )
+    for (const key of Object.keys(map.fields)) {
+      const other = others.find(({ map: { fields } }) =>
+        Object.keys(fields).some((longer) => longer.startsWith(`${key}.`)),
+      )
+      if (other !== undefined)
+        report(
+          [index, 'map', 'fields', key],
+          `is a value, and an object in the source ${quote(other.name, 64)} of the same group: only one can be sent.`,
+        )
+    }
+  }
+}
+
+/** Of a profile that protects less than it seems to. */
+export function checkProfile(
+  { round, hide, hours, outside, zone }: PrivacyConfig['profiles'][string],
+  { report }: Scope,
+): void {
+  if (hours !== undefined) return
+  if (outside !== 'drop') report(['outside'], 'has no effect without `hours`: all hours are working hours.')
+  else if (zone !== 'UTC') report(['zone'], 'has no effect without `hours`.')
+  else if (round === undefined && hide.length === 0)
+    report([], 'withholds nothing: it needs `round`, `hide` or `hours`.')
+}
+
+/** `fix: {}` beside a preset takes that of the preset away. */
+function checkFix({ preset, fix, no_fix: noFix }: SourceConfig, { report }: Scope): void {
+  if (fix === undefined) {
+    if (noFix === 'keep') report(['no_fix'], 'has no effect without `fix`.')
+    return
+  }
+  if (fix.time !== undefined) return
+  if (fix.valid === undefined && preset === undefined)
+    report(['fix'], 'has no effect: it needs `valid` or `time`.')
+  else if (fix.old !== undefined)
+    report(['fix', 'old'], 'has no effect without `fix.time`: no position is known to be old.')
 }
 
 /** Binary messages have no charset, and those of Sparkplug say themselves how they are compressed. */
@@ -43,8 +92,11 @@ function checkRemembered({ remember, fix, map }: SourceConfig, { report }: Scope
   }
 }
 
-/** A condition over a value that is not collected never sees it. */
-function checkCollected({ coalesce, extract, when, refuse }: SourceConfig, { report }: Scope): void {
+/** What reads a value that is not collected never sees it. */
+function checkCollected(
+  { preset, coalesce, extract, when, refuse, fix, map }: SourceConfig,
+  { report }: Scope,
+): void {
   if (coalesce?.names === undefined) return
   const names = new Set([...coalesce.names, ...extract.map(({ into }) => into)])
   const conditions = [
@@ -56,6 +108,14 @@ function checkCollected({ coalesce, extract, when, refuse }: SourceConfig, { rep
     if (missing.length === 0) continue
     const what = `${plural(missing.length, 'value')} that \`coalesce.names\` does not have: ${missing.join(', ')}`
     report(keys, `reads ${what}. It is checked when the values are collected.`)
+  }
+  // Of the values of a preset, `names` chooses some.
+  if (preset !== undefined) return
+  for (const { path, at } of pathsReadBy({ fix, map })) {
+    const [first] = path.steps
+    if (path.from === 'up' || first?.kind !== 'key' || first.key.startsWith('$') || names.has(first.key))
+      continue
+    report(at, `reads ${first.key}, which \`coalesce.names\` does not have.`)
   }
 }
 

@@ -61,7 +61,10 @@ export function deviceNamed(device: DeviceRule, context: RecordContext): string 
       'The device name is missing, empty, or a word that means none, such as null.',
     )
   if (name === null)
-    return context.refuse('BAD_DEVICE', 'The device name is neither a text nor a whole number.')
+    return context.refuse(
+      'BAD_DEVICE',
+      'The device name is neither a text nor a whole number with all its digits.',
+    )
   if (name.length <= deviceLengthMax) return name
   return context.refuse(
     'BAD_DEVICE',

@@ -13,6 +13,7 @@ import { plural } from '../../std/quantity.ts'
 import { NotUtf8Error, utf8Text } from '../../std/file-system/utf8-text.ts'
 import { quote } from '../../std/quote.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
+import { isRoundedName } from '../path/value.ts'
 import { isZoneName, zoneProblem } from '../times/zones.ts'
 import { parseCsv, type CsvProblem, type CsvRow } from './csv.ts'
 
@@ -152,9 +153,6 @@ function checkHeader({ line, fields }: CsvRow): CsvProblem[] {
   return problems
 }
 
-/** Excel shows numbers of more than eleven digits so, and writes them so to CSV. */
-const rounded = /^[0-9](?:[.,][0-9]+)?E\+[0-9]{2}$/
-
 type Collected = {
   found: Map<string, DeviceRow>
   lines: Map<string, number>
@@ -187,7 +185,7 @@ function addRow(
     else entries.push([column, value])
   }
   if (device === '') return 'has no device name'
-  if (rounded.test(device))
+  if (isRoundedName(device))
     return `names the device ${quote(device, 80)}, a number that a spreadsheet has rounded: format the column as text before you enter it`
   const before = lines.get(device)
   if (before !== undefined) return `repeats the device ${quote(device, 80)} of line ${before}`

@@ -13,7 +13,7 @@ import { isRecord } from '../path/path-eval.ts'
 import { both, head, newAttempt, withRaw, withValue, type ExplainField } from './explained-field.ts'
 import { compileFinder, type Found, type PlacedRecord, type Readable } from './path-finder.ts'
 
-const anyCoordinate: Coordinate = { read: () => 1, raw: () => 1 }
+const anyCoordinate: Coordinate = { read: () => 1, raw: () => 1, minusOne: Number.NaN }
 
 const bareGps: GpsFields = {
   source: '',

@@ -65,7 +65,7 @@ export function compileCall(node: Node, name: string, operands: readonly Node[],
   const row = functionNamed(name)
   if (row === undefined)
     throw new Malformed(
-      `has the unknown function ${name}()${meantText(name, [...functionNames, ...Object.keys(visitors), 'has'])}`,
+      `has the unknown function ${name}().${meantText(name, [...functionNames, ...Object.keys(visitors), 'has'])}`,
     )
   const { least, most } = arityOf(row)
   if (operands.length < least || operands.length > most)

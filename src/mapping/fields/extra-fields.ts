@@ -109,6 +109,11 @@ function compileValue(key: string, field: ExtraField): WriteExtraFields {
       return (record, root, up, context) => {
         const value = read(record, root, up, context.captures)
         if (typeof value === 'string') return value === '' ? '' : head + jsonString(value)
+        // Written with an exponent or a point; the digits of whole numbers come as a text.
+        if (typeof value === 'number' && isRounded(value)) {
+          context.omit(inexact)
+          return ''
+        }
         if (typeof value === 'number' || typeof value === 'boolean') return `${head}"${value}"`
         if (value !== undefined && value !== null) context.omit(unread)
         return ''

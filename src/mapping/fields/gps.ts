@@ -17,6 +17,7 @@ import { rejects, type Bounds } from '../plausibility/plausibility.ts'
 import type { WriteExtraFields } from './extra-fields.ts'
 import { jsonString } from './json-string.ts'
 import { degreesOfMinutes, unchanged, type Convert } from './units.ts'
+import { withoutResult } from '../path/no-result.ts'
 import { booleanFrom, numberFrom } from '../path/value.ts'
 import type { Up, RecordContext } from '../types.ts'
 
@@ -50,6 +51,8 @@ export type Coordinate = {
   read: ReadNumber
   /** The value itself, for the sentence of a refusal. */
   raw: Read
+  /** What -1 of the message is in degrees. */
+  minusOne: number
   /** What is wrong with its hemisphere, as a sentence; undefined where nothing is. */
   fault?: (...place: Parameters<Read>) => string | undefined
 }
@@ -110,10 +113,13 @@ export function compileGps(fields: GpsFields): WriteGps {
       const raw = () =>
         `${shown(latitude.raw(record, root, up, captures))}, ${shown(longitude.raw(record, root, up, captures))}`
       const fault = () =>
-        latitude.fault?.(record, root, up, captures) ?? longitude.fault?.(record, root, up, captures)
+        latitude.fault?.(record, root, up, captures) ??
+        longitude.fault?.(record, root, up, captures) ??
+        withoutResult('latitude', latitude.raw(record, root, up, captures)) ??
+        withoutResult('longitude', longitude.raw(record, root, up, captures))
       return refused(north, east, { raw, fault }, context)
     }
-    if (isNowhere(north, east)) {
+    if (isNowhere(north, east) || (north === latitude.minusOne && east === longitude.minusOne)) {
       context.zeroPosition = true
       return ''
     }
@@ -148,7 +154,7 @@ export function compileGps(fields: GpsFields): WriteGps {
   }
 }
 
-/** What receivers without a fix report: zeros, and integers at their limits or -1 in each unit. */
+/** What receivers without a fix report: zeros, integers at their limits, and -1 whatever the unit is. */
 function isNowhere(north: number, east: number): boolean {
   if (north < nearNowhere && north > -nearNowhere && east < nearNowhere && east > -nearNowhere) return true
   return north === 90 || north === -90 || (north === -1 && east === -1)
@@ -165,12 +171,19 @@ function refused(
   if (Number.isNaN(east)) return context.refuse('HALF_POSITION', 'There is a latitude but no longitude.')
   if (!Number.isFinite(north) || !Number.isFinite(east))
     return context.refuse('BAD_VALUE', fault() ?? `The position ${raw()} is not a pair of numbers.`)
-  const hint =
-    unsignedHint(north, east) ??
-    (isMinutes(north, 90) && isMinutes(east, 180)
-      ? ' If these are degrees and minutes (ddmm.mmmm), use `unit: ddmm`.'
-      : '')
-  return context.refuse('OUT_OF_RANGE', `The position ${raw()} is out of range.${hint}`)
+  return context.refuse('OUT_OF_RANGE', `The position ${raw()} is out of range.${rangeHint(north, east)}`)
+}
+
+/** What the position may be, as a sentence; '' where it is nothing known. */
+function rangeHint(north: number, east: number): string {
+  const unsigned = unsignedHint(north, east)
+  if (Math.abs(north) <= 90 && east > 180 && east <= 360) {
+    const fullCircle = ' Longitudes of 0 to 360 are read by `expr: lon > 180 ? lon - 360 : lon`.'
+    return unsigned === undefined ? fullCircle : fullCircle + unsigned.replace(' It is', ' Otherwise it is')
+  }
+  if (unsigned !== undefined) return unsigned
+  const isAnyMinutes = isMinutes(north, 90) && isMinutes(east, 180)
+  return isAnyMinutes ? ' If these are degrees and minutes (ddmm.mmmm), use `unit: ddmm`.' : ''
 }
 
 /** Parts of a degree in which positions are whole numbers of 32 bits. */

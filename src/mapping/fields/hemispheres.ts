@@ -43,7 +43,7 @@ export function compileHemisphere(
   raw: Read,
   readHemisphere: Read,
   axis: Axis,
-): Omit<Coordinate, 'raw'> {
+): Pick<Coordinate, 'read' | 'fault'> {
   const { positive, negative, isPositive } = hemispheres[axis]
   return {
     read(record, root, up, captures) {

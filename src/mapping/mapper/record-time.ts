@@ -2,6 +2,7 @@
 
 import type { EpochMs } from '../../std/clock.ts'
 import { shown } from '../fields/gps.ts'
+import { withoutResult } from '../path/no-result.ts'
 import { isNoTime, isOfAnyUnit, unitHint } from '../times/time-mistakes.ts'
 import { zoneFor } from '../times/times.ts'
 import { noZone, zoneAdvice, type Zone } from '../times/zones.ts'
@@ -32,7 +33,8 @@ export function timeOfRecord(
   }
   if (hint === '' && isNoTime(value))
     return orArrival ? Number.NaN : context.refuse('NO_TIME', `The time ${found} stands for no time.`)
-  return context.refuse('BAD_TIME', `The time ${found} is not in the format "${format}".${hint}`)
+  const wrong = withoutResult('time', value) ?? `The time ${found} is not in the format "${format}".${hint}`
+  return context.refuse('BAD_TIME', wrong)
 }
 
 /** `fixTime` is NaN where the message does not say it. */

@@ -16,3 +16,8 @@ export class NoResult {
 export function isNone(value: unknown): value is undefined | null | NoResult {
   return value === undefined || value === null || value instanceof NoResult
 }
+
+/** Why a value that must be there is not, as a sentence; undefined for any other value. */
+export function withoutResult(name: string, value: unknown): string | undefined {
+  return value instanceof NoResult ? `The ${name} has no value: ${value.reason}.` : undefined
+}

@@ -38,14 +38,26 @@ export function pathsReadBy(options: unknown, at: Keys = []): PathRead[] {
   })
 }
 
+type PlacedText = { text: string; at: Keys }
+
 /** All conditions and expressions in `options`, with their places. */
-export function expressionsIn(options: unknown, at: Keys = []): { text: string; at: Keys }[] {
+export function expressionsIn(options: unknown): PlacedText[] {
+  return textsIn(options, [], (key) => conditionKeys.has(key) || key === 'expr')
+}
+
+/** All paths as they are written, with their places. */
+export function pathTextsIn(options: unknown): PlacedText[] {
+  return textsIn(options, [], (key) => pathKeys.has(key) || key === 'each' || key === 'from')
+}
+
+/** An entry of a list is one of the option of the list. */
+function textsIn(options: unknown, at: Keys, isWanted: (key: string) => boolean): PlacedText[] {
   if (typeof options !== 'object' || options === null) return []
   return Object.entries(options).flatMap(([key, option]: [string, unknown]) => {
-    const place = [...at, Array.isArray(options) ? Number(key) : key]
-    if (typeof option === 'string')
-      return conditionKeys.has(key) || key === 'expr' ? [{ text: option, at: place }] : []
-    return expressionsIn(option, place)
+    const isEntry = Array.isArray(options)
+    const place = [...at, isEntry ? Number(key) : key]
+    if (typeof option !== 'string') return textsIn(option, place, isWanted)
+    return isWanted(isEntry ? String(at.at(-1)) : key) ? [{ text: option, at: place }] : []
   })
 }
 

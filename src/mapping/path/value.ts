@@ -1,8 +1,8 @@
 // value.ts: reads a value of a message as a number, an exact decimal, true or false, or a name.
 //
-// Numbers may be texts, with blanks around them and as `+5`, `.5` or `12.`; anything else, such as
-// `48,8566`, is refused, not guessed. Each reader tells an absent value from one that cannot be used, as an
-// absent speed is usual and a speed of "fast" is a fault of the mapping.
+// Numbers may be texts, with blanks around them and as `+5`, `.5`, `12.` or with the minus of typography
+// (U+2212); anything else, such as `48,8566`, is refused, not guessed. Each reader tells an absent value from
+// one that cannot be used, as an absent speed is usual and a speed of "fast" is a fault of the mapping.
 
 import { digitsEnd } from './digits.ts'
 import { NoResult } from './no-result.ts'
@@ -107,25 +107,60 @@ export function compileAbsent(list: readonly (number | string)[]): IsAbsent {
 
 /** The name of a device; '' for an absent one, null for anything but a text or a whole number. */
 export function nameFrom(value: unknown): string | null {
-  if (typeof value === 'string') return isNoName(value) ? '' : value
   if (value === null || value === undefined) return ''
-  return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : null
+  if (typeof value === 'string') {
+    if (isNoName(value)) return ''
+    return isRoundedName(value) ? null : value
+  }
+  return typeof value === 'number' && Number.isSafeInteger(value) && !isRoundedNumber(value)
+    ? String(value)
+    : null
 }
 
-/** What programs write for a name that they do not have. */
-const noNames: ReadonlySet<string> = new Set(['null', '(null)', 'undefined', 'nan', 'none'])
+/** What spreadsheets and firmware make of a number of more than eleven digits: 8.67459E+14. */
+const rounded = /^[0-9](?:[.,][0-9]+)?[eE]\+[0-9]{2}$/
+
+/** Several devices may have it. */
+export function isRoundedName(text: string): boolean {
+  return text.length <= 24 && rounded.test(text)
+}
+
+/** The same as a number of JSON: six digits of a long one, which is what `%g` in C leaves. */
+function isRoundedNumber(value: number): boolean {
+  return value >= 1e11 && value % 1e6 === 0
+}
+
+/** What programs write for a name that they do not have; `unknown` is the serial number of Android. */
+const noNames: ReadonlySet<string> = new Set([
+  'null',
+  '(null)',
+  '<null>',
+  'nil',
+  'undefined',
+  'nan',
+  'none',
+  'n/a',
+  'unknown',
+  '[object object]',
+])
+
+/** The IMEI of a modem that does not answer. */
+const zeros = /^0{8,}$/
 
 export function isNoName(text: string): boolean {
-  return text.length <= 9 ? noNames.has(text.toLowerCase()) || isBlank(text) : isBlank(text)
+  return (text.length <= 15 && noNames.has(text.toLowerCase())) || zeros.test(text) || isBlank(text)
 }
 
-function isBlank(text: string): boolean {
+/** Nothing that is visible: blanks, NULs, characters without a width. */
+const invisible = /^[\s\p{Cc}\p{Cf}]*$/u
+
+export function isBlank(text: string): boolean {
   const first = text.charCodeAt(0)
-  return first <= 0x20 || first >= 0xa0 ? text.trim() === '' : text === ''
+  return first <= 0x20 || first >= 0x7f ? invisible.test(text) : text === ''
 }
 
 /** A number as devices write it. */
-const written = /^\s*(?:\+|(-))?([0-9]*)(?:\.([0-9]*))?([eE][+-]?[0-9]+)?\s*$/
+const written = /^\s*(?:\+|([-\u2212]))?([0-9]*)(?:\.([0-9]*))?([eE][+-]?[0-9]+)?\s*$/
 
 /** The plain decimal that a text is, without blanks and a plus, and with the digits that it leaves out. */
 export function decimalIn(text: string): string | undefined {
@@ -133,7 +168,7 @@ export function decimalIn(text: string): string | undefined {
   if (text.length > decimalLengthMax) return undefined
   const [found, minus = '', whole = '', decimals = '', exponent = ''] = written.exec(text) ?? []
   if (found === undefined || (whole === '' && decimals === '')) return undefined
-  return `${minus}${whole || '0'}${decimals && `.${decimals}`}${exponent}`
+  return `${minus && '-'}${whole || '0'}${decimals && `.${decimals}`}${exponent}`
 }
 
 /** Digits, at most one point, perhaps an exponent and a leading minus: `-12`, `0054.2`, `1e3`. */

@@ -49,15 +49,22 @@ const units = {
   KILOMETERS_PER_HOUR: { kind: 'speed', factor: 1 },
   MILES_PER_HOUR: { kind: 'speed', factor: 1.609344 },
   METERS_PER_SECOND: { kind: 'speed', factor: 3.6 },
+  CENTIMETERS_PER_SECOND: { kind: 'speed', factor: 0.036 },
+  FEET_PER_SECOND: { kind: 'speed', factor: 1.097_28 },
   KNOTS: { kind: 'speed', factor: 1.852 },
   DEGREES: { kind: 'angle', factor: 1 },
   KILOMETERS: { kind: 'length', factor: 1 },
   METERS: { kind: 'length', factor: 0.001 },
+  CENTIMETERS: { kind: 'length', factor: 0.000_01 },
   MILES: { kind: 'length', factor: 1.609344 },
+  NAUTICAL_MILES: { kind: 'length', factor: 1.852 },
+  YARDS: { kind: 'length', factor: 0.000_914_4 },
   FEET: { kind: 'length', factor: 0.000_304_8 },
+  DAYS: { kind: 'time', factor: 24 },
   HOURS: { kind: 'time', factor: 1 },
   MINUTES: { kind: 'time', factor: 1 / 60 },
   SECONDS: { kind: 'time', factor: 1 / 3600 },
+  MILLISECONDS: { kind: 'time', factor: 1 / 3_600_000 },
   PERCENT: { kind: 'percent', factor: 1 },
   CELSIUS: { kind: 'temperature', factor: 1 },
   FAHRENHEIT: { kind: 'temperature', factor: 5 / 9, offset: -160 / 9 },
@@ -75,6 +82,8 @@ const spellings = new Map<string, Unit>([
   ['KPH', 'KILOMETERS_PER_HOUR'],
   ['MPH', 'MILES_PER_HOUR'],
   ['M/S', 'METERS_PER_SECOND'],
+  ['CM/S', 'CENTIMETERS_PER_SECOND'],
+  ['FT/S', 'FEET_PER_SECOND'],
   ['KT', 'KNOTS'],
   ['KN', 'KNOTS'],
   ['DEG', 'DEGREES'],
@@ -82,13 +91,18 @@ const spellings = new Map<string, Unit>([
   ['KILOMETRE', 'KILOMETERS'],
   ['M', 'METERS'],
   ['METRE', 'METERS'],
+  ['CM', 'CENTIMETERS'],
   ['MI', 'MILES'],
+  ['NMI', 'NAUTICAL_MILES'],
+  ['YD', 'YARDS'],
   ['FT', 'FEET'],
+  ['D', 'DAYS'],
   ['H', 'HOURS'],
   ['HR', 'HOURS'],
   ['MIN', 'MINUTES'],
   ['S', 'SECONDS'],
   ['SEC', 'SECONDS'],
+  ['MS', 'MILLISECONDS'],
   ['%', 'PERCENT'],
   ['PERCENTAGE', 'PERCENT'],
   ['C', 'CELSIUS'],
@@ -107,7 +121,7 @@ const spellings = new Map<string, Unit>([
 
 function foldedUnit(text: string): string {
   const folded = text.toUpperCase().replaceAll(/[_ ]/g, '')
-  return folded.length > 2 && folded.endsWith('S') && folded !== 'CELSIUS' ? folded.slice(0, -1) : folded
+  return folded.length > 2 && /(?<!\/)S$/.test(folded) && folded !== 'CELSIUS' ? folded.slice(0, -1) : folded
 }
 
 export function unitOf(text: string | undefined): Unit | undefined {
@@ -170,7 +184,7 @@ function kindOf(has: (...some: readonly string[]) => boolean): Kind | null {
 }
 
 /** `gps.cargoTemperature_2` has the words GPS, CARGO, TEMPERATURE and 2. */
-function wordsOf(name: string): string[] {
+export function wordsOf(name: string): string[] {
   return name
     .replaceAll(/([a-z\d])([A-Z])/g, '$1 $2')
     .toUpperCase()

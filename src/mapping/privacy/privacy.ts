@@ -2,7 +2,7 @@
 //
 //   round     coordinates with this many decimals, rounded as decimals: 48.85661 to 48.857, never 48.8569999
 //   hide      speed (with heading and motion), odometer (every distance), hours (every duration): by the
-//             quantity of a signal, whatever its unit is, and by the words of its type
+//             quantity of a signal, whatever its unit is, and by the words of its type and unit
 //   outside   of the working hours (schedule.ts): `drop` sends nothing; `coarse` sends what US law allows for
 //             personal use (49 CFR 395.26(d)(2)): the position with one decimal, and nothing else
 //
@@ -14,7 +14,7 @@
 // costs little.
 
 import type { EpochMs } from '../../std/clock.ts'
-import { quantityOf, unitOf, type Quantity } from '../plausibility/quantities.ts'
+import { quantityOf, unitOf, wordsOf, type Quantity } from '../plausibility/quantities.ts'
 import type { Schedule } from './schedule.ts'
 
 export type Withheld = 'speed' | 'odometer' | 'hours'
@@ -51,11 +51,21 @@ type NamedQuantities = ReadonlyMap<string, readonly Quantity[]>
 
 const coarsePlaces = 1
 
-/** `words`: in the type of a signal, of which perhaps neither the config nor a unit says what it measures. */
+/** `words`: of a signal of which perhaps neither the config nor a known unit says what it measures. */
 const hidden: Readonly<Record<Withheld, { quantities: readonly Quantity[]; words: RegExp }>> = {
-  speed: { quantities: ['speed', 'heading'], words: /SPEED|VELOCITY|HEADING|COURSE|BEARING|MOTION|MOVE/ },
-  odometer: { quantities: ['odometer', 'distance'], words: /ODO|MILEAGE|DISTANCE|KILOMET|MILES/ },
-  hours: { quantities: ['engine_hours', 'duration'], words: /HOUR|(?<!LIFE)TIME|DURATION|MINUTES|SECONDS/ },
+  speed: {
+    quantities: ['speed', 'heading'],
+    words:
+      /SPEED|VELOCITY|HEADING|COURSE|BEARING|DIRECTION|MOTION|MOV(?:E|ING)|\b(?:KM ?H|KPH|MPH|KNOTS?|SOG|COG)\b/,
+  },
+  odometer: {
+    quantities: ['odometer', 'distance'],
+    words: /ODO|MILEAGE|DISTANCE|KILOMET|MILES|\b(?:DIST|KM(?! H\b)|HM|METERS?|METRES?|FEET|FT|MI)\b/,
+  },
+  hours: {
+    quantities: ['engine_hours', 'duration'],
+    words: /HOUR|(?<!LIFE)TIME|DURATION|MINUTES|SECONDS|DRIVING|\b(?:HRS?|MINS|SECS?|MS|DAYS)\b/,
+  },
 }
 
 /** The fields of a position in the API (ingestion-api.md 2.4): coordinates, and those that `speed` hides. */
@@ -98,11 +108,13 @@ function withheldGps(gps: string, { round, hide }: Rule): string {
 function isHidden(signal: string, hide: readonly Withheld[], named: NamedQuantities): boolean {
   if (hide.length === 0) return false
   const { type, valueUnit } = JSON.parse(`{"id":"${signal}`) as { type: string; valueUnit?: string }
-  const byName = quantityOf(type, unitOf(valueUnit))
+  const unit = unitOf(valueUnit)
+  const byName = quantityOf(type, unit)
+  const ofName = wordsOf(unit === undefined ? `${type} ${valueUnit ?? ''}` : type).join(' ')
   const measured = [...(named.get(type) ?? []), ...(byName === null ? [] : [byName])]
   return hide.some((what) => {
     const { quantities, words } = hidden[what]
-    return measured.some((quantity) => quantities.includes(quantity)) || words.test(type.toUpperCase())
+    return measured.some((quantity) => quantities.includes(quantity)) || words.test(ofName)
   })
 }
 

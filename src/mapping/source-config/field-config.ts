@@ -1,11 +1,26 @@
 // field-config.ts: what the fields of `map` have in common: the condition, the table of values, the scale.
 
 import { z } from 'zod'
+import { nearest } from '../../std/nearest-word.ts'
+import { quote } from '../../std/quote.ts'
+import { unitOf } from '../plausibility/quantities.ts'
 import { text } from './path-options.ts'
 
 /** The keys of zod's enumeration, in their order. */
-export const unitsOf = <Unit extends string>(units: Readonly<Record<Unit, unknown>>) =>
-  z.enum(Object.keys(units) as [Unit, ...Unit[]])
+export const unitsOf = <Word extends string>(
+  units: Readonly<Record<Word, unknown>>,
+  /** What to write for a unit of another quantity, whose word is known to the interface. */
+  otherwise?: (unit: string) => string,
+) => {
+  const words = Object.keys(units) as [Word, ...Word[]]
+  return z.enum(words, {
+    error: ({ input }) => {
+      if (typeof input !== 'string' || nearest(input, words) !== undefined) return undefined
+      const found = `must be one of ${words.join(', ')}, found ${quote(input, 40)}`
+      return otherwise && `${found}. ${otherwise(unitOf(input) ?? input.toUpperCase())}`
+    },
+  })
+}
 
 export const scaling = {
   scale: z

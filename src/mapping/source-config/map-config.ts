@@ -112,7 +112,10 @@ const signal = z.strictObject({
     .union([z.number(), text(40)])
     .optional()
     .describe(instead),
-  unit: unitsOf(signalUnits)
+  unit: unitsOf(
+    signalUnits,
+    (unit) => `A value in ${unit} is sent as it is: write \`value_unit: ${unit}\` in place of \`unit\``,
+  )
     .optional()
     .describe(
       'Unit in the message: km, m, mi and steps of 5m, 10m, 125m become KILOMETERS; h, min, s, ms, steps ' +
@@ -149,6 +152,14 @@ const signal = z.strictObject({
   ...fieldWords(),
 })
 
+/** Extra fields have no unit in the payload. */
+function sentAsItIs(unit: string): string {
+  const toCelsius = { FAHRENHEIT: '(t - 32) / 1.8', KELVIN: 't - 273.15' }[unit]
+  return toCelsius === undefined
+    ? `A value in ${unit} is sent as it is: write no \`unit\``
+    : `Write \`expr: ${toCelsius}\` for degrees Celsius, by which bounds are meant, or no \`unit\` and \`quantity: none\``
+}
+
 const field = z
   .strictObject({
     path: path(),
@@ -161,9 +172,9 @@ const field = z
       .enum(['number', 'text', 'boolean'])
       .describe('Type of the value in the payload. A value of another type is omitted and counted.'),
     ...fieldWords(),
-    unit: unitsOf({ ...speedUnits, ...angleUnits })
+    unit: unitsOf({ ...speedUnits, ...angleUnits }, sentAsItIs)
       .optional()
-      .describe('With `type: number`: unit in the message. It is sent as km/h or degrees.'),
+      .describe('Unit of a speed or an angle in the message, for a number. It is sent as km/h or degrees.'),
     ...scaling,
     quantity: quantityOption(),
     absent: absent(),

@@ -61,9 +61,10 @@ export function withZoneAt(text: string, at: number, local: number, zone: Zone |
   return zone === null || Number.isNaN(local) ? Number.NaN : zone.momentAt(local)
 }
 
-/** Milliseconds east of Greenwich; NaN for anything but an offset, Z or UTC. */
-function offsetAt(text: string, at: number): number {
-  if (text.endsWith(' UTC') && at === text.length - 4) return 0
+/** Milliseconds east of Greenwich; NaN for anything but an offset, Z, UTC or GMT, perhaps behind a blank. */
+function offsetAt(text: string, start: number): number {
+  const at = text.charCodeAt(start) === 0x20 ? start + 1 : start
+  if (at + 3 === text.length && (text.endsWith('UTC') || text.endsWith('GMT'))) return 0
   const mark = text.charCodeAt(at)
   if ((mark | 0x20) === 0x7a) return at + 1 === text.length ? 0 : Number.NaN
   if (mark !== 0x2b && mark !== 0x2d) return Number.NaN

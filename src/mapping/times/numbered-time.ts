@@ -135,13 +135,10 @@ function takeDecimals(cursor: Cursor): number {
   return millisecondsIn(text, at + 1, end)
 }
 
-/** Before AM and PM. Locales of .NET, Java and browsers have a blank there that does not break. */
-const blanks: ReadonlySet<string | undefined> = new Set([' ', '\u00a0', '\u202f'])
-
 /** The hour of 24, where AM or PM follows. */
 function takeHalfOfDay(cursor: Cursor, hour: number): number {
   const { text } = cursor
-  const at = blanks.has(text[cursor.at]) ? cursor.at + 1 : cursor.at
+  const at = text[cursor.at] === ' ' ? cursor.at + 1 : cursor.at
   const half = text.slice(at, at + 2).toUpperCase()
   if (half !== 'AM' && half !== 'PM') return hour
   cursor.at = at + 2

@@ -42,7 +42,10 @@ const timeMax = 8.64e15
 /** Of `auto`: seconds, ms, us and ns of this size and larger would be after the year 5000. */
 const [secondsEnd, msEnd, usEnd, nsEnd] = [1e11, 1e14, 1e17, 1e20]
 
-/** In ms: twice the step of a double at today's seconds. Hides its error, none of six written digits. */
+/**
+ * In ms: twice the step of a double at today's seconds, and at today's nanoseconds. Hides its error, none of
+ * six written digits.
+ */
 const stepMs = 0.0005
 
 /** Milliseconds; anything that is not a time within `timeMax` for another value. */
@@ -73,21 +76,33 @@ export const timeFormats = Object.keys(parsers) as [TimeFormat, ...TimeFormat[]]
 
 /** Formats of local times. Without a zone in the text or the config `iso` and `words` are refused. */
 const localFormats: readonly TimeFormat[] = ['iso', 'datetime', 'compact', 'words', 'dmy', 'mdy', 'ymd']
+/** Of two of them the second one would never read anything. */
+const numberFormats: readonly TimeFormat[] = ['s', 's-float', 'ms', 'us', 'ns', 'auto']
 /** Those of which no text is known to have a zone. */
 const zoneFormats: readonly TimeFormat[] = ['dmy', 'mdy', 'ymd']
 /** Those that read a date and a time of day with a blank between them. */
 const datedFormats: readonly TimeFormat[] = localFormats.filter((format) => format !== 'compact')
 
-/** Of several formats the first that can read a value does. */
+/** Of several formats the first that can read a value does. Throws Malformed. */
 export function compileTime(formats: Formats, read: Read): ReadTime {
+  const [first, second] = [formats].flat().filter((format) => numberFormats.includes(format))
+  if (first !== undefined && second !== undefined)
+    throw new Malformed(
+      `has the format ${second} behind ${first}, which reads every number; auto alone tells s, ms, us and ns apart`,
+    )
   const parse = typeof formats === 'string' ? parsers[formats] : parserOfMany(formats)
   return (record, root, up, zone, captures) => {
     const found = read(record, root, up, captures)
-    const value = typeof found === 'string' ? found.trim() : found
+    const value = typeof found === 'string' ? withPlainBlanks(found.trim()) : found
     if (value === null || value === undefined || value === '') return Number.NaN
     const time = parse(value, zone)
     return time >= 0 && time <= timeMax ? time : Number.POSITIVE_INFINITY
   }
+}
+
+/** Locales of .NET, Java and browsers write blanks that do not break, before AM and PM among others. */
+function withPlainBlanks(text: string): string {
+  return /[^!-~ ]/.test(text) ? text.replace(/\s/g, ' ') : text
 }
 
 /** Throws Malformed for a zone that does not exist, or that a format needs and the config does not have. */
@@ -167,7 +182,15 @@ function parserOfMany(formats: readonly TimeFormat[]): Parse {
 
 function numeric(value: unknown): number {
   if (typeof value === 'number') return value
-  return typeof value === 'string' ? Number(decimalIn(value)) : Number.NaN
+  return typeof value === 'string' ? Number(exactIn(value)) : Number.NaN
+}
+
+/** As `decimalIn`, but not 1.79596E+12, which a spreadsheet has rounded: seconds have ten digits. */
+function exactIn(text: string): string | undefined {
+  const decimal = decimalIn(text)
+  const mantissa = decimal?.split(/e/i, 1)[0]
+  if (mantissa === decimal) return decimal
+  return mantissa !== undefined && mantissa.replace(/\D/g, '').length >= 10 ? decimal : undefined
 }
 
 function ofSize(value: unknown): number {
@@ -182,11 +205,11 @@ function ofSize(value: unknown): number {
 function nanosecondsIn(value: unknown): number {
   return typeof value === 'string' && /^[0-9]{1,20}$/.test(value)
     ? Number(BigInt(value) / 1_000_000n)
-    : Math.floor(numeric(value) / 1e6)
+    : Math.floor(numeric(value) / 1e6 + stepMs)
 }
 
 function secondsFrom(value: unknown): number {
-  const text = typeof value === 'string' ? decimalIn(value) : undefined
+  const text = typeof value === 'string' ? exactIn(value) : undefined
   if (text === undefined) return fromSeconds(numeric(value))
   const point = text.indexOf('.')
   const plain = point > 0 && text.charCodeAt(0) !== 0x2d && !text.includes('e') && !text.includes('E')

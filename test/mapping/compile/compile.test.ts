@@ -31,63 +31,6 @@ describe('the sources of a config', () => {
     expect(problemsOf([source])).toEqual([])
   })
 
-  const collected = { name: '{device}', names: ['lat', 'lon'], window: '1s' }
-  const valid = { valid: 'fix == 1' }
-
-  test.each<[string, Record<string, unknown>, string, string]>([
-    [
-      'a value in an object',
-      { remember: { names: ['gps.fix'] }, fix: { valid: 'gps.fix == 1' } },
-      'remember.names.0',
-      'they read gps.',
-    ],
-    [
-      'a value that nothing reads',
-      { remember: { names: ['fix', 'lock'] }, fix: valid },
-      'remember.names.1',
-      'they read fix.',
-    ],
-    ['a value without a reader', { remember: { names: ['lock'] } }, 'remember.names.0', 'they read nothing.'],
-    [
-      'a condition over what is not collected',
-      { topic: 'a/{vehicle}/{device}', coalesce: collected, when: 'lat != null && quality == "good"' },
-      'when',
-      'coalesce.names` does not have: quality. It is checked when the values are collected.',
-    ],
-    [
-      'a * before the end',
-      { families: { heavy: ['FMC*', 'FM*50'] } },
-      'families.heavy.1',
-      'only "FM*" has a meaning.',
-    ],
-    [
-      'a topic without the device',
-      { topic: ['a/{device}', 'b/+'] },
-      'topic.1',
-      'has no {device}, so no message of it would name a device.',
-    ],
-    [
-      'a topic without a level of the name',
-      { topic: ['{depot}/{device}', 'b/{device}'], device: '{depot}-{device}' },
-      'topic.1',
-      'has no {depot}, so no message of it would name a device.',
-    ],
-  ])('with %s have a problem, for it would do nothing', (_what, rest, place, message) => {
-    expect(problemsOf([truckSource({}, rest)])).toEqual([
-      [`sources.0.${place}`, expect.stringContaining(message)],
-    ])
-  })
-
-  test.each<[Record<string, unknown>]>([
-    [{ remember: { names: ['fix'] }, fix: valid }],
-    [{ topic: ['a/{device}', 'b/+'], device: ['{device}', { path: 'imei' }] }],
-    [{ topic: ['a/{device}', 'b/+'], device: ['{device}', '{clientid}'] }],
-    [{ families: { heavy: ['FMC*', 'FM350'] } }],
-    [{ topic: 'a/{vehicle}/{device}', coalesce: collected, when: 'lat != null' }],
-  ])('whose options have an effect have none: %j', (rest) => {
-    expect(problemsOf([truckSource({}, rest)])).toEqual([])
-  })
-
   test('may name only origins and families that they have', () => {
     const signal = { type: 'OBD_LIFETIME_ODOMETER', path: 'odo', unit: 'km', origin: 'gnss' }
     const families = { truck: ['FMB6*'] }
@@ -115,6 +58,16 @@ describe('the sources of a config', () => {
   ])('with an extra field that cannot be read have a problem: %j', (field, message) => {
     expect(problemsOf([truckSource({ fields: { fuel: field } })])).toEqual([
       ['sources.0.map.fields.fuel', expect.stringContaining(message)],
+    ])
+  })
+
+  test('with an unknown function have the one that is meant, in whole sentences', () => {
+    const unknown = (expr: string) => problemsOf([truckSource({ speed: { expr, unit: 'km/h' } })])
+    expect(unknown('flor(x)')).toEqual([
+      ['sources.0.map.speed', 'has the unknown function flor(). Did you mean "floor"?'],
+    ])
+    expect(unknown('x.bas64decode()')).toEqual([
+      ['sources.0.map.speed', 'has the unknown function bas64decode().'],
     ])
   })
 

@@ -150,7 +150,7 @@ export const fieldOptions: Readonly<Record<FieldOption, Partial<Record<Place, Ch
     text: () => ({ path: undefined, value: 'always' }),
   },
   default: {
-    ...everywhere([...coordinates, 'speed', 'heading', 'signal'], (random) => ({
+    ...everywhere(['speed', 'heading', 'signal'], (random) => ({
       path: random.pick(['b', 'zz']),
       default: 7,
     })),

@@ -143,7 +143,7 @@ describe('a byte that is not UTF-8', () => {
     const collecting = {
       topic: 'telemetry/v1/{device}',
       encoding: 'scalar',
-      coalesce: { name: '{device}', names: ['truck-7'] },
+      coalesce: { name: '{device}', names: ['truck-7', 'ts', 'lat', 'lon'] },
     }
     expect(mapped(Buffer.from('21.5 \u00B0C', 'latin1'), collecting)).toMatchObject({ reason: 'NOT_UTF8' })
   })

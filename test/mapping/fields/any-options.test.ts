@@ -36,9 +36,12 @@ const pathOf = (one: Arbitrary<string>) =>
   oneof(one, array(oneof(one, record({ path: one, when: condition })), { minLength: 1, maxLength: 3 }))
 const tableOf = <Value>(values: Arbitrary<Value>) =>
   dictionary(constantFrom('N', '1', 'true', '*', '-0.5'), values, { minKeys: 1, maxKeys: 3 })
-const results = constantFrom<unknown>('x', '12.50', 7, -1e-7, 1e21, true, '4294967295')
+const anyResults = constantFrom<unknown>('x', '12.50', 7, -1e-7, 1e21, true, '4294967295')
+/** Of another kind than the field they are a problem of the config. */
+const numbers = constantFrom<unknown>('12.50', 7, -1e-7, '')
+const booleans = constantFrom<unknown>(true, 'no', 0, '')
 
-const reading = (one: Arbitrary<string>, expr: Arbitrary<string> = expression) => ({
+const reading = (one: Arbitrary<string>, expr: Arbitrary<string> = expression, results = numbers) => ({
   path: pathOf(one),
   expr,
   values: tableOf(results),
@@ -58,7 +61,6 @@ const anyExpression = oneof(expression, constantFrom('previous.a', 'b - previous
 const angle = field({
   ...reading(path),
   ...scaling,
-  default: constant(5),
   unit: constantFrom('deg', 'rad', 'ddmm', 'dms'),
   hemisphere: record({ path }),
 })
@@ -78,7 +80,7 @@ const extraField = oneof(
   })),
   record({
     type: constantFrom('text', 'boolean'),
-    how: field({ ...reading(path, anyExpression), scale: constant(2) }),
+    how: field({ ...reading(path, anyExpression, oneof(anyResults, booleans)), scale: constant(2) }),
   }).map(({ type, how }) => ({
     ...how,
     type,
@@ -89,7 +91,7 @@ const map = record(
     latitude: angle,
     speed: field({ ...reading(path), ...scaling, default: constant(5), unit: unitOf('mph', 'm/s') }),
     heading: field({ ...reading(path), ...scaling }),
-    in_motion: field(reading(path)),
+    in_motion: field(reading(path, expression, booleans)),
     signals: array(signal, { maxLength: 2 }),
     fields: dictionary(constantFrom('x', 'z'), extraField, { maxKeys: 2 }),
   },

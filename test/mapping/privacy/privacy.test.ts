@@ -47,33 +47,6 @@ describe('a profile', () => {
     expect(left?.gps).toContain('"latitude":48.13743')
   })
 
-  test.each([
-    ['VEHICLE_MILEAGE', '', 'odometer'],
-    ['TOTAL_DISTANCE', 'METERS', 'odometer'],
-    ['TOTAL', 'MILES', 'odometer'],
-    ['trip.km', 'km', 'odometer'],
-    ['LIFE', 'FEET', 'odometer'],
-    ['ENGINE_HOURS', 'MINUTES', 'hours'],
-    ['ENGINE_HOURS', '', 'hours'],
-    ['PTO', 'sec', 'hours'],
-    ['IDLE', 'HRS', 'hours'],
-    ['OPERATING_TIME', '', 'hours'],
-    ['VEHICLE_SPEED', 'MILES_PER_HOUR', 'speed'],
-    ['WHEELS', 'km/h', 'speed'],
-    ['GPS_COURSE', '', 'speed'],
-    ['BY_CONFIG', '', 'odometer'],
-  ] as const)('hides %s in %j with the %s, and not with others', (type, valueUnit, withheld) => {
-    const unit = valueUnit === '' ? '' : `,"valueUnit":"${valueUnit}"`
-    const signal = `","type":"${type}","value":"12"${unit}}`
-    // Two sources differ about it.
-    const named = new Map([['BY_CONFIG', ['distance', 'temperature'] as const]])
-    const hiding = (['speed', 'odometer', 'hours'] as const).filter((one) => {
-      const withhold = compilePrivacy({ ...profile, hide: [one] }, named)
-      return withhold({ ...parts, signals: [signal, fuel] }, monday)?.signals.length === 1
-    })
-    expect(hiding).toEqual([withheld])
-  })
-
   test('sends nothing when all values are withheld', () => {
     const withhold = compilePrivacy({ ...profile, hide: ['hours'] })
     expect(withhold({ gps: '', signals: [hours], fields: '' }, monday)).toBeNull()

@@ -317,24 +317,6 @@ describe('two sources of one asset', () => {
     expect(sent(world)).toHaveLength(2)
   })
 
-  test('keep the fields of both in one object; of the same field that of the first source counts', () => {
-    const field = (path: string) => ({ path, type: 'text' })
-    const trip = (...names: string[]) =>
-      Object.fromEntries(names.map((name) => [`trip.${name}`, field(name)]))
-    const one = { ...phones, map: { ...phones.map, fields: trip('driver', 'shift') } }
-    const other = { ...boxes, map: { ...boxes.map, fields: trip('load', 'shift') } }
-    const world = openStates([one, other], pairs)
-    const payload = { lat: 48.1, lon: 11.5, ts: start, driver: 'd', shift: 'night' }
-    come(world, {
-      topic: 'boxes/box-1',
-      payload: { odometer: 7, ts: start, load: 'sand', shift: 'day' },
-      at: 1,
-    })
-    come(world, { topic: 'phones/phone-1', payload, at: 2 })
-    const [merged] = world.payloads.map(({ json }) => JSON.parse(json) as Record<string, unknown>)
-    expect(merged?.['trip']).toEqual({ driver: 'd', shift: 'night', load: 'sand' })
-  })
-
   test('make one payload when one of them has scalar topics', () => {
     const merged = { ...vans, merge: { group: 'assets', window: '10s' } }
     const world = openStates([merged, boxes], { table: 'device,asset_id\nvan-1,TRK-1\nbox-1,TRK-1\n' })

@@ -75,6 +75,13 @@ test.each([
   [51.5, 4_232_200_000, '1e-7deg', 'It is 51.5, -6.27673, read without its sign'],
   [4_232_200_000, 12.5e7, '1e-7deg', 'It is -6.27673, 12.5, read without its sign'],
   [51.5, 423.22, 'deg', 'It is 51.5, -6.27673, read without its sign'],
+  [
+    40,
+    329.4967,
+    'deg',
+    'of 0 to 360 are read by `expr: lon > 180 ? lon - 360 : lon`. Otherwise it is 40, -100.00003',
+  ],
+  [48, 190, 'deg', 'is out of range. Longitudes of 0 to 360 are read by `expr'],
   [51.5, 4288.690567, 'deg', 'It is 51.5, -6.27673, read without its sign'],
   [4807.038, 1131, 'deg', 'use `unit: ddmm`'],
 ])('a position of %j, %j in %s says what it is', (lat, lon, unit, words) => {

@@ -2,8 +2,9 @@
 
 import { degreesOfMinutes } from '../../fields/units.ts'
 import { NoResult } from '../../path/no-result.ts'
-import { decimalIn } from '../../path/value.ts'
+import { decimalIn, isBlank } from '../../path/value.ts'
 import { parseDateTime } from '../../times/iso-time.ts'
+import { utc } from '../../times/zones.ts'
 import { checked, numberOf, rounded } from '../number-operators.ts'
 import { order } from '../comparisons.ts'
 import type { FunctionRow } from './function-row.ts'
@@ -120,7 +121,7 @@ export const numberFunctions: readonly FunctionRow[] = [
     example: 'millis(start) + age * 1000',
     apply: (text) => {
       if (typeof text !== 'string') return undefined
-      const time = parseDateTime(text.trim(), null)
+      const time = parseDateTime(text.trim(), utc)
       return Number.isFinite(time) ? time : noTime
     },
   },
@@ -148,7 +149,7 @@ function toNumber(value: unknown): unknown {
   if (typeof value !== 'string') return numberOf(value)
   const text = decimalIn(value)
   if (text !== undefined) return numberOf(Number(text))
-  return value.length <= 40 && value.trim() === '' ? null : undefined
+  return value.length <= 40 && isBlank(value) ? null : undefined
 }
 
 function isWithin(value: unknown, least: number, most: number): value is number {
