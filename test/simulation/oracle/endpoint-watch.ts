@@ -12,7 +12,11 @@ export type EndpointWatch = {
   wrong: string[]
   /** Call it every `everyMs`; `isCut`: the network refuses all connections to the host. */
   look(status: Status, now: { atMs: number; life: number; isCut: (host: string) => boolean }): void
+  /** Call it `toldMs` after the daemon said that an endpoint is not available. */
+  told(status: Status, provider: string, atMs: number): void
 }
+
+export const toldMs = 1000
 
 export const everyMs = 10_000
 /** A condition is open so soon after its cause began, and closed so soon after it ended. */
@@ -37,7 +41,14 @@ export function createEndpointWatch(
 ): EndpointWatch {
   const wrong: string[] = []
   const looks = new Map<string, Look[]>()
-  return { wrong, look }
+  return { wrong, look, told }
+
+  function told({ providers, conditions }: Status, provider: string, atMs: number): void {
+    const endpoint = providers.find(({ name }) => name === provider)?.endpoint ?? ''
+    const state = ofState[endpoint]
+    if (state !== undefined && !conditions.some(({ code }) => state.includes(code)))
+      wrong.push(`${provider} is ${endpoint}, and no condition says so, at ${(atMs / 1000).toFixed(3)}`)
+  }
 
   function look(status: Status, { atMs, life, isCut }: Parameters<EndpointWatch['look']>[1]): void {
     const at = `at ${(atMs / 1000).toFixed(3)}`
