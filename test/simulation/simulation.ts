@@ -115,6 +115,8 @@ export async function runSeed(
       if (event.kind === 'gateway_starting') operator.started()
       if (event.kind === 'store_lost') fleet.storeLost()
       if (event.kind === 'lane_rotated') rotated(world)
+      if (event.kind === 'endpoint_available')
+        world.endpoints.available(event.provider, { atMs: kernel.monotonicMs, life: kernel.life })
       if (event.kind === 'endpoint_unavailable') lookAtEndpoint(world, event.provider)
       ends.observe(event)
       conditions.observe(event, { atMs: kernel.monotonicMs, life: kernel.life })

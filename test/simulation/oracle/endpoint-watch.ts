@@ -14,6 +14,8 @@ export type EndpointWatch = {
   look(status: Status, now: { atMs: number; life: number; isCut: (host: string) => boolean }): void
   /** Call it `toldMs` after the daemon said that an endpoint is not available. */
   told(status: Status, provider: string, atMs: number): void
+  /** The daemon says that an endpoint is available again. */
+  available(provider: string, now: { atMs: number; life: number }): void
 }
 
 export const toldMs = 1000
@@ -41,7 +43,15 @@ export function createEndpointWatch(
 ): EndpointWatch {
   const wrong: string[] = []
   const looks = new Map<string, Look[]>()
-  return { wrong, look, told }
+  return { wrong, look, told, available }
+
+  function available(provider: string, { atMs, life }: { atMs: number; life: number }): void {
+    const answers = services
+      .flatMap((service) => (service.provider === provider ? service.journal : []))
+      .filter((one) => one.life === life && (one.answeredMs ?? 0) > atMs - answeredMs)
+    if (answers.length > 0 && answers.every(({ isHalf }) => isHalf))
+      wrong.push(`${provider} is available again after half an answer, at ${(atMs / 1000).toFixed(3)}`)
+  }
 
   function told({ providers, conditions }: Status, provider: string, atMs: number): void {
     const endpoint = providers.find(({ name }) => name === provider)?.endpoint ?? ''
