@@ -50,7 +50,7 @@ export function drawPlan(seed: number, random: Random): Plan {
     everyMs: safetyMs / 4.5,
   })
   const ingest = {
-    windowS: random.pick([30, 120]),
+    windowS: random.pick([5, 30, 120]),
     inFlightMax: random.pick([2, 5, 1000]),
     heldMax: random.pick([1, 3, 10_000]),
   }
