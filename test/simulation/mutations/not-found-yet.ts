@@ -13,16 +13,8 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
     'Not within 60 seeds. Why is not known.',
   ],
   [
-    'the next number of a lane is that behind its last chunk',
-    'The mark raises the number. It is gone after a tenth of the power cuts since; then a lane must be empty as well.',
-  ],
-  [
     'the rotation of a lane is reported before it is durable',
     'The power is cut at a rotation since. The next start rotates again what is old, so nothing shows it but a write that fails at that moment.',
-  ],
-  [
-    'the rotation of a lane is not written',
-    'A start makes backfill of all live lanes but the newest, and rotates again what is old, so nothing shows it.',
   ],
   [
     'the number of a drained lane is given again',

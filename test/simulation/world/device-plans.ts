@@ -16,6 +16,8 @@ const kinds: readonly ContentKind[] = [
 const timed: readonly ContentKind[] = ['plain', 'parked']
 /** Seeds in which most clocks of devices are ahead. */
 const aheadShare = 0.06
+/** Seeds in which devices have long names. */
+const longShare = 0.2
 /** Devices whose equal messages of QoS 2 come one after the other under one identifier. */
 const alikeShare = 0.08
 const poisonsOfAll: readonly Poison[] = ['an unknown topic', 'a topic with a wildcard', 'too large']
@@ -33,6 +35,8 @@ export function drawDevices(random: Random, { providers, everyMs }: Options): De
   const isFast = random.chance(0.2)
   // Of several whose clocks are ahead, a person releases what one of them sent.
   const isAhead = random.chance(aheadShare)
+  // What is remembered of each device is then so large that a small spool moves it.
+  const ending = random.chance(longShare) ? `-${'n'.repeat(220)}` : ''
   return Array.from({ length: 1 + random.below(6) }, (_, index): DevicePlan => {
     const burst = isFast ? random.pick([1, 5, 15, 40]) : random.pick([1, 1, 1, 5])
     const isAlike = random.chance(alikeShare)
@@ -55,7 +59,7 @@ export function drawDevices(random: Random, { providers, everyMs }: Options): De
     const isAnyIdentifier = kind !== 'parkedUntimed' || isExact
     const isDoomed = provider.mayFail && kind !== 'parts' && random.chance(0.1)
     return {
-      id: `truck-${index + 1}`,
+      id: `truck-${index + 1}${ending}`,
       provider: provider.name,
       kind,
       version,
