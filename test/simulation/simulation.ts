@@ -117,7 +117,13 @@ export async function runSeed(
       if (event.kind === 'lane_rotated') rotated(world)
       if (event.kind === 'endpoint_available')
         world.endpoints.available(event.provider, { atMs: kernel.monotonicMs, life: kernel.life })
-      if (event.kind === 'endpoint_unavailable') lookAtEndpoint(world, event.provider)
+      if (event.kind === 'endpoint_unavailable') {
+        const { provider, why } = event
+        const now = { atMs: kernel.monotonicMs, life: kernel.life }
+        lookAtEndpoint(world, provider)
+        if (/accepted none/.test(why))
+          world.endpoints.outage(provider, now, (fromMs) => said.outages.has(provider, fromMs, now.atMs))
+      }
       ends.observe(event)
       conditions.observe(event, { atMs: kernel.monotonicMs, life: kernel.life })
       for (const { observe } of [said.lanes, said.outages]) observe(event, kernel.monotonicMs)

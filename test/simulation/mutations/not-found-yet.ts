@@ -13,25 +13,11 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
     'Not within 60 seeds. Why is not known.',
   ],
   [
-    'the rotation of a lane is reported before it is durable',
-    'The power is cut at a rotation since. The next start rotates again what is old, so nothing shows it but a write that fails at that moment.',
-  ],
-  [
     'the number of a drained lane is given again',
     'It needs two rotations, a backlog that drains, a restart, and another rotation: long seeds with a service that is down often.',
   ],
-  [
-    'a lane that still holds something is deleted',
-    'Two backfill lanes must wait at once, the older of them without a batch.',
-  ],
   ['what only the oldest record of late entries has is forgotten', notTried],
   ['late entries stay in force that were put or deleted since', notTried],
-  ['a message of QoS 2 is remembered although its write failed', notTried],
-  [
-    'a release is answered before it is durable',
-    `The power must be cut between PUBCOMP and the write, on a slow disk. ${notTried}`,
-  ],
-  ['messages of QoS 2 are forgotten at a restart', notTried],
   [
     'half an answer counts as a whole one',
     'Looked at. The batch is sent again all the same, and only counts as a success for the endpoint: the oracle must count cut answers that name some payloads as failures.',
@@ -45,18 +31,9 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
     `A probe must send nothing, because its seal finds nothing or the store is lost at that moment. ${notTried}`,
   ],
   [
-    'a settled batch stays in hand',
-    'It ends in an endless loop of promises within one turn: virtual time stands still, and the run never ends.',
-  ],
-  [
-    'DISK_LOW is never cleared',
-    'The process in which the disk was low must go on until the end. The disk is low more often since. Not in 40 seeds.',
-  ],
-  [
     'what an earlier answer said is forgotten at a 409',
     'The oracle excuses no more what was accepted before a 409, and services answer 409 more often since. Not in 9 seeds with such a service.',
   ],
-  ['a refused batch of two payloads is sent as a single one', notTried],
   [
     'a payload alone waits for ever after a restart',
     'A payload that is refused alone must be under way when the process ends. The oracle asks for its end within 40 s since. Not in 4 such seeds.',
@@ -97,39 +74,13 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
     'a message of QoS 2 is known by its packet identifier alone',
     `Devices that are away lose their memory since. ${notTried}`,
   ],
-  [
-    'an endpoint that is available again is not told',
-    'Such a seed took an hour of virtual time; what is decided ends a run since. Not tried since.',
-  ],
-  [
-    'the endpoint that is unavailable raises no condition',
-    'Endpoints are unavailable in most seeds since. Not in 32 seeds: three looks at the status must see it.',
-  ],
   ['a service that fails stays available', `The oracle counts failures in a row since. ${notTried}`],
   [
     'the back-offs go on when the endpoint is available',
     'Looked at. No rule: a batch must be sent at once when the endpoint is available, where nothing else takes its place.',
   ],
-  ['intake does not stop while the store is lost', notTried],
-  [
-    'a mark that could not be written stays a condition',
-    `Its file alone fails more often since. ${notTried}`,
-  ],
-  [
-    'a released message is not forgotten',
-    'Equal messages of QoS 2 come under a released identifier since. Four of 200 seeds have such a device.',
-  ],
   [
     'the usual answer is compared with its first payload only',
     `An answer whose list is shorter than its summary is drawn since. ${notTried}`,
-  ],
-  [
-    'the bytes of a chunk are not counted in its lane',
-    'The bytes of lanes are looked at since. Not tried since.',
-  ],
-  ['the name of a payload leaves out its time', 'Parked vehicles are drawn since. Not tried since.'],
-  [
-    'the spool is closed before the deliveries have ended',
-    'Answers take longer since, so more of them are under way at a stop. Not tried since.',
   ],
 ])

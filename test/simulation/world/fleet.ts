@@ -120,6 +120,7 @@ type Open = { message: SentMessage; packetId: number; isReleased: boolean; at: n
 type Answer = 'puback' | 'pubrec' | 'pubcomp'
 
 const eagerMs = 60
+const forgetTries = 20
 const keepAliveMs = 60_000
 const answerMs = 30_000
 /** Within it the gateway knows a payload again; it promises 10 minutes. */
@@ -262,18 +263,27 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
         end?.reset()
       },
       goAway({ deafMs, awayMs, losesMemory }: Away) {
-        const mine = end
-        isDeaf = mine !== null
-        kernel.at(deafMs, () => {
+        const forgets = losesMemory && mayForget
+        let tries = 0
+        isDeaf = end !== null
+        kernel.at(deafMs, leave)
+
+        function leave(): void {
+          // What it forgets is on its way, where it sends something soon.
+          if (forgets && isDeaf && open.length === 0 && tries < forgetTries) {
+            tries += 1
+            kernel.at(1000, leave)
+            return
+          }
           awayUntilMs = kernel.monotonicMs + awayMs
-          if (losesMemory && mayForget) forgetAll()
+          if (forgets) forgetAll()
           if (end === null) return
           // One that has everything says goodbye.
           if (isConnected && !isDeaf && open.length === 0) end.write(goodbye())
           ended = connection
           if (isConnected) goneSince = { atMs: kernel.monotonicMs, life: kernel.life }
           end.reset()
-        })
+        }
       },
       /** Of the message that the gateway must have read; the function that it returns looks whether it acknowledged it. */
       readMessage(): (() => void) | null {
