@@ -114,6 +114,7 @@ export async function runSeed(
       for (const value of statesIn(event)) reach(`${event.kind} ${value}`)
       if (event.kind === 'gateway_starting') operator.started()
       if (event.kind === 'store_lost') fleet.storeLost()
+      if (event.kind === 'spool_refused') fleet.spoolRefused()
       if (event.kind === 'lane_rotated') rotated(world)
       if (event.kind === 'endpoint_available')
         world.endpoints.available(event.provider, { atMs: kernel.monotonicMs, life: kernel.life })

@@ -95,6 +95,8 @@ export type Fleet = {
   clockStepped(): void
   /** A write failed: perhaps the disk has it nevertheless, and without a time nothing tells a copy from another. */
   storeLost(): void
+  /** The gateway closes the spool and begins again: short expiries of sessions count from then on. */
+  spoolRefused(): void
   /**
    * The gateway is told to stop. The function that it returns notes what it read and did not acknowledge, and what it
    * took although it was told.
@@ -192,6 +194,9 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
     storeLost() {
       for (const message of messages)
         if (message.ackedMs === null && message.poison !== null) message.mayBeTwice = true
+    },
+    spoolRefused() {
+      for (const device of devices) device.expireLater()
     },
     stopping() {
       const checks = devices.flatMap((device) => device.readMessage() ?? [])
@@ -300,6 +305,9 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
           if (message.ackedMs === null && !isLost)
             isWrong(`message ${message.number} was read before a stop in order, and not acknowledged`)
         }
+      },
+      expireLater() {
+        goneSince = null
       },
       isAway: () => isDeaf || kernel.monotonicMs < awayUntilMs + backMs,
       setRate(next: number) {
