@@ -322,10 +322,11 @@ async function untilCalm(world: World, isDecided: () => boolean): Promise<void> 
     const { looks } = last
     await kernel.run(2 * lookEveryMs, () => last.looks > looks)
     calm = isCalm(world) ? calm + 1 : 0
-    if (!isHeld(world) || kernel.monotonicMs < releaseMs) continue
+    if (kernel.monotonicMs < releaseMs) continue
+    // Of devices whose clocks are ahead nothing is accepted otherwise.
+    if (calm === 0 && (last.status?.spool.quarantined ?? 0) > 0) operator.releaseKept()
+    if (!isHeld(world)) continue
     operator.releaseHeld()
-    // Of a device whose clock is ahead nothing is accepted otherwise.
-    operator.releaseKept()
     endMs = Math.min(kernel.monotonicMs + healthyMs, limitMs)
   }
 }
