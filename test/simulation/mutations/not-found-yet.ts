@@ -27,10 +27,6 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
     'No endpoint may be available again after half an answer since. A probe must meet one. Not in 100 seeds.',
   ],
   [
-    'only batches of retry lanes are signs of an outage',
-    'It is told with the fourth live batch instead of the third. The oracle counts them since. Not in 30 seeds.',
-  ],
-  [
     'a pass is kept where nothing was sent',
     'A probe must send nothing, because its seal finds nothing or the store is lost at that moment. Not in 100 seeds.',
   ],
@@ -73,10 +69,6 @@ export const notFoundYet: ReadonlyMap<string, string> = new Map([
   [
     'a message overtakes those that wait',
     'Messages must wait for the store, and others come in the turn in which it is back. Few may wait since. Not tried since.',
-  ],
-  [
-    'a message of QoS 2 is known by its packet identifier alone',
-    'Devices lose their memory while something is on its way since. Few of them have QoS 2, a session and one identifier. Not in 40 such seeds.',
   ],
   [
     'a service that fails stays available',
