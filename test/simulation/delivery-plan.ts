@@ -23,6 +23,7 @@ export type DeliveryPlan = {
   maxInFlight: number
   timeoutS: number
   backfillAfterS: number
+  backfillOrder: 'oldest-first' | 'newest-first'
   onRefusedRepeat: 'hold' | 'split'
   retryDelays: RetryDelays
   /** Else in the environment. */
@@ -70,6 +71,7 @@ export function drawDelivery(random: Random): DeliveryPlan {
     maxInFlight: random.pick([1, 2, 4]),
     timeoutS: random.pick([5, 5, 30]),
     backfillAfterS: random.pick([15, 15, 60, 900]),
+    backfillOrder: random.pick(['oldest-first', 'newest-first']),
     onRefusedRepeat: random.pick(['hold', 'split', 'split']),
     retryDelays: random.pick([usualDelays, usualDelays, shortDelays, noDelays]),
     keysInFile: random.chance(0.3),
@@ -91,7 +93,7 @@ export function deliveryText(providers: readonly ProviderPlan[], plan: DeliveryP
   max_in_flight: ${plan.maxInFlight}
   timeout: ${plan.timeoutS}s
   on_refused_repeat: ${plan.onRefusedRepeat}
-  backfill: { after: ${plan.backfillAfterS}s, rotate_every: ${plan.backfillAfterS === 900 ? '1h' : '1m'} }
+  backfill: { after: ${plan.backfillAfterS}s, rotate_every: ${plan.backfillAfterS === 900 ? '1h' : '1m'}, order: ${plan.backfillOrder} }
   errors: { ${rules.join(', ')} }
   providers:
 ${list.join('\n')}`

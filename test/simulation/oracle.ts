@@ -121,6 +121,11 @@ export function wrongAtEnd(known: Known): string[] {
     wrong.push(
       `${quarantined.min} to ${quarantined.max} messages in quarantine are right, ${status.spool.quarantined} are there`,
     )
-  wrong.push(...wrongRests(known.store, fleet, status.spool))
+  const { deadLetters: dead, quarantined: kept } = status.spool
+  const providers = services.length
+  const { retryDelays } = circumstances
+  wrong.push(
+    ...wrongRests(known.store, { fleet, providers, retryDelays, deadLetters: dead, quarantined: kept }),
+  )
   return wrong
 }

@@ -49,7 +49,12 @@ export function drawPlan(seed: number, random: Random): Plan {
     providers: providers.map((provider) => ({ name: provider.name, mayFail: mayFail(provider) })),
     everyMs: safetyMs / 4.5,
   })
-  const ingest = { windowS: random.pick([30, 120]), inFlightMax: random.pick([2, 5, 1000]) }
+  const ingest = {
+    windowS: random.pick([5, 30, 120]),
+    inFlightMax: random.pick([2, 5, 1000]),
+    heldMax: random.pick([1, 3, 10_000]),
+  }
+  const spoolMiB = random.pick([1, 16])
   const every = (share: number, meanMs: number) => (random.chance(share) ? meanMs * (0.5 + random.next()) : 0)
   const hasClockBattery = random.chance(0.9)
   const clock = hasClockBattery ? every(0.15, safetyMs / 3) : 0
@@ -61,7 +66,7 @@ export function drawPlan(seed: number, random: Random): Plan {
     providers,
     devices: isClockWrong ? devices.map(withoutMemory) : devices,
     delivery,
-    config: (delivery) => configText({ providers, delivery, ingest, hasClockBattery, backoffS }),
+    config: (delivery) => configText({ providers, delivery, ingest, spoolMiB, hasClockBattery, backoffS }),
     hasClockBattery,
     backoffS,
     safetyMs,
@@ -95,23 +100,24 @@ function withoutMemory(device: DevicePlan): DevicePlan {
 type Config = {
   providers: readonly ProviderPlan[]
   delivery: DeliveryPlan
-  ingest: { windowS: number; inFlightMax: number }
+  ingest: { windowS: number; inFlightMax: number; heldMax: number }
+  spoolMiB: number
   hasClockBattery: boolean
   backoffS: number
 }
 
-function configText({ providers, delivery, ingest, hasClockBattery, backoffS }: Config): string {
-  const { windowS, inFlightMax } = ingest
+function configText({ providers, delivery, ingest, spoolMiB, hasClockBattery, backoffS }: Config): string {
+  const { windowS, inFlightMax, heldMax } = ingest
   const sources = providers.map(({ name }) => sourcesOf(name, windowS)).join('')
   return `
 ingest:
   broker:
     listeners: [{ url: "mqtt://0.0.0.0:${mqttPort}" }]
     access: { anonymous: true, anonymous_beyond_loopback: true }
-    limits: { max_in_flight: ${inFlightMax}, max_packet_bytes: ${packetBytesMax}B }
+    limits: { max_in_flight: ${inFlightMax}, max_packet_bytes: ${packetBytesMax}B, max_held_messages: ${heldMax} }
 sources:${sources}
 clocks: { trust_local: ${hasClockBattery} }
-spool: { path: /sim/spool, create: false, max_bytes: 16MiB, min_free_bytes: 1MiB }
+spool: { path: /sim/spool, create: false, max_bytes: ${spoolMiB}MiB, min_free_bytes: 1MiB }
 ${deliveryText(providers, delivery)}
   backoff: { min: 1s, max: ${backoffS}s }
 ops: { listen: "127.0.0.1:8080", control_socket: /sim/run/control.sock, silence: { after: 12h } }

@@ -12,5 +12,7 @@ export const regressions: readonly { seed: number; found: string }[] = [
     seed: 110_450,
     found: 'an endpoint that is closed without a condition: keys are back, and a batch is refused',
   },
+  { seed: 160_928, found: 'more retry lanes than the simulation expected: one for each set of counts' },
+  { seed: 161_071, found: 'an answer that leaves a payload out, in memory when the process ends' },
   { seed: 131_696, found: 'a new store made without a word where the store and its mark are gone' },
 ]

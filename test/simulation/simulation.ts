@@ -23,7 +23,7 @@ import { wrongAtEnd, wronglyOpen, wrongSoFar } from './oracle.ts'
 import { mayFail } from './delivery-plan.ts'
 import { drawPlan, mqttPort, type FaultKind, type Plan } from './plan.ts'
 import { createFleet, type DevicePlan } from './world/fleet.ts'
-import { createEndpointWatch, everyMs } from './oracle/endpoint-watch.ts'
+import { createEndpointWatch, everyMs, toldMs } from './oracle/endpoint-watch.ts'
 import { createLaneEvents } from './oracle/lanes.ts'
 import { wrongInLedger, type LedgerEntry } from './oracle/ledger.ts'
 import { createOpenConditions } from './oracle/open-conditions.ts'
@@ -58,7 +58,7 @@ export type Smaller = {
 const keyOfEnvironment = 'AKIASIMULATION000000'
 const storePath = `${spoolPath}/store`
 const markPath = `${spoolPath}/mark`
-const noMarkShare = 0.1
+const noMarkShare = 0.3
 const startMs = Date.UTC(2026, 0, 5, 6)
 /** A probe may wait for a batch that is due. */
 const probeSlackMs = 20_000
@@ -114,7 +114,17 @@ export async function runSeed(
       for (const value of statesIn(event)) reach(`${event.kind} ${value}`)
       if (event.kind === 'gateway_starting') operator.started()
       if (event.kind === 'store_lost') fleet.storeLost()
-      if (event.kind === 'lane_rotated') cutSoon(world, cutShares.rotation)
+      if (event.kind === 'spool_refused') fleet.spoolRefused()
+      if (event.kind === 'lane_rotated') rotated(world)
+      if (event.kind === 'endpoint_available')
+        world.endpoints.available(event.provider, { atMs: kernel.monotonicMs, life: kernel.life })
+      if (event.kind === 'endpoint_unavailable') {
+        const { provider, why } = event
+        const now = { atMs: kernel.monotonicMs, life: kernel.life }
+        lookAtEndpoint(world, provider)
+        if (/accepted none/.test(why))
+          world.endpoints.outage(provider, now, (fromMs) => said.outages.has(provider, fromMs, now.atMs))
+      }
       ends.observe(event)
       conditions.observe(event, { atMs: kernel.monotonicMs, life: kernel.life })
       for (const { observe } of [said.lanes, said.outages]) observe(event, kernel.monotonicMs)
@@ -178,7 +188,7 @@ export async function runSeed(
     isSwapped: false,
     isSettling: false,
   }
-  fleet.onNewSession = () => cutSoon(world, cutShares.session)
+  fleet.onNewSession = () => cutSoon(world, machine.isDiskSlow ? cutShares.slowSession : cutShares.session)
   const endWatch = watchEndpoints(world)
   daemon.initSpool()
   await kernel.run(100)
@@ -312,10 +322,11 @@ async function untilCalm(world: World, isDecided: () => boolean): Promise<void> 
     const { looks } = last
     await kernel.run(2 * lookEveryMs, () => last.looks > looks)
     calm = isCalm(world) ? calm + 1 : 0
-    if (!isHeld(world) || kernel.monotonicMs < releaseMs) continue
+    if (kernel.monotonicMs < releaseMs) continue
+    // Of devices whose clocks are ahead nothing is accepted otherwise.
+    if (calm === 0 && (last.status?.spool.quarantined ?? 0) > 0) operator.releaseKept()
+    if (!isHeld(world)) continue
     operator.releaseHeld()
-    // Of a device whose clock is ahead nothing is accepted otherwise.
-    operator.releaseKept()
     endMs = Math.min(kernel.monotonicMs + healthyMs, limitMs)
   }
 }
@@ -392,6 +403,14 @@ function watchEndpoints(world: World): () => void {
   }
 }
 
+function lookAtEndpoint({ machine: { kernel }, daemon, endpoints }: World, provider: string): void {
+  const { life } = kernel
+  kernel.at(toldMs, () => {
+    const status = kernel.life === life ? daemon.gateway?.status() : undefined
+    if (status !== undefined) endpoints.told(status, provider, kernel.monotonicMs)
+  })
+}
+
 /** What was delivered just after the faults may be under the last of them. Receipts are copied later. */
 const ledgerMs = 30_000
 
@@ -422,6 +441,11 @@ function deviceOf({ devices }: Plan, { deviceIdentifier }: Payload): DevicePlan 
   return devices.find(({ id }) => `${deviceIdentifier?.id}-`.startsWith(`${id}-`))
 }
 
+/** One of them may begin so shortly before all faults end. */
+const lastFaults: readonly FaultKind[] = ['disk', 'disk', 'service', 'network']
+const lastShare = 0.5
+const lastMs = 20_000
+
 /** What the sums of a process say is looked at before it ends. */
 const endsProcess: readonly FaultKind[] = ['kill', 'powerCut', 'stop']
 
@@ -451,6 +475,15 @@ function startFaults(world: World): () => void {
       })
     if (mean > 0) next()
   }
+  // The process that meets it mostly goes on until the end.
+  const last = lastFaults.filter((kind) => plan.everyMs[kind] > 0)
+  if (last.length > 0 && random.chance(lastShare))
+    kernel.at(plan.safetyMs - random.below(lastMs), () => {
+      const kind = random.pick(last)
+      world.steps.push(`${(kernel.monotonicMs / 1000).toFixed(3)} ${kind}\n`)
+      const end = acts[kind](world)
+      if (end !== undefined) ends.add(end)
+    })
   return () => {
     hasEnded = true
     for (const end of ends) end()
@@ -556,7 +589,18 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
 }
 
 /** Of moments in which something must be durable that is seldom written. */
-const cutShares = { rotation: 0.4, session: 0.12 } as const
+const cutShares = { rotation: 0.4, session: 0.12, slowSession: 0.5 } as const
+const failShare = 0.3
+const failMs = 2000
+
+/** The power is cut, or the next write fails. */
+function rotated(world: World): void {
+  const { machine, plan, random, causes, ends, isSettling } = world
+  cutSoon(world, cutShares.rotation)
+  if (plan.everyMs.disk === 0 || isSettling || !random.chance(failShare)) return
+  const end = causes.act(ends.faulty(machine.disk.fail({ call: 'db-write', code: 'EIO', times: 1 })))
+  if (end !== undefined) machine.kernel.at(failMs, end)
+}
 
 function cutSoon(world: World, share: number): void {
   const { machine, plan, random } = world

@@ -43,6 +43,7 @@ export function diskAct(world: World): EndAct | undefined {
       const end = filled(disk, { bytes: disk.usedBytes + bytes })
       return bytes < bytesFreeMin / 2 ? causes.hold('low disk', end) : end
     },
+    () => causes.hold('low disk', filled(disk, { bytes: disk.usedBytes + random.below(bytesFreeMin / 2) })),
     () => filled(disk, { files: random.below(50) }),
     () => {
       disk.setReadOnly(true)

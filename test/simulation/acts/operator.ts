@@ -64,7 +64,16 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
   function act(): void {
     const ofDeadLetters = [requeue, requeue, requeue, purge]
     const ofBatches = [retry, () => releaseHeld(), anyHeld]
-    random.pick([probe, reload, reload, ...ofDeadLetters, ...ofBatches, releaseKept, releaseKept])()
+    random.pick([
+      probe,
+      reload,
+      reload,
+      ...ofDeadLetters,
+      ...ofBatches,
+      releaseKept,
+      releaseKept,
+      releaseOfDevice,
+    ])()
   }
 
   function change(path: string, done: (reply: Reply) => void = () => undefined): void {
@@ -134,6 +143,10 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
 
   function releaseKept(): void {
     twice('quarantine/release?all=1')
+  }
+
+  function releaseOfDevice(): void {
+    twice(`quarantine/release?device=${random.pick(plan.devices).id}`)
   }
 
   /** Sometimes a second person does the same. */

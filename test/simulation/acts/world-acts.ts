@@ -22,7 +22,7 @@ export function awayAct(world: World): undefined {
   const { kernel } = machine
   const deafMs = random.below(10_000)
   const awayMs = random.below(Math.min(plan.safetyMs, awayMsMax))
-  fleet.sendAway({ deafMs, awayMs, losesMemory: random.chance(0.2) })
+  fleet.sendAway({ deafMs, awayMs, losesMemory: random.chance(0.4) })
   let atMs = deafMs
   for (let ends = random.below(3); ends > 0; ends -= 1) {
     atMs += 500 + random.below(20_000)

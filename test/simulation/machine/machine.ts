@@ -19,6 +19,7 @@ export type Machine = {
   hostname: string
   databases: Set<Database>
   runningWrites: Set<RunningWrite>
+  isDiskSlow: boolean
   /** Called when a write to a database begins, until it has returned true. */
   atNextWrite: ((ops: readonly WriteOp[]) => boolean) | null
   /** Of this boot of the machine. */
@@ -34,7 +35,8 @@ export type Machine = {
 export type RunningWrite = { path: string; database: Database; ops: readonly WriteOp[]; sync: boolean }
 
 /** Of a call of the disk. In most runs nothing waits for it. */
-const latenciesMs = [...[0, 0, 0, 0].map(() => [0.05, 0.05] as const), [0.05, 12] as const]
+const latenciesMs = { usual: [0.05, 0.05], slow: [0.05, 25] } as const
+const slowShare = 0.25
 
 /** Of /proc/self/mountinfo. */
 const mounts = [
@@ -47,11 +49,13 @@ export function switchOn(startMs: number, random: Random): Machine {
   current.machine?.switchOff()
   const kernel = createKernel(startMs)
   const schedule = (delayMs: number, run: () => void) => void kernel.schedule(delayMs, run)
+  const isDiskSlow = random.chance(slowShare)
   const machine: Machine = {
     kernel,
+    isDiskSlow,
     disk: createDisk(
       { now: () => kernel.wallMs, monotonicMs: () => kernel.monotonicMs, random: random.next, schedule },
-      { fsyncFileSyncsEntry: random.chance(0.5), latencyMs: random.pick(latenciesMs) },
+      { fsyncFileSyncsEntry: random.chance(0.5), latencyMs: latenciesMs[isDiskSlow ? 'slow' : 'usual'] },
     ),
     network: createNetwork(kernel),
     random,

@@ -67,12 +67,6 @@ export const ingestMutations: readonly Mutation[] = [
     replace: '',
   },
   {
-    name: 'a message of QoS 2 is remembered although its write failed',
-    file: 'ingest/broker/publish-handler.ts',
-    find: '    if (head === pubrec) gate.link?.session?.forget(messageId)\n',
-    replace: '',
-  },
-  {
     name: 'a release is answered before it is durable',
     file: 'ingest/broker/stored-sessions/client-session.ts',
     find: '    await deps.durable()\n',

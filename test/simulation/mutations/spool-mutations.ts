@@ -303,12 +303,6 @@ export const spoolMutations: readonly Mutation[] = [
   lane.appendedSeq`,
   },
   {
-    name: 'the next number of a lane is that behind its last chunk',
-    file: 'spool/recovery/lane-numbers.ts',
-    find: 'Math.max(record?.nextSeq ?? 0, end.seq, claimEnds.get(lane.id) ?? 0)',
-    replace: 'end.seq',
-  },
-  {
     name: 'the rotation of a lane is reported before it is durable',
     file: 'spool/chunk-log/lane-rotation.ts',
     find: '  await session.committer.commit({',
@@ -318,12 +312,6 @@ export const spoolMutations: readonly Mutation[] = [
     name: 'a rotated lane still takes fresh payloads',
     file: 'spool/chunk-log/lane-rotation.ts',
     find: '  session.liveLanes.delete(provider)\n',
-    replace: '',
-  },
-  {
-    name: 'the rotation of a lane is not written',
-    file: 'spool/chunk-log/lane-rotation.ts',
-    find: '      putLane(lane, ops)\n',
     replace: '',
   },
   {

@@ -8,11 +8,22 @@ import type { Trouble } from './deliveries.ts'
 /** Of a provider, at one look. */
 type Look = { atMs: number; life: number; endpoint: string; isCut: boolean; isWaiting: boolean }
 
+/** Since then. */
+type WasUnavailable = (sinceMs: number) => boolean
+
 export type EndpointWatch = {
   wrong: string[]
   /** Call it every `everyMs`; `isCut`: the network refuses all connections to the host. */
   look(status: Status, now: { atMs: number; life: number; isCut: (host: string) => boolean }): void
+  /** Call it `toldMs` after the daemon said that an endpoint is not available. */
+  told(status: Status, provider: string, atMs: number): void
+  /** The daemon says that an endpoint is not available since nothing was accepted. */
+  outage(provider: string, now: { atMs: number; life: number }, was: WasUnavailable): void
+  /** The daemon says that an endpoint is available again. */
+  available(provider: string, now: { atMs: number; life: number }): void
 }
+
+export const toldMs = 1000
 
 export const everyMs = 10_000
 /** A condition is open so soon after its cause began, and closed so soon after it ended. */
@@ -22,6 +33,9 @@ const closesMs = 120_000
 const unavailableMs = 180_000
 const answeredMs = 5000
 const failuresMin = 5
+const emptyToOutage = 3
+/** An answer has arrived so soon, and what is heard of it is known. */
+const arrivesMs = 20
 const hangsMs = 120_000
 
 const ofState: Readonly<Record<string, readonly string[]>> = {
@@ -37,7 +51,38 @@ export function createEndpointWatch(
 ): EndpointWatch {
   const wrong: string[] = []
   const looks = new Map<string, Look[]>()
-  return { wrong, look }
+  return { wrong, look, told, outage, available }
+
+  /** The third live batch in a row of which nothing is accepted shows it. */
+  function outage(
+    provider: string,
+    { atMs, life }: { atMs: number; life: number },
+    wasUnavailable: WasUnavailable,
+  ): void {
+    const service = services.find((one) => one.provider === provider)
+    if (service === undefined) return
+    const sinceMs = Math.max(service.disturbedMs, ...troubles.map(({ toMs }) => toMs))
+    const { count, fromMs } = emptyInRow(service, { sinceMs, atMs: atMs - arrivesMs, life })
+    if (count >= emptyToOutage && !wasUnavailable(fromMs))
+      wrong.push(
+        `${provider} accepted none of ${count} live batches before it was unavailable, at ${(atMs / 1000).toFixed(3)}`,
+      )
+  }
+
+  function available(provider: string, { atMs, life }: { atMs: number; life: number }): void {
+    const answers = services
+      .flatMap((service) => (service.provider === provider ? service.journal : []))
+      .filter((one) => one.life === life && (one.answeredMs ?? 0) > atMs - answeredMs)
+    if (answers.length > 0 && answers.every(({ isHalf }) => isHalf))
+      wrong.push(`${provider} is available again after half an answer, at ${(atMs / 1000).toFixed(3)}`)
+  }
+
+  function told({ providers, conditions }: Status, provider: string, atMs: number): void {
+    const endpoint = providers.find(({ name }) => name === provider)?.endpoint ?? ''
+    const state = ofState[endpoint]
+    if (state !== undefined && !conditions.some(({ code }) => state.includes(code)))
+      wrong.push(`${provider} is ${endpoint}, and no condition says so, at ${(atMs / 1000).toFixed(3)}`)
+  }
 
   function look(status: Status, { atMs, life, isCut }: Parameters<EndpointWatch['look']>[1]): void {
     const at = `at ${(atMs / 1000).toFixed(3)}`
@@ -84,6 +129,30 @@ export function createEndpointWatch(
   }
 }
 
+/** The last live batches whose answers were complete and accepted nothing; those of Validation alone show no outage. */
+function emptyInRow(
+  { journal }: Service,
+  { sinceMs, atMs, life }: { sinceMs: number; atMs: number; life: number },
+): { count: number; fromMs: number } {
+  const failed = new Set<string>()
+  let count = 0
+  let fromMs = atMs
+  for (const one of journal.toSorted((a, b) => (a.answeredMs ?? 0) - (b.answeredMs ?? 0))) {
+    const { payloadIds, results, heard, status, answeredMs } = one
+    const answers = [...(results?.values() ?? [])]
+    const isLive = !payloadIds.some((id) => failed.has(id))
+    for (const [id, result] of results ?? []) if (result !== 'accepted') failed.add(id)
+    if (one.life !== life || answeredMs === null || answeredMs < sinceMs || answeredMs > atMs) continue
+    const isWhole = heard === 'yes' && status === 200 && answers.length === payloadIds.length
+    const isEmpty = answers.every((result) => result !== 'accepted' && result.errorType !== 'Validation')
+    if (isWhole && isEmpty && isLive) {
+      count += 1
+      if (count === 1) fromMs = one.atMs
+    } else if (answers.includes('accepted') || status === 409) count = 0
+  }
+  return { count, fromMs }
+}
+
 function isHolding({ lanes }: Status, name: string): boolean {
   return lanes.some(({ provider, held }) => provider === name && held > 0)
 }
@@ -99,7 +168,9 @@ function hasFailed(
   for (const one of answered.sort((a, b) => (b.answeredMs ?? 0) - (a.answeredMs ?? 0))) {
     const { status, heard, answeredMs: since, batchId } = one
     const isFailure = status !== null && (status >= 500 || status === 408 || status === 429)
-    if (!isFailure || heard !== 'yes' || (since ?? atMs) > atMs - answeredMs) break
+    if (!isFailure || heard !== 'yes') break
+    // What came just now may not have been looked at.
+    if ((since ?? atMs) > atMs - answeredMs) continue
     failures += 1
     failed.add(batchId)
   }

@@ -70,20 +70,21 @@ export function wrongLanes(services: readonly Service[], known: Known): string[]
   function wrongOf({ provider, journal }: Service): string[] {
     const wrong: string[] = []
     const rotations = events.rotations.filter((one) => one.provider === provider)
-    const seen = new Map<string, { batchId: string | null; hasFailed: boolean }>()
+    const seen = new Map<string, { first: string | null; batchId: string | null; hasFailed: boolean }>()
     for (const submission of journal) {
       const { payloadIds, batchId, results } = submission
       if (batchId !== null) wrong.push(...ofBatch(submission))
       for (const id of payloadIds) {
         const result = results?.get(id)
         const hasFailed = result !== undefined && result !== 'accepted'
-        seen.set(id, { batchId, hasFailed: hasFailed || seen.get(id)?.hasFailed === true })
+        const { first = batchId, hasFailed: before = false } = seen.get(id) ?? {}
+        seen.set(id, { first, batchId, hasFailed: hasFailed || before })
       }
     }
     return wrong
 
     function ofBatch({ batchId, payloadIds, atMs }: Submission): string[] {
-      const isNew = (id: string) => !seen.has(id) || seen.get(id)?.batchId === batchId
+      const isNew = (id: string) => !seen.has(id) || seen.get(id)?.first === batchId
       const fresh = payloadIds.flatMap((id) => {
         const message = messages.get(id)
         return message !== undefined && isNew(id) && isFresh(message, id, atMs) ? [message] : []

@@ -1,6 +1,6 @@
 // ledger.ts: what the ledger of the daemon says against what the service answered.
 
-import type { Service } from '../world/service.ts'
+import type { Service, Submission } from '../world/service.ts'
 
 export type LedgerEntry = {
   payloadId: string
@@ -36,11 +36,29 @@ export function wrongInLedger(
       wrong.push(`the ledger has ${payloadId} in batch ${batchId}; it was in ${answer.batchId}`)
   }
   for (const { journal } of services)
-    for (const { batchId, heard, status, results, answeredMs } of journal) {
-      if (batchId === null || heard !== 'yes' || status !== 200 || (answeredMs ?? 0) < wholeFromMs) continue
+    for (const submission of journal) {
+      const { batchId, status, results, answeredMs } = submission
+      if (batchId === null || status !== 200 || (answeredMs ?? 0) < wholeFromMs) continue
+      if (!isSettled(submission, journal)) continue
       for (const [payloadId, result] of results ?? [])
         if (result === 'accepted' && !delivered.has(payloadId))
           wrong.push(`the ledger does not say that ${payloadId} of batch ${batchId} was delivered`)
     }
   return wrong
+}
+
+/**
+ * What an answer says that leaves payloads out is settled with the next answer to its batch. Until then the process that
+ * heard it has it in memory alone.
+ */
+function isSettled(one: Submission, journal: readonly Submission[]): boolean {
+  if (one.heard !== 'yes') return false
+  if (one.payloadIds.every((id) => one.results?.has(id))) return true
+  const settles = ({ batchId, life, atMs, heard, status }: Submission) =>
+    batchId === one.batchId &&
+    life === one.life &&
+    atMs > one.atMs &&
+    heard === 'yes' &&
+    (status === 200 || status === 409)
+  return journal.some(settles)
 }

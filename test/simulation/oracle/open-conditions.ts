@@ -3,6 +3,7 @@
 //
 //   dead letters are kept          DEAD_LETTERS or DEAD_LETTERS_WAITING, also those of before the start
 //   a service accepts everything   no NOTHING_ACCEPTED
+//   the store is lost              no message is taken in
 //   batches were held              they are held after the next start
 //   the endpoint is unavailable    probes are sent
 //   payloads wait                  they have bytes, and nothing else has
@@ -70,6 +71,8 @@ export function createOpenConditions(
       wrong.push(`${status.spool.deadLetters} dead letters are kept, and no condition says so, ${at}`)
     if (codes.includes('NOTHING_ACCEPTED') && services.every((service) => acceptsNow(service, now)))
       wrong.push(`the service accepted the last batch, and NOTHING_ACCEPTED is open, ${at}`)
+    if (codes.includes('STORE_LOST') && status.ready)
+      wrong.push(`the store is lost, and messages are taken in, ${at}`)
     for (const { bytes, pending, sealed, held, urgency, provider } of status.lanes)
       if (pending + sealed + held > 0 !== bytes > 0)
         wrong.push(`${pending + sealed + held} ${urgency} payloads of ${provider} have ${bytes} bytes, ${at}`)

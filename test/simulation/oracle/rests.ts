@@ -2,17 +2,28 @@
 // are those of a spool of version 1, as they are on the disks of users.
 
 import { Database } from '../machine/database.ts'
+import type { RetryDelays } from '../delivery-plan.ts'
 import type { Fleet } from '../world/fleet.ts'
 
 /** Entries of a table. */
 type Rule = { table: number; what: string; least: number; most: number }
 
+/** A live lane, the last backfill lane, and backfill lanes that the next work of each minute deletes. */
+const otherLanes = 4
+
 /** State that changed together is one record, until it is put under its own keys or a start does so. */
 const changesHead = '\u0014"memory \\"\\" '
 
-type Counts = { deadLetters: number; quarantined: number }
+type Known = {
+  fleet: Fleet
+  providers: number
+  retryDelays: RetryDelays
+  deadLetters: number
+  quarantined: number
+}
 
-export function wrongRests(store: unknown, fleet: Fleet, { deadLetters, quarantined }: Counts): string[] {
+export function wrongRests(store: unknown, known: Known): string[] {
+  const { fleet, providers, retryDelays, deadLetters, quarantined } = known
   if (!(store instanceof Database)) return ['there is no database']
   const devices = new Set(fleet.messages.map(({ device }) => device.id)).size
   const vehicles = new Set(fleet.messages.flatMap(({ records }) => records.map(({ device }) => device))).size
@@ -34,13 +45,23 @@ export function wrongRests(store: unknown, fleet: Fleet, { deadLetters, quaranti
     { table: 0x16, what: 'sessions', least: 0, most: devices + forgotten },
     // What is remembered of each device and vehicle, and each write of messages that changed it.
     { table: 0x14, what: 'entries of state', least: 0, most: 20 * (devices + vehicles) + changes },
-    { table: 0x02, what: 'lanes', least: 0, most: 20 },
+    { table: 0x02, what: 'lanes', least: 0, most: providers * (retryLanesOf(retryDelays) + otherLanes) },
   ]
   return rules.flatMap(({ table, what, least, most }) => {
     const count = countOf(store, table)
     const isRight = count >= least && count <= most
     return isRight ? [] : [`the database has ${count} ${what}, and ${least} to ${most} are right`]
   })
+}
+
+/**
+ * Retry lanes stay when they are empty: one for each rule, step and numbers of answers that counted, by rule. The step is
+ * that of the last answer, or the first one where that did not count.
+ */
+function retryLanesOf(retryDelays: RetryDelays): number {
+  const steps = Object.values(retryDelays).map(({ length }) => length)
+  const counts = steps.reduce((product, length) => product * (length + 1), 1)
+  return steps.reduce((sum, length) => sum + (counts / (length + 1)) * Math.max(1, 2 * length), 0)
 }
 
 function countOf(store: Database, table: number): number {

@@ -7,7 +7,8 @@
 //   parkedUntimed  without a time, and the same bytes each time
 //   several        records of two vehicles in one message
 //   differences    a distance since the record before: the gateway must remember that one
-//   parts          each value in a message of its own, three make one payload: the gateway must collect them
+//   parts          each value in a message of its own, three make one payload: the gateway must collect them. Some records
+//                  lack one
 
 import { assertNever } from '../../../src/std/assert.ts'
 
@@ -53,6 +54,9 @@ type Moment = {
   /** Of the message before that the gateway could read; null for the first. */
   before: number | null
 }
+
+/** Of the records of values that come apart, one in so many lacks a value, and ends with the window. */
+const incompleteEvery = 4
 
 /** Above `max_packet_bytes` of the config. */
 const largeBytes = 40_000
@@ -111,14 +115,24 @@ export function contentsOf(kind: ContentKind, place: Place, moment: Moment): Con
       return [one(`differences/${provider}/${id}`, { ts, ...values, wheel }, [expected])]
     }
     case 'parts': {
-      const read = { odometer: values.odometer, hours: hoursOf(number), fuel: fuelOf(number) }
+      const isWhole = number % incompleteEvery > 0
+      const read = {
+        odometer: values.odometer,
+        ...(isWhole ? { hours: hoursOf(number) } : {}),
+        fuel: fuelOf(number),
+      }
+      const last = Object.keys(read).length - 1
       const expected = record(id, {
-        ts: ts + 2,
+        ts: ts + last,
         latitude: null,
-        values: { [odometer]: read.odometer, [hours]: read.hours, [fuel]: read.fuel },
+        values: {
+          [odometer]: read.odometer,
+          ...(isWhole ? { [hours]: hoursOf(number) } : {}),
+          [fuel]: read.fuel,
+        },
       })
       return Object.entries(read).map(([name, value], place) =>
-        one(`parts/${provider}/${id}/${name}`, { ts: ts + place, value }, place === 2 ? [expected] : []),
+        one(`parts/${provider}/${id}/${name}`, { ts: ts + place, value }, place === last ? [expected] : []),
       )
     }
     default:

@@ -95,6 +95,8 @@ export type Fleet = {
   clockStepped(): void
   /** A write failed: perhaps the disk has it nevertheless, and without a time nothing tells a copy from another. */
   storeLost(): void
+  /** The gateway closes the spool and begins again: short expiries of sessions count from then on. */
+  spoolRefused(): void
   /**
    * The gateway is told to stop. The function that it returns notes what it read and did not acknowledge, and what it
    * took although it was told.
@@ -120,6 +122,7 @@ type Open = { message: SentMessage; packetId: number; isReleased: boolean; at: n
 type Answer = 'puback' | 'pubrec' | 'pubcomp'
 
 const eagerMs = 60
+const forgetTries = 20
 const keepAliveMs = 60_000
 const answerMs = 30_000
 /** Within it the gateway knows a payload again; it promises 10 minutes. */
@@ -192,6 +195,9 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
       for (const message of messages)
         if (message.ackedMs === null && message.poison !== null) message.mayBeTwice = true
     },
+    spoolRefused() {
+      for (const device of devices) device.expireLater()
+    },
     stopping() {
       const checks = devices.flatMap((device) => device.readMessage() ?? [])
       const mine = { life: kernel.life, atMs: kernel.monotonicMs + stopsMs, taken: [] }
@@ -262,18 +268,27 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
         end?.reset()
       },
       goAway({ deafMs, awayMs, losesMemory }: Away) {
-        const mine = end
-        isDeaf = mine !== null
-        kernel.at(deafMs, () => {
+        const forgets = losesMemory && mayForget
+        let tries = 0
+        isDeaf = end !== null
+        kernel.at(deafMs, leave)
+
+        function leave(): void {
+          // What it forgets is on its way, where it sends something soon.
+          if (forgets && isDeaf && open.length === 0 && tries < forgetTries) {
+            tries += 1
+            kernel.at(1000, leave)
+            return
+          }
           awayUntilMs = kernel.monotonicMs + awayMs
-          if (losesMemory && mayForget) forgetAll()
+          if (forgets) forgetAll()
           if (end === null) return
           // One that has everything says goodbye.
           if (isConnected && !isDeaf && open.length === 0) end.write(goodbye())
           ended = connection
           if (isConnected) goneSince = { atMs: kernel.monotonicMs, life: kernel.life }
           end.reset()
-        })
+        }
       },
       /** Of the message that the gateway must have read; the function that it returns looks whether it acknowledged it. */
       readMessage(): (() => void) | null {
@@ -290,6 +305,9 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
           if (message.ackedMs === null && !isLost)
             isWrong(`message ${message.number} was read before a stop in order, and not acknowledged`)
         }
+      },
+      expireLater() {
+        goneSince = null
       },
       isAway: () => isDeaf || kernel.monotonicMs < awayUntilMs + backMs,
       setRate(next: number) {

@@ -39,6 +39,8 @@ export type Submission = {
   /** Of a 200 or 202: what the answer says. */
   results: Results | null
   retryAfterMs: number
+  /** The answer ended before it named all payloads. */
+  isHalf: boolean
   /** Answered 403 for its key. */
   isKeyRefused: boolean
   answeredMs: number | null
@@ -180,6 +182,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
       requestId: null,
       results: null,
       retryAfterMs: 0,
+      isHalf: false,
       isKeyRefused: false,
       answeredMs: null,
       heard: 'no',
@@ -254,6 +257,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
         }
         const part = text.slice(0, Math.floor(text.length * fault.part))
         const head = `HTTP/1.1 ${status} OK\r\n${dateLine()}content-length: ${text.length}\r\n\r\n`
+        submission.isHalf = !submission.payloadIds.every((id) => part.includes(id))
         Object.assign(submission, { status, ...nowAnswered(text) })
         end.write(Buffer.from(head + part))
         end.end()
