@@ -84,7 +84,7 @@ describe('a source with a preset', () => {
 test('a preset file requires no option, and accepts every option of a source except the name', () => {
   expect(presetSchema.safeParse({}).success).toBe(true)
   expect(presetSchema.safeParse({ name: 'x' }).success).toBe(false)
-  expect(presetSchema.safeParse({ preset: 'x' }).success).toBe(false)
+  expect(presetSchema.safeParse({ preset: 'x' }).success).toBe(true)
 })
 
 const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
