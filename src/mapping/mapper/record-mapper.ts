@@ -88,7 +88,7 @@ export function createRecordMapper({ context, checkTime, memory, fieldWatch }: D
     context.judged = 0
     const isRead = readRecord(runtime, entry)
     if (fieldWatch !== null && context.live && context.judged !== 0)
-      fieldWatch.note(runtime.source.name, entry.device, context)
+      fieldWatch.note(runtime.source.name, entry, context)
     return isRead
   }
 

@@ -1,0 +1,217 @@
+// source-fields.ts: the fields of one source: which its devices have, and which are lost (lost-fields.ts).
+
+import type { Emit } from '../../domain/event.ts'
+import type { EpochMs } from '../../std/clock.ts'
+import type { RecordContext } from '../types.ts'
+import {
+  column,
+  columns,
+  deviceRow,
+  storedOf,
+  takeNumbers,
+  type LostField,
+  type StoredField,
+  type StoredSource,
+} from './device-fields.ts'
+import { beginEpoch, hadBy, noteHas, noteLacks, weightOfOneMax, type FieldWeight } from './field-weight.ts'
+import { nearestKey, type WatchedFields } from './watched-fields.ts'
+
+export type NotedRecord = Pick<RecordContext, 'present' | 'judged' | 'arrivedAt' | 'record' | 'root' | 'up'>
+
+export type SourceFields = {
+  /** Whether the record lacks nothing that the device had. */
+  note(device: string, record: NotedRecord): boolean
+  /** A field is lost, or missing in records of devices that had it. */
+  isSuspect(): boolean
+  /** Fields that are lost and kept. */
+  lostBits(): number
+  isLost(field: string): boolean
+  /** Goes on with what was known before. */
+  adopt(stored: StoredSource): void
+  stored(devicesMax?: number): StoredSource
+}
+
+export type SourceOptions = {
+  source: string
+  fields: WatchedFields
+  begunAt: EpochMs
+  devicesMax: number
+  /** A record of a device beyond those. */
+  beyond: () => void
+}
+
+type FieldState = FieldWeight & StoredField & { readonly at: number }
+
+const weightByMapping = 8
+const weightOtherwise = 20
+const devicesOtherwise = 5
+/** Up to it nearly every record has the field. */
+const usualGap = 2
+/** A device that was not heard for so long makes room for another one. */
+const silentMs = 86_400_000
+const unreadMax = 64
+const unreadEveryMs = 600_000
+const lookEveryMs = 10_000
+const givenUpAfterMs = 7 * 86_400_000
+
+export function createSourceFields({ emit }: { emit: Emit }, options: SourceOptions): SourceFields {
+  const { source, fields, begunAt, devicesMax, beyond } = options
+  const states = statesOf(fields)
+  const devices = new Map<string, Float64Array>()
+  /** Keys that nothing read while no field was missing, and when they were noted last. */
+  const unread = new Set<string>()
+  let unreadAt: EpochMs | null = null
+  let lookedAt: EpochMs = 0
+  let lostBits = 0
+  let isSuspect = false
+  return {
+    note,
+    isSuspect: () => isSuspect,
+    lostBits: () => lostBits,
+    isLost: (field) => states.some(({ name, lost }) => name === field && lost !== null),
+    adopt,
+    stored: (most) => storedOf(source, { unread, states, devices }, most),
+  }
+
+  function note(device: string, record: NotedRecord): boolean {
+    const { present, judged, arrivedAt } = record
+    const row = rowOf(device, arrivedAt)
+    if (row === null) return true
+    row[row.length - 1] = arrivedAt
+    let isUsual = true
+    let isTypical = true
+    isSuspect = false
+    for (let index = 0; index < states.length; index += 1) {
+      const field = states[index]!
+      const bit = 1 << index
+      if ((present & judged & bit) !== 0) has(field, row, arrivedAt)
+      else if ((judged & bit) !== 0 && noteLacks(field, row, field.at)) {
+        isUsual = false
+        isTypical &&= row[field.at + column.gap]! > usualGap
+        judge(field, record)
+      }
+      isSuspect ||= field.weight >= 1 || field.lost !== null
+    }
+    if (isTypical && Math.abs(arrivedAt - (unreadAt ?? 0)) >= unreadEveryMs) noteUnread(record)
+    return isUsual
+  }
+
+  function rowOf(device: string, arrivedAt: EpochMs): Float64Array | null {
+    const known = devices.get(device)
+    if (known !== undefined) return known
+    if (devices.size >= devicesMax && !makesRoom(devices, arrivedAt)) {
+      beyond()
+      return null
+    }
+    const row = deviceRow(states.length)
+    devices.set(device, row)
+    return row
+  }
+
+  function has(field: FieldState, row: Float64Array, arrivedAt: EpochMs): void {
+    noteHas(field, row, field.at)
+    field.lastPresentAt = arrivedAt
+    if (field.lost !== null) end(field)
+  }
+
+  function judge(field: FieldState, record: NotedRecord): void {
+    const { arrivedAt } = record
+    if (field.lost !== null) {
+      if (Math.abs(arrivedAt - field.lost.since) > givenUpAfterMs) giveUp(field)
+      return
+    }
+    if (field.weight < weightOfOneMax) return
+    const { changedAt, lastPresentAt, lacking } = field
+    const isByMapping = changedAt !== null && lastPresentAt < changedAt
+    if (isByMapping && (field.weight >= weightByMapping || hadBy(devices.values(), field, 2) === 1)) {
+      const key = nearestKey(field.name, unreadOf(record))
+      lose(field, { since: changedAt, devices: lacking, key, isByMapping })
+      return
+    }
+    if (field.weight < weightOtherwise || lacking < devicesOtherwise) return
+    if (unreadAt === null || unread.size >= unreadMax || Math.abs(arrivedAt - lookedAt) < lookEveryMs) return
+    lookedAt = arrivedAt
+    const appeared = unreadOf(record).filter((key) => !unread.has(key))
+    const key = nearestKey(field.name, appeared)
+    if (key !== null) lose(field, { since: lastPresentAt, devices: lacking, key, isByMapping })
+  }
+
+  function unreadOf(record: NotedRecord): readonly string[] {
+    return fields.unread(record)?.keys ?? []
+  }
+
+  function noteUnread(record: NotedRecord): void {
+    unreadAt = record.arrivedAt
+    for (const key of unreadOf(record)) if (unread.size < unreadMax) unread.add(key)
+  }
+
+  function lose(field: FieldState, lost: LostField): void {
+    setLost(field, lost)
+    const { name } = field
+    const of = Math.max(lost.devices, hadBy(devices.values(), field, Infinity))
+    const isKept = (fields.bitsOf([name]) & fields.keptBits) !== 0
+    emit({ kind: 'field_lost', source, field: name, ...lost, of, isKept })
+  }
+
+  function end(field: FieldState): void {
+    setLost(field, null)
+    emit({ kind: 'field_found', source, field: field.name })
+  }
+
+  function giveUp(field: FieldState): void {
+    for (const row of devices.values()) row[field.at + column.gap] = 0
+    beginEpoch(field)
+    end(field)
+  }
+
+  function setLost(field: FieldState, lost: LostField | null): void {
+    field.lost = lost
+    const names = states.filter((one) => one.lost !== null).map(({ name }) => name)
+    lostBits = fields.bitsOf(names) & fields.keptBits
+  }
+
+  function adopt(stored: StoredSource): void {
+    for (const key of stored.unread) if (unread.size < unreadMax) unread.add(key)
+    for (const [index, field] of states.entries()) {
+      const from = stored.fields.findIndex(({ name }) => name === field.name)
+      const before = stored.fields[from]
+      if (before === undefined) continue
+      field.changedAt ??= before.fingerprint === field.fingerprint ? before.changedAt : begunAt
+      for (const [device, numbers] of stored.devices) {
+        const row = rowOf(device, begunAt)
+        if (row !== null) takeNumbers(row, index, numbers, from)
+      }
+      if (field.lastPresentAt > 0) continue
+      field.lastPresentAt = before.lastPresentAt
+      if (before.lost !== null) lose(field, before.lost)
+    }
+  }
+}
+
+function statesOf({ names, fingerprints }: WatchedFields): readonly FieldState[] {
+  return names.map((name, index) => ({
+    name,
+    at: index * columns,
+    fingerprint: fingerprints[index]!,
+    changedAt: null,
+    epoch: 0,
+    weight: 0,
+    lacking: 0,
+    lastPresentAt: 0,
+    lost: null,
+  }))
+}
+
+/**
+ * The first device of the map goes where it was not heard for a day. Else it goes to the end, and nobody
+ * makes room: names that are invented do not replace devices that send.
+ */
+function makesRoom(devices: Map<string, Float64Array>, now: EpochMs): boolean {
+  const [first] = devices
+  if (first === undefined) return false
+  const [device, row] = first
+  devices.delete(device)
+  const isSilent = Math.abs(now - row.at(-1)!) > silentMs
+  if (!isSilent) devices.set(device, row)
+  return isSilent
+}
