@@ -29,7 +29,6 @@ import {
   type RemapRequest,
 } from '../ingest/ingest.ts'
 import {
-  createLostFields,
   openMapping,
   withheldByField,
   type LostFields,
@@ -72,6 +71,7 @@ export type MappingDeps = {
   emit: Emit
   ourTime: GatewayTime
   records: DeviceRecords
+  lostFields: LostFields
   /** Null without one. */
   ledger: Pick<Ledger, 'query'> | null
 }
@@ -85,7 +85,7 @@ export function mappingOf(
     clockOffsetMs,
     emit,
     ...deps
-  }: { clockOffsetMs: () => number | null; emit: Emit; readFile?: ReadBounded },
+  }: { clockOffsetMs: () => number | null; emit: Emit; lostFields: LostFields; readFile?: ReadBounded },
 ): Promise<Mapping> {
   const counterReset = (reset: CounterReset) => emit({ kind: 'odometer_reset', ...reset })
   const providers = providerNames(config.delivery)
@@ -93,10 +93,9 @@ export function mappingOf(
 }
 
 export function createActiveMapping(deps: MappingDeps, config: Config, first: Mapping): ActiveMapping {
-  const { spool, clock, emit, ourTime, records } = deps
+  const { spool, clock, emit, ourTime, records, lostFields } = deps
   const stopping = new AbortController()
   const readFile = createBoundedReader()
-  const lostFields = createLostFields({ emit })
   let present: Present = presentOf(first, config)
   const keptDeps = { spool, clock, ourTime, emit, mapped: records.mappedLater }
   const release = createQuarantineRelease(keptDeps, first)
@@ -161,7 +160,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
   function presentOf(mapping: Mapping, present: Config): Present {
     return {
       mapping,
-      mapper: mapping.openLive(records.notes, lostFields),
+      mapper: mapping.openLive(records.notes),
       since: clock.now(),
       config: present,
     }
@@ -175,7 +174,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
 
   async function swap(config: Config): Promise<void> {
     const next = presentOf(
-      await mappingOf(config, { clockOffsetMs: ourTime.offsetMs, emit, readFile }),
+      await mappingOf(config, { clockOffsetMs: ourTime.offsetMs, emit, lostFields, readFile }),
       config,
     )
     release.beginSwap(next.mapping)

@@ -27,7 +27,7 @@ import { GatewayError } from '../std/gateway-error.ts'
 import type { Emit } from '../domain/event.ts'
 import type { NewId } from '../domain/ids.ts'
 import { configWarnings, openFilesWarnings, secretFileWarnings, type Config } from '../config/config.ts'
-import { doubtfulWords } from '../mapping/mapping.ts'
+import { createLostFields, doubtfulWords, type LostFields } from '../mapping/mapping.ts'
 import type { MoreSources, Taps } from '../ingest/ingest.ts'
 import { createOps, type Ops, type ReloadReport } from '../ops/ops.ts'
 import type { StoreMemory } from '../spool/spool.ts'
@@ -97,7 +97,14 @@ export type Gateway = {
   stop(reason: string): Promise<void>
 }
 
-type Deps = GatewayDeps & { emit: Emit; ops: Ops; ourTime: GatewayTime; alerts: Alerts; bound: StopBound }
+type Deps = GatewayDeps & {
+  emit: Emit
+  ops: Ops
+  ourTime: GatewayTime
+  lostFields: LostFields
+  alerts: Alerts
+  bound: StopBound
+}
 
 /** Resolves when devices can publish, or when the spool is refused. */
 export async function startGateway(
@@ -136,13 +143,14 @@ export async function startGateway(
       ...(await secretFileWarnings(gatewayDeps.secretFiles ?? [], env)),
     ]
     for (const { what, act } of warnings) emit({ kind: 'config_warning', what, advice: act })
-    const mapping = await mappingOf(config, { clockOffsetMs: ourTime.offsetMs, emit })
+    const lostFields = createLostFields({ emit })
+    const mapping = await mappingOf(config, { clockOffsetMs: ourTime.offsetMs, emit, lostFields })
     ops.attach({ ourTime })
     ourTime.start()
     await makeSpoolPrivate(config.spool.path, emit)
     await ops.start()
     await alerts.start()
-    const deps = { ...gatewayDeps, emit, ops, ourTime, alerts, bound }
+    const deps = { ...gatewayDeps, emit, ops, ourTime, lostFields, alerts, bound }
     const gateway = gatewayOf(deps, { config, configPath, inForce: { mapping, config } })
     await gateway.begun
     return gateway

@@ -19,7 +19,7 @@ import { createDelivery } from '../delivery/delivery.ts'
 import { deliveryOptions, sectionProxy } from '../delivery/config.ts'
 import { createIngest, createTaps, type MoreSources } from '../ingest/ingest.ts'
 import { ingestOptions } from '../ingest/config.ts'
-import type { Mapping } from '../mapping/mapping.ts'
+import type { Mapping, LostFields } from '../mapping/mapping.ts'
 import type { Ops } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { CheckStore, OpenStore } from '../storage/storage.ts'
@@ -46,6 +46,7 @@ export type StagesDeps = {
   emit: Emit
   ops: Ops
   ourTime: GatewayTime
+  lostFields: LostFields
   alerts: Alerts
   /** Message sources beside those of the config; for tests. */
   moreSources?: MoreSources
@@ -109,12 +110,12 @@ function openOutgoing(
 }
 
 async function openIncoming(
-  { clock, random, emit, env, ops, ourTime, alerts, moreSources, startHeapWork }: StagesDeps,
+  { clock, random, emit, env, ops, ourTime, lostFields, alerts, moreSources, startHeapWork }: StagesDeps,
   { spool, delivery, records }: ReturnType<typeof openOutgoing>,
   { config, configPath, inForce, opened }: StagesConfig & { opened: Opened },
 ) {
   const { ledger, devices } = records
-  const mappingDeps = { spool, clock, emit, ourTime, records: devices, ledger }
+  const mappingDeps = { spool, clock, emit, ourTime, lostFields, records: devices, ledger }
   const activeMapping = createActiveMapping(mappingDeps, inForce.config, inForce.mapping)
   records.follow(activeMapping)
   opened(() => activeMapping.stop())

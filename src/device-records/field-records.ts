@@ -1,11 +1,12 @@
 // field-records.ts: keeps on the disk which fields the devices of each source have, so that a field that is
-// lost over a restart is noticed, too (mapping/lost-fields). The mapping owns it; here it is written every
-// five minutes and at the stop, not synced, and given back after a start.
+// lost over a restart is noticed, too (mapping/lost-fields). The mapping owns it; here it is written two
+// seconds after a change and at the stop, not synced, and given back after a start.
 //
 //   key    22 | name of the source
 //   value  JSON: the format version, and the source as the mapping has it
 //
-// After a kill, what the last minutes changed is missing, and nothing else.
+// After a kill, what the last seconds changed is missing, and nothing else. How many records lie between two
+// with a field is written every ten minutes: it is no more than a measure.
 
 import type { CancelTimer, Clock } from '../std/clock.ts'
 import type { StoreOp, StoreRange } from '../storage/storage.ts'
@@ -13,6 +14,8 @@ import type { RecordsStore } from './record-writer.ts'
 
 /** The mapping. */
 export type FieldSource<Source extends { name: string }> = {
+  /** Grows with each change that must not be lost. */
+  changes(): number
   save(): readonly Source[]
   restore(sources: readonly Source[]): void
   isStored(value: unknown): value is Source
@@ -27,7 +30,9 @@ export type FieldRecords = {
 const table = 0x22
 const version = 1
 const range: StoreRange = { gte: Buffer.from([table]), lt: Buffer.from([table + 1]) }
-const everyMs = 300_000
+const everyMs = 2000
+/** Rounds after which all is written. */
+const allEvery = 300
 /** The store may not be open yet. */
 const retryMs = 1000
 
@@ -39,6 +44,9 @@ export function createFieldRecords<Source extends { name: string }>(
   let running: Promise<void> = Promise.resolve()
   let restored = false
   let stopped = false
+  let round = 0
+  /** Of the source, at the last write. */
+  let writtenChanges = 0
   /** By key as text: what the disk has. */
   const written = new Map<string, string>()
   return {
@@ -54,8 +62,10 @@ export function createFieldRecords<Source extends { name: string }>(
   }
 
   async function run(): Promise<void> {
-    if (restored) await write()
-    else await restore()
+    round += 1
+    const isDue = source.changes() !== writtenChanges || round % allEvery === 0
+    if (!restored) await restore()
+    else if (isDue) await write()
     if (stopped) return
     cancel = clock.after(restored ? everyMs : retryMs, () => {
       running = run()
@@ -81,6 +91,7 @@ export function createFieldRecords<Source extends { name: string }>(
   /** What could not be written is written next time. */
   async function write(): Promise<void> {
     if (!restored || isDiskLow()) return
+    const changes = source.changes()
     const now = new Map(
       source.save().map((one) => [keyOf(one.name).toString('latin1'), JSON.stringify([version, one])]),
     )
@@ -92,12 +103,16 @@ export function createFieldRecords<Source extends { name: string }>(
         ops.push({ type: 'put', key: Buffer.from(key, 'latin1'), value: Buffer.from(text) })
     for (const key of written.keys())
       if (!now.has(key)) ops.push({ type: 'del', key: Buffer.from(key, 'latin1') })
+    writtenChanges = changes
     if (ops.length === 0) return
     const done = await store.use(async (open) => {
       await open.write(ops, { sync: false })
       return true
     })
-    if (done !== true) return
+    if (done !== true) {
+      writtenChanges = 0
+      return
+    }
     written.clear()
     for (const [key, text] of now) written.set(key, text)
   }

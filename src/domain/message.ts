@@ -81,8 +81,11 @@ export type Arrival = {
   offsetMs: number | null
 }
 
-/** A record of a message: its place in the list from 0, a hash, and the fields that it was sent with. */
-export type RecordMark = { index: number; hash: string; sent?: readonly string[] }
+/**
+ * A record of a message: its place in the list from 0, and a hash. Of one that was sent in part: the fields
+ * that were sent, and those that were lost then.
+ */
+export type RecordMark = { index: number; hash: string; sent?: readonly string[]; lost?: readonly string[] }
 
 export type Message = {
   topic: string
@@ -246,10 +249,17 @@ export function isEnvelope(value: unknown): value is Envelope {
 }
 
 function isRecordMark(value: unknown): boolean {
-  const { index, hash, sent = [] } = isRecord(value) ? value : {}
-  const areTexts =
-    Array.isArray(sent) && [hash, ...(sent as unknown[])].every((one) => typeof one === 'string')
-  return Number.isSafeInteger(index) && areTexts
+  const { index, hash, sent = [], lost = [] } = isRecord(value) ? value : {}
+  const areLists = Array.isArray(sent) && Array.isArray(lost)
+  return (
+    Number.isSafeInteger(index) &&
+    areLists &&
+    areTexts([hash, ...(sent as unknown[]), ...(lost as unknown[])])
+  )
+}
+
+function areTexts(values: readonly unknown[]): boolean {
+  return values.every((one) => typeof one === 'string')
 }
 
 /** Names that only a later version knows do not matter. */

@@ -49,7 +49,6 @@ import {
 } from './devices/device-table.ts'
 import { createExplainer, type Explainer } from './explain/explain.ts'
 import type { ClockPolicy } from './devices/clock-check.ts'
-import type { LostFields } from './lost-fields/lost-fields.ts'
 import type { DeviceNotes } from './types.ts'
 import { createMapper, type Mapper, type MapperDeps, type MapperOptions } from './mapper/mapper.ts'
 
@@ -88,6 +87,7 @@ export type OpenMapperOptions = {
   clockOffsetMs?: () => number | null
   /** As in MapperDeps. */
   counterReset?: MapperDeps['counterReset']
+  lostFields?: MapperDeps['lostFields']
   /** Reads the device table. */
   readFile?: ReadBounded
   /** The messages were recorded at any time, so none of them is too old. */
@@ -105,7 +105,7 @@ export type Mapping = {
   /** A mapper with its own memory. `decision`: of a person, in place of `clocks.on_future` and `on_past`. */
   open(decision?: ClockPolicy['onFuture']): Mapper
   /** The mapper of messages that arrive. */
-  openLive(notes: DeviceNotes, lostFields?: LostFields): Mapper
+  openLive(notes: DeviceNotes): Mapper
   rowOf(device: string): DeviceRow | undefined
   /** Explains a message by this mapping. Slow, for a person; made at the first call. */
   explainer(): Explainer
@@ -124,7 +124,7 @@ export async function openMapping(config: MappingConfig, options: OpenMapperOpti
   let explainer: Explainer | null = null
   const received = { ...mapping, unnamedFrom: embeddedBrokerName }
   return {
-    openLive: (notes, lostFields) => createMapper({ ...deps, notes, lostFields }, received),
+    openLive: (notes) => createMapper({ ...deps, notes }, received),
     open: (onFuture) => (onFuture === undefined ? createMapper(deps, received) : openFor(onFuture)),
     explainer: () => (explainer ??= createExplainer(deps, mapping, config)),
     rowOf,
@@ -162,6 +162,7 @@ async function partsOf(
     providers = [defaultProvider],
     clockOffsetMs = () => null,
     counterReset = () => undefined,
+    lostFields = null,
     readFile = createBoundedReader(),
     isRecorded = false,
   } = options
@@ -185,7 +186,7 @@ async function partsOf(
   const { future_max: futureMaxMs, on_future: onFuture, on_past: onPast } = config.clocks
   const pastMaxMs = isRecorded ? Infinity : config.clocks.past_max
   return {
-    deps: { devices, clockOffsetMs, counterReset },
+    deps: { devices, clockOffsetMs, counterReset, lostFields },
     mapping: { sources, providers, clocks: { futureMaxMs, onFuture, pastMaxMs, onPast } },
   }
 }

@@ -27,12 +27,12 @@ const trucks = (count: number) => Array.from({ length: count }, (_, index) => `t
 const usual = (n: number): Body => ({
   ts: start + n * 1000,
   gps: { lat: 52.5 + n / 1000, lon: 13.4, spd: 50 },
-  odo: 1000 + n,
+  odo: 1000 + n / 100,
 })
 
 async function startFleet(
   count: number,
-  { folder = '', edit = ['', ''] as readonly [string, string] } = {},
+  { folder = '', edit = ['', ''] as readonly [string, string], options = '' } = {},
 ): Promise<Fleet> {
   const place = folder === '' ? await newFolder() : folder
   const config = (baseUrl: string) =>
@@ -41,6 +41,7 @@ ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonym
 sources:
   - name: fleet
     topic: fleet/{device}
+    ${options}
     map:
       time: { path: ts, format: ms }
       latitude: { path: gps.lat }
@@ -280,4 +281,157 @@ test('a fleet that stands in a hall while the mapping is changed is no alarm', a
   for (let n = 14; n < 20; n += 1) await fleet.send(names, n, withoutFix)
   expect(fleet.condition()).toBeUndefined()
   expect(fleet.deadLetters()).toBe(0)
+})
+
+describe('what is kept', () => {
+  const values = (fleet: Fleet, at: number) =>
+    fleet
+      .got()
+      .filter((one) => one.at === at)
+      .map((one) => one.values)
+      .sort()
+
+  test('stays until it has given all fields that were lost', async () => {
+    const names = trucks(5)
+    const fleet = await startFleet(5, {
+      edit: ['signals: [', 'signals: [{ type: FUEL_LEVEL, path: fuel, value_unit: PERCENT }, '],
+    })
+    const withFuel = (n: number) => ({ ...usual(n), fuel: 50 })
+    for (let n = 0; n < 3; n += 1) await fleet.send(names, n, withFuel)
+    await fleet.edit('gps.lat }', 'gps.latitude }')
+    await fleet.edit('path: odo', 'path: odometer')
+    for (let n = 3; n < 8; n += 1) await fleet.send(names, n, withFuel)
+    const conditions = () => fleet.pipeline.status().conditions.filter(({ code }) => code === 'FIELD_LOST')
+    await fleet.pipeline.until(() => conditions().length === 2)
+    await fleet.send(['truck-1'], 9, withFuel)
+    await fleet.edit('path: odometer', 'path: odo')
+    expect(await remap(fleet)).not.toMatchObject({ payloads: 0 })
+    await fleet.pipeline.until(() => values(fleet, 9).length === 2)
+    expect(fleet.deadLetters()).toBeGreaterThan(0)
+    await fleet.edit('gps.latitude }', 'gps.lat }')
+    await remap(fleet)
+    await fleet.pipeline.until(() => values(fleet, 9).length === 3)
+    expect(values(fleet, 9)).toEqual(['gps', 'signals', 'signals'])
+    expect(await remap(fleet)).toMatchObject({ payloads: 0 })
+  })
+
+  test('and never had the field goes when devices have sent it again', async () => {
+    const names = trucks(3)
+    const fleet = await startFleet(3)
+    await healthy(fleet, names)
+    await fleet.edit('gps.lat }', 'gps.latitude }')
+    await untilLost(fleet, names)
+    await fleet.send(names, 50, withoutFix)
+    await fleet.edit('gps.latitude }', 'gps.lat }')
+    await remap(fleet)
+    expect(fleet.deadLetters()).toBe(3)
+    await fleet.send(['truck-1'], 60)
+    await fleet.pipeline.until(() => fleet.condition() === undefined)
+    expect(await remap(fleet)).toMatchObject({ payloads: 0, remapped: 3 })
+    expect(fleet.deadLetters()).toBe(0)
+    await fleet.pipeline.until(() => values(fleet, 50).length === 3)
+    expect(values(fleet, 50)).toEqual(['signals', 'signals', 'signals'])
+  })
+
+  test('is kept once, also where its device sends it again under another identifier', async () => {
+    const names = trucks(3)
+    const fleet = await startFleet(3)
+    await healthy(fleet, names)
+    await fleet.edit('gps.lat }', 'gps.latitude }')
+    await untilLost(fleet, names)
+    const before = fleet.deadLetters()
+    for (let times = 0; times < 3; times += 1) await fleet.send(['truck-1'], 70)
+    await fleet.pipeline.until(() => values(fleet, 70).length === 1)
+    expect(fleet.deadLetters()).toBe(before + 1)
+    expect(fleet.pipeline.status().internals.conservation.messages.difference).toBe(0)
+  })
+
+  test('is not thinned again', async () => {
+    const names = trucks(3)
+    const fleet = await startFleet(3, { options: 'thin: { every: 1h, signal: true }' })
+    await healthy(fleet, names)
+    await fleet.edit('gps.lat }', 'gps.latitude }')
+    await untilLost(fleet, names)
+    for (const n of [80, 81, 82]) await fleet.send(names, n)
+    await fleet.pipeline.until(() => values(fleet, 82).length === 3)
+    const kept = fleet.deadLetters()
+    await fleet.edit('gps.latitude }', 'gps.lat }')
+    expect(await remap(fleet)).toMatchObject({ payloads: kept, remapped: kept })
+  })
+})
+
+describe('a message that waited while a field was lost', () => {
+  test('is kept for the field, too, when it is mapped', async () => {
+    const names = trucks(3)
+    const fleet = await startFleet(3)
+    await healthy(fleet, names)
+    await fleet.send(['truck-1'], 40, (n) => ({ ...usual(n), ts: 'soon' }))
+    await fleet.edit('gps.lat }', 'gps.latitude }')
+    await untilLost(fleet, names)
+    const before = fleet.deadLetters()
+    await fleet.edit('format: ms', 'format: [ms, iso], missing: arrival')
+    const path = '/control/dead-letters/remap?reason=BAD_TIME'
+    await (await send(fleet.pipeline.gateway.addresses.control, path, { method: 'POST' })).json()
+    expect(fleet.deadLetters()).toBe(before)
+  })
+})
+
+describe('an update that changes the kind of a value', () => {
+  test.each([
+    [
+      'a position of texts',
+      (n: number) => ({ ...usual(n), gps: { lat: 'N52.1', lon: 'E13.4', spd: 5 } }),
+      'gps.lat',
+    ],
+    [
+      'an odometer with its unit',
+      (n: number) => ({ ...usual(n), odo: { value: 1000 + n, unit: 'km' } }),
+      'odo',
+    ],
+    ['an odometer as a text', (n: number) => ({ ...usual(n), odo: '1000 km' }), 'odo'],
+  ])('%s is said with the path', async (_what, body, path) => {
+    const names = trucks(6)
+    const fleet = await startFleet(6)
+    await healthy(fleet, names)
+    await untilLost(fleet, names, body)
+    expect(fleet.condition()!.why).toContain(`"${path}"`)
+  })
+})
+
+describe('the night', () => {
+  const parked = (n: number) => ({ ts: start + n * 1000, odo: 1000 + n })
+  test.each([
+    [
+      'new keys of a parked vehicle',
+      (n: number) => ({ ...parked(n), vbat: 12.4, rssi: -70, state: 'parked' }),
+    ],
+    ['an event without a position', (n: number) => ({ ...parked(n), event: 'door', door: 1 })],
+  ])('with %s is no alarm', async (_what, body) => {
+    const names = trucks(8)
+    const fleet = await startFleet(8)
+    await healthy(fleet, names, 5)
+    for (let n = 5; n < 15; n += 1) await fleet.send(names, n, body)
+    expect(fleet.condition()).toBeUndefined()
+    expect(fleet.deadLetters()).toBe(0)
+  })
+
+  test.each([
+    [
+      'plausibility',
+      'topic: fleet/{device}',
+      'topic: fleet/{device}\n    plausibility: { speed: { max: 200 } }',
+    ],
+    ['a default', 'topic: fleet/{device}', 'topic: fleet/{device}\n    defaults: { carrier: ACME }'],
+    ['max_records', 'topic: fleet/{device}', 'topic: fleet/{device}\n    max_records: 50'],
+    ['absent', 'path: gps.lat }', 'path: gps.lat, absent: [0] }'],
+    ['a quantity', 'path: odo', 'path: odo, quantity: odometer'],
+  ])('after a change of %s is no alarm', async (_what, from, to) => {
+    const names = trucks(4)
+    const fleet = await startFleet(4)
+    await healthy(fleet, names)
+    await fleet.edit(from, to)
+    for (let n = 3; n < 12; n += 1)
+      await fleet.send(names, n, (at) => (_what === 'a quantity' ? { ...usual(at), odo: null } : parked(at)))
+    expect(fleet.condition()).toBeUndefined()
+  })
 })

@@ -128,10 +128,15 @@ export function createResultRouter(
       mapping.keptWhole()
       return
     }
+    const before = counts.duplicates
     storeMain(result, message, mapping)
-    const { rest = [] } = result
-    for (const one of rest) storeKept(one, message)
-    counts.split += rest.length
+    // What it lacks is kept with the first one.
+    const isRepeated = counts.duplicates > before
+    const kept = (result.rest ?? []).filter(
+      (one) => !isRepeated || one.kind !== 'unmappable' || one.isCopy !== true,
+    )
+    for (const one of kept) storeKept(one, message)
+    counts.split += kept.length
   }
 
   function storeMain(result: MapResult, message: Message, mapping: RouterMapping): void {

@@ -49,17 +49,18 @@ export function noteLacks(field: FieldWeight, row: Float64Array, at: number): bo
   return true
 }
 
-/** Devices that had the field until it was missing; counted to `most`. */
+/** Devices that had the field until it was missing, and were heard since then; counted to `most`. */
 export function hadBy(
   rows: Iterable<Float64Array>,
   field: FieldWeight & { at: number },
   most: number,
+  heardSince = 0,
 ): number {
   let count = 0
   for (const row of rows) {
     if (count === most) break
     const missing = row[field.at + column.epoch] === field.epoch ? row[field.at + column.missing]! : 0
-    if (had(row, field.at, missing)) count += 1
+    if (row.at(-1)! >= heardSince && had(row, field.at, missing)) count += 1
   }
   return count
 }

@@ -29,6 +29,10 @@ import type { WatchedFields } from './watched-fields.ts'
 export type LostFields = {
   /** For the next mapper. It goes on with what is known from its first record on. */
   watch(sources: readonly WatchedSource[]): FieldWatch
+  /** For mappers of messages that were kept. */
+  readonly view: FieldView
+  /** Grows with each change that a restart must not lose. */
+  changes(): number
   /** What is known, to go on with after a restart. */
   save(): readonly StoredSource[]
   /** What a process before knew. */
@@ -39,11 +43,16 @@ export type LostFields = {
 
 export type WatchedSource = { readonly name: string; readonly watched: WatchedFields }
 
-export type FieldWatch = {
-  /** The record at hand was read. */
-  note(source: string, entry: WatchedEntry, context: NotedRecord): void
+export type FieldView = {
   /** Fields that are lost, and can be sent later by themselves. */
   lostBits(source: string): number
+  /** Whether a device had the field since then. */
+  hasSince(source: string, field: string, since: EpochMs): boolean
+}
+
+export type FieldWatch = FieldView & {
+  /** The record at hand was read. */
+  note(source: string, entry: WatchedEntry, context: NotedRecord): void
 }
 
 /** An entry of a device. `fields` belongs to the watch, so that most records need no look-up. */
@@ -68,7 +77,12 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
   /** Until the first record. */
   let known: readonly StoredSource[] = []
   let beyond = 0
-  return { watch, save, restore, beyond: () => beyond }
+  let takeOvers = 0
+  const view: FieldView = {
+    lostBits: (source) => sources.get(source)?.lostBits() ?? 0,
+    hasSince: (source, field, since) => sources.get(source)?.hasSince(field, since) === true,
+  }
+  return { watch, view, changes, save, restore, beyond: () => beyond }
 
   function watch(next: readonly WatchedSource[]): FieldWatch {
     const watching: FieldWatch = {
@@ -83,7 +97,8 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
         if (last?.own === own) Object.assign(last, { present, judged, isUsual, alike: 0 })
         else entry.fields = { own, present, judged, isUsual, alike: 0 } satisfies LastRecord
       },
-      lostBits: (source) => (current === watching ? (sources.get(source)?.lostBits() ?? 0) : 0),
+      lostBits: (source) => (current === watching ? view.lostBits(source) : 0),
+      hasSince: view.hasSince,
     }
     return watching
   }
@@ -91,6 +106,8 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
   function takeOver(next: readonly WatchedSource[], watching: FieldWatch, begunAt: EpochMs): void {
     const before = current === null ? known : [...sources.values()].map((own) => own.stored(Infinity))
     current = watching
+    // The counts of those before go with them.
+    takeOvers = changes() + 1
     const options = { begunAt, devicesMax, beyond: () => void (beyond += 1) }
     sources = new Map(
       next.map(({ name, watched }) => [
@@ -111,6 +128,12 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
     if (last.own.isSuspect() || last.alike >= alikeMax) return false
     last.alike += 1
     return true
+  }
+
+  function changes(): number {
+    let sum = takeOvers
+    for (const own of sources.values()) sum += own.changes()
+    return sum
   }
 
   function save(): readonly StoredSource[] {

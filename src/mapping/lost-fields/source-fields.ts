@@ -14,9 +14,12 @@ import {
   type StoredSource,
 } from './device-fields.ts'
 import { beginEpoch, hadBy, noteHas, noteLacks, weightOfOneMax, type FieldWeight } from './field-weight.ts'
-import { nearestKey, type WatchedFields } from './watched-fields.ts'
+import type { WatchedFields } from './watched-fields.ts'
 
-export type NotedRecord = Pick<RecordContext, 'present' | 'judged' | 'arrivedAt' | 'record' | 'root' | 'up'>
+export type NotedRecord = Pick<
+  RecordContext,
+  'present' | 'judged' | 'arrivedAt' | 'record' | 'root' | 'up' | 'captures'
+>
 
 export type SourceFields = {
   /** Whether the record lacks nothing that the device had. */
@@ -26,6 +29,9 @@ export type SourceFields = {
   /** Fields that are lost and kept. */
   lostBits(): number
   isLost(field: string): boolean
+  /** Grows with each change that a restart must not lose. */
+  changes(): number
+  hasSince(field: string, since: EpochMs): boolean
   /** Goes on with what was known before. */
   adopt(stored: StoredSource): void
   stored(devicesMax?: number): StoredSource
@@ -40,7 +46,7 @@ export type SourceOptions = {
   beyond: () => void
 }
 
-type FieldState = FieldWeight & StoredField & { readonly at: number }
+type FieldState = FieldWeight & StoredField & { readonly index: number; readonly at: number }
 
 const weightByMapping = 8
 const weightOtherwise = 20
@@ -51,6 +57,11 @@ const usualGap = 2
 const silentMs = 86_400_000
 const unreadMax = 64
 const unreadEveryMs = 600_000
+/** Of so many records at first, and of one every ten minutes then, the unread keys are noted. */
+const firstLooks = 64
+/** Of the devices that had the field and were heard within the last hour, so many lack it. */
+const devicesShare = 0.8
+const activeMs = 3_600_000
 const lookEveryMs = 10_000
 const givenUpAfterMs = 7 * 86_400_000
 
@@ -61,14 +72,19 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
   /** Keys that nothing read while no field was missing, and when they were noted last. */
   const unread = new Set<string>()
   let unreadAt: EpochMs | null = null
+  let looks = 0
   let lookedAt: EpochMs = 0
   let lostBits = 0
   let isSuspect = false
+  let changes = 0
   return {
     note,
     isSuspect: () => isSuspect,
     lostBits: () => lostBits,
     isLost: (field) => states.some(({ name, lost }) => name === field && lost !== null),
+    changes: () => changes,
+    hasSince: (field, since) =>
+      states.some(({ name, lastPresentAt }) => name === field && lastPresentAt > since),
     adopt,
     stored: (most) => storedOf(source, { unread, states, devices }, most),
   }
@@ -92,7 +108,8 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
       }
       isSuspect ||= field.weight >= 1 || field.lost !== null
     }
-    if (isTypical && Math.abs(arrivedAt - (unreadAt ?? 0)) >= unreadEveryMs) noteUnread(record)
+    const isDue = looks < firstLooks || Math.abs(arrivedAt - (unreadAt ?? 0)) >= unreadEveryMs
+    if (isTypical && isDue) noteUnread(record)
     return isUsual
   }
 
@@ -105,10 +122,12 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
     }
     const row = deviceRow(states.length)
     devices.set(device, row)
+    changes += 1
     return row
   }
 
   function has(field: FieldState, row: Float64Array, arrivedAt: EpochMs): void {
+    if (row[field.at + column.gap] === 0 || field.lastPresentAt < (field.changedAt ?? 0)) changes += 1
     noteHas(field, row, field.at)
     field.lastPresentAt = arrivedAt
     if (field.lost !== null) end(field)
@@ -124,25 +143,23 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
     const { changedAt, lastPresentAt, lacking } = field
     const isByMapping = changedAt !== null && lastPresentAt < changedAt
     if (isByMapping && (field.weight >= weightByMapping || hadBy(devices.values(), field, 2) === 1)) {
-      const key = nearestKey(field.name, unreadOf(record))
+      const key = fields.keyNear(field.index, fields.unread(record))
       lose(field, { since: changedAt, devices: lacking, key, isByMapping })
       return
     }
     if (field.weight < weightOtherwise || lacking < devicesOtherwise) return
     if (unreadAt === null || unread.size >= unreadMax || Math.abs(arrivedAt - lookedAt) < lookEveryMs) return
     lookedAt = arrivedAt
-    const appeared = unreadOf(record).filter((key) => !unread.has(key))
-    const key = nearestKey(field.name, appeared)
+    if (lacking < devicesShare * hadBy(devices.values(), field, Infinity, arrivedAt - activeMs)) return
+    const appeared = fields.unread(record).filter((key) => !unread.has(key))
+    const key = fields.keyNear(field.index, appeared) ?? fields.changedPath(field.index, record)
     if (key !== null) lose(field, { since: lastPresentAt, devices: lacking, key, isByMapping })
-  }
-
-  function unreadOf(record: NotedRecord): readonly string[] {
-    return fields.unread(record)?.keys ?? []
   }
 
   function noteUnread(record: NotedRecord): void {
     unreadAt = record.arrivedAt
-    for (const key of unreadOf(record)) if (unread.size < unreadMax) unread.add(key)
+    looks += 1
+    for (const key of fields.unread(record)) if (unread.size < unreadMax) unread.add(key)
   }
 
   function lose(field: FieldState, lost: LostField): void {
@@ -166,6 +183,7 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
 
   function setLost(field: FieldState, lost: LostField | null): void {
     field.lost = lost
+    changes += 1
     const names = states.filter((one) => one.lost !== null).map(({ name }) => name)
     lostBits = fields.bitsOf(names) & fields.keptBits
   }
@@ -191,6 +209,7 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
 function statesOf({ names, fingerprints }: WatchedFields): readonly FieldState[] {
   return names.map((name, index) => ({
     name,
+    index,
     at: index * columns,
     fingerprint: fingerprints[index]!,
     changedAt: null,

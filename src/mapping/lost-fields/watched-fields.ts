@@ -7,13 +7,12 @@
 
 import { hash } from 'node:crypto'
 import type { SourceConfig } from '../config.ts'
-import { fieldNear } from '../fields/field-names.ts'
-import {
-  compileFindUnread,
-  compileFindUnreadCollected,
-  type FindUnread,
-  type UnreadKeys,
-} from '../path/unread-keys.ts'
+import { fieldNear, plainKey } from '../fields/field-names.ts'
+import { NoResult } from '../path/no-result.ts'
+import { isRecord } from '../path/path-eval.ts'
+import { compilePaths, type Read } from '../path/path.ts'
+import { pathsReadBy } from '../path/paths-used.ts'
+import { compileFindUnread, compileFindUnreadCollected, type FindUnread } from '../path/unread-keys.ts'
 import type { RecordContext } from '../types.ts'
 
 export const position = 'position'
@@ -36,8 +35,14 @@ export type WatchedFields = {
   /** The names of these bits. */
   namesOf(bits: number): string[]
   /** The keys of the record at hand that nothing reads. */
-  unread(context: Pick<RecordContext, 'record' | 'root' | 'up'>): UnreadKeys | null
+  unread(place: PlacedRecord): readonly string[]
+  /** Of `keys`, the one that may be the field of the bit `1 << index` under another name; null for none. */
+  keyNear(index: number, keys: readonly string[]): string | null
+  /** A path of it that finds a value of another kind in the record at hand; null for none. */
+  changedPath(index: number, place: PlacedRecord): string | null
 }
+
+type PlacedRecord = Pick<RecordContext, 'record' | 'root' | 'up' | 'captures'>
 
 /** Gives each field its bit while a source is compiled. */
 export type FieldBits = {
@@ -67,10 +72,10 @@ export function createFieldBits(): FieldBits {
 
   function watched(source: SourceConfig): WatchedFields {
     let find: FindUnread | null | undefined
-    const { map: _map, description: _description, unused: _unused, thin: _thin, ...shared } = source
+    const kin = names.map((name, index) => kinOf(name, configs[index]!))
     return {
       names,
-      fingerprints: configs.map((config) => fingerprintOf([shared, config])),
+      fingerprints: names.map((name, index) => fingerprintOf(name, configs[index]!, source)),
       aloneBits,
       keptBits: source.coalesce === undefined ? aloneBits : 0,
       judgedBits: (present) => (names[0] === position && (present & 1) === 0 ? aloneBits : ~0),
@@ -83,27 +88,95 @@ export function createFieldBits(): FieldBits {
       },
       unread({ record, root, up }) {
         find ??= compileFindUnread(source, limits) ?? compileFindUnreadCollected(source, limits)
-        return find?.(root, [{ record, root, up }]) ?? null
+        return find?.(root, [{ record, root, up }]).keys ?? []
+      },
+      keyNear: (index, keys) => keys.find((key) => isNear(kin[index]!, key)) ?? null,
+      changedPath(index, { record, root, up, captures }) {
+        const changed = kin[index]!.paths.find(({ read }) => isOfOtherKind(read(record, root, up, captures)))
+        return changed?.text ?? null
       },
     }
   }
 }
 
-function fingerprintOf(value: unknown): string {
-  return hash('sha256', JSON.stringify(value), 'hex').slice(0, 16)
+/** Options that decide what is read, and not what is made of it. */
+function fingerprintOf(name: string, configs: readonly unknown[], source: SourceConfig): string {
+  const { each, extract, encoding, compression, charset, coalesce, keys } = source
+  const { fix, no_fix: noFix, remember, families, model } = source
+  const more = name === position ? { fix, noFix, remember } : isOfFamilies(configs) ? { families, model } : {}
+  const shared = {
+    each: each === '$' ? undefined : each,
+    extract,
+    encoding,
+    compression,
+    charset,
+    coalesce,
+    keys,
+  }
+  const text = JSON.stringify([shared, more, configs], (key, value: unknown) =>
+    beside.has(key) ? undefined : value,
+  )
+  return hash('sha256', text, 'hex').slice(0, 16)
+}
+
+const beside: ReadonlySet<string> = new Set(['absent', 'quantity', 'default', 'value_unit', 'type'])
+
+function isOfFamilies(configs: readonly unknown[]): boolean {
+  return configs.some((config) => isRecord(config) && 'families' in config)
+}
+
+/** What a key is compared with: the usual names of the field, and the last keys of its own paths. */
+type Kin = {
+  usual: readonly string[]
+  own: readonly string[]
+  paths: readonly { text: string; read: Read }[]
+}
+
+function kinOf(name: string, configs: readonly unknown[]): Kin {
+  const usual = usualNames[name] ?? [name]
+  const own = pathsReadBy(configs).flatMap(({ path }) => {
+    const last = path.steps.at(-1)
+    return last?.kind === 'key' ? [plainKey(last.key)] : []
+  })
+  const isNumber = name === position || name.startsWith('signal ')
+  const texts = isNumber ? pathTextsIn(configs) : []
+  return { usual, own, paths: texts.map((text) => ({ text, read: compilePaths(text) })) }
+}
+
+/** By the titles of fields/field-names.ts. */
+const usualNames: Readonly<Record<string, readonly string[]>> = {
+  [position]: ['latitude', 'longitude'],
+  'signal OBD_LIFETIME_ODOMETER': ['odometer'],
+  'signal OBD_TOTAL_ENGINE_TIME': ['engine hours'],
+}
+
+function pathTextsIn(config: unknown): string[] {
+  if (Array.isArray(config)) return config.flatMap(pathTextsIn)
+  if (!isRecord(config) || config['expr'] !== undefined || config['values'] !== undefined) return []
+  return [config['path']].flat().filter((path) => typeof path === 'string')
+}
+
+/** Shorter keys are contained in too many others. */
+const containedMin = 3
+
+function isNear({ usual, own }: Kin, key: string): boolean {
+  const last = key.slice(key.lastIndexOf('.') + 1).replace('[]', '')
+  const title = fieldNear(last)
+  if (title !== undefined && usual.includes(title)) return true
+  const plain = plainKey(last)
+  return own.some((one) => contains(plain, one) || contains(one, plain))
+}
+
+function contains(whole: string, part: string): boolean {
+  return part.length >= containedMin && whole.includes(part)
+}
+
+function isOfOtherKind(value: unknown): boolean {
+  if (typeof value === 'string') return value.trim() !== '' && Number.isNaN(Number(value))
+  return typeof value === 'object' && value !== null && !(value instanceof NoResult)
 }
 
 /** A field that the source had when the record was sent may be in the config no more. */
 function bitOf(index: number): number {
   return index === -1 ? sharedBit : 1 << index
-}
-
-/** Of `keys`, the one whose name fits to the field best; null where there is none. */
-export function nearestKey(field: string, keys: readonly string[]): string | null {
-  const wanted = field === position ? ['latitude', 'longitude'] : [field]
-  const near = keys.find((key) => {
-    const found = fieldNear(key.slice(key.lastIndexOf('.') + 1))
-    return found !== undefined && wanted.includes(found)
-  })
-  return near ?? keys[0] ?? null
 }

@@ -136,8 +136,12 @@ function resultOf({ result, marks, devices }: Group): KeptResult {
   return { ...result, detail, records: marks, ...(names.length > 1 && { devices: names }) }
 }
 
-export function markOf(index: number, record: unknown, sent?: readonly string[]): RecordMark {
-  return { index, hash: recordHash(record), ...(sent && { sent }) }
+export function markOf(
+  index: number,
+  record: unknown,
+  { sent, lost }: Pick<RecordMark, 'sent' | 'lost'> = {},
+): RecordMark {
+  return { index, hash: recordHash(record), ...(sent && { sent }), ...(lost && { lost }) }
 }
 
 /** Whether this is the record that was marked. */

@@ -85,8 +85,8 @@ export type MapperDeps = {
   counterReset?: (reset: CounterReset) => void
   /** Receives what is seen of messages that arrive, and of no others. */
   notes?: DeviceNotes | null
-  /** Of messages that arrive, too. */
-  lostFields?: Pick<LostFields, 'watch'> | null | undefined
+  /** Messages that arrive are noted in it. */
+  lostFields?: Pick<LostFields, 'watch' | 'view'> | null | undefined
 }
 
 export type MapperOptions = {
@@ -127,7 +127,8 @@ export function createMapper(
   const memory = createMemory(sources.filter(hasMemory).map(memorySourceOf))
   const recordMemory = createRecordMemory({ memory, context, watched, counterReset })
   const writes = createMemoryWrites(memory, recordMemory)
-  const fieldWatch = lostFields?.watch(sources) ?? null
+  const fieldWatch = notes === null ? null : (lostFields?.watch(sources) ?? null)
+  const fieldView = fieldWatch ?? lostFields?.view ?? null
   const recordMapper = createRecordMapper({ context, ...clockCheck, memory: recordMemory, fieldWatch })
   const state = createMappingState(
     routing.runtimes
@@ -140,7 +141,7 @@ export function createMapper(
     state,
     clockOffsetMs,
     isUnlisted,
-    fieldWatch,
+    fieldView,
   })
   return {
     map: mapRemembering,

@@ -5,13 +5,13 @@
 // (map-result.ts), so that one vehicle never holds the others. A message that was kept for some of its
 // records is mapped for these alone. What lacks a lost field is sent and kept (sent-in-part.ts).
 
-import type { Message } from '../../domain/message.ts'
+import type { Message, RecordMark } from '../../domain/message.ts'
 import type { MappedPayload } from '../../domain/payload.ts'
 import { deviceNamed } from '../devices/device-rule.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
 import type { OtherControllers } from '../extract/other-controllers.ts'
 import { addPacketProperties } from '../path/packet-properties.ts'
-import type { FieldWatch } from '../lost-fields/lost-fields.ts'
+import type { FieldView } from '../lost-fields/lost-fields.ts'
 import type { DeviceRecord } from '../state/source-state.ts'
 import type { RawRecord, MappingState, Taken } from '../state/state.ts'
 import type { MapResult, RecordContext, Rejection, Up } from '../types.ts'
@@ -30,13 +30,12 @@ import {
   type KeptRecords,
   type KeptRejection,
 } from './map-result.ts'
+import { beginMessage } from './record-context.ts'
 import type { RecordMapper } from './record-mapper.ts'
-import { copyOf, rejectionOfCopy, resultOfCopy } from './sent-in-part.ts'
+import { partOf, rejectionOf, remainderOf, waits, type SentInPart } from './sent-in-part.ts'
 import type { Route } from '../routing/routing.ts'
 
 export type MessageRecords = {
-  /** Puts the message into the context; its records follow. */
-  begin(route: Route, root: unknown, message: Message): void
   /** The result of a message that was decoded to `value`. */
   mapValue(route: Route, value: unknown, message: Message): MapResult
 }
@@ -49,11 +48,11 @@ type Deps = {
   clockOffsetMs: () => number | null
   /** Whether dead letters of the device are those of an unlisted one. */
   isUnlisted: (source: string | null, device: string | null) => boolean
-  fieldWatch: FieldWatch | null
+  fieldView: FieldView | null
 }
 
-/** `sent`: as in RecordMark. */
-type Origin = { index: number; record: unknown; sent: readonly string[] | undefined }
+/** `mark`: of a record that was kept. */
+type Origin = { index: number; record: unknown; mark: RecordMark | undefined }
 
 /** What the records of one message became until now. */
 type Found = {
@@ -70,10 +69,10 @@ type Found = {
 }
 
 export function createMessageRecords(deps: Deps): MessageRecords {
-  const { context, recordMapper, state, clockOffsetMs, fieldWatch } = deps
+  const { context, recordMapper, state, clockOffsetMs, fieldView } = deps
   /** The record of the message became a reading. */
   let wasRead = false
-  return { begin, mapValue }
+  return { mapValue }
 
   function mapValue(route: Route, value: unknown, message: Message): MapResult {
     const { source } = route.runtime
@@ -81,7 +80,8 @@ export function createMessageRecords(deps: Deps): MessageRecords {
     const unpack = source.coalesce === null ? source.extract : null
     if (unpack !== null && source.readsProperties) addPacketProperties(value, message)
     const root = unpack === null ? value : unpack(value, value, route.captures)
-    begin(route, root, message)
+    if (source.readsProperties) addPacketProperties(root, message)
+    beginMessage(context, message, { root, captures: route.captures, clockOffsetMs })
     const { each } = source
     if (each?.kind === 'chain') {
       const records = each.expand(root, source.recordsMax)
@@ -89,23 +89,13 @@ export function createMessageRecords(deps: Deps): MessageRecords {
       return mapList(route, records.length, (index) => records[index], message)
     }
     const chosen = each === null ? root : each.read(root, root)
-    return Array.isArray(chosen) ? mapPlainList(route, chosen, message) : mapOne(route, chosen, message)
-  }
-
-  function begin({ runtime, captures }: Route, root: unknown, message: Message): void {
-    const { sender, arrivedAt, arrival, stored, userProperties = null, properties = null } = message
-    if (runtime.source.readsProperties) addPacketProperties(root, message)
-    context.captures = captures
-    context.root = root
-    context.sender = sender
-    context.recordSender = sender
-    context.userProperties = userProperties
-    context.properties = properties
-    context.arrivedAt = arrivedAt
-    context.stored = stored ?? null
-    context.offsetMs = arrival === undefined ? clockOffsetMs() : arrival.offsetMs
-    context.latest.at = arrivedAt
-    context.latest.offsetMs = context.offsetMs
+    if (!Array.isArray(chosen)) return mapOne(route, chosen, message)
+    return mapList(
+      route,
+      chosen.length,
+      (index) => ({ record: chosen[index] as unknown, up: undefined }),
+      message,
+    )
   }
 
   function mapOne(route: Route, record: unknown, message: Message): MapResult {
@@ -115,24 +105,39 @@ export function createMessageRecords(deps: Deps): MessageRecords {
     const mark = message.records?.find((one) => isMarked(one, record))
     if (message.records !== undefined && mark === undefined)
       return rejected(changedRecord, message, source, route.entry)
-    beginRecord(source, mark?.sent)
-    const result = resultOfOne(route, message)
-    if (mark?.sent !== undefined) return resultOfCopy(result, message, source)
-    const copy = result.kind === 'unmappable' ? null : copyOf(source, context, fieldWatch, wasRead)
-    if (copy === null) return result
+    beginRecord(source, mark)
+    const result = resultOfOne(route, message, mark)
+    if (result.kind === 'quarantined' || (result.kind === 'unmappable' && mark?.sent === undefined))
+      return result
+    const isSent = result.kind === 'payloads' || result.kind === 'part'
+    const part = lackingPart(source, mark, isSent)
+    const isDone = isSent || mark?.sent === undefined
+    if (part === null) return isDone ? result : ignored(source, 'nothing was missing')
     const kept = createKeptRecords(source, message, deps.isUnlisted, false)
     const entry = route.entry ?? (context.owner as DeviceEntry | null)
-    kept.add(markOf(0, record, copy.sent), copy.rejection, entry)
-    return kept.with(result) ?? result
+    kept.add(markOf(0, record, part), rejectionOf(part), entry)
+    return kept.with(isDone ? result : null) ?? result
   }
 
   /** Of a record that was sent in part, only other fields are read. */
-  function beginRecord({ watched }: CompiledSource, sent: readonly string[] | undefined): void {
+  function beginRecord({ watched }: CompiledSource, mark: RecordMark | undefined): void {
+    wasRead = false
     context.judged = 0
-    context.unwanted = sent === undefined ? 0 : watched.bitsOf(sent)
+    context.unwanted = mark?.sent === undefined ? 0 : watched.bitsOf(mark.sent)
   }
 
-  function resultOfOne(route: Route, message: Message): MapResult {
+  /** What the record at hand lacks and will be asked for again; null for nothing. */
+  function lackingPart(
+    source: CompiledSource,
+    mark: RecordMark | undefined,
+    isSent: boolean,
+  ): SentInPart | null {
+    if (mark?.sent !== undefined) return remainderOf(source, context, fieldView, mark)
+    // A rule of the source keeps back what was read and is not sent.
+    return wasRead && !isSent ? null : partOf(source, context, fieldView, isSent)
+  }
+
+  function resultOfOne(route: Route, message: Message, mark: RecordMark | undefined): MapResult {
     const { runtime } = route
     const { source } = runtime
     const entry = admitRecord(route, context)
@@ -144,15 +149,13 @@ export function createMessageRecords(deps: Deps): MessageRecords {
       return takenOne(source, state.takeValues(source.name, message, [rawRecord(entry)]), message, { entry })
     wasRead = recordMapper.read(runtime, entry)
     if (!wasRead) return rejected(hinted(source, entry), message, source, entry)
-    if (source.thin !== null || source.merge !== null) {
+    if (waits(source, mark)) {
       const record = { entry, mapped: recordMapper.mapped(source, entry) }
       return takenOne(source, state.takeRecords(source.name, message, [record]), message, record)
     }
     const payload = recordMapper.payload(source, entry, message, 0, null)
-    if (typeof payload !== 'string') return { kind: 'payloads', source: source.name, payloads: [payload] }
-    // It lacks nothing: a rule keeps it back.
-    context.judged = 0
-    return ignored(source, payload)
+    if (typeof payload === 'string') return ignored(source, payload)
+    return { kind: 'payloads', source: source.name, payloads: [payload] }
   }
 
   /** Also for a message that is ignored because the values are not there. */
@@ -165,10 +168,6 @@ export function createMessageRecords(deps: Deps): MessageRecords {
 
   function hinted({ hintRefusal }: CompiledSource, entry: DeviceEntry | null): Rejection {
     return hintRefusal(context.rejection, context, entry)
-  }
-
-  function mapPlainList(route: Route, records: readonly unknown[], message: Message): MapResult {
-    return mapList(route, records.length, (index) => ({ record: records[index], up: undefined }), message)
   }
 
   function mapList(
@@ -202,7 +201,7 @@ export function createMessageRecords(deps: Deps): MessageRecords {
       context.up = placed?.up
       if (mark !== undefined && !isMarked(mark, placed?.record))
         found.kept.add(mark, changedRecord, route.entry)
-      else addRecord(route, { index, record: context.record, sent: mark?.sent }, message, found)
+      else addRecord(route, { index, record: context.record, mark }, message, found)
     }
     context.isLossNoted = count > 0
     return (
@@ -232,7 +231,7 @@ export function createMessageRecords(deps: Deps): MessageRecords {
   function addRecord(route: Route, origin: Origin, message: Message, found: Found): void {
     const { runtime } = route
     const { source } = runtime
-    beginRecord(source, origin.sent)
+    beginRecord(source, origin.mark)
     const entry = admitRecord(route, context)
     if (source.otherControllers?.isEmpty() === false) countOthers(route, source.otherControllers, entry)
     if (entry?.ignored) {
@@ -248,20 +247,20 @@ export function createMessageRecords(deps: Deps): MessageRecords {
       found.origins.push(origin)
       return
     }
-    if (entry === null || !recordMapper.read(runtime, entry)) {
-      const own = hinted(source, entry ?? route.entry)
-      const rejection = (origin.sent && rejectionOfCopy(own)) ?? own
-      if (rejection.kind !== 'ignored') keep(found, source, origin, rejection, entry ?? route.entry)
-      else {
-        skip(found, source, rejection.reason)
-        if (entry !== null) addCopy(found, source, origin, entry, false)
-      }
+    wasRead = entry !== null && recordMapper.read(runtime, entry)
+    if (entry === null || !wasRead) {
+      const rejection = hinted(source, entry ?? route.entry)
+      const isCopy = origin.mark?.sent !== undefined && rejection.kind !== 'quarantined'
+      if (rejection.kind === 'ignored' || isCopy) {
+        const isKept = addLacking(found, source, origin, entry ?? route.entry, false)
+        if (!isCopy || !isKept) skip(found, source, isCopy ? 'nothing was missing' : rejection.reason)
+      } else keep(found, source, origin, rejection, entry ?? route.entry)
       return
     }
-    if (source.thin !== null || source.merge !== null) {
+    if (waits(source, origin.mark)) {
       found.mapped.push({ entry, mapped: recordMapper.mapped(source, entry) })
       found.origins.push(origin)
-      addCopy(found, source, origin, entry, true)
+      addLacking(found, source, origin, entry, true)
       return
     }
     const payload = recordMapper.payload(source, entry, message, origin.index, found.names)
@@ -270,28 +269,30 @@ export function createMessageRecords(deps: Deps): MessageRecords {
       return
     }
     found.payloads.push(payload)
-    addCopy(found, source, origin, entry, true)
+    addLacking(found, source, origin, entry, true)
   }
 
-  function addCopy(
+  /** Whether the record lacks something and is kept for it. */
+  function addLacking(
     found: Found,
     source: CompiledSource,
-    { index, record }: Origin,
-    entry: DeviceEntry,
+    { index, record, mark }: Origin,
+    entry: DeviceEntry | null,
     isSent: boolean,
-  ): void {
-    const copy = copyOf(source, context, fieldWatch, isSent)
-    if (copy !== null) found.kept.add(markOf(index, record, copy.sent), copy.rejection, entry)
+  ): boolean {
+    const part = lackingPart(source, mark, isSent)
+    if (part !== null) found.kept.add(markOf(index, record, part), rejectionOf(part), entry)
+    return part !== null
   }
 
   function keep(
     found: Found,
     source: CompiledSource,
-    { index, record, sent }: Origin,
+    { index, record, mark }: Origin,
     rejection: KeptRejection,
     entry: DeviceEntry | null,
   ): void {
-    found.kept.add(markOf(index, record, sent), rejection, entry)
+    found.kept.add(markOf(index, record, mark), rejection, entry)
     const owner = entry ?? context.owner
     const kind = rejection.kind === 'quarantined' ? 'quarantined' : 'dead'
     if (owner !== null) context.notes?.lost(owner, kind, source.name, rejection.reason)

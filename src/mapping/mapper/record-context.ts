@@ -1,5 +1,6 @@
 // record-context.ts: the one context of a mapper, filled anew for every record (types.ts).
 
+import type { Message } from '../../domain/message.ts'
 import type { WithheldCounts } from '../plausibility/withheld-counts.ts'
 import type { SuspectDevices } from '../plausibility/suspect-devices.ts'
 import type { RecordContext } from '../types.ts'
@@ -67,4 +68,26 @@ export function createRecordContext(
     counterValues: [],
   }
   return context
+}
+
+/**
+ * Puts a message into the context; its records follow. `clockOffsetMs`: for one that does not say it itself.
+ */
+export function beginMessage(
+  context: RecordContext,
+  message: Message,
+  more: { root: unknown; captures: readonly string[]; clockOffsetMs: () => number | null },
+): void {
+  const { sender, arrivedAt, arrival, stored, userProperties = null, properties = null } = message
+  context.captures = more.captures
+  context.root = more.root
+  context.sender = sender
+  context.recordSender = sender
+  context.userProperties = userProperties
+  context.properties = properties
+  context.arrivedAt = arrivedAt
+  context.stored = stored ?? null
+  context.offsetMs = arrival === undefined ? more.clockOffsetMs() : arrival.offsetMs
+  context.latest.at = arrivedAt
+  context.latest.offsetMs = context.offsetMs
 }

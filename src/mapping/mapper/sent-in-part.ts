@@ -1,48 +1,56 @@
 // sent-in-part.ts: records that lack a field which is lost (lost-fields/): what they have is sent, and the
-// message is kept, too, with the names of the fields that were sent. Mapped again, only others are read of
-// it, so that nothing is sent twice; while there are none, it stays.
+// message is kept, too, with the names of the fields that were sent and of those that are lost. Mapped again,
+// only fields that were not sent are read of it, so that nothing is sent twice. It stays until it has given
+// all fields that were lost, or until devices of its source have sent the others again: then it has none.
 
-import type { Message } from '../../domain/message.ts'
-import { position } from '../lost-fields/watched-fields.ts'
-import type { FieldWatch } from '../lost-fields/lost-fields.ts'
-import type { MapResult, RecordContext } from '../types.ts'
+import type { RecordMark } from '../../domain/message.ts'
+import { position, type WatchedFields } from '../lost-fields/watched-fields.ts'
+import type { FieldView } from '../lost-fields/lost-fields.ts'
+import type { RecordContext } from '../types.ts'
 import type { CompiledSource } from './compiled-source.ts'
-import { unmappable, type KeptRejection } from './map-result.ts'
+import type { KeptRejection } from './map-result.ts'
 
-export type Copy = { sent: readonly string[]; rejection: KeptRejection }
+/** What a record was sent with, and what it lacks. */
+export type SentInPart = Required<Pick<RecordMark, 'sent' | 'lost'>>
 
 /** For the record at hand, which was read; null where it lacks nothing that is lost. */
-export function copyOf(
+export function partOf(
   { name, watched }: CompiledSource,
-  context: RecordContext,
-  watch: FieldWatch | null,
+  { present, judged }: Pick<RecordContext, 'present' | 'judged'>,
+  view: FieldView | null,
   isSent: boolean,
-): Copy | null {
-  if (watch === null || !context.live) return null
-  const lost = watch.lostBits(name) & context.judged & ~context.present
-  if (lost === 0) return null
-  const what = watched.namesOf(lost).map((field) => (field === position ? 'a position' : `the ${field}`))
-  const detail = `It was sent without ${what.join(', ')}: the source finds none in its messages since then.`
-  return {
-    sent: isSent ? watched.namesOf(context.present) : [],
-    rejection: { kind: 'refused', reason: 'FIELD_LOST', detail },
-  }
+): SentInPart | null {
+  const lost = (view?.lostBits(name) ?? 0) & judged & ~present
+  return lost === 0 ? null : { sent: isSent ? watched.namesOf(present) : [], lost: watched.namesOf(lost) }
 }
 
-const stillLost: KeptRejection = {
-  kind: 'refused',
-  reason: 'FIELD_LOST',
-  detail: 'It was sent in part, and the source finds nothing more in it.',
+/** What remains of a record that was sent in part, after it was read again; null where nothing does. */
+export function remainderOf(
+  { name, watched }: CompiledSource,
+  { present, judged, arrivedAt }: Pick<RecordContext, 'present' | 'judged' | 'arrivedAt'>,
+  view: FieldView | null,
+  { sent = [], lost = [] }: Pick<RecordMark, 'sent' | 'lost'>,
+): SentInPart | null {
+  // It could not be read.
+  if (judged === 0) return { sent, lost }
+  const found = presentNames(watched, present)
+  const left = lost.filter(
+    (field) => !found.includes(field) && view?.hasSince(name, field, arrivedAt) !== true,
+  )
+  return left.length === 0 ? null : { sent: [...sent, ...found], lost: left }
 }
 
-/** A record that was sent in part stays where nothing more is found. */
-export function rejectionOfCopy(rejection: { kind: string }): KeptRejection | null {
-  return rejection.kind === 'quarantined' ? null : stillLost
+function presentNames(watched: WatchedFields, present: number): readonly string[] {
+  return present === 0 ? [] : watched.namesOf(present)
 }
 
-/** The same for a message of one record. */
-export function resultOfCopy(result: MapResult, message: Message, source: CompiledSource): MapResult {
-  if (result.kind !== 'ignored' && result.kind !== 'unmappable') return result
-  const kept = unmappable(message, source, null, stillLost.reason, stillLost.detail)
-  return { ...kept, device: 'device' in result ? result.device : null, isCopy: true } as MapResult
+export function rejectionOf({ lost }: SentInPart): KeptRejection {
+  const what = lost.map((field) => (field === position ? 'a position' : `the ${field}`)).join(', ')
+  const detail = `It was sent without ${what}: the source found none in its messages then.`
+  return { kind: 'refused', reason: 'FIELD_LOST', detail }
+}
+
+/** What is missing of a record that was sent is neither thinned nor merged. */
+export function waits({ thin, merge }: CompiledSource, mark: RecordMark | undefined): boolean {
+  return (thin !== null || merge !== null) && mark?.sent === undefined
 }

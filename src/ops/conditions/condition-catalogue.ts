@@ -242,7 +242,7 @@ export const conditionCatalogue = {
       'changed, or since they name it otherwise.',
     act:
       'Correct the path of the field in `map` of the source (`map --explain` shows what a message has) and reload. ' +
-      'Then `dead-letters remap --reason FIELD_LOST` sends the values that are missing, and none twice. Where the devices ' +
+      'Then `dead-letters remap` sends the values that are missing, and none twice. Where the devices ' +
       'do without the field, remove it from `map`.',
   },
   POSITIONS_SWAPPED: {
