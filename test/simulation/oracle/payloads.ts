@@ -1,5 +1,5 @@
 // payloads.ts: what the service has, compared with what the devices sent: each payload is that of a message, has its
-// values, and went to the provider of its device.
+// values, went to the provider of its device, and is in a batch once.
 
 import type { ExpectedRecord } from '../world/contents.ts'
 import { isUntimed } from '../world/contents.ts'
@@ -49,11 +49,20 @@ export function payloadsOf(fleet: Fleet, services: readonly Service[]): Payloads
       if (of === undefined) byKey.set(key, [found])
       else of.push(found)
     }
+  wrong.push(...services.flatMap(({ journal }) => batchesWithTwins(journal, copied)))
   return {
     of: (record) => byKey.get(keyOf(record)) ?? [],
     isCopied: (payloadId) => copied.has(payloadId),
     wrong,
   }
+}
+
+/** Both copies of a kept message that nothing tells apart are released, and may be neighbours. */
+function batchesWithTwins(journal: Service['journal'], copied: ReadonlySet<string>): string[] {
+  return journal.flatMap(({ batchId, payloadIds }) => {
+    const twin = payloadIds.find((id, place) => payloadIds.indexOf(id) < place && !copied.has(id))
+    return twin === undefined ? [] : [`batch ${batchId} has payload ${twin} twice`]
+  })
 }
 
 export const nameOf = ({ device, number }: SentMessage) => `message ${number} of ${device.id}`
