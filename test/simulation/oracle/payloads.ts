@@ -3,6 +3,7 @@
 
 import type { ExpectedRecord } from '../world/contents.ts'
 import { isUntimed } from '../world/contents.ts'
+import type { LostPositions } from './lost-positions.ts'
 import type { Fleet, SentMessage } from '../world/fleet.ts'
 import type { Payload, PayloadRecord, Service } from '../world/service.ts'
 
@@ -14,7 +15,7 @@ export type Payloads = {
   wrong: string[]
 }
 
-export function payloadsOf(fleet: Fleet, services: readonly Service[]): Payloads {
+export function payloadsOf(fleet: Fleet, services: readonly Service[], positions: LostPositions): Payloads {
   const sent = new Map<string, { record: ExpectedRecord; message: SentMessage }[]>()
   for (const message of fleet.messages)
     for (const record of message.records) {
@@ -43,7 +44,8 @@ export function payloadsOf(fleet: Fleet, services: readonly Service[]): Payloads
       const name = nameOf(message)
       if (sent.get(key)!.some((one) => mayBeTwice.has(nameOf(one.message)))) copied.add(payload.payloadId)
       if (message.device.provider !== provider) wrong.push(`${name} went to ${provider}`)
-      if (!isRight(payload, record, { message, isAlone: !together.has(momentOf(payload)) }))
+      const part = positions.mayLack(message) ? partOf(payload, record) : record
+      if (!isRight(payload, part, { message, isAlone: !together.has(momentOf(payload)) }))
         wrong.push(`${name} has wrong values: ${text}`)
       const of = byKey.get(key)
       if (of === undefined) byKey.set(key, [found])
@@ -87,6 +89,12 @@ function momentOf({ deviceIdentifier, signalTimestamp }: Payload): string {
   return `${deviceIdentifier?.id} ${signalTimestamp}`
 }
 
+/** Of a record whose position was lost: the rest of it, or the position alone. */
+function partOf({ gps, signals }: Payload, record: ExpectedRecord): ExpectedRecord {
+  if (gps === undefined) return { ...record, latitude: null }
+  return signals === undefined ? { ...record, values: {} } : record
+}
+
 /** Without a time the position tells records apart. */
 function keyOf({ device, ts, latitude }: ExpectedRecord): string {
   return ts === null ? `${device} at ${latitude}` : `${device} ${ts}`
@@ -118,5 +126,5 @@ function isRight(payload: Payload, record: ExpectedRecord, { message, isAlone }:
         : []
   if (!Object.keys(record.values).every((type) => types.includes(type) || mayLack.includes(type)))
     return false
-  return types.length > 0 || !isAlone
+  return types.length > 0 || gps !== undefined || !isAlone
 }

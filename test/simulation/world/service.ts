@@ -428,13 +428,17 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     checkOrder(id, data)
   }
 
-  /** Payloads of one device stand in a batch in the order of their messages, unless they came before. */
+  /**
+   * Payloads of one device stand in a batch in the order of their messages, unless they came before. A position alone was
+   * a dead letter, and goes behind.
+   */
   function checkOrder(batchId: string, data: readonly Payload[]): void {
     const last = new Map<string, number>()
     for (const payload of data) {
-      const { deviceIdentifier, signalTimestamp, payloadId } = payload
+      const { deviceIdentifier, signalTimestamp, payloadId, signals } = payload
       const id = deviceIdentifier?.id ?? ''
-      if (options.isInOrder && signalTimestamp < (last.get(id) ?? 0) && !records.has(payloadId))
+      const isBehind = records.has(payloadId) || signals === undefined
+      if (options.isInOrder && signalTimestamp < (last.get(id) ?? 0) && !isBehind)
         wrong.push(`batch ${batchId} has payloads of ${id} out of order`)
       last.set(id, signalTimestamp)
       recordOf(payload)
