@@ -5,6 +5,7 @@ import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { judged, type Circumstances, type DeadLetter } from './oracle/deliveries.ts'
 import { becameOf, futureMaxMs } from './oracle/messages.ts'
 import { wrongLanes, type LaneEvents } from './oracle/lanes.ts'
+import type { LostPositions } from './oracle/lost-positions.ts'
 import { payloadsOf } from './oracle/payloads.ts'
 import { wrongRepeats, type RepeatRules } from './oracle/repeats.ts'
 import { wrongRests } from './oracle/rests.ts'
@@ -30,6 +31,7 @@ const oddFaults: readonly Fault['kind'][] = ['truncated', 'html', 'unlisted', 'o
 export type Known = {
   fleet: Fleet
   services: readonly Service[]
+  positions: LostPositions
   /** Null where the gateway does not run. */
   status: Status | null
   deadLetters: readonly DeadLetter[]
@@ -44,8 +46,12 @@ export type Known = {
 }
 
 /** While faults go on. */
-export function wrongSoFar({ fleet, services }: Pick<Known, 'fleet' | 'services'>): string[] {
-  const { wrong } = payloadsOf(fleet, services)
+export function wrongSoFar({
+  fleet,
+  services,
+  positions,
+}: Pick<Known, 'fleet' | 'services' | 'positions'>): string[] {
+  const { wrong } = payloadsOf(fleet, services, positions)
   return [...fleet.wrong, ...services.flatMap((service) => service.wrong), ...wrong]
 }
 
@@ -92,15 +98,15 @@ function hasDoomed({ messages }: Fleet): boolean {
 
 /** When all faults have stopped and everything had time to settle. */
 export function wrongAtEnd(known: Known): string[] {
-  const { fleet, services, status, deadLetters, circumstances } = known
+  const { fleet, services, positions, status, deadLetters, circumstances } = known
   const wrong = wrongSoFar(known)
-  const payloads = payloadsOf(fleet, services)
+  const payloads = payloadsOf(fleet, services, positions)
   const { isCopied } = payloads
   const deliveries = judged(services, {
     circumstances: { ...circumstances, isCopied, clockSetMs: fleet.clockSetMs },
     deadLetters,
   })
-  const { unmapped, quarantined, wrong: ofMessages } = becameOf(fleet, payloads, deliveries)
+  const { unmapped, quarantined, wrong: ofMessages } = becameOf(fleet, { payloads, positions }, deliveries)
   wrong.push(...deliveries.wrong, ...ofMessages)
   const { acts, troubles } = circumstances
   wrong.push(...wrongLanes(services, { ...known.lanes, fleet, payloads, acts }))

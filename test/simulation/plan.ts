@@ -1,7 +1,7 @@
 // plan.ts: what a seed draws before anything runs: config, fleet, service, length, faults.
 
-import type { Random } from '../support/random.ts'
-import { packetBytesMax, sourcesOf } from './world/contents.ts'
+import { createRandom, type Random } from '../support/random.ts'
+import { mayLosePosition, packetBytesMax, sourcesOf } from './world/contents.ts'
 import { drawDevices } from './world/device-plans.ts'
 import type { DevicePlan } from './world/fleet.ts'
 import { deliveryText, drawDelivery, drawProviders, mayFail } from './delivery-plan.ts'
@@ -12,8 +12,10 @@ export type Plan = {
   providers: ProviderPlan[]
   devices: DevicePlan[]
   delivery: DeliveryPlan
-  /** What stands before the section `delivery`, and behind it. */
-  config: (delivery: DeliveryPlan) => string
+  /** `isPositionLost`: the mapping looks for the position where it is not. */
+  config: (delivery: DeliveryPlan, isPositionLost?: boolean) => string
+  /** In this part of the safety phase the position is lost. */
+  positionLoss: { fromMs: number; toMs: number } | null
   /** The clock of the machine goes on without power. Without it, a server of the time sets it after each boot. */
   hasClockBattery: boolean
   /** `delivery.backoff.max` */
@@ -40,6 +42,8 @@ export const mqttPort = 1883
 const lengths = [30_000, 30_000, 45_000, 45_000, 60_000, 60_000, 120_000] as const
 const long = { share: 0.03, ms: 600_000 } as const
 const patientShare = 0.05
+/** Each device must send several messages until a loss is noticed. */
+const positionLoss = { share: 0.08, everyMs: 1500 } as const
 
 export function drawPlan(seed: number, random: Random): Plan {
   const providers = drawProviders(random)
@@ -61,12 +65,19 @@ export function drawPlan(seed: number, random: Random): Plan {
   // With short waits a service that fails is soon unavailable.
   const backoffS = random.pick([60, 60, 2])
   const isClockWrong = clock > 0 || !hasClockBattery
+  const loss = isClockWrong ? null : drawLoss(createRandom(seed ^ 0x7a3d5c1b), safetyMs)
   return {
     seed,
     providers,
-    devices: isClockWrong ? devices.map(withoutMemory) : devices,
+    devices: isClockWrong
+      ? devices.map(withoutMemory)
+      : loss === null
+        ? devices
+        : devices.map(losingPosition),
     delivery,
-    config: (delivery) => configText({ providers, delivery, ingest, spoolMiB, hasClockBattery, backoffS }),
+    config: (delivery, isPositionLost = false) =>
+      configText({ providers, delivery, ingest, spoolMiB, hasClockBattery, backoffS, isPositionLost }),
+    positionLoss: loss,
     hasClockBattery,
     backoffS,
     safetyMs,
@@ -88,6 +99,21 @@ export function drawPlan(seed: number, random: Random): Plan {
   }
 }
 
+/** By draws of its own: other seeds stay as they are. */
+function drawLoss(random: Random, safetyMs: number): Plan['positionLoss'] {
+  if (!random.chance(positionLoss.share)) return null
+  const fromMs = safetyMs * (0.3 + 0.2 * random.next())
+  return { fromMs, toMs: fromMs + safetyMs * (0.2 + 0.4 * random.next()) }
+}
+
+/** What is released from quarantine has no part in what is noticed. */
+function losingPosition(device: DevicePlan): DevicePlan {
+  const kind = mayLosePosition(device.kind) ? device.kind : 'plain'
+  const poisons = device.poisons.filter((poison) => poison !== 'a bad vehicle')
+  const everyMs = Math.min(device.everyMs, positionLoss.everyMs)
+  return { ...device, kind, poisons, clockMs: 0, everyMs, burst: 1 }
+}
+
 /**
  * What was in quarantine while the clock of the machine was wrong has no part in what the mapping remembers, and the
  * oracle does not know which messages that were. The times of arrival go back with that clock.
@@ -104,11 +130,13 @@ type Config = {
   spoolMiB: number
   hasClockBattery: boolean
   backoffS: number
+  isPositionLost: boolean
 }
 
-function configText({ providers, delivery, ingest, spoolMiB, hasClockBattery, backoffS }: Config): string {
+function configText(config: Config): string {
+  const { providers, delivery, ingest, spoolMiB, hasClockBattery, backoffS, isPositionLost } = config
   const { windowS, inFlightMax, heldMax } = ingest
-  const sources = providers.map(({ name }) => sourcesOf(name, windowS)).join('')
+  const sources = providers.map(({ name }) => sourcesOf(name, { windowS, isPositionLost })).join('')
   return `
 ingest:
   broker:

@@ -14,5 +14,9 @@ export const regressions: readonly { seed: number; found: string }[] = [
   },
   { seed: 160_928, found: 'more retry lanes than the simulation expected: one for each set of counts' },
   { seed: 161_071, found: 'an answer that leaves a payload out, in memory when the process ends' },
+  {
+    seed: 203_913,
+    found: 'BATCHES_HELD that stayed open after a settle whose write failed and was on the disk',
+  },
   { seed: 131_696, found: 'a new store made without a word where the store and its mark are gone' },
 ]

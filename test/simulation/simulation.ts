@@ -26,6 +26,7 @@ import { createFleet, type DevicePlan } from './world/fleet.ts'
 import { createEndpointWatch, everyMs, toldMs } from './oracle/endpoint-watch.ts'
 import { createLaneEvents } from './oracle/lanes.ts'
 import { wrongInLedger, type LedgerEntry } from './oracle/ledger.ts'
+import { createLostPositions } from './oracle/lost-positions.ts'
 import { createOpenConditions } from './oracle/open-conditions.ts'
 import { createOutageEvents } from './oracle/repeats.ts'
 import { createOperator } from './acts/operator.ts'
@@ -98,7 +99,11 @@ export async function runSeed(
   if (!plan.hasClockBattery) showSynchronized(machine)
   const broken: string[] = []
   const ends = createEnds(machine, broken)
-  const said = { lanes: createLaneEvents(), outages: createOutageEvents() }
+  const said = {
+    lanes: createLaneEvents(),
+    outages: createOutageEvents(),
+    positions: createLostPositions(),
+  }
   const daemon = createDaemon({
     machine,
     env: {
@@ -127,7 +132,7 @@ export async function runSeed(
       }
       ends.observe(event)
       conditions.observe(event, { atMs: kernel.monotonicMs, life: kernel.life })
-      for (const { observe } of [said.lanes, said.outages]) observe(event, kernel.monotonicMs)
+      for (const { observe } of [said.lanes, said.outages, said.positions]) observe(event, kernel.monotonicMs)
     },
     isExcused: (why) => ends.isExcused(why),
   })
@@ -194,6 +199,11 @@ export async function runSeed(
   await kernel.run(100)
   daemon.start()
   const endFaults = startFaults(world)
+  const { positionLoss } = plan
+  if (positionLoss !== null) {
+    kernel.at(positionLoss.fromMs, () => losePosition(world, true))
+    kernel.at(Math.min(positionLoss.toMs, plan.safetyMs), () => losePosition(world, false))
+  }
   // What cannot become right again ends the run.
   const judges = [fleet, ...services, world.endpoints, conditions]
   const isDecided = () => broken.length > 0 || judges.some(({ wrong }) => wrong.length > 0)
@@ -210,7 +220,7 @@ export async function runSeed(
   if (!plan.isPatient) fleet.stopDoomed()
   await untilCalm(world, isDecided)
   fleet.stopNew()
-  let wrong = [...wrongSoFar(world), ...daemon.ends, ...broken.slice(0, 3)]
+  let wrong = [...wrongSoFar(knownOf(world)), ...daemon.ends, ...broken.slice(0, 3)]
   const endMs = kernel.monotonicMs + livenessMs
   let stuckSinceMs: number | null = null
   // A look takes as long as it waited for: some conditions stay open for an hour.
@@ -233,7 +243,7 @@ export async function runSeed(
   if (isRight) {
     await readDeadLetters(world)
     wrong = endOf(world)
-  } else if (wrong.length === 0) wrong = wrongSoFar(world)
+  } else if (wrong.length === 0) wrong = wrongSoFar(knownOf(world))
   endWatch()
   let idleEvents = await eventsOf(machine, idleMs)
   // The last retries may still come in the first of them.
@@ -341,11 +351,12 @@ function isCalm(world: World): boolean {
   )
 }
 
-function knownOf({ fleet, services, operator, ends, plan }: World) {
+function knownOf({ fleet, services, operator, ends, plan, said: { positions } }: World) {
   const isRefusedRepeatSplit = plan.delivery.onRefusedRepeat === 'split'
   const { retryDelays } = plan.delivery
   const circumstances = { retryDelays, acts: operator.acts, troubles: ends.troubles, isRefusedRepeatSplit }
-  return { fleet, services, circumstances, isConfigNew: operator.isConfigNew, isPatient: plan.isPatient }
+  const { isConfigNew } = operator
+  return { fleet, services, positions, circumstances, isConfigNew, isPatient: plan.isPatient }
 }
 
 function endOf(world: World): string[] {
@@ -392,6 +403,7 @@ function watchEndpoints(world: World): () => void {
     if (now.atMs < dueMs && !world.isSettling) return
     dueMs = now.atMs + plan.lookEveryMs
     const status = look(world)
+    if (world.isSettling && plan.positionLoss !== null) mendPositions(world)
     // Looks that are far apart say nothing of the time between them.
     if (status === null || (plan.lookEveryMs > lookEveryMs && !world.isSettling)) return
     endpoints.look(status, { ...now, isCut })
@@ -409,6 +421,19 @@ function lookAtEndpoint({ machine: { kernel }, daemon, endpoints }: World, provi
     const status = kernel.life === life ? daemon.gateway?.status() : undefined
     if (status !== undefined) endpoints.told(status, provider, kernel.monotonicMs)
   })
+}
+
+function losePosition({ operator, said, machine: { kernel }, steps }: World, isLost: boolean): void {
+  steps.push(`${(kernel.monotonicMs / 1000).toFixed(3)} the position is ${isLost ? 'lost' : 'there again'}\n`)
+  said.positions.changed(isLost, kernel.monotonicMs)
+  operator.losePosition(isLost)
+}
+
+/** The control socket may not have been there, and what was mapped again while nothing was found stays. */
+function mendPositions(world: World): void {
+  const { said, operator, last } = world
+  if (said.positions.needsReload()) operator.losePosition(false)
+  else if ((last.status?.spool.deadLetters ?? 0) > 0) operator.remapLost()
 }
 
 /** What was delivered just after the faults may be under the last of them. Receipts are copied later. */

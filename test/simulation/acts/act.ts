@@ -14,6 +14,7 @@ import type { Ends } from '../oracle/ends.ts'
 import type { Keys } from './key-acts.ts'
 import type { LaneEvents } from '../oracle/lanes.ts'
 import type { OpenConditions } from '../oracle/open-conditions.ts'
+import type { LostPositions } from '../oracle/lost-positions.ts'
 import type { OutageEvents } from '../oracle/repeats.ts'
 import type { Operator } from './operator.ts'
 
@@ -29,8 +30,8 @@ export type World = {
   deadLetters: readonly DeadLetter[] | null
   endpoints: EndpointWatch
   conditions: OpenConditions
-  /** What the daemon said of its lanes and endpoints. */
-  said: { lanes: LaneEvents; outages: OutageEvents }
+  /** What the daemon said of its lanes, endpoints and lost positions. */
+  said: { lanes: LaneEvents; outages: OutageEvents; positions: LostPositions }
   random: Random
   steps: string[]
   /** What the gateway said of itself at the last of so many looks; null where it did not run. */

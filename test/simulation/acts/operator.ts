@@ -18,6 +18,10 @@ export type Operator = {
   /** Releases the messages in quarantine. */
   releaseKept(): void
   probe(): void
+  /** Reloads the config with a wrong path of the position, or with the right one. */
+  losePosition(isLost: boolean): void
+  /** Maps again what was sent without a position. */
+  remapLost(): void
   /** Null until the daemon has answered. */
   deadLetters(done: (letters: readonly DeadLetter[] | null) => void): void
   ask(path: string, done: (reply: Reply | null) => void): void
@@ -39,6 +43,7 @@ const forPerson = ['repeated', 'refused_repeat']
 export function createOperator({ machine, random, services, reach }: Deps, plan: Plan): Operator {
   const { kernel, network, disk } = machine
   const acts: OperatorAct[] = []
+  let isPositionLost = false
   let config = plan.config(plan.delivery)
   let configAtStart = config
   let changedMs = 0
@@ -48,6 +53,11 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
     releaseHeld,
     releaseKept,
     probe,
+    losePosition(isLost) {
+      isPositionLost = isLost
+      reload()
+    },
+    remapLost: () => change('dead-letters/remap?reason=FIELD_LOST'),
     deadLetters,
     ask: (path, done) => ask(network, { method: 'GET', path }, done),
     started() {
@@ -109,7 +119,7 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
       lingerS: random.pick([0, 1, 5]),
       payloadsMax: random.chance(0.5) ? payloadsMax : smaller,
     }
-    config = plan.config(delivery)
+    config = plan.config(delivery, isPositionLost)
     disk.world.write(configPath, config)
     change('reload')
   }

@@ -12,7 +12,8 @@ import { createSimSocket, readBytesMax, type SimSocket } from './sim-socket.ts'
 
 /** The end of a connection outside of the daemon. */
 export type WorldEnd = {
-  write(bytes: Buffer): void
+  /** `arrived`: called when the daemon has it. */
+  write(bytes: Buffer, arrived?: () => void): void
   /** Closes in order: what was written arrives before. */
   end(): void
   /** The other side gets ECONNRESET. */
@@ -24,7 +25,7 @@ export type WorldEnd = {
   pauseReading(): void
   resumeReading(): void
   readonly isOpen: boolean
-  /** The daemon has not closed it, as far as it knows itself: the world hears of that later. */
+  /** The daemon runs, and has not closed it: the world hears of that later. */
   readonly isOpenThere: boolean
 }
 
@@ -253,11 +254,12 @@ function createPair(
       return isOpen
     },
     get isOpenThere() {
-      return isOpen && !socket.destroyed
+      return isOpen && isReadable()
     },
-    write(bytes) {
+    write(bytes, arrived = () => undefined) {
       later('in', () => {
         if (!isReadable()) return
+        arrived()
         incoming.push(bytes)
         feed()
       })

@@ -250,4 +250,17 @@ export const ingestMutations: readonly Mutation[] = [
     find: '    await spool.close()\n    await ingest.close()',
     replace: '    await ingest.close()',
   },
+  // ---- lost positions
+  {
+    name: 'what lacks a lost position is not kept',
+    file: 'mapping/mapper/sent-in-part.ts',
+    find: '  return {\n    sent: isSent ? watched',
+    replace: '  if (isSent) return null\n  return {\n    sent: isSent ? watched',
+  },
+  {
+    name: 'what was sent in part is sent again as a whole',
+    file: 'mapping/mapper/sent-in-part.ts',
+    find: 'sent: isSent ? watched.namesOf(context.present) : [],',
+    replace: 'sent: [],',
+  },
 ]

@@ -284,11 +284,14 @@ function modelOf(
         if (batch.leftOut.has(id) || batch.mayBeLeftOut.has(id)) mayBeUnconfirmed(id, submission.batchId)
         batch.mayBeLeftOut.add(id)
       }
-      if (result === undefined || result === accepted) continue
+      // Perhaps it settles what an earlier answer said.
+      const before = batch.named.get(id) ?? accepted
+      const errorType = result === undefined || result === accepted ? before : result.errorType
+      if (errorType === accepted) continue
       const payload = payloadOf(id)
       payload.hasFailed = true
       if (batch.named.get(id) !== accepted) payload.excused.add(submission.batchId)
-      add(payload.may, ruleOf(result.errorType), 1)
+      add(payload.may, ruleOf(errorType), 1)
     }
   }
 

@@ -5,6 +5,7 @@ import { poisons } from '../world/contents.ts'
 import type { Fleet, SentMessage } from '../world/fleet.ts'
 import type { PayloadRecord } from '../world/service.ts'
 import type { Judged } from './deliveries.ts'
+import type { LostPositions } from './lost-positions.ts'
 import { nameOf, type Payloads } from './payloads.ts'
 
 /** Beyond it a device time is kept in quarantine; `clocks.future_max`. */
@@ -17,14 +18,20 @@ export type Became = {
   wrong: string[]
 }
 
-export function becameOf(fleet: Fleet, payloads: Payloads, { isDead }: Pick<Judged, 'isDead'>): Became {
+export function becameOf(
+  fleet: Fleet,
+  { payloads, positions }: { payloads: Payloads; positions: LostPositions },
+  { isDead }: Pick<Judged, 'isDead'>,
+): Became {
   const became: Became = { unmapped: { min: 0, max: 0 }, quarantined: { min: 0, max: 0 }, wrong: [] }
   const alike = new Map<string, SentMessage[]>()
   for (const message of fleet.messages) {
     const { device, qos, ackedMs, poison, sentMs, isForgotten } = message
     if (qos > 0 && ackedMs === null && !isForgotten)
       became.wrong.push(`${nameOf(message)} was never acknowledged`)
-    const copies = message.mayBeTwice ? sentMs.length : Math.min(1, sentMs.length)
+    // Read without its position and with it, a message has two names.
+    const mayBeTwice = message.mayBeTwice || positions.mayLack(message)
+    const copies = mayBeTwice ? sentMs.length : Math.min(1, sentMs.length)
     const isSure = ackedMs !== null
     if (poison !== null) {
       if (!poisons[poison].isDead) continue
@@ -58,6 +65,9 @@ export function becameOf(fleet: Fleet, payloads: Payloads, { isDead }: Pick<Judg
     const isSure = ackedMs !== null
     const of = payloads.of(record)
     const accepted = acceptedOf(payloads, record)
+    const hasPosition = of.some((one) => one.payload.gps !== undefined && isThere(one))
+    if (isSure && !hasPosition && positions.isKept(message))
+      became.wrong.push(`the position of ${nameOf(message)} was kept, and did not come later`)
     if (device.isDoomed && accepted > 0) became.wrong.push(`${nameOf(message)} is refused, and was accepted`)
     if (accepted === 0 && of.some(isOfDead)) return
     // What was judged by a wrong clock, before a restart, stays in quarantine for a person.
@@ -82,7 +92,7 @@ export function becameOf(fleet: Fleet, payloads: Payloads, { isDead }: Pick<Judg
     if (group.some(({ ackedMs }) => ackedMs === null)) return
     const types = payloads
       .of(record)
-      .filter((one) => one.accepted.length > 0 || isOfDead(one))
+      .filter(isThere)
       .flatMap(({ payload }) => (payload.signals ?? []).map(({ type }) => type))
     const isTwice = new Set(types).size < types.length
     if (isTwice && !group.some(({ mayBeTwice }) => mayBeTwice))
@@ -106,12 +116,22 @@ export function becameOf(fleet: Fleet, payloads: Payloads, { isDead }: Pick<Judg
       became.wrong.push(`${id}: ${most} messages were sent, ${accepted} accepted, ${dead} are dead`)
   }
 
+  function isThere(one: PayloadRecord): boolean {
+    return one.accepted.length > 0 || isOfDead(one)
+  }
+
   function isOfDead({ payload }: PayloadRecord): boolean {
     return isDead(payload.payloadId)
   }
 }
 
-/** Payloads, each once; whether one may be accepted more often, deliveries.ts says. */
+/**
+ * Payloads, each once; whether one may be accepted more often, deliveries.ts says. One with the position alone and one
+ * with the rest are one record.
+ */
 function acceptedOf(payloads: Payloads, record: ExpectedRecord): number {
-  return payloads.of(record).filter(({ accepted }) => accepted.length > 0).length
+  const accepted = payloads.of(record).filter((one) => one.accepted.length > 0)
+  const count = (key: 'gps' | 'signals') =>
+    accepted.filter(({ payload }) => payload[key] !== undefined).length
+  return Math.max(count('gps'), count('signals'))
 }

@@ -91,10 +91,10 @@ export function createOpenConditions(
           `${name} accepted batches for ${acceptedMs / 1000} s, and one refused alone still waits, ${at}`,
         )
     const since = unavailableSince.get(name)
-    // What failed before waits for its delay first.
+    // What failed before waits for its delay first, and what is held, which is sealed as well, for its time.
     const waits = status.lanes.some(
-      ({ provider, urgency, pending, sealed }) =>
-        provider === name && urgency !== 'retry' && pending + sealed > 0,
+      ({ provider, urgency, pending, sealed, held }) =>
+        provider === name && urgency !== 'retry' && pending + sealed > held,
     )
     const isStill = endpoint === 'unavailable' && waits && since?.life === now.life
     // Where everything is refused, the next try is ten minutes later.

@@ -1,8 +1,9 @@
 // payloads.ts: what the service has, compared with what the devices sent: each payload is that of a message, has its
-// values, and went to the provider of its device.
+// values, went to the provider of its device, and is in a batch once.
 
 import type { ExpectedRecord } from '../world/contents.ts'
 import { isUntimed } from '../world/contents.ts'
+import type { LostPositions } from './lost-positions.ts'
 import type { Fleet, SentMessage } from '../world/fleet.ts'
 import type { Payload, PayloadRecord, Service } from '../world/service.ts'
 
@@ -14,7 +15,7 @@ export type Payloads = {
   wrong: string[]
 }
 
-export function payloadsOf(fleet: Fleet, services: readonly Service[]): Payloads {
+export function payloadsOf(fleet: Fleet, services: readonly Service[], positions: LostPositions): Payloads {
   const sent = new Map<string, { record: ExpectedRecord; message: SentMessage }[]>()
   for (const message of fleet.messages)
     for (const record of message.records) {
@@ -43,17 +44,27 @@ export function payloadsOf(fleet: Fleet, services: readonly Service[]): Payloads
       const name = nameOf(message)
       if (sent.get(key)!.some((one) => mayBeTwice.has(nameOf(one.message)))) copied.add(payload.payloadId)
       if (message.device.provider !== provider) wrong.push(`${name} went to ${provider}`)
-      if (!isRight(payload, record, { message, isAlone: !together.has(momentOf(payload)) }))
+      const part = positions.mayLack(message) ? partOf(payload, record) : record
+      if (!isRight(payload, part, { message, isAlone: !together.has(momentOf(payload)) }))
         wrong.push(`${name} has wrong values: ${text}`)
       const of = byKey.get(key)
       if (of === undefined) byKey.set(key, [found])
       else of.push(found)
     }
+  wrong.push(...services.flatMap(({ journal }) => batchesWithTwins(journal, copied)))
   return {
     of: (record) => byKey.get(keyOf(record)) ?? [],
     isCopied: (payloadId) => copied.has(payloadId),
     wrong,
   }
+}
+
+/** Both copies of a kept message that nothing tells apart are released, and may be neighbours. */
+function batchesWithTwins(journal: Service['journal'], copied: ReadonlySet<string>): string[] {
+  return journal.flatMap(({ batchId, payloadIds }) => {
+    const twin = payloadIds.find((id, place) => payloadIds.indexOf(id) < place && !copied.has(id))
+    return twin === undefined ? [] : [`batch ${batchId} has payload ${twin} twice`]
+  })
 }
 
 export const nameOf = ({ device, number }: SentMessage) => `message ${number} of ${device.id}`
@@ -76,6 +87,12 @@ function arrivedTogether(services: readonly Service[]): Set<string> {
 
 function momentOf({ deviceIdentifier, signalTimestamp }: Payload): string {
   return `${deviceIdentifier?.id} ${signalTimestamp}`
+}
+
+/** Of a record whose position was lost: the rest of it, or the position alone. */
+function partOf({ gps, signals }: Payload, record: ExpectedRecord): ExpectedRecord {
+  if (gps === undefined) return { ...record, latitude: null }
+  return signals === undefined ? { ...record, values: {} } : record
 }
 
 /** Without a time the position tells records apart. */
@@ -109,5 +126,5 @@ function isRight(payload: Payload, record: ExpectedRecord, { message, isAlone }:
         : []
   if (!Object.keys(record.values).every((type) => types.includes(type) || mayLack.includes(type)))
     return false
-  return types.length > 0 || !isAlone
+  return types.length > 0 || gps !== undefined || !isAlone
 }

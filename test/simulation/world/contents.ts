@@ -42,6 +42,11 @@ export type ExpectedRecord = {
 
 export type Content = { topic: string; payload: Buffer; records: readonly ExpectedRecord[] }
 
+/** Of the source whose position may be lost. */
+export function mayLosePosition(kind: ContentKind): boolean {
+  return kind === 'plain' || kind === 'parked'
+}
+
 /** Only the packet identifier tells whether such a message came before. */
 export function isUntimed(kind: ContentKind): boolean {
   return kind === 'untimed' || kind === 'parkedUntimed'
@@ -171,19 +176,26 @@ export function poisoned({ topic, payload, records }: Content, poison: Poison, n
   }
 }
 
-/** `windowS`: how long the values of a record are collected. */
-export function sourcesOf(provider: string, windowS: number): string {
-  const place = `
-      latitude: { path: lat }
+export type SourceOptions = {
+  /** How long the values of a record are collected. */
+  windowS: number
+  /** The path of the latitude of the source of `plain` and `parked` is wrong. */
+  isPositionLost: boolean
+}
+
+export function sourcesOf(provider: string, { windowS, isPositionLost }: SourceOptions): string {
+  const placeAt = (latitude: string) => `
+      latitude: { path: ${latitude} }
       longitude: { path: lon }
       signals: [{ type: ${odometer}, path: odometer, unit: km }`
+  const place = placeAt('lat')
   const time = `
       time: { path: ts, format: ms }`
   return `
   - name: ${provider}-trucks
     topic: ${provider}/{device}
     provider: ${provider}
-    map:${time}${place}]
+    map:${time}${placeAt(isPositionLost ? 'latitude' : 'lat')}]
   - name: ${provider}-untimed
     topic: untimed/${provider}/{device}
     provider: ${provider}

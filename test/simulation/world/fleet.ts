@@ -286,7 +286,7 @@ export function createFleet({ kernel, network, random, port }: Deps, plans: read
           // One that has everything says goodbye.
           if (isConnected && !isDeaf && open.length === 0) end.write(goodbye())
           ended = connection
-          if (isConnected) goneSince = { atMs: kernel.monotonicMs, life: kernel.life }
+          if (isConnected) goneSince = { atMs: kernel.monotonicMs, life }
           end.reset()
         }
       },

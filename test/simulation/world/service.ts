@@ -1,8 +1,8 @@
 // service.ts: the Telemetry Ingestion Service of the simulated world, one for each provider, on bare connections.
 // It remembers every batch that it saw, and answers as the world tells it to (service-faults.ts).
 //
-// It judges what it receives: the same batchId has the same bytes, a batch is within its limits, no payload twice in
-// a batch, the headers are there. What became of each submission is in its journal, for the oracle.
+// It judges what it receives: the same batchId has the same bytes, a batch is within its limits, the headers are there.
+// What became of each submission is in its journal, for the oracle.
 
 import { createHash } from 'node:crypto'
 import type { Random } from '../../support/random.ts'
@@ -31,7 +31,7 @@ export type Submission = {
   /** Null: the single operation. */
   batchId: string | null
   payloadIds: readonly string[]
-  /** The daemon had closed its connection before it arrived: it was on its way for long. */
+  /** The daemon had ended, or closed its connection, before it arrived: it was on its way for long. */
   isStale: boolean
   /** Null: no answer. */
   status: number | null
@@ -43,6 +43,7 @@ export type Submission = {
   isHalf: boolean
   /** Answered 403 for its key. */
   isKeyRefused: boolean
+  /** When the answer has reached the daemon, or was sent: those of two connections may change their order. */
   answeredMs: number | null
   /** Whether the whole answer reached the daemon; `maybe` where a part did, or its connection ended soon after. */
   heard: 'yes' | 'maybe' | 'no'
@@ -259,7 +260,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
         const head = `HTTP/1.1 ${status} OK\r\n${dateLine()}content-length: ${text.length}\r\n\r\n`
         submission.isHalf = !submission.payloadIds.every((id) => part.includes(id))
         Object.assign(submission, { status, ...nowAnswered(text) })
-        end.write(Buffer.from(head + part))
+        end.write(Buffer.from(head + part), arrivedFor(submission))
         end.end()
         return
       }
@@ -414,7 +415,7 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     if (key !== provider.toUpperCase()) wrong.push(`a request of ${provider} with the key ${key}`)
   }
 
-  function checkBatch({ batchId, payloadIds }: Submission, data: readonly Payload[], body: Buffer): void {
+  function checkBatch({ batchId }: Submission, data: readonly Payload[], body: Buffer): void {
     const hash = createHash('sha256').update(body).digest('hex')
     const id = batchId ?? ''
     counters.batches += 1
@@ -424,21 +425,23 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     else if (batch.hash !== hash) wrong.push(`batch ${id} came with other bytes`)
     if (data.length === 0 || data.length > options.payloadsMax())
       wrong.push(`batch ${id} has ${data.length} payloads`)
-    // A step of the clock voids the window of duplicates: a message that is released may have come again since.
-    if (options.isInOrder && new Set(payloadIds).size !== data.length)
-      wrong.push(`batch ${id} has a payload twice`)
-    if (options.isInOrder) checkOrder(id, data)
-    for (const payload of data) recordOf(payload)
+    checkOrder(id, data)
   }
 
-  /** Payloads of one device stand in a batch in the order of their messages. */
+  /**
+   * Payloads of one device stand in a batch in the order of their messages, unless they came before. A position alone was
+   * a dead letter, and goes behind.
+   */
   function checkOrder(batchId: string, data: readonly Payload[]): void {
     const last = new Map<string, number>()
-    for (const { deviceIdentifier, signalTimestamp, payloadId } of data) {
+    for (const payload of data) {
+      const { deviceIdentifier, signalTimestamp, payloadId, signals } = payload
       const id = deviceIdentifier?.id ?? ''
-      if (signalTimestamp < (last.get(id) ?? 0) && !records.has(payloadId))
+      const isBehind = records.has(payloadId) || signals === undefined
+      if (options.isInOrder && signalTimestamp < (last.get(id) ?? 0) && !isBehind)
         wrong.push(`batch ${batchId} has payloads of ${id} out of order`)
       last.set(id, signalTimestamp)
+      recordOf(payload)
     }
   }
 
@@ -459,7 +462,8 @@ export function createService({ kernel, network, random, reach }: Deps, options:
     const retry = retryAfterS === undefined ? '' : `retry-after: ${retryAfterS}\r\n`
     const type = text.startsWith('<') ? 'text/html' : 'application/json'
     const head = `HTTP/1.1 ${status} X\r\n${hasDate ? dateLine() : ''}content-type: ${type}\r\n${retry}`
-    end.write(Buffer.from(`${head}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`))
+    const bytes = Buffer.from(`${head}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)
+    end.write(bytes, arrivedFor(submission))
     if (submission === null) return
     Object.assign(submission, { status, ...nowAnswered(text) })
     // A connection that is open when its answer is there, and some time later, has taken it.
@@ -470,6 +474,12 @@ export function createService({ kernel, network, random, reach }: Deps, options:
       if (end.isOpenThere && kernel.life === life && !network.world.path(host).isSilent)
         submission.heard = 'yes'
     })
+  }
+
+  function arrivedFor(submission: Submission | null): () => void {
+    return () => {
+      if (submission !== null) submission.answeredMs = kernel.monotonicMs
+    }
   }
 
   function nowAnswered(text: string): Pick<Submission, 'requestId' | 'answeredMs' | 'heard'> {
