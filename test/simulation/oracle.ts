@@ -109,7 +109,7 @@ export function wrongAtEnd(known: Known): string[] {
   const { unmapped, quarantined, wrong: ofMessages } = becameOf(fleet, { payloads, positions }, deliveries)
   wrong.push(...deliveries.wrong, ...ofMessages)
   const { acts, troubles } = circumstances
-  wrong.push(...wrongLanes(services, { ...known.lanes, fleet, payloads, acts }))
+  wrong.push(...wrongLanes(services, { ...known.lanes, fleet, payloads, positions, acts }))
   wrong.push(...wrongRepeats(services, { ...known.repeats, acts, troubles, isCopied }))
   if (status === null) return [...wrong, 'the gateway does not run']
   for (const { code, what } of wronglyOpen(status, known)) wrong.push(`condition ${code} is open: ${what}`)

@@ -6,6 +6,7 @@ import type { Fleet, SentMessage } from '../world/fleet.ts'
 import type { Service, Submission } from '../world/service.ts'
 import type { OperatorAct } from './deliveries.ts'
 import { futureMaxMs } from './messages.ts'
+import type { LostPositions } from './lost-positions.ts'
 import { nameOf, type Payloads } from './payloads.ts'
 
 /** What the daemon said of its lanes. */
@@ -19,6 +20,7 @@ export type LaneEvents = {
 type Known = {
   fleet: Fleet
   payloads: Payloads
+  positions: Pick<LostPositions, 'mayLack'>
   events: LaneEvents
   acts: readonly OperatorAct[]
   /** A payload that is older on arrival is late: `delivery.backfill.after`. */
@@ -46,7 +48,7 @@ export function createLaneEvents(): LaneEvents {
 }
 
 export function wrongLanes(services: readonly Service[], known: Known): string[] {
-  const { fleet, payloads, events, acts, afterMs, epochMs } = known
+  const { fleet, payloads, positions, events, acts, afterMs, epochMs } = known
   // Whether a payload is late is a matter of the clock.
   if (fleet.clockSetMs.length > 0) return []
   const messages = messageOfEach()
@@ -59,6 +61,8 @@ export function wrongLanes(services: readonly Service[], known: Known): string[]
     for (const message of fleet.messages) {
       const { kind } = message.device
       if (message.mayBeTwice || kind === 'parts' || kind === 'parkedUntimed') continue
+      // What it lacked is in the live lane when it was mapped again.
+      if (positions.mayLack(message)) continue
       // It is in a lane when a person has released it.
       if (message.device.clockMs > futureMaxMs) continue
       for (const record of message.records)
