@@ -227,6 +227,17 @@ const ids: [json: string, device: string][] = [
   ['"N/A"', 'NO_DEVICE'],
   ['"unknown"', 'NO_DEVICE'],
   ['"[object Object]"', 'NO_DEVICE'],
+  ['" null "', 'NO_DEVICE'],
+  ['"NONE\\t"', 'NO_DEVICE'],
+  ['"null\\u0000"', 'NO_DEVICE'],
+  ['"-"', 'NO_DEVICE'],
+  ['"????"', 'NO_DEVICE'],
+  ['"#N/A"', 'NO_DEVICE'],
+  ['"-1"', 'NO_DEVICE'],
+  ['"FFFFFFFFFFFFFFF"', 'NO_DEVICE'],
+  ['"00:00:00:00:00:00"', 'NO_DEVICE'],
+  ['"8.6746E14"', 'BAD_DEVICE'],
+  ['"8.67459E+0014"', 'BAD_DEVICE'],
 ]
 
 test('the name of a device', async () => {

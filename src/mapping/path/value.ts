@@ -118,7 +118,7 @@ export function nameFrom(value: unknown): string | null {
 }
 
 /** What spreadsheets and firmware make of a number of more than eleven digits: 8.67459E+14. */
-const rounded = /^[0-9](?:[.,][0-9]+)?[eE]\+[0-9]{2}$/
+const rounded = /^[0-9](?:[.,][0-9]+[eE]\+?0*[0-9]{2}|[eE]\+[0-9]{2})$/
 
 /** Several devices may have it. */
 export function isRoundedName(text: string): boolean {
@@ -140,15 +140,29 @@ const noNames: ReadonlySet<string> = new Set([
   'nan',
   'none',
   'n/a',
+  'n.a.',
+  '#n/a',
+  '(none)',
+  '-1',
   'unknown',
   '[object object]',
 ])
 
-/** The IMEI of a modem that does not answer. */
-const zeros = /^0{8,}$/
+/** The IMEI of a modem that does not answer, an address that was not read, and dashes. */
+const unset = /^(?:0{8,}|f{8,}|(?:00[:-]){5}00|(?:ff[:-]){5}ff|[-?]+)$/i
 
 export function isNoName(text: string): boolean {
-  return (text.length <= 15 && noNames.has(text.toLowerCase())) || zeros.test(text) || isBlank(text)
+  if (text.length > 40) return isBlank(text)
+  const name = hasVisibleEnds(text) ? text : text.replace(edges, '')
+  return name === '' || noNames.has(name.toLowerCase()) || unset.test(name)
+}
+
+/** What is not visible at both ends. */
+const edges = /^[\s\p{Cc}\p{Cf}]+|[\s\p{Cc}\p{Cf}]+$/gu
+
+function hasVisibleEnds(text: string): boolean {
+  const [first, last] = [text.charCodeAt(0), text.charCodeAt(text.length - 1)]
+  return first > 0x20 && first < 0x7f && last > 0x20 && last < 0x7f
 }
 
 /** Nothing that is visible: blanks, NULs, characters without a width. */

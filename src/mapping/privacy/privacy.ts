@@ -56,15 +56,17 @@ const hidden: Readonly<Record<Withheld, { quantities: readonly Quantity[]; words
   speed: {
     quantities: ['speed', 'heading'],
     words:
-      /SPEED|VELOCITY|HEADING|COURSE|BEARING|DIRECTION|MOTION|MOV(?:E|ING)|\b(?:KM ?H|KPH|MPH|KNOTS?|SOG|COG)\b/,
+      /SPEED|VELOCITY|HEADING|COURSE|BEARING|DIRECTION|MOTION|MOV(?:E|ING)|GESCHWINDIGKEIT|\b(?:KM ?H|KPH|MPH|KNOTS?|SOG|COG|VEL|SPD|AZIMUTH)\b/,
   },
   odometer: {
     quantities: ['odometer', 'distance'],
-    words: /ODO|MILEAGE|DISTANCE|KILOMET|MILES|\b(?:DIST|KM(?! H\b)|HM|METERS?|METRES?|FEET|FT|MI)\b/,
+    words:
+      /ODO|MILEAGE|DISTANCE|KILOMET|MILES|LAUFLEISTUNG|STRECKE|MEILEN|\b(?:TRIP|RANGE|DIST|KM(?! H\b)|HM|METERS?|METRES?|FEET|FT|MI)\b/,
   },
   hours: {
     quantities: ['engine_hours', 'duration'],
-    words: /HOUR|(?<!LIFE)TIME|DURATION|MINUTES|SECONDS|DRIVING|\b(?:HRS?|MINS|SECS?|MS|DAYS)\b/,
+    words:
+      /HOUR|(?<!LIFE)TIME|DURATION|MINUTES|SECONDS|DRIVING|STUNDEN|MINUTEN|\b(?:HRS?|STD|MINS|SECS?|MS|DAYS)\b/,
   },
 }
 

@@ -50,7 +50,7 @@ export const ingestMutations: readonly Mutation[] = [
   {
     name: 'the bad records of a message of several vehicles are forgotten',
     file: 'ingest/intake/result-router.ts',
-    find: '    for (const one of rest) storeKept(one, message)\n',
+    find: '    for (const one of kept) storeKept(one, message)\n',
     replace: '',
   },
   {
@@ -254,13 +254,13 @@ export const ingestMutations: readonly Mutation[] = [
   {
     name: 'what lacks a lost position is not kept',
     file: 'mapping/mapper/sent-in-part.ts',
-    find: '  return {\n    sent: isSent ? watched',
-    replace: '  if (isSent) return null\n  return {\n    sent: isSent ? watched',
+    find: '  return lost === 0 ? null : {',
+    replace: '  return lost === 0 || isSent ? null : {',
   },
   {
     name: 'what was sent in part is sent again as a whole',
     file: 'mapping/mapper/sent-in-part.ts',
-    find: 'sent: isSent ? watched.namesOf(context.present) : [],',
+    find: 'sent: isSent ? watched.namesOf(present) : [],',
     replace: 'sent: [],',
   },
 ]
