@@ -5,20 +5,23 @@
 // record without the field weighs 1 / gap, at most 4 for each device, until any device has it again. It is
 // lost
 //
-//   after another mapping   if none had it since, at a weight of 8 (of the only device: 4)
-//   otherwise               at a weight of 20 and 5 devices, if a key is there that nothing reads and that
-//                           was not there before: a hall without GPS at night is no alarm
+//   after other options     if none had it since, at a weight of 8 (of the only device: 4). Options are those
+//                           that decide what the field reads: its paths, `each`, `extract`, ...
+//   otherwise               at a weight of 20 and 5 devices, four fifths of those heard within the hour, if a
+//                           key is there that nothing reads, that is like the field, and that was not there
+//                           before; or if its path finds a value of another kind. A hall without GPS at night
+//                           is no alarm, and neither are other keys of parked vehicles
 //
 // A device that lacked the field for long before does not count. A lost field is found again with the first
 // record that has it. After a week it is given up: its devices do without it.
 //
-// While a field is lost, each record without it is kept, too (mapper/sent-in-part.ts), with the names of the
-// fields that it was sent with. Mapped again, it gives the others.
+// While a field is lost, each record without it is kept, too (mapper/sent-in-part.ts).
 //
 // What is known goes on over another mapping, and over restarts (device-records/field-records.ts). It has no
 // share in any payload.
 //
-// Bounds: `devicesMax` devices of a source (further ones are counted as `beyond`), 31 fields, 64 unread keys.
+// Bounds: `devicesMax` devices of a source (one that was silent for a day makes room; further ones are counted
+// as `beyond`), 31 fields, 64 unread keys.
 
 import type { Emit } from '../../domain/event.ts'
 import type { EpochMs } from '../../std/clock.ts'
