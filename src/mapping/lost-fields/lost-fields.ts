@@ -20,8 +20,8 @@
 // What is known goes on over another mapping, and over restarts (device-records/field-records.ts). It has no
 // share in any payload.
 //
-// Bounds: `devicesMax` devices of a source (one that was silent for a day makes room; further ones are counted
-// as `beyond`), 31 fields, 64 unread keys.
+// Bounds: `devicesMax` devices of a source (one that was silent for a day makes room; further ones are
+// counted as `beyond`), 31 fields, 64 unread keys.
 
 import type { Emit } from '../../domain/event.ts'
 import type { EpochMs } from '../../std/clock.ts'
