@@ -1,6 +1,7 @@
 // field-records.ts: keeps on the disk which fields the devices of each source have, so that a field that is
 // lost over a restart is noticed, too (mapping/lost-fields). The mapping owns it; here it is written two
-// seconds after a change and at the stop, not synced, and given back after a start.
+// seconds after a change and at the stop, not synced, and given back after a start. While the database cannot
+// be used, nothing is written, and it is tried again each second.
 //
 //   key    22 | name of the source
 //   value  JSON: the format version, and the source as the mapping has it
@@ -122,7 +123,7 @@ function keyOf(name: string): Buffer {
   return Buffer.concat([Buffer.from([table]), Buffer.from(name)])
 }
 
-/** Null for what is none of this version. */
+/** Null where the value was not written by this version of the format. */
 function decode(value: Buffer): unknown {
   try {
     const stored: unknown = JSON.parse(value.toString())

@@ -130,13 +130,16 @@ export function createResultRouter(
     }
     const before = counts.duplicates
     storeMain(result, message, mapping)
-    // What it lacks is kept with the first one.
-    const isRepeated = counts.duplicates > before
-    const kept = (result.rest ?? []).filter(
-      (one) => !isRepeated || one.kind !== 'unmappable' || one.isCopy !== true,
-    )
-    for (const one of kept) storeKept(one, message)
-    counts.split += kept.length
+    if (result.rest !== undefined) storeRest(result.rest, message, counts.duplicates > before)
+  }
+
+  /** What a message lacks is kept when it comes first, and not with its duplicates. */
+  function storeRest(rest: readonly KeptResult[], message: Message, isDuplicate: boolean): void {
+    for (const one of rest) {
+      if (isDuplicate && one.kind === 'unmappable' && one.isCopy === true) continue
+      storeKept(one, message)
+      counts.split += 1
+    }
   }
 
   function storeMain(result: MapResult, message: Message, mapping: RouterMapping): void {

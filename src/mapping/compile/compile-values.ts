@@ -48,7 +48,7 @@ export function coordinateOf(
   const { unit, scale, hemisphere } = field
   if (field.default !== undefined)
     throw new Malformed(
-      'has a default, so a message without a position would be sent with one that nobody measured. Remove it; ' +
+      'has a default: messages without a position would be sent with a position that nobody measured. Remove it; ' +
         '`value` is for an asset that does not move',
     )
   if (unit === 'deg' && Math.abs(scale) === 0.01)

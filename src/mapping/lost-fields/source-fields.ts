@@ -53,7 +53,7 @@ const weightOtherwise = 20
 const devicesOtherwise = 5
 /** Up to it nearly every record has the field. */
 const usualGap = 2
-/** A device that was not heard for so long makes room for another one. */
+/** Where all places are taken, a new device gets that of one that was silent for so long. */
 const silentMs = 86_400_000
 const unreadMax = 64
 const unreadEveryMs = 600_000
@@ -197,7 +197,10 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
       field.changedAt ??= before.fingerprint === field.fingerprint ? before.changedAt : begunAt
       for (const [device, numbers] of stored.devices) {
         const row = rowOf(device, begunAt)
-        if (row !== null) takeNumbers(row, index, numbers, from)
+        if (row === null) continue
+        takeNumbers(row, index, numbers, from)
+        // When it was heard is not known; it keeps its place as if it had been heard now.
+        row[row.length - 1] ||= begunAt
       }
       if (field.lastPresentAt > 0) continue
       field.lastPresentAt = before.lastPresentAt
@@ -222,8 +225,8 @@ function statesOf({ names, fingerprints }: WatchedFields): readonly FieldState[]
 }
 
 /**
- * The first device of the map goes where it was not heard for a day. Else it goes to the end, and nobody
- * makes room: names that are invented do not replace devices that send.
+ * Removes the first device of the map if it was silent for a day. Otherwise it moves to the end of the map and
+ * stays, so that invented names cannot replace devices that send.
  */
 function makesRoom(devices: Map<string, Float64Array>, now: EpochMs): boolean {
   const [first] = devices

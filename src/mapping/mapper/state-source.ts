@@ -50,6 +50,8 @@ export function stateSourceOf(
       const offsetMs = arrival === undefined ? sinceArrival(context.latest, arrivedAt) : arrival.offsetMs
       Object.assign(context, { record: whole, root: whole, up: undefined, captures, arrivedAt, offsetMs })
       context.stored = null
+      // That of a message which was mapped before, perhaps of another source.
+      context.unwanted = 0
       context.recordSender = null
       context.device = entry.device
       source.otherControllers?.count(context)

@@ -50,7 +50,7 @@ export const ingestMutations: readonly Mutation[] = [
   {
     name: 'the bad records of a message of several vehicles are forgotten',
     file: 'ingest/intake/result-router.ts',
-    find: '    for (const one of kept) storeKept(one, message)\n',
+    find: '      storeKept(one, message)\n      counts.split += 1\n',
     replace: '',
   },
   {
