@@ -243,6 +243,15 @@ describe('an update of the devices', () => {
     )
   })
 
+  test('is said when most of those that have sent within the hour lack the field, and not before', async () => {
+    const names = trucks(10)
+    const fleet = await startFleet(10)
+    await healthy(fleet, names)
+    for (let n = 3; n < 12; n += 1) await fleet.send(names.slice(0, 6), n, renamed)
+    expect(fleet.condition()).toBeUndefined()
+    expect(fleet.deadLetters()).toBe(0)
+  })
+
   test.each([
     ['of a part of them', (name: string) => (name === 'truck-1' ? usual : renamed)],
     ['of fewer than five', (name: string) => (Number(name.slice(6)) > 4 ? null : renamed)],
@@ -331,6 +340,24 @@ describe('what is kept', () => {
     expect(fleet.deadLetters()).toBe(0)
     await fleet.pipeline.until(() => values(fleet, 50).length === 3)
     expect(values(fleet, 50)).toEqual(['signals', 'signals', 'signals'])
+  })
+
+  test('stays while it cannot be read at all, also when devices have sent the field again', async () => {
+    const names = trucks(3)
+    const fleet = await startFleet(3)
+    await healthy(fleet, names)
+    await fleet.edit('gps.lat }', 'gps.latitude }')
+    await untilLost(fleet, names)
+    await fleet.edit('gps.latitude }', 'gps.lat }')
+    await fleet.send(['truck-1'], 60)
+    await fleet.pipeline.until(() => fleet.condition() === undefined)
+    const kept = fleet.deadLetters()
+    expect(kept).toBeGreaterThan(0)
+    await fleet.edit('format: ms', 'format: iso')
+    expect(await remap(fleet)).toMatchObject({ payloads: 0, remapped: 0 })
+    expect(fleet.deadLetters()).toBe(kept)
+    await fleet.edit('format: iso', 'format: ms')
+    expect(await remap(fleet)).toMatchObject({ payloads: kept, remapped: kept })
   })
 
   test('is kept once, also where its device sends it again under another identifier', async () => {
