@@ -225,8 +225,8 @@ function statesOf({ names, fingerprints }: WatchedFields): readonly FieldState[]
 }
 
 /**
- * Removes the first device of the map if it was silent for a day. Otherwise it moves to the end of the map and
- * stays, so that invented names cannot replace devices that send.
+ * Removes the first device of the map if it was silent for a day. Otherwise it moves to the end of the map
+ * and stays, so that invented names cannot replace devices that send.
  */
 function makesRoom(devices: Map<string, Float64Array>, now: EpochMs): boolean {
   const [first] = devices
