@@ -148,7 +148,7 @@ describe('the gateway refuses', () => {
     [
       'a position by default',
       { map: { latitude: { path: 'lat', default: 1 } } },
-      /latitude has a default, so a message without a position/,
+      /latitude has a default: messages without a position would be sent/,
     ],
     // Privacy.
     [
