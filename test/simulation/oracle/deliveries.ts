@@ -241,11 +241,11 @@ function modelOf(
       // The single operation has no batchId that tells a second request from the first, where what was answered may
       // not be settled.
       if (!isHeard || mayHaveProcessed(status) || isTrouble(atMs)) excuse(payloadIds, null)
-      if (status === 202) service.emptyMin = 0
+      if (status === 202) worked(submission, atMs)
       return
     }
     if (status === 409) {
-      service.emptyMin = 0
+      worked(submission, atMs)
       if (!isHeard) for (const id of payloadIds) cutRepeats.add(id)
       // What an earlier answer said of a payload stays true: what it accepted is not sent again by `on_repeat`.
       const isForgotten = batch.heardMs === null || isTrouble(batch.heardMs, atMs)
@@ -264,6 +264,12 @@ function modelOf(
     batch.heardMs ??= atMs
     if (isHeard) heardWhole(batch, { submission, results, atMs })
     else heardPart(batch, { submission, results })
+  }
+
+  /** An answer that is no batch result shows as well that the service works. */
+  function worked({ life }: Submission, atMs: number): void {
+    service.emptyMin = 0
+    if (life === service.life) service.acceptedMs = atMs
   }
 
   /** All of the answer may have been read, or a part, or nothing. */
