@@ -190,7 +190,8 @@ export function spoolOptions(
     // About 20,000 devices. A start writes as much: where the disk is full, the ballast makes room for it.
     lateRecords: { recordsMax: 65_536, bytesMax: Math.min(config.state_max_bytes / 8, ballastBytes / 4) },
     backfillLanesMax: 256,
-    receiptBytesMax: Math.min(64 * MiB, config.max_bytes / 16),
+    // A backlog of single payloads settles some thousand batches before the ledger takes their receipts.
+    receiptBytesMax: Math.max(MiB, Math.min(64 * MiB, config.max_bytes / 16)),
     // Some five seconds at full load, which is how often the ledger takes them.
     receiptMemoryBytesMax: 8 * MiB,
     reserveBytes: Math.min(64 * MiB, config.max_bytes / 4),

@@ -40,7 +40,8 @@ const hangsMs = 120_000
 
 const ofState: Readonly<Record<string, readonly string[]>> = {
   unavailable: ['ENDPOINT_UNAVAILABLE', 'WRAPPER_REFUSED', 'NOTHING_ACCEPTED'],
-  unauthorized: ['ENDPOINT_UNAUTHORIZED', 'CREDENTIALS_MISSING'],
+  // The first request with new keys may wait for its answer.
+  unauthorized: ['ENDPOINT_UNAUTHORIZED', 'CREDENTIALS_MISSING', 'SERVICE_HANGING'],
 }
 const ofEndpoints = ['ENDPOINT_UNAVAILABLE', 'ENDPOINT_UNAUTHORIZED', 'WRAPPER_REFUSED']
 
