@@ -166,23 +166,23 @@ export function createBatchControl(deps: Deps): PipelineBatchControl {
         act: 'Requeue or purge dead letters, or raise spool.dead_letters.max_bytes.',
       })
     const content = await load(inFlight, own)
-    const { lane, batchId, payloads } = inFlight.batch
-    const requestId = inFlight.held?.requestId ?? null
+    const { lane, batchId } = inFlight.batch
+    const requestId = inFlight.held?.requestId ?? inFlight.answers.at(-1)?.requestId ?? null
     const each = settlementOf(as, by)
-    const settlements = content.payloadIds().map(() => each)
+    // What an answer accepted stays delivered: as a dead letter it could be requeued and sent twice.
+    const isAccepted = (id: string) => inFlight.earlierResults?.get(id.toLowerCase()) === 'accepted'
+    const settlements = content
+      .payloadIds()
+      .map((id): PayloadSettlement => (isAccepted(id) ? { kind: 'delivered' } : each))
     const receipt = ledger ? receiptOf(inFlight.batch, content, { requestId, settlements }) : null
     const settled = as === 'delivered' ? 'all delivered' : settlements
     await spool.settle(inFlight.batch, { payloads: settled, requestId }, receipt)
     own.batches.remove(inFlight)
     ended(own, inFlight)
-    const counts = {
-      delivered: 0,
-      retried: 0,
-      dead: 0,
-      [as === 'delivered' ? 'delivered' : 'dead']: payloads,
-    }
+    const dead = settlements.filter(({ kind }) => kind === 'dead').length
+    const counts = { delivered: settlements.length - dead, retried: 0, dead }
     counters.settled(counts)
-    if (as === 'discarded') counters.discarded(payloads)
+    if (as === 'discarded') counters.discarded(dead)
     emit({ kind: 'batch_settled', provider, lane, batchId, requestId, ...counts })
   }
 

@@ -9,7 +9,7 @@ import type { Batch } from '../../../src/spool/spool.ts'
 import { createDeliveryWorld, type DeliveryWorld } from '../../support/delivery-world.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
 import { collect } from '../../support/open-spool.ts'
-import { acceptAll, type Script } from '../../support/scripted-service.ts'
+import { acceptAll, breakdown, type Script } from '../../support/scripted-service.ts'
 
 const never = new AbortController().signal
 const operator = { user: 'root', sudoUser: 'alice' }
@@ -154,6 +154,23 @@ describe('held batches', () => {
     expect(world.delivery.counters()).toMatchObject({ dead: 2, discarded: 0 })
     const [receipt] = await world.spool.receipts({ limit: 1 })
     expect(decodeReceipt(receipt!.value)?.settlement(0)).toMatchObject({ outcome: 'dead' })
+  })
+
+  test('that an answer accepted in part are dropped without what it accepted', async () => {
+    const world = await createDeliveryWorld({
+      script: ({ payloadIds }) => breakdown({ accepted: payloadIds.slice(0, 1), failed: [] }),
+    })
+    onTestFinished(() => world.end())
+    await world.publish('a', 'b', 'c')
+    await world.quiet()
+    const [{ batchId }] = world.delivery.batches.list({}, 1).batches as [{ batchId: string }]
+    const request = { action: 'drop', selection: { ids: [batchId] }, parts: null, dryRun: false } as const
+    await world.delivery.batches.run({ ...request, operator }, never)
+    const letters = await collect(world.spool.deadLetters({ limit: 10 }))
+    expect(letters.map(({ deadLetter }) => deadLetter.payloadId)).toEqual(
+      ['b', 'c'].map((name) => payloadNamed(name).payloadId),
+    )
+    expect(world.delivery.counters()).toMatchObject({ delivered: 1, dead: 2 })
   })
 
   test('are discarded only with that word, counted and logged', async () => {
