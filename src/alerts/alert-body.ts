@@ -13,8 +13,11 @@ const severity = z.enum(['info', 'warning', 'error', 'critical'])
 
 const change = z.strictObject({
   kind: z
-    .enum(['raised', 'worsened', 'repeated', 'cleared'])
-    .describe('`worsened`: its severity rose. `repeated`: it is still raised after the time in `repeat`.'),
+    .enum(['raised', 'worsened', 'changed', 'repeated', 'cleared'])
+    .describe(
+      '`worsened`: its severity rose. `changed`: another of `causes` came. `repeated`: it is still raised after the ' +
+        'time in `repeat`.',
+    ),
   code: z.string().describe('Code of the condition, or `VERDICT`.'),
   key: z.string().nullable().describe('What it is about, such as a provider; null: the gateway.'),
   severity: severity.describe('How bad it is, or was.'),
@@ -24,6 +27,9 @@ const change = z.strictObject({
   what: z.string().describe('What is wrong, or was.'),
   why: z.string().describe('Why, as far as it is known.'),
   act: z.string().describe('What to do.'),
+  causes: z
+    .array(z.string())
+    .describe('Each thing that has the problem, such as a device; empty where there is only one.'),
 })
 
 export const alertSchema = z.strictObject({
@@ -46,13 +52,25 @@ export const alertSchema = z.strictObject({
     .describe(
       'How often a condition changed and changed back since the last alert, before it could be sent.',
     ),
+  heldBack: z
+    .strictObject({
+      changes: z.int().describe('Changes that wait.'),
+      untilAt: time.describe('When they can be sent.'),
+    })
+    .nullable()
+    .describe('Not null: this alert says that `max_per_hour` is reached.'),
+  digest: z
+    .array(change.omit({ kind: true, clearedAt: true }))
+    .nullable()
+    .describe('Not null: this is the summary of the day, with all open conditions.'),
+  page: z.string().nullable().describe('Address of the page: `alerts.page`.'),
   changes: z.array(change).describe('What changed since the last alert, the worst first.'),
 })
 
 export type AlertBody = z.infer<typeof alertSchema>
 
 export function bodyOf(alert: Alert): AlertBody {
-  const { isTest, version, createdAt, changes, ...rest } = alert
+  const { isTest, version, createdAt, changes, heldBack, digest, ...rest } = alert
   return {
     version: 1,
     ...rest,
@@ -61,8 +79,13 @@ export function bodyOf(alert: Alert): AlertBody {
     createdAt: isoTime(createdAt),
     severity: worstOf(alert),
     text: textOf(alert),
-    changes: changes.map(({ since, clearedAt, ...one }) => ({
+    heldBack: heldBack && { ...heldBack, untilAt: isoTime(heldBack.untilAt) },
+    digest:
+      digest?.map(({ causes, ...one }) => ({ ...one, causes: [...causes], since: isoTime(one.since) })) ??
+      null,
+    changes: changes.map(({ since, clearedAt, causes, ...one }) => ({
       ...one,
+      causes: [...causes],
       since: isoTime(since),
       clearedAt: isoTimeOrNull(clearedAt),
     })),

@@ -63,11 +63,12 @@ export function changesOf(
     names.add(name)
     const known = reported.get(name)
     const since = Math.min(condition.since, known?.since ?? Infinity)
-    const { code, key, severity, count, what, why, act } = condition
-    const present = { code, key, severity, since, count, what, why, act }
+    const { code, key, severity, count, what, why, act, causes } = condition
+    const present = { code, key, severity, since, count, what, why, act, causes }
     const add = (kind: Change['kind']) => changes.push({ ...present, kind, clearedAt: null })
     if (known === undefined) add('raised')
     else if (rankOf(condition.severity) > rankOf(known.severity)) add('worsened')
+    else if (causes.some((cause) => !known.causes.includes(cause))) add('changed')
     else if (now - known.sentAt >= repeatMs) add('repeated')
   }
   for (const [name, known] of [...maybe, ...reported]) {
@@ -116,7 +117,7 @@ export function withTried(
 /** Two alerts with the same changes are one alert, and have one id. */
 export function changesKey(changes: readonly Change[]): string {
   return changes
-    .map((change) => `${change.kind} ${change.severity} ${nameOf(change)}`)
+    .map((change) => `${change.kind} ${change.severity} ${nameOf(change)} ${change.causes.join()}`)
     .toSorted()
     .join('\n')
 }

@@ -1,32 +1,120 @@
-// alert-limit.ts: how many alerts a receiver gets within an hour. Times are of the wall clock, so that they
-// can be kept over a restart; where the clock was set, they count as now.
+// alert-limit.ts: what a receiver gets next: changes, within the limit of the hour; that the limit is reached;
+// or the summary of the day. Times are of the wall clock, so that they can be kept over a restart; where the
+// clock was set, they count as now.
 //
-// A third of the places is kept for conditions that no alert of the last hour has: one condition that is
-// raised and cleared again and again does not keep the first alert about another one back.
+//   a third of the places   for conditions that no alert of the last hour has: one that is raised and cleared
+//                           again and again does not keep the first alert about another one back
+//   as many beyond them     for critical conditions and the verdict, which wait for nothing
+//   one beyond them         says that the limit is reached, and until when the others wait
 
 import type { EpochMs } from '../std/clock.ts'
-import type { Change } from './types.ts'
+import { verdictCode } from './config.ts'
+import type { Alert, Change, HeldBack, OpenCondition } from './types.ts'
 
 export type SentAlert = { at: EpochMs; codes: string[] }
 
+/** What of an alert is decided here. */
+export type AlertContent = Pick<Alert, 'changes' | 'heldBack' | 'digest'>
+
+export type AlertLimit = {
+  /** Null: nothing now. `isDue`: the changes have waited for others. `omitted`: of changes that were undone. */
+  next(
+    parts: { changes: readonly Change[]; open: readonly OpenCondition[]; isDue: boolean; omitted: number },
+    rules: LimitRules,
+  ): AlertContent | null
+  sent(alert: Alert, now: EpochMs): void
+  /** What the limit holds back; null where it holds nothing. */
+  heldBack(): HeldBack | null
+  state(): LimitState
+}
+
+/** `digestAt`: when the summary of the day is sent, in minutes of the local day; null: never. */
+export type LimitRules = { now: EpochMs; perHour: number; digestAt: number | null }
+
+export type LimitState = {
+  recent: SentAlert[]
+  /** An alert said that changes wait. */
+  isLimitSaid: boolean
+  /** The local date of the last summary. */
+  digestDay: string | null
+}
+
 const hourMs = 3_600_000
+/** One that was due while the gateway did not run is not sent later. */
+const digestLateMin = 120
+
+export function createAlertLimit(stored: LimitState | null): AlertLimit {
+  let recent = [...(stored?.recent ?? [])]
+  let isLimitSaid = stored?.isLimitSaid ?? false
+  let digestDay = stored?.digestDay ?? null
+  let heldBack: HeldBack | null = null
+  return {
+    next({ changes, open, isDue, omitted }, { now, perHour, digestAt }) {
+      recent = recentAlerts(recent, now)
+      const alone = { changes, heldBack: null, digest: null }
+      if (isDigestDue(now, digestAt)) return { ...alone, changes: [], digest: open }
+      const isSummary = changes.length === 0 && omitted > 0 && heldBack !== null
+      if (!isSummary && (changes.length === 0 || !isDue)) return null
+      if (maySend(changes, recent, perHour)) return alone
+      heldBack = { changes: changes.length, untilAt: nextPlaceAt(changes, { now, perHour }) }
+      return isLimitSaid || changes.length === 0 ? null : { ...alone, changes: [], heldBack }
+    },
+    sent,
+    heldBack: () => heldBack,
+    state: () => ({ recent: [...recent], isLimitSaid, digestDay }),
+  }
+
+  /** The summary of the day, and what says that the limit is reached, use no place. */
+  function sent(alert: Alert, now: EpochMs): void {
+    if (alert.digest !== null) digestDay = dayOf(alert.createdAt)
+    else if (alert.heldBack !== null) isLimitSaid = true
+    else {
+      recent.push({ at: now, codes: [...new Set(alert.changes.map(({ code }) => code))] })
+      heldBack = null
+      isLimitSaid = false
+    }
+  }
+
+  function isDigestDue(now: EpochMs, digestAt: number | null): boolean {
+    if (digestAt === null || digestDay === dayOf(now)) return false
+    const local = new Date(now)
+    const lateMin = local.getHours() * 60 + local.getMinutes() - digestAt
+    return lateMin >= 0 && lateMin < digestLateMin
+  }
+
+  /** When they may be sent, if nothing else is sent before. */
+  function nextPlaceAt(changes: readonly Change[], { now, perHour }: Omit<LimitRules, 'digestAt'>): EpochMs {
+    const ends = recent.map(({ at }) => at + hourMs)
+    return ends.find((at) => maySend(changes, recentAlerts(recent, at), perHour)) ?? now + hourMs
+  }
+}
 
 /** Of the last hour, the oldest first. A time in the future is from before a step of the clock. */
-export function recentAlerts(alerts: readonly SentAlert[], now: EpochMs): SentAlert[] {
+function recentAlerts(alerts: readonly SentAlert[], now: EpochMs): SentAlert[] {
   return alerts
     .filter(({ at }) => now - at < hourMs)
     .map(({ at, codes }) => ({ at: Math.min(at, now), codes }))
 }
 
-export function maySend(
-  changes: readonly Change[],
-  alerts: readonly SentAlert[],
-  { now, perHour }: { now: EpochMs; perHour: number },
-): boolean {
-  const recent = recentAlerts(alerts, now)
-  if (recent.length >= perHour) return false
+/** `recent`: the alerts of the last hour. */
+function maySend(changes: readonly Change[], recent: readonly SentAlert[], perHour: number): boolean {
   const kept = Math.max(1, Math.floor(perHour / 3))
+  if (recent.length >= perHour) return recent.length < perHour + kept && changes.some(isUrgent)
   if (recent.length < perHour - kept) return true
   const known = new Set(recent.flatMap(({ codes }) => codes))
-  return changes.some(({ kind, code }) => kind !== 'cleared' && !known.has(code))
+  return changes.some((change) => isUrgent(change) || (isNews(change) && !known.has(change.code)))
+}
+
+function isUrgent(change: Change): boolean {
+  return isNews(change) && (change.severity === 'critical' || change.code === verdictCode)
+}
+
+function isNews({ kind }: Change): boolean {
+  return kind !== 'cleared' && kind !== 'repeated'
+}
+
+/** The local date. */
+export function dayOf(at: EpochMs): string {
+  const local = new Date(at)
+  return `${local.getFullYear()}-${local.getMonth() + 1}-${local.getDate()}`
 }

@@ -2,11 +2,13 @@
 //
 //   look()   every second: what is open -> what the receiver does not know yet (alert-changes.ts)
 //     changes wait for others (`wait`)    -> a change that is undone meanwhile is only counted (`omitted`)
-//     the limit of the hour is reached    -> they wait (alert-limit.ts)
+//     the limit of the hour is reached    -> they wait (alert-limit.ts), and one alert says so
 //     the last try failed                 -> they wait: 5 s, doubled to 15 min, with jitter, or Retry-After
 //     else one try, alone                 -> sent: the receiver knows them. Failed: the next try has what is
 //                                            different then. Not answered: the receiver may know them, so it
 //                                            is sent their end, too
+//
+// Once a day, at `digest`, the receiver gets all open conditions.
 //
 // Nothing queues, so no queue can overflow. The id of an alert is on the disk before its first byte leaves,
 // and stays the same as long as its changes do: a receiver recognises a try that is repeated after a timeout
@@ -23,8 +25,9 @@ import {
   nameOf,
   withTried,
   type ConditionFilter,
+  type Reported,
 } from './alert-changes.ts'
-import { maySend, recentAlerts, type SentAlert } from './alert-limit.ts'
+import { createAlertLimit, dayOf, type AlertContent } from './alert-limit.ts'
 import { headlineOf } from './alert-text.ts'
 import type { SenderState } from './alert-state.ts'
 import { tryOnce } from './receiver-try.ts'
@@ -39,14 +42,19 @@ export type SenderSettings = {
   waitMs: number
   repeatMs: number
   perHour: number
+  /** When it gets the summary of the day, in minutes of the local day; null: never. */
+  digestAt: number | null
 }
 
 export type AlertSender = {
   look(situation: Situation): void
   view(): AlertReceiverView
   state(): SenderState
-  /** Puts other settings in force. With another target the receiver knows nothing. */
-  use(settings: SenderSettings, isSameTarget: boolean): void
+  /**
+   * Puts other settings in force. With another target the receiver knows nothing; where nothing changed, a
+   * back-off goes on.
+   */
+  use(settings: SenderSettings, changed: 'nothing' | 'settings' | 'target'): void
   /** The next try begins at once. */
   retryNow(): void
   /** Ends a running try. `isRemoved`: the config has the receiver no more. */
@@ -58,7 +66,7 @@ export type SenderDeps = {
   random: () => number
   newId: () => string
   emit: Emit
-  alertBase: () => Pick<Alert, 'gateway' | 'version'>
+  alertBase: () => Pick<Alert, 'gateway' | 'version' | 'page'>
   /** Writes the states of all receivers; resolves after a bounded time, whatever the disk does. */
   save: () => Promise<void>
 }
@@ -74,20 +82,18 @@ export function createAlertSender(
 ): AlertSender {
   const { clock, random, newId, emit, alertBase, save } = deps
   let settings = first
-  let reported = new Map(stored?.reported.map((one) => [nameOf(one), one]))
+  let reported = new Map<string, Reported>(stored?.reported.map((one) => [nameOf(one), one]))
   /** What it may know: a try had it, and was not answered. */
-  let maybe = new Map(stored?.maybe.map((one) => [nameOf(one), one]))
+  let maybe = new Map<string, Reported>(stored?.maybe.map((one) => [nameOf(one), one]))
   /** Known from before a restart, and not seen open since. */
   let restored = new Set([...reported.keys(), ...maybe.keys()])
-  let recent: SentAlert[] = [...(stored?.recent ?? [])]
+  let limit = createAlertLimit(stored)
   let pending = stored?.pending ?? null
   let omitted = stored?.omitted ?? 0
   let lastSentAt = stored?.lastSentAt ?? null
   /** Changes that wait, by kind and name, since when on the monotonic clock. */
   let waiting = new Map<string, number>()
   let completeSince: number | null = null
-  /** The limit held an alert back since the last one. */
-  let isLimited = false
   let failures = 0
   let isIncomplete = false
   let retryAt = 0
@@ -103,7 +109,7 @@ export function createAlertSender(
     const [now, nowMs] = [clock.now(), clock.monotonic()]
     keepTimesPast(now)
     noteCompleteness(situation.isComplete, nowMs)
-    const { name, filter, waitMs, repeatMs, perHour } = settings
+    const { name, filter, waitMs, repeatMs } = settings
     const open = situation.conditions.filter(
       // That it fails itself it cannot be sent, and need not know afterwards.
       (one) => isWanted(one, filter) && !(one.code === 'ALERTS_FAILING' && one.key === name),
@@ -114,21 +120,16 @@ export function createAlertSender(
     const changes = changesOf(open, reported, { now, repeatMs, maybe, maySayCleared })
     noteWaiting(changes, nowMs)
     if (running !== null || nowMs < retryAt) return
-    const isDue = changes.length > 0 && nowMs - Math.min(...waiting.values()) >= waitMs
-    const isSummary = changes.length === 0 && omitted > 0 && isLimited
-    if (!isDue && !isSummary) return
-    if (!maySend(changes, recent, { now, perHour })) {
-      isLimited = true
-      return
-    }
-    running = attempt(situation, changes, open.length).finally(() => {
+    const isDue = nowMs - Math.min(...waiting.values()) >= waitMs
+    const content = limit.next({ changes, open, isDue, omitted }, { now, ...settings })
+    if (content === null) return
+    running = attempt(situation, { omitted, open: open.length, ...content }).finally(() => {
       running = null
     })
   }
 
   /** The clock may have been set back: nothing was sent in the future. */
   function keepTimesPast(now: number): void {
-    recent = recentAlerts(recent, now)
     for (const one of reported.values()) one.sentAt = Math.min(one.sentAt, now)
   }
 
@@ -162,12 +163,12 @@ export function createAlertSender(
     }
   }
 
-  async function attempt(situation: Situation, changes: readonly Change[], open: number): Promise<void> {
+  async function attempt(situation: Situation, parts: AlertParts): Promise<void> {
     const { receiver, name } = settings
     const { signal } = stopping
-    const key = changesKey(changes)
+    const { changes } = parts
+    const key = parts.digest === null ? changesKey(changes) : `digest ${dayOf(clock.now())}`
     if (pending?.key !== key) pending = { id: newId(), key }
-    const parts = { changes, omitted, open }
     const alert: Alert = {
       id: pending.id,
       isTest: false,
@@ -201,10 +202,9 @@ export function createAlertSender(
       waiting.delete(waitingKey(change))
       maybe.delete(nameOf(change))
     }
-    recent.push({ at: now, codes: [...new Set(alert.changes.map(({ code }) => code))] })
+    limit.sent(alert, now)
     omitted = Math.max(0, omitted - alert.omitted)
     pending = null
-    isLimited = false
     lastSentAt = now
     counts.sent += 1
     emit({ kind: 'alert_sent', receiver: name, headline: alert.headline, changes: alert.changes.length })
@@ -233,10 +233,10 @@ export function createAlertSender(
     })
   }
 
-  function use(next: SenderSettings, isSameTarget: boolean): void {
+  function use(next: SenderSettings, changed: 'nothing' | 'settings' | 'target'): void {
     settings = next
-    retryAt = 0
-    if (isSameTarget) {
+    if (changed !== 'nothing') retryAt = 0
+    if (changed !== 'target') {
       // What it does not get any more is neither open nor cleared for it.
       for (const known of [reported, maybe])
         for (const [name, one] of known) if (!isWanted(one, next.filter)) known.delete(name)
@@ -249,7 +249,7 @@ export function createAlertSender(
     maybe = new Map()
     waiting = new Map()
     restored = new Set()
-    recent = []
+    limit = createAlertLimit(null)
     pending = null
     omitted = 0
     failures = 0
@@ -269,6 +269,7 @@ export function createAlertSender(
       failures,
       nextTryAt: failures > 0 && waitsMs > 0 ? Math.round(clock.now() + waitsMs) : null,
       waiting: waiting.size,
+      heldBack: limit.heldBack(),
       ...counts,
     }
   }
@@ -276,9 +277,9 @@ export function createAlertSender(
   function state(): SenderState {
     return {
       target: settings.targetId,
-      reported: [...reported.values()],
-      maybe: [...maybe.values()],
-      recent: [...recent],
+      reported: [...reported.values()].map(storedOf),
+      maybe: [...maybe.values()].map(storedOf),
+      ...limit.state(),
       pending,
       omitted,
       lastSentAt,
@@ -294,6 +295,12 @@ export function createAlertSender(
   function isFaulty(): boolean {
     return failures > 0 || isIncomplete
   }
+}
+
+type AlertParts = Pick<Alert, 'omitted' | 'open'> & AlertContent
+
+function storedOf({ causes, ...rest }: Reported) {
+  return { ...rest, causes: [...causes] }
 }
 
 function waitingKey(change: Change): string {

@@ -19,6 +19,7 @@ const reported = z.object({
   what: z.string(),
   why: z.string(),
   act: z.string(),
+  causes: z.array(z.string()).max(1000).default([]),
   sentAt: z.number(),
 })
 
@@ -32,6 +33,10 @@ const senderState = z.object({
   pending: z.object({ id: z.string(), key: z.string() }).nullable(),
   omitted: z.int().min(0),
   lastSentAt: z.number().nullable(),
+  /** An alert said that changes wait because of the limit. */
+  isLimitSaid: z.boolean().default(false),
+  /** The day of the last summary, as a date. */
+  digestDay: z.string().nullable().default(null),
 })
 
 const stateSchema = z.object({ version: z.literal(1), receivers: z.record(z.string(), senderState) })

@@ -12,6 +12,7 @@ export type TestDeps = ReceiverDeps & {
   clock: Clock
   newId: () => string
   version: string
+  page: () => string | null
   situation: () => Situation
 }
 
@@ -109,7 +110,7 @@ async function run(
   return { ...about, ok: false, detail: warning, act: 'Check `recipients`: the others got the alert.' }
 }
 
-function testAlert({ gateway, version, newId, clock, situation }: TestDeps, receiver: string): Alert {
+function testAlert({ gateway, page, version, newId, clock, situation }: TestDeps, receiver: string): Alert {
   const { verdict, sentence } = situation()
   return {
     id: newId(),
@@ -124,5 +125,8 @@ function testAlert({ gateway, version, newId, clock, situation }: TestDeps, rece
     changes: [],
     omitted: 0,
     open: 0,
+    heldBack: null,
+    digest: null,
+    page: page(),
   }
 }

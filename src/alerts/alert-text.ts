@@ -6,23 +6,28 @@
 import { isoTime } from '../std/clock.ts'
 import { formatDuration, plural } from '../std/quantity.ts'
 import { visible } from '../std/quote.ts'
-import type { Alert, Change } from './types.ts'
+import type { Alert, Change, OpenCondition } from './types.ts'
 
 const headlineLengthMax = 140
 const shownMax = 20
+const causesShown = 50
 
 const words: Record<Change['kind'], string> = {
   raised: 'RAISED',
   worsened: 'WORSE',
+  changed: 'ALSO',
   repeated: 'STILL RAISED',
   cleared: 'CLEARED',
 }
 
-type Parts = Pick<Alert, 'changes' | 'omitted' | 'open'>
+type Parts = Pick<Alert, 'changes' | 'omitted' | 'open' | 'heldBack' | 'digest'>
 
 /** Without the name of the gateway. */
-export function headlineOf({ changes, omitted }: Parts): string {
+export function headlineOf({ changes, omitted, heldBack, digest }: Parts): string {
   const [first] = changes
+  if (digest !== null) return `Summary of the day: ${plural(digest.length, 'condition')} open`
+  if (heldBack !== null)
+    return `Limit of alerts reached: ${plural(heldBack.changes, 'change')} ${heldBack.changes === 1 ? 'waits' : 'wait'} until ${isoTime(heldBack.untilAt)}`
   if (first === undefined) return `Conditions changed and changed back ${timesOf(omitted)}`
   const more = changes.length > 1 ? ` (and ${changes.length - 1} more)` : ''
   const about = `${first.code}${first.key === null ? '' : ` ${first.key}`}`
@@ -41,7 +46,7 @@ function shortened(text: string, lengthMax: number): string {
 
 /** The whole alert as plain text. `lengthMax`: for receivers that refuse long ones. */
 export function textOf(alert: Alert, lengthMax = 60_000): string {
-  const { gateway, changes, omitted, open, sentence, version, isTest } = alert
+  const { gateway, changes, omitted, open, sentence, version, isTest, page, digest } = alert
   const head = [
     `${visible(gateway)}: ${isTest ? 'TEST. ' : ''}${visible(alert.headline)}`,
     '',
@@ -53,20 +58,35 @@ export function textOf(alert: Alert, lengthMax = 60_000): string {
       ? ['', `Not sent one by one: conditions changed and changed back ${timesOf(omitted)}.`]
       : []),
     '',
-    `Look: \`telemetry-gateway status\` on ${visible(gateway)}. Version ${version}, alert ${alert.id}.`,
+    `Look: ${page === null ? '' : `${page} or `}\`telemetry-gateway status\` on ${visible(gateway)}. Version ${version}, alert ${alert.id}.`,
   ]
   const parts: string[] = []
   let length = [...head, ...tail].join('\n').length
-  for (const [index, change] of changes.entries()) {
-    const part = `\n${changeText(change, alert.createdAt)}`
+  const all = digest?.map((one) => digestText(one, alert.createdAt))
+  const texts = all ?? changes.map((change) => changeText(change, alert.createdAt))
+  for (const [index, text] of texts.entries()) {
+    const part = `\n${text}`
     if (index >= shownMax || length + part.length > lengthMax - 40) {
-      parts.push(`\n${plural(changes.length - index, 'more change')}: see the status.`)
+      const what = digest === null ? 'more change' : 'more condition'
+      parts.push(`\n${plural(texts.length - index, what)}: see the status.`)
       break
     }
     length += part.length + 1
     parts.push(part)
   }
   return `${[...head, ...parts, ...tail].join('\n')}\n`
+}
+
+/** With all of its causes that fit. */
+function digestText({ severity, code, key, since, what, causes }: OpenCondition, now: number): string {
+  const shown = causes.slice(0, causesShown).map(visible).join(', ')
+  const more = causes.length > causesShown ? `, and ${causes.length - causesShown} more` : ''
+  return [
+    `${severity} ${code}${key === null ? '' : ` ${visible(key)}`}`,
+    `  since ${isoTime(since)} (${formatDuration(Math.max(0, now - since))})`,
+    `  what  ${visible(what)}`,
+    ...(causes.length === 0 ? [] : [`  all   ${shown}${more}`]),
+  ].join('\n')
 }
 
 function timesOf(count: number): string {

@@ -29,8 +29,10 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import type { CancelTimer, Clock } from '../std/clock.ts'
 import { messageOf } from '../std/gateway-error.ts'
+import { Secret } from '../std/secret.ts'
 import type { Emit } from '../domain/event.ts'
 import type { Environment, ProxyOptions } from '../delivery/delivery.ts'
 import { createAlertSender, type AlertSender, type SenderSettings } from './alert-sender.ts'
@@ -181,7 +183,7 @@ export function createAlerts(deps: AlertsDeps, first: AlertsOptions, spoolPath: 
     senders = applied(senders, alerts.receivers, {
       make: (config) => ({ config, sender: createSender(config) }),
       keep(entry, config) {
-        entry.sender.use(settingsOf(config), targetKey(config) === targetKey(entry.config))
+        entry.sender.use(settingsOf(config), changeOf(entry.config, config))
         entry.config = config
       },
       end: ({ sender }) => sender.stop(true),
@@ -231,7 +233,7 @@ export function createAlerts(deps: AlertsDeps, first: AlertsOptions, spoolPath: 
   }
 
   function settingsOf(config: ReceiverConfig): SenderSettings {
-    const { name, from, conditions = null, except = [], repeat, max_per_hour: perHour } = config
+    const { name, from, conditions = null, except = [], repeat, digest, max_per_hour: perHour } = config
     return {
       name,
       receiver: createReceiver(receiverDeps(), config),
@@ -240,6 +242,7 @@ export function createAlerts(deps: AlertsDeps, first: AlertsOptions, spoolPath: 
       waitMs: options.alerts.wait,
       repeatMs: repeat,
       perHour,
+      digestAt: digest ?? null,
     }
   }
 
@@ -253,11 +256,16 @@ export function createAlerts(deps: AlertsDeps, first: AlertsOptions, spoolPath: 
   }
 
   function alertBase() {
-    return { gateway: gatewayName(options), version: deps.version }
+    return { gateway: gatewayName(options), page: page(), version: deps.version }
+  }
+
+  function page(): string | null {
+    return options.alerts.page ?? null
   }
 
   function testDeps() {
-    return { ...receiverDeps(), clock, newId: deps.newId, version: deps.version, situation: deps.situation }
+    const { newId, version, situation } = deps
+    return { ...receiverDeps(), clock, newId, version, page, situation }
   }
 
   function stateOfAll(): AlertState {
@@ -270,6 +278,19 @@ export function createAlerts(deps: AlertsDeps, first: AlertsOptions, spoolPath: 
     await Promise.all([...working().map((one) => one.stop(false)), ...ending])
     if (senders.size > 0) await write()
   }
+}
+
+/** A secret of the same place counts as changed: what failed may work now. */
+function changeOf(before: ReceiverConfig, after: ReceiverConfig): 'nothing' | 'settings' | 'target' {
+  if (targetKey(before) !== targetKey(after)) return 'target'
+  return isDeepStrictEqual(plain(before), plain(after)) ? 'nothing' : 'settings'
+}
+
+/** With the secrets: they are only compared. */
+function plain(config: ReceiverConfig): unknown {
+  return JSON.parse(
+    JSON.stringify(config, (_key, value: unknown) => (value instanceof Secret ? value.reveal() : value)),
+  )
 }
 
 export function gatewayName({ alerts }: Pick<AlertsOptions, 'alerts'>): string {

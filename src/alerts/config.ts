@@ -25,6 +25,12 @@ const codes = z
   .min(1)
   .max(200)
 
+const timeOfDay = z
+  .string()
+  .regex(/^([01]\d|2[0-3]):[0-5]\d$/, { error: 'must be a time such as 07:00' })
+  .meta({ format: 'HH:MM', examples: ['07:00'] })
+  .transform((text) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3)))
+
 /** Common to all receivers. */
 const receiverShape = {
   name,
@@ -42,6 +48,12 @@ const receiverShape = {
   repeat: duration({ minMs: 10 * minuteMs, maxMs: 366 * dayMs })
     .prefault('24h')
     .describe('A condition that is still raised is sent again after this time.'),
+  digest: timeOfDay
+    .optional()
+    .describe(
+      'Local time of the machine at which it gets a summary of the day: all open conditions, with the devices that are ' +
+        'silent. Default: none.',
+    ),
   max_per_hour: z
     .int()
     .min(2)
@@ -49,8 +61,8 @@ const receiverShape = {
     .default(12)
     .describe(
       'Alerts within an hour, retries not counted. A third of them is kept for conditions that no alert of the last ' +
-        'hour has. At the limit, changes wait. The next alert has what changed in the end, and how many changes ' +
-        'it leaves out.',
+        'hour has, and as many more for critical conditions and the verdict. At the limit, changes wait, and one alert ' +
+        'says until when. The next one has what changed in the end, and how many changes it leaves out.',
     ),
 }
 
@@ -203,6 +215,11 @@ export const alertsSchema = z
       .regex(/^[^\p{Cc}]{1,64}$/u, { error: 'must have 1 to 64 characters, without control characters' })
       .optional()
       .describe('Name of this gateway in alerts. Default: the name of the machine.'),
+    page: z
+      .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+      .max(500)
+      .optional()
+      .describe('Address at which persons open the page of this gateway. Alerts have it as a link.'),
     wait: duration({ minMs: 0, maxMs: 10 * minuteMs })
       .prefault('10s')
       .describe(

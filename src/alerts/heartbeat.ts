@@ -127,6 +127,7 @@ export function createHeartbeat(
       failures,
       nextTryAt: failures > 0 && waitsMs > 0 ? Math.round(clock.now() + waitsMs) : null,
       waiting: 0,
+      heldBack: null,
       dropped: 0,
       ...counts,
     }

@@ -14,6 +14,8 @@ export type OpenCondition = {
   what: string
   why: string
   act: string
+  /** Each thing that has the problem, where one more is news. */
+  causes: readonly string[]
 }
 
 /** How the gateway is, at one moment. */
@@ -27,7 +29,8 @@ export type Situation = {
   conditions: readonly OpenCondition[]
 }
 
-export type ChangeKind = 'raised' | 'worsened' | 'repeated' | 'cleared'
+/** `changed`: another thing has the problem, too. */
+export type ChangeKind = 'raised' | 'worsened' | 'changed' | 'repeated' | 'cleared'
 
 /** One thing that an alert says. */
 export type Change = OpenCondition & {
@@ -53,7 +56,15 @@ export type Alert = {
   omitted: number
   /** Conditions of this receiver that are open now. */
   open: number
+  /** Changes that wait because the limit of the hour is reached, and until when; null where none do. */
+  heldBack: HeldBack | null
+  /** The open conditions, where this is the summary of the day; else null. */
+  digest: readonly OpenCondition[] | null
+  /** Address of the page; null where the config has none. */
+  page: string | null
 }
+
+export type HeldBack = { changes: number; untilAt: EpochMs }
 
 export type Sent =
   | {
@@ -99,6 +110,8 @@ export type AlertReceiverView = {
   nextTryAt: EpochMs | null
   /** Changes that wait. */
   waiting: number
+  /** Of these, those that wait because of the limit of the hour. */
+  heldBack: HeldBack | null
   sent: number
   failed: number
   /** Changes that were never sent one by one. */

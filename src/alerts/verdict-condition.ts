@@ -31,6 +31,7 @@ export function createVerdictCondition(clock: Clock): (situation: Situation) => 
       since: present.since,
       count: 1,
       why: sentence,
+      causes: [],
       act: 'Run `telemetry-gateway status` on the gateway, and follow its conditions.',
     }
     return { ...situation, conditions: [...conditions, condition] }

@@ -42,6 +42,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { Forgotten, MappingStage } from '../ops/ops.ts'
 import type { Spool } from '../spool/spool.ts'
 import { createDeviceMessages, createDeviceMonitor } from './device-monitor/device-monitor.ts'
+import type { SilentDevices } from './traffic-watch/silent-devices.ts'
 import type { GatewayTime } from './our-time.ts'
 
 export type ActiveMapping = {
@@ -53,7 +54,7 @@ export type ActiveMapping = {
   /** Before the first message. */
   prepare(): Promise<void>
   /** From the first message on. */
-  start(ingest: Pick<Ingest, 'swap' | 'clients'>): void
+  start(ingest: Pick<Ingest, 'swap' | 'clients'>, silentDevices: SilentDevices): void
   /** Rejects with DEVICES_INVALID, or where the store is lost; then the previous mapping stays in force. */
   swap(config: Config): Promise<void>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
@@ -126,11 +127,11 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     },
     inForce: () => ({ mapping: present.mapping, config: present.config }),
     prepare: () => release.findReleasable(),
-    start(ingest) {
+    start(ingest, silentDevices) {
       intake = ingest
       release.start()
       deferred.start()
-      monitor.start(ingest.clients)
+      monitor.start(ingest.clients, silentDevices)
       ourTime.onCorrection(() => {
         present.mapper.ownTimeCorrected()
         verdicts.correct()

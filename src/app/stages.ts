@@ -33,7 +33,7 @@ import { probe } from './endpoint-probe.ts'
 import type { StartHeapWork } from './heap-work.ts'
 import type { GatewayTime } from './our-time.ts'
 import { openRecords } from './records.ts'
-import { isReachable } from './traffic-watch/reachability.ts'
+import { closedSources, isReachable } from './traffic-watch/reachability.ts'
 import { startTrafficWatch } from './traffic-watch/traffic-watch.ts'
 
 export type StagesDeps = {
@@ -187,6 +187,7 @@ async function openIncoming(
       probe: (signal) => probe({ delivery, clock }, signal),
       remap,
       forget,
+      mute: devices.mute,
       check: spool.check,
     },
     quarantine: decisions,
@@ -194,8 +195,6 @@ async function openIncoming(
   })
   await activeMapping.prepare()
   await ingest.start()
-  activeMapping.start(ingest)
-  await reload.start()
   const heapWork = startHeapWork?.(clock, () => ingest.counters().received)
   opened(async () => heapWork?.stop())
   const waysIn = () => ({
@@ -208,6 +207,9 @@ async function openIncoming(
       clock,
       emit,
       counters: ingest.counters,
+      notListening: devices.notListening,
+      addressOf: ({ sender }) => (sender && ingest.clients.find(sender.clientId)?.address) ?? null,
+      closed: () => closedSources(ingest.messageSources()),
       takesIn: () => spool.holdReason() === null && spool.writeState() !== 'hanging' && isReachable(waysIn()),
       lanes: spool.lanes,
       providers: delivery.providers,
@@ -215,6 +217,8 @@ async function openIncoming(
     { spoolPath: config.spool.path, silence: config.ops.silence },
   )
   opened(() => traffic.stop())
+  activeMapping.start(ingest, traffic.silentDevices)
+  await reload.start()
   const bridgeSessions = await startBridgeSessions(
     { clock, emit, messageSources: ingest.messageSources },
     sessionOptions,

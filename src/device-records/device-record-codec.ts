@@ -8,9 +8,10 @@
 import type { ProviderName } from '../domain/ids.ts'
 import type { Sender } from '../domain/message.ts'
 import type { WithheldValue } from '../domain/payload.ts'
+import type { EpochMs } from '../std/clock.ts'
 import type { StoreRange } from '../storage/storage.ts'
-import { hoursKept } from './hourly-counts.ts'
-import { column, hoursColumn, storedNumbers } from './record-table.ts'
+import { hoursKept, pausesLength } from './row-history.ts'
+import { column, hoursColumn, pausesColumn, storedNumbers } from './record-table.ts'
 import { gapsKept } from './rhythm.ts'
 import type { Accepted, DeviceRecord, Loss, Refused } from './types.ts'
 
@@ -30,6 +31,11 @@ export type StoredRecord = {
   gaps: readonly number[]
   /** As in the row. */
   hours: readonly number[]
+  /** The same; not in those of version 0.2.0-dev. */
+  pauses?: readonly number[]
+  from?: string | null
+  source?: string | null
+  mutedUntil?: EpochMs | null
   sender: Sender | null
   isFixed: boolean
   losses: readonly Loss[]
@@ -61,6 +67,10 @@ export function encodeRecord(
     numbers: filled(numberRow, storedNumbers, (index) => numbers[base + index]!),
     gaps: filled(gapRow, gapCount, (index) => Math.round(numbers[base + column.gaps + index]!)),
     hours: filled(hourRow, hoursKept, (index) => numbers[base + hoursColumn + index]!),
+    pauses: filled(pauseRow, pausesLength, (index) => numbers[base + pausesColumn + index]!),
+    from: record.from,
+    source: record.source,
+    mutedUntil: record.mutedUntil,
     sender: sender && boundedSender(sender),
     isFixed,
     losses: record.losses,
@@ -73,7 +83,7 @@ export function encodeRecord(
 }
 
 /** Used again for each record: they are text when `encodeRecord` returns. */
-const [numberRow, gapRow, hourRow]: [number[], number[], number[]] = [[], [], []]
+const [numberRow, gapRow, hourRow, pauseRow]: [number[], number[], number[], number[]] = [[], [], [], []]
 
 function filled(row: number[], length: number, numberAt: (index: number) => number): readonly number[] {
   row.length = length

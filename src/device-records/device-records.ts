@@ -18,7 +18,8 @@
 //                      (message-blocks.ts)
 //   record-writer.ts   on the disk: in the database of the ledger, in slices, not synced
 //   client-records.ts  the same for what the broker knows of clients; field-records.ts, the mapping of fields
-//   hourly-counts.ts   messages of the last 24 hours
+//   row-history.ts     messages of the last 24 hours, and the longest pause of each of 15 days
+//   record-views.ts    a record, and how its device stands, at the moment of the question
 //   rhythm.ts          how often a device sends, and whether it is silent
 //   repeats.ts         whether its last messages bring nothing new
 //
@@ -34,15 +35,14 @@ import type { WithheldValue } from '../domain/payload.ts'
 import type { RecentMessage } from './message-ring.ts'
 import { createRecentMessages } from './recent-messages.ts'
 import { createRecordNotes, type RecordNotes } from './record-notes.ts'
-import { hourlyCounts } from './hourly-counts.ts'
+import { hourlyCounts } from './row-history.ts'
 import { column, createRecordTable, hoursColumn, keyOf } from './record-table.ts'
 import { createRecordWriter, type RecordsStore, type WriterOptions } from './record-writer.ts'
-import { repeatingOf } from './repeats.ts'
-import { gapsKept, isSilent, medianGap, silentAfter } from './rhythm.ts'
-import { withheldSum } from './withheld-sum.ts'
-import type { DeviceRecord, DeviceRecordView, Loss } from './types.ts'
+import { createRecordViews, withheldSum, type Standing } from './record-views.ts'
+import type { DeviceRecord, DeviceRecordView } from './types.ts'
 
 export type { DeviceRecordView, Loss, Repeating } from './types.ts'
+export { lastLossOf, type Standing } from './record-views.ts'
 export { createClientRecords, type ClientRecords } from './client-records.ts'
 export { createFieldRecords, type FieldRecords } from './field-records.ts'
 export type { RecentMessage } from './message-ring.ts'
@@ -71,6 +71,10 @@ export type DeviceRecords = {
   standings(): Iterable<Standing>
   /** A message of it that was kept became a payload. */
   mappedLater(this: void, device: string): void
+  /** Nothing could come until now: silence counts from now on. */
+  notListening(): void
+  /** Null: its silence counts again. The number of records of this name. */
+  mute(device: string, until: EpochMs | null): number
   /** `skewMs`: the median of the mapping in force. */
   noteSkew(device: string, skewMs: number): void
   /** Removes the records of this name; their number. */
@@ -79,12 +83,6 @@ export type DeviceRecords = {
   mappingEnds(): void
   counters(): RecordCounters
   stop(deadline: AbortSignal): Promise<void>
-}
-
-export type Standing = Pick<DeviceRecordView, 'device' | 'sender' | 'lastSeen'> & {
-  isSilent: boolean
-  loss: Loss | null
-  isRepeating: boolean
 }
 
 export type RecordCounters = {
@@ -119,15 +117,26 @@ type Deps = {
   isDiskLow: () => boolean
 }
 
-const hourMs = 3_600_000
 export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): DeviceRecords {
   const { clock, providers } = deps
   const recent = createRecentMessages({ bytesMax: options.messagesBytesMax })
   const table = createRecordTable({ removed }, options)
   const writer = createRecordWriter({ ...deps, table, withheldOf }, options)
   const { unnamed = () => undefined } = deps
-  const notes = createRecordNotes({ table, recent, unnamed, changed: writer.changed })
   let listeningSince = clock.now()
+  const notes = createRecordNotes({
+    table,
+    recent,
+    unnamed,
+    listeningSince: () => listeningSince,
+    changed: writer.changed,
+  })
+  const { viewOf, standingOf } = createRecordViews({
+    clock,
+    numbers: table.numbers,
+    listeningSince: () => listeningSince,
+    withheldOf,
+  })
   return {
     notes,
     start() {
@@ -153,6 +162,17 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
         table.numbers()[record.base + column.mappedAt] = clock.now()
         writer.changed(record)
       }
+    },
+    notListening() {
+      listeningSince = clock.now()
+    },
+    mute(device, until) {
+      const found = [...recordsOf(device)]
+      for (const record of found) {
+        record.mutedUntil = until
+        writer.changed(record)
+      }
+      return found.length
     },
     noteSkew(device, skewMs) {
       for (const record of recordsOf(device)) record.skewMs = skewMs
@@ -212,89 +232,4 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
   function withheldOf({ device, withheld }: DeviceRecord): readonly WithheldValue[] {
     return withheldSum(withheld, deps.withheldOf(device))
   }
-
-  function standingOf(record: DeviceRecord): Standing {
-    const { device, sender, losses, base } = record
-    const rhythm = rhythmOf(record)
-    const lastSeen = timeOrNull(rhythm.lastAt)
-    const lastMappedAt = timeOrNull(table.numbers()[base + column.mappedAt]!)
-    const loss = losses.length === 0 ? null : lastLossOf({ losses, lastSeen, lastMappedAt })
-    const isRepeating =
-      table.numbers()[base + column.repeats]! > 0 &&
-      repeatingOf(table.numbers().subarray(base, base + column.gaps), rhythm) !== null
-    return { device, sender, lastSeen, isSilent: rhythm.isSilentNow, loss, isRepeating }
-  }
-
-  function rhythmOf({ base }: DeviceRecord) {
-    const numbers = table.numbers()
-    const lastAt = numbers[base + column.lastAt]!
-    const sentForMs = lastAt - numbers[base + column.firstAt]!
-    const medianGapMs = medianGap(numbers, base + column.gaps, {
-      count: numbers[base + column.gapCount]!,
-      sentForMs,
-    })
-    const silentAfterMs = silentAfter(medianGapMs)
-    const times = { now: clock.now(), listeningSince, afterMs: silentAfterMs }
-    return { lastAt, medianGapMs, silentAfterMs, isSilentNow: lastAt !== 0 && isSilent(lastAt, times) }
-  }
-
-  function viewOf(record: DeviceRecord): DeviceRecordView {
-    const { device, provider, assetId, sender, accepted, refused, losses, skewMs, base } = record
-    const row = table.numbers().subarray(base, base + column.gaps + gapsKept)
-    const { lastAt, medianGapMs, silentAfterMs, isSilentNow } = rhythmOf(record)
-    return {
-      device,
-      provider,
-      assetId,
-      messages: row[column.messages]!,
-      firstSeen: timeOrNull(row[column.firstAt]!),
-      lastSeen: timeOrNull(lastAt),
-      lastMappedAt: timeOrNull(row[column.mappedAt]!),
-      messagesPerHour: messagesPerHour(row, clock.now()),
-      medianGapMs,
-      silentAfterMs,
-      silentSince: isSilentNow ? lastAt : null,
-      sender,
-      position: positionOf(record, row),
-      accepted,
-      refused,
-      duplicates: row[column.duplicates]!,
-      repeating: repeatingOf(row, { lastAt, silentAfterMs }),
-      losses: losses.map((loss) => ({ ...loss })),
-      withheld: withheldOf(record),
-      skewMs,
-    }
-  }
-}
-
-/** What the last message became, where it gave no payload. */
-export function lastLossOf({
-  losses,
-  lastSeen,
-  lastMappedAt,
-}: Pick<DeviceRecordView, 'losses' | 'lastSeen' | 'lastMappedAt'>): Loss | null {
-  const last = losses.findLast(({ lastAt }) => lastSeen !== null && lastAt >= lastSeen)
-  if (last === undefined) return null
-  // Of a list some records may give payloads.
-  return last.lastAt > (lastMappedAt ?? 0) ? last : null
-}
-
-/** Of the last 60 minutes: the present hour, and the share of the hour before that belongs to them. */
-function messagesPerHour(row: Float64Array, now: EpochMs): number {
-  const agoMs = now - row[column.hourAt]!
-  const count = row[column.hourCount]!
-  if (agoMs < 0 || agoMs >= 2 * hourMs) return 0
-  if (agoMs >= hourMs) return Math.round(count * (2 - agoMs / hourMs))
-  return Math.round(row[column.hourBefore]! * (1 - agoMs / hourMs) + count)
-}
-
-function positionOf({ isFixed }: DeviceRecord, row: Float64Array): DeviceRecordView['position'] {
-  const arrivedAt = row[column.positionArrivedAt]!
-  if (arrivedAt === 0) return null
-  const place = { latitude: row[column.latitude]!, longitude: row[column.longitude]! }
-  return { ...place, at: row[column.positionAt]!, arrivedAt, isFixed }
-}
-
-function timeOrNull(at: EpochMs): EpochMs | null {
-  return at === 0 ? null : at
 }

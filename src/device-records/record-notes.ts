@@ -7,8 +7,15 @@ import type { MappedPayload } from '../domain/payload.ts'
 import type { Settlement } from '../domain/settlement.ts'
 import type { DeviceNotes, MapResult, NotedDevice, Place } from '../mapping/types.ts'
 import type { EpochMs } from '../std/clock.ts'
-import { endHour } from './hourly-counts.ts'
-import { column, hoursColumn, keyOf, type NamedDevice, type RecordTable } from './record-table.ts'
+import { endHour, notePause, pauseMinMs } from './row-history.ts'
+import {
+  column,
+  hoursColumn,
+  keyOf,
+  pausesColumn,
+  type NamedDevice,
+  type RecordTable,
+} from './record-table.ts'
 import type { RecentKind } from './message-ring.ts'
 import type { RecentMessages } from './recent-messages.ts'
 import { gapMinMs, gapsKept } from './rhythm.ts'
@@ -37,6 +44,8 @@ type Deps = {
   recent: Pick<RecentMessages, 'add' | 'drop'>
   /** A message of a client of the broker gave no payload and names no device. */
   unnamed: (sender: Sender, message: UnnamedMessage) => void
+  /** Since when messages can come. */
+  listeningSince: () => EpochMs
   /** The record is to be written. */
   changed: (record: DeviceRecord) => void
 }
@@ -46,7 +55,13 @@ const hourMs = 3_600_000
 const lossesMax = 16
 const textLengthMax = 200
 
-export function createRecordNotes({ table, recent, unnamed: noteUnnamed, changed }: Deps): RecordNotes {
+export function createRecordNotes({
+  table,
+  recent,
+  unnamed: noteUnnamed,
+  listeningSince,
+  changed,
+}: Deps): RecordNotes {
   let message: Message | null = null
   /** Of the message; never 0, which is that of a new row. */
   let number = 0
@@ -101,8 +116,11 @@ export function createRecordNotes({ table, recent, unnamed: noteUnnamed, changed
     const gapMs = arrivedAt - lastAt
     // The first message since the start of the gateway has 0 there: the time before is no gap of the device.
     if (gapMs >= gapMinMs && before !== 0) noteGap(base, gapMs)
+    if (gapMs >= pauseMinMs && lastAt !== 0) notePauseOf(base, lastAt, arrivedAt)
     countInHour(base, arrivedAt)
     record.sender = message.sender
+    record.from = message.from ?? null
+    record.source = entry.source
     if (!record.isDirty) changed(record)
   }
 
@@ -112,6 +130,13 @@ export function createRecordNotes({ table, recent, unnamed: noteUnnamed, changed
     // As an integer: a remainder of floating-point numbers is slow.
     numbers[base + column.gaps + ((count | 0) % gapsKept)] = gapMs
     numbers[base + column.gapCount] = count + 1
+  }
+
+  /** Time in which nothing could come is no pause of the device. */
+  function notePauseOf(base: number, lastAt: EpochMs, arrivedAt: EpochMs): void {
+    const pauseMs = arrivedAt - Math.max(lastAt, listeningSince())
+    const pauses = { numbers: table.numbers(), base: base + pausesColumn }
+    if (pauseMs >= pauseMinMs) notePause(pauses, arrivedAt, pauseMs)
   }
 
   function countInHour(base: number, now: EpochMs): void {

@@ -10,7 +10,7 @@
 // counted.
 
 import { defaultProvider, type ProviderName } from '../domain/ids.ts'
-import { hoursKept } from './hourly-counts.ts'
+import { hoursKept, pausesLength } from './row-history.ts'
 import { gapsKept } from './rhythm.ts'
 import type { DeviceRecord } from './types.ts'
 
@@ -47,9 +47,11 @@ export const column = {
   gaps: 21,
 } as const
 
-/** Behind the gaps: hourly-counts.ts. */
+/** Behind the gaps: row-history.ts. */
 export const hoursColumn = column.gaps + gapsKept
-const rowLength = hoursColumn + hoursKept
+/** Behind the hours: the pauses. */
+export const pausesColumn = hoursColumn + hoursKept
+const rowLength = pausesColumn + pausesLength
 /** Numbers that are kept over a restart: the first ones. */
 export const storedNumbers = column.duplicates + 1
 /** After a turn without a free row, the next one waits for so many attempts. */
@@ -120,6 +122,9 @@ export function createRecordTable(
       isListed,
       isPrivate: false,
       sender: null,
+      from: null,
+      source: null,
+      mutedUntil: null,
       isFixed: false,
       losses: [],
       accepted: null,

@@ -21,8 +21,8 @@ import {
   recordRange,
   type StoredRecord,
 } from './device-record-codec.ts'
-import { endHour, hoursKept } from './hourly-counts.ts'
-import { column, hoursColumn, keyOf, storedNumbers, type RecordTable } from './record-table.ts'
+import { endHour, hoursKept, mergePauses } from './row-history.ts'
+import { column, hoursColumn, pausesColumn, keyOf, storedNumbers, type RecordTable } from './record-table.ts'
 import type { DeviceRecord } from './types.ts'
 
 /** The records database. `use` gives null where it is not open, or the work failed; it never rejects. */
@@ -142,6 +142,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     const numbers = table.numbers()
     const { base } = record
     mergeHours(record, stored)
+    mergePauses({ numbers, base: base + pausesColumn }, stored.pauses ?? [])
     const hasPosition = numbers[base + column.positionArrivedAt] !== 0
     for (let index = 0; index < storedNumbers; index += 1) {
       if (hasPosition && index >= column.positionAt && index <= column.longitude) continue
@@ -161,6 +162,9 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
       record.isPrivate = stored.isPrivate
     }
     record.sender ??= stored.sender
+    record.from ??= stored.from ?? null
+    record.source ??= stored.source ?? null
+    record.mutedUntil ??= stored.mutedUntil ?? null
     record.accepted ??= stored.accepted
     record.refused ??= stored.refused
     record.skewMs ??= stored.skewMs

@@ -45,6 +45,12 @@ export type DeviceRecord = {
   isPrivate: boolean
   /** Of the last message. */
   sender: Sender | null
+  /** The message source of its last message; null for the embedded broker. */
+  from: string | null
+  /** The source of its last message; null while it is unknown. */
+  source: string | null
+  /** Its silence is no problem until then: a person said so; null for most. */
+  mutedUntil: EpochMs | null
   /** Whether the receiver had a fix then; false for a last known position. */
   isFixed: boolean
   losses: Loss[]
@@ -91,6 +97,7 @@ export type DeviceRecordView = {
   silentAfterMs: number
   /** Its last message, where that was longer ago than its rhythm lets expect; else null. */
   silentSince: EpochMs | null
+  mutedUntil: EpochMs | null
   sender: Sender | null
   position: Position | null
   accepted: Accepted | null

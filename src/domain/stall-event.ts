@@ -20,6 +20,11 @@ export type StallReason =
 /** The median gap, the pauses of the last days, the setting; `new`: too few messages to know. */
 export type SilenceBasis = 'median' | 'days' | 'setting' | 'new'
 
+/** What devices that fell silent together have in common: the address of their clients, a bridge, ... */
+export type SilentPart = 'address' | 'bridge' | 'source' | 'provider' | 'all'
+
+export type SilentDevice = { readonly device: string; readonly assetId: string; readonly lastAt: EpochMs }
+
 const first = field<boolean>('false where only the numbers changed')
 
 export const stallEventFields = {
@@ -72,6 +77,9 @@ export const stallEventFields = {
     example: field<string>('key of one of them'),
     reasons: field<string>('the most frequent reasons, with their numbers of devices'),
     isMany: field<boolean>('they are a tenth of those that send, or more'),
+    named: field<readonly string[]>(
+      'keys of those that were mapped before, or are listed, and whose messages are kept',
+    ),
   },
   devices_hours_off: {
     offsetMs: field<number>('arrival minus device time, in ms: whole hours, or hours and a half'),
@@ -111,6 +119,21 @@ export const stallEventFields = {
     first,
   },
   devices_sending: {},
+  device_silent: {
+    devices: field<readonly SilentDevice[]>('those that are silent, the longest first; at most 200'),
+    total: count('devices that are silent; 0 where none is any more'),
+    of: count('devices that are known'),
+  },
+  fleet_part_silent: {
+    part: field<SilentPart>('what they have in common'),
+    name: field<string>('its name; empty where they have nothing in common'),
+    devices: count('devices of the part that are silent; 0 where it is over'),
+    of: count('devices of the part that sent in the hour before'),
+    total: count('devices that are known'),
+    lastAt: field<EpochMs | null>('when the last of them sent, Unix time in ms'),
+    withinMs: field<number>('time between the last messages of the first and the last one, in ms'),
+    examples: field<string>('keys of some of them'),
+  },
   nothing_mapped: {
     messages: count('messages without a new payload'),
     duplicates: count('of these, the duplicates of earlier messages'),

@@ -36,6 +36,8 @@ export type NotedDevice = {
   readonly assetId: string
   /** The device table has it. */
   readonly listed: boolean
+  /** The source that knows it by this entry. */
+  readonly source: string
   /** Not null: its asset has a privacy profile. */
   readonly withhold: object | null
   /** Belongs to the owner of the notes, so that it needs no look-up. */

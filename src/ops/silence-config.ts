@@ -18,6 +18,14 @@ export const silenceSchema = z
           'learns it: ten times the usual gap between messages, or the longest pause of this weekday in the last ' +
           '14 days if that is longer; in the first three days ten times the usual gap, at least 30 s.',
       ),
+    device_after: z
+      .union([z.literal(['auto', 'off']), duration({ minMs: 30_000, maxMs: 365 * 86_400_000 })])
+      .default('auto')
+      .describe(
+        'When a single device is silent for this long while others send, the condition DEVICE_SILENT opens. `auto`: ' +
+          'the larger of 24 h and three times its longest pause of the last 15 days; not for a device that is known for ' +
+          'less than 14 days.',
+      ),
     quiet_hours: z
       .string()
       .meta({ format: 'HH:MM-HH:MM', examples: ['22:00-06:00'] })

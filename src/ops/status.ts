@@ -79,6 +79,7 @@ export function buildStatus(source: StatusSource): Status {
     ledger: ledgerOf(stages),
     conditions: source.conditions.map((condition) => ({
       ...condition,
+      causes: [...condition.causes],
       what: condition.what + nextTryOf(condition, providers, now),
       since: isoTime(condition.since),
       lastAt: isoTime(condition.lastAt),

@@ -79,6 +79,8 @@ export type DaemonControl = {
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
   /** Forgets a device: what the mapping remembers, and its record; or one of its signals alone. */
   forget(device: string, signal: string | null): Promise<Forgotten>
+  /** The silence of a device is no problem until then; null: it is again. The number of its records. */
+  mute(device: string, until: EpochMs | null): number
   /** Reads every record of the spool. */
   check(signal: AbortSignal): Promise<SpoolCheck>
 }
@@ -193,6 +195,7 @@ export type DeviceView = {
   firstSeen: string | null
   lastSeen: string | null
   silentSince: string | null
+  mutedUntil: string | null
   /** Median of arrival minus device time: below zero its clock is ahead. */
   skewMs: number | null
   /** The client that sent its last message; null where that is not known. */

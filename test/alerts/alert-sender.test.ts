@@ -48,6 +48,7 @@ function world({ settings: more = {}, stored, send }: World = {}) {
     waitMs: 10_000,
     repeatMs: 24 * hourMs,
     perHour: 12,
+    digestAt: null,
     ...more,
   }
   const sender = createAlertSender(
@@ -56,7 +57,7 @@ function world({ settings: more = {}, stored, send }: World = {}) {
       random: () => 1,
       newId: () => `id-${(ids += 1)}`,
       emit: (event) => void events.push(event),
-      alertBase: () => ({ gateway: 'depot', version: '1' }),
+      alertBase: () => ({ gateway: 'depot', version: '1', page: null }),
       save: async () => void saves.push(structuredClone(sender.state())),
     },
     settings,
@@ -366,7 +367,7 @@ describe('after a restart', () => {
       first.is(conditions)
       await first.pass(12_000)
     }
-    expect(first.alerts).toHaveLength(2)
+    expect(first.alerts.filter(({ heldBack }) => heldBack === null)).toHaveLength(2)
     const second = world({ settings: { perHour: 3 }, stored: first.sender.state() })
     second.is([])
     await second.pass(300_000)
@@ -384,6 +385,73 @@ describe('where there are more conditions than are kept', () => {
     is([deadLetters, full], { isComplete: true })
     await pass(hourMs)
     expect(said()).toHaveLength(1)
+  })
+})
+
+describe('at the limit of the hour', () => {
+  const flood = Array.from({ length: 5 }, (_, n) => condition(`C_${n}`))
+
+  async function limited() {
+    const made = world({ settings: { perHour: 3 } })
+    for (let n = 1; n <= 5; n += 1) {
+      made.is(flood.slice(0, n))
+      await made.pass(12_000)
+    }
+    return made
+  }
+
+  test('one alert says how many changes wait, and until when', async () => {
+    const { alerts, clock, sender, pass, said } = await limited()
+    expect(said()).toEqual(['raised C_0', 'raised C_1', 'raised C_2', ''])
+    const { heldBack, headline } = alerts[3]!
+    expect(heldBack).toMatchObject({ changes: 1 })
+    expect(headline).toMatch(/^Limit of alerts reached: 1 change waits until 2/)
+    expect(sender.view().heldBack).toMatchObject({ changes: 2 })
+    await pass(heldBack!.untilAt - clock.now() + 2000)
+    expect(said().at(-1)).toBe('raised C_3, raised C_4')
+    expect(sender.view().heldBack).toBeNull()
+  })
+
+  test('what is critical is sent all the same', async () => {
+    const { is, pass, said } = await limited()
+    is([...flood, full])
+    await pass(12_000)
+    expect(said().at(-1)).toContain('raised SPOOL_FULL')
+  })
+
+  test('a flood of critical conditions has its limit, too', async () => {
+    const { is, pass, alerts } = await limited()
+    for (let n = 0; n < 20; n += 1) {
+      is([...flood, condition(`K_${n}`, { severity: 'critical' })])
+      await pass(60_000)
+    }
+    expect(alerts.length).toBeLessThan(7)
+  })
+})
+
+describe('a condition of several devices', () => {
+  test('is sent again when one more has it, not when one has it no more', async () => {
+    const { is, pass, said } = world()
+    for (const causes of [['truck-1'], ['truck-1', 'truck-2'], ['truck-2'], ['truck-2', 'truck-1']]) {
+      is([condition('DEVICE_SILENT', { causes })])
+      await pass(12_000)
+    }
+    expect(said()).toEqual(['raised DEVICE_SILENT', 'changed DEVICE_SILENT'])
+  })
+})
+
+describe('the summary of the day', () => {
+  test('comes once a day at its time, with all that is open', async () => {
+    const { clock, is, pass, alerts } = world({ settings: { digestAt: 7 * 60 } })
+    is([condition('DEVICE_SILENT', { causes: ['truck-1'] })])
+    for (let hour = 0; hour < 48; hour += 1) await pass(hourMs)
+    const digests = alerts.filter(({ digest }) => digest !== null)
+    expect(digests).toHaveLength(2)
+    for (const { createdAt, digest } of digests) {
+      expect(new Date(createdAt).getHours()).toBe(7)
+      expect(digest).toMatchObject([{ code: 'DEVICE_SILENT', causes: ['truck-1'] }])
+    }
+    expect(clock.now()).toBeGreaterThan(digests[1]!.createdAt)
   })
 })
 
@@ -408,11 +476,12 @@ describe('a step of the clock', () => {
         await pass(60_000)
       }
     }
+    const sent = () => alerts.filter(({ heldBack }) => heldBack === null)
     await flap(6)
-    expect(alerts).toHaveLength(2)
+    expect(sent()).toHaveLength(2)
     clock.stepWall(-400 * 24 * hourMs)
     await flap(62)
-    expect(alerts.length).toBeGreaterThan(2)
+    expect(sent().length).toBeGreaterThan(2)
   })
 
   test('forward repeats once, and no limit of the past stays', async () => {
@@ -432,11 +501,30 @@ describe('other settings', () => {
     const { is, pass, said, sender, settings } = world()
     is([deadLetters, stale])
     await pass(12_000)
-    sender.use({ ...settings, filter: { from: 'error', only: null, except: [] } }, true)
+    sender.use({ ...settings, filter: { from: 'error', only: null, except: [] } }, 'settings')
     await pass(300_000)
     is([])
     await pass(12_000)
     expect(said()).toEqual(['raised DEAD_LETTERS, raised MAPPING_STALE', 'cleared DEAD_LETTERS'])
+  })
+
+  test('that are the same do not shorten the wait after a failed try', async () => {
+    const { is, pass, alerts, sender, settings, answer } = world()
+    is([deadLetters])
+    answer.sent = {
+      kind: 'failed',
+      why: 'HTTP 500',
+      act: 'Wait.',
+      retryAfterMs: 600_000,
+      mayHaveArrived: false,
+    }
+    await pass(12_000)
+    sender.use({ ...settings }, 'nothing')
+    await pass(60_000)
+    expect(alerts).toHaveLength(1)
+    sender.use({ ...settings }, 'settings')
+    await pass(2000)
+    expect(alerts).toHaveLength(2)
   })
 
   test('with another target begin anew, and end the condition of the old one', async () => {
@@ -451,7 +539,7 @@ describe('other settings', () => {
     }
     await pass(12_000)
     answer.sent = sentWell
-    sender.use(settings, false)
+    sender.use(settings, 'target')
     await pass(12_000)
     expect(said()).toEqual(['raised DEAD_LETTERS', 'raised DEAD_LETTERS'])
     expect(events.map(({ kind }) => kind)).toEqual(['alert_failed', 'alert_receiver_removed', 'alert_sent'])

@@ -83,13 +83,16 @@ function world(by: KnownBy | null = null) {
     records,
     active: () => ({ mapper, mapping, topics: () => [] }),
   })
-  look.start({
-    find: (clientId) => (clientId === 'client-1' ? client : null),
-    findAddress: () => null,
-    withoutDevice: () => [],
-    findUser: () => null,
-    isUser: () => false,
-  })
+  look.start(
+    {
+      find: (clientId) => (clientId === 'client-1' ? client : null),
+      findAddress: () => null,
+      withoutDevice: () => [],
+      findUser: () => null,
+      isUser: () => false,
+    },
+    null,
+  )
   /** A message of each of `count` devices, whose clocks are off by `skewMs`. */
   const publish = (count: number, skewMs: (n: number) => number) => {
     for (let n = 0; n < count; n += 1) {
@@ -194,13 +197,16 @@ describe('values that cannot be', () => {
       records,
       active: () => ({ mapper, mapping, topics: () => [] }),
     })
-    look.start({
-      find: () => null,
-      findAddress: () => null,
-      withoutDevice: () => [],
-      findUser: () => null,
-      isUser: () => false,
-    })
+    look.start(
+      {
+        find: () => null,
+        findAddress: () => null,
+        withoutDevice: () => [],
+        findUser: () => null,
+        isUser: () => false,
+      },
+      null,
+    )
     const send = (device: string, content: object) => {
       const arrivedAt = clock.now()
       const message = { ts: arrivedAt, lat: 52, lon: 13, ...content }

@@ -21,6 +21,7 @@ function record(more: Partial<DeviceRecordView> = {}): DeviceRecordView {
     medianGapMs: 30_000,
     silentAfterMs: 300_000,
     silentSince: now - 2 * hour,
+    mutedUntil: null,
     sender: null,
     position: null,
     accepted: null,

@@ -46,6 +46,7 @@ async function randomWorld(seed: number) {
       provider: defaultProvider,
       assetId: device,
       listed: false,
+      source: 'trucks',
       withhold: null,
       note: null,
     }

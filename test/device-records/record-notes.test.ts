@@ -46,6 +46,7 @@ function world(
       provider: defaultProvider,
       assetId: device,
       listed: false,
+      source: 'trucks',
       withhold: null,
       note: null,
       ...more,

@@ -104,6 +104,7 @@ export function condition(code: string, more: Partial<OpenCondition> = {}): Open
     what: `What ${code} is.`,
     why: 'Why it is.',
     act: 'What to do.',
+    causes: [],
     ...more,
   }
 }
@@ -126,6 +127,9 @@ export function alert(more: Partial<Alert> = {}): Alert {
     changes: [change('DEAD_LETTERS')],
     omitted: 0,
     open: 1,
+    heldBack: null,
+    digest: null,
+    page: null,
     ...more,
   }
 }

@@ -457,6 +457,23 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     first: true,
   },
   requests_answered: { kind: 'requests_answered', provider, hungMs: 12_000 },
+  device_silent: {
+    kind: 'device_silent',
+    devices: [{ device: 'truck-7', assetId: 'TRK-07', lastAt: 1_750_000_000_000 }],
+    total: 1,
+    of: 60,
+  },
+  fleet_part_silent: {
+    kind: 'fleet_part_silent',
+    part: 'address',
+    name: '10.1.2.3',
+    devices: 29,
+    of: 29,
+    total: 60,
+    lastAt: 1_750_000_000_000,
+    withinMs: 9000,
+    examples: 'truck-1, truck-2',
+  },
   devices_silent: {
     kind: 'devices_silent',
     sinceAt: 1_750_000_000_000,
@@ -494,6 +511,7 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     example: 'truck-7',
     reasons: '99 devices: ignored, trucks: no fix',
     isMany: true,
+    named: ['truck-7'],
   },
   devices_repeating: { kind: 'devices_repeating', devices: 9, sending: 10, example: 'truck-7', isMany: true },
   delivery_stalled: {

@@ -18,6 +18,7 @@ export function deviceView(device: string, more: Partial<DeviceView> = {}): Devi
     firstSeen: '2025-06-15T15:06:40.000Z',
     lastSeen: '2025-06-15T15:06:40.000Z',
     silentSince: null,
+    mutedUntil: null,
     skewMs: 0,
     client: null,
     position: null,

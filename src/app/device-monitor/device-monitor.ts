@@ -14,13 +14,14 @@ import { createHourOffsets } from './hour-offsets.ts'
 import { createRepeatingDevices } from './repeating-devices.ts'
 import type { GatewayTime } from '../our-time.ts'
 import { createDeviceViews, type FoundClients, type ViewDeps } from './device-views.ts'
+import type { SilentDevices } from '../traffic-watch/silent-devices.ts'
 import { createStateCounts, type CountedStates } from './state-counts.ts'
 
 export { createDeviceMessages } from './device-messages.ts'
 
 export type DeviceMonitor = {
-  /** `clients`: those of the broker. */
-  start(clients: FoundClients): void
+  /** `clients`: those of the broker. `silences`: is given each device at each look. */
+  start(clients: FoundClients, silences: SilentDevices | null): void
   /** Another mapping is in force: the events about models begin again. */
   mappingChanged(): void
   device(key: string): DeviceView | null
@@ -49,7 +50,7 @@ const skewedMax = 5
 /** Less comes from the delay of messages and from clocks that are set from time to time. */
 const skewMinMs = 60_000
 
-type LookTotals = CountedStates & Pick<DeviceTotals, 'checkedAt' | 'listed' | 'silent'>
+type LookTotals = CountedStates & Pick<DeviceTotals, 'checkedAt' | 'listed'>
 
 const noTotals: LookTotals = {
   neverSent: 0,
@@ -74,6 +75,7 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
   const withheldIn = new Map<string, string>()
   let totals = noTotals
   let clients: FoundClients | null = null
+  let silences: SilentDevices | null = null
   const views = createDeviceViews({ clock, active, records, clients: () => clients })
   const states = createStateCounts({ records, clients: () => clients })
   const unmapped = createUnmappedDevices({ emit })
@@ -82,8 +84,9 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
   let walking = false
   let stopped = false
   return {
-    start(found) {
+    start(found, watched) {
       clients = found
+      silences = watched
       // Else /status would say for the first seconds that no device is listed.
       void look()
       schedule()
@@ -202,26 +205,27 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
       if (stopped) return
     }
     hourOffsets.end()
-    let silent = 0
     unmapped.begin()
     repeating.begin()
     states.begin()
+    silences?.begin(mapping.listedCount > 0)
     for (const standing of records.standings()) {
-      if (standing.isSilent) silent += 1
       unmapped.add(standing)
       repeating.add(standing)
       states.add(standing)
+      silences?.add(standing)
       if (++count % sliceDevices === 0) await turn()
       if (stopped) return
     }
     unmapped.end()
     repeating.end()
+    silences?.end()
     for (const _ of states.countOthers(mapping)) {
       if (++count % sliceDevices === 0) await turn()
       if (stopped) return
     }
     worst = worstOf(bad).flatMap(([device]) => views.device(device) ?? [])
-    totals = { ...states.now, listed: mapping.listedCount, silent, checkedAt: clock.now() }
+    totals = { ...states.now, listed: mapping.listedCount, checkedAt: clock.now() }
     walking = false
   }
 

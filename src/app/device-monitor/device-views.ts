@@ -131,6 +131,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       firstSeen: isoTimeOrNull(record.firstSeen),
       lastSeen: isoTimeOrNull(record.lastSeen),
       silentSince: isoTimeOrNull(record.silentSince),
+      mutedUntil: isMuted(record.mutedUntil) ? isoTimeOrNull(record.mutedUntil) : null,
       skewMs,
       client: client && clientOf(client),
       position: position && {
@@ -153,6 +154,10 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       })),
       withheld: record.withheld,
     }
+  }
+
+  function isMuted(until: number | null): boolean {
+    return until !== null && until > clock.now()
   }
 
   /** Null where the device table does not have it. */
@@ -237,6 +242,7 @@ const nothingSent = {
   firstSeen: null,
   lastSeen: null,
   silentSince: null,
+  mutedUntil: null,
   skewMs: null,
   position: null,
   lastAccepted: null,

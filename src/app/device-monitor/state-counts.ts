@@ -10,7 +10,7 @@ import { clientFor, clientsByName, type ClientOwner, type FoundClients } from '.
 
 export type CountedStates = Pick<
   DeviceTotals,
-  'total' | 'neverSent' | 'refused' | 'repeating' | 'notMapped' | 'sending'
+  'total' | 'silent' | 'neverSent' | 'refused' | 'repeating' | 'notMapped' | 'sending'
 >
 
 export type StateCounts = {
@@ -25,7 +25,15 @@ export type StateCounts = {
 
 type Deps = { records: Pick<DeviceRecords, 'isKnown'>; clients: () => FoundClients | null }
 
-const none: CountedStates = { total: 0, neverSent: 0, refused: 0, repeating: 0, notMapped: 0, sending: 0 }
+const none: CountedStates = {
+  total: 0,
+  silent: 0,
+  neverSent: 0,
+  refused: 0,
+  repeating: 0,
+  notMapped: 0,
+  sending: 0,
+}
 
 /** Most devices have a client that sends: no client is asked for them. */
 export function createStateCounts({ records, clients }: Deps): StateCounts {
@@ -56,7 +64,7 @@ export function createStateCounts({ records, clients }: Deps): StateCounts {
     const client = clientOf(standing)
     if (lastSeen === null) addNeverSeen(client)
     else if (client !== null && isRefused(client, lastSeen)) now.refused += 1
-    else if (isSilent) return
+    else if (isSilent) now.silent += 1
     else if (isRepeating) now.repeating += 1
     else if (loss !== null) now.notMapped += 1
     else now.sending += 1

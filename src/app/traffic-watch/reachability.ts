@@ -18,6 +18,11 @@ export function isReachable({ hasListeners, sources, custody }: Ways): boolean {
   return hasListeners || sources.some(brings)
 }
 
+/** Of which nothing can come now. */
+export function closedSources(sources: readonly (Source & { name: string })[]): ReadonlySet<string> {
+  return new Set(sources.filter((source) => !brings(source)).map(({ name }) => name))
+}
+
 function brings({ links, partitions, traits, lastMessageAt }: Source): boolean {
   if (!links.some(({ state }) => state === 'connected')) return false
   if (!traits.partitioned) return true

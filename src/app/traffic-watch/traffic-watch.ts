@@ -1,6 +1,6 @@
-// traffic-watch.ts: three faults that nothing else notices, because each part works: no device sends at all,
-// devices send only what maps to nothing, and more comes in than is delivered (backlog-watch.ts). It reads
-// counters every few seconds, never the messages.
+// traffic-watch.ts: faults that nothing else notices, because each part works: no device sends at all, or
+// some do not (silent-devices.ts), devices send only what maps to nothing, and more comes in than is
+// delivered (backlog-watch.ts). It reads counters every few seconds, never the messages.
 //
 //   devices_silent      nothing came for longer than is usual (traffic-history.ts), or than `ops.silence`
 //                       allows. Severity `info` in quiet hours. Cleared by the next message
@@ -22,9 +22,12 @@ import type { IngestCounters } from '../../ingest/ingest.ts'
 import { isQuietAt, type SilenceConfig } from '../../ops/ops.ts'
 import { readRegular, replaceRegular } from '../../std/file-system/regular-file.ts'
 import { createBacklogCheck, type BacklogDeps } from './backlog-watch.ts'
+import { createSilentDevices, type SilentDevices, type SilentDevicesDeps } from './silent-devices.ts'
 import { createTrafficHistory, type TrafficHistory } from './traffic-history.ts'
 
 export type TrafficWatch = {
+  /** For the device monitor, which gives it each device. */
+  silentDevices: SilentDevices
   /** Writes the history. Never rejects. */
   stop(): Promise<void>
 }
@@ -50,7 +53,10 @@ type Deps = {
   counters: () => Counters
   /** Messages could come now: it is not the gateway itself that keeps them away. */
   takesIn: () => boolean
-} & Pick<BacklogDeps, 'lanes' | 'providers'>
+  /** Called while nothing could come. */
+  notListening: () => void
+} & Pick<BacklogDeps, 'lanes' | 'providers'> &
+  Pick<SilentDevicesDeps, 'addressOf' | 'closed'>
 
 type Options = { spoolPath: string; silence: SilenceConfig }
 
@@ -68,6 +74,10 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
   const stored = await readStored(path)
   const history = createTrafficHistory(stored.history, deps.clock.now())
   const silence = createSilenceCheck(deps, options.silence, history, stored.lastAt)
+  const silentDevices = createSilentDevices(
+    { ...deps, now: deps.clock.now },
+    { after: options.silence.device_after, stored: stored.parts },
+  )
   const unmapped = createUnmappedCheck(deps)
   const backlog = createBacklogCheck(deps)
   let cancel: CancelTimer = () => {}
@@ -75,6 +85,7 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
   let writing: Promise<void> = Promise.resolve()
   schedule()
   return {
+    silentDevices,
     async stop() {
       cancel()
       silence.check(deps.counters())
@@ -86,6 +97,7 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
   function schedule(): void {
     cancel = deps.clock.after(checkEveryMs, () => {
       const counters = deps.counters()
+      if (!deps.takesIn()) deps.notListening()
       silence.check(counters)
       unmapped.check(counters)
       backlog.check()
@@ -98,21 +110,27 @@ export async function startTrafficWatch(deps: Deps, options: Options): Promise<T
   }
 
   async function write(): Promise<void> {
-    const text = JSON.stringify({ lastAt: silence.lastAt(), history: history.record() })
+    const parts = silentDevices.record()
+    const text = JSON.stringify({ lastAt: silence.lastAt(), history: history.record(), parts })
     // The disk is full, or the spool is gone: they have conditions of their own.
     await replaceRegular(path, text, { isSynced: false }).catch(() => undefined)
   }
 }
 
+const nothingStored = { lastAt: null, history: null, parts: null }
+
 /** Anything that cannot be read is an empty history. */
-async function readStored(path: string): Promise<{ lastAt: EpochMs | null; history: unknown }> {
+async function readStored(
+  path: string,
+): Promise<{ lastAt: EpochMs | null; history: unknown; parts: unknown }> {
   try {
     const stored: unknown = JSON.parse(await readRegular(path))
-    if (typeof stored !== 'object' || stored === null) return { lastAt: null, history: null }
+    if (typeof stored !== 'object' || stored === null) return nothingStored
     const lastAt = 'lastAt' in stored && typeof stored.lastAt === 'number' ? stored.lastAt : null
-    return { lastAt, history: 'history' in stored ? stored.history : null }
+    const { history = null, parts = null } = stored as { history?: unknown; parts?: unknown }
+    return { lastAt, history, parts }
   } catch {
-    return { lastAt: null, history: null }
+    return nothingStored
   }
 }
 

@@ -86,7 +86,7 @@ function listText({ receivers }: Listed, width: number): string {
     one.type,
     one.target,
     ago(one.lastSentAt),
-    String(one.waiting),
+    one.heldBack === null ? String(one.waiting) : `${one.waiting}, until ${one.heldBack.untilAt}`,
     one.failures === 0 ? '-' : `${one.failures} in a row`,
   ])
   const failing = receivers

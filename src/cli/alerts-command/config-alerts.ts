@@ -14,7 +14,8 @@ export async function checkedAlerts(path: string, env: NodeJS.ProcessEnv) {
   const { options, deps } = partsOf(config, env)
   const sentence = 'This is a test without a running daemon.'
   const situation = () => ({ verdict: 'ok', sentence, isReady: true, isComplete: true, conditions: [] })
-  const testDeps = { ...deps, newId: randomUUID, version: readVersion(), situation }
+  const page = () => config.alerts.page ?? null
+  const testDeps = { ...deps, newId: randomUUID, version: readVersion(), page, situation }
   return {
     alerts: config.alerts,
     testReceivers: (which: { name: string | null; signal: AbortSignal }) =>

@@ -9,6 +9,7 @@ import { notes, listsByDefault } from '../terminal/text-format.ts'
 import { acceptCommand, addCommand } from './devices-add-command.ts'
 import { forgetCommand } from './devices-forget-command.ts'
 import { importCommand } from './devices-import-command.ts'
+import { muteCommand, unmuteCommand } from './devices-mute-command.ts'
 import { listText, type DeviceList } from './devices-text.ts'
 import { showCommand } from './devices-show-command.ts'
 
@@ -20,6 +21,8 @@ export const devicesCommand: BuildCommand = (io, done) =>
     .addCommand(importCommand(io, done))
     .addCommand(acceptCommand(io, done))
     .addCommand(forgetCommand(io, done))
+    .addCommand(muteCommand(io, done))
+    .addCommand(unmuteCommand(io, done))
     .addHelpText('after', listsByDefault('devices'))
 
 const stateNames = ['silent', 'refused', 'repeating', 'not_mapped', 'never_sent', 'sending']

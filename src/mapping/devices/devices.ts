@@ -49,6 +49,7 @@ export type DeviceEntry = {
   readonly assetId: string
   /** The device table has it. */
   readonly listed: boolean
+  readonly source: string
   readonly family: number
   /** The model that the family was looked up with; null where none is known. */
   readonly model: string | null
@@ -82,7 +83,7 @@ export type DeviceEntries = {
 
 export function createDeviceEntries(
   { devices }: { devices: DeviceTable },
-  options: DeviceEntryOptions & { providers: readonly ProviderName[]; bytesMax: number },
+  options: DeviceEntryOptions & { source: string; providers: readonly ProviderName[]; bytesMax: number },
 ): DeviceEntries {
   const entries = createSizedCache<DeviceEntry>({ bytesMax: options.bytesMax, bytesOf: bytesOfEntry })
   const refused = createCache<DeviceEntry>(refusedMax)
@@ -116,9 +117,9 @@ function makeEntry(
   device: string,
   row: DeviceRow | undefined,
   otherwise: ProviderName,
-  options: DeviceEntryOptions & { providers: readonly ProviderName[] },
+  options: DeviceEntryOptions & { source: string; providers: readonly ProviderName[] },
 ): DeviceEntry {
-  const { defaults, identify, unknown, providers } = options
+  const { defaults, identify, unknown, source, providers } = options
   const provider = row?.provider ?? otherwise
   const assetId = row?.asset_id ?? device
   const model = row?.model ?? defaults.model
@@ -147,6 +148,7 @@ function makeEntry(
     quarantined: row === undefined && unknown === 'quarantine',
     assetId,
     listed: row !== undefined,
+    source,
     family: options.familyOf(model),
     model: model ?? null,
     zone: zone === undefined ? null : zoneOf(zone),

@@ -109,7 +109,10 @@ export function createRouting(
   const bytesMax = Math.floor(deviceBytesMax / Math.max(1, sources.length))
   const runtimes = sources.map((source): SourceRuntime => ({
     source,
-    devices: createDeviceEntries({ devices }, { ...source.deviceOptions, providers, bytesMax }),
+    devices: createDeviceEntries(
+      { devices },
+      { ...source.deviceOptions, source: source.name, providers, bytesMax },
+    ),
     isMovingAt: source.motion && createMotion(source.motion).movesAt,
     decode: source.encoding.decode ?? null,
     decoder: source.encoding.createDecoder?.({ source: source.name }) ?? null,

@@ -27,6 +27,8 @@ export type Condition = {
   what: string
   why: string
   act: string
+  /** Each thing that has the problem, where one more is news; of more than 200 the first ones. */
+  causes: readonly string[]
 }
 
 /** The texts of a condition. Those that a cause omits come from the catalogue. */
@@ -38,6 +40,9 @@ export type Cause = {
   act?: string
   /** How many more times it happened; 1 without it. */
   times?: number
+  /** All things that have the problem now. `cause`: one more of them. */
+  causes?: readonly string[]
+  cause?: string
   /** How many there are now, for a condition about things that are still there. It replaces `times`. */
   present?: number
   /** In place of that of the catalogue. */
@@ -60,6 +65,7 @@ export type Conditions = {
 }
 
 const conditionsMax = 64
+const causesMax = 200
 
 type Entry = { condition: Condition; quietMs: number; quietFrom: number }
 
@@ -102,6 +108,7 @@ export function createConditions({ clock }: { clock: Clock }): Conditions {
         what: bounded(typeof what === 'string' ? what : what(count), 300),
         why: bounded(cause.why, cause.whyLengthMax ?? 500),
         act: bounded(cause.act ?? act, 500),
+        causes: causesOf(cause, known?.causes ?? []),
       },
       quietMs,
       quietFrom: clock.monotonic(),
@@ -131,6 +138,12 @@ export function createConditions({ clock }: { clock: Clock }): Conditions {
       .map(({ condition }) => condition)
       .sort((a, b) => rankOf(b) - rankOf(a) || a.since - b.since)
   }
+}
+
+function causesOf({ causes, cause }: Cause, known: readonly string[]): readonly string[] {
+  if (causes !== undefined) return causes.slice(0, causesMax).map((one) => bounded(one, 100))
+  const one = cause === undefined ? null : bounded(cause, 100)
+  return one === null || known.includes(one) || known.length >= causesMax ? known : [...known, one]
 }
 
 function entryName(code: ConditionCode, key: string | null): string {

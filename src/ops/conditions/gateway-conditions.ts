@@ -15,6 +15,20 @@ export const gatewayConditions = {
       'shows the addresses). ' +
       '`devices` shows who sent last.',
   },
+  DEVICE_SILENT: {
+    severity: 'warning',
+    meaning: 'Single devices are silent for longer than ops.silence.device_after, while others send.',
+    act:
+      'Run `devices show KEY` for what is known of it. Where its silence is no fault, run `devices mute KEY --for 7d`, ' +
+      'or `devices forget KEY` where it is gone.',
+  },
+  FLEET_PART_SILENT: {
+    severity: 'warning',
+    meaning:
+      'At least five devices with something in common, and most of those that have it, fell silent at once. Other ' +
+      'devices send.',
+    act: 'Check what they have in common: a router, a link, a site.',
+  },
   NOTHING_MAPPED: {
     severity: 'warning',
     meaning: 'Devices send, and none of their messages becomes a new payload.',
@@ -36,7 +50,7 @@ export const gatewayConditions = {
     severity: 'warning',
     meaning:
       'Devices send, and their messages give no payload, while those of other devices do. `info` where they are less ' +
-      'than a tenth of the devices that send.',
+      'than a tenth of the devices that send, and none of them was mapped before.',
     act:
       'Run `devices --state not_mapped`, and `devices show KEY` for one of them. Correct the source, or add the device ' +
       'to the table.',

@@ -92,6 +92,7 @@ export const deliveryEvents: EventTable<DeliveryEvent> = {
     raises: {
       DEAD_LETTERS: ({ reason, detail, payloadId }) => ({
         what: countedConditions.DEAD_LETTERS.what,
+        cause: bounded(reason, 64),
         why: `Latest: ${quote(reason, 64)} for payload ${payloadId}: ${quote(detail)}`,
       }),
     },

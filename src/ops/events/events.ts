@@ -27,6 +27,7 @@ import { ingestEvents } from './ingest-events.ts'
 import { ledgerEvents } from './ledger-events.ts'
 import { mappingEvents } from './mapping-events.ts'
 import { messageSourceEvents } from './client-events/message-source-events.ts'
+import { silenceEvents } from './stall-events/silence-events.ts'
 import { poorEvents } from './stall-events/poor-events.ts'
 import { stallEvents } from './stall-events/stall-events.ts'
 import { spoolEvents } from './spool-events.ts'
@@ -46,6 +47,7 @@ export const eventTable: EventTable<EventName> = {
   ...deliveryEvents,
   ...endpointEvents,
   ...stallEvents,
+  ...silenceEvents,
   ...poorEvents,
   ...deadLetterEvents,
   ...ledgerEvents,

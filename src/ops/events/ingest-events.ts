@@ -43,8 +43,9 @@ export const ingestEvents: EventTable<IngestEvent> = {
     text: (event) => `${messageOf(event)} became a dead letter: ${event.reason}.`,
     repeats: ({ source, reason }) => `${source ?? ''}|${reason}`,
     raises: {
-      DEAD_LETTERS: ({ topic, reason, detail, ...from }) => ({
+      DEAD_LETTERS: ({ source, topic, reason, detail, ...from }) => ({
         what: countedConditions.DEAD_LETTERS.what,
+        cause: source === null ? reason : `${reason} of source ${source}`,
         why: `Latest: ${reason} on topic ${quote(topic, 100)}${fromText(from)}: ${quote(detail)}`,
       }),
     },

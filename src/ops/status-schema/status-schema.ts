@@ -71,6 +71,9 @@ const condition = record({
   what: z.string().describe('What is wrong.'),
   why: z.string().describe('Why, as far as it is known.'),
   act: z.string().describe('What to do.'),
+  causes: z
+    .array(z.string())
+    .describe('Each thing that has the problem, such as a device, where one more is news; at most 200.'),
 })
 
 export const statusSchema = record({

@@ -44,7 +44,10 @@ async function daemon(changes: Partial<BatchActionReport> = {}) {
   }
   await ops.ops.start()
   const fail = () => Promise.reject(new Error('not asked'))
-  ops.ops.attach({ control: { reload: fail, remap: fail, forget: fail, check: fail, probe: fail }, batches })
+  ops.ops.attach({
+    control: { reload: fail, remap: fail, mute: () => 0, forget: fail, check: fail, probe: fail },
+    batches,
+  })
   const run = (...argv: string[]) =>
     runCli(['batches', ...argv, '--url', ops.ops.control() ?? ''], { env: { SUDO_USER: 'alice' } })
   return { asked, run, [Symbol.asyncDispose]: () => ops[Symbol.asyncDispose]() }

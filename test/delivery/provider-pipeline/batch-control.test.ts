@@ -163,8 +163,13 @@ describe('held batches', () => {
     onTestFinished(() => world.end())
     await world.publish('a', 'b', 'c')
     await world.quiet()
-    const [{ batchId }] = world.delivery.batches.list({}, 1).batches as [{ batchId: string }]
-    const request = { action: 'drop', selection: { ids: [batchId] }, parts: null, dryRun: false } as const
+    const [batch] = world.delivery.batches.list({}, 1).batches
+    const request = {
+      action: 'drop',
+      selection: { ids: [batch!.batchId] },
+      parts: null,
+      dryRun: false,
+    } as const
     await world.delivery.batches.run({ ...request, operator }, never)
     const letters = await collect(world.spool.deadLetters({ limit: 10 }))
     expect(letters.map(({ deadLetter }) => deadLetter.payloadId)).toEqual(

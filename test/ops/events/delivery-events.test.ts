@@ -113,6 +113,7 @@ describe('POST /control/probe', () => {
       control: {
         reload: unexpectedCall,
         remap: unexpectedCall,
+        mute: () => 0,
         forget: unexpectedCall,
         check: unexpectedCall,
         probe,

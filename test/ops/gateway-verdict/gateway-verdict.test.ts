@@ -20,6 +20,7 @@ function condition(code: ConditionCode, more: Partial<Condition> = {}): Conditio
     what: meaning,
     why: 'w.',
     act,
+    causes: [],
     ...more,
   }
 }

@@ -34,7 +34,10 @@ async function world() {
   }
   await ops.ops.start()
   const fail = () => Promise.reject(new Error('not asked'))
-  ops.ops.attach({ control: { reload: fail, remap: fail, forget: fail, check: fail, probe: fail }, batches })
+  ops.ops.attach({
+    control: { reload: fail, remap: fail, mute: () => 0, forget: fail, check: fail, probe: fail },
+    batches,
+  })
   const post = (query: string, headers: Record<string, string> = {}) =>
     get(ops.ops.control(), `/control/batches/${query}`, { method: 'POST', headers })
   const list = (query: string) => get(ops.ops.url(), `/batches?${query}`)

@@ -9,6 +9,7 @@ const unexpectedCall = () => Promise.reject(new Error('unexpected call'))
 const control: DaemonControl = {
   reload: unexpectedCall,
   remap: unexpectedCall,
+  mute: () => 0,
   forget: unexpectedCall,
   check: unexpectedCall,
   probe: unexpectedCall,

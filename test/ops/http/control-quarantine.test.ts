@@ -24,6 +24,7 @@ async function world(changes: Partial<QuarantineDecisions> = {}) {
   const control = {
     reload: () => Promise.reject(new Error('not asked')),
     remap: () => Promise.reject(new Error('not asked')),
+    mute: () => 0,
     forget: () => Promise.reject(new Error('not asked')),
     check: () => Promise.reject(new Error('not asked')),
     probe: () => Promise.reject(new Error('not asked')),

@@ -27,6 +27,7 @@ async function world(changes: Partial<DaemonControl> = {}) {
       asked.push(wanted)
       return report
     },
+    mute: () => 0,
     forget: () => Promise.reject(new Error('unexpected call')),
     check: () => Promise.reject(new Error('unexpected call')),
     probe: () => Promise.resolve({ now: 1, providers: [] }),

@@ -4,7 +4,7 @@
 
 import { formatDuration, plural } from '../../../std/quantity.ts'
 import { quote } from '../../../std/quote.ts'
-import type { EventName } from '../../../domain/event.ts'
+import type { EventName, EventOf } from '../../../domain/event.ts'
 import type { ProviderName } from '../../../domain/ids.ts'
 import { forProvider, noKey, providerKey } from '../event-text.ts'
 import type { EventTable } from '../types.ts'
@@ -19,6 +19,7 @@ type PoorEvent = Extract<
 >
 
 const overOr = (warn: boolean) => (warn ? 'warn' : 'info')
+const isProblem = ({ isMany, named }: EventOf<'devices_not_mapped'>) => isMany || named.length > 0
 const share = (part: number, all: number) => `${Math.round((100 * part) / Math.max(1, all))} %`
 
 export const poorEvents: EventTable<PoorEvent> = {
@@ -108,10 +109,11 @@ export const poorEvents: EventTable<PoorEvent> = {
   devices_not_mapped: {
     meaning:
       'Devices send, and their messages give no payload, while those of others do; or it is so no longer.',
-    level: { oneOf: ['info', 'warn'], of: ({ isMany }) => overOr(isMany) },
+    level: { oneOf: ['info', 'warn'], of: (event) => overOr(isProblem(event)) },
     text: (event) =>
       event.devices === 0 ? 'The messages of all devices give payloads.' : devicesText(event),
     repeats: () => 'devices_not_mapped',
+    fields: ({ named, ...fields }) => ({ ...fields, named: named.slice(0, 5) }),
     raises: {
       DEVICES_NOT_MAPPED: (event) =>
         event.devices === 0
@@ -119,8 +121,9 @@ export const poorEvents: EventTable<PoorEvent> = {
           : {
               what: devicesText(event),
               why: `${event.reasons}.`,
-              severity: event.isMany ? 'warning' : 'info',
+              severity: isProblem(event) ? 'warning' : 'info',
               present: event.devices,
+              causes: event.named,
             },
     },
     clears: { DEVICES_NOT_MAPPED: (event) => (event.devices === 0 ? noKey() : undefined) },

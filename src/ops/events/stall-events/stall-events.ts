@@ -1,11 +1,11 @@
-// stall-events.ts: the events of what stands still although each part works: deliveries, devices that are
-// silent, messages that map to nothing; and what a person can do for each reason. What works, and not well:
-// poor-events.ts.
+// stall-events.ts: the events of what stands still although each part works: deliveries, and messages that
+// map to nothing; and what a person can do for each reason. Devices that are silent: silence-events.ts. What
+// works, and not well: poor-events.ts.
 
 import { formatDuration, plural } from '../../../std/quantity.ts'
 import { bounded } from '../../../std/quote.ts'
 import type { EventName, EventOf } from '../../../domain/event.ts'
-import type { SilenceBasis, StallReason } from '../../../domain/stall-event.ts'
+import type { StallReason } from '../../../domain/stall-event.ts'
 import { forProvider, noKey, providerKey, sentence } from '../event-text.ts'
 import type { EventTable } from '../types.ts'
 
@@ -13,8 +13,6 @@ type StallEvent = Extract<
   EventName,
   | 'nothing_accepted'
   | 'acceptance_resumed'
-  | 'devices_silent'
-  | 'devices_sending'
   | 'nothing_mapped'
   | 'nothing_mapped_ended'
   | `${'requests' | 'retry' | 'delivery'}_${string}`
@@ -135,29 +133,6 @@ export const stallEvents: EventTable<StallEvent> = {
     repeats: providerKey,
     clears: { RETRY_AFTER: providerKey },
   },
-  devices_silent: {
-    level: {
-      oneOf: ['debug', 'info', 'warn'],
-      of: ({ first, quiet }) => (first ? (quiet ? 'info' : 'warn') : 'debug'),
-    },
-    raises: {
-      DEVICES_SILENT: ({ sinceAt, silentMs, limitMs, basis, quiet }) => ({
-        what:
-          sinceAt === null
-            ? `No device has sent anything yet, for ${formatDuration(silentMs)}.`
-            : `No device has sent anything since ${iso(sinceAt)}.`,
-        why: `${silenceReasons[basis]} ${formatDuration(limitMs)}.${quiet ? ' This is a quiet hour or day.' : ''}`,
-        severity: quiet ? 'info' : 'warning',
-        present: 1,
-      }),
-    },
-  },
-  devices_sending: {
-    meaning: 'A message came after a long silence.',
-    level: 'info',
-    text: () => 'Devices send again.',
-    clears: { DEVICES_SILENT: noKey },
-  },
   nothing_mapped: {
     level: 'warn',
     raises: {
@@ -178,13 +153,6 @@ export const stallEvents: EventTable<StallEvent> = {
     text: () => 'Messages become payloads again.',
     clears: { NOTHING_MAPPED: noKey },
   },
-}
-
-const silenceReasons: Record<SilenceBasis, string> = {
-  median: 'That is longer than 10 times the usual gap between messages, at least 30 s:',
-  days: 'That is longer than the longest pause of such a day in the last 14 days:',
-  setting: 'That is longer than ops.silence.after:',
-  new: 'Too few messages came to know what is usual. The limit is',
 }
 
 function stallOf({ provider, reason, sinceAt, untilAt, lastAnswer }: EventOf<'delivery_stalled'>) {

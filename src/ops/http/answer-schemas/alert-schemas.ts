@@ -1,7 +1,7 @@
 // alert-schemas.ts: the receivers of alerts, and what a test of them found.
 
 import { z } from 'zod'
-import { count, record, timeOrNull } from '../../status-schema/value-types.ts'
+import { count, record, time, timeOrNull } from '../../status-schema/value-types.ts'
 
 const type = z.enum(['webhook', 'email', 'command', 'heartbeat']).describe('What it is.')
 const name = z.string().describe('Its name in the config.')
@@ -19,6 +19,12 @@ export const alertsSchema = record({
         lastFailure: z.string().nullable().describe('Why that try failed.'),
         failures: count().describe('Failed tries in a row.'),
         nextTryAt: timeOrNull().describe('When it is tried again; null: nothing failed, or now.'),
+        heldBack: record({
+          changes: count().describe('Changes that wait.'),
+          untilAt: time().describe('When they can be sent.'),
+        })
+          .nullable()
+          .describe('What waits because `max_per_hour` is reached; null: nothing.'),
         waiting: count().describe('Changes of conditions that wait.'),
         sent: count().describe('Alerts or requests that it took, since the start.'),
         failed: count().describe('Tries that failed, since the start.'),

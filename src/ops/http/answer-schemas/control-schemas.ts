@@ -46,6 +46,12 @@ export const forgetSchema = record({
   ledgerEntries: count().optional().describe('With `ledger=1`: entries that were deleted.'),
 })
 
+export const muteSchema = record({
+  device: z.string().describe('The device.'),
+  mutedUntil: timeOrNull().describe('Until when its silence is no problem; null: it is one.'),
+  records: count().describe('Records of the device.'),
+})
+
 const remap = record({
   deadLetters: count().describe('Dead letters that were mapped again.'),
   remapped: count().describe('Of them: dead letters no longer.'),

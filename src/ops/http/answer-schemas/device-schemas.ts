@@ -89,6 +89,7 @@ const deviceShape = {
   firstSeen: timeOrNull().describe('When its first message came.'),
   lastSeen: timeOrNull().describe('When its last message came.'),
   silentSince: timeOrNull().describe('Since when it is silent, by its rhythm.'),
+  mutedUntil: timeOrNull().describe('Until then its silence is no problem: a person said so.'),
   skewMs: z
     .number()
     .nullable()

@@ -1,10 +1,17 @@
 // control-devices.ts: POST /control/devices/forget?device=KEY&signal=TYPE&ledger=1: a device is forgotten:
 // its record, what the mapping remembers, and with `ledger=1` its entries of the ledger. With `signal` only
 // what the mapping remembers of that signal.
+//
+// POST /control/devices/mute?device=NAME&for=7d, or `until`: its silence is no problem until then, because it
+// is in the workshop. /control/devices/unmute?device=NAME ends that.
 
 import { z } from 'zod'
+import { isoTimeOrNull } from '../../../std/clock.ts'
+import { parseDuration } from '../../../std/quantity.ts'
+import { quote } from '../../../std/quote.ts'
+import { parseTimeArgument } from '../../../std/time-argument.ts'
 import type { DaemonControl } from '../../types.ts'
-import { forgetSchema } from '../answer-schemas/control-schemas.ts'
+import { forgetSchema, muteSchema } from '../answer-schemas/control-schemas.ts'
 import { badRequest, ok, problem, type JsonAnswer } from '../json-answer.ts'
 import { flag, requiredText, text } from '../http-routing/parameters.ts'
 import type { HttpSource } from '../http-routing/route.ts'
@@ -26,7 +33,47 @@ export const deviceRoutes: readonly ControlRoute[] = [
       return ok({ device, signal: type, forgotten: values, records })
     },
   }),
+  controlRoute({
+    name: 'devices/mute',
+    summary: 'The silence of a device is no problem for a time, because it is in the workshop.',
+    parameters: z.strictObject({
+      device: requiredText('Its key, its asset or its client id.'),
+      for: text('For how long, such as 7d.'),
+      until: text('Or until when: a date, or a date and time.'),
+    }),
+    answers: { 200: { means: 'Until when it is muted.', schema: muteSchema } },
+    async answer({ source, values: { device, for: time, until } }, control) {
+      const now = Date.now()
+      const lastsMs = time === undefined ? undefined : parseDuration(time)
+      const end = until === undefined ? null : parseTimeArgument(until, now)
+      const at = lastsMs !== undefined ? now + lastsMs : end?.kind === 'time' ? end.at : null
+      if (at === null || at <= now)
+        return badRequest('The end of the time is missing, or past.', 'Give for=7d, or until=2026-12-24.')
+      return muted(source, control, device, at)
+    },
+  }),
+  controlRoute({
+    name: 'devices/unmute',
+    summary: 'The silence of a device is a problem again.',
+    parameters: z.strictObject({ device: requiredText('Its key, its asset or its client id.') }),
+    answers: { 200: { means: 'It is not muted.', schema: muteSchema } },
+    answer: async ({ source, values: { device } }, control) => muted(source, control, device, null),
+  }),
 ]
+
+function muted(
+  { stages: { mapping } }: HttpSource,
+  control: DaemonControl,
+  name: string,
+  until: number | null,
+): JsonAnswer {
+  const device = mapping?.device(name)?.device ?? name
+  const records = control.mute(device, until)
+  if (records > 0) return ok({ device, mutedUntil: isoTimeOrNull(until), records })
+  const what = `No message of the device ${quote(device, 80)} is known.`
+  const why = 'Only a device that has sent can be silent.'
+  return problem(404, 'NOT_FOUND', { what, why, act: 'See `devices`.' })
+}
 
 async function forgetWithLedger(
   { stages: { mapping, ledger } }: HttpSource,

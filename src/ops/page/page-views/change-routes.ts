@@ -24,6 +24,7 @@ const selections = [
   'source',
   'provider',
   'all',
+  'for',
   'restamp',
   'discard',
 ] as const

@@ -27,7 +27,7 @@ export type DeviceShown = {
 
 export function deviceView(shown: DeviceShown): Html {
   return html`${story(shown)} ${acceptSection(shown)} ${messagesSection(shown)} ${keptSections(shown)}
-  ${rowSection(shown)} ${forgetSection(shown)}`
+  ${rowSection(shown)} ${muteSection(shown)} ${forgetSection(shown)}`
 }
 
 function story({ device, now }: DeviceShown): Html {
@@ -54,6 +54,7 @@ function story({ device, now }: DeviceShown): Html {
       ],
       ['First message', ago(device.firstSeen, now)],
       ['Last message', html`${ago(device.lastSeen, now)}, ${count(device.messages)} in all`],
+      ['Muted until', device.mutedUntil === null ? null : at(device.mutedUntil)],
       ['Rhythm', rhythm(device.medianGapMs)],
       [
         'In the last hour',
@@ -246,6 +247,30 @@ function rowText({ device, assetId, provider }: DeviceRow): string {
 
 function csvCell(text: string): string {
   return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+function muteSection({ device, access }: DeviceShown): Html {
+  if (device.messages === 0) return nothing
+  const { mutedUntil } = device
+  const offer =
+    mutedUntil === null
+      ? {
+          action: 'devices/mute',
+          parameters: { device: device.device, for: '7d' },
+          name: 'Mute it for 7 days',
+        }
+      : { action: 'devices/unmute', parameters: { device: device.device }, name: 'End it now' }
+  return html`<section aria-labelledby="mute-title">
+    <h2 id="mute-title">In the workshop</h2>
+    <p class="quiet">
+      ${
+        mutedUntil === null
+          ? 'Its silence is a problem (DEVICE_SILENT). Mute it while it is in the workshop.'
+          : html`Its silence is no problem until ${at(mutedUntil)}.`
+      }
+    </p>
+    ${changes(access, [offer])}
+  </section>`
 }
 
 function forgetSection({ device, access, now }: DeviceShown): Html {

@@ -1,0 +1,169 @@
+// record-views.ts: a record as it is at the moment of the question: all of it, or only how the device stands.
+
+import type { Clock, EpochMs } from '../std/clock.ts'
+import type { WithheldValue } from '../domain/payload.ts'
+import { longestPause } from './row-history.ts'
+import { column, pausesColumn } from './record-table.ts'
+import { repeatingOf } from './repeats.ts'
+import { gapsKept, isSilent, medianGap, silentAfter } from './rhythm.ts'
+import type { DeviceRecord, DeviceRecordView, Loss } from './types.ts'
+
+export type Standing = Pick<
+  DeviceRecordView,
+  | 'device'
+  | 'provider'
+  | 'assetId'
+  | 'sender'
+  | 'firstSeen'
+  | 'lastSeen'
+  | 'lastMappedAt'
+  | 'medianGapMs'
+  | 'mutedUntil'
+> &
+  Pick<DeviceRecord, 'from' | 'source' | 'isListed'> & {
+    isSilent: boolean
+    /** Of the last 15 days, of those of an hour or more; 0 for none. */
+    longestPauseMs: number
+    loss: Loss | null
+    isRepeating: boolean
+  }
+
+type Deps = {
+  clock: Clock
+  numbers: () => Float64Array
+  listeningSince: () => EpochMs
+  withheldOf: (record: DeviceRecord) => readonly WithheldValue[]
+}
+
+const hourMs = 3_600_000
+
+export function createRecordViews(deps: Deps) {
+  const { clock } = deps
+  return { viewOf, standingOf }
+
+  function standingOf(record: DeviceRecord): Standing {
+    const { device, provider, assetId, sender, from, source, isListed, mutedUntil, losses, base } = record
+    const rhythm = rhythmOf(record)
+    const numbers = deps.numbers()
+    const firstSeen = timeOrNull(numbers[base + column.firstAt]!)
+    const lastSeen = timeOrNull(rhythm.lastAt)
+    const lastMappedAt = timeOrNull(numbers[base + column.mappedAt]!)
+    const loss = losses.length === 0 ? null : lastLossOf({ losses, lastSeen, lastMappedAt })
+    const isRepeating =
+      deps.numbers()[base + column.repeats]! > 0 &&
+      repeatingOf(deps.numbers().subarray(base, base + column.gaps), rhythm) !== null
+    return {
+      device,
+      provider,
+      assetId,
+      sender,
+      from,
+      source,
+      isListed,
+      mutedUntil,
+      firstSeen,
+      lastSeen,
+      lastMappedAt,
+      medianGapMs: rhythm.medianGapMs,
+      isSilent: rhythm.isSilentNow,
+      longestPauseMs: longestPause({ numbers, base: base + pausesColumn }, clock.now()),
+      loss,
+      isRepeating,
+    }
+  }
+
+  function rhythmOf({ base }: DeviceRecord) {
+    const numbers = deps.numbers()
+    const lastAt = numbers[base + column.lastAt]!
+    const sentForMs = lastAt - numbers[base + column.firstAt]!
+    const medianGapMs = medianGap(numbers, base + column.gaps, {
+      count: numbers[base + column.gapCount]!,
+      sentForMs,
+    })
+    const silentAfterMs = silentAfter(medianGapMs)
+    const times = { now: clock.now(), listeningSince: deps.listeningSince(), afterMs: silentAfterMs }
+    return { lastAt, medianGapMs, silentAfterMs, isSilentNow: lastAt !== 0 && isSilent(lastAt, times) }
+  }
+
+  function viewOf(record: DeviceRecord): DeviceRecordView {
+    const { device, provider, assetId, sender, accepted, refused, losses, skewMs, base } = record
+    const row = deps.numbers().subarray(base, base + column.gaps + gapsKept)
+    const { lastAt, medianGapMs, silentAfterMs, isSilentNow } = rhythmOf(record)
+    return {
+      device,
+      provider,
+      assetId,
+      messages: row[column.messages]!,
+      firstSeen: timeOrNull(row[column.firstAt]!),
+      lastSeen: timeOrNull(lastAt),
+      lastMappedAt: timeOrNull(row[column.mappedAt]!),
+      messagesPerHour: messagesPerHour(row, clock.now()),
+      medianGapMs,
+      silentAfterMs,
+      silentSince: isSilentNow ? lastAt : null,
+      mutedUntil: record.mutedUntil,
+      sender,
+      position: positionOf(record, row),
+      accepted,
+      refused,
+      duplicates: row[column.duplicates]!,
+      repeating: repeatingOf(row, { lastAt, silentAfterMs }),
+      losses: losses.map((loss) => ({ ...loss })),
+      withheld: deps.withheldOf(record),
+      skewMs,
+    }
+  }
+}
+
+/** What the last message became, where it gave no payload. */
+export function lastLossOf({
+  losses,
+  lastSeen,
+  lastMappedAt,
+}: Pick<DeviceRecordView, 'losses' | 'lastSeen' | 'lastMappedAt'>): Loss | null {
+  const last = losses.findLast(({ lastAt }) => lastSeen !== null && lastAt >= lastSeen)
+  if (last === undefined) return null
+  // Of a list some records may give payloads.
+  return last.lastAt > (lastMappedAt ?? 0) ? last : null
+}
+
+/** Of the last 60 minutes: the present hour, and the share of the hour before that belongs to them. */
+function messagesPerHour(row: Float64Array, now: EpochMs): number {
+  const agoMs = now - row[column.hourAt]!
+  const count = row[column.hourCount]!
+  if (agoMs < 0 || agoMs >= 2 * hourMs) return 0
+  if (agoMs >= hourMs) return Math.round(count * (2 - agoMs / hourMs))
+  return Math.round(row[column.hourBefore]! * (1 - agoMs / hourMs) + count)
+}
+
+function positionOf({ isFixed }: DeviceRecord, row: Float64Array): DeviceRecordView['position'] {
+  const arrivedAt = row[column.positionArrivedAt]!
+  if (arrivedAt === 0) return null
+  const place = { latitude: row[column.latitude]!, longitude: row[column.longitude]! }
+  return { ...place, at: row[column.positionAt]!, arrivedAt, isFixed }
+}
+
+function timeOrNull(at: EpochMs): EpochMs | null {
+  return at === 0 ? null : at
+}
+
+/** Adds what two mappings have withheld of one device. */
+export function withheldSum(
+  before: readonly WithheldValue[],
+  since: readonly WithheldValue[],
+): readonly WithheldValue[] {
+  if (before.length === 0) return since
+  const sum = since.map((value) => ({ ...value }))
+  for (const value of before) {
+    const known = sum.find(
+      ({ source, field, reason, isSent }) =>
+        source === value.source &&
+        field === value.field &&
+        reason === value.reason &&
+        isSent === value.isSent,
+    )
+    if (known === undefined) sum.push(value)
+    else known.count += value.count
+  }
+  return sum
+}
