@@ -1,6 +1,6 @@
-// alert-limit.ts: what a receiver gets next: changes, within the limit of the hour; that the limit is reached;
-// or the summary of the day. Times are of the wall clock, so that they can be kept over a restart; where the
-// clock was set, they count as now.
+// alert-limit.ts: what a receiver gets next: changes, within the limit of the hour; that the limit is
+// reached; or the summary of the day. Times are of the wall clock, so that they can be kept over a restart;
+// where the clock was set, they count as now.
 //
 //   a third of the places   for conditions that no alert of the last hour has: one that is raised and cleared
 //                           again and again does not keep the first alert about another one back
@@ -17,7 +17,7 @@ export type SentAlert = { at: EpochMs; codes: string[] }
 export type AlertContent = Pick<Alert, 'changes' | 'heldBack' | 'digest'>
 
 export type AlertLimit = {
-  /** Null: nothing now. `isDue`: the changes have waited for others. `omitted`: of changes that were undone. */
+  /** Null: nothing now. `isDue`: the changes have waited for others. `omitted`: changes that were undone. */
   next(
     parts: { changes: readonly Change[]; open: readonly OpenCondition[]; isDue: boolean; omitted: number },
     rules: LimitRules,

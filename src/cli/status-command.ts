@@ -1,11 +1,12 @@
 // status-command.ts: `status`: the verdict and the state of the running daemon, as text or as its JSON. It
 // exits with 1 unless the verdict is ok.
 
+import { deviceStateNames, noDevices, stateKey } from '../domain/device-state.ts'
 import { Command } from 'commander'
 import { pause, systemClock } from '../std/clock.ts'
 import { formatDuration, formatSize, plural } from '../std/quantity.ts'
 import { visible } from '../std/quote.ts'
-import type { DeviceView, Status } from '../ops/ops.ts'
+import type { Status } from '../ops/ops.ts'
 import { stateCountsText } from './devices-command/devices-text.ts'
 import { daemonUnreachable, requestDaemon } from './daemon-client/daemon-client.ts'
 import { withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
@@ -240,18 +241,13 @@ function namesText(names: readonly string[]): string {
   return names.length > namesMax ? `${shown} and ${names.length - namesMax} more` : shown
 }
 
-/** In the words and the order of `devices`. A daemon of an earlier version does not count those that send. */
+/** In the words and the order of `devices`. A daemon of an earlier version does not count all of them. */
 function devicesText(devices: Status['devices']): string {
-  const { known, silent, refused, repeating, notMapped, neverSent } = devices
-  const { sending = 0, total = known } = devices as Partial<typeof devices>
-  const counts: Readonly<Record<DeviceView['state'], number>> = {
-    silent,
-    refused,
-    repeating,
-    not_mapped: notMapped,
-    never_sent: neverSent,
-    sending,
-  }
+  const { known } = devices
+  const { total = known } = devices as Partial<typeof devices>
+  const numbers = devices as unknown as Readonly<Record<string, number | undefined>>
+  const counts = noDevices()
+  for (const state of deviceStateNames) counts[state] = numbers[stateKey(state)] ?? 0
   return `${total === 0 ? 'none' : total}${stateCountsText(counts, total === 0 ? '' : ': ')}`
 }
 

@@ -19,6 +19,9 @@ export type Standing = Pick<
   | 'lastMappedAt'
   | 'medianGapMs'
   | 'mutedUntil'
+  | 'accepted'
+  | 'refused'
+  | 'skewMs'
 > &
   Pick<DeviceRecord, 'from' | 'source' | 'isListed'> & {
     isSilent: boolean
@@ -26,6 +29,7 @@ export type Standing = Pick<
     longestPauseMs: number
     loss: Loss | null
     isRepeating: boolean
+    positionArrivedAt: EpochMs | null
   }
 
 type Deps = {
@@ -69,6 +73,10 @@ export function createRecordViews(deps: Deps) {
       longestPauseMs: longestPause({ numbers, base: base + pausesColumn }, clock.now()),
       loss,
       isRepeating,
+      accepted: record.accepted,
+      refused: record.refused,
+      skewMs: record.skewMs,
+      positionArrivedAt: timeOrNull(numbers[base + column.positionArrivedAt]!),
     }
   }
 

@@ -10,14 +10,23 @@ import type { KnownBy } from './arrival.ts'
 import type { HeldReason } from './held.ts'
 import type { BatchId, LaneId } from './ids.ts'
 import type { FilledStore } from './kept-store.ts'
-import { count, device, field, provider, requestId, source, why, type Field } from './event-field.ts'
+import {
+  count,
+  device,
+  field,
+  provider,
+  requestId,
+  source,
+  why,
+  type Field,
+} from './event-fields/event-fields.ts'
 import type { Outcome } from './outcome.ts'
-import { ingestEventFields, listenerEventFields } from './ingest-event.ts'
-import { alertEventFields, opsEventFields } from './ops-event.ts'
-import { spoolEventFields, type HoldReason } from './spool-event.ts'
-import { stallEventFields } from './stall-event.ts'
+import { ingestEventFields, listenerEventFields } from './event-fields/ingest-event.ts'
+import { alertEventFields, opsEventFields } from './event-fields/ops-event.ts'
+import { spoolEventFields, type HoldReason } from './event-fields/spool-event.ts'
+import { stallEventFields } from './event-fields/stall-event.ts'
 
-export type { HoldReason } from './spool-event.ts'
+export type { HoldReason } from './event-fields/spool-event.ts'
 
 /** Why a QoS 0 message could not be kept. */
 export type DropReason = HoldReason | 'waiting_full' | `${FilledStore}_full`

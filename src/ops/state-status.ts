@@ -2,9 +2,11 @@
 
 import { isoTime, isoTimeOrNull } from '../std/clock.ts'
 import type { TimeView } from '../domain/arrival.ts'
+import { deviceStateNames, stateKey } from '../domain/device-state.ts'
 import { keptStoreNames } from '../domain/kept-store.ts'
 import { conservationOf } from './conservation-check.ts'
 import type { FillForecast } from './history/history.ts'
+import type { StateNumbers } from './status-schema/state-schema.ts'
 import type { Status } from './status-schema/status-schema.ts'
 import { listMax } from './totals-status.ts'
 import type { StageViews } from './types.ts'
@@ -38,12 +40,9 @@ export function devicesOf({ mapping }: StageViews): Status['devices'] {
     known: totals?.devices ?? 0,
     listed: totals?.listed ?? 0,
     seen: view?.clocks.devices ?? 0,
-    silent: totals?.silent ?? 0,
-    neverSent: totals?.neverSent ?? 0,
-    refused: totals?.refused ?? 0,
-    repeating: totals?.repeating ?? 0,
-    notMapped: totals?.notMapped ?? 0,
-    sending: totals?.sending ?? 0,
+    ...(Object.fromEntries(
+      deviceStateNames.map((state) => [stateKey(state), totals?.states[state] ?? 0]),
+    ) as StateNumbers),
     total: totals?.total ?? 0,
     checkedAt: isoTimeOrNull(totals?.checkedAt),
     skewed: (view?.skewed ?? []).map(({ device, assetId, listed, messages, lastSeen, skewMs }) => ({

@@ -1,6 +1,8 @@
 // types.ts: what ops sees of the stages: their views and counters, and the commands that HTTP may give. Types
 // only, so that ops works while any stage is missing and loads none of their code.
 
+import type { DeviceState } from '../domain/device-state.ts'
+import type { IsoTimes } from '../std/iso-times.ts'
 import type { EpochMs } from '../std/clock.ts'
 import type { AlertsStage } from '../alerts/types.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
@@ -11,7 +13,6 @@ import type { TimeView } from '../domain/arrival.ts'
 import type { WithheldValue } from '../domain/payload.ts'
 import type { LedgerOutcome } from '../domain/settlement.ts'
 import type {
-  ClientFault,
   ClientView,
   ClockVerdictCounters,
   DeferredCounters,
@@ -118,28 +119,14 @@ export type MappingStage = {
 }
 
 export type DeviceTotals = RecordCounters & {
-  /** As in DeviceState; a silent device may be refused, too. */
+  /** Rows of the device table. */
   listed: number
-  silent: number
-  neverSent: number
-  refused: number
-  repeating: number
-  notMapped: number
-  sending: number
+  states: Readonly<Record<DeviceState, number>>
   /** With clients that are those of no device. */
   total: number
   /** Null before the first check. */
   checkedAt: EpochMs | null
 }
-
-/**
- * `silent`      its last message is longer ago than its rhythm lets expect
- * `refused`     the gateway refused its last CONNECT, or a rule refuses what it sends
- * `repeating`   it sends, and its last messages bring nothing new: each is a duplicate
- * `not_mapped`  it sends, and its last message gave no payload, or its client names no device
- * `never_sent`  it is in the device table, or a client or user of the broker, and no message of it is known
- */
-export type DeviceState = 'silent' | 'refused' | 'repeating' | 'not_mapped' | 'never_sent' | 'sending'
 
 export type MappingView = {
   /** When it was put in force. */
@@ -262,14 +249,4 @@ export type MessageOutcome = {
   detail: string | null
 }
 
-export type DeviceClient = Omit<
-  ClientView,
-  'since' | 'refusedAt' | 'messageRefusedAt' | 'fault' | 'unnamed'
-> & {
-  since: string
-  refusedAt: string | null
-  messageRefusedAt: string | null
-  fault: (Omit<ClientFault, 'at'> & { at: string }) | null
-  unnamed:
-    (Omit<NonNullable<ClientView['unnamed']>, 'at' | 'firstAt'> & { at: string; firstAt: string }) | null
-}
+export type DeviceClient = IsoTimes<ClientView>

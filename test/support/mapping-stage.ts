@@ -1,5 +1,6 @@
 // mapping-stage.ts: what ops sees of a mapping, with values that a test sets.
 
+import { noDevices } from '../../src/domain/device-state.ts'
 import type { DeviceView, MappingStage } from '../../src/ops/ops.ts'
 
 export function deviceView(device: string, more: Partial<DeviceView> = {}): DeviceView {
@@ -74,12 +75,7 @@ export function mappingStage(
       ringBytes: 0,
       notKept: 0,
       listed: 0,
-      silent: 0,
-      neverSent: 0,
-      refused: 0,
-      repeating: 0,
-      notMapped: 0,
-      sending: 0,
+      states: noDevices(),
       total: 0,
       checkedAt: null,
     }),

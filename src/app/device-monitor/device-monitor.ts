@@ -6,6 +6,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { OurTime } from '../../domain/arrival.ts'
+import { noDevices } from '../../domain/device-state.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { DeviceRecords } from '../../device-records/device-records.ts'
 import type { DeviceTotals, DeviceView } from '../../ops/ops.ts'
@@ -52,17 +53,7 @@ const skewMinMs = 60_000
 
 type LookTotals = CountedStates & Pick<DeviceTotals, 'checkedAt' | 'listed'>
 
-const noTotals: LookTotals = {
-  neverSent: 0,
-  refused: 0,
-  repeating: 0,
-  notMapped: 0,
-  sending: 0,
-  total: 0,
-  silent: 0,
-  checkedAt: null,
-  listed: 0,
-}
+const noTotals: LookTotals = { total: 0, states: noDevices(), checkedAt: null, listed: 0 }
 
 export function createDeviceMonitor({ clock, ourTime, emit, records, active }: Deps): DeviceMonitor {
   let cancel: CancelTimer = () => {}

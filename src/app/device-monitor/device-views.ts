@@ -1,5 +1,5 @@
 // device-views.ts: one device as a person asks for it: its record, its row of the device table, its client,
-// and what the mapping in force says (device-state.ts).
+// and what the mapping in force says (device-state-text.ts).
 //
 // A client that was refused, whose messages name no device, or that sends nothing, may be a device of which
 // no message ever came. It belongs to the device that has its client id, or its user name, as its key or
@@ -9,10 +9,11 @@
 // address, the device that has this asset, the client with this user name, the user.
 
 import { isoTime, isoTimeOrNull, type Clock } from '../../std/clock.ts'
+import { isoTimes } from '../../std/iso-times.ts'
 import type { DeviceRecords, DeviceRecordView, Loss } from '../../device-records/device-records.ts'
 import type { ClientView, Ingest } from '../../ingest/ingest.ts'
 import type { Mapper, Mapping } from '../../mapping/mapping.ts'
-import type { DeviceClient, DeviceView } from '../../ops/ops.ts'
+import type { DeviceView } from '../../ops/ops.ts'
 import {
   isRefused,
   isShownAlone,
@@ -20,11 +21,11 @@ import {
   stateOfClient,
   stateOfSender,
   stateOfUser,
-} from './device-state.ts'
+} from './device-state-text.ts'
 
 export type FoundClients = Pick<
   Ingest['clients'],
-  'find' | 'findAddress' | 'findUser' | 'isUser' | 'withoutDevice'
+  'find' | 'findAddress' | 'findUser' | 'isUser' | 'withoutDevice' | 'shared'
 >
 
 export type ViewDeps = {
@@ -133,7 +134,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       silentSince: isoTimeOrNull(record.silentSince),
       mutedUntil: isMuted(record.mutedUntil) ? isoTimeOrNull(record.mutedUntil) : null,
       skewMs,
-      client: client && clientOf(client),
+      client: client && isoTimes(client),
       position: position && {
         latitude: position.latitude,
         longitude: position.longitude,
@@ -174,7 +175,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       assetId: row.asset_id ?? null,
       listed: true,
       ...stateOf({ record: null, client, topics: topicsFor(client), now: clock.now() }),
-      client: client && clientOf(client),
+      client: client && isoTimes(client),
     }
   }
 
@@ -188,7 +189,7 @@ export function createDeviceViews({ clock, active, records, clients }: ViewDeps)
       assetId: null,
       listed: false,
       ...stateOfClient({ client, topics: topicsFor(client), now: clock.now() }),
-      client: clientOf(client),
+      client: isoTimes(client),
     }
   }
 
@@ -254,18 +255,6 @@ const nothingSent = {
   reasons: [],
   withheld: [],
 } as const
-
-export function clientOf(client: ClientView): DeviceClient {
-  const { since, refusedAt, messageRefusedAt, fault, unnamed } = client
-  return {
-    ...client,
-    since: isoTime(since),
-    refusedAt: isoTimeOrNull(refusedAt),
-    messageRefusedAt: isoTimeOrNull(messageRefusedAt),
-    fault: fault && { ...fault, at: isoTime(fault.at) },
-    unnamed: unnamed && { ...unnamed, at: isoTime(unnamed.at), firstAt: isoTime(unnamed.firstAt) },
-  }
-}
 
 function countOf(losses: readonly Loss[], kind: Loss['kind']): number {
   return losses.reduce((sum, loss) => sum + (loss.kind === kind ? loss.count : 0), 0)

@@ -1,17 +1,15 @@
-// state-counts.ts: how many devices have each state (device-state.ts), without the texts and times of a view:
-// all devices are counted at each look. The states are those that device-views.ts gives.
+// state-counts.ts: how many devices have each state (domain/device-state.ts), without the texts and times of a
+// view: all devices are counted at each look. The states are those that device-views.ts gives.
 
 import type { DeviceRecords, Standing } from '../../device-records/device-records.ts'
+import { deviceStateOf, noDevices, type DeviceState } from '../../domain/device-state.ts'
 import type { ClientView } from '../../ingest/ingest.ts'
 import type { Mapping } from '../../mapping/mapping.ts'
 import type { DeviceTotals } from '../../ops/ops.ts'
-import { isRefused, isShownAlone } from './device-state.ts'
+import { isRefused, isShownAlone } from './device-state-text.ts'
 import { clientFor, clientsByName, type ClientOwner, type FoundClients } from './device-views.ts'
 
-export type CountedStates = Pick<
-  DeviceTotals,
-  'total' | 'silent' | 'neverSent' | 'refused' | 'repeating' | 'notMapped' | 'sending'
->
+export type CountedStates = Pick<DeviceTotals, 'total'> & { states: Record<DeviceState, number> }
 
 export type StateCounts = {
   /** Begins a look over all devices. */
@@ -25,19 +23,12 @@ export type StateCounts = {
 
 type Deps = { records: Pick<DeviceRecords, 'isKnown'>; clients: () => FoundClients | null }
 
-const none: CountedStates = {
-  total: 0,
-  silent: 0,
-  neverSent: 0,
-  refused: 0,
-  repeating: 0,
-  notMapped: 0,
-  sending: 0,
-}
+const none = (): CountedStates => ({ total: 0, states: noDevices() })
 
 /** Most devices have a client that sends: no client is asked for them. */
 export function createStateCounts({ records, clients }: Deps): StateCounts {
-  let now = { ...none }
+  let now = none()
+  let shared: ReadonlySet<string> = new Set()
   /** Clients that may be those of no device, by the user name that they gave, and by their id. */
   let named: ReadonlyMap<string, ClientView> = new Map()
   let others: ReadonlyMap<string, ClientView> = new Map()
@@ -45,7 +36,8 @@ export function createStateCounts({ records, clients }: Deps): StateCounts {
   const owned = new Set<string>()
   return {
     begin() {
-      now = { ...none }
+      now = none()
+      shared = clients()?.shared() ?? new Set()
       const found = [...(clients()?.withoutDevice() ?? [])].filter(isShownAlone)
       named = clientsByName(found)
       others = new Map(found.map((client) => [client.clientId || `\0${client.address}`, client]))
@@ -59,22 +51,28 @@ export function createStateCounts({ records, clients }: Deps): StateCounts {
   }
 
   function add(standing: Standing): void {
-    const { isSilent, isRepeating, lastSeen, loss } = standing
-    if (lastSeen !== null) now.total += 1
+    const { isSilent, isRepeating, lastSeen, loss, sender } = standing
     const client = clientOf(standing)
-    if (lastSeen === null) addNeverSeen(client)
-    else if (client !== null && isRefused(client, lastSeen)) now.refused += 1
-    else if (isSilent) now.silent += 1
-    else if (isRepeating) now.repeating += 1
-    else if (loss !== null) now.notMapped += 1
-    else now.sending += 1
+    if (lastSeen === null) {
+      addNeverSeen(client)
+      return
+    }
+    const state = deviceStateOf({
+      ...standing,
+      isRefused: client !== null && isRefused(client, lastSeen),
+      isSilent,
+      isRepeating,
+      isLost: loss !== null,
+      isIdShared: sender !== null && shared.has(sender.clientId),
+    })
+    now.total += 1
+    now.states[state] += 1
   }
 
   function addNeverSeen(client: ClientView | null): void {
     now.total += 1
-    if (client !== null && isRefused(client, null)) now.refused += 1
-    else if ((client?.unnamed ?? null) === null) now.neverSent += 1
-    else now.notMapped += 1
+    if (client !== null && isRefused(client, null)) now.states.refused += 1
+    else now.states[(client?.unnamed ?? null) === null ? 'never_sent' : 'not_mapped'] += 1
   }
 
   /** Null where it cannot be one of `others`. */

@@ -18,7 +18,7 @@
 import { z } from 'zod'
 import type { EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
-import type { SilentPart } from '../../domain/stall-event.ts'
+import type { SilentPart } from '../../domain/event-fields/stall-event.ts'
 import type { Standing } from '../../device-records/device-records.ts'
 
 export type SilentDevices = {

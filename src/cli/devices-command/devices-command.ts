@@ -2,6 +2,7 @@
 // seen or were refused, the ones that need a person first. Entry file of this folder.
 
 import { Command, Option } from 'commander'
+import { deviceStateNames } from '../../domain/device-state.ts'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from '../daemon-client/daemon-options.ts'
 import { wholeNumber } from '../terminal/option-values.ts'
 import { printAnswer, type BuildCommand } from '../terminal/terminal.ts'
@@ -25,15 +26,13 @@ export const devicesCommand: BuildCommand = (io, done) =>
     .addCommand(unmuteCommand(io, done))
     .addHelpText('after', listsByDefault('devices'))
 
-const stateNames = ['silent', 'refused', 'repeating', 'not_mapped', 'never_sent', 'sending']
-
 type ListOptions = DaemonOptions & { state?: string; sort: string; limit: number }
 
 const listCommand: BuildCommand = (io, done) =>
   withDaemonOptions(new Command('list'))
     .description('List all devices, the silent and refused ones first: since when, and why.')
     .argument('[text]', 'only devices with this in their key, asset, client id or user name')
-    .addOption(new Option('--state <state>', 'only devices in this state').choices(stateNames))
+    .addOption(new Option('--state <state>', 'only devices in this state').choices(deviceStateNames))
     .addOption(
       new Option('--sort <order>', 'what comes first: the state, or the largest clock errors')
         .choices(['state', 'clock'])

@@ -1,5 +1,6 @@
 // devices-text.ts: devices for a person: a table with a row each, and all that is known of one.
 
+import { deviceStateNames, deviceStates, type DeviceState } from '../../domain/device-state.ts'
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote, visible } from '../../std/quote.ts'
 import { connectFacts, type DeviceClient, type DeviceView } from '../../ops/ops.ts'
@@ -31,12 +32,12 @@ const kindTexts = {
   user: 'no device',
 } as const
 
-const stateTexts: Readonly<Record<DeviceView['state'], string>> = {
-  silent: 'silent',
-  refused: 'refused',
+const stateTexts: Readonly<Record<DeviceState, string>> = {
+  ...(Object.fromEntries(deviceStateNames.map((state) => [state, deviceStates[state].words])) as Record<
+    DeviceState,
+    string
+  >),
   repeating: 'repeats',
-  not_mapped: 'not mapped',
-  never_sent: 'never sent',
   sending: 'sends',
 }
 

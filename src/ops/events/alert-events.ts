@@ -2,7 +2,7 @@
 
 import { formatDuration } from '../../std/quantity.ts'
 import { bounded } from '../../std/quote.ts'
-import type { alertEventFields } from '../../domain/ops-event.ts'
+import type { alertEventFields } from '../../domain/event-fields/ops-event.ts'
 import { sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 

@@ -4,7 +4,7 @@
 import { formatDuration, plural } from '../../std/quantity.ts'
 import { bounded, quote } from '../../std/quote.ts'
 import type { EventName } from '../../domain/event.ts'
-import type { opsEventFields, RequestRefusal } from '../../domain/ops-event.ts'
+import type { opsEventFields, RequestRefusal } from '../../domain/event-fields/ops-event.ts'
 import { forProvider, noKey, ofFault, sentence } from './event-text.ts'
 import type { EventTable } from './types.ts'
 

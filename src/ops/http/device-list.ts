@@ -9,10 +9,12 @@
 //
 // The list is made in slices, and holds no more than `limit` devices and a slice.
 
-import { isoTime, isoTimeOrNull } from '../../std/clock.ts'
+import { isoTime } from '../../std/clock.ts'
+import { isoTimes } from '../../std/iso-times.ts'
 import { nearestNames } from './nearest-names.ts'
 import { quote } from '../../std/quote.ts'
-import type { DeviceClient, DeviceState, DeviceView, StageViews } from '../types.ts'
+import { deviceStateNames, noDevices, type DeviceState } from '../../domain/device-state.ts'
+import type { DeviceClient, DeviceView, StageViews } from '../types.ts'
 import { ok, problem, starting, type JsonAnswer } from './json-answer.ts'
 import type { HttpSource } from './http-routing/route.ts'
 import { contentOf } from './streams/tap-stream.ts'
@@ -25,7 +27,6 @@ type DeviceSelection = {
   find?: string
 }
 
-export const deviceStates = ['silent', 'refused', 'repeating', 'not_mapped', 'never_sent', 'sending'] as const
 export const deviceSorts = ['state', 'clock'] as const
 const namesCompared = 20_000
 
@@ -33,14 +34,7 @@ const namesCompared = 20_000
 export async function devicesOf({ mapping, ingest }: StageViews, selection: DeviceSelection) {
   if (!mapping) return null
   const { limit, state, sort, find = '' } = selection
-  const counts: Record<DeviceState, number> = {
-    silent: 0,
-    refused: 0,
-    repeating: 0,
-    not_mapped: 0,
-    never_sent: 0,
-    sending: 0,
-  }
+  const counts = noDevices()
   let devices: DeviceView[] = []
   let seen = 0
   let total = 0
@@ -109,15 +103,7 @@ export async function deviceOf(
 }
 
 function faultsOf(ingest: StageViews['ingest'], limit: number): readonly DeviceClient[] {
-  const clients = ingest?.clients?.withFaults(limit) ?? []
-  return clients.map(({ since, refusedAt, messageRefusedAt, fault, unnamed, ...client }) => ({
-    ...client,
-    since: isoTime(since),
-    refusedAt: isoTimeOrNull(refusedAt),
-    messageRefusedAt: isoTimeOrNull(messageRefusedAt),
-    fault: fault && { ...fault, at: isoTime(fault.at) },
-    unnamed: unnamed && { ...unnamed, at: isoTime(unnamed.at), firstAt: isoTime(unnamed.firstAt) },
-  }))
+  return (ingest?.clients?.withFaults(limit) ?? []).map((client) => isoTimes(client))
 }
 
 function byClock(a: DeviceView, b: DeviceView): number {
@@ -126,7 +112,7 @@ function byClock(a: DeviceView, b: DeviceView): number {
 
 /** The latest change first: an old one was seen before. */
 function byState(a: DeviceView, b: DeviceView): number {
-  const order = deviceStates.indexOf(a.state) - deviceStates.indexOf(b.state)
+  const order = deviceStateNames.indexOf(a.state) - deviceStateNames.indexOf(b.state)
   if (order !== 0) return order
   if (a.since === b.since || a.state === 'sending') return byName(a, b)
   return (a.since ?? '') > (b.since ?? '') ? -1 : 1

@@ -13,6 +13,7 @@
 //
 // Each list reads a bounded part and reports when there is more.
 
+import { deviceStateNames } from '../../domain/device-state.ts'
 import { z } from 'zod'
 import { assertNever } from '../../std/assert.ts'
 import { isoTime } from '../../std/clock.ts'
@@ -34,7 +35,7 @@ import { deviceSchema, devicesSchema } from './answer-schemas/device-schemas.ts'
 import { historySchema } from './answer-schemas/history-schemas.ts'
 import { batchParameters, batchSelectionOf } from './batch-params.ts'
 import { deadLetterParameters, deadLetterQueryOf } from './dead-letter-params.ts'
-import { deviceOf, devicesOf, deviceSorts, deviceStates, withHours } from './device-list.ts'
+import { deviceOf, devicesOf, deviceSorts, withHours } from './device-list.ts'
 import { ok, problem, starting, type JsonAnswer, type TextAnswer } from './json-answer.ts'
 import { quarantineOf } from './quarantine-view.ts'
 import {
@@ -130,7 +131,7 @@ export const readRoutes: readonly Route[] = [
     right: 'read',
     parameters: z.strictObject({
       limit: limit('At most this many devices, and this many clients with a fault.'),
-      state: choice('Only devices in this state.', deviceStates),
+      state: choice('Only devices in this state.', deviceStateNames),
       find: text('Only devices whose key, asset, client id or user name contains this.'),
       hours: flag('Shows the messages of each of the last 24 hours.'),
       sort: choice('`state`: those that need a person first. `clock`: the worst clock first.', deviceSorts),

@@ -1,35 +1,16 @@
 // device-metrics.ts: the metrics of the device records. See metrics-catalogue.ts. No metric has a device as a
 // label: a person asks /devices about one.
 
-import { counter, deviceRecords, gauge, type Metric } from './metric-readings.ts'
+import { deviceStateNames, deviceStates } from '../../domain/device-state.ts'
+import { counter, deviceRecords, gauge, one, type Metric } from './metric-readings.ts'
 
 export const deviceMetrics: readonly Metric[] = [
   gauge('gateway_device_records', 'Devices whose record is kept.', deviceRecords('devices')),
   gauge('gateway_devices_listed', 'Rows of the device table.', deviceRecords('listed')),
-  gauge(
-    'gateway_devices_silent',
-    'Devices that are silent against their own rhythm.',
-    deviceRecords('silent'),
-  ),
-  gauge(
-    'gateway_devices_never_sent',
-    'Rows of the device table, and connected clients, of which no message is known.',
-    deviceRecords('neverSent'),
-  ),
-  gauge(
-    'gateway_devices_refused',
-    'Devices whose last CONNECT was refused, or whose messages a rule refuses.',
-    deviceRecords('refused'),
-  ),
-  gauge(
-    'gateway_devices_repeating',
-    'Devices that send, and bring nothing new: each message is a duplicate.',
-    deviceRecords('repeating'),
-  ),
-  gauge(
-    'gateway_devices_not_mapped',
-    'Devices whose last message gave no payload, and clients whose messages name no device.',
-    deviceRecords('notMapped'),
+  ...deviceStateNames.map((state) =>
+    gauge(`gateway_devices_${state}`, deviceStates[state].meaning, ({ stages }) =>
+      one(stages.mapping?.deviceTotals().states[state]),
+    ),
   ),
   gauge(
     'gateway_device_records_waiting',

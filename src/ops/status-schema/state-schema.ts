@@ -1,6 +1,7 @@
 // state-schema.ts: the parts of /status that say how things are now: spool, devices, clients, ledger, clock.
 
 import { z } from 'zod'
+import { deviceStateNames, deviceStates, stateKey, type DeviceState } from '../../domain/device-state.ts'
 import { keptStoreNames } from '../../domain/kept-store.ts'
 import { bytes, count, record, seconds, time, timeOrNull } from './value-types.ts'
 
@@ -67,16 +68,21 @@ export const skewedDevice = record({
     .describe('Arrival minus device time, in the middle: below zero its clock is ahead.'),
 })
 
+/** `notMapped` for `not_mapped`. */
+export type StateNumbers = { [State in DeviceState as CamelCase<State>]: number }
+type CamelCase<Text extends string> = Text extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelCase<Tail>>}`
+  : Text
+
+const stateShape = Object.fromEntries(
+  deviceStateNames.map((state) => [stateKey(state), count().describe(deviceStates[state].meaning)]),
+) as { [Key in keyof StateNumbers]: ReturnType<typeof count> }
+
 export const devices = record({
   known: count().describe('Devices with a record: listed, seen or refused.'),
   listed: count().describe('Rows of the device table.'),
   seen: count().describe('Devices whose messages were mapped since the start.'),
-  silent: count().describe('Devices whose last message is longer ago than their rhythm lets expect.'),
-  neverSent: count().describe('Listed devices, and connected clients, of which no message is known.'),
-  refused: count().describe('Devices whose last CONNECT was refused, or whose messages a rule refuses.'),
-  repeating: count().describe('Devices that send, and bring nothing new: each message is a duplicate.'),
-  notMapped: count().describe('Devices whose last message gave no payload, or whose client names no device.'),
-  sending: count().describe('Devices that send, and whose messages give payloads.'),
+  ...stateShape,
   total: count().describe('Devices that are listed, were seen or were refused, and clients of no device.'),
   checkedAt: timeOrNull().describe('When the devices were last counted.'),
   skewed: z.array(skewedDevice).describe('The worst clocks.'),

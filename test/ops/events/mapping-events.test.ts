@@ -1,3 +1,4 @@
+import { noDevices } from '../../../src/domain/device-state.ts'
 import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import { createConditions } from '../../../src/ops/conditions/conditions.ts'
@@ -113,7 +114,7 @@ describe('devices over HTTP', () => {
       clientsForgotten: 0,
       total: 2,
       seen: 2,
-      states: { silent: 0, refused: 0, repeating: 0, not_mapped: 0, never_sent: 0, sending: 2 },
+      states: { ...noDevices(), sending: 2 },
       restored: true,
       devices: [seen[1], seen[0]],
       more: false,

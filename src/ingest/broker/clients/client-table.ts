@@ -139,6 +139,7 @@ export function createClientTable({ clock }: { clock: Clock }): ClientTable {
       since: clock.now(),
       willCame: false,
       takeOvers: 0,
+      sharedAt: null,
       refusedMessages: 0,
       messageRefusedAt: null,
       refusedAt: null,

@@ -65,6 +65,8 @@ export type Clients = {
   restore(clients: Iterable<StoredClient>): void
   /** Forgets those without a connection that did not change since `before`. */
   forgetBefore(before: EpochMs): void
+  /** Ids that two clients use at the same time. */
+  shared(): ReadonlySet<string>
   /** Those that have or had a connection whose CONNECT was accepted. */
   admitted(): Iterable<Pick<ClientView, 'clientId' | 'address' | 'state'>>
   /** At most `most` clients with a fault, the latest fault first. */
@@ -83,6 +85,8 @@ export type RefusedClient = {
 
 const sharedMin = 6
 const sharedWindowMs = 600_000
+/** As long as the condition CLIENT_ID_SHARED stays. */
+const sharedMs = 1_800_000
 const textLengthMax = 256
 
 export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Clients {
@@ -105,6 +109,11 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     withFaults,
     *withoutDevice() {
       for (const client of table.all()) if (seemsWithoutDevice(client)) yield viewOf(client)
+    },
+    shared() {
+      const ids = new Set<string>()
+      for (const client of table.all()) if (isShared(client, clock.now())) ids.add(client.clientId)
+      return ids
     },
     *admitted() {
       for (const client of table.all()) if (client.state !== 'refused') yield client
@@ -174,6 +183,7 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
     const { clientId, identity, address, recentTakeOvers } = client
     emit({ kind: 'client_taken_over', clientId, identity, address })
     if (recentTakeOvers < sharedMin) return
+    client.sharedAt = clock.now()
     emit({ kind: 'client_id_shared', clientId, identity, address, takeOvers: recentTakeOvers })
     client.recentTakeOvers = 0
     client.windowFromMs = now
@@ -262,6 +272,10 @@ export function createClients({ clock, emit }: { clock: Clock; emit: Emit }): Cl
       .slice(0, most)
       .map(viewOf)
   }
+}
+
+export function isShared({ sharedAt }: Pick<ClientView, 'sharedAt'>, now: EpochMs): boolean {
+  return sharedAt !== null && Math.abs(now - sharedAt) < sharedMs
 }
 
 function seemsWithoutDevice({ refusedAt, messageRefusedAt, unnamed, state, traffic }: Client): boolean {

@@ -23,6 +23,8 @@ export type ClientView = {
   readonly willCame: boolean
   /** How often it connected while its earlier connection was open. */
   readonly takeOvers: number
+  /** When it was last found that another client has its id, too; null where it was not. */
+  readonly sharedAt: EpochMs | null
   /** Messages that a rule did not allow. */
   readonly refusedMessages: number
   /** The last of them; null where none was since it connected. */

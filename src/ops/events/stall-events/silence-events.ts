@@ -4,7 +4,7 @@ import { isoTime } from '../../../std/clock.ts'
 import { formatDuration, plural } from '../../../std/quantity.ts'
 import { quote } from '../../../std/quote.ts'
 import type { EventName, EventOf } from '../../../domain/event.ts'
-import type { SilenceBasis, SilentDevice, SilentPart } from '../../../domain/stall-event.ts'
+import type { SilenceBasis, SilentDevice, SilentPart } from '../../../domain/event-fields/stall-event.ts'
 import { noKey } from '../event-text.ts'
 import type { EventTable } from '../types.ts'
 

@@ -5,7 +5,7 @@
 import { formatDuration, plural } from '../../../std/quantity.ts'
 import { bounded } from '../../../std/quote.ts'
 import type { EventName, EventOf } from '../../../domain/event.ts'
-import type { StallReason } from '../../../domain/stall-event.ts'
+import type { StallReason } from '../../../domain/event-fields/stall-event.ts'
 import { forProvider, noKey, providerKey, sentence } from '../event-text.ts'
 import type { EventTable } from '../types.ts'
 

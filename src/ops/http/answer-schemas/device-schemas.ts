@@ -1,6 +1,7 @@
 // device-schemas.ts: the shapes of /devices and /devices/{key}.
 
 import { z } from 'zod'
+import { deviceStateNames, deviceStates, type DeviceState } from '../../../domain/device-state.ts'
 import { ledgerOutcomes } from '../../../domain/settlement.ts'
 import { bytes, count, record, time, timeOrNull, seconds } from '../../status-schema/value-types.ts'
 
@@ -34,6 +35,7 @@ const client = record({
   since: time().describe('Since when.'),
   willCame: z.boolean().describe('Its will was taken when its last connection ended.'),
   takeOvers: count().describe('How often it connected while its earlier connection was open.'),
+  sharedAt: timeOrNull().describe('When it was last found that another client uses its id, too.'),
   refusedMessages: count().describe('Messages that a rule did not allow.'),
   messageRefusedAt: timeOrNull().describe('When the last of them came.'),
   refusedAt: timeOrNull().describe('When its CONNECT was last refused; null where it connected since.'),
@@ -63,9 +65,11 @@ const client = record({
     .describe('Its messages that gave no payload and name no device.'),
 })
 
-const deviceState = z
-  .enum(['silent', 'refused', 'repeating', 'not_mapped', 'never_sent', 'sending'])
-  .describe('Whether it sends, and what becomes of it.')
+const deviceState = z.enum(deviceStateNames).describe('Whether it sends, and what becomes of it.')
+
+const statesShape = Object.fromEntries(
+  deviceStateNames.map((state) => [state, count().describe(deviceStates[state].meaning)]),
+) as Record<DeviceState, ReturnType<typeof count>>
 
 const outcomeShape = {
   at: time().describe('When.'),
@@ -155,14 +159,7 @@ export const devicesSchema = record({
   now,
   total: count().describe('Devices that are listed or were seen, and clients of no device.'),
   seen: count().describe('Devices that sent.'),
-  states: record({
-    silent: count().describe('Devices in this state.'),
-    refused: count().describe('Devices in this state.'),
-    repeating: count().describe('Devices in this state.'),
-    not_mapped: count().describe('Devices in this state.'),
-    never_sent: count().describe('Devices in this state.'),
-    sending: count().describe('Devices in this state.'),
-  }).describe('Devices in each state.'),
+  states: record(statesShape).describe('Devices in each state.'),
   restored: z.boolean().describe('Whether what was known before the start has been read.'),
   devices: z
     .array(record({ ...deviceShape, messagesByHour: messagesByHour.optional() }))

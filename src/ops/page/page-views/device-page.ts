@@ -1,6 +1,7 @@
 // device-page.ts: `/page/device?key=`: what is known of one device: since when it is silent or refused and
 // why, its last messages raw beside what they became, and what was kept of it.
 
+import { deviceStates } from '../../../domain/device-state.ts'
 import { formatDuration, plural } from '../../../std/quantity.ts'
 import type { DeadLetterList } from '../../../dead-letters/types.ts'
 import type { QuarantineView } from '../../http/quarantine-view.ts'
@@ -11,7 +12,7 @@ import { changes, commandText, quoted, type Access } from '../page-changes.ts'
 import { bars } from '../svg-plots.ts'
 import { ago, at, count, link, named, rate, sentence, toCopy } from '../shown-values.ts'
 import { facts, table } from '../table.ts'
-import { rhythm, skewText, stateWords, type DeviceRow } from './devices-page.ts'
+import { rhythm, skewText, type DeviceRow } from './devices-page.ts'
 import { deadLetterRows } from './dead-letters-page.ts'
 
 export type DeviceShown = {
@@ -36,7 +37,7 @@ function story({ device, now }: DeviceShown): Html {
   return html`<section id="story" data-region aria-label="State">
     <div class="verdict ${state}">
       <p class="word">
-        ${capital(stateWords[state])}${
+        ${capital(deviceStates[state].words)}${
           since !== null &&
           state !== 'sending' &&
           html` <span class="since">since ${at(since)}, ${ago(since, now)}</span>`

@@ -1,20 +1,12 @@
 // devices-page.ts: `/page/devices`: all devices, those that need a person first.
 
 import { formatDuration } from '../../../std/quantity.ts'
-import type { DeviceState, DeviceView } from '../../types.ts'
+import { deviceStateNames, deviceStates, type DeviceState } from '../../../domain/device-state.ts'
+import type { DeviceView } from '../../types.ts'
 import { html, type Html } from '../html.ts'
 import { bars } from '../svg-plots.ts'
 import { ago, count, link, named, rate } from '../shown-values.ts'
 import { paging, table } from '../table.ts'
-
-export const stateWords: Readonly<Record<DeviceState, string>> = {
-  silent: 'silent',
-  refused: 'refused',
-  repeating: 'repeating',
-  not_mapped: 'not mapped',
-  never_sent: 'never sent',
-  sending: 'sending',
-}
 
 export type DeviceRow = DeviceView & { messagesByHour?: readonly number[] | null }
 
@@ -62,7 +54,7 @@ export function devicesView(shown: DevicesShown): Html {
 }
 
 function captionOf({ from, devices, state, find, total }: DevicesShown): string {
-  const which = [state === null ? '' : stateWords[state], find === '' ? '' : `with "${find}"`]
+  const which = [state === null ? '' : deviceStates[state].words, find === '' ? '' : `with "${find}"`]
   const of = find === '' && state === null ? ` of ${total}` : ''
   return `Devices ${which.filter((one) => one !== '').join(', ')} ${from + 1} to ${from + devices.length}${of}`.replace(
     / {2,}/g,
@@ -73,9 +65,9 @@ function captionOf({ from, devices, state, find, total }: DevicesShown): string 
 function stateLinks({ states, state, find, total }: DevicesShown): Html {
   const entries: [DeviceState | null, string, number][] = [
     [null, 'all', total],
-    ...(Object.keys(stateWords) as DeviceState[]).map((one): [DeviceState, string, number] => [
+    ...deviceStateNames.map((one): [DeviceState, string, number] => [
       one,
-      stateWords[one],
+      deviceStates[one].words,
       states[one],
     ]),
   ]
@@ -100,7 +92,7 @@ function rowOf(device: DeviceRow, now: string) {
       device.assetId !== device.device &&
       html`<br /><span class="quiet">${named(device.assetId)}</span>`
     }`,
-    html`<span class="state ${device.state}">${stateWords[device.state]}</span>${
+    html`<span class="state ${device.state}">${deviceStates[device.state].words}</span>${
         device.since !== null &&
         device.state !== 'sending' &&
         html`<br /><span class="quiet">${ago(device.since, now)}</span>`

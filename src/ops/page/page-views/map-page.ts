@@ -5,10 +5,9 @@
 // right for a fleet that is on one continent. Devices in the same small square are one mark.
 
 import { plural } from '../../../std/quantity.ts'
-import type { DeviceState } from '../../types.ts'
+import { deviceStateNames, deviceStates, type DeviceState } from '../../../domain/device-state.ts'
 import { html, nothing, type Html } from '../html.ts'
 import { count, link } from '../shown-values.ts'
-import { stateWords } from './devices-page.ts'
 
 export type Mapped = { device: string; state: DeviceState; latitude: number; longitude: number }
 
@@ -31,14 +30,7 @@ const labelHeight = 30
 const metersPerDegree = 111_195
 
 /** The state that needs a person most is on top, and names a square. */
-const order: readonly DeviceState[] = [
-  'sending',
-  'never_sent',
-  'repeating',
-  'not_mapped',
-  'refused',
-  'silent',
-]
+const order = deviceStateNames.toReversed()
 
 export function mapView({ positions, without }: MapShown): Html {
   const hidden =
@@ -132,7 +124,7 @@ function circleOf({ x, y, devices, state }: Mark, isFocusable: boolean): Html {
 function titleOf(devices: readonly string[], state: DeviceState): string {
   const names = devices.slice(0, 5).join(', ')
   const more = devices.length > 5 ? ` and ${devices.length - 5} more` : ''
-  return `${names}${more}: ${stateWords[state]}`
+  return `${names}${more}: ${deviceStates[state].words}`
 }
 
 /** Lines at round degrees, with their names. */
@@ -185,7 +177,7 @@ function legend(positions: readonly Mapped[]): Html {
       const number = counts.get(state)?.length ?? 0
       return number === 0
         ? nothing
-        : html`<li><span class="dot ${state}"></span> ${stateWords[state]} ${count(number)}</li>`
+        : html`<li><span class="dot ${state}"></span> ${deviceStates[state].words} ${count(number)}</li>`
     })}
   </ul>`
 }

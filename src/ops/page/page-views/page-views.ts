@@ -4,13 +4,14 @@
 // A view needs the right to read; those of whole dead letters and batches need a user, as /control does. What
 // the stages cannot give yet is answered as a problem, which http-routing shows.
 
+import { deviceStateNames } from '../../../domain/device-state.ts'
 import { z } from 'zod'
 import { bounded } from '../../../std/quote.ts'
 import type { MappingStage } from '../../types.ts'
 import type { HistorySpan } from '../../history/history.ts'
 import { readAudit } from '../../audit/audit.ts'
 import { deadLetterQueryOf } from '../../http/dead-letter-params.ts'
-import { deviceOf, devicesOf, deviceStates, withHours } from '../../http/device-list.ts'
+import { deviceOf, devicesOf, withHours } from '../../http/device-list.ts'
 import { choice, field, integer, requiredText, text } from '../../http/http-routing/parameters.ts'
 import { route, type Route, type RouteRequest } from '../../http/http-routing/route.ts'
 import { notFound, starting, type JsonAnswer, type TextAnswer } from '../../http/json-answer.ts'
@@ -100,7 +101,7 @@ export const viewRoutes: readonly Route[] = [
     isShared: true,
     parameters: {
       find: field('Only devices whose key, asset or client id contains this.'),
-      state: choice('Only devices in this state.', deviceStates),
+      state: choice('Only devices in this state.', deviceStateNames),
       from: integer('Number of the first one, from 0.', { min: 0, max: 10_000_000 }),
     },
     async shown({ source, values: { find = '', state = null, from = 0 } }, { now }) {

@@ -1,8 +1,8 @@
 // stall-event.ts: the events of a delivery that stands still or falls behind, of late and failing answers, of
 // a service that accepts nothing, of devices that are silent or repeat, and of messages that map to nothing.
 
-import type { EpochMs } from '../std/clock.ts'
-import { count, field, provider, requestId, why } from './event-field.ts'
+import type { EpochMs } from '../../std/clock.ts'
+import { count, field, provider, requestId, why } from './event-fields.ts'
 
 /** Why nothing of a provider moves although its endpoint is available. */
 export type StallReason =

@@ -1,22 +1,17 @@
-// device-state.ts: the state of a device in one word and in a sentence. It is the first of these that holds:
-//
-//   refused      its CONNECT was refused after its last message, or a rule refuses what it sends
-//   never_sent   it is in the device table, or its client is connected, and no message is known
-//   silent       its last message is longer ago than its rhythm lets expect
-//   repeating    its last messages bring nothing new: each is a duplicate
-//   not_mapped   its last message gave no payload, or its client sends only messages that name no device
-//   sending
+// device-state-text.ts: the state of a device (domain/device-state.ts), since when, and why in a sentence.
 
 import { isoTime, isoTimeOrNull, type EpochMs } from '../../std/clock.ts'
 import { formatAgo, formatDuration, plural } from '../../std/quantity.ts'
+import { assertNever } from '../../std/assert.ts'
 import { bounded, quote } from '../../std/quote.ts'
+import { deviceStateOf } from '../../domain/device-state.ts'
 import {
   lastLossOf,
   type DeviceRecordView,
   type Loss,
   type Repeating,
 } from '../../device-records/device-records.ts'
-import type { ClientView } from '../../ingest/ingest.ts'
+import { isShared, type ClientView } from '../../ingest/ingest.ts'
 import type { DeviceView } from '../../ops/ops.ts'
 
 /** `topics`: those that sources take, for messages that none took. */
@@ -31,35 +26,80 @@ const topicLengthMax = 120
 export function stateOf({ record, ...known }: Found): State {
   const { client, now } = known
   const lastAt = record?.lastSeen ?? null
-  if (client !== null && isRefused(client, lastAt))
-    return {
-      state: 'refused',
-      since: isoTime(client.refusedAt ?? client.messageRefusedAt ?? client.since),
-      why: refusalText(client, now),
-    }
-  if (record === null || lastAt === null)
+  if (record === null || lastAt === null) {
+    if (client !== null && isRefused(client, lastAt)) return refusedState(client, now)
     return withoutRecord('The device table has it, and no message of it has come.', known)
-  if (record.silentSince !== null)
-    return {
-      state: 'silent',
-      since: isoTime(record.silentSince),
-      why: `${rhythmText(record, now)} ${connectionText(client, now)}${lossText(lastLossOf(record))}${unnamedSince(lastAt, known)}`,
-    }
-  const { repeating } = record
-  if (repeating !== null)
-    return {
-      state: 'repeating',
-      since: isoTime(repeating.newAt ?? repeating.from),
-      why: repeatingText(repeating, now),
-    }
+  }
   const loss = lastLossOf(record)
-  if (loss !== null)
-    return {
-      state: 'not_mapped',
-      since: isoTime(Math.max(loss.firstAt, record.lastMappedAt ?? 0)),
-      why: lossText(loss).trim(),
-    }
-  return { state: 'sending', since: isoTimeOrNull(record.firstSeen), why: null }
+  const state = deviceStateOf({
+    isRefused: client !== null && isRefused(client, lastAt),
+    isSilent: record.silentSince !== null,
+    isRepeating: record.repeating !== null,
+    isLost: loss !== null,
+    accepted: record.accepted,
+    refused: record.refused,
+    isIdShared: client !== null && isShared(client, now),
+    skewMs: record.skewMs,
+    positionArrivedAt: record.position?.arrivedAt ?? null,
+    lastMappedAt: record.lastMappedAt,
+  })
+  const of = (since: EpochMs | null, why: string | null): State => ({
+    state,
+    since: isoTimeOrNull(since),
+    why,
+  })
+  switch (state) {
+    case 'refused':
+      return refusedState(client!, now)
+    case 'silent':
+      return of(
+        record.silentSince,
+        `${rhythmText(record, now)} ${connectionText(client, now)}${lossText(loss)}${unnamedSince(lastAt, known)}`,
+      )
+    case 'repeating':
+      return of(record.repeating!.newAt ?? record.repeating!.from, repeatingText(record.repeating!, now))
+    case 'not_mapped':
+      return of(Math.max(loss!.firstAt, record.lastMappedAt ?? 0), lossText(loss).trim())
+    case 'not_accepted':
+      return of(record.accepted?.at ?? record.firstSeen, refusalOfService(record, now))
+    case 'id_shared':
+      return of(client!.sharedAt, sharedText(client!))
+    case 'clock_wrong':
+      return of(null, clockText(record.skewMs ?? 0))
+    case 'no_position':
+      return of(record.position!.arrivedAt, 'It sends other values, and no position any more.')
+    case 'never_sent':
+    case 'sending':
+      return of(record.firstSeen, null)
+    default:
+      return assertNever(state)
+  }
+}
+
+function refusedState(client: ClientView, now: EpochMs): State {
+  return {
+    state: 'refused',
+    since: isoTime(client.refusedAt ?? client.messageRefusedAt ?? client.since),
+    why: refusalText(client, now),
+  }
+}
+
+function refusalOfService({ accepted, refused }: DeviceRecordView, now: EpochMs): string {
+  const since =
+    accepted === null
+      ? 'never accepted anything of it'
+      : `accepted nothing of it since ${isoTime(accepted.at)}`
+  const { reason, detail, requestId, at } = refused!
+  const why = [reason ?? 'no reason', ...(detail === null ? [] : [detail])].join(': ')
+  return `The service ${since}. Its last answer, ${agoOf(at, now)}: ${bounded(why)} (requestId ${requestId ?? 'none'}).`
+}
+
+function sharedText({ clientId, takeOvers }: ClientView): string {
+  return `Another client uses its client id ${quote(clientId, 64)}, too: they closed the connections of each other ${takeOvers} times.`
+}
+
+function clockText(skewMs: number): string {
+  return `Its clock is ${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? 'behind' : 'ahead'}.`
 }
 
 /** Of a client whose id is the name of no device. */

@@ -1,6 +1,6 @@
-// event-field.ts: how a field of an event is described, and the fields that many events share.
+// event-fields.ts: how a field of an event is described, and the fields that many events share.
 
-import type { ProviderName } from './ids.ts'
+import type { ProviderName } from '../ids.ts'
 
 /** A field of an event. `type` is never set; it carries the type of the value. */
 export type Field<Value> = { meaning: string; type?: Value }

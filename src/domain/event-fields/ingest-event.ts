@@ -1,7 +1,7 @@
 // ingest-event.ts: the events of TLS of listeners, of refused clients, of message sources, and of what
 // devices send: models that are not known, and values that cannot be.
 
-import { count, device, field, source } from './event-field.ts'
+import { count, device, field, source } from './event-fields.ts'
 
 const shown = field<string>('one of the devices; empty for none')
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { stateOf } from '../../src/app/device-monitor/device-state.ts'
+import { stateOf } from '../../src/app/device-monitor/device-state-text.ts'
 import type { DeviceRecordView, Loss } from '../../src/device-records/device-records.ts'
 import { defaultProvider } from '../../src/domain/ids.ts'
 import type { ClientView } from '../../src/ingest/ingest.ts'
@@ -47,6 +47,7 @@ function client(more: Partial<ClientView> = {}): ClientView {
     since: now - 5 * hour,
     willCame: false,
     takeOvers: 0,
+    sharedAt: null,
     refusedMessages: 0,
     messageRefusedAt: null,
     refusedAt: null,

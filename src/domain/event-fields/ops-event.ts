@@ -1,8 +1,8 @@
 // ops-event.ts: the events of the HTTP server (changes by operators, their audit log, refused requests and
 // the control socket), and of alerts.
 
-import type { GatewayError } from '../std/gateway-error.ts'
-import { count, field, why } from './event-field.ts'
+import type { GatewayError } from '../../std/gateway-error.ts'
+import { count, field, why } from './event-fields.ts'
 
 /** Why a request on ops.listen is refused. */
 export type RequestRefusal =

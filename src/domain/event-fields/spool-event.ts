@@ -1,10 +1,10 @@
 // spool-event.ts: the events of the spool, its database, and its high-water mark.
 
-import type { EpochMs } from '../std/clock.ts'
-import type { GatewayError } from '../std/gateway-error.ts'
-import { count, field, provider, why } from './event-field.ts'
-import type { LaneId } from './ids.ts'
-import type { KeptStore } from './kept-store.ts'
+import type { EpochMs } from '../../std/clock.ts'
+import type { GatewayError } from '../../std/gateway-error.ts'
+import { count, field, provider, why } from './event-fields.ts'
+import type { LaneId } from '../ids.ts'
+import type { KeptStore } from '../kept-store.ts'
 
 /** Why the spool holds all acknowledgements. `store_lost`: a write failed and the store is being reopened. */
 export type HoldReason = 'spool_full' | 'disk_low' | 'state_full' | 'store_lost'

@@ -1,0 +1,94 @@
+// device-state.ts: the states of devices, and which one a device has: the only list of them, for the list,
+// the counts, commands, the page and metrics. A device is in the first one that holds.
+
+import type { EpochMs } from '../std/clock.ts'
+
+/** In the order in which they need a person. `words`: for people. `meaning`: for documents. */
+export const deviceStates = {
+  silent: {
+    words: 'silent',
+    meaning: 'Devices whose last message is longer ago than their rhythm lets expect.',
+  },
+  refused: {
+    words: 'refused',
+    meaning: 'Devices whose last CONNECT was refused, or whose messages a rule refuses.',
+  },
+  repeating: {
+    words: 'repeating',
+    meaning: 'Devices that send, and bring nothing new: each message is a duplicate.',
+  },
+  not_mapped: {
+    words: 'not mapped',
+    meaning: 'Devices whose last message gave no payload, or whose client names no device.',
+  },
+  not_accepted: {
+    words: 'not accepted',
+    meaning: 'Devices of which the service accepts nothing: its last answers refuse their payloads.',
+  },
+  id_shared: {
+    words: 'client id shared',
+    meaning: 'Devices whose client id another client uses, too: they close the connections of each other.',
+  },
+  clock_wrong: { words: 'clock wrong', meaning: 'Devices whose clock is off by a day or more.' },
+  no_position: {
+    words: 'no position',
+    meaning: 'Devices that had positions, and sent none for a day in which they sent other values.',
+  },
+  never_sent: {
+    words: 'never sent',
+    meaning: 'Listed devices, and connected clients, of which no message is known.',
+  },
+  sending: { words: 'sending', meaning: 'Devices that send, and whose messages give payloads.' },
+} as const satisfies Readonly<Record<string, { words: string; meaning: string }>>
+
+export type DeviceState = keyof typeof deviceStates
+
+export const deviceStateNames = Object.keys(deviceStates) as DeviceState[]
+
+/** What the state of a device that sent follows from. */
+export type DeviceFacts = {
+  isRefused: boolean
+  isSilent: boolean
+  isRepeating: boolean
+  /** Its last message gave no payload. */
+  isLost: boolean
+  /** When the service last accepted, and last refused, a payload of it. */
+  accepted: { at: EpochMs } | null
+  refused: { at: EpochMs; outcome: 'retried' | 'dead' } | null
+  isIdShared: boolean
+  /** Arrival minus device time. */
+  skewMs: number | null
+  /** When its last position came, and its last record. */
+  positionArrivedAt: EpochMs | null
+  lastMappedAt: EpochMs | null
+}
+
+const dayMs = 86_400_000
+/** One that is retried may be accepted with its next try. */
+const refusedMs = 600_000
+
+export function deviceStateOf(facts: DeviceFacts): DeviceState {
+  if (facts.isRefused) return 'refused'
+  if (facts.isSilent) return 'silent'
+  if (facts.isRepeating) return 'repeating'
+  if (facts.isLost) return 'not_mapped'
+  if (isNotAccepted(facts)) return 'not_accepted'
+  if (facts.isIdShared) return 'id_shared'
+  if (Math.abs(facts.skewMs ?? 0) >= dayMs) return 'clock_wrong'
+  const { positionArrivedAt, lastMappedAt } = facts
+  if (positionArrivedAt !== null && (lastMappedAt ?? 0) - positionArrivedAt >= dayMs) return 'no_position'
+  return 'sending'
+}
+
+function isNotAccepted({ accepted, refused }: DeviceFacts): boolean {
+  if (refused === null || (accepted !== null && accepted.at >= refused.at)) return false
+  return refused.outcome === 'dead' || refused.at - (accepted?.at ?? 0) >= refusedMs
+}
+
+/** As a key of JSON: `notMapped`. */
+export function stateKey(state: DeviceState): string {
+  return state.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase())
+}
+
+export const noDevices = (): Record<DeviceState, number> =>
+  Object.fromEntries(deviceStateNames.map((state) => [state, 0])) as Record<DeviceState, number>
