@@ -6,7 +6,6 @@
 
 import type { EpochMs } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
-import type { KnownBy } from './arrival.ts'
 import type { HeldReason } from './held.ts'
 import type { BatchId, LaneId } from './ids.ts'
 import type { FilledStore } from './kept-store.ts'
@@ -21,6 +20,7 @@ import {
   type Field,
 } from './event-fields/event-fields.ts'
 import type { Outcome } from './outcome.ts'
+import { clockEventFields, offsetMs } from './event-fields/clock-event.ts'
 import { ingestEventFields, listenerEventFields } from './event-fields/ingest-event.ts'
 import { alertEventFields, opsEventFields } from './event-fields/ops-event.ts'
 import { spoolEventFields, type HoldReason } from './event-fields/spool-event.ts'
@@ -54,7 +54,7 @@ const from = { clientId, userName, address }
 const connectedMs = field<number>('how long it was connected, in ms')
 const fault = field<GatewayError>('error with its code and its three sentences')
 const cause = field<string>('what caused the reload')
-const offsetMs = field<number>('clock of the service minus clock of this machine, in ms')
+
 export const eventFields = {
   // spool
   ...spoolEventFields,
@@ -138,19 +138,7 @@ export const eventFields = {
     sections: field<readonly string[]>('changed sections of the config; none: as at the start'),
   },
   ...ingestEventFields,
-  clock_suspect: {
-    skewMs: field<number>('clock of this machine minus that of the devices, in ms'),
-    devices: count('devices that agree'),
-    judged: count('devices compared'),
-  },
-  clock_trusted: {},
-  clock_known: {
-    knownBy: field<KnownBy>('who says so: the system, the config, the devices or the service'),
-    offsetMs: field<number>(offsetMs.meaning),
-    isDisputed: field<boolean>('whether the clock counts as right and the service says otherwise'),
-  },
-  clock_unknown: {},
-  clock_stepped: { byMs: field<number>('by how much the clock was set, in ms') },
+  ...clockEventFields,
   // delivery
   batch_sealed: { provider, lane, batchId, payloads, bytes },
   submission_ended: {

@@ -1,5 +1,5 @@
-// state-counts.ts: how many devices have each state (domain/device-state.ts), without the texts and times of a
-// view: all devices are counted at each look. The states are those that device-views.ts gives.
+// state-counts.ts: how many devices have each state (domain/device-state.ts), without texts and times: all
+// devices are counted at each look. The states are those that device-views.ts gives.
 
 import type { DeviceRecords, Standing } from '../../device-records/device-records.ts'
 import { deviceStateOf, noDevices, type DeviceState } from '../../domain/device-state.ts'
