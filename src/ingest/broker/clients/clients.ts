@@ -23,7 +23,7 @@ import type { ChangedClient, StoredClient } from './changed-clients.ts'
 import { addressKey, createClientTable, viewOf, type Client } from './client-table.ts'
 import type { ClientTraffic, ClientView } from './types.ts'
 
-export type { ClientConnect, ClientFault, ClientView } from './types.ts'
+export type { ClientConnect, ClientView } from './types.ts'
 
 type Fault = { reason: string; detail: string }
 
