@@ -27,6 +27,8 @@ export type Rejection =
   | { kind: 'ignored'; reason: string }
   | { kind: 'quarantined'; reason: QuarantineReason; detail: string }
 
+type ReadWritten = (record: unknown, root: unknown, up: Up, captures: readonly string[]) => unknown
+
 export type Place = { readonly latitude: number; readonly longitude: number }
 
 /** A device as its notes see it: an entry of devices/devices.ts. */
@@ -133,6 +135,8 @@ export type RecordContext = {
   motionSpeed: number
   /** Set by the signals: the values of the counters of the source; NaN for one that is not there. */
   counterValues: number[]
+  /** Beside each of them: reads what the device wrote for it. */
+  counterReads: (readonly ReadWritten[])[]
   /** Set by the position: it was 0, 0, or another that means none. */
   zeroPosition: boolean
   /** Set by the position; of the last record that had one. */

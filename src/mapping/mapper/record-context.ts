@@ -66,6 +66,7 @@ export function createRecordContext(
     latitude: Number.NaN,
     longitude: Number.NaN,
     counterValues: [],
+    counterReads: [],
   }
   return context
 }
