@@ -184,6 +184,30 @@ test('a number beyond 2^53 is not sent rounded, and the digits of collected valu
   expect(collected?.sent.map(({ card }) => card)).toEqual(['1234567890123456789'])
 })
 
+test('a number of more than 17 digits is sent as the nearest double, whatever reads it', async () => {
+  const longs = [
+    '0.10000000000000000555',
+    '1.56789012345678901234',
+    '2.2250738585072011e-1',
+    '9.00719925474099251',
+  ]
+  const map = {
+    signals: [{ type: 'X', path: 'x' }],
+    fields: { n: { path: 'x', type: 'number' }, e: { expr: 'x', type: 'number' } },
+  }
+  const found = await foundIn(
+    longs.map((json) => [json] as const),
+    ([json]) => ({ map: { ...map, latitude: { path: 'x' } }, messages: [messageText(`"x":${json}`)] }),
+    ({ sent: [payload] }) => [
+      payload?.gps?.['latitude'],
+      payload?.['n'],
+      payload?.['e'],
+      Number(payload?.signals?.[0]?.value),
+    ],
+  )
+  expect(found).toEqual(longs.map((json) => [[json], Array<number>(4).fill(Number(json))]))
+})
+
 /** The id as JSON, and the device or the reason of the dead letter. */
 const ids: [json: string, device: string][] = [
   ['"truck-7"', 'truck-7'],

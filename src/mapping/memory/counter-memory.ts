@@ -4,8 +4,8 @@
 //   jump       a reading above the baseline by more than a vehicle can drive, or an engine run, in between
 //   fall       a reading below it by more than one step of its resolution
 //   run        the readings since the baseline that are withheld
-//   placeholder   0, the largest number of some bits, or nothing but nines, as it is sent or as the device wrote
-//     it: what a device sends that has no value
+//   placeholder   0, the largest number of some bits, or nothing but nines, as it is sent or as the device
+//     wrote it: what a device sends that has no value
 //   other unit    a jump or fall by the factor of two units, and what agrees with it: km that became miles
 //
 //   a placeholder that does not grow     is withheld and changes nothing, however often it comes: a vehicle
