@@ -80,6 +80,8 @@ export type RecordContext = {
   root: unknown
   /** The first byte of the message that is not UTF-8, from 1 on; 0 where all of it is. */
   badByteAt: number
+  /** Records that are texts, since they could not be read, and why; null for most messages. */
+  broken: ReadonlyMap<unknown, string> | null
   up: Up
   /** Captures of the topic. */
   captures: readonly string[]
@@ -158,9 +160,15 @@ export type Finding = {
 export type Decoded =
   /**
    * `omitted`: values that were left out, as `field|why` each. `badByteAt`: the first byte, from 1 on, that
-   * is not UTF-8; texts have U+FFFD there.
+   * is not UTF-8; texts have U+FFFD there. `broken`: texts in the list that could not be read, and why.
    */
-  | { kind: 'value'; value: unknown; omitted?: readonly string[]; badByteAt?: number }
+  | {
+      kind: 'value'
+      value: unknown
+      omitted?: readonly string[]
+      badByteAt?: number
+      broken?: ReadonlyMap<string, string>
+    }
   | { kind: 'empty' }
   /** Not telemetry, such as a login packet. `reason` is one of a bounded set of texts. */
   | { kind: 'ignored'; reason: string }

@@ -58,8 +58,8 @@ export type Convert = (value: number) => number
 
 /**
  * `value` x scale, in `unit`, + offset. A computed value is rounded to `places`, so that 8.23 m/s is 29.628
- * km/h and not 29.628000000000004; one of more than 2^53 steps is exact. A value that needs no conversion does
- * not change.
+ * km/h and not 29.628000000000004; one of more than 2^53 steps is exact. A value that needs no conversion
+ * does not change.
  */
 export function createConvert(unit: Ratio, scale: number, offset: number, places: number): Convert {
   const ratio = product(unit, ratioOf(String(scale)))
