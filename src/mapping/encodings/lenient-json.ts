@@ -70,9 +70,6 @@ function decodeLeniently(text: string): Decoded {
   return decodeObjects(repaired) ?? refused('NOT_JSON', describeFault(repaired, at))
 }
 
-/** Each of them may be read to the end of the message before it is found broken. */
-const brokenMost = 32
-
 /**
  * Several objects behind each other as a list; null for anything else. The message is no list of objects
  * unless it begins with one, or has two: it may be one document that is cut off.
@@ -82,6 +79,7 @@ function decodeObjects(text: string): Decoded | null {
   const broken = new Map<string, string>()
   let sound = 0
   let isFirstSound = false
+  let overlap = 0
   for (let at = skipBlanks(text, 0); at < text.length;) {
     if (found.length === recordsMost)
       return refused('TOO_MANY', `The message has more than ${recordsMost} JSON objects.`)
@@ -94,7 +92,9 @@ function decodeObjects(text: string): Decoded | null {
       at = next
       continue
     }
-    if (found.length - sound === brokenMost) return null
+    // Each may be read to the end of the message before it is found broken.
+    overlap += next - at
+    if (overlap > text.length) return null
     const line = text.indexOf('\n{', at)
     const piece = text.slice(at, line === -1 ? text.length : line).trimEnd()
     broken.set(piece, describeFault(text, next))
