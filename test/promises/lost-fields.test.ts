@@ -462,3 +462,47 @@ describe('the night', () => {
     expect(fleet.condition()).toBeUndefined()
   })
 })
+
+describe('a field that is in some messages only', () => {
+  const withPosition = (is: boolean) => (n: number) =>
+    is ? { ...usual(n), odo: undefined } : { ...usual(n), gps: undefined }
+  const rhythms: [what: string, has: (n: number) => boolean][] = [
+    ['ten messages with a position, ten of the bus', (n) => n % 20 < 10],
+    ['thirty messages with a position, ten of the bus', (n) => n % 40 < 30],
+    ['a position in every sixth message', (n) => n % 6 === 0],
+    ['a position in every tenth message', (n) => n % 10 === 9],
+  ]
+
+  test.each(rhythms)(
+    'is not lost after a change of its options: %s',
+    async (_what, has) => {
+      const names = trucks(12)
+      const fleet = await startFleet(12)
+      const next = async (from: number, to: number) => {
+        for (let n = from; n < to; n += 1) await fleet.send(names, n, withPosition(has(n)))
+      }
+      await next(0, 80)
+      await fleet.edit('gps.lat }', '[gps.lat, gps.latitude] }')
+      await next(80, 110)
+      await fleet.edit('[gps.lat, gps.latitude] }', '[gps.lat, gps.y] }')
+      await next(110, 150)
+      expect(fleet.pipeline.events.filter(({ kind }) => kind === 'field_lost')).toEqual([])
+    },
+    60_000,
+  )
+
+  test.each(rhythms)(
+    'is lost where all lack it for much longer: %s',
+    async (_what, has) => {
+      const names = trucks(3)
+      const fleet = await startFleet(3)
+      for (let n = 0; n < 60; n += 1) await fleet.send(names, n, withPosition(has(n)))
+      await fleet.edit('gps.lat }', 'gps.latitude }')
+      let n = 60
+      for (; fleet.condition() === undefined && n < 150; n += 1)
+        await fleet.send(names, n, withPosition(has(n)))
+      expect(fleet.condition()).toMatchObject({ key: 'fleet|position' })
+    },
+    60_000,
+  )
+})

@@ -5,7 +5,7 @@ import type { EpochMs } from '../../std/clock.ts'
 
 /** The numbers of one field in a row. Behind those of all fields stands when the device was heard last. */
 export const column = {
-  /** Usual number of records from one that has the field to the next; 0 where none had it. */
+  /** The longest usual number of records from one that has the field to the next; 0 where none had it. */
   gap: 0,
   /** Records since the last one that had it. */
   run: 1,
