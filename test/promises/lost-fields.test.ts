@@ -220,6 +220,55 @@ describe('a path that the mapping renames', () => {
   })
 })
 
+describe('a change of the mapping that takes away', () => {
+  const difference = ['signals: [', 'signals: [{ type: DRIVEN, expr: odo - previous.odo }, '] as const
+
+  test('what reads previous values', async () => {
+    const names = trucks(9)
+    const fleet = await startFleet(9, { edit: difference })
+    await healthy(fleet, names)
+    await fleet.edit('odo - previous.odo', 'odometer - previous.odometer')
+    await untilLost(fleet, names)
+    expect(fleet.condition()).toMatchObject({ key: 'fleet|signal DRIVEN' })
+    expect(fleet.deadLetters()).toBe(0)
+  })
+
+  test('the values that were previous ones, for the first message of each device, is no alarm', async () => {
+    const names = trucks(12)
+    const both = (n: number) => ({ ...usual(n), total: 500 + n })
+    const fleet = await startFleet(12, { edit: difference })
+    for (let n = 0; n < 30; n += 1) await fleet.send(names, n, both)
+    await fleet.edit('odo - previous.odo', 'total - previous.total')
+    for (let n = 30; n < 34; n += 1) await fleet.send(names, n, both)
+    expect(fleet.pipeline.events.filter(({ kind }) => kind === 'field_lost')).toEqual([])
+  })
+
+  test('a value that was remembered', async () => {
+    const names = trucks(9)
+    const options = 'fix: { valid: lock == 1 }\n    remember: { names: [lock], for: 1d }'
+    const fleet = await startFleet(9, {
+      options,
+      edit: ['speed:', 'in_motion: { path: moving }\n      speed:'],
+    })
+    await fleet.send(names, 0, (n) => ({ ...usual(n), lock: 1 }))
+    for (const n of [1, 2]) await fleet.send(names, n)
+    await fleet.edit('[lock]', '[moving]')
+    await untilLost(fleet, names)
+    expect(fleet.condition()).toMatchObject({ key: 'fleet|position' })
+  })
+
+  test('the times of the devices, whose messages are sent with their arrival', async () => {
+    const names = trucks(9)
+    const fleet = await startFleet(9, { edit: ['format: ms', 'format: ms, missing: arrival'] })
+    await healthy(fleet, names)
+    await fleet.edit('path: ts', 'path: timestamp')
+    await untilLost(fleet, names)
+    expect(fleet.condition()).toMatchObject({ key: 'fleet|time' })
+    expect(fleet.condition()!.what).toContain('that sent their own times')
+    expect(fleet.deadLetters()).toBe(0)
+  })
+})
+
 describe('an update of the devices', () => {
   const renamed = (n: number) => {
     const { gps, ...body } = usual(n) as { gps: Body }

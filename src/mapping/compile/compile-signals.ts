@@ -65,11 +65,11 @@ export function compileAllSignals(
         `is one of several fields of ${config.type}, of which some read previous values. Only all or none can: ` +
           'a signal that reads it has no part in the payloadId.',
       )
+    const bit = bits.of({ name: signalName(config), role: isLater ? 'beside' : 'alone', config })
     // What follows from the record before is no reading of a counter.
-    if (isLater) later.push({ config, field })
+    if (isLater) later.push({ config, field: { ...field, bit } })
     else {
       const slot = counterSlotOf(source, { config, field }, counters)
-      const bit = bits.of({ name: signalName(config), isAlone: true, config })
       const written = slot === -1 ? [] : writtenOf(config, field)
       signals.push({ config, field: { ...field, slot, written, bit } })
     }

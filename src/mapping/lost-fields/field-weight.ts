@@ -4,12 +4,13 @@
 //   P P P C C C C P P P C C C C     P has the field, C lacks it: the gap is 5
 //   P P P C C C C C C C C C         the first four C are usual, the next five weigh 1, and then each 1 / 5
 //
-// The gap is the longest usual one. A longer one counts at once, at most eight times the gap of before: a night
-// without GPS is no rhythm. Then it shrinks with each record that has the field.
+// The gap is the longest usual one. A longer one counts at once, at most eight times the gap of before: a
+// night without GPS is no rhythm. Then it shrinks with each record that has the field.
 
 import { column } from './device-fields.ts'
 
 export type FieldWeight = {
+  readonly gapMin: number
   /** Grows when a device has the field after others lacked it. */
   epoch: number
   /** Since then: the weight of the records without it, and their devices. */
@@ -49,7 +50,7 @@ export function noteLacks(field: FieldWeight, row: Float64Array, at: number): bo
   row[at + column.missing]! += 1
   if (!had(row, at, row[at + column.missing]!)) return false
   const before = row[at + column.weight]!
-  const weight = weightOf(row, at)
+  const weight = weightOf(field, row, at)
   if (before === 0 && weight > 0) field.lacking += 1
   row[at + column.weight] = weight
   field.weight += weight - before
@@ -57,8 +58,8 @@ export function noteLacks(field: FieldWeight, row: Float64Array, at: number): bo
 }
 
 /** In gaps, beyond the usual one; nothing for a part of one. */
-function weightOf(row: Float64Array, at: number): number {
-  const gap = Math.floor(row[at + column.gap]!)
+function weightOf({ gapMin }: FieldWeight, row: Float64Array, at: number): number {
+  const gap = Math.max(gapMin, Math.floor(row[at + column.gap]!))
   const beyond = Math.min(row[at + column.missing]!, row[at + column.run]! - gap + 1) / gap
   return beyond < 1 ? 0 : Math.min(beyond, weightOfOneMax)
 }

@@ -2,9 +2,9 @@
 // more: a path was renamed in the mapping, or a firmware names a key otherwise. The entry file of the folder.
 //
 // Each device has, for each field, the longest usual number of records from one that has it to the next
-// (`gap`). Records without the field beyond that weigh 1 / gap, at most 4 for each device, until any device has
-// it again (field-weight.ts). So a field that is in every tenth message is lost after ten times as many. It is
-// lost
+// (`gap`). Records without the field beyond that weigh 1 / gap, at most 4 for each device, until any device
+// has it again (field-weight.ts). So a field that is in every tenth message is lost after ten times as many.
+// It is lost
 //
 //   after other options     if none had it since, at a weight of 8 (of the only device: 4). Options are those
 //                           that decide what the field reads: its paths, `each`, `extract`, ...

@@ -209,12 +209,13 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
   }
 }
 
-function statesOf({ names, fingerprints }: WatchedFields): readonly FieldState[] {
+function statesOf({ names, fingerprints, gapsMin }: WatchedFields): readonly FieldState[] {
   return names.map((name, index) => ({
     name,
     index,
     at: index * columns,
     fingerprint: fingerprints[index]!,
+    gapMin: gapsMin[index]!,
     changedAt: null,
     epoch: 0,
     weight: 0,

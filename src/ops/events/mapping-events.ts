@@ -201,6 +201,7 @@ function capital(text: string): string {
 
 function fieldText(field: string): string {
   if (field === 'position') return 'positions'
+  if (field === 'time') return 'their own times'
   return field.startsWith('signal ') ? `the ${field}` : field
 }
 
