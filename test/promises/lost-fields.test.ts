@@ -11,11 +11,13 @@ import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 
 type Body = Record<string, unknown>
 
+type Edit = [from: string, to: string] | [from: RegExp, to: (word: string) => string]
+
 type Fleet = {
   pipeline: Pipeline
   /** One message of each of these trucks; `n` makes its time. */
   send(names: readonly string[], n: number, body?: (n: number) => Body): Promise<void>
-  edit(from: string, to: string): Promise<void>
+  edit(...change: Edit): Promise<void>
   condition(): { what: string; why: string; key: string } | undefined
   deadLetters(): number
   /** What the service has: for each payload its device, time, and which values. */
@@ -32,7 +34,7 @@ const usual = (n: number): Body => ({
 
 async function startFleet(
   count: number,
-  { folder = '', edit = ['', ''] as readonly [string, string], options = '' } = {},
+  { folder = '', edit = ['', ''] as readonly [string, string], options = '', sections = '' } = {},
 ): Promise<Fleet> {
   const place = folder === '' ? await newFolder() : folder
   const config = (baseUrl: string) =>
@@ -52,6 +54,7 @@ clocks: { trust_local: true }
 spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }
 delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
 ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+${sections}
 `.replace(...edit)
   const pipeline = await startPipeline({ folder: place, config })
   const devices = new Map(
@@ -68,11 +71,12 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
       }
       await Promise.all(names.map((name) => devices.get(name)!.acked(sent.get(name)!)))
     },
-    async edit(from, to) {
+    async edit(...change) {
       const path = join(place, 'gateway.yaml')
       const text = await readFile(path, 'utf8')
-      expect(text).toContain(from)
-      await writeFile(path, text.replace(from, to))
+      const edited = text.replace(...(change as [string, string]))
+      expect(edited).not.toBe(text)
+      await writeFile(path, edited)
       expect(await pipeline.gateway.reload('test')).toMatchObject({ kind: 'reloaded' })
     },
     condition: () => pipeline.status().conditions.find(({ code }) => code === 'FIELD_LOST') as never,
@@ -255,6 +259,63 @@ describe('a change of the mapping that takes away', () => {
     await fleet.edit('[lock]', '[moving]')
     await untilLost(fleet, names)
     expect(fleet.condition()).toMatchObject({ key: 'fleet|position' })
+  })
+
+  test('a field, with another name of the source', async () => {
+    const names = trucks(9)
+    const fleet = await startFleet(9)
+    await healthy(fleet, names)
+    await fleet.edit(/fleet\n|path: odo/g, (word) => (word === 'path: odo' ? 'path: odometer' : 'trucks\n'))
+    await untilLost(fleet, names)
+    expect(fleet.condition()).toMatchObject({ key: 'trucks|signal OBD_LIFETIME_ODOMETER' })
+  })
+
+  test.each([
+    ['with another name of each device', 1, 'gps.latitude', true],
+    ['with another name of each device, and without a change of the field, is no alarm', 1, 'gps.lat', false],
+    ['with other names of devices that lacked it for long, is no alarm', 12, 'gps.latitude', false],
+  ])('a field, %s', async (_what, parked, latitude, lost) => {
+    const names = trucks(9)
+    const fleet = await startFleet(9, { options: 'device: { path: id }' })
+    const next = async (from: number, to: number, body: (n: number) => Body) => {
+      for (let n = from; n < to; n += 1)
+        for (const name of names)
+          await fleet.send([name], n, (at) => ({ id: `${name}-old`, vin: `${name}-new`, ...body(at) }))
+    }
+    await next(0, 3, usual)
+    if (parked > 1) await next(3, 3 + parked, withoutFix)
+    await fleet.edit(/path: id|path: gps.lat /g, (word) =>
+      word === 'path: id' ? 'path: vin' : `path: ${latitude} `,
+    )
+    await next(20, 24, parked > 1 ? withoutFix : usual)
+    const said = { key: 'fleet|position', what: expect.stringMatching(/^[89] of [89] devices/) }
+    expect([fleet.condition()].filter((one) => one !== undefined)).toMatchObject(lost ? [said] : [])
+  })
+
+  test('the family of the devices, in the device table', async () => {
+    const names = trucks(9)
+    const folder = await newFolder()
+    const list = (model: string) =>
+      writeFile(
+        join(folder, 'devices.csv'),
+        ['device,model', ...names.map((name) => `${name},${model}`), ''].join('\n'),
+      )
+    await list('FMB120')
+    const fleet = await startFleet(9, {
+      folder,
+      options: 'families: { fm: [FM*] }',
+      edit: ['path: odo }', 'path: odo, families: [fm] }'],
+      sections: 'devices: { file: devices.csv }',
+    })
+    await healthy(fleet, names)
+    await list('FMC130')
+    expect(await fleet.pipeline.gateway.reload('test')).toMatchObject({ kind: 'reloaded' })
+    await healthy(fleet, names)
+    expect(fleet.condition()).toBeUndefined()
+    await list('T-100')
+    await fleet.pipeline.gateway.reload('test')
+    await untilLost(fleet, names)
+    expect(fleet.condition()).toMatchObject({ key: 'fleet|signal OBD_LIFETIME_ODOMETER' })
   })
 
   test('the times of the devices, whose messages are sent with their arrival', async () => {

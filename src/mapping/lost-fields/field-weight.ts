@@ -7,7 +7,7 @@
 // The gap is the longest usual one. A longer one counts at once, at most eight times the gap of before: a
 // night without GPS is no rhythm. Then it shrinks with each record that has the field.
 
-import { column } from './device-fields.ts'
+import { column, gapsMax } from './device-fields.ts'
 
 export type FieldWeight = {
   readonly gapMin: number
@@ -19,8 +19,6 @@ export type FieldWeight = {
 }
 
 export const weightOfOneMax = 4
-/** A device that lacked a field for so many times its gap does not count. */
-const gapsMax = 8
 const gapShare = 1 / 128
 
 export function beginEpoch(field: FieldWeight): void {

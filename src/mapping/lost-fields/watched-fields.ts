@@ -22,12 +22,17 @@ export const position = 'position'
 export type FieldName = { name: string; role: 'alone' | 'part' | 'beside'; config: unknown }
 
 export type WatchedFields = {
+  /** Of the source, as texts: where its messages come from, and what their devices are called. */
+  readonly topics: string
+  readonly device: string
   /** By bit: `1 << index`. */
   readonly names: readonly string[]
   /** The same: each changes with the options of its field, and with those that decide what a record is. */
   readonly fingerprints: readonly string[]
   /** The same: the smallest gap (field-weight.ts). The first record has no previous value. */
   readonly gapsMin: readonly number[]
+  /** Fields that depend on the family of the device. */
+  readonly familyBits: number
   /** Fields that each record which was read would have. */
   readonly ownBits: number
   /** Of fields that can be made later of the message alone: none of a source that collects values. */
@@ -80,8 +85,11 @@ export function createFieldBits(): FieldBits {
     let find: FindUnread | null | undefined
     const kin = names.map((name, index) => kinOf(name, configs[index]!))
     return {
+      topics: JSON.stringify([source.topic].flat()),
+      device: JSON.stringify(source.device ?? null),
       names,
       fingerprints: names.map((name, index) => fingerprintOf(name, configs[index]!, source)),
+      familyBits: configs.reduce((sum, own, at) => (isOfFamilies(own) ? sum | (1 << at) : sum), 0),
       gapsMin: configs.map((own) => (readsPrevious(own) ? 2 : 1)),
       ownBits,
       keptBits: source.coalesce === undefined ? ownBits & ~besideBits : 0,
