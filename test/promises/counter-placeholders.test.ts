@@ -98,3 +98,17 @@ test('a first reading that is a placeholder in the unit of the device is withhel
     firsts.map((row) => [row[0], row[4]]),
   )
 })
+
+test('the total fuel used is such a counter, and the fuel of a trip or in a tank is none', async () => {
+  const row = (type: string): Row => ({
+    map: { signals: [{ type, path: 'fuel', value_unit: 'LITERS', scale: 0.5 }] },
+    messages: [16_777_215, 40_000, 0, 40_010].map((fuel) => ({ fuel })),
+  })
+  const types = ['TOTAL_FUEL_USED', 'TRIP_FUEL_USED', 'FUEL_LEVEL']
+  const results = await resultsOf(Object.fromEntries(types.map((type) => [type, row(type)])))
+  const values = types.map((type) =>
+    results[type]!.sent.flatMap(({ signals = [] }) => signals.map(({ value }) => value)),
+  )
+  const all = ['8388607.5', '20000', '0', '20005']
+  expect(values).toEqual([['20000', '20005'], all, all])
+})
