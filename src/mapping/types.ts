@@ -27,6 +27,8 @@ export type Rejection =
   | { kind: 'ignored'; reason: string }
   | { kind: 'quarantined'; reason: QuarantineReason; detail: string }
 
+type ReadWritten = (record: unknown, root: unknown, up: Up, captures: readonly string[]) => unknown
+
 export type Place = { readonly latitude: number; readonly longitude: number }
 
 /** A device as its notes see it: an entry of devices/devices.ts. */
@@ -80,6 +82,8 @@ export type RecordContext = {
   root: unknown
   /** The first byte of the message that is not UTF-8, from 1 on; 0 where all of it is. */
   badByteAt: number
+  /** Records that are texts, since they could not be read, and why; null for most messages. */
+  broken: ReadonlyMap<unknown, string> | null
   up: Up
   /** Captures of the topic. */
   captures: readonly string[]
@@ -135,6 +139,8 @@ export type RecordContext = {
   motionSpeed: number
   /** Set by the signals: the values of the counters of the source; NaN for one that is not there. */
   counterValues: number[]
+  /** Beside each of them: reads what the device wrote for it. */
+  counterReads: (readonly ReadWritten[])[]
   /** Set by the position: it was 0, 0, or another that means none. */
   zeroPosition: boolean
   /** Set by the position; of the last record that had one. */
@@ -156,9 +162,15 @@ export type Finding = {
 export type Decoded =
   /**
    * `omitted`: values that were left out, as `field|why` each. `badByteAt`: the first byte, from 1 on, that
-   * is not UTF-8; texts have U+FFFD there.
+   * is not UTF-8; texts have U+FFFD there. `broken`: texts in the list that could not be read, and why.
    */
-  | { kind: 'value'; value: unknown; omitted?: readonly string[]; badByteAt?: number }
+  | {
+      kind: 'value'
+      value: unknown
+      omitted?: readonly string[]
+      badByteAt?: number
+      broken?: ReadonlyMap<string, string>
+    }
   | { kind: 'empty' }
   /** Not telemetry, such as a login packet. `reason` is one of a bounded set of texts. */
   | { kind: 'ignored'; reason: string }

@@ -86,7 +86,7 @@ test.each<['signals' | 'fields', string, RegExp]>([
   ['signals', '°F', /write `value_unit: FAHRENHEIT`/],
   ['signals', '%', /write `value_unit: PERCENT`/],
   ['signals', 'V', /write `value_unit: VOLTS`/],
-  ['signals', 'L', /write `value_unit: L`/],
+  ['signals', 'L', /write `value_unit: LITERS`/],
   ['signals', 'miles', /Did you mean "mi"\?/],
   ['fields', 'C', /found "C"\. A value in CELSIUS is sent as it is: write no `unit`/],
   ['fields', 'celsius', /A value in CELSIUS is sent as it is: write no `unit`/],

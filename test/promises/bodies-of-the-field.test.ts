@@ -84,3 +84,68 @@ test('a body in another form becomes a dead letter that names the option, and th
   expect(received).toEqual(bodies.map(() => 1))
   expect(pipeline.status().internals.conservation.messages.difference).toBe(0)
 })
+
+/** Three records on lines of their own, or behind each other; the second one is broken. */
+const broken = (between: string, fault: (record: string) => string) => {
+  const records = [7, 8, 9].map((n) => messageOf(n))
+  return {
+    cured: records.join(between),
+    sent: records.map((one, at) => (at === 1 ? fault(one) : one)).join(between),
+  }
+}
+
+test.each([
+  ['a line without its end', broken('\n', (record) => record.slice(0, -8))],
+  ['a line with a comma too many', broken('\r\n', (record) => record.replace('}', ',}'))],
+  ['a line with something else', broken('\n', () => 'ERR 17')],
+  ['an object of several lines', broken('\n', (record) => record.replaceAll(',', '\n,').replace('":', '"'))],
+])(
+  'of several JSON objects, %s is kept alone, and sent alone once it is cured',
+  async (_what, { sent, cured }) => {
+    const pipeline = await startPipeline()
+    const { gateway, sandbox } = pipeline
+    const client = await pipeline.device('truck-7')
+    client.publish({ topic: topicOf('truck-7'), payload: sent, messageId: 1 })
+    await client.acked(1)
+    await pipeline.until(() => sandbox.stats().distinctPayloadIds === 2)
+    const post = async (path: string, body?: string) =>
+      (
+        await send(gateway.addresses.control, path, { method: 'POST', ...(body !== undefined && { body }) })
+      ).text()
+    const exported = await post('/control/dead-letters/export?all=1')
+    const { deadLetter } = JSON.parse(exported) as { deadLetter: { reason: string; detail: string } }
+    expect(deadLetter).toMatchObject({
+      reason: 'NOT_JSON',
+      detail: expect.stringMatching(/^Record 2 of the message: /),
+    })
+    expect(JSON.parse(await post('/control/dead-letters/remap'))).toMatchObject({
+      stillRefused: { NOT_JSON: 1 },
+    })
+
+    const edited = (bytes: string) =>
+      exported.replaceAll(Buffer.from(sent).toString('base64'), Buffer.from(bytes).toString('base64'))
+    // Another number of records: which one was broken is not known.
+    expect(
+      JSON.parse(await post('/control/dead-letters/import', edited(`${cured}\n${messageOf(3)}`))),
+    ).toMatchObject({ remap: { payloads: 0 } })
+    expect(JSON.parse(await post('/control/dead-letters/import', edited(cured)))).toMatchObject({
+      remap: { payloads: 1 },
+    })
+    await pipeline.until(() => sandbox.stats().distinctPayloadIds === 3)
+    expect(sandbox.stats().payloadsAccepted).toBe(3)
+    expect(pipeline.status().internals.conservation.messages.difference).toBe(0)
+  },
+)
+
+test.each([
+  ['one object that is cut off', `{"devices":[\n${messageOf(1)}\n`],
+  ['a list that is cut off', `[\n${messageOf(1)},\n${messageOf(2)},\n`],
+  ['an object with something behind it', `${messageOf(1)} }`],
+])('%s is no list of records, and is kept whole', async (_what, payload) => {
+  const pipeline = await startPipeline()
+  const client = await pipeline.device('truck-7')
+  client.publish({ topic: topicOf('truck-7'), payload, messageId: 1 })
+  await client.acked(1)
+  expect(pipeline.status().totals.payloads).toBe(0)
+  expect(pipeline.status().spool.deadLetters).toBe(1)
+})

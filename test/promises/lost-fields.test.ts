@@ -11,11 +11,13 @@ import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 
 type Body = Record<string, unknown>
 
+type Edit = [from: string, to: string] | [from: RegExp, to: (word: string) => string]
+
 type Fleet = {
   pipeline: Pipeline
   /** One message of each of these trucks; `n` makes its time. */
   send(names: readonly string[], n: number, body?: (n: number) => Body): Promise<void>
-  edit(from: string, to: string): Promise<void>
+  edit(...change: Edit): Promise<void>
   condition(): { what: string; why: string; key: string } | undefined
   deadLetters(): number
   /** What the service has: for each payload its device, time, and which values. */
@@ -32,7 +34,7 @@ const usual = (n: number): Body => ({
 
 async function startFleet(
   count: number,
-  { folder = '', edit = ['', ''] as readonly [string, string], options = '' } = {},
+  { folder = '', edit = ['', ''] as readonly [string, string], options = '', sections = '' } = {},
 ): Promise<Fleet> {
   const place = folder === '' ? await newFolder() : folder
   const config = (baseUrl: string) =>
@@ -52,6 +54,7 @@ clocks: { trust_local: true }
 spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }
 delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
 ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
+${sections}
 `.replace(...edit)
   const pipeline = await startPipeline({ folder: place, config })
   const devices = new Map(
@@ -68,11 +71,12 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
       }
       await Promise.all(names.map((name) => devices.get(name)!.acked(sent.get(name)!)))
     },
-    async edit(from, to) {
+    async edit(...change) {
       const path = join(place, 'gateway.yaml')
       const text = await readFile(path, 'utf8')
-      expect(text).toContain(from)
-      await writeFile(path, text.replace(from, to))
+      const edited = text.replace(...(change as [string, string]))
+      expect(edited).not.toBe(text)
+      await writeFile(path, edited)
       expect(await pipeline.gateway.reload('test')).toMatchObject({ kind: 'reloaded' })
     },
     condition: () => pipeline.status().conditions.find(({ code }) => code === 'FIELD_LOST') as never,
@@ -104,11 +108,12 @@ async function remap({ pipeline }: Fleet): Promise<unknown> {
 
 /** Everything arrived, and each message is accounted for. */
 async function settled({ pipeline, got }: Fleet, payloads: number): Promise<void> {
-  await pipeline.until(
-    () => got().length >= payloads && pipeline.status().internals.conservation.messages.difference === 0,
-  )
+  // The service has a payload before the answer for it is written.
+  await pipeline.until(() => {
+    const { messages, payloads: ofPayloads } = pipeline.status().internals.conservation
+    return got().length >= payloads && messages.difference === 0 && ofPayloads.difference === 0
+  })
   expect(got()).toHaveLength(payloads)
-  expect(pipeline.status().internals.conservation.payloads.difference).toBe(0)
 }
 
 describe('a path that the mapping renames', () => {
@@ -217,6 +222,112 @@ describe('a path that the mapping renames', () => {
     await fleet.send(names, 5)
     await fleet.pipeline.until(() => fleet.condition() === undefined)
     expect(fleet.pipeline.events.filter(({ kind }) => kind === 'field_found')).toHaveLength(1)
+  })
+})
+
+describe('a change of the mapping that takes away', () => {
+  const difference = ['signals: [', 'signals: [{ type: DRIVEN, expr: odo - previous.odo }, '] as const
+
+  test('what reads previous values', async () => {
+    const names = trucks(9)
+    const fleet = await startFleet(9, { edit: difference })
+    await healthy(fleet, names)
+    await fleet.edit('odo - previous.odo', 'odometer - previous.odometer')
+    await untilLost(fleet, names)
+    expect(fleet.condition()).toMatchObject({ key: 'fleet|signal DRIVEN' })
+    expect(fleet.deadLetters()).toBe(0)
+  })
+
+  test('the values that were previous ones, for the first message of each device, is no alarm', async () => {
+    const names = trucks(12)
+    const both = (n: number) => ({ ...usual(n), total: 500 + n })
+    const fleet = await startFleet(12, { edit: difference })
+    for (let n = 0; n < 30; n += 1) await fleet.send(names, n, both)
+    await fleet.edit('odo - previous.odo', 'total - previous.total')
+    for (let n = 30; n < 34; n += 1) await fleet.send(names, n, both)
+    expect(fleet.pipeline.events.filter(({ kind }) => kind === 'field_lost')).toEqual([])
+  })
+
+  test('a value that was remembered', async () => {
+    const names = trucks(9)
+    const options = 'fix: { valid: lock == 1 }\n    remember: { names: [lock], for: 1d }'
+    const fleet = await startFleet(9, {
+      options,
+      edit: ['speed:', 'in_motion: { path: moving }\n      speed:'],
+    })
+    await fleet.send(names, 0, (n) => ({ ...usual(n), lock: 1 }))
+    for (const n of [1, 2]) await fleet.send(names, n)
+    await fleet.edit('[lock]', '[moving]')
+    await untilLost(fleet, names)
+    expect(fleet.condition()).toMatchObject({ key: 'fleet|position' })
+  })
+
+  test('a field, with another name of the source', async () => {
+    const names = trucks(9)
+    const fleet = await startFleet(9)
+    await healthy(fleet, names)
+    await fleet.edit(/fleet\n|path: odo/g, (word) => (word === 'path: odo' ? 'path: odometer' : 'trucks\n'))
+    await untilLost(fleet, names)
+    expect(fleet.condition()).toMatchObject({ key: 'trucks|signal OBD_LIFETIME_ODOMETER' })
+  })
+
+  test.each([
+    ['with another name of each device', 1, 'gps.latitude', true],
+    ['with another name of each device, and without a change of the field, is no alarm', 1, 'gps.lat', false],
+    ['with other names of devices that lacked it for long, is no alarm', 12, 'gps.latitude', false],
+  ])('a field, %s', async (_what, parked, latitude, lost) => {
+    const names = trucks(9)
+    const fleet = await startFleet(9, { options: 'device: { path: id }' })
+    const next = async (from: number, to: number, body: (n: number) => Body) => {
+      for (let n = from; n < to; n += 1)
+        for (const name of names)
+          await fleet.send([name], n, (at) => ({ id: `${name}-old`, vin: `${name}-new`, ...body(at) }))
+    }
+    await next(0, 3, usual)
+    if (parked > 1) await next(3, 3 + parked, withoutFix)
+    await fleet.edit(/path: id|path: gps.lat /g, (word) =>
+      word === 'path: id' ? 'path: vin' : `path: ${latitude} `,
+    )
+    await next(20, 24, parked > 1 ? withoutFix : usual)
+    const said = { key: 'fleet|position', what: expect.stringMatching(/^[89] of [89] devices/) }
+    expect([fleet.condition()].filter((one) => one !== undefined)).toMatchObject(lost ? [said] : [])
+  })
+
+  test('the family of the devices, in the device table', async () => {
+    const names = trucks(9)
+    const folder = await newFolder()
+    const list = (model: string) =>
+      writeFile(
+        join(folder, 'devices.csv'),
+        ['device,model', ...names.map((name) => `${name},${model}`), ''].join('\n'),
+      )
+    await list('FMB120')
+    const fleet = await startFleet(9, {
+      folder,
+      options: 'families: { fm: [FM*] }',
+      edit: ['path: odo }', 'path: odo, families: [fm] }'],
+      sections: 'devices: { file: devices.csv }',
+    })
+    await healthy(fleet, names)
+    await list('FMC130')
+    expect(await fleet.pipeline.gateway.reload('test')).toMatchObject({ kind: 'reloaded' })
+    await healthy(fleet, names)
+    expect(fleet.condition()).toBeUndefined()
+    await list('T-100')
+    await fleet.pipeline.gateway.reload('test')
+    await untilLost(fleet, names)
+    expect(fleet.condition()).toMatchObject({ key: 'fleet|signal OBD_LIFETIME_ODOMETER' })
+  })
+
+  test('the times of the devices, whose messages are sent with their arrival', async () => {
+    const names = trucks(9)
+    const fleet = await startFleet(9, { edit: ['format: ms', 'format: ms, missing: arrival'] })
+    await healthy(fleet, names)
+    await fleet.edit('path: ts', 'path: timestamp')
+    await untilLost(fleet, names)
+    expect(fleet.condition()).toMatchObject({ key: 'fleet|time' })
+    expect(fleet.condition()!.what).toContain('that sent their own times')
+    expect(fleet.deadLetters()).toBe(0)
   })
 })
 
@@ -461,4 +572,48 @@ describe('the night', () => {
       await fleet.send(names, n, (at) => (_what === 'a quantity' ? { ...usual(at), odo: null } : parked(at)))
     expect(fleet.condition()).toBeUndefined()
   })
+})
+
+describe('a field that is in some messages only', () => {
+  const withPosition = (is: boolean) => (n: number) =>
+    is ? { ...usual(n), odo: undefined } : { ...usual(n), gps: undefined }
+  const rhythms: [what: string, has: (n: number) => boolean][] = [
+    ['ten messages with a position, ten of the bus', (n) => n % 20 < 10],
+    ['thirty messages with a position, ten of the bus', (n) => n % 40 < 30],
+    ['a position in every sixth message', (n) => n % 6 === 0],
+    ['a position in every tenth message', (n) => n % 10 === 9],
+  ]
+
+  test.each(rhythms)(
+    'is not lost after a change of its options: %s',
+    async (_what, has) => {
+      const names = trucks(12)
+      const fleet = await startFleet(12)
+      const next = async (from: number, to: number) => {
+        for (let n = from; n < to; n += 1) await fleet.send(names, n, withPosition(has(n)))
+      }
+      await next(0, 80)
+      await fleet.edit('gps.lat }', '[gps.lat, gps.latitude] }')
+      await next(80, 110)
+      await fleet.edit('[gps.lat, gps.latitude] }', '[gps.lat, gps.y] }')
+      await next(110, 150)
+      expect(fleet.pipeline.events.filter(({ kind }) => kind === 'field_lost')).toEqual([])
+    },
+    60_000,
+  )
+
+  test.each(rhythms)(
+    'is lost where all lack it for much longer: %s',
+    async (_what, has) => {
+      const names = trucks(3)
+      const fleet = await startFleet(3)
+      for (let n = 0; n < 60; n += 1) await fleet.send(names, n, withPosition(has(n)))
+      await fleet.edit('gps.lat }', 'gps.latitude }')
+      let n = 60
+      for (; fleet.condition() === undefined && n < 150; n += 1)
+        await fleet.send(names, n, withPosition(has(n)))
+      expect(fleet.condition()).toMatchObject({ key: 'fleet|position' })
+    },
+    60_000,
+  )
 })

@@ -184,9 +184,39 @@ test('a number beyond 2^53 is not sent rounded, and the digits of collected valu
   expect(collected?.sent.map(({ card }) => card)).toEqual(['1234567890123456789'])
 })
 
+test('a number of more than 17 digits is sent as the nearest double, whatever reads it', async () => {
+  const longs = [
+    '0.10000000000000000555',
+    '1.56789012345678901234',
+    '2.2250738585072011e-1',
+    '9.00719925474099251',
+  ]
+  const map = {
+    signals: [{ type: 'X', path: 'x' }],
+    fields: { n: { path: 'x', type: 'number' }, e: { expr: 'x', type: 'number' } },
+  }
+  const found = await foundIn(
+    longs.map((json) => [json] as const),
+    ([json]) => ({ map: { ...map, latitude: { path: 'x' } }, messages: [messageText(`"x":${json}`)] }),
+    ({ sent: [payload] }) => [
+      payload?.gps?.['latitude'],
+      payload?.['n'],
+      payload?.['e'],
+      Number(payload?.signals?.[0]?.value),
+    ],
+  )
+  expect(found).toEqual(longs.map((json) => [[json], Array<number>(4).fill(Number(json))]))
+})
+
 /** The id as JSON, and the device or the reason of the dead letter. */
 const ids: [json: string, device: string][] = [
   ['"truck-7"', 'truck-7'],
+  ['" truck-8"', 'truck-8'],
+  ['"truck-9\\t\\r\\n"', 'truck-9'],
+  ['"\\u00a0truck 10\\u0000\\u0000"', 'truck 10'],
+  ['"\\ufefftruck-11\\u200b"', 'truck-11'],
+  ['" 864636060000002 "', '864636060000002'],
+  ['" 8.67459E+14 "', 'BAD_DEVICE'],
   ['864636060000001', '864636060000001'],
   ['8901234567890123456', '8901234567890123456'],
   ['9007199254740992', '9007199254740992'],
@@ -263,12 +293,19 @@ test('the name of a device from the topic, and from the next rule of a list', as
     blank: level(' '),
     zeros: level('000000000000000'),
     named: level('van 7'),
+    padded: level(' van 8\u00a0'),
     second: { source, messages: [{ id: 'null', imei: '867459' }] },
     // An expression says that the number is meant with its zeros.
     third: { source, messages: [{ id: ' ', imei: '', number: 867_459_000_000_000 }] },
   })
   const names = Object.values(results).map(({ sent, refused }) => sent[0]?.device ?? refused[0])
-  expect(names).toEqual([...Array<string>(4).fill('NO_DEVICE'), 'van 7', '867459', '867459000000000'])
+  expect(names).toEqual([
+    ...Array<string>(4).fill('NO_DEVICE'),
+    'van 7',
+    'van 8',
+    '867459',
+    '867459000000000',
+  ])
 })
 
 /** Yesterday, 14:07:53.250 UTC. */

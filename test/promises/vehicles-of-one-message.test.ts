@@ -129,6 +129,34 @@ describe('a bad record of a message', () => {
   })
 })
 
+describe('an element that is no object, in a list inside of a list,', () => {
+  const reasons = ({ pipeline }: World) =>
+    pipeline.events.flatMap((event) => (event.kind === 'message_unmappable' ? [event.detail] : []))
+
+  test.each([
+    ['the inner one', [{ list: [vehicle('a'), null, vehicle('c')] }, { list: [7] }, {}], '1 more record.'],
+    ['the outer one', [null, { list: [vehicle('a')] }, 7, { list: [vehicle('c')] }], '1 more record.'],
+    ['both', ['x', { list: [vehicle('a'), [vehicle('b')], vehicle('c')] }], '1 more record.'],
+  ])('is kept: of %s', async (_what, records, more) => {
+    const fleet = await startFleet()
+    await fleet.edit('each: vehicles', 'each: [vehicles, list]')
+    await fleet.publish(records)
+    await fleet.pipeline.until(() => fleet.arrived().length === 2)
+    expect(fleet.arrived()).toEqual(['a', 'c'])
+    expect(await kept(fleet)).toEqual({ dead: 1, quarantined: 0 })
+    expect(reasons(fleet)).toEqual([expect.stringContaining(more)])
+  })
+
+  test('is none of a list that is a value of any entry of an object', async () => {
+    const fleet = await startFleet()
+    await fleet.edit('each: vehicles', 'each: [vehicles, $entries(), value]')
+    await fleet.publish([{ tags: ['x', 'y'], sizes: [[1], [2]], name: 'depot', list: [vehicle('a'), null] }])
+    await fleet.pipeline.until(() => fleet.arrived().length === 1)
+    expect(await kept(fleet)).toEqual({ dead: 1, quarantined: 0 })
+    expect(reasons(fleet)).toEqual([expect.not.stringContaining('more')])
+  })
+})
+
 describe('what is done with the kept records', () => {
   test('a release sends those of the device that is listed now, and none of the others again', async () => {
     const fleet = await startFleet({ listed: ['a'] })

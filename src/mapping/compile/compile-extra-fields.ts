@@ -61,7 +61,7 @@ export function extraFieldsOf(
       )
       sound = false
     }
-    const bit = isLater ? 0 : bits.of({ name: key, isAlone: false, config: field })
+    const bit = bits.of({ name: key, role: 'part', config: field })
     ;(inside ? inGps : isLater ? later : onTop).push({ ...compiled, bit })
   }
   // Names that exclude each other cannot be nested.

@@ -21,7 +21,10 @@ import { booleanOf, coordinateOf, headingOf, readWhere, speedOf } from './compil
 /** Devices whose motion each source stores. */
 const devicesMax = 65_536
 
-type Fields = Pick<CompiledSource, 'time' | 'fix' | 'gps' | 'gpsLastKnown' | 'extraFields' | 'motion'> & {
+type Fields = Pick<
+  CompiledSource,
+  'time' | 'timeBit' | 'fix' | 'gps' | 'gpsLastKnown' | 'extraFields' | 'motion'
+> & {
   laterFields: WriteExtraFields | null
 }
 
@@ -38,7 +41,17 @@ export function compileFields(config: SourceConfig, scope: Scope, bits: FieldBit
   const fix = config.fix === undefined ? null : scope.compile(['fix'], () => fixOf(config, scope.captures))
   const motion = inMap.compile(['in_motion'], () => motionOf(map))
   if (!gps || time === undefined || fix === undefined || motion === undefined) return undefined
-  return { time, fix, ...gps, extraFields: extraFields.onTop, laterFields: extraFields.later, motion }
+  const timeBit =
+    time?.orArrival === true && map.time ? bits.of({ name: 'time', role: 'beside', config: map.time }) : 0
+  return {
+    time,
+    timeBit,
+    fix,
+    ...gps,
+    extraFields: extraFields.onTop,
+    laterFields: extraFields.later,
+    motion,
+  }
 }
 
 function compilePosition(
@@ -79,10 +92,10 @@ function compilePosition(
 function gpsBitsOf(map: MapConfig, bits: FieldBits): GpsBits {
   const { latitude, longitude, speed, heading, in_motion: inMotion } = map
   const partOf = (name: string, config: unknown) =>
-    config === undefined ? 0 : bits.of({ name, isAlone: false, config })
+    config === undefined ? 0 : bits.of({ name, role: 'part', config })
   return {
     position:
-      latitude === undefined ? 0 : bits.of({ name: position, isAlone: true, config: [latitude, longitude] }),
+      latitude === undefined ? 0 : bits.of({ name: position, role: 'alone', config: [latitude, longitude] }),
     speed: partOf('speed', speed),
     heading: partOf('heading', heading),
     inMotion: partOf('in_motion', inMotion),

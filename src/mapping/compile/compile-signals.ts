@@ -10,7 +10,8 @@ import { createScale, product, ratioOf } from '../fields/decimal.ts'
 import { compileSignals, type SignalField } from '../fields/signals.ts'
 import { signalUnits, valueUnitOf } from '../fields/units.ts'
 import type { CompiledPrevious } from '../memory/previous-values.ts'
-import { readsPrevious } from '../path/paths-used.ts'
+import { compilePath, type Read } from '../path/path.ts'
+import { pathsReadBy, readsPrevious } from '../path/paths-used.ts'
 import { decimalFault, decimalFrom } from '../path/value.ts'
 import { compileBounds } from '../plausibility/plausibility.ts'
 import { compileCondition } from '../expression/expression.ts'
@@ -64,14 +65,13 @@ export function compileAllSignals(
         `is one of several fields of ${config.type}, of which some read previous values. Only all or none can: ` +
           'a signal that reads it has no part in the payloadId.',
       )
+    const bit = bits.of({ name: signalName(config), role: isLater ? 'beside' : 'alone', config })
     // What follows from the record before is no reading of a counter.
-    if (isLater) later.push({ config, field })
+    if (isLater) later.push({ config, field: { ...field, bit } })
     else {
       const slot = counterSlotOf(source, { config, field }, counters)
-      signals.push({
-        config,
-        field: { ...field, slot, bit: bits.of({ name: signalName(config), isAlone: true, config }) },
-      })
+      const written = slot === -1 ? [] : writtenOf(config, field)
+      signals.push({ config, field: { ...field, slot, written, bit } })
     }
   }
   if (!sound) return undefined
@@ -86,6 +86,10 @@ export function compileAllSignals(
     counters: counters.length === 0 ? null : counters,
     later: { signals: compiled(byFamily(later)), hasSignals: later.length > 0 },
   }
+}
+
+function writtenOf({ expr }: SignalConfig, { read }: SignalField): readonly Read[] {
+  return expr === undefined ? [read] : pathsReadBy({ expr }).map(({ path }) => compilePath(path))
 }
 
 function signalName({ type, part }: SignalConfig): string {
@@ -134,6 +138,7 @@ export function signalOf(
     neverNegative: known !== undefined,
     bounds: compileBounds({ source, field: type, unit: valueUnit, quantity: field.quantity }, plausibility),
     slot: -1,
+    written: [],
     bit: 0,
     when: field.when === undefined ? null : compileCondition(field.when, captures),
   }

@@ -188,11 +188,19 @@ function sharedEncoding(source: SourceConfig, encodings: Shared['encodings']): E
 
 function compileEachOf({ each }: SourceConfig): Each | null {
   if (each === undefined) return null
-  const reads: Read[] = stepsOf(each).map((step) => {
-    if (typeof step === 'string') return compilePaths(step)
-    return 'path' in step ? compilePaths(step.path) : foundBy(compileExpression(step.expr, []))
-  })
-  return compileEach(reads)
+  const steps = stepsOf(each)
+  const givesEntries = steps.findIndex((step) => JSON.stringify(step).includes('entries('))
+  return compileEach(
+    steps.map((step, index) => ({
+      read: compileEachStep(step),
+      isOfEntry: givesEntries !== -1 && index > givesEntries,
+    })),
+  )
+}
+
+function compileEachStep(step: ReturnType<typeof stepsOf>[number]): Read {
+  if (typeof step === 'string') return compilePaths(step)
+  return 'path' in step ? compilePaths(step.path) : foundBy(compileExpression(step.expr, []))
 }
 
 /** What has no result is no record. */

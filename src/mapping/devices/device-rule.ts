@@ -8,7 +8,7 @@ import { quote } from '../../std/quote.ts'
 import { Malformed } from '../path/text-cursor.ts'
 import type { Read } from '../path/path.ts'
 import { messageNames, senderNames } from '../path/topic-pattern.ts'
-import { isNoName, nameFrom } from '../path/value.ts'
+import { nameFrom, nameIn } from '../path/value.ts'
 import type { RecordContext } from '../types.ts'
 
 /** What templates read of a message beside its topic. */
@@ -105,9 +105,9 @@ export function compileDeviceTemplate(text: string, captureNames: readonly strin
     const index = captureNames.indexOf(name)
     const ofSender = senderNames.find((known) => known === name)
     const ofMessage = partOfMessage(name)
-    if (index !== -1) parts.push((captures) => named(captures[index]))
-    else if (ofSender) parts.push((_captures, { sender }) => named(senderParts[ofSender](sender)))
-    else if (ofMessage) parts.push((captures, message) => named(ofMessage(captures, message)))
+    if (index !== -1) parts.push((captures) => nameIn(captures[index] ?? ''))
+    else if (ofSender) parts.push((_captures, { sender }) => nameIn(senderParts[ofSender](sender)))
+    else if (ofMessage) parts.push((captures, message) => nameIn(ofMessage(captures, message)))
     else throw new Malformed(unknownName(name, captureNames))
     if (ofMessage) asks = 'message'
     else if (ofSender && asks === 'topic') asks = 'sender'
@@ -125,10 +125,6 @@ function partOfMessage(name: string): Part | null {
   if (!name.startsWith(userStart) || property === '') return null
   return (_captures, { userProperties }) =>
     userProperties && Object.hasOwn(userProperties, property) ? (userProperties[property] ?? '') : ''
-}
-
-function named(text = ''): string {
-  return isNoName(text) ? '' : text
 }
 
 function joined(parts: readonly Part[]): Part {

@@ -13,7 +13,7 @@ import { plural } from '../../std/quantity.ts'
 import { NotUtf8Error, utf8Text } from '../../std/file-system/utf8-text.ts'
 import { quote } from '../../std/quote.ts'
 import { defaultProvider, type ProviderName } from '../../domain/ids.ts'
-import { isRoundedName } from '../path/value.ts'
+import { isRoundedName, trimmedName } from '../path/value.ts'
 import { isZoneName, zoneProblem } from '../times/zones.ts'
 import { parseCsv, type CsvProblem, type CsvRow } from './csv.ts'
 
@@ -181,7 +181,7 @@ function addRow(
     const column = columns[index]
     if (!column || value === '') continue
     if (value.length > fieldLengthMax) return `has more than ${fieldLengthMax} characters in "${column}"`
-    if (column === 'device') device = value
+    if (column === 'device') device = trimmedName(value)
     else entries.push([column, value])
   }
   if (device === '') return 'has no device name'

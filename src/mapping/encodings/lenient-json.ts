@@ -1,7 +1,8 @@
 // lenient-json.ts: reads the bytes of a message as JSON, with the deviations that firmware is known for.
 //
 // Accepted: a byte order mark, NULs and blanks after the end, bare `nan`, `inf`, `Infinity` for a missing
-// value (they become null), and several objects behind each other, on lines of their own or not (a list).
+// value (they become null), and several objects behind each other, on lines of their own or not (a list). A
+// broken one of them is its text in the list, up to the next line that begins with `{`.
 // Bytes that are not UTF-8 become U+FFFD (../body/text-charset.ts). An empty message is empty, not wrong.
 // Refused: anything else that is not JSON, with the place; nesting deeper, and more different keys, than any
 // device needs.
@@ -69,18 +70,39 @@ function decodeLeniently(text: string): Decoded {
   return decodeObjects(repaired) ?? refused('NOT_JSON', describeFault(repaired, at))
 }
 
-/** Several objects behind each other as a list; null for anything else. */
+/**
+ * Several objects behind each other as a list; null for anything else. The message is no list of objects
+ * unless it begins with one, or has two: it may be one document that is cut off.
+ */
 function decodeObjects(text: string): Decoded | null {
-  const objects: unknown[] = []
+  const found: unknown[] = []
+  const broken = new Map<string, string>()
+  let sound = 0
+  let isFirstSound = false
+  let overlap = 0
   for (let at = skipBlanks(text, 0); at < text.length;) {
-    const end = text[at] === '{' ? valueEnd(text, at) : -(at + 1)
-    if (end < 0) return objects.length === 0 ? null : refused('NOT_JSON', describeFault(text, -end - 1))
-    if (objects.length === recordsMost)
+    if (found.length === recordsMost)
       return refused('TOO_MANY', `The message has more than ${recordsMost} JSON objects.`)
-    objects.push(parse(text.slice(at, end)))
-    at = skipBlanks(text, end)
+    const end = text[at] === '{' ? valueEnd(text, at) : -(at + 1)
+    const next = end < 0 ? -end - 1 : skipBlanks(text, end)
+    if (end > 0 && (next === text.length || text[next] === '{' || text.slice(end, next).includes('\n'))) {
+      found.push(parse(text.slice(at, end)))
+      sound += 1
+      isFirstSound ||= found.length === 1
+      at = next
+      continue
+    }
+    // Each may be read to the end of the message before it is found broken.
+    overlap += next - at
+    if (overlap > text.length) return null
+    const line = text.indexOf('\n{', at)
+    const piece = text.slice(at, line === -1 ? text.length : line).trimEnd()
+    broken.set(piece, describeFault(text, next))
+    found.push(piece)
+    at = line === -1 ? text.length : line + 1
   }
-  return { kind: 'value', value: objects }
+  if (!isFirstSound && sound < 2) return null
+  return { kind: 'value', value: found, ...(broken.size > 0 && { broken }) }
 }
 
 function describeFault(text: string, at: number): string {

@@ -122,5 +122,5 @@ function textOf(bytes: Buffer): string | undefined {
 function jsonIn(value: unknown): unknown {
   if (typeof value !== 'string') return undefined
   const decoded = decodeJson(Buffer.from(value))
-  return decoded.kind === 'value' ? decoded.value : undefined
+  return decoded.kind === 'value' && decoded.broken === undefined ? decoded.value : undefined
 }

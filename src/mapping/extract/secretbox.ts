@@ -51,7 +51,7 @@ export function openBox(value: unknown, keys: readonly Uint8Array[]): Opened | u
   if (!isUtf8(opened)) return { fault: 'no text' }
   const json = decodeJson(opened)
   const text = opened.toString()
-  return json.kind === 'value' ? { text, json: json.value } : { text }
+  return json.kind === 'value' && json.broken === undefined ? { text, json: json.value } : { text }
 }
 
 function openedBytes(bytes: Buffer, keys: readonly Uint8Array[]): Buffer | null {

@@ -25,6 +25,8 @@ export type SignalField = {
   bounds: Bounds | null
   /** The place of its value in `counterValues` of the context; -1 for a signal that is not judged so. */
   slot: number
+  /** Of a field with a slot: the values of the message that it is made of. */
+  written: readonly Read[]
   when: Condition | null
   /** Its bit among the fields of the source (lost-fields/watched-fields.ts); 0 for none. */
   bit: number
@@ -88,7 +90,7 @@ function compileKind(fields: readonly SignalField[]): WriteSignal {
 }
 
 function compileSignal(field: SignalField): WriteSignal {
-  const { source, type, read, scale, otherwise, neverNegative, bounds, slot, when, bit } = field
+  const { source, type, read, scale, otherwise, neverNegative, bounds, slot, written, when, bit } = field
   const plainLength = bounds === null ? 0 : plainLengthOf(bounds)
   const { head, tail } = signalFrame(field)
   const omitted = (why: DecimalFault | 'negative' | 'out of range') => `${source}|${type}|${why}`
@@ -117,8 +119,10 @@ function compileSignal(field: SignalField): WriteSignal {
         return undefined
     }
     // The same text is the same number, which need not be parsed.
-    if (slot >= 0)
+    if (slot >= 0) {
       context.counterValues[slot] = scaled === value && typeof raw === 'number' ? raw : Number(scaled)
+      context.counterReads[slot] = written
+    }
     context.present |= bit
     return head + scaled + tail
   }

@@ -1,7 +1,7 @@
 // units.ts: the units of values in messages, and their ratios to the units that are sent: km/h, km, h,
 // degrees.
 
-import { product, ratioOf, type Ratio } from './decimal.ts'
+import { createScale, product, ratioOf, type Ratio } from './decimal.ts'
 
 const one = ratioOf('1')
 
@@ -58,7 +58,8 @@ export type Convert = (value: number) => number
 
 /**
  * `value` x scale, in `unit`, + offset. A computed value is rounded to `places`, so that 8.23 m/s is 29.628
- * km/h and not 29.628000000000004; a value that needs no conversion does not change.
+ * km/h and not 29.628000000000004; one of more than 2^53 steps is exact. A value that needs no conversion
+ * does not change.
  */
 export function createConvert(unit: Ratio, scale: number, offset: number, places: number): Convert {
   const ratio = product(unit, ratioOf(String(scale)))
@@ -66,10 +67,12 @@ export function createConvert(unit: Ratio, scale: number, offset: number, places
   const divisor = Number(ratio.denominator)
   if (multiplier === divisor && offset === 0) return unchanged
   const precision = 10 ** places
+  const exact = createScale(ratio, offset)
   return (value) => {
     const converted = (value * multiplier) / divisor + offset
     const steps = Math.round(converted * precision)
-    return Number.isSafeInteger(steps) ? steps / precision : converted
+    if (Number.isSafeInteger(steps)) return steps / precision
+    return Number.isFinite(converted) ? Number(exact(String(value)) ?? converted) : converted
   }
 }
 

@@ -2,10 +2,14 @@
 // which it outlives a mapping or a process.
 
 import type { EpochMs } from '../../std/clock.ts'
+import type { WatchedFields } from './watched-fields.ts'
 
-/** The numbers of one field in a row. Behind those of all fields stands when the device was heard last. */
+/**
+ * The numbers of one field in a row. Behind those of all fields stand the family of the device, and when it
+ * was heard last.
+ */
 export const column = {
-  /** Usual number of records from one that has the field to the next; 0 where none had it. */
+  /** The longest usual number of records from one that has the field to the next; 0 where none had it. */
   gap: 0,
   /** Records since the last one that had it. */
   run: 1,
@@ -16,6 +20,15 @@ export const column = {
 } as const
 
 export const columns = 5
+
+/** Of a row: -1 where the family is not known. */
+export const familyAt = (row: Float64Array) => row.length - 2
+
+/** A device that lacked a field for so many times its gap does not count. */
+export const gapsMax = 8
+
+/** Of the devices that had a field, so many are most of them. */
+export const devicesShare = 0.8
 
 /** Stored of each source: the devices that were heard last. */
 const storedMax = 256
@@ -39,32 +52,40 @@ export type StoredField = {
   lost: LostField | null
 }
 
-/** `devices`: by device the gap and the run of each field. */
+/** `devices`: by device the gap and the run of each field, and behind them the family. */
 export type StoredSource = {
   name: string
+  /** As in WatchedFields. Before 0.2 there were none. */
+  topics?: string
+  device?: string
   unread: readonly string[]
   fields: readonly StoredField[]
   devices: readonly (readonly [device: string, numbers: readonly number[]])[]
 }
 
 type Source = {
+  fields: Pick<WatchedFields, 'topics' | 'device'>
   unread: ReadonlySet<string>
   states: StoredSource['fields']
   devices: ReadonlyMap<string, Float64Array>
 }
 
 export function deviceRow(fields: number): Float64Array {
-  const row = new Float64Array(fields * columns + 1)
+  const row = new Float64Array(fields * columns + 2)
   // None is that of a field.
   for (let at = column.epoch; at < row.length; at += columns) row[at] = -1
+  row[familyAt(row)] = -1
   return row
 }
 
 export function storedOf(name: string, source: Source, devicesMax = storedMax): StoredSource {
   const heardAt = ([, row]: [string, Float64Array]) => row.at(-1)!
   const last = [...source.devices].sort((a, b) => heardAt(b) - heardAt(a)).slice(0, devicesMax)
+  const { topics, device: rule } = source.fields
   return {
     name,
+    topics,
+    device: rule,
     unread: [...source.unread],
     fields: source.states.map(({ name: field, fingerprint, changedAt, lastPresentAt, lost }) => ({
       name: field,
@@ -78,10 +99,11 @@ export function storedOf(name: string, source: Source, devicesMax = storedMax): 
 }
 
 function numbersOf(row: Float64Array, fields: number): number[] {
-  return Array.from({ length: fields }, (_, index) => index * columns).flatMap((at) => [
+  const numbers = Array.from({ length: fields }, (_, index) => index * columns).flatMap((at) => [
     Math.round(row[at + column.gap]! * 1000) / 1000,
     row[at + column.run]!,
   ])
+  return [...numbers, row[familyAt(row)]!]
 }
 
 /** Adds what was known of the field `from` to the field `to` of a device, which had no record with it yet. */
@@ -90,6 +112,19 @@ export function takeNumbers(row: Float64Array, to: number, numbers: readonly num
   if (row[at + column.gap]! > 0) return
   row[at + column.gap] = numbers[2 * from] ?? 0
   row[at + column.run]! += numbers[2 * from + 1] ?? 0
+}
+
+/**
+ * Devices have other names now. Of the field `from`: the gap that each is taken to have when it is heard for
+ * the first time; 0 unless most devices had the field.
+ */
+export function commonGap({ devices }: StoredSource, from: number): number {
+  const gaps = devices.map(([, numbers]) => {
+    const [gap = 0, run = 0] = numbers.slice(2 * from)
+    return run <= gapsMax * gap ? gap : 0
+  })
+  const having = gaps.filter((gap) => gap > 0)
+  return having.length >= devicesShare * gaps.length ? Math.max(0, ...having) : 0
 }
 
 /** Whether a value from the disk is one. */

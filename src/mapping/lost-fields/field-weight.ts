@@ -1,9 +1,16 @@
 // field-weight.ts: how much the records without a field weigh, of one device and of all (lost-fields.ts). The
 // numbers of a device stand in its row (device-fields.ts), from `at` on.
+//
+//   P P P C C C C P P P C C C C     P has the field, C lacks it: the gap is 5
+//   P P P C C C C C C C C C         the first four C are usual, the next five weigh 1, and then each 1 / 5
+//
+// The gap is the longest usual one. A longer one counts at once, at most eight times the gap of before: a
+// night without GPS is no rhythm. Then it shrinks with each record that has the field.
 
-import { column } from './device-fields.ts'
+import { column, gapsMax } from './device-fields.ts'
 
 export type FieldWeight = {
+  readonly gapMin: number
   /** Grows when a device has the field after others lacked it. */
   epoch: number
   /** Since then: the weight of the records without it, and their devices. */
@@ -12,9 +19,7 @@ export type FieldWeight = {
 }
 
 export const weightOfOneMax = 4
-/** A device that lacked a field for so many times its gap does not count. */
-const gapsMax = 8
-const gapShare = 1 / 8
+const gapShare = 1 / 128
 
 export function beginEpoch(field: FieldWeight): void {
   field.epoch += 1
@@ -26,7 +31,8 @@ export function beginEpoch(field: FieldWeight): void {
 export function noteHas(field: FieldWeight, row: Float64Array, at: number): void {
   const records = row[at + column.run]! + 1
   const gap = row[at + column.gap]!
-  row[at + column.gap] = gap === 0 ? records : gap + (records - gap) * gapShare
+  const shrunk = gap + (records - gap) * gapShare
+  row[at + column.gap] = gap === 0 ? records : Math.max(shrunk, Math.min(records, gapsMax * gap))
   row[at + column.run] = 0
   if (field.weight > 0) beginEpoch(field)
 }
@@ -41,12 +47,19 @@ export function noteLacks(field: FieldWeight, row: Float64Array, at: number): bo
   }
   row[at + column.missing]! += 1
   if (!had(row, at, row[at + column.missing]!)) return false
-  const weight = row[at + column.weight]!
-  const more = Math.min(weightOfOneMax - weight, 1 / row[at + column.gap]!)
-  if (weight === 0) field.lacking += 1
-  row[at + column.weight] = weight + more
-  field.weight += more
+  const before = row[at + column.weight]!
+  const weight = weightOf(field, row, at)
+  if (before === 0 && weight > 0) field.lacking += 1
+  row[at + column.weight] = weight
+  field.weight += weight - before
   return true
+}
+
+/** In gaps, beyond the usual one; nothing for a part of one. */
+function weightOf({ gapMin }: FieldWeight, row: Float64Array, at: number): number {
+  const gap = Math.max(gapMin, Math.floor(row[at + column.gap]!))
+  const beyond = Math.min(row[at + column.missing]!, row[at + column.run]! - gap + 1) / gap
+  return beyond < 1 ? 0 : Math.min(beyond, weightOfOneMax)
 }
 
 /** Devices that had the field until it was missing, and were heard since then; counted to `most`. */

@@ -1,9 +1,10 @@
 // lost-fields.ts: notices that a field which the devices of a source had is in none of their messages any
 // more: a path was renamed in the mapping, or a firmware names a key otherwise. The entry file of the folder.
 //
-// Each device has, for each field, the usual number of records from one that has it to the next (`gap`). A
-// record without the field weighs 1 / gap, at most 4 for each device, until any device has it again. It is
-// lost
+// Each device has, for each field, the longest usual number of records from one that has it to the next
+// (`gap`). Records without the field beyond that weigh 1 / gap, at most 4 for each device, until any device
+// has it again (field-weight.ts). So a field that is in every tenth message is lost after ten times as many.
+// It is lost
 //
 //   after other options     if none had it since, at a weight of 8 (of the only device: 4). Options are those
 //                           that decide what the field reads: its paths, `each`, `extract`, ...
@@ -17,8 +18,9 @@
 //
 // While a field is lost, each record without it is kept, too (mapper/sent-in-part.ts).
 //
-// What is known goes on over another mapping, and over restarts (device-records/field-records.ts). It has no
-// share in any payload.
+// What is known goes on over another mapping, also under another name of the source with the same topics, and
+// over restarts (device-records/field-records.ts). Where its devices are called otherwise, what most of them
+// had is expected of each. It has no share in any payload.
 //
 // Bounds: `devicesMax` devices of a source (one that was silent for a day makes room; further ones are
 // counted as `beyond`), 31 fields, 64 unread keys.
@@ -26,7 +28,12 @@
 import type { Emit } from '../../domain/event.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { StoredSource } from './device-fields.ts'
-import { createSourceFields, type NotedRecord, type SourceFields } from './source-fields.ts'
+import {
+  createSourceFields,
+  type NotedRecord,
+  type SourceFields,
+  type WatchedDevice,
+} from './source-fields.ts'
 import type { WatchedFields } from './watched-fields.ts'
 
 export type LostFields = {
@@ -59,7 +66,7 @@ export type FieldWatch = FieldView & {
 }
 
 /** An entry of a device. `fields` belongs to the watch, so that most records need no look-up. */
-export type WatchedEntry = { readonly device: string; fields: object | null }
+export type WatchedEntry = WatchedDevice & { fields: object | null }
 
 /** What the last record of an entry was. */
 type LastRecord = {
@@ -95,7 +102,7 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
         if (current !== watching) takeOver(next, watching, record.arrivedAt)
         const own = sources.get(source)
         if (own === undefined) return
-        const isUsual = own.note(entry.device, record)
+        const isUsual = own.note(entry, record)
         const { present, judged } = record
         if (last?.own === own) Object.assign(last, { present, judged, isUsual, alike: 0 })
         else entry.fields = { own, present, judged, isUsual, alike: 0 } satisfies LastRecord
@@ -145,6 +152,13 @@ export function createLostFields({ emit }: { emit: Emit }, { devicesMax = 2048 }
 
   function restore(stored: readonly StoredSource[]): void {
     if (current === null) known = stored
-    for (const one of stored) sources.get(one.name)?.adopt(one)
+    const gone = new Set(stored.filter(({ name }) => !sources.has(name)))
+    for (const [name, own] of sources) {
+      const one =
+        stored.find((before) => before.name === name) ?? [...gone].find((before) => own.succeeds(before))
+      if (one === undefined) continue
+      gone.delete(one)
+      own.adopt(one)
+    }
   }
 }

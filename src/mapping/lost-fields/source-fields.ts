@@ -6,7 +6,10 @@ import type { RecordContext } from '../types.ts'
 import {
   column,
   columns,
+  commonGap,
   deviceRow,
+  devicesShare,
+  familyAt,
   storedOf,
   takeNumbers,
   type LostField,
@@ -21,9 +24,11 @@ export type NotedRecord = Pick<
   'present' | 'judged' | 'arrivedAt' | 'record' | 'root' | 'up' | 'captures'
 >
 
+export type WatchedDevice = { readonly device: string; readonly family: number }
+
 export type SourceFields = {
   /** Whether the record lacks nothing that the device had. */
-  note(device: string, record: NotedRecord): boolean
+  note(device: WatchedDevice, record: NotedRecord): boolean
   /** A field is lost, or missing in records of devices that had it. */
   isSuspect(): boolean
   /** Fields that are lost and kept. */
@@ -32,6 +37,8 @@ export type SourceFields = {
   /** Grows with each change that a restart must not lose. */
   changes(): number
   hasSince(field: string, since: EpochMs): boolean
+  /** Whether this is the source under another name. */
+  succeeds(stored: StoredSource): boolean
   /** Goes on with what was known before. */
   adopt(stored: StoredSource): void
   stored(devicesMax?: number): StoredSource
@@ -59,8 +66,6 @@ const unreadMax = 64
 const unreadEveryMs = 600_000
 /** Of so many records at first, and of one every ten minutes then, the unread keys are noted. */
 const firstLooks = 64
-/** Of the devices that had the field and were heard within the last hour, so many lack it. */
-const devicesShare = 0.8
 const activeMs = 3_600_000
 const lookEveryMs = 10_000
 const givenUpAfterMs = 7 * 86_400_000
@@ -69,6 +74,8 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
   const { source, fields, begunAt, devicesMax, beyond } = options
   const states = statesOf(fields)
   const devices = new Map<string, Float64Array>()
+  /** By field, where devices have other names than before. */
+  const commonGaps: number[] = []
   /** Keys that nothing read while no field was missing, and when they were noted last. */
   const unread = new Set<string>()
   let unreadAt: EpochMs | null = null
@@ -85,15 +92,17 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
     changes: () => changes,
     hasSince: (field, since) =>
       states.some(({ name, lastPresentAt }) => name === field && lastPresentAt > since),
+    succeeds: ({ topics }) => topics === fields.topics,
     adopt,
-    stored: (most) => storedOf(source, { unread, states, devices }, most),
+    stored: (most) => storedOf(source, { fields, unread, states, devices }, most),
   }
 
-  function note(device: string, record: NotedRecord): boolean {
+  function note({ device, family }: WatchedDevice, record: NotedRecord): boolean {
     const { present, judged, arrivedAt } = record
     const row = rowOf(device, arrivedAt)
     if (row === null) return true
     row[row.length - 1] = arrivedAt
+    if (row[familyAt(row)] !== family) changeFamily(row, family)
     let isUsual = true
     let isTypical = true
     isSuspect = false
@@ -121,9 +130,19 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
       return null
     }
     const row = deviceRow(states.length)
+    for (const { at, index, lastPresentAt } of states)
+      if (lastPresentAt < begunAt) row[at + column.gap] = commonGaps[index] ?? 0
     devices.set(device, row)
     changes += 1
     return row
+  }
+
+  /** Other fields of the mapping are those of the device now. */
+  function changeFamily(row: Float64Array, family: number): void {
+    const isKnown = row[familyAt(row)] !== -1
+    row[familyAt(row)] = family
+    for (const field of states)
+      if (isKnown && (fields.familyBits & (1 << field.index)) !== 0) field.changedAt = begunAt
   }
 
   function has(field: FieldState, row: Float64Array, arrivedAt: EpochMs): void {
@@ -195,10 +214,13 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
       const before = stored.fields[from]
       if (before === undefined) continue
       field.changedAt ??= before.fingerprint === field.fingerprint ? before.changedAt : begunAt
-      for (const [device, numbers] of stored.devices) {
+      const isRenamed = stored.device !== undefined && stored.device !== fields.device
+      if (isRenamed) commonGaps[index] = commonGap(stored, from)
+      for (const [device, numbers] of isRenamed ? [] : stored.devices) {
         const row = rowOf(device, begunAt)
         if (row === null) continue
         takeNumbers(row, index, numbers, from)
+        row[familyAt(row)] = numbers[2 * stored.fields.length] ?? -1
         // When it was heard is not known; it keeps its place as if it had been heard now.
         row[row.length - 1] ||= begunAt
       }
@@ -209,12 +231,13 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
   }
 }
 
-function statesOf({ names, fingerprints }: WatchedFields): readonly FieldState[] {
+function statesOf({ names, fingerprints, gapsMin }: WatchedFields): readonly FieldState[] {
   return names.map((name, index) => ({
     name,
     index,
     at: index * columns,
     fingerprint: fingerprints[index]!,
+    gapMin: gapsMin[index]!,
     changedAt: null,
     epoch: 0,
     weight: 0,

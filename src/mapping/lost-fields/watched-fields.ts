@@ -1,7 +1,8 @@
 // watched-fields.ts: the fields of a source as bits, for what a record has and what of it is sent.
 //
-//   position, signal OBD_LIFETIME_ODOMETER   alone they are a payload
-//   speed, heading, gps.altitude, trip.id    go with a position or a signal, and are not sent without one
+//   alone    position, signal OBD_LIFETIME_ODOMETER: a payload may have it and no other
+//   part     speed, heading, gps.altitude, trip.id: goes with a position or a signal, and is not sent without
+//   beside   the time, a signal that reads previous values: every record has it, and none gives it later
 //
 // Bound: 31 fields have a bit of their own; those beyond share the last one, and are not watched.
 
@@ -11,21 +12,29 @@ import { fieldNear, plainKey } from '../fields/field-names.ts'
 import { NoResult } from '../path/no-result.ts'
 import { isRecord } from '../path/path-eval.ts'
 import { compilePaths, type Read } from '../path/path.ts'
-import { pathsReadBy } from '../path/paths-used.ts'
+import { pathsReadBy, readsPrevious } from '../path/paths-used.ts'
 import { compileFindUnread, compileFindUnreadCollected, type FindUnread } from '../path/unread-keys.ts'
 import type { RecordContext } from '../types.ts'
 
 export const position = 'position'
 
-/** `isAlone`: a payload may have this field and no other. `config`: its options. */
-export type FieldName = { name: string; isAlone: boolean; config: unknown }
+/** `config`: its options. */
+export type FieldName = { name: string; role: 'alone' | 'part' | 'beside'; config: unknown }
 
 export type WatchedFields = {
+  /** Of the source, as texts: where its messages come from, and what their devices are called. */
+  readonly topics: string
+  readonly device: string
   /** By bit: `1 << index`. */
   readonly names: readonly string[]
   /** The same: each changes with the options of its field, and with those that decide what a record is. */
   readonly fingerprints: readonly string[]
-  readonly aloneBits: number
+  /** The same: the smallest gap (field-weight.ts). The first record has no previous value. */
+  readonly gapsMin: readonly number[]
+  /** Fields that depend on the family of the device. */
+  readonly familyBits: number
+  /** Fields that each record which was read would have. */
+  readonly ownBits: number
   /** Of fields that can be made later of the message alone: none of a source that collects values. */
   readonly keptBits: number
   /** Fields that a record which was read would have. Without a position, nothing that goes with it counts. */
@@ -58,15 +67,17 @@ const limits = { visitsMax: 500, keysMax: 64 }
 export function createFieldBits(): FieldBits {
   const names: string[] = []
   const configs: unknown[][] = []
-  let aloneBits = sharedBit
+  let ownBits = sharedBit
+  let besideBits = 0
   return { of, watched }
 
-  function of({ name, isAlone, config }: FieldName): number {
+  function of({ name, role, config }: FieldName): number {
     const known = names.indexOf(name)
     if (known === -1 && names.length >= watchedMax) return sharedBit
     const index = known === -1 ? names.push(name) - 1 : known
     ;(configs[index] ??= []).push(config)
-    if (isAlone) aloneBits |= 1 << index
+    if (role !== 'part') ownBits |= 1 << index
+    if (role === 'beside') besideBits |= 1 << index
     return 1 << index
   }
 
@@ -74,11 +85,15 @@ export function createFieldBits(): FieldBits {
     let find: FindUnread | null | undefined
     const kin = names.map((name, index) => kinOf(name, configs[index]!))
     return {
+      topics: JSON.stringify([source.topic].flat()),
+      device: JSON.stringify(source.device ?? null),
       names,
       fingerprints: names.map((name, index) => fingerprintOf(name, configs[index]!, source)),
-      aloneBits,
-      keptBits: source.coalesce === undefined ? aloneBits : 0,
-      judgedBits: (present) => (names[0] === position && (present & 1) === 0 ? aloneBits : ~0),
+      familyBits: configs.reduce((sum, own, at) => (isOfFamilies(own) ? sum | (1 << at) : sum), 0),
+      gapsMin: configs.map((own) => (readsPrevious(own) ? 2 : 1)),
+      ownBits,
+      keptBits: source.coalesce === undefined ? ownBits & ~besideBits : 0,
+      judgedBits: (present) => (names[0] === position && (present & 1) === 0 ? ownBits : ~0),
       bitsOf(some) {
         return some.reduce((bits, name) => bits | bitOf(names.indexOf(name)), 0)
       },

@@ -17,6 +17,8 @@ export function admitRecord({ runtime, entry, provider }: Route, context: Record
   const { record, root, captures, up } = context
   // An expression of `each` or of a condition in `extract`.
   if (isBeyondLimit(context)) return null
+  const fault = context.broken?.get(record)
+  if (fault !== undefined) return context.refuse('NOT_JSON', fault)
   if (!isRecord(record)) return context.refuse('NOT_AN_OBJECT', notAnObject(source, record))
   const damage = context.badByteAt === 0 ? null : source.findDamage(context)
   if (damage !== null) return context.refuse('NOT_UTF8', damage)

@@ -60,6 +60,8 @@ export type CompiledSource = {
   provider: ((captures: readonly string[]) => string) | null
   /** Null where messages have no time of their own. */
   time: { read: ReadTime; raw: Read; orArrival: boolean; format: string; zone: ZoneRule } | null
+  /** Its bit (lost-fields/watched-fields.ts) where messages without one are sent, too; else 0. */
+  timeBit: number
   fix: Fix | null
   gps: WriteGps
   /** The same without the heading, which a receiver without a fix does not know. */

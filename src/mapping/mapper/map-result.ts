@@ -88,11 +88,12 @@ export type KeptRejection = Exclude<Rejection, { kind: 'ignored' }>
 
 type Group = { result: KeptResult; marks: RecordMark[]; devices: Set<string | null> }
 
+/** `length`: of the list of records; null for a message that is one record. */
 export function createKeptRecords(
   source: CompiledSource,
   message: Message,
   isUnlisted: (source: string | null, device: string | null) => boolean,
-  isList: boolean,
+  length: number | null,
 ): KeptRecords {
   const groups = new Map<string, Group>()
   return { add, with: withMain }
@@ -106,14 +107,15 @@ export function createKeptRecords(
     const key = JSON.stringify([rejection.kind, rejection.reason, place, isCopy])
     let group = groups.get(key)
     if (group === undefined) {
-      const where = isList ? `Record ${mark.index + 1} of the message: ` : ''
+      const where = length !== null ? `Record ${mark.index + 1} of the message: ` : ''
       const detail = where + rejection.detail
       const result = rejected({ ...rejection, detail }, message, source, entry) as KeptResult
       if (result.kind === 'unmappable') Object.assign(result, { unlisted }, isCopy && { isCopy })
       group = { result, marks: [], devices: new Set() }
       groups.set(key, group)
     }
-    group.marks.push(mark)
+    const isBroken = rejection.reason === 'NOT_JSON' && source.each === null
+    group.marks.push(isBroken ? { ...mark, hash: unreadAmong(length) } : mark)
     group.devices.add(device)
   }
 
@@ -146,6 +148,11 @@ export function markOf(
 
 /** Whether this is the record that was marked. */
 export const isMarked = ({ hash: marked }: RecordMark, record: unknown) => recordHash(record) === marked
+
+/** Of a record that could not be read, and may be cured since: it stands at its place of as many. */
+export const isUnread = ({ hash: marked }: RecordMark, length: number) => marked === unreadAmong(length)
+
+const unreadAmong = (length: number | null) => `unread of ${length}`
 
 /** 16 hexadecimal digits, of the content of a record as the decoder gave it. */
 function recordHash(record: unknown): string {

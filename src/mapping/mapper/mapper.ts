@@ -250,6 +250,7 @@ export function createMapper(
         context.device = route.entry?.device ?? ''
         context.entry = null
         context.badByteAt = decoded.badByteAt ?? 0
+        context.broken = decoded.broken ?? null
         if (decoded.omitted) for (const key of decoded.omitted) context.omit(`${source.name}|${key}`)
         return noted(records.mapValue(route, decoded.value, message), message)
       case 'empty':

@@ -22,6 +22,7 @@ import {
   createKeptRecords,
   ignored,
   isMarked,
+  isUnread,
   markOf,
   rejected,
   takenOne,
@@ -90,12 +91,8 @@ export function createMessageRecords(deps: Deps): MessageRecords {
     }
     const chosen = each === null ? root : each.read(root, root)
     if (!Array.isArray(chosen)) return mapOne(route, chosen, message)
-    return mapList(
-      route,
-      chosen.length,
-      (index) => ({ record: chosen[index] as unknown, up: undefined }),
-      message,
-    )
+    const recordAt = (index: number) => ({ record: chosen[index] as unknown, up: undefined })
+    return mapList(route, chosen.length, recordAt, message)
   }
 
   function mapOne(route: Route, record: unknown, message: Message): MapResult {
@@ -113,7 +110,7 @@ export function createMessageRecords(deps: Deps): MessageRecords {
     const part = lackingPart(source, mark, isSent)
     const isDone = isSent || mark?.sent === undefined
     if (part === null) return isDone ? result : ignored(source, 'nothing was missing')
-    const kept = createKeptRecords(source, message, deps.isUnlisted, false)
+    const kept = createKeptRecords(source, message, deps.isUnlisted, null)
     const entry = route.entry ?? (context.owner as DeviceEntry | null)
     kept.add(markOf(0, record, part), rejectionOf(part), entry)
     return kept.with(isDone ? result : null) ?? result
@@ -189,7 +186,7 @@ export function createMessageRecords(deps: Deps): MessageRecords {
       origins: [],
       names: new Set(),
       skipped: null,
-      kept: createKeptRecords(source, message, deps.isUnlisted, true),
+      kept: createKeptRecords(source, message, deps.isUnlisted, length),
     }
     const { records: marks } = message
     const count = marks?.length ?? length
@@ -199,7 +196,8 @@ export function createMessageRecords(deps: Deps): MessageRecords {
       const placed = recordAt(index)
       context.record = placed?.record
       context.up = placed?.up
-      if (mark !== undefined && !isMarked(mark, placed?.record))
+      const isCured = mark !== undefined && source.each === null && isUnread(mark, length)
+      if (mark !== undefined && !isCured && !isMarked(mark, placed?.record))
         found.kept.add(mark, changedRecord, route.entry)
       else addRecord(route, { index, record: context.record, mark }, message, found)
     }

@@ -13,6 +13,7 @@ export function createRecordContext(
     record: undefined,
     root: undefined,
     badByteAt: 0,
+    broken: null,
     up: undefined,
     captures: [],
     sender: { clientId: '', userName: null, certificateName: null, identity: null },
@@ -66,6 +67,7 @@ export function createRecordContext(
     latitude: Number.NaN,
     longitude: Number.NaN,
     counterValues: [],
+    counterReads: [],
   }
   return context
 }

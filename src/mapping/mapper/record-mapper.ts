@@ -100,6 +100,7 @@ export function createRecordMapper({ context, checkTime, memory, fieldWatch }: D
     context.leftOut = false
     const ownTime = source.time ? timeOfRecord(source.time, context, entry.zone) : Number.NaN
     if (ownTime === null) return false
+    if (!Number.isNaN(ownTime)) context.present |= source.timeBit
     const checked = Number.isNaN(ownTime) ? ownTime : checkTime(entry.device, ownTime, context)
     if (checked === null) return false
     isStoredTime = Number.isNaN(checked) && context.stored !== null
@@ -129,7 +130,7 @@ export function createRecordMapper({ context, checkTime, memory, fieldWatch }: D
     signals = writeSignals ? writeSignals(record, root, up, context) : []
     readLater(source, entry)
     if (isBeyondLimit(context)) return false
-    context.judged = source.watched.aloneBits
+    context.judged = source.watched.ownBits
     if (isGpsRefused) {
       // Without signals nothing is left to send, and the record is refused for its position.
       context.rejection = refusal
@@ -199,6 +200,7 @@ export function createRecordMapper({ context, checkTime, memory, fieldWatch }: D
     const isTimely = !isOld || (fix.keepOld && !isUnset(fixTime))
     const isNamed = isTimely && (isNamedValid || fix.keep)
     gps = ''
+    const { present } = context
     if (isNamed) {
       const text = (isNamedValid ? source.gps : source.gpsLastKnown)(record, root, up, context)
       // A position that is only named cannot refuse the record.
@@ -206,6 +208,7 @@ export function createRecordMapper({ context, checkTime, memory, fieldWatch }: D
       gps = text ?? ''
     }
     isGpsWithheld = gps !== '' && !isValidNow && !fix.keep
+    if (isGpsWithheld) context.present = present
     if (isOld && isNamed) {
       if (Number.isNaN(ownTime) && isByAge(fix, context, entry.zone)) oldAgeMs = messageTime - fixTime
       else oldTime = fixTime

@@ -5,7 +5,13 @@
 import { assertNever } from '../../std/assert.ts'
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeviceEntry } from '../devices/devices.ts'
-import { hasGrown, judge, type CounterReset, type CounterVerdict } from '../memory/counter-memory.ts'
+import {
+  hasGrown,
+  isUnsetNumber,
+  judge,
+  type CounterReset,
+  type CounterVerdict,
+} from '../memory/counter-memory.ts'
 import {
   openSlots,
   setLevel,
@@ -13,6 +19,7 @@ import {
   type CounterReading,
   type DeviceMemory,
 } from '../memory/device-memory.ts'
+import { numberFrom } from '../path/value.ts'
 import type { JudgedCounter } from '../memory/judged-counters.ts'
 import type { Memory, MemorySource } from '../memory/memory.ts'
 import {
@@ -202,7 +209,7 @@ export function createRecordMemory(deps: Deps): RecordMemory {
     settle(device)
     const before = device.asset === entry.assetId ? device.counters.get(name) : undefined
     const reading = { time, value }
-    const verdict = judge(before, reading, rule)
+    const verdict = judge(before, reading, rule, isUnset(slot))
     if (context.live && verdict.next !== null && verdict.next !== before) {
       device.counters.set(name, verdict.next)
       setLevel(device, slot, verdict.next)
@@ -220,6 +227,15 @@ export function createRecordMemory(deps: Deps): RecordMemory {
       context.omit(finding.key)
     } else context.implausible(finding, reading.value)
     return !finding.isSent
+  }
+
+  /** Every number that the device wrote for it is a placeholder, whatever offset or expression it passed. */
+  function isUnset(slot: number): boolean {
+    const { record, root, up, captures, counterReads } = context
+    const numbers = (counterReads[slot] ?? [])
+      .map((read) => numberFrom(read(record, root, up, captures)))
+      .filter((number) => Number.isFinite(number))
+    return numbers.length > 0 && numbers.every(isUnsetNumber)
   }
 
   function report(

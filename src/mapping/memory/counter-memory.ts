@@ -4,7 +4,8 @@
 //   jump       a reading above the baseline by more than a vehicle can drive, or an engine run, in between
 //   fall       a reading below it by more than one step of its resolution
 //   run        the readings since the baseline that are withheld
-//   placeholder   0, or the largest number of 15, 16, 24, 31 or 32 bits: a device sends it that has no value
+//   placeholder   0, the largest number of some bits, or nothing but nines, as it is sent or as the device
+//     wrote it: what a device sends that has no value
 //   other unit    a jump or fall by the factor of two units, and what agrees with it: km that became miles
 //
 //   a placeholder that does not grow     is withheld and changes nothing, however often it comes: a vehicle
@@ -81,12 +82,14 @@ export function hasGrown(
   return time > before && grown >= 0 && grown <= (rule.perHour * (time - before)) / hourMs + rule.slack
 }
 
+/** `isUnset`: the device wrote a placeholder, whatever became of it. */
 export function judge(
   state: CounterState | undefined,
   reading: CounterReading,
   rule: CounterRule,
+  isUnset = false,
 ): CounterVerdict {
-  const isPlaceholder = looksPlaceholder(reading.value, rule)
+  const isPlaceholder = isUnset || looksPlaceholder(reading.value, rule)
   // What an earlier version took for a reading is none.
   const known = state !== undefined && !looksPlaceholder(state.value, rule) ? state : undefined
   if (isPlaceholder && (known === undefined || !isGrown(known, reading, rule)))
@@ -154,19 +157,24 @@ function runWith(
   }
 }
 
-/** In counts of the message, and as the number is sent. */
+/** As the number is sent, and in counts of the message. */
 function looksPlaceholder(value: number, { step }: CounterRule): boolean {
-  if (value === 0) return true
-  const counts = step > 0 ? Number((value / step).toPrecision(12)) : value
-  return isAllOnes(value) || isAllOnes(counts)
+  return isUnsetNumber(value) || (step > 0 && isUnsetNumber(Number((value / step).toPrecision(12))))
 }
 
-/** 16777.215 is 2^24 - 1 with a point in it. */
-function isAllOnes(value: number): boolean {
-  return allOnes.has(Math.round(value * 10 ** Math.min(decimalsOf(value), mostDecimals)))
+/** 16777.215 is 2^24 - 1 with a point in it, 99999.9 are nines. */
+export function isUnsetNumber(value: number): boolean {
+  const digits = Math.round(value * 10 ** Math.min(decimalsOf(value), mostDecimals))
+  return unsetNumbers.has(digits)
 }
 
-const allOnes: ReadonlySet<number> = new Set([15, 16, 24, 31, 32].map((bits) => 2 ** bits - 1))
+/** Of 31 bits and a sign the smallest one is 0x80000000. Five nines may be the true hours of an engine. */
+const unsetNumbers: ReadonlySet<number> = new Set([
+  0,
+  ...[8, 15, 16, 20, 23, 24, 30, 31, 32].map((bits) => 2 ** bits - 1),
+  2 ** 31,
+  ...[6, 7, 8, 9, 10].map((digits) => 10 ** digits - 1),
+])
 
 /**
  * It would be plausible in another unit. The vehicle may have driven on, but not for weeks: else nearly every

@@ -31,10 +31,14 @@ export type CounterField = {
   ratio: number
 }
 
-/** In km an hour, and in hours an hour; the slack in km and hours; miles and metres, minutes and seconds. */
+/**
+ * In km, hours and litres an hour; the slack in the same. Factors of miles and metres, minutes and seconds,
+ * gallons and millilitres.
+ */
 const limits = {
   odometer: { unit: 'KILOMETERS', perHour: 250, slack: 1, factors: [1.609344, 10, 1000, 1609.344] },
   engine_hours: { unit: 'HOURS', perHour: 1, slack: 1, factors: [60, 3600] },
+  fuel_used: { unit: 'LITERS', perHour: 500, slack: 10, factors: [3.785411784, 4.54609, 1000] },
 } as const
 
 /** Null for a signal that is no such counter, or is not judged. */
@@ -42,7 +46,7 @@ export function judgedCounter(field: CounterField, config: PlausibilityConfig): 
   const { source, type, part, valueUnit, ratio } = field
   const unit = unitOf(valueUnit)
   const quantity = field.quantity ?? quantityOf(type, unit)
-  if (quantity !== 'odometer' && quantity !== 'engine_hours') return null
+  if (quantity !== 'odometer' && quantity !== 'engine_hours' && quantity !== 'fuel_used') return null
   if (unit === undefined || !measures(quantity, unit)) return null
   const action = config[quantity]?.jumps ?? 'drop'
   if (action === 'off') return null

@@ -6,8 +6,9 @@
 //                                        entry itself (its key) is found by `$up.key`
 //   each: [data, "$entries()", "value"]  the same for every element of a list, found by `$up.$up`
 //
-// A record in which an inner path finds nothing, or no object, is skipped: an envelope holds more than
-// records.
+// A record in which an inner path finds nothing, or a single value, is skipped: an envelope holds more than
+// records. An element of a list that is no object is a record that cannot be read, as with one path; of the
+// values of all entries of an object, only lists with an object are lists of records.
 
 import type { Read } from './path.ts'
 import { isRecord } from './path-eval.ts'
@@ -24,27 +25,40 @@ export const recordsMost = 20_000
 /** Bound of what outer paths may find per record: they also find names, and values that are not mapped. */
 const passedPerRecord = 16
 
-export function compileEach(reads: readonly Read[]): Each | null {
-  const [only] = reads
+/** `isOfEntry`: an outer step gives entries of an object, whatever their values are. */
+export type EachStep = { read: Read; isOfEntry: boolean }
+
+export function compileEach(steps: readonly EachStep[]): Each | null {
+  const [only] = steps
   if (only === undefined) return null
-  if (reads.length === 1) return { kind: 'one', read: only }
-  return { kind: 'chain', expand: (root, most) => expand(reads, root, most) }
+  if (steps.length === 1) return { kind: 'one', read: only.read }
+  return { kind: 'chain', expand: (root, most) => expand(steps, root, most) }
 }
 
 /** Stops soon after `most` records: the caller only needs to know that there are too many. */
-function expand(reads: readonly Read[], root: unknown, most: number): EachRecord[] {
+function expand(steps: readonly EachStep[], root: unknown, most: number): EachRecord[] {
   let level: EachRecord[] = [{ record: root, up: undefined }]
-  for (const [index, read] of reads.entries()) {
-    const levelMost = index === reads.length - 1 ? most : most * passedPerRecord
+  for (const [index, { read, isOfEntry }] of steps.entries()) {
+    const isLast = index === steps.length - 1
+    const levelMost = isLast ? most : most * passedPerRecord
+    const isSound = (value: unknown) => isRecord(value) || (!isLast && Array.isArray(value))
     const next: EachRecord[] = []
     for (const outer of level) {
       const found = read(outer.record, root, outer.up)
-      for (const inner of Array.isArray(found) ? (found as unknown[]) : [found]) {
+      const inners: readonly unknown[] = Array.isArray(found) ? found : [found]
+      const isList = Array.isArray(found) && (!isOfEntry || inners.some(isSound))
+      // What is no object has nothing inside, and stays the record that it is.
+      if (index > 0 && isSingle(outer.record)) next.push(outer)
+      for (const inner of inners) {
         if (next.length > levelMost) return next
-        if (isRecord(inner) || Array.isArray(inner)) next.push({ record: inner, up: outer })
+        if (isList || isSound(inner)) next.push({ record: inner, up: outer })
       }
     }
     level = next
   }
-  return level.filter(({ record }) => isRecord(record))
+  return level
+}
+
+function isSingle(value: unknown): boolean {
+  return !isRecord(value) && !Array.isArray(value)
 }

@@ -109,8 +109,8 @@ export function compileAbsent(list: readonly (number | string)[]): IsAbsent {
 export function nameFrom(value: unknown): string | null {
   if (value === null || value === undefined) return ''
   if (typeof value === 'string') {
-    if (isNoName(value)) return ''
-    return isRoundedName(value) ? null : value
+    const name = nameIn(value)
+    return isRoundedName(name) ? null : name
   }
   return typeof value === 'number' && Number.isSafeInteger(value) && !isRoundedNumber(value)
     ? String(value)
@@ -151,18 +151,23 @@ const noNames: ReadonlySet<string> = new Set([
 /** The IMEI of a modem that does not answer, an address that was not read, and dashes. */
 const unset = /^(?:0{8,}|f{8,}|(?:00[:-]){5}00|(?:ff[:-]){5}ff|[-?]+)$/i
 
-export function isNoName(text: string): boolean {
-  if (text.length > 40) return isBlank(text)
-  const name = hasVisibleEnds(text) ? text : text.replace(edges, '')
-  return name === '' || noNames.has(name.toLowerCase()) || unset.test(name)
+/** A name as messages carry it; '' for a word that means none. */
+export function nameIn(text: string): string {
+  const name = trimmedName(text)
+  return name.length <= 40 && (noNames.has(name.toLowerCase()) || unset.test(name)) ? '' : name
 }
 
-/** What is not visible at both ends. */
-const edges = /^[\s\p{Cc}\p{Cf}]+|[\s\p{Cc}\p{Cf}]+$/gu
+/** Without what is not visible at both ends: blanks, line breaks, NULs that pad it. */
+export function trimmedName(text: string): string {
+  let start = 0
+  let end = text.length
+  while (start < end && isInvisible(text.charCodeAt(start))) start += 1
+  while (end > start && isInvisible(text.charCodeAt(end - 1))) end -= 1
+  return text.slice(start, end)
+}
 
-function hasVisibleEnds(text: string): boolean {
-  const [first, last] = [text.charCodeAt(0), text.charCodeAt(text.length - 1)]
-  return first > 0x20 && first < 0x7f && last > 0x20 && last < 0x7f
+function isInvisible(unit: number): boolean {
+  return unit <= 0x20 || (unit >= 0x7f && invisible.test(String.fromCharCode(unit)))
 }
 
 /** Nothing that is visible: blanks, NULs, characters without a width. */

@@ -51,6 +51,7 @@ export const plausibilityShape = {
   distance: ruleOf('distance'),
   engine_hours: counterRuleOf('engine_hours'),
   duration: ruleOf('duration'),
+  fuel_used: counterRuleOf('fuel_used'),
   battery: ruleOf('battery'),
   fuel: ruleOf('fuel'),
   temperature: ruleOf('temperature'),

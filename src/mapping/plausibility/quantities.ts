@@ -24,6 +24,12 @@ export const quantities = {
     what: 'Time that an engine has run since it was built, in hours',
   },
   duration: { unit: 'HOURS', min: 0, max: 200_000, what: 'Other durations, in hours' },
+  fuel_used: {
+    unit: 'LITERS',
+    min: 0,
+    max: 10_000_000,
+    what: 'Fuel that a vehicle has used since it was built, in litres',
+  },
   battery: { unit: 'PERCENT', min: 0, max: 100, what: 'Charge of a battery, in percent' },
   fuel: { unit: 'PERCENT', min: 0, max: 100, what: 'Level of a fuel tank, in percent' },
   temperature: {
@@ -40,7 +46,7 @@ export type Quantity = keyof typeof quantities
 
 export const quantityNames = Object.keys(quantities) as [Quantity, ...Quantity[]]
 
-type Kind = 'speed' | 'angle' | 'length' | 'time' | 'percent' | 'temperature' | 'voltage'
+type Kind = 'speed' | 'angle' | 'length' | 'time' | 'percent' | 'temperature' | 'voltage' | 'volume'
 
 /** A value of the unit x `factor` + `offset` is a value of the first unit of its kind. */
 type UnitDefinition = { kind: Kind; factor: number; offset?: number }
@@ -71,6 +77,8 @@ const units = {
   KELVIN: { kind: 'temperature', factor: 1, offset: -273.15 },
   VOLTS: { kind: 'voltage', factor: 1 },
   MILLIVOLTS: { kind: 'voltage', factor: 0.001 },
+  LITERS: { kind: 'volume', factor: 1 },
+  MILLILITERS: { kind: 'volume', factor: 0.001 },
 } as const satisfies Record<string, UnitDefinition>
 
 export type Unit = keyof typeof units
@@ -116,6 +124,10 @@ const spellings = new Map<string, Unit>([
   ['K', 'KELVIN'],
   ['V', 'VOLTS'],
   ['MV', 'MILLIVOLTS'],
+  ['L', 'LITERS'],
+  ['LITRE', 'LITERS'],
+  ['ML', 'MILLILITERS'],
+  ['MILLILITRE', 'MILLILITERS'],
   ...(Object.keys(units) as Unit[]).map((unit) => [foldedUnit(unit), unit] as const),
 ])
 
@@ -146,6 +158,8 @@ export function measures(quantity: Quantity, unit: Unit): boolean {
 /** Parts of machines that are hotter than the bounds for cargo, air and coolant allow. */
 const hotParts = ['EXHAUST', 'EGT', 'TURBO', 'BRAKE', 'DPF', 'SCR', 'CATALYST']
 
+const spent = ['USED', 'CONSUMED', 'CONSUMPTION']
+
 /** Null for a field that neither its name nor its unit explains. */
 export function quantityOf(name: string, unit: Unit | undefined): Quantity | null {
   const words = new Set(wordsOf(name))
@@ -168,6 +182,8 @@ export function quantityOf(name: string, unit: Unit | undefined): Quantity | nul
       return has(...hotParts) ? null : 'temperature'
     case 'voltage':
       return 'voltage'
+    case 'volume':
+      return has('FUEL') && has('TOTAL', 'LIFETIME') && has(...spent) && !has('TRIP') ? 'fuel_used' : null
     case null:
     default:
       return null

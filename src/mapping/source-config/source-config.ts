@@ -130,7 +130,8 @@ export const presetShape = {
       'The name of the device: a template of topic captures and {clientid}, {username}, {certificate}, ' +
         '{identity} (the name that the client proved by password, token or certificate), {user.NAME} (a user ' +
         'property of MQTT 5) and {content_type}, such as "{operator}/{vehicle}", or `{ path: imei }`. In a list the ' +
-        'first entry that gives a name is used. Default: {device}. Without a name the message becomes a dead letter (NO_DEVICE).',
+        'first entry that gives a name is used. Blanks and line breaks around it are no part of it. Default: ' +
+        '{device}. Without a name the message becomes a dead letter (NO_DEVICE).',
     ),
   identity: text(64)
     .meta({ examples: ['device'] })

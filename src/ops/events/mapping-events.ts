@@ -186,7 +186,7 @@ function lostKey({ source, field }: { source: string; field: string }): string {
 
 function lostWhy({ key, isByMapping, isKept }: EventOf<'field_lost'>): string {
   const cause = isByMapping
-    ? 'The path that the mapping of the source reads now finds nothing.'
+    ? 'What the mapping of the source reads now finds nothing, or is not for the models in the device table.'
     : 'The devices name it otherwise, or send it no more, probably after an update.'
   const unread = key === null ? '' : ` Nothing reads ${quote(key, 64)}, which is in their messages.`
   const kept = isKept
@@ -201,6 +201,7 @@ function capital(text: string): string {
 
 function fieldText(field: string): string {
   if (field === 'position') return 'positions'
+  if (field === 'time') return 'their own times'
   return field.startsWith('signal ') ? `the ${field}` : field
 }
 

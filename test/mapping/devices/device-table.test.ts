@@ -226,7 +226,7 @@ describe('identifiers', () => {
 
   test('with quotes, control characters and lone surrogates give valid JSON', () => {
     const mapper = openMapperOf([truckSource({}, { device: { path: 'id' } })])
-    for (const id of ['"', '\\', 'a\u0000', 'a\n', '\uD800', 'Ä', '😀', '</script>', 'a\u2028']) {
+    for (const id of ['"', '\\', 'a\u0000b', 'a\nb', '\uD800', 'Ä', '😀', '</script>', 'a\u2028b']) {
       const payload = payloadIn(mapper.map(messageOf({ ...reading, id })))
       const sent = JSON.parse(Buffer.from(payload.json).toString()) as { deviceIdentifier: { id: string } }
       expect(sent.deviceIdentifier.id).toBe(id)

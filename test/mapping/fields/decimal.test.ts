@@ -220,6 +220,11 @@ describe('a speed or an angle', () => {
     )
   })
 
+  test('is exact where 2^53 steps are not enough', () => {
+    expect(createConvert(ratioOf('7'), 1, 0, 9)(12_345_687.13)).toBe(86_419_809.91)
+    expect(createConvert(ratioOf('1'), 0.1, 1000, 9)(98_765_432_101.7)).toBe(9_876_544_210.17)
+  })
+
   test('does not change a value that is not a number', () => {
     const convert = createConvert(speedUnits['m/s'], 1, 0, 6)
     expect(convert(Number.NaN)).toBeNaN()

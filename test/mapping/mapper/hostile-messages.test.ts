@@ -40,8 +40,6 @@ describe('bytes that are not clean JSON', () => {
     ['{"ts":1,}', 'unexpected character at position 9'],
     ['{"ts":1', 'it ends at position 8 in the middle of a value'],
     [`${good},${good}`, 'unexpected character at position 48'],
-    [`${good}\n{"ts":1,}`, 'unexpected character at position 57'],
-    [`${good}\n{"ts":1`, 'it ends at position 56 in the middle of a value'],
     ["{'ts':1}", 'unexpected character at position 2'],
     ['{"a":"\u0001"}', 'unexpected character at position 7'],
     ['\0{"ts":1}', 'unexpected character at position 1'],
@@ -52,6 +50,16 @@ describe('bytes that are not clean JSON', () => {
       reason: 'NOT_JSON',
       detail: expect.stringContaining(detail),
       device: 'truck-7',
+    })
+  })
+
+  test.each([
+    [`${good}\n{"ts":1,}`, 'unexpected character at position 57'],
+    [`${good}\n{"ts":1`, 'it ends at position 56 in the middle of a value'],
+  ])('%j is a payload and a record that is NOT_JSON, with the place', (text, detail) => {
+    expect(map(text)).toMatchObject({
+      kind: 'payloads',
+      rest: [{ reason: 'NOT_JSON', detail: expect.stringContaining(detail) }],
     })
   })
 
