@@ -178,7 +178,7 @@ export async function createIngest(deps: IngestDeps, options: IngestOptions): Pr
   const broker = createBroker({ intake, access, limits, sessions, clock, emit }, options)
   const { entries: more = [], custody: custodyOptions = options.custody } = deps.moreSources ?? {}
   const custody = custodyOptions && deps.custody ? createCustody(deps, deps.custody, custodyOptions) : null
-  const sources = createMessageSources({ intake, spool: deps.spool, clock, emit, custody }, [
+  const sources = createMessageSources({ intake, spool: deps.spool, clock, emit, limits, custody }, [
     ...bridges,
     ...more,
   ])

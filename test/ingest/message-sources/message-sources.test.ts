@@ -53,9 +53,10 @@ function openSource(ackKind: 'each' | 'up_to', windowMax = 100) {
     { mapper: wordMapper, spool, clock: systemClock, ourTime: ourTimeOf(() => 0, systemClock), emit },
     { heldMessagesMax: 10, heldBytesMax: 1e6 },
   )
-  const sources = createMessageSources({ intake, spool, clock: systemClock, emit }, [
-    { source, silentAfterMs: 60_000, unheardAfterMs: 60_000 },
-  ])
+  const sources = createMessageSources(
+    { intake, spool, clock: systemClock, emit, limits: { openBridgeBudget: () => null } },
+    [{ source, silentAfterMs: 60_000, unheardAfterMs: 60_000 }],
+  )
   sources.start()
   calls.length = 0
   return { spool, sources, intake, feed: feed!, calls, turn: () => new Promise(setImmediate) }
