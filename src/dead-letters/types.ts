@@ -48,6 +48,8 @@ export type RemapOutcome = {
   deadLetters: number
   remapped: number
   payloads: number
+  /** Payloads that were stored before, with another message. */
+  duplicates: number
   ignored: Record<string, number>
   kept: number
   stillRefused: Record<string, number>

@@ -74,7 +74,7 @@ export type NotePayload = (
 type Deps = {
   spool: Pick<
     IntakeSpool,
-    'append' | 'addDeadLetter' | 'addWindowKey' | 'putState' | 'putLateState' | 'keepMessage'
+    'append' | 'addDeadLetter' | 'addWindowKey' | 'hasWindowKey' | 'putState' | 'putLateState' | 'keepMessage'
   >
   clock: Clock
   ourTime: Pick<OurTime, 'stamp'>
@@ -177,7 +177,7 @@ export function createResultRouter(
   function keptInOrder(result: MapResult, message: Message, order: ReleaseOrder): boolean {
     const device = deviceBefore(result, order)
     if (device === null) return false
-    if (isDuplicate(result)) {
+    if (wasStored(result)) {
       counts.duplicates += 1
       return true
     }
@@ -187,14 +187,14 @@ export function createResultRouter(
     return true
   }
 
-  /** Whether everything in it was accepted before; if not, the dedup window stores its keys. */
-  function isDuplicate(result: MapResult): boolean {
+  /** Whether everything in it was accepted before. Its keys are entered when it is released. */
+  function wasStored(result: MapResult): boolean {
     if (result.rest !== undefined) return false
-    if (result.kind === 'part') return !isNew(result)
-    if (result.kind !== 'payloads') return false
-    let stored = 0
-    for (const one of result.payloads) if (isNew(one)) stored += 1
-    return stored === 0
+    if (result.kind !== 'payloads' && result.kind !== 'part') return false
+    const all = result.kind === 'part' ? [result] : result.payloads
+    return all.every(
+      ({ duplicateRule, windowKey }) => duplicateRule === 'always' && spool.hasWindowKey(windowKey),
+    )
   }
 
   function isNew({ windowKey, duplicateRule }: { windowKey: string; duplicateRule: DuplicateRule }): boolean {

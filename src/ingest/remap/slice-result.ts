@@ -152,19 +152,29 @@ export type KeptWorkDeps = Pick<SliceTarget, 'mapped'> & {
   emit: Emit
 }
 
+/** Messages that left their shelves, payloads of them that were stored, and those that were stored before. */
+export type Settled = { taken: number; payloads: number; duplicates: number }
+
 /**
  * Takes the messages off their shelves in the write that adds what they became; what cannot be mapped becomes
- * a dead letter. Resolves with their number when the write is durable.
+ * a dead letter. Resolves when the write is durable.
  */
 export async function exchangeSlice(
   { spool, mapped }: SliceTarget,
   { taken, payloads, keptMessages, refused }: SliceResult,
   at: EpochMs,
-): Promise<number> {
+): Promise<Settled> {
   const dead = refused.flatMap(({ id }) => id ?? [])
   const take = [...new Set([...taken, ...dead])]
   const deadLetters = refused.map((one) => deadLetterFor(one, one.envelope, at))
-  await spool.exchange({ take, payloads, deadLetters, keptMessages, stateChanges: [] })
+  const { duplicates } = await spool.exchange({
+    take,
+    payloads,
+    areMapped: true,
+    deadLetters,
+    keptMessages,
+    stateChanges: [],
+  })
   if (mapped !== undefined) for (const device of new Set(payloads.map((one) => one.device))) mapped(device)
-  return take.length
+  return { taken: take.length, payloads: payloads.length - duplicates, duplicates }
 }

@@ -50,6 +50,7 @@ const remap = record({
   deadLetters: count().describe('Dead letters that were mapped again.'),
   remapped: count().describe('Of them: dead letters no longer.'),
   payloads: count().describe('Payloads that they became.'),
+  duplicates: count().describe('Payloads that were left out: another message had the same reading.'),
   ignored: byReason('Messages that the config ignores'),
   kept: count().describe('Messages in quarantine, or that wait for their expression.'),
   stillRefused: byReason('Dead letters that stay'),
@@ -114,6 +115,7 @@ export const importSchema = record({
 export const releaseSchema = record({
   released: count().describe('Messages that left the quarantine.'),
   payloads: count().describe('Payloads that they became.'),
+  duplicates: count().describe('Payloads that were left out: another message had the same reading.'),
   dead: byReason('Messages that became dead letters'),
   ignored: byReason('Messages that the config ignores'),
   kept: byReason('Messages that were kept again'),
