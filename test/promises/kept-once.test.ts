@@ -19,8 +19,8 @@ type World = {
   list(devices: readonly string[]): Promise<void>
   post(path: string): Promise<unknown>
   get(path: string): Promise<unknown>
-  /** Ends when everything is delivered: payloads that the service has, and those that came twice. */
-  delivered(): Promise<{ payloads: number; twice: number }>
+  /** When the service has so many payloads and nothing waits: what it has, and what came twice. */
+  delivered(count: number): Promise<{ payloads: number; twice: number }>
   kept(): Promise<{ dead: number; quarantined: number }>
 }
 
@@ -84,10 +84,10 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
     },
     post: (path) => request(path, 'POST'),
     get: async (path) => (await send(pipeline.gateway.addresses.ops, path)).json(),
-    async delivered() {
+    async delivered(count) {
       await pipeline.until(() => {
         const { payloads, delivered } = pipeline.status().totals
-        return payloads === delivered
+        return payloads === delivered && pipeline.sandbox.stats().distinctPayloadIds >= count
       })
       const { distinctPayloadIds, payloadsAccepted } = pipeline.sandbox.stats()
       return { payloads: distinctPayloadIds, twice: payloadsAccepted - distinctPayloadIds }
@@ -118,10 +118,10 @@ describe('a record that was kept in two messages', () => {
       payloads: 3,
       duplicates: 1,
     })
-    expect(await depot.delivered()).toEqual({ payloads: 3, twice: 0 })
+    expect(await depot.delivered(3)).toEqual({ payloads: 3, twice: 0 })
     // What a remap has sent is known when the device sends it once more.
     await depot.publish('buffers/a', { last: [record(3, 'y'), record(4, 'y')] })
-    expect(await depot.delivered()).toEqual({ payloads: 4, twice: 0 })
+    expect(await depot.delivered(4)).toEqual({ payloads: 4, twice: 0 })
   })
 
   test('is sent once by two releases, with a restart between them', async () => {
@@ -136,6 +136,65 @@ describe('a record that was kept in two messages', () => {
     await depot.pipeline.gateway.stop('to start it again')
     const again = await startDepot({ folder: depot.folder, listed: ['a'] })
     await again.pipeline.until(() => again.pipeline.status().spool.quarantined === 0)
-    expect(await again.delivered()).toEqual({ payloads: 1, twice: 0 })
+    expect(await again.delivered(1)).toEqual({ payloads: 1, twice: 0 })
+  })
+})
+
+describe('a message that is kept and comes again under another packet identifier', () => {
+  const tomorrow = { ts: start + 86_400_000, lat: 52, lon: 13 }
+
+  test('is kept once, also over a restart, and restamped once', async () => {
+    const depot = await startDepot()
+    await depot.publish('trucks/a', tomorrow, tomorrow)
+    expect(await depot.kept()).toEqual({ dead: 0, quarantined: 1 })
+    expect(depot.pipeline.status().totals).toMatchObject({ messages: 2, acked: 2 })
+    await depot.pipeline.gateway.stop('to start it again')
+    const again = await startDepot({ folder: depot.folder })
+    await again.publish('trucks/a', tomorrow)
+    expect(await again.kept()).toEqual({ dead: 0, quarantined: 1 })
+    expect(await again.post('/control/quarantine/release?restamp=1&device=a')).toMatchObject({
+      released: 1,
+      payloads: 1,
+    })
+    await again.publish('trucks/a', tomorrow)
+    expect(await again.delivered(1)).toEqual({ payloads: 1, twice: 0 })
+    expect(await again.kept()).toEqual({ dead: 0, quarantined: 0 })
+  })
+
+  test.each([
+    ['without a position', 'trucks/a', { ts: start, y: 1 }, { dead: 1, quarantined: 0 }],
+    [
+      'of an unlisted device',
+      'trucks/stranger',
+      { ts: start, lat: 52, lon: 13 },
+      { dead: 0, quarantined: 1 },
+    ],
+    [
+      'of several vehicles',
+      'fleet/depot',
+      {
+        vehicles: [
+          { id: 'a', ts: start, lat: 52, lon: 13 },
+          { id: 'a', ts: start },
+          { id: 'b', ts: start + 86_400_000, lat: 52, lon: 13 },
+          { id: 'stranger', ts: start, lat: 52, lon: 13 },
+        ],
+      },
+      { dead: 1, quarantined: 2 },
+    ],
+  ])('%s is kept once', async (_, topic, message, kept) => {
+    const depot = await startDepot()
+    await depot.publish(topic, message, message, message)
+    expect(await depot.kept()).toEqual(kept)
+  })
+
+  test.each([
+    ['without a device time', 'doors/stranger', { open: 1 }, { dead: 0, quarantined: 2 }],
+    ['that has none although it should', 'trucks/a', { lat: 52, lon: 13 }, { dead: 2, quarantined: 0 }],
+    ['that cannot be read', 'trucks/a', 'no json', { dead: 2, quarantined: 0 }],
+  ])('%s may be another reading, and is kept twice', async (_, topic, message, kept) => {
+    const depot = await startDepot()
+    await depot.publish(topic, message, message)
+    expect(await depot.kept()).toEqual(kept)
   })
 })

@@ -1,5 +1,6 @@
 // kept-message.ts: converts a message to a kept message or a dead letter, and back.
 
+import { hash } from 'node:crypto'
 import type { EpochMs } from '../../std/clock.ts'
 import type { DeadLetter, DeadLetterStore } from '../../domain/dead-letter.ts'
 import type { ProviderName } from '../../domain/ids.ts'
@@ -64,6 +65,15 @@ export function unmappedStoreOf({
 }: Pick<Unmappable, 'unlisted' | 'isCopy'>): DeadLetterStore {
   if (isCopy === true) return 'part_dead_letters'
   return unlisted === true ? 'unlisted_dead_letters' : 'dead_letters'
+}
+
+/**
+ * The key in the dedup window of a message with a device time that is kept, or of some of its records: it may
+ * come again under another packet identifier.
+ */
+export function keptKeyOf({ windowKey, records = [] }: Pick<KeptResult, 'windowKey' | 'records'>): string {
+  const marks = records.map(({ index, hash: of }) => `#${index}${of}`).join('')
+  return hash('sha256', `kept ${windowKey}${marks}`, 'hex').slice(0, 32)
 }
 
 /** What of the message is kept: all of it, or some of its records. */

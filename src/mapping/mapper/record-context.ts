@@ -28,8 +28,9 @@ export function createRecordContext(
     owner: null,
     isLossNoted: false,
     rejection: { kind: 'ignored', reason: '' },
+    isTimed: false,
     refuse(reason, detail) {
-      context.rejection = { kind: 'refused', reason, detail }
+      context.rejection = { kind: 'refused', reason, detail, isTimed: context.isTimed }
       return null
     },
     refuseByRule({ reason, detail }) {
@@ -41,7 +42,7 @@ export function createRecordContext(
       return null
     },
     quarantine(reason, detail) {
-      context.rejection = { kind: 'quarantined', reason, detail }
+      context.rejection = { kind: 'quarantined', reason, detail, isTimed: context.isTimed }
       return null
     },
     device: '',
