@@ -278,6 +278,8 @@ export type KeptResult = { records?: readonly RecordMark[]; isTimed?: boolean } 
         kind: 'unmappable'
         source: string | null
         device: string | null
+        /** Of the records, where they are of several devices or not all of them name one. */
+        devices?: readonly string[]
         reason: string
         detail: string
         windowKey: string

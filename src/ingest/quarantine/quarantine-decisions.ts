@@ -221,10 +221,17 @@ export function createQuarantineDecisions({
   }
 }
 
-function droppedOf({ device, reason, detail, envelope }: KeptMessage) {
+function droppedOf({ device, devices, reason, detail, envelope }: KeptMessage) {
   const store = deadLetterStoreOf({ reason })
   const why = `A person dropped it from the quarantine. It was kept as ${reason}: ${detail}`
-  return { source: envelope.source, device, reason: droppedByPerson, detail: why, store }
+  return {
+    source: envelope.source,
+    device,
+    ...(devices && { devices }),
+    reason: droppedByPerson,
+    detail: why,
+    store,
+  }
 }
 
 function count(by: Record<string, number>, reason: string, messages: number): void {

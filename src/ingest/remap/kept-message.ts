@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto'
 import type { EpochMs } from '../../std/clock.ts'
-import type { DeadLetter, DeadLetterStore } from '../../domain/dead-letter.ts'
+import { devicesOfDeadLetterMax, type DeadLetter, type DeadLetterStore } from '../../domain/dead-letter.ts'
 import type { ProviderName } from '../../domain/ids.ts'
 import type { FilledStore } from '../../domain/kept-store.ts'
 import type { Envelope, KeptMessage, Message, RecordMark } from '../../domain/message.ts'
@@ -44,6 +44,7 @@ type Unmappable = Extract<KeptResult, { kind: 'unmappable' }>
 type Refusal = {
   source: string | null
   device: string | null
+  devices?: readonly string[]
   reason: string
   detail: string
   records?: readonly RecordMark[]
@@ -97,7 +98,7 @@ export function deadLetterStoreOf({ reason }: Pick<KeptMessage, 'reason'>): Dead
 }
 
 export function quarantineFor(
-  refusal: Refusal & { provider: ProviderName; devices?: readonly string[] },
+  refusal: Refusal & { provider: ProviderName },
   envelope: Envelope,
 ): KeptMessage {
   const { provider, device, devices, reason, detail } = refusal
@@ -121,14 +122,17 @@ export function deadLetterFor(
   envelope: Envelope,
   at: EpochMs,
 ): DeadLetter {
-  const { device, reason, detail, store } = refusal
+  const { device, devices = [], reason, detail, store } = refusal
+  const moreDevices = devices.length - devicesOfDeadLetterMax
   return {
     stage: 'mapping',
     at,
     reason,
     detail,
     provider: null,
-    device,
+    device: devices.length > 1 ? null : device,
+    ...(devices.length > 0 && { devices: devices.slice(0, devicesOfDeadLetterMax) }),
+    ...(moreDevices > 0 && { moreDevices }),
     envelope: envelopeFor(refusal, envelope),
     payload: null,
     payloadId: null,

@@ -25,6 +25,7 @@ export type RefusedMessage = {
   id: string | null
   source: string | null
   device: string | null
+  devices?: readonly string[]
   reason: string
   detail: string
   store: DeadLetterStore
@@ -108,9 +109,9 @@ function addKept(
     slice.keptMessages.push(quarantineFor(result, envelope))
     return
   }
-  const { source, device, reason, detail, records } = result
+  const { source, device, devices, reason, detail, records } = result
   const refused = { id, source, device, reason, detail, store: unmappedStoreOf(result), envelope }
-  slice.refused.push({ ...refused, ...(records && { records }) })
+  slice.refused.push({ ...refused, ...(records && { records }), ...(devices && { devices }) })
 }
 
 /** Adds what closed. Its state is not stored: it ends with the slice. */

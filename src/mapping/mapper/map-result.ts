@@ -139,10 +139,11 @@ function resultOf({ result, marks, devices }: Group): KeptResult {
   const more = marks.length - 1
   const others = more === 1 ? '1 more record' : `${more} more records`
   const detail = more === 0 ? result.detail : `${result.detail} The same applies to ${others}.`
-  if (result.kind === 'unmappable')
-    return { ...result, detail, records: marks, device: devices.size === 1 ? result.device : null }
   const names = [...devices].filter((device) => device !== null)
-  return { ...result, detail, records: marks, ...(names.length > 1 && { devices: names }) }
+  if (result.kind === 'quarantined')
+    return { ...result, detail, records: marks, ...(names.length > 1 && { devices: names }) }
+  if (devices.size === 1) return { ...result, detail, records: marks }
+  return { ...result, detail, records: marks, device: null, ...(names.length > 0 && { devices: names }) }
 }
 
 export function markOf(

@@ -82,6 +82,7 @@ export const requeueSchema = record({
 export const purgeSchema = record({
   dryRun,
   deadLetters: count().describe('Dead letters that were deleted.'),
+  shared: count().describe('Of the device, and left: they hold records of other devices, too.'),
   reasons: byReason('Of them'),
 })
 
