@@ -46,7 +46,7 @@ import { createReasonCounter, type ReasonCount } from './reason-counter.ts'
 import type { RebirthRequests } from '../rebirth-requests.ts'
 import { putWrites } from './state-writes.ts'
 import { createUnmappableCounter, fromOf } from './unmappable-counter.ts'
-import { isUntimed, type UntimedResends } from './untimed-resends.ts'
+import { isStored, isUntimed, type UntimedResends } from './untimed-resends.ts'
 
 /** Messages since the start; the maps are keyed `source|reason`. */
 export type RoutedCounters = {
@@ -77,7 +77,7 @@ export type ResultRouter = {
 }
 
 /** What it asks of the mapping about the message that was mapped last. */
-type RouterMapping = Pick<Mapper, 'apply' | 'keptWhole'>
+type RouterMapping = Pick<Mapper, 'apply' | 'keptWhole'> & { wasStoredBefore: UntimedResends['isDuplicate'] }
 
 /** What became of a payload, right after its message was mapped. */
 export type NotePayload = (
@@ -127,7 +127,7 @@ export function createResultRouter(
     if (result.rebirth) requestRebirth?.(result.rebirth, message)
     // The session knows exactly which QoS 2 messages came before.
     const isExact = message.qos === 2 && message.link?.session?.stored === true
-    if (message.dup && !isExact && resends.isDuplicate(message)) {
+    if (message.dup && !isExact && (resends.isDuplicate(message) || mapping.wasStoredBefore(message))) {
       resends.enter(message, 'duplicate')
       noteResent(result)
       countResent()
@@ -205,9 +205,8 @@ export function createResultRouter(
   /** Whether everything in it was accepted or kept before. Its own keys are entered when it is released. */
   function wasStored(result: MapResult, message: Message): boolean {
     if (result.rest !== undefined || (result.kind !== 'payloads' && result.kind !== 'part')) return false
-    const all = result.kind === 'part' ? [result] : result.payloads
-    if (!all.every(({ duplicateRule }) => duplicateRule === 'always')) return false
-    if (all.every(({ windowKey }) => spool.hasWindowKey(windowKey))) return true
+    if (isStored(result, spool)) return true
+    if (isUntimed(result)) return false
     return spool.addWindowKey(keptKeyOf({ windowKey: messageKeyOf(message) })) === 'duplicate'
   }
 
