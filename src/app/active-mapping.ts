@@ -178,10 +178,11 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
       await mappingOf(config, { clockOffsetMs: ourTime.offsetMs, emit, lostFields, readFile }),
       config,
     )
+    const { mapping: before } = present
     release.beginSwap(next.mapping)
     let succeeded = false
     try {
-      await intake?.swap(next.mapper)
+      await intake?.swap(next.mapper, () => before.open())
       succeeded = true
     } finally {
       if (succeeded) {

@@ -6,6 +6,7 @@ import type { IsoTimes } from '../std/iso-times.ts'
 import { plural } from '../std/quantity.ts'
 import type { DropReport, QuarantineView, ReleaseReport } from '../ops/ops.ts'
 import { requestByOptions, withDaemonOptions, type DaemonOptions } from './daemon-client/daemon-options.ts'
+import { duplicatesLines } from './dead-letters-command/remap-text.ts'
 import { wholeNumber } from './terminal/option-values.ts'
 import { columns } from './terminal/text-table.ts'
 import { printAnswer, type BuildCommand } from './terminal/terminal.ts'
@@ -151,9 +152,10 @@ function messagesText({ scanned, messages }: IsoTimes<QuarantineView>, now: numb
 }
 
 function releaseText(report: ReleaseReport): string {
-  const { released, payloads, dead, ignored, kept, unlisted, releasing } = report
+  const { released, payloads, duplicates, dead, ignored, kept, unlisted, releasing } = report
   return textOfLines([
     `${plural(released, 'message')} released, ${plural(payloads, 'payload')} made.`,
+    ...duplicatesLines(duplicates),
     ...countLines(dead, (count, reason) => `${plural(count, 'dead letter')}: ${reason}`),
     ...countLines(ignored, (count, reason) => `${count} ignored: ${reason}`),
     ...countLines(kept, (count, reason) => `${count} in quarantine again: ${reason}`),

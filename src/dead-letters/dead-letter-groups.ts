@@ -7,6 +7,7 @@
 
 import { bounded } from '../std/quote.ts'
 import type { DeadLetter } from '../domain/dead-letter.ts'
+import { devicesOf } from '../domain/message.ts'
 import type { DeadLetterEntry } from '../spool/spool.ts'
 import { selectDeadLetters } from './select.ts'
 import type {
@@ -49,7 +50,7 @@ export async function listDeadLetters(
 }
 
 function addTo(groups: Groups, deadLetter: DeadLetter): void {
-  const { stage, reason, envelope, provider, at, detail, device } = deadLetter
+  const { stage, reason, envelope, provider, at, detail } = deadLetter
   const source = envelope?.source ?? null
   const fields = fieldsOf(deadLetter)
   const key = JSON.stringify([stage, reason, source, provider, fields?.replace(/\d+/g, '0')])
@@ -64,7 +65,7 @@ function addTo(groups: Groups, deadLetter: DeadLetter): void {
   known.group.count += 1
   known.group.latestAt = at
   known.group.detail = bounded(detail)
-  if (device !== null && known.devices.size < devicesMax) known.devices.add(device)
+  for (const device of devicesOf(deadLetter)) if (known.devices.size < devicesMax) known.devices.add(device)
 }
 
 function fieldsOf({ failure }: DeadLetter): string | null {

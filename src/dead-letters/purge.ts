@@ -30,12 +30,16 @@ export function createPurge({ spool, clock, emit }: DeadLetterDeps, counters: De
   return async function purge(query, { dryRun, by }, signal) {
     const endsAt = by === 'age' ? (query.until ?? -Infinity) : Infinity
     const selected = by === 'age' ? { ...query, until: Infinity } : query
-    const report: PurgeReport = { dryRun, deadLetters: 0, reasons: {} }
+    const report: PurgeReport = { dryRun, deadLetters: 0, shared: 0, reasons: {} }
     let group: { id: string; reason: string }[] = []
     for await (const { id, deadLetter } of selectDeadLetters(spool, selected)) {
       // They are stored in order of time, so the first young one ends a purge by age without reading the
       // rest.
       if (signal.aborted || deadLetter.at >= endsAt) break
+      if (query.device !== undefined && deadLetter.device !== query.device) {
+        report.shared += 1
+        continue
+      }
       group.push({ id, reason: `${deadLetter.stage} ${deadLetter.reason}` })
       if (group.length === groupMax) await flush()
     }

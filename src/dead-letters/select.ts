@@ -1,5 +1,6 @@
 // select.ts: reads the dead letters that a query selects.
 
+import { devicesOf } from '../domain/message.ts'
 import type { DeadLetterEntry } from '../spool/spool.ts'
 import type { DeadLetterQuery, DeadLetterReader } from './types.ts'
 
@@ -29,7 +30,7 @@ function matches({ deadLetter }: DeadLetterEntry, query: DeadLetterQuery): boole
   return (
     (stage ?? deadLetter.stage) === deadLetter.stage &&
     (reason ?? deadLetter.reason) === deadLetter.reason &&
-    (device ?? deadLetter.device) === deadLetter.device &&
+    (device === undefined || devicesOf(deadLetter).includes(device)) &&
     (source ?? deadLetter.envelope?.source) === deadLetter.envelope?.source &&
     (provider ?? deadLetter.provider) === deadLetter.provider &&
     deadLetter.at >= since &&

@@ -14,6 +14,7 @@ export type DeadLetterQuery = {
   ids?: readonly string[]
   stage?: DeadLetterStage
   reason?: string
+  /** Found by each of its devices; of a message of many vehicles, by those that the dead letter names. */
   device?: string
   /** The source that took the message; for dead letters of the mapping. */
   source?: string
@@ -48,6 +49,8 @@ export type RemapOutcome = {
   deadLetters: number
   remapped: number
   payloads: number
+  /** Payloads that were stored before, with another message. */
+  duplicates: number
   ignored: Record<string, number>
   kept: number
   stillRefused: Record<string, number>
@@ -141,6 +144,8 @@ export type EditReport = { id: string; payloadId: PayloadId; previousPayloadId: 
 export type PurgeReport = {
   dryRun: boolean
   deadLetters: number
+  /** Selected by a device, and not deleted: they hold records of other devices, too. */
+  shared: number
   /** By stage and reason, such as `mapping NOT_JSON`. */
   reasons: Record<string, number>
 }

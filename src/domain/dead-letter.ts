@@ -22,6 +22,10 @@ export type DeadLetter = {
   detail: string
   provider: ProviderName | null
   device: string | null
+  /** Of a message with records of several devices, whose `device` is null: the first of them. */
+  devices?: readonly string[]
+  /** How many more there are. */
+  moreDevices?: number
   /** The message as it came; for letters of the mapping. */
   envelope: Envelope | null
   /** The payload as it was sent, parsed JSON; for letters of the delivery. */
@@ -33,5 +37,8 @@ export type DeadLetter = {
   /** The store that it counts in; `dead_letters` where it is missing. */
   store?: DeadLetterStore
 }
+
+/** Names in a dead letter: a message of 10,000 vehicles must not double its size. */
+export const devicesOfDeadLetterMax = 64
 
 export type DeadLetterStore = Extract<KeptStore, `${string}dead_letters`>

@@ -59,14 +59,19 @@ import {
   type MessageSourceStatus,
   type SourceEntry,
 } from './message-sources/message-sources.ts'
-import { createIntake, type IntakeCounters, type IntakeDeps, type IntakeOptions } from './intake/intake.ts'
+import {
+  createIntake,
+  type Intake,
+  type IntakeCounters,
+  type IntakeDeps,
+  type IntakeOptions,
+} from './intake/intake.ts'
 import {
   createStoredSessions,
   type SessionCounters,
   type SessionOptions,
 } from './broker/stored-sessions/stored-sessions.ts'
 import { createRebirthRequests, type RebirthCounters } from './rebirth-requests.ts'
-import type { IntakeMapper } from './types.ts'
 import {
   openListener,
   type Listener,
@@ -120,7 +125,7 @@ export type Ingest = {
   /** Opens the listeners; rejects with GatewayError ADDRESS_IN_USE or ADDRESS_UNAVAILABLE. */
   start(): Promise<void>
   /** Puts another mapping in force between two messages; rejects, and keeps the old one, without a store. */
-  swap(mapper: IntakeMapper): Promise<void>
+  swap: Intake['swap']
   /**
    * Puts users, tokens, certificates, their revocation lists, and the credentials of bridges in force; open
    * connections stay. Rejects with
@@ -178,7 +183,7 @@ export async function createIngest(deps: IngestDeps, options: IngestOptions): Pr
   const broker = createBroker({ intake, access, limits, sessions, clock, emit }, options)
   const { entries: more = [], custody: custodyOptions = options.custody } = deps.moreSources ?? {}
   const custody = custodyOptions && deps.custody ? createCustody(deps, deps.custody, custodyOptions) : null
-  const sources = createMessageSources({ intake, spool: deps.spool, clock, emit, custody }, [
+  const sources = createMessageSources({ intake, spool: deps.spool, clock, emit, limits, custody }, [
     ...bridges,
     ...more,
   ])

@@ -18,6 +18,7 @@ export type IntakeSpool = Pick<
   | 'append'
   | 'addDeadLetter'
   | 'addWindowKey'
+  | 'hasWindowKey'
   | 'putState'
   | 'putLateState'
   | 'note'

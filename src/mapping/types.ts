@@ -23,9 +23,9 @@ export type Up = { readonly record: unknown; readonly up: Up } | undefined
 
 /** Why a record became no payload. `reason` of `ignored` is one of a bounded set of texts. */
 export type Rejection =
-  | { kind: 'refused'; reason: string; detail: string }
+  | { kind: 'refused'; reason: string; detail: string; isTimed?: boolean }
   | { kind: 'ignored'; reason: string }
-  | { kind: 'quarantined'; reason: QuarantineReason; detail: string }
+  | { kind: 'quarantined'; reason: QuarantineReason; detail: string; isTimed?: boolean }
 
 type ReadWritten = (record: unknown, root: unknown, up: Up, captures: readonly string[]) => unknown
 
@@ -112,6 +112,8 @@ export type RecordContext = {
 
   /** The last rejection. */
   rejection: Rejection
+  /** The record has a device time, which will be that of its payload. */
+  isTimed: boolean
   /** Rejects the record with a reason of the mapping. */
   refuse(reason: UnmappableReason, detail: string): null
   /** Rejects the record with a reason of the config. */
@@ -264,8 +266,11 @@ export type MapResult = {
   | KeptResult
 )
 
-/** What is kept whole. `records`: only these records of it are meant. */
-export type KeptResult = { records?: readonly RecordMark[] } &
+/**
+ * What is kept whole. `records`: only these records of it are meant. `isTimed`: each of them has a device
+ * time, so the same message again is no other reading.
+ */
+export type KeptResult = { records?: readonly RecordMark[]; isTimed?: boolean } &
   /** Until the device is listed, or a person has decided about its clock. */
   (
     | {
@@ -281,13 +286,14 @@ export type KeptResult = { records?: readonly RecordMark[] } &
       }
     /**
      * It becomes a dead letter. `reason` is a stable upper-case word (`NO_SOURCE`, `NOT_JSON`, ...), `detail`
-     * a sentence. `windowKey` names this very message (client, topic, bytes), so that a resend with DUP is a
-     * duplicate.
+     * a sentence. `windowKey` names this very message (client, topic, bytes).
      */
     | {
         kind: 'unmappable'
         source: string | null
         device: string | null
+        /** Of the records, where they are of several devices or not all of them name one. */
+        devices?: readonly string[]
         reason: string
         detail: string
         windowKey: string

@@ -28,6 +28,11 @@ export function createMessageIntake(
       isKept = true
     },
     addWindowKey: (windowKey) => addKey(current(), heldKeys, windowKey),
+    hasWindowKey(windowKey) {
+      const { window } = current()
+      window.load(windowKey)
+      return window.has()
+    },
     putState(key, value) {
       current().committer.open().attachments().putState(key, value)
     },

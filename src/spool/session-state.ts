@@ -22,7 +22,7 @@ import type { LateRecords } from './kept/late-records.ts'
 import type { Shares } from './kept/shares.ts'
 import type { HighWaterMark } from './high-water-mark/high-water-mark.ts'
 import type { IsLate, SpoolOptions } from './spool-options.ts'
-import type { Exchange, LateState } from './types.ts'
+import type { Exchange, Exchanged, LateState } from './types.ts'
 import type { SpoolCounters } from './views.ts'
 
 export type RetryRole = Extract<LaneRole, { kind: 'retry' }>
@@ -73,7 +73,7 @@ export type Session = SpoolState & {
   readonly compactor: Compactor
   readonly reservations: Reservations
   readonly eviction: Eviction
-  exchange(exchange: Exchange): Promise<void>
+  exchange(exchange: Exchange): Promise<Exchanged>
   /** The fault to throw after `error`. Ends the session if a read failed, except for a damaged block. */
   failRead(error: unknown): unknown
 }

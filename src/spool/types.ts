@@ -96,17 +96,19 @@ export type KeptDevice = { device: string; messages: number; oldestAt: EpochMs }
 export type Exchange = {
   /** Ids of kept messages and dead letters, each once; may be empty. */
   take: readonly string[]
-  /**
-   * Appended as others are, but the dedup window is neither consulted nor extended. `attempts`: how often the
-   * service answered `failed` before; 0 by default.
-   */
+  /** Appended as others are. `attempts`: how often the service answered `failed` before; 0 by default. */
   payloads: readonly (MappedPayload & { attempts?: number })[]
+  /** Default false: the dedup window is neither asked nor extended. True: what it knows is left out. */
+  areMapped?: boolean
   deadLetters: readonly DeadLetter[]
   /** Put on a shelf without the dedup window, for example a deferred message of an unknown device. */
   keptMessages?: readonly KeptMessage[]
   /** Null deletes. */
   stateChanges: readonly { key: string; value: Buffer | null }[]
 }
+
+/** `duplicates`: payloads that were left out. */
+export type Exchanged = { duplicates: number }
 
 /** Whether a message or payload was taken in, or is known to the dedup window already. */
 export type Stored = 'stored' | 'duplicate'
@@ -156,6 +158,7 @@ export type MessageIntake = {
    * message goes into the state. A duplicate if the key is known.
    */
   addWindowKey(windowKey: string): Stored
+  hasWindowKey(windowKey: string): boolean
   /** Puts an entry of state, or deletes it; `key` has 1 to 512 characters. Copies `value`. */
   putState(key: string, value: Buffer | null): void
   /** The same for an entry that changes with many messages: it is encoded once for all those of a write. */
@@ -245,7 +248,7 @@ export type KeptCalls = {
    * calls. An entry that was read in this session is taken before the call returns, and state stays in order
    * with `putState`. Do not call it between the parts of a message, before its `endMessage`.
    */
-  exchange(exchange: Exchange): Promise<void>
+  exchange(exchange: Exchange): Promise<Exchanged>
 }
 
 export type StoredVisitor = {

@@ -13,7 +13,7 @@ describe('purge', () => {
     const world = await openDeadLettersWorld()
     await world.add(refusedPayload('a'), refusedPayload('b'), refusedMessage('one', { device: 'one' }))
     const dry = await world.operations.purge({ stage: 'delivery' }, { dryRun: true }, never)
-    expect(dry).toEqual({ dryRun: true, deadLetters: 2, reasons: { 'delivery Validation': 2 } })
+    expect(dry).toEqual({ dryRun: true, deadLetters: 2, shared: 0, reasons: { 'delivery Validation': 2 } })
     expect(await world.left()).toEqual(['a', 'b', 'one'])
     expect(world.eventsOf('dead_letters_purged')).toEqual([])
     await world.operations.purge({ stage: 'delivery' }, { dryRun: false }, never)

@@ -1,8 +1,10 @@
 // hostile-world.ts: the daemon that is attacked, as `telemetry-gateway run` starts it: listeners for TCP, TLS and
 // WebSocket, listed devices, small stores so that a filler fills them within seconds, and a service that accepts everything.
 
+import { once } from 'node:events'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import { hashPassword } from '../../src/std/passwords/passwords.ts'
 import { startDaemon, type Daemon } from '../support/driver/daemon.ts'
@@ -21,6 +23,8 @@ export type HostileWorld = AsyncDisposable & {
   /** The time of the payload 0 of the attempts. */
   readonly firstTime: number
   port(transport: Transport): number
+  /** Of the broker behind the bridge. */
+  readonly sitePort: number
   readonly opsUrl: string
   status(): Promise<Status | null>
 }
@@ -35,7 +39,7 @@ export const pageOrigin = 'https://fleet.example.com'
 /** 2 MiB instead of 1 GiB: full after some hundred messages. */
 const storeBytes = '2MiB'
 
-function configText(serviceUrl: string): string {
+function configText(serviceUrl: string, sitePort: number): string {
   return `ingest:
   broker:
     listeners:
@@ -52,6 +56,8 @@ function configText(serviceUrl: string): string {
       users:
         - { name: ${fleetUser.name}, password: "\${file:./fleet.txt}" }
         - { name: ${otherUser.name}, password: "\${file:./workshop.txt}" }
+  bridges:
+    - { name: site, url: "mqtt://127.0.0.1:${sitePort}", topics: ["#"], client_id: gateway, protocol: "3.1.1" }
 sources:
   - name: trucks
     topic: telemetry/v1/{device}
@@ -101,6 +107,8 @@ export async function openHostileWorld(folder: string): Promise<HostileWorld> {
   await mkdir(folder, { recursive: true })
   const firstTime = Date.now()
   const service = await openService()
+  const site = new Worker(new URL('../support/site-broker.ts', import.meta.url))
+  const [sitePort] = (await once(site, 'message')) as [number]
   const authority = createAuthority()
   const { cert, key } = authority.issue()
   const fleetHash = await hashPassword(fleetUser.password)
@@ -111,7 +119,7 @@ export async function openHostileWorld(folder: string): Promise<HostileWorld> {
     'fleet.txt': fleetHash,
     'workshop.txt': otherUser.password,
     'devices.csv': `device,asset_id\n${names.map((name) => `${name},${name}`).join('\n')}\n`,
-    'gateway.yaml': configText(service.url),
+    'gateway.yaml': configText(service.url, sitePort),
   }
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text, { mode: 0o600 })
   const config = join(folder, 'gateway.yaml')
@@ -129,10 +137,12 @@ export async function openHostileWorld(folder: string): Promise<HostileWorld> {
     service,
     firstTime,
     port: (transport) => gateway.port(schemes[transport]),
+    sitePort,
     opsUrl,
     status: () => gateway.status(),
     async [Symbol.asyncDispose]() {
       await gateway.kill()
+      await site.terminate()
       await service[Symbol.asyncDispose]()
     },
   }

@@ -240,6 +240,7 @@ async function attackWorld(world: HostileWorld, attack: Attack, options: RowOpti
     transport: options.transport,
     version: options.version,
     port: world.port(options.transport),
+    sitePort: world.sitePort,
     opsPort: Number(new URL(world.opsUrl).port),
     seconds: options.seconds,
     seed: options.seed,

@@ -190,6 +190,33 @@ describe('what is done with the kept records', () => {
     expect(fleet.pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 360, payloadsAccepted: 360 })
   })
 
+  test('a dead letter is found by each of its devices, and a purge for one of them leaves it', async () => {
+    const fleet = await startFleet()
+    const names = Array.from({ length: 70 }, (_, n) => `many-${n}`)
+    await fleet.list(['a', 'b', ...names])
+    expect(await fleet.pipeline.gateway.reload('test')).toMatchObject({ kind: 'reloaded' })
+    await fleet.publish([vehicle('a', 0, { ts: null }), vehicle('b', 0, { ts: null }), null])
+    await fleet.publish([vehicle('b', 1, { ts: null })])
+    await fleet.publish(names.map((name) => vehicle(name, 0, { ts: null })))
+    expect(await kept(fleet)).toEqual({ dead: 4, quarantined: 0 })
+    const foundFor = async (device: string) => {
+      const response = await send(fleet.pipeline.gateway.addresses.ops, `/dead-letters?device=${device}`)
+      const { scanned } = (await response.json()) as { scanned: number }
+      return scanned
+    }
+    expect(await Promise.all(['a', 'b', 'c', 'many-0', 'many-63', 'many-64'].map(foundFor))).toEqual([
+      1, 2, 0, 1, 1, 0,
+    ])
+    const letters = await send(fleet.pipeline.gateway.addresses.ops, '/dead-letters')
+    const { groups } = (await letters.json()) as { groups: { reason: string; devices: number }[] }
+    expect(groups.find(({ reason }) => reason === 'NO_TIME')).toMatchObject({ devices: 66 })
+    expect(await post(fleet, '/control/dead-letters/purge?device=b&yes=1')).toMatchObject({
+      deadLetters: 1,
+      shared: 1,
+    })
+    expect(await kept(fleet)).toEqual({ dead: 3, quarantined: 0 })
+  })
+
   test('a spool with them is whole, and its export names the records', async () => {
     const fleet = await startFleet({ listed: ['a'] })
     await fleet.publish([vehicle('x'), vehicle('a'), vehicle('y'), vehicle('a', 1, { ts: null })])

@@ -78,6 +78,7 @@ export async function createCustodyParts(options: CustodyPartsOptions = {}): Pro
       },
       spool,
       clock,
+      limits: { openBridgeBudget: () => null },
       custody,
     },
     source,

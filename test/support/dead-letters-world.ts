@@ -48,6 +48,7 @@ export async function openDeadLettersWorld(
       deadLetters: names.length,
       remapped: names.length,
       payloads: 0,
+      duplicates: 0,
       ignored: {},
       kept: 0,
       stillRefused: {},

@@ -141,6 +141,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     addWindowKey(windowKey) {
       return known(windowKey) ? 'duplicate' : 'stored'
     },
+    hasWindowKey: (windowKey) => window.has(windowKey),
     putState() {},
     putLateState() {},
     note(entry) {
@@ -154,7 +155,7 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     keepMessage(message) {
       group.kept.push(message)
     },
-    exchange: () => Promise.resolve(),
+    exchange: () => Promise.resolve({ duplicates: 0 }),
     async *stateEntries() {},
     async *journal() {
       for (const entries of journal) yield { ageMs: 0, entries }

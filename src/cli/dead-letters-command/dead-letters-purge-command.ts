@@ -29,15 +29,16 @@ export const purgeCommand: BuildCommand = (io, done) =>
       const path = `/control/dead-letters/purge?${paramsOf(requiredQuery(options, ids), { all, yes })}`
       const request = { path, method: 'POST', timeoutMs: Infinity } as const
       const report = (await requestByOptions(options, io, request)) as PurgeReport
-      const missing = Math.max(0, new Set(ids).size - report.deadLetters)
+      const missing = Math.max(0, new Set(ids).size - report.deadLetters - report.shared)
       printAnswer(io, options, report, (answer) => textOf(answer, missing))
       done(missing > 0 ? 1 : 0)
     })
 
-function textOf({ dryRun, deadLetters, reasons }: PurgeReport, missing: number): string {
+function textOf({ dryRun, deadLetters, shared, reasons }: PurgeReport, missing: number): string {
   return textOfLines([
     `${plural(deadLetters, 'dead letter')} ${dryRun ? 'would be deleted' : 'deleted'}.`,
     ...countLines(reasons, (count, reason) => `${count} ${reason}`),
+    ...(shared > 0 ? [`  ${shared} left: records of other devices are in them, too`] : []),
     ...(missing > 0 ? [`  ${plural(missing, 'id')} not found`] : []),
     ...(dryRun ? ['Nothing was changed. Add --yes to delete them.'] : []),
   ])

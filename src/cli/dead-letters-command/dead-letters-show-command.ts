@@ -30,6 +30,11 @@ export const showCommand: BuildCommand = (io, done) =>
       done(0)
     })
 
+function devicesText({ devices = [], moreDevices = 0 }: IsoTimes<DeadLetter>): string | null {
+  if (devices.length === 0) return null
+  return devices.join(', ') + (moreDevices > 0 ? ` and ${moreDevices} more` : '')
+}
+
 function textOf({ id, deadLetter }: IsoTimes<DeadLetterEntry>, hex: boolean, width: number): string {
   const { stage, reason, detail, at, provider, device, payloadId, batchId, requestId, failure, payload } =
     deadLetter
@@ -41,6 +46,7 @@ function textOf({ id, deadLetter }: IsoTimes<DeadLetterEntry>, hex: boolean, wid
     ['since', at],
     ['provider', provider],
     ['device', device],
+    ['devices', devicesText(deadLetter)],
     ['payloadId', payloadId],
     ['batchId', batchId],
     ['requestId', requestId],

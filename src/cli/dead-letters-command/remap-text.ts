@@ -7,9 +7,15 @@ type Remapped = {
   /** Messages that were mapped again. */
   deadLetters: number
   payloads: number
+  duplicates: number
   ignored: Record<string, number>
   kept: number
   stillRefused: Record<string, number>
+}
+
+export function duplicatesLines(duplicates: number): string[] {
+  if (duplicates === 0) return []
+  return [`  ${plural(duplicates, 'payload')} left out: the same reading came in another message`]
 }
 
 /** The sum of several reports. */
@@ -20,6 +26,7 @@ export function remapLines(reports: readonly Remapped[], dryRun: boolean): strin
   const kept = sumOf(reports.map((report) => report.kept))
   return [
     dryRun ? `${messages} would map to ${payloads}.` : `${messages} mapped to ${payloads}.`,
+    ...duplicatesLines(sumOf(reports.map(({ duplicates }) => duplicates))),
     ...countLines(totals(reports.map(({ ignored }) => ignored)), (count, why) => `${count} ignored: ${why}`),
     ...(kept > 0 ? [`  ${kept} kept for their device, their clock or their expression`] : []),
     ...countLines(

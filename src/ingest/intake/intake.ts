@@ -21,7 +21,7 @@ import type { Sender } from '../../domain/message.ts'
 import type { MapResult } from '../../mapping/mapping.ts'
 import type { Ack } from '../../spool/spool.ts'
 import { isKeptWhole } from '../remap/kept-message.ts'
-import type { IntakeMapper, IntakeSpool, ReceivedMessage } from '../types.ts'
+import type { IntakeSpool, ReceivedMessage } from '../types.ts'
 import { createDropReporter } from './dropped-messages.ts'
 import { createMappingState, type MappingState } from './mapping-state.ts'
 import type { IntakeCounters } from './intake-counters.ts'
@@ -62,7 +62,7 @@ export type Intake = {
   /** Reads the state of the mapping from the spool; before the first message. */
   restore(): Promise<void>
   /** Puts another mapping in force between two messages; it takes over what is being collected. */
-  swap(mapper: IntakeMapper): Promise<void>
+  swap: MappingState['swap']
   /** Resolves when all that waits was appended, or the spool takes nothing; nothing more is appended then. */
   finish(): Promise<void>
   close(): void
@@ -187,10 +187,10 @@ export function createIntake(deps: IntakeDeps, options: IntakeOptions): Intake {
     intakeChanged()
   }
 
-  async function swap(next: IntakeMapper): Promise<void> {
+  async function swap(...next: Parameters<MappingState['swap']>): Promise<void> {
     restoring = true
     try {
-      await state.swap(next)
+      await state.swap(...next)
       backpressure.mappingChanged()
     } finally {
       restoring = false

@@ -5,13 +5,18 @@
 // start, after the store was lost (memory was ahead of the disk then), and for a new mapping. What closes by
 // time goes into the open group like a message: its payloads are added and its state is deleted in one write.
 // While the spool accepts no messages, no record closes; open messages wait on disk.
+//
+// After a reload a message with DUP may have been stored under the mapping before: its payloads have other
+// names now. So the last mappings are kept for a while, without state, and the dedup window is asked for
+// their names.
 
 import type { CancelTimer, Clock } from '../../std/clock.ts'
 import type { OurTime } from '../../domain/arrival.ts'
-import type { StateChanges, MapResult } from '../../mapping/mapping.ts'
+import type { MapResult, Mapper, StateChanges } from '../../mapping/mapping.ts'
 import { mapperFailed, refusedMessage } from '../remap/mapper-failure.ts'
 import type { IntakeMapper, IntakeSpool, ReceivedMessage } from '../types.ts'
 import type { ResultRouter } from './result-router.ts'
+import { isStored } from './untimed-resends.ts'
 
 export type MappingState = {
   map(message: ReceivedMessage): MapResult
@@ -24,14 +29,24 @@ export type MappingState = {
   partAdded(): void
   /** Rejects where the store is lost meanwhile. Nothing may be mapped until it resolves. */
   restore(): Promise<void>
-  /** The same for a mapping that takes over. */
-  swap(mapper: IntakeMapper): Promise<void>
+  /** The same for a mapping that takes over. `before`: opens the one that it replaces. */
+  swap(mapper: IntakeMapper, before?: () => OldMapper): Promise<void>
+  /** Whether all of the message was stored under a mapping that was in force before. */
+  wasStoredBefore(message: ReceivedMessage): boolean
   counters(): { openParts: number; carried: number }
   close(): void
 }
 
+type OldMapper = Pick<Mapper, 'map'>
+
+/** Its mapper is opened at the first message that asks for it. */
+type Old = { readonly open: () => OldMapper; mapper: OldMapper | null; cancel: CancelTimer }
+
 type Deps = {
-  spool: Pick<IntakeSpool, 'holdReason' | 'congested' | 'endMessage' | 'stateEntries' | 'exchange'>
+  spool: Pick<
+    IntakeSpool,
+    'holdReason' | 'congested' | 'endMessage' | 'stateEntries' | 'exchange' | 'hasWindowKey'
+  >
   clock: Clock
   ourTime: Pick<OurTime, 'now'>
   router: Pick<ResultRouter, 'routeClosed'>
@@ -39,6 +54,10 @@ type Deps = {
 
 /** The wall clock may be set, so what is due is checked again after this time. */
 const checkEveryMs = 1000
+/** As long as the dedup window is by default. */
+const oldForMs = 600_000
+/** A device table may be saved several times. */
+const oldMax = 4
 
 export function createMappingState(
   { spool, clock, ourTime, router }: Deps,
@@ -49,6 +68,7 @@ export function createMappingState(
   let armedFor = Number.POSITIVE_INFINITY
   let cancel: CancelTimer = () => {}
   let closed = false
+  let olds: Old[] = []
   return {
     map,
     apply: () => mapper.apply(),
@@ -59,6 +79,7 @@ export function createMappingState(
     partAdded: arm,
     restore,
     swap,
+    wasStoredBefore,
     counters,
     close,
   }
@@ -101,10 +122,28 @@ export function createMappingState(
     await readInto(mapper)
   }
 
-  async function swap(next: IntakeMapper): Promise<void> {
+  async function swap(next: IntakeMapper, before?: () => OldMapper): Promise<void> {
     // Commits the open group: after it, all state can be read.
     await spool.exchange({ take: [], payloads: [], deadLetters: [], stateChanges: [] })
     await readInto(next)
+    if (before === undefined) return
+    const old: Old = { open: before, mapper: null, cancel: () => {} }
+    old.cancel = clock.after(oldForMs, () => (olds = olds.filter((one) => one !== old)))
+    if (olds.length === oldMax) olds.shift()?.cancel()
+    olds.push(old)
+  }
+
+  function wasStoredBefore(message: ReceivedMessage): boolean {
+    if (message.violation || message.refusal) return false
+    return olds.some((old) => {
+      try {
+        old.mapper ??= old.open()
+        return isStored(old.mapper.map(message, false), spool)
+      } catch {
+        // A fault of the gateway. The mapping in force decides.
+        return false
+      }
+    })
   }
 
   async function readInto(next: IntakeMapper): Promise<void> {
@@ -126,5 +165,6 @@ export function createMappingState(
   function close(): void {
     closed = true
     cancel()
+    for (const old of olds) old.cancel()
   }
 }

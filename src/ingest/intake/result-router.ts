@@ -10,7 +10,8 @@
 //                quarantined or unmappable, and in `split`, since the message is counted once more
 //
 // A message is a duplicate by the window key of each of its payloads, which contains the device time, and
-// without one by its packet identifier (untimed-resends.ts): then nothing of it is stored.
+// without one by its packet identifier (untimed-resends.ts): then nothing of it is stored. What is kept of a
+// message with a device time has a key of its own there (kept-message.ts).
 //
 // While earlier messages of the device are being released, payloads and parts are quarantined instead, behind
 // those (release-order.ts). All that becomes of one message goes into the open group: one write, or none of
@@ -22,8 +23,22 @@ import type { OurTime } from '../../domain/arrival.ts'
 import type { Emit } from '../../domain/event.ts'
 import { envelopeOf, type KeptMessage, type Message } from '../../domain/message.ts'
 import type { DuplicateRule, MappedPayload } from '../../domain/payload.ts'
-import type { KeptResult, StateChanges, UnsentPart, MapResult, Mapper } from '../../mapping/mapping.ts'
-import { deadLetterFor, keptBehind, unmappedStoreOf, quarantineFor } from '../remap/kept-message.ts'
+import {
+  messageKeyOf,
+  type KeptResult,
+  type StateChanges,
+  type UnsentPart,
+  type MapResult,
+  type Mapper,
+} from '../../mapping/mapping.ts'
+import type { Stored } from '../../spool/spool.ts'
+import {
+  deadLetterFor,
+  keptBehind,
+  keptKeyOf,
+  unmappedStoreOf,
+  quarantineFor,
+} from '../remap/kept-message.ts'
 import { deviceBefore } from '../remap/release-order.ts'
 import type { IntakeSpool, ReceivedMessage, ReleaseOrder } from '../types.ts'
 import type { Tap } from './message-tap.ts'
@@ -31,7 +46,7 @@ import { createReasonCounter, type ReasonCount } from './reason-counter.ts'
 import type { RebirthRequests } from '../rebirth-requests.ts'
 import { putWrites } from './state-writes.ts'
 import { createUnmappableCounter, fromOf } from './unmappable-counter.ts'
-import { isUntimed, type UntimedResends } from './untimed-resends.ts'
+import { isStored, isUntimed, type UntimedResends } from './untimed-resends.ts'
 
 /** Messages since the start; the maps are keyed `source|reason`. */
 export type RoutedCounters = {
@@ -45,7 +60,6 @@ export type RoutedCounters = {
   dead: number
   /** Kept whole until the device is listed, or its clock is judged. */
   quarantined: number
-  /** Kept whole until their expression is evaluated. */
   /** Messages of several vehicles are in several counters: how many more than once. */
   split: number
   ignoredByReason: readonly ReasonCount[]
@@ -63,7 +77,7 @@ export type ResultRouter = {
 }
 
 /** What it asks of the mapping about the message that was mapped last. */
-type RouterMapping = Pick<Mapper, 'apply' | 'keptWhole'>
+type RouterMapping = Pick<Mapper, 'apply' | 'keptWhole'> & { wasStoredBefore: UntimedResends['isDuplicate'] }
 
 /** What became of a payload, right after its message was mapped. */
 export type NotePayload = (
@@ -74,7 +88,7 @@ export type NotePayload = (
 type Deps = {
   spool: Pick<
     IntakeSpool,
-    'append' | 'addDeadLetter' | 'addWindowKey' | 'putState' | 'putLateState' | 'keepMessage'
+    'append' | 'addDeadLetter' | 'addWindowKey' | 'hasWindowKey' | 'putState' | 'putLateState' | 'keepMessage'
   >
   clock: Clock
   ourTime: Pick<OurTime, 'stamp'>
@@ -113,7 +127,7 @@ export function createResultRouter(
     if (result.rebirth) requestRebirth?.(result.rebirth, message)
     // The session knows exactly which QoS 2 messages came before.
     const isExact = message.qos === 2 && message.link?.session?.stored === true
-    if (message.dup && !isExact && resends.isDuplicate(message)) {
+    if (message.dup && !isExact && (resends.isDuplicate(message) || mapping.wasStoredBefore(message))) {
       resends.enter(message, 'duplicate')
       noteResent(result)
       countResent()
@@ -137,8 +151,7 @@ export function createResultRouter(
   function storeRest(rest: readonly KeptResult[], message: Message, isDuplicate: boolean): void {
     for (const one of rest) {
       if (isDuplicate && one.kind === 'unmappable' && one.isCopy === true) continue
-      storeKept(one, message)
-      counts.split += 1
+      if (storeKept(one, message) === 'stored') counts.split += 1
     }
   }
 
@@ -156,28 +169,30 @@ export function createResultRouter(
         break
       case 'quarantined':
       case 'unmappable':
-        storeKept(result, message)
+        if (storeKept(result, message) === 'duplicate') counts.duplicates += 1
         break
       default:
         assertNever(result)
     }
   }
 
-  function storeKept(result: KeptResult, message: Message): void {
+  function storeKept(result: KeptResult, message: Message): Stored {
+    if (result.isTimed === true && spool.addWindowKey(keptKeyOf(result)) === 'duplicate') return 'duplicate'
     const envelope = envelopeOf(message, result.source)
     if (result.kind === 'quarantined') {
       keep(quarantineFor(result, envelope))
-      return
+      return 'stored'
     }
     spool.addDeadLetter(deadLetterFor({ ...result, store: unmappedStoreOf(result) }, envelope, clock.now()))
     counts.dead += 1
     deadBy.add(result, message.topic, message.sender)
+    return 'stored'
   }
 
   function keptInOrder(result: MapResult, message: Message, order: ReleaseOrder): boolean {
     const device = deviceBefore(result, order)
     if (device === null) return false
-    if (isDuplicate(result)) {
+    if (wasStored(result, message)) {
       counts.duplicates += 1
       return true
     }
@@ -187,14 +202,12 @@ export function createResultRouter(
     return true
   }
 
-  /** Whether everything in it was accepted before; if not, the dedup window stores its keys. */
-  function isDuplicate(result: MapResult): boolean {
-    if (result.rest !== undefined) return false
-    if (result.kind === 'part') return !isNew(result)
-    if (result.kind !== 'payloads') return false
-    let stored = 0
-    for (const one of result.payloads) if (isNew(one)) stored += 1
-    return stored === 0
+  /** Whether everything in it was accepted or kept before. Its own keys are entered when it is released. */
+  function wasStored(result: MapResult, message: Message): boolean {
+    if (result.rest !== undefined || (result.kind !== 'payloads' && result.kind !== 'part')) return false
+    if (isStored(result, spool)) return true
+    if (isUntimed(result)) return false
+    return spool.addWindowKey(keptKeyOf({ windowKey: messageKeyOf(message) })) === 'duplicate'
   }
 
   function isNew({ windowKey, duplicateRule }: { windowKey: string; duplicateRule: DuplicateRule }): boolean {

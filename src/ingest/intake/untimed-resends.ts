@@ -170,3 +170,13 @@ export function isUntimed(result: MapResult): boolean {
       return assertNever(result)
   }
 }
+
+/** Whether the dedup window knows all that the message becomes. */
+export function isStored(result: MapResult, spool: Pick<IntakeSpool, 'hasWindowKey'>): boolean {
+  if (result.kind !== 'payloads' && result.kind !== 'part') return false
+  const all = result.kind === 'part' ? [result] : result.payloads
+  return (
+    all.length > 0 &&
+    all.every(({ duplicateRule, windowKey }) => duplicateRule === 'always' && spool.hasWindowKey(windowKey))
+  )
+}

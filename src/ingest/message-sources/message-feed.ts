@@ -1,6 +1,9 @@
 // message-feed.ts: hands the messages of one source to the intake, and gives it the acknowledgements: in the
 // order of the messages within a partition, once, and only while the partition is assigned.
 //
+// A partition pays for the time of its messages like a client of the embedded broker. While it waits for its
+// turn it has no room: the source reads nothing of it, and the server keeps the rest.
+//
 // Per message: no promise and no closure. The spool calls one function for each; the functions are used
 // again, each bound to a slot that has the partition and the position.
 
@@ -20,6 +23,7 @@ import type {
   MessageFeed,
   MessageSource,
   Partition,
+  PartitionBudgets,
   SourceCounters,
   SourceMessage,
 } from './types.ts'
@@ -40,6 +44,7 @@ type Deps = {
   intake: Pick<Intake, 'accept' | 'connectionEnded' | 'readingPaused' | 'pausesSender'>
   spool: Pick<IntakeSpool, 'holdReason'>
   clock: Clock
+  limits: PartitionBudgets
   /** Null: custody `spool`. */
   custody: FeedCustody | null
 }
@@ -52,7 +57,7 @@ const parkedMax = 200
 const freeMax = 65_536
 
 export function createMessageFeed(
-  { intake, spool, clock, custody }: Deps,
+  { intake, spool, clock, limits, custody }: Deps,
   source: MessageSource,
 ): FeedOfSource {
   const { windowMax, ackKind } = source.traits
@@ -96,7 +101,7 @@ export function createMessageFeed(
 
   return {
     start: () => source.start(feed),
-    update: () => source.want(isHeld() ? 0 : windowMax),
+    update,
     counters: () => ({ ...counters, outstanding: outstanding() }),
     lastMessageAtMs: () => lastMessageAtMs,
     lastMessageAt: () =>
@@ -109,7 +114,11 @@ export function createMessageFeed(
     sender: Sender = noSender,
     holds: Partition['holds'] = 'messages',
   ): Partition {
-    const partition = newPartition({ label, sender, holds }, clock.monotonic())
+    const budget =
+      holds === 'parked'
+        ? null
+        : limits.openBridgeBudget(`${source.name}/${label}`, { resumeReading: update })
+    const partition = newPartition({ label, sender, holds, budget }, clock.monotonic())
     partitions.add(partition)
     return partition
   }
@@ -117,17 +126,22 @@ export function createMessageFeed(
   function revoke(partition: Partition): void {
     if (!partition.assigned) return
     partition.assigned = false
+    partition.budget?.close()
     partitions.delete(partition)
     uncollected.delete(partition)
     intake.connectionEnded(partition.sender)
+  }
+
+  function update(): void {
+    source.want(isHeld() ? 0 : windowMax)
   }
 
   function isHeld(): boolean {
     return spool.holdReason() !== null || intake.readingPaused() || custody?.isHolding() === true
   }
 
-  function room({ assigned, sender, holds, taken, acked }: Partition): number {
-    if (!assigned || isHeld() || intake.pausesSender(sender)) return 0
+  function room({ assigned, sender, holds, taken, acked, budget }: Partition): number {
+    if (!assigned || budget?.isTimeSpent() === true || isHeld() || intake.pausesSender(sender)) return 0
     const most = holds === 'parked' ? Math.min(parkedMax, windowMax) : windowMax
     return Math.max(0, most - (taken - acked))
   }
@@ -158,6 +172,7 @@ export function createMessageFeed(
     message.refusal = from.refusal
     message.sender = partition.sender
     intake.accept(message, position === null ? null : slotFor(partition, position).ack)
+    partition.budget?.countTime(clock.monotonic() - now)
   }
 
   function storedOf({ storedAt, storedSerial = 0 }: SourceMessage): Stored | null {

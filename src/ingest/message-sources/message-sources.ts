@@ -38,7 +38,13 @@ import type { Clock } from '../../std/clock.ts'
 import type { Intake } from '../intake/intake.ts'
 import type { IntakeSpool } from '../types.ts'
 import { createMessageFeed, type FeedOfSource } from './message-feed.ts'
-import type { CustodyFeed, FeedCustody, MessageSource, MessageSourceStatus } from './types.ts'
+import type {
+  CustodyFeed,
+  FeedCustody,
+  MessageSource,
+  MessageSourceStatus,
+  PartitionBudgets,
+} from './types.ts'
 import type { Emit } from '../../domain/event.ts'
 import { embeddedBrokerName } from '../../domain/message.ts'
 import { createSilenceWatch } from './silence-watch.ts'
@@ -77,6 +83,7 @@ type Deps = {
   spool: Pick<IntakeSpool, 'holdReason' | 'listen'>
   clock: Clock
   emit: Emit
+  limits: PartitionBudgets
   /** Custody `delivered`; without it the spool has the custody. */
   custody?: FeedCustody | null
 }

@@ -5,12 +5,18 @@ import type { Partition } from './types.ts'
 
 /** `nowMs`: monotonic. */
 export function newPartition(
-  { label, sender, holds }: { label: string; sender: Sender; holds: Partition['holds'] },
+  {
+    label,
+    sender,
+    holds,
+    budget = null,
+  }: { label: string; sender: Sender; holds: Partition['holds']; budget?: Partition['budget'] },
   nowMs: number,
 ): Partition {
   return {
     label,
     holds,
+    budget,
     // A copy: the intake finds what waits by the object.
     sender: { ...sender },
     assigned: true,

@@ -3,6 +3,7 @@
 import type { EpochMs } from '../../std/clock.ts'
 import type { MessageProperties, QoS, Sender, UserProperties } from '../../domain/message.ts'
 import type { Ack } from '../../spool/spool.ts'
+import type { ClientBudget } from '../broker/connection-limits/connection-limits.ts'
 import type { MessageRefusal } from '../types.ts'
 
 /** The protocol of a message source that is not the embedded broker. */
@@ -34,6 +35,8 @@ export type Partition = {
   readonly sender: Sender
   /** `parked`: entries that custody stored at the server, in the order in which they were stored. */
   readonly holds: 'messages' | 'parked'
+  /** The time that mapping and storing its messages may take; null where they are not mapped. */
+  readonly budget: Pick<ClientBudget, 'countTime' | 'isTimeSpent' | 'close'> | null
   /** False after `revoke`: nothing of it is acknowledged any more. */
   assigned: boolean
   /** Messages that were handed over and want an acknowledgement; those that have been acknowledged. */
@@ -47,6 +50,11 @@ export type Partition = {
   /** Those of them that custody knows of. */
   collected: number
   lastTakenAtMs: number
+}
+
+/** Opens the budget of a partition; `resumeReading` is called when it allows reading again. */
+export type PartitionBudgets = {
+  openBridgeBudget(name: string, reader: { resumeReading(): void }): Partition['budget']
 }
 
 /** A message as its source has it. The source may use the object and the bytes again after the call. */

@@ -122,10 +122,10 @@ export function createClockVerdicts({ spool, mapped, clock, ourTime, emit, mappi
 
   async function settle(slice: SliceResult): Promise<void> {
     if (!(await waitForRoom(spool, clock, signal))) return
-    const { payloads, keptMessages, refused } = slice
-    const taken = await exchangeSlice({ spool, mapped }, slice, clock.now())
+    const { keptMessages, refused } = slice
+    const { taken, payloads } = await exchangeSlice({ spool, mapped }, slice, clock.now())
     counts.released += taken - keptMessages.length
-    counts.payloads += payloads.length
+    counts.payloads += payloads
     counts.dead += refused.length
     counts.keptAgain += keptMessages.length
     for (const one of refused) deadBy.add(one, one.envelope.topic, one.envelope)

@@ -40,6 +40,8 @@ export type ReleaseReport = {
   /** Messages that left the quarantine, and payloads that they became. */
   released: number
   payloads: number
+  /** Payloads that were stored before, with another message. */
+  duplicates: number
   /** Of them: became dead letters, by reason; were ignored by the config, by source and reason. */
   dead: Record<string, number>
   ignored: Record<string, number>
@@ -94,6 +96,7 @@ export function createQuarantineDecisions({
     const report: ReleaseReport = {
       released: 0,
       payloads: 0,
+      duplicates: 0,
       dead: {},
       ignored: {},
       kept: {},
@@ -141,15 +144,16 @@ export function createQuarantineDecisions({
 
   function settleInto(report: ReleaseReport, signal: AbortSignal) {
     return async (slice: SliceResult): Promise<void> => {
-      const { payloads, keptMessages, ignored, refused } = slice
+      const { keptMessages, ignored, refused } = slice
       if (!(await waitForRoom(spool, clock, signal))) return
-      const released = await exchangeSlice({ spool, mapped }, slice, clock.now())
-      report.released += released
-      report.payloads += payloads.length
+      const { taken, payloads, duplicates } = await exchangeSlice({ spool, mapped }, slice, clock.now())
+      report.released += taken
+      report.payloads += payloads
+      report.duplicates += duplicates
       for (const { reason } of refused) count(report.dead, reason, 1)
       for (const { reason } of keptMessages) count(report.kept, reason, 1)
       for (const [reason, messages] of ignored) count(report.ignored, reason, messages)
-      counts.released += released
+      counts.released += taken
       counts.dead += refused.length
       const [first] = refused
       if (first !== undefined) {
@@ -217,10 +221,17 @@ export function createQuarantineDecisions({
   }
 }
 
-function droppedOf({ device, reason, detail, envelope }: KeptMessage) {
+function droppedOf({ device, devices, reason, detail, envelope }: KeptMessage) {
   const store = deadLetterStoreOf({ reason })
   const why = `A person dropped it from the quarantine. It was kept as ${reason}: ${detail}`
-  return { source: envelope.source, device, reason: droppedByPerson, detail: why, store }
+  return {
+    source: envelope.source,
+    device,
+    ...(devices && { devices }),
+    reason: droppedByPerson,
+    detail: why,
+    store,
+  }
 }
 
 function count(by: Record<string, number>, reason: string, messages: number): void {

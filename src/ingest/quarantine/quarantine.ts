@@ -231,10 +231,11 @@ export function createQuarantineRelease(
   }
 
   async function settle(slice: SliceResult): Promise<void> {
-    const { payloads, keptMessages, refused } = slice
+    const { keptMessages, refused } = slice
     if (!(await waitForRoom(spool, clock, signal))) return
-    counts.released += await exchangeSlice({ spool, mapped }, slice, clock.now())
-    counts.payloads += payloads.length
+    const { taken, payloads } = await exchangeSlice({ spool, mapped }, slice, clock.now())
+    counts.released += taken
+    counts.payloads += payloads
     counts.dead += refused.length
     counts.keptAgain += keptMessages.length
     for (const one of refused) deadBy.add(one, one.envelope.topic, one.envelope)

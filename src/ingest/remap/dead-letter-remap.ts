@@ -39,6 +39,8 @@ export type RemapReport = {
   deadLetters: number
   remapped: number
   payloads: number
+  /** Payloads that were stored before, with another message. */
+  duplicates: number
   /** Messages that the config ignores, by source and reason. */
   ignored: Record<string, number>
   /** Kept in quarantine or for their expression. */
@@ -65,6 +67,7 @@ export async function remapDeadLetters(
     deadLetters: 0,
     remapped: 0,
     payloads: 0,
+    duplicates: 0,
     ignored: {},
     kept: 0,
     stillRefused: {},
@@ -107,19 +110,24 @@ export async function remapDeadLetters(
     const payloads = wants === undefined ? mapped : mapped.filter(wants)
     // What was made of several messages, or of some records of one, becomes a dead letter of its own.
     const records = refused.filter(({ id }) => id === null || messages !== null)
+    let duplicates = 0
     if (!dryRun && taken.length + (messages === null ? 0 : records.length) > 0) {
       if (!(await waitForRoom(spool, clock, signal, { takesDeadLetters: messages === null }))) return
-      await spool.exchange({
+      const exchanged = await spool.exchange({
         take: messages === null ? taken : [],
         payloads,
+        // Of messages from outside `wants` has said it, by the ledger, too.
+        areMapped: messages === null,
         deadLetters: records.map((one) => deadLetterFor(one, one.envelope, clock.now())),
         keptMessages,
         stateChanges: [],
       })
+      ;({ duplicates } = exchanged)
     }
     report.deadLetters += entries
     report.remapped += taken.length
-    report.payloads += payloads.length
+    report.payloads += payloads.length - duplicates
+    report.duplicates += duplicates
     report.kept += keptMessages.length
     for (const [reason, count] of ignored) report.ignored[reason] = (report.ignored[reason] ?? 0) + count
     const counted = new Set<string | null>([null])

@@ -72,8 +72,8 @@ export function createDeferredMessages(deps: Deps): DeferredMessages {
   }
 
   async function settle(slice: SliceResult): Promise<void> {
-    await exchangeSlice({ spool, mapped }, slice, clock.now())
-    counts.payloads += slice.payloads.length
+    const { payloads } = await exchangeSlice({ spool, mapped }, slice, clock.now())
+    counts.payloads += payloads
     counts.dead += slice.refused.length
     for (const one of slice.refused) deadBy.add(one, one.envelope.topic, one.envelope)
   }

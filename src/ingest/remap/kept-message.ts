@@ -1,7 +1,8 @@
 // kept-message.ts: converts a message to a kept message or a dead letter, and back.
 
+import { hash } from 'node:crypto'
 import type { EpochMs } from '../../std/clock.ts'
-import type { DeadLetter, DeadLetterStore } from '../../domain/dead-letter.ts'
+import { devicesOfDeadLetterMax, type DeadLetter, type DeadLetterStore } from '../../domain/dead-letter.ts'
 import type { ProviderName } from '../../domain/ids.ts'
 import type { FilledStore } from '../../domain/kept-store.ts'
 import type { Envelope, KeptMessage, Message, RecordMark } from '../../domain/message.ts'
@@ -43,6 +44,7 @@ type Unmappable = Extract<KeptResult, { kind: 'unmappable' }>
 type Refusal = {
   source: string | null
   device: string | null
+  devices?: readonly string[]
   reason: string
   detail: string
   records?: readonly RecordMark[]
@@ -66,6 +68,15 @@ export function unmappedStoreOf({
   return unlisted === true ? 'unlisted_dead_letters' : 'dead_letters'
 }
 
+/**
+ * The key in the dedup window of a message with a device time that is kept, or of some of its records: it may
+ * come again under another packet identifier.
+ */
+export function keptKeyOf({ windowKey, records = [] }: Pick<KeptResult, 'windowKey' | 'records'>): string {
+  const marks = records.map(({ index, hash: of }) => `#${index}${of}`).join('')
+  return hash('sha256', `kept ${windowKey}${marks}`, 'hex').slice(0, 32)
+}
+
 /** What of the message is kept: all of it, or some of its records. */
 export function keptOf(result: MapResult): readonly KeptResult[] {
   const { kind, rest = [] } = result
@@ -87,7 +98,7 @@ export function deadLetterStoreOf({ reason }: Pick<KeptMessage, 'reason'>): Dead
 }
 
 export function quarantineFor(
-  refusal: Refusal & { provider: ProviderName; devices?: readonly string[] },
+  refusal: Refusal & { provider: ProviderName },
   envelope: Envelope,
 ): KeptMessage {
   const { provider, device, devices, reason, detail } = refusal
@@ -111,14 +122,17 @@ export function deadLetterFor(
   envelope: Envelope,
   at: EpochMs,
 ): DeadLetter {
-  const { device, reason, detail, store } = refusal
+  const { device, devices = [], reason, detail, store } = refusal
+  const moreDevices = devices.length - devicesOfDeadLetterMax
   return {
     stage: 'mapping',
     at,
     reason,
     detail,
     provider: null,
-    device,
+    device: devices.length > 1 ? null : device,
+    ...(devices.length > 0 && { devices: devices.slice(0, devicesOfDeadLetterMax) }),
+    ...(moreDevices > 0 && { moreDevices }),
     envelope: envelopeFor(refusal, envelope),
     payload: null,
     payloadId: null,

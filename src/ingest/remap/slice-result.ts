@@ -25,6 +25,7 @@ export type RefusedMessage = {
   id: string | null
   source: string | null
   device: string | null
+  devices?: readonly string[]
   reason: string
   detail: string
   store: DeadLetterStore
@@ -108,9 +109,9 @@ function addKept(
     slice.keptMessages.push(quarantineFor(result, envelope))
     return
   }
-  const { source, device, reason, detail, records } = result
+  const { source, device, devices, reason, detail, records } = result
   const refused = { id, source, device, reason, detail, store: unmappedStoreOf(result), envelope }
-  slice.refused.push({ ...refused, ...(records && { records }) })
+  slice.refused.push({ ...refused, ...(records && { records }), ...(devices && { devices }) })
 }
 
 /** Adds what closed. Its state is not stored: it ends with the slice. */
@@ -152,19 +153,29 @@ export type KeptWorkDeps = Pick<SliceTarget, 'mapped'> & {
   emit: Emit
 }
 
+/** Messages that left their shelves, payloads of them that were stored, and those that were stored before. */
+export type Settled = { taken: number; payloads: number; duplicates: number }
+
 /**
  * Takes the messages off their shelves in the write that adds what they became; what cannot be mapped becomes
- * a dead letter. Resolves with their number when the write is durable.
+ * a dead letter. Resolves when the write is durable.
  */
 export async function exchangeSlice(
   { spool, mapped }: SliceTarget,
   { taken, payloads, keptMessages, refused }: SliceResult,
   at: EpochMs,
-): Promise<number> {
+): Promise<Settled> {
   const dead = refused.flatMap(({ id }) => id ?? [])
   const take = [...new Set([...taken, ...dead])]
   const deadLetters = refused.map((one) => deadLetterFor(one, one.envelope, at))
-  await spool.exchange({ take, payloads, deadLetters, keptMessages, stateChanges: [] })
+  const { duplicates } = await spool.exchange({
+    take,
+    payloads,
+    areMapped: true,
+    deadLetters,
+    keptMessages,
+    stateChanges: [],
+  })
   if (mapped !== undefined) for (const device of new Set(payloads.map((one) => one.device))) mapped(device)
-  return take.length
+  return { taken: take.length, payloads: payloads.length - duplicates, duplicates }
 }

@@ -15,6 +15,7 @@ import type { Route } from '../routing/routing.ts'
 export function admitRecord({ runtime, entry, provider }: Route, context: RecordContext): DeviceEntry | null {
   const { source, devices } = runtime
   const { record, root, captures, up } = context
+  context.isTimed = false
   // An expression of `each` or of a condition in `extract`.
   if (isBeyondLimit(context)) return null
   const fault = context.broken?.get(record)
@@ -59,5 +60,5 @@ export function resultForDevice(
 ): MapResult | null {
   if (entry === null) return null
   if (entry.ignored) return ignored(source, 'unknown device')
-  return entry.quarantined ? quarantined(message, source, entry, unlisted(entry)) : null
+  return entry.quarantined ? quarantined(message, source, entry, unlisted(entry, source)) : null
 }

@@ -17,18 +17,25 @@ export function ignored(source: CompiledSource, reason: string): MapResult {
   return { kind: 'ignored', source: source.name, reason }
 }
 
-export function unlisted({ device }: DeviceEntry): { reason: QuarantineReason; detail: string } {
-  return { reason: 'UNKNOWN_DEVICE', detail: `The device ${quote(device, 80)} is not in the device table.` }
+/** Its time is not read: a message without one would be refused where the source requires it. */
+export function unlisted(
+  { device }: DeviceEntry,
+  { time }: CompiledSource,
+): KeptBecause & { reason: QuarantineReason } {
+  const detail = `The device ${quote(device, 80)} is not in the device table.`
+  return { reason: 'UNKNOWN_DEVICE', detail, isTimed: time !== null && !time.orArrival }
 }
+
+type KeptBecause = { detail: string; isTimed?: boolean }
 
 export function quarantined(
   message: Message,
   source: CompiledSource,
   { device, provider }: DeviceEntry,
-  { reason, detail }: { reason: QuarantineReason; detail: string },
+  { reason, detail, isTimed = false }: KeptBecause & { reason: QuarantineReason },
 ): MapResult {
   const windowKey = messageKeyOf(message)
-  return { kind: 'quarantined', source: source.name, provider, device, reason, detail, windowKey }
+  return { kind: 'quarantined', source: source.name, provider, device, reason, detail, windowKey, isTimed }
 }
 
 export function unmappable(
@@ -36,7 +43,7 @@ export function unmappable(
   source: CompiledSource | null,
   entry: DeviceEntry | null,
   reason: string,
-  detail: string,
+  { detail, isTimed = false }: KeptBecause,
 ): MapResult {
   return {
     kind: 'unmappable',
@@ -45,6 +52,7 @@ export function unmappable(
     reason,
     detail,
     windowKey: messageKeyOf(message),
+    isTimed,
   }
 }
 
@@ -58,15 +66,15 @@ export function rejected(
   switch (rejection.kind) {
     case 'ignored':
       return source === null
-        ? unmappable(message, source, entry, 'NO_SOURCE', rejection.reason)
+        ? unmappable(message, source, entry, 'NO_SOURCE', { detail: rejection.reason })
         : ignored(source, rejection.reason)
     case 'quarantined':
       return source === null || entry === null
-        ? unmappable(message, source, entry, rejection.reason, rejection.detail)
+        ? unmappable(message, source, entry, rejection.reason, rejection)
         : quarantined(message, source, entry, rejection)
     case 'refused':
     default:
-      return unmappable(message, source, entry, rejection.reason, rejection.detail)
+      return unmappable(message, source, entry, rejection.reason, rejection)
   }
 }
 
@@ -116,6 +124,7 @@ export function createKeptRecords(
     }
     const isBroken = rejection.reason === 'NOT_JSON' && source.each === null
     group.marks.push(isBroken ? { ...mark, hash: unreadAmong(length) } : mark)
+    if (rejection.isTimed !== true) group.result.isTimed = false
     group.devices.add(device)
   }
 
@@ -132,10 +141,11 @@ function resultOf({ result, marks, devices }: Group): KeptResult {
   const more = marks.length - 1
   const others = more === 1 ? '1 more record' : `${more} more records`
   const detail = more === 0 ? result.detail : `${result.detail} The same applies to ${others}.`
-  if (result.kind === 'unmappable')
-    return { ...result, detail, records: marks, device: devices.size === 1 ? result.device : null }
   const names = [...devices].filter((device) => device !== null)
-  return { ...result, detail, records: marks, ...(names.length > 1 && { devices: names }) }
+  if (result.kind === 'quarantined')
+    return { ...result, detail, records: marks, ...(names.length > 1 && { devices: names }) }
+  if (devices.size === 1) return { ...result, detail, records: marks }
+  return { ...result, detail, records: marks, device: null, ...(names.length > 0 && { devices: names }) }
 }
 
 export function markOf(
@@ -174,7 +184,7 @@ export function takenOne(
   record: { entry: DeviceEntry },
 ): MapResult {
   const [refused] = result.refused
-  if (refused !== undefined) return unmappable(message, source, record.entry, refused.reason, refused.detail)
+  if (refused !== undefined) return unmappable(message, source, record.entry, refused.reason, refused)
   return takenResult(source, result, [record]) ?? ignored(source, 'no records')
 }
 

@@ -168,6 +168,7 @@ export function createMapper(
   function mapRemembering(message: Message, live = true): MapResult {
     takeLimitReached()
     context.live = live
+    context.isTimed = false
     noting.begin(message, live)
     const result = noting.ended(marked(map(message, live)))
     context.live = true

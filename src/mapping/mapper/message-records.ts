@@ -237,7 +237,7 @@ export function createMessageRecords(deps: Deps): MessageRecords {
       return
     }
     if (entry?.quarantined) {
-      keep(found, source, origin, { kind: 'quarantined', ...unlisted(entry) }, entry)
+      keep(found, source, origin, { kind: 'quarantined', ...unlisted(entry, source) }, entry)
       return
     }
     if (entry !== null && source.coalesce !== null) {

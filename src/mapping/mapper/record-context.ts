@@ -29,8 +29,9 @@ export function createRecordContext(
     owner: null,
     isLossNoted: false,
     rejection: { kind: 'ignored', reason: '' },
+    isTimed: false,
     refuse(reason, detail) {
-      context.rejection = { kind: 'refused', reason, detail }
+      context.rejection = { kind: 'refused', reason, detail, isTimed: context.isTimed }
       return null
     },
     refuseByRule({ reason, detail }) {
@@ -42,7 +43,7 @@ export function createRecordContext(
       return null
     },
     quarantine(reason, detail) {
-      context.rejection = { kind: 'quarantined', reason, detail }
+      context.rejection = { kind: 'quarantined', reason, detail, isTimed: context.isTimed }
       return null
     },
     device: '',

@@ -100,9 +100,11 @@ export function createRecordMapper({ context, checkTime, memory, fieldWatch }: D
     context.leftOut = false
     const ownTime = source.time ? timeOfRecord(source.time, context, entry.zone) : Number.NaN
     if (ownTime === null) return false
-    if (!Number.isNaN(ownTime)) context.present |= source.timeBit
-    const checked = Number.isNaN(ownTime) ? ownTime : checkTime(entry.device, ownTime, context)
+    context.isTimed = !Number.isNaN(ownTime)
+    if (context.isTimed) context.present |= source.timeBit
+    const checked = context.isTimed ? checkTime(entry.device, ownTime, context) : ownTime
     if (checked === null) return false
+    context.isTimed = !Number.isNaN(checked)
     isStoredTime = Number.isNaN(checked) && context.stored !== null
     time = isStoredTime ? context.stored!.at : checked
     agedMs = 0

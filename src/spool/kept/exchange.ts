@@ -8,6 +8,10 @@
 // the calls. Only an exchange that changes state never waits for others, since it must stay in order with
 // `putState`.
 //
+// A payload that was mapped just now is a duplicate where the dedup window knows it: a record that a device
+// sends in several messages may be kept several times. A payload of a dead letter of the delivery is in the
+// window since it was taken in first, and is no duplicate.
+//
 // What is kept passes the places in one order: deferred, quarantine, clock, lanes, dead letters. An exchange
 // that brings something to an earlier place, or keeps a message again, is counted (`movedBack`): who follows
 // messages along the places looks at all of them once more.
@@ -15,8 +19,9 @@
 import { assert } from '../../std/assert.ts'
 import type { ShelfKind } from '../../domain/kept-store.ts'
 import type { KeptMessage } from '../../domain/message.ts'
+import type { MappedPayload } from '../../domain/payload.ts'
 import type { Session, StoredEntry } from '../session-state.ts'
-import type { Exchange } from '../types.ts'
+import type { Exchange, Exchanged } from '../types.ts'
 import { findInStore } from './entry-reservations.ts'
 import { kindOf } from './store-use.ts'
 
@@ -24,7 +29,7 @@ const noneLookedUp: ReadonlyMap<string, StoredEntry> = new Map()
 
 /** The exchange of one session. Resolves after the fsync. With SPOOL_ENTRY_GONE nothing has happened. */
 export function createExchange(session: Omit<Session, 'exchange' | 'eviction'>): Session['exchange'] {
-  const { committer, counters, reservations, compactor } = session
+  const { committer, counters, reservations, compactor, window } = session
   /** Settles when the last exchange that reads is in its group, or has failed. */
   let lastRead: Promise<unknown> = Promise.resolve()
   let reading = 0
@@ -34,11 +39,12 @@ export function createExchange(session: Omit<Session, 'exchange' | 'eviction'>):
     assert(new Set(take).size === take.length, 'an exchange takes an entry once')
     const mayStart = reading === 0 || stateChanges.length > 0
     const entries = mayStart ? reservations.locate(take, noneLookedUp) : null
-    await (entries === null ? afterRead(exchange) : addToGroup(exchange, entries))
+    const exchanged = await (entries === null ? afterRead(exchange) : addToGroup(exchange, entries))
     compactor.afterExchange()
+    return exchanged
   }
 
-  async function afterRead(exchange: Exchange): Promise<void> {
+  async function afterRead(exchange: Exchange): Promise<Exchanged> {
     const before = lastRead
     reading += 1
     const added = reservations.duringRead(async () => {
@@ -57,7 +63,7 @@ export function createExchange(session: Omit<Session, 'exchange' | 'eviction'>):
     lastRead = added.catch(() => undefined)
     // In an object, since a promise that resolves with a promise would wait for it.
     const { durable } = await added
-    await durable
+    return durable
   }
 
   /** Never rejects, since the exchange before this one is awaited first. */
@@ -75,10 +81,12 @@ export function createExchange(session: Omit<Session, 'exchange' | 'eviction'>):
 
   /** Everything at once and before the message ends, so that it goes into one group. */
   function addToGroup(
-    { take, payloads, deadLetters, keptMessages = [], stateChanges }: Exchange,
+    { take, payloads: all, areMapped = false, deadLetters, keptMessages = [], stateChanges }: Exchange,
     entries: readonly StoredEntry[],
-  ): Promise<void> {
+  ): Promise<Exchanged> {
     const group = committer.open()
+    const payloads = areMapped ? all.filter(isNew) : all
+    const duplicates = all.length - payloads.length
     const attachments = group.attachments()
     if (movesBack(entries, payloads.length > 0, keptMessages)) counters.movedBack += 1
     for (const id of take) reservations.take(id)
@@ -98,9 +106,19 @@ export function createExchange(session: Omit<Session, 'exchange' | 'eviction'>):
         }
         reservations.deleted(take)
         counters.exchanged += payloads.length
-        resolve()
+        counters.duplicates += duplicates
+        resolve({ duplicates })
       })
     })
+  }
+
+  /** Enters its key. */
+  function isNew({ duplicateRule, windowKey }: MappedPayload): boolean {
+    if (duplicateRule === 'resend') return true
+    window.load(windowKey)
+    if (window.has()) return false
+    committer.open().addKey()
+    return true
   }
 }
 

@@ -27,6 +27,8 @@ export type Attack = {
 
 export type AttackTarget = Route & {
   port: number
+  /** Of the broker that the gateway has a bridge to. */
+  sitePort: number
   opsPort: number
   seconds: number
   seed: number

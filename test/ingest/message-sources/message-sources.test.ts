@@ -10,7 +10,7 @@ import {
   type Partition,
 } from '../../../src/ingest/message-sources/message-sources.ts'
 import { emptyMessage } from '../../../src/ingest/message-sources/source-message.ts'
-import type { SourceMessage } from '../../../src/ingest/message-sources/types.ts'
+import type { PartitionBudgets, SourceMessage } from '../../../src/ingest/message-sources/types.ts'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { systemClock } from '../../../src/std/clock.ts'
 import { wordMapper } from '../../support/ingest-world.ts'
@@ -30,7 +30,11 @@ const writeFailed = new GatewayError('SPOOL_WRITE_FAILED', {
   act: 'Mend it.',
 })
 
-function openSource(ackKind: 'each' | 'up_to', windowMax = 100) {
+function openSource(
+  ackKind: 'each' | 'up_to',
+  windowMax = 100,
+  limits: PartitionBudgets = { openBridgeBudget: () => null },
+) {
   const calls: string[] = []
   let feed: MessageFeed | null = null
   const source: MessageSource = {
@@ -53,7 +57,7 @@ function openSource(ackKind: 'each' | 'up_to', windowMax = 100) {
     { mapper: wordMapper, spool, clock: systemClock, ourTime: ourTimeOf(() => 0, systemClock), emit },
     { heldMessagesMax: 10, heldBytesMax: 1e6 },
   )
-  const sources = createMessageSources({ intake, spool, clock: systemClock, emit }, [
+  const sources = createMessageSources({ intake, spool, clock: systemClock, emit, limits }, [
     { source, silentAfterMs: 60_000, unheardAfterMs: 60_000 },
   ])
   sources.start()
@@ -65,6 +69,30 @@ const takeAll = (feed: MessageFeed, partition: Partition, from: number, count: n
   for (let position = from; position < from + count; position += 1)
     feed.take(partition, position, message(`${partition.label} ${position}`))
 }
+
+test('a partition that has spent its time has no room until its turn; others have', () => {
+  const readers = new Map<string, { resumeReading(): void }>()
+  const spent = new Set<string>()
+  const openBridgeBudget: PartitionBudgets['openBridgeBudget'] = (name, reader) => {
+    readers.set(name, reader)
+    return {
+      countTime: () => void spent.add(name),
+      isTimeSpent: () => spent.has(name),
+      close: () => void readers.delete(name),
+    }
+  }
+  const { feed, calls } = openSource('each', 100, { openBridgeBudget })
+  const [a, b] = [feed.assign('a'), feed.assign('b')]
+  takeAll(feed, a, 1, 1)
+  expect([feed.room(a), feed.room(b)]).toEqual([0, 100])
+  expect(calls).toEqual([])
+  spent.clear()
+  readers.get('log/a')?.resumeReading()
+  expect(feed.room(a)).toBe(99)
+  expect(calls).toEqual(['want 100'])
+  feed.revoke(a)
+  expect([...readers.keys()]).toEqual(['log/b'])
+})
 
 describe('acknowledgements', () => {
   test('follow the commit, per partition in order; `up_to` gets the last position of each once', async () => {

@@ -67,6 +67,7 @@ describe('messages that are kept because of their clock', () => {
       dead: {},
       ignored: {},
       kept: {},
+      duplicates: 0,
       unlisted: 0,
       releasing: 0,
     })

@@ -4,7 +4,16 @@ import type { QuarantineDecisions } from '../../../src/ingest/ingest.ts'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { get, opsWorld } from '../../support/ops-world.ts'
 
-const released = { released: 1, payloads: 1, dead: {}, ignored: {}, kept: {}, unlisted: 0, releasing: 0 }
+const released = {
+  released: 1,
+  payloads: 1,
+  duplicates: 0,
+  dead: {},
+  ignored: {},
+  kept: {},
+  unlisted: 0,
+  releasing: 0,
+}
 
 async function world(changes: Partial<QuarantineDecisions> = {}) {
   const ops = opsWorld()

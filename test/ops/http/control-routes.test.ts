@@ -10,6 +10,7 @@ const report = {
   deadLetters: 1,
   remapped: 1,
   payloads: 1,
+  duplicates: 0,
   ignored: {},
   kept: 0,
   stillRefused: {},

@@ -39,8 +39,8 @@ const pauseMinMs = 50
 const recentHalfMs = 2000
 /** A client below it does not wait: its message may have had a garbage collection in it. */
 const recentFreeMs = 25
-/** A shorter wait for a turn is not reported, nor are the first ones: the machine may have been slow. */
-const noticedMs = 250
+/** Shorter waits lately are not reported, nor are the first ones: the machine may have been slow. */
+const noticedMs = 1000
 const unnoticedWaits = 2
 
 /** Of each millisecond. A bridge with 30,000 usual messages per second is below it. */
@@ -72,6 +72,8 @@ class Budget implements ClientBudget, TurnTaker {
   private waitsForTurn = false
   /** Waits that followed each other. */
   private waits = 0
+  /** What they took since the last report; half of it is forgotten like that of `recentMs`. */
+  private waitedMs = 0
   /** When the time was spent last. */
   private spentAtMs = 0
   private carefulLeft = 0
@@ -100,7 +102,9 @@ class Budget implements ClientBudget, TurnTaker {
     const usedMs = timeBurstMs - this.timeMs
     const now = this.deps.clock.monotonic()
     if (now - this.spentAtMs > 2 * recentHalfMs) this.waits = 0
-    this.recentMs = this.recentMs * 2 ** ((this.spentAtMs - now) / recentHalfMs) + usedMs
+    const remembered = 2 ** ((this.spentAtMs - now) / recentHalfMs)
+    this.recentMs = this.recentMs * remembered + usedMs
+    this.waitedMs *= remembered
     this.spentAtMs = now
     this.timeMs = 0
     if (this.recentMs < recentFreeMs) return
@@ -113,8 +117,11 @@ class Budget implements ClientBudget, TurnTaker {
   turnCame(): void {
     const { clock, pausing, name, reader } = this.deps
     this.waitsForTurn = false
-    const isNoticed = this.waits > unnoticedWaits && clock.monotonic() - this.spentAtMs >= noticedMs
-    if (isNoticed) pausing('mapping_time', name)
+    this.waitedMs += clock.monotonic() - this.spentAtMs
+    if (this.waits > unnoticedWaits && this.waitedMs >= noticedMs) {
+      this.waitedMs = 0
+      pausing('mapping_time', name)
+    }
     reader.resumeReading()
   }
 

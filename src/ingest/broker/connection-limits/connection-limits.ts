@@ -1,6 +1,6 @@
 // connection-limits.ts: how many connections there may be: in all, of one address, of one identity, and
 // without an accepted CONNECT; and how many may be opened in a second (connect-rate.ts). The messages and
-// bytes of one client are bounded in client-budget.ts.
+// bytes of one client are bounded in client-budget.ts; so is the time of a connection of a bridge.
 //
 //   socket accepted --admit--> opened --connectReceived--> checking --accept--> accepted --end--> ended
 //                        |        |                            |           '-> refused by CONNACK
@@ -35,6 +35,7 @@ import { createMappingTurns } from './mapping-turns.ts'
 import { createLimitReport } from './limit-report.ts'
 
 export { plainAddress, shareKeyOf } from './address-share.ts'
+export type { ClientBudget } from './client-budget.ts'
 
 export type ConnectionLimitOptions = ConnectRateOptions &
   ClientBudgetOptions & {
@@ -51,6 +52,8 @@ const pauseDetails: Record<BudgetLimit, string> = {
   max_bytes_per_s: 'The limit max_bytes_per_s is reached.',
   mapping_time: 'Its messages take long to map, so it is read in turns with others of this kind.',
 }
+
+const withoutRate: ClientBudgetOptions = { messagesPerS: Number.MAX_VALUE, bytesPerS: Number.MAX_VALUE }
 
 /** One socket. */
 export type Connection = {
@@ -78,6 +81,8 @@ export type ConnectionLimits = {
   accept(connection: Connection, client: AcceptedClient): RefusalReason | null
   /** The socket is closed. */
   end(connection: Connection): void
+  /** Of a connection of a bridge: it pays for its time like a client, and has no rate. */
+  openBridgeBudget(name: string, reader: { resumeReading(): void }): ClientBudget
   /** Counts a connection that is refused before its CONNECT is answered. `found`: what it asked with. */
   refuse(reason: RefusalReason, address: string | null, found?: string | null): void
   counters(): ConnectionCounters
@@ -148,6 +153,7 @@ export function createConnectionLimits(
     },
     accept,
     end: (connection) => remove(connection as Tracked),
+    openBridgeBudget: (name, reader) => createClientBudget({ ...budgetDeps, name, reader }, withoutRate),
     refuse: (reason, address, found = null) =>
       report.add(reason, shareKeyOf(address), found && bounded(found)),
     counters: () => ({

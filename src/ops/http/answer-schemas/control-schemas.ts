@@ -56,6 +56,7 @@ const remap = record({
   deadLetters: count().describe('Dead letters that were mapped again.'),
   remapped: count().describe('Of them: dead letters no longer.'),
   payloads: count().describe('Payloads that they became.'),
+  duplicates: count().describe('Payloads that were left out: another message had the same reading.'),
   ignored: byReason('Messages that the config ignores'),
   kept: count().describe('Messages in quarantine, or that wait for their expression.'),
   stillRefused: byReason('Dead letters that stay'),
@@ -87,6 +88,7 @@ export const requeueSchema = record({
 export const purgeSchema = record({
   dryRun,
   deadLetters: count().describe('Dead letters that were deleted.'),
+  shared: count().describe('Of the device, and left: they hold records of other devices, too.'),
   reasons: byReason('Of them'),
 })
 
@@ -120,6 +122,7 @@ export const importSchema = record({
 export const releaseSchema = record({
   released: count().describe('Messages that left the quarantine.'),
   payloads: count().describe('Payloads that they became.'),
+  duplicates: count().describe('Payloads that were left out: another message had the same reading.'),
   dead: byReason('Messages that became dead letters'),
   ignored: byReason('Messages that the config ignores'),
   kept: byReason('Messages that were kept again'),
