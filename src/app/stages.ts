@@ -10,6 +10,7 @@
 //   -> running submissions get most of the time, then are aborted, and their batches stay sealed
 //   -> the last group is committed and acknowledged, the store is closed -> connections
 
+import { dirname, join } from 'node:path'
 import type { Alerts } from '../alerts/alerts.ts'
 import type { Clock } from '../std/clock.ts'
 import type { GatewayError } from '../std/gateway-error.ts'
@@ -188,6 +189,7 @@ async function openIncoming(
       remap,
       forget,
       mute: devices.mute,
+      snapshotsFolder: join(dirname(config.spool.path), 'snapshots'),
       check: spool.check,
     },
     quarantine: decisions,

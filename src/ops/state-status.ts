@@ -39,7 +39,7 @@ export function devicesOf({ mapping }: StageViews): Status['devices'] {
   return {
     known: totals?.devices ?? 0,
     listed: totals?.listed ?? 0,
-    seen: view?.clocks.devices ?? 0,
+    seen: totals?.seen ?? 0,
     ...(Object.fromEntries(
       deviceStateNames.map((state) => [stateKey(state), totals?.states[state] ?? 0]),
     ) as StateNumbers),

@@ -82,6 +82,8 @@ export type DaemonControl = {
   forget(device: string, signal: string | null): Promise<Forgotten>
   /** The silence of a device is no problem until then; null: it is again. The number of its records. */
   mute(device: string, until: EpochMs | null): number
+  /** Where snapshots go that are asked for over TCP. */
+  readonly snapshotsFolder: string
   /** Reads every record of the spool. */
   check(signal: AbortSignal): Promise<SpoolCheck>
 }
@@ -124,6 +126,8 @@ export type DeviceTotals = RecordCounters & {
   states: Readonly<Record<DeviceState, number>>
   /** With clients that are those of no device. */
   total: number
+  /** Those of which a message is known. */
+  seen: number
   /** Null before the first check. */
   checkedAt: EpochMs | null
 }

@@ -149,7 +149,8 @@ test('the states that are counted are those of the views', async () => {
     for (const standing of records.standings()) counts.add(standing)
     for (const _ of counts.countOthers(mapping));
     const total = Object.values(shown).reduce((sum, devices) => sum + devices)
-    expect({ seed, ...counts.now }).toEqual({ seed, total, states: shown })
+    const sent = [...views.all(mapping)].filter(({ lastSeen }) => lastSeen !== null).length
+    expect({ seed, ...counts.now }).toEqual({ seed, total, seen: sent, states: shown })
   }
   for (const state of deviceStateNames) expect([state, (seen.get(state) ?? 0) > 10]).toEqual([state, true])
 })

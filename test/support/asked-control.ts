@@ -17,6 +17,7 @@ export async function startAskedControl({
       },
       remap: fail,
       mute: () => 0,
+      snapshotsFolder: '/var/lib/gateway/snapshots',
       forget: fail,
       check: fail,
       probe: fail,

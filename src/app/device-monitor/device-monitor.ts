@@ -53,7 +53,7 @@ const skewMinMs = 60_000
 
 type LookTotals = CountedStates & Pick<DeviceTotals, 'checkedAt' | 'listed'>
 
-const noTotals: LookTotals = { total: 0, states: noDevices(), checkedAt: null, listed: 0 }
+const noTotals: LookTotals = { total: 0, seen: 0, states: noDevices(), checkedAt: null, listed: 0 }
 
 export function createDeviceMonitor({ clock, ourTime, emit, records, active }: Deps): DeviceMonitor {
   let cancel: CancelTimer = () => {}

@@ -9,7 +9,7 @@ import type { DeviceTotals } from '../../ops/ops.ts'
 import { isRefused, isShownAlone } from './device-state-text.ts'
 import { clientFor, clientsByName, type ClientOwner, type FoundClients } from './device-views.ts'
 
-export type CountedStates = Pick<DeviceTotals, 'total'> & { states: Record<DeviceState, number> }
+export type CountedStates = Pick<DeviceTotals, 'total' | 'seen'> & { states: Record<DeviceState, number> }
 
 export type StateCounts = {
   /** Begins a look over all devices. */
@@ -23,7 +23,7 @@ export type StateCounts = {
 
 type Deps = { records: Pick<DeviceRecords, 'isKnown'>; clients: () => FoundClients | null }
 
-const none = (): CountedStates => ({ total: 0, states: noDevices() })
+const none = (): CountedStates => ({ total: 0, seen: 0, states: noDevices() })
 
 /** Most devices have a client that sends: no client is asked for them. */
 export function createStateCounts({ records, clients }: Deps): StateCounts {
@@ -66,6 +66,7 @@ export function createStateCounts({ records, clients }: Deps): StateCounts {
       isIdShared: sender !== null && shared.has(sender.clientId),
     })
     now.total += 1
+    now.seen += 1
     now.states[state] += 1
   }
 

@@ -23,8 +23,8 @@ export type OfflineChange<Report> = {
   isChange?: (report: Report) => boolean
 }
 
-/** The default of ops.audit_max_bytes: the config may not be known. */
-const auditBytesMax = 16 * 1024 ** 2
+/** The config, and with it the limit of the log, may not be known. The daemon deletes what is too much. */
+const auditBytesMax = Number.POSITIVE_INFINITY
 /** Where none of them is, there is no spool yet. */
 const spoolNames: readonly string[] = ['store', 'mark', 'records', ...auditFileNames]
 

@@ -1,7 +1,7 @@
 // audit-file.ts: lines of JSON in two files, `audit.ndjson` and the older `audit.1.ndjson`. A line is durable
 // when append() resolves. When the newer file reaches half of the limit, it replaces the older one.
 
-import { open, readFile, rename, type FileHandle } from 'node:fs/promises'
+import { open, rename, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../../std/gateway-error.ts'
 
@@ -82,15 +82,40 @@ export function openAuditFile(folder: string, bytesMax: number): AuditFile {
   }
 }
 
-/** Lines of both files, oldest first, without the empty ones. A missing file has none. */
-export async function readAuditLines(folder: string): Promise<string[]> {
-  const lines: string[] = []
-  for (const name of auditFileNames.toReversed()) {
-    const text = await readFile(join(folder, name), 'utf8').catch((error: unknown) => {
-      if (codeOf(error) === 'ENOENT') return ''
+const blockBytes = 64 * 1024
+
+/**
+ * Lines of both files, newest first, without the empty ones: read in blocks from the end, so that the last
+ * change costs one block. A missing file has none.
+ */
+export async function* auditLines(folder: string): AsyncGenerator<string> {
+  for (const name of auditFileNames) {
+    const file = await open(join(folder, name), 'r').catch((error: unknown) => {
+      if (codeOf(error) === 'ENOENT') return null
       throw error
     })
-    lines.push(...text.split('\n').filter((line) => line !== ''))
+    if (file === null) continue
+    try {
+      yield* linesFromEnd(file)
+    } finally {
+      await file.close()
+    }
   }
-  return lines
+}
+
+async function* linesFromEnd(file: FileHandle): AsyncGenerator<string> {
+  let end = (await file.stat()).size
+  /** The first part of a line whose beginning is in the block before. */
+  let rest = Buffer.alloc(0)
+  while (end > 0) {
+    const from = Math.max(0, end - blockBytes)
+    const block = Buffer.alloc(end - from)
+    await file.read(block, 0, block.length, from)
+    const bytes = Buffer.concat([block, rest])
+    const first = from === 0 ? 0 : bytes.indexOf(0x0a) + 1
+    rest = Buffer.from(bytes.subarray(0, from === 0 ? 0 : first === 0 ? bytes.length : first))
+    const whole = from > 0 && first === 0 ? '' : bytes.subarray(first).toString('utf8')
+    for (const line of whole.split('\n').reverse()) if (line !== '') yield line
+    end = from
+  }
 }

@@ -22,7 +22,7 @@ import { messageOf } from '../../std/gateway-error.ts'
 import { bounded } from '../../std/quote.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Caller } from '../types.ts'
-import { openAuditFile, readAuditLines } from './audit-file.ts'
+import { auditLines, openAuditFile } from './audit-file.ts'
 
 /** `refused`: it ended with an error. `unknown`: the process ended before the change did. */
 export type AuditOutcome = 'done' | 'refused' | 'unknown'
@@ -129,25 +129,26 @@ function resultOf(value: unknown): Record<string, unknown> {
 
 export type AuditQuery = { limit: number; since?: EpochMs; until?: EpochMs }
 
-/** The log in the directory of the spool, also while a daemon writes it. */
+/** The log in the directory of the spool, also while a daemon writes it. Only as much is read as is asked for. */
 export async function readAudit(folder: string, { limit, since, until }: AuditQuery): Promise<AuditAnswer> {
-  const entries = new Map<string, AuditEntry>()
+  const ends = new Map<string, Line>()
+  const changes: AuditEntry[] = []
   let damaged = 0
-  for (const line of await readAuditLines(folder)) {
+  for await (const line of auditLines(folder)) {
     const read = lineIn(line)
-    if (read === null) {
-      damaged += 1
-      continue
+    if (read === null) damaged += 1
+    else if (!('by' in read && 'change' in read)) {
+      // Of a change whose beginning was deleted, the end says too little.
+      if (!ends.has(read.id)) ends.set(read.id, read)
+    } else {
+      const { at } = read
+      if ((since !== undefined && at < since) || (until !== undefined && at > until)) continue
+      if (changes.length >= limit) return { changes, more: true, damaged }
+      const end = ends.get(read.id)
+      changes.push({ ...unknownEnd, ...read, ...(end && endIn(end)) } as AuditEntry)
     }
-    const begun = entries.get(read.id)
-    if (begun !== undefined) entries.set(read.id, { ...begun, ...endIn(read) })
-    // Without its beginning, which was deleted, an end says too little.
-    else if ('by' in read && 'change' in read) entries.set(read.id, { ...unknownEnd, ...read } as AuditEntry)
   }
-  const found = [...entries.values()]
-    .filter(({ at }) => (since === undefined || at >= since) && (until === undefined || at <= until))
-    .toReversed()
-  return { changes: found.slice(0, limit), more: found.length > limit, damaged }
+  return { changes, more: false, damaged }
 }
 
 const unknownEnd = { outcome: 'unknown', status: null, result: {}, tookMs: null } as const

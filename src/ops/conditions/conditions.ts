@@ -6,8 +6,8 @@
 // answers) clear automatically when it did not happen again for `quietMs`. Conditions about data that needs a
 // decision stay until the data is gone or the daemon restarts.
 //
-// At most 64 are kept. Beyond that, the oldest one of the lowest severity is removed and counted as `hidden`.
-// A cause that lasts raises it again.
+// At most 64 are kept. Beyond that, the oldest one of the lowest severity, which may be the new one, is left
+// out and counted as `hidden`. A cause that lasts raises it again.
 //
 //   condition-catalogue.ts    the codes with severity, meaning and what to do
 //   event-conditions.ts       applies the table of the events
@@ -56,7 +56,7 @@ export type Conditions = {
   clear(code: ConditionCode, key?: string | null): void
   /** Clears all for which `stays` is false. */
   clearOthers(stays: (code: ConditionCode) => boolean): void
-  /** Worst first, then oldest first. */
+  /** What stops receiving or delivery first, then the worst, then the oldest. */
   open(): readonly Condition[]
   /** Conditions that were removed because there were too many, since the start. */
   readonly hidden: number
@@ -94,7 +94,7 @@ export function createConditions({ clock }: { clock: Clock }): Conditions {
     const { key = null, what = meaning, times = 1 } = cause
     const name = entryName(code, key)
     const known = entries.get(name)?.condition
-    if (!known) makeRoom()
+    if (!known && !makeRoom(severity)) return
     const now = clock.now()
     const count = cause.present ?? (known?.count ?? 0) + times
     entries.set(name, {
@@ -115,8 +115,9 @@ export function createConditions({ clock }: { clock: Clock }): Conditions {
     })
   }
 
-  function makeRoom(): void {
-    if (entries.size < conditionsMax) return
+  /** False where all are more severe. */
+  function makeRoom(severity: Severity): boolean {
+    if (entries.size < conditionsMax) return true
     let mildest: string | undefined
     let rankMin = Infinity
     for (const [name, { condition }] of entries) {
@@ -125,8 +126,10 @@ export function createConditions({ clock }: { clock: Clock }): Conditions {
         mildest = name
       }
     }
-    if (mildest !== undefined) entries.delete(mildest)
     hidden += 1
+    if (mildest === undefined || rankMin > rankOf({ severity })) return false
+    entries.delete(mildest)
+    return true
   }
 
   function open(): readonly Condition[] {
@@ -136,7 +139,7 @@ export function createConditions({ clock }: { clock: Clock }): Conditions {
     }
     return [...entries.values()]
       .map(({ condition }) => condition)
-      .sort((a, b) => rankOf(b) - rankOf(a) || a.since - b.since)
+      .sort((a, b) => stopsOf(b) - stopsOf(a) || rankOf(b) - rankOf(a) || a.since - b.since)
   }
 }
 
@@ -150,6 +153,11 @@ function entryName(code: ConditionCode, key: string | null): string {
   return key === null ? code : `${code}|${key}`
 }
 
-function rankOf({ severity }: Condition): number {
+/** Not one that is expected now, such as silence at night. */
+function stopsOf({ code, severity }: Condition): number {
+  return specOf(code).stops !== undefined && severity !== 'info' ? 1 : 0
+}
+
+function rankOf({ severity }: Pick<Condition, 'severity'>): number {
   return severities.indexOf(severity)
 }

@@ -35,6 +35,7 @@ import { deviceSchema, devicesSchema } from './answer-schemas/device-schemas.ts'
 import { historySchema } from './answer-schemas/history-schemas.ts'
 import { batchParameters, batchSelectionOf } from './batch-params.ts'
 import { deadLetterParameters, deadLetterQueryOf } from './dead-letter-params.ts'
+import { deviceKeyOf } from './device-key.ts'
 import { deviceOf, devicesOf, deviceSorts, withHours } from './device-list.ts'
 import { ok, problem, starting, type JsonAnswer, type TextAnswer } from './json-answer.ts'
 import { quarantineOf } from './quarantine-view.ts'
@@ -164,7 +165,12 @@ export const readRoutes: readonly Route[] = [
     parameters: z.strictObject({ ...deadLetterParameters, limit: limit('At most this many in the list.') }),
     answers: { 200: { means: 'The dead letters.', schema: deadLettersSchema } },
     async answer({ source, values: { limit: most, ...selection } }) {
-      return orStarting((await source.stages.deadLetters?.list(deadLetterQueryOf(selection), most)) ?? null)
+      const { device } = selection
+      const named = {
+        ...selection,
+        ...(device !== undefined && { device: deviceKeyOf(source.stages, device) }),
+      }
+      return orStarting((await source.stages.deadLetters?.list(deadLetterQueryOf(named), most)) ?? null)
     },
   }),
   route({
@@ -198,7 +204,8 @@ export const readRoutes: readonly Route[] = [
     }),
     answers: { 200: { means: 'The messages in quarantine.', schema: quarantineSchema } },
     async answer({ source, values: { device = null, limit: most } }) {
-      return orStarting(await quarantineOf(source.stages, { device, limit: most }))
+      const key = device === null ? null : deviceKeyOf(source.stages, device)
+      return orStarting(await quarantineOf(source.stages, { device: key, limit: most }))
     },
   }),
   route({
@@ -249,7 +256,9 @@ async function ledgerOf({ source, values, signal }: RouteRequest<LedgerValues>):
   const { ledger, spool } = source.stages
   if (!ledger) return spool === null ? starting() : ledgerOff
   const texts = Object.entries(values).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, String(value)]],
+    value === undefined
+      ? []
+      : [[name, name === 'device' ? deviceKeyOf(source.stages, String(value)) : String(value)]],
   )
   const reply = await ledger.query(Object.fromEntries(texts) as Record<string, string>, signal)
   switch (reply.kind) {

@@ -81,7 +81,7 @@ const stateShape = Object.fromEntries(
 export const devices = record({
   known: count().describe('Devices with a record: listed, seen or refused.'),
   listed: count().describe('Rows of the device table.'),
-  seen: count().describe('Devices whose messages were mapped since the start.'),
+  seen: count().describe('Devices of which a message is known.'),
   ...stateShape,
   total: count().describe('Devices that are listed, were seen or were refused, and clients of no device.'),
   checkedAt: timeOrNull().describe('When the devices were last counted.'),

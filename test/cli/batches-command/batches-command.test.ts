@@ -45,7 +45,15 @@ async function daemon(changes: Partial<BatchActionReport> = {}) {
   await ops.ops.start()
   const fail = () => Promise.reject(new Error('not asked'))
   ops.ops.attach({
-    control: { reload: fail, remap: fail, mute: () => 0, forget: fail, check: fail, probe: fail },
+    control: {
+      reload: fail,
+      remap: fail,
+      mute: () => 0,
+      snapshotsFolder: '/var/lib/gateway/snapshots',
+      forget: fail,
+      check: fail,
+      probe: fail,
+    },
     batches,
   })
   const run = (...argv: string[]) =>

@@ -51,6 +51,18 @@ describe('the audit log', () => {
     expect((await stat(join(folder, 'audit.ndjson'))).mode & 0o777).toBe(0o600)
   })
 
+  test('is read from its end, in blocks: as much as is asked for', async () => {
+    const folder = await newFolder()
+    const { change } = auditIn(folder)
+    for (let n = 0; n < 150; n += 1) await change(`change-${n}`, { note: 'x'.repeat(400 + n) })
+    await appendFile(join(folder, 'audit.1.ndjson'), await readFile(join(folder, 'audit.ndjson')))
+    const newest = Array.from({ length: 150 }, (_, n) => `change-${149 - n}`)
+    expect(await names(folder)).toEqual([...newest, ...newest])
+    const { changes, more } = await readAudit(folder, { limit: 3 })
+    expect([changes.map(({ change: name }) => name), more]).toEqual([newest.slice(0, 3), true])
+    expect(changes[0]).toMatchObject({ outcome: 'done', status: 200 })
+  })
+
   test('has a change before it begins, so that a crash does not hide it', async () => {
     const folder = await newFolder()
     const { audit } = auditIn(folder)

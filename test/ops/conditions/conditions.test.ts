@@ -378,4 +378,24 @@ describe('the list is short', () => {
     expect(open[0]?.code).toBe('STORE_LOST')
     expect(conditions.hidden).toBe(137)
   })
+
+  test('a milder condition takes the place of no other one', () => {
+    const { conditions } = world()
+    for (let n = 0; n < 64; n += 1) conditions.raise('STORE_LOST', { key: `${n}`, why: 'w.' })
+    conditions.raise('MODEL_UNKNOWN', { why: 'w.' })
+    expect(conditions.open().every(({ code }) => code === 'STORE_LOST')).toBe(true)
+    expect(conditions.hidden).toBe(1)
+  })
+
+  test('what stops receiving or delivery is before what is worse and stops nothing', () => {
+    const { conditions } = world()
+    conditions.raise('CHUNK_DAMAGED', { why: 'w.' })
+    conditions.raise('ENDPOINT_UNAVAILABLE', { why: 'w.' })
+    conditions.raise('DEVICES_SILENT', { why: 'w.', severity: 'info' })
+    expect(conditions.open().map(({ code }) => code)).toEqual([
+      'ENDPOINT_UNAVAILABLE',
+      'CHUNK_DAMAGED',
+      'DEVICES_SILENT',
+    ])
+  })
 })

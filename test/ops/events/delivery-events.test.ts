@@ -114,6 +114,7 @@ describe('POST /control/probe', () => {
         reload: unexpectedCall,
         remap: unexpectedCall,
         mute: () => 0,
+        snapshotsFolder: '/var/lib/gateway/snapshots',
         forget: unexpectedCall,
         check: unexpectedCall,
         probe,

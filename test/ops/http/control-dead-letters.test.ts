@@ -10,6 +10,7 @@ const control: DaemonControl = {
   reload: unexpectedCall,
   remap: unexpectedCall,
   mute: () => 0,
+  snapshotsFolder: '/var/lib/gateway/snapshots',
   forget: unexpectedCall,
   check: unexpectedCall,
   probe: unexpectedCall,

@@ -34,6 +34,7 @@ async function world(changes: Partial<QuarantineDecisions> = {}) {
     reload: () => Promise.reject(new Error('not asked')),
     remap: () => Promise.reject(new Error('not asked')),
     mute: () => 0,
+    snapshotsFolder: '/var/lib/gateway/snapshots',
     forget: () => Promise.reject(new Error('not asked')),
     check: () => Promise.reject(new Error('not asked')),
     probe: () => Promise.reject(new Error('not asked')),

@@ -29,6 +29,7 @@ async function world(changes: Partial<DaemonControl> = {}) {
       return report
     },
     mute: () => 0,
+    snapshotsFolder: '/var/lib/gateway/snapshots',
     forget: () => Promise.reject(new Error('unexpected call')),
     check: () => Promise.reject(new Error('unexpected call')),
     probe: () => Promise.resolve({ now: 1, providers: [] }),

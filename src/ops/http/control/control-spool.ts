@@ -1,10 +1,11 @@
 // control-spool.ts: what an operator does with the spool of the running daemon, over HTTP.
 //
 //   POST /control/spool/verify                          reads every record of the spool
-//   POST /control/spool/snapshot?to=DIR                 writes a snapshot into DIR, an absolute path
+//   POST /control/spool/snapshot?to=DIR                 writes a snapshot into DIR, an absolute path; over TCP only
+//                                                       below `snapshots` beside the spool
 //   POST /control/spool/assign-lane?lane=N&provider=P   gives a lane whose provider is lost to a provider
 
-import { isAbsolute } from 'node:path'
+import { isAbsolute, normalize, sep } from 'node:path'
 import { z } from 'zod'
 import type { LaneId, ProviderName } from '../../../domain/ids.ts'
 import { assignLaneSchema, verifySchema } from '../answer-schemas/control-schemas.ts'
@@ -27,10 +28,13 @@ export const spoolRoutes: readonly ControlRoute[] = [
     summary: 'Writes a snapshot of the spool.',
     parameters: z.strictObject({ to: requiredText('Directory for it, an absolute path.') }),
     answers: { 200: { means: 'The snapshot.' } },
-    async answer({ source, values: { to }, signal }) {
+    async answer({ source, values: { to }, caller, signal }, { snapshotsFolder }) {
       const { spoolWork: spool } = source.stages
       if (!spool) return starting()
       if (!isAbsolute(to)) return badParameter('to must be an absolute path.', { parameter: 'to', found: to })
+      // Who came over TCP has the rights of the daemon for no other file.
+      if (caller.via === 'tcp' && !normalize(to).startsWith(`${snapshotsFolder}${sep}`))
+        return badParameter(`Over TCP, to must be below ${snapshotsFolder}.`, { parameter: 'to', found: to })
       return ok(await spool.snapshot(to, signal))
     },
   }),

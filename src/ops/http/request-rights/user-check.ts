@@ -3,8 +3,8 @@
 // A check takes tens of milliseconds of a core and shares its threads with the spool, so it is not repeated:
 // what was right stays known, as an HMAC under a key of this process. At most `checksMax` checks wait, and
 // at most `checksOfAddressMax` of one address; the request beyond is answered 429. Wrong passwords are
-// answered later and later, by address and user; a right one never is. An address that gave many wrong
-// ones waits for its next check: wrong-passwords.ts.
+// answered later and later, by address and user; a right one never is. A user of an address that gave many
+// wrong ones waits for the next check: wrong-passwords.ts.
 
 import { createHmac, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -70,7 +70,7 @@ export function createUserCheck(
       .update(password)
       .digest('base64')
     if (user !== undefined && known.has(digest)) return { kind: 'user', user }
-    const retryInMs = limits.waitMs(address, clock.monotonic())
+    const retryInMs = limits.waitMs({ address, name }, clock.monotonic())
     if (retryInMs > 0) return { kind: 'limited', name, retryInMs }
     const ofAddress = waiting.get(address) ?? 0
     if (checks >= checksMax || ofAddress >= checksOfAddressMax) return { kind: 'busy' }
@@ -91,7 +91,7 @@ export function createUserCheck(
       failures.delete(`${address} ${name}`)
       return { kind: 'user', user }
     }
-    limits.note(address, clock.monotonic())
+    limits.note({ address, name }, clock.monotonic())
     await delayAfter(`${address} ${name.slice(0, 64)}`)
     return { kind: 'wrong', name }
   }

@@ -3,6 +3,7 @@
 //   /tap      messages as they come, raw and mapped: tap-stream.ts
 //   /events   the state for pages that stay open: event-stream.ts
 
+import { deviceKeyOf } from '../device-key.ts'
 import { z } from 'zod'
 import { wantsEvents } from '../accepted-type.ts'
 import { noParameters, text } from '../http-routing/parameters.ts'
@@ -34,7 +35,8 @@ export const streamRoutes: readonly Route[] = [
       const contentType = asEvents ? eventStreamType : tapContentType
       if (request.method === 'HEAD') return { status: 200, contentType, body: '' }
       const { device = null, topic = null, source: name = null } = values
-      return source.tap({ device, topic, source: name, asEvents }, response, access) ?? 'streams'
+      const key = device === null ? null : deviceKeyOf(source.stages, device)
+      return source.tap({ device: key, topic, source: name, asEvents }, response, access) ?? 'streams'
     },
   }),
   route({

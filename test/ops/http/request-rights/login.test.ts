@@ -8,7 +8,11 @@ import { costMin, hashPassword } from '../../../../src/std/passwords/passwords.t
 import type { OpsConfig } from '../../../../src/ops/config.ts'
 import { changeByForm } from '../../../../src/ops/http/control/control.ts'
 import { ownPlace } from '../../../../src/ops/http/request-rights/login-places.ts'
-import { createWrongPasswords, wrongMax } from '../../../../src/ops/http/request-rights/wrong-passwords.ts'
+import {
+  createWrongPasswords,
+  anyNameMax,
+  wrongMax,
+} from '../../../../src/ops/http/request-rights/wrong-passwords.ts'
 import { sessionsOfUserMax } from '../../../../src/ops/http/request-rights/login-sessions.ts'
 import { startAskedControl } from '../../../support/asked-control.ts'
 import { createAuthority } from '../../../support/certificates.ts'
@@ -340,22 +344,32 @@ describe('a link of another site', () => {
 })
 
 describe('wrong passwords', () => {
-  test('of one address are limited, by a right one too, and other addresses are not', () => {
+  test('of one user of an address are limited, and other users and addresses are not', () => {
     const limits = createWrongPasswords()
-    const waits = (address: string, nowMs = 0) => limits.waitMs(address, nowMs)
+    const from = (address: string, name = 'alice') => ({ address, name })
+    const waits = (address: string, nowMs = 0, name?: string) => limits.waitMs(from(address, name), nowMs)
     for (let count = 0; count < wrongMax; count += 1) {
       expect(waits('192.0.2.1')).toBe(0)
-      limits.note('192.0.2.1', 0)
+      limits.note(from('192.0.2.1'), 0)
     }
     expect(waits('192.0.2.1')).toBe(15_000)
+    expect(waits('192.0.2.1', 0, 'bob')).toBe(0)
     expect(waits('192.0.2.2')).toBe(0)
     expect(waits('192.0.2.1', 15_000)).toBe(0)
-    limits.note('192.0.2.1', 15_000)
+    limits.note(from('192.0.2.1'), 15_000)
     expect(waits('192.0.2.1', 15_000)).toBe(15_000)
     expect(waits('192.0.2.1', 400_000)).toBe(0)
-    for (let count = 0; count < wrongMax; count += 1) limits.note(`2001:db8:0:1::${count}`, 0)
+    for (let count = 0; count < wrongMax; count += 1) limits.note(from(`2001:db8:0:1::${count}`), 0)
     expect(waits('2001:db8:0:1:ffff::1')).toBe(15_000)
     expect(waits('2001:db8:0:2::1')).toBe(0)
+  })
+
+  test('for many names of one address are limited for each of them', () => {
+    const limits = createWrongPasswords()
+    for (let count = 0; count < anyNameMax; count += 1)
+      limits.note({ address: '192.0.2.1', name: `n-${count}` }, 0)
+    expect(limits.waitMs({ address: '192.0.2.1', name: 'alice' }, 0)).toBe(15_000)
+    expect(limits.waitMs({ address: '192.0.2.2', name: 'alice' }, 0)).toBe(0)
   })
 
   test('beyond the limit are not checked, and a known password still is', async () => {
@@ -366,7 +380,7 @@ describe('wrong passwords', () => {
     expect((await ops.send('/status', { headers: basic('right') })).status).toBe(200)
     const cookie = await ops.cookieOf('bob')
     // Several at once, so that their delays pass together; other names, so that they are short.
-    for (let wrong = 0; wrong < wrongMax; wrong += 2)
+    for (let wrong = 0; wrong < anyNameMax; wrong += 2)
       await Promise.all([ops.login(`a${wrong}`, 'x'), ops.login(`b${wrong}`, 'x')])
     expect((await ops.login('bob', 'right')).headers['location']).toBe('/')
     const refused = await ops.login('bob', 'wrong')
