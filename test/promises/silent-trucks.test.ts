@@ -9,11 +9,11 @@ import { runCli } from '../support/cli-world.ts'
 import { createFastClock } from '../support/fast-clock.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 
-/** A minute of the gateway passes in a second. */
-const factor = 60
-const beatMs = 60
+/** A minute of the gateway passes in three seconds. */
+const factor = 20
+const beatMs = 75
 
-/** Trucks that send every four seconds of the gateway, as long as they are in the returned set. */
+/** Trucks that send every second or two of the gateway, as long as they are in the returned set. */
 async function sendingTrucks(pipeline: Pipeline, names: readonly string[]): Promise<Set<string>> {
   const trucks = await Promise.all(names.map((name) => pipeline.device(name)))
   const sending = new Set(names)
@@ -46,7 +46,7 @@ ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonym
 sources: [{ name: trucks, topic: "telemetry/v1/{device}", map: { latitude: { path: lat }, longitude: { path: lon } } }]
 spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
 delivery: { base_url: "${baseUrl}", batch: { linger: 5s } }
-ops: { listen: "127.0.0.1:0", silence: { device_after: 4m } }
+ops: { listen: "127.0.0.1:0", silence: { device_after: 1m } }
 alerts:
   wait: 1s
   page: https://gateway.example/page
@@ -60,6 +60,8 @@ alerts:
       runCli(['devices', ...words, '--socket', join(pipeline.folder, 'spool/control.sock')])
     const sending = await sendingTrucks(pipeline, ['TRK-1', 'TRK-2', 'TRK-3', 'TRK-4'])
     await pipeline.until(() => (pipeline.status().devices?.sending ?? 0) === 4)
+    // Each has a rhythm.
+    await pipeline.until(() => pipeline.status().totals.delivered >= 40)
 
     expect(await cli('mute', 'TRK-3', '--for', '7d')).toMatchObject({ status: 0 })
     sending.delete('TRK-3')

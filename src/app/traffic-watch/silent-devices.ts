@@ -129,7 +129,8 @@ export function createSilentDevices(
   function isSilentAlone(one: Heard, newest: EpochMs): boolean {
     const limitMs = limitOf(one)
     // Its silence is that of the others where these do not send either.
-    return limitMs !== null && one.isSilent && newest - one.lastSeen >= limitMs && isOpen(one.from)
+    const isLate = one.isSilent || one.medianGapMs === null
+    return limitMs !== null && isLate && newest - one.lastSeen >= limitMs && isOpen(one.from)
   }
 
   function isOpen(from: string | null): boolean {

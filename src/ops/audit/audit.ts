@@ -129,7 +129,7 @@ function resultOf(value: unknown): Record<string, unknown> {
 
 export type AuditQuery = { limit: number; since?: EpochMs; until?: EpochMs }
 
-/** The log in the directory of the spool, also while a daemon writes it. Only as much is read as is asked for. */
+/** The log in the directory of the spool, also while a daemon writes it. Reads no more than is asked for. */
 export async function readAudit(folder: string, { limit, since, until }: AuditQuery): Promise<AuditAnswer> {
   const ends = new Map<string, Line>()
   const changes: AuditEntry[] = []

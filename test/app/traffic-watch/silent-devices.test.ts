@@ -120,6 +120,13 @@ describe('a truck that falls silent while others send', () => {
     }
   })
 
+  test('is named where it sent too few messages for a rhythm', () => {
+    const { add, pass, lastOf } = world(hour)
+    add(...named(3), { device: 'new', medianGapMs: null, isSilent: false })
+    pass(2 * hour, ({ device }) => device !== 'new')
+    expect(lastOf('device_silent')?.devices.map(({ device }) => device)).toEqual(['new'])
+  })
+
   test('is named no more when it sends again', () => {
     const { add, pass, lastOf } = world(hour)
     add(...named(3))

@@ -50,7 +50,7 @@ export const ingestMutations: readonly Mutation[] = [
   {
     name: 'the bad records of a message of several vehicles are forgotten',
     file: 'ingest/intake/result-router.ts',
-    find: '      storeKept(one, message)\n      counts.split += 1\n',
+    find: "      if (storeKept(one, message) === 'stored') counts.split += 1\n",
     replace: '',
   },
   {
@@ -112,14 +112,14 @@ export const ingestMutations: readonly Mutation[] = [
   {
     name: 'every message with DUP is taken for a duplicate',
     file: 'ingest/intake/result-router.ts',
-    find: 'message.dup && !isExact && resends.isDuplicate(message)',
-    replace: 'message.dup && !isExact',
+    find: 'message.dup && !isExact && (resends.isDuplicate(message)',
+    replace: 'message.dup && !isExact && (true',
   },
   {
     name: 'a message without a time that comes again is always stored',
     file: 'ingest/intake/result-router.ts',
-    find: 'message.dup && !isExact && resends.isDuplicate(message)',
-    replace: 'message.dup && isExact && resends.isDuplicate(message)',
+    find: 'message.dup && !isExact && (resends.isDuplicate(message)',
+    replace: 'message.dup && isExact && (resends.isDuplicate(message)',
   },
   {
     name: 'a resent message equals every other one under its identifier',
@@ -172,7 +172,7 @@ export const ingestMutations: readonly Mutation[] = [
   {
     name: 'a message that cannot be mapped closes the commit of others',
     file: 'ingest/intake/result-router.ts',
-    find: "case 'unmappable':\n        storeKept(result, message)\n",
+    find: "case 'unmappable':\n        if (storeKept(result, message) === 'duplicate') counts.duplicates += 1\n",
     replace: "case 'unmappable':\n        ignore(result.source ?? '', 'unmappable', 1)\n",
   },
   // ---- mapping and its state

@@ -398,6 +398,8 @@ export const spoolMutations: readonly Mutation[] = [
     name: 'an exchange is made in two writes',
     file: 'spool/kept/exchange.ts',
     find: `    const group = committer.open()
+    const payloads = areMapped ? all.filter(isNew) : all
+    const duplicates = all.length - payloads.length
     const attachments = group.attachments()
     if (movesBack(entries, payloads.length > 0, keptMessages)) counters.movedBack += 1
     for (const id of take) reservations.take(id)
@@ -406,15 +408,17 @@ export const spoolMutations: readonly Mutation[] = [
     replace: `    const first = committer.open().attachments()
     for (const id of take) reservations.take(id)
     for (const entry of entries) first.take(entry)
-    const rest = { take, payloads, deadLetters, keptMessages, stateChanges }
+    const rest = { take, payloads: all, areMapped, deadLetters, keptMessages, stateChanges }
     return committer.commit({ prepare: () => undefined }).then(() => addRest(rest, entries))
   }
 
   function addRest(
-    { take, payloads, deadLetters, keptMessages = [], stateChanges }: Exchange,
+    { take, payloads: all, areMapped = false, deadLetters, keptMessages = [], stateChanges }: Exchange,
     entries: readonly StoredEntry[],
-  ): Promise<void> {
+  ): Promise<Exchanged> {
     const group = committer.open()
+    const payloads = areMapped ? all.filter(isNew) : all
+    const duplicates = all.length - payloads.length
     const attachments = group.attachments()
     if (movesBack(entries, payloads.length > 0, keptMessages)) counters.movedBack += 1
 `,

@@ -1,8 +1,8 @@
 // control-spool.ts: what an operator does with the spool of the running daemon, over HTTP.
 //
 //   POST /control/spool/verify                          reads every record of the spool
-//   POST /control/spool/snapshot?to=DIR                 writes a snapshot into DIR, an absolute path; over TCP only
-//                                                       below `snapshots` beside the spool
+//   POST /control/spool/snapshot?to=DIR                 writes a snapshot into DIR, an absolute path; over
+//                                                       TCP only below `snapshots` beside the spool
 //   POST /control/spool/assign-lane?lane=N&provider=P   gives a lane whose provider is lost to a provider
 
 import { isAbsolute, normalize, sep } from 'node:path'

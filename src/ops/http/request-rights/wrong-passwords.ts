@@ -8,7 +8,7 @@
 export const wrongMax = 20
 export const wrongEveryMs = 15_000
 export const anyNameMax = 2 * wrongMax
-/** Addresses, and users of them, that are remembered; the one whose last wrong password is oldest is forgotten. */
+/** Addresses and users that are remembered; the one whose last wrong password is oldest is forgotten. */
 const rememberedMax = 2000
 const nameLengthMax = 64
 
