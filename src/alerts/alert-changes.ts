@@ -69,7 +69,7 @@ export function changesOf(
     if (known === undefined) add('raised')
     else if (rankOf(condition.severity) > rankOf(known.severity)) add('worsened')
     else if (causes.some((cause) => !known.causes.includes(cause))) add('changed')
-    else if (now - known.sentAt >= repeatMs) add('repeated')
+    else if (now - known.sentAt >= repeatMs && (condition.known ?? null) === null) add('repeated')
   }
   for (const [name, known] of [...maybe, ...reported]) {
     if (names.has(name) || !maySayCleared(name)) continue

@@ -16,6 +16,8 @@ export type OpenCondition = {
   act: string
   /** Each thing that has the problem, where one more is news. */
   causes: readonly string[]
+  /** Not null: a person knows of it until then. */
+  known?: { readonly untilAt: EpochMs } | null
 }
 
 /** How the gateway is, at one moment. */

@@ -77,6 +77,10 @@ const commands: Record<string, Entry> = {
     summary: 'List the receivers of alerts, and send a test through them.',
     load: async () => (await import('./alerts-command/alerts-command.ts')).alertsCommand,
   },
+  conditions: {
+    summary: 'List conditions that were open, and say which of the open ones you know of.',
+    load: async () => (await import('./conditions-command.ts')).conditionsCommand,
+  },
   audit: {
     summary: 'Show the changes that operators made.',
     load: async () => (await import('./audit-command.ts')).auditCommand,

@@ -160,8 +160,15 @@ function problemLines(status: Status): string[] {
   return status.conditions.flatMap((condition) => [
     headOf(status, condition),
     ...[condition.what, condition.why, condition.act].flatMap((text) => indented(text)),
+    ...knownLines(condition),
     '',
   ])
+}
+
+/** A daemon of an earlier version says nothing of it. */
+function knownLines({ known }: Partial<Pick<Condition, 'known'>>): string[] {
+  const isKnown = known !== undefined && known !== null
+  return isKnown ? indented(`Known until ${known.untilAt}: ${known.by}.`) : []
 }
 
 /** Without causes and cures. */

@@ -36,6 +36,7 @@
 import type { GatewayError } from '../std/gateway-error.ts'
 import type { GatewayEvent } from '../domain/event.ts'
 import { conservationOf, createConservationCheck, gonePayloads } from './conservation-check.ts'
+import { createConditionHistory } from './conditions/condition-history.ts'
 import { createConditions } from './conditions/conditions.ts'
 import { writeError } from '../std/journal.ts'
 import { controlSocketPath } from './config.ts'
@@ -95,7 +96,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
   const startedAt = clock.now()
   const stages: StageViews = { ingest: null, spool: null, delivery: null }
   const log = createLog({ clock, stdout, env }, options.log)
-  const conditions = createConditions({ clock })
+  const past = createConditionHistory({ clock })
+  const conditions = createConditions({ clock, cleared: past.cleared })
   const eventConditions = createEventConditions(conditions)
   const fillConditions = createFillConditions(conditions)
   const checkConservation = createConservationCheck({ clock, conditions })
@@ -118,7 +120,10 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
     refusing,
     ready,
     stopping,
-    saveHistory: history.save,
+    async saveHistory() {
+      await history.save()
+      await past.save(stages.records ?? null)
+    },
     stop,
     status,
     situation,
@@ -155,6 +160,8 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
 
   async function start(): Promise<void> {
     history.start()
+    // It never rejects.
+    history.follow(() => void past.save(stages.records ?? null))
     http = await openHttp(
       {
         version,
@@ -165,6 +172,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
         metrics: async () => ({ contentType: metrics.contentType, text: await metrics.scrape() }),
         stages,
         history: history.read,
+        past,
         tap: createTapRoute({ clock, taps: () => stages.taps ?? null }),
         events: events.open,
       },
@@ -262,7 +270,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
       notReady,
       stages,
       recovered,
-      conditions: conditions.open(),
+      conditions: conditions.open().map((one) => ({ ...one, known: past.known(one) })),
       conditionsHidden: conditions.hidden,
       forecast: history.forecast(),
     }

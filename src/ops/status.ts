@@ -8,6 +8,7 @@ import { isoTime, isoTimeOrNull, type EpochMs } from '../std/clock.ts'
 import { formatDuration } from '../std/quantity.ts'
 import type { ProviderView } from '../delivery/types.ts'
 import { specOf } from './conditions/condition-catalogue.ts'
+import type { KnownCondition } from './conditions/condition-history.ts'
 import type { Condition } from './conditions/conditions.ts'
 import { lastAcceptedOf, verdictOf, type VerdictSource } from './gateway-verdict/gateway-verdict.ts'
 import type { FillForecast } from './history/history.ts'
@@ -38,7 +39,7 @@ export type StatusSource = {
   stages: StageViews
   /** Payloads that were in the spool when it was opened. */
   recovered: number
-  conditions: readonly Condition[]
+  conditions: readonly (Condition & { known?: KnownCondition | null })[]
   conditionsHidden: number
   /** When the spool is full. */
   forecast: FillForecast
@@ -80,6 +81,7 @@ export function buildStatus(source: StatusSource): Status {
     conditions: source.conditions.map((condition) => ({
       ...condition,
       causes: [...condition.causes],
+      known: knownOf(condition.known ?? null),
       what: condition.what + nextTryOf(condition, providers, now),
       since: isoTime(condition.since),
       lastAt: isoTime(condition.lastAt),
@@ -108,6 +110,10 @@ export function verdictSource(source: Omit<StatusSource, 'version' | 'pid' | 'fo
     lanes: stages.spool?.lanes() ?? [],
     lastMessageAt: stages.ingest?.counters().lastMessageAt ?? null,
   }
+}
+
+function knownOf(known: KnownCondition | null): Status['conditions'][number]['known'] {
+  return known && { untilAt: isoTime(known.untilAt), by: known.by, at: isoTime(known.at) }
 }
 
 /** The clock may have been set back since. */

@@ -440,6 +440,29 @@ describe('a condition of several devices', () => {
   })
 })
 
+describe('a condition that a person knows of', () => {
+  test('is not repeated, and is sent where it gets worse, where more have it, and when it is over', async () => {
+    const { is, pass, said } = world({ settings: { repeatMs: hourMs } })
+    const known = { untilAt: Number.MAX_SAFE_INTEGER }
+    is([condition('DEVICE_SILENT', { causes: ['truck-1'], severity: 'warning' })])
+    await pass(12_000)
+    is([condition('DEVICE_SILENT', { causes: ['truck-1'], severity: 'warning', known })])
+    await pass(3 * hourMs)
+    expect(said()).toEqual(['raised DEVICE_SILENT'])
+    is([condition('DEVICE_SILENT', { causes: ['truck-1', 'truck-2'], severity: 'warning', known })])
+    await pass(12_000)
+    is([condition('DEVICE_SILENT', { causes: ['truck-1', 'truck-2'], severity: 'error', known })])
+    await pass(12_000)
+    is([])
+    await pass(12_000)
+    expect(said().slice(1)).toEqual([
+      'changed DEVICE_SILENT',
+      'worsened DEVICE_SILENT',
+      'cleared DEVICE_SILENT',
+    ])
+  })
+})
+
 describe('the summary of the day', () => {
   test('comes once a day at its time, with all that is open', async () => {
     const { clock, is, pass, alerts } = world({ settings: { digestAt: 7 * 60 } })

@@ -11,6 +11,7 @@
 //
 //   condition-catalogue.ts    the codes with severity, meaning and what to do
 //   event-conditions.ts       applies the table of the events
+//   condition-history.ts      those that were open, and those that a person knows of
 //   ../events/                which event raises and clears which, and the texts
 
 import type { Clock, EpochMs } from '../../std/clock.ts'
@@ -69,13 +70,19 @@ const causesMax = 200
 
 type Entry = { condition: Condition; quietMs: number; quietFrom: number }
 
-export function createConditions({ clock }: { clock: Clock }): Conditions {
+type Deps = {
+  clock: Clock
+  /** It is open no more. */
+  cleared?: (condition: Condition) => void
+}
+
+export function createConditions({ clock, cleared = () => undefined }: Deps): Conditions {
   const entries = new Map<string, Entry>()
   let hidden = 0
 
   return {
     raise,
-    clear: (code, key = null) => void entries.delete(entryName(code, key)),
+    clear: (code, key = null) => remove(entryName(code, key)),
     clearOthers(stays) {
       for (const [name, { condition }] of entries) if (!stays(condition.code)) entries.delete(name)
     },
@@ -86,6 +93,13 @@ export function createConditions({ clock }: { clock: Clock }): Conditions {
     get isFull() {
       return entries.size >= conditionsMax
     },
+  }
+
+  function remove(name: string): void {
+    const entry = entries.get(name)
+    if (entry === undefined) return
+    entries.delete(name)
+    cleared(entry.condition)
   }
 
   function raise(code: ConditionCode, cause: Cause): void {
@@ -135,7 +149,7 @@ export function createConditions({ clock }: { clock: Clock }): Conditions {
   function open(): readonly Condition[] {
     const now = clock.monotonic()
     for (const [name, { quietMs, quietFrom }] of entries) {
-      if (now - quietFrom >= quietMs) entries.delete(name)
+      if (now - quietFrom >= quietMs) remove(name)
     }
     return [...entries.values()]
       .map(({ condition }) => condition)

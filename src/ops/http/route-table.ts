@@ -2,6 +2,7 @@
 
 import { pageRoutes } from '../page/page.ts'
 import { alertsRoute } from './control/control-alerts.ts'
+import { conditionsRoute } from './control/control-conditions.ts'
 import { controlRoutes } from './control/control.ts'
 import { loginRoutes } from './login-routes.ts'
 import { readRoutes } from './read-routes.ts'
@@ -17,6 +18,7 @@ export const routes: readonly Route[] = [
   ...streamRoutes,
   ...loginRoutes,
   alertsRoute,
+  conditionsRoute,
   ...controlRoutes,
   ...pageRoutes,
 ]

@@ -45,6 +45,7 @@ const withArgument: Readonly<Record<string, string>> = {
   'dead-letters': 'id',
   batches: 'id',
   devices: 'device',
+  conditions: 'code',
 }
 
 /** Without `yes`, these only report what they would do. */

@@ -74,6 +74,13 @@ const condition = record({
   causes: z
     .array(z.string())
     .describe('Each thing that has the problem, such as a device, where one more is news; at most 200.'),
+  known: record({
+    untilAt: time().describe('Until then it is not sent again.'),
+    by: z.string().describe('Who said so.'),
+    at: time().describe('When.'),
+  })
+    .nullable()
+    .describe('A person knows of it; null: nobody said so.'),
 })
 
 export const statusSchema = record({

@@ -52,6 +52,28 @@ export const muteSchema = record({
   records: count().describe('Records of the device.'),
 })
 
+export const acknowledgeSchema = record({
+  code: z.string().describe('The condition.'),
+  key: textOrNull().describe('Its key.'),
+  untilAt: timeOrNull().describe('Until then it is not sent again; null: it is.'),
+})
+
+export const pastConditionsSchema = record({
+  conditions: z
+    .array(
+      record({
+        code: z.string().describe('Stable code.'),
+        key: textOrNull().describe('What it was about.'),
+        severity: z.string().describe('How bad it was.'),
+        since: timeOrNull().describe('When it began.'),
+        clearedAt: timeOrNull().describe('When it was over.'),
+        what: z.string().describe('What was wrong.'),
+      }),
+    )
+    .describe('Those that are over, the newest first.'),
+  more: z.boolean().describe('There are more.'),
+})
+
 const remap = record({
   deadLetters: count().describe('Dead letters that were mapped again.'),
   remapped: count().describe('Of them: dead letters no longer.'),

@@ -7,15 +7,14 @@
 
 import { z } from 'zod'
 import { isoTimeOrNull } from '../../../std/clock.ts'
-import { parseDuration } from '../../../std/quantity.ts'
 import { quote } from '../../../std/quote.ts'
-import { parseTimeArgument } from '../../../std/time-argument.ts'
 import type { DaemonControl } from '../../types.ts'
 import { forgetSchema, muteSchema } from '../answer-schemas/control-schemas.ts'
 import { badRequest, ok, problem, type JsonAnswer } from '../json-answer.ts'
 import { flag, requiredText, text } from '../http-routing/parameters.ts'
 import type { HttpSource } from '../http-routing/route.ts'
 import { controlRoute, type ControlRoute } from './control-route.ts'
+import { endOfTime } from './end-of-time.ts'
 
 export const deviceRoutes: readonly ControlRoute[] = [
   controlRoute({
@@ -43,11 +42,8 @@ export const deviceRoutes: readonly ControlRoute[] = [
     }),
     answers: { 200: { means: 'Until when it is muted.', schema: muteSchema } },
     async answer({ source, values: { device, for: time, until } }, control) {
-      const now = Date.now()
-      const lastsMs = time === undefined ? undefined : parseDuration(time)
-      const end = until === undefined ? null : parseTimeArgument(until, now)
-      const at = lastsMs !== undefined ? now + lastsMs : end?.kind === 'time' ? end.at : null
-      if (at === null || at <= now)
+      const at = endOfTime(source.now(), { lasts: time, until })
+      if (at === null)
         return badRequest('The end of the time is missing, or past.', 'Give for=7d, or until=2026-12-24.')
       return muted(source, control, device, at)
     },

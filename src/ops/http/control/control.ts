@@ -22,6 +22,7 @@ import { noParameters, rawParametersIn, readParameters } from '../http-routing/p
 import { parametersRefused } from '../http-routing/request-refusals.ts'
 import type { Route, RouteAnswer, RouteRequest } from '../http-routing/route.ts'
 import { alertRoutes } from './control-alerts.ts'
+import { conditionRoutes } from './control-conditions.ts'
 import { batchRoutes } from './control-batches.ts'
 import { deadLetterRoutes } from './control-dead-letters.ts'
 import { deviceRoutes } from './control-devices.ts'
@@ -66,6 +67,7 @@ const changes: readonly ControlRoute[] = [
   ...batchRoutes,
   ...spoolRoutes,
   ...alertRoutes,
+  ...conditionRoutes,
 ]
 
 export const controlRoutes: readonly Route[] = changes.map(toRoute)

@@ -2,6 +2,7 @@
 // that answers. One list of routes is the source of the routing, of the list at / and of the OpenAPI
 // document.
 
+import type { ConditionHistory } from '../../conditions/condition-history.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
 import type { EpochMs } from '../../../std/clock.ts'
@@ -24,6 +25,8 @@ export type HttpSource = {
   verdict(): JsonAnswer
   metrics(): Promise<{ contentType: string; text: string }>
   stages: StageViews
+  /** Conditions that were open, and those that a person knows of. */
+  past: Pick<ConditionHistory, 'past' | 'know'>
   /** For plots. */
   history(span: HistorySpan): HistoryView
   /** Streams, and gives null; or refuses. */

@@ -24,6 +24,8 @@ const selections = [
   'source',
   'provider',
   'all',
+  'code',
+  'key',
   'for',
   'restamp',
   'discard',

@@ -1,17 +1,23 @@
 // overview-page.ts: `/`: does it work, what needs a person, what waits, and where.
 
 import { formatDuration, formatSize, plural } from '../../../std/quantity.ts'
+import { isoTime } from '../../../std/clock.ts'
+import type { PastCondition } from '../../conditions/condition-history.ts'
 import type { Status } from '../../status-schema/status-schema.ts'
 import { placeOfCondition } from '../condition-places.ts'
-import { html, type Html } from '../html.ts'
-import { ago, count, named, rate, sentence } from '../shown-values.ts'
+import { html, nothing, type Html } from '../html.ts'
+import { changes, type Access } from '../page-changes.ts'
+import { ago, at, count, named, rate, sentence } from '../shown-values.ts'
 import { verdictWords } from '../layout.ts'
 import { table } from '../table.ts'
 
-export function overviewOf(status: Status, plots: Html): Html {
-  return html`${verdictSection(status)} ${conditionsSection(status)} ${plots}
+export type Overview = { status: Status; past: readonly PastCondition[]; access: Access }
+
+export function overviewOf({ status, past, access }: Overview, plots: Html): Html {
+  return html`${verdictSection(status)} ${conditionsSection(status, access)} ${plots}
     <div class="columns">${waitingSection(status)} ${diskSection(status)}</div>
-    ${providersSection(status)} ${sourcesSection(status)} ${totalsSection(status)}`
+    ${providersSection(status)} ${sourcesSection(status)} ${totalsSection(status)}
+    ${pastSection(past, status.now)}`
 }
 
 function verdictSection(status: Status): Html {
@@ -32,16 +38,16 @@ function verdictSection(status: Status): Html {
   </section>`
 }
 
-function conditionsSection({ conditions, conditionsHidden, now }: Status): Html {
+function conditionsSection({ conditions, conditionsHidden, now }: Status, access: Access): Html {
   return html`<section id="conditions" data-region aria-labelledby="conditions-title">
     <h2 id="conditions-title">Problems</h2>
     ${conditions.length === 0 && html`<p class="quiet">None.</p>`}
-    ${conditions.map((one) => conditionArticle(one, now))}
+    ${conditions.map((one) => conditionArticle(one, now, access))}
     ${conditionsHidden > 0 && html`<p>${plural(conditionsHidden, 'more problem')} not shown.</p>`}
   </section>`
 }
 
-function conditionArticle(one: Status['conditions'][number], now: string): Html {
+function conditionArticle(one: Status['conditions'][number], now: string, access: Access): Html {
   const place = placeOfCondition(one.code)
   return html`<article class="condition ${one.severity}">
     <h3><span class="severity">${one.severity}</span> ${sentence(one.what)}</h3>
@@ -56,7 +62,33 @@ function conditionArticle(one: Status['conditions'][number], now: string): Html 
         one.count > 1 && html`, ${count(one.count)} times, last ${ago(one.lastAt, now)}`
       }
     </p>
+    ${
+      one.known !== null
+        ? html`<p class="quiet">Known until ${at(one.known.untilAt)}: ${one.known.by}.</p>`
+        : access.canChange && changes(access, [acknowledged(one)])
+    }
   </article>`
+}
+
+function acknowledged({ code, key }: Status['conditions'][number]) {
+  return { action: 'conditions/acknowledge', parameters: { code, key, for: '3d' }, name: 'Known for 3 days' }
+}
+
+function pastSection(past: readonly PastCondition[], now: string): Html {
+  if (past.length === 0) return nothing
+  return html`<section id="past" data-region aria-labelledby="past-title">
+    <h2 id="past-title">Problems that are over</h2>
+    ${table({
+      caption: 'The last ones, of 30 days',
+      columns: ['Over', 'Lasted', 'Severity', 'What'],
+      rows: past.map((one) => [
+        ago(isoTime(one.clearedAt), now),
+        formatDuration(Math.max(0, one.clearedAt - one.since)),
+        one.severity,
+        html`${sentence(one.what)} <code>${one.code}</code>${one.key !== null && html` ${named(one.key)}`}`,
+      ]),
+    })}
+  </section>`
 }
 
 /** What waits for delivery: how much, how old, and until when. */

@@ -37,6 +37,7 @@ import { quarantineOverview } from './quarantine-page.ts'
 import { refusedView } from './refused-page.ts'
 
 const devicesPerPage = 50
+const pastShown = 20
 
 /** GET / answers it to browsers. */
 export function overviewPage(
@@ -46,7 +47,14 @@ export function overviewPage(
   return inFrame(request, (status) => ({
     title: 'Overview',
     path: '/',
-    body: overviewOf(status, plotsSection(request.source.history(span))),
+    body: overviewOf(
+      {
+        status,
+        past: request.source.past.past(pastShown).conditions,
+        access: accessOf(request),
+      },
+      plotsSection(request.source.history(span)),
+    ),
     hasPlots: true,
     isLive: true,
   }))

@@ -1,0 +1,81 @@
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createConditionHistory } from '../../../src/ops/conditions/condition-history.ts'
+import type { RecordsStore } from '../../../src/device-records/device-records.ts'
+import { openLevelStore } from '../../../src/storage/storage.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { newFolder } from '../../support/folders.ts'
+
+const day = 86_400_000
+
+async function storeOf(): Promise<RecordsStore & { isClosed: boolean }> {
+  const store = await openLevelStore(join(await newFolder(), 'records'))
+  onTestFinished(() => store.close())
+  const own: RecordsStore & { isClosed: boolean } = {
+    isClosed: false,
+    use: async (work) => (own.isClosed ? null : work(store)),
+  }
+  return own
+}
+
+const over = (code: string, since: number) => ({
+  code,
+  key: null,
+  severity: 'error' as const,
+  since,
+  what: 'W.',
+})
+
+describe('conditions that are over', () => {
+  test('are kept over restarts, the newest first, also those of before the records were open', async () => {
+    const clock = createFakeClock()
+    const store = await storeOf()
+    const first = createConditionHistory({ clock })
+    for (const code of ['A', 'B']) first.cleared(over(code, clock.now()))
+    await first.save(store)
+    const second = createConditionHistory({ clock })
+    second.cleared(over('C', clock.now()))
+    store.isClosed = true
+    await second.save(store)
+    store.isClosed = false
+    await second.save(store)
+    second.cleared(over('D', clock.now()))
+    await second.save(store)
+    const third = createConditionHistory({ clock })
+    await third.save(store)
+    expect(third.past(10).conditions.map(({ code }) => code)).toEqual(['D', 'C', 'B', 'A'])
+    expect(third.past(3)).toMatchObject({ more: true })
+  })
+
+  test('are forgotten after 30 days, and beyond a thousand', async () => {
+    const clock = createFakeClock()
+    const store = await storeOf()
+    const past = createConditionHistory({ clock })
+    past.cleared(over('OLD', clock.now()))
+    await clock.advance(31 * day)
+    for (let n = 0; n < 1100; n += 1) past.cleared(over(`C_${n}`, clock.now()))
+    await past.save(store)
+    const again = createConditionHistory({ clock })
+    await again.save(store)
+    const { conditions } = again.past(5000)
+    expect(conditions).toHaveLength(1000)
+    expect(conditions[0]?.code).toBe('C_1099')
+    expect(conditions.some(({ code }) => code === 'OLD')).toBe(false)
+  })
+})
+
+describe('a condition that a person knows of', () => {
+  test('is known until then, over restarts, by its code and key', async () => {
+    const clock = createFakeClock()
+    const store = await storeOf()
+    const first = createConditionHistory({ clock })
+    first.know({ code: 'A', key: 'north' }, { untilAt: clock.now() + day, by: 'alice' })
+    await first.save(store)
+    const second = createConditionHistory({ clock })
+    await second.save(store)
+    expect(second.known({ code: 'A', key: 'north' })).toMatchObject({ by: 'alice' })
+    expect(second.known({ code: 'A', key: 'south' })).toBeNull()
+    await clock.advance(day + 1)
+    expect(second.known({ code: 'A', key: 'north' })).toBeNull()
+  })
+})

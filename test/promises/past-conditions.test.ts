@@ -1,0 +1,49 @@
+// What was wrong in the night is still known in the morning, and what somebody knows of wakes nobody again.
+
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { runCli } from '../support/cli-world.ts'
+import { newFolder } from '../support/folders.ts'
+import { startPipeline } from '../support/pipeline-world.ts'
+
+test('conditions that are over are listed, over a restart, and one that is known says until when and by whom', async () => {
+  const folder = await newFolder()
+  const start = () =>
+    startPipeline({
+      folder,
+      config: (baseUrl) => `
+ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
+sources: [{ name: trucks, topic: "telemetry/v1/{device}", map: { latitude: { path: lat }, longitude: { path: lon } } }]
+spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
+delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
+ops: { listen: "127.0.0.1:0" }
+`,
+    })
+  const cli = (...words: string[]) =>
+    runCli(['conditions', ...words, '--socket', join(folder, 'spool/control.sock')])
+  const first = await start()
+  const truck = await first.device('truck-1')
+  truck.publish({ topic: 'telemetry/v1/truck-1', payload: 'no JSON', messageId: 1 })
+  const letters = () => first.status().conditions.find(({ code }) => code === 'DEAD_LETTERS')
+  await first.until(() => letters() !== undefined)
+
+  expect(await cli('acknowledge', 'DEAD_LETTERS', '--for', '3d')).toMatchObject({ status: 0 })
+  expect(letters()?.known).toMatchObject({ by: expect.stringContaining('as claimed on the socket') })
+  expect(Date.parse(letters()!.known!.untilAt)).toBeGreaterThan(Date.now() + 2 * 86_400_000)
+  expect((await cli('acknowledge', 'DEAD_LETTERS', '--until', '2001-01-01')).status).not.toBe(0)
+  expect(await cli('unacknowledge', 'DEAD_LETTERS')).toMatchObject({ status: 0 })
+  expect(letters()?.known).toBeNull()
+
+  const purged = ['dead-letters', 'purge', '--all', '--yes', '--socket', join(folder, 'spool/control.sock')]
+  expect(await runCli(purged)).toMatchObject({ status: 0 })
+  await first.until(() => letters() === undefined)
+  expect((await cli('list')).stdout).toMatch(/error DEAD_LETTERS, for /)
+  await first.gateway.stop('a restart')
+
+  const second = await start()
+  await second.until(() => second.events.some(({ kind }) => kind === 'gateway_ready'))
+  let listed = ''
+  // It is read when the records are open, which nothing waits for.
+  while (!listed.includes('DEAD_LETTERS')) listed = (await cli('list')).stdout
+  expect(listed).toContain('1 new dead letter.')
+})
