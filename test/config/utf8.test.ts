@@ -201,7 +201,6 @@ const readOtherwise: Record<string, string> = {
   'src/config/open-files/open-files.ts': 'of the kernel',
   'src/config/preset-files.ts': 'of the package',
   'src/delivery/credentials/credentials-chain.ts': 'of the kernel',
-  'src/ops/audit/audit-file.ts': 'its own file',
   'src/ops/page/page-assets.ts': 'of the package',
   'src/spool/snapshot/restore.ts': 'its own file',
   'src/std/file-system/file-system.ts': 'of the kernel',
