@@ -113,7 +113,7 @@ export function verdictSource(source: Omit<StatusSource, 'version' | 'pid' | 'fo
 }
 
 function knownOf(known: KnownCondition | null): Status['conditions'][number]['known'] {
-  return known && { untilAt: isoTime(known.untilAt), by: known.by, at: isoTime(known.at) }
+  return known && { untilAt: isoTime(known.untilAt), by: known.by, saidAt: isoTime(known.saidAt) }
 }
 
 /** The clock may have been set back since. */

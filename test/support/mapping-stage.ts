@@ -77,7 +77,7 @@ export function mappingStage(
       listed: 0,
       states: noDevices(),
       total: 0,
-      seen: 0,
+      seen: seen.length,
       checkedAt: null,
     }),
   }

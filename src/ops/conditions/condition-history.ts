@@ -70,7 +70,7 @@ export function createConditionHistory({ clock }: { clock: Clock }): ConditionHi
     },
     know(of, known) {
       all.delete(nameOf(of))
-      if (known !== null) all.set(nameOf(of), { ...of, ...known, at: clock.now() })
+      if (known !== null) all.set(nameOf(of), { ...of, ...known, saidAt: clock.now() })
       const [oldest] = all.keys()
       if (all.size > knownMax && oldest !== undefined) all.delete(oldest)
       isKnownChanged = true

@@ -77,7 +77,7 @@ const condition = record({
   known: record({
     untilAt: time().describe('Until then it is not sent again.'),
     by: z.string().describe('Who said so.'),
-    at: time().describe('When.'),
+    saidAt: time().describe('When.'),
   })
     .nullable()
     .describe('A person knows of it; null: nobody said so.'),
