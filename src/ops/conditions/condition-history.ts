@@ -28,7 +28,7 @@ const knownSchema = z.array(
     key: z.string().nullable(),
     untilAt: z.number(),
     by: z.string(),
-    at: z.number(),
+    saidAt: z.number(),
   }),
 )
 export type KnownCondition = z.infer<typeof knownSchema>[number]
