@@ -197,6 +197,7 @@ const hintsByMessage: readonly (readonly [RegExp, string])[] = [
     /^All (mapping|sequence) items|^A block sequence may not be used/,
     'Indent the line with as many spaces as the other keys or entries of the same level.',
   ],
+  [/^Unexpected flow-(seq|map)-start/, 'Put a text that contains "[" or "{" in quotes.'],
   [/^Unexpected (alias|anchor|tag)/, 'Put a value that begins with "*", "&" or "!" in quotes.'],
   [/^Sequence item without/, 'Begin each entry of the list with "- ".'],
   [

@@ -370,6 +370,7 @@ export const eventSamples: { [Name in EventName]: EventOf<Name> } = {
     of: 13,
     key: 'gps.latitude',
     isByMapping: true,
+    isKeyRead: false,
     isKept: true,
   },
   field_found: { kind: 'field_found', source: 'trucks', field: 'position' },

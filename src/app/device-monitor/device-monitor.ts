@@ -69,7 +69,7 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
   let silences: SilentDevices | null = null
   const views = createDeviceViews({ clock, active, records, clients: () => clients })
   const states = createStateCounts({ records, clients: () => clients })
-  const unmapped = createUnmappedDevices({ emit })
+  const unmapped = createUnmappedDevices({ emit, now: clock.now })
   const repeating = createRepeatingDevices({ emit })
   const hourOffsets = createHourOffsets({ emit, now: clock.now })
   let walking = false

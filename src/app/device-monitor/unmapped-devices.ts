@@ -8,6 +8,7 @@
 //
 // Where no device of the gateway gives a payload, traffic-watch.ts says so, too.
 
+import type { EpochMs } from '../../std/clock.ts'
 import type { Emit } from '../../domain/event.ts'
 import type { Standing } from '../../device-records/device-records.ts'
 import { plural } from '../../std/quantity.ts'
@@ -17,6 +18,7 @@ const manyShare = 0.1
 const reasonsShown = 3
 const reasonsMax = 200
 const namesMax = 200
+const staysMs = 600_000
 
 export type UnmappedDevices = {
   /** Begins a look over all devices. */
@@ -30,14 +32,18 @@ const newLook = () => ({
   devices: 0,
   sending: 0,
   example: '',
-  /** Those that are a problem. */
-  named: [] as string[],
+  /** Those whose messages the mapping ignores. */
+  ignored: 0,
   reasons: new Map<string, number>(),
 })
 
-export function createUnmappedDevices({ emit }: { emit: Emit }): UnmappedDevices {
-  let said = { devices: 0, isMany: false, named: '' }
+type Deps = { emit: Emit; now: () => EpochMs }
+
+export function createUnmappedDevices({ emit, now: timeNow }: Deps): UnmappedDevices {
+  let said = { devices: 0, isMany: false, named: '', reasons: '' }
   let now = newLook()
+  /** When each that is a problem was one last: one that sends good messages between bad ones stays. */
+  const problemAt = new Map<string, EpochMs>()
   return {
     begin() {
       now = newLook()
@@ -48,32 +54,45 @@ export function createUnmappedDevices({ emit }: { emit: Emit }): UnmappedDevices
       if (loss === null || loss.count < lossesMin) return
       now.devices += 1
       now.example ||= device
-      const isProblem = loss.kind !== 'ignored' && (isListed || lastMappedAt !== null)
-      if (isProblem && now.named.length < namesMax) now.named.push(device)
+      if (loss.kind === 'ignored') now.ignored += 1
+      else if (isListed || lastMappedAt !== null) note(device)
       const source = loss.source === null ? '' : `${loss.source}: `
       const reason = `${loss.kind === 'dead' ? 'dead letters' : loss.kind}, ${source}${loss.reason}`
       if (now.reasons.has(reason) || now.reasons.size < reasonsMax)
         now.reasons.set(reason, (now.reasons.get(reason) ?? 0) + 1)
     },
     end() {
-      const { devices, sending, example, reasons, named: names } = now
-      const isMany = devices >= sending * manyShare
+      const { sending, reasons, ignored } = now
+      const names = stillNamed()
+      const devices = Math.max(now.devices, names.length)
+      const isMany = devices > ignored && devices - ignored >= sending * manyShare
       const text = names.join()
       const isSame =
         Math.abs(devices - said.devices) <= said.devices / 10 && isMany === said.isMany && text === said.named
       if (devices === 0 ? said.devices === 0 : isSame && said.devices > 0) return
-      said = { devices, isMany, named: text }
       const named = [...reasons].sort((a, b) => b[1] - a[1]).slice(0, reasonsShown)
       const texts = named.map(([reason, count]) => `${plural(count, 'device')}: ${reason}`)
+      // Those that send good messages at this moment were not looked at.
+      const why = texts.length === 0 ? said.reasons : texts.join('; ')
+      said = { devices, isMany, named: text, reasons: why }
       emit({
         kind: 'devices_not_mapped',
         devices,
         sending,
-        example,
-        reasons: texts.join('; '),
+        example: now.example || (names[0] ?? ''),
+        reasons: why,
         isMany,
         named: names,
       })
     },
+  }
+
+  function note(device: string): void {
+    if (problemAt.size < namesMax || problemAt.has(device)) problemAt.set(device, timeNow())
+  }
+
+  function stillNamed(): readonly string[] {
+    for (const [device, at] of problemAt) if (Math.abs(timeNow() - at) > staysMs) problemAt.delete(device)
+    return [...problemAt.keys()]
   }
 }

@@ -40,6 +40,8 @@ export type LostField = {
   key: string | null
   /** It is lost since the config of the source was changed. */
   isByMapping: boolean
+  /** `key` is read, and its value is of another kind than before; not in those of earlier builds. */
+  isKeyRead?: boolean
 }
 
 export type StoredField = {

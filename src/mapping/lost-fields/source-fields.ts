@@ -171,8 +171,10 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
     lookedAt = arrivedAt
     if (lacking < devicesShare * hadBy(devices.values(), field, Infinity, arrivedAt - activeMs)) return
     const appeared = fields.unread(record).filter((key) => !unread.has(key))
-    const key = fields.keyNear(field.index, appeared) ?? fields.changedPath(field.index, record)
-    if (key !== null) lose(field, { since: lastPresentAt, devices: lacking, key, isByMapping })
+    const renamed = fields.keyNear(field.index, appeared)
+    const key = renamed ?? fields.changedPath(field.index, record)
+    const isKeyRead = renamed === null
+    if (key !== null) lose(field, { since: lastPresentAt, devices: lacking, key, isByMapping, isKeyRead })
   }
 
   function noteUnread(record: NotedRecord): void {
@@ -186,7 +188,8 @@ export function createSourceFields({ emit }: { emit: Emit }, options: SourceOpti
     const { name } = field
     const of = Math.max(lost.devices, hadBy(devices.values(), field, Infinity))
     const isKept = (fields.bitsOf([name]) & fields.keptBits) !== 0
-    emit({ kind: 'field_lost', source, field: name, ...lost, of, isKept })
+    const { isKeyRead = false } = lost
+    emit({ kind: 'field_lost', source, field: name, ...lost, isKeyRead, of, isKept })
   }
 
   function end(field: FieldState): void {

@@ -173,8 +173,8 @@ export const presetShape = {
     .optional()
     .describe(
       'Path to the part of the message at which all other paths start. Default: the message. When it is a list, each element ' +
-        'makes a payload (at most `max_records`); if one of them cannot be mapped, the whole message becomes a ' +
-        'dead letter; one with nothing but a position out of range is left out and counted. In a list of paths, each path starts in the result of the previous one, such as ' +
+        'makes a payload (at most `max_records`), and stands alone: one that cannot be mapped is kept, and the others are ' +
+        'sent; one with nothing but a position out of range is left out and counted. In a list of paths, each path starts in the result of the previous one, such as ' +
         '["$entries()", "value"]. `$up.` reads from the object that contains the record.',
     ),
   max_records: z

@@ -49,8 +49,9 @@ export const gatewayConditions = {
   DEVICES_NOT_MAPPED: {
     severity: 'warning',
     meaning:
-      'Devices send, and their messages give no payload, while those of other devices do. `info` where they are less ' +
-      'than a tenth of the devices that send, and none of them was mapped before.',
+      'Devices send, and their messages give no payload, while those of other devices do. `info` where the ' +
+      'mapping ignores what they send, or where they are less than a tenth of the devices that send, and none of them ' +
+      'was mapped before.',
     act:
       'Run `devices --state not_mapped`, and `devices show KEY` for one of them. Correct the source, or add the device ' +
       'to the table.',

@@ -184,11 +184,14 @@ function lostKey({ source, field }: { source: string; field: string }): string {
   return `${source}|${field}`
 }
 
-function lostWhy({ key, isByMapping, isKept }: EventOf<'field_lost'>): string {
-  const cause = isByMapping
-    ? 'What the mapping of the source reads now finds nothing, or is not for the models in the device table.'
-    : 'The devices name it otherwise, or send it no more, probably after an update.'
-  const unread = key === null ? '' : ` Nothing reads ${quote(key, 64)}, which is in their messages.`
+function lostWhy({ key, isKeyRead, isByMapping, isKept }: EventOf<'field_lost'>): string {
+  const cause = isKeyRead
+    ? `The devices write ${quote(key ?? '', 64)} otherwise, probably after an update: the mapping cannot read its value.`
+    : isByMapping
+      ? 'What the mapping of the source reads now finds nothing, or is not for the models in the device table.'
+      : 'The devices name it otherwise, or send it no more, probably after an update.'
+  const unread =
+    key === null || isKeyRead ? '' : ` Nothing reads ${quote(key, 64)}, which is in their messages.`
   const kept = isKept
     ? ' Messages without it are sent, and kept as dead letters with the reason FIELD_LOST.'
     : ' It cannot be sent later by itself, so nothing is kept.'
