@@ -87,7 +87,7 @@ export { snapshotResting } from './snapshot/resting-snapshot.ts'
 export type { Salvaged } from './salvage/salvaged-records.ts'
 
 /**
- * No payload waits whose delivery makes room, so work on what is kept must go on: it alone does. It takes what
+ * No payload waits whose delivery makes room, so work on what is kept must go on: that does. It takes what
  * it replaces in the same write.
  */
 export function isFullOfKept(spool: Pick<Spool, 'holdReason' | 'totals'>): boolean {
