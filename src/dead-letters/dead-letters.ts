@@ -28,8 +28,8 @@
 //
 // Failures
 //   another command took a dead letter   SPOOL_ENTRY_GONE; earlier groups of the same request stay done
-//   the spool is full                    the operation waits for space; the client ends it by closing the
-//                                        connection
+//   the spool is full                    the operation waits for space while payloads wait for delivery; the
+//                                        client ends it by closing the connection
 //   the store fails during the work      SPOOL_CLOSED; a second request continues with the rest
 //   an import is interrupted             the same import again continues where it stopped
 //   the provider left the config         the dead letter stays, and the report says so

@@ -4,7 +4,7 @@
 import { pause, type Clock } from '../std/clock.ts'
 import type { ProviderName } from '../domain/ids.ts'
 import type { MappedPayload } from '../domain/payload.ts'
-import type { Spool } from '../spool/spool.ts'
+import { isFullOfKept, type Spool } from '../spool/spool.ts'
 import type { DeadLetterDeps } from './types.ts'
 
 export type PayloadWriter = {
@@ -57,14 +57,15 @@ export function createPayloadWriter(deps: DeadLetterDeps, { dryRun, signal }: Wo
 
 /**
  * Resolves when the spool accepts payloads, or `signal` aborts. Full quarantine or dead letters do not matter
- * here.
+ * here, also where they fill the whole spool.
  */
 export async function waitForSpace(
-  { spool, clock }: { spool: Pick<Spool, 'holdReason' | 'congested'>; clock: Clock },
+  { spool, clock }: { spool: Pick<Spool, 'holdReason' | 'congested' | 'totals'>; clock: Clock },
   signal: AbortSignal,
 ): Promise<void> {
   const isFull = () =>
-    spool.congested() || ['store_lost', 'disk_low', 'spool_full'].includes(spool.holdReason() ?? '')
+    spool.congested() ||
+    (['store_lost', 'disk_low', 'spool_full'].includes(spool.holdReason() ?? '') && !isFullOfKept(spool))
   while (isFull() && (await pause(clock, spaceCheckMs, signal)));
 }
 

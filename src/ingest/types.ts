@@ -45,6 +45,7 @@ export type KeptSpool = Pick<
   | 'exchange'
   | 'stateEntries'
   | 'listen'
+  | 'totals'
 >
 
 /** A message with what tells it from others of its client. */

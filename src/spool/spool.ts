@@ -86,6 +86,14 @@ export { restoreSpool, type RestoreReport } from './snapshot/restore.ts'
 export { snapshotResting } from './snapshot/resting-snapshot.ts'
 export type { Salvaged } from './salvage/salvaged-records.ts'
 
+/**
+ * No payload waits whose delivery makes room, so work on what is kept must go on: that does. It takes what
+ * it replaces in the same write.
+ */
+export function isFullOfKept(spool: Pick<Spool, 'holdReason' | 'totals'>): boolean {
+  return spool.holdReason() === 'spool_full' && spool.totals().openBytes === 0
+}
+
 export async function openSpool(deps: SpoolDeps, options: SpoolOptions): Promise<Spool> {
   const listeners = new Set<SpoolListener>()
   const counters = newCounters()

@@ -20,7 +20,8 @@ import { elsewhereFault, isElsewhere, placeOf, refuseOtherStore } from './openin
 import { takeBackInUse } from './opening/in-use-marker.ts'
 import { openingOf, type PreviousEnd } from './opening/opening.ts'
 import { openSafely } from './opening/safe-open.ts'
-import { noteStore, reportNew, requireSpool, type SpoolMarker } from './opening/spool-marker.ts'
+import { mayMakeStore, noteStore, reportNew, requireSpool } from './opening/spool-marker.ts'
+import type { FoundStore, SpoolMarker } from './opening/spool-marker.ts'
 import { verifyTables } from './opening/table-verification.ts'
 import { audit } from './recovery/conservation-audit.ts'
 import { closeSession, openSession, upkeep } from './session.ts'
@@ -107,13 +108,13 @@ export async function superviseStore(deps: SupervisorDeps, options: SpoolOptions
     return openSafely({ disk, opening, signal: AbortSignal.any(signals) }, options.path, openOnce)
   }
 
-  async function openOnce({ hasStore }: { hasStore: boolean }): Promise<Session> {
+  async function openOnce(found: FoundStore): Promise<Session> {
     const startedAtMs = clock.monotonic()
     const known = memory.known
     const damagedBefore = deps.counters.damaged
     const manifestBefore = disk.manifestName(storePath)
-    // The mount may have gone since the files were looked at.
-    const createIfMissing = known === null && !hasStore
+    // The mount, or the store, may have gone since the files and the marker were looked at.
+    const createIfMissing = known === null && (await mayMakeStore(options.path, { found, marker }))
     const store = deps.writes.timed(await deps.openStore(storePath, { createIfMissing }))
     const manifest = () => disk.manifestName(storePath) ?? ''
     const mark = openHighWaterMark({ clock, emit, disk, manifest, memory }, options.path)

@@ -19,12 +19,14 @@ import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 const spoolText = (create: boolean) =>
   `{ path: ./spool, allow_in_memory: true, create: ${create}, max_bytes: 1GiB, min_free_bytes: 1MiB }`
 
-function startWith(folder: string, create: boolean): Promise<Pipeline> {
+type Deps = NonNullable<Parameters<typeof startPipeline>[0]>['deps']
+
+function startWith(folder: string, create: boolean, deps: Deps = {}): Promise<Pipeline> {
   return startPipeline({
     folder,
     baseUrl: 'http://127.0.0.1:1',
     sections: { spool: spoolText(create) },
-    deps: { checkStore: checkInThread },
+    deps: { checkStore: checkInThread, ...deps },
   })
 }
 
@@ -118,6 +120,27 @@ describe('a daemon whose store and high-water mark were moved away, beside the m
     const pipeline = await startWith(folder, false)
     expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
     await moveBack()
+    await pipeline.until(() => pipeline.status().ready)
+  }, 30_000)
+
+  test('while the gateway starts, it makes no new store, and opens the one that comes back', async () => {
+    const folder = await newFolder()
+    const first = await startWith(folder, true)
+    await first.gateway.stop('SIGTERM')
+    let moveBack: (() => Promise<void>) | null = null
+    const pipeline = await startWith(folder, false, {
+      disk: {
+        ...realDisk,
+        // After the marker was read, and before the files are looked at.
+        async free(path) {
+          moveBack ??= await moveAway(folder)
+          return realDisk.free(path)
+        },
+      },
+    })
+    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
+    expect(await readdir(join(folder, 'spool'))).not.toContain('store')
+    await moveBack!()
     await pipeline.until(() => pipeline.status().ready)
   }, 30_000)
 

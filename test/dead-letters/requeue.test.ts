@@ -110,6 +110,7 @@ describe('requeue', () => {
   test('a client that closes the connection while the spool is full changes and counts nothing', async () => {
     const world = await openDeadLettersWorld()
     await world.add(refusedPayload('a'), refusedPayload('b'))
+    await world.publish('waits for its delivery')
     const stop = new AbortController()
     world.becomeFull()
     const timers = world.clock.pending()

@@ -1,6 +1,8 @@
+import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { messageOf, roundTrip, startPipeline, topicOf } from '../support/pipeline-world.ts'
-import { acceptAll, startScriptedService } from '../support/scripted-service.ts'
+import { runCli } from '../support/cli-world.ts'
+import { acceptAll, failAll, startScriptedService } from '../support/scripted-service.ts'
 
 describe('a full spool holds acks and resumes', () => {
   test(
@@ -60,3 +62,37 @@ describe('a full spool holds acks and resumes', () => {
     },
   )
 })
+
+test(
+  'dead letters that fill the spool are sent again: nothing else makes room',
+  { timeout: 90_000 },
+  async () => {
+    const service = await startScriptedService(failAll('Validation'))
+    onTestFinished(() => service.close())
+    const pipeline = await startPipeline({
+      baseUrl: service.url,
+      sections: {
+        spool: '{ path: ./spool, max_bytes: 1MiB, min_free_bytes: 1MiB }',
+        delivery: 'batch: { max_payloads: 500, linger: 20ms }, errors: { Validation: [], default: [] }',
+      },
+    })
+    const device = await pipeline.device('truck-1')
+    const hasFailed = () => pipeline.status().lanes.every(({ pending, sealed }) => pending + sealed === 0)
+    const isFull = () => pipeline.status().conditions.some(({ code }) => code === 'SPOOL_FULL')
+    for (let sent = 0; !(isFull() && hasFailed());) {
+      expect(sent).toBeLessThan(20_000)
+      for (let n = 0; n < 100 && !isFull(); n += 1) {
+        sent += 1
+        device.publish({ topic: topicOf('truck-1'), payload: messageOf(sent), messageId: sent })
+      }
+      await roundTrip(device)
+    }
+    const { deadLetters } = pipeline.status().spool
+    service.answer(acceptAll)
+    const socket = join(pipeline.folder, 'spool', 'control.sock')
+    const { status, stderr } = await runCli(['dead-letters', 'requeue', '--all', '--socket', socket])
+    expect([stderr, status]).toEqual(['', 0])
+    await pipeline.until(() => pipeline.status().totals.delivered >= deadLetters)
+    await pipeline.until(() => !isFull())
+  },
+)

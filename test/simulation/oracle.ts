@@ -22,6 +22,8 @@ const ofClock = ['CLOCK_STEPPED']
 const ofFuture = ['DEVICES_NOT_MAPPED', 'NOTHING_MAPPED']
 /** Of a device whose clock is off by hours, or hours and a half. */
 const ofHours = ['DEVICES_HOURS_OFF']
+/** A quarter of the spool is for settling, and the condition is about three quarters of the rest. */
+const ofFilling = ['SPOOL_FILLING']
 const ofDoomed = ['PAYLOADS_FAILING', 'NOTHING_ACCEPTED']
 /** An hour long, after an answer that is not what the specification says, or a message of QoS 0. */
 const ofAnswers = ['ANSWERS_INCONSISTENT']
@@ -75,6 +77,7 @@ export function wronglyOpen(
     ...(isConfigNew ? ['RESTART_NEEDED'] : []),
     // Dead letters are for a person to look at, and so is a device whose payloads are all refused.
     ...(spool.deadLetters > 0 ? ofDeadLetters : []),
+    ...(isFilledByKept(spool) ? ofFilling : []),
     ...(hasDoomed(fleet) ? ofDoomed : []),
     ...(!isPatient && services.some(hasAnsweredOddly) ? ofAnswers : []),
     ...(!isPatient && fleet.messages.some(({ qos }) => qos === 0) ? ofDropped : []),
@@ -90,6 +93,10 @@ const isInFuture = ({ device }: Fleet['messages'][number]) => device.clockMs > f
 
 function hasAnsweredOddly({ counters }: Service): boolean {
   return oddFaults.some((kind) => counters.faults.has(kind))
+}
+
+function isFilledByKept({ stores, bytesMax }: Status['spool']): boolean {
+  return stores.reduce((sum, { bytes }) => sum + bytes, 0) > (bytesMax ?? Infinity) / 2
 }
 
 function hasDoomed({ messages }: Fleet): boolean {

@@ -382,11 +382,16 @@ function isSettled({ daemon }: World): boolean {
   return lanes.every(({ pending, sealed, held }) => pending + sealed + held === 0)
 }
 
+/** Long lists take some time. */
+const readsMs = 30_000
+
 async function readDeadLetters(world: World): Promise<void> {
+  let isRead = false
   world.operator.deadLetters((letters) => {
     world.deadLetters = letters
+    isRead = true
   })
-  await world.machine.kernel.run(100)
+  await world.machine.kernel.run(readsMs, () => isRead)
 }
 
 /** Until the function that it returns is called. */
@@ -573,7 +578,8 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     return () => {
       endSilence()
       if (kind !== 1) Object.assign(path, { isRefusing: false, delayMs: 1 })
-      disturbed(machine.kernel.monotonicMs)
+      // Another act goes on.
+      if (!path.isSilent) disturbed(machine.kernel.monotonicMs)
     }
   },
   service({ services, plan, random }) {

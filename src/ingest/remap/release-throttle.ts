@@ -1,17 +1,17 @@
 // release-throttle.ts: decides when work on kept messages may continue, and which mapping state it needs. It
 // yields to messages that arrive: nothing is released while the spool has no room for payloads or dead
-// letters.
+// letters, unless it is full of what is kept.
 
 import { pause, type Clock } from '../../std/clock.ts'
 import { GatewayError } from '../../std/gateway-error.ts'
 import { isDecoderState, type Mapper, type Mapping } from '../../mapping/mapping.ts'
-import type { Spool } from '../../spool/spool.ts'
+import { isFullOfKept, type Spool } from '../../spool/spool.ts'
 
 const checkEveryMs = 1000
 /** After the store was lost, or an entry was taken by other work. */
 const retryMs = 1000
 
-type ThrottleSpool = Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull'>
+type ThrottleSpool = Pick<Spool, 'holdReason' | 'congested' | 'deadLettersFull' | 'totals'>
 
 /** Resolves with true when work may continue, with false where `signal` aborted. */
 export async function waitForRoom(
@@ -21,7 +21,9 @@ export async function waitForRoom(
   { takesDeadLetters = false } = {},
 ): Promise<boolean> {
   const hasRoom = () =>
-    !spool.congested() && (takesDeadLetters || !spool.deadLettersFull()) && spool.holdReason() === null
+    !spool.congested() &&
+    (takesDeadLetters || !spool.deadLettersFull()) &&
+    (spool.holdReason() === null || isFullOfKept(spool))
   while (!signal.aborted && !hasRoom()) await pause(clock, checkEveryMs, signal)
   return !signal.aborted
 }

@@ -60,6 +60,7 @@ import {
   type PreviousEnd,
 } from './in-use-marker.ts'
 import type { StoreMemory } from './known-store.ts'
+import type { FoundStore } from './spool-marker.ts'
 
 export type { PreviousEnd } from './in-use-marker.ts'
 
@@ -67,10 +68,10 @@ export type StoreOpening = {
   /** `clean` before the first call of prepare(). */
   previousEnd(): PreviousEnd
   /**
-   * Resolves when LevelDB may open the store. `hasStore`: there is one, so none may be created, whatever is
-   * at the path by then. Rejects with SPOOL_DAMAGED, SPOOL_LOCKED or a code of the directory.
+   * Resolves when LevelDB may open the store. Where there is one, none may be created, whatever is at the
+   * path by then. Rejects with SPOOL_DAMAGED, SPOOL_LOCKED or a code of the directory.
    */
-  prepare(signal: AbortSignal): Promise<{ hasStore: boolean }>
+  prepare(signal: AbortSignal): Promise<FoundStore>
   /** The next prepare() reads all tables, also after a restart. */
   suspect(): Promise<void>
   checkState(): CheckState
@@ -148,7 +149,7 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
     lookForAside,
   }
 
-  async function prepare(signal: AbortSignal): Promise<{ hasStore: boolean }> {
+  async function prepare(signal: AbortSignal): Promise<FoundStore> {
     try {
       const marker = await readInUse(path)
       const isOurs = marker !== null && marker === memory.inUse?.marker && memory.inUse.isOurs
@@ -157,12 +158,12 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
       memory.inUse = { marker, end, isOurs }
       const files = await storeFilesAt(storePath)
       const isNew = files.names.length === 0 && !(await hasMark(path))
-      let hasStore = files.hasCurrent
+      let found: FoundStore = files.hasCurrent ? 'store' : 'nothing'
       // After a loss of the store in this process, its logs may end within a record.
       if (!isFirst || end !== 'clean' || state.checkAll || files.hasOthers || !(files.hasCurrent || isNew))
-        hasStore = await checkLocked({ end, isFirst }, signal)
+        found = await checkLocked({ end, isFirst }, signal)
       await markInUse(path, memory, { end, bootId: deps.bootId, startedAt: clock.now() })
-      return { hasStore }
+      return found
     } catch (error) {
       signal.throwIfAborted()
       throw explainDirectory(`Cannot use the spool at ${path}.`, error)
@@ -184,7 +185,7 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
     return isRepeated ? 'aborted' : 'unclean'
   }
 
-  async function checkLocked(start: Start, signal: AbortSignal): Promise<boolean> {
+  async function checkLocked(start: Start, signal: AbortSignal): Promise<FoundStore> {
     await realDisk.makeDirectory(storePath)
     const lock = await lockStore(storePath, path)
     try {
@@ -197,8 +198,7 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
     }
   }
 
-  /** Whether a store is left in its place. */
-  async function check({ isFirst }: Start, files: StoreFiles, signal: AbortSignal): Promise<boolean> {
+  async function check({ isFirst }: Start, files: StoreFiles, signal: AbortSignal): Promise<FoundStore> {
     const report = await checkStore(
       {
         path: storePath,
@@ -217,13 +217,14 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
       const passed = state.checkAll ? { passedAt: clock.now() } : {}
       await note({ verified: report.verified, ...passed, checkAll: false })
       emit({ kind: 'spool_checked', tables: files.tables, tookMs: report.tookMs })
-      return files.hasCurrent
+      return files.hasCurrent ? 'store' : 'nothing'
     }
     if (await neverHeldAnything(files, report)) {
       await note({ verified: [], checkAll: false })
+      if (files.names.length === 0) return 'nothing'
       await leftoversAside(files)
     } else await damaged(files, report)
-    return false
+    return 'moved'
   }
 
   /** A power cut while the store was created: what is left cannot be read and holds nothing. */
@@ -233,7 +234,6 @@ export function createStoreOpening(deps: Deps, options: OpeningOptions): StoreOp
   }
 
   async function leftoversAside({ names }: StoreFiles): Promise<void> {
-    if (names.length === 0) return
     const to = damagedPathOf(path, clock.now())
     await moveLeftovers(path, names, to)
     emit({ kind: 'spool_leftovers_moved', path: to, files: names.length })

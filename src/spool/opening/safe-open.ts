@@ -19,6 +19,7 @@ import { isCorruption } from '../chunk-log/damage-scan.ts'
 import { storePathOf } from './aside.ts'
 import { damagedFault } from './damage-report.ts'
 import type { StoreOpening } from './opening.ts'
+import type { FoundStore } from './spool-marker.ts'
 
 type Deps = {
   disk: Pick<Disk, 'free' | 'dropBallast'>
@@ -31,13 +32,13 @@ type Deps = {
 const openingBytes = 2 * 1024 * 1024
 const openingFiles = 20
 
-/** Rejects with a GatewayError, and with what a programming error threw. `hasStore`: none may be created. */
+/** Rejects with a GatewayError, and with what a programming error threw. */
 export async function openSafely<Opened>(
   { disk, opening, signal }: Deps,
   path: string,
-  openOnce: (found: { hasStore: boolean }) => Promise<Opened>,
+  openOnce: (found: FoundStore) => Promise<Opened>,
 ): Promise<Opened> {
-  if (opening === null) return openOnce({ hasStore: false })
+  if (opening === null) return openOnce('nothing')
   await makeRoom(disk, path)
   try {
     return await openChecked()
@@ -51,7 +52,7 @@ export async function openSafely<Opened>(
   })
 
   async function openChecked(): Promise<Opened> {
-    const found = (await opening?.prepare(signal)) ?? { hasStore: false }
+    const found = (await opening?.prepare(signal)) ?? 'nothing'
     try {
       return await openOnce(found)
     } catch (error) {

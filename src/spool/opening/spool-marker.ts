@@ -33,6 +33,9 @@ type MadeBy = 'daemon' | 'init' | 'restore' | 'found'
 /** `hasStore`: a store was made in the directory. */
 export type SpoolMarker = { madeAt: EpochMs; by: MadeBy | 'unknown'; hasStore: boolean }
 
+/** At the path of the store, at a start. `moved`: what was there is out of the way, so a new one is meant. */
+export type FoundStore = 'store' | 'nothing' | 'moved'
+
 /** As the file has it: without `hasStore` in builds that did not note it. */
 type Written = Omit<SpoolMarker, 'hasStore'> & Partial<SpoolMarker>
 
@@ -52,6 +55,15 @@ export async function requireSpool(
   if (inMemory !== null) throw inMemory
   if (marker !== null && isThere) return marker
   return makeMarker(path, { by: isThere ? 'found' : 'daemon', madeAt: now, hasStore: false })
+}
+
+/** `marker`: of this start. Null: a store in memory. */
+export async function mayMakeStore(
+  path: string,
+  { found, marker }: { found: FoundStore; marker: SpoolMarker | null },
+): Promise<boolean> {
+  if (found !== 'nothing') return found === 'moved'
+  return marker?.hasStore !== true || (await storesAside(path)).length > 0
 }
 
 /** Before the first acknowledgement: a start that finds no store then knows that there was one. */

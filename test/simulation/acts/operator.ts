@@ -37,6 +37,8 @@ type Deps = { machine: Machine; random: Random; services: readonly Service[]; re
 
 type HeldBatch = { batchId: string; held: { reason: string } | null }
 
+/** The gateway lists no more dead letters at once. */
+const listedMax = 1000
 /** Reasons for which a batch waits for a person. */
 const forPerson = ['repeated', 'refused_repeat']
 
@@ -125,10 +127,20 @@ export function createOperator({ machine, random, services, reach }: Deps, plan:
   }
 
   function deadLetters(done: (letters: readonly DeadLetter[] | null) => void): void {
-    ask(network, { method: 'GET', path: '/dead-letters?limit=1000' }, (reply) => {
-      const value = reply?.status === 200 ? (reply.value as { deadLetters: DeadLetter[] }) : null
-      done(value?.deadLetters ?? null)
-    })
+    const all = new Map<string, DeadLetter>()
+    read('')
+
+    /** The oldest ones come first; those of the same moment come again. */
+    function read(since: string): void {
+      ask(network, { method: 'GET', path: `/dead-letters?limit=${listedMax}${since}` }, (reply) => {
+        if (reply?.status !== 200) return done(null)
+        const { deadLetters: letters } = reply.value as { deadLetters: (DeadLetter & { at: string })[] }
+        const { size } = all
+        for (const letter of letters) all.set(letter.id, letter)
+        if (letters.length < listedMax || all.size === size) return done([...all.values()])
+        read(`&since=${letters.at(-1)!.at}`)
+      })
+    }
   }
 
   function withSome(work: (ids: readonly string[], payloadIds: readonly string[]) => void): void {

@@ -251,6 +251,8 @@ function modelOf(
       const isForgotten = batch.heardMs === null || isTrouble(batch.heardMs, atMs)
       const open = payloadIds.filter((id) => isForgotten || batch.named.get(id) !== accepted)
       excuse(open, batchId)
+      // In a retry lane they show no outage.
+      for (const id of open) payloadOf(id).hasFailed = true
       for (const id of payloadIds) {
         const type = batch.named.get(id) ?? (batch.leftOut.has(id) ? 'Unconfirmed' : accepted)
         if (type !== accepted) add(payloadOf(id).may, ruleOf(type), 1)
@@ -287,7 +289,8 @@ function modelOf(
     for (const id of payloadIds) {
       const result = results.get(id)
       if (result === undefined) {
-        if (batch.leftOut.has(id) || batch.mayBeLeftOut.has(id)) mayBeUnconfirmed(id, submission.batchId)
+        if (batch.leftOut.has(id) || batch.mayBeLeftOut.has(id))
+          mayHaveFailed(id, submission.batchId, 'Unconfirmed')
         batch.mayBeLeftOut.add(id)
       }
       // Perhaps it settles what an earlier answer said.
@@ -301,11 +304,11 @@ function modelOf(
     }
   }
 
-  function mayBeUnconfirmed(id: string, batchId: string | null): void {
+  function mayHaveFailed(id: string, batchId: string | null, errorType: string): void {
     const payload = payloadOf(id)
     payload.hasFailed = true
     payload.excused.add(batchId)
-    add(payload.may, ruleOf('Unconfirmed'), 1)
+    add(payload.may, ruleOf(errorType), 1)
   }
 
   type Heard = { submission: Submission; results: Results; atMs: number }
@@ -313,6 +316,8 @@ function modelOf(
   function heardWhole(batch: BatchState, { submission, results, atMs }: Heard): void {
     const { payloadIds, requestId } = submission
     if (requestId !== null) batch.requestIds.add(requestId)
+    // With its store, the process forgets which payloads an answer before named.
+    const mayBeForgotten = batch.heardMs !== null && isTrouble(batch.heardMs, atMs)
     for (const id of payloadIds) {
       const result = results.get(id)
       if (result === undefined) batch.leftOut.set(id, (batch.leftOut.get(id) ?? 0) + 1)
@@ -320,14 +325,16 @@ function modelOf(
       else if (batch.named.get(id) !== accepted) {
         batch.named.set(id, result.errorType)
         payloadOf(id).excused.add(submission.batchId)
-      }
+      } else if (mayBeForgotten) mayHaveFailed(id, submission.batchId, result.errorType)
+      if (mayBeForgotten && (batch.leftOut.get(id) ?? 0) > 1)
+        mayHaveFailed(id, submission.batchId, 'Unconfirmed')
     }
     const missing = payloadIds.filter((id) => !batch.named.has(id))
     if (missing.length > 0) {
       service.isOutage = false
       for (const id of missing) {
         if (!batch.mayBeLeftOut.has(id)) continue
-        mayBeUnconfirmed(id, submission.batchId)
+        mayHaveFailed(id, submission.batchId, 'Unconfirmed')
         if (requestId !== null) mayKill.set(requestId, 'all')
       }
       if (missing.length === payloadIds.length || missing.some((id) => (batch.leftOut.get(id) ?? 0) < 2))
