@@ -13,7 +13,6 @@ const zonedLong = new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle:
 
 document.documentElement.classList.add('scripted')
 improve(document)
-document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
 document.addEventListener('regions-renewed', () => improve(document))
 
 function improve(root: ParentNode): void {
