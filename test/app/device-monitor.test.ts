@@ -1,3 +1,4 @@
+import type { SilentDevices } from '../../src/app/traffic-watch/silent-devices.ts'
 import { describe, expect, test } from 'vitest'
 import type { KnownBy } from '../../src/domain/arrival.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
@@ -66,7 +67,7 @@ function mappingWith(mapper: Mapper): Mapping {
   }
 }
 
-function world(by: KnownBy | null = null) {
+function world(by: KnownBy | null = null, silences: SilentDevices | null = null) {
   const clock = createFakeClock()
   const events: GatewayEvent[] = []
   const source = truckSource(
@@ -93,7 +94,7 @@ function world(by: KnownBy | null = null) {
       findUser: () => null,
       isUser: () => false,
     },
-    null,
+    silences,
   )
   /** A message of each of `count` devices, whose clocks are off by `skewMs`. */
   const publish = (count: number, skewMs: (n: number) => number) => {
@@ -279,4 +280,19 @@ describe('values that cannot be', () => {
       { kind: 'positions_swapped', source: 'trucks', device: '', devices: 0 },
     ])
   })
+})
+
+test('silence is judged when the records are read, or cannot be for two minutes', async () => {
+  const looks: number[] = []
+  const silences: SilentDevices = {
+    begin: () => void looks.push(looks.length),
+    add: () => undefined,
+    end: () => undefined,
+    record: () => [],
+  }
+  const { clock } = world(null, silences)
+  await clock.advance(110_000)
+  expect(looks).toEqual([])
+  await clock.advance(20_000)
+  expect(looks.length).toBeGreaterThan(0)
 })

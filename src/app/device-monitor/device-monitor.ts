@@ -44,6 +44,7 @@ type Deps = {
 const checkEveryMs = 10_000
 /** Between two looks at a large fleet that persons or monitors cause. */
 const lookMinMs = 1000
+const restoreWaitMs = 120_000
 const sliceDevices = 1000
 /** A view costs more than a look: 250 hold the loop for 1 to 3 ms. */
 const sliceViews = 250
@@ -72,6 +73,7 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
   const unmapped = createUnmappedDevices({ emit, now: clock.now })
   const repeating = createRepeatingDevices({ emit })
   const hourOffsets = createHourOffsets({ emit, now: clock.now })
+  const startedMs = clock.monotonic()
   let walking = false
   let stopped = false
   return {
@@ -179,6 +181,11 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
     if (totals.total < sliceViews || agoMs >= lookMinMs) void look()
   }
 
+  /** Before that, devices that are silent look as if nobody knew them. The database may be out of order. */
+  function areRecordsRead(): boolean {
+    return records.counters().restored || clock.monotonic() - startedMs >= restoreWaitMs
+  }
+
   /** In slices: the worst clocks, how many devices have each state, and how many are listed. */
   async function look(): Promise<void> {
     walking = true
@@ -199,18 +206,19 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
     unmapped.begin()
     repeating.begin()
     states.begin()
-    silences?.begin(mapping.listedCount > 0)
+    const watched = areRecordsRead() ? silences : null
+    watched?.begin(mapping.listedCount > 0)
     for (const standing of records.standings()) {
       unmapped.add(standing)
       repeating.add(standing)
       states.add(standing)
-      silences?.add(standing)
+      watched?.add(standing)
       if (++count % sliceDevices === 0) await turn()
       if (stopped) return
     }
     unmapped.end()
     repeating.end()
-    silences?.end()
+    watched?.end()
     for (const _ of states.countOthers(mapping)) {
       if (++count % sliceDevices === 0) await turn()
       if (stopped) return

@@ -85,6 +85,8 @@ export function createSilentDevices(
   let heard: Heard[] = []
   let isListedOnly = false
   let closedSources: ReadonlySet<string> = new Set()
+  /** The fallen devices of the last look for parts. */
+  let lookedAt = ''
   /** What the last events said. */
   let saidDevices = ''
   const saidParts = new Map<string, string>()
@@ -162,7 +164,11 @@ export function createSilentDevices(
     const fallen = heard.filter(
       (one) => one.lastSeen >= from && hasFallen(one) && isOpen(one.from) && !known.has(one.device),
     )
-    if (fallen.length < partMin) return
+    const last = fallen.reduce((latest, { lastSeen }) => Math.max(latest, lastSeen), 0)
+    const mark = JSON.stringify([fallen.length, last, newest - last >= togetherMs])
+    // A fleet that is parked is looked at once.
+    if (fallen.length < partMin || mark === lookedAt) return
+    lookedAt = mark
     const found = kinds.flatMap((kind) => partsOf(kind, fallen))
     // The largest one explains the others; of equal ones, the one with most in common.
     found.sort((a, b) => b.devices.length - a.devices.length || kinds.indexOf(a.kind) - kinds.indexOf(b.kind))
@@ -182,17 +188,16 @@ export function createSilentDevices(
   }
 
   function partsOf(kind: SilentPart, fallen: readonly Heard[]): Part[] {
+    const all = Map.groupBy(heard, (one) => commonOf(kind, one))
     // What all devices have in common says nothing.
-    if (kind !== 'all' && new Set(heard.map((one) => commonOf(kind, one))).size < 2) return []
+    if (kind !== 'all' && all.size < 2) return []
     const groups = Map.groupBy(fallen, (one) => commonOf(kind, one))
     return [...groups].flatMap(([name, ones]) => {
       if (name === null || ones.length < partMin) return []
       const together = largestTogether(ones)
       const [first] = together
       if (first === undefined || together.length < partMin) return []
-      const sentBefore = heard.filter(
-        (one) => one.lastSeen >= first.lastSeen - hourMs && commonOf(kind, one) === name,
-      )
+      const sentBefore = all.get(name)!.filter(({ lastSeen }) => lastSeen >= first.lastSeen - hourMs)
       if (together.length < sentBefore.length * partShare) return []
       const at = together.at(-1)!.lastSeen
       const devices = together.map(({ device }) => device)
