@@ -14,7 +14,11 @@ const start = Date.UTC(2026, 0, 5, 6)
 type Truck = Partial<Standing> & { device: string; address?: string; gapMs?: number }
 
 /** Trucks that send every `gapMs` until they do not. */
-function world(after: 'auto' | 'off' | number = 'auto', stored: SilentRecord | null = null) {
+function world(
+  after: 'auto' | 'off' | number = 'auto',
+  stored: SilentRecord | null = null,
+  hasTable = false,
+) {
   let now = start
   const events: GatewayEvent[] = []
   const trucks = new Map<string, Truck & { lastSeen: number | null }>()
@@ -55,7 +59,7 @@ function world(after: 'auto' | 'off' | number = 'auto', stored: SilentRecord | n
     }
   }
   const look = () => {
-    silent.begin(false)
+    silent.begin(hasTable)
     for (const truck of trucks.values()) silent.add(standingOf(truck))
     silent.end()
   }
@@ -148,6 +152,13 @@ describe('a truck that falls silent while others send', () => {
     expect(lastOf('device_silent')?.devices.map(({ device }) => device)).toEqual(['workshop', 'far'])
   })
 
+  test('is not named where the device table does not list it', () => {
+    const { add, pass, events } = world(hour, null, true)
+    add(...named(3), { device: 'stranger', isListed: false })
+    pass(5 * hour, ({ device }) => device.startsWith('truck'))
+    expect(events).toEqual([])
+  })
+
   test('is not named while all are silent', () => {
     const { add, pass, events } = world(hour)
     add(...named(8))
@@ -185,6 +196,22 @@ describe('a part of the fleet that falls silent at once', () => {
     add(...Array.from({ length: 20 }, (_, n) => ({ device: `t-${n}`, address: `10.0.0.${n}` })))
     pass(hour, ({ device }) => device === 't-7')
     expect(lastOf('fleet_part_silent')).toMatchObject({ part: 'all', devices: 19, of: 20 })
+  })
+
+  test('is the largest one: two addresses of one outage are not named for themselves', () => {
+    const { add, pass, events } = world()
+    add(...named(10, { address: '10.0.0.1' }, 'a'), ...named(9, { address: '10.0.0.2' }, 'b'), {
+      device: 'c',
+    })
+    pass(hour, ({ device }) => device === 'c')
+    expect(events).toMatchObject([{ kind: 'fleet_part_silent', part: 'all', devices: 19, of: 20 }])
+  })
+
+  test('is none where most of those that have it in common send on', () => {
+    const { add, pass, events } = world()
+    add(...named(16, { address: '10.0.0.1' }, 'a'), ...named(3, {}, 'b'))
+    pass(hour, ({ device }) => device.startsWith('b') || Number(device.slice(2)) >= 6)
+    expect(events).toEqual([])
   })
 
   test('is over when half of its devices send again; the others are named alone later', () => {
