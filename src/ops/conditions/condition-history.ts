@@ -59,6 +59,8 @@ export function createConditionHistory({ clock }: { clock: Clock }): ConditionHi
   let all = new Map<string, KnownCondition>()
   let isKnownChanged = false
   let isRead = false
+  /** One at a time: what is read twice would be there twice. */
+  let saving: Promise<void> = Promise.resolve()
   return {
     cleared(condition) {
       add({ ...condition, clearedAt: clock.now(), number: next })
@@ -79,11 +81,15 @@ export function createConditionHistory({ clock }: { clock: Clock }): ConditionHi
       const found = all.get(nameOf(of)) ?? null
       return found !== null && found.untilAt > clock.now() ? found : null
     },
-    async save(store) {
-      if (store === null) return
-      if (!isRead) isRead = (await store.use((open) => read(open.pages))) === true
-      if (isRead) await write(store)
+    save(store) {
+      if (store !== null) saving = saving.then(() => saveTo(store))
+      return saving
     },
+  }
+
+  async function saveTo(store: RecordsStore): Promise<void> {
+    if (!isRead) isRead = (await store.use((open) => read(open.pages))) === true
+    if (isRead) await write(store)
   }
 
   function add(condition: PastCondition & { number: number }): void {

@@ -42,7 +42,7 @@ describe('conditions that are over', () => {
     second.cleared(over('D', clock.now()))
     await second.save(store)
     const third = createConditionHistory({ clock })
-    await third.save(store)
+    await Promise.all([third.save(store), third.save(store)])
     expect(third.past(10).conditions.map(({ code }) => code)).toEqual(['D', 'C', 'B', 'A'])
     expect(third.past(3)).toMatchObject({ more: true })
   })
