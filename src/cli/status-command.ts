@@ -251,8 +251,8 @@ function namesText(names: readonly string[]): string {
 /** In the words and the order of `devices`. A daemon of an earlier version does not count all of them. */
 function devicesText(devices: Status['devices']): string {
   const { known } = devices
-  const { total = known } = devices as Partial<typeof devices>
-  const numbers = devices as unknown as Readonly<Record<string, number | undefined>>
+  const numbers: Partial<typeof devices> = devices
+  const { total = known } = numbers
   const counts = noDevices()
   for (const state of deviceStateNames) counts[state] = numbers[stateKey(state)] ?? 0
   return `${total === 0 ? 'none' : total}${stateCountsText(counts, total === 0 ? '' : ': ')}`

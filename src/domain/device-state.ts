@@ -85,9 +85,14 @@ function isNotAccepted({ accepted, refused }: DeviceFacts): boolean {
   return refused.outcome === 'dead' || refused.at - (accepted?.at ?? 0) >= refusedMs
 }
 
-/** As a key of JSON: `notMapped`. */
-export function stateKey(state: DeviceState): string {
-  return state.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase())
+/** As keys of JSON: `notMapped`. */
+export type StateNumbers = { [State in DeviceState as CamelCase<State>]: number }
+type CamelCase<Text extends string> = Text extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelCase<Tail>>}`
+  : Text
+
+export function stateKey(state: DeviceState): keyof StateNumbers {
+  return state.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase()) as keyof StateNumbers
 }
 
 export const noDevices = (): Record<DeviceState, number> =>

@@ -2,11 +2,10 @@
 
 import { isoTime, isoTimeOrNull } from '../std/clock.ts'
 import type { TimeView } from '../domain/arrival.ts'
-import { deviceStateNames, stateKey } from '../domain/device-state.ts'
+import { deviceStateNames, stateKey, type StateNumbers } from '../domain/device-state.ts'
 import { keptStoreNames } from '../domain/kept-store.ts'
 import { conservationOf } from './conservation-check.ts'
 import type { FillForecast } from './history/history.ts'
-import type { StateNumbers } from './status-schema/state-schema.ts'
 import type { Status } from './status-schema/status-schema.ts'
 import { listMax } from './totals-status.ts'
 import type { StageViews } from './types.ts'

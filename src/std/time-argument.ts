@@ -41,6 +41,17 @@ export function parseTimeArgument(text: string, now: EpochMs): ParsedTime {
   return { kind: 'time', at: inUtc - zoneMs(zone) }
 }
 
+/** The end of a time that a person gives as its length, or as a date. Null where it is missing, or past. */
+export function endOfTime(
+  now: EpochMs,
+  { lasts, until }: { lasts?: string | undefined; until?: string | undefined },
+): EpochMs | null {
+  const lastsMs = lasts === undefined ? undefined : parseDuration(lasts)
+  const end = until === undefined ? null : parseTimeArgument(until, now)
+  const at = lastsMs !== undefined ? now + lastsMs : end?.kind === 'time' ? end.at : null
+  return at !== null && at > now ? at : null
+}
+
 function milliseconds(digits: string): ParsedTime {
   if (digits.length >= 12 && digits.length <= 15) return { kind: 'time', at: Number(digits) }
   const why =

@@ -181,7 +181,10 @@ export function createDeviceMonitor({ clock, ourTime, emit, records, active }: D
     if (totals.total < sliceViews || agoMs >= lookMinMs) void look()
   }
 
-  /** Before that, devices that are silent look as if nobody knew them. The database may be out of order. */
+  /**
+   * Until then a device that is silent now has no record, and looks unknown. Records that cannot be read are
+   * waited for only for a time.
+   */
   function areRecordsRead(): boolean {
     return records.counters().restored || clock.monotonic() - startedMs >= restoreWaitMs
   }

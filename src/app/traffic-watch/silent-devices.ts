@@ -70,7 +70,7 @@ const partShare = 0.8
 /** The devices of a part send their last messages within this time, or two of their gaps. */
 const togetherMs = 60_000
 const gapsTogether = 2
-/** Nobody looks for parts that fell silent longer ago. */
+/** The gateway does not look for parts that fell silent longer ago. */
 const partMs = dayMs
 const namesMax = 200
 

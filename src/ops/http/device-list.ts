@@ -56,6 +56,12 @@ export async function devicesOf({ mapping, ingest }: StageViews, selection: Devi
   return { total, seen, states: counts, restored, devices, more, clients, clientsForgotten }
 }
 
+/** The key of a device that a person names by its asset, client id or user; any other name as it is. */
+export function deviceKeyOf({ mapping }: Pick<StageViews, 'mapping'>, name: string): string {
+  const found = mapping?.device(name) ?? null
+  return found?.kind === 'device' ? found.device : name
+}
+
 /** With the messages of each of the last 24 hours: only of devices that are shown. */
 export function withHours({ mapping }: StageViews, devices: readonly DeviceView[]) {
   return devices.map((one) => ({ ...one, messagesByHour: mapping?.messagesByHour(one.device) ?? null }))

@@ -1,7 +1,7 @@
 // state-schema.ts: the parts of /status that say how things are now: spool, devices, clients, ledger, clock.
 
 import { z } from 'zod'
-import { deviceStateNames, deviceStates, stateKey, type DeviceState } from '../../domain/device-state.ts'
+import { deviceStateNames, deviceStates, stateKey, type StateNumbers } from '../../domain/device-state.ts'
 import { keptStoreNames } from '../../domain/kept-store.ts'
 import { bytes, count, record, seconds, time, timeOrNull } from './value-types.ts'
 
@@ -67,12 +67,6 @@ export const skewedDevice = record({
     .nullable()
     .describe('Arrival minus device time, in the middle: below zero its clock is ahead.'),
 })
-
-/** `notMapped` for `not_mapped`. */
-export type StateNumbers = { [State in DeviceState as CamelCase<State>]: number }
-type CamelCase<Text extends string> = Text extends `${infer Head}_${infer Tail}`
-  ? `${Head}${Capitalize<CamelCase<Tail>>}`
-  : Text
 
 const stateShape = Object.fromEntries(
   deviceStateNames.map((state) => [stateKey(state), count().describe(deviceStates[state].meaning)]),

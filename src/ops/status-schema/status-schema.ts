@@ -76,11 +76,13 @@ const condition = record({
     .describe('Each thing that has the problem, such as a device, where one more is news; at most 200.'),
   known: record({
     untilAt: time().describe('Until then it is not sent again.'),
-    by: z.string().describe('Who said so.'),
+    by: z.string().describe('Who acknowledged it.'),
     saidAt: time().describe('When.'),
   })
     .nullable()
-    .describe('A person knows of it; null: nobody said so.'),
+    .describe(
+      'Who acknowledged it, with `conditions acknowledge`, and for how long; null: it is not acknowledged.',
+    ),
 })
 
 export const statusSchema = record({

@@ -13,7 +13,7 @@ import { acknowledgeSchema, pastConditionsSchema } from '../answer-schemas/contr
 import { limit, requiredText, text } from '../http-routing/parameters.ts'
 import { route, type Route } from '../http-routing/route.ts'
 import { badRequest, ok } from '../json-answer.ts'
-import { endOfTime } from './end-of-time.ts'
+import { endOfTime } from '../../../std/time-argument.ts'
 import { controlRoute, type ControlRoute } from './control-route.ts'
 
 export const conditionsRoute: Route = route({

@@ -14,7 +14,7 @@ import { badRequest, ok, problem, type JsonAnswer } from '../json-answer.ts'
 import { flag, requiredText, text } from '../http-routing/parameters.ts'
 import type { HttpSource } from '../http-routing/route.ts'
 import { controlRoute, type ControlRoute } from './control-route.ts'
-import { endOfTime } from './end-of-time.ts'
+import { endOfTime } from '../../../std/time-argument.ts'
 
 export const deviceRoutes: readonly ControlRoute[] = [
   controlRoute({

@@ -3,7 +3,7 @@
 //   /tap      messages as they come, raw and mapped: tap-stream.ts
 //   /events   the state for pages that stay open: event-stream.ts
 
-import { deviceKeyOf } from '../device-key.ts'
+import { deviceKeyOf } from '../device-list.ts'
 import { z } from 'zod'
 import { wantsEvents } from '../accepted-type.ts'
 import { noParameters, text } from '../http-routing/parameters.ts'
