@@ -1,5 +1,5 @@
 // device-state.ts: the states of devices, and which one a device has: the only list of them, for the list,
-// the counts, commands, the page and metrics. A device is in the first one that holds.
+// the counts, commands, the page and metrics. A device has one: the first that holds in deviceStateOf.
 
 import type { EpochMs } from '../std/clock.ts'
 

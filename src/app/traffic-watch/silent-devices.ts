@@ -12,8 +12,8 @@
 // so), nor does time in which nothing could come. A device of a part that is silent is not named alone; one
 // that is muted, or that the device table does not list, is not named at all.
 //
-// A part stays until half of its devices send again, or none of the others is known any more. What is known
-// of parts is kept with the history of the traffic.
+// A part stays until half of its devices send again, are muted or are forgotten. Parts are kept over a
+// restart, with the history of the traffic.
 
 import { z } from 'zod'
 import type { EpochMs } from '../../std/clock.ts'

@@ -32,24 +32,11 @@ const kindTexts = {
   user: 'no device',
 } as const
 
-const stateTexts: Readonly<Record<DeviceState, string>> = {
-  ...(Object.fromEntries(deviceStateNames.map((state) => [state, deviceStates[state].words])) as Record<
-    DeviceState,
-    string
-  >),
-  repeating: 'repeats',
-  sending: 'sends',
-}
-
-/** `: 2 silent, 1 sends`; '' where all counts are 0. */
-export function stateCountsText(
-  counts: Readonly<Record<DeviceView['state'], number>>,
-  before: string,
-): string {
-  const some = Object.entries(stateTexts)
-    .map(([state, text]) => ({ text, count: counts[state as DeviceView['state']] }))
-    .filter(({ count }) => count > 0)
-    .map(({ text, count }) => `${count} ${text}`)
+/** `: 2 silent, 1 sending`; '' where all counts are 0. */
+export function stateCountsText(counts: Readonly<Record<DeviceState, number>>, before: string): string {
+  const some = deviceStateNames
+    .filter((state) => counts[state] > 0)
+    .map((state) => `${counts[state]} ${deviceStates[state].words}`)
   return some.length === 0 ? '' : before + some.join(', ')
 }
 
@@ -67,7 +54,7 @@ export function listText(
   const rows = devices.map((device) => [
     cut(device.device),
     device.listed ? cut(device.assetId ?? '-') : kindTexts[device.kind],
-    stateTexts[device.state],
+    deviceStates[device.state].words,
     device.lastSeen === null ? 'never' : agoSince(device.lastSeen, now),
     clockText(device.skewMs),
     device.client === null ? '-' : stateText(device.client),
@@ -96,7 +83,7 @@ export function deviceText(view: DeviceView & { now: string }, width: number): s
     ['device', view.device],
     ['asset', view.listed ? (view.assetId ?? '-') : kindTexts[view.kind]],
     ['provider', view.provider ?? '-'],
-    ['state', stateTexts[view.state] + (view.since === null ? '' : ` since ${view.since}`)],
+    ['state', deviceStates[view.state].words + (view.since === null ? '' : ` since ${view.since}`)],
     ...(view.why === null ? [] : [['why', view.why]]),
     ['last message', ago(view.lastSeen)],
     ['first message', ago(view.firstSeen)],

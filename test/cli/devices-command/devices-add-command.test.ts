@@ -55,7 +55,7 @@ test('accept writes the row, and the messages leave the quarantine and are deliv
   expect(await tableOf(pipeline)).toBe('# of the depot\ndevice,asset_id\ntruck-1,TRK-1\ntruck-9,TRK-9\n')
   await pipeline.until(() => pipeline.status().totals.delivered === 1)
   const shown = await run(pipeline, ['show', 'truck-9'])
-  expect(shown.stdout).toMatch(/^state +sends/m)
+  expect(shown.stdout).toMatch(/^state +sending/m)
   expect(shown.stdout).toMatch(/became +quarantined when it came; 1 payload by the mapping in force/)
   const again = await run(pipeline, ['accept', 'truck-9'])
   expect([again.status, again.stderr]).toEqual([1, expect.stringMatching(/^DEVICE_LISTED\n/)])
