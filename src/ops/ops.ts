@@ -173,6 +173,7 @@ export function createOps(deps: OpsDeps, options: OpsOptions): Ops {
         stages,
         history: history.read,
         past,
+        openConditions: conditions.open,
         tap: createTapRoute({ clock, taps: () => stages.taps ?? null }),
         events: events.open,
       },

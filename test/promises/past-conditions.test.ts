@@ -27,6 +27,13 @@ ops: { listen: "127.0.0.1:0" }
   const letters = () => first.status().conditions.find(({ code }) => code === 'DEAD_LETTERS')
   await first.until(() => letters() !== undefined)
 
+  // Nothing would be acknowledged, and alerts would go on.
+  const misspelt = await cli('acknowledge', 'DEAD_LETTER', '--for', '3d')
+  expect(misspelt.status).not.toBe(0)
+  expect(misspelt.stderr).toContain('No condition with this code is open.')
+  const otherKey = await cli('acknowledge', 'DEAD_LETTERS', '--key', 'default', '--for', '3d')
+  expect(otherKey.stderr).toContain('With this code are open: DEAD_LETTERS.')
+  expect((await cli('unacknowledge', 'DEAD_LETTERS')).stderr).toContain('DEAD_LETTERS is not acknowledged.')
   expect(await cli('acknowledge', 'DEAD_LETTERS', '--for', '3d')).toMatchObject({ status: 0 })
   expect(letters()?.known).toMatchObject({ by: expect.stringContaining('as claimed on the socket') })
   expect(Date.parse(letters()!.known!.untilAt)).toBeGreaterThan(Date.now() + 2 * 86_400_000)

@@ -8,11 +8,12 @@
 import { z } from 'zod'
 import { isoTime } from '../../../std/clock.ts'
 import { isoTimes } from '../../../std/iso-times.ts'
+import { bounded, quote } from '../../../std/quote.ts'
 import { callerText } from '../../audit/audit.ts'
 import { acknowledgeSchema, pastConditionsSchema } from '../answer-schemas/control-schemas.ts'
 import { limit, requiredText, text } from '../http-routing/parameters.ts'
-import { route, type Route } from '../http-routing/route.ts'
-import { badRequest, ok } from '../json-answer.ts'
+import { route, type HttpSource, type Route } from '../http-routing/route.ts'
+import { badRequest, notFound, ok, type JsonAnswer } from '../json-answer.ts'
 import { endOfTime } from '../../../std/time-argument.ts'
 import { controlRoute, type ControlRoute } from './control-route.ts'
 
@@ -26,6 +27,8 @@ export const conditionsRoute: Route = route({
   answers: { 200: { means: 'The conditions.', schema: pastConditionsSchema } },
   answer: ({ source, values: { limit: most } }) => ok(isoTimes(source.past.past(most))),
 })
+
+const namesShown = 5
 
 const which = {
   code: requiredText('Code of the condition.'),
@@ -47,6 +50,8 @@ export const conditionRoutes: readonly ControlRoute[] = [
       const untilAt = endOfTime(source.now(), { lasts, until })
       if (untilAt === null)
         return badRequest('The end of the time is missing, or past.', 'Give for=7d, or until=2026-12-24.')
+      if (!source.openConditions().some((one) => one.code === code && one.key === key))
+        return notOpen(source, { code, key })
       source.past.know({ code, key }, { untilAt, by: callerText(caller) })
       return ok({ code, key, untilAt: isoTime(untilAt) })
     },
@@ -58,8 +63,29 @@ export const conditionRoutes: readonly ControlRoute[] = [
     parameters: z.strictObject(which),
     answers: { 200: { means: 'It is sent again.', schema: acknowledgeSchema } },
     async answer({ source, values: { code, key = null } }) {
+      if (source.past.known({ code, key }) === null)
+        return notFound(
+          `${nameOf({ code, key })} is not acknowledged.`,
+          'Nobody acknowledged it, or its time is over.',
+          'See `status`, which says who acknowledged what, and `--key`.',
+        )
       source.past.know({ code, key }, null)
       return ok({ code, key, untilAt: null })
     },
   }),
 ]
+
+/** A wrong code, or a missing key, would be acknowledged, and the condition would be sent as before. */
+function notOpen(source: HttpSource, of: { code: string; key: string | null }): JsonAnswer {
+  const open = source.openConditions().filter(({ code }) => code === of.code)
+  const names = open.slice(0, namesShown).map(nameOf).join(', ')
+  return notFound(
+    `${nameOf(of)} is not open.`,
+    open.length === 0 ? 'No condition with this code is open.' : `With this code are open: ${names}.`,
+    open.length === 0 ? 'See `status` for those that are open.' : 'Give the key of one of them.',
+  )
+}
+
+function nameOf({ code, key }: { code: string; key: string | null }): string {
+  return bounded(key === null ? code : `${code} with the key ${quote(key, 64)}`, 160)
+}

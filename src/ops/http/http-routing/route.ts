@@ -26,7 +26,8 @@ export type HttpSource = {
   metrics(): Promise<{ contentType: string; text: string }>
   stages: StageViews
   /** Conditions that were open, and those that a person knows of. */
-  past: Pick<ConditionHistory, 'past' | 'know'>
+  past: Pick<ConditionHistory, 'past' | 'know' | 'known'>
+  openConditions(): readonly { code: string; key: string | null }[]
   /** For plots. */
   history(span: HistorySpan): HistoryView
   /** Streams, and gives null; or refuses. */
