@@ -61,7 +61,7 @@ describe('commands on the running daemon', () => {
     const { url } = await pipeline()
     const { status, stdout } = await runCli(['devices', '--url', url])
     expect(status).toBe(0)
-    expect(stdout).toMatch(/^truck-1 +not listed +sends +just now +.* behind, or late +connected$/m)
+    expect(stdout).toMatch(/^truck-1 +not listed +sending +just now +.* behind, or late +connected$/m)
   })
 
   test.each([['reload'], ['dead-letters'], ['dead-letters', 'remap'], ['devices']])(
