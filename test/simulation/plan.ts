@@ -40,10 +40,11 @@ export const mqttPort = 1883
 
 /** Many short runs find more than few long ones; some things take long. */
 const lengths = [30_000, 30_000, 45_000, 45_000, 60_000, 60_000, 120_000] as const
-const long = { share: 0.03, ms: 600_000 } as const
-const patientShare = 0.05
+const long = { share: 0.015, ms: 600_000 } as const
+/** One of them takes as long as ten others. */
+const patientShare = 0.02
 /** Each device must send several messages until a loss is noticed. */
-const positionLoss = { share: 0.08, everyMs: 1500 } as const
+const positionLoss = { share: 0.08, everyMs: 1500, countMax: 60 } as const
 
 export function drawPlan(seed: number, random: Random): Plan {
   const providers = drawProviders(random)
@@ -73,7 +74,7 @@ export function drawPlan(seed: number, random: Random): Plan {
       ? devices.map(withoutMemory)
       : loss === null
         ? devices
-        : devices.map(losingPosition),
+        : devices.map((device) => losingPosition(device, safetyMs)),
     delivery,
     config: (delivery, isPositionLost = false) =>
       configText({ providers, delivery, ingest, spoolMiB, hasClockBattery, backoffS, isPositionLost }),
@@ -107,10 +108,10 @@ function drawLoss(random: Random, safetyMs: number): Plan['positionLoss'] {
 }
 
 /** What is released from quarantine has no part in what is noticed. */
-function losingPosition(device: DevicePlan): DevicePlan {
+function losingPosition(device: DevicePlan, safetyMs: number): DevicePlan {
   const kind = mayLosePosition(device.kind) ? device.kind : 'plain'
   const poisons = device.poisons.filter((poison) => poison !== 'a bad vehicle')
-  const everyMs = Math.min(device.everyMs, positionLoss.everyMs)
+  const everyMs = Math.min(device.everyMs, Math.max(positionLoss.everyMs, safetyMs / positionLoss.countMax))
   return { ...device, kind, poisons, clockMs: 0, everyMs, burst: 1 }
 }
 
