@@ -41,6 +41,8 @@ export type GatewayTime = OurTime & {
   view(): TimeView
   /** `listener` is called when our time becomes known, or is another than was known before. */
   onCorrection(listener: () => void): void
+  /** `listener` is called with the ms by which `now` steps: the clock was set, or is corrected. */
+  onStep(listener: (byMs: number) => void): void
   setTrustLocal(trustLocal: boolean): void
   /** Most devices agree that our time is off by this, in ms; below zero they are ahead of us. */
   comparedToDevices(skewMs: number): void
@@ -87,6 +89,9 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
   let unknownSinceMs = refreshedAtMs
   let isReported = false
   let listener: () => void = () => {}
+  /** Our time minus the monotonic one, at the last look. */
+  let oursMinusMonotonicMs = wallMinusMonotonicMs - sleptMs
+  let stepListener: (byMs: number) => void = () => {}
   let cancelRefresh: CancelTimer = () => {}
   let cancelAsking: CancelTimer = () => {}
   let isStopped = false
@@ -109,6 +114,9 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
     onCorrection(next) {
       listener = next
       if (known !== null) listener()
+    },
+    onStep(next) {
+      stepListener = next
     },
     setTrustLocal(next) {
       trustLocal = next
@@ -190,6 +198,7 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
     isCorrected = !isDisputed && Math.abs(offsetMs) >= (isCorrected ? correctedUntilMs : correctedFromMs)
     correctionMs = isCorrected ? Math.round(offsetMs) : 0
     restMs = known === null ? null : Math.round(offsetMs - correctionMs)
+    noteStep()
     if (known !== null) reportKnown(before, known)
     else reportUnknown(before)
     if (known === null) return
@@ -199,6 +208,12 @@ export function createOurTime({ clock, emit, kernel }: Deps, options: { trustLoc
     if (correctedBy !== null && Math.abs(trueMinusMonotonicMs - correctedBy) < fromMs) return
     correctedBy = trueMinusMonotonicMs
     listener()
+  }
+
+  function noteStep(): void {
+    const before = oursMinusMonotonicMs
+    oursMinusMonotonicMs = wallMinusMonotonicMs - sleptMs + correctionMs
+    if (isStep(oursMinusMonotonicMs - before)) stepListener(Math.round(oursMinusMonotonicMs - before))
   }
 
   function knownNow(): Known | null {

@@ -20,6 +20,7 @@ import { createLedger, createRecords, type Ledger } from '../ledger/ledger.ts'
 import { isStoredSource, type LostFields, type Mapper } from '../mapping/mapping.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { CheckStore, OpenStore } from '../storage/storage.ts'
+import type { KernelClock } from './kernel-clock.ts'
 import type { GatewayTime } from './our-time.ts'
 
 export type OpenRecords = {
@@ -46,6 +47,7 @@ type Deps = {
   openStore: OpenStore
   checkStore?: CheckStore
   ourTime: GatewayTime
+  kernel: Pick<KernelClock, 'bootId'>
 }
 
 export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecords {
@@ -68,7 +70,9 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
   let clientRecords: ClientRecords | null = null
   let clients: Pick<FollowedClients, 'unnamed'> | null = null
   const recordDeps = {
-    clock,
+    clock: { ...clock, now: ourTime.now },
+    isTimeKnown: () => ourTime.view().by !== null,
+    bootId: deps.kernel.bootId,
     store: database,
     knownTime() {
       const offsetMs = ourTime.wallOffsetMs()
@@ -98,6 +102,7 @@ export function openRecords(deps: Deps, spool: Spool, config: Config): OpenRecor
       messagesBytesMax: config.ops.devices.messages_max_bytes,
     },
   )
+  ourTime.onStep(devices.clockStepped)
   return {
     ledger,
     devices,

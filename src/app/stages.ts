@@ -32,6 +32,7 @@ import { custodyDeps } from './custody-wiring/custody-wiring.ts'
 import { startDeadLetterWork } from './dead-letter-work.ts'
 import { probe } from './endpoint-probe.ts'
 import type { StartHeapWork } from './heap-work.ts'
+import type { KernelClock } from './kernel-clock.ts'
 import type { GatewayTime } from './our-time.ts'
 import { openRecords } from './records.ts'
 import { closedSources, isReachable } from './traffic-watch/reachability.ts'
@@ -47,6 +48,7 @@ export type StagesDeps = {
   emit: Emit
   ops: Ops
   ourTime: GatewayTime
+  kernel: Pick<KernelClock, 'bootId'>
   lostFields: LostFields
   alerts: Alerts
   /** Message sources beside those of the config; for tests. */

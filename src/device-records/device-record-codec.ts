@@ -13,7 +13,7 @@ import type { StoreRange } from '../storage/storage.ts'
 import { hoursKept, pausesLength } from './row-history.ts'
 import { column, hoursColumn, pausesColumn, storedNumbers } from './record-table.ts'
 import { gapsKept } from './rhythm.ts'
-import type { Accepted, DeviceRecord, Loss, Refused } from './types.ts'
+import type { Accepted, DeviceRecord, Loss, Refused, UnknownClock } from './types.ts'
 
 const table = 0x20
 const version = 2
@@ -43,6 +43,8 @@ export type StoredRecord = {
   refused: Refused | null
   withheld: readonly WithheldValue[]
   skewMs: number | null
+  /** Only where it was not known to be right. */
+  unknownClock?: UnknownClock
 }
 
 export const recordRange: StoreRange = { gte: Buffer.from([table]), lt: Buffer.from([table + 1]) }
@@ -54,7 +56,7 @@ export function recordKey(key: string): Buffer {
 export function encodeRecord(
   record: DeviceRecord,
   numbers: Float64Array,
-  withheld: readonly WithheldValue[],
+  { withheld, unknownClock }: { withheld: readonly WithheldValue[]; unknownClock: UnknownClock | null },
 ): Buffer {
   const { device, provider, assetId, isListed, isPrivate, base, sender, isFixed, accepted, refused } = record
   const gapCount = Math.min(numbers[base + column.gapCount] ?? 0, gapsKept)
@@ -78,6 +80,7 @@ export function encodeRecord(
     refused,
     withheld: withheld.slice(0, withheldMax),
     skewMs: record.skewMs,
+    ...(unknownClock === null ? {} : { unknownClock }),
   }
   return Buffer.from(JSON.stringify([version, stored]))
 }

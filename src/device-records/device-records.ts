@@ -32,11 +32,12 @@ import type { Clock, EpochMs } from '../std/clock.ts'
 import type { ProviderName } from '../domain/ids.ts'
 import type { Sender, UnnamedMessage } from '../domain/message.ts'
 import type { WithheldValue } from '../domain/payload.ts'
-import type { RecentMessage } from './message-ring.ts'
-import { createRecentMessages } from './recent-messages.ts'
+import type { RecentMessage } from './recent-messages/message-ring.ts'
+import { createRecentMessages } from './recent-messages/recent-messages.ts'
 import { createRecordNotes, type RecordNotes } from './record-notes.ts'
 import { hourlyCounts } from './row-history.ts'
 import { column, createRecordTable, hoursColumn, keyOf } from './record-table.ts'
+import { shiftTimes } from './record-times.ts'
 import { createRecordWriter, type RecordsStore, type WriterOptions } from './record-writer.ts'
 import { createRecordViews, withheldSum, type Standing } from './record-views.ts'
 import type { DeviceRecord, DeviceRecordView } from './types.ts'
@@ -45,7 +46,7 @@ export type { DeviceRecordView, Loss, Repeating } from './types.ts'
 export { lastLossOf, type Standing } from './record-views.ts'
 export { createClientRecords, type ClientRecords } from './client-records.ts'
 export { createFieldRecords, type FieldRecords } from './field-records.ts'
-export type { RecentMessage } from './message-ring.ts'
+export type { RecentMessage } from './recent-messages/message-ring.ts'
 export type { RecordsStore } from './record-writer.ts'
 
 export type DeviceRecordsOptions = WriterOptions & {
@@ -71,6 +72,8 @@ export type DeviceRecords = {
   standings(): Iterable<Standing>
   /** A message of it that was kept became a payload. */
   mappedLater(this: void, device: string): void
+  /** `clock` was set, or is corrected: the times of this process go with it. */
+  clockStepped(this: void, byMs: number): void
   /** Nothing could come until now: silence counts from now on. */
   notListening(): void
   /** Null: its silence counts again. The number of records of this name. */
@@ -114,6 +117,9 @@ type Deps = {
   /** As in record-notes.ts; without it nobody hears of such messages. */
   unnamed?: (sender: Sender, message: UnnamedMessage) => void
   knownTime: () => EpochMs | null
+  /** Whether `clock` is known to be right. */
+  isTimeKnown: () => boolean
+  bootId: string
   isDiskLow: () => boolean
 }
 
@@ -123,7 +129,8 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
   const table = createRecordTable({ removed }, options)
   const writer = createRecordWriter({ ...deps, table, withheldOf }, options)
   const { unnamed = () => undefined } = deps
-  let listeningSince = clock.now()
+  let startedAt = clock.now()
+  let listeningSince = startedAt
   const notes = createRecordNotes({
     table,
     recent,
@@ -160,6 +167,18 @@ export function createDeviceRecords(deps: Deps, options: DeviceRecordsOptions): 
     mappedLater(device) {
       for (const record of recordsOf(device)) {
         table.numbers()[record.base + column.mappedAt] = clock.now()
+        writer.changed(record)
+      }
+    },
+    clockStepped(byMs) {
+      const processAt = startedAt
+      startedAt += byMs
+      listeningSince += byMs
+      const bootAt = clock.now() - clock.monotonic() - byMs
+      for (const record of table.all()) {
+        const isOfProcess = table.numbers()[record.base + column.number] !== 0
+        if (!isOfProcess && !record.isUndated) continue
+        shiftTimes(table.numbers(), record, { byMs, fromAt: record.isUndated ? bootAt : processAt })
         writer.changed(record)
       }
     },

@@ -16,8 +16,8 @@ import {
   type NamedDevice,
   type RecordTable,
 } from './record-table.ts'
-import type { RecentKind } from './message-ring.ts'
-import type { RecentMessages } from './recent-messages.ts'
+import type { RecentKind } from './recent-messages/message-ring.ts'
+import type { RecentMessages } from './recent-messages/recent-messages.ts'
 import { gapMinMs, gapsKept } from './rhythm.ts'
 import type { DeviceRecord, LossKind } from './types.ts'
 

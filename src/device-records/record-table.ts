@@ -131,6 +131,7 @@ export function createRecordTable(
       refused: null,
       withheld: [],
       skewMs: null,
+      isUndated: false,
       windowKey: '',
       ring: null,
       isDirty: false,

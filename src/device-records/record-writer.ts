@@ -23,7 +23,8 @@ import {
 } from './device-record-codec.ts'
 import { endHour, hoursKept, mergePauses } from './row-history.ts'
 import { column, hoursColumn, pausesColumn, keyOf, storedNumbers, type RecordTable } from './record-table.ts'
-import type { DeviceRecord } from './types.ts'
+import { redated } from './record-times.ts'
+import type { DeviceRecord, UnknownClock } from './types.ts'
 
 /** The records database. `use` gives null where it is not open, or the work failed; it never rejects. */
 export type RecordsStore = {
@@ -58,6 +59,9 @@ type Deps = {
   withheldOf: (record: DeviceRecord) => readonly WithheldValue[]
   /** Null while the time is not known. */
   knownTime: () => EpochMs | null
+  /** Whether `clock` is known to be right. */
+  isTimeKnown: () => boolean
+  bootId: string
   /** The disk has little room: nothing is written. */
   isDiskLow: () => boolean
 }
@@ -66,7 +70,7 @@ const slice = 200
 const expireEveryRounds = 360
 
 export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWriter {
-  const { clock, store, table, withheldOf, knownTime, isDiskLow } = deps
+  const { clock, store, table, withheldOf, knownTime, isTimeKnown, isDiskLow } = deps
   /** Those that are not on the disk, and the others with the round of the change; the first change first. */
   const fresh = new Set<DeviceRecord>()
   const waiting = new Map<DeviceRecord, number>()
@@ -127,6 +131,10 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     restored = done === true
   }
 
+  function presentClock(): UnknownClock {
+    return { bootId: deps.bootId, bootAt: clock.now() - clock.monotonic() }
+  }
+
   function take(stored: StoredRecord | null): void {
     if (stored === null) {
       counters.unreadable += 1
@@ -134,7 +142,8 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     }
     const live = table.find(keyOf(stored))
     const record = live ?? table.add(stored, stored.isListed)
-    if (record !== null) merge(record, stored, live !== undefined)
+    if (record === null) return
+    merge(record, redated(stored, presentClock(), clock.now()), live !== undefined)
   }
 
   function merge(record: DeviceRecord, stored: StoredRecord, isLive: boolean): void {
@@ -171,6 +180,7 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
     record.withheld = stored.withheld
     record.losses = mergedLosses(record, stored)
     if (!isLive) record.isFixed = stored.isFixed
+    record.isUndated = !isLive && stored.unknownClock !== undefined
     if (record.isPrivate) numbers[base + column.positionArrivedAt] = 0
   }
 
@@ -234,7 +244,10 @@ export function createRecordWriter(deps: Deps, options: WriterOptions): RecordWr
   function put(record: DeviceRecord): StoreOp {
     record.isDirty = false
     record.isStored = true
-    const value = encodeRecord(record, table.numbers(), withheldOf(record))
+    const isOfThisProcess = table.numbers()[record.base + column.number] !== 0
+    record.isUndated = !isTimeKnown() && (isOfThisProcess || record.isUndated)
+    const unknownClock = record.isUndated ? presentClock() : null
+    const value = encodeRecord(record, table.numbers(), { withheld: withheldOf(record), unknownClock })
     return { type: 'put', key: recordKey(record.key), value }
   }
 

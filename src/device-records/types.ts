@@ -4,7 +4,7 @@ import type { ProviderName } from '../domain/ids.ts'
 import type { Sender } from '../domain/message.ts'
 import type { WithheldValue } from '../domain/payload.ts'
 import type { EpochMs } from '../std/clock.ts'
-import type { MessageRing } from './message-ring.ts'
+import type { MessageRing } from './recent-messages/message-ring.ts'
 
 /** What messages became that gave no payload. */
 export type LossKind = 'ignored' | 'dead' | 'quarantined'
@@ -67,6 +67,8 @@ export type DeviceRecord = {
   isDirty: boolean
   /** It is on the disk. */
   isStored: boolean
+  /** On the disk its last times are those of a clock that nobody knew to be right. */
+  isUndated: boolean
   /** It is in the table no more. */
   isGone: boolean
 }
@@ -108,4 +110,11 @@ export type DeviceRecordView = {
   losses: readonly Loss[]
   withheld: readonly WithheldValue[]
   skewMs: number | null
+}
+
+/** The clock that noted the last times of a record, while nobody knew whether it was right. */
+export type UnknownClock = {
+  bootId: string
+  /** Its time at the start of the machine. */
+  bootAt: EpochMs
 }

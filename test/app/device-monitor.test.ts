@@ -1,3 +1,4 @@
+import { testBootId } from '../support/our-time.ts'
 import type { SilentDevices } from '../../src/app/traffic-watch/silent-devices.ts'
 import { describe, expect, test } from 'vitest'
 import type { KnownBy } from '../../src/domain/arrival.ts'
@@ -39,6 +40,8 @@ function recordsWith(clock: Clock) {
       providers: [defaultProvider],
       withheldOf: () => [],
       knownTime: () => null,
+      isTimeKnown: () => true,
+      bootId: testBootId,
       isDiskLow: () => false,
     },
     {

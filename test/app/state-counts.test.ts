@@ -1,3 +1,4 @@
+import { testBootId } from '../support/our-time.ts'
 import { deviceStateNames, noDevices } from '../../src/domain/device-state.ts'
 import { encodeEntries, uuidNamed } from '../support/ledger-world.ts'
 import { expect, test } from 'vitest'
@@ -26,6 +27,8 @@ async function randomWorld(seed: number) {
       providers: [defaultProvider],
       withheldOf: () => [],
       knownTime: () => null,
+      isTimeKnown: () => true,
+      bootId: testBootId,
       isDiskLow: () => false,
     },
     {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { blockBytes, createMessageBlocks } from '../../src/device-records/message-blocks.ts'
-import type { MessageRing, RingOwner } from '../../src/device-records/message-ring.ts'
-import { createRecentMessages } from '../../src/device-records/recent-messages.ts'
+import { blockBytes, createMessageBlocks } from '../../src/device-records/recent-messages/message-blocks.ts'
+import type { MessageRing, RingOwner } from '../../src/device-records/recent-messages/message-ring.ts'
+import { createRecentMessages } from '../../src/device-records/recent-messages/recent-messages.ts'
 import { messageOf } from '../support/mapping-world.ts'
 import { createRandom } from '../support/random.ts'
 

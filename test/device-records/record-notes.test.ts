@@ -1,3 +1,4 @@
+import { testBootId } from '../support/our-time.ts'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createDeviceRecords, type RecordsStore } from '../../src/device-records/device-records.ts'
@@ -25,6 +26,8 @@ function world(
       providers: [defaultProvider],
       withheldOf: () => [],
       knownTime: () => clock.now(),
+      isTimeKnown: () => true,
+      bootId: testBootId,
       isDiskLow: () => false,
     },
     {

@@ -10,8 +10,8 @@
 // ring. At the bound a new device gets the place of one that sent nothing for ten minutes, or it has none,
 // which is counted.
 
-import type { Message } from '../domain/message.ts'
-import type { EpochMs } from '../std/clock.ts'
+import type { Message } from '../../domain/message.ts'
+import type { EpochMs } from '../../std/clock.ts'
 import { blockBytes, createMessageBlocks } from './message-blocks.ts'
 import {
   createMessageRings,

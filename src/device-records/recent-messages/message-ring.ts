@@ -7,8 +7,8 @@
 // A ring begins with one block and gets another one where the next message needs it, until it has
 // `blocksMax`.
 
-import type { Message, QoS } from '../domain/message.ts'
-import type { EpochMs } from '../std/clock.ts'
+import type { Message, QoS } from '../../domain/message.ts'
+import type { EpochMs } from '../../std/clock.ts'
 import { blockBytes, type MessageBlocks } from './message-blocks.ts'
 
 export type RecentKind = 'payloads' | 'ignored' | 'part' | 'quarantined' | 'unmappable'
