@@ -6,9 +6,11 @@ import { drawDevices } from './world/device-plans.ts'
 import type { DevicePlan } from './world/fleet.ts'
 import { deliveryText, drawDelivery, drawProviders, mayFail } from './delivery-plan.ts'
 import type { DeliveryPlan, ProviderPlan } from './delivery-plan.ts'
+import { providersOf, themed, themeOf, type Theme } from './themes.ts'
 
 export type Plan = {
   seed: number
+  theme: Theme | null
   providers: ProviderPlan[]
   devices: DevicePlan[]
   delivery: DeliveryPlan
@@ -47,7 +49,8 @@ const patientShare = 0.02
 const positionLoss = { share: 0.08, everyMs: 1500, countMax: 60 } as const
 
 export function drawPlan(seed: number, random: Random): Plan {
-  const providers = drawProviders(random)
+  const theme = themeOf(seed)
+  const providers = providersOf(theme, drawProviders(random), seed)
   const delivery = drawDelivery(random)
   const safetyMs = random.chance(long.share) ? long.ms : random.pick(lengths)
   const devices = drawDevices(random, {
@@ -67,8 +70,9 @@ export function drawPlan(seed: number, random: Random): Plan {
   const backoffS = random.pick([60, 60, 2])
   const isClockWrong = clock > 0 || !hasClockBattery
   const loss = isClockWrong ? null : drawLoss(createRandom(seed ^ 0x7a3d5c1b), safetyMs)
-  return {
+  const plan: Plan = {
     seed,
+    theme,
     providers,
     devices: isClockWrong
       ? devices.map(withoutMemory)
@@ -98,6 +102,7 @@ export function drawPlan(seed: number, random: Random): Plan {
       keys: delivery.keysInFile ? every(0.5, safetyMs / 3) : 0,
     },
   }
+  return isClockWrong || loss !== null ? { ...plan, theme: null } : themed(plan, theme)
 }
 
 /** By draws of its own: other seeds stay as they are. */

@@ -30,6 +30,7 @@ import { createLostPositions } from './oracle/lost-positions.ts'
 import { createOpenConditions } from './oracle/open-conditions.ts'
 import { createOutageEvents } from './oracle/repeats.ts'
 import { createOperator } from './acts/operator.ts'
+import { faultOf } from './themes.ts'
 import { weekOf } from './week.ts'
 import { createService, isOneOf, type Payload } from './world/service.ts'
 import { drawFault } from './world/service-faults.ts'
@@ -587,7 +588,8 @@ const acts: Record<FaultKind, (world: World) => EndAct | undefined> = {
     const service = services[index]!
     const provider = plan.providers[index]!
     const share = random.pick([0.3, 0.7, 1, 1])
-    const fault = drawFault(random, { mayFail: mayFail(provider), remembers: provider.repeat === 'same' })
+    const usual = { mayFail: mayFail(provider), remembers: provider.repeat === 'same' }
+    const fault = faultOf(plan.theme, random) ?? drawFault(random, usual)
     // What lasts goes on below what comes and ends meanwhile.
     const below = service.nextFault
     let isOver = false

@@ -1,0 +1,91 @@
+// themes.ts: what some seeds have more of than chance gives: several rare things at once. A theme is drawn apart, so that
+// the other seeds stay as they are.
+//
+//   answers    half answers, answers that leave out, and answers that are lost, of a service that fails a part
+//   together   two people work on kept messages and dead letters at once, on a slow disk, and the process ends then
+//   outages    the service is away for long, again and again: lanes open, drain and are deleted
+
+import { createRandom, type Random } from '../support/random.ts'
+import type { ProviderPlan } from './delivery-plan.ts'
+import type { DevicePlan } from './world/fleet.ts'
+import type { Plan } from './plan.ts'
+import type { Fault } from './world/service-faults.ts'
+
+export type Theme = 'answers' | 'together' | 'outages'
+
+/** Of all seeds; of each theme alike many. */
+const share = 0.15
+const themes: readonly Theme[] = ['answers', 'together', 'outages']
+const minuteMs = 60_000
+
+export function themeOf(seed: number): Theme | null {
+  const random = createRandom(seed ^ 0x1f83d9ab)
+  return random.chance(share) ? random.pick(themes) : null
+}
+
+/** Of a service: one that tells its answers again would not say of what it forgot. */
+export function providersOf(
+  theme: Theme | null,
+  providers: readonly ProviderPlan[],
+  seed: number,
+): ProviderPlan[] {
+  const random = createRandom(seed ^ 0x2b0c1f77)
+  if (theme !== 'answers') return [...providers]
+  return providers.map((provider) => {
+    const repeat = random.pick(['conflict', 'fresh'] as const)
+    const onRepeat = repeat === 'conflict' ? random.pick(['resend', 'hold'] as const) : 'hold'
+    return { ...provider, repeat, onRepeat, refusesEvery: 0 }
+  })
+}
+
+export function themed(plan: Plan, theme: Theme | null): Plan {
+  const none = { stop: 0, network: 0, disk: 0, away: 0, clock: 0, keys: 0 }
+  switch (theme) {
+    case null:
+      return plan
+    case 'answers':
+      return {
+        ...plan,
+        safetyMs: minuteMs,
+        devices: plan.devices.map((device) => ({ ...device, everyMs: Math.min(device.everyMs, 6000) })),
+        delivery: { ...plan.delivery, payloadsMax: Math.max(5, plan.delivery.payloadsMax), lingerS: 1 },
+        everyMs: { ...plan.everyMs, ...none, service: 5000, operator: 0, powerCut: 0 },
+      }
+    case 'together':
+      return {
+        ...plan,
+        safetyMs: minuteMs,
+        devices: plan.devices.map(aheadOf),
+        everyMs: { ...plan.everyMs, ...none, operator: 2500, disk: 6000, kill: 12_000, service: 10_000 },
+      }
+    case 'outages':
+      return {
+        ...plan,
+        safetyMs: 5 * minuteMs,
+        devices: plan.devices.map((device) => ({ ...device, everyMs: Math.max(device.everyMs, 6000) })),
+        delivery: { ...plan.delivery, backfillAfterS: 15, timeoutS: 5 },
+        everyMs: { ...plan.everyMs, ...none, operator: 0, service: 60_000, kill: 50_000 },
+      }
+  }
+}
+
+/** What the service meets in place of what the seed draws; null: that. */
+export function faultOf(theme: Theme | null, random: Random): Fault | null {
+  if (theme === 'outages') return { kind: 'status', status: 503, processes: false }
+  if (theme !== 'answers') return null
+  return random.pick<() => Fault>([
+    () => ({ kind: 'truncated', part: 0.3 + 0.6 * random.next(), times: 1 + random.below(2) }),
+    () => ({ kind: 'unlisted', share: 0.5, processes: false, isSteady: true, times: 1 + random.below(2) }),
+    () => ({ kind: 'some failed', share: 0.5, errorTypes: ['Throttled', 'Validation', 'Busy'] }),
+    () => ({ kind: 'reset', when: 'after' }),
+    () => ({ kind: 'status', status: 500, processes: true }),
+    () => ({ kind: 'odd', how: 'short list' }),
+  ])()
+}
+
+/** Every second one of those that have the time of a message. */
+function aheadOf(device: DevicePlan, index: number): DevicePlan {
+  const isTimed = device.kind === 'plain' || device.kind === 'parked'
+  const everyMs = Math.min(device.everyMs, 3000)
+  return { ...device, everyMs, clockMs: isTimed && index % 2 === 0 ? 4_000_000 + index : device.clockMs }
+}
