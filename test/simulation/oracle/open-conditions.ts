@@ -99,7 +99,7 @@ export function createOpenConditions(
     const isStill = endpoint === 'unavailable' && waits && since?.life === now.life
     // Where everything is refused, the next try is ten minutes later.
     const isRefused = status.conditions.some(({ code }) => code === 'WRAPPER_REFUSED')
-    if (!isStill || isRefused || service === undefined || hasAskedToWait(service, now)) {
+    if (!isStill || isRefused || service === undefined || mayWait(service, now)) {
       unavailableSince.set(name, now)
       return
     }
@@ -165,8 +165,11 @@ function acceptsAll({ journal, disturbedMs }: Service, { atMs, life }: Now): boo
   )
 }
 
-function hasAskedToWait({ journal }: Service, { atMs }: Now): boolean {
-  return journal.some((one) => one.retryAfterMs > 0 && one.atMs > atMs - waitMaxMs)
+/** It asked to wait, or the last answer to a batch was a 403: others show whom that is about, or the next try does. */
+function mayWait({ journal }: Service, { atMs }: Now): boolean {
+  const recent = journal.filter((one) => one.atMs > atMs - waitMaxMs)
+  const last = new Map(recent.map((one) => [one.batchId ?? one.payloadIds[0], one.status]))
+  return recent.some(({ retryAfterMs }) => retryAfterMs > 0) || [...last.values()].includes(403)
 }
 
 function seconds(ms: number): string {
