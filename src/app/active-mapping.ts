@@ -55,8 +55,11 @@ export type ActiveMapping = {
   prepare(): Promise<void>
   /** From the first message on. */
   start(ingest: Pick<Ingest, 'swap' | 'clients'>, silentDevices: SilentDevices): void
-  /** Rejects with DEVICES_INVALID, or where the store is lost; then the previous mapping stays in force. */
-  swap(config: Config): Promise<void>
+  /**
+   * Rejects with DEVICES_INVALID. What it returns puts it in force, or rejects where the store is lost; then
+   * the previous mapping stays.
+   */
+  next(config: Config): Promise<() => Promise<void>>
   remap(request: RemapRequest, signal: AbortSignal): Promise<RemapReport>
   /** Resolves when the mapping has durably forgotten it. */
   forget(device: string, signal: string | null): Promise<Forgotten>
@@ -137,7 +140,7 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
         verdicts.correct()
       })
     },
-    swap,
+    next,
     remap: (request, signal) =>
       inTurn(signal, (either) =>
         remapDeadLetters({ spool, clock, ourTime, emit, mapping: present.mapping }, request, either),
@@ -173,11 +176,13 @@ export function createActiveMapping(deps: MappingDeps, config: Config, first: Ma
     return { values, records: signal === null ? records.forget(device) : 0 }
   }
 
-  async function swap(config: Config): Promise<void> {
-    const next = presentOf(
-      await mappingOf(config, { clockOffsetMs: ourTime.offsetMs, emit, lostFields, readFile }),
-      config,
-    )
+  async function next(config: Config): Promise<() => Promise<void>> {
+    const mapping = await mappingOf(config, { clockOffsetMs: ourTime.offsetMs, emit, lostFields, readFile })
+    return () => swap(mapping, config)
+  }
+
+  async function swap(mapping: Mapping, config: Config): Promise<void> {
+    const next = presentOf(mapping, config)
     const { mapping: before } = present
     release.beginSwap(next.mapping)
     let succeeded = false

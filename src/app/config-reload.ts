@@ -4,7 +4,7 @@
 //   SIGHUP, /control/reload, or a changed file (file-watch.ts)
 //     -> read everything again -> invalid: the previous mapping stays in force, MAPPING_STALE says where and
 //     why
-//                              -> valid: swapped between two messages (active-mapping.ts)
+//                              -> valid: swapped between two messages (active-mapping.ts), and then the rest
 //
 // The sections `sources`, `devices`, `defaults`, `clocks`, `privacy` and `plausibility` are put in force,
 // with the presets and the device table. So are `alerts`; users, tokens, password files and certificates of
@@ -45,7 +45,8 @@ type Deps = {
   clock: Clock
   emit: Emit
   env: NodeJS.ProcessEnv
-  swap: (config: Config) => Promise<void>
+  /** Reads what the mapping needs; what it returns puts it in force. */
+  nextMapping: (config: Config) => Promise<() => Promise<void>>
   /** Puts users, tokens and certificates of the broker in force. */
   renew: (config: Config) => Promise<void>
   /** The same for ops. */
@@ -59,6 +60,8 @@ type Deps = {
   watchFolder?: WatchFolder
 }
 
+type Part = keyof CertificateSections
+
 const watchOptions = { settleMs: 200, pollMs: 30_000 }
 const retryMs = 5000
 const shownMax = 3
@@ -66,7 +69,7 @@ const shownMax = 3
 const fixedSections = ['ingest', 'spool', 'delivery', 'ledger', 'ops', 'log'] as const
 
 export function createConfigReload(
-  { clock, emit, env, swap, renew, renewOps, renewDelivery, renewAlerts, renewed, watchFolder }: Deps,
+  { clock, emit, env, nextMapping, renew, renewOps, renewDelivery, renewAlerts, renewed, watchFolder }: Deps,
   { path, running }: { path: string; running: Config },
 ): ConfigReload {
   const changed = () => void reload('a file changed')
@@ -78,6 +81,8 @@ export function createConfigReload(
   let waiting: Promise<ReloadReport> | null = null
   let reported: readonly string[] = []
   let cancelRetry: CancelTimer = () => {}
+  /** Of each part whose files could not be used when they were last read. */
+  const accessFaults = new Map<Part, GatewayError>()
   let stopped = false
   return { start, reload, stop }
 
@@ -116,9 +121,10 @@ export function createConfigReload(
       await watch.watch([...files])
       const config = await read()
       refuseStranded(config)
+      const swap = await nextMapping(config)
+      await swap()
       await renewAccess(config)
       renewAlerts(config)
-      await swap(config)
       const tookMs = clock.monotonic() - startedAtMs
       emit({ kind: 'mapping_reloaded', cause, sources: config.sources.length, tookMs })
       const restartNeeded = reportRestartNeeded(config)
@@ -144,14 +150,15 @@ export function createConfigReload(
 
   /** A problem there does not keep a new mapping from being put in force. */
   async function renewAccess(config: Config): Promise<void> {
-    let fault: GatewayError | null = null
     const attempt = async (sections: Partial<CertificateSections>, renewal: () => Promise<void> | void) => {
+      const [part] = Object.keys(sections) as [Part]
       try {
         await renewal()
         renewed(sections)
+        accessFaults.delete(part)
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error
-        fault ??= error
+        accessFaults.set(part, error)
       }
     }
     // Other listeners and bridges need a restart, which is reported below.
@@ -164,7 +171,8 @@ export function createConfigReload(
     if (isSameOps) await attempt({ ops }, () => renewOps(ops))
     const isSameService = isDeepStrictEqual(servicesOf(config), servicesOf(running))
     if (isSameService) await attempt({ delivery }, () => renewDelivery(config))
-    if (fault !== null) emit({ kind: 'access_refused', fault })
+    const [fault] = accessFaults.values()
+    if (fault !== undefined) emit({ kind: 'access_refused', fault })
     else if (isSameBroker || isSameOps || isSameService)
       emit({ kind: 'access_renewed', listeners: ingest.broker.listeners.length })
   }

@@ -163,7 +163,7 @@ async function openIncoming(
       clock,
       emit,
       env,
-      swap: activeMapping.swap,
+      nextMapping: activeMapping.next,
       renew: (next) => ingest.renew(ingestOptions(next.ingest)),
       renewOps: ops.renew,
       renewDelivery: (next) => delivery.renew(deliveryOptions(next.delivery)),
