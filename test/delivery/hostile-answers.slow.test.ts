@@ -93,9 +93,11 @@ function replyTo(received: Received, one: Case): Reply {
   return { status: Number(status), body, headers: Object.fromEntries(headers) }
 }
 
+const textLike = (pattern: string): unknown => expect.stringMatching(pattern)
+
 /** A text between slashes is a pattern. */
 function matching(value: unknown): unknown {
-  if (typeof value === 'string' && /^\/.*\/$/.test(value)) return expect.stringMatching(value.slice(1, -1))
+  if (typeof value === 'string' && /^\/.*\/$/.test(value)) return textLike(value.slice(1, -1))
   if (Array.isArray(value)) return value.map(matching)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, matching(inner)]))

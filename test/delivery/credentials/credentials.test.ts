@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createCredentials } from '../../../src/delivery/credentials/credentials.ts'
-import { findCredentials } from '../../../src/delivery/delivery.ts'
 import { createKeyring } from '../../../src/delivery/credentials/keyring.ts'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import { Secret } from '../../../src/std/secret.ts'
@@ -94,25 +93,6 @@ describe('from a file', () => {
     return { clock, source: createCredentials({ clock, env: {} }, { source: 'file', path }) }
   }
 
-  test('they are read again when the file changed', async () => {
-    const { clock, source } = setUp()
-    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
-    const first = await source.current()
-    expect(first.accessKeyId).toBe('ONE')
-    await write({ accessKeyId: 'TWO', secretAccessKey: 'the-second' })
-    await clock.advance(6000)
-    expect((await source.current()).accessKeyId).toBe('TWO')
-  })
-
-  test('an unchanged file gives the same object, so that its signer is reused', async () => {
-    const { clock, source } = setUp()
-    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
-    const first = await source.current()
-    await clock.advance(6000)
-    expect(await source.current()).toBe(first)
-    expect(await source.reread()).toBe(first)
-  })
-
   test('the old ones stay in use while the file cannot be read', async () => {
     const { clock, source } = setUp()
     await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
@@ -201,18 +181,6 @@ describe('a file that is watched', () => {
     }
   }
 
-  test('reports other credentials within seconds, also while none are requested', async () => {
-    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
-    const { source, looks, changes } = await watched()
-    await source.current()
-    await looks(3)
-    expect(changes()).toBe(0)
-    await write({ accessKeyId: 'TWO', secretAccessKey: 'the-second' })
-    await looks(1)
-    expect(changes()).toBe(1)
-    expect((await source.current()).accessKeyId).toBe('TWO')
-  })
-
   test('reports the first credentials that are found', async () => {
     const { source, looks, changes } = await watched()
     await expect(source.current()).rejects.toMatchObject({ code: 'CREDENTIALS_MISSING' })
@@ -261,41 +229,5 @@ describe('the keyring', () => {
     await write({ accessKeyId: 'ONE', secretAccessKey: 'first', expiration: expiring(900_000) })
     expect(await keyring.ready({ again: false })).toBeNull()
     expect(events.filter(({ kind }) => kind === 'credentials_found')).toHaveLength(2)
-  })
-
-  test('reads the source again once after a 403, and not for each refused batch', async () => {
-    const clock = createFakeClock()
-    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
-    const deps = { clock, env: {}, emit: () => undefined, offsetMs: () => 0 }
-    const keyring = createKeyring(
-      deps,
-      providerOptions('http://h', { credentials: { source: 'file', path } }),
-    )
-    await keyring.ready({ again: false })
-    await write({ accessKeyId: 'TWO', secretAccessKey: 'the-second' })
-    const generation = keyring.generation()
-    expect(keyring.mayRenew(generation)).toBe(true)
-    const renewals = [keyring.renew(generation), keyring.renew(generation)]
-    expect(keyring.mayRenew(generation)).toBe(true)
-    await Promise.all(renewals)
-    expect(keyring.accessKeyId()).toBe('TWO')
-    expect(keyring.mayRenew(generation)).toBe(true)
-    expect(keyring.mayRenew(keyring.generation())).toBe(false)
-    keyring.accepted()
-    expect(keyring.mayRenew(keyring.generation())).toBe(true)
-  })
-})
-
-describe('check --connect', () => {
-  test('shows the access key id and not the secret', async () => {
-    const keys = {
-      source: 'keys' as const,
-      accessKeyId: 'AKID',
-      secretAccessKey: new Secret('hush'),
-      sessionToken: null,
-    }
-    const provider = providerOptions('http://h', { credentials: keys })
-    const found = await findCredentials({ clock: createFakeClock(), env: {} }, provider)
-    expect(found).toEqual({ accessKeyId: 'AKID', expiresAt: null })
   })
 })

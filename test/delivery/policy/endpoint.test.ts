@@ -96,47 +96,6 @@ describe('while the endpoint is unavailable', () => {
     return world
   }
 
-  test('one probe at a time may start, after its wait', async () => {
-    const { endpoint, clock } = close()
-    expect(endpoint.enter()).toBeNull()
-    await clock.advance(500)
-    const probe = endpoint.enter()
-    expect(probe).toMatchObject({ probe: true })
-    expect(endpoint.enter()).toBeNull()
-    expect(endpoint.opensAt()).toBeNull()
-    if (probe !== null) endpoint.leave(probe, failure('a'))
-    expect(endpoint.enter()).toBeNull()
-    await clock.advance(1000)
-    expect(endpoint.enter()).not.toBeNull()
-  })
-
-  test('the bound of the wait doubles up to a minute, and each wait is random from zero to the bound', async () => {
-    const bounds = [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]
-    const { endpoint, clock } = close(() => 0.999_999)
-    for (const bound of bounds) {
-      const waitMs = (endpoint.opensAt() ?? 0) - clock.monotonic()
-      expect(waitMs).toBeLessThanOrEqual(bound)
-      expect(waitMs).toBeGreaterThan(0.99 * bound)
-      await clock.advance(waitMs)
-      submit(endpoint, failure('a'))
-    }
-  })
-
-  test('late failures of earlier submissions neither end the outage nor lengthen the wait', () => {
-    const { endpoint, clock } = setUp()
-    const passes = Array.from({ length: 8 }, () => endpoint.enter())
-    for (const [index, pass] of passes.entries())
-      if (pass !== null) endpoint.leave(pass, failure(`batch ${index}`))
-    expect((endpoint.opensAt() ?? 0) - clock.monotonic()).toBe(500)
-  })
-
-  test('a pass from before the outage is void', () => {
-    const { endpoint } = setUp()
-    const pass = endpoint.enter()
-    for (const batch of ['a', 'b', 'a', 'b', 'a']) submit(endpoint, failure(batch))
-    expect(pass !== null && endpoint.isValid(pass)).toBe(false)
-  })
-
   test('a late success of an earlier submission makes it available', () => {
     const { endpoint, events } = setUp()
     const pass = endpoint.enter()
@@ -174,16 +133,6 @@ describe('while the endpoint is unavailable', () => {
     submit(endpoint, { kind: 'nothing' })
     expect(endpoint.enter()).not.toBeNull()
   })
-
-  test('Retry-After is obeyed, also if it is longer than the back-off', async () => {
-    const { endpoint, clock } = close()
-    await clock.advance(1000)
-    submit(endpoint, failure('a', { retryAfterMs: 600_000 }))
-    await clock.advance(599_000)
-    expect(endpoint.enter()).toBeNull()
-    await clock.advance(1001)
-    expect(endpoint.enter()).not.toBeNull()
-  })
 })
 
 describe('Retry-After while available', () => {
@@ -199,43 +148,6 @@ describe('Retry-After while available', () => {
 })
 
 describe('unauthorized', () => {
-  test('is probed every ten minutes, a fifth earlier or later', async () => {
-    for (const [chance, waitMs] of [
-      [0, 480_000],
-      [0.5, 600_000],
-      [1, 720_000],
-    ] as const) {
-      const { endpoint, clock } = setUp(() => chance)
-      submit(endpoint, forbidden)
-      expect(stateOf(endpoint)).toBe('unauthorized')
-      expect((endpoint.opensAt() ?? 0) - clock.monotonic()).toBeCloseTo(waitMs)
-      await clock.advance(waitMs + 1)
-      submit(endpoint, forbidden)
-      expect((endpoint.opensAt() ?? 0) - clock.monotonic()).toBeCloseTo(waitMs)
-    }
-  })
-
-  test('is reported with the known facts about signature, account and clock', () => {
-    const { endpoint, events } = setUp()
-    submit(endpoint, forbidden)
-    expect(events[0]).toMatchObject({
-      kind: 'endpoint_unauthorized',
-      status: 403,
-      accessKeyId: 'AKID',
-      clockOffsetMs: 5,
-      retryInMs: 600_000,
-    })
-  })
-
-  test('can be probed at once', () => {
-    const { endpoint } = setUp()
-    submit(endpoint, forbidden)
-    expect(endpoint.enter()).toBeNull()
-    endpoint.probeNow()
-    submit(endpoint, { kind: 'success' })
-    expect(stateOf(endpoint)).toBe('available')
-  })
-
   test('reports when the problem changes', async () => {
     const { endpoint, events, clock } = setUp()
     submit(endpoint, forbidden)
@@ -267,15 +179,5 @@ describe('unauthorized', () => {
     submit(endpoint, { kind: 'success' })
     if (early !== null) endpoint.leave(early, forbidden)
     expect(stateOf(endpoint)).toBe('available')
-  })
-
-  test('without credentials the next search is after 5 s, doubling to five minutes', async () => {
-    const { endpoint, clock, events } = setUp()
-    for (const waitMs of [5000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]) {
-      submit(endpoint, { kind: 'no_credentials', why: 'none' })
-      expect((endpoint.opensAt() ?? 0) - clock.monotonic()).toBe(waitMs)
-      await clock.advance(waitMs)
-    }
-    expect(events.every(({ kind }) => kind === 'credentials_failed')).toBe(true)
   })
 })

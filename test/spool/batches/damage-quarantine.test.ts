@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { seqKey, seqRange, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
+import { seqKey, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { LaneId } from '../../../src/domain/ids.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
@@ -143,25 +143,5 @@ describe('a damaged spool', () => {
     expect(lost).toBeGreaterThan(0)
     expect(lost).toBeLessThan(50)
     expect(world.spool.totals()).toMatchObject({ damaged: lost, delivered: 400 - lost, openBytes: 0 })
-  })
-
-  test('a spool of a newer version is refused and not changed', async () => {
-    const before = await fiveMessages()
-    await before.spool.close()
-    const store = await openLevelStore(join(before.path, 'store'))
-    const { formatRecord } = await import('../../../src/spool/chunk-log/record-codec.ts')
-    const { formatKey } = await import('../../../src/spool/chunk-log/key-layout.ts')
-    const value = formatRecord.encode({ version: 99, createdAt: 0, instance: 'x' })
-    await store.write([{ type: 'put', key: formatKey, value }], { sync: true })
-    await store.close()
-    await expect(openSpoolWorld({ path: before.path })).rejects.toMatchObject({
-      code: 'SPOOL_VERSION',
-      what: expect.stringContaining('99'),
-    })
-    const again = await openLevelStore(join(before.path, 'store'))
-    let chunks = 0
-    for await (const page of again.pages(seqRange(table.chunks, lane, 0, 100))) chunks += page.length
-    await again.close()
-    expect(chunks).toBe(5)
   })
 })

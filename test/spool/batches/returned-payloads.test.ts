@@ -99,20 +99,6 @@ describe('returned payloads', () => {
     expect(await again.check(new AbortController().signal)).toMatchObject({ ok: true, problems: [] })
   })
 
-  test('of a batch leave by its settlement', async () => {
-    const world = await openSpoolWorld()
-    const { spool } = world
-    await publishAll(world, 'a', 'b')
-    const [batch] = await sealAll(spool)
-    await spool.load(batch!)
-    const returned: PayloadSettlement = { kind: 'returned', reason: 'PARKED', detail: 'why' }
-    await spool.settle(batch!, { payloads: [returned, returned], requestId: null })
-    expect(spool.totals()).toMatchObject({ returned: 2, delivered: 0, dead: 0, deadLetters: 0, openBytes: 0 })
-    const after = await world.reopen()
-    expect(countsOf(after)).toEqual(['live: 2 = 2 + 0'])
-    expect(after.spool.batches()).toEqual([])
-  })
-
   test('stay where something of their lane was sealed since they were read', async () => {
     const world = await openSpoolWorld()
     const { spool } = world

@@ -7,7 +7,6 @@ import { slotBytes } from '../../../src/spool/high-water-mark/high-water-mark.ts
 import { readMarkIn } from '../../../src/spool/high-water-mark/mark-file.ts'
 import { decodeMark, layOutMark, sealMark } from '../../../src/spool/high-water-mark/mark-codec.ts'
 import { openRestingSpool } from '../../../src/spool/spool.ts'
-import { realDisk } from '../../../src/storage/storage.ts'
 import { namesIn, openSpoolWorld, sealAll, type SpoolWorld } from '../../support/open-spool.ts'
 
 const never = new AbortController().signal
@@ -38,17 +37,6 @@ async function markOf({ path }: SpoolWorld) {
   if (found.kind !== 'mark') throw new Error(`the mark is ${found.kind}`)
   return found.mark
 }
-
-describe('the high-water mark', () => {
-  test('has the number of writes and the next number of each lane before the ack of a write', async () => {
-    const world = await openSpoolWorld()
-    const before = await markOf(world)
-    await publishAll(world, 'abc')
-    const mark = await markOf(world)
-    expect(mark).toMatchObject({ writes: before.writes + 3, nextLane: 2 })
-    expect(mark.lanes).toEqual([{ id: 1, provider: 'default', role: { kind: 'live' }, nextSeq: 3, open: 3 }])
-  })
-})
 
 describe('a database that lost writes', () => {
   test('is reported with the payloads that are missing, and the numbers go on behind them', async () => {
@@ -223,34 +211,6 @@ describe('a mark that cannot be used', () => {
     const world = await before.reopen()
     expect(world.eventsOf('high_water_mark_unknown')).toEqual([])
     expect(world.spool.lanes()).toMatchObject([{ appended: 3, open: 3 }])
-  })
-
-  test('that cannot be written is reported once, stops nothing, and is written again later', async () => {
-    let fails = false
-    const disk = {
-      ...realDisk,
-      openFixedFile: (path: string, name: string, bytes: number) => {
-        const file = realDisk.openFixedFile(path, name, bytes)
-        return {
-          ...file,
-          write(source: Buffer, length: number, offset: number) {
-            if (fails) throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
-            file.write(source, length, offset)
-          },
-        }
-      },
-    }
-    const world = await openSpoolWorld({ disk })
-    fails = true
-    await publishAll(world, 'abc')
-    expect(world.eventsOf('high_water_mark_failed')).toMatchObject([{ why: 'EIO: i/o error' }])
-    fails = false
-    await publishAll(world, 'd')
-    expect(world.eventsOf('high_water_mark_resumed')).toEqual([])
-    await world.clock.advance(60_000)
-    await publishAll(world, 'e')
-    expect(world.eventsOf('high_water_mark_resumed')).toHaveLength(1)
-    expect((await markOf(world)).lanes).toMatchObject([{ nextSeq: 5 }])
   })
 
   test('that cannot be created, because something else has its name, stops nothing', async () => {

@@ -240,18 +240,6 @@ describe('a restore', () => {
     await expect(restoreSpool(from, path, restoring)).rejects.toMatchObject({ code: 'SPOOL_DAMAGED' })
     expect(await readdir(path)).toEqual([])
   })
-
-  test('that was interrupted can be repeated', async () => {
-    const world = await withContent()
-    const from = join(await newFolder(), 'snapshot')
-    await world.spool.snapshot(from, never)
-    const path = join(await newFolder(), 'spool')
-    await mkdir(join(path, 'store.new'), { recursive: true })
-    await writeFile(join(path, 'store.new', '000009.ldb'), 'half')
-    await restoreSpool(from, path, restoring)
-    const restored = await openSpoolWorld({ path })
-    expect(await deliverAll(restored)).toEqual(['a', 'b', 'c'])
-  })
 })
 
 const acme = 'acme' as ProviderName
