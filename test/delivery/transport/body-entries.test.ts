@@ -16,7 +16,7 @@ import {
   tuple,
   uuid,
 } from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { entriesOfBody } from '../../../src/delivery/transport/body-entries.ts'
 import { decodeEntries } from '../../../src/receipts/receipt-entries.ts'
 import { loadPresetCases } from '../../../src/config/config.ts'
@@ -25,6 +25,7 @@ import { replayMessages } from '../../../src/mapping/cases/cases.ts'
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { openTrucks, truckMessages } from '../../bench/trucks.ts'
 import { startAt, uuidNamed } from '../../support/ledger-world.ts'
 
 /** A body as the spool writes it, and where each payload starts in it. */
@@ -149,6 +150,20 @@ describe('the entries of a body', () => {
     }
     expect(payloads.length).toBeGreaterThan(30)
     expect(entriesIn(payloads)).toEqual(payloads.map(expected))
+  })
+
+  test('are found without parsing in what the mapper writes', async () => {
+    const mapper = await openTrucks()
+    const payloads = truckMessages(100).flatMap((message) => {
+      const result = mapper.map(message)
+      return result.kind === 'payloads' ? result.payloads.map(({ json }) => json) : []
+    })
+    expect(payloads).toHaveLength(100)
+    const { body, starts } = bodyOf(payloads)
+    const parse = vi.spyOn(JSON, 'parse')
+    entriesOfBody(body, starts)
+    expect(parse).not.toHaveBeenCalled()
+    parse.mockRestore()
   })
 
   test('a single payload is the whole body', () => {
