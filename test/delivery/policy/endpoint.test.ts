@@ -96,6 +96,21 @@ describe('while the endpoint is unavailable', () => {
     return world
   }
 
+  test('late failures of earlier submissions neither end the outage nor lengthen the wait', () => {
+    const { endpoint, clock } = setUp()
+    const passes = Array.from({ length: 8 }, () => endpoint.enter())
+    for (const [index, pass] of passes.entries())
+      if (pass !== null) endpoint.leave(pass, failure(`batch ${index}`))
+    expect((endpoint.opensAt() ?? 0) - clock.monotonic()).toBe(500)
+  })
+
+  test('a pass from before the outage is void', () => {
+    const { endpoint } = setUp()
+    const pass = endpoint.enter()
+    for (const batch of ['a', 'b', 'a', 'b', 'a']) submit(endpoint, failure(batch))
+    expect(pass !== null && endpoint.isValid(pass)).toBe(false)
+  })
+
   test('a late success of an earlier submission makes it available', () => {
     const { endpoint, events } = setUp()
     const pass = endpoint.enter()

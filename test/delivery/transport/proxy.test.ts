@@ -51,13 +51,6 @@ describe('through a proxy of the environment', () => {
     expect(proxy.asked).toHaveLength(1)
     await gate.close()
   })
-
-  test('this machine is reached without it', async () => {
-    const service = await startScriptedService()
-    const env = { HTTP_PROXY: 'http://127.0.0.1:1', HTTPS_PROXY: 'http://127.0.0.1:1' }
-    expect((await submit(service.url, { proxy: environment, env })).outcome.kind).toBe('answered')
-    await service.close()
-  })
 })
 
 describe('through a proxy of the config', () => {

@@ -126,18 +126,6 @@ describe('Retry-After', () => {
 })
 
 describe('a delivery that stands still', () => {
-  test('because of its own rate limit has the condition RATE_LIMITED within 30 s', async () => {
-    world = await createDeliveryWorld({
-      provider: { maxInFlight: 1, rate: { payloadsPerS: 0.01, requestsPerS: null } },
-    })
-    await publishBatches(2)
-    await world.pass(30_000)
-    expect(conditions()).toMatchObject([{ code: 'RATE_LIMITED', severity: 'info' }])
-    expect(conditions()[0]?.what).toMatch(/^Nothing is delivered since .* Next try at \d{4}-/)
-    await world.pass(10 * minuteMs)
-    expect(codes()).toEqual([])
-  })
-
   test('because a 403 needs other batches to be judged has a condition within 30 s', async () => {
     let refused = false
     world = await createDeliveryWorld({

@@ -134,14 +134,6 @@ describe('a start after an unclean end', () => {
     await after.start().prepare(never)
     expect(after.requests[0]?.tables).toBe('all')
   })
-
-  test('shows the progress', async () => {
-    const world = await openingWorld()
-    await withStore(world)
-    await killed(world)
-    await world.start().prepare(never)
-    expect(world.progress).toEqual(['checking the spool: 3.0 MiB of 20.0 GiB'])
-  })
 })
 
 /** Another process has the store open until the test ends. */
@@ -211,34 +203,6 @@ describe('damage that the check finds', () => {
     expect(await readdir(join(world.path, 'store'))).toContain('CURRENT')
   })
 
-  test('is set aside with the mark, and a new store can be begun, if the config says so', async () => {
-    const world = await openingWorld()
-    await withStore(world)
-    await killed(world)
-    await writeFile(join(world.path, 'mark'), 'mark')
-    world.report = { ...world.report, kind: 'damaged', damage: [damagedBlock] }
-    const opening = world.start({ onDamage: 'set_aside' })
-    await opening.prepare(never)
-    const names = await readdir(world.path)
-    const aside = names.find((name) => name.startsWith('store.damaged-')) ?? ''
-    expect(aside).toMatch(/^store\.damaged-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}$/)
-    expect(await readdir(join(world.path, aside))).toEqual(expect.arrayContaining(['CURRENT', 'mark']))
-    expect(names).not.toContain('store')
-    expect(names).not.toContain('mark')
-    await createStore(world)
-    await opening.lookForAside()
-    expect(world.events.map(({ kind }) => kind)).toEqual(['spool_set_aside'])
-    const later = world.start()
-    await later.lookForAside()
-    await rm(join(world.path, aside), { recursive: true })
-    await later.lookForAside()
-    expect(world.events.map(({ kind }) => kind)).toEqual([
-      'spool_set_aside',
-      'spool_aside_found',
-      'spool_aside_merged',
-    ])
-  })
-
   test('of a log alone is reported with the copy, and the store is opened', async () => {
     const world = await openingWorld()
     await withStore(world)
@@ -259,33 +223,5 @@ describe('a directory without CURRENT', () => {
       code: 'SPOOL_DAMAGED',
       why: expect.stringContaining('the mark beside it shows that data was stored'),
     })
-  })
-
-  test('with leftovers alone is made free: they are moved, and a store can be created', async () => {
-    const world = await openingWorld()
-    await mkdir(join(world.path, 'store'))
-    for (const name of ['000003.log', 'MANIFEST-000002', 'LOG'])
-      await writeFile(join(world.path, 'store', name), '')
-    world.report = { ...world.report, kind: 'empty' }
-    await world.start().prepare(never)
-    const [folder = ''] = await readdir(join(world.path, 'damaged'))
-    expect(await readdir(join(world.path, 'damaged', folder))).toEqual([
-      '000003.log',
-      'LOG',
-      'MANIFEST-000002',
-    ])
-    expect(await readdir(join(world.path, 'store'))).toEqual(['LOCK'])
-    expect(world.events).toContainEqual(expect.objectContaining({ kind: 'spool_leftovers_moved', files: 3 }))
-    await createStore(world)
-  })
-
-  test('with tables is damaged', async () => {
-    const world = await openingWorld()
-    await mkdir(join(world.path, 'store'))
-    await writeFile(join(world.path, 'store', '000005.ldb'), 'x')
-    world.report = { ...world.report, kind: 'damaged', damage: [{ ...damagedBlock, unit: 'CURRENT' }] }
-    await expect(world.start().prepare(never)).rejects.toMatchObject({ code: 'SPOOL_DAMAGED' })
-    expect(world.requests[0]?.mend).toBe(false)
-    expect(await readdir(join(world.path, 'store'))).toContain('000005.ldb')
   })
 })

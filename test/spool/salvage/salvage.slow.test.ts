@@ -1,4 +1,4 @@
-import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { LaneId, PayloadId } from '../../../src/domain/ids.ts'
@@ -13,7 +13,6 @@ import {
 } from '../../../src/spool/chunk-log/key-layout.ts'
 import { openRestingSpool, openSalvage, type Salvage, type Salvaged } from '../../../src/spool/spool.ts'
 import { openLevelStore, type StoreEntry } from '../../../src/storage/storage.ts'
-import { newFolder } from '../../support/folders.ts'
 import {
   collect,
   ended,
@@ -22,7 +21,6 @@ import {
   sealAll,
   type SpoolWorld,
 } from '../../support/open-spool.ts'
-import { useElsewhere } from '../../support/spool-process.ts'
 import { exchangeOf, keptNamed, deadLetterNamed, payloadNamed } from '../../support/spool-world.ts'
 
 const never = new AbortController().signal
@@ -174,19 +172,6 @@ describe('a walk over every record', () => {
     await resting.close()
     expect(problems.join('\n')).toMatch(/lane 1 do not hold the whole batch from 0/)
     expect(problems.join('\n')).toMatch(/Lane 1 does not add up: 12 appended, 0 settled, \d+ open/)
-  })
-
-  test('reports a spool that another process uses as locked, and one that does not exist as missing', async () => {
-    const { spool, path } = await filled(1)
-    await spool.close()
-    await useElsewhere(path)
-    await expect(openRestingSpool(path)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
-    await expect(openSalvage(path, never)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
-    // The refusals changed nothing for the process that uses it.
-    await expect(openRestingSpool(path)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
-    const nowhere = join(await newFolder(), 'nowhere')
-    await expect(openRestingSpool(nowhere)).rejects.toMatchObject({ code: 'SPOOL_MISSING' })
-    await expect(readdir(nowhere)).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
   test('names a damaged block of a table, and the payloads that it can have held', async () => {
@@ -342,23 +327,6 @@ describe('salvage', () => {
     expect(providers).toEqual(['default', 'default', 'default'])
   })
 
-  test('marks payloads of a chunk with a wrong checksum, and keeps its bytes', async () => {
-    const { spool, path } = await filled(3)
-    await spool.close()
-    const store = await openLevelStore(join(path, 'store'))
-    const key = seqKey(table.chunks, lane1, 1)
-    const value = Buffer.from((await store.get(key))!)
-    value.write('y', value.indexOf('xxx') + 1)
-    await store.write([{ type: 'put', key, value }], { sync: true })
-    await store.close()
-    const { found } = await salvaged(path)
-    expect(devicesIn(found)).toEqual(['payload 0', 'payload 2'])
-    expect(devicesIn(found, true)).toEqual(['payload 1'])
-    expect(found.filter(({ kind }) => kind === 'unreadable')).toMatchObject([
-      { key: key.toString('hex'), raw: value },
-    ])
-  })
-
   test('says which payloads belong to a held batch', async () => {
     const { spool, path, publish } = await openSpoolWorld()
     for (const name of ['a', 'b', 'c', 'd', 'e']) await publish(name)
@@ -372,16 +340,6 @@ describe('salvage', () => {
     const batches = found.flatMap((one) => (one.kind === 'payload' ? [one.batch] : []))
     const known = { batchId: batch?.batchId, reason: 'repeated', requestId: 'r-1' }
     expect(batches).toEqual([null, known, known, null, null])
-  })
-
-  test('accepts the database directory itself, or a copy of it elsewhere', async () => {
-    const { spool, path } = await filled(3)
-    await spool.close()
-    const elsewhere = join(await newFolder(), 'copy')
-    await mkdir(elsewhere)
-    for (const name of await readdir(join(path, 'store')))
-      await copyFile(join(path, 'store', name), join(elsewhere, name))
-    expect(devicesIn((await salvaged(elsewhere)).found)).toEqual(devices(3))
   })
 
   test('reports the key of a damaged dead letter', async () => {

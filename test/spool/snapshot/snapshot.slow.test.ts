@@ -5,7 +5,7 @@ import type { ProviderName } from '../../../src/domain/ids.ts'
 import { allKeys, formatKey } from '../../../src/spool/chunk-log/key-layout.ts'
 import { formatRecord } from '../../../src/spool/chunk-log/record-codec.ts'
 import { readMarkIn } from '../../../src/spool/high-water-mark/mark-file.ts'
-import { openRestingSpool, restoreSpool, snapshotResting } from '../../../src/spool/spool.ts'
+import { openRestingSpool, restoreSpool } from '../../../src/spool/spool.ts'
 import { openExistingStore } from '../../../src/storage/storage.ts'
 import { newFolder } from '../../support/folders.ts'
 import {
@@ -139,22 +139,6 @@ describe('a snapshot of the running spool', () => {
       why: expect.stringContaining('Another snapshot'),
     })
     await first
-  })
-})
-
-describe('a snapshot of a spool that nothing uses', () => {
-  test('is the same, and its content can be restored', async () => {
-    const world = await withContent()
-    await world.spool.close()
-    const to = join(await newFolder(), 'snapshot')
-    expect(await snapshotResting(world.path, to, { now: 1, signal: never })).toMatchObject({
-      payloads: 3,
-      batches: 1,
-    })
-    const path = join(await newFolder(), 'spool')
-    await restoreSpool(to, path, restoring)
-    const restored = await openSpoolWorld({ path })
-    expect(await deliverAll(restored)).toEqual(['a', 'b', 'c'])
   })
 })
 

@@ -49,14 +49,6 @@ describe('the check of a database', () => {
     })
   })
 
-  test('calls a missing CURRENT beside a log with entries damage', async () => {
-    const path = await killedStore(small)
-    await rm(join(path, 'CURRENT'))
-    const report = await check(path)
-    expect(report.kind).toBe('damaged')
-    expect(unitsOf(report)).toEqual(['CURRENT'])
-  })
-
   test('calls a missing, empty or cut manifest, table and CURRENT damage', async () => {
     const base = await killedStore(large)
     const [table = ''] = await filesEnding(base, '.ldb')
