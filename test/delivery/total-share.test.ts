@@ -59,6 +59,21 @@ describe('the places', () => {
     for (let n = 0; n < count; n += 1) void share.enter(never).then((entered) => entered && given.push(name))
   }
 
+  test('go to a provider below its share first, then to the one that waited longest', async () => {
+    const { shares } = openShares(4, 2)
+    const given: string[] = []
+    ask(shares[0], 'a', 6, given)
+    ask(shares[1], 'b', 3, given)
+    await turn()
+    expect(given).toEqual(['a', 'a', 'a', 'b'])
+    shares[0].leave()
+    await turn()
+    expect(given.slice(4)).toEqual(['b'])
+    shares[0].leave()
+    await turn()
+    expect(given.slice(5)).toEqual(['a'])
+  })
+
   test('that a provider used in the last minute stay reserved for it, and no longer', async () => {
     const { clock, shares } = openShares(8, 2)
     const given: string[] = []

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { realDisk, type Disk } from '../../src/storage/storage.ts'
 import { collect, openSpoolWorld, passTimeUntil, sealAll } from '../support/open-spool.ts'
 import { deadLetterNamed, payloadNamed } from '../support/spool-world.ts'
 
@@ -53,6 +54,27 @@ describe('a spool that is full', () => {
     await spool.settle(batch!, { payloads: fates, requestId: null })
     const retryLane = spool.lanes().find(({ role }) => role.kind === 'retry')
     expect(retryLane).toMatchObject({ pending: batch!.payloads, role: { schedule: 'default', step: 0 } })
+  })
+
+  test('holds intake while the free space on the disk is below its minimum, and then resumes', async () => {
+    let freeBytes = 10_000
+    let ballasts = 0
+    const disk: Disk = {
+      ...realDisk,
+      free: async () => ({ bytes: freeBytes, files: Infinity }),
+      loadBallast: async () => void (ballasts += 1),
+    }
+    const changes = { freeBytesMin: 5000, ballastBytes: 6000 }
+    const { spool, clock, eventsOf } = await openSpoolWorld({ disk, changes })
+    expect([spool.holdReason(), ballasts]).toEqual([null, 0])
+    freeBytes = 4999
+    await passTimeUntil(clock, () => spool.holdReason() !== null)
+    expect(spool.holdReason()).toBe('disk_low')
+    freeBytes = 20_000
+    await passTimeUntil(clock, () => spool.holdReason() === null)
+    expect(eventsOf('spool_resumed')).toHaveLength(1)
+    // For the next time, now that there is room for it.
+    await passTimeUntil(clock, () => ballasts > 0)
   })
 
   test('reports when the dead letters reach and leave their bound, and does not hold intake', async () => {

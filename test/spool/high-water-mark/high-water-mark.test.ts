@@ -1,5 +1,4 @@
-import { copyFile, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { readdirSync } from 'node:fs'
+import { copyFile, cp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { LaneId, ProviderName } from '../../../src/domain/ids.ts'
@@ -211,17 +210,6 @@ describe('a mark that cannot be used', () => {
     const world = await before.reopen()
     expect(world.eventsOf('high_water_mark_unknown')).toEqual([])
     expect(world.spool.lanes()).toMatchObject([{ appended: 3, open: 3 }])
-  })
-
-  test('that cannot be created, because something else has its name, stops nothing', async () => {
-    const before = await openSpoolWorld()
-    await before.spool.close()
-    await rm(join(before.path, 'mark'))
-    await mkdir(join(before.path, 'mark'))
-    const world = await before.reopen()
-    expect(world.eventsOf('high_water_mark_failed')).toHaveLength(1)
-    await publishAll(world, 'a')
-    expect(readdirSync(join(before.path, 'mark'))).toEqual([])
   })
 })
 

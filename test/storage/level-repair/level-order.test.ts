@@ -68,35 +68,9 @@ function problemsIn(
 }
 
 describe('the order of tables without a manifest', () => {
-  test('puts the newer version of a key above the older one, whatever the other sequences are', async () => {
-    // The first table has the greatest sequence of all and the oldest version of `b`.
-    const order = await orderOf([
-      { a: 900, b: 5 },
-      { b: 6, c: 7 },
-    ])
-    expect(order.levels).toEqual([6, 5])
-    expect(order.lastSequence).toBe(900)
-  })
-
   test('puts tables that do not overlap into one level', async () => {
     const order = await orderOf([{ a: 1, b: 2 }, { c: 9, d: 3 }, { e: 4 }])
     expect(order.levels).toEqual([6, 6, 6])
-  })
-
-  test('puts tables that overlap without a common key into different levels', async () => {
-    const order = await orderOf([
-      { a: 1, d: 2 },
-      { b: 3, c: 4 },
-    ])
-    expect(new Set(order.levels)).toEqual(new Set([5, 6]))
-  })
-
-  test('allows tables with the same versions in any order', async () => {
-    const order = await orderOf([
-      { a: 1, b: 2 },
-      { a: 1, b: 2 },
-    ])
-    expect(order.levels).toEqual([6, 5])
   })
 
   test('fills level 0 with a few tables in the order of their age', async () => {
