@@ -94,41 +94,6 @@ async function makeRoom(): Promise<void> {
 }
 
 describe.each(repeatModes)('a service that answers a known batchId with "%s"', (mode) => {
-  test('and reports an outage inside a 200: all is delivered after it, nothing is buried, no batchId goes twice', async () => {
-    const service = switched(mode, failAll('Internal'))
-    world = await createDeliveryWorld({ script: service.script })
-    for (let minute = 0; minute < 60; minute += 1) {
-      await world.publish(`${minute}-a`, `${minute}-b`, `${minute}-c`)
-      await world.pass(minuteMs)
-    }
-    expect(endpoint()).toBe('unavailable')
-    service.answer(acceptAll)
-    await world.pass(10 * minuteMs)
-    expect(open()).toBe(0)
-    expect(world.spool.totals()).toMatchObject({ delivered: 180, dead: 0, heldBatches: 0 })
-    expect(sentTwice()).toEqual([])
-  })
-
-  test('and reports an outage inside a 200 through hours without fresh data: no attempt is counted', async () => {
-    const service = switched(mode, failAll('Internal'))
-    world = await createDeliveryWorld({ script: service.script })
-    for (const name of ['a', 'b', 'c', 'd']) {
-      await world.publish(name)
-      await world.pass(5000)
-    }
-    expect(endpoint()).toBe('unavailable')
-    await world.pass(3 * hourMs)
-    expect(world.spool.totals().dead).toBe(0)
-    // Each payload still has the attempts of the batches that had shown no outage yet, and dies of no single one.
-    service.answer(failing((id) => (id.startsWith('x') ? null : 'Internal')))
-    await world.pass(10 * minuteMs)
-    expect(world.spool.totals().dead).toBe(0)
-    service.answer(acceptAll)
-    await world.pass(10 * minuteMs)
-    expect(world.spool.totals()).toMatchObject({ delivered: 4, dead: 0, heldBatches: 0 })
-    expect(sentTwice()).toEqual([])
-  })
-
   test('and the dead letters are full: what it accepted is delivered, what it refused waits and becomes a dead letter', async () => {
     let guilty = ''
     const service = switched(
@@ -185,21 +150,6 @@ describe.each(repeatModes)('a service that answers a known batchId with "%s"', (
     expect(open()).toBe(0)
     expect(world.spool.totals()).toMatchObject({ delivered: 3, dead: 0 })
   })
-})
-
-test('no attempt is counted in an outage without fresh data, however often the gateway starts', async () => {
-  const rules = new Map<string, RetryRule>([['default', [10_000, 10_000]]])
-  world = await createDeliveryWorld({ script: failAll('Internal'), provider: { retryRules: rules } })
-  await world.publish('a')
-  for (let start = 0; start < 10; start += 1) {
-    await world.pass(10 * minuteMs)
-    await world.crash()
-  }
-  expect(world.ofKind('payload_dead_lettered')).toEqual([])
-  world.service.answer(acceptAll)
-  await world.pass(10 * minuteMs)
-  expect(open()).toBe(0)
-  expect(world.spool.totals()).toMatchObject({ delivered: 1, dead: 0 })
 })
 test('what waits for room in the dead letters has a bound: then its provider waits, and others do not', async () => {
   const bytesMax = 16 * 1024 * 1024

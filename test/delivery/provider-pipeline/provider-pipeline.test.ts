@@ -208,23 +208,6 @@ describe('outages', () => {
     expect(world.ofKind('batch_unstuck')).toHaveLength(1)
     expect(open()).toBe(0)
   })
-
-  test.each([
-    ['seconds', '120'],
-    ['a date', new Date(1_763_700_000_000 + 120_000).toUTCString()],
-  ])('Retry-After in %s is kept', async (_name, value) => {
-    const date = new Date(1_763_700_000_000).toUTCString()
-    world = await createDeliveryWorld({ script: refuse(503, { 'retry-after': value, date }) })
-    await world.publish('a', 'b', 'c')
-    await world.publish('d', 'e', 'f')
-    await world.pass(0)
-    const before = world.service.received.length
-    await world.pass(119_000)
-    expect(world.service.received).toHaveLength(before)
-    world.service.answer(acceptAll)
-    await world.pass(2000)
-    expect(open()).toBe(0)
-  })
 })
 
 test('Retry-After of one batch delays that batch alone', async () => {

@@ -1,7 +1,4 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { defaultBackoff } from '../../../src/delivery/delivery-options.ts'
+import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/std/clock.ts'
 import type { Clock } from '../../../src/std/clock.ts'
 import { createAuthority } from '../../support/certificates.ts'
@@ -52,26 +49,6 @@ describe('a daemon whose clock is wrong', () => {
     await pipeline.until(() => pipeline.spool.totals().delivered === 150)
     expect(pipeline.sandbox.stats().byStatus['403']).toBe(4)
     expect(pipeline.ofKind('endpoint_unauthorized')).toEqual([])
-  })
-
-  test('does not follow the Date of an error page of a proxy, two hours behind', async () => {
-    let answers = 0
-    const pages = createServer((_request, response) => {
-      // A third one that agrees would count.
-      if (++answers > 2) return
-      const date = new Date(Date.now() - 2 * hourMs).toUTCString()
-      response.writeHead(503, { date, 'content-type': 'text/html' }).end('<html>busy</html>')
-    })
-    await new Promise<void>((resolve) => void pages.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => void pages.close())
-    const { port } = pages.address() as AddressInfo
-    const backoff = { ...defaultBackoff, minMs: 5, maxMs: 10_000 }
-    const baseUrl = () => `http://127.0.0.1:${port}`
-    const pipeline = await openSandboxPipeline({ providers: [{ backoff }], baseUrl })
-    await pipeline.publish(1)
-    await pipeline.until(() => pipeline.ofKind('submission_ended').length >= 2)
-    expect(pipeline.ofKind('clock_off')).toEqual([])
-    expect(pipeline.delivery.providers()[0]?.clockOffsetMs).toBeNull()
   })
 })
 

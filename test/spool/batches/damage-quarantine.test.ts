@@ -13,6 +13,7 @@ import {
   openSpoolWorld,
   sealAll,
   type SpoolWorld,
+  deliverAll,
 } from '../../support/open-spool.ts'
 
 const lane = 1 as LaneId
@@ -53,22 +54,12 @@ async function damageTables(store: string): Promise<void> {
   }
 }
 
-async function delivered(world: SpoolWorld): Promise<string[]> {
-  const names: string[] = []
-  await sealAll(world.spool)
-  for (const batch of world.spool.batches()) {
-    names.push(...(await namesIn(world.spool, batch)))
-    await world.spool.settle(batch, { payloads: 'all delivered', requestId: null })
-  }
-  return names
-}
-
 describe('a damaged spool', () => {
   test('a chunk with a wrong checksum is set aside and counted, and the others are delivered', async () => {
     const before = await fiveMessages()
     await tamper(before, seqKey(table.chunks, lane, 2), flipLastByte)
     const world = await before.reopen()
-    expect(await delivered(world)).toEqual(['one', 'two', 'four', 'five'])
+    expect(await deliverAll(world.spool)).toEqual(['one', 'two', 'four', 'five'])
     expect(world.eventsOf('chunk_damaged')).toMatchObject([{ lane: 1, firstSeq: 2, payloads: 1 }])
     expect(world.spool.totals()).toMatchObject({ damaged: 1, openBytes: 0 })
     const [view] = world.spool.lanes()
@@ -119,7 +110,7 @@ describe('a damaged spool', () => {
     const left = world.spool.batches()
     expect(left.map(({ payloads }) => payloads)).toEqual([1, 3])
     expect(left.map(({ batchId }) => batchId)).not.toContain(sealed?.batchId)
-    expect(await delivered(world)).toEqual(['one', 'three', 'four', 'five'])
+    expect(await deliverAll(world.spool)).toEqual(['one', 'three', 'four', 'five'])
     expect(world.spool.totals()).toMatchObject({ damaged: 1, delivered: 4, openBytes: 0 })
   })
 
@@ -135,7 +126,7 @@ describe('a damaged spool', () => {
     await before.spool.close()
     await damageTables(join(before.path, 'store'))
     const world = await openSpoolWorld({ changes, path: before.path })
-    const found = await delivered(world)
+    const found = await deliverAll(world.spool)
     const [first = 0] = names.flatMap((name, n) => (found.includes(name) ? [] : [n]))
     const lost = names.length - found.length
     expect(found).toEqual(names.toSpliced(first, lost))

@@ -9,8 +9,8 @@ import {
   namesIn,
   openSpoolWorld,
   reopenTampered,
-  sealAll,
   type SpoolWorld,
+  deliverAll,
 } from '../../support/open-spool.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
 
@@ -34,16 +34,6 @@ async function sealed(world: SpoolWorld): Promise<Batch> {
 async function namesOf(spool: Spool, batches: readonly Batch[]): Promise<string[][]> {
   const names: string[][] = []
   for (const batch of batches) names.push(await namesIn(spool, batch))
-  return names
-}
-
-async function deliverAll(spool: Spool): Promise<string[]> {
-  const names: string[] = []
-  await sealAll(spool)
-  for (const batch of spool.batches()) {
-    names.push(...(await namesIn(spool, batch)))
-    await spool.settle(batch, { payloads: 'all delivered', requestId: null })
-  }
   return names
 }
 

@@ -5,19 +5,17 @@ import type { LaneId, ProviderName } from '../../../src/domain/ids.ts'
 import { slotBytes } from '../../../src/spool/high-water-mark/high-water-mark.ts'
 import { readMarkIn } from '../../../src/spool/high-water-mark/mark-file.ts'
 import { decodeMark, layOutMark, sealMark } from '../../../src/spool/high-water-mark/mark-codec.ts'
-import { openRestingSpool } from '../../../src/spool/spool.ts'
-import { namesIn, openSpoolWorld, sealAll, type SpoolWorld } from '../../support/open-spool.ts'
+import {
+  namesIn,
+  openSpoolWorld,
+  sealAll,
+  type SpoolWorld,
+  publishAll,
+  deliverAll,
+} from '../../support/open-spool.ts'
+import { checkOf } from '../../support/resting-spool.ts'
 
 const never = new AbortController().signal
-
-async function publishAll({ publish }: SpoolWorld, names: string): Promise<void> {
-  for (const name of names) expect(await publish(name)).toBeNull()
-}
-
-async function settleAll({ spool }: SpoolWorld): Promise<void> {
-  for (const batch of await sealAll(spool))
-    await spool.settle(batch, { payloads: 'all delivered', requestId: null })
-}
 
 /** Puts back the files of the database as they were, as a disk does that loses writes. The mark stays. */
 async function keepStore({ path }: SpoolWorld): Promise<() => Promise<void>> {
@@ -81,7 +79,7 @@ describe('a database that lost writes', () => {
     expect(again.spool.lanes()).toMatchObject([{ appended: 3, settled: 1, open: 2, pending: 2 }])
     expect(await again.spool.check(never)).toMatchObject({ ok: true })
     // The gap is stepped over once, also over a restart.
-    await settleAll(again)
+    await deliverAll(again.spool)
     const end = await again.reopen()
     expect(end.spool.lanes()).toMatchObject([{ appended: 3, settled: 3, open: 0, pending: 0 }])
   })
@@ -132,9 +130,7 @@ describe('a database that lost writes', () => {
     await publishAll(lost, 'cde')
     await lost.spool.close()
     await putBack()
-    const resting = await openRestingSpool(world.path)
-    const { ok, problems } = await resting.check(never)
-    await resting.close()
+    const { ok, problems } = await checkOf(world.path)
     expect(ok).toBe(false)
     expect(problems).toEqual([
       '3 writes are missing by the high-water mark.',
@@ -151,11 +147,11 @@ describe('a database that lost writes', () => {
     const mark = await readFile(join(world.path, 'mark'))
     // The other version drains lane 1 and deletes it; it does not know the mark.
     const other = await openSpoolWorld({ path: world.path, clock: world.clock })
-    await settleAll(other)
+    await deliverAll(other.spool)
     await publishAll(other, 'd')
     await other.spool.rotate('default' as ProviderName)
     await publishAll(other, 'e')
-    await settleAll(other)
+    await deliverAll(other.spool)
     await other.clock.advance(60_000)
     await other.spool.close()
     expect(other.spool.lanes()).toEqual([])

@@ -8,6 +8,7 @@ import type { LateState } from '../../../src/spool/types.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
 import { killedCopy } from '../../support/killed-copy.ts'
 import { ended, flipLastByte, openSpoolWorld, statesIn, type SpoolWorld } from '../../support/open-spool.ts'
+import { writeIn } from '../../support/resting-spool.ts'
 import { createRandom } from '../../support/random.ts'
 import { exchangeOf } from '../../support/spool-world.ts'
 
@@ -48,9 +49,7 @@ async function recordIn(path: string, key: Buffer): Promise<Buffer> {
 }
 
 async function put(path: string, key: Buffer, value: Buffer): Promise<void> {
-  const store = await openLevelStore(join(path, 'store'))
-  await store.write([{ type: 'put', key, value }], { sync: true })
-  await store.close()
+  await writeIn(path, [{ type: 'put', key, value }])
 }
 
 /** Names of the records in the database. */

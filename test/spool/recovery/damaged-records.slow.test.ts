@@ -21,11 +21,10 @@ import {
   ended,
   flipLastByte,
   keptIn,
-  namesIn,
   openSpoolWorld,
-  sealLane,
   statesIn,
   type SpoolWorld,
+  deliverAll,
 } from '../../support/open-spool.ts'
 import { createRandom } from '../../support/random.ts'
 import { keptNamed } from '../../support/spool-world.ts'
@@ -90,22 +89,6 @@ const reported = [
   'conservation_broken',
 ]
 
-/** Delivers everything and returns the names, in the order of the lanes. */
-async function deliverAll({ spool }: SpoolWorld): Promise<string[]> {
-  const delivered: string[] = []
-  for (const { id } of spool.lanes()) {
-    for (const batch of await sealLane(spool, id)) {
-      const loaded = await spool.load(batch)
-      const batches = loaded.kind === 'content' ? [batch] : loaded.batches
-      for (const left of batches) {
-        delivered.push(...(await namesIn(spool, left)))
-        await spool.settle(left, { payloads: 'all delivered', requestId: null })
-      }
-    }
-  }
-  return delivered
-}
-
 type Loss = { payloads?: readonly string[]; isSilent?: boolean }
 
 /** Opens the spool, and checks that nothing but `loss` is gone. */
@@ -127,7 +110,7 @@ async function expectStart(
   const lanes = spool.lanes()
   // Every number is given once: the next payload follows.
   expect(await world.publish('new')).toBeNull()
-  const delivered = await deliverAll(world)
+  const delivered = await deliverAll(world.spool)
   expect(isSilent || events.some(({ kind }) => reported.includes(kind))).toBe(true)
   expect(delivered.toSorted()).toEqual([...names.filter((name) => !payloads.includes(name)), 'new'])
   for (const { id, appended, settled, open } of spool.lanes()) {
@@ -289,7 +272,7 @@ describe('a start with a block of a table that cannot be read', () => {
       const world = await openSpoolWorld({ path: whole.path, clock: whole.clock, changes: { forgetMs: 1e9 } })
       await world.clock.advance(1000)
       expect(await world.publish('new')).toBeNull()
-      const delivered = await deliverAll(world)
+      const delivered = await deliverAll(world.spool)
       expect(new Set(delivered).size).toBe(delivered.length)
       const damaged = world.spool.totals().damaged
       expect(delivered.length + damaged).toBeGreaterThanOrEqual(names.length + 1)
@@ -322,7 +305,7 @@ describe('a start with records of any content', () => {
     const world = await openSpoolWorld({ path, clock, changes: { forgetMs: 1e9, recentBytesMax: 0 } })
     for (let n = 0; n < 20; n += 1) await clock.advance(100)
     expect(await world.publish('new')).toBeNull()
-    const delivered = await deliverAll(world)
+    const delivered = await deliverAll(world.spool)
     expect(delivered).toEqual(expect.arrayContaining(names))
     await expectBesides(world, {})
     await world.reopen()

@@ -19,15 +19,11 @@ import {
   openSpoolWorld,
   reopenTampered,
   sealAll,
-  type SpoolWorld,
+  publishAll,
 } from '../../support/open-spool.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
 
 const lane1 = 1 as LaneId
-
-async function publishAll({ publish }: SpoolWorld, names: string): Promise<void> {
-  for (const name of names) await publish(name)
-}
 
 /** Real LevelDB that counts the bytes of chunks that are read. */
 function watchedStore() {

@@ -21,6 +21,7 @@ import {
   sealAll,
   type SpoolWorld,
 } from '../../support/open-spool.ts'
+import { checkOf, writeIn } from '../../support/resting-spool.ts'
 import { exchangeOf, keptNamed, deadLetterNamed, payloadNamed } from '../../support/spool-world.ts'
 
 const never = new AbortController().signal
@@ -65,13 +66,6 @@ async function put(path: string, entries: readonly StoreEntry[]): Promise<void> 
     { sync: true },
   )
   await store.close()
-}
-
-const checkOf = async (path: string) => {
-  const resting = await openRestingSpool(path)
-  const check = await resting.check(never)
-  await resting.close()
-  return check
 }
 
 /** Changes bytes of a file of the database. */
@@ -154,9 +148,7 @@ describe('a walk over every record', () => {
     const value = await store.get(key)
     await store.write([{ type: 'put', key, value: flipLastByte(value!) }], { sync: true })
     await store.close()
-    const resting = await openRestingSpool(path)
-    const check = await resting.check(never)
-    await resting.close()
+    const check = await checkOf(path)
     expect(check.ok).toBe(false)
     expect(check.problems[0]).toMatch(problem)
   })
@@ -164,12 +156,8 @@ describe('a walk over every record', () => {
   test('finds a missing chunk by the totals, and the batch that claims it', async () => {
     const { spool, path } = await filled()
     await spool.close()
-    const store = await openLevelStore(join(path, 'store'))
-    await store.write([{ type: 'del', key: seqKey(table.chunks, lane1, 0) }], { sync: true })
-    await store.close()
-    const resting = await openRestingSpool(path)
-    const { problems } = await resting.check(never)
-    await resting.close()
+    await writeIn(path, [{ type: 'del', key: seqKey(table.chunks, lane1, 0) }])
+    const { problems } = await checkOf(path)
     expect(problems.join('\n')).toMatch(/lane 1 do not hold the whole batch from 0/)
     expect(problems.join('\n')).toMatch(/Lane 1 does not add up: 12 appended, 0 settled, \d+ open/)
   })
@@ -307,9 +295,7 @@ describe('salvage', () => {
     await spool.load(first!)
     await spool.settle(first!, { payloads: 'all delivered', requestId: null }, Buffer.from('receipt'))
     await spool.close()
-    const store = await openLevelStore(join(path, 'store'))
-    await store.write([{ type: 'del', key: seqKey(table.batches, lane1, second!.firstSeq) }], { sync: true })
-    await store.close()
+    await writeIn(path, [{ type: 'del', key: seqKey(table.batches, lane1, second!.firstSeq) }])
     const { found, notes } = await salvaged(path)
     expect(found.filter((one) => one.kind === 'payload' && one.isSettled)).toEqual([])
     expect(devicesIn(found)).toEqual(['c', 'd'])
@@ -319,9 +305,7 @@ describe('salvage', () => {
   test('knows the provider of a lane without its record by the high-water mark', async () => {
     const { spool, path } = await filled(3)
     await spool.close()
-    const store = await openLevelStore(join(path, 'store'))
-    await store.write([{ type: 'del', key: laneKey(table.lanes, lane1) }], { sync: true })
-    await store.close()
+    await writeIn(path, [{ type: 'del', key: laneKey(table.lanes, lane1) }])
     const { found } = await salvaged(path)
     const providers = found.flatMap((one) => (one.kind === 'payload' ? [one.provider] : []))
     expect(providers).toEqual(['default', 'default', 'default'])
