@@ -1,22 +1,17 @@
+import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
 import type { ProviderOptions } from '../../../src/delivery/delivery-options.ts'
 import type { Outcome } from '../../../src/domain/outcome.ts'
-import { startRawService } from '../../support/raw-service.ts'
+import { httpAnswer, startRawService } from '../../support/raw-service.ts'
 import { acceptedBoth, batchText, createTransportWorld } from '../../support/transport-world.ts'
 
 /** What the raw server does after it has read the whole request. */
 type Act = (socket: Socket) => void
 
-const answer =
-  (status: string, body: string | Buffer, headers = ''): Act =>
-  (socket) => {
-    const length = Buffer.byteLength(body)
-    socket.write(`HTTP/1.1 ${status}\r\ncontent-length: ${length}\r\n${headers}\r\n`)
-    socket.write(body)
-  }
-
-const json = (status: string, body: unknown, headers = '') => answer(status, JSON.stringify(body), headers)
+const accept: Act = (socket) => socket.write(httpAnswer(200, acceptedBoth))
 
 let act: Act
 let requests: string[]
@@ -50,92 +45,39 @@ function openTransport(options: Partial<ProviderOptions>) {
   return (changes: Parameters<typeof world.send>[1]) => world.send(transport, changes)
 }
 
-type Row = [name: string, act: Act, expected: Partial<Record<string, unknown>>]
+type Case = {
+  name: string
+  status?: number
+  body?: unknown
+  headers?: string
+  cut?: string
+  reset?: boolean
+  outcome: Record<string, unknown>
+}
 
-const page = '<html><body>Service\r\nbusy</body></html>'
-const hostile: Row[] = [
-  [
-    'the usual answer',
-    json('200 OK', acceptedBoth),
-    { kind: 'answered', accepted: 'all', failed: [], deviations: [], requestId: 'r-1' },
-  ],
-  [
-    '200 with HTML',
-    answer('200 OK', page),
-    { kind: 'unreadable', status: 200, message: expect.stringMatching(/not a JSON object: "<html>/) },
-  ],
-  [
-    '200 cut off in the body',
-    (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n{"accepted":['),
-    { kind: 'unreadable', message: expect.stringMatching(/truncated/) },
-  ],
-  ['204', (socket) => socket.write('HTTP/1.1 204 No Content\r\n\r\n'), { kind: 'unexpected', status: 204 }],
-  ['302', answer('302 Found', '', 'location: http://127.0.0.1:1/\r\n'), { kind: 'unexpected', status: 302 }],
-  [
-    '404',
-    json('404 Not Found', { message: 'no such path' }),
-    { kind: 'unexpected', status: 404, message: 'no such path' },
-  ],
-  [
-    '400 with field details',
-    json('400 Bad Request', {
-      requestId: 'r-4',
-      message: 'bad',
-      validationErrorDetails: [{ field: 'batchId', message: 'missing' }],
-    }),
-    {
-      kind: 'refused',
-      status: 400,
-      requestId: 'r-4',
-      message: 'bad; batchId: missing',
-      details: [{ field: 'batchId', message: 'missing' }],
-    },
-  ],
-  ['401', json('401 Unauthorized', {}), { kind: 'unauthorized', status: 401 }],
-  [
-    '403 with its id in a header',
-    json('403 Forbidden', { message: 'Signature\u001b[31m\nwrong' }, 'x-amzn-RequestId: h-1\r\n'),
-    { kind: 'unauthorized', status: 403, requestId: 'h-1', message: 'Signature [31m wrong' },
-  ],
-  [
-    '403 of a gateway of AWS that has no such path',
-    json('403 Forbidden', { message: 'Missing Authentication Token' }),
-    { kind: 'unexpected', status: 403, message: expect.stringMatching(/no such path/) },
-  ],
-  [
-    '403 of 10 MB',
-    answer('403 Forbidden', Buffer.alloc(10_000_000, 'x')),
-    { kind: 'unauthorized', status: 403 },
-  ],
-  ['409', json('409 Conflict', { message: 'known' }), { kind: 'repeated', message: 'known' }],
-  [
-    '429 with Retry-After in seconds',
-    json('429 Too Many Requests', {}, 'retry-after: 7\r\n'),
-    { kind: 'unavailable', status: 429, retryAfterMs: 7000 },
-  ],
-  [
-    '429 with Retry-After as a date',
-    json(
-      '429 Too Many Requests',
-      {},
-      'date: Sat, 21 Nov 2026 02:00:00 GMT\r\nretry-after: Sat, 21 Nov 2026 02:01:30 GMT\r\n',
-    ),
-    { kind: 'unavailable', retryAfterMs: 90_000 },
-  ],
-  [
-    '500 with HTML',
-    answer('500 Internal Server Error', page),
-    { kind: 'unavailable', status: 500, message: expect.stringMatching(/<html><body>Service busy/) },
-  ],
-  ['closed without an answer', (socket) => socket.end(), { kind: 'unreachable', reason: 'reset' }],
-  ['reset', (socket) => socket.resetAndDestroy(), { kind: 'unreachable', reason: 'reset' }],
-]
+const cases = parse(readFileSync(join(import.meta.dirname, 'submit.cases.yaml'), 'utf8')) as Case[]
+
+const actOf = ({ status = 200, body, headers, cut, reset }: Case): Act => {
+  if (reset === true) return (socket) => socket.resetAndDestroy()
+  if (cut !== undefined) return (socket) => socket.end(cut)
+  return (socket) => socket.write(httpAnswer(status, body, headers))
+}
+
+const textLike = (pattern: string): unknown => expect.stringMatching(pattern)
+const matching = (value: unknown): unknown =>
+  typeof value === 'string' && /^\/.*\/$/.test(value) ? textLike(value.slice(1, -1)) : value
 
 describe('every answer is an outcome', () => {
-  test.each(hostile)('%s', async (_name, does, expected) => {
-    act = does
-    expect(await submit()).toMatchObject(expected)
+  test.each(cases)('$name', async ({ outcome, ...one }) => {
+    act = actOf({ outcome, ...one })
+    const expected = Object.entries(outcome).map(([name, value]) => [name, matching(value)])
+    expect(await submit()).toMatchObject(Object.fromEntries(expected) as object)
     expect(Object.prototype).not.toHaveProperty('accepted')
+  })
+
+  test('also where an error has a body of 10 MB', async () => {
+    act = (socket) => socket.write(httpAnswer(403, 'x'.repeat(10_000_000)))
+    expect(await submit()).toMatchObject({ kind: 'unauthorized', status: 403 })
   })
 })
 
@@ -165,7 +107,7 @@ describe('an attempt ends in time', () => {
   })
 
   test('a request that undici refuses takes no connection from those after it', async () => {
-    act = json('200 OK', acceptedBoth)
+    act = accept
     const submitOne = openTransport({ maxInFlight: 2, timeoutMs: 2000 })
     for (let times = 0; times < 5; times += 1)
       expect(
@@ -185,7 +127,7 @@ describe('an attempt ends in time', () => {
 
   test('a request that waits for a connection ends in time, and those after it wait for none', async () => {
     let free = () => {}
-    act = (socket) => (free = () => json('200 OK', acceptedBoth)(socket))
+    act = (socket) => (free = () => accept(socket))
     const submitOne = openTransport({ maxInFlight: 1 })
     const running = submitOne({ timeoutMs: 20_000 })
     await expect.poll(() => requests.length).toBe(1)
@@ -197,7 +139,7 @@ describe('an attempt ends in time', () => {
       },
       written: false,
     })
-    act = json('200 OK', acceptedBoth)
+    act = accept
     expect(await submitOne({ timeoutMs: 5000 })).toMatchObject({ outcome: { kind: 'answered' } })
     free()
     expect(await running).toMatchObject({ outcome: { kind: 'answered' } })
@@ -234,7 +176,7 @@ describe('no answer, with its reason', () => {
 
 describe('what is sent', () => {
   test('path under the prefix, type, length, host with port, and the provider key only where configured', async () => {
-    act = json('200 OK', acceptedBoth)
+    act = accept
     await submit({ baseUrl: `${url}/prefix`, providerKey: 'North' })
     await submit()
     expect(requests[0]).toMatch(/^POST \/prefix\/v2\/telemetry\/batch HTTP\/1.1\r\n/)

@@ -47,6 +47,25 @@ const placesOf = (entries: ReturnType<typeof entriesOf>) =>
   entries.map(({ offset, end, content }) => `${offset} to ${end}: ${crc32(content)}`)
 
 describe('a log with damage', () => {
+  test('loses the write of a flipped bit and no other, wherever the bit is', async () => {
+    const { bytes } = await killedLog()
+    const sound = entriesOf(bytes)
+    fc.assert(
+      fc.property(fc.nat(bytes.length * 8 - 1), (bit) => {
+        const at = bit >> 3
+        const damaged = Buffer.from(bytes)
+        damaged[at] = (damaged[at] ?? 0) ^ (1 << (bit & 7))
+        const hit = sound.findIndex(({ offset, end }) => offset <= at && at < end)
+        const expected = sound.filter((_entry, index) => index !== hit)
+        expect(placesOf(entriesOf(damaged))).toEqual(placesOf(expected))
+        const others = [...logItems(damaged)].filter(({ kind }) => kind !== 'entry')
+        const isLast = hit === sound.length - 1
+        expect(others.map(({ kind }) => kind)).toEqual(hit === -1 ? [] : [isLast ? 'torn' : 'damage'])
+      }),
+      { numRuns: 200 },
+    )
+  })
+
   test('loses what is behind a cut and calls the rest torn, not damaged', async () => {
     const { bytes } = await killedLog()
     const sound = entriesOf(bytes)
