@@ -36,6 +36,15 @@ function chainOf(profile: string | null = null, proxy: ProxyOptions = { from: 'n
   return { clock, failures, source: createCredentials(deps, { source: 'chain', profile }) }
 }
 
+/** A profile whose process is this script. */
+async function profileOf(name: string, folder: string, script: string): Promise<void> {
+  const path = join(folder, 'give')
+  await writeFile(path, `#!/bin/sh\n${script}\n`)
+  await chmod(path, 0o700)
+  await writeFile(join(folder, 'config'), `[profile ${name}]\ncredential_process = ${path}\n`)
+  vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+}
+
 describe('the chain finds credentials', () => {
   test('in the environment', async () => {
     vi.stubEnv('AWS_ACCESS_KEY_ID', 'AKIAENV')
@@ -68,12 +77,8 @@ describe('the chain finds credentials', () => {
 
   test('from a process that a profile names', async () => {
     const folder = await newFolder()
-    const script = join(folder, 'give')
     const answer = { Version: 1, AccessKeyId: 'ASIAPROCESS', SecretAccessKey: 's', SessionToken: 't' }
-    await writeFile(script, `#!/bin/sh\necho '${JSON.stringify(answer)}'\n`)
-    await chmod(script, 0o700)
-    await writeFile(join(folder, 'config'), `[profile depot]\ncredential_process = ${script}\n`)
-    vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+    await profileOf('depot', folder, `echo '${JSON.stringify(answer)}'`)
     expect(await chainOf('depot').source.current()).toMatchObject({
       accessKeyId: 'ASIAPROCESS',
       sessionToken: 't',
@@ -82,13 +87,9 @@ describe('the chain finds credentials', () => {
 
   test('and refuses a token that no header can hold, whatever gave it', async () => {
     const folder = await newFolder()
-    const script = join(folder, 'give')
     const answer = { Version: 1, AccessKeyId: 'ASIAPROCESS', SecretAccessKey: 's', SessionToken: 't\nt' }
     await writeFile(join(folder, 'answer'), JSON.stringify(answer))
-    await writeFile(script, `#!/bin/sh\ncat ${join(folder, 'answer')}\n`)
-    await chmod(script, 0o700)
-    await writeFile(join(folder, 'config'), `[profile depot]\ncredential_process = ${script}\n`)
-    vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+    await profileOf('depot', folder, `cat ${join(folder, 'answer')}`)
     await expect(chainOf('depot').source.current()).rejects.toMatchObject({
       code: 'CREDENTIALS_MISSING',
       why: expect.stringMatching(/the session token has a line break/),
@@ -229,11 +230,7 @@ describe('temporary credentials', () => {
           Expiration: expiration.toISOString(),
         }),
       )
-    const script = join(folder, 'give')
-    await writeFile(script, `#!/bin/sh\necho request >> ${requests}\ncat ${answer}\n`)
-    await chmod(script, 0o700)
-    await writeFile(join(folder, 'config'), `[profile depot]\ncredential_process = ${script}\n`)
-    vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+    await profileOf('depot', folder, `echo request >> ${requests}\ncat ${answer}`)
     const { clock, source, failures } = chainOf('depot')
     await write('ASIAONE', new Date(clock.now() + hourMs))
     expect((await source.current()).accessKeyId).toBe('ASIAONE')
