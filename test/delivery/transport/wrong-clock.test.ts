@@ -1,10 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/std/clock.ts'
 import type { Clock } from '../../../src/std/clock.ts'
-import { createAuthority } from '../../support/certificates.ts'
-import type { IssueOptions } from '../../support/certificates.ts'
 import { openSandboxPipeline } from '../../support/sandbox-pipeline.ts'
-import { startTlsFront } from '../../support/tls-service.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -50,33 +47,4 @@ describe('a daemon whose clock is wrong', () => {
     expect(pipeline.sandbox.stats().byStatus['403']).toBe(4)
     expect(pipeline.ofKind('endpoint_unauthorized')).toEqual([])
   })
-})
-
-describe('a clock outside the validity period of the certificate of the service', () => {
-  test.each<[string, IssueOptions]>([
-    ['not yet', { from: new Date(Date.now() + dayMs), until: new Date(Date.now() + 2 * dayMs) }],
-    ['no more', { from: new Date(Date.now() - 2 * dayMs), until: new Date(Date.now() - dayMs) }],
-  ])(
-    '%s: the cause is reported, everything is held, and delivery resumes when the time is right',
-    async (_name, dates) => {
-      const authority = createAuthority()
-      const front = await startTlsFront(authority.issue(dates))
-      const pipeline = await openSandboxPipeline({
-        providers: [{ ca: authority.ca }],
-        baseUrl: (url) => (front.lead(url), front.url),
-      })
-      await pipeline.publish(10)
-      await pipeline.until(() => pipeline.ofKind('endpoint_unavailable').length > 0)
-      expect(pipeline.ofKind('endpoint_unavailable')[0]).toMatchObject({
-        why: expect.stringMatching(/^The clock of this machine says \d{4}-.*certificate of the service/),
-        act: expect.stringContaining('Set the time of this machine'),
-      })
-      expect(pipeline.spool.lanes()[0]?.open).toBe(10)
-      // The certificate is valid, as it is after the time was set.
-      front.renew(authority.issue())
-      await pipeline.until(() => pipeline.spool.totals().delivered === 10)
-      expect(pipeline.sandbox.stats().distinctPayloadIds).toBe(10)
-      expect(pipeline.delivery.providers()[0]?.endpoint).toBe('available')
-    },
-  )
 })

@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { logItems } from '../../../src/storage/level-files/log-reader.ts'
-import { readStoreDirectory } from '../../../src/storage/level-files/store-directory.ts'
 import { encodeLog } from '../../../src/storage/level-files/log-writer.ts'
 import { checkFiles } from '../../../src/storage/store-check/check-files.ts'
 import { checkInThread, type CheckReport, type CheckRequest } from '../../../src/storage/storage.ts'
@@ -73,25 +72,6 @@ describe('the check of a database', () => {
       }
     }
     expect(await check(base)).toMatchObject({ kind: 'ok', damage: [] })
-  })
-
-  test('calls a whole table in the place of another one damage, whatever its size', async () => {
-    const base = await killedStore(large)
-    const [one, other] = (await readStoreDirectory(base)).tables
-    if (one === undefined || other === undefined) throw new Error('two tables are needed')
-    const bytes = [await readFile(join(base, one.name)), await readFile(join(base, other.name))] as const
-    for (const [table, own, content] of [
-      [one, bytes[0], bytes[1]],
-      [other, bytes[1], bytes[0]],
-    ] as const) {
-      await writeFile(join(base, table.name), content)
-      for (const tables of ['all', 'unverified'] as const) {
-        const { damage } = await check(base, { tables })
-        expect(damage.map(({ file }) => file)).toEqual([table.name])
-      }
-      await writeFile(join(base, table.name), own)
-    }
-    expect(await check(base, { tables: 'all' })).toMatchObject({ kind: 'ok' })
   })
 
   test('reads every block of the tables that are not known to be whole', async () => {
