@@ -40,7 +40,6 @@ async function repair(
     signal,
     ...(replaced && { replaced: () => replaced }),
     ...(added && { added: entries(added) }),
-    onStep: () => undefined,
   })
   await removeJournal(journalFile)
   return plan
