@@ -6,7 +6,7 @@ import type { Condition } from '../../../src/ops/conditions/conditions.ts'
 import { createEventConditions } from '../../../src/ops/conditions/event-conditions.ts'
 import { createDeliveryWorld } from '../../support/delivery-world.ts'
 import type { DeliveryWorld } from '../../support/delivery-world.ts'
-import { acceptAll } from '../../support/scripted-service.ts'
+import { acceptAll, failAll } from '../../support/scripted-service.ts'
 import type { Reply, Script } from '../../support/scripted-service.ts'
 
 let world: DeliveryWorld
@@ -154,4 +154,31 @@ describe('a delivery that stands still', () => {
       }
     },
   )
+})
+
+describe('a service that answers 200 and accepts nothing', () => {
+  test('is an error in its own words after three batches, with current numbers, until something is accepted', async () => {
+    world = await createDeliveryWorld({ script: failAll('Validation'), provider: { maxInFlight: 1 } })
+    await publishBatches(2)
+    await world.pass(1000)
+    expect(codes()).not.toContain('NOTHING_ACCEPTED')
+    await publishBatches(1, 'q')
+    await world.pass(1000)
+    const shown = () => conditions().find(({ code }) => code === 'NOTHING_ACCEPTED')
+    expect(shown()).toMatchObject({
+      severity: 'error',
+      count: 3,
+      what: 'The service accepted none of the last 3 batches: Validation (no: Validation).',
+    })
+    expect(world.delivery.providers()[0]?.lastAcceptedAt).toBe(null)
+    await publishBatches(4, 'r')
+    await world.pass(1000)
+    expect(shown()?.count).toBe(7)
+    expect(world.ofKind('nothing_accepted').filter(({ first }) => first)).toHaveLength(1)
+    world.service.answer(acceptAll)
+    await publishBatches(1, 's')
+    await world.pass(1000)
+    expect(shown()).toBeUndefined()
+    expect(world.ofKind('acceptance_resumed')).toHaveLength(1)
+  })
 })
