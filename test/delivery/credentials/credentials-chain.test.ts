@@ -45,6 +45,17 @@ async function profileOf(name: string, folder: string, script: string): Promise<
   vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
 }
 
+/** Resolves with the file of the token. */
+async function webIdentity(token: string, tokenService: string): Promise<string> {
+  const tokenFile = join(await newFolder(), 'token')
+  await writeFile(tokenFile, token)
+  vi.stubEnv('AWS_WEB_IDENTITY_TOKEN_FILE', tokenFile)
+  vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::123456789012:role/depot')
+  vi.stubEnv('AWS_REGION', 'eu-central-1')
+  vi.stubEnv('AWS_ENDPOINT_URL_STS', tokenService)
+  return tokenFile
+}
+
 describe('the chain finds credentials', () => {
   test('in the environment', async () => {
     vi.stubEnv('AWS_ACCESS_KEY_ID', 'AKIAENV')
@@ -126,12 +137,7 @@ describe('the chain finds credentials', () => {
 
   test('for a web identity, whose token is read again each time', async () => {
     const endpoints = await startCredentialEndpoints(handed('WEB', new Date(Date.now() + hourMs)))
-    const tokenFile = join(await newFolder(), 'token')
-    await writeFile(tokenFile, 'first-identity')
-    vi.stubEnv('AWS_WEB_IDENTITY_TOKEN_FILE', tokenFile)
-    vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::123456789012:role/depot')
-    vi.stubEnv('AWS_REGION', 'eu-central-1')
-    vi.stubEnv('AWS_ENDPOINT_URL_STS', endpoints.url)
+    const tokenFile = await webIdentity('first-identity', endpoints.url)
     const { source } = chainOf()
     expect(await source.current()).toMatchObject({ accessKeyId: 'ASIAWEB', sessionToken: 'token-of-WEB' })
     await writeFile(tokenFile, 'second-identity')
@@ -144,12 +150,7 @@ describe('the chain finds credentials', () => {
 
   test('from token services through the proxy', async () => {
     const endpoints = await startCredentialEndpoints(handed('WEB', new Date(Date.now() + hourMs)))
-    const tokenFile = join(await newFolder(), 'token')
-    await writeFile(tokenFile, 'identity')
-    vi.stubEnv('AWS_WEB_IDENTITY_TOKEN_FILE', tokenFile)
-    vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::123456789012:role/depot')
-    vi.stubEnv('AWS_REGION', 'eu-central-1')
-    vi.stubEnv('AWS_ENDPOINT_URL_STS', 'http://sts.depot.test')
+    await webIdentity('identity', 'http://sts.depot.test')
     const asked: string[] = []
     // A request by plain http has the whole address for a proxy.
     const proxy = createServer((request, response) => {

@@ -45,47 +45,36 @@ function submit(endpoint: Endpoint, report: Report): void {
 
 const stateOf = (endpoint: Endpoint) => endpoint.view().state
 
+const success: Report = { kind: 'success' }
+const refused: Report = { kind: 'refused', why: '400', requestId: null }
+const outage: Report = { kind: 'outage', why: 'Internal', requestId: null }
+const failures = (...batches: string[]) => batches.map((batch) => failure(batch))
+const times = (count: number, report: Report) => Array.from({ length: count }, () => report)
+
 describe('the endpoint becomes unavailable', () => {
-  test('after five failures in a row over two batches', () => {
+  test.each<[what: string, reports: Report[], state: 'available' | 'unavailable']>([
+    ['four failures in a row over two batches', failures('a', 'b', 'a', 'b'), 'available'],
+    ['five failures in a row over two batches', failures('a', 'b', 'a', 'b', 'a'), 'unavailable'],
+    ['nine failures of one batch while there are others', times(9, failure('a')), 'available'],
+    ['five failures of the only batch that exists', times(5, failure('a', { alone: true })), 'unavailable'],
+    ['nine refusals without a success', times(9, refused), 'available'],
+    ['ten refusals without a success', times(10, refused), 'unavailable'],
+    [
+      'failures with a success between every four of them',
+      Array.from({ length: 100 }, (_, i) => (i % 5 === 0 ? success : failure(`batch ${i}`))),
+      'available',
+    ],
+    ['an outage reported inside a 200', [outage], 'unavailable'],
+  ])('or not, by %s', (_what, reports, state) => {
+    const { endpoint } = setUp()
+    for (const report of reports) submit(endpoint, report)
+    expect(stateOf(endpoint)).toBe(state)
+  })
+
+  test('and says how often it failed, and why', () => {
     const { endpoint, events } = setUp()
-    for (const batch of ['a', 'b', 'a', 'b']) submit(endpoint, failure(batch))
-    expect(stateOf(endpoint)).toBe('available')
-    submit(endpoint, failure('a'))
-    expect(stateOf(endpoint)).toBe('unavailable')
+    for (const report of failures('a', 'b', 'a', 'b', 'a')) submit(endpoint, report)
     expect(events).toMatchObject([{ kind: 'endpoint_unavailable', failures: 5, why: '500' }])
-  })
-
-  test('not for five failures of one batch while there are others', () => {
-    const { endpoint } = setUp()
-    for (let i = 0; i < 9; i += 1) submit(endpoint, failure('a'))
-    expect(stateOf(endpoint)).toBe('available')
-  })
-
-  test('after five failures of the only batch that exists', () => {
-    const { endpoint } = setUp()
-    for (let i = 0; i < 5; i += 1) submit(endpoint, failure('a', { alone: true }))
-    expect(stateOf(endpoint)).toBe('unavailable')
-  })
-
-  test('after ten submissions without a success, refusals among them', () => {
-    const { endpoint } = setUp()
-    for (let i = 0; i < 9; i += 1) submit(endpoint, { kind: 'refused', why: '400', requestId: null })
-    expect(stateOf(endpoint)).toBe('available')
-    submit(endpoint, { kind: 'refused', why: '400', requestId: null })
-    expect(stateOf(endpoint)).toBe('unavailable')
-  })
-
-  test('not if successes occur in between', () => {
-    const { endpoint } = setUp()
-    for (let i = 0; i < 100; i += 1)
-      submit(endpoint, i % 5 === 0 ? { kind: 'success' } : failure(`batch ${i}`))
-    expect(stateOf(endpoint)).toBe('available')
-  })
-
-  test('at once for an outage reported inside a 200', () => {
-    const { endpoint } = setUp()
-    submit(endpoint, { kind: 'outage', why: 'Internal', requestId: null })
-    expect(stateOf(endpoint)).toBe('unavailable')
   })
 })
 

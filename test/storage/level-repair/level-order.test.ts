@@ -68,6 +68,16 @@ function problemsIn(
 }
 
 describe('the order of tables without a manifest', () => {
+  test('puts the newer version of a key above the older one, whatever the other sequences are', async () => {
+    // The first table has the greatest sequence of all and the oldest version of `b`.
+    const order = await orderOf([
+      { a: 900, b: 5 },
+      { b: 6, c: 7 },
+    ])
+    expect(order.levels).toEqual([6, 5])
+    expect(order.lastSequence).toBe(900)
+  })
+
   test('puts tables that do not overlap into one level', async () => {
     const order = await orderOf([{ a: 1, b: 2 }, { c: 9, d: 3 }, { e: 4 }])
     expect(order.levels).toEqual([6, 6, 6])
