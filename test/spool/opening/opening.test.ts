@@ -177,6 +177,32 @@ describe('damage that the check finds', () => {
     expect(await readdir(join(world.path, 'store'))).toContain('CURRENT')
   })
 
+  test('is set aside with the mark, and a new store can be begun, if the config says so', async () => {
+    const world = await killedWorld()
+    await writeFile(join(world.path, 'mark'), 'mark')
+    world.report = { ...world.report, kind: 'damaged', damage: [damagedBlock] }
+    const opening = world.start({ onDamage: 'set_aside' })
+    await opening.prepare(never)
+    const names = await readdir(world.path)
+    const aside = names.find((name) => name.startsWith('store.damaged-')) ?? ''
+    expect(aside).toMatch(/^store\.damaged-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}$/)
+    expect(await readdir(join(world.path, aside))).toEqual(expect.arrayContaining(['CURRENT', 'mark']))
+    expect(names).not.toContain('store')
+    expect(names).not.toContain('mark')
+    await createStore(world)
+    await opening.lookForAside()
+    expect(world.events.map(({ kind }) => kind)).toEqual(['spool_set_aside'])
+    const later = world.start()
+    await later.lookForAside()
+    await rm(join(world.path, aside), { recursive: true })
+    await later.lookForAside()
+    expect(world.events.map(({ kind }) => kind)).toEqual([
+      'spool_set_aside',
+      'spool_aside_found',
+      'spool_aside_merged',
+    ])
+  })
+
   test('of a log alone is reported with the copy, and the store is opened', async () => {
     const world = await killedWorld()
     const log = { file: '000004.log', aside: '/aside/000004.log', lostBytes: 900, lostOperations: 40 }
