@@ -2,21 +2,25 @@
 // that was not hit.
 
 import { execFileSync } from 'node:child_process'
-import { mkdir, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { readStoreDirectory } from '../../../src/storage/level-files/store-directory.ts'
 import {
   planFiles,
+  readJournal,
   removeJournal,
+  removeLeftovers,
   repairFiles,
   type FilePlan,
   type NewEntry,
 } from '../../../src/storage/level-repair/level-repair.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
 import { checkFiles } from '../../../src/storage/store-check/check-files.ts'
+import { newFolder } from '../../support/folders.ts'
 import { contentAfter, contentOf, writesOf, type Contents } from '../../support/killed-store.ts'
 import { killedStore } from '../../support/killed-store-copies.ts'
+import { createRandom } from '../../support/random.ts'
 
 /** Few keys, written again and again: the newest versions are at many levels. */
 const overwritten: Contents = { seed: 5, writes: 700, operationsMax: 12, valueBytesMax: 2500, keys: 900 }
@@ -24,25 +28,49 @@ const few: Contents = { seed: 8, writes: 420, operationsMax: 12, valueBytesMax: 
 const spread: Contents = { seed: 6, writes: 500, operationsMax: 12, valueBytesMax: 2500, keys: 30_000 }
 const { signal } = new AbortController()
 
+type Extra = { replaced?: NewEntry[]; added?: NewEntry[]; failAfter?: number }
+
+/** As `spool repair` does it: an interrupted one first. */
 async function repair(
   path: string,
-  { replaced, added }: { replaced?: NewEntry[]; added?: NewEntry[] } = {},
+  { replaced, added, failAfter = Infinity }: Extra = {},
 ): Promise<FilePlan> {
   const journalFile = join(path, '../repair-journal.json')
+  const interrupted = await readJournal(journalFile, path)
+  if (interrupted?.isSwitched === false) await removeLeftovers(path, interrupted)
   const plan = await planFiles(path, { signal })
-  async function* entries(list: readonly NewEntry[]) {
-    yield* list
-  }
+  let steps = 0
   await repairFiles(plan, {
     journalFile,
     asidePath: join(path, '../damaged/now'),
     startedAt: '2026-01-01T00:00:00.000Z',
     signal,
-    ...(replaced && { replaced: () => replaced }),
-    ...(added && { added: entries(added) }),
+    ...(replaced === undefined ? {} : { replaced: () => replaced }),
+    ...(added === undefined
+      ? {}
+      : {
+          added: (async function* () {
+            yield* added
+          })(),
+        }),
+    onStep() {
+      steps += 1
+      if (steps > failAfter) throw new Error('interrupted')
+    },
   })
   await removeJournal(journalFile)
   return plan
+}
+
+/** False where it was interrupted behind so many steps. */
+async function isRepaired(path: string, failAfter: number): Promise<boolean> {
+  try {
+    await repair(path, { failAfter })
+    return true
+  } catch (error) {
+    if (String(error).includes('interrupted')) return false
+    throw error
+  }
 }
 
 async function namesEnding(path: string, ending: string): Promise<string[]> {
@@ -203,5 +231,30 @@ describe('the repair of files', () => {
     expect(found.has(one)).toBe(false)
     expect(found.get(two)).toBe(Buffer.from('new').toString('hex'))
     expect(found.size).toBe(expected.size - 1 + added.length)
+  })
+
+  test('can be interrupted behind any step and repeated, with the same result', async () => {
+    const random = createRandom(9)
+    const base = await killedStore(few)
+    await rm(join(base, await manifestOf(base)))
+    const [name = ''] = await namesEnding(base, '.ldb')
+    await flip(join(base, name), 3000)
+    let isDone = false
+    let expected: Map<string, string> | null = null
+    for (let failAfter = 0; !isDone; failAfter += 1) {
+      const path = join(await newFolder(), 'store')
+      await cp(base, path, { recursive: true })
+      isDone = await isRepaired(path, failAfter)
+      if (!isDone) {
+        if (random.chance(0.5)) await isRepaired(path, random.below(4))
+        const interrupted = await readJournal(join(path, '../repair-journal.json'), path)
+        if (interrupted?.isSwitched !== true) await repair(path)
+      }
+      await expectWhole(path)
+      const found = await contentOf(path)
+      expected ??= found
+      expect(found.size).toBeGreaterThan(100)
+      expect(found).toEqual(expected)
+    }
   })
 })
