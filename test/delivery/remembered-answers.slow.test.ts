@@ -94,41 +94,6 @@ async function makeRoom(): Promise<void> {
 }
 
 describe.each(repeatModes)('a service that answers a known batchId with "%s"', (mode) => {
-  test('and reports an outage inside a 200: all is delivered after it, nothing is buried, no batchId goes twice', async () => {
-    const service = switched(mode, failAll('Internal'))
-    world = await createDeliveryWorld({ script: service.script })
-    for (let minute = 0; minute < 60; minute += 1) {
-      await world.publish(`${minute}-a`, `${minute}-b`, `${minute}-c`)
-      await world.pass(minuteMs)
-    }
-    expect(endpoint()).toBe('unavailable')
-    service.answer(acceptAll)
-    await world.pass(10 * minuteMs)
-    expect(open()).toBe(0)
-    expect(world.spool.totals()).toMatchObject({ delivered: 180, dead: 0, heldBatches: 0 })
-    expect(sentTwice()).toEqual([])
-  })
-
-  test('and reports an outage inside a 200 through hours without fresh data: no attempt is counted', async () => {
-    const service = switched(mode, failAll('Internal'))
-    world = await createDeliveryWorld({ script: service.script })
-    for (const name of ['a', 'b', 'c', 'd']) {
-      await world.publish(name)
-      await world.pass(5000)
-    }
-    expect(endpoint()).toBe('unavailable')
-    await world.pass(3 * hourMs)
-    expect(world.spool.totals().dead).toBe(0)
-    // Each payload still has the attempts of the batches that had shown no outage yet, and dies of no single one.
-    service.answer(failing((id) => (id.startsWith('x') ? null : 'Internal')))
-    await world.pass(10 * minuteMs)
-    expect(world.spool.totals().dead).toBe(0)
-    service.answer(acceptAll)
-    await world.pass(10 * minuteMs)
-    expect(world.spool.totals()).toMatchObject({ delivered: 4, dead: 0, heldBatches: 0 })
-    expect(sentTwice()).toEqual([])
-  })
-
   test('and the dead letters are full: what it accepted is delivered, what it refused waits and becomes a dead letter', async () => {
     let guilty = ''
     const service = switched(
@@ -186,61 +151,6 @@ describe.each(repeatModes)('a service that answers a known batchId with "%s"', (
     expect(world.spool.totals()).toMatchObject({ delivered: 3, dead: 0 })
   })
 })
-
-describe('the attempts of a payload', () => {
-  const retryRules = new Map<string, RetryRule>([
-    ['Validation', [10_000, 10_000]],
-    ['default', [10_000, 10_000, 10_000]],
-  ])
-
-  /** One payload fails with these types in turn, others are accepted beside it; a restart follows each answer. */
-  async function failWith(types: (answer: number) => string, answersMax: number): Promise<number> {
-    let answers = 0
-    let guilty = ''
-    const script = failing((id) => (id === guilty ? types(answers++) : null))
-    world = await createDeliveryWorld({ script, provider: { retryRules }, startNow: false })
-    ;[guilty = ''] = await world.publish('guilty', 'b', 'c')
-    world.delivery.start()
-    for (let n = 0; n < answersMax && open() > 0; n += 1) {
-      await world.publish(`d${n}`, `e${n}`)
-      await world.pass(30_000)
-      await world.crash()
-    }
-    return answers
-  }
-
-  test('are counted by the rule of their errorType: two of one rule and one of another are not its end', async () => {
-    const types = ['Throttled', 'SlowDown', 'Validation', 'Validation', 'Validation']
-    expect(await failWith((answer) => types[answer] ?? 'none', 20)).toBe(5)
-    expect(world.ofKind('payload_dead_lettered')).toMatchObject([{ reason: 'Validation' }])
-  })
-
-  test('end with a type that changes each time: the rule for all other types counts them', async () => {
-    expect(await failWith((answer) => `Type${answer}`, 20)).toBe(4)
-    expect(world.ofKind('payload_dead_lettered')).toMatchObject([{ reason: 'Type3' }])
-  })
-
-  test('end with types of two rules in turn, after the steps of both', async () => {
-    expect(await failWith((answer) => (answer % 2 === 0 ? 'Validation' : 'Other'), 20)).toBe(5)
-    expect(world.ofKind('payload_dead_lettered')).toMatchObject([{ reason: 'Validation' }])
-  })
-
-  test('are not counted in an outage without fresh data, however often the gateway starts', async () => {
-    const rules = new Map<string, RetryRule>([['default', [10_000, 10_000]]])
-    world = await createDeliveryWorld({ script: failAll('Internal'), provider: { retryRules: rules } })
-    await world.publish('a')
-    for (let start = 0; start < 10; start += 1) {
-      await world.pass(10 * minuteMs)
-      await world.crash()
-    }
-    expect(world.ofKind('payload_dead_lettered')).toEqual([])
-    world.service.answer(acceptAll)
-    await world.pass(10 * minuteMs)
-    expect(open()).toBe(0)
-    expect(world.spool.totals()).toMatchObject({ delivered: 1, dead: 0 })
-  })
-})
-
 test('what waits for room in the dead letters has a bound: then its provider waits, and others do not', async () => {
   const bytesMax = 16 * 1024 * 1024
   const isGuilty = new Set<string>()

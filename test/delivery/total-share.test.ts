@@ -59,14 +59,6 @@ describe('the places', () => {
     for (let n = 0; n < count; n += 1) void share.enter(never).then((entered) => entered && given.push(name))
   }
 
-  test('that the others do not need are for the one that does', async () => {
-    const { shares } = openShares(6, 2)
-    const given: string[] = []
-    ask(shares[0], 'a', 6, given)
-    await turn()
-    expect(given).toHaveLength(5)
-  })
-
   test('go to a provider below its share first, then to the one that waited longest', async () => {
     const { shares } = openShares(4, 2)
     const given: string[] = []
@@ -102,18 +94,6 @@ describe('the places', () => {
     shares[0].leave()
     await turn()
     expect(given.slice(9)).toEqual(['beyond', 'beyond', 'beyond'])
-  })
-
-  test('are not waited for after an abort', async () => {
-    const { shares } = openShares(2, 2)
-    const stop = new AbortController()
-    expect(await shares[0].enter(never)).toBe(true)
-    const entered = shares[0].enter(stop.signal)
-    expect(shares[0].waiting()).toBe(1)
-    stop.abort()
-    expect(await entered).toBe(false)
-    expect([shares[0].waiting(), shares[0].waitsSinceMs()]).toEqual([0, null])
-    expect(await shares[0].enter(stop.signal)).toBe(false)
   })
 
   test.each([1, 2, 3, 4, 5])(

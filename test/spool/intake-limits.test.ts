@@ -1,28 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { Disk } from '../../src/storage/storage.ts'
-import { realDisk } from '../../src/storage/storage.ts'
+import { realDisk, type Disk } from '../../src/storage/storage.ts'
 import { collect, openSpoolWorld, passTimeUntil, sealAll } from '../support/open-spool.ts'
 import { deadLetterNamed, payloadNamed } from '../support/spool-world.ts'
 
 describe('a spool that is full', () => {
-  test('holds intake at its limit, and resumes automatically when batches are settled', async () => {
-    const { spool, publish, events, eventsOf } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
-    let stored = 0
-    while (spool.holdReason() === null) {
-      expect(await publish(`m${stored}`, { padding: 300 })).toBeNull()
-      stored += 1
-      expect(stored).toBeLessThan(100)
-    }
-    expect(spool.holdReason()).toBe('spool_full')
-    expect(spool.totals().openBytes).toBeLessThan(4000 + 500)
-    const [batch] = await sealAll(spool)
-    await spool.load(batch!)
-    await spool.settle(batch!, { payloads: 'all delivered', requestId: null })
-    expect(spool.holdReason()).toBeNull()
-    expect(eventsOf('spool_held')).toMatchObject([{ reason: 'spool_full' }])
-    expect(events.at(-1)).toMatchObject({ kind: 'spool_resumed' })
-  })
-
   test('counts what waits to be written as well, so that a burst cannot exceed the limit', async () => {
     const { spool } = await openSpoolWorld({ changes: { bytesMax: 4000 } })
     let appended = 0

@@ -43,15 +43,6 @@ describe.each(implementations)('a store on %s', (_name, world) => {
     await store.close()
   })
 
-  test('returns undefined for a missing key', async () => {
-    const { path, openStore } = await world()
-    const store = await openStore(path)
-    expect(await store.get(key('a'))).toBeUndefined()
-    await store.write([put('a', '1')], { sync: true })
-    expect((await store.get(key('a')))?.toString()).toBe('1')
-    await store.close()
-  })
-
   test('applies all operations of one write in their order', async () => {
     const { path, openStore } = await world()
     const store = await openStore(path)
@@ -96,15 +87,6 @@ describe.each(implementations)('a store on %s', (_name, world) => {
     expect(await read(store)).toEqual(['a=1'])
     await store.close()
   })
-
-  test('compacts a range without changing its content', async () => {
-    const { path, openStore } = await world()
-    const store = await openStore(path)
-    await store.write([put('a', '1'), put('b', '2')], { sync: true })
-    await store.compact(all)
-    expect(await read(store)).toEqual(['a=1', 'b=2'])
-    await store.close()
-  })
 })
 
 describe('LevelDB', () => {
@@ -116,12 +98,6 @@ describe('LevelDB', () => {
       act: expect.stringContaining('systemctl stop telemetry-gateway'),
     })
     await store.close()
-  })
-
-  test('rejects a directory below a file with SPOOL_NOT_DIRECTORY', async () => {
-    const file = join(await newFolder(), 'file')
-    await writeFile(file, '')
-    await expect(openLevelStore(join(file, 'spool'))).rejects.toMatchObject({ code: 'SPOOL_NOT_DIRECTORY' })
   })
 
   test('is never created where CURRENT is missing beside its files', async () => {

@@ -111,6 +111,27 @@ export async function rolesIn(spool: Spool): Promise<string[]> {
   return found
 }
 
+export async function publishAll(
+  { publish }: Pick<SpoolWorld, 'publish'>,
+  names: Iterable<string>,
+): Promise<void> {
+  for (const name of names) if ((await publish(name)) !== null) throw new Error(`${name} was refused`)
+}
+
+/** Delivers everything that can be read; resolves with the names of the devices in order. */
+export async function deliverAll(spool: Spool): Promise<string[]> {
+  const names: string[] = []
+  await sealAll(spool)
+  for (const batch of spool.batches()) {
+    const loaded = await spool.load(batch)
+    for (const left of loaded.kind === 'content' ? [batch] : loaded.batches) {
+      names.push(...(await namesIn(spool, left)))
+      await spool.settle(left, { payloads: 'all delivered', requestId: null })
+    }
+  }
+  return names
+}
+
 export async function namesIn(spool: Spool, batch: Batch): Promise<string[]> {
   const loaded = await spool.load(batch)
   if (loaded.kind !== 'content') throw new Error('the batch is damaged')

@@ -2,7 +2,7 @@
 
 import { afterAll } from 'vitest'
 import { createSenderWorker } from '../../src/delivery/transport/sender-worker.ts'
-import type { AttemptResult, Transport } from '../../src/delivery/transport/transport.ts'
+import type { Attempt, AttemptResult, Transport } from '../../src/delivery/transport/transport.ts'
 import type { ProviderOptions } from '../../src/delivery/delivery-options.ts'
 import { transportOptions } from '../../src/delivery/transport/transport-options.ts'
 import type { BatchId } from '../../src/domain/ids.ts'
@@ -58,6 +58,7 @@ type SendOptions = {
   /** The body; else that of `operation`. */
   text?: string
   batchId?: string
+  credentials?: Attempt['credentials']
 }
 
 /** Call it at the top of a test file: the thread ends after its tests. */
@@ -87,7 +88,7 @@ export function createTransportWorld(): TransportWorld {
         batchId: batchId as BatchId,
         operation,
         content,
-        credentials,
+        credentials: options.credentials ?? credentials,
         signingAt: now,
         startedAt: now,
         stop,

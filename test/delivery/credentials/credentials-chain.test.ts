@@ -36,6 +36,26 @@ function chainOf(profile: string | null = null, proxy: ProxyOptions = { from: 'n
   return { clock, failures, source: createCredentials(deps, { source: 'chain', profile }) }
 }
 
+/** A profile whose process is this script. */
+async function profileOf(name: string, folder: string, script: string): Promise<void> {
+  const path = join(folder, 'give')
+  await writeFile(path, `#!/bin/sh\n${script}\n`)
+  await chmod(path, 0o700)
+  await writeFile(join(folder, 'config'), `[profile ${name}]\ncredential_process = ${path}\n`)
+  vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+}
+
+/** Resolves with the file of the token. */
+async function webIdentity(token: string, tokenService: string): Promise<string> {
+  const tokenFile = join(await newFolder(), 'token')
+  await writeFile(tokenFile, token)
+  vi.stubEnv('AWS_WEB_IDENTITY_TOKEN_FILE', tokenFile)
+  vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::123456789012:role/depot')
+  vi.stubEnv('AWS_REGION', 'eu-central-1')
+  vi.stubEnv('AWS_ENDPOINT_URL_STS', tokenService)
+  return tokenFile
+}
+
 describe('the chain finds credentials', () => {
   test('in the environment', async () => {
     vi.stubEnv('AWS_ACCESS_KEY_ID', 'AKIAENV')
@@ -68,12 +88,8 @@ describe('the chain finds credentials', () => {
 
   test('from a process that a profile names', async () => {
     const folder = await newFolder()
-    const script = join(folder, 'give')
     const answer = { Version: 1, AccessKeyId: 'ASIAPROCESS', SecretAccessKey: 's', SessionToken: 't' }
-    await writeFile(script, `#!/bin/sh\necho '${JSON.stringify(answer)}'\n`)
-    await chmod(script, 0o700)
-    await writeFile(join(folder, 'config'), `[profile depot]\ncredential_process = ${script}\n`)
-    vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+    await profileOf('depot', folder, `echo '${JSON.stringify(answer)}'`)
     expect(await chainOf('depot').source.current()).toMatchObject({
       accessKeyId: 'ASIAPROCESS',
       sessionToken: 't',
@@ -82,13 +98,9 @@ describe('the chain finds credentials', () => {
 
   test('and refuses a token that no header can hold, whatever gave it', async () => {
     const folder = await newFolder()
-    const script = join(folder, 'give')
     const answer = { Version: 1, AccessKeyId: 'ASIAPROCESS', SecretAccessKey: 's', SessionToken: 't\nt' }
     await writeFile(join(folder, 'answer'), JSON.stringify(answer))
-    await writeFile(script, `#!/bin/sh\ncat ${join(folder, 'answer')}\n`)
-    await chmod(script, 0o700)
-    await writeFile(join(folder, 'config'), `[profile depot]\ncredential_process = ${script}\n`)
-    vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+    await profileOf('depot', folder, `cat ${join(folder, 'answer')}`)
     await expect(chainOf('depot').source.current()).rejects.toMatchObject({
       code: 'CREDENTIALS_MISSING',
       why: expect.stringMatching(/the session token has a line break/),
@@ -125,12 +137,7 @@ describe('the chain finds credentials', () => {
 
   test('for a web identity, whose token is read again each time', async () => {
     const endpoints = await startCredentialEndpoints(handed('WEB', new Date(Date.now() + hourMs)))
-    const tokenFile = join(await newFolder(), 'token')
-    await writeFile(tokenFile, 'first-identity')
-    vi.stubEnv('AWS_WEB_IDENTITY_TOKEN_FILE', tokenFile)
-    vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::123456789012:role/depot')
-    vi.stubEnv('AWS_REGION', 'eu-central-1')
-    vi.stubEnv('AWS_ENDPOINT_URL_STS', endpoints.url)
+    const tokenFile = await webIdentity('first-identity', endpoints.url)
     const { source } = chainOf()
     expect(await source.current()).toMatchObject({ accessKeyId: 'ASIAWEB', sessionToken: 'token-of-WEB' })
     await writeFile(tokenFile, 'second-identity')
@@ -143,12 +150,7 @@ describe('the chain finds credentials', () => {
 
   test('from token services through the proxy', async () => {
     const endpoints = await startCredentialEndpoints(handed('WEB', new Date(Date.now() + hourMs)))
-    const tokenFile = join(await newFolder(), 'token')
-    await writeFile(tokenFile, 'identity')
-    vi.stubEnv('AWS_WEB_IDENTITY_TOKEN_FILE', tokenFile)
-    vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::123456789012:role/depot')
-    vi.stubEnv('AWS_REGION', 'eu-central-1')
-    vi.stubEnv('AWS_ENDPOINT_URL_STS', 'http://sts.depot.test')
+    await webIdentity('identity', 'http://sts.depot.test')
     const asked: string[] = []
     // A request by plain http has the whole address for a proxy.
     const proxy = createServer((request, response) => {
@@ -229,11 +231,7 @@ describe('temporary credentials', () => {
           Expiration: expiration.toISOString(),
         }),
       )
-    const script = join(folder, 'give')
-    await writeFile(script, `#!/bin/sh\necho request >> ${requests}\ncat ${answer}\n`)
-    await chmod(script, 0o700)
-    await writeFile(join(folder, 'config'), `[profile depot]\ncredential_process = ${script}\n`)
-    vi.stubEnv('AWS_CONFIG_FILE', join(folder, 'config'))
+    await profileOf('depot', folder, `echo request >> ${requests}\ncat ${answer}`)
     const { clock, source, failures } = chainOf('depot')
     await write('ASIAONE', new Date(clock.now() + hourMs))
     expect((await source.current()).accessKeyId).toBe('ASIAONE')

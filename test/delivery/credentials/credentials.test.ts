@@ -1,14 +1,26 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile, chmod } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
+import { sharedFileProblem } from '../../../src/delivery/credentials/file-problems.ts'
 import { createCredentials } from '../../../src/delivery/credentials/credentials.ts'
-import { findCredentials } from '../../../src/delivery/delivery.ts'
 import { createKeyring } from '../../../src/delivery/credentials/keyring.ts'
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import { Secret } from '../../../src/std/secret.ts'
 import { providerOptions } from '../../support/delivery-world.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
+
+type Cases = {
+  unusable: { name: string; keys: Record<string, string>; why: string }[]
+  files: { name: string; text: string; why: string }[]
+  shared: { name: string; text: string; why?: string }[]
+}
+
+const { unusable, files, shared } = parse(
+  readFileSync(join(import.meta.dirname, 'credentials.cases.yaml'), 'utf8'),
+) as Cases
 
 const environment = { AWS_ACCESS_KEY_ID: 'AKID', AWS_SECRET_ACCESS_KEY: 'hush' }
 
@@ -48,19 +60,7 @@ describe('from the environment', () => {
 const session = { accessKeyId: 'AKID', secretAccessKey: 'hush', sessionToken: 'token' }
 
 describe('what no header can hold is refused when it is read', () => {
-  test.each([
-    ['a line break in the token', { sessionToken: 'hush\nhush' }, 'the session token has a line break'],
-    ['a line break in the id', { accessKeyId: 'hush\r\nhush' }, 'the access key id has a line break'],
-    [
-      'a line break in the secret',
-      { secretAccessKey: 'hush\nhush' },
-      'the secret access key has a line break',
-    ],
-    ['a letter with an accent', { sessionToken: 'hüsh' }, 'the session token is not printable ASCII'],
-    ['a space in the token', { sessionToken: 'hush hush' }, 'the session token has a space'],
-    ['an id in quotes', { accessKeyId: '"hush"' }, 'the access key id is in quotes'],
-    ['a secret in quotes', { secretAccessKey: "'hush'" }, 'the secret access key is in quotes'],
-  ])('%s', async (_name, changes, words) => {
+  test.each(unusable)('$name', async ({ keys: changes, why: words }) => {
     const keys = { ...session, ...changes }
     const { accessKeyId, secretAccessKey, sessionToken } = keys
     const env = {
@@ -94,25 +94,6 @@ describe('from a file', () => {
     return { clock, source: createCredentials({ clock, env: {} }, { source: 'file', path }) }
   }
 
-  test('they are read again when the file changed', async () => {
-    const { clock, source } = setUp()
-    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
-    const first = await source.current()
-    expect(first.accessKeyId).toBe('ONE')
-    await write({ accessKeyId: 'TWO', secretAccessKey: 'the-second' })
-    await clock.advance(6000)
-    expect((await source.current()).accessKeyId).toBe('TWO')
-  })
-
-  test('an unchanged file gives the same object, so that its signer is reused', async () => {
-    const { clock, source } = setUp()
-    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
-    const first = await source.current()
-    await clock.advance(6000)
-    expect(await source.current()).toBe(first)
-    expect(await source.reread()).toBe(first)
-  })
-
   test('the old ones stay in use while the file cannot be read', async () => {
     const { clock, source } = setUp()
     await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
@@ -137,25 +118,7 @@ describe('from a file', () => {
     expect(await setUp().source.current()).toMatchObject({ sessionToken: 't' })
   })
 
-  test.each([
-    ['no JSON', 'aws_secret_access_key = hush', 'the file is not JSON at line 1, column 1'],
-    [
-      'a missing comma',
-      '{\n "accessKeyId": "a"\n "secretAccessKey": "hush"}',
-      'the file is not JSON at line 3, column 2',
-    ],
-    ['a missing quote', '{"accessKeyId": hush}', 'the file is not JSON at line 1, column 17'],
-    ['a cut end', '{"accessKeyId": "hush', 'the file is not JSON: it ends too early'],
-    ['nothing', ' \n', 'the file is empty'],
-    [
-      'a list',
-      '["hush"]',
-      'the file is JSON, and not an object such as {"accessKeyId": "...", "secretAccessKey": "..."}',
-    ],
-    ['no key', '{"secretAccessKey":"hush"}', 'the file has no string "accessKeyId"'],
-    ['no secret', '{"accessKeyId":"hush"}', 'the file has no string "secretAccessKey"'],
-    ['an empty secret', '{"accessKeyId":"a","secretAccessKey":" "}', 'the secret access key is empty'],
-  ])('%s is an error that does not quote it', async (_name, text, words) => {
+  test.each(files)('$name is an error that does not quote it', async ({ text, why: words }) => {
     await writeFile(path, text)
     const failed = await setUp()
       .source.current()
@@ -200,18 +163,6 @@ describe('a file that is watched', () => {
       cancel,
     }
   }
-
-  test('reports other credentials within seconds, also while none are requested', async () => {
-    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
-    const { source, looks, changes } = await watched()
-    await source.current()
-    await looks(3)
-    expect(changes()).toBe(0)
-    await write({ accessKeyId: 'TWO', secretAccessKey: 'the-second' })
-    await looks(1)
-    expect(changes()).toBe(1)
-    expect((await source.current()).accessKeyId).toBe('TWO')
-  })
 
   test('reports the first credentials that are found', async () => {
     const { source, looks, changes } = await watched()
@@ -262,40 +213,18 @@ describe('the keyring', () => {
     expect(await keyring.ready({ again: false })).toBeNull()
     expect(events.filter(({ kind }) => kind === 'credentials_found')).toHaveLength(2)
   })
-
-  test('reads the source again once after a 403, and not for each refused batch', async () => {
-    const clock = createFakeClock()
-    await write({ accessKeyId: 'ONE', secretAccessKey: 'first' })
-    const deps = { clock, env: {}, emit: () => undefined, offsetMs: () => 0 }
-    const keyring = createKeyring(
-      deps,
-      providerOptions('http://h', { credentials: { source: 'file', path } }),
-    )
-    await keyring.ready({ again: false })
-    await write({ accessKeyId: 'TWO', secretAccessKey: 'the-second' })
-    const generation = keyring.generation()
-    expect(keyring.mayRenew(generation)).toBe(true)
-    const renewals = [keyring.renew(generation), keyring.renew(generation)]
-    expect(keyring.mayRenew(generation)).toBe(true)
-    await Promise.all(renewals)
-    expect(keyring.accessKeyId()).toBe('TWO')
-    expect(keyring.mayRenew(generation)).toBe(true)
-    expect(keyring.mayRenew(keyring.generation())).toBe(false)
-    keyring.accepted()
-    expect(keyring.mayRenew(keyring.generation())).toBe(true)
-  })
 })
 
-describe('check --connect', () => {
-  test('shows the access key id and not the secret', async () => {
-    const keys = {
-      source: 'keys' as const,
-      accessKeyId: 'AKID',
-      secretAccessKey: new Secret('hush'),
-      sessionToken: null,
-    }
-    const provider = providerOptions('http://h', { credentials: keys })
-    const found = await findCredentials({ clock: createFakeClock(), env: {} }, provider)
-    expect(found).toEqual({ accessKeyId: 'AKID', expiresAt: null })
+describe('the shared credentials file', () => {
+  test.each(shared)('$name', async ({ text, why }) => {
+    await writeFile(path, text)
+    await chmod(path, 0o600)
+    const problem = await sharedFileProblem({ AWS_SHARED_CREDENTIALS_FILE: path }, null)
+    expect(problem).toBe(why?.replace('{{path}}', path) ?? null)
+    expect(problem ?? '').not.toContain('hush')
+  })
+
+  test('that is missing leaves the search to the chain', async () => {
+    expect(await sharedFileProblem({ AWS_SHARED_CREDENTIALS_FILE: '/nowhere/credentials' }, 'x')).toBeNull()
   })
 })

@@ -45,47 +45,36 @@ function submit(endpoint: Endpoint, report: Report): void {
 
 const stateOf = (endpoint: Endpoint) => endpoint.view().state
 
+const success: Report = { kind: 'success' }
+const refused: Report = { kind: 'refused', why: '400', requestId: null }
+const outage: Report = { kind: 'outage', why: 'Internal', requestId: null }
+const failures = (...batches: string[]) => batches.map((batch) => failure(batch))
+const times = (count: number, report: Report) => Array.from({ length: count }, () => report)
+
 describe('the endpoint becomes unavailable', () => {
-  test('after five failures in a row over two batches', () => {
+  test.each<[what: string, reports: Report[], state: 'available' | 'unavailable']>([
+    ['four failures in a row over two batches', failures('a', 'b', 'a', 'b'), 'available'],
+    ['five failures in a row over two batches', failures('a', 'b', 'a', 'b', 'a'), 'unavailable'],
+    ['nine failures of one batch while there are others', times(9, failure('a')), 'available'],
+    ['five failures of the only batch that exists', times(5, failure('a', { alone: true })), 'unavailable'],
+    ['nine refusals without a success', times(9, refused), 'available'],
+    ['ten refusals without a success', times(10, refused), 'unavailable'],
+    [
+      'failures with a success between every four of them',
+      Array.from({ length: 100 }, (_, i) => (i % 5 === 0 ? success : failure(`batch ${i}`))),
+      'available',
+    ],
+    ['an outage reported inside a 200', [outage], 'unavailable'],
+  ])('or not, by %s', (_what, reports, state) => {
+    const { endpoint } = setUp()
+    for (const report of reports) submit(endpoint, report)
+    expect(stateOf(endpoint)).toBe(state)
+  })
+
+  test('and says how often it failed, and why', () => {
     const { endpoint, events } = setUp()
-    for (const batch of ['a', 'b', 'a', 'b']) submit(endpoint, failure(batch))
-    expect(stateOf(endpoint)).toBe('available')
-    submit(endpoint, failure('a'))
-    expect(stateOf(endpoint)).toBe('unavailable')
+    for (const report of failures('a', 'b', 'a', 'b', 'a')) submit(endpoint, report)
     expect(events).toMatchObject([{ kind: 'endpoint_unavailable', failures: 5, why: '500' }])
-  })
-
-  test('not for five failures of one batch while there are others', () => {
-    const { endpoint } = setUp()
-    for (let i = 0; i < 9; i += 1) submit(endpoint, failure('a'))
-    expect(stateOf(endpoint)).toBe('available')
-  })
-
-  test('after five failures of the only batch that exists', () => {
-    const { endpoint } = setUp()
-    for (let i = 0; i < 5; i += 1) submit(endpoint, failure('a', { alone: true }))
-    expect(stateOf(endpoint)).toBe('unavailable')
-  })
-
-  test('after ten submissions without a success, refusals among them', () => {
-    const { endpoint } = setUp()
-    for (let i = 0; i < 9; i += 1) submit(endpoint, { kind: 'refused', why: '400', requestId: null })
-    expect(stateOf(endpoint)).toBe('available')
-    submit(endpoint, { kind: 'refused', why: '400', requestId: null })
-    expect(stateOf(endpoint)).toBe('unavailable')
-  })
-
-  test('not if successes occur in between', () => {
-    const { endpoint } = setUp()
-    for (let i = 0; i < 100; i += 1)
-      submit(endpoint, i % 5 === 0 ? { kind: 'success' } : failure(`batch ${i}`))
-    expect(stateOf(endpoint)).toBe('available')
-  })
-
-  test('at once for an outage reported inside a 200', () => {
-    const { endpoint } = setUp()
-    submit(endpoint, { kind: 'outage', why: 'Internal', requestId: null })
-    expect(stateOf(endpoint)).toBe('unavailable')
   })
 })
 
@@ -95,32 +84,6 @@ describe('while the endpoint is unavailable', () => {
     for (const batch of ['a', 'b', 'a', 'b', 'a']) submit(world.endpoint, failure(batch))
     return world
   }
-
-  test('one probe at a time may start, after its wait', async () => {
-    const { endpoint, clock } = close()
-    expect(endpoint.enter()).toBeNull()
-    await clock.advance(500)
-    const probe = endpoint.enter()
-    expect(probe).toMatchObject({ probe: true })
-    expect(endpoint.enter()).toBeNull()
-    expect(endpoint.opensAt()).toBeNull()
-    if (probe !== null) endpoint.leave(probe, failure('a'))
-    expect(endpoint.enter()).toBeNull()
-    await clock.advance(1000)
-    expect(endpoint.enter()).not.toBeNull()
-  })
-
-  test('the bound of the wait doubles up to a minute, and each wait is random from zero to the bound', async () => {
-    const bounds = [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]
-    const { endpoint, clock } = close(() => 0.999_999)
-    for (const bound of bounds) {
-      const waitMs = (endpoint.opensAt() ?? 0) - clock.monotonic()
-      expect(waitMs).toBeLessThanOrEqual(bound)
-      expect(waitMs).toBeGreaterThan(0.99 * bound)
-      await clock.advance(waitMs)
-      submit(endpoint, failure('a'))
-    }
-  })
 
   test('late failures of earlier submissions neither end the outage nor lengthen the wait', () => {
     const { endpoint, clock } = setUp()
@@ -174,16 +137,6 @@ describe('while the endpoint is unavailable', () => {
     submit(endpoint, { kind: 'nothing' })
     expect(endpoint.enter()).not.toBeNull()
   })
-
-  test('Retry-After is obeyed, also if it is longer than the back-off', async () => {
-    const { endpoint, clock } = close()
-    await clock.advance(1000)
-    submit(endpoint, failure('a', { retryAfterMs: 600_000 }))
-    await clock.advance(599_000)
-    expect(endpoint.enter()).toBeNull()
-    await clock.advance(1001)
-    expect(endpoint.enter()).not.toBeNull()
-  })
 })
 
 describe('Retry-After while available', () => {
@@ -199,43 +152,6 @@ describe('Retry-After while available', () => {
 })
 
 describe('unauthorized', () => {
-  test('is probed every ten minutes, a fifth earlier or later', async () => {
-    for (const [chance, waitMs] of [
-      [0, 480_000],
-      [0.5, 600_000],
-      [1, 720_000],
-    ] as const) {
-      const { endpoint, clock } = setUp(() => chance)
-      submit(endpoint, forbidden)
-      expect(stateOf(endpoint)).toBe('unauthorized')
-      expect((endpoint.opensAt() ?? 0) - clock.monotonic()).toBeCloseTo(waitMs)
-      await clock.advance(waitMs + 1)
-      submit(endpoint, forbidden)
-      expect((endpoint.opensAt() ?? 0) - clock.monotonic()).toBeCloseTo(waitMs)
-    }
-  })
-
-  test('is reported with the known facts about signature, account and clock', () => {
-    const { endpoint, events } = setUp()
-    submit(endpoint, forbidden)
-    expect(events[0]).toMatchObject({
-      kind: 'endpoint_unauthorized',
-      status: 403,
-      accessKeyId: 'AKID',
-      clockOffsetMs: 5,
-      retryInMs: 600_000,
-    })
-  })
-
-  test('can be probed at once', () => {
-    const { endpoint } = setUp()
-    submit(endpoint, forbidden)
-    expect(endpoint.enter()).toBeNull()
-    endpoint.probeNow()
-    submit(endpoint, { kind: 'success' })
-    expect(stateOf(endpoint)).toBe('available')
-  })
-
   test('reports when the problem changes', async () => {
     const { endpoint, events, clock } = setUp()
     submit(endpoint, forbidden)
@@ -267,15 +183,5 @@ describe('unauthorized', () => {
     submit(endpoint, { kind: 'success' })
     if (early !== null) endpoint.leave(early, forbidden)
     expect(stateOf(endpoint)).toBe('available')
-  })
-
-  test('without credentials the next search is after 5 s, doubling to five minutes', async () => {
-    const { endpoint, clock, events } = setUp()
-    for (const waitMs of [5000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]) {
-      submit(endpoint, { kind: 'no_credentials', why: 'none' })
-      expect((endpoint.opensAt() ?? 0) - clock.monotonic()).toBe(waitMs)
-      await clock.advance(waitMs)
-    }
-    expect(events.every(({ kind }) => kind === 'credentials_failed')).toBe(true)
   })
 })

@@ -149,25 +149,6 @@ describe('stuck batches in a quiet time', () => {
   })
 })
 
-describe('a batch that alone fails with 5xx or time-outs', () => {
-  test('is held as stuck after the third failure, keeps its bytes, and is never cut', async () => {
-    world = await createDeliveryWorld({ provider: { maxInFlight: 1 } })
-    const [poison] = await world.publish('poison', 'x', 'y')
-    world.service.answer((one) => (one.payloadIds.includes(poison ?? '') ? answer(503) : acceptAll(one)))
-    for (let i = 0; i < 60; i += 1) {
-      await world.publish(`${i}a`)
-      await world.pass(minuteMs)
-    }
-    const [batch] = world.spool.batches()
-    expect(batch?.held).toMatchObject({ reason: 'stuck', requestId: 'request-9' })
-    expect(world.ofKind('batch_stuck')[0]).toMatchObject({ failures: 3 })
-    const sent = world.service.received.filter(({ payloadIds }) => payloadIds.includes(poison ?? ''))
-    expect(new Set(sent.map(({ body }) => body.toString())).size).toBe(1)
-    expect(world.delivery.providers()[0]?.endpoint).toBe('available')
-    expect(world.spool.totals()).toMatchObject({ delivered: 60, dead: 0 })
-  })
-})
-
 describe('a 400 for a batch that the service may have processed', () => {
   const poisonOnRepeat = (first: Reply): Script => {
     let seen = 0

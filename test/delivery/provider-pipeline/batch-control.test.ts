@@ -4,7 +4,6 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { HeldReason } from '../../../src/domain/held.ts'
 import type { LaneId } from '../../../src/domain/ids.ts'
 import type { BatchAction, BatchRequest } from '../../../src/delivery/types.ts'
-import { decodeReceipt } from '../../../src/receipts/receipts.ts'
 import type { Batch } from '../../../src/spool/spool.ts'
 import { createDeliveryWorld, type DeliveryWorld } from '../../support/delivery-world.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
@@ -93,21 +92,6 @@ describe('held batches', () => {
     expect(world.spool.totals()).toMatchObject({ delivered: 6, heldBatches: 0 })
   })
 
-  test('are reissued under new batchIds, and not sent under the old ones again', async () => {
-    const world = await heldWorld(2)
-    world.service.received.length = 0
-    expect(await world.run('reissue')).toMatchObject({ batches: 2, newBatches: 2 })
-    await world.quiet()
-    const old = world.batches.map(({ batchId }) => batchId)
-    expect(world.service.received.filter(({ batchId }) => old.includes(batchId as never))).toEqual([])
-    expect(world.service.received).toHaveLength(2)
-    expect(world.spool.totals()).toMatchObject({ delivered: 4, heldBatches: 0 })
-    expect(world.ofKind('operator_action')).toMatchObject([
-      { action: 'reissue', by: 'root (sudo by alice)', batches: 2, payloads: 4, newBatches: 2 },
-    ])
-    expect(world.ofKind('held_batches_changed').at(-1)).toMatchObject({ reason: 'repeated', batches: 0 })
-  })
-
   test('are split into single payloads', async () => {
     const world = await heldWorld(1)
     world.service.received.length = 0
@@ -117,43 +101,6 @@ describe('held batches', () => {
       [payloadNamed('0-a').payloadId],
       [payloadNamed('0-b').payloadId],
     ])
-  })
-
-  test('are marked as delivered without a submission, and the ledger says by whom', async () => {
-    const world = await heldWorld(1, { ledger: true })
-    const sent = world.service.received.length
-    expect(await world.run('mark-delivered')).toMatchObject({ batches: 1, payloads: 2 })
-    await world.quiet()
-    expect(world.service.received).toHaveLength(sent)
-    expect(world.spool.totals()).toMatchObject({ delivered: 2, heldBatches: 0, deadLetters: 0 })
-    expect(world.delivery.counters()).toMatchObject({ delivered: 2 })
-    const [receipt] = await world.spool.receipts({ limit: 1 })
-    const decoded = decodeReceipt(receipt!.value)
-    expect(decoded).toMatchObject({ batchId: world.batches[0]?.batchId })
-    expect(decoded?.entries.at(1)).toMatchObject({ payloadId: payloadNamed('0-b').payloadId, device: '0-b' })
-    expect(decoded?.settlement(1)).toMatchObject({
-      outcome: 'delivered',
-      reason: 'MARKED_BY_OPERATOR',
-      detail: 'Operator root (sudo by alice) marked the batch as delivered.',
-    })
-  })
-
-  test('are dropped into the dead letters, whole and with the batchId', async () => {
-    const world = await heldWorld(1, { ledger: true })
-    expect(await world.run('drop')).toMatchObject({ batches: 1, payloads: 2 })
-    const letters = await collect(world.spool.deadLetters({ limit: 10 }))
-    expect(letters.map(({ deadLetter }) => deadLetter)).toMatchObject([
-      {
-        reason: 'DROPPED_BY_OPERATOR',
-        batchId: world.batches[0]?.batchId,
-        payloadId: payloadNamed('0-a').payloadId,
-        detail: 'Operator root (sudo by alice) dropped the batch.',
-      },
-      { payloadId: payloadNamed('0-b').payloadId },
-    ])
-    expect(world.delivery.counters()).toMatchObject({ dead: 2, discarded: 0 })
-    const [receipt] = await world.spool.receipts({ limit: 1 })
-    expect(decodeReceipt(receipt!.value)?.settlement(0)).toMatchObject({ outcome: 'dead' })
   })
 
   test('that an answer accepted in part are dropped without what it accepted', async () => {
@@ -193,15 +140,6 @@ describe('held batches', () => {
     expect(world.spool.deadLettersFull()).toBe(true)
     await expect(world.run('drop')).rejects.toMatchObject({ code: 'DAEMON_REFUSED' })
     expect(world.spool.totals().heldBatches).toBe(1)
-  })
-
-  test('are still the same after a crash in the middle of nothing: each action is one write', async () => {
-    const world = await heldWorld(2)
-    await world.run('drop', { selection: { ids: [world.batches[0]!.batchId] } })
-    await world.crash()
-    expect(world.spool.batches().map(({ batchId, held }) => [batchId, held?.reason])).toEqual([
-      [world.batches[1]?.batchId, 'repeated'],
-    ])
   })
 })
 

@@ -18,7 +18,6 @@ const refuse =
   () => ({ status, headers, body: { requestId: 'request-9', message: `answer ${status}` } })
 
 const open = () => world.spool.lanes().reduce((sum, { pending, sealed }) => sum + pending + sealed, 0)
-const sentIds = () => world.service.received.map(({ batchId }) => batchId)
 
 describe('batches by count and linger', () => {
   test('a full batch is sent at once, a single payload after the linger', async () => {
@@ -209,23 +208,6 @@ describe('outages', () => {
     expect(world.ofKind('batch_unstuck')).toHaveLength(1)
     expect(open()).toBe(0)
   })
-
-  test.each([
-    ['seconds', '120'],
-    ['a date', new Date(1_763_700_000_000 + 120_000).toUTCString()],
-  ])('Retry-After in %s is kept', async (_name, value) => {
-    const date = new Date(1_763_700_000_000).toUTCString()
-    world = await createDeliveryWorld({ script: refuse(503, { 'retry-after': value, date }) })
-    await world.publish('a', 'b', 'c')
-    await world.publish('d', 'e', 'f')
-    await world.pass(0)
-    const before = world.service.received.length
-    await world.pass(119_000)
-    expect(world.service.received).toHaveLength(before)
-    world.service.answer(acceptAll)
-    await world.pass(2000)
-    expect(open()).toBe(0)
-  })
 })
 
 test('Retry-After of one batch delays that batch alone', async () => {
@@ -275,73 +257,6 @@ describe('403', () => {
   })
 })
 
-describe('payloads that fail', () => {
-  test('wait for the delay of each step, then become dead letters with the message of the service', async () => {
-    world = await createDeliveryWorld({ script: failAll('Validation') })
-    await world.publish('a', 'b', 'c')
-    await world.pass(0)
-    expect(world.service.received).toHaveLength(1)
-    await world.pass(299_000)
-    expect(world.service.received).toHaveLength(1)
-    await world.pass(3000)
-    expect(world.service.received).toHaveLength(2)
-    await world.pass(3_599_000)
-    expect(world.service.received).toHaveLength(2)
-    await world.pass(3000)
-    expect(world.service.received).toHaveLength(3)
-    expect(new Set(sentIds()).size).toBe(3)
-    expect(open()).toBe(0)
-    const letters = []
-    for await (const { deadLetter: letter } of world.spool.deadLetters({ limit: 10 })) letters.push(letter)
-    expect(letters).toHaveLength(3)
-    expect(letters[0]).toMatchObject({ stage: 'delivery', reason: 'Validation', requestId: 'request-1' })
-    expect(world.ofKind('payload_dead_lettered')).toHaveLength(3)
-  })
-
-  test('all of them for an hour with Internal is an outage: no dead letter, no attempt counted', async () => {
-    world = await createDeliveryWorld({ script: failAll('Internal') })
-    for (let i = 0; i < 10; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
-    await world.pass(3_600_000)
-    expect(world.delivery.providers()[0]?.endpoint).toBe('unavailable')
-    expect(world.spool.totals().dead).toBe(0)
-    const counted = world.spool.lanes().flatMap(({ role, open: payloads }) => {
-      const steps = role.kind === 'retry' ? Object.values(role.counted ?? {}) : []
-      return steps.some((count) => count > 0) && payloads > 0 ? [payloads] : []
-    })
-    // Batches that were answered before the outage was known had their first step.
-    expect(counted.reduce((sum, payloads) => sum + payloads, 0)).toBeLessThanOrEqual(12)
-    world.service.answer(acceptAll)
-    await world.pass(300_000)
-    expect(open()).toBe(0)
-    expect(world.spool.totals()).toMatchObject({ delivered: 30, dead: 0 })
-  })
-})
-
-describe('held batches', () => {
-  test('409 holds the batch, retries slowly and is reported', async () => {
-    world = await createDeliveryWorld({ script: refuse(409) })
-    await world.publish('a', 'b', 'c')
-    await world.pass(60 * 60_000)
-    expect(open()).toBe(3)
-    expect(world.service.received.length).toBeGreaterThan(2)
-    expect(world.service.received.length).toBeLessThan(6)
-    expect(new Set(sentIds()).size).toBe(1)
-    expect(world.ofKind('batch_held')).toHaveLength(world.service.received.length)
-    world.service.answer(acceptAll)
-    await world.pass(75 * 60_000)
-    expect(open()).toBe(0)
-  })
-
-  test('a wrapper fault for every batch stops sending after at most twelve requests', async () => {
-    world = await createDeliveryWorld({ script: refuse(400) })
-    for (let i = 0; i < 60; i += 1) await world.publish(`${i}a`, `${i}b`, `${i}c`)
-    await world.pass(0)
-    expect(world.service.received.length).toBeLessThanOrEqual(12)
-    expect(world.ofKind('wrapper_refused')).toHaveLength(1)
-    expect(world.delivery.providers()[0]?.endpoint).toBe('unavailable')
-  })
-})
-
 describe('credentials', () => {
   test('that are missing are looked for once, however many batches wait', async () => {
     world = await createDeliveryWorld({
@@ -383,15 +298,6 @@ describe('stop', () => {
     await world.clock.advance(0)
     await world.delivery.stop(AbortSignal.abort())
     expect(open()).toBe(3)
-  })
-
-  test('lets a running submission finish and starts no other', async () => {
-    world = await createDeliveryWorld({ provider: { maxInFlight: 1 } })
-    for (const part of ['a', 'b']) await world.publish(`${part}1`, `${part}2`, `${part}3`)
-    while (world.delivery.providers()[0]?.inFlight === 0) await world.clock.advance(0)
-    await world.delivery.stop(new AbortController().signal)
-    expect(world.service.received.length).toBeLessThanOrEqual(1)
-    expect(world.spool.totals().delivered + open()).toBe(6)
   })
 
   test('aborts a hanging submission at the deadline; its batch stays sealed', async () => {

@@ -100,21 +100,6 @@ describe('one payload at fault in a batch', () => {
     expect(world.spool.totals()).toMatchObject({ delivered: 1, dead: 1 })
   })
 
-  test('that was held alone before a crash becomes a dead letter once another is accepted', async () => {
-    world = await createDeliveryWorld({ startNow: false, provider: { onRefusedRepeat: 'split' } })
-    const ids = await world.publish('a')
-    world.service.answer(refuseWith(new Set<string>(ids)))
-    world.delivery.start()
-    await world.pass(minuteMs)
-    expect(world.spool.batches()[0]).toMatchObject({ operation: 'single', held: { reason: 'not_accepted' } })
-    await world.crash()
-    await world.pass(60 * minuteMs)
-    expect(world.spool.totals().dead).toBe(0)
-    await world.publish('b')
-    await world.pass(minuteMs)
-    expect(world.spool.totals()).toMatchObject({ delivered: 1, dead: 1 })
-  })
-
   test('continues after a crash, and nothing is lost or sent twice', async () => {
     world = await createDeliveryWorld({ startNow: false })
     const ids = await world.publish('a', 'b', 'c')

@@ -19,12 +19,6 @@ import {
 import { describe, expect, test, vi } from 'vitest'
 import { entriesOfBody } from '../../../src/delivery/transport/body-entries.ts'
 import { decodeEntries } from '../../../src/receipts/receipt-entries.ts'
-import { loadPresetCases } from '../../../src/config/config.ts'
-import { openMapping } from '../../../src/mapping/mapping.ts'
-import { replayMessages } from '../../../src/mapping/cases/cases.ts'
-import { readdirSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
 import { openTrucks, truckMessages } from '../../bench/trucks.ts'
 import { startAt, uuidNamed } from '../../support/ledger-world.ts'
 
@@ -125,31 +119,6 @@ describe('the entries of a body', () => {
       }),
       { numRuns: 1000 },
     )
-  })
-
-  test('are right for the payloads of every preset', async () => {
-    const folder = resolve(import.meta.dirname, '../../../config/presets')
-    const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
-    const payloads: string[] = []
-    for (const file of readdirSync(folder).filter((file) => file.endsWith('.cases.yaml'))) {
-      const { cases, mapping } = await loadPresetCases(join(folder, file), deps)
-      const mapper = (await openMapping(mapping, { clockOffsetMs: () => 0 })).open()
-      for (const one of cases.cases) {
-        const sender = {
-          clientId: one.client,
-          userName: one.user ?? null,
-          certificateName: null,
-          identity: null,
-        }
-        const messages = (one.messages ?? [one]).map(({ topic = '', message, hex, retain, dup }) => {
-          const bytes = hex === undefined ? Buffer.from(message ?? '') : Buffer.from(hex, 'hex')
-          return { topic, bytes, qos: 1 as const, retain, dup, sender, arrivedAt: startAt }
-        })
-        payloads.push(...replayMessages(mapper, messages).payloads.map(({ json }) => json))
-      }
-    }
-    expect(payloads.length).toBeGreaterThan(30)
-    expect(entriesIn(payloads)).toEqual(payloads.map(expected))
   })
 
   test('are found without parsing in what the mapper writes', async () => {

@@ -81,25 +81,6 @@ describe('when the thread is lost', () => {
     expect(events.map((event) => 'losses' in event && event.losses)).toEqual([1, 2, 3, 4])
   })
 
-  test('a batch that is answered apart is sent with the others again', async () => {
-    await send(transport)
-    for (const losses of [1, 2]) {
-      service.answer(() => 'hang')
-      const suspect = send(transport, { batchId: 'suspect' })
-      await eventually(() => service.open() === 1)
-      await sendPoison()
-      expect(await suspect).toMatchObject(interrupted(losses))
-      await eventually(() => service.open() === 0)
-    }
-    service.answer(acceptAll)
-    expect(await send(transport, { batchId: 'suspect' })).toMatchObject({ outcome: { kind: 'answered' } })
-    service.answer(() => 'hang')
-    const again = send(transport, { batchId: 'suspect' })
-    await eventually(() => service.open() === 1)
-    await send(await closedTransport(), { batchId: 'another' })
-    expect(await again).toMatchObject(interrupted(1))
-  })
-
   test('on purpose, by close(), nothing is reported', async () => {
     service.answer(() => 'hang')
     const sending = send(transport)
@@ -109,12 +90,6 @@ describe('when the thread is lost', () => {
     expect(events).toEqual([])
   })
 })
-
-async function closedTransport(): Promise<Transport> {
-  const closed = open()
-  await closed.close()
-  return closed
-}
 
 describe('bytes that change in memory before they are sent', () => {
   test('are not sent', async () => {

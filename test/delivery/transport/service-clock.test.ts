@@ -148,28 +148,4 @@ describe("the service's clock", () => {
     says(-24 * hourMs)
     expect(service.mayCorrect(0)).toBe(false)
   })
-
-  test('corrects a machine that starts in 1970', () => {
-    const clock = createFakeClock(5000)
-    const service = createServiceClock(
-      { clock, emit: () => undefined },
-      { name: defaultProvider, baseUrl: 'https://h', proxy: { from: 'none' } },
-    )
-    const now = Date.UTC(2026, 10, 21)
-    service.answered(dateOf(now), 0, accepted)
-    expect(Math.abs(service.signingAt() - now)).toBeLessThan(1000)
-  })
-
-  test('is discarded when our clock is stepped, and measured again', async () => {
-    const { clock, service, says } = setUp()
-    says(hourMs)
-    await clock.advance(600_000)
-    expect(service.offsetMs()).toBe(hourMs + 500)
-    // The time is set: the clock was an hour behind and is right now.
-    clock.stepWall(hourMs)
-    expect(service.offsetMs()).toBeNull()
-    expect(service.signingAt()).toBe(clock.now())
-    says(0)
-    expect(service.offsetMs()).toBe(500)
-  })
 })

@@ -1,209 +1,83 @@
-import { once } from 'node:events'
-import { createServer } from 'node:net'
-import type { AddressInfo, Socket } from 'node:net'
-import { createServer as createTlsServer } from 'node:tls'
-import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { createSenderWorker } from '../../../src/delivery/transport/sender-worker.ts'
+import { readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
 import type { ProviderOptions } from '../../../src/delivery/delivery-options.ts'
-import type { Attempt } from '../../../src/delivery/transport/transport.ts'
-import { transportOptions } from '../../../src/delivery/transport/transport-options.ts'
-import type { BatchId } from '../../../src/domain/ids.ts'
 import type { Outcome } from '../../../src/domain/outcome.ts'
-import { providerOptions } from '../../support/delivery-world.ts'
-
-const ids = ['11111111-1111-8111-a111-111111111111', '22222222-2222-8222-a222-22222222222a'] as const
-const summary = { total: 2, accepted: 2, failed: 0 }
-const good = { requestId: 'r-1', responseCode: 200, accepted: ids, failed: [], summary }
+import { httpAnswer, startRawService } from '../../support/raw-service.ts'
+import { acceptedBoth, batchText, createTransportWorld } from '../../support/transport-world.ts'
 
 /** What the raw server does after it has read the whole request. */
 type Act = (socket: Socket) => void
 
-const answer =
-  (status: string, body: string | Buffer, headers = ''): Act =>
-  (socket) => {
-    const length = Buffer.byteLength(body)
-    socket.write(`HTTP/1.1 ${status}\r\ncontent-length: ${length}\r\n${headers}\r\n`)
-    socket.write(body)
-  }
-
-const json = (status: string, body: unknown, headers = '') => answer(status, JSON.stringify(body), headers)
+const accept: Act = (socket) => socket.write(httpAnswer(200, acceptedBoth))
 
 let act: Act
 let requests: string[]
-let sockets: Set<Socket>
-let server: ReturnType<typeof createServer>
 let url: string
 
 beforeEach(async () => {
+  const answered = new Map<Socket, number>()
   requests = []
-  sockets = new Set()
-  server = createServer((socket) => {
-    sockets.add(socket)
-    socket.on('error', () => undefined)
-    let text = ''
-    socket.on('data', (part) => {
-      text += part.toString('latin1')
-      const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0)
-      if (text.length < text.indexOf('\r\n\r\n') + 4 + length || !text.includes('\r\n\r\n')) return
-      requests.push(text)
-      text = ''
+  const service = await startRawService({
+    onData({ socket, received }) {
+      const heads = received().toString('latin1').split(batchText).slice(0, -1)
+      if (heads.length === (answered.get(socket) ?? 0)) return
+      answered.set(socket, heads.length)
+      requests.push(`${heads.at(-1)}${batchText}`)
       act(socket)
-    })
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    },
+  })
+  url = service.url
 })
 
-afterEach(() => {
-  for (const socket of sockets) socket.destroy()
-  server.close()
-})
+const world = createTransportWorld()
 
-async function submit(
-  options: Partial<ProviderOptions> & { stop?: AbortSignal; times?: number } = {},
-): Promise<Outcome> {
-  const provider = providerOptions(url, options)
-  const transport = senderWorker.open(transportOptions(provider, {}))
-  const now = Date.now()
-  const stop = options.stop ?? new AbortController().signal
-  try {
-    const { outcome } = await transport.submit({
-      batchId: 'b' as BatchId,
-      operation: 'batch',
-      content,
-      credentials,
-      signingAt: now,
-      startedAt: now,
-      stop,
-    })
-    return outcome
-  } finally {
-    await transport.close()
-  }
+async function submit(options: Partial<ProviderOptions> & { stop?: AbortSignal } = {}): Promise<Outcome> {
+  return (await world.submit(options.baseUrl ?? url, options)).outcome
 }
 
 /** Several submissions over the same connections. */
 function openTransport(options: Partial<ProviderOptions>) {
-  const transport = senderWorker.open(transportOptions(providerOptions(url, options), {}))
+  const transport = world.open(url, options)
   onTestFinished(() => transport.close())
-  return (changes: Partial<Pick<Attempt, 'credentials' | 'timeoutMs'>>) => {
-    const now = Date.now()
-    const batch = { batchId: 'b' as BatchId, operation: 'batch' as const, content, credentials }
-    return transport.submit({
-      ...batch,
-      signingAt: now,
-      startedAt: now,
-      stop: new AbortController().signal,
-      ...changes,
-    })
-  }
+  return (changes: Parameters<typeof world.send>[1]) => world.send(transport, changes)
 }
 
-const senderWorker = createSenderWorker()
-afterAll(() => senderWorker.close())
-
-const credentials = { accessKeyId: 'AKIDTEST', secretAccessKey: 'not a secret' }
-const text = `{"batchId":"b","timestamp":1,"data":[${ids.map((id) => `{"payloadId":"${id}"}`).join()}]}`
-const content = {
-  bodyBytes: text.length,
-  writeBody(target: Buffer): Uint32Array {
-    target.write(text, 'latin1')
-    return Uint32Array.from(ids, (id) => text.indexOf(`{"payloadId":"${id}"`))
-  },
+type Case = {
+  name: string
+  status?: number
+  body?: unknown
+  headers?: string
+  cut?: string
+  reset?: boolean
+  outcome: Record<string, unknown>
 }
 
-type Row = [name: string, act: Act, expected: Partial<Record<string, unknown>>]
+const cases = parse(readFileSync(join(import.meta.dirname, 'submit.cases.yaml'), 'utf8')) as Case[]
 
-const page = '<html><body>Service\r\nbusy</body></html>'
-const hostile: Row[] = [
-  [
-    'the usual answer',
-    json('200 OK', good),
-    { kind: 'answered', accepted: 'all', failed: [], deviations: [], requestId: 'r-1' },
-  ],
-  [
-    '200 with HTML',
-    answer('200 OK', page),
-    { kind: 'unreadable', status: 200, message: expect.stringMatching(/not a JSON object: "<html>/) },
-  ],
-  [
-    '200 cut off in the body',
-    (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n{"accepted":['),
-    { kind: 'unreadable', message: expect.stringMatching(/truncated/) },
-  ],
-  ['204', (socket) => socket.write('HTTP/1.1 204 No Content\r\n\r\n'), { kind: 'unexpected', status: 204 }],
-  ['302', answer('302 Found', '', 'location: http://127.0.0.1:1/\r\n'), { kind: 'unexpected', status: 302 }],
-  [
-    '404',
-    json('404 Not Found', { message: 'no such path' }),
-    { kind: 'unexpected', status: 404, message: 'no such path' },
-  ],
-  [
-    '400 with field details',
-    json('400 Bad Request', {
-      requestId: 'r-4',
-      message: 'bad',
-      validationErrorDetails: [{ field: 'batchId', message: 'missing' }],
-    }),
-    {
-      kind: 'refused',
-      status: 400,
-      requestId: 'r-4',
-      message: 'bad; batchId: missing',
-      details: [{ field: 'batchId', message: 'missing' }],
-    },
-  ],
-  ['401', json('401 Unauthorized', {}), { kind: 'unauthorized', status: 401 }],
-  [
-    '403 with its id in a header',
-    json('403 Forbidden', { message: 'Signature\u001b[31m\nwrong' }, 'x-amzn-RequestId: h-1\r\n'),
-    { kind: 'unauthorized', status: 403, requestId: 'h-1', message: 'Signature [31m wrong' },
-  ],
-  [
-    '403 of a gateway of AWS that has no such path',
-    json('403 Forbidden', { message: 'Missing Authentication Token' }),
-    { kind: 'unexpected', status: 403, message: expect.stringMatching(/no such path/) },
-  ],
-  [
-    '403 of 10 MB',
-    answer('403 Forbidden', Buffer.alloc(10_000_000, 'x')),
-    { kind: 'unauthorized', status: 403 },
-  ],
-  ['409', json('409 Conflict', { message: 'known' }), { kind: 'repeated', message: 'known' }],
-  [
-    '429 with Retry-After in seconds',
-    json('429 Too Many Requests', {}, 'retry-after: 7\r\n'),
-    { kind: 'unavailable', status: 429, retryAfterMs: 7000 },
-  ],
-  [
-    '429 with Retry-After as a date',
-    json(
-      '429 Too Many Requests',
-      {},
-      'date: Sat, 21 Nov 2026 02:00:00 GMT\r\nretry-after: Sat, 21 Nov 2026 02:01:30 GMT\r\n',
-    ),
-    { kind: 'unavailable', retryAfterMs: 90_000 },
-  ],
-  [
-    '500 with HTML',
-    answer('500 Internal Server Error', page),
-    { kind: 'unavailable', status: 500, message: expect.stringMatching(/<html><body>Service busy/) },
-  ],
-  ['closed without an answer', (socket) => socket.end(), { kind: 'unreachable', reason: 'reset' }],
-  ['reset', (socket) => socket.resetAndDestroy(), { kind: 'unreachable', reason: 'reset' }],
-]
+const actOf = ({ status = 200, body, headers, cut, reset }: Case): Act => {
+  if (reset === true) return (socket) => socket.resetAndDestroy()
+  if (cut !== undefined) return (socket) => socket.end(cut)
+  return (socket) => socket.write(httpAnswer(status, body, headers))
+}
+
+const textLike = (pattern: string): unknown => expect.stringMatching(pattern)
+const matching = (value: unknown): unknown =>
+  typeof value === 'string' && /^\/.*\/$/.test(value) ? textLike(value.slice(1, -1)) : value
 
 describe('every answer is an outcome', () => {
-  test.each(hostile)('%s', async (_name, does, expected) => {
-    act = does
-    expect(await submit()).toMatchObject(expected)
+  test.each(cases)('$name', async ({ outcome, ...one }) => {
+    act = actOf({ outcome, ...one })
+    const expected = Object.entries(outcome).map(([name, value]) => [name, matching(value)])
+    expect(await submit()).toMatchObject(Object.fromEntries(expected) as object)
     expect(Object.prototype).not.toHaveProperty('accepted')
   })
 
-  test('follows no redirect', async () => {
-    act = answer('307 Temporary Redirect', '', `location: ${url}/elsewhere\r\n`)
-    expect(await submit()).toMatchObject({ kind: 'unexpected', status: 307 })
-    expect(requests).toHaveLength(1)
+  test('also where an error has a body of 10 MB', async () => {
+    act = (socket) => socket.write(httpAnswer(403, 'x'.repeat(10_000_000)))
+    expect(await submit()).toMatchObject({ kind: 'unauthorized', status: 403 })
   })
 })
 
@@ -233,25 +107,27 @@ describe('an attempt ends in time', () => {
   })
 
   test('a request that undici refuses takes no connection from those after it', async () => {
-    act = json('200 OK', good)
+    act = accept
     const submitOne = openTransport({ maxInFlight: 2, timeoutMs: 2000 })
     for (let times = 0; times < 5; times += 1)
-      expect(await submitOne({ credentials: { ...credentials, sessionToken: 'line\nbreak' } })).toMatchObject(
-        {
-          outcome: {
-            kind: 'unreachable',
-            reason: 'other',
-            message: expect.stringMatching(/x-amz-security-token/),
-          },
-          written: false,
+      expect(
+        await submitOne({
+          credentials: { accessKeyId: 'A', secretAccessKey: 'B', sessionToken: 'line\nbreak' },
+        }),
+      ).toMatchObject({
+        outcome: {
+          kind: 'unreachable',
+          reason: 'other',
+          message: expect.stringMatching(/x-amz-security-token/),
         },
-      )
+        written: false,
+      })
     expect(await submitOne({})).toMatchObject({ outcome: { kind: 'answered' } })
   })
 
   test('a request that waits for a connection ends in time, and those after it wait for none', async () => {
     let free = () => {}
-    act = (socket) => (free = () => json('200 OK', good)(socket))
+    act = (socket) => (free = () => accept(socket))
     const submitOne = openTransport({ maxInFlight: 1 })
     const running = submitOne({ timeoutMs: 20_000 })
     await expect.poll(() => requests.length).toBe(1)
@@ -263,7 +139,7 @@ describe('an attempt ends in time', () => {
       },
       written: false,
     })
-    act = json('200 OK', good)
+    act = accept
     expect(await submitOne({ timeoutMs: 5000 })).toMatchObject({ outcome: { kind: 'answered' } })
     free()
     expect(await running).toMatchObject({ outcome: { kind: 'answered' } })
@@ -281,9 +157,10 @@ describe('an attempt ends in time', () => {
 
 describe('no answer, with its reason', () => {
   test('nothing listens', async () => {
-    server.close()
-    await once(server, 'close')
-    expect(await submit()).toMatchObject({ kind: 'unreachable', reason: 'refused' })
+    expect(await submit({ baseUrl: 'http://127.0.0.1:1' })).toMatchObject({
+      kind: 'unreachable',
+      reason: 'refused',
+    })
   })
 
   test('a name that does not exist', async () => {
@@ -295,34 +172,19 @@ describe('no answer, with its reason', () => {
       message: expect.stringMatching(/host name "ingest\.invalid" (does not exist|cannot be resolved)/),
     })
   })
-
-  test('a server without TLS', async () => {
-    act = () => undefined
-    server.on('connection', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
-    expect(await submit({ baseUrl: url.replace('http:', 'https:') })).toMatchObject({ reason: 'tls' })
-  })
-
-  test('TLS without a certificate', async () => {
-    const tls = createTlsServer({}, () => undefined).listen(0, '127.0.0.1')
-    await once(tls, 'listening')
-    tls.on('tlsClientError', () => undefined)
-    const { port } = tls.address() as AddressInfo
-    expect(await submit({ baseUrl: `https://127.0.0.1:${port}` })).toMatchObject({ reason: 'tls' })
-    tls.close()
-  })
 })
 
 describe('what is sent', () => {
   test('path under the prefix, type, length, host with port, and the provider key only where configured', async () => {
-    act = json('200 OK', good)
+    act = accept
     await submit({ baseUrl: `${url}/prefix`, providerKey: 'North' })
     await submit()
     expect(requests[0]).toMatch(/^POST \/prefix\/v2\/telemetry\/batch HTTP\/1.1\r\n/)
     expect(requests[0]).toMatch(/content-type: application\/json\r\n/i)
-    expect(requests[0]).toContain(`content-length: ${text.length}\r\n`)
+    expect(requests[0]).toContain(`content-length: ${batchText.length}\r\n`)
     expect(requests[0]).toContain(`host: ${new URL(url).host}\r\n`)
     expect(requests[0]).toMatch(/x-provider-key: North\r\n/i)
-    expect(requests[0]?.endsWith(`\r\n\r\n${text}`)).toBe(true)
+    expect(requests[0]?.endsWith(`\r\n\r\n${batchText}`)).toBe(true)
     expect(requests[1]).toMatch(/^POST \/v2\/telemetry\/batch /)
     expect(requests[1]).not.toMatch(/x-provider-key/i)
     expect(requests[1]).not.toMatch(/transfer-encoding|expect/i)

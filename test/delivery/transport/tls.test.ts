@@ -239,15 +239,4 @@ describe('connections', () => {
     await transport.close()
     await eventually(() => service.connections().open === 0)
   })
-
-  test('that the service closed are opened again', async () => {
-    const service = await startTlsService({ ...authority.issue(), answer: acceptedBoth })
-    const transport = open(service.url, { ca })
-    await send(transport)
-    service.renew(authority.issue())
-    // The cut may show only when the next one is sent: its result is then unknown, and it is sent again.
-    const kinds = [(await send(transport)).outcome.kind, (await send(transport)).outcome.kind]
-    await transport.close()
-    expect(kinds.at(-1)).toBe('answered')
-  })
 })

@@ -1,13 +1,7 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { defaultBackoff } from '../../../src/delivery/delivery-options.ts'
+import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/std/clock.ts'
 import type { Clock } from '../../../src/std/clock.ts'
-import { createAuthority } from '../../support/certificates.ts'
-import type { IssueOptions } from '../../support/certificates.ts'
 import { openSandboxPipeline } from '../../support/sandbox-pipeline.ts'
-import { startTlsFront } from '../../support/tls-service.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -37,15 +31,6 @@ describe('a daemon whose clock is wrong', () => {
     expect(Math.abs(offsetMs + wrongMs)).toBeLessThan(2000)
   })
 
-  test('less than a minute off signs with its own time, and shows the offset', async () => {
-    const pipeline = await openSandboxPipeline({ clock: wrongBy(-50_000) })
-    await pipeline.publish(10)
-    await pipeline.until(() => pipeline.spool.totals().delivered === 10)
-    expect(pipeline.sandbox.stats().refusedSignatures).toEqual({})
-    expect(Math.abs((pipeline.delivery.providers()[0]?.clockOffsetMs ?? 0) - 50_000)).toBeLessThan(2000)
-    expect(pipeline.ofKind('clock_off')).toEqual([])
-  })
-
   test('continues without a pause when the clock is set while it runs', async () => {
     const clock = wrongBy(-hourMs)
     const pipeline = await openSandboxPipeline({ clock, providers: [{ maxInFlight: 1 }] })
@@ -62,71 +47,4 @@ describe('a daemon whose clock is wrong', () => {
     expect(pipeline.sandbox.stats().byStatus['403']).toBe(4)
     expect(pipeline.ofKind('endpoint_unauthorized')).toEqual([])
   })
-
-  test.each([
-    ['a year behind', -365 * dayMs],
-    ['a year ahead', 365 * dayMs],
-  ])('%s delivers within ten seconds of its first connection, with one batch or many', async (_name, ms) => {
-    for (const [count, maxInFlight] of [
-      [1, 1],
-      [1, 4],
-      [1000, 4],
-    ] as const) {
-      const pipeline = await openSandboxPipeline({ clock: wrongBy(ms), providers: [{ maxInFlight }] })
-      const startedMs = performance.now()
-      await pipeline.publish(count)
-      await pipeline.until(() => pipeline.spool.totals().delivered === count)
-      expect(performance.now() - startedMs).toBeLessThan(10_000)
-      expect(pipeline.ofKind('endpoint_unauthorized')).toEqual([])
-    }
-  })
-
-  test('does not follow the Date of an error page of a proxy, two hours behind', async () => {
-    let answers = 0
-    const pages = createServer((_request, response) => {
-      // A third one that agrees would count.
-      if (++answers > 2) return
-      const date = new Date(Date.now() - 2 * hourMs).toUTCString()
-      response.writeHead(503, { date, 'content-type': 'text/html' }).end('<html>busy</html>')
-    })
-    await new Promise<void>((resolve) => void pages.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => void pages.close())
-    const { port } = pages.address() as AddressInfo
-    const backoff = { ...defaultBackoff, minMs: 5, maxMs: 10_000 }
-    const baseUrl = () => `http://127.0.0.1:${port}`
-    const pipeline = await openSandboxPipeline({ providers: [{ backoff }], baseUrl })
-    await pipeline.publish(1)
-    await pipeline.until(() => pipeline.ofKind('submission_ended').length >= 2)
-    expect(pipeline.ofKind('clock_off')).toEqual([])
-    expect(pipeline.delivery.providers()[0]?.clockOffsetMs).toBeNull()
-  })
-})
-
-describe('a clock outside the validity period of the certificate of the service', () => {
-  test.each<[string, IssueOptions]>([
-    ['not yet', { from: new Date(Date.now() + dayMs), until: new Date(Date.now() + 2 * dayMs) }],
-    ['no more', { from: new Date(Date.now() - 2 * dayMs), until: new Date(Date.now() - dayMs) }],
-  ])(
-    '%s: the cause is reported, everything is held, and delivery resumes when the time is right',
-    async (_name, dates) => {
-      const authority = createAuthority()
-      const front = await startTlsFront(authority.issue(dates))
-      const pipeline = await openSandboxPipeline({
-        providers: [{ ca: authority.ca }],
-        baseUrl: (url) => (front.lead(url), front.url),
-      })
-      await pipeline.publish(10)
-      await pipeline.until(() => pipeline.ofKind('endpoint_unavailable').length > 0)
-      expect(pipeline.ofKind('endpoint_unavailable')[0]).toMatchObject({
-        why: expect.stringMatching(/^The clock of this machine says \d{4}-.*certificate of the service/),
-        act: expect.stringContaining('Set the time of this machine'),
-      })
-      expect(pipeline.spool.lanes()[0]?.open).toBe(10)
-      // The certificate is valid, as it is after the time was set.
-      front.renew(authority.issue())
-      await pipeline.until(() => pipeline.spool.totals().delivered === 10)
-      expect(pipeline.sandbox.stats().distinctPayloadIds).toBe(10)
-      expect(pipeline.delivery.providers()[0]?.endpoint).toBe('available')
-    },
-  )
 })

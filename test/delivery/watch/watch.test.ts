@@ -126,36 +126,6 @@ describe('Retry-After', () => {
 })
 
 describe('a delivery that stands still', () => {
-  test('because of its own rate limit has the condition RATE_LIMITED within 30 s', async () => {
-    world = await createDeliveryWorld({
-      provider: { maxInFlight: 1, rate: { payloadsPerS: 0.01, requestsPerS: null } },
-    })
-    await publishBatches(2)
-    await world.pass(30_000)
-    expect(conditions()).toMatchObject([{ code: 'RATE_LIMITED', severity: 'info' }])
-    expect(conditions()[0]?.what).toMatch(/^Nothing is delivered since .* Next try at \d{4}-/)
-    await world.pass(10 * minuteMs)
-    expect(codes()).toEqual([])
-  })
-
-  test('because a 403 needs other batches to be judged has a condition within 30 s', async () => {
-    let refused = false
-    world = await createDeliveryWorld({
-      script: (one, index) => {
-        if (!refused) {
-          refused = true
-          return acceptAll(one)
-        }
-        return refuse(403)(one, index)
-      },
-    })
-    await publishBatches(1)
-    await world.pass(1000)
-    await publishBatches(2, 'q')
-    await world.pass(30_000)
-    expect(codes().length).toBeGreaterThan(0)
-  })
-
   test.each([
     ['400 for everything', refuse(400)],
     ['413 for everything', refuse(413)],

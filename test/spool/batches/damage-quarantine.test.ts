@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { seqKey, seqRange, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
+import { seqKey, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { LaneId } from '../../../src/domain/ids.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
@@ -13,6 +13,7 @@ import {
   openSpoolWorld,
   sealAll,
   type SpoolWorld,
+  deliverAll,
 } from '../../support/open-spool.ts'
 
 const lane = 1 as LaneId
@@ -53,22 +54,12 @@ async function damageTables(store: string): Promise<void> {
   }
 }
 
-async function delivered(world: SpoolWorld): Promise<string[]> {
-  const names: string[] = []
-  await sealAll(world.spool)
-  for (const batch of world.spool.batches()) {
-    names.push(...(await namesIn(world.spool, batch)))
-    await world.spool.settle(batch, { payloads: 'all delivered', requestId: null })
-  }
-  return names
-}
-
 describe('a damaged spool', () => {
   test('a chunk with a wrong checksum is set aside and counted, and the others are delivered', async () => {
     const before = await fiveMessages()
     await tamper(before, seqKey(table.chunks, lane, 2), flipLastByte)
     const world = await before.reopen()
-    expect(await delivered(world)).toEqual(['one', 'two', 'four', 'five'])
+    expect(await deliverAll(world.spool)).toEqual(['one', 'two', 'four', 'five'])
     expect(world.eventsOf('chunk_damaged')).toMatchObject([{ lane: 1, firstSeq: 2, payloads: 1 }])
     expect(world.spool.totals()).toMatchObject({ damaged: 1, openBytes: 0 })
     const [view] = world.spool.lanes()
@@ -119,7 +110,7 @@ describe('a damaged spool', () => {
     const left = world.spool.batches()
     expect(left.map(({ payloads }) => payloads)).toEqual([1, 3])
     expect(left.map(({ batchId }) => batchId)).not.toContain(sealed?.batchId)
-    expect(await delivered(world)).toEqual(['one', 'three', 'four', 'five'])
+    expect(await deliverAll(world.spool)).toEqual(['one', 'three', 'four', 'five'])
     expect(world.spool.totals()).toMatchObject({ damaged: 1, delivered: 4, openBytes: 0 })
   })
 
@@ -135,7 +126,7 @@ describe('a damaged spool', () => {
     await before.spool.close()
     await damageTables(join(before.path, 'store'))
     const world = await openSpoolWorld({ changes, path: before.path })
-    const found = await delivered(world)
+    const found = await deliverAll(world.spool)
     const [first = 0] = names.flatMap((name, n) => (found.includes(name) ? [] : [n]))
     const lost = names.length - found.length
     expect(found).toEqual(names.toSpliced(first, lost))
@@ -143,25 +134,5 @@ describe('a damaged spool', () => {
     expect(lost).toBeGreaterThan(0)
     expect(lost).toBeLessThan(50)
     expect(world.spool.totals()).toMatchObject({ damaged: lost, delivered: 400 - lost, openBytes: 0 })
-  })
-
-  test('a spool of a newer version is refused and not changed', async () => {
-    const before = await fiveMessages()
-    await before.spool.close()
-    const store = await openLevelStore(join(before.path, 'store'))
-    const { formatRecord } = await import('../../../src/spool/chunk-log/record-codec.ts')
-    const { formatKey } = await import('../../../src/spool/chunk-log/key-layout.ts')
-    const value = formatRecord.encode({ version: 99, createdAt: 0, instance: 'x' })
-    await store.write([{ type: 'put', key: formatKey, value }], { sync: true })
-    await store.close()
-    await expect(openSpoolWorld({ path: before.path })).rejects.toMatchObject({
-      code: 'SPOOL_VERSION',
-      what: expect.stringContaining('99'),
-    })
-    const again = await openLevelStore(join(before.path, 'store'))
-    let chunks = 0
-    for await (const page of again.pages(seqRange(table.chunks, lane, 0, 100))) chunks += page.length
-    await again.close()
-    expect(chunks).toBe(5)
   })
 })

@@ -8,7 +8,6 @@ import type { Batch, Spool } from '../../../src/spool/spool.ts'
 import { openExistingStore } from '../../../src/storage/storage.ts'
 import { bodyOf } from '../../support/batch-body.ts'
 import { namesIn, openSpoolWorld, sealAll, type SpoolWorld } from '../../support/open-spool.ts'
-import { atEachPowerCut } from '../../support/power-cuts.ts'
 
 const lane = 1 as LaneId
 const held: Held = { reason: 'repeated', since: 1_750_000_000_000, requestId: 'r-1', why: 'HTTP 409' }
@@ -27,17 +26,6 @@ async function bodyIn(spool: Spool, batch: Batch): Promise<string> {
 }
 
 describe('a held batch', () => {
-  test('keeps its batchId, timestamp, operation and bytes', async () => {
-    const world = await openSpoolWorld()
-    const batch = await sealedOne(world)
-    const body = await bodyIn(world.spool, batch)
-    await world.clock.advance(5000)
-    const stopped = await world.spool.setHeld(batch, held)
-    expect(stopped).toEqual({ ...batch, held })
-    expect(await bodyIn(world.spool, stopped)).toBe(body)
-    expect(await world.spool.setHeld(stopped, null)).toEqual(batch)
-  })
-
   test('is held after a restart, and still the same batch', async () => {
     const before = await openSpoolWorld()
     const batch = await sealedOne(before)
@@ -48,25 +36,6 @@ describe('a held batch', () => {
     expect(recovered).toEqual({ ...batch, held, recovered: true })
     expect(await bodyIn(spool, recovered!)).toBe(body)
     expect((await spool.check(new AbortController().signal)).problems).toEqual([])
-  })
-
-  test('is durable when its promise resolves, at any power cut', async () => {
-    const writes = await atEachPowerCut({
-      async history(world, done) {
-        const batch = await sealedOne(world)
-        done.push('null')
-        const stopped = await world.spool.setHeld(batch, held)
-        done.push('repeated')
-        const released = await world.spool.setHeld(stopped, null)
-        done.push('null')
-        await world.spool.setHeld(released, { ...held, reason: 'stuck' })
-        done.push('stuck')
-      },
-      async check(spool, done) {
-        expect(spool.batches().map((batch) => batch.held?.reason ?? 'null')).toEqual(done.slice(-1))
-      },
-    })
-    expect(writes).toBe(5)
   })
 
   test('keeps its held state when its operation changes', async () => {
@@ -113,12 +82,6 @@ describe('the record of a claim', () => {
     const { batchId, endSeq, payloads, bytes, timestamp } = batch
     expect(await recordAfter(world)).toEqual({ batchId, endSeq, payloads, bytes, timestamp, turn: 'batch' })
   })
-
-  test('has one more field while the batch is held, in the same format version', async () => {
-    const world = await openSpoolWorld()
-    const batch = await world.spool.setHeld(await sealedOne(world), held)
-    expect(await recordAfter(world)).toMatchObject({ batchId: batch.batchId, turn: 'batch', held })
-  })
 })
 
 describe('the timestamp of a batch', () => {
@@ -133,11 +96,5 @@ describe('the timestamp of a batch', () => {
     const { spool } = await before.reopen()
     expect(spool.batches()).toMatchObject([{ batchId: batch.batchId, timestamp }])
     expect(await namesIn(spool, spool.batches()[0]!)).toEqual(['one'])
-  })
-
-  test('is the one that the caller gives for the parts of a split', async () => {
-    const world = await openSpoolWorld()
-    const parts = await world.spool.reseal(await sealedOne(world), [1], { timestamp })
-    expect(parts).toMatchObject([{ timestamp }])
   })
 })

@@ -9,10 +9,9 @@ import {
   namesIn,
   openSpoolWorld,
   reopenTampered,
-  sealAll,
   type SpoolWorld,
+  deliverAll,
 } from '../../support/open-spool.ts'
-import { atEachPowerCut } from '../../support/power-cuts.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
 
 const lane = 1 as LaneId
@@ -24,8 +23,6 @@ async function twoMessages({ spool }: SpoolWorld): Promise<void> {
     expect(await ended(spool)).toBeNull()
   }
 }
-
-const all = ['a1', 'a2', 'a3', 'b1', 'b2', 'b3']
 
 async function sealed(world: SpoolWorld): Promise<Batch> {
   await twoMessages(world)
@@ -40,31 +37,7 @@ async function namesOf(spool: Spool, batches: readonly Batch[]): Promise<string[
   return names
 }
 
-async function deliverAll(spool: Spool): Promise<string[]> {
-  const names: string[] = []
-  await sealAll(spool)
-  for (const batch of spool.batches()) {
-    names.push(...(await namesIn(spool, batch)))
-    await spool.settle(batch, { payloads: 'all delivered', requestId: null })
-  }
-  return names
-}
-
 describe('a resealed batch', () => {
-  test('is split into parts with the same payloads in order, new batchIds and a new timestamp', async () => {
-    const world = await openSpoolWorld()
-    const batch = await sealed(world)
-    await world.clock.advance(5000)
-    const parts = await world.spool.reseal(batch, [2, 1, 3])
-    expect(await namesOf(world.spool, parts)).toEqual([['a1', 'a2'], ['a3'], ['b1', 'b2', 'b3']])
-    expect(world.spool.batches()).toEqual(parts)
-    expect(new Set([batch.batchId, ...parts.map(({ batchId }) => batchId)]).size).toBe(4)
-    expect(parts.map(({ timestamp }) => timestamp - batch.timestamp)).toEqual([5000, 5000, 5000])
-    expect(parts.map(({ operation, recovered }) => `${operation} ${recovered}`)).toEqual(
-      Array(3).fill('batch false'),
-    )
-  })
-
   test('is cut inside chunks if the counts need it, and the same on the disk', async () => {
     const before = await openSpoolWorld({ changes: { recentBytesMax: 0 } })
     const parts = await before.spool.reseal(await sealed(before), [1, 4, 1])
@@ -75,47 +48,6 @@ describe('a resealed batch', () => {
     expect(recovered.map(({ batchId }) => batchId)).toEqual(parts.map(({ batchId }) => batchId))
     expect(await namesOf(spool, recovered)).toEqual(names)
     expect((await spool.check(new AbortController().signal)).problems).toEqual([])
-  })
-
-  test('can be settled part by part in any order, and the counts of the lane agree', async () => {
-    const world = await openSpoolWorld()
-    const parts = await world.spool.reseal(await sealed(world), [2, 2, 2])
-    for (const part of [parts[1]!, parts[2]!, parts[0]!])
-      await world.spool.settle(part, { payloads: 'all delivered', requestId: null })
-    expect(world.spool.lanes()[0]).toMatchObject({ appended: 6, settled: 6, open: 0, sealed: 0 })
-    expect(world.spool.totals().openBytes).toBe(0)
-    expect((await world.spool.check(new AbortController().signal)).problems).toEqual([])
-  })
-
-  test('is void: it can be neither settled nor resealed again', async () => {
-    const world = await openSpoolWorld()
-    const batch = await sealed(world)
-    await world.spool.reseal(batch, [3, 3])
-    await expect(world.spool.settle(batch, { payloads: 'all delivered', requestId: null })).rejects.toThrow(
-      /sealed and not settled/,
-    )
-    await expect(world.spool.reseal(batch, [6])).rejects.toThrow(/sealed and not settled/)
-  })
-
-  test('is either whole or in all its parts at any power cut, and nothing is lost or duplicated', async () => {
-    const seen = new Set<string>()
-    const writes = await atEachPowerCut({
-      async history(world) {
-        const batch = await sealed(world)
-        const parts = await world.spool.reseal(batch, [1, 4, 1])
-        await world.spool.reseal(parts[1]!, [2, 2])
-        await world.spool.reseal(parts[0]!, [1])
-      },
-      async check(spool) {
-        const shape = spool.batches().map(({ payloads }) => payloads)
-        seen.add(shape.join())
-        const { appended } = spool.lanes()[0] ?? { appended: 0 }
-        expect(await deliverAll(spool)).toEqual(all.slice(0, appended))
-        expect(spool.totals()).toMatchObject({ openBytes: 0, damaged: 0 })
-      },
-    })
-    expect([...seen]).toEqual(['', '6', '1,4,1', '1,2,2,1'])
-    expect(writes).toBe(6)
   })
 })
 
@@ -161,35 +93,5 @@ describe('the operation of a batch', () => {
     const back = await spool.setOperation(single, 'batch')
     expect(back).toEqual(batch)
     expect(await bodyIn(spool, back)).toBe(body)
-  })
-
-  test('is still known after a restart', async () => {
-    const before = await openSpoolWorld()
-    const single = await before.spool.setOperation(await sealedAlone(before), 'single')
-    const { spool } = await before.reopen()
-    const [recovered] = spool.batches()
-    expect(recovered).toEqual({ ...single, recovered: true })
-    expect(await bodyIn(spool, recovered!)).toBe(payloadNamed('one').json)
-    await spool.settle(recovered!, { payloads: 'all delivered', requestId: null })
-    expect(spool.batches()).toEqual([])
-  })
-
-  test('is durable when its promise resolves, at any power cut', async () => {
-    const writes = await atEachPowerCut({
-      async history(world, done) {
-        const batch = await sealedAlone(world)
-        done.push('batch')
-        const single = await world.spool.setOperation(batch, 'single')
-        done.push('single')
-        const back = await world.spool.setOperation(single, 'batch')
-        done.push('batch')
-        await world.spool.setOperation(back, 'single')
-        done.push('single')
-      },
-      async check(spool, done) {
-        expect(spool.batches().map(({ operation }) => operation)).toEqual(done.slice(-1))
-      },
-    })
-    expect(writes).toBe(5)
   })
 })

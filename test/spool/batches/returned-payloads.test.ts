@@ -5,7 +5,7 @@ import type { Batch, PendingRun, Spool } from '../../../src/spool/spool.ts'
 import { createHeldStore } from '../../support/held-store.ts'
 import { flipLastByte, namesIn, openSpoolWorld, reopenTampered, sealAll } from '../../support/open-spool.ts'
 import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
-import { exchangeOf, payloadNamed, provider } from '../../support/spool-world.ts'
+import { exchangeOf, payloadNamed } from '../../support/spool-world.ts'
 import type { SpoolWorld } from '../../support/open-spool.ts'
 
 const all = { payloadsMax: 1000, bytesMax: 1024 ** 2 }
@@ -36,24 +36,6 @@ async function rest(spool: Spool): Promise<string[]> {
 }
 
 describe('pending payloads', () => {
-  test('are read in order with their attempts, and stay as they are', async () => {
-    const world = await openSpoolWorld()
-    const { spool } = world
-    await publishAll(world, 'a', 'b')
-    const [batch] = await sealAll(spool)
-    await spool.load(batch!)
-    await spool.settle(batch!, { payloads: [retried, retried], requestId: null })
-    const { id } = laneOf(spool, 'retry')
-    const run = await spool.readPending(id, all)
-    expect(namesOf(run)).toEqual(['a', 'b'])
-    expect(run).toMatchObject({ firstSeq: 0, endSeq: 2, payloads: 2, provider: provider('default') })
-    expect(run?.contents).toMatchObject([
-      { attempts: 1, payloadId: payloadNamed('a').payloadId, committedAt: world.clock.now() },
-      { attempts: 1, payloadId: payloadNamed('b').payloadId },
-    ])
-    expect(countsOf(world)).toEqual(['live: 2 = 2 + 0', 'retry: 2 = 0 + 2'])
-  })
-
   test('are read in whole chunks, and until a time of arrival', async () => {
     const world = await openSpoolWorld()
     const { spool, clock } = world
@@ -97,20 +79,6 @@ describe('returned payloads', () => {
     expect(await rest(again)).toEqual(['e'])
     expect(countsOf({ ...after, spool: again })).toEqual(['live: 4 = 3 + 1', 'live: 1 = 1 + 0'])
     expect(await again.check(new AbortController().signal)).toMatchObject({ ok: true, problems: [] })
-  })
-
-  test('of a batch leave by its settlement', async () => {
-    const world = await openSpoolWorld()
-    const { spool } = world
-    await publishAll(world, 'a', 'b')
-    const [batch] = await sealAll(spool)
-    await spool.load(batch!)
-    const returned: PayloadSettlement = { kind: 'returned', reason: 'PARKED', detail: 'why' }
-    await spool.settle(batch!, { payloads: [returned, returned], requestId: null })
-    expect(spool.totals()).toMatchObject({ returned: 2, delivered: 0, dead: 0, deadLetters: 0, openBytes: 0 })
-    const after = await world.reopen()
-    expect(countsOf(after)).toEqual(['live: 2 = 2 + 0'])
-    expect(after.spool.batches()).toEqual([])
   })
 
   test('stay where something of their lane was sealed since they were read', async () => {

@@ -2,8 +2,6 @@ import { describe, expect, test } from 'vitest'
 import { table } from '../../../src/spool/chunk-log/key-layout.ts'
 import type { SealLimits } from '../../../src/spool/spool.ts'
 import type { StoreOp } from '../../../src/storage/storage.ts'
-import { eventually } from '../../support/eventually.ts'
-import { createHeldStore } from '../../support/held-store.ts'
 import { createMemoryDisk } from '../../support/memory-store.ts'
 import { ended, namesIn, openSpoolWorld, type SpoolWorld } from '../../support/open-spool.ts'
 import { emptyDisk, payloadNamed } from '../../support/spool-world.ts'
@@ -50,12 +48,6 @@ describe('sealing with lower limits than those of the chunks', () => {
     expect(world.spool.lanes()).toMatchObject([{ pending: 0, sealed: 12, pendingBytes: 0, open: 12 }])
   })
 
-  test('fills batches across chunks, and keeps the order', async () => {
-    const { world, chunksPut } = await twelvePayloads()
-    expect(await sealAll(world, { payloadsMax: 3, bodyBytesMax: 1e6 })).toEqual(['abc', 'def', 'ghi', 'jkl'])
-    expect(chunksPut).toEqual([2, 2, 2, 0])
-  })
-
   test('cuts by bytes as well, and a larger payload gets a batch of its own', async () => {
     const { world } = await twelvePayloads({ padding: 300 })
     expect(await sealAll(world, { payloadsMax: 9, bodyBytesMax: 1000 })).toEqual([
@@ -92,31 +84,5 @@ describe('seals of one lane that run together', () => {
     const { world, chunksPut } = await twelvePayloads()
     expect(await sealTogether(world, 4, { payloadsMax: 3 })).toEqual(['abc', 'def', 'ghi', 'jkl'])
     expect(chunksPut).toEqual([2, 2, 2, 0])
-  })
-
-  test('give a batch when its own claim is on the disk', async () => {
-    const held = createHeldStore()
-    const world = await openSpoolWorld({ openStore: held.openStore })
-    for (const name of 'a b c d e f g h'.split(' ')) world.spool.append(payloadNamed(name))
-    expect(await ended(world.spool)).toBeNull()
-    held.hold()
-    const sealed: number[] = []
-    const lane = world.spool.lanes()[0]!.id
-    const sealNext = async () => {
-      const batch = await world.spool.seal(lane, limits)
-      sealed.push(batch?.firstSeq ?? -1)
-    }
-    const seals = [sealNext()]
-    await eventually(() => held.waiting() === 1)
-    seals.push(sealNext())
-    await eventually(() => world.spool.lanes()[0]!.pending === 0)
-    expect(sealed).toEqual([])
-    held.releaseOne()
-    await seals[0]
-    await eventually(() => held.waiting() === 1)
-    expect(sealed).toEqual([0])
-    held.release()
-    await Promise.all(seals)
-    expect(sealed).toEqual([0, 4])
   })
 })

@@ -1,19 +1,10 @@
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { attemptsIn, type PayloadSettlement } from '../../../src/domain/settlement.ts'
-import { allKeys, seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
+import { seqKey, table } from '../../../src/spool/chunk-log/key-layout.ts'
 import { retryKey } from '../../../src/spool/session-state.ts'
 import type { Batch, Spool } from '../../../src/spool/spool.ts'
-import { openExistingStore, openLevelStore, type Store } from '../../../src/storage/storage.ts'
-import {
-  flipLastByte,
-  deadLettersIn,
-  namesIn,
-  openSpoolWorld,
-  sealAll,
-  type SpoolWorld,
-} from '../../support/open-spool.ts'
-import { payloadNamed } from '../../support/spool-world.ts'
+import { openLevelStore, type Store } from '../../../src/storage/storage.ts'
+import { flipLastByte, namesIn, openSpoolWorld, sealAll, type SpoolWorld } from '../../support/open-spool.ts'
 
 const failure = { payloadId: 'p', errorType: 'Timeout', errorMessage: 'busy', validationErrorDetails: [] }
 const delivered: PayloadSettlement = { kind: 'delivered' }
@@ -49,59 +40,6 @@ const countsOf = ({ spool }: SpoolWorld) =>
   spool.lanes().map(({ role, appended, settled, open }) => `${role.kind}: ${appended} = ${settled} + ${open}`)
 
 describe('a settle', () => {
-  test('of a delivered batch deletes its claim and its chunks, and nothing of it is left on the disk', async () => {
-    const world = await openSpoolWorld()
-    await settleAs(world.spool, await sealed(world, 'a', 'b', 'c'), 'all delivered')
-    expect(countsOf(world)).toEqual(['live: 3 = 3 + 0'])
-    expect(world.spool.totals()).toMatchObject({ delivered: 3, openBytes: 0 })
-    await world.spool.close()
-    const store = await openExistingStore(join(world.path, 'store'))
-    const tables = new Set<number | undefined>()
-    for await (const page of store.pages(allKeys)) for (const [key] of page) tables.add(key[0])
-    await store.close()
-    expect([...tables]).toEqual([table.format, table.lanes, table.totals, table.windowKeys])
-  })
-
-  test('puts each payload in the place that its settlement says, in one write', async () => {
-    const world = await openSpoolWorld()
-    const { spool } = world
-    const batch = await sealed(world, 'a', 'b', 'c', 'd')
-    const { groups } = spool.totals()
-    await settleAs(spool, batch, [delivered, retryAt(0), dead, retryAt(0)])
-    expect(spool.totals()).toMatchObject({ groups: groups + 1, delivered: 1, retried: 2, dead: 1 })
-    expect(countsOf(world)).toEqual(['live: 4 = 4 + 0', 'retry: 2 = 0 + 2'])
-    const [retry] = await sealAll(spool)
-    expect(await namesIn(spool, retry!)).toEqual(['b', 'd'])
-    expect(await deadLettersIn(spool)).toMatchObject([
-      {
-        deadLetter: {
-          stage: 'delivery',
-          reason: 'Validation',
-          detail: 'no asset',
-          device: 'c',
-          payloadId: payloadNamed('c').payloadId,
-          batchId: batch.batchId,
-          requestId: 'request-1',
-          failure,
-        },
-      },
-    ])
-  })
-
-  test('counts the attempts of a payload, and has one retry lane for each step of a schedule', async () => {
-    const world = await openSpoolWorld()
-    const { spool } = world
-    await settleAs(spool, await sealed(world, 'a', 'b'), [retryAt(0), delivered])
-    const [first] = await sealAll(spool)
-    expect(await attemptsOf(spool, first!)).toEqual([1])
-    await settleAs(spool, first!, [retryAt(1)])
-    const [second] = await sealAll(spool)
-    expect(second).toMatchObject({ role: { kind: 'retry', schedule: 'Timeout', step: 1 } })
-    expect(await attemptsOf(spool, second!)).toEqual([2])
-    await settleAs(spool, await sealed(world, 'c', 'd'), [retryAt(0), retryAt(1)])
-    expect(countsOf(world)).toEqual(['live: 4 = 4 + 0', 'retry: 2 = 1 + 1', 'retry: 2 = 0 + 2'])
-  })
-
   test('counts attempts by schedule, none for an uncounted answer, and keeps both over a restart', async () => {
     const before = await openSpoolWorld()
     await settleAs(before.spool, await sealed(before, 'a'), [retryAt(1)])
@@ -137,19 +75,6 @@ describe('a settle', () => {
     }
     expect(spool.lanes().length).toBeLessThanOrEqual(1 + 64 + 7 * 5)
     expect(await attemptsOf(spool, batch)).toEqual([200])
-  })
-})
-
-describe('a discarded payload', () => {
-  test('counts as dead and is no dead letter, also after a restart', async () => {
-    const before = await openSpoolWorld()
-    const discarded: PayloadSettlement = { ...dead, discard: true }
-    await settleAs(before.spool, await sealed(before, 'a', 'b'), [discarded, dead])
-    expect(before.spool.totals()).toMatchObject({ dead: 2, deadLetters: 1, openBytes: 0 })
-    const world = await before.reopen()
-    expect(countsOf(world)).toEqual(['live: 2 = 2 + 0'])
-    expect(await deadLettersIn(world.spool)).toHaveLength(1)
-    expect((await world.spool.check(new AbortController().signal)).problems).toEqual([])
   })
 })
 

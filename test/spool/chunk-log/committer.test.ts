@@ -149,21 +149,6 @@ describe('a write that gathers', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('waits again after a write, for what came meanwhile', async () => {
-    const { clock, held, keysOf, acks, send } = await openBusy()
-    held.hold()
-    send('a', rare)
-    await clock.advance(gatherMs)
-    send('b', rare)
-    held.release()
-    while (acks.length === 0) await nextTurn()
-    for (let turns = 0; turns < 5; turns += 1) await nextTurn()
-    expect(keysOf()).toEqual(['a'])
-    send('c', rare)
-    await clock.advance(gatherMs)
-    expect(keysOf()).toEqual(['a', 'b c'])
-  })
-
   test('starts at once with a message of a connection that has just sent another', async () => {
     const { committer, clock, keysOf, send } = await openBusy()
     send('rare', rare)
@@ -212,14 +197,6 @@ describe('a write that gathers', () => {
     send('b', rare)
     await nextTurn()
     expect(keysOf()).toHaveLength(2)
-  })
-
-  test('has no timer left after a failure, and its messages get the fault', async () => {
-    const { committer, clock, acks, send } = await openBusy()
-    send('a', rare)
-    committer.fail(explainWrite(new Error('a read failed')))
-    expect(acks).toEqual(['SPOOL_WRITE_FAILED'])
-    expect(clock.pending()).toBe(0)
   })
 })
 

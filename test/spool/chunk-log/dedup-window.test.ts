@@ -51,21 +51,6 @@ describe('the dedup window', () => {
     expect(window.size()).toBe(0)
   })
 
-  test('never holds more keys than its bound once groups end', () => {
-    const window = createWindow({ windowMs: 1e9, keysMax: 10 })
-    for (let n = 0; n < 25; n += 1) {
-      window.load(keyOf(n))
-      window.add()
-      window.endGroup(n, 1, 0)
-      window.expire(0, 10)
-      expect(window.size()).toBeLessThanOrEqual(10)
-    }
-    window.load(keyOf(14))
-    expect(window.has()).toBe(false)
-    window.load(keyOf(15))
-    expect(window.has()).toBe(true)
-  })
-
   test.each(['whole', 'recovered'])(
     'agrees with a plain set over a long random history of %s keys',
     (kind) => {

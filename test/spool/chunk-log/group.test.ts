@@ -2,9 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
 import { openExistingStore, type StoreEntry } from '../../../src/storage/storage.ts'
-import { createHeldStore } from '../../support/held-store.ts'
-import { ended, openSpoolWorld, type SpoolWorld } from '../../support/open-spool.ts'
-import { deadLetterNamed, keptNamed, payloadNamed } from '../../support/spool-world.ts'
+import { openSpoolWorld, type SpoolWorld } from '../../support/open-spool.ts'
 
 /** Closes the spool and reads one of its tables. */
 async function recordsOf(
@@ -18,31 +16,6 @@ async function recordsOf(
   await store.close()
   return records
 }
-
-describe('the messages of one commit', () => {
-  test('are durable together: payloads, dead letters, kept messages and state', async () => {
-    const held = createHeldStore()
-    const before = await openSpoolWorld({ openStore: held.openStore })
-    const { spool } = before
-    const { deadLetter } = deadLetterNamed('dead')
-    const kept = keptNamed('kept')
-    spool.append(payloadNamed('a'))
-    spool.addDeadLetter(deadLetter)
-    spool.keepMessage(kept.message)
-    spool.putState('key', Buffer.from('value'))
-    await ended(spool)
-    expect(spool.totals()).toMatchObject({
-      groups: 1,
-      payloads: 1,
-      deadLetters: 1,
-      quarantined: 1,
-      stateEntries: 1,
-    })
-    const again = await before.reopen()
-    expect(again.spool.totals()).toMatchObject({ deadLetters: 1, quarantined: 1, stateEntries: 1 })
-    expect(again.spool.lanes()).toMatchObject([{ pending: 1 }])
-  })
-})
 
 describe('the window keys of one commit', () => {
   test('expire with later commits, at most 64 records a write', async () => {

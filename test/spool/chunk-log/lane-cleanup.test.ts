@@ -14,7 +14,6 @@ import {
   sealLane,
   type SpoolWorld,
 } from '../../support/open-spool.ts'
-import { atEachPowerCut } from '../../support/power-cuts.ts'
 import { emptyDisk, deadLetterNamed, payloadNamed, provider } from '../../support/spool-world.ts'
 
 const owner = provider('default')
@@ -53,14 +52,6 @@ describe('a drained backfill lane', () => {
     // Whatever was asked for is durable once a write behind it is.
     await send(spool, `after ${spool.totals().groups}`)
   }
-
-  test('stays while anything of it is pending or sealed', async () => {
-    const world = await openSpoolWorld()
-    for (const name of ['one', 'two', 'three']) await outage(world, name)
-    await sealLane(world.spool, 1 as LaneId)
-    await aMinute(world)
-    expect(kinds(world.spool.lanes())).toEqual(['1 backfill', '2 backfill', '3 backfill', '4 live'])
-  })
 
   test.each([true, false])(
     'leaves its number unused after a restart (high-water mark: %s)',
@@ -107,28 +98,6 @@ describe('a drained backfill lane', () => {
     const found = await collect(salvage.entries(new AbortController().signal))
     await salvage.close()
     expect(found).toContainEqual(expect.objectContaining({ kind: 'payload', lane: 1, provider: owner }))
-  })
-
-  test('is deleted completely or not at all, at any power cut', async () => {
-    const writes = await atEachPowerCut({
-      async history(world) {
-        await outage(world, 'one')
-        await outage(world, 'two')
-        await send(world.spool, 'three')
-        for (const id of [1, 2]) await drain(world.spool, id as LaneId)
-        await aMinute(world)
-      },
-      async check(spool) {
-        expect((await spool.check(new AbortController().signal)).problems).toEqual([])
-        const known = spool.lanes().map(({ id }) => id)
-        expect(await send(spool, 'later')).toBeNull()
-        const live = spool.lanes().filter(({ role }) => role.kind === 'live')
-        expect(live).toHaveLength(1)
-        const opened = spool.lanes().filter(({ id }) => !known.includes(id))
-        for (const { id } of opened) expect(id).toBeGreaterThan(Math.max(0, ...known))
-      },
-    })
-    expect(writes).toBe(11)
   })
 
   test('stays while the only younger lane could still be lost in a power cut', async () => {

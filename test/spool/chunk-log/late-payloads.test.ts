@@ -17,14 +17,6 @@ function send(spool: Spool, name: string, deviceTime = lateBefore): Promise<unkn
 const sendLate = (spool: Spool, name: string) => send(spool, name, lateBefore - 1)
 
 describe('a payload that is late on arrival', () => {
-  test('opens a backfill lane if there is none, and never precedes fresh payloads', async () => {
-    const { spool } = await openSpoolWorld({ isLate })
-    await sendLate(spool, 'old')
-    await send(spool, 'fresh')
-    await sendLate(spool, 'older')
-    expect(await rolesIn(spool)).toEqual(['backfill: old older', 'live: fresh'])
-  })
-
   test('goes to another lane than fresh payloads of its message, in one write', async () => {
     const { spool } = await openSpoolWorld({ isLate })
     spool.append(payloadNamed('fresh 1'))

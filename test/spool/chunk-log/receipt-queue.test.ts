@@ -10,10 +10,7 @@ import {
   sealAll,
   type SpoolWorld,
 } from '../../support/open-spool.ts'
-import { atEachPowerCut } from '../../support/power-cuts.ts'
 import { emptyDisk } from '../../support/spool-world.ts'
-
-const failure = { payloadId: '', errorType: 'Internal', errorMessage: 'no', validationErrorDetails: [] }
 
 async function settleAll(
   { spool, publish }: Pick<SpoolWorld, 'spool' | 'publish'>,
@@ -42,49 +39,6 @@ async function receiptsIn(spool: Spool, limit = 100): Promise<[number, string][]
 }
 
 describe('receipts', () => {
-  test('never get a number twice, also if none was left at the restart', async () => {
-    const before = await openSpoolWorld()
-    await settleAll(before, ['one', 'two'])
-    await before.spool.forgetReceipts(1)
-    const world = await before.reopen()
-    expect(await receiptsIn(world.spool)).toEqual([])
-    await settleAll(world, ['three'])
-    expect(await receiptsIn(world.spool)).toEqual([[2, 'three']])
-  })
-
-  test('exist exactly for the settled batches, at any power cut', async () => {
-    const fates: PayloadSettlement[] = [
-      { kind: 'delivered' },
-      { kind: 'retry', schedule: 'default', step: 0, failure },
-      { kind: 'dead', reason: 'Internal', detail: 'no', failure },
-    ]
-    const writes = await atEachPowerCut({
-      async history(world, done) {
-        for (const [index, fate] of fates.entries()) {
-          await world.publish(`message ${index}`)
-          const live = world.spool.lanes().find(({ role }) => role.kind === 'live')
-          const batch = await world.spool.seal(live!.id, { payloadsMax: 10, bodyBytesMax: 1e6 })
-          done.push(`sealed ${index}`)
-          await settle(world.spool, batch!, `receipt ${index}`, fate)
-          done.push(`settled ${index}`)
-        }
-        await world.spool.forgetReceipts(1)
-        done.push('forgotten')
-      },
-      async check(spool, done) {
-        const sealed = done.filter((step) => step.startsWith('sealed')).length
-        const settled = done.filter((step) => step.startsWith('settled')).length
-        const held = (await receiptsIn(spool)).map(([n]) => n)
-        const all = [0, 1, 2].slice(0, settled)
-        // The power failed before a write, so nothing is durable that was not reported.
-        expect(held).toEqual(done.includes('forgotten') ? [2] : all)
-        expect(spool.batches()).toHaveLength(sealed - settled)
-        expect(spool.totals().receipts).toBe(held.length)
-      },
-    })
-    expect(writes).toBe(fates.length * 3 + 1)
-  })
-
   test('are left out and counted above their bound, and the settle still succeeds', async () => {
     const world = await openSpoolWorld({ changes: { receiptBytesMax: 20 } })
     await settleAll(world, ['receipt 1', 'receipt 2'])

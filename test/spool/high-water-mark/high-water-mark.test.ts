@@ -1,36 +1,49 @@
-import { copyFile, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { readdirSync } from 'node:fs'
+import { copyFile, cp, readFile, rm, writeFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { SpoolOptions } from '../../../src/spool/spool.ts'
 import { describe, expect, test } from 'vitest'
 import type { LaneId, ProviderName } from '../../../src/domain/ids.ts'
 import { slotBytes } from '../../../src/spool/high-water-mark/high-water-mark.ts'
 import { readMarkIn } from '../../../src/spool/high-water-mark/mark-file.ts'
 import { decodeMark, layOutMark, sealMark } from '../../../src/spool/high-water-mark/mark-codec.ts'
-import { openRestingSpool } from '../../../src/spool/spool.ts'
-import { realDisk } from '../../../src/storage/storage.ts'
-import { namesIn, openSpoolWorld, sealAll, type SpoolWorld } from '../../support/open-spool.ts'
+import {
+  namesIn,
+  openSpoolWorld,
+  sealAll,
+  type SpoolWorld,
+  publishAll,
+  deliverAll,
+} from '../../support/open-spool.ts'
+import { checkOf } from '../../support/resting-spool.ts'
 
 const never = new AbortController().signal
 
-async function publishAll({ publish }: SpoolWorld, names: string): Promise<void> {
-  for (const name of names) expect(await publish(name)).toBeNull()
-}
-
-async function settleAll({ spool }: SpoolWorld): Promise<void> {
-  for (const batch of await sealAll(spool))
-    await spool.settle(batch, { payloads: 'all delivered', requestId: null })
-}
-
-/** Puts back the files of the database as they were, as a disk does that loses writes. The mark stays. */
-async function keepStore({ path }: SpoolWorld): Promise<() => Promise<void>> {
-  const store = join(path, 'store')
-  const copy = join(path, 'store-copy')
-  await rm(copy, { recursive: true, force: true })
+/**
+ * A spool of the payloads a and b whose database loses what `use` writes to it, as on a disk that loses writes. The mark
+ * stays. Nobody has it open.
+ */
+async function losing(
+  use: (lost: SpoolWorld) => Promise<unknown>,
+  {
+    changes = {},
+    before = async () => undefined,
+  }: {
+    changes?: Partial<SpoolOptions>
+    before?: (world: SpoolWorld) => Promise<unknown>
+  } = {},
+): Promise<SpoolWorld> {
+  const world = await openSpoolWorld({ changes })
+  await publishAll(world, 'ab')
+  await before(world)
+  await world.spool.close()
+  const [store, copy] = [join(world.path, 'store'), join(world.path, 'store-copy')]
   await cp(store, copy, { recursive: true })
-  return async () => {
-    await rm(store, { recursive: true })
-    await cp(copy, store, { recursive: true })
-  }
+  const lost = await world.reopen()
+  await use(lost)
+  await lost.spool.close()
+  await rm(store, { recursive: true })
+  await rename(copy, store)
+  return lost
 }
 
 async function markOf({ path }: SpoolWorld) {
@@ -39,27 +52,9 @@ async function markOf({ path }: SpoolWorld) {
   return found.mark
 }
 
-describe('the high-water mark', () => {
-  test('has the number of writes and the next number of each lane before the ack of a write', async () => {
-    const world = await openSpoolWorld()
-    const before = await markOf(world)
-    await publishAll(world, 'abc')
-    const mark = await markOf(world)
-    expect(mark).toMatchObject({ writes: before.writes + 3, nextLane: 2 })
-    expect(mark.lanes).toEqual([{ id: 1, provider: 'default', role: { kind: 'live' }, nextSeq: 3, open: 3 }])
-  })
-})
-
 describe('a database that lost writes', () => {
   test('is reported with the payloads that are missing, and the numbers go on behind them', async () => {
-    const world = await openSpoolWorld()
-    await publishAll(world, 'ab')
-    await world.spool.close()
-    const putBack = await keepStore(world)
-    const lost = await world.reopen()
-    await publishAll(lost, 'cde')
-    await lost.spool.close()
-    await putBack()
+    const lost = await losing((world) => publishAll(world, 'cde'))
     const again = await lost.reopen()
     expect(again.eventsOf('writes_missing')).toMatchObject([
       { writes: 3, payloads: 3, lanes: 'lane 1 of provider default: 3' },
@@ -81,50 +76,38 @@ describe('a database that lost writes', () => {
   })
 
   test('is reported once: the next start finds what the last one left', async () => {
-    const world = await openSpoolWorld()
-    await publishAll(world, 'ab')
-    await world.spool.close()
-    const putBack = await keepStore(world)
-    const lost = await world.reopen()
-    await publishAll(lost, 'c')
-    await lost.spool.close()
-    await putBack()
+    const lost = await losing((world) => publishAll(world, 'c'))
     const again = await (await lost.reopen()).reopen()
     expect(again.eventsOf('writes_missing')).toEqual([])
     expect(again.spool.lanes()).toMatchObject([{ appended: 3, settled: 1, open: 2, pending: 2 }])
     expect(await again.spool.check(never)).toMatchObject({ ok: true })
     // The gap is stepped over once, also over a restart.
-    await settleAll(again)
+    await deliverAll(again.spool)
     const end = await again.reopen()
     expect(end.spool.lanes()).toMatchObject([{ appended: 3, settled: 3, open: 0, pending: 0 }])
   })
 
   test('is reported also where only settles are missing, and nothing is pending', async () => {
-    const world = await openSpoolWorld()
-    await publishAll(world, 'ab')
-    const [batch] = await sealAll(world.spool)
-    await world.spool.close()
-    const putBack = await keepStore(world)
-    const lost = await world.reopen()
-    await lost.spool.load(lost.spool.batches()[0]!)
-    await lost.spool.settle(lost.spool.batches()[0]!, { payloads: 'all delivered', requestId: null })
-    await lost.spool.close()
-    await putBack()
+    const lost = await losing(
+      async (lost) => {
+        await lost.spool.load(lost.spool.batches()[0]!)
+        await lost.spool.settle(lost.spool.batches()[0]!, { payloads: 'all delivered', requestId: null })
+      },
+      { before: ({ spool }) => sealAll(spool) },
+    )
     const again = await lost.reopen()
     expect(again.eventsOf('writes_missing')).toMatchObject([{ writes: 1, payloads: 0, lanes: '' }])
-    expect(again.spool.batches()).toMatchObject([{ batchId: batch?.batchId }])
+    expect(again.spool.batches()).toMatchObject([{ payloads: 2 }])
   })
 
   test('opens a lane of which nothing is left again, with its provider, its role and its numbers', async () => {
-    const world = await openSpoolWorld({ changes: { forgetMs: 1e9 } })
-    await publishAll(world, 'ab')
-    await world.spool.close()
-    const putBack = await keepStore(world)
-    const lost = await world.reopen()
-    await lost.spool.rotate('default' as ProviderName)
-    await publishAll(lost, 'cd')
-    await lost.spool.close()
-    await putBack()
+    const lost = await losing(
+      async (lost) => {
+        await lost.spool.rotate('default' as ProviderName)
+        await publishAll(lost, 'cd')
+      },
+      { changes: { forgetMs: 1e9 } },
+    )
     const again = await lost.reopen()
     expect(again.eventsOf('writes_missing')).toMatchObject([{ writes: 3, payloads: 2 }])
     expect(again.spool.lanes()).toMatchObject([
@@ -137,17 +120,8 @@ describe('a database that lost writes', () => {
   })
 
   test('is shown by a check of the files where no daemon runs', async () => {
-    const world = await openSpoolWorld()
-    await publishAll(world, 'ab')
-    await world.spool.close()
-    const putBack = await keepStore(world)
-    const lost = await world.reopen()
-    await publishAll(lost, 'cde')
-    await lost.spool.close()
-    await putBack()
-    const resting = await openRestingSpool(world.path)
-    const { ok, problems } = await resting.check(never)
-    await resting.close()
+    const lost = await losing((world) => publishAll(world, 'cde'))
+    const { ok, problems } = await checkOf(lost.path)
     expect(ok).toBe(false)
     expect(problems).toEqual([
       '3 writes are missing by the high-water mark.',
@@ -164,11 +138,11 @@ describe('a database that lost writes', () => {
     const mark = await readFile(join(world.path, 'mark'))
     // The other version drains lane 1 and deletes it; it does not know the mark.
     const other = await openSpoolWorld({ path: world.path, clock: world.clock })
-    await settleAll(other)
+    await deliverAll(other.spool)
     await publishAll(other, 'd')
     await other.spool.rotate('default' as ProviderName)
     await publishAll(other, 'e')
-    await settleAll(other)
+    await deliverAll(other.spool)
     await other.clock.advance(60_000)
     await other.spool.close()
     expect(other.spool.lanes()).toEqual([])
@@ -223,45 +197,6 @@ describe('a mark that cannot be used', () => {
     const world = await before.reopen()
     expect(world.eventsOf('high_water_mark_unknown')).toEqual([])
     expect(world.spool.lanes()).toMatchObject([{ appended: 3, open: 3 }])
-  })
-
-  test('that cannot be written is reported once, stops nothing, and is written again later', async () => {
-    let fails = false
-    const disk = {
-      ...realDisk,
-      openFixedFile: (path: string, name: string, bytes: number) => {
-        const file = realDisk.openFixedFile(path, name, bytes)
-        return {
-          ...file,
-          write(source: Buffer, length: number, offset: number) {
-            if (fails) throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
-            file.write(source, length, offset)
-          },
-        }
-      },
-    }
-    const world = await openSpoolWorld({ disk })
-    fails = true
-    await publishAll(world, 'abc')
-    expect(world.eventsOf('high_water_mark_failed')).toMatchObject([{ why: 'EIO: i/o error' }])
-    fails = false
-    await publishAll(world, 'd')
-    expect(world.eventsOf('high_water_mark_resumed')).toEqual([])
-    await world.clock.advance(60_000)
-    await publishAll(world, 'e')
-    expect(world.eventsOf('high_water_mark_resumed')).toHaveLength(1)
-    expect((await markOf(world)).lanes).toMatchObject([{ nextSeq: 5 }])
-  })
-
-  test('that cannot be created, because something else has its name, stops nothing', async () => {
-    const before = await openSpoolWorld()
-    await before.spool.close()
-    await rm(join(before.path, 'mark'))
-    await mkdir(join(before.path, 'mark'))
-    const world = await before.reopen()
-    expect(world.eventsOf('high_water_mark_failed')).toHaveLength(1)
-    await publishAll(world, 'a')
-    expect(readdirSync(join(before.path, 'mark'))).toEqual([])
   })
 })
 

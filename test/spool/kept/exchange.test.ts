@@ -9,11 +9,9 @@ import {
   keptIn,
   namesIn,
   openSpoolWorld,
-  passTimeUntil,
   sealAll,
   statesIn,
 } from '../../support/open-spool.ts'
-import { atEachPowerCut } from '../../support/power-cuts.ts'
 import { exchangeOf, emptyDisk, keptNamed, deadLetterNamed, payloadNamed } from '../../support/spool-world.ts'
 
 const shelf = 'quarantine:default'
@@ -67,24 +65,6 @@ describe('an exchange', () => {
       quarantined: 1,
     })
     expect(spool.lanes()).toMatchObject([{ appended: 2, settled: 0, open: 2 }])
-  })
-
-  test('is whole or has not happened at any power cut', async () => {
-    const writes = await atEachPowerCut({
-      async history({ spool }, done) {
-        const take = await keepAll(spool, ['one'])
-        done.push('kept')
-        const { deadLetter } = deadLetterNamed('dead')
-        await spool.exchange(exchangeOf({ take, payloads: [payloadNamed('a')], deadLetters: [deadLetter] }))
-        done.push('exchanged')
-      },
-      async check(spool, done) {
-        const found = [await keptIn(spool, shelf), await pendingNames(spool), await deadLettersIn(spool)]
-        if (done.length === 1) expect(found).toEqual([['one'], [], []])
-        if (done.length === 2) expect(found).toMatchObject([[], ['a'], [expect.anything()]])
-      },
-    })
-    expect(writes).toBe(2)
   })
 
   test('neither consults nor extends the dedup window', async () => {
@@ -179,30 +159,5 @@ describe('an exchange', () => {
     spool.putState('van-1', Buffer.from('second'))
     await Promise.all([closed, ended(spool)])
     expect(await statesIn((await before.reopen()).spool)).toEqual({ 'van-1': 'second' })
-  })
-
-  test('is rejected by a failed write, and can be repeated afterwards', async () => {
-    const disk = createMemoryDisk()
-    const { spool, clock } = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
-    const ids = await keepAll(spool, ['one'])
-    disk.failNextWrite({ reachesDisk: false })
-    const exchange = exchangeOf({ take: ids, payloads: [payloadNamed('a')] })
-    await expect(spool.exchange(exchange)).rejects.toMatchObject({ code: 'SPOOL_WRITE_FAILED' })
-    await expect(spool.exchange(exchange)).rejects.toMatchObject({ code: 'SPOOL_CLOSED' })
-    await passTimeUntil(clock, () => spool.holdReason() === null)
-    await spool.exchange(exchange)
-    expect(await keptIn(spool, shelf)).toEqual([])
-    expect(await pendingNames(spool)).toEqual(['a'])
-  })
-
-  test('works while intake is held', async () => {
-    const { spool } = await openSpoolWorld({ changes: { stateBytesMax: 1 } })
-    const ids = await keepAll(spool, ['one', 'two'])
-    spool.putState('van', Buffer.alloc(50))
-    spool.endMessage(null)
-    expect(spool.holdReason()).toBe('state_full')
-    const stateChanges = [{ key: 'van', value: null }]
-    await spool.exchange(exchangeOf({ take: ids, payloads: [payloadNamed('a')], stateChanges }))
-    expect(spool.holdReason()).toBeNull()
   })
 })

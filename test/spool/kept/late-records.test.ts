@@ -7,14 +7,8 @@ import type { SpoolOptions } from '../../../src/spool/spool.ts'
 import type { LateState } from '../../../src/spool/types.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
 import { killedCopy } from '../../support/killed-copy.ts'
-import {
-  ended,
-  flipLastByte,
-  openSpoolWorld,
-  reopenTampered,
-  statesIn,
-  type SpoolWorld,
-} from '../../support/open-spool.ts'
+import { ended, flipLastByte, openSpoolWorld, statesIn, type SpoolWorld } from '../../support/open-spool.ts'
+import { writeIn } from '../../support/resting-spool.ts'
 import { createRandom } from '../../support/random.ts'
 import { exchangeOf } from '../../support/spool-world.ts'
 
@@ -55,9 +49,7 @@ async function recordIn(path: string, key: Buffer): Promise<Buffer> {
 }
 
 async function put(path: string, key: Buffer, value: Buffer): Promise<void> {
-  const store = await openLevelStore(join(path, 'store'))
-  await store.write([{ type: 'put', key, value }], { sync: true })
-  await store.close()
+  await writeIn(path, [{ type: 'put', key, value }])
 }
 
 /** Names of the records in the database. */
@@ -71,33 +63,6 @@ async function keysIn(path: string): Promise<string[]> {
 }
 
 describe('entries that change with many messages', () => {
-  test('are there after a kill, and are put under their own keys by the start', async () => {
-    const world = await openSpoolWorld()
-    const [bus, van] = [device('bus'), device('van')]
-    for (const value of ['1', '2', '3', '4', '5']) await send(world, [[bus, value]])
-    await send(world, [[van, '']])
-    const after = await killed(world)
-    expect(await statesIn(after.spool)).toEqual({ bus: '5', van: '' })
-    expect(after.eventsOf('records_unbalanced')).toEqual([])
-    expect(await keysIn(await killedCopy(after.path))).toEqual(['bus', 'van'])
-  })
-
-  test('of a device that sends no more stay when its record leaves', async () => {
-    const world = await openSpoolWorld({ changes: { lateRecords: { recordsMax: 3, bytesMax: 10_000 } } })
-    const [bus, van] = [device('bus'), device('van')]
-    await send(world, [
-      [bus, 'parked'],
-      [van, '0'],
-    ])
-    for (let n = 1; n <= 10; n += 1) await send(world, [[van, `${n}`]])
-    expect(world.spool.totals().lateMoved).toBe(1)
-    const expected = { bus: 'parked', van: '10' }
-    expect(await statesIn(world.spool)).toEqual(expected)
-    // Three records, and the entry of the bus.
-    expect(world.spool.totals().stateEntries).toBe(4)
-    expect(await statesIn((await killed(world)).spool)).toEqual(expected)
-  })
-
   test('take no more than their bound, whatever their size', async () => {
     const bytesMax = 10_000
     const world = await openSpoolWorld({ changes: { lateRecords: { recordsMax: 1000, bytesMax } } })
@@ -112,24 +77,6 @@ describe('entries that change with many messages', () => {
     const found = await statesIn((await killed(world)).spool)
     for (const [index, { key }] of vans.entries())
       expect(found[key]).toMatch(new RegExp(`^${190 + index}\\.`))
-  })
-
-  test('do not come back after they were deleted or put at once', async () => {
-    const world = await openSpoolWorld({ changes: { lateRecords: { recordsMax: 100, bytesMax: 100_000 } } })
-    const [bus, van, tram] = [device('bus'), device('van'), device('tram')]
-    await send(world, [
-      [bus, 'late'],
-      [van, 'late'],
-      [tram, 'late'],
-    ])
-    world.spool.putState('bus', null)
-    world.spool.putState('van', Buffer.from('at once'))
-    world.spool.putState('tram', null)
-    await send(world, [[tram, 'again']])
-    const expected = { van: 'at once', tram: 'again' }
-    expect(await statesIn(world.spool)).toEqual(expected)
-    expect(await statesIn((await killed(world)).spool)).toEqual(expected)
-    expect(await statesIn((await world.reopen()).spool)).toEqual(expected)
   })
 
   test.each([false, true])(
@@ -182,17 +129,6 @@ describe('entries that change with many messages', () => {
     expect(await keysIn(await killedCopy(world.path))).toEqual(['van'])
     await send(world, [[van, 'two']])
     expect(await statesIn((await killed(world)).spool)).toEqual({ van: 'two' })
-  })
-
-  test('in a damaged record are reported, and the rest is returned', async () => {
-    const world = await openSpoolWorld({ changes: { lateRecords: { recordsMax: 100, bytesMax: 100_000 } } })
-    const [bus, van] = [device('bus'), device('van')]
-    await send(world, [[bus, 'one']])
-    await send(world, [[van, 'one']])
-    await send(world, [[bus, 'two']])
-    const after = await reopenTampered(await killed(world), stateKey('bus'), flipLastByte)
-    expect(after.eventsOf('record_damaged')).toMatchObject([{ table: 'state', name: 'bus' }])
-    expect(await statesIn(after.spool)).toEqual({ van: 'one' })
   })
 
   test.each([1, 2, 3])('are those of the last change over random histories (seed %d)', async (seed) => {

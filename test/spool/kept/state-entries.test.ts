@@ -1,65 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { stateKey, setAsideKey, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
 import { openLevelStore } from '../../../src/storage/storage.ts'
-import { createFakeClock } from '../../support/fake-clock.ts'
-import { createMemoryDisk } from '../../support/memory-store.ts'
-import {
-  ended,
-  flipLastByte,
-  openSpoolWorld,
-  passTimeUntil,
-  reopenTampered,
-  statesIn,
-} from '../../support/open-spool.ts'
-import { exchangeOf, emptyDisk, payloadNamed } from '../../support/spool-world.ts'
+import { ended, flipLastByte, openSpoolWorld, reopenTampered, statesIn } from '../../support/open-spool.ts'
+import { exchangeOf, payloadNamed } from '../../support/spool-world.ts'
 import { join } from 'node:path'
 
 const bytes = (text: string) => Buffer.from(text)
 
 describe('state of the mapping', () => {
-  test('is the same after a restart as when the last message was acknowledged', async () => {
-    const before = await openSpoolWorld()
-    before.spool.putState('van-1', bytes('latitude'))
-    before.spool.putState('van-2', bytes('battery'))
-    expect(await ended(before.spool)).toBeNull()
-    before.spool.putState('van-1', bytes('latitude, longitude'))
-    before.spool.putState('van-2', null)
-    before.spool.putState('van-3', Buffer.alloc(0))
-    expect(await ended(before.spool)).toBeNull()
-    const { spool } = await before.reopen()
-    expect(await statesIn(spool)).toEqual({ 'van-1': 'latitude, longitude', 'van-3': '' })
-    expect(spool.totals().stateEntries).toBe(2)
-  })
-
-  test('becomes durable together with its message or not at all', async () => {
-    const disk = createMemoryDisk()
-    const world = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk, crashes: true })
-    disk.hold()
-    world.spool.putState('van-1', bytes('open'))
-    world.spool.append(payloadNamed('one'))
-    world.spool.endMessage(() => undefined)
-    while (disk.waiting() === 0) await world.clock.advance(0)
-    disk.crash({ keepRunning: false })
-    const lost = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk, clock: createFakeClock() })
-    expect(await statesIn(lost.spool)).toEqual({})
-    expect(lost.spool.lanes()).toEqual([])
-  })
-
-  test('is read from the disk again when the store is reopened after a failed write', async () => {
-    const disk = createMemoryDisk()
-    const { spool, clock } = await openSpoolWorld({ openStore: disk.boot(), disk: emptyDisk })
-    spool.putState('van-1', bytes('safe'))
-    await ended(spool)
-    disk.failNextWrite({ reachesDisk: false })
-    spool.putState('van-1', bytes('unlucky'))
-    spool.putState('van-2', bytes('unlucky'))
-    expect(await ended(spool)).toMatchObject({ code: 'SPOOL_WRITE_FAILED' })
-    await expect(statesIn(spool)).rejects.toMatchObject({ code: 'SPOOL_CLOSED' })
-    await passTimeUntil(clock, () => spool.holdReason() === null)
-    expect(await statesIn(spool)).toEqual({ 'van-1': 'safe' })
-    expect(spool.totals().stateEntries).toBe(1)
-  })
-
   test('holds intake at its bound, but no exchange, and intake resumes when entries were deleted', async () => {
     const { spool, eventsOf } = await openSpoolWorld({ changes: { stateBytesMax: 1000 } })
     let entries = 0

@@ -1,10 +1,9 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { lockStore, openLevelStore } from '../../../src/storage/storage.ts'
 import { damagedBlock, openingWorld, type OpeningWorld } from '../../support/opening-world.ts'
+import { useElsewhere } from '../../support/spool-process.ts'
 
 const never = new AbortController().signal
 const minuteMs = 60_000
@@ -35,6 +34,15 @@ async function killed(world: OpeningWorld): Promise<void> {
   world.requests.length = 0
 }
 
+/** A world whose daemon was killed; `note`: what the service manager has noted of it. */
+async function killedWorld(note?: string): Promise<OpeningWorld> {
+  const world = await openingWorld()
+  await withStore(world)
+  await killed(world)
+  if (note !== undefined) await writeFile(join(world.path, 'last-exit'), note)
+  return world
+}
+
 describe('a start after a clean end', () => {
   test('checks nothing, in a new directory and in one with a store', async () => {
     const world = await openingWorld()
@@ -62,9 +70,7 @@ test('the first start after another version had the store checks the logs and al
 
 describe('a start after an unclean end', () => {
   test('checks the logs, and the tables that were not read since they were written', async () => {
-    const world = await openingWorld()
-    await withStore(world)
-    await killed(world)
+    const world = await killedWorld()
     world.report.verified = [{ number: 5, bytes: 900, mtimeMs: 7 }]
     const opening = world.start()
     await opening.prepare(never)
@@ -81,9 +87,7 @@ describe('a start after an unclean end', () => {
   })
 
   test('checks all tables if the one before it was less than ten minutes ago', async () => {
-    const world = await openingWorld()
-    await withStore(world)
-    await killed(world)
+    const world = await killedWorld()
     await world.start().prepare(never)
     await world.clock.advance(9 * minuteMs)
     const opening = world.start()
@@ -92,34 +96,23 @@ describe('a start after an unclean end', () => {
     expect(world.requests.map(({ tables }) => tables)).toEqual(['unverified', 'all'])
   })
 
-  test.each(['killed ABRT', 'dumped BUS', 'dumped SEGV'])(
-    'checks all tables if the service manager noted %s, and only once',
-    async (note) => {
-      const world = await openingWorld()
-      await withStore(world)
-      await killed(world)
-      await writeFile(join(world.path, 'last-exit'), `${note}\n`)
-      await world.start().prepare(never)
-      await world.clock.advance(11 * minuteMs)
-      await world.start().prepare(never)
-      expect(world.requests.map(({ tables }) => tables)).toEqual(['all', 'unverified'])
-    },
-  )
-
-  test.each(['exited 0', 'killed KILL', ''])('does not if it noted "%s"', async (note) => {
-    const world = await openingWorld()
-    await withStore(world)
-    await killed(world)
-    await writeFile(join(world.path, 'last-exit'), note)
+  test.each([
+    ['killed ABRT\n', ['all', 'unverified']],
+    ['dumped BUS\n', ['all', 'unverified']],
+    ['dumped SEGV\n', ['all', 'unverified']],
+    ['exited 0', ['unverified', 'unverified']],
+    ['killed KILL', ['unverified', 'unverified']],
+    ['', ['unverified', 'unverified']],
+  ])('checks the tables at two starts by what the service manager noted: %j, %j', async (note, tables) => {
+    const world = await killedWorld(note)
     await world.start().prepare(never)
-    expect(world.requests[0]?.tables).toBe('unverified')
+    await world.clock.advance(11 * minuteMs)
+    await world.start().prepare(never)
+    expect(world.requests.map((request) => request.tables)).toEqual(tables)
   })
 
   test('checks all tables again until a check that was killed has ended', async () => {
-    const world = await openingWorld()
-    await withStore(world)
-    await killed(world)
-    await writeFile(join(world.path, 'last-exit'), 'killed ABRT')
+    const world = await killedWorld('killed ABRT')
     const stop = new AbortController()
     const opening = world.start()
     world.report = new Proxy(world.report, {
@@ -134,29 +127,7 @@ describe('a start after an unclean end', () => {
     await after.start().prepare(never)
     expect(after.requests[0]?.tables).toBe('all')
   })
-
-  test('shows the progress', async () => {
-    const world = await openingWorld()
-    await withStore(world)
-    await killed(world)
-    await world.start().prepare(never)
-    expect(world.progress).toEqual(['checking the spool: 3.0 MiB of 20.0 GiB'])
-  })
 })
-
-/** Another process has the store open until the test ends. */
-async function usedElsewhere(path: string): Promise<void> {
-  const storage = new URL('../../../src/storage/storage.ts', import.meta.url).href
-  const script = `const { openLevelStore } = await import(${JSON.stringify(storage)})
-    await openLevelStore(${JSON.stringify(path)})
-    console.log('open')
-    setInterval(() => undefined, 1000)`
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  await once(child.stdout, 'data')
-}
 
 /** The same directory with a check that reports no damage. */
 async function openingWorldLike(world: OpeningWorld): Promise<OpeningWorld> {
@@ -170,12 +141,9 @@ async function openingWorldLike(world: OpeningWorld): Promise<OpeningWorld> {
 
 describe('a spool that another process uses', () => {
   test('is refused, and nothing of it is checked or changed', async () => {
-    const world = await openingWorld()
-    await withStore(world)
-    await killed(world)
-    await writeFile(join(world.path, 'last-exit'), 'killed ABRT')
+    const world = await killedWorld('killed ABRT')
     const files = await readdir(world.path)
-    await usedElsewhere(join(world.path, 'store'))
+    await useElsewhere(world.path)
     await expect(world.start().prepare(never)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
     expect(world.requests).toEqual([])
     expect(await readdir(world.path)).toEqual(files)
@@ -193,9 +161,7 @@ describe('a spool that another process uses', () => {
 
 describe('damage that the check finds', () => {
   test('refuses the start with files, offsets and the command, and the next start checks all tables', async () => {
-    const world = await openingWorld()
-    await withStore(world)
-    await killed(world)
+    const world = await killedWorld()
     const damage = [1, 2, 3, 4, 5].map((n) => ({ ...damagedBlock, offset: n * 4096 }))
     world.report = { ...world.report, kind: 'damaged', damage }
     await expect(world.start().prepare(never)).rejects.toMatchObject({
@@ -212,9 +178,7 @@ describe('damage that the check finds', () => {
   })
 
   test('is set aside with the mark, and a new store can be begun, if the config says so', async () => {
-    const world = await openingWorld()
-    await withStore(world)
-    await killed(world)
+    const world = await killedWorld()
     await writeFile(join(world.path, 'mark'), 'mark')
     world.report = { ...world.report, kind: 'damaged', damage: [damagedBlock] }
     const opening = world.start({ onDamage: 'set_aside' })
@@ -240,9 +204,7 @@ describe('damage that the check finds', () => {
   })
 
   test('of a log alone is reported with the copy, and the store is opened', async () => {
-    const world = await openingWorld()
-    await withStore(world)
-    await killed(world)
+    const world = await killedWorld()
     const log = { file: '000004.log', aside: '/aside/000004.log', lostBytes: 900, lostOperations: 40 }
     world.report = { ...world.report, mendedLogs: [{ ...log, keptBatches: 3, damage: [damagedBlock] }] }
     await world.start().prepare(never)
@@ -259,33 +221,5 @@ describe('a directory without CURRENT', () => {
       code: 'SPOOL_DAMAGED',
       why: expect.stringContaining('the mark beside it shows that data was stored'),
     })
-  })
-
-  test('with leftovers alone is made free: they are moved, and a store can be created', async () => {
-    const world = await openingWorld()
-    await mkdir(join(world.path, 'store'))
-    for (const name of ['000003.log', 'MANIFEST-000002', 'LOG'])
-      await writeFile(join(world.path, 'store', name), '')
-    world.report = { ...world.report, kind: 'empty' }
-    await world.start().prepare(never)
-    const [folder = ''] = await readdir(join(world.path, 'damaged'))
-    expect(await readdir(join(world.path, 'damaged', folder))).toEqual([
-      '000003.log',
-      'LOG',
-      'MANIFEST-000002',
-    ])
-    expect(await readdir(join(world.path, 'store'))).toEqual(['LOCK'])
-    expect(world.events).toContainEqual(expect.objectContaining({ kind: 'spool_leftovers_moved', files: 3 }))
-    await createStore(world)
-  })
-
-  test('with tables is damaged', async () => {
-    const world = await openingWorld()
-    await mkdir(join(world.path, 'store'))
-    await writeFile(join(world.path, 'store', '000005.ldb'), 'x')
-    world.report = { ...world.report, kind: 'damaged', damage: [{ ...damagedBlock, unit: 'CURRENT' }] }
-    await expect(world.start().prepare(never)).rejects.toMatchObject({ code: 'SPOOL_DAMAGED' })
-    expect(world.requests[0]?.mend).toBe(false)
-    expect(await readdir(join(world.path, 'store'))).toContain('000005.ldb')
   })
 })

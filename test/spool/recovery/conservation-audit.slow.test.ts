@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
 import { keptKey, seqKey, table, tableRange } from '../../../src/spool/chunk-log/key-layout.ts'
 import { openLevelStore, type Store, type StoreEntry } from '../../../src/storage/storage.ts'
-import { addDeadLetters, ended, flipLastByte, openSpoolWorld, sealAll } from '../../support/open-spool.ts'
+import { addDeadLetters, ended, flipLastByte, openSpoolWorld, deliverAll } from '../../support/open-spool.ts'
 import type { SpoolWorld } from '../../support/open-spool.ts'
 import { exchangeOf, keptNamed } from '../../support/spool-world.ts'
 
@@ -57,15 +57,6 @@ async function tenPayloads(): Promise<SpoolWorld> {
   return world
 }
 
-const settleAll = async ({ spool }: SpoolWorld) => {
-  await sealAll(spool)
-  for (const batch of spool.batches()) {
-    const loaded = await spool.load(batch)
-    for (const left of loaded.kind === 'replaced' ? loaded.batches : [batch])
-      await spool.settle(left, { payloads: 'all delivered', requestId: null })
-  }
-}
-
 describe('payloads that are lost ahead of delivery are no fault of the counters', () => {
   const cases: [name: string, lost: number, change: (store: Store) => Promise<void>][] = [
     ['the first pending chunk is missing', 1, (store) => remove(store, [chunk(5)])],
@@ -92,7 +83,7 @@ describe('payloads that are lost ahead of delivery are no fault of the counters'
     const world = await changed(await tenPayloads(), change)
     await audited(world)
     expect(world.eventsOf('conservation_broken')).toEqual([])
-    await settleAll(world)
+    await deliverAll(world.spool)
     expect(world.spool.totals()).toMatchObject({ damaged: lost })
     const reports = [...world.eventsOf('chunk_damaged'), ...world.eventsOf('writes_missing')]
     expect(reports.reduce((sum, { payloads }) => sum + payloads, 0)).toBe(lost)

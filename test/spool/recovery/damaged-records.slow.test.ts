@@ -1,7 +1,7 @@
 // Every table of the spool, with a record that is damaged, missing or in a block that cannot be read: the start
 // succeeds and reports it, nothing but that record is lost, and the lanes add up.
 
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { ProviderName } from '../../../src/domain/ids.ts'
@@ -21,11 +21,10 @@ import {
   ended,
   flipLastByte,
   keptIn,
-  namesIn,
   openSpoolWorld,
-  sealLane,
   statesIn,
   type SpoolWorld,
+  deliverAll,
 } from '../../support/open-spool.ts'
 import { createRandom } from '../../support/random.ts'
 import { keptNamed } from '../../support/spool-world.ts'
@@ -90,22 +89,6 @@ const reported = [
   'conservation_broken',
 ]
 
-/** Delivers everything and returns the names, in the order of the lanes. */
-async function deliverAll({ spool }: SpoolWorld): Promise<string[]> {
-  const delivered: string[] = []
-  for (const { id } of spool.lanes()) {
-    for (const batch of await sealLane(spool, id)) {
-      const loaded = await spool.load(batch)
-      const batches = loaded.kind === 'content' ? [batch] : loaded.batches
-      for (const left of batches) {
-        delivered.push(...(await namesIn(spool, left)))
-        await spool.settle(left, { payloads: 'all delivered', requestId: null })
-      }
-    }
-  }
-  return delivered
-}
-
 type Loss = { payloads?: readonly string[]; isSilent?: boolean }
 
 /** Opens the spool, and checks that nothing but `loss` is gone. */
@@ -127,7 +110,7 @@ async function expectStart(
   const lanes = spool.lanes()
   // Every number is given once: the next payload follows.
   expect(await world.publish('new')).toBeNull()
-  const delivered = await deliverAll(world)
+  const delivered = await deliverAll(world.spool)
   expect(isSilent || events.some(({ kind }) => reported.includes(kind))).toBe(true)
   expect(delivered.toSorted()).toEqual([...names.filter((name) => !payloads.includes(name)), 'new'])
   for (const { id, appended, settled, open } of spool.lanes()) {
@@ -264,42 +247,6 @@ describe('a start without the high-water mark', () => {
   })
 })
 
-describe('a start with a block of a table that cannot be read', () => {
-  test('succeeds at every block, and what is not in it is delivered', async () => {
-    const whole = await fullSpool(3000)
-    await whole.spool.close()
-    const store = await openExistingStore(join(whole.path, 'store'))
-    await store.compact(allKeys)
-    await store.close()
-    const [file = ''] = (await readdir(join(whole.path, 'store'))).filter((name) => name.endsWith('.ldb'))
-    const bytes = await readFile(join(whole.path, 'store', file))
-    const mark = await readFile(join(whole.path, 'mark'))
-    const files = await Promise.all(
-      (await readdir(join(whole.path, 'store'))).map(
-        async (name) => [name, await readFile(join(whole.path, 'store', name))] as const,
-      ),
-    )
-    let reports = 0
-    for (let at = 0; at < bytes.length - 300; at += 389) {
-      await rm(join(whole.path, 'store'), { recursive: true })
-      await mkdir(join(whole.path, 'store'))
-      for (const [name, content] of files) await writeFile(join(whole.path, 'store', name), content)
-      await writeFile(join(whole.path, 'store', file), Buffer.from(bytes).fill(0xff, at, at + 64))
-      await writeFile(join(whole.path, 'mark'), mark)
-      const world = await openSpoolWorld({ path: whole.path, clock: whole.clock, changes: { forgetMs: 1e9 } })
-      await world.clock.advance(1000)
-      expect(await world.publish('new')).toBeNull()
-      const delivered = await deliverAll(world)
-      expect(new Set(delivered).size).toBe(delivered.length)
-      const damaged = world.spool.totals().damaged
-      expect(delivered.length + damaged).toBeGreaterThanOrEqual(names.length + 1)
-      reports += world.events.filter(({ kind }) => reported.includes(kind)).length
-      await world.spool.close()
-    }
-    expect(reports).toBeGreaterThan(0)
-  }, 120_000)
-})
-
 describe('a start with records of any content', () => {
   test.each([1, 2, 3, 4, 5, 6])('succeeds and delivers what is whole (seed %d)', async (seed) => {
     const random = createRandom(seed)
@@ -322,7 +269,7 @@ describe('a start with records of any content', () => {
     const world = await openSpoolWorld({ path, clock, changes: { forgetMs: 1e9, recentBytesMax: 0 } })
     for (let n = 0; n < 20; n += 1) await clock.advance(100)
     expect(await world.publish('new')).toBeNull()
-    const delivered = await deliverAll(world)
+    const delivered = await deliverAll(world.spool)
     expect(delivered).toEqual(expect.arrayContaining(names))
     await expectBesides(world, {})
     await world.reopen()

@@ -1,4 +1,4 @@
-import { readdir, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { LaneId } from '../../../src/domain/ids.ts'
@@ -14,21 +14,16 @@ import {
 import { formatRecord } from '../../../src/spool/chunk-log/record-codec.ts'
 import { openExistingStore, openLevelStore, type OpenStore } from '../../../src/storage/storage.ts'
 import {
-  addDeadLetters,
   flipLastByte,
   namesIn,
   openSpoolWorld,
   reopenTampered,
   sealAll,
-  type SpoolWorld,
+  publishAll,
 } from '../../support/open-spool.ts'
 import { payloadNamed } from '../../support/spool-world.ts'
 
 const lane1 = 1 as LaneId
-
-async function publishAll({ publish }: SpoolWorld, names: string): Promise<void> {
-  for (const name of names) await publish(name)
-}
 
 /** Real LevelDB that counts the bytes of chunks that are read. */
 function watchedStore() {
@@ -49,54 +44,6 @@ function watchedStore() {
 }
 
 describe('a start', () => {
-  test('of an empty folder writes the format once, and a later one keeps it', async () => {
-    const before = await openSpoolWorld()
-    await before.reopen().then(({ spool }) => spool.close())
-    const store = await openExistingStore(join(before.path, 'store'))
-    const record = formatRecord.decode(await store.get(formatKey))
-    await store.close()
-    expect(record).toMatchObject({ version: 1, createdAt: before.clock.now() })
-    const again = await before.reopen()
-    await again.spool.close()
-    const later = await openExistingStore(join(before.path, 'store'))
-    expect(formatRecord.decode(await later.get(formatKey))).toEqual(record)
-    await later.close()
-  })
-
-  test('continues where the last process stopped: lanes, batches, numbers, duplicates and totals', async () => {
-    const before = await openSpoolWorld()
-    await publishAll(before, 'abc')
-    const [batch] = await sealAll(before.spool)
-    await publishAll(before, 'de')
-    await addDeadLetters(before.spool, ['dead'])
-    const [lane] = before.spool.lanes()
-    const { openBytes, deadLetterBytes } = before.spool.totals()
-    const { spool, publish, eventsOf } = await before.reopen()
-    expect(spool.lanes()).toEqual([lane])
-    expect(spool.batches()).toEqual([{ ...batch, recovered: true }])
-    expect(spool.totals()).toMatchObject({ openBytes, deadLetters: 1, deadLetterBytes, windowIds: 5 })
-    expect(eventsOf('spool_recovered')).toMatchObject([{ lanes: 1, batches: 1, payloads: 5, windowIds: 5 }])
-    expect(spool.append(payloadNamed('a'))).toBe('duplicate')
-    await publish('f')
-    const [next] = await sealAll(spool)
-    expect(await namesIn(spool, next!)).toEqual(['d', 'e', 'f'])
-    expect(next).toMatchObject({ firstSeq: 3, recovered: false })
-  })
-
-  test.each([true, false])('gives no number of a lane again (high-water mark: %s)', async (hasMark) => {
-    const before = await openSpoolWorld()
-    for (const name of ['a', 'b', 'c']) await before.publish(name)
-    for (const batch of await sealAll(before.spool)) {
-      await before.spool.load(batch)
-      await before.spool.settle(batch, { payloads: 'all delivered', requestId: null })
-    }
-    await before.spool.close()
-    if (!hasMark) await rm(join(before.path, 'mark'))
-    const { spool, publish } = await before.reopen()
-    await publish('d')
-    expect(await sealAll(spool)).toMatchObject([{ firstSeq: 3, endSeq: 4 }])
-  })
-
   test('reads the first chunks of a lane only, however many are pending', async () => {
     const MiB = 1024 ** 2
     const changes = {
@@ -158,20 +105,6 @@ describe('a start with a damaged record', () => {
     const store = await openExistingStore(join(before.path, 'store'))
     expect(await store.get(seqKey(table.chunks, lane1, 0))).toBeDefined()
     await store.close()
-  })
-
-  test('of the whole content leaves an empty database, of which the mark reports everything', async () => {
-    const before = await openSpoolWorld()
-    await publishAll(before, 'abc')
-    await before.spool.close()
-    const names = await readdir(join(before.path, 'store'))
-    for (const name of names.filter((file) => /\.(log|ldb)$/.test(file)))
-      await rm(join(before.path, 'store', name))
-    const world = await before.reopen()
-    expect(world.eventsOf('writes_missing')).toMatchObject([{ payloads: 3 }])
-    expect(world.spool.lanes()).toMatchObject([
-      { id: 1, provider: 'default', appended: 3, settled: 3, open: 0 },
-    ])
   })
 
   test('of the dedup window forgets its keys only, and never uses its number again', async () => {

@@ -1,4 +1,4 @@
-import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { LaneId, PayloadId } from '../../../src/domain/ids.ts'
@@ -13,17 +13,15 @@ import {
 } from '../../../src/spool/chunk-log/key-layout.ts'
 import { openRestingSpool, openSalvage, type Salvage, type Salvaged } from '../../../src/spool/spool.ts'
 import { openLevelStore, type StoreEntry } from '../../../src/storage/storage.ts'
-import { newFolder } from '../../support/folders.ts'
 import {
   collect,
   ended,
   flipLastByte,
   openSpoolWorld,
-  reopenTampered,
   sealAll,
   type SpoolWorld,
 } from '../../support/open-spool.ts'
-import { useElsewhere } from '../../support/spool-process.ts'
+import { checkOf, writeIn } from '../../support/resting-spool.ts'
 import { exchangeOf, keptNamed, deadLetterNamed, payloadNamed } from '../../support/spool-world.ts'
 
 const never = new AbortController().signal
@@ -70,13 +68,6 @@ async function put(path: string, entries: readonly StoreEntry[]): Promise<void> 
   await store.close()
 }
 
-const checkOf = async (path: string) => {
-  const resting = await openRestingSpool(path)
-  const check = await resting.check(never)
-  await resting.close()
-  return check
-}
-
 /** Changes bytes of a file of the database. */
 async function damage(path: string, name: string, change: (bytes: Buffer) => Buffer): Promise<void> {
   const file = join(path, 'store', name)
@@ -111,16 +102,6 @@ async function compacted(path: string): Promise<void> {
 }
 
 describe('a walk over every record', () => {
-  test('finds no problem in a spool in use, and lists its content', async () => {
-    const { spool } = await filled()
-    const check = await spool.check(never)
-    expect(check).toMatchObject({ ok: true, problems: [] })
-    const records = Object.fromEntries(check.tables.map(({ table, records }) => [table, records]))
-    expect(records).toMatchObject({ format: 1, lanes: 1, batches: 1, 'dead letters': 1, 'kept messages': 1 })
-    expect(check.lanes).toMatchObject([{ lane: 1, provider: 'default', appended: 12, settled: 0, open: 12 }])
-    expect(check.shelves).toMatchObject([{ shelf: 'quarantine:default', kept: 1, messages: 1 }])
-  })
-
   test('is right while the spool is filled and settled', async () => {
     const { spool, publish } = await openSpoolWorld({ changes: { bytesMax: 256 * 1024 ** 2 } })
     const publishing = Promise.all(Array.from({ length: 300 }, (_, n) => publish(`payload ${n}`)))
@@ -134,17 +115,6 @@ describe('a walk over every record', () => {
     }
     await publishing
     for (const check of await Promise.all(checks)) expect(check.problems).toEqual([])
-  })
-
-  test('finds no problem in a spool at rest, and changes no record', async () => {
-    const { spool, path } = await filled()
-    await spool.close()
-    const resting = await openRestingSpool(path)
-    expect(await resting.check(never)).toMatchObject({ ok: true, problems: [] })
-    expect(await collect(resting.deadLetters({ limit: 10 }))).toMatchObject([
-      { deadLetter: { detail: 'a letter' } },
-    ])
-    await resting.close()
   })
 
   test('says how far it is: bytes of the tables, then records', async () => {
@@ -178,9 +148,7 @@ describe('a walk over every record', () => {
     const value = await store.get(key)
     await store.write([{ type: 'put', key, value: flipLastByte(value!) }], { sync: true })
     await store.close()
-    const resting = await openRestingSpool(path)
-    const check = await resting.check(never)
-    await resting.close()
+    const check = await checkOf(path)
     expect(check.ok).toBe(false)
     expect(check.problems[0]).toMatch(problem)
   })
@@ -188,34 +156,10 @@ describe('a walk over every record', () => {
   test('finds a missing chunk by the totals, and the batch that claims it', async () => {
     const { spool, path } = await filled()
     await spool.close()
-    const store = await openLevelStore(join(path, 'store'))
-    await store.write([{ type: 'del', key: seqKey(table.chunks, lane1, 0) }], { sync: true })
-    await store.close()
-    const resting = await openRestingSpool(path)
-    const { problems } = await resting.check(never)
-    await resting.close()
+    await writeIn(path, [{ type: 'del', key: seqKey(table.chunks, lane1, 0) }])
+    const { problems } = await checkOf(path)
     expect(problems.join('\n')).toMatch(/lane 1 do not hold the whole batch from 0/)
     expect(problems.join('\n')).toMatch(/Lane 1 does not add up: 12 appended, 0 settled, \d+ open/)
-  })
-
-  test('finds a chunk that became damaged while the spool is in use', async () => {
-    const world = await filled()
-    const tampered = await reopenTampered(world, seqKey(table.chunks, lane1, 0), flipLastByte)
-    const check = await tampered.spool.check(never)
-    expect(check.ok).toBe(false)
-  })
-
-  test('reports a spool that another process uses as locked, and one that does not exist as missing', async () => {
-    const { spool, path } = await filled(1)
-    await spool.close()
-    await useElsewhere(path)
-    await expect(openRestingSpool(path)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
-    await expect(openSalvage(path, never)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
-    // The refusals changed nothing for the process that uses it.
-    await expect(openRestingSpool(path)).rejects.toMatchObject({ code: 'SPOOL_LOCKED' })
-    const nowhere = join(await newFolder(), 'nowhere')
-    await expect(openRestingSpool(nowhere)).rejects.toMatchObject({ code: 'SPOOL_MISSING' })
-    await expect(readdir(nowhere)).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
   test('names a damaged block of a table, and the payloads that it can have held', async () => {
@@ -351,9 +295,7 @@ describe('salvage', () => {
     await spool.load(first!)
     await spool.settle(first!, { payloads: 'all delivered', requestId: null }, Buffer.from('receipt'))
     await spool.close()
-    const store = await openLevelStore(join(path, 'store'))
-    await store.write([{ type: 'del', key: seqKey(table.batches, lane1, second!.firstSeq) }], { sync: true })
-    await store.close()
+    await writeIn(path, [{ type: 'del', key: seqKey(table.batches, lane1, second!.firstSeq) }])
     const { found, notes } = await salvaged(path)
     expect(found.filter((one) => one.kind === 'payload' && one.isSettled)).toEqual([])
     expect(devicesIn(found)).toEqual(['c', 'd'])
@@ -363,29 +305,10 @@ describe('salvage', () => {
   test('knows the provider of a lane without its record by the high-water mark', async () => {
     const { spool, path } = await filled(3)
     await spool.close()
-    const store = await openLevelStore(join(path, 'store'))
-    await store.write([{ type: 'del', key: laneKey(table.lanes, lane1) }], { sync: true })
-    await store.close()
+    await writeIn(path, [{ type: 'del', key: laneKey(table.lanes, lane1) }])
     const { found } = await salvaged(path)
     const providers = found.flatMap((one) => (one.kind === 'payload' ? [one.provider] : []))
     expect(providers).toEqual(['default', 'default', 'default'])
-  })
-
-  test('marks payloads of a chunk with a wrong checksum, and keeps its bytes', async () => {
-    const { spool, path } = await filled(3)
-    await spool.close()
-    const store = await openLevelStore(join(path, 'store'))
-    const key = seqKey(table.chunks, lane1, 1)
-    const value = Buffer.from((await store.get(key))!)
-    value.write('y', value.indexOf('xxx') + 1)
-    await store.write([{ type: 'put', key, value }], { sync: true })
-    await store.close()
-    const { found } = await salvaged(path)
-    expect(devicesIn(found)).toEqual(['payload 0', 'payload 2'])
-    expect(devicesIn(found, true)).toEqual(['payload 1'])
-    expect(found.filter(({ kind }) => kind === 'unreadable')).toMatchObject([
-      { key: key.toString('hex'), raw: value },
-    ])
   })
 
   test('says which payloads belong to a held batch', async () => {
@@ -401,16 +324,6 @@ describe('salvage', () => {
     const batches = found.flatMap((one) => (one.kind === 'payload' ? [one.batch] : []))
     const known = { batchId: batch?.batchId, reason: 'repeated', requestId: 'r-1' }
     expect(batches).toEqual([null, known, known, null, null])
-  })
-
-  test('accepts the database directory itself, or a copy of it elsewhere', async () => {
-    const { spool, path } = await filled(3)
-    await spool.close()
-    const elsewhere = join(await newFolder(), 'copy')
-    await mkdir(elsewhere)
-    for (const name of await readdir(join(path, 'store')))
-      await copyFile(join(path, 'store', name), join(elsewhere, name))
-    expect(devicesIn((await salvaged(elsewhere)).found)).toEqual(devices(3))
   })
 
   test('reports the key of a damaged dead letter', async () => {

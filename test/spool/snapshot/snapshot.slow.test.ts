@@ -5,7 +5,7 @@ import type { ProviderName } from '../../../src/domain/ids.ts'
 import { allKeys, formatKey } from '../../../src/spool/chunk-log/key-layout.ts'
 import { formatRecord } from '../../../src/spool/chunk-log/record-codec.ts'
 import { readMarkIn } from '../../../src/spool/high-water-mark/mark-file.ts'
-import { openRestingSpool, restoreSpool, snapshotResting } from '../../../src/spool/spool.ts'
+import { openRestingSpool, restoreSpool } from '../../../src/spool/spool.ts'
 import { openExistingStore } from '../../../src/storage/storage.ts'
 import { newFolder } from '../../support/folders.ts'
 import {
@@ -13,30 +13,18 @@ import {
   deadLettersIn,
   ended,
   keptIn,
-  namesIn,
   openSpoolWorld,
   sealAll,
   type SpoolWorld,
+  publishAll,
+  deliverAll,
 } from '../../support/open-spool.ts'
+import { checkOf } from '../../support/resting-spool.ts'
 import { useElsewhere } from '../../support/spool-process.ts'
 import { keptNamed, payloadNamed } from '../../support/spool-world.ts'
 
 const never = new AbortController().signal
 const restoring = { replace: false, now: () => 1, newId: () => 'restored', signal: never }
-
-async function publishAll({ publish }: SpoolWorld, names: readonly string[]): Promise<void> {
-  for (const name of names) expect(await publish(name)).toBeNull()
-}
-
-async function deliverAll({ spool }: SpoolWorld): Promise<string[]> {
-  const names: string[] = []
-  await sealAll(spool)
-  for (const batch of spool.batches()) {
-    names.push(...(await namesIn(spool, batch)))
-    await spool.settle(batch, { payloads: 'all delivered', requestId: null })
-  }
-  return names
-}
 
 async function withContent(): Promise<SpoolWorld> {
   const world = await openSpoolWorld()
@@ -57,9 +45,7 @@ describe('a snapshot of the running spool', () => {
     await publishAll(world, ['later'])
     expect(report).toMatchObject({ path: to, payloads: 3, batches: 1 })
     expect((await readdir(to)).sort()).toEqual(['mark', 'snapshot.json', 'store'])
-    const copy = await openRestingSpool(to)
-    const check = await copy.check(never)
-    await copy.close()
+    const check = await checkOf(to)
     expect(check).toMatchObject({ ok: true, problems: [], lanes: [{ appended: 3, settled: 0, open: 3 }] })
     expect(await readMarkIn(to)).toMatchObject({ mark: { lanes: [{ nextSeq: 3, open: 3 }] } })
     expect((await readdir(world.path)).filter((name) => name.startsWith('snapshot'))).toEqual([])
@@ -85,9 +71,7 @@ describe('a snapshot of the running spool', () => {
       const to = join(folder, `${n}`)
       const report = await world.spool.snapshot(to, never)
       expect(report.payloads).toBeGreaterThanOrEqual(before)
-      const copy = await openRestingSpool(to)
-      const { ok, problems, lanes } = await copy.check(never)
-      await copy.close()
+      const { ok, problems, lanes } = await checkOf(to)
       expect({ ok, problems }).toEqual({ ok: true, problems: [] })
       expect(lanes.reduce((sum, { open }) => sum + open, 0)).toBe(report.payloads)
     }
@@ -109,7 +93,7 @@ describe('a snapshot of the running spool', () => {
     const tables = (await readdir(join(near, 'store'))).filter((name) => name.endsWith('.ldb'))
     expect(tables.length).toBeGreaterThan(0)
     for (const name of tables) expect((await stat(join(near, 'store', name))).nlink).toBeGreaterThan(1)
-    await deliverAll(world)
+    await deliverAll(world.spool)
     await world.spool.close()
     const again = await openExistingStore(join(world.path, 'store'))
     await again.compact(allKeys)
@@ -142,22 +126,6 @@ describe('a snapshot of the running spool', () => {
   })
 })
 
-describe('a snapshot of a spool that nothing uses', () => {
-  test('is the same, and its content can be restored', async () => {
-    const world = await withContent()
-    await world.spool.close()
-    const to = join(await newFolder(), 'snapshot')
-    expect(await snapshotResting(world.path, to, { now: 1, signal: never })).toMatchObject({
-      payloads: 3,
-      batches: 1,
-    })
-    const path = join(await newFolder(), 'spool')
-    await restoreSpool(to, path, restoring)
-    const restored = await openSpoolWorld({ path })
-    expect(await deliverAll(restored)).toEqual(['a', 'b', 'c'])
-  })
-})
-
 describe('a restore', () => {
   test('gives back everything, under the same batchIds, and says what goes again', async () => {
     const world = await withContent()
@@ -178,7 +146,7 @@ describe('a restore', () => {
     expect(restored.spool.batches()).toMatchObject([{ batchId: batch?.batchId, recovered: true }])
     expect(await deadLettersIn(restored.spool)).toHaveLength(1)
     expect(await keptIn(restored.spool, 'quarantine:default')).toEqual(['kept'])
-    expect(await deliverAll(restored)).toEqual(['a', 'b', 'c'])
+    expect(await deliverAll(restored.spool)).toEqual(['a', 'b', 'c'])
     expect(restored.eventsOf('writes_missing')).toEqual([])
     expect(restored.eventsOf('high_water_mark_unknown')).toEqual([])
     expect(await restored.spool.check(never)).toMatchObject({ ok: true })
@@ -198,7 +166,7 @@ describe('a restore', () => {
     expect(restored.spool.lanes()).toMatchObject([{ appended: 5, open: 3 }])
     expect(restored.eventsOf('writes_missing')).toEqual([])
     await publishAll(restored, ['f'])
-    expect(await deliverAll(restored)).toEqual(['a', 'b', 'c', 'f'])
+    expect(await deliverAll(restored.spool)).toEqual(['a', 'b', 'c', 'f'])
     const old = await openRestingSpool(report.replaced ?? '')
     const { lanes } = await old.check(never)
     await old.close()
@@ -240,18 +208,6 @@ describe('a restore', () => {
     await expect(restoreSpool(from, path, restoring)).rejects.toMatchObject({ code: 'SPOOL_DAMAGED' })
     expect(await readdir(path)).toEqual([])
   })
-
-  test('that was interrupted can be repeated', async () => {
-    const world = await withContent()
-    const from = join(await newFolder(), 'snapshot')
-    await world.spool.snapshot(from, never)
-    const path = join(await newFolder(), 'spool')
-    await mkdir(join(path, 'store.new'), { recursive: true })
-    await writeFile(join(path, 'store.new', '000009.ldb'), 'half')
-    await restoreSpool(from, path, restoring)
-    const restored = await openSpoolWorld({ path })
-    expect(await deliverAll(restored)).toEqual(['a', 'b', 'c'])
-  })
 })
 
 const acme = 'acme' as ProviderName
@@ -283,6 +239,6 @@ describe('a lane whose provider is lost', () => {
     const again = await world.reopen()
     expect(again.eventsOf('spool_lane_unknown')).toEqual([])
     expect(again.spool.lanes()).toMatchObject([{ id: 1, provider: 'acme', open: 3 }])
-    expect(await deliverAll(again)).toEqual(['a', 'b', 'c'])
+    expect(await deliverAll(again.spool)).toEqual(['a', 'b', 'c'])
   })
 })

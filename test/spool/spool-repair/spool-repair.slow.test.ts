@@ -112,37 +112,7 @@ async function damageBlocks(path: string, fits: (key: Buffer) => boolean): Promi
   return damaged
 }
 
-async function filesOf(path: string): Promise<Record<string, string>> {
-  const names = (await readdir(path, { recursive: true })).toSorted()
-  const files: Record<string, string> = {}
-  for (const name of names) {
-    if (!(await stat(join(path, name))).isFile() || name.endsWith('LOCK')) continue
-    files[name] = (await readFile(join(path, name))).toString('base64')
-  }
-  return files
-}
-
 describe('the repair of a spool', () => {
-  test('says that the files are whole and changes nothing', async () => {
-    const world = await filled()
-    await world.spool.close()
-    const before = await filesOf(world.path)
-    const report = await repair(world.path)
-    expect(report).toMatchObject({ state: 'whole', damage: [], wasInterrupted: false })
-    expect(await filesOf(world.path)).toEqual(before)
-  })
-
-  test('shows its plan and changes nothing without `apply`', async () => {
-    const world = await filled()
-    await world.spool.close()
-    await rm(join(world.path, 'store/CURRENT'))
-    const before = await filesOf(world.path)
-    const report = await repair(world.path, { apply: false })
-    expect(report).toMatchObject({ state: 'planned', damage: [{ unit: 'CURRENT' }], losses: { payloads: 0 } })
-    expect(report.bytesFree).toBeGreaterThan(report.bytesNeeded)
-    expect(await filesOf(world.path)).toEqual(before)
-  })
-
   test('deletes payloads that were settled where the record of their deletion is lost', async () => {
     const wide = { ...changes, groupBytesMax: 64 * 1024, uncommittedBytesMax: 16 * 1024 ** 2 }
     const world = await openSpoolWorld({ changes: wide })

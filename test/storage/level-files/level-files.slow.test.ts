@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { cp, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -11,6 +9,7 @@ import {
   type StoreOp,
 } from '../../../src/storage/storage.ts'
 import { newFolder } from '../../support/folders.ts'
+import { killedStore } from '../../support/killed-store-copies.ts'
 import { allKeys, keyOf, valueOf } from '../../support/level-tables.ts'
 import { createRandom } from '../../support/random.ts'
 
@@ -41,31 +40,6 @@ async function using<Result>(path: string, use: (files: LevelFiles) => Promise<R
 }
 
 const readOwn = (path: string) => using(path, (files) => entriesOf(files.pages(allKeys)))
-
-/** Writes, overwrites and deletions, as one child process makes them that is killed in the middle. */
-const writer = (path: string, seed: number) => `
-  const { openLevelStore } = await import(${JSON.stringify(new URL('../../../src/storage/storage.ts', import.meta.url).href)})
-  const store = await openLevelStore(${JSON.stringify(path)}, { writeBufferBytes: 64 * 1024 })
-  let state = ${seed}
-  const random = (below) => (state = (state * 1103515245 + 12345) % 2147483648) % below
-  for (let round = 0; ; round += 1) {
-    const ops = Array.from({ length: 1 + random(20) }, () => {
-      const key = Buffer.from('key ' + String(random(3000)).padStart(6, '0'))
-      if (random(3) === 0) return { type: 'del', key }
-      return { type: 'put', key, value: Buffer.from((round + ' ').repeat(random(300))) }
-    })
-    await store.write(ops, { sync: true })
-    if (round === ${seed * 70}) process.stdout.write('running')
-  }`
-
-async function killedStore(seed: number): Promise<string> {
-  const path = join(await newFolder(), 'store')
-  const child = spawn(process.execPath, ['--input-type=module', '-e', writer(path, seed)])
-  await once(child.stdout, 'data')
-  child.kill('SIGKILL')
-  await once(child, 'exit')
-  return path
-}
 
 /** Keys that are overwritten and deleted, so that versions lie on several levels and in the log. */
 async function usedStore(): Promise<string> {
@@ -127,7 +101,13 @@ describe('the files of a database', () => {
   })
 
   test.each([1, 2, 3, 4])('give what LevelDB reads after kill -9 of the process (%i)', async (seed) => {
-    const path = await killedStore(seed)
+    const path = await killedStore({
+      seed,
+      writes: 70 * seed,
+      operationsMax: 20,
+      valueBytesMax: 900,
+      keys: 3000,
+    })
     expect(await readOwn(path)).toEqual(await readByLevel(path))
   })
 

@@ -1,4 +1,4 @@
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
 import { describe, expect, test } from 'vitest'
@@ -7,7 +7,7 @@ import { internalKeyOf, userKeyOf } from '../../../src/storage/level-files/table
 import { openTable } from '../../../src/storage/level-files/table-reader/table-reader.ts'
 import { createTable, type WrittenTable } from '../../../src/storage/level-files/table-writer.ts'
 import { newFolder } from '../../support/folders.ts'
-import { allKeys, damaged, keyOf, tableOf, valueOf } from '../../support/level-tables.ts'
+import { allKeys, keyOf, valueOf } from '../../support/level-tables.ts'
 
 const name = '000005.ldb'
 
@@ -50,47 +50,6 @@ describe('a written table', () => {
       expect(read).toEqual(expected)
     },
   )
-
-  test('can hold whole blocks of a damaged table as they are, and entries between them', async () => {
-    const { bytes, table, entries } = await tableOf(
-      Array.from({ length: 1000 }, (_, n) => valueOf(n, 300, n % 200 < 100)),
-    )
-    const from = await newFolder()
-    await writeFile(join(from, table.name), bytes)
-    const intact = await openTable(from, table)
-    const hit = intact.blocks[3]!
-    await intact.close()
-    const flip = { kind: 'flip' as const, from: hit.offset + 10, until: 0, bit: 0 }
-    await writeFile(join(from, table.name), damaged(bytes, [flip]))
-    const path = await newFolder()
-    const reader = await openTable(from, table)
-    const writer = await createTable(join(path, name))
-    const lost: string[] = []
-    for (const [index, { lastKey }] of reader.blocks.entries()) {
-      const block = await reader.stored(index)
-      const content = await reader.entries(index)
-      if (!Buffer.isBuffer(block) || !Array.isArray(content)) {
-        lost.push(userKeyOf(lastKey).toString())
-        await writer.add(
-          internalKeyOf(Buffer.from(`${userKeyOf(lastKey).toString()}x`), 1, 1),
-          Buffer.from('between'),
-        )
-        continue
-      }
-      await writer.addStored(block, content[0]!.key, content[content.length - 1]!.key)
-    }
-    await reader.close()
-    const written = (await writer.finish())!
-    expect(lost).toHaveLength(1)
-    expect(written.bytes).toBeLessThan(bytes.length * 1.01)
-    const read = await readByLevel(path)
-    const before = new Map(entries.map(([key, value]) => [key.toString(), value]))
-    const own = read.filter(([key]) => key.toString().endsWith('x'))
-    expect(own).toEqual([[Buffer.from(`${lost[0]}x`), Buffer.from('between')]])
-    expect(read.length).toBeGreaterThan(entries.length * 0.9)
-    for (const [key, value] of read.filter((one) => !own.includes(one)))
-      expect(before.get(key.toString())?.equals(value)).toBe(true)
-  })
 
   test('is not made of nothing, nor over an existing file', async () => {
     const path = join(await newFolder(), name)

@@ -83,22 +83,6 @@ describe('the order of tables without a manifest', () => {
     expect(order.levels).toEqual([6, 6, 6])
   })
 
-  test('puts tables that overlap without a common key into different levels', async () => {
-    const order = await orderOf([
-      { a: 1, d: 2 },
-      { b: 3, c: 4 },
-    ])
-    expect(new Set(order.levels)).toEqual(new Set([5, 6]))
-  })
-
-  test('allows tables with the same versions in any order', async () => {
-    const order = await orderOf([
-      { a: 1, b: 2 },
-      { a: 1, b: 2 },
-    ])
-    expect(order.levels).toEqual([6, 5])
-  })
-
   test('fills level 0 with a few tables in the order of their age', async () => {
     const order = await orderOf(Array.from({ length: 9 }, (_, n) => ({ a: n + 1 })).toReversed())
     expect(order.levels).toEqual([0, 0, 0, 1, 2, 3, 4, 5, 6])

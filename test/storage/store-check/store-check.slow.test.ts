@@ -1,25 +1,13 @@
 // The check of a database that kill -9 left: what it reports, what it mends, what it leaves alone.
 
-import { execFileSync } from 'node:child_process'
-import {
-  copyFile,
-  mkdir,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  symlink,
-  truncate,
-  writeFile,
-} from 'node:fs/promises'
+import { copyFile, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { logItems } from '../../../src/storage/level-files/log-reader.ts'
-import { readStoreDirectory } from '../../../src/storage/level-files/store-directory.ts'
 import { encodeLog } from '../../../src/storage/level-files/log-writer.ts'
 import { checkFiles } from '../../../src/storage/store-check/check-files.ts'
-import { checkInThread, realDisk, type CheckReport, type CheckRequest } from '../../../src/storage/storage.ts'
+import { checkInThread, type CheckReport, type CheckRequest } from '../../../src/storage/storage.ts'
 import { newFolder } from '../../support/folders.ts'
 import { contentAfter, contentOf, writeKilledStore, writesOf } from '../../support/killed-store.ts'
 import { killedStore } from '../../support/killed-store-copies.ts'
@@ -60,14 +48,6 @@ describe('the check of a database', () => {
     })
   })
 
-  test('calls a missing CURRENT beside a log with entries damage', async () => {
-    const path = await killedStore(small)
-    await rm(join(path, 'CURRENT'))
-    const report = await check(path)
-    expect(report.kind).toBe('damaged')
-    expect(unitsOf(report)).toEqual(['CURRENT'])
-  })
-
   test('calls a missing, empty or cut manifest, table and CURRENT damage', async () => {
     const base = await killedStore(large)
     const [table = ''] = await filesEnding(base, '.ldb')
@@ -92,50 +72,6 @@ describe('the check of a database', () => {
       }
     }
     expect(await check(base)).toMatchObject({ kind: 'ok', damage: [] })
-  })
-
-  test.each([
-    ['a directory', (file: string) => mkdir(file)],
-    ['a pipe', (file: string) => Promise.resolve(execFileSync('mkfifo', [file]))],
-    ['a circular link', (file: string) => symlink(file, file)],
-  ])('calls %s in the place of a file damage and ends', async (_name, put) => {
-    const base = await killedStore(large)
-    const files = [
-      ['CURRENT', 'CURRENT'],
-      [(await readdir(base)).find((name) => name.startsWith('MANIFEST')) ?? '', 'manifest'],
-      [(await readStoreDirectory(base)).tables[0]?.name ?? '', 'table'],
-      [(await filesEnding(base, '.log')).at(-1) ?? '', 'log'],
-    ] as const
-    for (const [name, unit] of files) {
-      await rename(join(base, name), join(base, '../moved'))
-      await put(join(base, name))
-      const report = await check(base)
-      expect(report.kind, name).toBe('damaged')
-      expect(report.damage, name).toContainEqual(expect.objectContaining({ file: name, unit }))
-      expect(realDisk.manifestName(base) === null, name).toBe(name === 'CURRENT')
-      await rm(join(base, name), { recursive: true })
-      await rename(join(base, '../moved'), join(base, name))
-    }
-    expect(await check(base)).toMatchObject({ kind: 'ok', damage: [] })
-  })
-
-  test('calls a whole table in the place of another one damage, whatever its size', async () => {
-    const base = await killedStore(large)
-    const [one, other] = (await readStoreDirectory(base)).tables
-    if (one === undefined || other === undefined) throw new Error('two tables are needed')
-    const bytes = [await readFile(join(base, one.name)), await readFile(join(base, other.name))] as const
-    for (const [table, own, content] of [
-      [one, bytes[0], bytes[1]],
-      [other, bytes[1], bytes[0]],
-    ] as const) {
-      await writeFile(join(base, table.name), content)
-      for (const tables of ['all', 'unverified'] as const) {
-        const { damage } = await check(base, { tables })
-        expect(damage.map(({ file }) => file)).toEqual([table.name])
-      }
-      await writeFile(join(base, table.name), own)
-    }
-    expect(await check(base, { tables: 'all' })).toMatchObject({ kind: 'ok' })
   })
 
   test('reads every block of the tables that are not known to be whole', async () => {

@@ -90,19 +90,6 @@ async function contentOf(spool: Spool, batch: Batch) {
 }
 
 describe('a batch', () => {
-  test('has the same bytes at every submission until it is settled, whatever is written meanwhile', async () => {
-    const { spool, sealed, overwriteFree } = await openWorld()
-    const [first, other] = [await sealed('first'), await sealed('other')]
-    const content = await contentOf(spool, first)
-    const body = bodyOf(content)
-    expect(body.toString()).toContain(payloadNamed('first', { padding }).json)
-    await contentOf(spool, other)
-    await spool.settle(other, { payloads: 'all delivered', requestId: null })
-    await overwriteFree()
-    expect(bodyOf(content)).toEqual(body)
-    expect(bodyOf(await contentOf(spool, first))).toEqual(body)
-  })
-
   test('cannot be read after its settle: there are no bytes of others in its place', async () => {
     const { spool, sealed, overwriteFree } = await openWorld()
     const batch = await sealed('a')
