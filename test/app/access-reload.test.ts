@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { hashPassword } from '../../src/std/passwords/passwords.ts'
+import { configText } from '../support/config-text.ts'
 import { createAuthority, type Certificate } from '../support/certificates.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
@@ -16,18 +17,11 @@ beforeAll(async () => {
   hash = await hashPassword('right', 12)
 })
 
-const rest = (ops: string) => `
-sources: [{ name: trucks, topic: 'telemetry/v1/{device}', map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s${ops} }
-`
-
 async function start(broker: string, files: Record<string, string>, ops = '') {
   const folder = await newFolder()
   const write = async (name: string, text: string) => writeFile(join(folder, name), text)
   for (const [name, text] of Object.entries(files)) await write(name, text)
-  const config = (baseUrl: string) =>
-    `ingest:\n  broker:${broker}\ndelivery: { base_url: "${baseUrl}" }\n${rest(ops)}`
+  const config = configText({ ingest: `\n  broker:${broker}`, delivery: '', ops })
   const pipeline = await startPipeline({ folder, config })
   return { pipeline, folder, write, port: Number(new URL(pipeline.gateway.addresses.mqtt[0]!).port) }
 }
@@ -170,7 +164,7 @@ describe('changed users and certificates of ops', () => {
   const gateways = createAuthority('Gateways')
   const mqtt = ' { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } }'
   const ops =
-    ', tls: { cert: cert.pem, key: key.pem }' +
+    'tls: { cert: cert.pem, key: key.pem }' +
     ', users: [{ name: admin, password_hash: "${file:ops-users}", rights: [read, change] }]'
 
   /** The status of the answer, and the number of the certificate. */

@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
+import { configText } from '../support/config-text.ts'
 import { testKernel } from '../support/our-time.ts'
 import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
 
@@ -125,20 +126,10 @@ describe('a service whose clock is a day behind, and a system that does not know
   })
 })
 
-const trusting = (trustLocal: boolean, baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
-clocks: { trust_local: ${trustLocal} }
-spool: { path: ./spool, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}" }
-ops: { listen: "127.0.0.1:0" }
-`
+const trusting = (trustLocal: boolean) => configText({ more: `clocks: { trust_local: ${trustLocal} }` })
 
 test('clocks.trust_local makes our time known without system and service, until a reload', async () => {
-  const pipeline = await startPipeline({ config: (baseUrl) => trusting(true, baseUrl) })
+  const pipeline = await startPipeline({ config: trusting(true) })
   expect(pipeline.status().clock).toMatchObject({ known: true, by: 'config' })
   const device = await pipeline.device('truck-1')
   const payload = messageOf(1, { ts: systemClock.now() + hourMs })
@@ -146,7 +137,7 @@ test('clocks.trust_local makes our time known without system and service, until 
   await device.acked(1)
   expect(quarantined(pipeline)).toBe(1)
   const path = join(pipeline.folder, 'gateway.yaml')
-  await writeFile(path, trusting(false, pipeline.baseUrl))
+  await writeFile(path, trusting(false)(pipeline.baseUrl))
   await pipeline.gateway.reload('the test')
   expect(pipeline.status().clock).toMatchObject({ known: false, by: null })
 })

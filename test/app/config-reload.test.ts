@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
+import { configText } from '../support/config-text.ts'
 import { newFolder } from '../support/folders.ts'
 import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
 import { send } from '../support/ops-world.ts'
@@ -16,20 +17,7 @@ type World = {
 async function start({ unknown = 'quarantine', devices = 'device\n' } = {}): Promise<World> {
   const folder = await newFolder()
   await writeFile(join(folder, 'devices.csv'), devices)
-  const config = (baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map:
-      time: { path: ts, format: ms }
-      latitude: { path: lat }
-      longitude: { path: lon }
-devices: { file: devices.csv, unknown: ${unknown} }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+  const config = configText({ more: `devices: { file: devices.csv, unknown: ${unknown} }` })
   const pipeline = await startPipeline({ folder, config })
   const path = join(folder, 'gateway.yaml')
   return {
@@ -93,7 +81,7 @@ describe('a changed file', () => {
     const { pipeline, edit } = await start({ unknown: 'accept' })
     await edit('path: lat }', 'path: lat, unit: furlong }')
     await pipeline.until(() => staleIn(pipeline) !== undefined)
-    expect(staleIn(pipeline)?.why).toMatch(/gateway\.yaml:8:\d+ +sources\[0\]\.map\.latitude/)
+    expect(staleIn(pipeline)?.why).toMatch(/gateway\.yaml:4:\d+ +sources\[0\]\.map\.latitude/)
     await publish(pipeline, 'truck-1', [1])
     await pipeline.until(() => pipeline.status().totals.delivered === 1)
     await edit(', unit: furlong', '')
@@ -109,7 +97,7 @@ describe('a changed file', () => {
       Buffer.from(before.replace('sources:', 'defaults: { carrier: "M\xfcller" }\nsources:'), 'latin1'),
     )
     await pipeline.until(() => staleIn(pipeline) !== undefined)
-    expect(staleIn(pipeline)?.why).toContain('gateway.yaml:3:24  The file is not UTF-8 at line 3, column 24')
+    expect(staleIn(pipeline)?.why).toContain('gateway.yaml:4:24  The file is not UTF-8 at line 4, column 24')
     await writeFile(path, before)
     await pipeline.until(() => staleIn(pipeline) === undefined)
     await edit('path: lat }', 'path: breite }')

@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
+import { configText } from '../support/config-text.ts'
 import { createAuthority, type Certificate } from '../support/certificates.ts'
 import { startConnectProxy } from '../support/connect-proxy.ts'
 import { newFolder } from '../support/folders.ts'
@@ -22,16 +23,12 @@ async function start({ delivery, files, baseUrl = (url) => url, listener = '' }:
   const folder = await newFolder()
   const write = async (name: string, text: string) => writeFile(join(folder, name), text, { mode: 0o600 })
   for (const [name, text] of Object.entries(files)) await write(name, text)
-  const config = (
-    url: string,
-    { linger = '20ms', ops = '127.0.0.1:0', to = baseUrl(url), more = '' } = {},
-  ) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }${listener}], access: { anonymous: true } } }
-sources: [{ name: trucks, topic: 'telemetry/v1/{device}', map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${to}", batch: { linger: ${linger} }, backoff: { min: 10ms, max: 10m }, ${delivery} }
-ops: { listen: "${ops}", stop_deadline: 5s }
-${more}`
+  const config = (url: string, { linger = '20ms', ops = '127.0.0.1:0', to = baseUrl(url), more = '' } = {}) =>
+    configText({
+      broker: `{ listeners: [{ url: "mqtt://127.0.0.1:0" }${listener}], access: { anonymous: true } }`,
+      delivery: `batch: { linger: ${linger} }, backoff: { min: 10ms, max: 10m }, ${delivery}`,
+      more,
+    })(to).replace('listen: "127.0.0.1:0"', `listen: "${ops}"`)
   const pipeline = await startPipeline({ folder, config })
   let sent = 0
   return {

@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
+import { configText, positionMap } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
@@ -176,23 +177,12 @@ async function refuse(pipeline: Pipeline, clientId: string): Promise<void> {
   device.destroy()
 }
 
-function config(baseUrl: string): string {
-  return `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map:
-      time:      { path: ts, format: ms }
-      latitude:  { path: lat }
-      longitude: { path: lon }
-      speed:     { path: speed, unit: km/h }
+const config = configText({
+  sources: `[{ name: trucks, topic: "telemetry/v1/{device}", map: ${positionMap.replace('}', '}, speed: { path: speed, unit: km/h }')} }]`,
+  delivery: 'batch: { linger: 20ms }, errors: { Validation: [10ms] }',
+  more: `
 devices: { file: devices.csv, unknown: quarantine }
 clocks: { trust_local: true }
 defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms }, errors: { Validation: [10ms] } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-log: { level: debug }
-`
-}
+log: { level: debug }`,
+})

@@ -12,6 +12,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { Secret } from '../../src/std/secret.ts'
 import { realDisk } from '../../src/storage/storage.ts'
+import { configText } from '../support/config-text.ts'
 import { connectBytes, createDevice } from '../support/mqtt-device.ts'
 import { createAuthority, type Certificate } from '../support/certificates.ts'
 import { get } from '../support/ops-world.ts'
@@ -25,6 +26,11 @@ const withPassword = {
   AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
   PASSWORD: 'right',
 }
+
+const withUsers = configText({
+  broker:
+    '{ listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { users: [{ name: alice, password: "${env:PASSWORD}" }] } }',
+})
 
 /** Short waits, so that the thresholds are reached soon. */
 const delivery =
@@ -96,7 +102,7 @@ const ways: Way[] = [
   },
   {
     name: 'a device is refused for its password',
-    options: { config: (baseUrl) => withUsers(baseUrl), deps: { env: withPassword } },
+    options: { config: withUsers, deps: { env: withPassword } },
     act: guessPasswords,
     code: 'AUTH_FAILURES',
     verdict: 'degraded',
@@ -105,7 +111,7 @@ const ways: Way[] = [
   },
   {
     name: 'a fleet is refused, because it gives no user name',
-    options: { config: (baseUrl) => withUsers(baseUrl), deps: { env: withPassword } },
+    options: { config: withUsers, deps: { env: withPassword } },
     act: connectWithoutUser,
     code: 'CLIENTS_REFUSED',
     verdict: 'degraded',
@@ -293,31 +299,5 @@ async function changeConfig({ folder, gateway }: Pipeline): Promise<void> {
 function withTls({ cert }: Certificate): (baseUrl: string) => string {
   const tls = `tls: { cert: ${JSON.stringify(cert)}, key: "\${env:TLS_KEY}" }`
   const broker = `listeners: [{ url: "mqtts://127.0.0.1:0", ${tls} }], access: { anonymous: true }`
-  return (baseUrl) => configOf(baseUrl, broker)
-}
-
-function withUsers(baseUrl: string): string {
-  return configOf(
-    baseUrl,
-    'listeners: [{ url: "mqtt://127.0.0.1:0" }], ' +
-      'access: { users: [{ name: alice, password: "${env:PASSWORD}" }] }',
-  )
-}
-
-function configOf(baseUrl: string, broker: string): string {
-  return `
-ingest: { broker: { ${broker} } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map:
-      time:      { path: ts, format: ms }
-      latitude:  { path: lat }
-      longitude: { path: lon }
-defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-log: { level: debug }
-`
+  return configText({ broker: `{ ${broker} }` })
 }

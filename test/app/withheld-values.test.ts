@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest'
+import { configText } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
 import { get } from '../support/ops-world.ts'
 import { startPipeline } from '../support/pipeline-world.ts'
 
-const config = (baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-plausibility: { engine_hours: { action: flag } }
-sources:
+const config = configText({
+  sources: `
   - name: trucks
     topic: telemetry/v1/{device}
     map:
@@ -16,11 +15,9 @@ sources:
       speed: { path: v }
       signals:
         - { type: OBD_LIFETIME_ODOMETER, path: odometer, unit: km }
-        - { type: OBD_TOTAL_ENGINE_TIME, path: hours, unit: h }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+        - { type: OBD_TOTAL_ENGINE_TIME, path: hours, unit: h }`,
+  more: 'plausibility: { engine_hours: { action: flag } }',
+})
 
 test('a value that is not plausible is counted at the device, in the status and in the metrics', async () => {
   const pipeline = await startPipeline({ config })

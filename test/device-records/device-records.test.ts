@@ -2,29 +2,19 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { DeviceMessage, DeviceView } from '../../src/ops/ops.ts'
+import { configText, positionMap } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 
-const config =
-  (options: { ledger?: boolean; devices?: string; map?: string } = {}) =>
-  (baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map:
-      time: { path: ts, format: ms }
-      latitude: { path: lat }
-      longitude: { path: lon }
-      speed: { path: v }
+const config = (options: { ledger?: boolean; devices?: string } = {}) =>
+  configText({
+    sources: `[{ name: trucks, topic: "telemetry/v1/{device}", map: ${positionMap.replace('}', '}, speed: { path: v }')} }]`,
+    more: `
 devices: ${options.devices ?? '{ file: ./devices.csv, unknown: accept }'}
 privacy: { profiles: { hidden: { round: 1 } } }
-ledger: { enabled: ${options.ledger ?? true} }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+ledger: { enabled: ${options.ledger ?? true} }`,
+  })
 
 async function start(folder: string, options: Parameters<typeof config>[0] = {}): Promise<Pipeline> {
   return startPipeline({ config: config(options), folder })
