@@ -136,28 +136,6 @@ describe('changed certificates', () => {
     const [pong] = (await once(other.socket, 'data')) as [Buffer]
     expect(pong).toEqual(Buffer.from([0xd0, 0]))
   })
-
-  test('an expired certificate is a condition that its renewal ends', async () => {
-    const day = 86_400_000
-    const from = new Date(Date.now() - 3 * day)
-    const expired = gateways.issue({ from, until: new Date(Date.now() - day) })
-    const renewed = gateways.issue({ until: new Date(Date.now() + 90 * day) })
-    const { pipeline, write } = await start(broker, filesOf(expired))
-    const expiring = () =>
-      pipeline
-        .status()
-        .conditions.filter(({ code, key }) => code === 'CERTIFICATE_EXPIRES' && key?.startsWith('listener'))
-    expect(expiring()).toMatchObject([{ severity: 'error', what: expect.stringMatching(/has expired at 2/) }])
-    expect(await pipeline.gateway.reload('test')).toMatchObject({
-      warnings: expect.arrayContaining([
-        expect.stringMatching(/listener .* has expired at 2.* Renew it/),
-      ]) as unknown,
-    })
-    await write('key.pem', renewed.key)
-    await write('cert.pem', renewed.cert)
-    await pipeline.until(() => expiring().length === 0)
-    expect(countOf(pipeline, 'certificate_renewed')).toBe(1)
-  })
 })
 
 describe('changed users and certificates of ops', () => {

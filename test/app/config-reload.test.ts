@@ -136,26 +136,6 @@ describe('a reload on request', () => {
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
 
-  test('over HTTP answers with its result', async () => {
-    const { pipeline, list } = await start()
-    expect(await post(pipeline, '/control/reload')).toMatchObject({
-      status: 200,
-      body: { kind: 'reloaded', sources: 1, restartNeeded: [] },
-    })
-    await list('nonsense\n')
-    expect(await post(pipeline, '/control/reload')).toMatchObject({
-      status: 422,
-      body: { code: 'DEVICES_INVALID' },
-    })
-  })
-
-  test('over TCP is refused', async () => {
-    const { pipeline } = await start()
-    const response = await send(pipeline.gateway.addresses.ops, '/control/reload', { method: 'POST' })
-    expect(response.status).toBe(403)
-    expect(kinds(pipeline)).not.toContain('mapping_reloaded')
-  })
-
   test('repeated many times at once reads the files of the last request, in few turns', async () => {
     const { pipeline } = await start()
     const reports = await Promise.all(Array.from({ length: 20 }, () => pipeline.gateway.reload('test')))
@@ -186,21 +166,5 @@ describe('a reload on request', () => {
     )
     await pipeline.until(() => pipeline.status().totals.delivered === 1)
     expect(await deadLetters()).toMatchObject({ groups: [] })
-  })
-
-  test('shows devices with their asset, their messages and their clock', async () => {
-    const { pipeline } = await start({ devices: 'device,asset_id\ntruck-1,ASSET-1\n', unknown: 'accept' })
-    await publish(pipeline, 'truck-1', [1, 2])
-    await publish(pipeline, 'truck/2'.replace('/', '-'), [3])
-    const get = async (path: string) => (await fetch(`${pipeline.gateway.addresses.ops}${path}`)).json()
-    expect(await get('/devices')).toMatchObject({ seen: 2 })
-    expect(await get('/devices/truck-1')).toMatchObject({
-      device: 'truck-1',
-      assetId: 'ASSET-1',
-      listed: true,
-      messages: 2,
-    })
-    expect(await get('/devices/truck-2')).toMatchObject({ assetId: null, listed: false })
-    expect((await fetch(`${pipeline.gateway.addresses.ops}/devices/nobody`)).status).toBe(404)
   })
 })

@@ -82,12 +82,6 @@ test.each<[string, DeviceRecordView | null, ClientView | null, Expected]>([
     silent('second. Its connection was lost 2 h ago (will).'),
   ],
   [
-    'silent since it disconnected and asked for its will',
-    record({ medianGapMs: 0 }),
-    client({ state: 'disconnected', since: now - 2 * hour, willCame: true }),
-    silent('second. It disconnected 2 h ago (will).'),
-  ],
-  [
     'silent, and its last message gave nothing',
     record({ lastMappedAt: now - 48 * hour, losses: [loss(now - 2 * hour)] }),
     null,
@@ -134,12 +128,6 @@ test.each<[string, DeviceRecordView | null, ClientView | null, Expected]>([
     ['never_sent', null, 'The device table has it, and no message of it has come. It is not connected.'],
   ],
   [
-    'listed and connected, without a message',
-    null,
-    client({ since: now - hour }),
-    ['never_sent', null, `${connectedAt(now - hour)} It sent no message.`],
-  ],
-  [
     'listed and connected, and only subscribing',
     null,
     client({ since: now - hour, userName: 'depot', traffic: { messages: 0, subscriptions: 2 } }),
@@ -148,17 +136,6 @@ test.each<[string, DeviceRecordView | null, ClientView | null, Expected]>([
       null,
       `${connectedAt(now - hour, ' user "depot",')} It sent no message, and subscribed to 2 topic filters. ` +
         'The gateway publishes nothing there.',
-    ],
-  ],
-  [
-    'listed and connected, and sending on a topic that no source takes',
-    null,
-    client({ since: now - 300, unnamed: unnamed({}) }),
-    [
-      'not_mapped',
-      now - 200,
-      `${connectedAt(now - 300)} It sent 1 message that names no device, on "telemetry/v1/truck-1" just now. ` +
-        `${noSource}${taken}`,
     ],
   ],
   [

@@ -30,6 +30,16 @@ function startWith(folder: string, create: boolean, deps: Deps = {}): Promise<Pi
   })
 }
 
+/** The folder of a gateway that has made its spool, and was stopped. */
+async function stoppedSpool(): Promise<string> {
+  const folder = await newFolder()
+  const first = await startWith(folder, true)
+  await first.gateway.stop('SIGTERM')
+  return folder
+}
+
+const init = (folder: string) => runCli(['spool', 'init', '--path', join(folder, 'spool')])
+
 const conditionOf = (pipeline: Pipeline, wanted: string) =>
   pipeline.status().conditions.find(({ code }) => code === wanted)
 
@@ -60,7 +70,7 @@ describe('a daemon without a spool', () => {
     expect(pipeline.gateway.addresses.mqtt).toEqual([])
     expect(await readdir(join(folder, 'spool'))).not.toContain('store')
     // A person makes one, and the daemon opens it.
-    const { status, stdout } = await runCli(['spool', 'init', '--path', join(folder, 'spool')])
+    const { status, stdout } = await init(folder)
     expect([status, stdout]).toEqual([0, `A new spool is made at ${join(folder, 'spool')}.\n`])
     await pipeline.until(() => pipeline.status().ready)
     expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toBeUndefined()
@@ -68,9 +78,7 @@ describe('a daemon without a spool', () => {
   }, 30_000)
 
   test('with spool.create false opens the spool when its directory is back', async () => {
-    const folder = await newFolder()
-    const first = await startWith(folder, true)
-    await first.gateway.stop('SIGTERM')
+    const folder = await stoppedSpool()
     await rename(join(folder, 'spool'), join(folder, 'away'))
     const pipeline = await startWith(folder, false)
     expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
@@ -89,44 +97,35 @@ describe('a daemon whose store and high-water mark were moved away, beside the m
     }
   }
 
-  test('with spool.create false makes no new store, and opens the one that comes back', async () => {
-    const folder = await newFolder()
-    const first = await startWith(folder, true)
-    await first.gateway.stop('SIGTERM')
-    const moveBack = await moveAway(folder)
-    const pipeline = await startWith(folder, false)
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toMatchObject({
-      why: expect.stringMatching(/^SPOOL_MISSING: .*a store was made here/),
-      act: expect.stringContaining('delete spool.json and run'),
-    })
-    expect(await readdir(join(folder, 'spool'))).not.toContain('store')
-    // Commands do not take it for a new spool, or for one in which nothing waits.
-    for (const command of ['init', 'waiting']) {
-      const { status, stderr } = await runCli(['spool', command, '--path', join(folder, 'spool')])
-      expect(status).not.toBe(0)
-      expect(stderr).toContain('a store was made here')
-    }
-    await moveBack()
-    await pipeline.until(() => pipeline.status().ready)
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toBeUndefined()
-  }, 30_000)
-
-  test('with spool.create false makes no new store where the marker cannot be read', async () => {
-    const folder = await newFolder()
-    const first = await startWith(folder, true)
-    await first.gateway.stop('SIGTERM')
-    const moveBack = await moveAway(folder)
-    await writeFile(join(folder, 'spool', 'spool.json'), '{')
-    const pipeline = await startWith(folder, false)
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
-    await moveBack()
-    await pipeline.until(() => pipeline.status().ready)
-  }, 30_000)
+  test.each(['as it was', 'unreadable'])(
+    'with spool.create false makes no new store, and opens the one that comes back: the marker is %s',
+    async (marker) => {
+      const folder = await stoppedSpool()
+      const moveBack = await moveAway(folder)
+      if (marker === 'unreadable') await writeFile(join(folder, 'spool', 'spool.json'), '{')
+      const pipeline = await startWith(folder, false)
+      expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
+      if (marker === 'as it was') {
+        expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toMatchObject({
+          why: expect.stringContaining('a store was made here'),
+          act: expect.stringContaining('delete spool.json and run'),
+        })
+        // Commands do not take it for a new spool, or for one in which nothing waits.
+        for (const command of ['init', 'waiting']) {
+          const { status, stderr } = await runCli(['spool', command, '--path', join(folder, 'spool')])
+          expect([status === 0, stderr]).toEqual([false, expect.stringContaining('a store was made here')])
+        }
+      }
+      expect(await readdir(join(folder, 'spool'))).not.toContain('store')
+      await moveBack()
+      await pipeline.until(() => pipeline.status().ready)
+      expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toBeUndefined()
+    },
+    30_000,
+  )
 
   test('while the gateway starts, it makes no new store, and opens the one that comes back', async () => {
-    const folder = await newFolder()
-    const first = await startWith(folder, true)
-    await first.gateway.stop('SIGTERM')
+    const folder = await stoppedSpool()
     let moveBack: (() => Promise<void>) | null = null
     const pipeline = await startWith(folder, false, {
       disk: {
@@ -145,18 +144,16 @@ describe('a daemon whose store and high-water mark were moved away, beside the m
   }, 30_000)
 
   test('makes a new one after spool init, once a person has deleted the marker', async () => {
-    const folder = await newFolder()
-    const first = await startWith(folder, true)
-    await first.gateway.stop('SIGTERM')
+    const folder = await stoppedSpool()
     await moveAway(folder)
     await rm(join(folder, 'spool', 'spool.json'))
-    expect((await runCli(['spool', 'init', '--path', join(folder, 'spool')])).status).toBe(0)
+    expect((await init(folder)).status).toBe(0)
     expect((await startWith(folder, false)).status().ready).toBe(true)
   })
 
   test('with spool.create makes a new one and says so', async () => {
     const folder = await newFolder()
-    expect((await runCli(['spool', 'init', '--path', join(folder, 'spool')])).status).toBe(0)
+    expect((await init(folder)).status).toBe(0)
     const second = await startWith(folder, false)
     expect(conditionOf(second, 'SPOOL_NEW')).toBeUndefined()
     await second.gateway.stop('SIGTERM')
@@ -166,9 +163,7 @@ describe('a daemon whose store and high-water mark were moved away, beside the m
 })
 
 test('a store without a marker, as version 0.1.0 left it, is accepted once and gets one', async () => {
-  const folder = await newFolder()
-  const first = await startWith(folder, true)
-  await first.gateway.stop('SIGTERM')
+  const folder = await stoppedSpool()
   await rm(join(folder, 'spool', 'spool.json'))
   const pipeline = await startWith(folder, false)
   expect(pipeline.status().ready).toBe(true)
@@ -177,19 +172,15 @@ test('a store without a marker, as version 0.1.0 left it, is accepted once and g
 })
 
 test('spool init leaves a spool that is there as it is', async () => {
-  const folder = await newFolder()
-  const first = await startWith(folder, true)
-  await first.gateway.stop('SIGTERM')
+  const folder = await stoppedSpool()
   const before = await markerIn(folder)
-  const { status, stdout } = await runCli(['spool', 'init', '--path', join(folder, 'spool')])
+  const { status, stdout } = await init(folder)
   expect([status, stdout]).toEqual([0, expect.stringContaining('is not changed')])
   expect(await markerIn(folder)).toEqual(before)
 })
 
 test('spool restore makes a spool that a daemon with spool.create false opens', async () => {
-  const folder = await newFolder()
-  const first = await startWith(folder, true)
-  await first.gateway.stop('SIGTERM')
+  const folder = await stoppedSpool()
   const copy = join(folder, 'copy')
   await rename(join(folder, 'spool'), copy)
   await rm(join(copy, 'spool.json'))

@@ -7,14 +7,15 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
-import { openSpoolOrWait } from '../../src/app/refused-spool.ts'
-import type { Spool } from '../../src/spool/spool.ts'
-import { GatewayError } from '../../src/std/gateway-error.ts'
-import { checkInThread, openLevelStore, realDisk, type OpenStore } from '../../src/storage/storage.ts'
+import {
+  checkInThread,
+  openLevelStore,
+  realDisk,
+  type OpenStore,
+  type Store,
+} from '../../src/storage/storage.ts'
 import { mountSmallDisk } from '../crash/small-disk.ts'
 import { killedSpool, tableOf, zeroPage } from '../support/damaged-spool.ts'
-import { eventually } from '../support/eventually.ts'
-import { createFakeClock } from '../support/fake-clock.ts'
 import type { Device } from '../support/mqtt-device.ts'
 import { newFolder } from '../support/folders.ts'
 import {
@@ -59,21 +60,26 @@ async function acked(device: Device, n: number): Promise<void> {
 /** The service is not there, so that what is in the spool stays. */
 const noService = { baseUrl: 'http://127.0.0.1:1' }
 
-/** A store on real files; with `faults.write` its next write fails. */
+/** The store of the spool on real files, with these methods in the place of its own. */
+function openStoreWith(change: (store: Store) => Partial<Store>): OpenStore {
+  return async (at, options) => {
+    const store = await openLevelStore(at, options)
+    return at.endsWith('store') ? { ...store, ...change(store) } : store
+  }
+}
+
+const ioError = () => Object.assign(new Error('input/output error'), { code: 'EIO' })
+
+/** With `faults.write` the next write fails. */
 function storeWithFault() {
   const faults = { write: false }
-  const openStore: OpenStore = async (at, options) => {
-    const store = await openLevelStore(at, options)
-    if (!at.endsWith('store')) return store
-    return {
-      ...store,
-      write(ops, writeOptions) {
-        if (!faults.write) return store.write(ops, writeOptions)
-        faults.write = false
-        return Promise.reject(Object.assign(new Error('input/output error'), { code: 'EIO' }))
-      },
-    }
-  }
+  const openStore = openStoreWith((store) => ({
+    write(ops, options) {
+      if (!faults.write) return store.write(ops, options)
+      faults.write = false
+      return Promise.reject(ioError())
+    },
+  }))
   return { faults, openStore }
 }
 
@@ -108,23 +114,6 @@ describe('a spool with a damaged table', () => {
     const device = await pipeline.device('truck-1')
     await acked(device, 1)
   }, 30_000)
-
-  test('is renamed, and a new one is begun, if the config says so', async () => {
-    const folder = await newFolder()
-    const path = join(folder, 'spool')
-    await killedSpool(path, 500)
-    await zeroPage(await tableOf(path), 1)
-    const spool = spoolText.replace('}', ', on_damage: set_aside }')
-    const pipeline = await startWith(folder, { ...noService, sections: { spool } })
-    expect(pipeline.status().ready).toBe(true)
-    expect(openPayloads(pipeline)).toBe(0)
-    expect(conditionOf(pipeline, 'SPOOL_SET_ASIDE')).toMatchObject({
-      severity: 'error',
-      act: expect.stringContaining('spool repair'),
-    })
-    const aside = (await readdir(path)).find((name) => name.startsWith('store.damaged-')) ?? ''
-    expect((await readdir(join(path, aside))).filter((name) => name.endsWith('.ldb'))).not.toEqual([])
-  })
 
   test('does not keep the daemon from stopping in order', async () => {
     const folder = await newFolder()
@@ -164,41 +153,6 @@ describe('a spool that is lost while the daemon runs', () => {
     expect(openPayloads(pipeline)).toBe(2)
     expect(pipeline.status().internals.conservation).toMatchObject({})
   }, 30_000)
-})
-
-test('a spool that the disk could not read is opened again when it can, though no file has changed', async () => {
-  const clock = createFakeClock()
-  const tries: number[] = []
-  const damaged = new GatewayError('SPOOL_DAMAGED', { what: 'W.', why: 'CURRENT: EIO.', act: 'A.' })
-  const opened = { close: () => Promise.resolve() } as Spool
-  let isReadable = false
-  const open = () => {
-    tries.push(clock.monotonic() / 60_000)
-    return isReadable ? Promise.resolve(opened) : Promise.reject(damaged)
-  }
-  const refused: string[] = []
-  const wait = openSpoolOrWait(
-    { clock, emit: () => undefined, open, refused: ({ code }) => void refused.push(code) },
-    { path: await newFolder(), isStart: true },
-    new AbortController().signal,
-  )
-  await eventually(async () => {
-    await clock.advance(60_000)
-    return tries.length === 4
-  })
-  isReadable = true
-  await eventually(async () => {
-    await clock.advance(60_000)
-    return tries.length === 5
-  })
-  expect(await wait).toBe(opened)
-  // Two minutes, then doubling. Between two reads of the directory the clock moves by one.
-  const minutes = tries.slice(1).map((at, n) => at - (tries[n] ?? 0))
-  for (const [n, between] of minutes.entries()) {
-    expect(between).toBeGreaterThanOrEqual(2 ** (n + 1))
-    expect(between).toBeLessThanOrEqual(2 ** (n + 1) + 2)
-  }
-  expect(refused).toEqual(Array(4).fill('SPOOL_DAMAGED'))
 })
 
 /** Ways in which a directory of the spool cannot be written by its path. Null: not possible here. */
@@ -352,34 +306,18 @@ test('a disk without a free inode holds acks, is named as such at the start, and
   await after.until(() => after.status().ready && after.status().totals.delivered === 1)
 }, 60_000)
 
-test('a power cut while the database was created leaves files that are moved, and a new one is created', async () => {
-  const folder = await newFolder()
-  const store = join(folder, 'spool', 'store')
-  await mkdir(store, { recursive: true })
-  for (const name of ['CURRENT', 'MANIFEST-000001', '000002.log', '000003.dbtmp'])
-    await writeFile(join(store, name), '')
-  const pipeline = await startWith(folder, noService)
-  expect(pipeline.status().ready).toBe(true)
-  expect(pipeline.events).toContainEqual(expect.objectContaining({ kind: 'spool_leftovers_moved', files: 4 }))
-})
-
 test('a disk that fails between the opening of the spool and the listeners does not end the start', async () => {
   const folder = await newFolder()
   await killedSpool(join(folder, 'spool'), 100)
   let failsNext = false
-  const openStore: OpenStore = async (at, options) => {
-    const store = await openLevelStore(at, options)
-    if (!at.endsWith('store')) return store
-    return {
-      ...store,
-      async *pages(range, readOptions) {
-        const fails = failsNext
-        failsNext = false
-        if (fails) throw Object.assign(new Error('input/output error'), { code: 'EIO' })
-        yield* store.pages(range, readOptions)
-      },
-    }
-  }
+  const openStore = openStoreWith((store) => ({
+    async *pages(range, readOptions) {
+      const fails = failsNext
+      failsNext = false
+      if (fails) throw ioError()
+      yield* store.pages(range, readOptions)
+    },
+  }))
   let openings = 0
   const observe = ({ kind }: GatewayEvent) => {
     if (kind === 'spool_recovered') failsNext = (openings += 1) === 1
@@ -459,10 +397,4 @@ describe('attempts to open the spool that fail', () => {
     },
     30_000,
   )
-})
-
-test('a path that is no directory ends the start', async () => {
-  const folder = await newFolder()
-  await writeFile(join(folder, 'spool'), '')
-  await expect(startWith(folder, noService)).rejects.toMatchObject({ code: 'SPOOL_NOT_DIRECTORY' })
 })

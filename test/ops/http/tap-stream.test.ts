@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Message } from '../../../src/domain/message.ts'
 import type { PayloadId, ProviderName } from '../../../src/domain/ids.ts'
 import type { MappedPayload } from '../../../src/domain/payload.ts'
-import { createTaps, type Taps } from '../../../src/ingest/ingest.ts'
+import { createTaps } from '../../../src/ingest/ingest.ts'
 import type { MapResult } from '../../../src/mapping/mapping.ts'
 import { handClock, startedOps } from '../../support/ops-world.ts'
 
