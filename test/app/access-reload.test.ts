@@ -26,7 +26,6 @@ async function start(broker: string, files: Record<string, string>, ops = '') {
   return { pipeline, folder, write, port: Number(new URL(pipeline.gateway.addresses.mqtt[0]!).port) }
 }
 
-const openCodes = (pipeline: Pipeline) => pipeline.status().conditions.map(({ code }) => code)
 const countOf = (pipeline: Pipeline, kind: string) =>
   pipeline.events.filter((event) => event.kind === kind).length
 
@@ -52,15 +51,15 @@ describe('a changed password file', () => {
     await open.acked(1)
 
     await write('users', 'new:secret-in-plain-text\n')
-    await pipeline.until(() => openCodes(pipeline).includes('ACCESS_STALE'))
+    await pipeline.until(() => pipeline.codes().includes('ACCESS_STALE'))
     expect((await login('new'))[0]).toBe(0)
-    const { what, why } = pipeline.status().conditions.find(({ code }) => code === 'ACCESS_STALE')!
+    const { what, why } = pipeline.condition('ACCESS_STALE')!
     expect(what).toMatch(/users cannot be used. The former ones stay in force/)
     expect(why).toMatch(/^line 1 must have a hash/)
     expect(JSON.stringify([pipeline.events, pipeline.status()]) + pipeline.log()).not.toContain('secret-in')
 
     await write('users', `old:${hash}\nnew:${hash}\n`)
-    await pipeline.until(() => !openCodes(pipeline).includes('ACCESS_STALE'))
+    await pipeline.until(() => !pipeline.codes().includes('ACCESS_STALE'))
     expect((await login('old'))[0]).toBe(0)
     expect(open.closed).toBe(false)
   })
@@ -123,10 +122,10 @@ describe('changed certificates', () => {
     expect(other.returnCode).toBe(0)
 
     await write('cert.pem', second.cert)
-    await pipeline.until(() => openCodes(pipeline).includes('MAPPING_STALE'))
+    await pipeline.until(() => pipeline.codes().includes('MAPPING_STALE'))
     expect((await login(port, valid)).returnCode).toBe(0)
     await write('key.pem', second.key)
-    await pipeline.until(() => !openCodes(pipeline).includes('MAPPING_STALE'))
+    await pipeline.until(() => !pipeline.codes().includes('MAPPING_STALE'))
     const renewed = await login(port, valid)
     const serialOf = ({ socket }: { socket: TLSSocket }) => socket.getPeerCertificate().serialNumber
     expect(renewed.returnCode).toBe(0)
@@ -175,12 +174,12 @@ describe('changed users and certificates of ops', () => {
     expect((await get(url, 'changed')).status).toBe(200)
 
     await write('cert.pem', second.cert)
-    await pipeline.until(() => openCodes(pipeline).includes('MAPPING_STALE'))
+    await pipeline.until(() => pipeline.codes().includes('MAPPING_STALE'))
     expect(await get(url, 'changed')).toEqual({ status: 200, serial: before.serial })
-    const { why } = pipeline.status().conditions.find(({ code }) => code === 'MAPPING_STALE')!
+    const { why } = pipeline.condition('MAPPING_STALE')!
     expect(why).toContain('ops.tls must be a certificate and its key')
     await write('key.pem', second.key)
-    await pipeline.until(() => !openCodes(pipeline).includes('MAPPING_STALE'))
+    await pipeline.until(() => !pipeline.codes().includes('MAPPING_STALE'))
     const renewed = await get(url, 'changed')
     expect(renewed.status).toBe(200)
     expect(renewed.serial).not.toBe(before.serial)

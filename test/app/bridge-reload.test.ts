@@ -25,13 +25,12 @@ test('a corrected password of a bridge is used for its next connection; another 
     )(baseUrl)
   await writeFile(join(folder, 'password'), 'wrong')
   const pipeline = await startPipeline({ folder, config })
-  const codes = () => pipeline.status().conditions.map(({ code }) => code)
-  await pipeline.until(() => codes().includes('MESSAGE_SOURCE_DISCONNECTED'))
+  await pipeline.until(() => pipeline.codes().includes('MESSAGE_SOURCE_DISCONNECTED'))
   expect(JSON.stringify([pipeline.events, pipeline.status()])).not.toContain('wrong')
 
   await writeFile(join(folder, 'password'), 'right')
   await pipeline.until(() => pipeline.status().messageSources[0]?.connectedAt !== null)
-  await eventually(() => !codes().includes('MESSAGE_SOURCE_DISCONNECTED'))
+  await eventually(() => !pipeline.codes().includes('MESSAGE_SOURCE_DISCONNECTED'))
   const restarts = () => pipeline.events.filter(({ kind }) => kind === 'restart_needed')
   expect(restarts()).toEqual([])
 
@@ -48,7 +47,7 @@ test('a bridge that is renamed or removed with its source is applied by a restar
   const pipeline = await startPipeline({ folder, config: config(depot, 'from: [depot],') })
   const write = (bridges: string, from: string) =>
     writeFile(join(folder, 'gateway.yaml'), config(bridges, from)(pipeline.baseUrl))
-  const stale = () => pipeline.status().conditions.find(({ code }) => code === 'MAPPING_STALE')
+  const stale = () => pipeline.condition('MAPPING_STALE')
   const kinds = (kind: string) => pipeline.events.filter((event) => event.kind === kind).length
   const link = await broker.connection(0)
   let sent = 0

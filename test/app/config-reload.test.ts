@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { configText } from '../support/config-text.ts'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 import { send } from '../support/ops-world.ts'
 
 type World = {
@@ -35,25 +35,17 @@ async function start({ unknown = 'quarantine', devices = 'device\n' } = {}): Pro
 const kinds = ({ events }: Pipeline) => events.map(({ kind }) => kind)
 const countOf = (pipeline: Pipeline, kind: GatewayEvent['kind']) =>
   kinds(pipeline).filter((one) => one === kind).length
-const staleIn = (pipeline: Pipeline) =>
-  pipeline.status().conditions.find(({ code }) => code === 'MAPPING_STALE')
+const staleIn = (pipeline: Pipeline) => pipeline.condition('MAPPING_STALE')
 const delivered = (pipeline: Pipeline) => pipeline.sandbox.received({ limit: 1000 })
-
-async function publish(pipeline: Pipeline, name: string, numbers: readonly number[]): Promise<void> {
-  const device = await pipeline.device(name)
-  for (const n of numbers) device.publish({ topic: topicOf(name), payload: messageOf(n), messageId: n })
-  await device.acked(numbers.length)
-  device.destroy()
-}
 
 describe('a changed file', () => {
   test('with a valid device table is put in force, and the messages of the new device are sent', async () => {
     const { pipeline, list } = await start()
-    await publish(pipeline, 'truck-1', [1, 2, 3])
+    await pipeline.publish('truck-1', messageOf(1), messageOf(2), messageOf(3))
     expect(pipeline.status().totals).toMatchObject({ quarantined: 3, payloads: 0 })
     await list('device,asset_id\ntruck-1,ASSET-1\n')
     await pipeline.until(() => pipeline.status().totals.delivered === 3)
-    await publish(pipeline, 'truck-1', [4])
+    await pipeline.publish('truck-1', messageOf(4))
     await pipeline.until(() => pipeline.status().totals.delivered === 4)
     expect(kinds(pipeline)).toContain('mapping_reloaded')
     const { internals, totals, spool } = pipeline.status()
@@ -69,11 +61,11 @@ describe('a changed file', () => {
     await pipeline.until(() => staleIn(pipeline) !== undefined)
     expect(staleIn(pipeline)).toMatchObject({ severity: 'error' })
     expect(staleIn(pipeline)?.why).toMatch(/devices\.csv:3 .*devices\.csv:4 /s)
-    await publish(pipeline, 'truck-1', [1])
+    await pipeline.publish('truck-1', messageOf(1))
     await pipeline.until(() => pipeline.status().totals.delivered === 1)
     await list('device\ntruck-1\ntruck-2\n')
     await pipeline.until(() => staleIn(pipeline) === undefined)
-    await publish(pipeline, 'truck-2', [2])
+    await pipeline.publish('truck-2', messageOf(2))
     await pipeline.until(() => pipeline.status().totals.delivered === 2)
   })
 
@@ -82,7 +74,7 @@ describe('a changed file', () => {
     await edit('path: lat }', 'path: lat, unit: furlong }')
     await pipeline.until(() => staleIn(pipeline) !== undefined)
     expect(staleIn(pipeline)?.why).toMatch(/gateway\.yaml:4:\d+ +sources\[0\]\.map\.latitude/)
-    await publish(pipeline, 'truck-1', [1])
+    await pipeline.publish('truck-1', messageOf(1))
     await pipeline.until(() => pipeline.status().totals.delivered === 1)
     await edit(', unit: furlong', '')
     await pipeline.until(() => staleIn(pipeline) === undefined)
@@ -106,13 +98,10 @@ describe('a changed file', () => {
 
   test('with another mapping is used for the next message', async () => {
     const { pipeline, edit } = await start({ unknown: 'accept' })
-    await publish(pipeline, 'truck-1', [1])
+    await pipeline.publish('truck-1', messageOf(1))
     await edit('latitude: { path: lat }', 'latitude: { path: breite }')
     await pipeline.until(() => countOf(pipeline, 'mapping_reloaded') === 1)
-    const device = await pipeline.device('truck-1')
-    const payload = messageOf(2).replace('"lat"', '"breite"')
-    device.publish({ topic: topicOf('truck-1'), payload, messageId: 2 })
-    await device.acked(1)
+    await pipeline.publish('truck-1', messageOf(2).replace('"lat"', '"breite"'))
     await pipeline.until(() => pipeline.status().totals.delivered === 2)
     expect(delivered(pipeline)).toHaveLength(2)
   })
@@ -145,10 +134,7 @@ describe('a reload on request', () => {
 
   test('maps dead letters again with the mapping in force, after a dry run', async () => {
     const { pipeline, edit } = await start({ unknown: 'accept' })
-    const device = await pipeline.device('truck-1')
-    const payload = messageOf(1).replace('"lat"', '"breite"')
-    device.publish({ topic: topicOf('truck-1'), payload, messageId: 1 })
-    await device.acked(1)
+    await pipeline.publish('truck-1', messageOf(1).replace('"lat"', '"breite"'))
     const deadLetters = async () =>
       (await (await fetch(`${pipeline.gateway.addresses.ops}/dead-letters`)).json()) as Record<
         string,

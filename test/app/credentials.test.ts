@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import type { SandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { Secret } from '../../src/std/secret.ts'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline } from '../support/pipeline-world.ts'
 
 const account: SandboxAccount = {
   accessKeyId: 'AKIDSESSION',
@@ -40,16 +40,11 @@ async function start({ hasKeys }: { hasKeys: boolean }) {
   return { pipeline, write }
 }
 
-async function publish(pipeline: Pipeline, messages: number): Promise<void> {
-  const device = await pipeline.device('truck-1')
-  for (let n = 0; n < messages; n += 1)
-    device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n + 1 })
-  await device.acked(messages)
-}
+const messages = (count: number) => Array.from({ length: count }, (_, n) => messageOf(n))
 
 test('the file is found under the name that systemd sets, with a session token', async () => {
   const { pipeline } = await start({ hasKeys: true })
-  await publish(pipeline, 20)
+  await pipeline.publish('truck-1', ...messages(20))
   await pipeline.until(() => pipeline.status().totals.delivered === 20)
   expect(pipeline.sandbox.stats().refusedRequests).toEqual({})
   expect(pipeline.log()).not.toContain('the secret of')
@@ -57,10 +52,10 @@ test('the file is found under the name that systemd sets, with a session token',
 
 test('a file that is missing is a condition from the start on, until it appears, and nothing was lost until then', async () => {
   const { pipeline, write } = await start({ hasKeys: false })
-  const isOpen = () => pipeline.status().conditions.some(({ code }) => code === 'CREDENTIALS_MISSING')
+  const isOpen = () => pipeline.codes().includes('CREDENTIALS_MISSING')
   await pipeline.until(isOpen)
   expect(pipeline.log()).toMatch(/"level":"error".*"event":"credentials_failed".*ENOENT/)
-  await publish(pipeline, 10)
+  await pipeline.publish('truck-1', ...messages(10))
   await write()
   await pipeline.until(() => pipeline.status().totals.delivered === 10)
   expect(isOpen()).toBe(false)

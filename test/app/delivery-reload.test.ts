@@ -8,7 +8,7 @@ import { configText } from '../support/config-text.ts'
 import { createAuthority, type Certificate } from '../support/certificates.ts'
 import { startConnectProxy } from '../support/connect-proxy.ts'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 import { startTlsFront } from '../support/tls-service.ts'
 
 type Options = {
@@ -38,16 +38,12 @@ async function start({ delivery, files, baseUrl = (url) => url, listener = '' }:
       writeFile(join(folder, 'gateway.yaml'), config(pipeline.baseUrl, changes)),
     async publish() {
       sent += 1
-      const device = await pipeline.device(`truck-${sent}`)
-      device.publish({ topic: topicOf(`truck-${sent}`), payload: messageOf(sent), messageId: 1 })
-      await device.acked(1)
+      await pipeline.publish(`truck-${sent}`, messageOf(sent))
     },
     delivered: () => pipeline.until(() => pipeline.status().totals.delivered === sent),
   }
 }
 
-const conditionOf = (pipeline: Pipeline, code: string) =>
-  pipeline.status().conditions.find((one) => one.code === code)
 const restarts = (pipeline: Pipeline) =>
   pipeline.events.flatMap((event) => (event.kind === 'restart_needed' ? [event.sections] : []))
 
@@ -71,7 +67,7 @@ describe('a renewed secret', () => {
     await delivered()
     proxy.require(basic('summer'))
     await untilUnavailable(world)
-    expect(conditionOf(pipeline, 'ENDPOINT_UNAVAILABLE')?.act).toContain('Delivery resumes automatically')
+    expect(pipeline.condition('ENDPOINT_UNAVAILABLE')?.act).toContain('Delivery resumes automatically')
     await write('password', 'summer')
     await delivered()
     expect(restarts(pipeline)).toEqual([])
@@ -121,9 +117,9 @@ describe('a renewed certificate', () => {
     const { pipeline, front, publish, delivered, renew } = await startWithTls()
     await publish()
     await delivered()
-    expect(conditionOf(pipeline, 'CERTIFICATE_EXPIRES')).toMatchObject({ key: 'delivery delivery.tls' })
+    expect(pipeline.condition('CERTIFICATE_EXPIRES')).toMatchObject({ key: 'delivery delivery.tls' })
     await renew('depot-2')
-    await pipeline.until(() => conditionOf(pipeline, 'CERTIFICATE_EXPIRES') === undefined)
+    await pipeline.until(() => pipeline.condition('CERTIFICATE_EXPIRES') === undefined)
     await publish()
     await delivered()
     expect(front.clientNames).toEqual(['depot-1', 'depot-2'])
@@ -158,7 +154,7 @@ describe('a renewed certificate', () => {
     await edit({ to: `${front.url}/other` })
     await renew('depot-2')
     await pipeline.gateway.reload('test')
-    expect(conditionOf(pipeline, 'CERTIFICATE_EXPIRES')).toMatchObject({
+    expect(pipeline.condition('CERTIFICATE_EXPIRES')).toMatchObject({
       act: expect.stringContaining('RESTART_NEEDED') as string,
     })
     await publish()
@@ -166,7 +162,7 @@ describe('a renewed certificate', () => {
     expect(front.clientNames).toEqual(['depot-1'])
 
     await edit({ linger: '30ms' })
-    await pipeline.until(() => conditionOf(pipeline, 'CERTIFICATE_EXPIRES') === undefined)
+    await pipeline.until(() => pipeline.condition('CERTIFICATE_EXPIRES') === undefined)
     await publish()
     await delivered()
     expect(front.clientNames).toEqual(['depot-1', 'depot-2'])

@@ -40,9 +40,6 @@ async function stoppedSpool(): Promise<string> {
 
 const init = (folder: string) => runCli(['spool', 'init', '--path', join(folder, 'spool')])
 
-const conditionOf = (pipeline: Pipeline, wanted: string) =>
-  pipeline.status().conditions.find(({ code }) => code === wanted)
-
 const markerIn = async (folder: string) =>
   JSON.parse(await readFile(join(folder, 'spool', 'spool.json'), 'utf8')) as Record<string, unknown>
 
@@ -50,19 +47,19 @@ describe('a daemon without a spool', () => {
   test('makes one with spool.create, and says so for a day without being degraded', async () => {
     const folder = await newFolder()
     const first = await startWith(folder, true)
-    expect(conditionOf(first, 'SPOOL_NEW')).toMatchObject({ severity: 'info' })
+    expect(first.condition('SPOOL_NEW')).toMatchObject({ severity: 'info' })
     expect(first.status().verdict).toBe('ok')
     expect(await markerIn(folder)).toMatchObject({ by: 'daemon' })
     await first.gateway.stop('SIGTERM')
     // Also after a restart on the same day.
-    expect(conditionOf(await startWith(folder, false), 'SPOOL_NEW')).toBeDefined()
+    expect((await startWith(folder, false)).condition('SPOOL_NEW')).toBeDefined()
   })
 
   test('with spool.create false stays up, refuses, makes nothing, and names the file system and the command', async () => {
     const folder = await newFolder()
     await mkdir(join(folder, 'spool'))
     const pipeline = await startWith(folder, false)
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toMatchObject({
+    expect(pipeline.condition('SPOOL_UNUSABLE')).toMatchObject({
       why: expect.stringMatching(/^SPOOL_MISSING: .*The path is on \S+.*, mounted at \//),
       act: expect.stringContaining(`telemetry-gateway spool init --path ${join(folder, 'spool')}`),
     })
@@ -73,15 +70,15 @@ describe('a daemon without a spool', () => {
     const { status, stdout } = await init(folder)
     expect([status, stdout]).toEqual([0, `A new spool is made at ${join(folder, 'spool')}.\n`])
     await pipeline.until(() => pipeline.status().ready)
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toBeUndefined()
-    expect(conditionOf(pipeline, 'SPOOL_NEW')).toBeUndefined()
+    expect(pipeline.condition('SPOOL_UNUSABLE')).toBeUndefined()
+    expect(pipeline.condition('SPOOL_NEW')).toBeUndefined()
   }, 30_000)
 
   test('with spool.create false opens the spool when its directory is back', async () => {
     const folder = await stoppedSpool()
     await rename(join(folder, 'spool'), join(folder, 'away'))
     const pipeline = await startWith(folder, false)
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
+    expect(pipeline.condition('SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
     await rename(join(folder, 'away'), join(folder, 'spool'))
     await pipeline.until(() => pipeline.status().ready)
   }, 30_000)
@@ -104,9 +101,9 @@ describe('a daemon whose store and high-water mark were moved away, beside the m
       const moveBack = await moveAway(folder)
       if (marker === 'unreadable') await writeFile(join(folder, 'spool', 'spool.json'), '{')
       const pipeline = await startWith(folder, false)
-      expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
+      expect(pipeline.condition('SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
       if (marker === 'as it was') {
-        expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toMatchObject({
+        expect(pipeline.condition('SPOOL_UNUSABLE')).toMatchObject({
           why: expect.stringContaining('a store was made here'),
           act: expect.stringContaining('delete spool.json and run'),
         })
@@ -119,7 +116,7 @@ describe('a daemon whose store and high-water mark were moved away, beside the m
       expect(await readdir(join(folder, 'spool'))).not.toContain('store')
       await moveBack()
       await pipeline.until(() => pipeline.status().ready)
-      expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toBeUndefined()
+      expect(pipeline.condition('SPOOL_UNUSABLE')).toBeUndefined()
     },
     30_000,
   )
@@ -137,7 +134,7 @@ describe('a daemon whose store and high-water mark were moved away, beside the m
         },
       },
     })
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
+    expect(pipeline.condition('SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
     expect(await readdir(join(folder, 'spool'))).not.toContain('store')
     await moveBack!()
     await pipeline.until(() => pipeline.status().ready)
@@ -155,10 +152,10 @@ describe('a daemon whose store and high-water mark were moved away, beside the m
     const folder = await newFolder()
     expect((await init(folder)).status).toBe(0)
     const second = await startWith(folder, false)
-    expect(conditionOf(second, 'SPOOL_NEW')).toBeUndefined()
+    expect(second.condition('SPOOL_NEW')).toBeUndefined()
     await second.gateway.stop('SIGTERM')
     await moveAway(folder)
-    expect(conditionOf(await startWith(folder, true), 'SPOOL_NEW')).toBeDefined()
+    expect((await startWith(folder, true)).condition('SPOOL_NEW')).toBeDefined()
   })
 })
 
@@ -168,7 +165,7 @@ test('a store without a marker, as version 0.1.0 left it, is accepted once and g
   const pipeline = await startWith(folder, false)
   expect(pipeline.status().ready).toBe(true)
   expect(await markerIn(folder)).toMatchObject({ by: 'found' })
-  expect(conditionOf(pipeline, 'SPOOL_NEW')).toBeUndefined()
+  expect(pipeline.condition('SPOOL_NEW')).toBeUndefined()
 })
 
 test('spool init leaves a spool that is there as it is', async () => {

@@ -137,11 +137,6 @@ async function depot(): Promise<{ path: string; at: string; payloadId: string }>
   const fail = [{ device: 'truck-5', error_type: 'Validation', message: 'Unknown asset.' }]
   const pipeline = await startPipeline({ folder, clock, config, sandbox: { faults: { fail } } })
   const path = join(folder, 'gateway.yaml')
-  const send = async (name: string, payload: string) => {
-    const device = await pipeline.device(name)
-    device.publish({ topic: topicOf(name), payload, messageId: 1 })
-    await device.acked(1)
-  }
   const positionAt = (ts: number, more: Record<string, unknown> = {}) => messageOf(1, { ts, ...more })
   const device = await pipeline.device('truck-2')
   for (let n = 1; n <= 9; n += 1) {
@@ -152,12 +147,12 @@ async function depot(): Promise<{ path: string; at: string; payloadId: string }>
   aheadMs = 0
   await runCli(['reload', '--config', path])
   const measuredAt = clock.now()
-  await send('truck-1', positionAt(measuredAt))
-  await send('truck-3', 'no json')
-  await send('truck-5', positionAt(measuredAt))
-  await send('truck-6', positionAt(measuredAt + 120 * minute))
-  await send('truck-7', positionAt(measuredAt, { speed: 9999 }))
-  await send('truck-8', positionAt(measuredAt))
+  await pipeline.publish('truck-1', positionAt(measuredAt))
+  await pipeline.publish('truck-3', 'no json')
+  await pipeline.publish('truck-5', positionAt(measuredAt))
+  await pipeline.publish('truck-6', positionAt(measuredAt + 120 * minute))
+  await pipeline.publish('truck-7', positionAt(measuredAt, { speed: 9999 }))
+  await pipeline.publish('truck-8', positionAt(measuredAt))
   await refuse(pipeline, 'truck-4')
   await pipeline.until(() => pipeline.status().totals.delivered === 11 && pipeline.status().totals.dead === 1)
   const [received] = pipeline.sandbox.received({ device: 'truck-7', limit: 1 })

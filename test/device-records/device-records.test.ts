@@ -27,14 +27,7 @@ async function folderWith(rows: string): Promise<string> {
 }
 
 async function publish(pipeline: Pipeline, name: string, messages: readonly object[]): Promise<void> {
-  const device = await pipeline.device(name)
-  for (const [index, message] of messages.entries())
-    device.publish({
-      topic: `telemetry/v1/${name}`,
-      payload: JSON.stringify({ lat: 52.5, lon: 13.4, ...message }),
-      messageId: index + 1,
-    })
-  await device.acked(messages.length)
+  await pipeline.publish(name, ...messages.map((one) => JSON.stringify({ lat: 52.5, lon: 13.4, ...one })))
 }
 
 async function ask(pipeline: Pipeline, path: string) {
@@ -145,15 +138,8 @@ test('only a device that was never heard of is not found, and the nearest names 
 
 test('what became no payload is shown with its reason and its time', async () => {
   const pipeline = await start(await folderWith(''))
-  const device = await pipeline.device('truck-1')
-  const payloads = [
-    'not json',
-    '{"ts":1763690000000,"lat":0,"lon":0}',
-    '{"ts":1763690001000,"lat":0,"lon":0}',
-  ]
-  for (const [index, payload] of payloads.entries())
-    device.publish({ topic: 'telemetry/v1/truck-1', payload, messageId: index + 1 })
-  await device.acked(3)
+  const noFix = (ts: number) => JSON.stringify({ ts, lat: 0, lon: 0 })
+  await pipeline.publish('truck-1', 'not json', noFix(1_763_690_000_000), noFix(1_763_690_001_000))
   const view = await deviceOf(pipeline, 'truck-1')
   expect(view).toMatchObject({ state: 'not_mapped', messages: 3, deadLetters: 1, ignored: 2, position: null })
   expect(view.reasons).toMatchObject([
@@ -194,9 +180,7 @@ test('`devices show` has the last messages: raw, mapped, and what became of them
     'truck-1',
     Array.from({ length: 25 }, (_, n) => ({ ts: ts + n * 1000, v: n })),
   )
-  const bad = await pipeline.device('truck-1')
-  bad.publish({ topic: 'telemetry/v1/truck-1', payload: 'not json' })
-  await bad.acked(1)
+  await pipeline.publish('truck-1', 'not json')
   await pipeline.until(() => pipeline.status().totals.delivered === 25)
   const requestIds = new Set(
     pipeline.events.flatMap((e) => (e.kind === 'batch_settled' ? [e.requestId] : [])),
@@ -224,9 +208,7 @@ test('`devices show` has the last messages: raw, mapped, and what became of them
 
 test('a message without a payload is shown with its reason; neither messages nor position of an asset with a privacy profile', async () => {
   const pipeline = await start(await folderWith('truck-2,TRK-2,hidden\n'))
-  const device = await pipeline.device('truck-1')
-  device.publish({ topic: 'telemetry/v1/truck-1', payload: 'not json' })
-  await device.acked(1)
+  await pipeline.publish('truck-1', 'not json')
   await publish(pipeline, 'truck-2', [{ ts: Date.now() }])
   const shown = async (name: string) => (await ask(pipeline, `/devices/${name}?messages=1`)).body as unknown
   expect(await shown('truck-1')).toMatchObject({

@@ -8,13 +8,7 @@ import type { LedgerAnswer } from '../../src/ledger/ledger.ts'
 import { everything } from '../../src/ledger/record-keys.ts'
 import { openLevelStore } from '../../src/storage/storage.ts'
 import { runCli } from '../support/cli-world.ts'
-import {
-  messageOf,
-  startPipeline,
-  topicOf,
-  type Pipeline,
-  type PipelineOptions,
-} from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, type Pipeline, type PipelineOptions } from '../support/pipeline-world.ts'
 
 /** Yesterday, 14:03:20 local time, and the minute as a person types it. */
 const when = new Date(Date.now() - 86_400_000)
@@ -27,13 +21,8 @@ const delivered = (pipeline: Pipeline) => pipeline.status().totals.delivered
 async function publishFleet(pipeline: Pipeline, devices: number): Promise<void> {
   for (let vehicle = 1; vehicle <= devices; vehicle += 1) {
     const name = `truck-${vehicle}`
-    const device = await pipeline.device(name)
-    for (let minute = -2; minute <= 2; minute += 1) {
-      const ts = when.getTime() + minute * 60_000 + vehicle
-      device.publish({ topic: topicOf(name), payload: messageOf(vehicle, { ts }), messageId: minute + 3 })
-    }
-    await device.acked(5)
-    device.destroy()
+    const at = (minute: number) => when.getTime() + minute * 60_000 + vehicle
+    await pipeline.publish(name, ...[-2, -1, 0, 1, 2].map((minute) => messageOf(vehicle, { ts: at(minute) })))
   }
 }
 
