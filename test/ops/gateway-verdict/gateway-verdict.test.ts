@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { conditionCatalogue, type ConditionCode } from '../../../src/ops/conditions/condition-catalogue.ts'
 import type { Condition } from '../../../src/ops/conditions/conditions.ts'
 import { verdictOf, type VerdictSource } from '../../../src/ops/gateway-verdict/gateway-verdict.ts'
-import { get, lane, opsWorld, provider, stages } from '../../support/ops-world.ts'
+import { eventSamples } from '../../support/event-samples.ts'
+import { lane, provider, stages, startedOps } from '../../support/ops-world.ts'
 
 const now = 1_750_000_000_000
 const minute = 60_000
@@ -150,47 +151,29 @@ describe('the verdict', () => {
   })
 
   test('is on top of /status, and the answer of /verdict: 503 where it does not receive or deliver', async () => {
-    await using world = opsWorld()
-    await world.ops.start()
-    expect((await get(world.ops.url(), '/verdict')).status).toBe(503)
+    await using world = await startedOps()
+    expect((await world.ask('/verdict')).status).toBe(503)
     await world.ops.ready()
-    const answer = await get(world.ops.url(), '/verdict')
-    expect(answer.status).toBe(200)
-    expect(JSON.parse(answer.text)).toMatchObject({
-      verdict: 'ok',
-      lastMessageAt: null,
-      lastAcceptedAt: null,
-    })
-    const status = JSON.parse((await get(world.ops.url(), '/status')).text)
-    expect(Object.keys(status).slice(0, 3)).toEqual(['version', 'verdict', 'sentence'])
+    expect((await world.ask('/verdict')).status).toBe(200)
+    const none = { lastMessageAt: null, lastAcceptedAt: null }
+    expect(await world.json('/verdict')).toMatchObject({ verdict: 'ok', ...none })
+    expect(Object.keys(await world.json('/status')).slice(0, 3)).toEqual(['version', 'verdict', 'sentence'])
   })
 
   test('and readiness: not ready while every acknowledgement is held, and ready in an outage of the service', async () => {
-    await using world = opsWorld()
+    await using world = await startedOps()
     const views = stages({})
     world.ops.attach(views)
-    await world.ops.start()
     await world.ops.ready()
-    world.ops.emit({
-      kind: 'endpoint_unavailable',
-      provider: 'default' as never,
-      failures: 5,
-      why: 'HTTP 500.',
-      requestId: null,
-      retryInMs: 1,
-      act: null,
-    })
-    expect((await get(world.ops.url(), '/readyz')).status).toBe(200)
-    expect((await get(world.ops.url(), '/metrics')).text).toContain('gateway_ready 1')
+    world.ops.emit(eventSamples.endpoint_unavailable)
+    expect((await world.ask('/readyz')).status).toBe(200)
+    expect(await world.metrics()).toContain('gateway_ready 1')
     world.ops.attach({ spool: { ...views.spool!, holdReason: () => 'disk_low' } })
-    const answer = await get(world.ops.url(), '/readyz')
-    expect(answer.status).toBe(503)
-    expect(JSON.parse(answer.text)).toEqual({ ready: false, reason: 'acknowledgements are held: disk_low' })
+    expect((await world.ask('/readyz')).status).toBe(503)
+    const reason = 'acknowledgements are held: disk_low'
+    expect(await world.json('/readyz')).toEqual({ ready: false, reason })
     expect(world.ops.status()).toMatchObject({ ready: false, verdict: 'not_receiving' })
-    expect((await get(world.ops.url(), '/metrics')).text).toContain('gateway_ready 0')
-    expect((await get(world.ops.url(), '/metrics')).text).toContain(
-      'gateway_verdict{verdict="not_receiving"} 1',
-    )
-    expect((await get(world.ops.url(), '/healthz')).status).toBe(200)
+    expect(await world.metrics()).toMatch(/gateway_ready 0\n[^]*gateway_verdict\{verdict="not_receiving"\} 1/)
+    expect((await world.ask('/healthz')).status).toBe(200)
   })
 })

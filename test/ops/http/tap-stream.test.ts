@@ -63,63 +63,71 @@ async function nextMessage(lines: AsyncGenerator<Record<string, unknown>>) {
 }
 
 describe('a tap', () => {
-  test('shows the raw message, its sender, and its result', async () => {
+  const shown = {
+    kind: 'message',
+    at: '2025-06-15T15:06:40.000Z',
+    topic: 'a/b',
+    qos: 1,
+    retain: false,
+    dup: false,
+    client: 'client-1',
+    user: 'bob',
+    certificate: null,
+    identity: null,
+    message: '{"v":1}',
+    source: 'trucks',
+    result: 'payloads',
+    payloads: [{ payloadId: 'x', of: 'truck-7' }],
+  }
+  const message = messageOn('a/b')
+  const ignored = { kind: 'ignored', source: 'trucks', reason: 'no fix' } as const
+  const { payloads: _payloads, ...withoutPayloads } = shown
+  const { message: _text, ...notText } = withoutPayloads
+  const refused: MapResult = {
+    kind: 'unmappable',
+    source: null,
+    device: null,
+    reason: 'NO_SOURCE',
+    detail: 'None.',
+    windowKey: '',
+  }
+  const properties = { contentType: 'gps', expiryS: 5 }
+  test.each<[string, Message, MapResult, object]>([
+    ['the raw message, its sender and its result', message, mapped('truck-7'), shown],
+    [
+      'the properties of a message of MQTT 5',
+      { ...message, userProperties: { vin: 'V1' }, properties },
+      mapped('truck-7'),
+      { ...shown, userProperties: { vin: 'V1' }, properties },
+    ],
+    ['no properties', { ...message, userProperties: null, properties: null }, mapped('truck-7'), shown],
+    [
+      'bytes that are not text, and why they are refused',
+      messageOn('a/b', Buffer.from([0, 255])),
+      refused,
+      {
+        ...notText,
+        hex: '00ff',
+        source: null,
+        result: 'unmappable',
+        device: null,
+        reason: 'NO_SOURCE',
+        detail: 'None.',
+      },
+    ],
+    ['why it is ignored', message, ignored, { ...withoutPayloads, result: 'ignored', reason: 'no fix' }],
+  ])('shows %s', async (_, taken, result, line) => {
     await using of = await world()
     const tap = await openTap(of.tapUrl)
     expect(tap.response.headers.get('content-type')).toBe('application/x-ndjson; charset=utf-8')
-    of.taps.record(messageOn('a/b'), mapped('truck-7'))
-    expect(await tap.next()).toEqual({
-      kind: 'message',
-      at: '2025-06-15T15:06:40.000Z',
-      topic: 'a/b',
-      qos: 1,
-      retain: false,
-      dup: false,
-      client: 'client-1',
-      user: 'bob',
-      certificate: null,
-      identity: null,
-      message: '{"v":1}',
-      source: 'trucks',
-      result: 'payloads',
-      payloads: [{ payloadId: 'x', of: 'truck-7' }],
-    })
+    of.taps.record(taken, result)
+    expect(await tap.next()).toEqual(line)
     tap.end()
   })
 
-  test('shows the properties of a message of MQTT 5', async () => {
+  test('shows payloads of collected values', async () => {
     await using of = await world()
     const tap = await openTap(of.tapUrl)
-    const properties = { contentType: 'gps', expiryS: 5 }
-    of.taps.record({ ...messageOn('a'), userProperties: { vin: 'V1' }, properties }, mapped('x'))
-    expect(await tap.next()).toMatchObject({ userProperties: { vin: 'V1' }, properties })
-    of.taps.record({ ...messageOn('a'), userProperties: null, properties: null }, mapped('x'))
-    const line = await tap.next()
-    expect(line).not.toHaveProperty('userProperties')
-    expect(line).not.toHaveProperty('properties')
-    tap.end()
-  })
-
-  test('shows results other than payloads, and bytes that are not text', async () => {
-    await using of = await world()
-    const tap = await openTap(of.tapUrl)
-    const refused: MapResult = {
-      kind: 'unmappable',
-      source: null,
-      device: null,
-      reason: 'NO_SOURCE',
-      detail: 'None.',
-      windowKey: '',
-    }
-    of.taps.record(messageOn('a', Buffer.from([0, 255])), refused)
-    expect(await tap.next()).toMatchObject({
-      hex: '00ff',
-      result: 'unmappable',
-      reason: 'NO_SOURCE',
-      device: null,
-    })
-    of.taps.record(messageOn('a'), { kind: 'ignored', source: 'trucks', reason: 'no fix' })
-    expect(await tap.next()).toMatchObject({ result: 'ignored', reason: 'no fix' })
     of.taps.recordClosed({ payloads: payloadsOf('van-1', 1), writes: [], closed: 1, unsent: [] })
     expect(await tap.next()).toMatchObject({ kind: 'closed', payloads: [{ of: 'van-1' }] })
     tap.end()
