@@ -20,6 +20,7 @@ type Answer = { says: string; holds: unknown }
 
 const text = (pattern: RegExp) => expect.stringMatching(pattern) as string
 
+const anyNumber = expect.any(Number) as number
 const answers = parse(readFileSync(new URL('questions.yaml', import.meta.url), 'utf8')) as Record<
   string,
   Answer
@@ -28,7 +29,7 @@ const answers = parse(readFileSync(new URL('questions.yaml', import.meta.url), '
 /** What the field must hold, by the words of the file. */
 function wanted(holds: unknown): unknown {
   if (holds === 'a time') return text(/^\d{4}-\d{2}-\d{2}T.*Z$/)
-  if (holds === 'a number') return expect.any(Number)
+  if (holds === 'a number') return anyNumber
   if (holds === 'a UUID') return text(/^[0-9a-f-]{36}$/)
   const pattern = /^\/(.*)\/$/.exec(String(holds))?.[1]
   return pattern === undefined ? holds : text(new RegExp(pattern))

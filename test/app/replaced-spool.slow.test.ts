@@ -57,8 +57,8 @@ type Way = {
   /** Payloads that are in the spool then. */
   before?: number
   replace: (spool: string) => Promise<unknown>
-  /** What was made in its place, when the daemon has refused it. */
-  check?: (spool: string) => Promise<void>
+  /** That nothing was made in its place. `files`: of its database, before the daemon looked. */
+  check: (spool: string, files: string[]) => Promise<void>
   putBack: (spool: string) => Promise<unknown>
 }
 
@@ -69,6 +69,8 @@ const hasNone = (folderOf: (spool: string) => string, names: string[]) => async 
   for (const name of names) expect(found).not.toContain(name)
 }
 const mount = async (folder: string) => run('mount', ['--bind', join(folder, 'disk'), join(folder, 'spool')])
+const unchanged: Way['check'] = async (spool, files) =>
+  expect(await readdir(join(spool, 'store'))).toEqual(files)
 const parent = (spool: string) => join(spool, '..')
 
 const ways: Way[] = [
@@ -130,6 +132,7 @@ const ways: Way[] = [
       await away(spool)
       await rename(`${spool}.old`, spool)
     },
+    check: unchanged,
     async putBack(spool) {
       await rename(spool, `${spool}.old`)
       await back(spool)
@@ -146,6 +149,7 @@ const ways: Way[] = [
       await away(spool)
       await rename(join(spool, '../other/spool'), spool)
     },
+    check: unchanged,
     async putBack(spool) {
       await rename(spool, join(spool, '../other/spool'))
       await back(spool)
@@ -185,8 +189,7 @@ test.each(ways)(
     device.publish({ topic: topicOf('truck-2'), payload: messageOf(1), messageId: 1 })
     await roundTrip(device).catch(() => undefined)
     expect(device.received.filter(({ cmd }) => cmd === 'puback')).toEqual([])
-    if (check) await check(spool)
-    else expect(await readdir(join(spool, 'store'))).toEqual(files)
+    await check(spool, files)
     await putBack(spool)
     await expectBack(pipeline, 50)
   },

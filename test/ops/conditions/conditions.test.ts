@@ -57,16 +57,15 @@ describe('a condition is open while its problem exists', () => {
     ['CLOCK_SUSPECT', 'clock_suspect', 'clock_trusted'],
   ])('%s', (code, begins, ends) => {
     const { rules, codes } = world()
-    const eventOf = (event: GatewayEvent | EventName) =>
-      typeof event === 'string' ? (eventSamples[event] as GatewayEvent) : event
+    const eventOf = (event: GatewayEvent | EventName): GatewayEvent =>
+      typeof event === 'string' ? eventSamples[event] : event
+    const end = eventOf(ends)
     rules.apply(eventOf(begins))
     expect(codes()).toEqual([code])
     // That it is over for another provider ends nothing.
-    if ('provider' in eventOf(ends)) {
-      rules.apply({ ...eventOf(ends), provider: other } as GatewayEvent)
-      expect(codes()).toEqual([code])
-    }
-    rules.apply(eventOf(ends))
+    if ('provider' in end) rules.apply({ ...end, provider: other })
+    expect(codes()).toEqual([code])
+    rules.apply(end)
     expect(codes()).toEqual([])
   })
 

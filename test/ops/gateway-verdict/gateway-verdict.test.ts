@@ -13,7 +13,7 @@ const minute = 60_000
 
 type Given = Omit<VerdictSource, 'conditions' | 'providers' | 'lanes'> & {
   conditions: (Partial<Condition> & { code: ConditionCode })[]
-  providers: (Partial<ProviderView> & { name: string })[]
+  providers: (Omit<Partial<ProviderView>, 'name'> & { name: string })[]
   lanes: (Omit<Partial<LaneView>, 'id'> & { id: number })[]
 }
 type Case = Partial<Given> & { gateway: string; verdict: string; sentence: string }
@@ -39,7 +39,7 @@ function sourceOf(given: Partial<Given>): VerdictSource {
       const rest = { key: null, since: at, lastAt: at, count: 1, why: 'w.', causes: [] }
       return { severity, what, act, ...rest, ...one }
     }),
-    providers: providers.map((one) => provider(one.name, one as Partial<ProviderView>)),
+    providers: providers.map(({ name, ...one }) => provider(name, one)),
     lanes: lanes.map(({ id, ...one }) => lane(id, one)),
   }
 }
@@ -47,7 +47,7 @@ function sourceOf(given: Partial<Given>): VerdictSource {
 const cases = timedCases(new URL('gateway-verdict.yaml', import.meta.url), now) as Case[]
 
 describe('the verdict', () => {
-  test.each(cases)('of a gateway that $gateway', ({ gateway: _, verdict, sentence, ...given }) => {
+  test.each(cases)('of a gateway that $gateway', ({ verdict, sentence, ...given }) => {
     const view = verdictOf(sourceOf(given))
     expect(view.verdict).toBe(verdict)
     expect(view.sentence).toMatch(new RegExp(sentence))
