@@ -6,10 +6,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { receiverDepsOf } from '../../src/alerts/alerts.ts'
-import { createReceiver } from '../../src/alerts/receivers/receivers.ts'
-import { systemClock } from '../../src/std/clock.ts'
-import { alert, alertsConfig, startHttpReceiver } from '../support/alert-world.ts'
+import { alert, alertsConfig, receiverOf, startHttpReceiver } from '../support/alert-world.ts'
 import { runCli } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
 
@@ -21,12 +18,7 @@ type IsGenuine = (headers: object, body: string, secret: string, seen: Set<strin
 
 async function signedRequest() {
   const { url, requests } = await startHttpReceiver()
-  const alerts = alertsConfig({ receivers: [{ type: 'webhook', name: 'central', url, secret: 'shared' }] })
-  const deps = receiverDepsOf(
-    { clock: systemClock, env: {}, clockOffsetMs: () => null },
-    { alerts, proxy: { from: 'none' } },
-  )
-  const receiver = createReceiver(deps, alerts.receivers[0]!)
+  const receiver = receiverOf({ type: 'webhook', url, secret: 'shared' })
   expect((await receiver.send(alert(), AbortSignal.timeout(5000))).kind).toBe('sent')
   return requests[0]!
 }
@@ -80,61 +72,22 @@ print(is_genuine(headers, body.encode(), b"shared"), is_genuine(headers, body.en
   })
 })
 
-describe('a wrong section `alerts`', () => {
-  test.each([
-    [
-      { receivers: [{ type: 'webhook', name: 'a', url: 'ftp://x' }] },
-      /must be a URL that begins with http:\/\/ or https:\/\//,
-    ],
-    [
-      { receivers: [{ type: 'webhook', name: 'a', url: 'http://x', headers: { Host: 'y' } }] },
-      /header that the gateway does not set/,
-    ],
-    [
-      { receivers: [{ type: 'webhook', name: 'a', url: 'http://x', headers: { A: 'x\r\nB: y' } }] },
-      /printable ASCII/,
-    ],
-    [{ receivers: [{ type: 'webhook', name: 'a', url: 'http://x', ca: 'no pem' }] }, /certificate as PEM/],
-    [
-      { receivers: [{ type: 'webhook', name: 'a', url: 'http://x', conditions: ['NO_SUCH_CODE'] }] },
-      /Invalid option/,
-    ],
-    [{ receivers: [{ type: 'command', name: 'a', command: ['send-sms'] }] }, /absolute path/],
-    [
-      {
-        receivers: [{ type: 'command', name: 'a', command: ['/x'] }],
-        heartbeats: [{ name: 'a', url: 'http://x' }],
-      },
-      /must be unique/,
-    ],
-    [
-      {
-        receivers: [{ type: 'email', name: 'a', host: 'x', sender: 'a@b', recipients: ['a@b\r\nBcc: c@d'] }],
-      },
-      /must be an address/,
-    ],
-    [
-      { receivers: [{ type: 'email', name: 'a', host: 'x', sender: 'a@b', recipients: ['c@d'], user: 'u' }] },
-      /user and password/,
-    ],
-    [
-      {
-        receivers: [
-          {
-            type: 'email',
-            name: 'a',
-            host: 'x',
-            security: 'none',
-            user: 'u',
-            password: 'p',
-            sender: 'a@b',
-            recipients: ['c@d'],
-          },
-        ],
-      },
-      /without encryption/,
-    ],
-  ])('%j is refused', (written, message) => {
-    expect(() => alertsConfig(written)).toThrow(message)
-  })
+const webhook = { type: 'webhook', name: 'a', url: 'http://x' }
+const email = { type: 'email', name: 'a', host: 'x', sender: 'a@b', recipients: ['c@d'] }
+const command = { type: 'command', name: 'a', command: ['/x'] }
+
+test.each<[RegExp, object, object?]>([
+  [/must be a URL that begins with http:\/\/ or https:\/\//, { ...webhook, url: 'ftp://x' }],
+  [/header that the gateway does not set/, { ...webhook, headers: { Host: 'y' } }],
+  [/printable ASCII/, { ...webhook, headers: { A: 'x\r\nB: y' } }],
+  [/certificate as PEM/, { ...webhook, ca: 'no pem' }],
+  [/Invalid option/, { ...webhook, conditions: ['NO_SUCH_CODE'] }],
+  [/absolute path/, { ...command, command: ['send-sms'] }],
+  [/must be unique/, command, { name: 'a', url: 'http://x' }],
+  [/must be an address/, { ...email, recipients: ['a@b\r\nBcc: c@d'] }],
+  [/user and password/, { ...email, user: 'u' }],
+  [/without encryption/, { ...email, security: 'none', user: 'u', password: 'p' }],
+])('%s: a wrong section `alerts` is refused', (message, receiver, heartbeat) => {
+  const heartbeats = heartbeat === undefined ? [] : [heartbeat]
+  expect(() => alertsConfig({ receivers: [receiver], heartbeats })).toThrow(message)
 })

@@ -11,6 +11,15 @@ import { createFakeClock, turn } from '../support/fake-clock.ts'
 const hourMs = 3_600_000
 const sentWell: Sent = { kind: 'sent', detail: 'HTTP 200', warning: null }
 
+const failed = (why: string, more: Partial<Extract<Sent, { kind: 'failed' }>> = {}): Sent => ({
+  kind: 'failed',
+  why,
+  act: 'Nothing.',
+  retryAfterMs: null,
+  mayHaveArrived: false,
+  ...more,
+})
+
 type World = {
   settings?: Partial<SenderSettings>
   stored?: SenderState
@@ -79,6 +88,13 @@ function world({ settings: more = {}, stored, send }: World = {}) {
         await clock.advance(Math.min(1000, ms - past))
         sender.look(situation)
         await turn()
+      }
+    },
+    /** Dead letters come and go, each for a minute. */
+    async flap(rounds: number) {
+      for (let round = 0; round < rounds; round += 1) {
+        situation = { ...situation, conditions: round % 2 === 0 ? [deadLetters] : [] }
+        await this.pass(60_000)
       }
     },
     /** What each alert said, in short. */
@@ -160,13 +176,7 @@ describe('a receiver', () => {
 describe('a receiver that fails', () => {
   test('is tried again at growing intervals, with what is different then, and the id of the same alert', async () => {
     const { is, pass, alerts, said, answer, events, sender } = world()
-    answer.sent = {
-      kind: 'failed',
-      why: 'HTTP 500',
-      act: 'Nothing.',
-      retryAfterMs: null,
-      mayHaveArrived: false,
-    }
+    answer.sent = failed('HTTP 500')
     is([deadLetters])
     await pass(11_000)
     await pass(5000)
@@ -186,24 +196,12 @@ describe('a receiver that fails', () => {
 
   test('waits as long as it is asked to, at most an hour', async () => {
     const { is, pass, alerts, answer } = world()
-    answer.sent = {
-      kind: 'failed',
-      why: 'HTTP 429',
-      act: 'Nothing.',
-      retryAfterMs: 600_000,
-      mayHaveArrived: false,
-    }
+    answer.sent = failed('HTTP 429', { retryAfterMs: 600_000 })
     is([deadLetters])
     await pass(12_000)
     await pass(590_000)
     expect(alerts).toHaveLength(1)
-    answer.sent = {
-      kind: 'failed',
-      why: 'HTTP 429',
-      act: 'Nothing.',
-      retryAfterMs: 1e12,
-      mayHaveArrived: false,
-    }
+    answer.sent = failed('HTTP 429', { retryAfterMs: 1e12 })
     await pass(20_000)
     expect(alerts).toHaveLength(2)
     await pass(hourMs + 10_000)
@@ -212,13 +210,7 @@ describe('a receiver that fails', () => {
 
   test('for a day has one alert waiting, whatever happens meanwhile', async () => {
     const { is, pass, said, answer, sender } = world()
-    answer.sent = {
-      kind: 'failed',
-      why: 'refused',
-      act: 'Nothing.',
-      retryAfterMs: null,
-      mayHaveArrived: false,
-    }
+    answer.sent = failed('refused')
     for (let minute = 0; minute < 200; minute += 1) {
       is(minute % 2 === 0 ? [deadLetters] : [full])
       await pass(20_000)
@@ -244,7 +236,7 @@ describe('a receiver that fails', () => {
     [false, ['raised DEAD_LETTERS']],
   ])('and may have got the alert (%s) is sent its end, else nothing', async (mayHaveArrived, expected) => {
     const { is, pass, said, answer } = world()
-    answer.sent = { kind: 'failed', why: 'no answer', act: 'Nothing.', retryAfterMs: null, mayHaveArrived }
+    answer.sent = failed('no answer', { mayHaveArrived })
     is([deadLetters])
     await pass(11_000)
     answer.sent = sentWell
@@ -281,14 +273,11 @@ describe('a condition that comes and goes for hours', () => {
   })
 
   test('does not keep another one back', async () => {
-    const { is, pass, said } = world({ settings: { perHour: 6 } })
-    for (let round = 0; round < 20; round += 1) {
-      is(round % 2 === 0 ? [deadLetters] : [])
-      await pass(60_000)
-    }
-    is([full])
-    await pass(12_000)
-    expect(said().at(-1)).toMatch(/^raised SPOOL_FULL/)
+    const one = world({ settings: { perHour: 6 } })
+    await one.flap(20)
+    one.is([full])
+    await one.pass(12_000)
+    expect(one.said().at(-1)).toMatch(/^raised SPOOL_FULL/)
   })
 
   test('with thousands of others gives no more alerts, and keeps little', async () => {
@@ -314,8 +303,11 @@ describe('after a restart', () => {
     return { ...second, said: second.said() }
   }
 
-  test('nothing is sent twice', async () => {
-    expect((await restarted([deadLetters], [deadLetters], 300_000)).said).toEqual([])
+  test.each([
+    ['nothing is sent twice', [deadLetters], 300_000, []],
+    ['what is not raised again is cleared after two minutes', [], 140_000, ['cleared DEAD_LETTERS']],
+  ])('%s', async (_, after, ms, expected) => {
+    expect((await restarted([deadLetters], after, ms)).said).toEqual(expected)
   })
 
   test('a condition that is raised again within two minutes was never cleared', async () => {
@@ -323,10 +315,6 @@ describe('after a restart', () => {
     is([deadLetters])
     await pass(300_000)
     expect(alerts).toEqual([])
-  })
-
-  test('what is not raised again is cleared after two minutes', async () => {
-    expect((await restarted([deadLetters], [], 140_000)).said).toEqual(['cleared DEAD_LETTERS'])
   })
 
   test('nothing is cleared while the gateway is not ready', async () => {
@@ -339,26 +327,20 @@ describe('after a restart', () => {
     expect(alerts.map(({ changes }) => changes[0]?.kind)).toEqual(['cleared'])
   })
 
-  test('an alert whose outcome is not known is sent again under its id', async () => {
+  test('an alert whose outcome is not known is sent again under its id, and cleared where it is over', async () => {
     const first = world({ send: () => new Promise(() => undefined) })
     first.is([deadLetters])
     await first.pass(12_000)
-    // A kill takes what is in memory: the disk has what was saved before the first byte left.
-    const second = world({ stored: first.saves.at(-1)! })
-    second.is([deadLetters])
-    await second.pass(12_000)
     expect(first.alerts.map(({ id }) => id)).toEqual(['id-1'])
-    expect(second.alerts.map(({ id }) => id)).toEqual(['id-1'])
-  })
-
-  test('what a killed gateway was sending is cleared where it is over', async () => {
-    const first = world({ send: () => new Promise(() => undefined) })
-    first.is([deadLetters])
-    await first.pass(12_000)
-    const second = world({ stored: first.saves.at(-1)! })
-    second.is([])
-    await second.pass(140_000)
-    expect(second.said()).toEqual(['cleared DEAD_LETTERS'])
+    // A kill takes what is in memory: the disk has what was saved before the first byte left.
+    const stored = first.saves.at(-1)!
+    const [again, over] = [world({ stored }), world({ stored })]
+    again.is([deadLetters])
+    await again.pass(12_000)
+    expect(again.alerts.map(({ id }) => id)).toEqual(['id-1'])
+    over.is([])
+    await over.pass(140_000)
+    expect(over.said()).toEqual(['cleared DEAD_LETTERS'])
   })
 
   test('the limit of the hour still holds', async () => {
@@ -444,17 +426,22 @@ describe('a condition that a person knows of', () => {
   test('is not repeated, and is sent where it gets worse, where more have it, and when it is over', async () => {
     const { is, pass, said } = world({ settings: { repeatMs: hourMs } })
     const known = { untilAt: Number.MAX_SAFE_INTEGER }
-    is([condition('DEVICE_SILENT', { causes: ['truck-1'], severity: 'warning' })])
+    const silent = (causes: string[], more: Partial<OpenCondition> = {}) =>
+      condition('DEVICE_SILENT', { causes, severity: 'warning', ...more })
+    is([silent(['truck-1'])])
     await pass(12_000)
-    is([condition('DEVICE_SILENT', { causes: ['truck-1'], severity: 'warning', known })])
+    is([silent(['truck-1'], { known })])
     await pass(3 * hourMs)
     expect(said()).toEqual(['raised DEVICE_SILENT'])
-    is([condition('DEVICE_SILENT', { causes: ['truck-1', 'truck-2'], severity: 'warning', known })])
-    await pass(12_000)
-    is([condition('DEVICE_SILENT', { causes: ['truck-1', 'truck-2'], severity: 'error', known })])
-    await pass(12_000)
-    is([])
-    await pass(12_000)
+    const later = [
+      [silent(['truck-1', 'truck-2'], { known })],
+      [silent(['truck-1', 'truck-2'], { known, severity: 'error' })],
+      [],
+    ]
+    for (const conditions of later) {
+      is(conditions)
+      await pass(12_000)
+    }
     expect(said().slice(1)).toEqual([
       'changed DEVICE_SILENT',
       'worsened DEVICE_SILENT',
@@ -492,18 +479,12 @@ describe('a step of the clock', () => {
   })
 
   test('back does not keep the limit of the hour for longer than an hour', async () => {
-    const { clock, is, pass, alerts } = world({ settings: { perHour: 3 } })
-    const flap = async (rounds: number) => {
-      for (let round = 0; round < rounds; round += 1) {
-        is(round % 2 === 0 ? [deadLetters] : [])
-        await pass(60_000)
-      }
-    }
-    const sent = () => alerts.filter(({ heldBack }) => heldBack === null)
-    await flap(6)
+    const one = world({ settings: { perHour: 3 } })
+    const sent = () => one.alerts.filter(({ heldBack }) => heldBack === null)
+    await one.flap(6)
     expect(sent()).toHaveLength(2)
-    clock.stepWall(-400 * 24 * hourMs)
-    await flap(62)
+    one.clock.stepWall(-400 * 24 * hourMs)
+    await one.flap(62)
     expect(sent().length).toBeGreaterThan(2)
   })
 
@@ -534,13 +515,7 @@ describe('other settings', () => {
   test('that are the same do not shorten the wait after a failed try', async () => {
     const { is, pass, alerts, sender, settings, answer } = world()
     is([deadLetters])
-    answer.sent = {
-      kind: 'failed',
-      why: 'HTTP 500',
-      act: 'Wait.',
-      retryAfterMs: 600_000,
-      mayHaveArrived: false,
-    }
+    answer.sent = failed('HTTP 500', { retryAfterMs: 600_000 })
     await pass(12_000)
     sender.use({ ...settings }, 'nothing')
     await pass(60_000)
@@ -553,13 +528,7 @@ describe('other settings', () => {
   test('with another target begin anew, and end the condition of the old one', async () => {
     const { is, pass, said, sender, settings, answer, events } = world()
     is([deadLetters])
-    answer.sent = {
-      kind: 'failed',
-      why: 'HTTP 404',
-      act: 'Nothing.',
-      retryAfterMs: null,
-      mayHaveArrived: false,
-    }
+    answer.sent = failed('HTTP 404')
     await pass(12_000)
     answer.sent = sentWell
     sender.use(settings, 'target')

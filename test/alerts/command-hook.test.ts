@@ -8,11 +8,9 @@ import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { alertSchema } from '../../src/alerts/alerts.ts'
 import { createCommandHook } from '../../src/alerts/receivers/command-hook.ts'
-import { tryOnce } from '../../src/alerts/receiver-try.ts'
 import type { Sent } from '../../src/alerts/types.ts'
 import { codeOf } from '../../src/std/gateway-error.ts'
-import { systemClock } from '../../src/std/clock.ts'
-import { alert } from '../support/alert-world.ts'
+import { alert, sendTo } from '../support/alert-world.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
 
@@ -26,8 +24,7 @@ function run(
   command: readonly string[],
   { timeoutMs = 5000, stop = new AbortController().signal } = {},
 ): Promise<Sent> {
-  const hook = createCommandHook(command, timeoutMs, 150)
-  return tryOnce(systemClock, hook, (ends) => hook.send(alert(), ends), stop)
+  return sendTo(createCommandHook(command, timeoutMs, 150), alert(), stop)
 }
 
 function runs(pid: number): boolean {

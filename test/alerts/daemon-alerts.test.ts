@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { alertSchema } from '../../src/alerts/alerts.ts'
 import { GatewayError } from '../../src/std/gateway-error.ts'
 import { systemClock } from '../../src/std/clock.ts'
+import { configText, positionMap } from '../support/config-text.ts'
 import { startHttpReceiver, type HttpReceiver } from '../support/alert-world.ts'
 import { runCli } from '../support/cli-world.ts'
 import { eventually } from '../support/eventually.ts'
@@ -22,14 +23,11 @@ const clock = {
 
 const secrets = { CHAT_URL: '', AWS_ACCESS_KEY_ID: 'K', AWS_SECRET_ACCESS_KEY: 'S' }
 
-const configText = (baseUrl: string, alerts: string, from = 'telemetry/v1/{device}') => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources: [{ name: trucks, topic: '${from}', map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}" }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-alerts: ${alerts}
-`
+const config = (alerts: string, from = 'telemetry/v1/{device}') =>
+  configText({
+    sources: `[{ name: trucks, topic: '${from}', map: ${positionMap} }]`,
+    more: `alerts: ${alerts}`,
+  })
 
 async function start(
   alerts: string,
@@ -39,11 +37,11 @@ async function start(
   const pipeline = await startPipeline({
     folder: place,
     clock,
-    config: (baseUrl) => configText(baseUrl, alerts),
+    config: config(alerts),
     deps: { env: secrets },
   })
   const write = (next: string, from?: string) =>
-    writeFile(join(place, 'gateway.yaml'), configText(pipeline.baseUrl, next, from))
+    writeFile(join(place, 'gateway.yaml'), config(next, from)(pipeline.baseUrl))
   return { ...pipeline, write }
 }
 
@@ -158,7 +156,7 @@ describe('a running gateway', () => {
       folder,
       clock,
       config: (baseUrl) =>
-        configText(baseUrl, alerts).replace('stop_deadline', `control_socket: ${control}, stop_deadline`),
+        config(alerts)(baseUrl).replace('stop_deadline', `control_socket: ${control}, stop_deadline`),
       deps: {
         env: secrets,
         openStore: async () => {
@@ -182,7 +180,7 @@ describe('a running gateway', () => {
     const folder = await newFolder()
     const path = join(folder, 'gateway.yaml')
     const alerts = `{ gateway: depot, receivers: [{ name: chat, type: webhook, url: "\${env:CHAT_URL}" }] }`
-    await writeFile(path, configText('http://127.0.0.1:1', alerts))
+    await writeFile(path, config(alerts)('http://127.0.0.1:1'))
     const env = { ...secrets, CHAT_URL: `${chat.url}/token` }
     const { stdout, stderr, status } = await runCli(['alerts', 'test', '--config', path], { env })
     expect(stderr).toContain('No daemon answers')

@@ -2,37 +2,21 @@
 
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { receiverDepsOf } from '../../src/alerts/alerts.ts'
-import type { ReceiverConfig } from '../../src/alerts/config.ts'
-import { tryOnce } from '../../src/alerts/receiver-try.ts'
-import { createReceiver } from '../../src/alerts/receivers/receivers.ts'
-import type { AlertReceiver, Sent } from '../../src/alerts/types.ts'
-import { systemClock } from '../../src/std/clock.ts'
-import { alert, alertsConfig, change, startRelay } from '../support/alert-world.ts'
+import type { AlertReceiver } from '../../src/alerts/types.ts'
+import { alert, change, receiverOf, sendTo as send, startRelay } from '../support/alert-world.ts'
 import { createAuthority } from '../support/certificates.ts'
 
 const authority = createAuthority()
 const own = authority.issue({ names: ['localhost'] })
 
-function receiver(written: object): AlertReceiver {
-  const usual = {
+const receiver = (written: object): AlertReceiver =>
+  receiverOf({
     type: 'email',
-    name: 'duty',
     host: 'localhost',
     sender: 'gw@depot.example',
     recipients: ['a@x.example', 'b@x.example'],
-  }
-  const alerts = alertsConfig({ receivers: [{ ...usual, ...written }] })
-  const deps = receiverDepsOf(
-    { clock: systemClock, env: {}, clockOffsetMs: () => null },
-    { alerts, proxy: { from: 'none' } },
-  )
-  return createReceiver(deps, alerts.receivers[0] as ReceiverConfig)
-}
-
-function send(to: AlertReceiver, one = alert()): Promise<Sent> {
-  return tryOnce(systemClock, to, (ends) => to.send(one, ends), new AbortController().signal)
-}
+    ...written,
+  })
 
 /** Says what it is told to, line by line, whatever the client sends. */
 async function startWrongRelay(serve: (socket: Socket) => void): Promise<number> {

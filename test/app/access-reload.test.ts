@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { hashPassword } from '../../src/std/passwords/passwords.ts'
+import { configText } from '../support/config-text.ts'
 import { createAuthority, type Certificate } from '../support/certificates.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
@@ -16,23 +17,15 @@ beforeAll(async () => {
   hash = await hashPassword('right', 12)
 })
 
-const rest = (ops: string) => `
-sources: [{ name: trucks, topic: 'telemetry/v1/{device}', map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s${ops} }
-`
-
 async function start(broker: string, files: Record<string, string>, ops = '') {
   const folder = await newFolder()
   const write = async (name: string, text: string) => writeFile(join(folder, name), text)
   for (const [name, text] of Object.entries(files)) await write(name, text)
-  const config = (baseUrl: string) =>
-    `ingest:\n  broker:${broker}\ndelivery: { base_url: "${baseUrl}" }\n${rest(ops)}`
+  const config = configText({ ingest: `\n  broker:${broker}`, delivery: '', ops })
   const pipeline = await startPipeline({ folder, config })
   return { pipeline, folder, write, port: Number(new URL(pipeline.gateway.addresses.mqtt[0]!).port) }
 }
 
-const openCodes = (pipeline: Pipeline) => pipeline.status().conditions.map(({ code }) => code)
 const countOf = (pipeline: Pipeline, kind: string) =>
   pipeline.events.filter((event) => event.kind === kind).length
 
@@ -58,15 +51,15 @@ describe('a changed password file', () => {
     await open.acked(1)
 
     await write('users', 'new:secret-in-plain-text\n')
-    await pipeline.until(() => openCodes(pipeline).includes('ACCESS_STALE'))
+    await pipeline.until(() => pipeline.codes().includes('ACCESS_STALE'))
     expect((await login('new'))[0]).toBe(0)
-    const { what, why } = pipeline.status().conditions.find(({ code }) => code === 'ACCESS_STALE')!
+    const { what, why } = pipeline.condition('ACCESS_STALE')!
     expect(what).toMatch(/users cannot be used. The former ones stay in force/)
     expect(why).toMatch(/^line 1 must have a hash/)
     expect(JSON.stringify([pipeline.events, pipeline.status()]) + pipeline.log()).not.toContain('secret-in')
 
     await write('users', `old:${hash}\nnew:${hash}\n`)
-    await pipeline.until(() => !openCodes(pipeline).includes('ACCESS_STALE'))
+    await pipeline.until(() => !pipeline.codes().includes('ACCESS_STALE'))
     expect((await login('old'))[0]).toBe(0)
     expect(open.closed).toBe(false)
   })
@@ -129,10 +122,10 @@ describe('changed certificates', () => {
     expect(other.returnCode).toBe(0)
 
     await write('cert.pem', second.cert)
-    await pipeline.until(() => openCodes(pipeline).includes('MAPPING_STALE'))
+    await pipeline.until(() => pipeline.codes().includes('MAPPING_STALE'))
     expect((await login(port, valid)).returnCode).toBe(0)
     await write('key.pem', second.key)
-    await pipeline.until(() => !openCodes(pipeline).includes('MAPPING_STALE'))
+    await pipeline.until(() => !pipeline.codes().includes('MAPPING_STALE'))
     const renewed = await login(port, valid)
     const serialOf = ({ socket }: { socket: TLSSocket }) => socket.getPeerCertificate().serialNumber
     expect(renewed.returnCode).toBe(0)
@@ -142,35 +135,13 @@ describe('changed certificates', () => {
     const [pong] = (await once(other.socket, 'data')) as [Buffer]
     expect(pong).toEqual(Buffer.from([0xd0, 0]))
   })
-
-  test('an expired certificate is a condition that its renewal ends', async () => {
-    const day = 86_400_000
-    const from = new Date(Date.now() - 3 * day)
-    const expired = gateways.issue({ from, until: new Date(Date.now() - day) })
-    const renewed = gateways.issue({ until: new Date(Date.now() + 90 * day) })
-    const { pipeline, write } = await start(broker, filesOf(expired))
-    const expiring = () =>
-      pipeline
-        .status()
-        .conditions.filter(({ code, key }) => code === 'CERTIFICATE_EXPIRES' && key?.startsWith('listener'))
-    expect(expiring()).toMatchObject([{ severity: 'error', what: expect.stringMatching(/has expired at 2/) }])
-    expect(await pipeline.gateway.reload('test')).toMatchObject({
-      warnings: expect.arrayContaining([
-        expect.stringMatching(/listener .* has expired at 2.* Renew it/),
-      ]) as unknown,
-    })
-    await write('key.pem', renewed.key)
-    await write('cert.pem', renewed.cert)
-    await pipeline.until(() => expiring().length === 0)
-    expect(countOf(pipeline, 'certificate_renewed')).toBe(1)
-  })
 })
 
 describe('changed users and certificates of ops', () => {
   const gateways = createAuthority('Gateways')
   const mqtt = ' { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } }'
   const ops =
-    ', tls: { cert: cert.pem, key: key.pem }' +
+    'tls: { cert: cert.pem, key: key.pem }' +
     ', users: [{ name: admin, password_hash: "${file:ops-users}", rights: [read, change] }]'
 
   /** The status of the answer, and the number of the certificate. */
@@ -203,12 +174,12 @@ describe('changed users and certificates of ops', () => {
     expect((await get(url, 'changed')).status).toBe(200)
 
     await write('cert.pem', second.cert)
-    await pipeline.until(() => openCodes(pipeline).includes('MAPPING_STALE'))
+    await pipeline.until(() => pipeline.codes().includes('MAPPING_STALE'))
     expect(await get(url, 'changed')).toEqual({ status: 200, serial: before.serial })
-    const { why } = pipeline.status().conditions.find(({ code }) => code === 'MAPPING_STALE')!
+    const { why } = pipeline.condition('MAPPING_STALE')!
     expect(why).toContain('ops.tls must be a certificate and its key')
     await write('key.pem', second.key)
-    await pipeline.until(() => !openCodes(pipeline).includes('MAPPING_STALE'))
+    await pipeline.until(() => !pipeline.codes().includes('MAPPING_STALE'))
     const renewed = await get(url, 'changed')
     expect(renewed.status).toBe(200)
     expect(renewed.serial).not.toBe(before.serial)

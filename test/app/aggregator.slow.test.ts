@@ -1,4 +1,5 @@
-// An aggregator: several providers in one gateway, each with credentials and a key of its own.
+// Several providers in one gateway, each with credentials of its own. What each is sent: providers.test.ts, and
+// test/delivery/several-providers.test.ts.
 
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -35,14 +36,13 @@ const fileOf = ({ accessKeyId }: SandboxAccount) => `${accessKeyId}.json`
 /** A gateway with these providers; each has a source of its own, topics `<provider>/<device>`. */
 async function startProviders(
   entries: readonly Entry[],
-  options: { folder?: string; devices?: string; baseUrl?: string } = {},
+  options: { folder?: string } = {},
 ): Promise<Pipeline> {
   const folder = options.folder ?? (await newFolder())
   for (const { account } of entries) {
     const keys = { accessKeyId: account.accessKeyId, secretAccessKey: account.secret.reveal() }
     await writeFile(join(folder, fileOf(account)), JSON.stringify(keys))
   }
-  if (options.devices !== undefined) await writeFile(join(folder, 'devices.csv'), options.devices)
   const providers = entries.map(({ name, key, account, baseUrl }) => ({
     name,
     ...(key === undefined ? {} : { provider_key: key }),
@@ -54,12 +54,10 @@ async function startProviders(
   return startPipeline({
     folder,
     sandbox: { accounts: [sandboxAccount, aggregator] },
-    ...(options.baseUrl === undefined ? {} : { baseUrl: options.baseUrl }),
     config: (baseUrl) =>
       JSON.stringify({
         ingest: { broker: { listeners: [{ url: 'mqtt://127.0.0.1:0' }], access: { anonymous: true } } },
         sources,
-        ...(options.devices === undefined ? {} : { devices: { file: './devices.csv' } }),
         defaults: { carrier: 'ACME', operator: 'OP1', asset_type: 'TRACTOR' },
         spool: { path: './spool', max_bytes: '1GiB', min_free_bytes: '1MiB' },
         delivery: { base_url: baseUrl, batch: { max_payloads: 20, linger: '20ms' }, providers },
@@ -83,92 +81,7 @@ function waiting(pipeline: Pipeline, provider: string): number {
 
 const delivered = (pipeline: Pipeline) => pipeline.status().totals.delivered
 
-/** A service that accepts everything and records the provider key of each batch. */
-async function startRecorder(): Promise<{ url: string; batches: { key: string; devices: string[] }[] }> {
-  const batches: { key: string; devices: string[] }[] = []
-  const server = createServer((request, response) => {
-    const parts: Buffer[] = []
-    request.on('data', (part: Buffer) => parts.push(part))
-    request.on('end', () => {
-      const { data } = JSON.parse(Buffer.concat(parts).toString('utf8')) as {
-        data: { payloadId: string; deviceIdentifier: { id: string } }[]
-      }
-      const accepted = data.map(({ payloadId }) => payloadId)
-      const summary = { total: accepted.length, accepted: accepted.length, failed: 0 }
-      const key = String(request.headers['x-provider-key'] ?? '(none)')
-      batches.push({ key, devices: data.map(({ deviceIdentifier }) => deviceIdentifier.id) })
-      response.writeHead(200, { 'content-type': 'application/json' })
-      response.end(JSON.stringify({ requestId: 'r', responseCode: 200, accepted, failed: [], summary }))
-    })
-  })
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve)
-  })
-  onTestFinished(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, batches }
-}
-
 describe('several providers', () => {
-  test('a provider with an unknown account keeps its payloads and does not affect the other', async () => {
-    const pipeline = await startProviders([north, unknownAccount])
-    await publish(pipeline, 'south')
-    await publish(pipeline, 'north')
-    await pipeline.until(() => delivered(pipeline) === perProvider)
-    await pipeline.until(() =>
-      pipeline.status().providers.some(({ endpoint }) => endpoint === 'unauthorized'),
-    )
-
-    expect(pipeline.sandbox.stats()).toMatchObject({
-      distinctPayloadIds: perProvider,
-      duplicatesAcrossBatches: 0,
-    })
-    expect(waiting(pipeline, 'north')).toBe(0)
-    expect(waiting(pipeline, 'south')).toBe(perProvider)
-    expect(pipeline.status().totals).toMatchObject({ dead: 0, retried: 0 })
-    const states = pipeline.status().providers.map(({ name, endpoint }) => [name, endpoint])
-    expect(states).toEqual([
-      ['north', 'available'],
-      ['south', 'unauthorized'],
-    ])
-  })
-
-  test('corrected credentials are used at once, without a restart', async () => {
-    const pipeline = await startProviders([north, unknownAccount])
-    await publish(pipeline, 'south')
-    await pipeline.until(() =>
-      pipeline.status().providers.some(({ endpoint }) => endpoint === 'unauthorized'),
-    )
-    const keys = { accessKeyId: sandboxAccount.accessKeyId, secretAccessKey: sandboxAccount.secret.reveal() }
-    await writeFile(join(pipeline.folder, fileOf(unknownAccount.account)), JSON.stringify(keys))
-    await pipeline.until(() => delivered(pipeline) === perProvider)
-    expect(waiting(pipeline, 'south')).toBe(0)
-  }, 30_000)
-
-  test('an aggregator sends the provider key with each batch, and the service knows both', async () => {
-    const pipeline = await startProviders([north, south])
-    await Promise.all([publish(pipeline, 'north'), publish(pipeline, 'south')])
-    await pipeline.until(() => delivered(pipeline) === 2 * perProvider)
-    expect(pipeline.sandbox.stats()).toMatchObject({ distinctPayloadIds: 2 * perProvider })
-    expect(pipeline.events.some(({ kind }) => kind === 'endpoint_unauthorized')).toBe(false)
-  })
-
-  test('no batch has payloads of two providers, and each is sent with the key of its own', async () => {
-    const { url, batches } = await startRecorder()
-    // The device table takes precedence: truck-3 belongs to south, whatever its topic is.
-    const devices = 'device,provider\ntruck-3,south\n'
-    const pipeline = await startProviders([north, south], { baseUrl: url, devices })
-    await publish(pipeline, 'north')
-    await pipeline.until(() => delivered(pipeline) === perProvider)
-    const keysOf = (device: string) =>
-      new Set(batches.filter(({ devices: of }) => of.includes(device)).map(({ key }) => key))
-    expect([...keysOf('truck-3')]).toEqual(['South'])
-    for (const device of ['truck-0', 'truck-1', 'truck-2', 'truck-4', 'truck-5', 'truck-6'])
-      expect([...keysOf(device)]).toEqual(['North Fleet'])
-  })
-
   test('a provider whose service hangs does not delay the other', async () => {
     const hanging = createServer(() => undefined)
     await new Promise<void>((resolve) => {

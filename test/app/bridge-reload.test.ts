@@ -1,34 +1,36 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { configText, positionMap } from '../support/config-text.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
 import { startPipeline } from '../support/pipeline-world.ts'
 import { openScriptedBroker } from '../support/scripted-broker.ts'
+
+const bridged = (bridges: string, from = '') =>
+  configText({
+    ingest: `{ broker: { listeners: [] }, bridges: [${bridges}] }`,
+    sources: `[{ name: trucks, topic: 't/{device}', ${from} map: ${positionMap} }]`,
+    delivery: 'batch: { linger: 5ms }',
+  })
 
 test('a corrected password of a bridge is used for its next connection; another address needs a restart', async () => {
   await using broker = await openScriptedBroker({
     connack: ({ password }) => ({ reasonCode: password?.toString() === 'right' ? 0 : 134 }),
   })
   const folder = await newFolder()
-  const config = (baseUrl: string, topic = 't/+') => `
-ingest:
-  broker: { listeners: [] }
-  bridges: [{ name: depot, url: "mqtt://127.0.0.1:${broker.port}", topics: ["${topic}"], client_id: gw, username: gw, password: "\${file:./password}" }]
-delivery: { base_url: "${baseUrl}" }
-sources: [{ name: trucks, topic: 't/{device}', map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+  const config = (baseUrl: string, topic = 't/+') =>
+    bridged(
+      `{ name: depot, url: "mqtt://127.0.0.1:${broker.port}", topics: ["${topic}"], client_id: gw, username: gw, password: "\${file:./password}" }`,
+    )(baseUrl)
   await writeFile(join(folder, 'password'), 'wrong')
   const pipeline = await startPipeline({ folder, config })
-  const codes = () => pipeline.status().conditions.map(({ code }) => code)
-  await pipeline.until(() => codes().includes('MESSAGE_SOURCE_DISCONNECTED'))
+  await pipeline.until(() => pipeline.codes().includes('MESSAGE_SOURCE_DISCONNECTED'))
   expect(JSON.stringify([pipeline.events, pipeline.status()])).not.toContain('wrong')
 
   await writeFile(join(folder, 'password'), 'right')
   await pipeline.until(() => pipeline.status().messageSources[0]?.connectedAt !== null)
-  await eventually(() => !codes().includes('MESSAGE_SOURCE_DISCONNECTED'))
+  await eventually(() => !pipeline.codes().includes('MESSAGE_SOURCE_DISCONNECTED'))
   const restarts = () => pipeline.events.filter(({ kind }) => kind === 'restart_needed')
   expect(restarts()).toEqual([])
 
@@ -41,17 +43,11 @@ test('a bridge that is renamed or removed with its source is applied by a restar
   await using broker = await openScriptedBroker()
   const folder = await newFolder()
   const depot = `{ name: depot, url: "mqtt://127.0.0.1:${broker.port}", topics: ["t/+"], client_id: gw }`
-  const config = (bridges: string, from: string) => (baseUrl: string) => `
-ingest: { broker: { listeners: [] }, bridges: [${bridges}] }
-delivery: { base_url: "${baseUrl}", batch: { linger: 5ms } }
-sources: [{ name: trucks, topic: 't/{device}', ${from} map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+  const config = (bridges: string, from: string) => bridged(bridges, from)
   const pipeline = await startPipeline({ folder, config: config(depot, 'from: [depot],') })
   const write = (bridges: string, from: string) =>
     writeFile(join(folder, 'gateway.yaml'), config(bridges, from)(pipeline.baseUrl))
-  const stale = () => pipeline.status().conditions.find(({ code }) => code === 'MAPPING_STALE')
+  const stale = () => pipeline.condition('MAPPING_STALE')
   const kinds = (kind: string) => pipeline.events.filter((event) => event.kind === kind).length
   const link = await broker.connection(0)
   let sent = 0
@@ -82,15 +78,9 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
 
 test('a changed token of NATS needs no restart', async () => {
   const folder = await newFolder()
-  const config = (baseUrl: string) => `
-ingest:
-  broker: { listeners: [] }
-  bridges: [{ name: fleet, url: "nats://127.0.0.1:1", token: "\${file:./token}", topics: ["t/{device}"], durables: { prefix: fleet } }]
-delivery: { base_url: "${baseUrl}" }
-sources: [{ name: trucks, topic: 't/{device}', map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+  const config = bridged(
+    '{ name: fleet, url: "nats://127.0.0.1:1", token: "${file:./token}", topics: ["t/{device}"], durables: { prefix: fleet } }',
+  )
   await writeFile(join(folder, 'token'), 'spring')
   const pipeline = await startPipeline({ folder, config })
   await writeFile(join(folder, 'token'), 'summer')

@@ -6,43 +6,28 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { DeviceView } from '../../src/ops/ops.ts'
 import { costMin, hashPassword } from '../../src/std/passwords/passwords.ts'
+import { configText, positionMap } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
 import { createDevice, type PublishOptions } from '../support/mqtt-device.ts'
 import { get } from '../support/ops-world.ts'
 import { startPipeline } from '../support/pipeline-world.ts'
 
-const configText = (baseUrl: string) => `
-ingest:
-  broker:
-    listeners:
-      - url: "mqtt://127.0.0.1:0"
-    access: { anonymous: true, password_file: users }
-sources:
-  - name: trucks
-    topic: fleet/{device}/telemetry
-    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
-  - name: lists
-    topic: lists/all
-    device: { path: id }
-    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
-  - name: own
-    topic: own/{device}/telemetry
-    identity: device
-    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
-devices: { file: devices.csv }
-defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+const config = configText({
+  broker: '{ listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true, password_file: users } }',
+  sources: `
+  - { name: trucks, topic: "fleet/{device}/telemetry", map: ${positionMap} }
+  - { name: lists, topic: lists/all, device: { path: id }, map: ${positionMap} }
+  - { name: own, topic: "own/{device}/telemetry", identity: device, map: ${positionMap} }`,
+  more: 'devices: { file: devices.csv }\ndefaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }',
+})
 
 async function world() {
   const folder = await newFolder()
   await writeFile(join(folder, 'devices.csv'), 'device,asset_id\ntruck-7,ACME-7\ntruck-8,ACME-8\n')
   const hash = await hashPassword('right', costMin)
   await writeFile(join(folder, 'users'), `depot:${hash}\nspare:${hash}\n`)
-  const pipeline = await startPipeline({ config: configText, folder })
+  const pipeline = await startPipeline({ config, folder })
   const { ops } = pipeline.gateway.addresses
   return {
     ...pipeline,

@@ -2,8 +2,9 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
+import { configText } from '../support/config-text.ts'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 import { send } from '../support/ops-world.ts'
 
 type World = {
@@ -16,20 +17,7 @@ type World = {
 async function start({ unknown = 'quarantine', devices = 'device\n' } = {}): Promise<World> {
   const folder = await newFolder()
   await writeFile(join(folder, 'devices.csv'), devices)
-  const config = (baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map:
-      time: { path: ts, format: ms }
-      latitude: { path: lat }
-      longitude: { path: lon }
-devices: { file: devices.csv, unknown: ${unknown} }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+  const config = configText({ more: `devices: { file: devices.csv, unknown: ${unknown} }` })
   const pipeline = await startPipeline({ folder, config })
   const path = join(folder, 'gateway.yaml')
   return {
@@ -47,25 +35,17 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
 const kinds = ({ events }: Pipeline) => events.map(({ kind }) => kind)
 const countOf = (pipeline: Pipeline, kind: GatewayEvent['kind']) =>
   kinds(pipeline).filter((one) => one === kind).length
-const staleIn = (pipeline: Pipeline) =>
-  pipeline.status().conditions.find(({ code }) => code === 'MAPPING_STALE')
+const staleIn = (pipeline: Pipeline) => pipeline.condition('MAPPING_STALE')
 const delivered = (pipeline: Pipeline) => pipeline.sandbox.received({ limit: 1000 })
-
-async function publish(pipeline: Pipeline, name: string, numbers: readonly number[]): Promise<void> {
-  const device = await pipeline.device(name)
-  for (const n of numbers) device.publish({ topic: topicOf(name), payload: messageOf(n), messageId: n })
-  await device.acked(numbers.length)
-  device.destroy()
-}
 
 describe('a changed file', () => {
   test('with a valid device table is put in force, and the messages of the new device are sent', async () => {
     const { pipeline, list } = await start()
-    await publish(pipeline, 'truck-1', [1, 2, 3])
+    await pipeline.publish('truck-1', messageOf(1), messageOf(2), messageOf(3))
     expect(pipeline.status().totals).toMatchObject({ quarantined: 3, payloads: 0 })
     await list('device,asset_id\ntruck-1,ASSET-1\n')
     await pipeline.until(() => pipeline.status().totals.delivered === 3)
-    await publish(pipeline, 'truck-1', [4])
+    await pipeline.publish('truck-1', messageOf(4))
     await pipeline.until(() => pipeline.status().totals.delivered === 4)
     expect(kinds(pipeline)).toContain('mapping_reloaded')
     const { internals, totals, spool } = pipeline.status()
@@ -81,11 +61,11 @@ describe('a changed file', () => {
     await pipeline.until(() => staleIn(pipeline) !== undefined)
     expect(staleIn(pipeline)).toMatchObject({ severity: 'error' })
     expect(staleIn(pipeline)?.why).toMatch(/devices\.csv:3 .*devices\.csv:4 /s)
-    await publish(pipeline, 'truck-1', [1])
+    await pipeline.publish('truck-1', messageOf(1))
     await pipeline.until(() => pipeline.status().totals.delivered === 1)
     await list('device\ntruck-1\ntruck-2\n')
     await pipeline.until(() => staleIn(pipeline) === undefined)
-    await publish(pipeline, 'truck-2', [2])
+    await pipeline.publish('truck-2', messageOf(2))
     await pipeline.until(() => pipeline.status().totals.delivered === 2)
   })
 
@@ -93,8 +73,8 @@ describe('a changed file', () => {
     const { pipeline, edit } = await start({ unknown: 'accept' })
     await edit('path: lat }', 'path: lat, unit: furlong }')
     await pipeline.until(() => staleIn(pipeline) !== undefined)
-    expect(staleIn(pipeline)?.why).toMatch(/gateway\.yaml:8:\d+ +sources\[0\]\.map\.latitude/)
-    await publish(pipeline, 'truck-1', [1])
+    expect(staleIn(pipeline)?.why).toMatch(/gateway\.yaml:4:\d+ +sources\[0\]\.map\.latitude/)
+    await pipeline.publish('truck-1', messageOf(1))
     await pipeline.until(() => pipeline.status().totals.delivered === 1)
     await edit(', unit: furlong', '')
     await pipeline.until(() => staleIn(pipeline) === undefined)
@@ -109,7 +89,7 @@ describe('a changed file', () => {
       Buffer.from(before.replace('sources:', 'defaults: { carrier: "M\xfcller" }\nsources:'), 'latin1'),
     )
     await pipeline.until(() => staleIn(pipeline) !== undefined)
-    expect(staleIn(pipeline)?.why).toContain('gateway.yaml:3:24  The file is not UTF-8 at line 3, column 24')
+    expect(staleIn(pipeline)?.why).toContain('gateway.yaml:4:24  The file is not UTF-8 at line 4, column 24')
     await writeFile(path, before)
     await pipeline.until(() => staleIn(pipeline) === undefined)
     await edit('path: lat }', 'path: breite }')
@@ -118,13 +98,10 @@ describe('a changed file', () => {
 
   test('with another mapping is used for the next message', async () => {
     const { pipeline, edit } = await start({ unknown: 'accept' })
-    await publish(pipeline, 'truck-1', [1])
+    await pipeline.publish('truck-1', messageOf(1))
     await edit('latitude: { path: lat }', 'latitude: { path: breite }')
     await pipeline.until(() => countOf(pipeline, 'mapping_reloaded') === 1)
-    const device = await pipeline.device('truck-1')
-    const payload = messageOf(2).replace('"lat"', '"breite"')
-    device.publish({ topic: topicOf('truck-1'), payload, messageId: 2 })
-    await device.acked(1)
+    await pipeline.publish('truck-1', messageOf(2).replace('"lat"', '"breite"'))
     await pipeline.until(() => pipeline.status().totals.delivered === 2)
     expect(delivered(pipeline)).toHaveLength(2)
   })
@@ -148,26 +125,6 @@ describe('a reload on request', () => {
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
 
-  test('over HTTP answers with its result', async () => {
-    const { pipeline, list } = await start()
-    expect(await post(pipeline, '/control/reload')).toMatchObject({
-      status: 200,
-      body: { kind: 'reloaded', sources: 1, restartNeeded: [] },
-    })
-    await list('nonsense\n')
-    expect(await post(pipeline, '/control/reload')).toMatchObject({
-      status: 422,
-      body: { code: 'DEVICES_INVALID' },
-    })
-  })
-
-  test('over TCP is refused', async () => {
-    const { pipeline } = await start()
-    const response = await send(pipeline.gateway.addresses.ops, '/control/reload', { method: 'POST' })
-    expect(response.status).toBe(403)
-    expect(kinds(pipeline)).not.toContain('mapping_reloaded')
-  })
-
   test('repeated many times at once reads the files of the last request, in few turns', async () => {
     const { pipeline } = await start()
     const reports = await Promise.all(Array.from({ length: 20 }, () => pipeline.gateway.reload('test')))
@@ -177,10 +134,7 @@ describe('a reload on request', () => {
 
   test('maps dead letters again with the mapping in force, after a dry run', async () => {
     const { pipeline, edit } = await start({ unknown: 'accept' })
-    const device = await pipeline.device('truck-1')
-    const payload = messageOf(1).replace('"lat"', '"breite"')
-    device.publish({ topic: topicOf('truck-1'), payload, messageId: 1 })
-    await device.acked(1)
+    await pipeline.publish('truck-1', messageOf(1).replace('"lat"', '"breite"'))
     const deadLetters = async () =>
       (await (await fetch(`${pipeline.gateway.addresses.ops}/dead-letters`)).json()) as Record<
         string,
@@ -198,21 +152,5 @@ describe('a reload on request', () => {
     )
     await pipeline.until(() => pipeline.status().totals.delivered === 1)
     expect(await deadLetters()).toMatchObject({ groups: [] })
-  })
-
-  test('shows devices with their asset, their messages and their clock', async () => {
-    const { pipeline } = await start({ devices: 'device,asset_id\ntruck-1,ASSET-1\n', unknown: 'accept' })
-    await publish(pipeline, 'truck-1', [1, 2])
-    await publish(pipeline, 'truck/2'.replace('/', '-'), [3])
-    const get = async (path: string) => (await fetch(`${pipeline.gateway.addresses.ops}${path}`)).json()
-    expect(await get('/devices')).toMatchObject({ seen: 2 })
-    expect(await get('/devices/truck-1')).toMatchObject({
-      device: 'truck-1',
-      assetId: 'ASSET-1',
-      listed: true,
-      messages: 2,
-    })
-    expect(await get('/devices/truck-2')).toMatchObject({ assetId: null, listed: false })
-    expect((await fetch(`${pipeline.gateway.addresses.ops}/devices/nobody`)).status).toBe(404)
   })
 })

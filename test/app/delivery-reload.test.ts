@@ -4,10 +4,11 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
+import { configText } from '../support/config-text.ts'
 import { createAuthority, type Certificate } from '../support/certificates.ts'
 import { startConnectProxy } from '../support/connect-proxy.ts'
 import { newFolder } from '../support/folders.ts'
-import { messageOf, startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
+import { messageOf, startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 import { startTlsFront } from '../support/tls-service.ts'
 
 type Options = {
@@ -22,16 +23,12 @@ async function start({ delivery, files, baseUrl = (url) => url, listener = '' }:
   const folder = await newFolder()
   const write = async (name: string, text: string) => writeFile(join(folder, name), text, { mode: 0o600 })
   for (const [name, text] of Object.entries(files)) await write(name, text)
-  const config = (
-    url: string,
-    { linger = '20ms', ops = '127.0.0.1:0', to = baseUrl(url), more = '' } = {},
-  ) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }${listener}], access: { anonymous: true } } }
-sources: [{ name: trucks, topic: 'telemetry/v1/{device}', map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${to}", batch: { linger: ${linger} }, backoff: { min: 10ms, max: 10m }, ${delivery} }
-ops: { listen: "${ops}", stop_deadline: 5s }
-${more}`
+  const config = (url: string, { linger = '20ms', ops = '127.0.0.1:0', to = baseUrl(url), more = '' } = {}) =>
+    configText({
+      broker: `{ listeners: [{ url: "mqtt://127.0.0.1:0" }${listener}], access: { anonymous: true } }`,
+      delivery: `batch: { linger: ${linger} }, backoff: { min: 10ms, max: 10m }, ${delivery}`,
+      more,
+    })(to).replace('listen: "127.0.0.1:0"', `listen: "${ops}"`)
   const pipeline = await startPipeline({ folder, config })
   let sent = 0
   return {
@@ -41,16 +38,12 @@ ${more}`
       writeFile(join(folder, 'gateway.yaml'), config(pipeline.baseUrl, changes)),
     async publish() {
       sent += 1
-      const device = await pipeline.device(`truck-${sent}`)
-      device.publish({ topic: topicOf(`truck-${sent}`), payload: messageOf(sent), messageId: 1 })
-      await device.acked(1)
+      await pipeline.publish(`truck-${sent}`, messageOf(sent))
     },
     delivered: () => pipeline.until(() => pipeline.status().totals.delivered === sent),
   }
 }
 
-const conditionOf = (pipeline: Pipeline, code: string) =>
-  pipeline.status().conditions.find((one) => one.code === code)
 const restarts = (pipeline: Pipeline) =>
   pipeline.events.flatMap((event) => (event.kind === 'restart_needed' ? [event.sections] : []))
 
@@ -74,7 +67,7 @@ describe('a renewed secret', () => {
     await delivered()
     proxy.require(basic('summer'))
     await untilUnavailable(world)
-    expect(conditionOf(pipeline, 'ENDPOINT_UNAVAILABLE')?.act).toContain('Delivery resumes automatically')
+    expect(pipeline.condition('ENDPOINT_UNAVAILABLE')?.act).toContain('Delivery resumes automatically')
     await write('password', 'summer')
     await delivered()
     expect(restarts(pipeline)).toEqual([])
@@ -124,9 +117,9 @@ describe('a renewed certificate', () => {
     const { pipeline, front, publish, delivered, renew } = await startWithTls()
     await publish()
     await delivered()
-    expect(conditionOf(pipeline, 'CERTIFICATE_EXPIRES')).toMatchObject({ key: 'delivery delivery.tls' })
+    expect(pipeline.condition('CERTIFICATE_EXPIRES')).toMatchObject({ key: 'delivery delivery.tls' })
     await renew('depot-2')
-    await pipeline.until(() => conditionOf(pipeline, 'CERTIFICATE_EXPIRES') === undefined)
+    await pipeline.until(() => pipeline.condition('CERTIFICATE_EXPIRES') === undefined)
     await publish()
     await delivered()
     expect(front.clientNames).toEqual(['depot-1', 'depot-2'])
@@ -161,7 +154,7 @@ describe('a renewed certificate', () => {
     await edit({ to: `${front.url}/other` })
     await renew('depot-2')
     await pipeline.gateway.reload('test')
-    expect(conditionOf(pipeline, 'CERTIFICATE_EXPIRES')).toMatchObject({
+    expect(pipeline.condition('CERTIFICATE_EXPIRES')).toMatchObject({
       act: expect.stringContaining('RESTART_NEEDED') as string,
     })
     await publish()
@@ -169,7 +162,7 @@ describe('a renewed certificate', () => {
     expect(front.clientNames).toEqual(['depot-1'])
 
     await edit({ linger: '30ms' })
-    await pipeline.until(() => conditionOf(pipeline, 'CERTIFICATE_EXPIRES') === undefined)
+    await pipeline.until(() => pipeline.condition('CERTIFICATE_EXPIRES') === undefined)
     await publish()
     await delivered()
     expect(front.clientNames).toEqual(['depot-1', 'depot-2'])

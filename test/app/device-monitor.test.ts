@@ -1,63 +1,32 @@
-import { testBootId } from '../support/our-time.ts'
-import type { SilentDevices } from '../../src/app/traffic-watch/silent-devices.ts'
 import { describe, expect, test } from 'vitest'
+import { createDeviceMonitor } from '../../src/app/device-monitor/device-monitor.ts'
+import type { SilentDevices } from '../../src/app/traffic-watch/silent-devices.ts'
 import type { KnownBy } from '../../src/domain/arrival.ts'
 import type { GatewayEvent } from '../../src/domain/event.ts'
-import { createDeviceMonitor } from '../../src/app/device-monitor/device-monitor.ts'
-import { createDeviceRecords } from '../../src/device-records/device-records.ts'
-import { defaultProvider } from '../../src/domain/ids.ts'
-import type { Mapper, Mapping } from '../../src/mapping/mapping.ts'
-import type { Clock } from '../../src/std/clock.ts'
-import type { ClientView } from '../../src/ingest/ingest.ts'
+import type { Mapping } from '../../src/mapping/mapping.ts'
+import { clientView, deviceRecords } from '../support/device-records-world.ts'
 import { openMapperOf, messageOf, truckSource } from '../support/mapping-world.ts'
 import { createFakeClock, turn } from '../support/fake-clock.ts'
 
-const client: ClientView = {
-  clientId: 'client-1',
-  identity: null,
-  userName: null,
-  protocol: null,
-  connect: null,
-  refusedAt: null,
-  messageRefusedAt: null,
-  address: '10.0.0.7',
-  state: 'lost',
-  since: 1,
-  willCame: true,
-  takeOvers: 0,
-  sharedAt: null,
-  refusedMessages: 0,
-  fault: null,
-  traffic: { messages: 3, subscriptions: 0 },
-  unnamed: null,
-}
+const client = clientView('client-1', { state: 'lost', willCame: true })
+const minute = 60_000
 
-function recordsWith(clock: Clock) {
-  return createDeviceRecords(
-    {
-      clock,
-      store: { use: async () => null },
-      providers: [defaultProvider],
-      withheldOf: () => [],
-      knownTime: () => null,
-      isTimeKnown: () => true,
-      bootId: testBootId,
-      isDiskLow: () => false,
-    },
-    {
-      devicesMax: 5000,
-      messagesBytesMax: 1024 ** 2,
-      retentionMs: 1,
-      everyMs: 1,
-      recordsPerRound: 1,
-      newPerRound: 1,
-      roundsToWait: 1,
-    },
-  )
-}
+type Options = { by?: KnownBy | null; silences?: SilentDevices | null; families?: object }
 
-function mappingWith(mapper: Mapper): Mapping {
-  return {
+/** Devices of one source. `families`: of its odometer, which then needs a model. */
+function world({ by = null, silences = null, families }: Options = {}) {
+  const clock = createFakeClock()
+  const events: GatewayEvent[] = []
+  const odometer = { type: 'OBD_LIFETIME_ODOMETER', path: 'km', unit: 'km' }
+  const source = families
+    ? truckSource(
+        { signals: [{ ...odometer, families: Object.keys(families) }] },
+        { families, warn_without_model: 'odometer' },
+      )
+    : truckSource({ signals: [odometer], speed: { path: 'speed', unit: 'km/h' } })
+  const records = deviceRecords(clock)
+  const mapper = openMapperOf([source], { notes: records.notes })
+  const mapping: Mapping = {
     open: () => mapper,
     openLive: () => mapper,
     explainer: () => {
@@ -68,23 +37,10 @@ function mappingWith(mapper: Mapper): Mapping {
     listedCount: 0,
     admits: () => true,
   }
-}
-
-function world(by: KnownBy | null = null, silences: SilentDevices | null = null) {
-  const clock = createFakeClock()
-  const events: GatewayEvent[] = []
-  const source = truckSource(
-    { signals: [{ type: 'OBD_LIFETIME_ODOMETER', path: 'km', unit: 'km', families: ['truck'] }] },
-    { families: { truck: ['FMC6*'] }, warn_without_model: 'odometer' },
-  )
-  const records = recordsWith(clock)
-  const mapper = openMapperOf([source], { notes: records.notes })
-  const mapping = mappingWith(mapper)
-  const emit = (event: GatewayEvent) => void events.push(event)
   const look = createDeviceMonitor({
     clock,
     ourTime: { now: clock.now, view: () => ({ by, offsetMs: 0, isDisputed: false }), comparedToDevices() {} },
-    emit,
+    emit: (event) => void events.push(event),
     records,
     active: () => ({ mapper, mapping, topics: () => [] }),
   })
@@ -99,15 +55,32 @@ function world(by: KnownBy | null = null, silences: SilentDevices | null = null)
     },
     silences,
   )
-  /** A message of each of `count` devices, whose clocks are off by `skewMs`. */
-  const publish = (count: number, skewMs: (n: number) => number) => {
-    for (let n = 0; n < count; n += 1) {
-      const arrivedAt = clock.now()
-      const message = { ts: arrivedAt - skewMs(n), lat: 52, lon: 13 + n / 1000 }
-      mapper.map(messageOf(message, { topic: `telemetry/v1/truck-${n}`, arrivedAt }))
-    }
+  const send = (device: string, content: object = {}) => {
+    const arrivedAt = clock.now()
+    const message = { ts: arrivedAt, lat: 52, lon: 13, ...content }
+    mapper.map(messageOf(message, { topic: `telemetry/v1/${device}`, arrivedAt }))
   }
-  return { clock, events, look, publish, kinds: () => events.map(({ kind }) => kind) }
+  return {
+    clock,
+    events,
+    look,
+    mapper,
+    send,
+    /** A message of each of `count` devices, whose clocks are off by `skewMs`. */
+    publish(count: number, skewMs: (n: number) => number) {
+      for (let n = 0; n < count; n += 1)
+        send(`truck-${n}`, { ts: clock.now() - skewMs(n), lon: 13 + n / 1000 })
+    },
+    /** A message of each device a minute. */
+    async pass(minutes: number, contents: Record<string, object>) {
+      for (let n = 0; n < minutes; n += 1) {
+        for (const [device, content] of Object.entries(contents)) send(device, content)
+        await clock.advance(minute)
+      }
+    },
+    kinds: () => events.map(({ kind }) => kind),
+    ofKind: (kind: GatewayEvent['kind']) => events.filter((event) => event.kind === kind),
+  }
 }
 
 test('a client whose id is the name of no device is found by it', () => {
@@ -131,16 +104,12 @@ describe('clocks', () => {
     expect(kinds().filter((kind) => kind.startsWith('clock_'))).toEqual(['clock_suspect', 'clock_trusted'])
   })
 
-  test('that all differ by the same amount bring a backlog, where the service confirms our time', async () => {
-    const { clock, kinds, publish } = world('service')
-    publish(10, () => 3_600_000)
-    await clock.advance(10_000)
-    expect(kinds()).not.toContain('clock_suspect')
-  })
-
-  test('that differ by different amounts are a fault of the devices', async () => {
-    const { clock, kinds, publish } = world()
-    publish(10, (n) => n * 3_600_000)
+  test.each<[string, Options, (n: number) => number]>([
+    ['bring a backlog, where the service confirms our time', { by: 'service' }, () => 3_600_000],
+    ['that differ by different amounts are a fault of the devices', {}, (n) => n * 3_600_000],
+  ])('%s', async (_, options, skewMs) => {
+    const { clock, kinds, publish } = world(options)
+    publish(10, skewMs)
     await clock.advance(10_000)
     expect(kinds()).not.toContain('clock_suspect')
   })
@@ -167,71 +136,19 @@ describe('clocks', () => {
   })
 })
 
-describe('devices without a model', () => {
-  test('are reported once per source and number, and again after a swap', async () => {
-    const { clock, events, look, publish } = world()
-    publish(3, () => 0)
-    await clock.advance(30_000)
-    const reported = () => events.filter(({ kind }) => kind === 'model_unknown')
-    expect(reported()).toEqual([{ kind: 'model_unknown', source: 'trucks', devices: 3, what: 'odometer' }])
-    look.mappingChanged()
-    expect(reported().at(-1)).toMatchObject({ devices: 0 })
-  })
+test('devices without a model are reported once per source and number, and again after a swap', async () => {
+  const { clock, ofKind, look, publish } = world({ families: { truck: ['FMC6*'] } })
+  publish(3, () => 0)
+  await clock.advance(30_000)
+  const reported = () => ofKind('model_unknown')
+  expect(reported()).toEqual([{ kind: 'model_unknown', source: 'trucks', devices: 3, what: 'odometer' }])
+  look.mappingChanged()
+  expect(reported().at(-1)).toMatchObject({ devices: 0 })
 })
 
 describe('values that cannot be', () => {
-  const minute = 60_000
-
-  function fleet() {
-    const clock = createFakeClock()
-    const events: GatewayEvent[] = []
-    const odometer = { type: 'OBD_LIFETIME_ODOMETER', path: 'km', unit: 'km' }
-    const mapper = openMapperOf([
-      truckSource({ signals: [odometer], speed: { path: 'speed', unit: 'km/h' } }),
-    ])
-    const records = recordsWith(clock)
-    const mapping = mappingWith(mapper)
-    const emit = (event: GatewayEvent) => void events.push(event)
-    const look = createDeviceMonitor({
-      clock,
-      ourTime: {
-        now: clock.now,
-        view: () => ({ by: null, offsetMs: null, isDisputed: false }),
-        comparedToDevices() {},
-      },
-      emit,
-      records,
-      active: () => ({ mapper, mapping, topics: () => [] }),
-    })
-    look.start(
-      {
-        find: () => null,
-        findAddress: () => null,
-        withoutDevice: () => [],
-        shared: () => new Set(),
-        findUser: () => null,
-        isUser: () => false,
-      },
-      null,
-    )
-    const send = (device: string, content: object) => {
-      const arrivedAt = clock.now()
-      const message = { ts: arrivedAt, lat: 52, lon: 13, ...content }
-      return mapper.map(messageOf(message, { topic: `telemetry/v1/${device}`, arrivedAt }))
-    }
-    /** A message of each device a minute. */
-    const pass = async (minutes: number, contents: Record<string, object>) => {
-      for (let n = 0; n < minutes; n += 1) {
-        for (const [device, content] of Object.entries(contents)) send(device, content)
-        await clock.advance(minute)
-      }
-    }
-    const ofKind = (kind: GatewayEvent['kind']) => events.filter((event) => event.kind === kind)
-    return { clock, mapper, look, send, pass, ofKind }
-  }
-
   test('are told of when most of a device are so for 15 minutes, until they are not', async () => {
-    const { pass, ofKind } = fleet()
+    const { pass, ofKind } = world()
     await pass(14, { bad: { speed: 999_999 }, 'half bad': { speed: 300 }, good: { speed: 50 } })
     expect(ofKind('values_withheld')).toEqual([])
     await pass(3, { bad: { speed: 999_999 }, 'half bad': { speed: 30 }, good: { speed: 50 } })
@@ -243,7 +160,7 @@ describe('values that cannot be', () => {
   })
 
   test('are usual where they are few, and need ten records or a day', async () => {
-    const { pass, ofKind, send, clock } = fleet()
+    const { pass, ofKind, send, clock } = world()
     for (let n = 0; n < 20; n += 1) {
       await pass(1, { truck: { speed: 999_999 } })
       await pass(2, { truck: { speed: 60 } })
@@ -257,20 +174,20 @@ describe('values that cannot be', () => {
   })
 
   test('are no placeholders', async () => {
-    const { pass, ofKind } = fleet()
+    const { pass, ofKind } = world()
     await pass(20, { truck: { km: 4_294_967_295 } })
     expect(ofKind('values_withheld')).toEqual([])
   })
 
   test('end with the mapping that judged them', async () => {
-    const { pass, ofKind, look } = fleet()
+    const { pass, ofKind, look } = world()
     await pass(17, { bad: { speed: 999_999 } })
     look.mappingChanged()
     expect(ofKind('values_withheld')).toMatchObject([{ devices: 1 }, { devices: 0 }])
   })
 
   test('are told of when latitude and longitude look swapped, until they do not', async () => {
-    const { pass, ofKind, mapper } = fleet()
+    const { pass, ofKind, mapper } = world()
     const names = ['a', 'b', 'c', 'd', 'e', 'f']
     await pass(1, Object.fromEntries(names.map((name) => [name, {}])))
     await pass(1, { other: { lat: 13, lon: 52 }, another: { lat: 13.1, lon: 52.1 } })
@@ -293,7 +210,7 @@ test('silence is judged when the records are read, or cannot be for two minutes'
     end: () => undefined,
     record: () => [],
   }
-  const { clock } = world(null, silences)
+  const { clock } = world({ silences })
   await clock.advance(110_000)
   expect(looks).toEqual([])
   await clock.advance(20_000)

@@ -1,14 +1,23 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { stateOf } from '../../src/app/device-monitor/device-state-text.ts'
 import type { DeviceRecordView, Loss } from '../../src/device-records/device-records.ts'
 import { defaultProvider } from '../../src/domain/ids.ts'
 import type { ClientView } from '../../src/ingest/ingest.ts'
+import { clientView } from '../support/device-records-world.ts'
+import { timedCases } from '../support/timed-cases.ts'
 
 const hour = 3_600_000
 const now = 1_760_000_000_000
-const iso = (at: number) => new Date(at).toISOString()
 
-function record(more: Partial<DeviceRecordView> = {}): DeviceRecordView {
+function recordOf({ losses = [], ...more }: Partial<DeviceRecordView>): DeviceRecordView {
+  const loss: Loss = {
+    kind: 'ignored',
+    source: 'trucks',
+    reason: 'no fix',
+    count: 3,
+    firstAt: now - 48 * hour,
+    lastAt: now,
+  }
   return {
     device: 'truck-1',
     provider: defaultProvider,
@@ -28,234 +37,58 @@ function record(more: Partial<DeviceRecordView> = {}): DeviceRecordView {
     refused: null,
     duplicates: 0,
     repeating: null,
-    losses: [],
+    losses: losses.map((one) => ({ ...loss, ...one })),
     withheld: [],
     skewMs: null,
     ...more,
   }
 }
 
-function client(more: Partial<ClientView> = {}): ClientView {
-  return {
-    clientId: 'truck-1',
-    identity: null,
-    userName: null,
-    address: '10.0.0.7',
-    protocol: 'MQTT 3.1.1',
-    connect: null,
-    state: 'connected',
-    since: now - 5 * hour,
-    willCame: false,
-    takeOvers: 0,
-    sharedAt: null,
-    refusedMessages: 0,
-    messageRefusedAt: null,
-    refusedAt: null,
-    fault: null,
-    traffic: { messages: 0, subscriptions: 0 },
-    unnamed: null,
-    ...more,
+function clientOf({ fault = null, unnamed = null, ...more }: Partial<ClientView>): ClientView {
+  const wrong = { reason: 'bad_credentials', detail: 'Its password is wrong.', at: now - hour, count: 4 }
+  const untaken = {
+    count: 1,
+    firstAt: now - 200,
+    at: now - 200,
+    topic: 'telemetry/v1/truck-1',
+    source: null,
+    became: 'dead' as const,
+    reason: 'NO_SOURCE',
+    detail: 'No source takes the topic.',
   }
+  return clientView('truck-1', {
+    since: now - 5 * hour,
+    fault: fault && { ...wrong, ...fault },
+    unnamed: unnamed && { ...untaken, ...unnamed },
+    ...more,
+  })
 }
 
-const loss = (at: number, more: Partial<Loss> = {}): Loss => ({
-  kind: 'ignored',
-  source: 'trucks',
-  reason: 'no fix',
-  count: 3,
-  firstAt: now - 48 * hour,
-  lastAt: at,
-  ...more,
-})
-const unnamed = (more: Partial<NonNullable<ClientView['unnamed']>>) => ({
-  count: 1,
-  firstAt: now - 200,
-  at: now - 200,
-  topic: 'telemetry/v1/truck-1',
-  source: null,
-  became: 'dead' as const,
-  reason: 'NO_SOURCE',
-  detail: 'No source takes the topic.',
-  ...more,
-})
-const wrong = { reason: 'bad_credentials', detail: 'Its password is wrong.', at: now - hour, count: 4 }
+type Case = {
+  device: string
+  record?: Partial<DeviceRecordView>
+  client?: Partial<ClientView>
+  state: string
+  since: number | null
+  why: string | null
+}
 
-describe('the state of a device, since when, and why', () => {
-  test.each<[string, DeviceRecordView | null, ClientView | null, ReturnType<typeof stateOf>]>([
-    [
-      'connected and silent',
-      record(),
-      client(),
-      {
-        state: 'silent',
-        since: iso(now - 2 * hour),
-        why: 'No message for 2 h, before one every 30 s. It has been connected for 5 h.',
-      },
-    ],
-    [
-      'silent since its connection was lost',
-      record({ medianGapMs: 0 }),
-      client({ state: 'lost', since: now - 2 * hour, willCame: true }),
-      {
-        state: 'silent',
-        since: iso(now - 2 * hour),
-        why: 'No message for 2 h, before one every second. Its connection was lost 2 h ago (will).',
-      },
-    ],
-    [
-      'silent since it disconnected and asked for its will',
-      record({ medianGapMs: 0 }),
-      client({ state: 'disconnected', since: now - 2 * hour, willCame: true }),
-      {
-        state: 'silent',
-        since: iso(now - 2 * hour),
-        why: 'No message for 2 h, before one every second. It disconnected 2 h ago (will).',
-      },
-    ],
-    [
-      'silent, and its last message gave nothing',
-      record({ lastMappedAt: now - 48 * hour, losses: [loss(now - 2 * hour)] }),
-      null,
-      {
-        state: 'silent',
-        since: iso(now - 2 * hour),
-        why:
-          'No message for 2 h, before one every 30 s. It is not connected. ' +
-          'Its last message was ignored: no fix (3 times).',
-      },
-    ],
-    [
-      'refused after its last message',
-      record(),
-      client({ state: 'lost', refusedAt: now - hour, fault: wrong }),
-      {
-        state: 'refused',
-        since: iso(now - hour),
-        why: 'It was refused from 10.0.0.7, the last time 1 h ago. Its password is wrong.',
-      },
-    ],
-    [
-      'refused before its last message, and sending since',
-      record({ silentSince: null }),
-      client({ state: 'connected', refusedAt: now - 3 * hour, fault: wrong }),
-      { state: 'sending', since: iso(now - 48 * hour), why: null },
-    ],
-    [
-      'repeating its last message',
-      record({
-        silentSince: null,
-        repeating: { messages: 79, from: now - hour, newAt: now - 2 * hour, isOneMessage: true },
-      }),
-      client(),
-      {
-        state: 'repeating',
-        since: iso(now - 2 * hour),
-        why: `It repeats its last message (79 times). The last new one came at ${iso(now - 2 * hour)}, 2 h ago.`,
-      },
-    ],
-    [
-      'sending without a fix for two days',
-      record({ silentSince: null, lastMappedAt: now - 48 * hour, losses: [loss(now - 2 * hour)] }),
-      client(),
-      {
-        state: 'not_mapped',
-        since: iso(now - 48 * hour),
-        why: 'Its last message was ignored: no fix (3 times).',
-      },
-    ],
-    [
-      'mapped again after a dead letter',
-      record({ silentSince: null, losses: [loss(now - 3 * hour, { kind: 'dead', reason: 'NOT_JSON' })] }),
-      client(),
-      { state: 'sending', since: iso(now - 48 * hour), why: null },
-    ],
-    [
-      'listed, and never heard of',
-      null,
-      null,
-      {
-        state: 'never_sent',
-        since: null,
-        why: 'The device table has it, and no message of it has come. It is not connected.',
-      },
-    ],
-    [
-      'listed and connected, without a message',
-      null,
-      client({ since: now - hour }),
-      {
-        state: 'never_sent',
-        since: null,
-        why:
-          'The device table has it, and no message of it has come. It connected as client "truck-1", from 10.0.0.7, ' +
-          `at ${iso(now - hour)}, 1 h ago. It sent no message.`,
-      },
-    ],
-    [
-      'listed and connected, and only subscribing',
-      null,
-      client({ since: now - hour, userName: 'depot', traffic: { messages: 0, subscriptions: 2 } }),
-      {
-        state: 'never_sent',
-        since: null,
-        why:
-          'The device table has it, and no message of it has come. It connected as client "truck-1", user "depot", ' +
-          `from 10.0.0.7, at ${iso(now - hour)}, 1 h ago. It sent no message, and subscribed to 2 topic filters. ` +
-          'The gateway publishes nothing there.',
-      },
-    ],
-    [
-      'listed and connected, and sending on a topic that no source takes',
-      null,
-      client({ since: now - 300, unnamed: unnamed({}) }),
-      {
-        state: 'not_mapped',
-        since: iso(now - 200),
-        why:
-          'The device table has it, and no message of it has come. It connected as client "truck-1", from 10.0.0.7, ' +
-          `at ${iso(now - 300)}, just now. It sent 1 message that names no device, on "telemetry/v1/truck-1" just now. ` +
-          'No source takes this topic, so the message became a dead letter (NO_SOURCE). ' +
-          'Sources take "fleet/{device}/telemetry".',
-      },
-    ],
-    [
-      'listed and gone, after messages that a source took and that name no device',
-      null,
-      client({
-        state: 'disconnected',
-        since: now - hour,
-        unnamed: unnamed({
-          count: 40,
-          source: 'trucks',
-          reason: 'NO_DEVICE',
-          detail: 'The message has no id.',
-        }),
-      }),
-      {
-        state: 'not_mapped',
-        since: iso(now - 200),
-        why:
-          'The device table has it, and no message of it has come. It disconnected 1 h ago: client "truck-1", from ' +
-          '10.0.0.7. It sent 40 messages that name no device, the last one on "telemetry/v1/truck-1" just now. ' +
-          'The message of source "trucks" became a dead letter: NO_DEVICE: The message has no id.',
-      },
-    ],
-    [
-      'silent, while its client sends on a topic that no source takes',
-      record(),
-      client({ unnamed: unnamed({ count: 2 }) }),
-      {
-        state: 'silent',
-        since: iso(now - 2 * hour),
-        why:
-          'No message for 2 h, before one every 30 s. It has been connected for 5 h. It sent 2 messages that name ' +
-          'no device, the last one on "telemetry/v1/truck-1" just now. No source takes this topic, so the message ' +
-          'became a dead letter (NO_SOURCE). Sources take "fleet/{device}/telemetry".',
-      },
-    ],
-  ])('%s', (_what, known, from, expected) => {
-    expect(stateOf({ record: known, client: from, topics: ['fleet/{device}/telemetry'], now })).toEqual(
-      expected,
-    )
-  })
-})
+const iso = (at: number) => new Date(at).toISOString()
+const cases = timedCases(new URL('device-state-text.yaml', import.meta.url), now) as Case[]
+const times: Record<string, string> = {
+  '{-1h}': iso(now - hour),
+  '{-2h}': iso(now - 2 * hour),
+  '{-300ms}': iso(now - 300),
+}
+
+test.each(cases)(
+  'the state of a device, since when, and why: $device',
+  ({ record, client, state, since, why }) => {
+    const known = { record: record ? recordOf(record) : null, client: client ? clientOf(client) : null }
+    expect(stateOf({ ...known, topics: ['fleet/{device}/telemetry'], now })).toEqual({
+      state,
+      since: since === null ? null : iso(since),
+      why: why && why.replaceAll(/\{-\w+\}/g, (time) => times[time] ?? ''),
+    })
+  },
+)

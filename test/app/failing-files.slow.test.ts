@@ -5,7 +5,9 @@ import { cp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { readFileSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
 import { realPlaces, startGateway, systemKernelClock, type Gateway } from '../../src/app/app.ts'
 import { whenAborted } from '../../src/std/clock.ts'
 import { loadConfig } from '../../src/config/config.ts'
@@ -33,46 +35,10 @@ function codesOf(index: number): string[] {
   return ['EIO', ...[0, 1].map((n) => allCodes[(2 * index + n) % allCodes.length] ?? '')]
 }
 
-/** Why the calls of these files, or those of these names in them, are not tried. */
-const notTried: Record<string, string> = {
-  'src/alerts/receivers/command-hook.ts': 'only `alerts test` calls them',
-  'src/cli/terminal/package-version.ts': 'before the daemon begins',
-  'src/config/case-files.ts': 'existsSync does not fail',
-  'src/config/preset-files.ts existsSync': 'existsSync does not fail',
-  'src/config/preset-files.ts readFileSync': 'of `init` and `learn`',
-  'src/delivery/credentials/credentials-chain.ts': 'another source of credentials',
-  'src/delivery/credentials/credentials-reader.ts': 'another source of credentials',
-  'src/delivery/credentials/file-problems.ts': 'another source of credentials',
-  'src/ledger/records-supervisor.ts': 'needs a damaged ledger',
-  'src/ops/audit/audit-file.ts handle.appendFile #2': 'needs a line that a power cut tore',
-  'src/ops/audit/audit-file.ts rename': 'needs an audit log at its limit',
-  'src/ops/http/listening/control-socket.ts unlinkSync': 'needs a socket that a killed process left',
-  'src/ops/page/page-assets.ts': 'once in a process',
-  'src/spool/opening/aside.ts': 'needs a damaged spool',
-  'src/spool/salvage/resting-files.ts': 'of commands',
-  'src/spool/snapshot/restore.ts': 'of a command',
-  'src/spool/snapshot/snapshot.ts rm': 'after another failure',
-  'src/spool/spool-repair/': 'of a command',
-  'src/std/file-watch/file-watch.ts watch': 'a declaration of this name',
-  'src/std/journal.ts': 'under systemd',
-  'src/storage/disk.ts rm': 'needs a full disk',
-  'src/storage/file-owner.ts': 'of commands that root runs',
-  'src/storage/fixed-file.ts closeSync': 'after another failure',
-  'src/storage/level-files/manifest.ts handle.close #3': 'of a command',
-  'src/storage/level-files/manifest.ts handle.close #4': 'of a command',
-  'src/storage/level-files/manifest.ts handle.sync': 'of a command',
-  'src/storage/level-files/manifest.ts handle.writeFile': 'of a command',
-  'src/storage/level-files/manifest.ts open': 'of a command',
-  'src/storage/level-files/manifest.ts rename': 'of a command',
-  'src/storage/level-files/table-writer.ts': 'of a command',
-  'src/storage/level-repair/': 'of a command',
-  'src/storage/private-files.ts chmod': 'needs a file that others may read',
-  'src/storage/storage.ts existsSync': 'it does not fail',
-  'src/storage/storage.ts handle.close': 'of LevelDB',
-  'src/storage/store-check/table-round.ts stat': 'a minute after the start',
-  'src/storage/store-files.ts lstat': 'needs a file that goes meanwhile',
-  'src/storage/unnamed-tables.ts': 'needs a full disk with tables of an interrupted compaction',
-}
+/** Of calls that are not tried, or are not heard of: why. */
+const { 'not tried': notTried, silent } = parse(
+  readFileSync(new URL('failing-files.slow.yaml', import.meta.url), 'utf8'),
+) as Record<'not tried' | 'silent', Record<string, string>>
 
 const calls = [...callsOfFiles('src/cli/run-command.ts')]
 
@@ -85,31 +51,6 @@ function labelOf(site: string): string {
 const isIn = (reasons: Record<string, string>, site: string) =>
   Object.keys(reasons).some((key) => labelOf(site).startsWith(key))
 const isNotTried = (site: string) => isIn(notTried, site)
-
-/** Calls whose failure needs no word: it changes nothing that a person could notice. */
-const silent: Record<string, string> = {
-  'src/app/kernel-clock.ts': 'the time is then taken from elsewhere',
-  'src/config/open-files/open-files.ts': 'without /proc the limit counts as unknown',
-  'src/config/secret-files.ts stat': 'who reads the file says it',
-  'src/delivery/credentials/credentials.ts stat': 'who reads the file says it',
-  'src/ops/audit/audit-file.ts handle.close #3': 'each line is on the disk already',
-  'src/ops/http/listening/control-socket.ts lstatSync': 'who listens says it',
-  'src/spool/high-water-mark/mark-file.ts': 'the database decides then which store it is',
-  'src/spool/opening/in-use-marker.ts rm': 'the next start then checks more',
-  'src/spool/opening/store-watch.ts': 'the store counts as changed',
-  'src/spool/snapshot/live-snapshot.ts rm': 'the next snapshot removes the rest',
-  'src/std/file-system/file-system.ts': 'the kind of the file system is then unknown',
-  'src/std/file-system/regular-file.ts handle.readFile #1':
-    'a marker or a state that is there and cannot be read: more is checked at the start',
-  'src/std/file-watch/file-watch.ts stat': 'the file counts as changed',
-  'src/storage/disk.ts mkdir #2': 'the directory is there already',
-  'src/storage/disk.ts handle.': 'without its ballast the spool works on; its own writes say what is wrong',
-  'src/storage/fixed-file.ts': 'the name of the manifest is then unknown',
-  'src/storage/store-check/log-mending.ts link': 'it copies then',
-  'src/storage/store-files.ts stat': 'the check reads the file, and says it',
-  'src/storage/store-lock.ts rm': 'the next lock removes the rest',
-  'src/storage/store-snapshot.ts link': 'it copies then',
-}
 
 const isSilent = (site: string) => isIn(silent, site)
 

@@ -7,6 +7,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { hashPassword } from '../../src/std/passwords/passwords.ts'
 import { createCredentials } from '../../src/delivery/credentials/credentials.ts'
 import { systemClock } from '../../src/std/clock.ts'
+import { configText } from '../support/config-text.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
@@ -27,17 +28,10 @@ async function start(): Promise<Pipeline> {
   await writeFile(join(folder, 'passwords'), `truck:${await hashPassword('right')}\n`)
   return startPipeline({
     folder,
-    config: (baseUrl) => `
-ingest:
-  broker:
-    listeners: [{ url: "mqtt://127.0.0.1:0" }]
-    access: { password_file: passwords }
-sources: [{ name: a, topic: "a/{device}", map: { latitude: { path: x }, longitude: { path: y } } }]
-devices: { file: devices.csv }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}" }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`,
+    config: configText({
+      broker: '{ listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { password_file: passwords } }',
+      more: 'devices: { file: devices.csv }',
+    }),
   })
 }
 

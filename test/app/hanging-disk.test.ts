@@ -15,7 +15,6 @@ async function readiness({ gateway }: Pipeline): Promise<[status: number, text: 
   return [answer.status, await answer.text()]
 }
 
-const codesOf = ({ gateway }: Pipeline) => gateway.status().conditions.map(({ code }) => code)
 const passed = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * second()))
 
 test('a write that hangs is seen after 10 s: the verdict, /readyz and a condition say it until it ends', async () => {
@@ -42,7 +41,7 @@ test('a write that hangs is seen after 10 s: the verdict, /readyz and a conditio
 
   store.release()
   await device.acked(1)
-  await pipeline.until(() => !codesOf(pipeline).includes('SPOOL_WRITE_HANGING'))
+  await pipeline.until(() => !pipeline.codes().includes('SPOOL_WRITE_HANGING'))
   expect((await readiness(pipeline))[0]).toBe(200)
   const scrape = await (await fetch(`${pipeline.gateway.addresses.ops}/metrics`)).text()
   const longer = /spool_write_duration_seconds_bucket\{le="10"\} (\d+)[^]*_seconds_count (\d+)/.exec(scrape)
@@ -56,14 +55,12 @@ test('while a write hangs, nothing says that the credentials or the devices are 
     deps: { openStore: store.openStore },
     sections: { ops: '{ listen: "127.0.0.1:0", silence: { after: 30s } }' },
   })
-  const device = await pipeline.device('truck-1')
-  device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
-  await device.acked(1)
+  await pipeline.publish('truck-1', messageOf(1))
   // The message is durable, and the seal of its batch waits.
   store.hold()
   await pipeline.until(() => store.waiting() > 0)
   await passed(60)
-  expect(codesOf(pipeline)).toEqual(['SPOOL_WRITE_HANGING'])
+  expect(pipeline.codes()).toEqual(['SPOOL_WRITE_HANGING'])
   store.release()
   await pipeline.until(() => pipeline.sandbox.stats().payloadsAccepted === 1)
   const kinds = pipeline.events.map(({ kind }) => kind)
@@ -84,17 +81,15 @@ test('writes that take 5 s each have a condition, which goes when the disk is fa
     }
   }
   const pipeline = await startPipeline({ clock, deps: { openStore } })
-  const device = await pipeline.device('truck-1')
   writeMs = 5000
-  device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
-  await device.acked(1)
-  await pipeline.until(() => codesOf(pipeline).includes('SPOOL_WRITE_SLOW'))
+  await pipeline.publish('truck-1', messageOf(1))
+  await pipeline.until(() => pipeline.codes().includes('SPOOL_WRITE_SLOW'))
   const [slow] = pipeline.status().conditions
   expect(slow).toMatchObject({ severity: 'warning' })
   expect(slow?.what).toMatch(/^One write to the spool in 100 takes 5(\.\d+)? s or longer/)
   expect((await readiness(pipeline))[0]).toBe(200)
   writeMs = 0
-  await pipeline.until(() => codesOf(pipeline).length === 0)
+  await pipeline.until(() => pipeline.codes().length === 0)
 })
 
 test('a single slow write is no condition', async () => {
@@ -113,5 +108,5 @@ test('a single slow write is no condition', async () => {
   store.release()
   await device.acked(1)
   await passed(3)
-  expect(codesOf(pipeline)).not.toContain('SPOOL_WRITE_SLOW')
+  expect(pipeline.codes()).not.toContain('SPOOL_WRITE_SLOW')
 })

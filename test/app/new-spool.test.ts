@@ -30,8 +30,15 @@ function startWith(folder: string, create: boolean, deps: Deps = {}): Promise<Pi
   })
 }
 
-const conditionOf = (pipeline: Pipeline, wanted: string) =>
-  pipeline.status().conditions.find(({ code }) => code === wanted)
+/** The folder of a gateway that has made its spool, and was stopped. */
+async function stoppedSpool(): Promise<string> {
+  const folder = await newFolder()
+  const first = await startWith(folder, true)
+  await first.gateway.stop('SIGTERM')
+  return folder
+}
+
+const init = (folder: string) => runCli(['spool', 'init', '--path', join(folder, 'spool')])
 
 const markerIn = async (folder: string) =>
   JSON.parse(await readFile(join(folder, 'spool', 'spool.json'), 'utf8')) as Record<string, unknown>
@@ -40,19 +47,19 @@ describe('a daemon without a spool', () => {
   test('makes one with spool.create, and says so for a day without being degraded', async () => {
     const folder = await newFolder()
     const first = await startWith(folder, true)
-    expect(conditionOf(first, 'SPOOL_NEW')).toMatchObject({ severity: 'info' })
+    expect(first.condition('SPOOL_NEW')).toMatchObject({ severity: 'info' })
     expect(first.status().verdict).toBe('ok')
     expect(await markerIn(folder)).toMatchObject({ by: 'daemon' })
     await first.gateway.stop('SIGTERM')
     // Also after a restart on the same day.
-    expect(conditionOf(await startWith(folder, false), 'SPOOL_NEW')).toBeDefined()
+    expect((await startWith(folder, false)).condition('SPOOL_NEW')).toBeDefined()
   })
 
   test('with spool.create false stays up, refuses, makes nothing, and names the file system and the command', async () => {
     const folder = await newFolder()
     await mkdir(join(folder, 'spool'))
     const pipeline = await startWith(folder, false)
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toMatchObject({
+    expect(pipeline.condition('SPOOL_UNUSABLE')).toMatchObject({
       why: expect.stringMatching(/^SPOOL_MISSING: .*The path is on \S+.*, mounted at \//),
       act: expect.stringContaining(`telemetry-gateway spool init --path ${join(folder, 'spool')}`),
     })
@@ -60,20 +67,18 @@ describe('a daemon without a spool', () => {
     expect(pipeline.gateway.addresses.mqtt).toEqual([])
     expect(await readdir(join(folder, 'spool'))).not.toContain('store')
     // A person makes one, and the daemon opens it.
-    const { status, stdout } = await runCli(['spool', 'init', '--path', join(folder, 'spool')])
+    const { status, stdout } = await init(folder)
     expect([status, stdout]).toEqual([0, `A new spool is made at ${join(folder, 'spool')}.\n`])
     await pipeline.until(() => pipeline.status().ready)
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toBeUndefined()
-    expect(conditionOf(pipeline, 'SPOOL_NEW')).toBeUndefined()
+    expect(pipeline.condition('SPOOL_UNUSABLE')).toBeUndefined()
+    expect(pipeline.condition('SPOOL_NEW')).toBeUndefined()
   }, 30_000)
 
   test('with spool.create false opens the spool when its directory is back', async () => {
-    const folder = await newFolder()
-    const first = await startWith(folder, true)
-    await first.gateway.stop('SIGTERM')
+    const folder = await stoppedSpool()
     await rename(join(folder, 'spool'), join(folder, 'away'))
     const pipeline = await startWith(folder, false)
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
+    expect(pipeline.condition('SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
     await rename(join(folder, 'away'), join(folder, 'spool'))
     await pipeline.until(() => pipeline.status().ready)
   }, 30_000)
@@ -89,44 +94,37 @@ describe('a daemon whose store and high-water mark were moved away, beside the m
     }
   }
 
-  test('with spool.create false makes no new store, and opens the one that comes back', async () => {
-    const folder = await newFolder()
-    const first = await startWith(folder, true)
-    await first.gateway.stop('SIGTERM')
-    const moveBack = await moveAway(folder)
-    const pipeline = await startWith(folder, false)
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toMatchObject({
-      why: expect.stringMatching(/^SPOOL_MISSING: .*a store was made here/),
-      act: expect.stringContaining('delete spool.json and run'),
-    })
-    expect(await readdir(join(folder, 'spool'))).not.toContain('store')
+  test.each([
     // Commands do not take it for a new spool, or for one in which nothing waits.
-    for (const command of ['init', 'waiting']) {
-      const { status, stderr } = await runCli(['spool', command, '--path', join(folder, 'spool')])
-      expect(status).not.toBe(0)
-      expect(stderr).toContain('a store was made here')
-    }
-    await moveBack()
-    await pipeline.until(() => pipeline.status().ready)
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')).toBeUndefined()
-  }, 30_000)
-
-  test('with spool.create false makes no new store where the marker cannot be read', async () => {
-    const folder = await newFolder()
-    const first = await startWith(folder, true)
-    await first.gateway.stop('SIGTERM')
-    const moveBack = await moveAway(folder)
-    await writeFile(join(folder, 'spool', 'spool.json'), '{')
-    const pipeline = await startWith(folder, false)
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
-    await moveBack()
-    await pipeline.until(() => pipeline.status().ready)
-  }, 30_000)
+    ['as it was', /a store was made here/, /delete spool\.json and run/, ['init', 'waiting']],
+    ['unreadable', /^SPOOL_MISSING/, /./, []],
+  ])(
+    'with spool.create false makes no new store, and opens the one that comes back: the marker is %s',
+    async (marker, why, act, commands) => {
+      const folder = await stoppedSpool()
+      const moveBack = await moveAway(folder)
+      if (marker === 'unreadable') await writeFile(join(folder, 'spool', 'spool.json'), '{')
+      const pipeline = await startWith(folder, false)
+      const refusal = pipeline.condition('SPOOL_UNUSABLE')
+      expect([refusal?.why, refusal?.why, refusal?.act]).toEqual([
+        expect.stringMatching(/^SPOOL_MISSING/),
+        expect.stringMatching(why),
+        expect.stringMatching(act),
+      ])
+      for (const command of commands) {
+        const { status, stderr } = await runCli(['spool', command, '--path', join(folder, 'spool')])
+        expect([status === 0, stderr]).toEqual([false, expect.stringContaining('a store was made here')])
+      }
+      expect(await readdir(join(folder, 'spool'))).not.toContain('store')
+      await moveBack()
+      await pipeline.until(() => pipeline.status().ready)
+      expect(pipeline.condition('SPOOL_UNUSABLE')).toBeUndefined()
+    },
+    30_000,
+  )
 
   test('while the gateway starts, it makes no new store, and opens the one that comes back', async () => {
-    const folder = await newFolder()
-    const first = await startWith(folder, true)
-    await first.gateway.stop('SIGTERM')
+    const folder = await stoppedSpool()
     let moveBack: (() => Promise<void>) | null = null
     const pipeline = await startWith(folder, false, {
       disk: {
@@ -138,58 +136,50 @@ describe('a daemon whose store and high-water mark were moved away, beside the m
         },
       },
     })
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
+    expect(pipeline.condition('SPOOL_UNUSABLE')?.why).toContain('SPOOL_MISSING')
     expect(await readdir(join(folder, 'spool'))).not.toContain('store')
     await moveBack!()
     await pipeline.until(() => pipeline.status().ready)
   }, 30_000)
 
   test('makes a new one after spool init, once a person has deleted the marker', async () => {
-    const folder = await newFolder()
-    const first = await startWith(folder, true)
-    await first.gateway.stop('SIGTERM')
+    const folder = await stoppedSpool()
     await moveAway(folder)
     await rm(join(folder, 'spool', 'spool.json'))
-    expect((await runCli(['spool', 'init', '--path', join(folder, 'spool')])).status).toBe(0)
+    expect((await init(folder)).status).toBe(0)
     expect((await startWith(folder, false)).status().ready).toBe(true)
   })
 
   test('with spool.create makes a new one and says so', async () => {
     const folder = await newFolder()
-    expect((await runCli(['spool', 'init', '--path', join(folder, 'spool')])).status).toBe(0)
+    expect((await init(folder)).status).toBe(0)
     const second = await startWith(folder, false)
-    expect(conditionOf(second, 'SPOOL_NEW')).toBeUndefined()
+    expect(second.condition('SPOOL_NEW')).toBeUndefined()
     await second.gateway.stop('SIGTERM')
     await moveAway(folder)
-    expect(conditionOf(await startWith(folder, true), 'SPOOL_NEW')).toBeDefined()
+    expect((await startWith(folder, true)).condition('SPOOL_NEW')).toBeDefined()
   })
 })
 
 test('a store without a marker, as version 0.1.0 left it, is accepted once and gets one', async () => {
-  const folder = await newFolder()
-  const first = await startWith(folder, true)
-  await first.gateway.stop('SIGTERM')
+  const folder = await stoppedSpool()
   await rm(join(folder, 'spool', 'spool.json'))
   const pipeline = await startWith(folder, false)
   expect(pipeline.status().ready).toBe(true)
   expect(await markerIn(folder)).toMatchObject({ by: 'found' })
-  expect(conditionOf(pipeline, 'SPOOL_NEW')).toBeUndefined()
+  expect(pipeline.condition('SPOOL_NEW')).toBeUndefined()
 })
 
 test('spool init leaves a spool that is there as it is', async () => {
-  const folder = await newFolder()
-  const first = await startWith(folder, true)
-  await first.gateway.stop('SIGTERM')
+  const folder = await stoppedSpool()
   const before = await markerIn(folder)
-  const { status, stdout } = await runCli(['spool', 'init', '--path', join(folder, 'spool')])
+  const { status, stdout } = await init(folder)
   expect([status, stdout]).toEqual([0, expect.stringContaining('is not changed')])
   expect(await markerIn(folder)).toEqual(before)
 })
 
 test('spool restore makes a spool that a daemon with spool.create false opens', async () => {
-  const folder = await newFolder()
-  const first = await startWith(folder, true)
-  await first.gateway.stop('SIGTERM')
+  const folder = await stoppedSpool()
   const copy = join(folder, 'copy')
   await rename(join(folder, 'spool'), copy)
   await rm(join(copy, 'spool.json'))

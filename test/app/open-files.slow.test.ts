@@ -7,6 +7,7 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
+import { configText, positionMap } from '../support/config-text.ts'
 import { startSandbox, messageOf } from '../support/pipeline-world.ts'
 import { newFolder } from '../support/folders.ts'
 import { createDevice, type Device } from '../support/mqtt-device.ts'
@@ -39,22 +40,15 @@ async function openFilesOf(pid: number): Promise<number> {
 async function startDaemon(more: { by?: readonly string[] } = {}) {
   const { url, sandbox } = await startSandbox()
   const config = join(await newFolder(), 'gateway.yaml')
-  await writeFile(
-    config,
-    `
-ingest:
-  broker:
-    listeners: [{ url: "mqtt://127.0.0.1:0" }]
-    access: { anonymous: true }
-    limits:
-      { max_connects_per_s: 100000, max_connects_per_address_per_s: 100000, max_unauthenticated: 10000, connect_timeout: 5m }
-sources: [{ name: a, topic: "a/{device}", map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
-defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${url}", batch: { linger: 5ms } }
-ops: { listen: "127.0.0.1:0" }
-`,
-  )
+  const limits =
+    '{ max_connects_per_s: 100000, max_connects_per_address_per_s: 100000, max_unauthenticated: 10000, connect_timeout: 5m }'
+  const text = configText({
+    broker: `{ listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true }, limits: ${limits} }`,
+    sources: `[{ name: a, topic: "a/{device}", map: ${positionMap} }]`,
+    spool: '{ path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }',
+    delivery: 'batch: { linger: 5ms }',
+  })
+  await writeFile(config, text(url))
   const daemon = await startSpawnedDaemon(config, more)
   let sent = 0
   return {

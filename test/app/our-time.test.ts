@@ -1,3 +1,5 @@
+// What our time is, by the service, the kernel and the devices. In the whole gateway: clock-corrections.test.ts.
+
 import { describe, expect, test } from 'vitest'
 import { createOurTime } from '../../src/app/our-time.ts'
 import { clockErrorOf, correctedEnvelope } from '../../src/domain/arrival.ts'
@@ -49,31 +51,6 @@ async function world({ trustLocal = false }: { trustLocal?: boolean } = {}) {
 }
 
 describe('our time', () => {
-  test('is unknown until somebody says what time it is', async () => {
-    const { time, says, clock } = await world()
-    expect(time.offsetMs()).toBeNull()
-    expect(time.view()).toEqual({ by: null, offsetMs: null, isDisputed: false })
-    says.service = 400
-    await clock.advance(1100)
-    expect(time.offsetMs()).toBe(400)
-    expect(time.view()).toEqual({ by: 'service', offsetMs: 400, isDisputed: false })
-  })
-
-  test('is known where the operating system synchronises the clock, also without a service', async () => {
-    const { time, says, clock } = await world()
-    says.kernel = true
-    await clock.advance(20_000)
-    expect(time.view()).toEqual({ by: 'kernel', offsetMs: 0, isDisputed: false })
-  })
-
-  test('is known at once with clocks.trust_local, until a reload takes that back', async () => {
-    const { time } = await world({ trustLocal: true })
-    expect(time.view()).toEqual({ by: 'config', offsetMs: 0, isDisputed: false })
-    expect(time.wallOffsetMs()).toBe(0)
-    time.setTrustLocal(false)
-    expect(time.offsetMs()).toBeNull()
-  })
-
   test('follows the service where the clock of this machine is wrong', async () => {
     const { time, says, clock, arrives } = await world()
     says.service = hourMs

@@ -7,15 +7,15 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { GatewayEvent } from '../../src/domain/event.ts'
-import { openSpoolOrWait } from '../../src/app/refused-spool.ts'
-import type { Spool } from '../../src/spool/spool.ts'
-import { GatewayError } from '../../src/std/gateway-error.ts'
-import { checkInThread, openLevelStore, realDisk, type OpenStore } from '../../src/storage/storage.ts'
+import {
+  checkInThread,
+  openLevelStore,
+  realDisk,
+  type OpenStore,
+  type Store,
+} from '../../src/storage/storage.ts'
 import { mountSmallDisk } from '../crash/small-disk.ts'
 import { killedSpool, tableOf, zeroPage } from '../support/damaged-spool.ts'
-import { eventually } from '../support/eventually.ts'
-import { createFakeClock } from '../support/fake-clock.ts'
-import type { Device } from '../support/mqtt-device.ts'
 import { newFolder } from '../support/folders.ts'
 import {
   messageOf,
@@ -24,8 +24,6 @@ import {
   type Pipeline,
   type PipelineOptions,
 } from '../support/pipeline-world.ts'
-
-const spoolText = '{ path: ./spool, allow_in_memory: true, max_bytes: 1GiB, min_free_bytes: 1MiB }'
 
 const run = promisify(execFile)
 
@@ -45,35 +43,32 @@ async function get(pipeline: Pipeline, path: string): Promise<{ status: number; 
   return { status: response.status, text: await response.text() }
 }
 
-const conditionOf = (pipeline: Pipeline, wanted: string) =>
-  pipeline.status().conditions.find(({ code }) => code === wanted)
-
 const openPayloads = (pipeline: Pipeline) =>
   pipeline.status().lanes.reduce((sum, lane) => sum + lane.pending + lane.sealed, 0)
-
-async function acked(device: Device, n: number): Promise<void> {
-  device.publish({ topic: topicOf('truck-1'), payload: messageOf(n), messageId: n })
-  await device.acked(1)
-}
 
 /** The service is not there, so that what is in the spool stays. */
 const noService = { baseUrl: 'http://127.0.0.1:1' }
 
-/** A store on real files; with `faults.write` its next write fails. */
+/** The store of the spool on real files, with these methods in the place of its own. */
+function openStoreWith(change: (store: Store) => Partial<Store>): OpenStore {
+  return async (at, options) => {
+    const store = await openLevelStore(at, options)
+    return at.endsWith('store') ? { ...store, ...change(store) } : store
+  }
+}
+
+const ioError = () => Object.assign(new Error('input/output error'), { code: 'EIO' })
+
+/** With `faults.write` the next write fails. */
 function storeWithFault() {
   const faults = { write: false }
-  const openStore: OpenStore = async (at, options) => {
-    const store = await openLevelStore(at, options)
-    if (!at.endsWith('store')) return store
-    return {
-      ...store,
-      write(ops, writeOptions) {
-        if (!faults.write) return store.write(ops, writeOptions)
-        faults.write = false
-        return Promise.reject(Object.assign(new Error('input/output error'), { code: 'EIO' }))
-      },
-    }
-  }
+  const openStore = openStoreWith((store) => ({
+    write(ops, options) {
+      if (!faults.write) return store.write(ops, options)
+      faults.write = false
+      return Promise.reject(ioError())
+    },
+  }))
   return { faults, openStore }
 }
 
@@ -91,7 +86,7 @@ describe('a spool with a damaged table', () => {
     expect(status).toBe(503)
     expect(text).toContain('SPOOL_DAMAGED')
     expect((await get(pipeline, '/metrics')).text).toContain('gateway_ready 0')
-    expect(conditionOf(pipeline, 'SPOOL_DAMAGED')).toMatchObject({
+    expect(pipeline.condition('SPOOL_DAMAGED')).toMatchObject({
       severity: 'critical',
       why: expect.stringContaining(table.split('/').at(-1) ?? ''),
       act: expect.stringContaining(`telemetry-gateway spool repair --path ${path}`),
@@ -104,27 +99,9 @@ describe('a spool with a damaged table', () => {
     await mend()
     await pipeline.until(() => pipeline.status().ready)
     expect(openPayloads(pipeline)).toBe(2000)
-    expect(conditionOf(pipeline, 'SPOOL_DAMAGED')).toBeUndefined()
-    const device = await pipeline.device('truck-1')
-    await acked(device, 1)
+    expect(pipeline.condition('SPOOL_DAMAGED')).toBeUndefined()
+    await pipeline.publish('truck-1', messageOf(1))
   }, 30_000)
-
-  test('is renamed, and a new one is begun, if the config says so', async () => {
-    const folder = await newFolder()
-    const path = join(folder, 'spool')
-    await killedSpool(path, 500)
-    await zeroPage(await tableOf(path), 1)
-    const spool = spoolText.replace('}', ', on_damage: set_aside }')
-    const pipeline = await startWith(folder, { ...noService, sections: { spool } })
-    expect(pipeline.status().ready).toBe(true)
-    expect(openPayloads(pipeline)).toBe(0)
-    expect(conditionOf(pipeline, 'SPOOL_SET_ASIDE')).toMatchObject({
-      severity: 'error',
-      act: expect.stringContaining('spool repair'),
-    })
-    const aside = (await readdir(path)).find((name) => name.startsWith('store.damaged-')) ?? ''
-    expect((await readdir(join(path, aside))).filter((name) => name.endsWith('.ldb'))).not.toEqual([])
-  })
 
   test('does not keep the daemon from stopping in order', async () => {
     const folder = await newFolder()
@@ -132,7 +109,7 @@ describe('a spool with a damaged table', () => {
     await rm(join(folder, 'spool', 'store', 'CURRENT'))
     const tables = (await readdir(join(folder, 'spool', 'store'))).filter((name) => name.endsWith('.ldb'))
     const pipeline = await startWith(folder, noService)
-    expect(conditionOf(pipeline, 'SPOOL_DAMAGED')?.why).toContain('CURRENT')
+    expect(pipeline.condition('SPOOL_DAMAGED')?.why).toContain('CURRENT')
     await pipeline.gateway.stop('SIGTERM')
     expect(pipeline.events.at(-1)).toMatchObject({ kind: 'gateway_stopped', pending: null })
     const after = await readdir(join(folder, 'spool', 'store'))
@@ -147,58 +124,22 @@ describe('a spool that is lost while the daemon runs', () => {
     const path = join(folder, 'spool')
     const { faults, openStore } = storeWithFault()
     const pipeline = await startWith(folder, { ...noService, deps: { openStore } })
+    await pipeline.publish('truck-1', messageOf(1))
     const device = await pipeline.device('truck-1')
-    await acked(device, 1)
     const current = join(path, 'store', 'CURRENT')
     await rename(current, `${current}.away`)
     faults.write = true
     device.publish({ topic: topicOf('truck-1'), payload: messageOf(2), messageId: 2 })
-    await pipeline.until(() => conditionOf(pipeline, 'SPOOL_DAMAGED') !== undefined)
+    await pipeline.until(() => pipeline.condition('SPOOL_DAMAGED') !== undefined)
     await pipeline.until(() => pipeline.gateway.addresses.mqtt.length === 0)
     expect((await get(pipeline, '/readyz')).status).toBe(503)
     await rename(`${current}.away`, current)
     await pipeline.until(() => pipeline.status().ready)
-    expect(conditionOf(pipeline, 'STORE_LOST')).toBeUndefined()
-    const again = await pipeline.device('truck-1')
-    await acked(again, 3)
+    expect(pipeline.condition('STORE_LOST')).toBeUndefined()
+    await pipeline.publish('truck-1', messageOf(3))
     expect(openPayloads(pipeline)).toBe(2)
     expect(pipeline.status().internals.conservation).toMatchObject({})
   }, 30_000)
-})
-
-test('a spool that the disk could not read is opened again when it can, though no file has changed', async () => {
-  const clock = createFakeClock()
-  const tries: number[] = []
-  const damaged = new GatewayError('SPOOL_DAMAGED', { what: 'W.', why: 'CURRENT: EIO.', act: 'A.' })
-  const opened = { close: () => Promise.resolve() } as Spool
-  let isReadable = false
-  const open = () => {
-    tries.push(clock.monotonic() / 60_000)
-    return isReadable ? Promise.resolve(opened) : Promise.reject(damaged)
-  }
-  const refused: string[] = []
-  const wait = openSpoolOrWait(
-    { clock, emit: () => undefined, open, refused: ({ code }) => void refused.push(code) },
-    { path: await newFolder(), isStart: true },
-    new AbortController().signal,
-  )
-  await eventually(async () => {
-    await clock.advance(60_000)
-    return tries.length === 4
-  })
-  isReadable = true
-  await eventually(async () => {
-    await clock.advance(60_000)
-    return tries.length === 5
-  })
-  expect(await wait).toBe(opened)
-  // Two minutes, then doubling. Between two reads of the directory the clock moves by one.
-  const minutes = tries.slice(1).map((at, n) => at - (tries[n] ?? 0))
-  for (const [n, between] of minutes.entries()) {
-    expect(between).toBeGreaterThanOrEqual(2 ** (n + 1))
-    expect(between).toBeLessThanOrEqual(2 ** (n + 1) + 2)
-  }
-  expect(refused).toEqual(Array(4).fill('SPOOL_DAMAGED'))
 })
 
 /** Ways in which a directory of the spool cannot be written by its path. Null: not possible here. */
@@ -227,8 +168,8 @@ describe.each(Object.entries(unwritable))('a spool with %s', (code, make) => {
     const folder = await newFolder()
     const { faults, openStore } = storeWithFault()
     const pipeline = await startWith(folder, { ...noService, deps: { openStore } })
+    await pipeline.publish('truck-1', messageOf(1))
     const device = await pipeline.device('truck-1')
-    await acked(device, 1)
     const mend = await make(join(folder, 'spool'))
     if (mend === null) {
       skip('not possible for this user')
@@ -237,7 +178,7 @@ describe.each(Object.entries(unwritable))('a spool with %s', (code, make) => {
     try {
       faults.write = true
       device.publish({ topic: topicOf('truck-1'), payload: messageOf(2), messageId: 2 })
-      const isSaid = () => conditionOf(pipeline, 'STORE_LOST')?.why?.startsWith(`${code}: `) === true
+      const isSaid = () => pipeline.condition('STORE_LOST')?.why?.startsWith(`${code}: `) === true
       await pipeline.until(isSaid)
       expect((await get(pipeline, '/readyz')).status).toBe(503)
       expect(pipeline.status().verdict).toBe('not_receiving')
@@ -245,8 +186,7 @@ describe.each(Object.entries(unwritable))('a spool with %s', (code, make) => {
       await mend()
     }
     await pipeline.until(() => pipeline.status().ready)
-    const again = await pipeline.device('truck-1')
-    await acked(again, 3)
+    await pipeline.publish('truck-1', messageOf(3))
     expect(openPayloads(pipeline)).toBeGreaterThanOrEqual(2)
   }, 30_000)
 })
@@ -267,10 +207,8 @@ test('a start with a read-only spool beside the control socket of a killed daemo
   }
   try {
     const pipeline = await startWith(folder, noService)
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.why).toContain('SPOOL_READ_ONLY')
-    await pipeline.until(
-      () => conditionOf(pipeline, 'CONTROL_SOCKET_FAILED')?.why?.includes('EROFS') === true,
-    )
+    expect(pipeline.condition('SPOOL_UNUSABLE')?.why).toContain('SPOOL_READ_ONLY')
+    await pipeline.until(() => pipeline.condition('CONTROL_SOCKET_FAILED')?.why?.includes('EROFS') === true)
     await mend()
     await pipeline.until(() => pipeline.status().ready)
     expect(openPayloads(pipeline)).toBe(100)
@@ -288,7 +226,7 @@ describe('a disk without space for the opening', () => {
     let freeBytes = 0
     const disk = { ...realDisk, free: async () => ({ bytes: freeBytes, files: Infinity }) }
     const pipeline = await startWith(folder, { ...noService, deps: { disk } })
-    expect(conditionOf(pipeline, 'SPOOL_UNUSABLE')?.what).toContain('no space')
+    expect(pipeline.condition('SPOOL_UNUSABLE')?.what).toContain('no space')
     expect((await get(pipeline, '/readyz')).text).toContain('SPOOL_DISK_FULL')
     expect(await readdir(path)).not.toContain('ballast')
     freeBytes = 1e12
@@ -310,11 +248,11 @@ describe('a small disk (skipped where nothing may be mounted)', () => {
     const folder = await newFolder()
     const spool = `{ path: ${disk.path}/spool, allow_in_memory: true, max_bytes: 64MiB, min_free_bytes: 8MiB }`
     const before = await startWith(folder, { ...noService, sections: { spool } })
-    await acked(await before.device('truck-1'), 1)
+    await before.publish('truck-1', messageOf(1))
     await before.gateway.stop('SIGTERM')
     disk.fill()
     const after = await startWith(folder, { sections: { spool } })
-    expect(conditionOf(after, 'DISK_LOW')).toBeDefined()
+    expect(after.condition('DISK_LOW')).toBeDefined()
     await after.until(() => after.status().totals.delivered === 1)
     expect(await readdir(join(disk.path, 'spool'))).not.toContain('ballast')
     await after.gateway.stop('SIGTERM')
@@ -338,11 +276,11 @@ test('a disk without a free inode holds acks, is named as such at the start, and
   const folder = await newFolder()
   const spool = `{ path: ${disk.path}/spool, allow_in_memory: true, max_bytes: 64MiB, min_free_bytes: 8MiB }`
   const before = await startWith(folder, { ...noService, sections: { spool } })
-  await acked(await before.device('truck-1'), 1)
+  await before.publish('truck-1', messageOf(1))
   disk.fillFiles()
-  await before.until(() => conditionOf(before, 'DISK_LOW') !== undefined)
-  expect(conditionOf(before, 'DISK_LOW')).toMatchObject({ why: expect.stringMatching(/inode/) })
-  expect(conditionOf(before, 'STORE_LOST')).toBeUndefined()
+  await before.until(() => before.condition('DISK_LOW') !== undefined)
+  expect(before.condition('DISK_LOW')).toMatchObject({ why: expect.stringMatching(/inode/) })
+  expect(before.condition('STORE_LOST')).toBeUndefined()
   await before.gateway.stop('SIGTERM')
   disk.fillFiles()
   const after = await startWith(folder, { sections: { spool } })
@@ -352,34 +290,18 @@ test('a disk without a free inode holds acks, is named as such at the start, and
   await after.until(() => after.status().ready && after.status().totals.delivered === 1)
 }, 60_000)
 
-test('a power cut while the database was created leaves files that are moved, and a new one is created', async () => {
-  const folder = await newFolder()
-  const store = join(folder, 'spool', 'store')
-  await mkdir(store, { recursive: true })
-  for (const name of ['CURRENT', 'MANIFEST-000001', '000002.log', '000003.dbtmp'])
-    await writeFile(join(store, name), '')
-  const pipeline = await startWith(folder, noService)
-  expect(pipeline.status().ready).toBe(true)
-  expect(pipeline.events).toContainEqual(expect.objectContaining({ kind: 'spool_leftovers_moved', files: 4 }))
-})
-
 test('a disk that fails between the opening of the spool and the listeners does not end the start', async () => {
   const folder = await newFolder()
   await killedSpool(join(folder, 'spool'), 100)
   let failsNext = false
-  const openStore: OpenStore = async (at, options) => {
-    const store = await openLevelStore(at, options)
-    if (!at.endsWith('store')) return store
-    return {
-      ...store,
-      async *pages(range, readOptions) {
-        const fails = failsNext
-        failsNext = false
-        if (fails) throw Object.assign(new Error('input/output error'), { code: 'EIO' })
-        yield* store.pages(range, readOptions)
-      },
-    }
-  }
+  const openStore = openStoreWith((store) => ({
+    async *pages(range, readOptions) {
+      const fails = failsNext
+      failsNext = false
+      if (fails) throw ioError()
+      yield* store.pages(range, readOptions)
+    },
+  }))
   let openings = 0
   const observe = ({ kind }: GatewayEvent) => {
     if (kind === 'spool_recovered') failsNext = (openings += 1) === 1
@@ -453,16 +375,10 @@ describe('attempts to open the spool that fail', () => {
       // Nothing can be written in its place.
       await mkdir(join(folder, 'spool', 'check-state.json.next'))
       const refused = await startWith(folder, { ...noService, deps: { openStore: fullDiskFor(99) } })
-      expect(conditionOf(refused, 'SPOOL_UNUSABLE')).toBeDefined()
+      expect(refused.condition('SPOOL_UNUSABLE')).toBeDefined()
       await refused.gateway.stop('SIGTERM')
       expect((await readdir(join(folder, 'spool'))).includes('in-use')).toBe(isKilled)
     },
     30_000,
   )
-})
-
-test('a path that is no directory ends the start', async () => {
-  const folder = await newFolder()
-  await writeFile(join(folder, 'spool'), '')
-  await expect(startWith(folder, noService)).rejects.toMatchObject({ code: 'SPOOL_NOT_DIRECTORY' })
 })

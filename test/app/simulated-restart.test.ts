@@ -1,14 +1,9 @@
 import { expect, test } from 'vitest'
+import { configText } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
 import { startPipeline } from '../support/pipeline-world.ts'
 
-const config = (baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources: [{ name: trucks, preset: simulator }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+const config = configText({ sources: '[{ name: trucks, preset: simulator }]' })
 
 type Sent = { signalTimestamp: number; signals: { type: string; value: string }[] }
 

@@ -96,6 +96,31 @@ describe('a damaged spool', () => {
   })
 })
 
+test('a damaged spool that the disk could not read is opened again when it can, though no file has changed', async () => {
+  const tries: number[] = []
+  let isReadable = false
+  const world = await waitWorld(async () => {
+    tries.push(world.clock.monotonic() / 60_000)
+    if (isReadable) return opened
+    throw fault('SPOOL_DAMAGED', 'CURRENT: EIO.')
+  })
+  const triesReach = (count: number) =>
+    eventually(async () => {
+      await world.clock.advance(60_000)
+      return tries.length === count
+    })
+  await triesReach(4)
+  isReadable = true
+  await triesReach(5)
+  expect(await world.spool).toBe(opened)
+  // Two minutes, then doubling. Between two reads of the directory the clock moves by one.
+  const minutes = tries.slice(1).map((at, n) => at - (tries[n] ?? 0))
+  for (const [n, between] of minutes.entries()) {
+    expect(between).toBeGreaterThanOrEqual(2 ** (n + 1))
+    expect(between).toBeLessThanOrEqual(2 ** (n + 1) + 2)
+  }
+})
+
 describe('a spool that the disk does not allow to open', () => {
   test('is tried again after 1 s, doubling to 30 s', async () => {
     const world = await waitWorld(async () => Promise.reject(fault('SPOOL_DISK_FULL')))

@@ -1,14 +1,13 @@
-import { testBootId } from '../support/our-time.ts'
 import { deviceStateNames, noDevices } from '../../src/domain/device-state.ts'
 import { encodeEntries, uuidNamed } from '../support/ledger-world.ts'
 import { expect, test } from 'vitest'
 import { createDeviceViews } from '../../src/app/device-monitor/device-views.ts'
 import { createStateCounts } from '../../src/app/device-monitor/state-counts.ts'
-import { createDeviceRecords } from '../../src/device-records/device-records.ts'
 import { defaultProvider } from '../../src/domain/ids.ts'
 import type { Sender } from '../../src/domain/message.ts'
 import { createClients } from '../../src/ingest/broker/clients/clients.ts'
-import type { Mapper, Mapping, NotedDevice } from '../../src/mapping/mapping.ts'
+import type { Mapper, Mapping } from '../../src/mapping/mapping.ts'
+import { deviceRecords, notedDevices } from '../support/device-records-world.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { messageOf } from '../support/mapping-world.ts'
 import { createRandom } from '../support/random.ts'
@@ -20,44 +19,11 @@ async function randomWorld(seed: number) {
   const random = createRandom(seed)
   const below = (count: number) => Math.floor(random.next() * count)
   const clock = createFakeClock()
-  const records = createDeviceRecords(
-    {
-      clock,
-      store: { use: async () => null },
-      providers: [defaultProvider],
-      withheldOf: () => [],
-      knownTime: () => null,
-      isTimeKnown: () => true,
-      bootId: testBootId,
-      isDiskLow: () => false,
-    },
-    {
-      devicesMax: 100,
-      messagesBytesMax: 0,
-      retentionMs: 1,
-      everyMs: 1,
-      recordsPerRound: 1,
-      newPerRound: 1,
-      roundsToWait: 1,
-    },
-  )
+  const records = deviceRecords(clock, { devicesMax: 100 })
   const clients = { ...createClients({ clock, emit: () => undefined }), isUser: () => false }
   const names = Array.from({ length: 12 }, (_, n) => `d${n}`)
   const name = () => names[below(names.length)]!
-  const entries = new Map<string, NotedDevice>()
-  const entryOf = (device: string) => {
-    const entry = entries.get(device) ?? {
-      device,
-      provider: defaultProvider,
-      assetId: device,
-      listed: false,
-      source: 'trucks',
-      withhold: null,
-      note: null,
-    }
-    entries.set(device, entry)
-    return entry
-  }
+  const entryOf = notedDevices()
   const senders: Sender[] = []
   const steps: (() => void)[] = [
     () => {

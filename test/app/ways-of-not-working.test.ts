@@ -2,6 +2,7 @@
 // a condition with what, why and what to do, and the metric of that condition. Those that take time, and a daemon
 // that is stuck, are in test/system.
 
+import { readFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
 import { once } from 'node:events'
@@ -9,13 +10,15 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { Secret } from '../../src/std/secret.ts'
 import { realDisk } from '../../src/storage/storage.ts'
+import { configText } from '../support/config-text.ts'
 import { connectBytes, createDevice } from '../support/mqtt-device.ts'
 import { createAuthority, type Certificate } from '../support/certificates.ts'
 import { get } from '../support/ops-world.ts'
-import { startPipeline, topicOf, type Pipeline } from '../support/pipeline-world.ts'
+import { startPipeline, type Pipeline, type PipelineOptions } from '../support/pipeline-world.ts'
 import { publish, severityOf, type Way } from '../support/ways-world.ts'
 
 const dayMs = 86_400_000
@@ -25,6 +28,11 @@ const withPassword = {
   AWS_SECRET_ACCESS_KEY: sandboxAccount.secret.reveal(),
   PASSWORD: 'right',
 }
+
+const withUsers = configText({
+  broker:
+    '{ listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { users: [{ name: alice, password: "${env:PASSWORD}" }] } }',
+})
 
 /** Short waits, so that the thresholds are reached soon. */
 const delivery =
@@ -36,149 +44,49 @@ const expired = createAuthority().issue({
   until: new Date(Date.now() - dayMs),
 })
 
-const ways: Way[] = [
-  {
-    name: 'the service fails',
-    options: { sandbox: { faults: { always: 500 } } },
-    code: 'ENDPOINT_UNAVAILABLE',
-    verdict: 'not_delivering',
-    sentence: /the service answers 500/,
-    cure: /resumes automatically/,
-  },
-  {
-    name: 'nothing listens at the address of the service',
-    options: { baseUrl: 'http://127.0.0.1:9' },
-    code: 'ENDPOINT_UNAVAILABLE',
-    verdict: 'not_delivering',
-    sentence: /Cannot deliver/,
-    cure: /base_url|resumes automatically/,
-  },
-  {
-    name: 'the service accepts connections and never answers',
-    options: { sandbox: { faults: { hang: 1 } } },
-    code: 'ENDPOINT_UNAVAILABLE',
-    verdict: 'not_delivering',
-    sentence: /Cannot deliver/,
-    cure: /./,
-  },
-  {
-    name: 'the service refuses the account',
-    options: { sandbox: { accounts: [{ accessKeyId: 'OTHER', secret: new Secret('other') }] } },
-    code: 'ENDPOINT_UNAUTHORIZED',
-    verdict: 'not_delivering',
-    sentence: /the service answers 403/,
-    cure: /credentials/,
-  },
-  {
-    name: 'the service refuses every payload',
-    options: { sandbox: { faults: { fail: [{ error_type: 'Internal' }] } } },
-    act: (pipeline) => publish(pipeline, 20),
-    code: 'NOTHING_ACCEPTED',
-    verdict: 'not_delivering',
-    sentence: /accepted none of the last/,
-    cure: /./,
-  },
-  {
-    name: 'there are no credentials',
-    options: { deps: { env: {} } },
-    code: 'CREDENTIALS_MISSING',
-    verdict: 'not_delivering',
-    sentence: /No credentials to sign with/,
-    cure: /delivery\.credentials/,
-  },
-  {
-    name: 'the clock of the machine is wrong',
-    options: { sandbox: { faults: { clock_offset: 7_200_000 } } },
-    code: 'CLOCK_OFF',
-    verdict: 'degraded',
-    sentence: /^CLOCK_OFF/,
-    cure: /timedatectl/,
-  },
-  {
-    name: 'a device is refused for its password',
-    options: { config: (baseUrl) => withUsers(baseUrl), deps: { env: withPassword } },
-    act: guessPasswords,
-    code: 'AUTH_FAILURES',
-    verdict: 'degraded',
-    sentence: /^AUTH_FAILURES/,
-    cure: /./,
-  },
-  {
-    name: 'a fleet is refused, because it gives no user name',
-    options: { config: (baseUrl) => withUsers(baseUrl), deps: { env: withPassword } },
-    act: connectWithoutUser,
-    code: 'CLIENTS_REFUSED',
-    verdict: 'degraded',
-    sentence: /^CLIENTS_REFUSED.*25 connections of 25 clients refused: no client was ever admitted/,
-    cure: /anonymous/,
-  },
-  {
-    name: 'a fleet speaks TLS to a listener without TLS',
-    act: (pipeline) => failToConnect(pipeline, connectTlsFrom()),
-    code: 'CLIENTS_REFUSED',
-    verdict: 'degraded',
-    sentence: /^CLIENTS_REFUSED.*5 connections of 5 clients refused: no client was ever admitted/,
-    cure: /reason says what to correct/,
-  },
-  {
-    name: 'the clients refuse the certificate of the listener',
-    options: { config: withTls(certificate), deps: { env: { ...withPassword, TLS_KEY: certificate.key } } },
-    act: (pipeline) => failToConnect(pipeline, (port) => connectTls({ host: '127.0.0.1', port })),
-    code: 'TLS_HANDSHAKES_FAIL',
-    verdict: 'degraded',
-    sentence: /^TLS_HANDSHAKES_FAIL/,
-    cure: /dates and host names/,
-  },
-  {
-    name: 'the certificate of a listener has expired',
-    options: { config: withTls(expired), deps: { env: { ...withPassword, TLS_KEY: expired.key } } },
-    act: async () => {},
-    code: 'CERTIFICATE_EXPIRES',
-    verdict: 'degraded',
-    sentence: /^CERTIFICATE_EXPIRES/,
-    cure: /Renew it/,
-  },
-  {
-    name: 'devices speak plain MQTT to the port of an mqtts listener',
-    options: { config: withTls(certificate), deps: { env: { ...withPassword, TLS_KEY: certificate.key } } },
-    act: (pipeline) =>
-      failToConnect(pipeline, (port) => {
-        const socket = connectTcp(port, '127.0.0.1')
-        socket.write(connectBytes('truck-1'))
-        return socket
-      }),
-    code: 'TLS_HANDSHAKES_FAIL',
-    verdict: 'degraded',
-    sentence: /^TLS_HANDSHAKES_FAIL/,
-    cure: /devices/,
-  },
-  {
-    name: 'two devices share one client id',
-    act: shareClientId,
-    code: 'CLIENT_ID_SHARED',
-    verdict: 'degraded',
-    sentence: /^CLIENT_ID_SHARED/,
-    cure: /client id of its own/,
-  },
-  {
-    name: 'the config was changed and needs a restart',
-    act: changeConfig,
-    code: 'RESTART_NEEDED',
-    verdict: 'degraded',
-    sentence: /^RESTART_NEEDED/,
-    cure: /Restart the gateway/,
-  },
-]
+const withCertificate = (own: Certificate): PipelineOptions => ({
+  config: withTls(own),
+  deps: { env: { ...withPassword, TLS_KEY: own.key } },
+})
+const configs: Record<string, PipelineOptions> = {
+  users: { config: withUsers, deps: { env: withPassword } },
+  TLS: withCertificate(certificate),
+  'an expired certificate': withCertificate(expired),
+  'another account': { sandbox: { accounts: [{ accessKeyId: 'OTHER', secret: new Secret('other') }] } },
+}
+
+const acts: Record<string, (pipeline: Pipeline) => Promise<void>> = {
+  nothing: async () => {},
+  publish,
+  'publish many': (pipeline) => publish(pipeline, 20),
+  'guess passwords': guessPasswords,
+  'connect without a user': connectWithoutUser,
+  'speak TLS': (pipeline) => failToConnect(pipeline, (port) => connectTls({ host: '127.0.0.1', port })),
+  'speak TLS from many addresses': (pipeline) => failToConnect(pipeline, connectTlsFrom()),
+  'speak MQTT without TLS': (pipeline) =>
+    failToConnect(pipeline, (port) => {
+      const socket = connectTcp(port, '127.0.0.1')
+      socket.write(connectBytes('truck-1'))
+      return socket
+    }),
+  'share a client id': shareClientId,
+  'change the config': changeConfig,
+}
+
+type Case = Pick<Way, 'name' | 'options' | 'code' | 'verdict'> & Record<'sentence' | 'cure', string>
+const ways = parse(readFileSync(new URL('ways-of-not-working.yaml', import.meta.url), 'utf8')) as (Case & {
+  config?: string
+  act?: string
+})[]
 
 describe('a gateway that does not work is seen where', () => {
-  test.each(ways)(
-    '$name',
-    async ({ options, act = (one) => publish(one), code, verdict, sentence, cure }) => {
-      const pipeline = await startPipeline({ sections: { delivery }, ...options })
-      await act(pipeline)
-      expect(await severityOf(pipeline, { code, verdict, sentence, cure })).not.toBe('info')
-    },
-  )
+  test.each(ways)('$name', async ({ options, config, act = 'publish', code, verdict, sentence, cure }) => {
+    const own = config === undefined ? options : configs[config]!
+    const pipeline = await startPipeline({ sections: { delivery }, ...own })
+    await acts[act]!(pipeline)
+    const seen = { code, verdict, sentence: new RegExp(sentence), cure: new RegExp(cure) }
+    expect(await severityOf(pipeline, seen)).not.toBe('info')
+  })
 
   test.each<[string, RequestListener]>([
     ['answers 404', (_, response) => response.writeHead(404).end('not found')],
@@ -224,9 +132,7 @@ describe('a gateway that does not work is seen where', () => {
 
   test('dead letters are left from before the start', async () => {
     const before = await startPipeline()
-    const device = await before.device('truck-1')
-    device.publish({ topic: topicOf('truck-1'), payload: 'no JSON', messageId: 1 })
-    await before.until(() => device.acks.length === 1)
+    await before.publish('truck-1', 'no JSON')
     await before.gateway.stop('test')
     const pipeline = await startPipeline({ folder: before.folder })
     const seen = {
@@ -293,31 +199,5 @@ async function changeConfig({ folder, gateway }: Pipeline): Promise<void> {
 function withTls({ cert }: Certificate): (baseUrl: string) => string {
   const tls = `tls: { cert: ${JSON.stringify(cert)}, key: "\${env:TLS_KEY}" }`
   const broker = `listeners: [{ url: "mqtts://127.0.0.1:0", ${tls} }], access: { anonymous: true }`
-  return (baseUrl) => configOf(baseUrl, broker)
-}
-
-function withUsers(baseUrl: string): string {
-  return configOf(
-    baseUrl,
-    'listeners: [{ url: "mqtt://127.0.0.1:0" }], ' +
-      'access: { users: [{ name: alice, password: "${env:PASSWORD}" }] }',
-  )
-}
-
-function configOf(baseUrl: string, broker: string): string {
-  return `
-ingest: { broker: { ${broker} } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map:
-      time:      { path: ts, format: ms }
-      latitude:  { path: lat }
-      longitude: { path: lon }
-defaults: { carrier: ACME, operator: OP1, asset_type: TRACTOR }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-log: { level: debug }
-`
+  return configText({ broker: `{ ${broker} }` })
 }

@@ -14,13 +14,22 @@ import { exchangeOf, keptNamed, payloadNamed } from '../support/spool-world.ts'
 
 const never = new AbortController().signal
 
+/** Imports lines, and not as a dry run. */
+function take(world: DeadLettersWorld, text: string, more: { token?: string; withoutLedger?: boolean } = {}) {
+  return world.operations.importLines(text, { dryRun: false, ...more }, never)
+}
+
+const lineOf = (device: string, more: Record<string, unknown> = {}) =>
+  JSON.stringify({ kind: 'payload', provider: 'default', payload: telemetryOf(device, more) })
+const incomplete = { code: 'DEAD_LETTER_INVALID' }
+
 describe('export and import', () => {
   test('what was exported and purged can be imported and is sent', async () => {
     const world = await openDeadLettersWorld()
     await world.add(refusedPayload('a'), refusedMessage('one'))
     const text = (await collect(world.operations.export({}))).join('')
     await world.operations.purge({}, { dryRun: false }, never)
-    const report = await world.operations.importLines(text, { dryRun: false }, never)
+    const report = await take(world, text)
     expect(report).toMatchObject({ payloads: 1, duplicates: 0, suspect: 0, remap: { deadLetters: 1 } })
     expect(await world.sent()).toEqual([telemetryOf('a')])
     expect(world.remapped).toEqual([['one']])
@@ -34,14 +43,14 @@ describe('export and import', () => {
     await world.add(refusedPayload('a'), refusedPayload('b'), refusedMessage('one'))
     const text = (await collect(world.operations.export({}))).join('')
     await world.operations.requeue({ device: 'a' }, { dryRun: false }, never)
-    expect(await world.operations.importLines(text, { dryRun: false }, never)).toMatchObject({
+    expect(await take(world, text)).toMatchObject({
       payloads: 0,
       duplicates: 3,
       remap: null,
     })
     const [line = ''] = text.split('\n')
     const other = line.replaceAll(payloadNamed('a').payloadId, payloadNamed('new').payloadId)
-    expect(await world.operations.importLines(`${other}\n${other}`, { dryRun: false }, never)).toMatchObject({
+    expect(await take(world, `${other}\n${other}`)).toMatchObject({
       payloads: 1,
       duplicates: 1,
     })
@@ -56,7 +65,7 @@ describe('export and import', () => {
     const text = [line, line.replace('{"seq":"1"}', '{"seq":"2"}'), line.replace('{"seq":"1"}', '{}')].join(
       '',
     )
-    expect(await world.operations.importLines(text, { dryRun: false }, never)).toMatchObject({
+    expect(await take(world, text)).toMatchObject({
       duplicates: 1,
       remap: { deadLetters: 2 },
     })
@@ -70,12 +79,12 @@ describe('export and import', () => {
     await world.add(refusedMessage('one', { envelope: kept(1) }))
     const [line = ''] = await collect(world.operations.export({}))
     const text = [line, line.replace('"index":1', '"index":2')].join('')
-    expect(await world.operations.importLines(text, { dryRun: false }, never)).toMatchObject({
+    expect(await take(world, text)).toMatchObject({
       duplicates: 1,
       remap: { deadLetters: 1 },
     })
     const wrong = line.replace('"index":1', '"index":"first"')
-    await expect(world.operations.importLines(wrong, { dryRun: false }, never)).rejects.toMatchObject({
+    await expect(take(world, wrong)).rejects.toMatchObject({
       why: expect.stringContaining('its envelope is incomplete') as string,
     })
   })
@@ -90,33 +99,30 @@ describe('export and import', () => {
       code: 'DEAD_LETTER_INVALID',
       why: expect.stringMatching(/line 2: .*line 3: .*line 4: .*"gone"/) as string,
     }
-    await expect(
-      world.operations.importLines(wrong.join('\n'), { dryRun: false }, never),
-    ).rejects.toMatchObject(fault)
+    await expect(take(world, wrong.join('\n'))).rejects.toMatchObject(fault)
     expect(world.payloads()).toBe(0)
   })
 
   test('lines marked suspect are left out', async () => {
     const world = await openDeadLettersWorld()
     const line = { kind: 'payload', provider: 'default', suspect: 'a checksum', payload: telemetryOf('a') }
-    const report = await world.operations.importLines(JSON.stringify(line), { dryRun: false }, never)
+    const report = await take(world, JSON.stringify(line))
     expect([report.suspect, report.payloads, world.payloads()]).toEqual([1, 0, 0])
   })
 
   test('a payload without a provider goes to the only provider of the config', async () => {
     const line = JSON.stringify({ kind: 'payload', provider: null, payload: telemetryOf('a') })
     const one = await openDeadLettersWorld()
-    expect(await one.operations.importLines(line, { dryRun: false }, never)).toMatchObject({ payloads: 1 })
+    expect(await take(one, line)).toMatchObject({ payloads: 1 })
     const two = await openDeadLettersWorld({ providers: ['x', 'y'] })
-    await expect(two.operations.importLines(line, { dryRun: false }, never)).rejects.toMatchObject({
+    await expect(take(two, line)).rejects.toMatchObject({
       code: 'DEAD_LETTER_INVALID',
     })
   })
 
   test('a dry run imports nothing', async () => {
     const world = await openDeadLettersWorld()
-    const line = JSON.stringify({ kind: 'payload', provider: 'default', payload: telemetryOf('a') })
-    expect(await world.operations.importLines(line, { dryRun: true }, never)).toMatchObject({
+    expect(await world.operations.importLines(lineOf('a'), { dryRun: true }, never)).toMatchObject({
       payloads: 1,
       dryRun: true,
     })
@@ -125,8 +131,6 @@ describe('export and import', () => {
 })
 
 describe('an import in parts', () => {
-  const lineOf = (device: string) =>
-    JSON.stringify({ kind: 'payload', provider: 'default', payload: telemetryOf(device) })
   const delivers =
     (...devices: string[]): DeliveredIds =>
     async (_times, visit) => {
@@ -143,9 +147,9 @@ describe('an import in parts', () => {
 
   test('reads the spool once for all of its parts', async () => {
     const world = await openDeadLettersWorld()
-    const parts = ['a', 'b', 'c'].map(lineOf)
+    const parts = ['a', 'b', 'c'].map((device) => lineOf(device))
     const token = await planned(world, ...parts)
-    for (const part of parts) await world.operations.importLines(part, { dryRun: false, token }, never)
+    for (const part of parts) await take(world, part, { token })
     expect(world.walks()).toBe(1)
     expect(await world.sent()).toEqual(['a', 'b', 'c'].map((device) => telemetryOf(device)))
   })
@@ -153,8 +157,8 @@ describe('an import in parts', () => {
   test('leaves out what the ledger has as delivered, and what the spool holds', async () => {
     const world = await openDeadLettersWorld({ delivered: delivers('a') })
     await world.add(refusedPayload('b'))
-    const text = ['a', 'b', 'c'].map(lineOf).join('\n')
-    expect(await world.operations.importLines(text, { dryRun: false }, never)).toMatchObject({
+    const text = ['a', 'b', 'c'].map((device) => lineOf(device)).join('\n')
+    expect(await take(world, text)).toMatchObject({
       payloads: 1,
       duplicates: 1,
       delivered: 1,
@@ -169,27 +173,20 @@ describe('an import in parts', () => {
       return { kind: 'asked', since: null }
     }
     const world = await openDeadLettersWorld({ delivered })
-    const lines = [10, 30, 20].map((signalTimestamp, n) =>
-      JSON.stringify({
-        kind: 'payload',
-        provider: 'default',
-        payload: telemetryOf(`t-${n}`, { signalTimestamp }),
-      }),
-    )
-    await world.operations.importLines(lines.join('\n'), { dryRun: false }, never)
+    const lines = [10, 30, 20].map((signalTimestamp, n) => lineOf(`t-${n}`, { signalTimestamp }))
+    await take(world, lines.join('\n'))
     expect(asked).toEqual([{ from: 10, to: 30 }])
   })
 
   test('is refused while the ledger cannot be asked, unless the operator accepts that', async () => {
     const delivered: DeliveredIds = async () => ({ kind: 'unavailable', why: 'It is off.' })
     const world = await openDeadLettersWorld({ delivered })
-    await expect(world.operations.importLines(lineOf('a'), { dryRun: false }, never)).rejects.toMatchObject({
+    await expect(take(world, lineOf('a'))).rejects.toMatchObject({
       code: 'LEDGER_UNUSABLE',
       why: 'It is off.',
     })
     expect(world.payloads()).toBe(0)
-    const options = { dryRun: false, withoutLedger: true }
-    expect(await world.operations.importLines(lineOf('a'), options, never)).toMatchObject({ payloads: 1 })
+    expect(await take(world, lineOf('a'), { withoutLedger: true })).toMatchObject({ payloads: 1 })
   })
 
   test('ends when another import starts: the running one could miss what the other adds', async () => {
@@ -197,10 +194,8 @@ describe('an import in parts', () => {
     const first = await planned(world, lineOf('a'))
     const second = await planned(world, lineOf('a'))
     const ended = { code: 'IMPORT_ENDED', act: expect.stringContaining('same command again') as string }
-    await expect(
-      world.operations.importLines(lineOf('a'), { dryRun: false, token: first }, never),
-    ).rejects.toMatchObject(ended)
-    await world.operations.importLines(lineOf('a'), { dryRun: false, token: second }, never)
+    await expect(take(world, lineOf('a'), { token: first })).rejects.toMatchObject(ended)
+    await take(world, lineOf('a'), { token: second })
     expect(world.payloads()).toBe(1)
   })
 
@@ -208,21 +203,15 @@ describe('an import in parts', () => {
     const world = await openDeadLettersWorld()
     const token = await planned(world, lineOf('a'))
     await world.clock.advance(600_001)
-    await expect(
-      world.operations.importLines(lineOf('a'), { dryRun: false, token }, never),
-    ).rejects.toMatchObject({ code: 'IMPORT_ENDED' })
+    await expect(take(world, lineOf('a'), { token })).rejects.toMatchObject({ code: 'IMPORT_ENDED' })
   })
 
   test('refuses lines that were not there at the first reading, or not compared with the spool', async () => {
     const world = await openDeadLettersWorld()
     const { import: unchecked } = await world.operations.planImport(lineOf('a'), undefined, never)
-    await expect(
-      world.operations.importLines(lineOf('a'), { dryRun: false, token: unchecked }, never),
-    ).rejects.toMatchObject({ code: 'DEAD_LETTER_INVALID' })
+    await expect(take(world, lineOf('a'), { token: unchecked })).rejects.toMatchObject(incomplete)
     const token = await planned(world, lineOf('a'))
-    await expect(
-      world.operations.importLines(lineOf('b'), { dryRun: false, token }, never),
-    ).rejects.toMatchObject({
+    await expect(take(world, lineOf('b'), { token })).rejects.toMatchObject({
       code: 'DEAD_LETTER_INVALID',
       why: expect.stringContaining('not there') as string,
     })
@@ -237,7 +226,7 @@ describe('an import in parts', () => {
     const lines = [message.envelope, refused.envelope, { ...message.envelope, arrivedAt: 2 }].map(
       (envelope) => JSON.stringify({ kind: 'message', shelf: null, provider: null, device: null, envelope }),
     )
-    expect(await world.operations.importLines(lines.join('\n'), { dryRun: false }, never)).toMatchObject({
+    expect(await take(world, lines.join('\n'))).toMatchObject({
       duplicates: 2,
     })
     expect(world.remapped).toEqual([['kept']])

@@ -1,16 +1,23 @@
 // Requeue: payloads to their lanes, messages through the mapping.
 
 import { describe, expect, test } from 'vitest'
+import type { DeadLetterQuery } from '../../src/dead-letters/dead-letters.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   openDeadLettersWorld,
   refusedMessage,
   refusedPayload,
   telemetryOf,
+  type DeadLettersWorld,
 } from '../support/dead-letters-world.ts'
 import { exchangeOf, payloadNamed } from '../support/spool-world.ts'
 
 const never = new AbortController().signal
+
+/** Not as a dry run. */
+function requeue({ operations }: DeadLettersWorld, query: DeadLetterQuery) {
+  return operations.requeue(query, { dryRun: false }, never)
+}
 
 describe('requeue', () => {
   test('sends payloads under their payloadId with attempts from 0, also those in the dedup window, and removes the dead letters', async () => {
@@ -19,13 +26,11 @@ describe('requeue', () => {
     await world.publish('a')
     await world.sent()
     await world.add(refusedPayload('a'), refusedPayload('b'))
-    const report = await world.operations.requeue({}, { dryRun: false }, never)
+    const report = await requeue(world, {})
     expect(report).toEqual({ dryRun: false, payloads: 2, left: {}, missing: [], remap: null })
     expect(await world.left()).toEqual([])
-    const [batch] = await (async () => {
-      const lane = world.spool.lanes().find(({ pending }) => pending > 0)!.id
-      return [await world.spool.seal(lane, { payloadsMax: 10, bodyBytesMax: 1e6 })]
-    })()
+    const lane = world.spool.lanes().find(({ pending }) => pending > 0)!.id
+    const batch = await world.spool.seal(lane, { payloadsMax: 10, bodyBytesMax: 1e6 })
     const loaded = await world.spool.load(batch!)
     if (loaded.kind !== 'content') throw new Error('damaged')
     expect(loaded.content.payloadIds()).toEqual([payloadNamed('a').payloadId, payloadNamed('b').payloadId])
@@ -40,13 +45,9 @@ describe('requeue', () => {
   test('requeues what is selected and leaves the rest', async () => {
     const world = await openDeadLettersWorld()
     await world.add(refusedPayload('a'), refusedPayload('b'), refusedPayload('c', { reason: 'Internal' }))
-    await world.operations.requeue({ reason: 'Validation', device: 'b' }, { dryRun: false }, never)
+    await requeue(world, { reason: 'Validation', device: 'b' })
     expect(await world.left()).toEqual(['a', 'c'])
-    const report = await world.operations.requeue(
-      { ids: [await world.idOf('c'), 'f'.repeat(32)] },
-      { dryRun: false },
-      never,
-    )
+    const report = await requeue(world, { ids: [await world.idOf('c'), 'f'.repeat(32)] })
     expect(report).toMatchObject({ payloads: 1, missing: ['f'.repeat(32)] })
     expect(await world.left()).toEqual(['a'])
   })
@@ -62,7 +63,7 @@ describe('requeue', () => {
   test('maps messages again with the mapping in force', async () => {
     const world = await openDeadLettersWorld()
     await world.add(refusedPayload('a'), refusedMessage('one'), refusedMessage('two', { reason: 'NO_TIME' }))
-    const report = await world.operations.requeue({ reason: 'NOT_JSON' }, { dryRun: false }, never)
+    const report = await requeue(world, { reason: 'NOT_JSON' })
     expect(world.remapped).toEqual([['one']])
     expect(report.remap).toMatchObject({ deadLetters: 1 })
   })
@@ -70,21 +71,21 @@ describe('requeue', () => {
   test('leaves what an operator dropped from quarantine, unless its reason or id is selected', async () => {
     const world = await openDeadLettersWorld()
     await world.add(refusedMessage('one', { reason: 'DROPPED_BY_OPERATOR', device: 'one' }))
-    const all = await world.operations.requeue({}, { dryRun: false }, never)
+    const all = await requeue(world, {})
     expect(all).toMatchObject({ left: { [Object.keys(all.left)[0]!]: 1 }, remap: null })
     expect(Object.keys(all.left)[0]).toMatch(
       /dropped from quarantine by an operator; .*--reason DROPPED_BY_OPERATOR/,
     )
     expect(world.remapped).toEqual([])
-    await world.operations.requeue({ reason: 'DROPPED_BY_OPERATOR' }, { dryRun: false }, never)
-    await world.operations.requeue({ ids: [await world.idOf('one')] }, { dryRun: false }, never)
+    await requeue(world, { reason: 'DROPPED_BY_OPERATOR' })
+    await requeue(world, { ids: [await world.idOf('one')] })
     expect(world.remapped).toEqual([['one'], ['one']])
   })
 
   test('leaves payloads of a provider that is not in the config, and reports it', async () => {
     const world = await openDeadLettersWorld()
     await world.add(refusedPayload('a', { provider: 'gone' as never }))
-    const { left, payloads } = await world.operations.requeue({}, { dryRun: false }, never)
+    const { left, payloads } = await requeue(world, {})
     expect([payloads, left]).toEqual([0, { 'the provider "gone" is not in the config': 1 }])
     expect(await world.left()).toEqual(['a'])
   })
@@ -94,7 +95,7 @@ describe('requeue', () => {
     await world.add(refusedPayload('a'))
     const later = world.clock.now() + 1
     await world.add(refusedPayload('b', { at: later }))
-    const requeuing = world.operations.requeue({}, { dryRun: false }, never)
+    const requeuing = requeue(world, {})
     world.clock.stepWall(10)
     await requeuing
     expect(await world.left()).toEqual(['b'])
@@ -103,7 +104,7 @@ describe('requeue', () => {
   test('a dead letter stamped by a clock that was ahead is requeued', async () => {
     const world = await openDeadLettersWorld()
     await world.add(refusedPayload('a', { at: world.clock.now() + 86_400_000 }))
-    expect(await world.operations.requeue({}, { dryRun: false }, never)).toMatchObject({ payloads: 1 })
+    expect(await requeue(world, {})).toMatchObject({ payloads: 1 })
     expect(await world.left()).toEqual([])
   })
 

@@ -2,29 +2,19 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { DeviceMessage, DeviceView } from '../../src/ops/ops.ts'
+import { configText, positionMap } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 
-const config =
-  (options: { ledger?: boolean; devices?: string; map?: string } = {}) =>
-  (baseUrl: string) => `
-ingest: { broker: { listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } } }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map:
-      time: { path: ts, format: ms }
-      latitude: { path: lat }
-      longitude: { path: lon }
-      speed: { path: v }
+const config = (options: { ledger?: boolean; devices?: string } = {}) =>
+  configText({
+    sources: `[{ name: trucks, topic: "telemetry/v1/{device}", map: ${positionMap.replace('}', '}, speed: { path: v }')} }]`,
+    more: `
 devices: ${options.devices ?? '{ file: ./devices.csv, unknown: accept }'}
 privacy: { profiles: { hidden: { round: 1 } } }
-ledger: { enabled: ${options.ledger ?? true} }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+ledger: { enabled: ${options.ledger ?? true} }`,
+  })
 
 async function start(folder: string, options: Parameters<typeof config>[0] = {}): Promise<Pipeline> {
   return startPipeline({ config: config(options), folder })
@@ -37,14 +27,7 @@ async function folderWith(rows: string): Promise<string> {
 }
 
 async function publish(pipeline: Pipeline, name: string, messages: readonly object[]): Promise<void> {
-  const device = await pipeline.device(name)
-  for (const [index, message] of messages.entries())
-    device.publish({
-      topic: `telemetry/v1/${name}`,
-      payload: JSON.stringify({ lat: 52.5, lon: 13.4, ...message }),
-      messageId: index + 1,
-    })
-  await device.acked(messages.length)
+  await pipeline.publish(name, ...messages.map((one) => JSON.stringify({ lat: 52.5, lon: 13.4, ...one })))
 }
 
 async function ask(pipeline: Pipeline, path: string) {
@@ -155,15 +138,8 @@ test('only a device that was never heard of is not found, and the nearest names 
 
 test('what became no payload is shown with its reason and its time', async () => {
   const pipeline = await start(await folderWith(''))
-  const device = await pipeline.device('truck-1')
-  const payloads = [
-    'not json',
-    '{"ts":1763690000000,"lat":0,"lon":0}',
-    '{"ts":1763690001000,"lat":0,"lon":0}',
-  ]
-  for (const [index, payload] of payloads.entries())
-    device.publish({ topic: 'telemetry/v1/truck-1', payload, messageId: index + 1 })
-  await device.acked(3)
+  const noFix = (ts: number) => JSON.stringify({ ts, lat: 0, lon: 0 })
+  await pipeline.publish('truck-1', 'not json', noFix(1_763_690_000_000), noFix(1_763_690_001_000))
   const view = await deviceOf(pipeline, 'truck-1')
   expect(view).toMatchObject({ state: 'not_mapped', messages: 3, deadLetters: 1, ignored: 2, position: null })
   expect(view.reasons).toMatchObject([
@@ -196,27 +172,6 @@ test('a duplicate is counted at its device, as a message and as a duplicate', as
   expect(await deviceOf(pipeline, 'truck-1')).toMatchObject({ messages: 2, duplicates: 1 })
 })
 
-test('`devices show` prints what is known of a device', async () => {
-  const pipeline = await start(await folderWith('truck-1,TRK-1,\n'))
-  await publish(pipeline, 'truck-1', [{ ts: Date.now() }])
-  await pipeline.until(() => pipeline.status().totals.delivered === 1)
-  const url = pipeline.gateway.addresses.ops
-  const { stdout, status } = await runCli(['devices', 'show', 'truck-1', '--url', url])
-  expect(status).toBe(0)
-  expect(stdout).toMatch(/^asset +TRK-1$/m)
-  expect(stdout).toMatch(/^last position +52\.5, 13\.4 at .*, just now$/m)
-  expect(stdout).toMatch(/^last accepted +.*requestId [0-9a-f-]{36}$/m)
-  const { status: failed, stderr } = await runCli(['devices', 'show', 'truck-2', '--url', url])
-  expect(failed).toBe(1)
-  expect(stderr).toContain('Did you mean "truck-1"?')
-})
-
-test('the position of an asset with a privacy profile is not kept', async () => {
-  const pipeline = await start(await folderWith('truck-1,TRK-1,hidden\n'))
-  await publish(pipeline, 'truck-1', [{ ts: Date.now() }])
-  expect(await deviceOf(pipeline, 'truck-1')).toMatchObject({ messages: 1, position: null })
-})
-
 test('`devices show` has the last messages: raw, mapped, and what became of them up to the requestId', async () => {
   const pipeline = await start(await folderWith('truck-1,TRK-1,\n'))
   const ts = Date.now() - 60_000
@@ -225,9 +180,7 @@ test('`devices show` has the last messages: raw, mapped, and what became of them
     'truck-1',
     Array.from({ length: 25 }, (_, n) => ({ ts: ts + n * 1000, v: n })),
   )
-  const bad = await pipeline.device('truck-1')
-  bad.publish({ topic: 'telemetry/v1/truck-1', payload: 'not json' })
-  await bad.acked(1)
+  await pipeline.publish('truck-1', 'not json')
   await pipeline.until(() => pipeline.status().totals.delivered === 25)
   const requestIds = new Set(
     pipeline.events.flatMap((e) => (e.kind === 'batch_settled' ? [e.requestId] : [])),
@@ -253,15 +206,13 @@ test('`devices show` has the last messages: raw, mapped, and what became of them
   expect(explained.stdout).toMatch(/^ +latitude +lat +52\.5/m)
 })
 
-test('a message without a payload is shown with its reason, and none of an asset with a privacy profile', async () => {
+test('a message without a payload is shown with its reason; neither messages nor position of an asset with a privacy profile', async () => {
   const pipeline = await start(await folderWith('truck-2,TRK-2,hidden\n'))
-  const device = await pipeline.device('truck-1')
-  device.publish({ topic: 'telemetry/v1/truck-1', payload: 'not json' })
-  await device.acked(1)
+  await pipeline.publish('truck-1', 'not json')
   await publish(pipeline, 'truck-2', [{ ts: Date.now() }])
   const shown = async (name: string) => (await ask(pipeline, `/devices/${name}?messages=1`)).body as unknown
   expect(await shown('truck-1')).toMatchObject({
     lastMessages: [{ message: 'not json', became: 'unmappable', reason: 'NOT_JSON', payloads: [] }],
   })
-  expect(await shown('truck-2')).toMatchObject({ messages: 1, lastMessages: [] })
+  expect(await shown('truck-2')).toMatchObject({ messages: 1, lastMessages: [], position: null })
 })

@@ -36,25 +36,6 @@ describe('the last messages of a device', () => {
     })
   })
 
-  test.each([1, 100, 700, 1500, 2047, 2048, 3000, 70_000])(
-    'of %i bytes never mix, and are cut at a bound',
-    (size) => {
-      const { recent, add } = world()
-      const truck = owner()
-      for (let n = 0; n < 100; n += 1) {
-        add(truck, Buffer.alloc(size + (n % 7), n), 'x'.repeat(n % 16))
-        const kept = recent.of(truck)
-        expect(kept.length).toBeGreaterThan(0)
-        for (const [index, { bytes, cutBytes, topic }] of kept.entries()) {
-          const number = n - index
-          expect(bytes.every((byte) => byte === number)).toBe(true)
-          expect(bytes.length + cutBytes).toBe(size + (number % 7))
-          expect(topic).toBe('x'.repeat(number % 16))
-        }
-      }
-    },
-  )
-
   test('of a device that floods are twenty of each second, and the others are counted', () => {
     const recent = createRecentMessages({ bytesMax: 1024 ** 2 })
     const truck = owner()
@@ -166,17 +147,6 @@ describe('at the bound of the memory', () => {
     add(trucks[59]!, 'y'.repeat(300))
     expect(texts(trucks[59]!)).toEqual(['y'.repeat(300)])
     expect(recent.counters().ringBytes).toBeLessThanOrEqual(bytesMax)
-  })
-
-  test('rings that may not grow are written over, and mix nothing', () => {
-    const { recent, add, texts } = world(5 * blockBytes)
-    const [truck, other] = [owner(), owner()]
-    for (const letter of 'abcd') add(truck, letter.repeat(800))
-    expect(recent.counters().ringBytes).toBe(3 * blockBytes)
-    expect(texts(truck)).toEqual(['d', 'c', 'b'].map((letter) => letter.repeat(800)))
-    for (const letter of 'efgh') add(other, letter.repeat(300))
-    expect(texts(other)).toEqual(['h', 'g'].map((letter) => letter.repeat(300)))
-    expect(recent.counters().ringBytes).toBe(4 * blockBytes)
   })
 
   test('a message that is longer than the ring is cut where no memory is left', () => {

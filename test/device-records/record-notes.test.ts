@@ -1,11 +1,11 @@
-import { testBootId } from '../support/our-time.ts'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createDeviceRecords, type RecordsStore } from '../../src/device-records/device-records.ts'
+import type { RecordsStore } from '../../src/device-records/device-records.ts'
 import { defaultProvider, type ProviderName } from '../../src/domain/ids.ts'
 import type { Message } from '../../src/domain/message.ts'
 import type { NotedDevice } from '../../src/mapping/mapping.ts'
 import { recordRange } from '../../src/device-records/device-record-codec.ts'
+import { deviceRecords, notedDevices } from '../support/device-records-world.ts'
 import { createFakeClock } from '../support/fake-clock.ts'
 import { uuidNamed, encodeEntries } from '../support/ledger-world.ts'
 import { messageOf } from '../support/mapping-world.ts'
@@ -15,48 +15,11 @@ import { openLevelStore } from '../../src/storage/storage.ts'
 
 const minute = 60_000
 
-function world(
-  options: { devicesMax?: number; store?: RecordsStore; clock?: ReturnType<typeof createFakeClock> } = {},
-) {
-  const clock = options.clock ?? createFakeClock()
-  const records = createDeviceRecords(
-    {
-      clock,
-      store: options.store ?? { use: async () => null },
-      providers: [defaultProvider],
-      withheldOf: () => [],
-      knownTime: () => clock.now(),
-      isTimeKnown: () => true,
-      bootId: testBootId,
-      isDiskLow: () => false,
-    },
-    {
-      devicesMax: options.devicesMax ?? 1000,
-      messagesBytesMax: 1024 ** 2,
-      retentionMs: 90 * 86_400_000,
-      everyMs: 10_000,
-      recordsPerRound: 500,
-      newPerRound: 2000,
-      roundsToWait: 6,
-    },
-  )
-  const entries = new Map<string, NotedDevice>()
-  const entryOf = (device: string, more: Partial<NotedDevice> = {}): NotedDevice => {
-    const known = entries.get(device)
-    if (known !== undefined) return known
-    const entry = {
-      device,
-      provider: defaultProvider,
-      assetId: device,
-      listed: false,
-      source: 'trucks',
-      withhold: null,
-      note: null,
-      ...more,
-    }
-    entries.set(device, entry)
-    return entry
-  }
+type Options = { devicesMax?: number; store?: RecordsStore; clock?: ReturnType<typeof createFakeClock> }
+
+function world({ clock = createFakeClock(), ...options }: Options = {}) {
+  const records = deviceRecords(clock, options)
+  const entryOf = notedDevices()
   const send = (entry: NotedDevice, more: Partial<Message> = {}) => {
     records.notes.begin(messageOf({}, { arrivedAt: clock.now(), ...more }))
     records.notes.heard(entry)

@@ -2,27 +2,20 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { DeviceView } from '../../src/ops/ops.ts'
+import { configText } from '../support/config-text.ts'
 import { runCli } from '../support/cli-world.ts'
 import { eventually } from '../support/eventually.ts'
 import { newFolder } from '../support/folders.ts'
 import { createDevice, type Device } from '../support/mqtt-device.ts'
 import { startPipeline, type Pipeline } from '../support/pipeline-world.ts'
 
-const config = (baseUrl: string) => `
-ingest:
-  broker:
+const config = configText({
+  broker: `
     listeners: [{ url: "mqtt://127.0.0.1:0" }]
     access: { users: [{ name: truck-1, password: "\${env:ONE}" }, { name: truck-2, password: "\${env:TWO}" }] }
-    rules: { publish: [{ topics: ["telemetry/v1/{identity}"] }] }
-sources:
-  - name: trucks
-    topic: telemetry/v1/{device}
-    map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }
-devices: { file: ./devices.csv, unknown: accept }
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-delivery: { base_url: "${baseUrl}", batch: { linger: 20ms } }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+    rules: { publish: [{ topics: ["telemetry/v1/{identity}"] }] }`,
+  more: 'devices: { file: ./devices.csv, unknown: accept }',
+})
 
 async function start(folder: string): Promise<Pipeline> {
   await writeFile(join(folder, 'devices.csv'), 'device,asset_id\ntruck-1,TRK-1\ntruck-2,TRK-2\n')

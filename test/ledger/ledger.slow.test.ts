@@ -8,9 +8,7 @@ import { encodeReceipt, receiptKeys } from '../../src/receipts/receipts.ts'
 import { createLedger, type Ledger, type LedgerOptions } from '../../src/ledger/ledger.ts'
 import { recordsPath } from '../../src/ledger/records-supervisor.ts'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
-import { GatewayError } from '../../src/std/gateway-error.ts'
 import { openLevelStore, type OpenStore } from '../../src/storage/storage.ts'
-import { eventually } from '../support/eventually.ts'
 import { encodeEntries, startAt } from '../support/ledger-world.ts'
 import { openSpoolWorld, type SpoolWorld } from '../support/open-spool.ts'
 import { payloadNamed } from '../support/spool-world.ts'
@@ -98,15 +96,6 @@ describe('the ledger', () => {
     expect(await world.spool.receipts({ limit: 10 })).toEqual([])
   })
 
-  test('copies receipts in the background', async () => {
-    const world = await openSpoolWorld()
-    const { ledger } = openLedger(world, { followEveryMs: 10 })
-    ledger.start()
-    for (let n = 0; n < 10; n += 1) await settle(world, `truck-${n}`)
-    await eventually(() => ledger.view().behind === 0)
-    expect(ledger.view().records).toBe(10)
-  })
-
   test('copies the remaining receipts when it stops, and those left after a restart', async () => {
     const world = await openSpoolWorld()
     const first = openLedger(world)
@@ -119,22 +108,6 @@ describe('the ledger', () => {
     const reopened = await world.reopen()
     expect(reopened.spool.totals().receipts).toBe(1)
     expect(await openLedger(reopened).ids()).toEqual([b, a])
-  })
-
-  test('lists nothing twice when the spool could not remove a receipt', async () => {
-    const world = await openSpoolWorld()
-    const closed = new GatewayError('SPOOL_CLOSED', { what: 'closed', why: 'it stops', act: 'wait' })
-    const forgetful = { ...world, spool: { ...world.spool, forgetReceipts: () => Promise.reject(closed) } }
-    const a = await settle(world, 'a')
-    const first = openLedger(forgetful)
-    expect(await first.ids()).toEqual([a])
-    expect(await first.ids()).toEqual([a])
-    expect(first.ledger.view()).toMatchObject({ records: 1, behind: 1 })
-    await first.ledger.stop(AbortSignal.abort())
-    const b = await settle(world, 'b')
-    const second = openLedger(world)
-    expect(await second.ids()).toEqual([b, a])
-    expect(second.ledger.view().records).toBe(2)
   })
 
   test('refuses an invalid query, and a fifth query at once', async () => {

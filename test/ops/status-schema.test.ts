@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
 import { statusSchema } from '../../src/ops/status-schema/status-schema.ts'
-import { messageOf, startPipeline, topicOf } from '../support/pipeline-world.ts'
-import { get, opsWorld } from '../support/ops-world.ts'
+import { startedOps } from '../support/ops-world.ts'
 
 type Shape = { format?: string; anyOf?: readonly { format?: string }[] }
 
@@ -43,27 +42,10 @@ describe('the schema of the status', () => {
     expect(others.filter(({ path }) => /(Duration|Age|Delay|Timeout|PerS|Secs)$/.test(path))).toEqual([])
   })
 
+  // With something in every list: http-routing/openapi.test.ts.
   test('is what a daemon without stages answers', async () => {
-    await using world = opsWorld()
-    await world.ops.start()
-    const answer: unknown = JSON.parse((await get(world.ops.url(), '/status')).text)
+    await using ops = await startedOps()
+    const answer = await ops.json('/status')
     expect(statusSchema.parse(answer)).toEqual(answer)
-  })
-
-  test('is what a daemon at work answers, with something in every list', async () => {
-    const pipeline = await startPipeline({})
-    const device = await pipeline.device('truck-1')
-    device.publish({ topic: topicOf('truck-1'), payload: messageOf(1), messageId: 1 })
-    device.publish({ topic: topicOf('truck-1'), payload: 'no json', messageId: 2 })
-    await device.acked(2)
-    await pipeline.until(() => pipeline.status().lanes.length > 0)
-    const answer = JSON.parse((await get(pipeline.gateway.addresses.ops, '/status')).text) as ReturnType<
-      typeof pipeline.status
-    >
-    expect(statusSchema.parse(answer)).toEqual(answer)
-    expect(answer.reasons.map(({ kind }) => kind).toSorted()).toEqual(['unmappable'])
-    expect(answer.conditions.length).toBeGreaterThan(0)
-    expect(answer.spool.stores.length).toBeGreaterThan(0)
-    expect(answer.internals.conservation.lanes.length).toBeGreaterThan(0)
   })
 })

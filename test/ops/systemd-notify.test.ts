@@ -34,90 +34,89 @@ async function systemd(script = 'echo "$*" >> "$CALLS"') {
   }
 }
 
+/** Notifies as a daemon that systemd has started with these variables. */
+async function world(env: NodeJS.ProcessEnv = {}, script?: string) {
+  const system = await systemd(script)
+  const clock = handClock()
+  return { ...system, clock, notify: createNotify({ clock, env: { ...system.env, ...env } }) }
+}
+
 describe('systemd is notified', () => {
   test('when the daemon is ready, with a status, and when it stops', async () => {
-    await using world = await systemd()
-    const notify = createNotify({ clock: handClock(), env: world.env })
+    await using of = await world()
+    const { notify } = of
     notify.ready('Ready')
-    await world.linesReach(1)
+    await of.linesReach(1)
     notify.stopping()
     await notify.close()
-    expect(await world.lines()).toEqual(['READY=1 STATUS=Ready', 'STOPPING=1 STATUS=Stopping'])
+    expect(await of.lines()).toEqual(['READY=1 STATUS=Ready', 'STOPPING=1 STATUS=Stopping'])
   })
 
   test('of a start that goes on, at most every ten seconds, so that it is not ended by its time limit', async () => {
-    await using world = await systemd()
-    const clock = handClock()
-    const notify = createNotify({ clock, env: world.env })
+    await using of = await world()
+    const { clock, notify } = of
     notify.starting('checking the spool: 1 of 20 GiB')
-    await world.linesReach(1)
+    await of.linesReach(1)
     clock.move(9_999)
     notify.starting('checking the spool: 2 of 20 GiB')
     clock.move(1)
     notify.starting('checking the spool: 3 of 20 GiB')
-    await world.linesReach(2)
+    await of.linesReach(2)
     await notify.close()
-    expect(await world.lines()).toEqual([
+    expect(await of.lines()).toEqual([
       'EXTEND_TIMEOUT_USEC=60000000 STATUS=checking the spool: 1 of 20 GiB',
       'EXTEND_TIMEOUT_USEC=60000000 STATUS=checking the spool: 3 of 20 GiB',
     ])
   })
 
   test('at half of the watchdog time while the event loop runs', async () => {
-    await using world = await systemd()
-    const clock = handClock()
-    const notify = createNotify({ clock, env: { ...world.env, WATCHDOG_USEC: '60000000' } })
+    await using of = await world({ WATCHDOG_USEC: '60000000' })
+    const { clock, notify } = of
     clock.move(29_999)
-    expect(await world.lines()).toEqual([])
+    expect(await of.lines()).toEqual([])
     clock.move(1)
-    await world.linesReach(1)
+    await of.linesReach(1)
     clock.move(30_000)
-    await world.linesReach(2)
+    await of.linesReach(2)
     await notify.close()
     clock.move(100_000)
-    expect(await world.lines()).toEqual(['WATCHDOG=1', 'WATCHDOG=1'])
+    expect(await of.lines()).toEqual(['WATCHDOG=1', 'WATCHDOG=1'])
   })
 
   test('not for a watchdog of another process', async () => {
-    await using world = await systemd()
-    const clock = handClock()
-    const notify = createNotify({
-      clock,
-      env: { ...world.env, WATCHDOG_USEC: '60000000', WATCHDOG_PID: '1' },
-    })
+    await using of = await world({ WATCHDOG_USEC: '60000000', WATCHDOG_PID: '1' })
+    const { clock, notify } = of
     clock.move(600_000)
     await notify.close()
-    expect(await world.lines()).toEqual([])
+    expect(await of.lines()).toEqual([])
   })
 
   test('not at all without NOTIFY_SOCKET', async () => {
-    await using world = await systemd()
-    const { NOTIFY_SOCKET: _socket, ...env } = world.env
-    const notify = createNotify({ clock: handClock(), env })
+    await using of = await world({ NOTIFY_SOCKET: undefined })
+    const { notify } = of
     notify.ready('Ready')
     notify.stopping()
     await notify.close()
-    expect(await world.lines()).toEqual([])
+    expect(await of.lines()).toEqual([])
   })
 
   test('by one child at a time: later notifications are joined to one, with the latest status', async () => {
-    await using world = await systemd('echo "$*" >> "$CALLS"; sleep 0.2')
-    const notify = createNotify({ clock: handClock(), env: world.env })
+    await using of = await world({}, 'echo "$*" >> "$CALLS"; sleep 0.2')
+    const { notify } = of
     for (let n = 0; n < 100; n += 1) notify.status(`Status ${n}`)
     notify.ready('Ready\nWATCHDOG=trick')
     await notify.close()
-    expect(await world.lines()).toEqual(['STATUS=Status 0', 'STATUS=Ready WATCHDOG=trick READY=1'])
+    expect(await of.lines()).toEqual(['STATUS=Status 0', 'STATUS=Ready WATCHDOG=trick READY=1'])
   })
 
   test('by a child that is killed when it hangs', async () => {
-    await using world = await systemd('echo "$*" >> "$CALLS"; exec sleep 1000')
-    const clock = handClock()
-    const notify = createNotify({ clock, env: world.env })
+    await using of = await world({}, 'echo "$*" >> "$CALLS"; exec sleep 1000')
+    const { clock, notify } = of
     notify.ready('Ready')
-    await world.linesReach(1)
+    await of.linesReach(1)
     clock.move(5000)
     await notify.close()
-    expect(await world.lines()).toHaveLength(1)
+    expect(await of.lines()).toHaveLength(1)
   })
 
   test('without effect on the daemon if systemd-notify is missing', async () => {

@@ -6,8 +6,12 @@ import { createServer as createHttps } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import { onTestFinished } from 'vitest'
+import { receiverDepsOf } from '../../src/alerts/alerts.ts'
 import { alertsSchema, type AlertsConfig } from '../../src/alerts/config.ts'
-import type { Alert, Change, OpenCondition } from '../../src/alerts/types.ts'
+import { tryOnce } from '../../src/alerts/receiver-try.ts'
+import { createReceiver } from '../../src/alerts/receivers/receivers.ts'
+import type { Alert, AlertReceiver, Change, OpenCondition, Sent } from '../../src/alerts/types.ts'
+import { systemClock } from '../../src/std/clock.ts'
 
 export type Request = { method: string; url: string; headers: IncomingHttpHeaders; body: string }
 
@@ -137,4 +141,19 @@ export function alert(more: Partial<Alert> = {}): Alert {
 /** The section `alerts`, with its defaults. */
 export function alertsConfig(written: object): AlertsConfig {
   return alertsSchema.parse(written)
+}
+
+/** A receiver as the config has it, beside `name`. */
+export function receiverOf(written: object, more: ReceiverOptions = {}): AlertReceiver {
+  const { proxy = { from: 'none' }, ourTime } = more
+  const alerts = alertsConfig({ receivers: [{ name: 'duty', ...written }] })
+  const deps = receiverDepsOf({ clock: systemClock, env: {}, clockOffsetMs: () => null }, { alerts, proxy })
+  return createReceiver({ ...deps, ...(ourTime && { ourTime }) }, alerts.receivers[0]!)
+}
+
+type ReceiverOptions = { proxy?: Parameters<typeof receiverDepsOf>[1]['proxy']; ourTime?: () => number }
+
+/** As the gateway tries it, with its time limit. */
+export function sendTo(to: AlertReceiver, one = alert(), stop = new AbortController().signal): Promise<Sent> {
+  return tryOnce(systemClock, to, (ends) => to.send(one, ends), stop)
 }

@@ -14,7 +14,7 @@ import type { DeliveryCounters, ProviderView } from '../../src/delivery/types.ts
 import type { IngestCounters } from '../../src/ingest/ingest.ts'
 import type { OpsConfig } from '../../src/ops/config.ts'
 import { createOps, type Ops, type OpsOptions } from '../../src/ops/ops.ts'
-import type { StageViews } from '../../src/ops/types.ts'
+import type { DaemonControl, StageViews } from '../../src/ops/types.ts'
 import type { Status } from '../../src/ops/status-schema/status-schema.ts'
 import type { LaneView, SpoolTotals } from '../../src/spool/spool.ts'
 
@@ -283,6 +283,38 @@ export function opsWorld(
     if (more.spoolPath === undefined) rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
   }
   return { ops, clock, output, folder, [Symbol.asyncDispose]: dispose }
+}
+
+/** Ops that listen, with what most tests ask of them. */
+export async function startedOps(options: Parameters<typeof opsWorld>[0] = {}) {
+  const world = opsWorld(options)
+  await world.ops.start()
+  const ask = (path: string, init?: RequestInit) => get(world.ops.url(), path, init)
+  return {
+    ...world,
+    url: world.ops.url() ?? '',
+    ask,
+    json: async (path: string) => JSON.parse((await ask(path)).text) as Record<string, unknown>,
+    metrics: async () => (await ask('/metrics')).text,
+    /** On the control socket. */
+    post: (path: string, init: RequestInit = {}) =>
+      get(world.ops.control(), path, { method: 'POST', ...init }),
+  }
+}
+
+/** Control in which every change that is not given is an error of the test. */
+export function daemonControl(changes: Partial<DaemonControl> = {}): DaemonControl {
+  const fail = () => Promise.reject(new Error('unexpected call'))
+  return {
+    reload: fail,
+    remap: fail,
+    mute: () => 0,
+    snapshotsFolder: '/var/lib/gateway/snapshots',
+    forget: fail,
+    check: fail,
+    probe: fail,
+    ...changes,
+  }
 }
 
 /** `url` may be `unix:` with the path of a socket. */

@@ -60,7 +60,12 @@ export type Pipeline = {
   log: () => string
   /** A connected device; `telemetry/v1/<clientId>` is its topic. */
   device(clientId: string): Promise<Device>
+  /** Publishes messages on the topic of a device, which stays connected, and waits until all are acknowledged. */
+  publish(clientId: string, ...payloads: readonly string[]): Promise<void>
   status(): ReturnType<Gateway['status']>
+  /** Codes of the open conditions. */
+  codes(): string[]
+  condition(code: string): ReturnType<Gateway['status']>['conditions'][number] | undefined
   /** Waits until `holds`, checked after every event and ack; the timeout of the test bounds it. */
   until(holds: () => boolean): Promise<void>
 }
@@ -116,6 +121,13 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
     path,
   )
   atEnd(() => gateway.stop('the test ended'))
+  async function connected(clientId: string): Promise<Device> {
+    const port = Number(new URL(gateway.addresses.mqtt[0] ?? '').port)
+    const device = await createDevice({ port, clientId })
+    onTestFinished(() => device.destroy())
+    await device.connect()
+    return device
+  }
   return {
     gateway,
     sandbox,
@@ -123,14 +135,16 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
     baseUrl,
     events,
     log: output.text,
-    async device(clientId) {
-      const port = Number(new URL(gateway.addresses.mqtt[0] ?? '').port)
-      const device = await createDevice({ port, clientId })
-      onTestFinished(() => device.destroy())
-      await device.connect()
-      return device
+    device: connected,
+    async publish(clientId, ...payloads) {
+      const device = await connected(clientId)
+      for (const [index, payload] of payloads.entries())
+        device.publish({ topic: topicOf(clientId), payload, messageId: index + 1 })
+      await device.acked(payloads.length)
     },
     status: () => gateway.status(),
+    codes: () => gateway.status().conditions.map(({ code }) => code),
+    condition: (wanted) => gateway.status().conditions.find(({ code }) => code === wanted),
     async until(holds) {
       while (!holds()) {
         await new Promise<void>((resolve) => {

@@ -5,6 +5,7 @@ import { startBridgeSessions, withFormerFilters } from '../../../src/app/bridge-
 import type { GatewayEvent } from '../../../src/domain/event.ts'
 import { bridgeOptions } from '../../../src/ingest/bridges/bridge-config.ts'
 import type { LinkState } from '../../../src/ingest/message-sources/message-sources.ts'
+import { configText, positionMap } from '../../support/config-text.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { newFolder } from '../../support/folders.ts'
 import { startPipeline } from '../../support/pipeline-world.ts'
@@ -127,15 +128,11 @@ test('a client id that never connected has no session, and a file that cannot be
 test('a daemon whose client id changed has the condition, with what to do', async () => {
   await using broker = await openScriptedBroker()
   const folder = await newFolder()
-  const config = (clientId: string) => (baseUrl: string) => `
-ingest:
-  broker: { listeners: [] }
-  bridges: [{ name: depot, url: "mqtt://127.0.0.1:${broker.port}", topics: ["t/+"], client_id: ${clientId} }]
-delivery: { base_url: "${baseUrl}" }
-sources: [{ name: trucks, topic: 't/{device}', map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+  const config = (clientId: string) =>
+    configText({
+      ingest: `{ broker: { listeners: [] }, bridges: [{ name: depot, url: "mqtt://127.0.0.1:${broker.port}", topics: ["t/+"], client_id: ${clientId} }] }`,
+      sources: `[{ name: trucks, topic: 't/{device}', map: ${positionMap} }]`,
+    })
   const first = await startPipeline({ folder, config: config('old') })
   await first.until(() => first.status().messageSources[0]?.connectedAt !== null)
   await first.gateway.stop('test')

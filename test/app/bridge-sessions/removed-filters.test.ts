@@ -2,6 +2,7 @@
 
 import { connectAsync } from 'mqtt'
 import { expect, test } from 'vitest'
+import { configText, positionMap } from '../../support/config-text.ts'
 import { newFolder } from '../../support/folders.ts'
 import { hasMosquitto, publishAll, startMosquitto } from '../../support/mosquitto.ts'
 import { startPipeline, type Pipeline } from '../../support/pipeline-world.ts'
@@ -14,15 +15,12 @@ test.skipIf(!hasMosquitto)(
     const { port } = await startMosquitto()
     const url = `mqtt://127.0.0.1:${port}`
     const folder = await newFolder()
-    const config = (bridge: string) => (baseUrl: string) => `
-ingest:
-  broker: { listeners: [] }
-  bridges: [{ name: depot, url: "${url}", client_id: gw, ${bridge} }]
-delivery: { base_url: "${baseUrl}", batch: { linger: 5ms } }
-sources: [{ name: trucks, topic: 'u/{device}', map: { time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } } }]
-spool: { path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }
-ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
-`
+    const config = (bridge: string) =>
+      configText({
+        ingest: `{ broker: { listeners: [] }, bridges: [{ name: depot, url: "${url}", client_id: gw, ${bridge} }] }`,
+        sources: `[{ name: trucks, topic: 'u/{device}', map: ${positionMap} }]`,
+        delivery: 'batch: { linger: 5ms }',
+      })
     let sent = 0
     const message = (topic: string) => {
       sent += 1

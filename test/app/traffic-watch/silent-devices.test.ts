@@ -86,30 +86,32 @@ function world(
   }
 }
 
+const south = ({ device }: Truck) => device.startsWith('south')
+const but =
+  (name: string) =>
+  ({ device }: Truck) =>
+    device !== name
+
 const named = (count: number, more: Partial<Truck> = {}, prefix = 'truck') =>
   Array.from({ length: count }, (_, n) => ({ device: `${prefix}-${n}`, ...more }))
 
 describe('a truck that falls silent while others send', () => {
-  test('is named after 24 hours, and not before', () => {
+  test.each([
+    ['after 24 hours', 'truck-1', {}, 23, 2],
+    [
+      'after three times its longest pause, as of a weekend',
+      'weekday',
+      { longestPauseMs: 60 * hour },
+      179,
+      3,
+    ],
+  ])('is named %s, and not before', (_, device, more, quietHours, moreHours) => {
     const { add, pass, lastOf } = world()
-    add(...named(3))
-    pass(23 * hour, ({ device }) => device !== 'truck-1')
+    add(...named(3), { device, ...more })
+    pass(quietHours * hour, but(device))
     expect(lastOf('device_silent')).toBeUndefined()
-    pass(2 * hour, ({ device }) => device !== 'truck-1')
-    expect(lastOf('device_silent')).toMatchObject({
-      total: 1,
-      of: 3,
-      devices: [{ device: 'truck-1', lastAt: start }],
-    })
-  })
-
-  test('is not named before three times its longest pause: at a weekend it stands for 60 hours', () => {
-    const { add, pass, lastOf } = world()
-    add(...named(3), { device: 'weekday', longestPauseMs: 60 * hour })
-    pass(179 * hour, ({ device }) => device !== 'weekday')
-    expect(lastOf('device_silent')).toBeUndefined()
-    pass(3 * hour, ({ device }) => device !== 'weekday')
-    expect(lastOf('device_silent')).toMatchObject({ total: 1, devices: [{ device: 'weekday' }] })
+    pass(moreHours * hour, but(device))
+    expect(lastOf('device_silent')).toMatchObject({ total: 1, devices: [{ device, lastAt: start }] })
   })
 
   test('is not named while it is known for less than 14 days, unless the setting says when', () => {
@@ -119,7 +121,7 @@ describe('a truck that falls silent while others send', () => {
     ] as const) {
       const { add, pass, lastOf } = world(after)
       add(...named(3), { device: 'new', firstSeen: start - 5 * day })
-      pass(2 * day, ({ device }) => device !== 'new')
+      pass(2 * day, but('new'))
       expect(lastOf('device_silent')?.total).toBe(total)
     }
   })
@@ -127,14 +129,14 @@ describe('a truck that falls silent while others send', () => {
   test('is named where it sent too few messages for a rhythm', () => {
     const { add, pass, lastOf } = world(hour)
     add(...named(3), { device: 'new', medianGapMs: null, isSilent: false })
-    pass(2 * hour, ({ device }) => device !== 'new')
+    pass(2 * hour, but('new'))
     expect(lastOf('device_silent')?.devices.map(({ device }) => device)).toEqual(['new'])
   })
 
   test('is named no more when it sends again', () => {
     const { add, pass, lastOf } = world(hour)
     add(...named(3))
-    pass(2 * hour, ({ device }) => device !== 'truck-1')
+    pass(2 * hour, but('truck-1'))
     expect(lastOf('device_silent')?.total).toBe(1)
     pass(minute, () => true)
     expect(lastOf('device_silent')?.total).toBe(0)
@@ -171,7 +173,7 @@ describe('a part of the fleet that falls silent at once', () => {
   test('is named by the address that its devices have in common, and none of them alone', () => {
     const { add, pass, lastOf, events } = world(hour)
     add(...named(29, { address: '10.1.2.3' }, 'north'), ...named(31, { address: '10.9.9.9' }, 'south'))
-    pass(2 * hour, ({ device }) => device.startsWith('south'))
+    pass(2 * hour, south)
     expect(lastOf('fleet_part_silent')).toMatchObject({
       part: 'address',
       name: '10.1.2.3',
@@ -187,7 +189,7 @@ describe('a part of the fleet that falls silent at once', () => {
   test('is named within ten of their rhythms', () => {
     const { add, pass, lastOf } = world()
     add(...named(6, { address: '10.1.2.3' }, 'north'), ...named(6, {}, 'south'))
-    pass(6 * minute, ({ device }) => device.startsWith('south'))
+    pass(6 * minute, south)
     expect(lastOf('fleet_part_silent')?.devices).toBe(6)
   })
 
@@ -217,7 +219,7 @@ describe('a part of the fleet that falls silent at once', () => {
   test('is over when half of its devices send again; the others are named alone later', () => {
     const { add, pass, lastOf } = world(2 * hour)
     add(...named(8, { address: '10.1.2.3' }, 'north'), ...named(8, {}, 'south'))
-    pass(3 * hour, ({ device }) => device.startsWith('south'))
+    pass(3 * hour, south)
     pass(minute, ({ device }) => !['north-0', 'north-1'].includes(device))
     expect(lastOf('fleet_part_silent')?.devices).toBe(0)
     expect(lastOf('device_silent')?.devices.map(({ device }) => device)).toEqual(['north-0', 'north-1'])
@@ -226,12 +228,12 @@ describe('a part of the fleet that falls silent at once', () => {
   test('is still named after a restart', () => {
     const first = world()
     first.add(...named(8, { address: '10.1.2.3' }, 'north'), ...named(8, {}, 'south'))
-    first.pass(hour, ({ device }) => device.startsWith('south'))
+    first.pass(hour, south)
     const stored = JSON.parse(JSON.stringify(first.silent.record())) as SilentRecord
     const { add, pass, lastOf } = world('auto', stored)
     add(...named(8, { address: '10.1.2.3' }, 'north').map((one) => ({ ...one, lastSeen: start - day })))
     add(...named(8, {}, 'south'))
-    pass(minute, ({ device }) => device.startsWith('south'))
+    pass(minute, south)
     expect(lastOf('fleet_part_silent')).toMatchObject({ devices: 8, name: '10.1.2.3' })
   })
 })
@@ -242,7 +244,7 @@ describe('a fleet that parks', () => {
     add(...named(20, { address: '10.1.2.3' }, 'north'), ...named(3, {}, 'south'))
     for (let parked = 1; parked <= 20; parked += 1)
       pass(6 * minute, ({ device }) => device.startsWith('south') || Number(device.slice(6)) >= parked)
-    pass(12 * hour, ({ device }) => device.startsWith('south'))
+    pass(12 * hour, south)
     expect(events).toEqual([])
   })
 
@@ -250,7 +252,7 @@ describe('a fleet that parks', () => {
     const slow = { gapMs: 10 * minute, longestPauseMs: 14 * hour, address: '10.1.2.3' }
     const { add, pass, events } = world()
     add(...named(8, slow, 'north'), ...named(3, {}, 'south'))
-    pass(12 * hour, ({ device }) => device.startsWith('south'))
+    pass(12 * hour, south)
     expect(events).toEqual([])
   })
 })

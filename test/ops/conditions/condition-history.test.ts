@@ -63,19 +63,3 @@ describe('conditions that are over', () => {
     expect(conditions.some(({ code }) => code === 'OLD')).toBe(false)
   })
 })
-
-describe('a condition that a person knows of', () => {
-  test('is known until then, over restarts, by its code and key', async () => {
-    const clock = createFakeClock()
-    const store = await storeOf()
-    const first = createConditionHistory({ clock })
-    first.know({ code: 'A', key: 'north' }, { untilAt: clock.now() + day, by: 'alice' })
-    await first.save(store)
-    const second = createConditionHistory({ clock })
-    await second.save(store)
-    expect(second.known({ code: 'A', key: 'north' })).toMatchObject({ by: 'alice' })
-    expect(second.known({ code: 'A', key: 'south' })).toBeNull()
-    await clock.advance(day + 1)
-    expect(second.known({ code: 'A', key: 'north' })).toBeNull()
-  })
-})

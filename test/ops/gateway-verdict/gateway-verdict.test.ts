@@ -1,196 +1,83 @@
 import { describe, expect, test } from 'vitest'
 import { conditionCatalogue, type ConditionCode } from '../../../src/ops/conditions/condition-catalogue.ts'
+import type { ProviderView } from '../../../src/delivery/types.ts'
 import type { Condition } from '../../../src/ops/conditions/conditions.ts'
 import { verdictOf, type VerdictSource } from '../../../src/ops/gateway-verdict/gateway-verdict.ts'
-import { get, lane, opsWorld, provider, stages } from '../../support/ops-world.ts'
+import type { LaneView } from '../../../src/spool/spool.ts'
+import { eventSamples } from '../../support/event-samples.ts'
+import { lane, provider, stages, startedOps } from '../../support/ops-world.ts'
+import { timedCases } from '../../support/timed-cases.ts'
 
 const now = 1_750_000_000_000
 const minute = 60_000
 
-function condition(code: ConditionCode, more: Partial<Condition> = {}): Condition {
-  const { severity, meaning, act } = conditionCatalogue[code]
+type Given = Omit<VerdictSource, 'conditions' | 'providers' | 'lanes'> & {
+  conditions: (Partial<Condition> & { code: ConditionCode })[]
+  providers: (Omit<Partial<ProviderView>, 'name'> & { name: string })[]
+  lanes: (Omit<Partial<LaneView>, 'id'> & { id: number })[]
+}
+type Case = Partial<Given> & { gateway: string; verdict: string; sentence: string }
+
+const usual = {
+  now,
+  startedAt: now - 60 * minute,
+  notReady: null,
+  holdReason: null,
+  conditions: [],
+  providers: [{ name: 'default', lastAcceptedAt: now - 3000 }],
+  lanes: [{ id: 1, pending: 2, oldestAt: now - 1000 }],
+  lastMessageAt: now - 2000,
+}
+
+function sourceOf(given: Partial<Given>): VerdictSource {
+  const { conditions, providers, lanes, ...more }: Given = { ...usual, ...given }
   const at = now - minute
   return {
-    code,
-    key: null,
-    severity,
-    since: at,
-    lastAt: at,
-    count: 1,
-    what: meaning,
-    why: 'w.',
-    act,
-    causes: [],
     ...more,
+    conditions: conditions.map((one) => {
+      const { severity, meaning: what, act } = conditionCatalogue[one.code]
+      const rest = { key: null, since: at, lastAt: at, count: 1, why: 'w.', causes: [] }
+      return { severity, what, act, ...rest, ...one }
+    }),
+    providers: providers.map(({ name, ...one }) => provider(name, one)),
+    lanes: lanes.map(({ id, ...one }) => lane(id, one)),
   }
 }
 
-function source(more: Partial<VerdictSource> = {}): VerdictSource {
-  return {
-    now,
-    startedAt: now - 60 * minute,
-    notReady: null,
-    holdReason: null,
-    conditions: [],
-    providers: [provider('default', { lastAcceptedAt: now - 3000 })],
-    lanes: [lane(1, { pending: 2, oldestAt: now - 1000 })],
-    lastMessageAt: now - 2000,
-    ...more,
-  }
-}
-
-const two = [provider('default', { lastAcceptedAt: now - 3000 }), provider('other')]
-const down = condition('ENDPOINT_UNAVAILABLE', { key: 'default', what: 'HTTP 500.' })
-const stale = [provider('default', { lastAcceptedAt: now - 5 * minute })]
+const cases = timedCases(new URL('gateway-verdict.yaml', import.meta.url), now) as Case[]
 
 describe('the verdict', () => {
-  test.each<[string, Partial<VerdictSource>, string, RegExp]>([
-    ['delivers', {}, 'ok', /^Delivering\. Last message 2 s ago, last accepted 3 s ago\.$/],
-    ['has nothing to deliver', { lanes: [] }, 'ok', /^Nothing waits for delivery\. Last message 2 s ago/],
-    ['is new', { lanes: [], providers: [provider('default')], lastMessageAt: null }, 'ok', /No message came/],
-    [
-      'has sent nothing yet',
-      { providers: [provider('default')], startedAt: now - 3000 },
-      'ok',
-      /^The first payloads wait for an answer\. Last message 2 s ago, nothing accepted since the start 3 s ago\.$/,
-    ],
-    ['starts', { notReady: 'starting' }, 'not_receiving', /^Not ready: starting\. /],
-    ['holds all', { holdReason: 'disk_low' }, 'not_receiving', /^Acknowledgements are held: disk_low\./],
-    ['is full', { conditions: [condition('SPOOL_FULL')] }, 'not_receiving', /^The spool is full/],
-    ['cannot deliver', { conditions: [down] }, 'not_delivering', /^HTTP 500\. Last message 2 s ago/],
-    [
-      'neither receives nor delivers',
-      { conditions: [condition('DISK_LOW'), down] },
-      'not_receiving',
-      /^The disk of the spool/,
-    ],
-    [
-      'cannot deliver for one of two providers',
-      { conditions: [down], providers: two },
-      'degraded',
-      /^ENDPOINT_UNAVAILABLE: HTTP 500\./,
-    ],
-    [
-      'cannot deliver for both of two providers',
-      { conditions: [down, condition('CREDENTIALS_MISSING', { key: 'other' })], providers: two },
-      'not_delivering',
-      /^HTTP 500\./,
-    ],
-    [
-      'has a problem',
-      { conditions: [condition('AUTH_FAILURES'), condition('CLOCK_OFF')] },
-      'degraded',
-      /^AUTH_FAILURES \(1 of 2 problems\): Clients are refused/,
-    ],
-    ['only waits as it should', { conditions: [condition('RATE_LIMITED')] }, 'ok', /^Delivering\./],
-    [
-      'delivers nothing, and no condition says why',
-      { providers: stale, lanes: [lane(1, { sealed: 1, oldestSealedAt: now - 4 * minute })] },
-      'not_delivering',
-      /^Payloads wait for 4 min, and none is accepted\./,
-    ],
-    [
-      'delivers nothing because of its own limit',
-      {
-        conditions: [
-          condition('RATE_LIMITED', { severity: 'info', what: 'Nothing is delivered since 12:00.' }),
-        ],
-        providers: stale,
-        lanes: [lane(1, { sealed: 1, oldestSealedAt: now - 4 * minute })],
-      },
-      'not_delivering',
-      /^Nothing is delivered since 12:00\. Payloads wait for 4 min/,
-    ],
-    [
-      'delivers nothing, and names the likely cause',
-      {
-        conditions: [
-          condition('CLOCK_OFF'),
-          condition('SERVICE_HANGING', { what: 'The service does not answer.' }),
-        ],
-        providers: stale,
-        lanes: [lane(1, { sealed: 1, oldestSealedAt: now - 4 * minute })],
-      },
-      'not_delivering',
-      /^The service does not answer\. Payloads wait for 4 min, and none is accepted\./,
-    ],
-    [
-      'accepts nothing since the start',
-      { providers: [provider('default')], lanes: [lane(1, { pending: 1, oldestAt: now - 9 * minute })] },
-      'not_delivering',
-      /nothing accepted since the start 1 h ago\.$/,
-    ],
-    [
-      'was quiet for long and has new payloads',
-      { providers: stale, lanes: [lane(1, { pending: 1, oldestAt: now - 1000 })] },
-      'ok',
-      /^Delivering\./,
-    ],
-    [
-      'has retries and held batches only',
-      {
-        providers: stale,
-        lanes: [
-          lane(1, { sealed: 3, heldPayloads: 3, oldestSealedAt: now - 9 * minute }),
-          lane(2, {
-            role: { kind: 'retry', schedule: 'default', step: 1 },
-            pending: 1,
-            oldestAt: now - 9 * minute,
-          }),
-        ],
-      },
-      'ok',
-      /^Delivering\./,
-    ],
-  ])('of a gateway that %s', (_, more, verdict, sentence) => {
-    const view = verdictOf(source(more))
+  test.each(cases)('of a gateway that $gateway', ({ verdict, sentence, ...given }) => {
+    const view = verdictOf(sourceOf(given))
     expect(view.verdict).toBe(verdict)
-    expect(view.sentence).toMatch(sentence)
+    expect(view.sentence).toMatch(new RegExp(sentence))
     expect(view.sentence).toMatch(/\.$/)
   })
 
   test('is on top of /status, and the answer of /verdict: 503 where it does not receive or deliver', async () => {
-    await using world = opsWorld()
-    await world.ops.start()
-    expect((await get(world.ops.url(), '/verdict')).status).toBe(503)
+    await using world = await startedOps()
+    expect((await world.ask('/verdict')).status).toBe(503)
     await world.ops.ready()
-    const answer = await get(world.ops.url(), '/verdict')
-    expect(answer.status).toBe(200)
-    expect(JSON.parse(answer.text)).toMatchObject({
-      verdict: 'ok',
-      lastMessageAt: null,
-      lastAcceptedAt: null,
-    })
-    const status = JSON.parse((await get(world.ops.url(), '/status')).text)
-    expect(Object.keys(status).slice(0, 3)).toEqual(['version', 'verdict', 'sentence'])
+    expect((await world.ask('/verdict')).status).toBe(200)
+    const none = { lastMessageAt: null, lastAcceptedAt: null }
+    expect(await world.json('/verdict')).toMatchObject({ verdict: 'ok', ...none })
+    expect(Object.keys(await world.json('/status')).slice(0, 3)).toEqual(['version', 'verdict', 'sentence'])
   })
 
   test('and readiness: not ready while every acknowledgement is held, and ready in an outage of the service', async () => {
-    await using world = opsWorld()
+    await using world = await startedOps()
     const views = stages({})
     world.ops.attach(views)
-    await world.ops.start()
     await world.ops.ready()
-    world.ops.emit({
-      kind: 'endpoint_unavailable',
-      provider: 'default' as never,
-      failures: 5,
-      why: 'HTTP 500.',
-      requestId: null,
-      retryInMs: 1,
-      act: null,
-    })
-    expect((await get(world.ops.url(), '/readyz')).status).toBe(200)
-    expect((await get(world.ops.url(), '/metrics')).text).toContain('gateway_ready 1')
+    world.ops.emit(eventSamples.endpoint_unavailable)
+    expect((await world.ask('/readyz')).status).toBe(200)
+    expect(await world.metrics()).toContain('gateway_ready 1')
     world.ops.attach({ spool: { ...views.spool!, holdReason: () => 'disk_low' } })
-    const answer = await get(world.ops.url(), '/readyz')
-    expect(answer.status).toBe(503)
-    expect(JSON.parse(answer.text)).toEqual({ ready: false, reason: 'acknowledgements are held: disk_low' })
+    expect((await world.ask('/readyz')).status).toBe(503)
+    const reason = 'acknowledgements are held: disk_low'
+    expect(await world.json('/readyz')).toEqual({ ready: false, reason })
     expect(world.ops.status()).toMatchObject({ ready: false, verdict: 'not_receiving' })
-    expect((await get(world.ops.url(), '/metrics')).text).toContain('gateway_ready 0')
-    expect((await get(world.ops.url(), '/metrics')).text).toContain(
-      'gateway_verdict{verdict="not_receiving"} 1',
-    )
-    expect((await get(world.ops.url(), '/healthz')).status).toBe(200)
+    expect(await world.metrics()).toMatch(/gateway_ready 0\n[^]*gateway_verdict\{verdict="not_receiving"\} 1/)
+    expect((await world.ask('/healthz')).status).toBe(200)
   })
 })

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import type { Message } from '../../../src/domain/message.ts'
 import type { PayloadId, ProviderName } from '../../../src/domain/ids.ts'
 import type { MappedPayload } from '../../../src/domain/payload.ts'
-import { createTaps, type Taps } from '../../../src/ingest/ingest.ts'
+import { createTaps } from '../../../src/ingest/ingest.ts'
 import type { MapResult } from '../../../src/mapping/mapping.ts'
-import { handClock, opsWorld, type OpsWorld } from '../../support/ops-world.ts'
+import { handClock, startedOps } from '../../support/ops-world.ts'
 
 const sender = { clientId: 'client-1', userName: 'bob', certificateName: null, identity: null }
 
@@ -29,12 +29,11 @@ function mapped(device: string, count = 1): MapResult {
   return { kind: 'payloads', source: 'trucks', payloads: payloadsOf(device, count) }
 }
 
-async function openWorld(): Promise<{ world: OpsWorld; taps: Taps; url: string }> {
-  const world = opsWorld()
-  const taps = createTaps({ clock: world.clock })
-  world.ops.attach({ taps })
-  await world.ops.start()
-  return { world, taps, url: `${world.ops.url() ?? ''}/tap` }
+async function world() {
+  const ops = await startedOps()
+  const taps = createTaps({ clock: ops.clock })
+  ops.ops.attach({ taps })
+  return { ...ops, taps, tapUrl: `${ops.url}/tap` }
 }
 
 /** A tap that is read line by line. */
@@ -64,77 +63,81 @@ async function nextMessage(lines: AsyncGenerator<Record<string, unknown>>) {
 }
 
 describe('a tap', () => {
-  test('shows the raw message, its sender, and its result', async () => {
-    const { world, taps, url } = await openWorld()
-    await using _world = world
-    const tap = await openTap(url)
+  const shown = {
+    kind: 'message',
+    at: '2025-06-15T15:06:40.000Z',
+    topic: 'a/b',
+    qos: 1,
+    retain: false,
+    dup: false,
+    client: 'client-1',
+    user: 'bob',
+    certificate: null,
+    identity: null,
+    message: '{"v":1}',
+    source: 'trucks',
+    result: 'payloads',
+    payloads: [{ payloadId: 'x', of: 'truck-7' }],
+  }
+  const message = messageOn('a/b')
+  const ignored = { kind: 'ignored', source: 'trucks', reason: 'no fix' } as const
+  const { payloads: _payloads, ...withoutPayloads } = shown
+  const { message: _text, ...notText } = withoutPayloads
+  const refused: MapResult = {
+    kind: 'unmappable',
+    source: null,
+    device: null,
+    reason: 'NO_SOURCE',
+    detail: 'None.',
+    windowKey: '',
+  }
+  const properties = { contentType: 'gps', expiryS: 5 }
+  test.each<[string, Message, MapResult, object]>([
+    ['the raw message, its sender and its result', message, mapped('truck-7'), shown],
+    [
+      'the properties of a message of MQTT 5',
+      { ...message, userProperties: { vin: 'V1' }, properties },
+      mapped('truck-7'),
+      { ...shown, userProperties: { vin: 'V1' }, properties },
+    ],
+    ['no properties', { ...message, userProperties: null, properties: null }, mapped('truck-7'), shown],
+    [
+      'bytes that are not text, and why they are refused',
+      messageOn('a/b', Buffer.from([0, 255])),
+      refused,
+      {
+        ...notText,
+        hex: '00ff',
+        source: null,
+        result: 'unmappable',
+        device: null,
+        reason: 'NO_SOURCE',
+        detail: 'None.',
+      },
+    ],
+    ['why it is ignored', message, ignored, { ...withoutPayloads, result: 'ignored', reason: 'no fix' }],
+  ])('shows %s', async (_, taken, result, line) => {
+    await using of = await world()
+    const tap = await openTap(of.tapUrl)
     expect(tap.response.headers.get('content-type')).toBe('application/x-ndjson; charset=utf-8')
-    taps.record(messageOn('a/b'), mapped('truck-7'))
-    expect(await tap.next()).toEqual({
-      kind: 'message',
-      at: '2025-06-15T15:06:40.000Z',
-      topic: 'a/b',
-      qos: 1,
-      retain: false,
-      dup: false,
-      client: 'client-1',
-      user: 'bob',
-      certificate: null,
-      identity: null,
-      message: '{"v":1}',
-      source: 'trucks',
-      result: 'payloads',
-      payloads: [{ payloadId: 'x', of: 'truck-7' }],
-    })
+    of.taps.record(taken, result)
+    expect(await tap.next()).toEqual(line)
     tap.end()
   })
 
-  test('shows the properties of a message of MQTT 5', async () => {
-    const { world, taps, url } = await openWorld()
-    await using _world = world
-    const tap = await openTap(url)
-    const properties = { contentType: 'gps', expiryS: 5 }
-    taps.record({ ...messageOn('a'), userProperties: { vin: 'V1' }, properties }, mapped('x'))
-    expect(await tap.next()).toMatchObject({ userProperties: { vin: 'V1' }, properties })
-    taps.record({ ...messageOn('a'), userProperties: null, properties: null }, mapped('x'))
-    const line = await tap.next()
-    expect(line).not.toHaveProperty('userProperties')
-    expect(line).not.toHaveProperty('properties')
-    tap.end()
-  })
-
-  test('shows results other than payloads, and bytes that are not text', async () => {
-    const { world, taps, url } = await openWorld()
-    await using _world = world
-    const tap = await openTap(url)
-    const refused: MapResult = {
-      kind: 'unmappable',
-      source: null,
-      device: null,
-      reason: 'NO_SOURCE',
-      detail: 'None.',
-      windowKey: '',
-    }
-    taps.record(messageOn('a', Buffer.from([0, 255])), refused)
-    expect(await tap.next()).toMatchObject({
-      hex: '00ff',
-      result: 'unmappable',
-      reason: 'NO_SOURCE',
-      device: null,
-    })
-    taps.record(messageOn('a'), { kind: 'ignored', source: 'trucks', reason: 'no fix' })
-    expect(await tap.next()).toMatchObject({ result: 'ignored', reason: 'no fix' })
-    taps.recordClosed({ payloads: payloadsOf('van-1', 1), writes: [], closed: 1, unsent: [] })
+  test('shows payloads of collected values', async () => {
+    await using of = await world()
+    const tap = await openTap(of.tapUrl)
+    of.taps.recordClosed({ payloads: payloadsOf('van-1', 1), writes: [], closed: 1, unsent: [] })
     expect(await tap.next()).toMatchObject({ kind: 'closed', payloads: [{ of: 'van-1' }] })
     tap.end()
   })
 
   test('copies the message, since the daemon reuses it', async () => {
-    const { world, taps, url } = await openWorld()
-    await using _world = world
-    const tap = await openTap(url)
+    await using of = await world()
+    const tap = await openTap(of.tapUrl)
     const message = messageOn('a')
-    taps.record(message, mapped('x'))
+    of.taps.record(message, mapped('x'))
     message.topic = 'b'
     message.bytes.fill(0)
     expect(await tap.next()).toMatchObject({ topic: 'a', message: '{"v":1}' })
@@ -142,10 +145,9 @@ describe('a tap', () => {
   })
 
   test('cuts a long message, and of many payloads shows the first ones', async () => {
-    const { world, taps, url } = await openWorld()
-    await using _world = world
-    const tap = await openTap(url)
-    taps.record(messageOn('a', Buffer.from(`${'x'.repeat(65_535)}äöü`)), mapped('x', 30))
+    await using of = await world()
+    const tap = await openTap(of.tapUrl)
+    of.taps.record(messageOn('a', Buffer.from(`${'x'.repeat(65_535)}äöü`)), mapped('x', 30))
     const line = await tap.next()
     expect(line).toMatchObject({ message: 'x'.repeat(65_535), cutBytes: 5, morePayloads: 10 })
     expect(line['payloads']).toHaveLength(20)
@@ -157,93 +159,80 @@ describe('a tap', () => {
     ['topic=fleet/%2B/data', 'fleet/1/data', 'x', 'x'],
     ['source=trucks', 'a', 'x', 'x'],
   ])('with ?%s shows only matching messages', async (query, topic, device, other) => {
-    const { world, taps, url } = await openWorld()
-    await using _world = world
-    const tap = await openTap(`${url}?${query}`)
-    taps.record(messageOn('else/where'), { ...mapped(other), source: 'vans' })
-    taps.record(messageOn(topic), mapped(device))
+    await using of = await world()
+    const tap = await openTap(`${of.tapUrl}?${query}`)
+    of.taps.record(messageOn('else/where'), { ...mapped(other), source: 'vans' })
+    of.taps.record(messageOn(topic), mapped(device))
     expect(await tap.next()).toMatchObject({ topic, source: 'trucks' })
     tap.end()
   })
 
   test('of a device shows its ignored messages too, by its topic', async () => {
-    const { world, taps, url } = await openWorld()
-    await using _world = world
-    const tap = await openTap(`${url}?device=truck-7`)
+    await using of = await world()
+    const tap = await openTap(`${of.tapUrl}?device=truck-7`)
     for (const topic of ['a/truck-77', 'a/truck-7'])
-      taps.record(messageOn(topic), { kind: 'ignored', source: 'trucks', reason: 'no fix' })
+      of.taps.record(messageOn(topic), { kind: 'ignored', source: 'trucks', reason: 'no fix' })
     expect(await tap.next()).toMatchObject({ topic: 'a/truck-7' })
     tap.end()
   })
 
   test('shows at most 100 messages a second, and the number of those omitted', async () => {
-    const { world, taps, url } = await openWorld()
-    await using _world = world
-    const tap = await openTap(url)
-    for (let at = 0; at < 130; at += 1) taps.record(messageOn(`t/${at}`), mapped('x'))
+    await using of = await world()
+    const tap = await openTap(of.tapUrl)
+    for (let at = 0; at < 130; at += 1) of.taps.record(messageOn(`t/${at}`), mapped('x'))
     const shown = []
     for (let at = 0; at < 100; at += 1) shown.push((await tap.next())['topic'])
     expect(shown.at(-1)).toBe('t/99')
     expect(await tap.next()).toEqual({ kind: 'dropped', count: 30 })
-    world.clock.move(1000)
-    taps.record(messageOn('later'), mapped('x'))
+    of.clock.move(1000)
+    of.taps.record(messageOn('later'), mapped('x'))
     expect(await tap.next()).toMatchObject({ topic: 'later' })
     tap.end()
   })
 
   test('costs nothing without a reader, also after the reader disconnected', async () => {
-    const { world, taps, url } = await openWorld()
-    await using _world = world
-    expect(taps.on()).toBe(false)
-    const tap = await openTap(url)
-    expect(taps.on()).toBe(true)
+    await using of = await world()
+    expect(of.taps.on()).toBe(false)
+    const tap = await openTap(of.tapUrl)
+    expect(of.taps.on()).toBe(true)
     tap.end()
-    await expect.poll(() => taps.on()).toBe(false)
+    await expect.poll(() => of.taps.on()).toBe(false)
   })
 
   test('is limited to four at once', async () => {
-    const { world, url } = await openWorld()
-    await using _world = world
-    const opened = await Promise.all([1, 2, 3, 4].map(() => openTap(url)))
-    const fifth = await fetch(url)
+    await using of = await world()
+    const opened = await Promise.all([1, 2, 3, 4].map(() => openTap(of.tapUrl)))
+    const fifth = await fetch(of.tapUrl)
     expect(fifth.status).toBe(503)
     expect(await fifth.json()).toMatchObject({ what: 'There are too many taps.' })
     for (const tap of opened) tap.end()
   })
 
   test('is refused for an invalid filter and for an unknown parameter', async () => {
-    const { world, taps, url } = await openWorld()
-    await using _world = world
+    await using of = await world()
     for (const query of ['topic=a/%23/b', 'devcie=x'])
-      expect((await fetch(`${url}?${query}`)).status).toBe(400)
-    expect((await fetch(url, { method: 'HEAD' })).status).toBe(200)
-    expect(taps.on()).toBe(false)
-  })
-
-  test('is refused while the daemon starts', async () => {
-    await using world = opsWorld()
-    await world.ops.start()
-    expect((await fetch(`${world.ops.url() ?? ''}/tap`)).status).toBe(503)
+      expect((await fetch(`${of.tapUrl}?${query}`)).status).toBe(400)
+    expect((await fetch(of.tapUrl, { method: 'HEAD' })).status).toBe(200)
+    expect(of.taps.on()).toBe(false)
   })
 
   test('ends when the daemon stops', async () => {
-    const { world, url } = await openWorld()
-    const tap = await openTap(url)
+    const of = await world()
+    const tap = await openTap(of.tapUrl)
     const ended = tap.next().then(
       () => 'goes on',
       () => 'ended',
     )
-    await world.ops.stop()
+    await of.ops.stop()
     expect(await ended).toBe('ended')
   })
 
   test('sends a line every few seconds to show that it is alive', async () => {
-    const { world, url } = await openWorld()
-    await using _world = world
+    await using of = await world()
     const end = new AbortController()
-    const lines = linesOf(await fetch(url, { signal: end.signal }))
+    const lines = linesOf(await fetch(of.tapUrl, { signal: end.signal }))
     expect((await lines.next()).value).toEqual({ kind: 'alive' })
-    world.clock.move(4000)
+    of.clock.move(4000)
     expect((await lines.next()).value).toEqual({ kind: 'alive' })
     end.abort()
   })

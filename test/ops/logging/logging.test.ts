@@ -2,25 +2,16 @@ import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { Secret } from '../../../src/std/secret.ts'
-import type { GatewayEvent } from '../../../src/domain/event.ts'
-import type { BatchId, LaneId, ProviderName } from '../../../src/domain/ids.ts'
+import type { EventName, EventOf } from '../../../src/domain/event.ts'
 import { createLog } from '../../../src/ops/logging/logging.ts'
 import { levelOf } from '../../../src/ops/logging/log-line.ts'
+import { eventSamples } from '../../support/event-samples.ts'
 import { handClock, keptOutput } from '../../support/ops-world.ts'
 
-const provider = 'default' as ProviderName
-const lane = 1 as LaneId
-const batchId = '00000000-0000-4000-8000-000000000001' as BatchId
-
-const unmappable = (detail: string, reason = 'NOT_JSON'): GatewayEvent => ({
-  kind: 'message_unmappable',
-  source: 'trucks',
-  topic: 'telemetry/v1/a',
+const unmappable = (detail: string, reason = 'NOT_JSON'): EventOf<'message_unmappable'> => ({
+  ...eventSamples.message_unmappable,
   reason,
   detail,
-  clientId: 'truck-7',
-  userName: null,
-  address: '10.0.0.7',
 })
 
 function world(level: 'debug' | 'info' = 'info') {
@@ -32,21 +23,13 @@ function world(level: 'debug' | 'info' = 'info') {
 describe('a line in the log', () => {
   test('is one line of JSON with level, event, time, facts and a sentence', () => {
     const { log, output } = world()
-    log.write({
-      kind: 'endpoint_unavailable',
-      provider,
-      failures: 5,
-      why: 'The service answers 500.',
-      requestId: 'r-1',
-      retryInMs: 8200.4,
-      act: null,
-    })
+    log.write({ ...eventSamples.endpoint_unavailable, retryInMs: 8200.4 })
     expect(output.lines()).toEqual([
       {
         level: 'warn',
         time: '2025-06-15T15:06:40.000Z',
         event: 'endpoint_unavailable',
-        provider: 'default',
+        provider: 'north',
         failures: 5,
         why: 'The service answers 500.',
         requestId: 'r-1',
@@ -60,94 +43,51 @@ describe('a line in the log', () => {
   test('has the number of payloads accepted, not their ids', () => {
     const { log, output } = world('debug')
     const accepted = Array.from({ length: 500 }, (_, index) => `id-${index}`)
+    const rest = { failed: [], complete: true, tooLarge: false, deviations: [] }
     log.write({
-      kind: 'submission_ended',
-      provider,
-      lane,
-      batchId,
-      payloads: 500,
-      bytes: 1000,
-      attempt: 1,
-      tookMs: 12,
-      outcome: {
-        kind: 'answered',
-        requestId: 'r',
-        accepted,
-        failed: [],
-        complete: true,
-        tooLarge: false,
-        deviations: [],
-      },
+      ...eventSamples.submission_ended,
+      outcome: { kind: 'answered', requestId: 'r', accepted, ...rest },
     })
     expect(output.lines()[0]).toMatchObject({ level: 'debug', accepted: 500, failed: 0, requestId: 'r' })
     expect(output.text()).not.toContain('id-7')
   })
 
-  test('is not written for a success at level info', () => {
+  test('is not written at level info for a success, or for each connection', () => {
     const { log, output } = world('info')
-    log.write({ kind: 'batch_sealed', provider, lane, batchId, payloads: 1, bytes: 1 })
-    log.write({
-      kind: 'batch_settled',
-      provider,
-      lane,
-      batchId,
-      requestId: 'r',
-      delivered: 1,
-      retried: 0,
-      dead: 0,
-    })
+    log.write(eventSamples.batch_sealed)
+    log.write({ ...eventSamples.batch_settled, retried: 0 })
+    log.write(eventSamples.client_connected)
     expect(output.lines()).toEqual([])
   })
 
   test('has foreign text quoted and bounded, on one line', () => {
     const { log, output } = world()
     log.write(unmappable('x'.repeat(100_000)))
-    log.write({
-      ...unmappable('d', 'OTHER'),
-      topic: 'evil\n{"level":"error"}\u001b[2J\u202e',
-    } as GatewayEvent)
+    log.write({ ...unmappable('d', 'OTHER'), topic: 'evil\n{"level":"error"}\u001b[2J\u202e' })
     expect(output.text().length).toBeLessThan(2000)
     expect(output.lines()).toHaveLength(2)
     expect(output.lines()[1]?.msg).not.toMatch(/[\p{Cc}\p{Cf}]/u)
   })
-})
 
-describe('events that lose data are never below error', () => {
-  const fault = new GatewayError('SPOOL_WRITE_FAILED', { what: 'w', why: 'y', act: 'a' })
-  test.each<GatewayEvent>([
-    { kind: 'messages_dropped', reason: 'spool_full', detail: 'The spool is full.', count: 3 },
-    { kind: 'chunk_damaged', lane, firstSeq: 1, payloads: 10, what: 'Its checksum is wrong.' },
-    { kind: 'conservation_broken', lane, appended: 3, settled: 1, open: 1 },
-    { kind: 'store_lost', fault },
-    {
-      kind: 'payload_dead_lettered',
-      provider,
-      batchId,
-      payloadId: 'p',
-      reason: 'Validation',
-      detail: 'd',
-      requestId: null,
-    },
-  ])('$kind', (event) => {
-    expect(levelOf(event)).toBe('error')
+  test('of an event that loses data is never below error', () => {
+    const losing: EventName[] = [
+      'messages_dropped',
+      'chunk_damaged',
+      'conservation_broken',
+      'store_lost',
+      'payload_dead_lettered',
+    ]
+    for (const name of losing) expect([name, levelOf(eventSamples[name])]).toEqual([name, 'error'])
   })
 })
 
+// More of it, for clients that are refused: repeated-lines.test.ts.
 describe('events that repeat are written once a minute', () => {
-  test('the first is written, the others are counted, and the latest is written with their number', () => {
-    const { log, output, clock } = world()
-    for (let n = 0; n < 1000; n += 1) log.write(unmappable(`n ${n}`))
-    expect(output.lines()).toHaveLength(1)
-    clock.move(60_000)
-    expect(output.lines()).toHaveLength(2)
-    expect(output.lines()[1]).toMatchObject({ detail: 'n 999', suppressed: 998 })
-  })
-
   test('another reason or source is a separate line', () => {
     const { log, output } = world()
     log.write(unmappable('a'))
     log.write(unmappable('a', 'NO_POSITION'))
-    log.write({ ...unmappable('a'), source: 'vans' } as GatewayEvent)
+    log.write({ ...unmappable('a'), source: 'vans' })
     expect(output.lines()).toHaveLength(3)
   })
 
@@ -171,15 +111,7 @@ describe('events that repeat are written once a minute', () => {
     expect(reported).toBe(600)
   })
 
-  test('the counted events are written at the end', () => {
-    const { log, output } = world()
-    log.write(unmappable('a'))
-    log.write(unmappable('b'))
-    log.close()
-    expect(output.lines().map(({ detail }) => detail)).toEqual(['a', 'b'])
-  })
-
-  test('a flood of new keys writes lines, and no count is lost', () => {
+  test('a flood of new keys writes lines, and no count is lost at the end', () => {
     const { log, output } = world()
     for (let n = 0; n < 2000; n += 1) {
       log.write(unmappable('first', `REASON_${n}`))
@@ -202,15 +134,11 @@ describe('the reader of the log', () => {
   test('never gets a secret', () => {
     const { log, output } = world()
     const secret = new Secret('hunter2-very-secret')
-    const fault = new GatewayError('SPOOL_WRITE_FAILED', {
-      what: `Key ${String(secret)}.`,
-      why: 'w',
-      act: 'a',
-      cause: new Error('hunter2-very-secret'),
-    })
-    log.write({ kind: 'store_lost', fault })
+    const words = { what: `Key ${String(secret)}.`, why: 'w', act: 'a' }
+    const cause = new Error('hunter2-very-secret')
+    log.write({ kind: 'store_lost', fault: new GatewayError('SPOOL_WRITE_FAILED', { ...words, cause }) })
     log.write(Object.assign({ kind: 'listener_opened' as const, url: '' }, { url: secret }))
-    log.write({ kind: 'credentials_failed', provider, why: `key ${String(secret)}` })
+    log.write({ ...eventSamples.credentials_failed, why: `key ${String(secret)}` })
     expect(output.text()).not.toContain('hunter2')
     expect(output.text()).toContain('***')
   })

@@ -1,16 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import type { EventOf, GatewayEvent } from '../../../src/domain/event.ts'
 import { createLog } from '../../../src/ops/logging/logging.ts'
-import { get, handClock, keptOutput, opsWorld } from '../../support/ops-world.ts'
+import { eventSamples } from '../../support/event-samples.ts'
+import { handClock, keptOutput, startedOps } from '../../support/ops-world.ts'
 
 type Refused = EventOf<'client_refused'>
 
 const refusal = (clientId: string, address: string, reason = 'bad_credentials'): Refused => ({
-  kind: 'client_refused',
+  ...eventSamples.client_refused,
   reason,
-  detail: 'Its user name or password is wrong.',
   clientId,
-  identity: null,
   address,
 })
 
@@ -29,11 +28,11 @@ describe('a client that is refused again and again', () => {
     for (let n = 0; n < 100; n += 1) log.write(refusal('truck-7', '10.0.0.7'))
     clock.move(60_000)
     expect(output.lines().map(({ level, msg, suppressed }) => [level, msg, suppressed])).toEqual([
-      ['info', 'Refused client "truck-7". Its user name or password is wrong.', undefined],
+      ['info', 'Refused client "truck-7" (identity "fleet"). The password is wrong.', undefined],
       [
         'info',
         'Summary: 99 more times in the last minute, the last one 1 min ago: ' +
-          'Refused client "truck-7". Its user name or password is wrong.',
+          'Refused client "truck-7" (identity "fleet"). The password is wrong.',
         98,
       ],
     ])
@@ -56,22 +55,7 @@ test('clients that the gateway closes for the same reason have a line each', () 
 })
 
 describe('a summary', () => {
-  const link = { messageSource: 'depot', clientId: 'gw' }
-  const lost: GatewayEvent = {
-    kind: 'message_source_lost',
-    ...link,
-    reason: 'unreachable',
-    detail: 'Nothing listens there.',
-    act: 'Start it.',
-    retryInMs: 1000,
-  }
-  const connected: GatewayEvent = {
-    kind: 'message_source_connected',
-    ...link,
-    url: 'mqtt://10.0.0.1:1883',
-    sessionPresent: true,
-    removedFilters: [],
-  }
+  const { message_source_lost: lost, message_source_connected: connected } = eventSamples
 
   /** The summary of two losses, the last one 10 s after the first, with what came after it. */
   function summaryAfter(later: readonly GatewayEvent[], level: 'info' | 'debug' = 'info') {
@@ -156,52 +140,22 @@ describe('a scanner with invented client ids', () => {
   })
 })
 
-describe('lines of connects and disconnects', () => {
-  const connected = {
-    kind: 'client_connected',
-    clientId: 'truck-7',
-    identity: 'fleet',
-    address: '10.0.0.7',
-  } as const
-
-  test('are written for each connection at level debug, and not at info', () => {
-    for (const [level, lines] of [
-      ['debug', 20],
-      ['info', 0],
-    ] as const) {
-      const { log, output } = world(level)
-      for (let n = 0; n < 20; n += 1) log.write(connected)
-      expect(output.lines()).toHaveLength(lines)
-    }
-  })
-
-  test('say who, from where, why and after how long', () => {
-    const { log, output } = world('debug')
-    log.write(connected)
-    const { kind: _kind, ...who } = connected
-    const detail = 'Its connection broke.'
-    log.write({
-      kind: 'client_disconnected',
-      ...who,
-      reason: 'connection_lost',
-      detail,
-      connectedMs: 61_000.4,
-    })
-    expect(output.lines().map(({ msg }) => msg)).toEqual([
-      'Connected: client "truck-7" (identity "fleet"), from 10.0.0.7.',
-      expect.stringMatching(
-        /^Disconnected: client "truck-7" \(identity "fleet"\), after .+\. Its connection broke\.$/,
-      ),
-    ])
-    expect(output.lines()[1]).toMatchObject({ ...who, reason: 'connection_lost', connectedMs: 61_000 })
-  })
+test('lines of connects and disconnects say who, from where, why and after how long, each time at level debug', () => {
+  const { log, output } = world('debug')
+  for (let n = 0; n < 20; n += 1) log.write(eventSamples.client_connected)
+  log.write({ ...eventSamples.client_disconnected, connectedMs: 61_000.4 })
+  expect(output.lines().map(({ msg }) => msg)).toEqual([
+    ...Array<string>(20).fill('Connected: client "c-1" (identity "fleet"), from ::1.'),
+    expect.stringMatching(
+      /^Disconnected: client "c-1" \(identity "fleet"\), after .+\. The password is wrong\.$/,
+    ),
+  ])
+  expect(output.lines().at(-1)).toMatchObject({ clientId: 'c-1', address: '::1', connectedMs: 61_000 })
 })
 
 test('lines that were not written are a metric', async () => {
-  await using of = opsWorld()
+  await using of = await startedOps()
   for (let n = 0; n < 50; n += 1) of.ops.emit(refusal('truck-7', '10.0.0.7'))
   of.clock.move(60_000)
-  await of.ops.start()
-  const { text } = await get(of.ops.url(), '/metrics')
-  expect(text).toContain('gateway_log_lines_suppressed_total 48\n')
+  expect(await of.metrics()).toContain('gateway_log_lines_suppressed_total 48\n')
 })

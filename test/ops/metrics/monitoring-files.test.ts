@@ -105,19 +105,6 @@ function labelsOfResult(expr: string): string[] {
   return [...targetLabels, ...names.flatMap((name) => labelsOf.get(name) ?? [])]
 }
 
-describe('an expression', () => {
-  test.each([
-    ['gateway_nothing > 0', 'there is no metric gateway_nothing'],
-    ['gateway_condition{color="red"}', 'gateway_condition has no label color'],
-    ['gateway_verdict{verdict="fine"}', 'verdict is never fine'],
-    ['gateway_condition{severity=~"bad|worse"}', 'severity is never bad|worse'],
-    ['sum by (lane) (gateway_dead_letters)', 'no metric in it has a label lane'],
-    ['vector(1)', 'it has no metric'],
-  ])('%s would be found', (expr, problem) => {
-    expect(problemsOf(expr)).toEqual([problem])
-  })
-})
-
 describe('the alert rules', () => {
   test('use metrics, labels and values that exist', () => {
     expect(

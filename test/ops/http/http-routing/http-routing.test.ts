@@ -1,35 +1,27 @@
-import { connect } from 'node:net'
-import { request } from 'node:http'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { routes } from '../../../../src/ops/http/route-table.ts'
 import { prefersHtml } from '../../../../src/ops/http/accepted-type.ts'
 import { methodsOf } from '../../../../src/ops/http/http-routing/route.ts'
-import { get, opsWorld } from '../../../support/ops-world.ts'
+import { get, startedOps } from '../../../support/ops-world.ts'
+import { exchange, rawRequest } from '../../../support/raw-http.ts'
 
 type ProblemBody = Record<string, unknown>
 
-async function world() {
-  const ops = opsWorld()
-  await ops.ops.start()
-  const url = ops.ops.url() ?? ''
-  const ask = async (path: string, init?: RequestInit) => {
-    const { status, headers, text } = await get(url, path, init)
-    return { status, headers, body: JSON.parse(text) as ProblemBody }
-  }
-  return { ops: ops.ops, url, ask, [Symbol.asyncDispose]: () => ops[Symbol.asyncDispose]() }
+/** Nothing is attached to it: routes, parameters and rights come first. */
+let ops: Awaited<ReturnType<typeof startedOps>>
+beforeAll(async () => void (ops = await startedOps()))
+afterAll(() => ops[Symbol.asyncDispose]())
+
+async function ask(path: string, init?: RequestInit) {
+  const { status, headers, text } = await ops.ask(path, init)
+  return { status, headers, body: JSON.parse(text) as ProblemBody }
 }
 
 /** The path as it stands: fetch would change it. */
-function rawGet(url: string, path: string, method = 'GET'): Promise<{ status: number; text: string }> {
-  return new Promise((resolve, reject) => {
-    const sent = request(url, { path, method, agent: false }, (response) => {
-      let text = ''
-      response.on('data', (chunk: Buffer) => (text += chunk.toString()))
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
-    })
-    sent.on('error', reject)
-    sent.end()
-  })
+async function askRaw(path: string, method = 'GET') {
+  const { status, text } = await rawRequest(ops.url, path, { method })
+  const body = JSON.parse(text) as ProblemBody
+  return { body, answer: [status, body['code']] }
 }
 
 describe('a wrong parameter', () => {
@@ -62,8 +54,7 @@ describe('a wrong parameter', () => {
     ['/status?x=1', 'x', '1'],
     ['/?x=1', 'x', '1'],
   ])('of %s is answered 400, with its name and what was found', async (path, parameter, found) => {
-    await using ops = await world()
-    const { status, headers, body } = await ops.ask(path)
+    const { status, headers, body } = await ask(path)
     expect(status).toBe(400)
     expect(headers.get('content-type')).toBe('application/problem+json; charset=utf-8')
     expect(body).toMatchObject({ code: 'REQUEST_INVALID', status: 400, parameter, found })
@@ -74,7 +65,6 @@ describe('a wrong parameter', () => {
   test.each(['/healthz', '/readyz', '/verdict', '/metrics'])(
     'is ignored by %s: a probe or a scraper may add its own',
     async (path) => {
-      await using ops = await world()
       const [plain, more] = [await get(ops.url, path), await get(ops.url, `${path}?x=1&x=2`)]
       expect(more.status).toBe(plain.status)
       expect(more.status).not.toBe(400)
@@ -82,8 +72,7 @@ describe('a wrong parameter', () => {
   )
 
   test('is answered with the allowed values, and all wrong ones are named', async () => {
-    await using ops = await world()
-    const { body } = await ops.ask('/devices?sort=age&limit=x&all=1')
+    const { body } = await ask('/devices?sort=age&limit=x&all=1')
     const problems = body['problems'] as { parameter: string; allowed?: string[] }[]
     expect(problems.map(({ parameter }) => parameter).toSorted()).toEqual(['all', 'limit', 'sort'])
     expect(problems.find(({ parameter }) => parameter === 'sort')?.allowed).toEqual(['state', 'clock'])
@@ -98,7 +87,6 @@ describe('a wrong parameter', () => {
   })
 
   test('of a change is refused before the change begins, and a missing one too', async () => {
-    await using ops = await world()
     const socket = ops.ops.control() ?? ''
     for (const path of [
       'dead-letters/purge?all=1&yes=true',
@@ -115,19 +103,17 @@ describe('a wrong parameter', () => {
   })
 
   test('does not hide that nobody may: rights come first', async () => {
-    await using ops = await world()
-    const { status, body } = await ops.ask('/control/reload?now=1', { method: 'POST', body: 'x' })
+    const { status, body } = await ask('/control/reload?now=1', { method: 'POST', body: 'x' })
     expect([status, body['code']]).toEqual([403, 'NO_USERS'])
   })
 })
 
 describe('a wrong method', () => {
   test('is answered 405 with the right ones, on every path', async () => {
-    await using ops = await world()
     for (const { path } of routes) {
       const known = routes.filter((one) => one.path === path).flatMap(methodsOf)
       const wrong = ['POST', 'GET', 'DELETE'].find((method) => !known.includes(method)) ?? ''
-      const { status, headers, body } = await ops.ask(path.replace('{key}', 'truck-7'), { method: wrong })
+      const { status, headers, body } = await ask(path.replace('{key}', 'truck-7'), { method: wrong })
       expect([path, status, headers.get('allow')]).toEqual([path, 405, known.join(', ')])
       expect(body).toMatchObject({ code: 'METHOD_NOT_ALLOWED', status: 405 })
     }
@@ -136,17 +122,8 @@ describe('a wrong method', () => {
   test.each(['PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY', 'M-SEARCH', 'SOURCE'])(
     '%s is refused like the others, also where the path is unknown',
     async (method) => {
-      await using ops = await world()
-      const known = await rawGet(ops.url, '/status', method)
-      expect([known.status, (JSON.parse(known.text) as ProblemBody)['code']]).toEqual([
-        405,
-        'METHOD_NOT_ALLOWED',
-      ])
-      const unknown = await rawGet(ops.url, '/x', method)
-      expect([unknown.status, (JSON.parse(unknown.text) as ProblemBody)['code']]).toEqual([
-        404,
-        'PATH_UNKNOWN',
-      ])
+      expect((await askRaw('/status', method)).answer).toEqual([405, 'METHOD_NOT_ALLOWED'])
+      expect((await askRaw('/x', method)).answer).toEqual([404, 'PATH_UNKNOWN'])
     },
   )
 })
@@ -163,9 +140,9 @@ describe('a path', () => {
     ['/%ff%zz', []],
     ['/%2e%2e/status', []],
   ])('%s that is unknown is answered with the nearest ones', async (path, nearest) => {
-    await using ops = await world()
-    const { status, text } = await rawGet(ops.url, path)
-    expect([status, JSON.parse(text)]).toMatchObject([404, { code: 'PATH_UNKNOWN', nearest, instance: path }])
+    const { answer, body } = await askRaw(path)
+    expect(answer).toEqual([404, 'PATH_UNKNOWN'])
+    expect(body).toMatchObject({ nearest, instance: path })
   })
 
   test.each([
@@ -174,25 +151,24 @@ describe('a path', () => {
     ['/devices/100%', '100%'],
     [`/devices/${'k'.repeat(3000)}`, 'kkkkkkkk'],
   ])('%s names a device as the client means it', async (path, key) => {
-    await using ops = await world()
-    ops.ops.attach({
+    await using depot = await startedOps()
+    depot.ops.attach({
       mapping: { device: () => null, async *devices() {}, deviceTotals: () => ({}) } as never,
     })
-    const { status, text } = await rawGet(ops.url, path)
-    expect([status, (JSON.parse(text) as ProblemBody)['code']]).toEqual([404, 'NOT_FOUND'])
-    expect((JSON.parse(text) as ProblemBody)['what']).toContain(key)
+    const { status, text } = await rawRequest(depot.url, path)
+    expect([status, JSON.parse(text)]).toMatchObject([
+      404,
+      { code: 'NOT_FOUND', what: expect.stringContaining(key) as string },
+    ])
   })
 
   test('with escapes has the right of the path that it means', async () => {
-    await using ops = await world()
-    const { status, text } = await rawGet(ops.url, '/%63ontrol/reload', 'POST')
-    expect([status, (JSON.parse(text) as ProblemBody)['code']]).toEqual([403, 'NO_USERS'])
+    expect((await askRaw('/%63ontrol/reload', 'POST')).answer).toEqual([403, 'NO_USERS'])
   })
 })
 
 describe('every refusal', () => {
   test('is a problem with a code, and has the safety headers', async () => {
-    await using ops = await world()
     const socket = ops.ops.control() ?? ''
     const answers = [
       await get(ops.url, '/no'),
@@ -223,19 +199,8 @@ describe('every refusal', () => {
   })
 
   test('of a body comes before it is read, whatever its type', async () => {
-    await using ops = await world()
-    const { port, host } = new URL(ops.url)
-    const text = await new Promise<string>((resolve) => {
-      let got = ''
-      const socket = connect(Number(port), '127.0.0.1', () =>
-        socket.write(
-          `POST /status HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ;;;\r\nContent-Length: 99999999999\r\n\r\nx`,
-        ),
-      )
-      socket.on('data', (chunk) => (got += chunk.toString('latin1')))
-      socket.on('error', () => undefined)
-      socket.on('close', () => resolve(got))
-    })
+    const head = `POST /status HTTP/1.1\r\nHost: ${new URL(ops.url).host}\r\nContent-Type: ;;;\r\n`
+    const text = await exchange(ops.url, `${head}Content-Length: 99999999999\r\n\r\nx`)
     expect(text).toMatch(/^HTTP\/1\.1 405 /)
     expect(text.toLowerCase()).toContain('connection: close')
   })
@@ -243,8 +208,7 @@ describe('every refusal', () => {
 
 describe('the list of paths', () => {
   test('has every route with methods, a sentence and parameters', async () => {
-    await using ops = await world()
-    const { headers, body } = await ops.ask('/')
+    const { headers, body } = await ask('/')
     expect(headers.get('content-type')).toBe('application/json; charset=utf-8')
     const paths = body['paths'] as {
       path: string
@@ -261,7 +225,6 @@ describe('the list of paths', () => {
   })
 
   test('is the overview of the page for a browser', async () => {
-    await using ops = await world()
     const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
     const { headers, text } = await get(ops.url, '/', { headers: { accept } })
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8')

@@ -1,0 +1,37 @@
+// config-text.ts: the config file of a gateway, with the sections that a test is about.
+
+/** Of a source: a time and a position. */
+export const positionMap =
+  '{ time: { path: ts, format: ms }, latitude: { path: lat }, longitude: { path: lon } }'
+
+type Sections = {
+  /** YAML of `ingest.broker`; `ingest` is the whole section instead. */
+  broker?: string
+  ingest?: string
+  sources?: string
+  spool?: string
+  /** YAML of members, beside those that are always there. */
+  delivery?: string
+  ops?: string
+  /** YAML of further sections. */
+  more?: string
+}
+
+export function configText({
+  broker = '{ listeners: [{ url: "mqtt://127.0.0.1:0" }], access: { anonymous: true } }',
+  ingest = `\n  broker: ${broker}`,
+  sources = `[{ name: trucks, topic: "telemetry/v1/{device}", map: ${positionMap} }]`,
+  spool = '{ path: ./spool, max_bytes: 1GiB, min_free_bytes: 1MiB }',
+  delivery = 'batch: { linger: 20ms }',
+  ops = '',
+  more = '',
+}: Sections = {}): (baseUrl: string) => string {
+  return (baseUrl) => `
+ingest: ${ingest}
+sources: ${sources}
+spool: ${spool}
+delivery: { base_url: "${baseUrl}"${delivery === '' ? '' : `, ${delivery}`} }
+ops: { listen: "127.0.0.1:0", stop_deadline: 5s${ops === '' ? '' : `, ${ops}`} }
+${more}
+`
+}
