@@ -36,7 +36,7 @@ async function mosquitto(world: IngestWorld, ...more: string[]): Promise<{ stder
 
 describe('real MQTT clients', () => {
   test.skipIf(!hasMosquitto).each([0, 1, 2])(
-    '[MQTT-7.0.0-2] mosquitto_pub publishes with QoS %i (skipped where it is not installed)',
+    '[MQTT3-7.0.0-2] mosquitto_pub publishes with QoS %i (skipped where it is not installed)',
     async (qos) => {
       const spool = createMemoryIntakeSpool({ commits: 'auto' })
       await using world = await openIngest(spool)

@@ -105,11 +105,10 @@ export const cleanStart = 0x02
 export function connectPacket(fields: ConnectFields = {}): Buffer {
   const { will, userName, password, name = 'MQTT', level = 5, keepAliveS = 0, clientId = 'truck' } = fields
   const flags =
-    fields.flags ??
-    cleanStart |
-      (will === undefined ? 0 : 0x04 | ((will.qos ?? 0) << 3) | (will.retain ? 0x20 : 0)) |
-      (userName === undefined ? 0 : 0x80) |
-      (password === undefined ? 0 : 0x40)
+    (fields.flags ?? cleanStart) |
+    (will === undefined ? 0 : 0x04 | ((will.qos ?? 0) << 3) | (will.retain ? 0x20 : 0)) |
+    (userName === undefined ? 0 : 0x80) |
+    (password === undefined ? 0 : 0x40)
   const section = fields.section ?? propertiesOf(...(fields.properties ?? []))
   const willFields =
     will === undefined ? [] : [propertiesOf(...(will.properties ?? [])), text(will.topic), text(will.payload)]
@@ -144,26 +143,21 @@ export function publishPacket(fields: PublishFields = {}): Buffer {
   )
 }
 
-const subscribeHead = 0x82
-const unsubscribeHead = 0xa2
-
 /** `filters`: the filter and its options (MQTT 5, 3.8.3.1). */
 export function subscribePacket(
   messageId: number,
-  filters: readonly (readonly [filter: string, options: number])[],
+  filters: readonly (readonly [filter: string | readonly number[], options: number])[],
   properties: readonly Part[] = [],
 ): Buffer {
   const entries = filters.flatMap(([filter, options]) => [text(filter), Buffer.from([options])])
-  return packetOf(subscribeHead, uint16(messageId), propertiesOf(...properties), ...entries)
+  return packetOf(0x82, uint16(messageId), propertiesOf(...properties), ...entries)
 }
 
-export function unsubscribePacket(messageId: number, filters: readonly string[]): Buffer {
-  return packetOf(
-    unsubscribeHead,
-    uint16(messageId),
-    propertiesOf(),
-    ...filters.map((filter) => text(filter)),
-  )
+export function unsubscribePacket(
+  messageId: number,
+  filters: readonly (string | readonly number[])[],
+): Buffer {
+  return packetOf(0xa2, uint16(messageId), propertiesOf(), ...filters.map((filter) => text(filter)))
 }
 
 export const pingPacket = Buffer.from([0xc0, 0])

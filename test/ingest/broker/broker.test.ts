@@ -29,7 +29,7 @@ describe('acked means durable', () => {
   })
 
   test.each([1, 2] as const)(
-    '[MQTT-4.8.0-2] no ack is given when the write fails; the connection is closed (QoS %i)',
+    '[MQTT3-4.8.0-2] no ack is given when the write fails; the connection is closed (QoS %i)',
     async (qos) => {
       const spool = byHand()
       await using world = await openIngest(spool)

@@ -85,7 +85,7 @@ describe('a CONNECT', () => {
     [0, []],
     [hourMs, ['session van']],
   ])(
-    '[MQTT-3.1.2-4] with Clean Start and expiry %d is answered after one durable write',
+    '[MQTT5-3.1.2-4] with Clean Start and expiry %d is answered after one durable write',
     async (expiryMs, names) => {
       const spool = createMemoryIntakeSpool({ commits: 'by hand' })
       const { clock } = await openSpoolWorld()
@@ -111,7 +111,7 @@ describe('a CONNECT', () => {
     },
   )
 
-  test('[MQTT-3.1.2-5] without Clean Start and with expiry 0 resumes what is stored until its end', async () => {
+  test('[MQTT5-3.1.2-5] without Clean Start and with expiry 0 resumes what is stored until its end', async () => {
     const depot = await openSessions()
     const first = await depot.open('resume', hourMs)
     await depot.addMessage(first, 7)

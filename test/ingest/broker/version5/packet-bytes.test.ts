@@ -20,7 +20,7 @@ import {
 
 // The encodings of MQTT 5 against plain models, and packets against the parser of mqtt-packet.
 
-test('[MQTT-1.5.5-1] a number is read in its shortest form only, and never behind its end', () => {
+test('[MQTT5-1.5.5-1] a number is read in its shortest form only, and never behind its end', () => {
   const number = fc.integer({ min: 0, max: 268_435_455 })
   fc.assert(
     fc.property(number, fc.uint8Array({ maxLength: 5 }), (value, behind) => {
@@ -36,7 +36,7 @@ test('[MQTT-1.5.5-1] a number is read in its shortest form only, and never behin
   )
 })
 
-test('[MQTT-1.5.4-1] [MQTT-1.5.4-2] a text is valid where it is UTF-8 without null, as a strict decoder says', () => {
+test('[MQTT5-1.5.4-1] [MQTT5-1.5.4-2] a text is valid where it is UTF-8 without null, as a strict decoder says', () => {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const piece = fc.oneof(
     fc.uint8Array({ maxLength: 4 }),
