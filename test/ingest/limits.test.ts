@@ -115,18 +115,6 @@ describe('after CONNECT', () => {
 })
 
 describe('bounds', () => {
-  test('a connection beyond max_connections is closed and counted, until another one ends', async () => {
-    await using world = await openIngest(auto(), { connectionsMax: 2 })
-    const first = await world.device('a')
-    await world.device('b')
-    const third = await world.connection('c')
-    await third.gone()
-    expect(world.ingest.counters().refusedByReason).toEqual(new Map([['max_connections', 1]]))
-    first.destroy()
-    while (world.ingest.counters().connections > 1) await new Promise(setImmediate)
-    await world.device('d')
-  })
-
   test('no more messages than max_in_flight wait for their commit', async () => {
     const spool = createMemoryIntakeSpool({ commits: 'by hand' })
     await using world = await openIngest(spool, { inFlightMax: 10 })

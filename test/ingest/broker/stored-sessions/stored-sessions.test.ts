@@ -50,23 +50,6 @@ async function presence(depot: Depot, clientId: string, clean = false, user?: st
   return device.present
 }
 
-describe('CONNACK says that a session is present', () => {
-  test.each([false, true])('where it is not expired (restart: %s)', async (restarts) => {
-    await using depot = await openDepot({ sessionExpiryMs: 100_000 })
-    await presence(depot, 'van')
-    if (restarts) await depot.restart()
-    await depot.clock.advance(90_000)
-    expect(await presence(depot, 'van')).toBe(true)
-    if (restarts) await depot.restart()
-    await depot.clock.advance(90_000)
-    expect(await presence(depot, 'van')).toBe(true)
-    if (restarts) await depot.restart()
-    await depot.clock.advance(100_001)
-    expect(await presence(depot, 'van')).toBe(false)
-    expect(depot.world.ingest.counters()).toMatchObject({ sessions: 1, sessionsExpired: 1 })
-  })
-})
-
 describe('a stop', () => {
   test('ends the look for expired sessions before the spool is closed', async () => {
     await using depot = await openDepot({ sessionExpiryMs: 10_000 })
@@ -219,20 +202,6 @@ describe('a stored session belongs to an identity and a client id together', () 
 })
 
 describe('a QoS 2 message of a stored session', () => {
-  test('has one effect until PUBREL, with and without DUP, also over restarts', async () => {
-    await using depot = await openDepot()
-    const first = await depot.connect('van')
-    first.publish({ ...parked, messageId: 7 })
-    await first.acked(1)
-    for (const dup of [true, false]) {
-      await depot.restart()
-      const device = await depot.connect('van')
-      device.publish({ ...parked, messageId: 7, dup })
-      expect(await device.acked(1)).toEqual([{ cmd: 'pubrec', messageId: 7 }])
-      expect(depot.stored()).toBe(1)
-    }
-  })
-
   test('is a new one after PUBREL, although the bytes are equal, also over a restart', async () => {
     await using depot = await openDepot()
     for (const count of [1, 2, 3]) {
