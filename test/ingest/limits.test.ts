@@ -1,11 +1,9 @@
 import { describe, expect, test, vi } from 'vitest'
 import { openIngest, type IngestWorld } from '../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../support/memory-intake-spool.ts'
+import { auto, byHand } from '../support/memory-intake-spool.ts'
 import { connectBytes, publishBytes } from '../support/mqtt-device.ts'
 import { useFakeTimers } from '../support/fake-timers.ts'
 import { createRandom } from '../support/random.ts'
-
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 
 function reasons(world: IngestWorld): string[] {
   return world.events.flatMap((event) => (event.kind === 'client_dropped' ? [event.reason] : []))
@@ -116,7 +114,7 @@ describe('after CONNECT', () => {
 
 describe('bounds', () => {
   test('no more messages than max_in_flight wait for their commit', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     await using world = await openIngest(spool, { inFlightMax: 10 })
     const device = await world.device('truck')
     for (let id = 1; id <= 95; id += 1) device.publish({ topic: 't', payload: `m${id}`, messageId: id })

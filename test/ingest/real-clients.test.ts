@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { openIngest, textOf } from '../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../support/memory-intake-spool.ts'
+import { auto } from '../support/memory-intake-spool.ts'
 
 const run = promisify(execFile)
 const mosquittoPub = '/usr/bin/mosquitto_pub'
@@ -18,7 +18,6 @@ const hasPaho = await run(python, ['-c', 'import paho.mqtt.client']).then(
   () => true,
   () => false,
 )
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 
 /** Publishes ten messages with QoS `argv[3]`, waits for their acks, then leaves; without sleeping. */
 const pahoScript = `

@@ -2,12 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { turn } from '../../support/fake-clock.ts'
 import { openIngest, textOf } from '../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+import { auto, byHand } from '../../support/memory-intake-spool.ts'
 import { publishBytes } from '../../support/mqtt-device.ts'
 
 const fault = new GatewayError('SPOOL_WRITE_FAILED', { what: 'w.', why: 'w.', act: 'a.' })
-const byHand = () => createMemoryIntakeSpool({ commits: 'by hand' })
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 
 describe('acked means durable', () => {
   test.each([1, 2] as const)(

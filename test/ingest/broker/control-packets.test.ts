@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest'
 import { collectGarbage } from '../../support/garbage.ts'
 import { openIngest } from '../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
-
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
+import { auto } from '../../support/memory-intake-spool.ts'
 
 /** Without garbage. */
 function heapBytes(): number {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ReceivedMessage } from '../../../src/ingest/types.ts'
 import { eventually } from '../../support/eventually.ts'
 import { openIngest, wordMapper, type IngestWorld } from '../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+import { auto } from '../../support/memory-intake-spool.ts'
 import { openVersion, packetsOf, type Version } from '../../support/mqtt-versions.ts'
 import {
   disconnectPacket,
@@ -65,7 +65,7 @@ const recordingMapper = {
 let world: IngestWorld
 beforeAll(async () => {
   const fast = { connectsPerS: 1e6, connectsPerAddressPerS: 1e6, controlPacketsPerSecondMax: 1e6 }
-  const spool = createMemoryIntakeSpool({ commits: 'auto' })
+  const spool = auto()
   world = await openIngest(spool, { ...fast, mapper: recordingMapper })
 })
 afterAll(() => world[Symbol.asyncDispose]())

@@ -5,10 +5,9 @@ import { hashPassword } from '../../../../src/std/passwords/passwords.ts'
 import { Secret } from '../../../../src/std/secret.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { openIngest, wordMapper } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { auto, byHand } from '../../../support/memory-intake-spool.ts'
 import { connectBytes, createDevice, publishBytes } from '../../../support/mqtt-device.ts'
 
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 const users = [
   { name: 'depot', password: new Secret('right') },
   { name: 'yard', password: new Secret('other') },
@@ -20,35 +19,17 @@ const rules = (anonymous: boolean, named: readonly { name: string; password: Sec
 })
 
 describe('access of clients', () => {
+  const as = (username: string, password: string) => ({ username, password: Buffer.from(password) })
+
   test.each([
     ['a client without a user name is refused where anonymous access is off', false, {}, 5],
-    [
-      'a user with the right password is admitted',
-      false,
-      { username: 'depot', password: Buffer.from('right') },
-      0,
-    ],
-    [
-      'a user with a wrong password is refused',
-      false,
-      { username: 'depot', password: Buffer.from('wrong') },
-      4,
-    ],
-    [
-      'a user with the password of another user is refused',
-      false,
-      { username: 'depot', password: Buffer.from('other') },
-      4,
-    ],
+    ['a user with the right password is admitted', false, as('depot', 'right'), 0],
+    ['a user with a wrong password is refused', false, as('depot', 'wrong'), 4],
+    ['a user with the password of another user is refused', false, as('depot', 'other'), 4],
     ['a user without a password is refused', false, { username: 'depot' }, 4],
-    ['an unknown user is refused', false, { username: 'ghost', password: Buffer.from('right') }, 4],
+    ['an unknown user is refused', false, as('ghost', 'right'), 4],
     ['a client without a user name is admitted where anonymous access is on', true, {}, 0],
-    [
-      'an unknown user is refused although anonymous access is on',
-      true,
-      { username: 'ghost', password: Buffer.from('x') },
-      4,
-    ],
+    ['an unknown user is refused although anonymous access is on', true, as('ghost', 'x'), 4],
   ] as const)('%s', async (_what, anonymous, credentials, returnCode) => {
     await using world = await openIngest(auto(), rules(anonymous))
     const device = await world.connection('truck')
@@ -195,7 +176,7 @@ describe('access of clients', () => {
 
 describe('sessions', () => {
   test('acks of a connection that was taken over do not reach the new one', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     await using world = await openIngest(spool)
     const old = await world.device('truck')
     old.publish({ topic: 't', payload: 'a', messageId: 1 })

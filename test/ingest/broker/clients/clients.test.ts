@@ -7,9 +7,8 @@ import { createFakeClock } from '../../../support/fake-clock.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
 import { openMapperOf, truckSource } from '../../../support/mapping-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { auto } from '../../../support/memory-intake-spool.ts'
 
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 const users = ['depot', 'yard'].map((name) => ({ name, password: new Secret(name) }))
 const accessOf = (anonymous: boolean) => ({
   access: [{ anonymous, certificates: false, users, passwordFile: null, tokens: [] }],

@@ -4,10 +4,9 @@ import { compileRules, patternProblem } from '../../../../src/ingest/broker/publ
 import { Secret } from '../../../../src/std/secret.ts'
 import { openIngest, textOf, type IngestWorld } from '../../../support/ingest-world.ts'
 import { openMapperOf, truckSource } from '../../../support/mapping-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { auto, byHand } from '../../../support/memory-intake-spool.ts'
 import type { Device } from '../../../support/mqtt-device.ts'
 
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 const users = ['truck-7', 'truck-8', 'depot'].map((name) => ({ name, password: new Secret(name) }))
 const access = [{ anonymous: true, certificates: false, users, passwordFile: null, tokens: [] }]
 
@@ -87,7 +86,7 @@ describe('rules of the broker', () => {
   })
 
   test('an ack of a refused message waits for those before it', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     await using world = await openIngest(spool, own)
     const device = await connected(world, 'truck-7')
     device.publish({ topic: 't/truck-7/a', payload: 'a', messageId: 1 })

@@ -5,7 +5,7 @@ import { Secret } from '../../../../src/std/secret.ts'
 import type { FakeClock } from '../../../support/fake-clock.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { auto, byHand } from '../../../support/memory-intake-spool.ts'
 import type { Device } from '../../../support/mqtt-device.ts'
 import { openSpoolWorld, type SpoolWorld } from '../../../support/open-spool.ts'
 
@@ -64,7 +64,7 @@ describe('a stop', () => {
 
 describe('a stored session', () => {
   test('is durable before its CONNACK', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     await using world = await openIngest(spool)
     const device = await world.connection('van')
     const connected = device.connect({ clean: false })
@@ -77,7 +77,7 @@ describe('a stored session', () => {
   })
 
   test('that cannot be stored is refused with CONNACK 3, and a clean session is not', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'auto' })
+    const spool = auto()
     await using world = await openIngest(spool)
     spool.lose()
     const device = await world.connection('van')
@@ -216,7 +216,7 @@ describe('a QoS 2 message of a stored session', () => {
   })
 
   test('gets PUBCOMP after the deletion is durable, and none where it fails', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     await using world = await openIngest(spool)
     const device = await world.connection('van', { releases: false })
     const connected = device.connect({ clean: false })

@@ -7,7 +7,7 @@ import { closedFault } from '../../../../src/spool/spool-errors.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { createFakeClock } from '../../../support/fake-clock.ts'
 import { openIngest } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool, type MemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { byHand, type MemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
 import { openVersion, type VersionDevice } from '../../../support/mqtt-versions.ts'
 import { publishPacket } from '../../../support/mqtt5-packets.ts'
 
@@ -89,7 +89,7 @@ const closings: readonly Closing[] = [
 test.each(closings)(
   '[MQTT5-4.13.2-1] $reason closes with its code of DISCONNECT, at once',
   async ({ reason, code, options, cause }) => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     // Nothing but `cause` moves it, so the end does not wait for the time that a client has to close.
     const clock = createFakeClock()
     await using world = await openIngest(spool, {
