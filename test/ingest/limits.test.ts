@@ -71,13 +71,14 @@ describe('after CONNECT', () => {
     expect(spool.payloads).toHaveLength(1)
   })
 
-  test('the largest packet that is allowed arrives whole', async () => {
+  test('the largest packet that is allowed, and the topic with most levels, arrive whole', async () => {
     const spool = auto()
     await using world = await openIngest(spool)
     const device = await world.device('truck')
     const payload = 'x'.repeat(1024 ** 2 - 2 - 1 - 2)
     device.publish({ topic: 't', payload })
-    await device.acked(1)
+    device.publish({ topic: `${'a/'.repeat(99)}a`, payload: 'x' })
+    await device.acked(2)
     expect(spool.payloads[0]?.json).toContain(payload)
   })
 

@@ -2,7 +2,7 @@
 
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { defaultProvider, type PayloadId } from '../../src/domain/ids.ts'
-import type { Message } from '../../src/domain/message.ts'
+import type { Message, Sender } from '../../src/domain/message.ts'
 import { ingestOptions, ingestSchema } from '../../src/ingest/config.ts'
 import { createIngest, type Ingest, type IngestOptions } from '../../src/ingest/ingest.ts'
 import type { ListenerTls } from '../../src/ingest/broker/listeners/tls-server.ts'
@@ -150,4 +150,14 @@ export function listenerTls({ cert, key }: Certificate, more: Partial<ListenerTl
 export function accessFor(names: readonly string[], anonymous: boolean, password?: string) {
   const users = names.map((name) => ({ name, password: new Secret(password ?? name) }))
   return { access: [{ anonymous, certificates: false, users, passwordFile: null, tokens: [] }] }
+}
+
+/** A mapper that ignores each message and notes who sent it. */
+export function senderMapper(): { mapper: IntakeMapper; seen: readonly Sender[] } {
+  const seen: Sender[] = []
+  const map = ({ sender }: Message): MapResult => {
+    seen.push({ ...sender })
+    return { kind: 'ignored', source: 's', reason: 'r' }
+  }
+  return { mapper: { ...wordMapper, map }, seen }
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type TLSSocket } from 'node:tls'
 import { expect, test } from 'vitest'
 import { createAuthority } from '../../support/certificates.ts'
-import { listenerTls, openIngest, wordMapper } from '../../support/ingest-world.ts'
+import { listenerTls, openIngest, senderMapper } from '../../support/ingest-world.ts'
 import { auto, byHand } from '../../support/memory-intake-spool.ts'
 import { connectBytes, publishBytes } from '../../support/mqtt-device.ts'
 
@@ -24,14 +24,7 @@ async function received(socket: TLSSocket, count: number): Promise<void> {
 }
 
 test('a device with a certificate of the configured authority publishes, and its common name is known', async () => {
-  const senders: unknown[] = []
-  const mapper = {
-    ...wordMapper,
-    map: (message: { sender: object }) => {
-      senders.push({ ...message.sender })
-      return { kind: 'ignored', source: 's', reason: 'r' } as const
-    },
-  }
+  const { mapper, seen } = senderMapper()
   const tls = listenerTls(gateway.issue(), { clientCa: fleet.ca })
   await using world = await openIngest(auto(), { mapper, listeners: [{ host: '127.0.0.1', port: 0, tls }] })
   expect(world.ingest.addresses()[0]).toMatch(/^mqtts:\/\/127\.0\.0\.1:\d+$/)
@@ -41,7 +34,7 @@ test('a device with a certificate of the configured authority publishes, and its
   socket.write(Buffer.concat([connectBytes('7'), ...messages(200)]))
   await received(socket, 4 + 200 * 4)
   const sender = { userName: null, certificateName: 'truck-7', identity: 'truck-7', address: '127.0.0.1' }
-  expect(senders).toEqual(Array.from({ length: 200 }, () => ({ clientId: '7', ...sender })))
+  expect(seen).toEqual(Array.from({ length: 200 }, () => ({ clientId: '7', ...sender })))
 
   // Known before CONNECT.
   const early = connect(options).resume()

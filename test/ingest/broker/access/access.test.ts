@@ -1,10 +1,9 @@
 import { hash as digestOf } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { Message, Sender } from '../../../../src/domain/message.ts'
 import { hashPassword } from '../../../../src/std/passwords/passwords.ts'
 import { Secret } from '../../../../src/std/secret.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { openIngest, wordMapper } from '../../../support/ingest-world.ts'
+import { openIngest, senderMapper } from '../../../support/ingest-world.ts'
 import { auto, byHand } from '../../../support/memory-intake-spool.ts'
 import { connectBytes, createDevice, publishBytes } from '../../../support/mqtt-device.ts'
 
@@ -56,14 +55,7 @@ describe('access of clients', () => {
     ['the user name is the identity where its password was checked', users, 'depot'],
     ['a user name that nobody checked is not an identity', [], null],
   ])('%s', async (_what, named, identity) => {
-    const seen: unknown[] = []
-    const mapper = {
-      ...wordMapper,
-      map: (message: { sender: object }) => {
-        seen.push({ ...message.sender })
-        return { kind: 'ignored', source: 's', reason: 'r' } as const
-      },
-    }
+    const { mapper, seen } = senderMapper()
     await using world = await openIngest(auto(), { mapper, ...rules(true, named) })
     const device = await world.connection('truck')
     await device.connect({ username: 'depot', password: Buffer.from('right') })
@@ -123,14 +115,7 @@ describe('access of clients', () => {
     const token = 'k3Jw9x-0000-token-of-7'
     const tokens = [{ name: 'truck-7', token: new Secret(token) }]
     const [own] = rules(false, hashed).access
-    const seen: Sender[] = []
-    const mapper = {
-      ...wordMapper,
-      map: ({ sender }: Message) => {
-        seen.push(sender)
-        return { kind: 'ignored', source: 's', reason: 'r' } as const
-      },
-    }
+    const { mapper, seen } = senderMapper()
     const local = { host: '127.0.0.1', port: 0, tls: null }
     await using world = await openIngest(auto(), {
       ...rules(false),

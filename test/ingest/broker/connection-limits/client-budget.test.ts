@@ -133,21 +133,3 @@ describe('clients whose messages take long', () => {
     expect(mapped.lastIndexOf('later') - before).toBeLessThanOrEqual(1)
   })
 })
-
-describe('topics', () => {
-  test.each([
-    ['ä'.repeat(50), null],
-    ['ä'.repeat(51), 'It published to a topic that is longer than max_topic_bytes.'],
-    ['a/a/a', null],
-    ['a/a/a/a', 'It published to a topic that has more levels than max_topic_levels.'],
-  ])('%s', async (topic, detail) => {
-    const topicLimits = { bytesMax: 100, levelsMax: 3 }
-    await using world = await openIngest(auto(), { topicLimits })
-    const device = await world.device('truck')
-    device.publish({ topic, payload: 'x' })
-    if (detail === null) await device.acked(1)
-    else await device.gone()
-    const drops = world.events.flatMap((event) => (event.kind === 'client_dropped' ? [event.detail] : []))
-    expect(drops).toEqual(detail === null ? [] : [detail])
-  })
-})

@@ -1,10 +1,9 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { Secret } from '../../../../src/std/secret.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { createFakeClock } from '../../../support/fake-clock.ts'
-import { openIngest, type IngestWorld, refusedBy } from '../../../support/ingest-world.ts'
+import { openIngest, type IngestWorld, refusedBy, accessFor } from '../../../support/ingest-world.ts'
 import { auto } from '../../../support/memory-intake-spool.ts'
 import { connectBytes, type Device } from '../../../support/mqtt-device.ts'
 
@@ -106,8 +105,7 @@ describe('connections in all', () => {
 
 describe('connections of one identity', () => {
   test('have a bound; another identity, and the same client again, connect', async () => {
-    const users = ['north', 'south'].map((name) => ({ name, password: new Secret('pw') }))
-    const access = [{ anonymous: false, certificates: false, users, passwordFile: null, tokens: [] }]
+    const { access } = accessFor(['north', 'south'], false, 'pw')
     await using world = await openIngest(auto(), { ...wide, access, connectionsPerIdentityMax: 2 })
     const login = async (clientId: string, username: string) => {
       const device = await world.connection(clientId)

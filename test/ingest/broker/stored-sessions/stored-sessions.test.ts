@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { IngestOptions } from '../../../../src/ingest/ingest.ts'
 import { GatewayError } from '../../../../src/std/gateway-error.ts'
-import { Secret } from '../../../../src/std/secret.ts'
 import type { FakeClock } from '../../../support/fake-clock.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
+import { openIngest, type IngestWorld, accessFor } from '../../../support/ingest-world.ts'
 import { auto, byHand } from '../../../support/memory-intake-spool.ts'
 import type { Device } from '../../../support/mqtt-device.ts'
 import { openSpoolWorld, type SpoolWorld } from '../../../support/open-spool.ts'
@@ -126,8 +125,7 @@ describe('a stored session', () => {
 })
 
 describe('a stored session belongs to an identity and a client id together', () => {
-  const users = ['alice', 'bob'].map((name) => ({ name, password: new Secret(name) }))
-  const access = [{ anonymous: true, certificates: false, users, passwordFile: null, tokens: [] }]
+  const { access } = accessFor(['alice', 'bob'], true)
 
   test.each([
     ['bob', true],
@@ -156,18 +154,6 @@ describe('a stored session belongs to an identity and a client id together', () 
     again.publish({ ...parked, messageId: 7, dup: true })
     await again.acked(1)
     expect(depot.stored()).toBe(1)
-  })
-
-  test('and is deleted by a clean session of the same identity only', async () => {
-    await using depot = await openDepot({ access })
-    for (const user of ['alice', 'bob', undefined])
-      expect(await presence(depot, 'van', false, user)).toBe(false)
-    await presence(depot, 'van', true, 'bob')
-    await depot.restart()
-    expect(await presence(depot, 'van', false, 'alice')).toBe(true)
-    expect(await presence(depot, 'van', false, 'bob')).toBe(false)
-    expect(await presence(depot, 'van', false)).toBe(true)
-    expect(depot.world.ingest.counters()).toMatchObject({ sessions: 3 })
   })
 
   test('and so do the packet identifiers by which a message without a device time is known', async () => {
@@ -251,15 +237,6 @@ describe('QoS 2 messages that are not released', () => {
       device.publish({ ...parked, payload: `untimed ${id}`, messageId: id })
     await device.acked(count)
   }
-
-  test('have a bound for each session: the connection is closed', async () => {
-    await using depot = await openDepot({ unreleasedMax: 3 })
-    const van = await depot.connect('van')
-    await publish(van, 3)
-    van.publish({ ...parked, messageId: 4 })
-    await van.gone()
-    expect(depot.world.ingest.counters().droppedByReason).toEqual(new Map([['too_many_qos2', 1]]))
-  })
 
   test('have a bound for all: the session without a connection and with most is removed', async () => {
     await using depot = await openDepot({ unreleasedMax: 30, unreleasedTotalMax: 40 })

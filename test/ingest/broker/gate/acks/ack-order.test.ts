@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { openIngest } from '../../../../support/ingest-world.ts'
-import { auto, byHand } from '../../../../support/memory-intake-spool.ts'
+import { byHand } from '../../../../support/memory-intake-spool.ts'
 import { publishBytes } from '../../../../support/mqtt-device.ts'
 
 const pubrel = (messageId: number) => Buffer.from([0x62, 2, 0, messageId])
@@ -59,12 +59,4 @@ test('PUBCOMP of a stored message stays behind the acknowledgements before it an
     { cmd: 'pubcomp', messageId: 77 },
     { cmd: 'pubrec', messageId: 7 },
   ])
-})
-
-test('a client that subscribes between PUBRELs gets its answers in this order', async () => {
-  await using world = await openIngest(auto())
-  const device = await world.device('truck')
-  device.sendBytes(Buffer.concat([pubrel(1), Buffer.from([0x82, 6, 0, 2, 0, 1, 0x61, 0]), pubrel(3)]))
-  await device.acked(2)
-  expect(device.received.map(({ cmd }) => cmd)).toEqual(['connack', 'pubcomp', 'suback', 'pubcomp'])
 })

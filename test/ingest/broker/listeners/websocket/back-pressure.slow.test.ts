@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { createFakeClock } from '../../../../support/fake-clock.ts'
 import { openIngest, droppedBy } from '../../../../support/ingest-world.ts'
 import { byHand } from '../../../../support/memory-intake-spool.ts'
 import { openWebSocket, published, webSocketListener } from '../../../../support/websocket-client.ts'
@@ -26,22 +25,6 @@ describe('back-pressure over WebSocket', () => {
       await client.acked(acked + 10)
     }
     expect(spool.payloads).toHaveLength(count)
-    expect(droppedBy(world)).toEqual({})
-  })
-
-  test('answers no ping behind a message that waits, and counts no time of its own', async () => {
-    const clock = createFakeClock()
-    const spool = byHand()
-    await using world = await openIngest(spool, { listeners, inFlightMax: 1, clock })
-    const client = await openWebSocket(world)
-    await client.connect('truck')
-    client.send(published(1), published(2))
-    await spool.ended(1)
-    await clock.advance(3_600_000)
-    spool.commit()
-    await spool.ended(2)
-    spool.commit()
-    await client.acked(2)
     expect(droppedBy(world)).toEqual({})
   })
 })

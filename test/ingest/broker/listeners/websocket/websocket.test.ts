@@ -1,5 +1,4 @@
 import { connect as connectTcp } from 'node:net'
-import { connectAsync } from 'mqtt'
 import { describe, expect, test } from 'vitest'
 import { createAuthority } from '../../../../support/certificates.ts'
 import { eventually } from '../../../../support/eventually.ts'
@@ -30,30 +29,9 @@ async function answerTo(port: number, bytes: Buffer): Promise<string> {
 }
 
 describe('a listener for WebSocket', () => {
-  test('takes messages of mqtt.js in every QoS', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool, { listeners: [plain] })
-    const [url = ''] = world.ingest.addresses()
-    expect(url).toBe(`ws://127.0.0.1:${world.port}/mqtt`)
-    const client = await connectAsync(url, { protocolVersion: 4, clientId: 'truck', reconnectPeriod: 0 })
-    for (const qos of [0, 1, 2] as const) await client.publishAsync('t', `qos ${qos}`, { qos })
-    await client.publishAsync('t', 'x'.repeat(300_000), { qos: 1 })
-    await client.endAsync()
-    await eventually(() => world.ingest.counters().connections === 0)
-    expect(spool.payloads.map((payload) => textOf(payload).slice(0, 5))).toEqual([
-      'qos 0',
-      'qos 1',
-      'qos 2',
-      'xxxxx',
-    ])
-    expect(world.events).toContainEqual(
-      expect.objectContaining({ kind: 'client_disconnected', clientId: 'truck', reason: 'disconnect' }),
-    )
-    expect(world.ingest.counters().unauthenticated).toBe(0)
-  })
-
   test.each<[string, RequestOptions]>([
     ['mqtt', {}],
+    ['a page of an allowed origin', { headers: { Origin: 'https://fleet.example.com' } }],
     ['a list with mqtt last', { headers: { 'Sec-WebSocket-Protocol': 'mqttv3.1, mqtt' } }],
   ])('[MQTT-6.0.0-4] answers %s with the subprotocol mqtt', async (_name, request) => {
     await using world = await openIngest(auto(), { listeners: [plain] })
@@ -100,12 +78,6 @@ describe('a listener for WebSocket', () => {
     expect(refusedBy(world)).toEqual({ not_http: 1 })
   })
 
-  test('lets the page of an allowed origin connect', async () => {
-    await using world = await openIngest(auto(), { listeners: [plain] })
-    const client = await openWebSocket(world, { headers: { Origin: 'https://fleet.example.com' } })
-    expect(await client.connect('page')).toMatchObject({ returnCode: 0 })
-  })
-
   test('closes a connection without a request after connect_timeout, and forgets one that ends before', async () => {
     const clock = createFakeClock()
     await using world = await openIngest(auto(), { listeners: [plain], clock })
@@ -147,23 +119,6 @@ describe('a listener for WebSocket', () => {
 describe('WebSocket over TLS', () => {
   const authority = createAuthority()
   const tls = listenerTls(authority.issue())
-
-  test('takes messages, also of mqtt.js', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool, { listeners: [{ ...plain, tls }] })
-    const [url = ''] = world.ingest.addresses()
-    expect(url).toBe(`wss://127.0.0.1:${world.port}/mqtt`)
-    const options = { protocolVersion: 4, clientId: 'truck', reconnectPeriod: 0, ca: authority.ca } as const
-    const client = await connectAsync(url, { ...options, servername: 'localhost' })
-    for (const qos of [0, 1, 2] as const) await client.publishAsync('t', `qos ${qos}`, { qos })
-    await client.endAsync()
-    expect(spool.payloads.map(textOf)).toEqual(['qos 0', 'qos 1', 'qos 2'])
-    const raw = await openWebSocket({ port: world.port, tls: { ca: authority.ca } })
-    await raw.connect('raw')
-    raw.send(publishBytes({ topic: 't', payload: 'y'.repeat(100_000), messageId: 1 }))
-    await raw.acked(1)
-    expect(spool.payloads).toHaveLength(4)
-  })
 
   test('reports HTTP without TLS, and a connection that asks for nothing after its handshake', async () => {
     await using world = await openIngest(auto(), { listeners: [{ ...plain, tls }] })
