@@ -14,13 +14,14 @@ const messages = (count: number) =>
     publishBytes({ topic: 't', payload: `${index} ${'x'.repeat(500)}`, messageId: index + 1 }),
   )
 
-/** Resolves when so many bytes have come. */
-async function received(socket: TLSSocket, count: number): Promise<void> {
+/** Resolves when so many bytes have come, or the connection has ended. */
+async function received(socket: TLSSocket, count: number): Promise<number> {
   let bytes = 0
   for await (const chunk of socket) {
     bytes += (chunk as Buffer).length
-    if (bytes >= count) return
+    if (bytes >= count) break
   }
+  return bytes
 }
 
 test('a device with a certificate of the configured authority publishes, and its common name is known', async () => {
@@ -56,6 +57,6 @@ test('a client that closes its side gets all acknowledgements', async () => {
   await spool.ended(50)
   for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate)
   spool.commit()
-  await received(socket, 4 + 50 * 4)
+  expect(await received(socket, 4 + 50 * 4)).toBe(4 + 50 * 4)
   socket.destroy()
 })
