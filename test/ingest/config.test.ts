@@ -49,61 +49,54 @@ describe('the section ingest', () => {
     expect(problems({ broker: { listeners: [{ url }], access: anonymous } })).toHaveLength(1)
   })
 
-  test('requires a certificate for mqtts:// and allows none for mqtt://', () => {
-    const tls = createAuthority().issue()
-    const listeners = [{ url: 'mqtts://127.0.0.1' }, { url: 'mqtt://127.0.0.1', tls }]
-    expect(problems({ broker: { listeners, access: anonymous } })).toEqual([
-      'broker.listeners.0.tls is required for an mqtts:// listener',
-      'broker.listeners.1.tls is not allowed for an mqtt:// listener',
-    ])
-    const others = [
-      { url: 'wss://127.0.0.1' },
-      { url: 'ws://127.0.0.1', tls },
+  test.each([
+    [{ url: 'mqtts://127.0.0.1' }, 'tls is required for an mqtts:// listener'],
+    [{ url: 'mqtt://127.0.0.1', tls: mine }, 'tls is not allowed for an mqtt:// listener'],
+    [{ url: 'wss://127.0.0.1' }, 'tls is required for a wss:// listener'],
+    [{ url: 'ws://127.0.0.1', tls: mine }, 'tls is not allowed for a ws:// listener'],
+    [
       { url: 'mqtt://127.0.0.1', websocket: { origins: ['*'] } },
-    ]
-    expect(problems({ broker: { listeners: others, access: anonymous } })).toEqual([
-      'broker.listeners.0.tls is required for a wss:// listener',
-      'broker.listeners.1.tls is not allowed for a ws:// listener',
-      'broker.listeners.2.websocket is not allowed for an mqtt:// listener',
+      'websocket is not allowed for an mqtt:// listener',
+    ],
+  ])('refuses the listener %j', (listener, problem) => {
+    expect(problems({ broker: { listeners: [listener], access: anonymous } })).toEqual([
+      `broker.listeners.0.${problem}`,
     ])
   })
 
   test('reads path, origins and names of a listener for WebSocket', () => {
     const origins = ['https://Fleet.Example.com', 'http://127.0.0.1:3000', 'capacitor://localhost', '*']
-    const listeners = [{ url: 'ws://127.0.0.1' }, { url: 'ws://127.0.0.1:1/a', websocket: { origins } }]
-    expect(
-      ingestOptions(ingestSchema.parse({ broker: { listeners, access: anonymous } })).listeners,
-    ).toMatchObject([
-      { port: 8083, tls: null, webSocket: { path: '/mqtt', origins: [] } },
+    const listeners = [
+      { url: 'ws://127.0.0.1' },
+      { url: 'ws://127.0.0.1:1/a', websocket: { origins, hosts: ['Gateway.Example.com'] } },
+      { url: 'wss://127.0.0.1', tls: mine },
+    ]
+    const box = hostname().toLowerCase()
+    const read = ingestOptions(ingestSchema.parse({ broker: { listeners, access: anonymous } }))
+    expect(read.listeners).toMatchObject([
+      { port: 8083, tls: null, webSocket: { path: '/mqtt', origins: [], hosts: new Set([box]) } },
       {
         port: 1,
         webSocket: {
           path: '/a',
-          origins: ['https://fleet.example.com', 'http://127.0.0.1:3000', 'capacitor://localhost', '*'],
+          origins: ['https://fleet.example.com', ...origins.slice(1)],
+          hosts: new Set([box, 'gateway.example.com']),
+          isSecure: false,
         },
       },
+      { webSocket: { isSecure: true } },
     ])
-    const names = [
-      { url: 'ws://127.0.0.1', websocket: { hosts: ['Gateway.Example.com'] } },
-      { url: 'wss://127.0.0.1', tls: mine },
-    ]
-    const box = hostname().toLowerCase()
-    expect(
-      ingestOptions(ingestSchema.parse({ broker: { listeners: names, access: anonymous } })).listeners,
-    ).toMatchObject([
-      { webSocket: { hosts: new Set([box, 'gateway.example.com']), isSecure: false } },
-      { webSocket: { hosts: new Set([box]), isSecure: true } },
-    ])
-    for (const origin of ['https://fleet.example.com/page', 'fleet.example.com', 'null', '', 'https://a b'])
-      expect(
-        problems({
-          broker: {
-            listeners: [{ url: 'ws://127.0.0.1', websocket: { origins: [origin] } }],
-            access: anonymous,
-          },
-        }),
-      ).toEqual([expect.stringContaining('broker.listeners.0.websocket.origins.0 must be an origin such as')])
   })
+
+  test.each(['https://fleet.example.com/page', 'fleet.example.com', 'null', '', 'https://a b'])(
+    'refuses the origin %j',
+    (origin) => {
+      const listeners = [{ url: 'ws://127.0.0.1', websocket: { origins: [origin] } }]
+      expect(problems({ broker: { listeners, access: anonymous } })).toEqual([
+        expect.stringContaining('broker.listeners.0.websocket.origins.0 must be an origin such as'),
+      ])
+    },
+  )
 
   test('refuses two users of one name, and unknown keys', () => {
     expect(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { openIngest } from '../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../support/memory-intake-spool.ts'
+import { auto } from '../support/memory-intake-spool.ts'
 import { publishBytes, type Device } from '../support/mqtt-device.ts'
 import { createRandom, type Random } from '../support/random.ts'
 
@@ -34,7 +34,7 @@ describe('nothing hangs', () => {
     '20,000 messages in segments of every size, while the spool holds and resumes, are all acknowledged (seed %i)',
     async (seed) => {
       const random = createRandom(seed)
-      const spool = createMemoryIntakeSpool({ commits: 'auto' })
+      const spool = auto()
       await using world = await openIngest(spool, { inFlightMax: 50, heldMessagesMax: 300 })
       const scripts = Array.from({ length: devices }, (_, index) => script(random, `d${index}`))
       // Their PUBRELs come at the end: one in the middle of a packet that was cut would break the stream.

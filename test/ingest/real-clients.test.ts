@@ -1,16 +1,19 @@
+// Clients of others that publish and subscribe. What is not installed is skipped.
+
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
-import { describe, expect, test } from 'vitest'
-import { openIngest, textOf, type IngestWorld } from '../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../support/memory-intake-spool.ts'
+import { expect, test } from 'vitest'
+import { openIngest, textOf } from '../support/ingest-world.ts'
+import { auto } from '../support/memory-intake-spool.ts'
 
 const run = promisify(execFile)
 const mosquittoPub = '/usr/bin/mosquitto_pub'
+const mosquittoSub = '/usr/bin/mosquitto_sub'
 const python = '/usr/bin/python3'
 
-const hasMosquitto = existsSync(mosquittoPub)
+const hasMosquitto = existsSync(mosquittoPub) && existsSync(mosquittoSub)
 const hasPaho = await run(python, ['-c', 'import paho.mqtt.client']).then(
   () => true,
   () => false,
@@ -29,57 +32,50 @@ client.disconnect()
 client.loop_stop()
 `
 
-async function mosquitto(world: IngestWorld, ...more: string[]): Promise<{ stderr: string }> {
-  const where = ['-h', '127.0.0.1', '-p', String(world.port), '-t', 'depot/truck']
-  return run(mosquittoPub, [...where, ...more], { timeout: 20_000 })
+const placeOf = (port: number) => ['-h', '127.0.0.1', '-p', `${port}`, '-t', 'depot/truck']
+const programs = {
+  'mosquitto_pub with MQTT 3.1.1': (port: number, qos: string) =>
+    run(mosquittoPub, [...placeOf(port), '-q', qos, '-m', 'x', '-V', 'mqttv311'], { timeout: 20_000 }),
+  'mosquitto_pub with MQTT 5': (port: number, qos: string) =>
+    run(mosquittoPub, [...placeOf(port), '-q', qos, '-m', 'x', '-V', 'mqttv5'], { timeout: 20_000 }),
+  paho: (port: number, qos: string) => run(python, ['-c', pahoScript, `${port}`, qos], { timeout: 20_000 }),
 }
 
-describe('real MQTT clients', () => {
-  test.skipIf(!hasMosquitto).each([0, 1, 2])(
-    '[MQTT-7.0.0-2] mosquitto_pub publishes with QoS %i (skipped where it is not installed)',
-    async (qos) => {
-      const spool = createMemoryIntakeSpool({ commits: 'auto' })
-      await using world = await openIngest(spool)
-      for (const text of ['one', 'two'])
-        await mosquitto(world, '-q', String(qos), '-i', 'truck', '-m', text, '-V', 'mqttv311')
-      await spool.ended(2)
-      await new Promise(setImmediate)
-      expect(spool.payloads.map(textOf)).toEqual(['one', 'two'])
-    },
-  )
+const cases = Object.entries(programs).flatMap(([name, program]) =>
+  ['0', '1', '2'].map((qos) => [name, qos, program] as const),
+)
 
-  test.skipIf(!hasMosquitto)('mosquitto_pub -l publishes a stream of lines with QoS 1', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'auto' })
-    await using world = await openIngest(spool)
-    const lines = Array.from({ length: 500 }, (_, index) => `line ${index}`)
-    const where = ['-h', '127.0.0.1', '-p', String(world.port), '-t', 'depot/truck']
-    const child = spawn(mosquittoPub, [...where, '-q', '1', '-l'], { stdio: ['pipe', 'ignore', 'ignore'] })
-    child.stdin.end(`${lines.join('\n')}\n`)
-    expect((await once(child, 'exit'))[0]).toBe(0)
-    expect(spool.payloads.map(textOf)).toEqual(lines)
-  })
-
-  test.skipIf(!hasMosquitto).each(['0', '1', '2'])(
-    'mosquitto_pub publishes by MQTT 5 with QoS %s',
-    async (qos) => {
-      const spool = createMemoryIntakeSpool({ commits: 'auto' })
-      await using world = await openIngest(spool)
-      await mosquitto(world, '-q', qos, '-m', 'x', '-V', 'mqttv5')
-      await spool.ended(1)
-      await new Promise(setImmediate)
-      expect(spool.payloads.map(textOf)).toEqual(['x'])
-    },
-  )
-
-  test.skipIf(!hasPaho).each([0, 1, 2])(
-    'paho publishes with QoS %i (skipped where it is not installed)',
-    async (qos) => {
-      const spool = createMemoryIntakeSpool({ commits: 'auto' })
-      await using world = await openIngest(spool)
-      await run(python, ['-c', pahoScript, String(world.port), String(qos)], { timeout: 20_000 })
-      await spool.ended(10)
-      await new Promise(setImmediate)
-      expect(spool.payloads.map(textOf)).toEqual(Array.from({ length: 10 }, (_, index) => `paho ${index}`))
-    },
-  )
+test.for(cases)('[MQTT3-7.0.0-2] %s publishes with QoS %s', async ([name, qos, program], { skip }) => {
+  skip(name === 'paho' ? !hasPaho : !hasMosquitto)
+  const spool = auto()
+  await using world = await openIngest(spool)
+  await program(world.port, qos)
+  const texts = name === 'paho' ? Array.from({ length: 10 }, (_, index) => `paho ${index}`) : ['x']
+  await spool.ended(texts.length)
+  await new Promise(setImmediate)
+  expect(spool.payloads.map(textOf)).toEqual(texts)
 })
+
+test.skipIf(!hasMosquitto)('mosquitto_pub -l publishes a stream of lines with QoS 1', async () => {
+  const spool = auto()
+  await using world = await openIngest(spool)
+  const lines = Array.from({ length: 500 }, (_, index) => `line ${index}`)
+  const child = spawn(mosquittoPub, [...placeOf(world.port), '-q', '1', '-l'], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  child.stdin.end(`${lines.join('\n')}\n`)
+  expect((await once(child, 'exit'))[0]).toBe(0)
+  expect(spool.payloads.map(textOf)).toEqual(lines)
+})
+
+test.skipIf(!hasMosquitto)(
+  'mosquitto_sub stays connected until its own timeout, and gets nothing',
+  async () => {
+    await using world = await openIngest(auto())
+    const args = [...placeOf(world.port), '-q', '1', '-d', '-W', '1']
+    const { stdout } = await run(mosquittoSub, args).catch((error: { stdout: string }) => error)
+    expect(stdout).toContain('Subscribed (mid: 1): 1')
+    expect(stdout).not.toContain('PUBLISH')
+    expect(world.ingest.counters().subscriptions).toBe(1)
+  },
+)

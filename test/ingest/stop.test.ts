@@ -3,12 +3,12 @@ import { createServer, type AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { ingestOptions, ingestSchema } from '../../src/ingest/config.ts'
 import { openIngest } from '../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../support/memory-intake-spool.ts'
+import { auto, byHand } from '../support/memory-intake-spool.ts'
 import { createDevice } from '../support/mqtt-device.ts'
 
 describe('stopping', () => {
   test('nothing more is read after stopAccepting, and what was read is still acknowledged', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     await using world = await openIngest(spool)
     const device = await world.device('truck')
     device.publish({ topic: 't', payload: 'in time', messageId: 1 })
@@ -24,7 +24,7 @@ describe('stopping', () => {
   })
 
   test('acks of the last commit reach the device although the connections are closed at once', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     await using world = await openIngest(spool)
     const device = await world.device('truck')
     for (let id = 1; id <= 100; id += 1) device.publish({ topic: 't', payload: `m${id}`, messageId: id })
@@ -36,7 +36,7 @@ describe('stopping', () => {
   })
 
   test('the gateway takes no wills when it closes the connections itself', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     await using world = await openIngest(spool)
     const device = await world.connection('truck')
     await device.connect({ will: { topic: 'gone', payload: Buffer.from('last words') } })
@@ -51,7 +51,7 @@ describe('listening', () => {
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     const { port } = other.address() as AddressInfo
-    const spool = createMemoryIntakeSpool({ commits: 'auto' })
+    const spool = auto()
     const listeners = [
       { host: '127.0.0.1', port: 0, tls: null },
       { host: '127.0.0.1', port, tls: null },
@@ -62,7 +62,7 @@ describe('listening', () => {
 
   test('an address that is not of this machine fails the start with ADDRESS_UNAVAILABLE', async () => {
     const listeners = [{ host: '192.0.2.1', port: 0, tls: null }]
-    const spool = createMemoryIntakeSpool({ commits: 'auto' })
+    const spool = auto()
     await expect(openIngest(spool, { listeners })).rejects.toMatchObject({ code: 'ADDRESS_UNAVAILABLE' })
   })
 
@@ -71,7 +71,7 @@ describe('listening', () => {
     const { listeners, access } = ingestOptions(
       ingestSchema.parse({ broker: { listeners: [{ url }, { url }], access: { anonymous: true } } }),
     )
-    await using world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }), { listeners, access })
+    await using world = await openIngest(auto(), { listeners, access })
     const urls = world.ingest.addresses()
     expect(world.events).toEqual(urls.map((url) => ({ kind: 'listener_opened', url })))
     for (const url of urls) {

@@ -2,14 +2,17 @@
 
 import type { GatewayEvent } from '../../src/domain/event.ts'
 import { defaultProvider, type PayloadId } from '../../src/domain/ids.ts'
-import type { Message } from '../../src/domain/message.ts'
+import type { Message, Sender } from '../../src/domain/message.ts'
 import { ingestOptions, ingestSchema } from '../../src/ingest/config.ts'
 import { createIngest, type Ingest, type IngestOptions } from '../../src/ingest/ingest.ts'
+import type { ListenerTls } from '../../src/ingest/broker/listeners/tls-server.ts'
 import type { IntakeMapper, IntakeSpool } from '../../src/ingest/types.ts'
 import type { Tap } from '../../src/ingest/intake/message-tap.ts'
 import type { MapResult } from '../../src/mapping/mapping.ts'
 import { hash } from 'node:crypto'
 import { systemClock, type Clock } from '../../src/std/clock.ts'
+import { Secret } from '../../src/std/secret.ts'
+import type { Certificate } from './certificates.ts'
 import { ourTimeOf } from './our-time.ts'
 import { createDevice, type Device } from './mqtt-device.ts'
 
@@ -126,4 +129,35 @@ export async function openIngest(
       await ingest.close()
     },
   }
+}
+
+/** Why connections were refused, and how often. */
+export function refusedBy({ ingest }: IngestWorld): Record<string, number> {
+  return Object.fromEntries(ingest.counters().refusedByReason)
+}
+
+/** Why connections were closed, and how often. */
+export function droppedBy({ ingest }: IngestWorld): Record<string, number> {
+  return Object.fromEntries(ingest.counters().droppedByReason)
+}
+
+/** The TLS of a listener with this certificate. */
+export function listenerTls({ cert, key }: Certificate, more: Partial<ListenerTls> = {}): ListenerTls {
+  return { cert, key: new Secret(key), clientCa: null, clientCrl: null, certificateName: 'cn', ...more }
+}
+
+/** Access for these users, each with its name as password if not told otherwise. */
+export function accessFor(names: readonly string[], anonymous: boolean, password?: string) {
+  const users = names.map((name) => ({ name, password: new Secret(password ?? name) }))
+  return { access: [{ anonymous, certificates: false, users, passwordFile: null, tokens: [] }] }
+}
+
+/** A mapper that ignores each message and notes who sent it. */
+export function senderMapper(): { mapper: IntakeMapper; seen: readonly Sender[] } {
+  const seen: Sender[] = []
+  const map = ({ sender }: Message): MapResult => {
+    seen.push({ ...sender })
+    return { kind: 'ignored', source: 's', reason: 'r' }
+  }
+  return { mapper: { ...wordMapper, map }, seen }
 }

@@ -208,3 +208,9 @@ export function createMemoryIntakeSpool(options: { commits: 'by hand' | 'auto' }
     },
   }
 }
+
+/** One that commits by itself. */
+export const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
+
+/** One whose commits the test makes. */
+export const byHand = () => createMemoryIntakeSpool({ commits: 'by hand' })

@@ -1,57 +1,20 @@
 // mqtt3-packets.ts: writes and reads the bytes of MQTT 3.1.1: packets of a client as they are told, right or
 // wrong, and those of a server strictly: the reader throws at anything that a server may not send.
 
-import { packetOf, text, uint16, type Part } from './mqtt5-packets.ts'
+import {
+  connectPacket,
+  packetOf,
+  publishPacket,
+  text,
+  uint16,
+  type ConnectFields,
+  type PublishFields,
+} from './mqtt5-packets.ts'
 import type { ServerPacket } from './mqtt5-reader.ts'
 
-export const cleanSession = 0x02
+export const connectPacket3 = (fields: ConnectFields = {}) => connectPacket({ level: 4, ...fields }, false)
 
-export type ConnectFields3 = {
-  name?: string
-  level?: number
-  flags?: number
-  keepAliveS?: number
-  clientId?: string | readonly number[]
-  /** What follows the client identifier, instead of the fields below. */
-  rest?: readonly Part[]
-  will?: { topic: string; payload: string; qos?: number; retain?: boolean }
-  userName?: string
-  password?: string
-}
-
-export function connectPacket3(fields: ConnectFields3 = {}): Buffer {
-  const { will, userName, password, name = 'MQTT', level = 4, keepAliveS = 0, clientId = 'truck' } = fields
-  const flags =
-    (fields.flags ?? cleanSession) |
-    (will === undefined ? 0 : 0x04 | ((will.qos ?? 0) << 3) | (will.retain ? 0x20 : 0)) |
-    (userName === undefined ? 0 : 0x80) |
-    (password === undefined ? 0 : 0x40)
-  const rest = fields.rest ?? [
-    ...(will === undefined ? [] : [text(will.topic), text(will.payload)]),
-    ...(userName === undefined ? [] : [text(userName)]),
-    ...(password === undefined ? [] : [text(password)]),
-  ]
-  return packetOf(0x10, text(name), level, flags, uint16(keepAliveS), text(clientId), ...rest)
-}
-
-export type PublishFields3 = {
-  topic?: string | readonly number[]
-  payload?: string | Buffer
-  qos?: number
-  messageId?: number
-  dup?: boolean
-  retain?: boolean
-}
-
-export function publishPacket3(fields: PublishFields3 = {}): Buffer {
-  const { topic = 't', payload = '{}', qos = 1, messageId = 1, dup = false, retain = false } = fields
-  return packetOf(
-    0x30 | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0),
-    text(topic),
-    ...(qos === 0 ? [] : [uint16(messageId)]),
-    Buffer.from(payload),
-  )
-}
+export const publishPacket3 = (fields: PublishFields = {}) => publishPacket(fields, false)
 
 export function subscribePacket3(
   messageId: number,

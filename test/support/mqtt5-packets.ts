@@ -102,17 +102,18 @@ export type ConnectFields = {
 
 export const cleanStart = 0x02
 
-export function connectPacket(fields: ConnectFields = {}): Buffer {
+/** Without `hasProperties` in the layout of MQTT 3.1.1. */
+export function connectPacket(fields: ConnectFields = {}, hasProperties = true): Buffer {
   const { will, userName, password, name = 'MQTT', level = 5, keepAliveS = 0, clientId = 'truck' } = fields
   const flags =
-    fields.flags ??
-    cleanStart |
-      (will === undefined ? 0 : 0x04 | ((will.qos ?? 0) << 3) | (will.retain ? 0x20 : 0)) |
-      (userName === undefined ? 0 : 0x80) |
-      (password === undefined ? 0 : 0x40)
-  const section = fields.section ?? propertiesOf(...(fields.properties ?? []))
+    (fields.flags ?? cleanStart) |
+    (will === undefined ? 0 : 0x04 | ((will.qos ?? 0) << 3) | (will.retain ? 0x20 : 0)) |
+    (userName === undefined ? 0 : 0x80) |
+    (password === undefined ? 0 : 0x40)
+  const sectionOf = (properties: readonly Part[] = []) => (hasProperties ? propertiesOf(...properties) : [])
+  const section = fields.section ?? sectionOf(fields.properties)
   const willFields =
-    will === undefined ? [] : [propertiesOf(...(will.properties ?? [])), text(will.topic), text(will.payload)]
+    will === undefined ? [] : [sectionOf(will.properties), text(will.topic), text(will.payload)]
   const rest = fields.rest ?? [
     ...willFields,
     ...(userName === undefined ? [] : [text(userName)]),
@@ -133,37 +134,32 @@ export type PublishFields = {
   section?: Buffer
 }
 
-export function publishPacket(fields: PublishFields = {}): Buffer {
+export function publishPacket(fields: PublishFields = {}, hasProperties = true): Buffer {
   const { topic = 't', payload = '{}', qos = 1, messageId = 1, dup = false, retain = false } = fields
   return packetOf(
     0x30 | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0),
     text(topic),
     ...(qos === 0 ? [] : [uint16(messageId)]),
-    fields.section ?? propertiesOf(...(fields.properties ?? [])),
+    hasProperties ? (fields.section ?? propertiesOf(...(fields.properties ?? []))) : [],
     Buffer.from(payload),
   )
 }
 
-const subscribeHead = 0x82
-const unsubscribeHead = 0xa2
-
 /** `filters`: the filter and its options (MQTT 5, 3.8.3.1). */
 export function subscribePacket(
   messageId: number,
-  filters: readonly (readonly [filter: string, options: number])[],
+  filters: readonly (readonly [filter: string | readonly number[], options: number])[],
   properties: readonly Part[] = [],
 ): Buffer {
   const entries = filters.flatMap(([filter, options]) => [text(filter), Buffer.from([options])])
-  return packetOf(subscribeHead, uint16(messageId), propertiesOf(...properties), ...entries)
+  return packetOf(0x82, uint16(messageId), propertiesOf(...properties), ...entries)
 }
 
-export function unsubscribePacket(messageId: number, filters: readonly string[]): Buffer {
-  return packetOf(
-    unsubscribeHead,
-    uint16(messageId),
-    propertiesOf(),
-    ...filters.map((filter) => text(filter)),
-  )
+export function unsubscribePacket(
+  messageId: number,
+  filters: readonly (string | readonly number[])[],
+): Buffer {
+  return packetOf(0xa2, uint16(messageId), propertiesOf(), ...filters.map((filter) => text(filter)))
 }
 
 export const pingPacket = Buffer.from([0xc0, 0])

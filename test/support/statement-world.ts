@@ -4,6 +4,14 @@
 import { afterAll, describe, onTestFinished } from 'vitest'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { createAuthority } from './certificates.ts'
+import {
+  openVersion,
+  packetsOf,
+  type Version,
+  type VersionDevice,
+  type VersionPackets,
+} from './mqtt-versions.ts'
+import type { ConnectFields } from './mqtt5-packets.ts'
 import type { ServerPacket } from './mqtt5-reader.ts'
 import type { DeviceOptions, RawDevice } from './raw-device.ts'
 import { startPipeline, type Pipeline } from './pipeline-world.ts'
@@ -11,12 +19,10 @@ import { startPipeline, type Pipeline } from './pipeline-world.ts'
 export type Transport = 'tcp' | 'tls' | 'ws' | 'wss'
 
 export type StatementWorld = Pipeline & {
-  /** Where devices of its transport connect. */
-  place: DeviceOptions
-  /** The same for any transport, where the world has several. */
-  placeOf(transport: Transport): DeviceOptions
-  /** Waits until the device is open; its connection ends with the test. */
-  keep<Opened extends { destroy(): void }>(device: Promise<Opened>): Promise<Opened>
+  /** A connection before its CONNECT, of the version and transport of the world if not told. It ends with the test. */
+  open(version?: Version, transport?: Transport): Promise<VersionDevice>
+  /** A connected device and its CONNACK. */
+  connected(fields?: ConnectFields): Promise<VersionDevice & { connack: ServerPacket }>
   /** A message of this world and no other, by `n` up to 1000. */
   position(n: number): string
   /** A sum over the labels of a metric, since this world was opened. */
@@ -80,23 +86,35 @@ const listeners: Readonly<Record<Transport, string>> = {
 /** Over TCP in `npm test`, over the others in `npm run test:system`. */
 const transports = (process.env['TRANSPORTS'] ?? 'tcp').split(' ') as Transport[]
 
-/** Runs the tests over each transport. */
-export function overEachTransport(tests: (transport: Transport) => void): void {
-  afterAll(endShared)
-  describe.each(transports)('over %s', (transport) => {
-    tests(transport)
-  })
+export type OpenWorld = (options?: StatementOptions, atEnd?: AtEnd) => Promise<StatementWorld>
+
+type Tests = (open: OpenWorld, packets: VersionPackets, version: Version, transport: Transport) => void
+
+/** Runs the tests with each of the versions over each transport. */
+export function overEachTransport(versions: readonly Version[], tests: Tests): void {
+  runOverEach(describe, versions, tests)
 }
 
 /**
  * Runs tests that mostly wait at the same time. They take `expect` and `onTestFinished` from their context, and do
  * not read the same counter of one gateway.
  */
-export function overEachTransportAtOnce(tests: (transport: Transport) => void): void {
+export function overEachTransportAtOnce(versions: readonly Version[], tests: Tests): void {
+  runOverEach(describe.concurrent, versions, tests)
+}
+
+function runOverEach(run: typeof describe.concurrent, versions: readonly Version[], tests: Tests): void {
   afterAll(endShared)
-  describe.concurrent.each(transports)('over %s', (transport) => {
-    tests(transport)
-  })
+  for (const version of versions)
+    run.each(transports)(`MQTT ${version} over %s`, (transport) => {
+      const open: OpenWorld = (options, atEnd) => statementWorld(version, transport, options, atEnd)
+      tests(open, packetsOf[version], version, transport)
+    })
+}
+
+/** The code of the DISCONNECT at the end of a connection; null where none came, as always with MQTT 3.1.1. */
+export async function codeAtEnd(device: RawDevice): Promise<number | null> {
+  return (await device.gone())?.code ?? null
 }
 
 /** Waits until the connection ended, or a PINGRESP shows that it does not: the DISCONNECT of the gateway. */
@@ -106,7 +124,7 @@ export async function endOf(device: RawDevice): Promise<ServerPacket | null> {
   return one('disconnect') ?? null
 }
 
-/** The gateways that tests of a file share, by transports and options, and how they end. */
+/** The gateways that tests of a file share, by version, transports and options, and how they end. */
 const shared = new Map<string, Promise<Pipeline>>()
 const ends: (() => Promise<void>)[] = []
 
@@ -120,17 +138,18 @@ async function endShared(): Promise<void> {
  * its settings passes a folder.
  */
 export async function statementWorld(
+  version: Version,
   transport: Transport | readonly Transport[],
   options: StatementOptions = {},
   atEnd: AtEnd = onTestFinished,
 ): Promise<StatementWorld> {
   const kinds = [transport].flat()
-  if (options.folder !== undefined) return worldOf(kinds, await start(kinds, options, atEnd), atEnd)
-  const name = JSON.stringify([kinds, options])
+  if (options.folder !== undefined) return worldOf(version, kinds, await start(kinds, options, atEnd), atEnd)
+  const name = JSON.stringify([version, kinds, options])
   let gateway = shared.get(name)
   gateway ??= start(kinds, options, (end) => void ends.push(end))
   shared.set(name, gateway)
-  return worldOf(kinds, await gateway, atEnd)
+  return worldOf(version, kinds, await gateway, atEnd)
 }
 
 function start(kinds: readonly Transport[], options: StatementOptions, atEnd: AtEnd): Promise<Pipeline> {
@@ -162,7 +181,8 @@ ops: { listen: "127.0.0.1:0", stop_deadline: 5s }
 }
 
 async function worldOf(
-  [transport]: readonly Transport[],
+  ofWorld: Version,
+  [first = 'tcp']: readonly Transport[],
   pipeline: Pipeline,
   atEnd: AtEnd,
 ): Promise<StatementWorld> {
@@ -174,18 +194,22 @@ async function worldOf(
   }
   const before = await metrics()
   worlds += 1
-  const first = worlds * 1001
+  const start = worlds * 1001
+
+  async function open(version = ofWorld, transport = first): Promise<VersionDevice> {
+    const device = await openVersion(version, placeOf(transport))
+    atEnd(async () => device.destroy())
+    return device
+  }
 
   return {
     ...pipeline,
-    place: placeOf(transport ?? 'tcp'),
-    placeOf,
-    position: (n) => positionText(first + n),
-    async keep(device) {
-      const opened = await device
-      atEnd(async () => opened.destroy())
-      return opened
+    open,
+    async connected(fields) {
+      const device = await open()
+      return Object.assign(device, { connack: await device.connect(fields) })
     },
+    position: (n) => positionText(start + n),
     counter: async (name) => sumOf(await metrics(), name) - sumOf(before, name),
   }
 

@@ -5,7 +5,8 @@ import { once } from 'node:events'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { generate, parser, type Packet } from 'mqtt-packet'
-import { connectBytes } from './mqtt-device.ts'
+import type { ListenerOptions } from '../../src/ingest/broker/listeners/listeners.ts'
+import { connectBytes, publishBytes } from './mqtt-device.ts'
 
 export type FrameOptions = {
   /** Default: 2, binary. */
@@ -204,3 +205,15 @@ async function speak(socket: Socket, request: Buffer, answersClose: boolean): Pr
   await client.until(() => answer.status !== 0 || closed)
   return client
 }
+
+/** The options of a gateway that listens for WebSocket alone. */
+export const webSocketListener: ListenerOptions = {
+  host: '127.0.0.1',
+  port: 0,
+  tls: null,
+  webSocket: { path: '/mqtt', origins: [] },
+}
+
+/** A message of QoS 1 whose text names its identifier. */
+export const published = (messageId: number, payload = `m${messageId}`) =>
+  publishBytes({ topic: 't', payload, messageId })

@@ -132,7 +132,7 @@ function paho(port: number, qos: 0 | 1 | 2, clean: boolean): Publisher {
   }
 }
 
-test('[MQTT-4.3.2-4] [MQTT-4.4.0-1] messages of QoS 1 and 2 are delivered once over several kills, whatever the client', async () => {
+test('[MQTT5-4.3.2-4] [MQTT5-4.4.0-1] messages of QoS 1 and 2 are delivered once over several kills, whatever the client', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'gateway-mqtt5-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   await mkdir(folder, { recursive: true })

@@ -8,7 +8,7 @@ import { nextPayload, positionOf, trialOf, tryMqtt, withPassword, type Attempt }
 const stranger = 'a stranger'
 const user = (username: string, password: string) => ({ username, password: Buffer.from(password) })
 
-/** The rest of what is wrong with a CONNECT is in test/ingest/mqtt3 and mqtt5; here is a row for each reason of its own. */
+/** The rest of what is wrong with a CONNECT is in test/ingest/mqtt; here is a row for each reason of its own. */
 const malformed: readonly Attempt[] = (
   [
     ['sends a request of HTTP', 'not_connect', Buffer.from('GET / HTTP/1.1\r\n\r\n')],

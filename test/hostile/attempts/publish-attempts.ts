@@ -9,7 +9,7 @@ import { nextPayload, positionOf, trialOf, tryMqtt, type Attempt, type Trial } f
 const who = 'an anonymous client'
 const subscribe = subscribePacket3(1, [['#', 1]])
 
-/** The rest of what is wrong with a packet is in test/ingest/mqtt3 and mqtt5; here is a row for each reason of its own. */
+/** The rest of what is wrong with a packet is in test/ingest/mqtt; here is a row for each reason of its own. */
 const packets: readonly Attempt[] = (
   [
     ['publishes below $SYS', 'closed (bad_topic)', publishPacket3({ topic: '$SYS/broker' })],

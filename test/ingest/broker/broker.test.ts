@@ -2,34 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import { turn } from '../../support/fake-clock.ts'
 import { openIngest, textOf } from '../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
-import { connectBytes, publishBytes } from '../../support/mqtt-device.ts'
+import { auto, byHand } from '../../support/memory-intake-spool.ts'
+import { publishBytes } from '../../support/mqtt-device.ts'
 
 const fault = new GatewayError('SPOOL_WRITE_FAILED', { what: 'w.', why: 'w.', act: 'a.' })
-const byHand = () => createMemoryIntakeSpool({ commits: 'by hand' })
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 
 describe('acked means durable', () => {
-  test.each([
-    [1, 'puback'],
-    [2, 'pubrec'],
-  ] as const)('QoS %i is acknowledged after the commit and not before', async (qos, cmd) => {
-    const spool = byHand()
-    await using world = await openIngest(spool)
-    const device = await world.device('truck')
-    device.publish({ topic: 't', payload: 'a', messageId: 7, qos })
-    await spool.ended(1)
-    // A PINGRESP comes back over the same socket: had there been an ack, it would have come first.
-    device.send({ cmd: 'pingreq' })
-    await device.until((received) => received.some((packet) => packet.cmd === 'pingresp'))
-    expect(device.acks).toEqual([])
-    spool.commit()
-    expect((await device.acked(1))[0]).toEqual({ cmd, messageId: 7 })
-    expect(spool.payloads.map(textOf)).toEqual(['a'])
-  })
-
   test.each([1, 2] as const)(
-    '[MQTT-4.8.0-2] no ack is given when the write fails; the connection is closed (QoS %i)',
+    '[MQTT3-4.8.0-2] no ack is given when the write fails; the connection is closed (QoS %i)',
     async (qos) => {
       const spool = byHand()
       await using world = await openIngest(spool)
@@ -51,49 +31,6 @@ describe('acked means durable', () => {
       expect(spool.payloads.map(textOf)).toEqual(['a'])
     },
   )
-
-  test('acks are given in the order of arrival, over all connections of a commit', async () => {
-    const spool = byHand()
-    await using world = await openIngest(spool)
-    const devices = [await world.device('a'), await world.device('b'), await world.device('c')]
-    let sent = 0
-    for (let round = 1; round <= 20; round += 1) {
-      for (const device of devices) {
-        device.publish({ topic: 't', payload: `${device.clientId}${round}`, messageId: round })
-        sent += 1
-        await spool.ended(sent)
-      }
-    }
-    spool.commit()
-    const expected = Array.from({ length: 20 }, (_, index) => ({ cmd: 'puback', messageId: index + 1 }))
-    for (const device of devices) expect(await device.acked(20)).toEqual(expected)
-  })
-
-  test('a device may send everything in one segment with its CONNECT', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool)
-    const device = await world.connection('truck')
-    const messages = Array.from({ length: 100 }, (_, index) =>
-      publishBytes({ topic: 't', payload: `m${index}`, messageId: index + 1 }),
-    )
-    device.sendBytes(Buffer.concat([connectBytes('truck'), ...messages]))
-    await device.acked(100)
-    expect(device.received[0]).toMatchObject({ cmd: 'connack', returnCode: 0 })
-    expect(spool.payloads).toHaveLength(100)
-  })
-
-  test('everything before a half-close is accepted, also if it arrived in one segment', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool)
-    const device = await world.connection('truck')
-    const messages = Array.from({ length: 10 }, (_, index) =>
-      publishBytes({ topic: 't', payload: `m${index}`, qos: 0 }),
-    )
-    device.sendBytes(Buffer.concat([connectBytes('truck'), ...messages]))
-    device.end()
-    await device.gone()
-    expect(world.ingest.counters().received).toBe(10)
-  })
 })
 
 describe('after the end', () => {
@@ -110,21 +47,6 @@ describe('after the end', () => {
     await spool.ended(9)
     await device.gone()
     expect(world.ingest.counters().received).toBe(9)
-  })
-
-  test('bytes after DISCONNECT or a malformed packet are not accepted', async () => {
-    for (const end of [Buffer.from([0xe0, 0]), publishBytes({ topic: '$SYS/x', payload: 'x' })]) {
-      const spool = auto()
-      await using world = await openIngest(spool)
-      const device = await world.device('truck')
-      const [before, behind] = ['before', 'behind'].map((payload) =>
-        publishBytes({ topic: 't', payload, qos: 0 }),
-      )
-      device.sendBytes(Buffer.concat([before!, end, behind!]))
-      await device.gone()
-      await turn()
-      expect(spool.payloads.map(textOf)).toEqual(['before'])
-    }
   })
 })
 

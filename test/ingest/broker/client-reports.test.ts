@@ -2,9 +2,8 @@ import { describe, expect, test } from 'vitest'
 import type { EventOf } from '../../../src/domain/event.ts'
 import { eventually } from '../../support/eventually.ts'
 import { openIngest, type IngestWorld } from '../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
-
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
+import { auto } from '../../support/memory-intake-spool.ts'
+import type { Device } from '../../support/mqtt-device.ts'
 
 const connects = (world: IngestWorld) => world.events.filter(({ kind }) => kind === 'client_connected')
 
@@ -28,35 +27,18 @@ describe('the connection of a device is reported when it begins and when it ends
     expect(end?.connectedMs).toBeLessThan(30_000)
   })
 
-  test.each<[string, string, (device: Awaited<ReturnType<IngestWorld['device']>>) => void]>([
-    ['closed', 'that closes without DISCONNECT', (device) => device.end()],
-    [
-      'not_from_client',
-      'that the gateway closes',
-      (device) => device.sendBytes(Buffer.from([0x20, 2, 0, 0])),
-    ],
-  ])('%s: one %s', async (reason, _what, act) => {
+  test.each<[string, (world: IngestWorld, device: Device) => unknown]>([
+    ['closed', (_world, device) => device.end()],
+    ['not_from_client', (_world, device) => device.sendBytes(Buffer.from([0x20, 2, 0, 0]))],
+    ['taken_over', (world) => world.device('truck-7')],
+    ['gateway_stopping', (world) => world[Symbol.asyncDispose]()],
+  ])('%s, once', async (reason, end) => {
     await using world = await openIngest(auto())
     const device = await world.device('truck-7')
-    act(device)
+    await end(world, device)
     await eventually(() => ends(world).length === 1)
     expect(ends(world)).toMatchObject([{ ...who, reason }])
-  })
-
-  test('taken_over: one that connects again, and once for each connection', async () => {
-    await using world = await openIngest(auto())
-    await world.device('truck-7')
-    await world.device('truck-7')
-    await eventually(() => ends(world).length === 1)
-    expect(ends(world)).toMatchObject([{ ...who, reason: 'taken_over' }])
-    expect(connects(world)).toHaveLength(2)
-  })
-
-  test('gateway_stopping: the gateway stops', async () => {
-    const world = await openIngest(auto())
-    await world.device('truck-7')
-    await world[Symbol.asyncDispose]()
-    expect(ends(world)).toMatchObject([{ ...who, reason: 'gateway_stopping' }])
+    expect(connects(world)).toHaveLength(reason === 'taken_over' ? 2 : 1)
   })
 
   test('a client that is refused has neither, and nothing is reported for a message', async () => {

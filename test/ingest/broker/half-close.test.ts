@@ -1,24 +1,15 @@
-import { execFileSync } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { connect } from 'node:tls'
 import { expect, test, vi } from 'vitest'
-import { Secret } from '../../../src/std/secret.ts'
 import { eventually } from '../../support/eventually.ts'
 import { useFakeTimers } from '../../support/fake-timers.ts'
 import { openIngest } from '../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+import { byHand } from '../../support/memory-intake-spool.ts'
 import { connectBytes, publishBytes } from '../../support/mqtt-device.ts'
 
-const byHand = () => createMemoryIntakeSpool({ commits: 'by hand' })
 const messages = (count: number, qos: 1 | 2 = 1) =>
   Array.from({ length: count }, (_, index) =>
     publishBytes({ topic: 't', payload: `m${index}`, messageId: index + 1, qos }),
   )
 const ids = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
-const openssl = '/usr/bin/openssl'
 
 test.each([1, 2] as const)(
   'a client that closes its side gets all acknowledgements, and then the end (QoS %i)',
@@ -134,37 +125,4 @@ test('the will of a client that closes its side comes after its messages', async
   spool.commit()
   await device.gone()
   expect(device.acks).toHaveLength(2)
-})
-
-test.skipIf(!existsSync(openssl))('over TLS (skipped where openssl is not installed)', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'half-close-'))
-  const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  execFileSync(openssl, ['req', '-x509', ...curve, '-keyout', key, '-out', cert, '-subj', '/CN=gateway'], {
-    stdio: 'ignore',
-  })
-  const tls = {
-    cert: readFileSync(cert, 'utf8'),
-    key: new Secret(readFileSync(key, 'utf8')),
-    clientCa: null,
-    clientCrl: null,
-    certificateName: 'cn' as const,
-  }
-  rmSync(folder, { recursive: true })
-  const spool = byHand()
-  await using world = await openIngest(spool, { listeners: [{ host: '127.0.0.1', port: 0, tls }] })
-  // @types/node lacks allowHalfOpen.
-  const options = { port: world.port, rejectUnauthorized: false, allowHalfOpen: true }
-  const socket = connect(options)
-  await once(socket, 'secureConnect')
-  const received: Buffer[] = []
-  socket.on('data', (chunk: Buffer) => received.push(chunk))
-  socket.end(Buffer.concat([connectBytes('truck'), ...messages(50)]))
-  await spool.ended(50)
-  for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate)
-  spool.commit()
-  await once(socket, 'end')
-  const acks = Buffer.concat(received).subarray(4)
-  expect(acks.length).toBe(50 * 4)
-  socket.destroy()
 })

@@ -5,10 +5,9 @@ import { expect, test } from 'vitest'
 import { accessOptions, accessSchema } from '../../../src/ingest/broker/access/access-config.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { eventually } from '../../support/eventually.ts'
-import { openIngest, textOf } from '../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../support/memory-intake-spool.ts'
+import { openIngest, textOf, listenerTls } from '../../support/ingest-world.ts'
+import { auto } from '../../support/memory-intake-spool.ts'
 import { hasMosquitto, publishAll, startMosquitto } from '../../support/mosquitto.ts'
-import { Secret } from '../../../src/std/secret.ts'
 
 const messages = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ topic: `t/${index % 7}`, payload: `m${index}` }))
@@ -18,15 +17,8 @@ test.skipIf(!hasMosquitto).each([
   ['tls', true],
 ])('takes every message of a Mosquitto that bridges over %s', async (_name, isSecure) => {
   const authority = createAuthority()
-  const { cert, key } = authority.issue()
-  const tls = {
-    cert,
-    key: new Secret(key),
-    clientCa: null,
-    clientCrl: null,
-    certificateName: 'cn' as const,
-  }
-  const spool = createMemoryIntakeSpool({ commits: 'auto' })
+  const tls = listenerTls(authority.issue())
+  const spool = auto()
   await using world = await openIngest(spool, {
     listeners: [{ host: '127.0.0.1', port: 0, tls: isSecure ? tls : null }],
     access: [accessOptions(accessSchema.parse({ users: [{ name: 'depot', password: 'secret' }] }))],

@@ -27,31 +27,48 @@ function world(admitted: Known[] = []) {
 const fleet = (state: Known['state'], length = 25): Known[] =>
   Array.from({ length }, (_, n) => ({ clientId: `truck-${n}`, address: `10.0.1.${n}`, state }))
 
+const lost = fleet('lost')
+const unknown: Known[] = []
+const noName: RefusalReason = 'no_user_name'
+
 describe('clients that are refused for one reason are reported', () => {
-  test('the whole known fleet, with its number and an example', async () => {
-    const { clock, events, refuse } = world(fleet('lost'))
-    for (let n = 0; n < 25; n += 1) refuse('will_retain', `truck-${n}`)
+  test.each<[string, Known[], RefusalReason, (n: number) => string, number, Partial<Refused>]>([
+    [
+      'the whole known fleet',
+      lost,
+      'will_retain',
+      (n) => `truck-${n}`,
+      25,
+      { knownRefused: 25, wholeFleet: true },
+    ],
+    ['two of two', unknown, noName, (n) => `truck-${n}`, 2, { clients: 2, known: 0, wholeFleet: true }],
+    ['a memory of 10,000', unknown, noName, (n) => `stranger-${n}`, 10_005, { clients: 10_000 }],
+    ['strangers', lost, noName, (n) => `stranger-${n}`, 100, { knownRefused: 0, wholeFleet: false }],
+    [
+      'ids of connected clients',
+      fleet('connected'),
+      'client_id_in_use',
+      (n) => `truck-${n}`,
+      25,
+      { knownRefused: 0, wholeFleet: false },
+    ],
+  ])('%s', async (_what, admitted, reason, clientIdOf, count, expected) => {
+    const { clock, events, refuse } = world(admitted)
+    for (let n = 0; n < count; n += 1) refuse(reason, clientIdOf(n))
     await clock.advance(10_000)
     expect(events).toMatchObject([
-      { reason: 'will_retain', count: 25, clients: 25, known: 25, knownRefused: 25, wholeFleet: true },
+      { reason, count, clientId: clientIdOf(0), address: '10.0.0.1', ...expected },
     ])
-    expect(events[0]).toMatchObject({ clientId: 'truck-0', userName: null, address: '10.0.0.1', act: null })
   })
 
-  test('by their address, where TLS refuses them before they have a client id', async () => {
-    const { clock, events, refuse } = world(fleet('lost'))
+  test('with what to do, and by their address, where TLS refuses them before they have a client id', async () => {
+    const { clock, events, refuse } = world(lost)
     for (let n = 0; n < 25; n += 1) refuse('tls_client_certificate_weak', null, `10.0.1.${n}`)
-    await clock.advance(10_000)
-    expect(events).toMatchObject([{ clients: 25, knownRefused: 25, wholeFleet: true }])
-  })
-
-  test('two of two where none was ever admitted, after one try of each', async () => {
-    const { clock, events, refuse } = world()
-    refuse('no_user_name', 'truck-1')
-    refuse('no_user_name', 'truck-2')
+    for (let n = 0; n < 25; n += 1) refuse('no_user_name', `truck-${n}`)
     await clock.advance(10_000)
     const act = expect.stringContaining('Set user name and password')
-    expect(events).toMatchObject([{ clients: 2, known: 0, wholeFleet: true, act }])
+    const whole = { clients: 25, knownRefused: 25, known: 25, wholeFleet: true }
+    expect(events).toMatchObject([whole, { ...whole, act }])
   })
 
   test('once in ten seconds, with those since the last report, for as long as it lasts', async () => {
@@ -64,33 +81,12 @@ describe('clients that are refused for one reason are reported', () => {
     expect(events.map(({ clients }) => clients)).toEqual([10, 25, 25])
   })
 
-  test('in a memory of 10,000 clients, and all connections', async () => {
-    const { clock, events, refuse } = world()
-    for (let n = 0; n < 10_005; n += 1) refuse('no_user_name', `stranger-${n}`)
-    await clock.advance(10_000)
-    expect(events).toMatchObject([{ count: 10_005, clients: 10_000 }])
-  })
-
   test('not any more when the listeners are closed', async () => {
     const { clock, events, refuse, close } = world()
     for (let n = 0; n < 25; n += 1) refuse('no_user_name', `truck-${n}`)
     close()
     await clock.advance(10_000)
     expect(events).toEqual([])
-  })
-
-  test('strangers are no fleet, however many ids they invent', async () => {
-    const { clock, events, refuse } = world(fleet('lost'))
-    for (let n = 0; n < 100; n += 1) refuse('no_user_name', `stranger-${n}`)
-    await clock.advance(10_000)
-    expect(events).toMatchObject([{ clients: 100, knownRefused: 0, wholeFleet: false }])
-  })
-
-  test('nor are they where they use the ids of connected clients', async () => {
-    const { clock, events, refuse } = world(fleet('connected'))
-    for (let n = 0; n < 25; n += 1) refuse('client_id_in_use', `truck-${n}`)
-    await clock.advance(10_000)
-    expect(events).toMatchObject([{ knownRefused: 0, wholeFleet: false }])
   })
 
   test('a single stranger is reported from its tenth connection on, and is no fleet', async () => {

@@ -1,14 +1,12 @@
 import { hash as digestOf } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { Message, Sender } from '../../../../src/domain/message.ts'
 import { hashPassword } from '../../../../src/std/passwords/passwords.ts'
 import { Secret } from '../../../../src/std/secret.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { openIngest, wordMapper } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { openIngest, senderMapper } from '../../../support/ingest-world.ts'
+import { auto, byHand } from '../../../support/memory-intake-spool.ts'
 import { connectBytes, createDevice, publishBytes } from '../../../support/mqtt-device.ts'
 
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 const users = [
   { name: 'depot', password: new Secret('right') },
   { name: 'yard', password: new Secret('other') },
@@ -20,35 +18,17 @@ const rules = (anonymous: boolean, named: readonly { name: string; password: Sec
 })
 
 describe('access of clients', () => {
+  const as = (username: string, password: string) => ({ username, password: Buffer.from(password) })
+
   test.each([
     ['a client without a user name is refused where anonymous access is off', false, {}, 5],
-    [
-      'a user with the right password is admitted',
-      false,
-      { username: 'depot', password: Buffer.from('right') },
-      0,
-    ],
-    [
-      'a user with a wrong password is refused',
-      false,
-      { username: 'depot', password: Buffer.from('wrong') },
-      4,
-    ],
-    [
-      'a user with the password of another user is refused',
-      false,
-      { username: 'depot', password: Buffer.from('other') },
-      4,
-    ],
+    ['a user with the right password is admitted', false, as('depot', 'right'), 0],
+    ['a user with a wrong password is refused', false, as('depot', 'wrong'), 4],
+    ['a user with the password of another user is refused', false, as('depot', 'other'), 4],
     ['a user without a password is refused', false, { username: 'depot' }, 4],
-    ['an unknown user is refused', false, { username: 'ghost', password: Buffer.from('right') }, 4],
+    ['an unknown user is refused', false, as('ghost', 'right'), 4],
     ['a client without a user name is admitted where anonymous access is on', true, {}, 0],
-    [
-      'an unknown user is refused although anonymous access is on',
-      true,
-      { username: 'ghost', password: Buffer.from('x') },
-      4,
-    ],
+    ['an unknown user is refused although anonymous access is on', true, as('ghost', 'x'), 4],
   ] as const)('%s', async (_what, anonymous, credentials, returnCode) => {
     await using world = await openIngest(auto(), rules(anonymous))
     const device = await world.connection('truck')
@@ -75,14 +55,7 @@ describe('access of clients', () => {
     ['the user name is the identity where its password was checked', users, 'depot'],
     ['a user name that nobody checked is not an identity', [], null],
   ])('%s', async (_what, named, identity) => {
-    const seen: unknown[] = []
-    const mapper = {
-      ...wordMapper,
-      map: (message: { sender: object }) => {
-        seen.push({ ...message.sender })
-        return { kind: 'ignored', source: 's', reason: 'r' } as const
-      },
-    }
+    const { mapper, seen } = senderMapper()
     await using world = await openIngest(auto(), { mapper, ...rules(true, named) })
     const device = await world.connection('truck')
     await device.connect({ username: 'depot', password: Buffer.from('right') })
@@ -142,14 +115,7 @@ describe('access of clients', () => {
     const token = 'k3Jw9x-0000-token-of-7'
     const tokens = [{ name: 'truck-7', token: new Secret(token) }]
     const [own] = rules(false, hashed).access
-    const seen: Sender[] = []
-    const mapper = {
-      ...wordMapper,
-      map: ({ sender }: Message) => {
-        seen.push(sender)
-        return { kind: 'ignored', source: 's', reason: 'r' } as const
-      },
-    }
+    const { mapper, seen } = senderMapper()
     const local = { host: '127.0.0.1', port: 0, tls: null }
     await using world = await openIngest(auto(), {
       ...rules(false),
@@ -195,7 +161,7 @@ describe('access of clients', () => {
 
 describe('sessions', () => {
   test('acks of a connection that was taken over do not reach the new one', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     await using world = await openIngest(spool)
     const old = await world.device('truck')
     old.publish({ topic: 't', payload: 'a', messageId: 1 })

@@ -2,18 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { createClients } from '../../../../src/ingest/broker/clients/clients.ts'
 import type { GatewayEvent } from '../../../../src/domain/event.ts'
 import type { Sender } from '../../../../src/domain/message.ts'
-import { Secret } from '../../../../src/std/secret.ts'
 import { createFakeClock } from '../../../support/fake-clock.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
+import { openIngest, type IngestWorld, accessFor } from '../../../support/ingest-world.ts'
 import { openMapperOf, truckSource } from '../../../support/mapping-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { auto } from '../../../support/memory-intake-spool.ts'
 
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
-const users = ['depot', 'yard'].map((name) => ({ name, password: new Secret(name) }))
-const accessOf = (anonymous: boolean) => ({
-  access: [{ anonymous, certificates: false, users, passwordFile: null, tokens: [] }],
-})
+const users = ['depot', 'yard']
+const accessOf = (anonymous: boolean) => accessFor(users, anonymous)
 const asUser = (name: string) => ({ username: name, password: Buffer.from(name) })
 
 const reading = (km: number) => JSON.stringify({ ts: 1_760_000_000_000 + km, lat: 52, lon: 13 })
@@ -112,7 +108,7 @@ describe('a client id', () => {
     await using world = await openIngest(auto(), accessOf(false))
     const both = await Promise.all([world.connection('truck-7'), world.connection('truck-7')])
     const codes = await Promise.all(
-      both.map(async (device, index) => (await device.connect(asUser(users[index]!.name))).returnCode),
+      both.map(async (device, index) => (await device.connect(asUser(users[index]!))).returnCode),
     )
     expect(codes.toSorted((a, b) => (a ?? 0) - (b ?? 0))).toEqual([0, 2])
   })

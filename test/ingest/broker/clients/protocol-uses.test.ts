@@ -1,26 +1,17 @@
 import { connectAsync } from 'mqtt'
 import { expect, test } from 'vitest'
-import { Secret } from '../../../../src/std/secret.ts'
 import { createAuthority } from '../../../support/certificates.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { openIngest, type IngestWorld, listenerTls } from '../../../support/ingest-world.ts'
+import { auto } from '../../../support/memory-intake-spool.ts'
 import { get, opsWorld } from '../../../support/ops-world.ts'
 
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 const place = { host: '127.0.0.1', port: 0 }
 const webSocket = { path: '/mqtt', origins: [] }
 const anyone = { anonymous: true, certificates: false, users: [], passwordFile: null, tokens: [] }
 
 function openAllListeners() {
-  const { cert, key } = createAuthority().issue()
-  const secure = {
-    cert,
-    key: new Secret(key),
-    clientCa: null,
-    clientCrl: null,
-    certificateName: 'cn',
-  } as const
+  const secure = listenerTls(createAuthority().issue())
   return openIngest(auto(), {
     access: [anyone, anyone, anyone, anyone],
     listeners: [

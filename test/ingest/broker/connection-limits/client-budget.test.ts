@@ -3,7 +3,7 @@ import { createFakeClock } from '../../../support/fake-clock.ts'
 import { eventually } from '../../../support/eventually.ts'
 import type { IntakeMapper } from '../../../../src/ingest/types.ts'
 import { openIngest, wordMapper, type IngestWorld } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { auto } from '../../../support/memory-intake-spool.ts'
 import { publishBytes } from '../../../support/mqtt-device.ts'
 
 describe('a client that sends more than its rate', () => {
@@ -11,7 +11,7 @@ describe('a client that sends more than its rate', () => {
 
   test.each([0, 1, 2] as const)('with QoS %i is read later; another client is not affected', async (qos) => {
     const clock = createFakeClock()
-    const spool = createMemoryIntakeSpool({ commits: 'auto' })
+    const spool = auto()
     await using world = await openIngest(spool, { clock, messagesPerS: 100 })
     const device = await world.device('fast')
     const burst = Array.from({ length: 250 }, (_, index) =>
@@ -64,7 +64,7 @@ describe('clients whose messages take long', () => {
       },
     }
     const clock = { ...hand, monotonic: () => hand.monotonic() + spentMs }
-    const world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }), { clock, mapper })
+    const world = await openIngest(auto(), { clock, mapper })
     const send = async (clientId: string, texts: readonly string[]) => {
       const device = await world.device(clientId)
       const bytes = texts.map((text, n) => publishBytes({ topic: `t/${n}`, payload: text, messageId: n + 1 }))
@@ -131,23 +131,5 @@ describe('clients whose messages take long', () => {
     await hand.advance(200)
     await later.acked(2)
     expect(mapped.lastIndexOf('later') - before).toBeLessThanOrEqual(1)
-  })
-})
-
-describe('topics', () => {
-  test.each([
-    ['ä'.repeat(50), null],
-    ['ä'.repeat(51), 'It published to a topic that is longer than max_topic_bytes.'],
-    ['a/a/a', null],
-    ['a/a/a/a', 'It published to a topic that has more levels than max_topic_levels.'],
-  ])('%s', async (topic, detail) => {
-    const topicLimits = { bytesMax: 100, levelsMax: 3 }
-    await using world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }), { topicLimits })
-    const device = await world.device('truck')
-    device.publish({ topic, payload: 'x' })
-    if (detail === null) await device.acked(1)
-    else await device.gone()
-    const drops = world.events.flatMap((event) => (event.kind === 'client_dropped' ? [event.detail] : []))
-    expect(drops).toEqual(detail === null ? [] : [detail])
   })
 })

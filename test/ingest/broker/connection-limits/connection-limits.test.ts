@@ -1,14 +1,11 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { Secret } from '../../../../src/std/secret.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { createFakeClock } from '../../../support/fake-clock.ts'
-import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { openIngest, type IngestWorld, refusedBy, accessFor } from '../../../support/ingest-world.ts'
+import { auto } from '../../../support/memory-intake-spool.ts'
 import { connectBytes, type Device } from '../../../support/mqtt-device.ts'
-
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 
 /** Opens `count` connections that send nothing; `open` are those that are not closed yet. */
 async function silent(world: IngestWorld, count: number, from: string): Promise<{ open(): number }> {
@@ -22,10 +19,6 @@ async function silent(world: IngestWorld, count: number, from: string): Promise<
     socket.resume()
   }
   return { open: () => sockets.filter(({ destroyed }) => !destroyed).length }
-}
-
-function refused(world: IngestWorld): Record<string, number> {
-  return Object.fromEntries(world.ingest.counters().refusedByReason)
 }
 
 /** Limits that no test reaches by accident. */
@@ -42,7 +35,7 @@ describe('connections without CONNECT', () => {
     const raw = await silent(world, 600, '127.0.0.9')
     await eventually(() => raw.open() === 500)
     expect(world.ingest.counters().unauthenticated).toBe(500)
-    expect(refused(world)).toEqual({ max_unauthenticated_per_address: 100 })
+    expect(refusedBy(world)).toEqual({ max_unauthenticated_per_address: 100 })
     const honest = await world.device('honest', { from })
     for (const device of [before, honest]) {
       device.publish({ topic: 't', payload: device.clientId })
@@ -69,7 +62,7 @@ describe('connections without CONNECT', () => {
     await eventually(() => many.open() === 14)
     expect(few.open()).toBe(5)
     expect(honest.closed).toBe(false)
-    expect(refused(world)).toEqual({ max_unauthenticated: 26 })
+    expect(refusedBy(world)).toEqual({ max_unauthenticated: 26 })
   })
 
   test('none is counted after its end', async () => {
@@ -93,7 +86,7 @@ describe('connections in all', () => {
     await silentOne.gone()
     await (await world.connection('d')).gone()
     expect(devices.map(({ closed }) => closed)).toEqual([false, false, false])
-    expect(refused(world)).toEqual({ max_connections: 2 })
+    expect(refusedBy(world)).toEqual({ max_connections: 2 })
   })
 
   test('one address has its own bound, and others are not affected', async () => {
@@ -103,7 +96,7 @@ describe('connections in all', () => {
     await world.device('b', own)
     await (await world.connection('c', own)).gone()
     await world.device('d', { from: '127.0.0.6' })
-    expect(refused(world)).toEqual({ max_connections_per_address: 1 })
+    expect(refusedBy(world)).toEqual({ max_connections_per_address: 1 })
     first.destroy()
     await eventually(() => world.ingest.counters().connections === 2)
     await world.device('e', own)
@@ -112,8 +105,7 @@ describe('connections in all', () => {
 
 describe('connections of one identity', () => {
   test('have a bound; another identity, and the same client again, connect', async () => {
-    const users = ['north', 'south'].map((name) => ({ name, password: new Secret('pw') }))
-    const access = [{ anonymous: false, certificates: false, users, passwordFile: null, tokens: [] }]
+    const { access } = accessFor(['north', 'south'], false, 'pw')
     await using world = await openIngest(auto(), { ...wide, access, connectionsPerIdentityMax: 2 })
     const login = async (clientId: string, username: string) => {
       const device = await world.connection(clientId)
@@ -127,7 +119,7 @@ describe('connections of one identity', () => {
     expect((await login('a', 'north')).returnCode, 'takes over').toBe(0)
     await first.device.gone()
     expect((await login('c', 'north')).returnCode, 'the old connection leaves no room').toBe(3)
-    expect(refused(world)).toEqual({ max_connections_per_identity: 2 })
+    expect(refusedBy(world)).toEqual({ max_connections_per_identity: 2 })
     expect(world.events).toContainEqual(
       expect.objectContaining({
         kind: 'listener_refused',
@@ -151,7 +143,7 @@ describe('connections per second', () => {
     })
     const accepted = (await Promise.all(flood)).filter(Boolean).length
     expect(accepted).toBeGreaterThanOrEqual(10)
-    expect(refused(world)['max_connects_per_address_per_s']).toBe(60 - accepted)
+    expect(refusedBy(world)['max_connects_per_address_per_s']).toBe(60 - accepted)
     await world.device('honest', { from: '127.0.0.8' })
   })
 })
@@ -165,7 +157,7 @@ describe('connections per second from ever new addresses', () => {
     for (let index = 0; index < 20; index += 1)
       flood.push(await world.connection(`flood-${index}`, { from: `127.0.3.${index + 1}` }))
     await eventually(() => flood.filter(({ closed }) => !closed).length === 5)
-    expect(refused(world)).toEqual({ max_connects_per_s: 15 })
+    expect(refusedBy(world)).toEqual({ max_connects_per_s: 15 })
     await world.device('again', { from: '127.0.0.2' })
   })
 })

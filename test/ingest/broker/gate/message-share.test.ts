@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { openIngest, textOf } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { auto, byHand } from '../../../support/memory-intake-spool.ts'
 import { publishBytes } from '../../../support/mqtt-device.ts'
 
 function burst(from: number, count: number, qos: 0 | 1): Buffer {
@@ -14,7 +14,7 @@ describe('while many messages are not durable', () => {
   test.each([0, 1] as const)(
     'a client with many messages gives way to one with a single message (QoS %i)',
     async (qos) => {
-      const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+      const spool = byHand()
       await using world = await openIngest(spool)
       const many = await world.device('many')
       const single = await world.device('single')
@@ -40,7 +40,7 @@ describe('while many messages are not durable', () => {
   )
 
   test('all of it is taken when it is busy again and again', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     await using world = await openIngest(spool)
     const devices = await Promise.all([1, 2, 3].map((n) => world.device(`d${n}`)))
     spool.setBusy(true)
@@ -57,7 +57,7 @@ describe('while many messages are not durable', () => {
 })
 
 test('a client that sends without a pause is read in turns with others', async () => {
-  await using world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }))
+  await using world = await openIngest(auto())
   const flood = await world.device('flood')
   const single = await world.device('single')
   const count = 20_000

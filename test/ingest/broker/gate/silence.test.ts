@@ -3,10 +3,8 @@ import { describe, expect, test, vi } from 'vitest'
 import { eventually } from '../../../support/eventually.ts'
 import { useFakeTimers } from '../../../support/fake-timers.ts'
 import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { auto, byHand } from '../../../support/memory-intake-spool.ts'
 import { publishBytes, type Device } from '../../../support/mqtt-device.ts'
-
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 
 function reasons(world: IngestWorld): string[] {
   return world.events.flatMap((event) => (event.kind === 'client_dropped' ? [event.reason] : []))
@@ -74,7 +72,7 @@ describe('a silent connection', () => {
 describe('while acks are held', () => {
   test('PINGREQ is answered, and a client that sends it stays', async () => {
     useFakeTimers()
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     spool.setHold('spool_full')
     await using world = await openIngest(spool)
     const device = await connected(world, 60)
@@ -91,7 +89,7 @@ describe('while acks are held', () => {
   })
 
   test('PINGREQ is answered where no message may be read any more, and in the order of the packets', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     spool.setHold('spool_full')
     await using world = await openIngest(spool, { heldMessagesMax: 1 })
     const filler = await world.device('filler')
@@ -113,7 +111,7 @@ describe('while acks are held', () => {
 
   test('a connection that is not read does not expire', async () => {
     useFakeTimers()
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     spool.setHold('spool_full')
     await using world = await openIngest(spool, { inFlightMax: 2 })
     const device = await connected(world, 60)

@@ -6,12 +6,11 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ListenerTls } from '../../../../src/ingest/broker/listeners/tls-server.ts'
 import type { TlsFailure } from '../../../../src/std/tls/tls.ts'
-import { Secret } from '../../../../src/std/secret.ts'
 import { createAuthority, type Certificate } from '../../../support/certificates.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { newFolder } from '../../../support/folders.ts'
-import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { listenerTls, openIngest, type IngestWorld, refusedBy } from '../../../support/ingest-world.ts'
+import { auto } from '../../../support/memory-intake-spool.ts'
 import { connectBytes } from '../../../support/mqtt-device.ts'
 
 const day = 86_400_000
@@ -22,16 +21,9 @@ const good = ours.issue()
 const truck = ours.issue({ names: ['truck-7'] })
 const expired = ours.issue(past)
 
-function tlsOf({ cert, key }: Certificate, more: Partial<ListenerTls> = {}): ListenerTls {
-  return { cert, key: new Secret(key), clientCa: null, clientCrl: null, certificateName: 'cn', ...more }
-}
-
 async function listenerWith(tls: ListenerTls, connectTimeoutMs = 10_000): Promise<IngestWorld> {
   const listeners = [{ host: '127.0.0.1', port: 0, tls }]
-  const world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }), {
-    listeners,
-    connectTimeoutMs,
-  })
+  const world = await openIngest(auto(), { listeners, connectTimeoutMs })
   onTestFinished(() => world[Symbol.asyncDispose]())
   return world
 }
@@ -57,74 +49,48 @@ function closedAfter(socket: Socket): Socket {
 
 const openssl = '/usr/bin/openssl'
 const onlyTls12 = { maxVersion: 'TLSv1.2', minVersion: 'TLSv1.2' } as const
-const withClientCa = { clientCa: ours.ca }
+
+const oldVersions = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const
+const weak = { ...ours.issue({ rsaBits: 1024 }), ciphers: 'DEFAULT@SECLEVEL=0' }
+const plain = listenerTls(good)
+const old = listenerTls(expired)
+const asks = listenerTls(good, { clientCa: ours.ca })
+const asksAndRevokes = listenerTls(good, { clientCa: ours.ca, clientCrl: ours.revoke([truck]) })
 
 type Case = [
   reason: TlsFailure | 'tls_closed|tls_unused',
-  tls: ListenerTls,
-  client: (world: IngestWorld) => Socket,
+  listener: ListenerTls,
+  client: ConnectionOptions | Buffer,
 ]
 const cases: Case[] = [
   // Node checks the certificate after the handshake, and closes.
-  ['tls_closed|tls_unused', tlsOf(expired), (world) => tlsClient(world)],
-  ['tls_closed|tls_unused', tlsOf(expired), (world) => tlsClient(world, onlyTls12)],
-  ['tls_closed|tls_unused', tlsOf(good), (world) => tlsClient(world, { ca: others.ca })],
-  ['tls_closed|tls_unused', tlsOf(good), (world) => tlsClient(world, { servername: 'elsewhere' })],
-  [
-    'tls_no_common_version',
-    tlsOf(good),
-    (world) =>
-      tlsClient(world, { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }),
-  ],
-  [
-    'tls_no_common_cipher',
-    tlsOf(good),
-    (world) => tlsClient(world, { ...onlyTls12, ciphers: 'ECDHE-RSA-AES128-GCM-SHA256' }),
-  ],
-  ['tls_client_certificate_missing', tlsOf(good, withClientCa), (world) => tlsClient(world)],
-  ['tls_client_certificate_missing', tlsOf(good, withClientCa), (world) => tlsClient(world, onlyTls12)],
-  [
-    'tls_client_certificate_untrusted',
-    tlsOf(good, withClientCa),
-    (world) => tlsClient(world, others.issue()),
-  ],
-  ['tls_client_certificate_expired', tlsOf(good, withClientCa), (world) => tlsClient(world, expired)],
-  [
-    'tls_client_certificate_purpose',
-    tlsOf(good, withClientCa),
-    (world) => tlsClient(world, ours.issue({ purpose: 'serverAuth' })),
-  ],
-  [
-    'tls_client_certificate_weak',
-    tlsOf(good, withClientCa),
-    (world) => tlsClient(world, { ...ours.issue({ rsaBits: 1024 }), ciphers: 'DEFAULT@SECLEVEL=0' }),
-  ],
-  [
-    'tls_client_certificate_weak',
-    tlsOf(good, withClientCa),
-    (world) => tlsClient(world, ours.issue({ digest: 'sha1' })),
-  ],
-  [
-    'tls_client_certificate_revoked',
-    tlsOf(good, { ...withClientCa, clientCrl: ours.revoke([truck]) }),
-    (world) => tlsClient(world, truck),
-  ],
-  ['not_tls', tlsOf(good), (world) => tcpClient(world, connectBytes('truck-7'))],
-  ['not_tls', tlsOf(good), (world) => tcpClient(world, connectBytes('t'.repeat(200)))],
-  ['http_on_tls_port', tlsOf(good), (world) => tcpClient(world, Buffer.from('GET / HTTP/1.1\r\n\r\n'))],
-  ['tls_failed', tlsOf(good), (world) => tcpClient(world, Buffer.from('160301000501020304050607', 'hex'))],
+  ['tls_closed|tls_unused', old, {}],
+  ['tls_closed|tls_unused', old, onlyTls12],
+  ['tls_closed|tls_unused', plain, { ca: others.ca }],
+  ['tls_closed|tls_unused', plain, { servername: 'elsewhere' }],
+  ['tls_no_common_version', plain, oldVersions],
+  ['tls_no_common_cipher', plain, { ...onlyTls12, ciphers: 'ECDHE-RSA-AES128-GCM-SHA256' }],
+  ['tls_client_certificate_missing', asks, {}],
+  ['tls_client_certificate_missing', asks, onlyTls12],
+  ['tls_client_certificate_untrusted', asks, others.issue()],
+  ['tls_client_certificate_expired', asks, expired],
+  ['tls_client_certificate_purpose', asks, ours.issue({ purpose: 'serverAuth' })],
+  ['tls_client_certificate_weak', asks, weak],
+  ['tls_client_certificate_weak', asks, ours.issue({ digest: 'sha1' })],
+  ['tls_client_certificate_revoked', asksAndRevokes, truck],
+  ['not_tls', plain, connectBytes('truck-7')],
+  ['not_tls', plain, connectBytes('t'.repeat(200))],
+  ['http_on_tls_port', plain, Buffer.from('GET / HTTP/1.1\r\n\r\n')],
+  ['tls_failed', plain, Buffer.from('160301000501020304050607', 'hex')],
 ]
 
-function refusedOf({ ingest }: IngestWorld): Record<string, number> {
-  return Object.fromEntries(ingest.counters().refusedByReason)
-}
-
 describe('a connection that fails in TLS is a refused client', () => {
-  test.each(cases)('%s', async (reasons, tls, client) => {
-    const world = await listenerWith(tls)
-    client(world)
-    await eventually(() => Object.keys(refusedOf(world)).length > 0)
-    const [[reason, count] = ['', 0], ...more] = Object.entries(refusedOf(world))
+  test.each(cases)('%s', async (reasons, listener, client) => {
+    const world = await listenerWith(listener)
+    if (Buffer.isBuffer(client)) tcpClient(world, client)
+    else tlsClient(world, client)
+    await eventually(() => Object.keys(refusedBy(world)).length > 0)
+    const [[reason, count] = ['', 0], ...more] = Object.entries(refusedBy(world))
     expect(reasons.split('|')).toContain(reason)
     expect({ count, more }).toEqual({ count: 1, more: [] })
     expect(world.events.filter(({ kind }) => kind === 'client_refused')).toMatchObject([
@@ -134,15 +100,15 @@ describe('a connection that fails in TLS is a refused client', () => {
   })
 
   test('tls_timeout: a client that sends nothing, or stops in the middle', async () => {
-    const world = await listenerWith(tlsOf(good), 300)
+    const world = await listenerWith(listenerTls(good), 300)
     tcpClient(world, null)
     tcpClient(world, Buffer.from('1603010200010001fc0303', 'hex'))
-    await eventually(() => (refusedOf(world)['tls_timeout'] ?? 0) >= 2)
-    expect(refusedOf(world)).toEqual({ tls_timeout: 2 })
+    await eventually(() => (refusedBy(world)['tls_timeout'] ?? 0) >= 2)
+    expect(refusedBy(world)).toEqual({ tls_timeout: 2 })
   })
 
   test('a check whether the port is open is none, and neither is a client that connects', async () => {
-    const world = await listenerWith(tlsOf(good))
+    const world = await listenerWith(listenerTls(good))
     const check = tcpClient(world, null)
     await new Promise((resolve) => check.once('connect', resolve))
     check.destroy()
@@ -151,7 +117,7 @@ describe('a connection that fails in TLS is a refused client', () => {
     await new Promise((resolve) => client.once('data', resolve))
     client.destroy()
     await eventually(() => world.events.some(({ kind }) => kind === 'client_disconnected'))
-    expect(refusedOf(world)).toEqual({})
+    expect(refusedBy(world)).toEqual({})
   })
 })
 
@@ -162,7 +128,7 @@ describe.skipIf(!existsSync(openssl))('an OpenSSL client (skipped where openssl 
     ['tls_server_certificate_untrusted', good, others.ca],
     ['tls_server_certificate_rejected', ours.issue({ names: ['elsewhere'] }), ours.ca],
   ])('%s', async (reason, certificate, ca) => {
-    const world = await listenerWith(tlsOf(certificate))
+    const world = await listenerWith(listenerTls(certificate))
     const file = join(await newFolder(), 'ca.pem')
     writeFileSync(file, ca)
     const verify = ['-verify_return_error', '-verify_hostname', 'localhost', '-CAfile', file]
@@ -170,14 +136,14 @@ describe.skipIf(!existsSync(openssl))('an OpenSSL client (skipped where openssl 
       stdio: 'ignore',
     })
     onTestFinished(() => void client.kill())
-    await eventually(() => Object.keys(refusedOf(world)).length > 0)
-    expect(refusedOf(world)).toEqual({ [reason]: 1 })
+    await eventually(() => Object.keys(refusedBy(world)).length > 0)
+    expect(refusedBy(world)).toEqual({ [reason]: 1 })
   })
 })
 
 describe('a listener on which no TLS connection succeeds is reported', () => {
   test('after five failures, and no longer when a client has sent its CONNECT', async () => {
-    const world = await listenerWith(tlsOf(good))
+    const world = await listenerWith(listenerTls(good))
     const kinds = () => world.events.map(({ kind }) => kind)
     for (let n = 1; n <= 5; n += 1) {
       expect(kinds()).not.toContain('listener_tls_failing')

@@ -2,23 +2,17 @@ import { once } from 'node:events'
 import { connect as connectTcp, createServer, type AddressInfo } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { Secret } from '../../../../src/std/secret.ts'
 import type { ListenerOptions } from '../../../../src/ingest/broker/listeners/listeners.ts'
 import { createAuthority } from '../../../support/certificates.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { createFakeClock } from '../../../support/fake-clock.ts'
-import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { openIngest, type IngestWorld, listenerTls, refusedBy } from '../../../support/ingest-world.ts'
+import { auto } from '../../../support/memory-intake-spool.ts'
 import { connectBytes, publishBytes } from '../../../support/mqtt-device.ts'
 import { localHeader, proxyHeader } from '../../../support/proxy-header-bytes.ts'
 
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 const balancer = { address: '127.0.0.1', prefix: 32 }
 const plain: ListenerOptions = { host: '127.0.0.1', port: 0, tls: null, proxyTrusted: [balancer] }
-
-function refused(world: IngestWorld): Record<string, number> {
-  return Object.fromEntries(world.ingest.counters().refusedByReason)
-}
 
 /** The address of the client in the log line of a fault that it makes. */
 async function addressInLog(world: IngestWorld, start: Buffer): Promise<string | null> {
@@ -45,41 +39,31 @@ async function balance(to: number, header: Buffer): Promise<number> {
 }
 
 describe('a listener behind a balancer', () => {
-  test('takes the client and its messages behind the header, in one segment or in many', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool, { listeners: [plain] })
-    const messages = Array.from({ length: 50 }, (_, index) =>
-      publishBytes({ topic: 't', payload: `${index} ${'x'.repeat(1000)}`, messageId: index + 1 }),
-    )
-    const bytes = Buffer.concat([proxyHeader('192.0.2.7'), connectBytes('truck'), ...messages])
-    const whole = await world.connection('whole')
-    whole.sendBytes(bytes)
-    await whole.acked(50)
-    const parts = await world.connection('parts')
-    for (let at = 0; at < bytes.length; at += at < 100 ? 7 : 9000) {
-      parts.sendBytes(bytes.subarray(at, at + (at < 100 ? 7 : 9000)))
-      await new Promise(setImmediate)
-    }
-    await parts.acked(50)
-    expect(spool.payloads).toHaveLength(50)
-    expect(world.ingest.counters()).toMatchObject({ received: 100, duplicates: 50 })
-  })
-
-  test.each([1, 7, 500])(
-    'takes a line of version 1, and what follows it, in parts of %d bytes',
-    async (size) => {
+  test.each([
+    ['version 2', proxyHeader('192.0.2.7')],
+    ['version 1', Buffer.from('PROXY UNKNOWN\r\n')],
+    ['version 1 of full length', Buffer.from(`PROXY UNKNOWN ${'x'.repeat(91)}\r\n`)],
+  ])(
+    'takes the client and its messages behind a header of %s, in parts of any size',
+    async (_version, header) => {
       const spool = auto()
       await using world = await openIngest(spool, { listeners: [plain] })
-      const client = await world.connection('nginx')
-      const line = Buffer.from(`PROXY UNKNOWN ${'x'.repeat(size === 500 ? 91 : 0)}\r\n`)
-      const message = publishBytes({ topic: 't', payload: 'x', messageId: 1 })
-      const bytes = Buffer.concat([line, connectBytes('truck'), message])
-      for (let at = 0; at < bytes.length; at += size) {
-        client.sendBytes(bytes.subarray(at, at + size))
-        await new Promise(setImmediate)
+      const messages = Array.from({ length: 50 }, (_, index) =>
+        publishBytes({ topic: 't', payload: `${index} ${'x'.repeat(1000)}`, messageId: index + 1 }),
+      )
+      const bytes = Buffer.concat([header, connectBytes('truck'), ...messages])
+      // The messages come in larger parts.
+      for (const size of [1, 7, 500, bytes.length]) {
+        const client = await world.connection('client')
+        for (let at = 0, step = size; at < bytes.length; at += step) {
+          step = at < 200 ? size : 9000
+          client.sendBytes(bytes.subarray(at, at + step))
+          await new Promise(setImmediate)
+        }
+        await client.acked(50)
       }
-      await client.acked(1)
-      expect(spool.payloads).toHaveLength(1)
+      expect(spool.payloads).toHaveLength(50)
+      expect(world.ingest.counters()).toMatchObject({ received: 200, duplicates: 150 })
     },
   )
 
@@ -104,7 +88,7 @@ describe('a listener behind a balancer', () => {
     for (const source of ['192.0.2.1', '192.0.2.1', '192.0.2.2', '192.0.2.2'])
       await (await open(source)).connect()
     await (await open('192.0.2.1')).gone()
-    expect(refused(world)).toEqual({ max_connections_per_address: 1 })
+    expect(refusedBy(world)).toEqual({ max_connections_per_address: 1 })
     await (await open('192.0.2.3')).connect()
     expect(world.ingest.counters().connections).toBe(5)
   })
@@ -114,7 +98,7 @@ describe('a listener behind a balancer', () => {
     const stranger = await world.connection('stranger', { from: '127.0.0.2' })
     stranger.sendBytes(proxyHeader('192.0.2.7'))
     await stranger.gone()
-    expect(refused(world)).toEqual({ proxy_untrusted: 1 })
+    expect(refusedBy(world)).toEqual({ proxy_untrusted: 1 })
   })
 
   test.each([
@@ -130,7 +114,7 @@ describe('a listener behind a balancer', () => {
     const client = await world.connection('direct')
     client.sendBytes(bytes)
     await client.gone()
-    expect(refused(world)).toEqual({ [reason]: 1 })
+    expect(refusedBy(world)).toEqual({ [reason]: 1 })
     expect(world.events).toContainEqual(
       expect.objectContaining({ kind: 'listener_refused', reason, top: ['127.0.0.1 (1)'] }),
     )
@@ -148,11 +132,11 @@ describe('a listener behind a balancer', () => {
     check.end()
     await eventually(() => world.ingest.counters().unauthenticated === 2)
     await clock.advance(9999)
-    expect(refused(world)).toEqual({})
+    expect(refusedBy(world)).toEqual({})
     await clock.advance(1)
     await slow.gone()
     await line.gone()
-    expect(refused(world)).toEqual({ proxy_header_missing: 2 })
+    expect(refusedBy(world)).toEqual({ proxy_header_missing: 2 })
   })
 
   test('bounds what waits for its header', async () => {
@@ -163,7 +147,7 @@ describe('a listener behind a balancer', () => {
     client.sendBytes(proxyHeader('192.0.2.7'))
     await client.connect()
     await waiting[0]!.gone()
-    expect(refused(world)).toEqual({ max_unauthenticated: 1 })
+    expect(refusedBy(world)).toEqual({ max_unauthenticated: 1 })
   })
 
   test.each([
@@ -173,14 +157,7 @@ describe('a listener behind a balancer', () => {
     'mqtts://: the header of %s comes before the TLS handshake, also in its segment',
     async (_version, header) => {
       const authority = createAuthority()
-      const { cert, key } = authority.issue()
-      const tls = {
-        cert,
-        key: new Secret(key),
-        clientCa: null,
-        clientCrl: null,
-        certificateName: 'cn' as const,
-      }
+      const tls = listenerTls(authority.issue())
       const spool = auto()
       await using world = await openIngest(spool, { listeners: [{ ...plain, tls }] })
       const port = await balance(world.port, header)
@@ -202,7 +179,7 @@ describe('a listener behind a balancer', () => {
 
       const direct = connectTls({ port: world.port, host: '127.0.0.1', ca: authority.ca })
       await once(direct, 'error')
-      expect(refused(world)).toEqual({ proxy_header_missing: 1 })
+      expect(refusedBy(world)).toEqual({ proxy_header_missing: 1 })
       expect(world.ingest.counters().unauthenticated).toBe(0)
     },
   )
@@ -211,14 +188,7 @@ describe('a listener behind a balancer', () => {
 describe('mqtts:// without a balancer', () => {
   test('counts a handshake as unauthenticated, and forgets it at its end', async () => {
     const authority = createAuthority()
-    const { cert, key } = authority.issue()
-    const tls = {
-      cert,
-      key: new Secret(key),
-      clientCa: null,
-      clientCrl: null,
-      certificateName: 'cn' as const,
-    }
+    const tls = listenerTls(authority.issue())
     const listeners = [{ host: '127.0.0.1', port: 0, tls }]
     await using world = await openIngest(auto(), { listeners })
     const silent = await world.connection('silent')

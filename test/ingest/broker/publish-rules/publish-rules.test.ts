@@ -1,15 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { ingestOptions, ingestSchema } from '../../../../src/ingest/config.ts'
 import { compileRules, patternProblem } from '../../../../src/ingest/broker/publish-rules/allowed-topics.ts'
-import { Secret } from '../../../../src/std/secret.ts'
-import { openIngest, textOf, type IngestWorld } from '../../../support/ingest-world.ts'
+import { openIngest, textOf, type IngestWorld, accessFor } from '../../../support/ingest-world.ts'
 import { openMapperOf, truckSource } from '../../../support/mapping-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { auto, byHand } from '../../../support/memory-intake-spool.ts'
 import type { Device } from '../../../support/mqtt-device.ts'
 
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
-const users = ['truck-7', 'truck-8', 'depot'].map((name) => ({ name, password: new Secret(name) }))
-const access = [{ anonymous: true, certificates: false, users, passwordFile: null, tokens: [] }]
+const { access } = accessFor(['truck-7', 'truck-8', 'depot'], true)
 
 /** The options of a section `ingest.broker.rules`. */
 function rulesOf(rules: unknown) {
@@ -87,7 +84,7 @@ describe('rules of the broker', () => {
   })
 
   test('an ack of a refused message waits for those before it', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     await using world = await openIngest(spool, own)
     const device = await connected(world, 'truck-7')
     device.publish({ topic: 't/truck-7/a', payload: 'a', messageId: 1 })
@@ -188,16 +185,6 @@ describe('a source that names the identity', () => {
         { source: null, reason: 'not_own_name', count: 1 },
       ],
     })
-  })
-
-  test('leaves other sources to anyone', async () => {
-    const spool = auto()
-    const open = { ...truckSource(), name: 'open', topic: 'open/{device}' }
-    await using world = await openIngest(spool, { access, mapper: openMapperOf([source, open]) })
-    const device = await world.device('anyone')
-    device.publish({ topic: 'open/truck-8', payload: reading(1) })
-    await device.acked(1)
-    expect(spool.payloads.map(({ device }) => device)).toEqual(['truck-8'])
   })
 
   test('applies to open connections from the reload on that brings it, and no longer than it', async () => {

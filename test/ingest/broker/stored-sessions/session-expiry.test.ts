@@ -85,7 +85,7 @@ describe('a CONNECT', () => {
     [0, []],
     [hourMs, ['session van']],
   ])(
-    '[MQTT-3.1.2-4] with Clean Start and expiry %d is answered after one durable write',
+    '[MQTT5-3.1.2-4] with Clean Start and expiry %d is answered after one durable write',
     async (expiryMs, names) => {
       const spool = createMemoryIntakeSpool({ commits: 'by hand' })
       const { clock } = await openSpoolWorld()
@@ -111,7 +111,7 @@ describe('a CONNECT', () => {
     },
   )
 
-  test('[MQTT-3.1.2-5] without Clean Start and with expiry 0 resumes what is stored until its end', async () => {
+  test('[MQTT5-3.1.2-5] without Clean Start and with expiry 0 resumes what is stored until its end', async () => {
     const depot = await openSessions()
     const first = await depot.open('resume', hourMs)
     await depot.addMessage(first, 7)
@@ -137,18 +137,6 @@ describe('a CONNECT', () => {
     expect(Object.keys(await depot.records())).toEqual(['session van'])
   })
 
-  test('that takes over from a connection with expiry 0 finds no session', async () => {
-    const depot = await openSessions()
-    await depot.visit('resume', hourMs)
-    const first = await depot.open('resume', 0)
-    const second = await depot.open('resume', hourMs)
-    expect([first.present, second.present]).toEqual([true, false])
-    depot.sessions.closed(first.session)
-    depot.sessions.closed(second.session)
-    await depot.restart()
-    expect(await depot.visit('resume', hourMs)).toBe(true)
-  })
-
   test('that takes over leaves the session of the other one to it', async () => {
     const depot = await openSessions()
     const first = await depot.open('resume', hourMs)
@@ -161,27 +149,114 @@ describe('a CONNECT', () => {
   })
 })
 
-describe('the expiry', () => {
-  test('is that of the last CONNECT, whichever version it has', async () => {
-    const depot = await openSessions()
-    await depot.visit('resume', bySetting)
-    await depot.visit('resume', hourMs)
-    await depot.clock.advance(hourMs)
-    expect(await depot.visit('resume', bySetting)).toBe(true)
-    await depot.clock.advance(24 * hourMs)
-    expect(await depot.visit('resume', hourMs)).toBe(true)
-    await depot.clock.advance(hourMs + 1)
-    expect(await depot.visit('resume', bySetting)).toBe(false)
-  })
+/** Steps with one client, `van` unless another one is named. `setting` is what a client of MQTT 3.1.1 asks for. */
+const stories: readonly (readonly [rule: string, steps: string])[] = [
+  [
+    'is that of the last CONNECT, whichever version it has',
+    `visit setting: new, visit 1h: resumed, wait 1h, visit setting: resumed, wait 24h, visit 1h: resumed, wait 1h1ms,
+     visit setting: new`,
+  ],
+  [
+    'is durable before the CONNECT is answered, where it changes',
+    'visit setting: new, open 1h: resumed, restart after 3h, visit 1h: new',
+  ],
+  [
+    'of 0 leaves no session to a connection that takes over',
+    'visit 1h: new, open 0s: resumed, open 1h: new, restart, visit 1h: resumed',
+  ],
+  [
+    'may be made shorter by DISCONNECT',
+    'open 1h: new, disconnect 5s, restart, wait 5s, visit 5s: resumed, wait 5s1ms, visit 5s: new',
+  ],
+  [
+    'may be made longer by DISCONNECT',
+    'open 1h: new, disconnect 2h, restart, wait 2h, visit 2h: resumed, wait 2h1ms, visit 2h: new',
+  ],
+  [
+    'may be made longer by DISCONNECT up to session_expiry',
+    'open 1h: new, disconnect 4d, restart, wait 2d, visit 4d: resumed, wait 2d1ms, visit 4d: new',
+  ],
+  [
+    'counts from the end of a restart where it is short: the time on the disk may be older',
+    'visit 10m: new, restart after 1h, wait 10m, visit 10m: resumed, restart after 1h, wait 10m1ms, visit 10m: new',
+  ],
+  [
+    'counts from the time on the disk where it is longer, and from what that may lack',
+    // The time of use is written each hour.
+    `open 1h: new, wait 62m30s, restart after 59m59s999ms, visit 1h: resumed, restart after 64m1ms, visit 1h: new`,
+  ],
+  [
+    'has not passed by the time on the disk while our time is not known',
+    'time unknown, visit 1h: new, restart after 24h, visit 1h: resumed',
+  ],
+  [
+    'counts from the last CONNECT, also where that changes it for a session that was long unused',
+    'visit 24h: new, wait 20h, open 1h: resumed, restart after 1m, visit 1h: resumed',
+  ],
+  [
+    'has not passed by a time that was written while our time was not known',
+    // A clock without a battery, before the network sets it.
+    `time unknown, visit 1h: new, restart after 20000d, time known, visit 1h: resumed, restart after 24h,
+     visit 1h: new`,
+  ],
+  [
+    'counts from the last use, which is written as soon as our time is known',
+    `time unknown, visit 1h: new, open bus 1h: new, time known, wait 1m, restart after 24h, visit 1h: new,
+     visit bus 1h: new`,
+  ],
+  [
+    'is shortened by a shorter session_expiry, also of those that are stored',
+    'visit 24h: new, visit bus setting: new, restart with 1h, wait 61m1ms, expired 2, visit 24h: new',
+  ],
+  [
+    'is prolonged by a longer session_expiry for MQTT 3.1.1 only',
+    `restart with 1h, visit 1h: new, visit bus setting: new, restart with 2d, wait 24h, visit 1h: new,
+     visit bus setting: resumed`,
+  ],
+]
 
-  test('is durable before the CONNECT is answered, where it changes', async () => {
-    const depot = await openSessions()
-    await depot.visit('resume', bySetting)
-    await depot.open('resume', hourMs)
-    const stored = await depot.records()
-    expect(stored['session van']).toHaveLength(12)
-    await depot.restart({ awayMs: 3 * hourMs })
-    expect(await depot.visit('resume', hourMs)).toBe(false)
+const unitsMs = { ms: 1, s: 1000, m: minuteMs, h: hourMs, d: 24 * hourMs }
+
+/** Of a text such as `1h1ms`. */
+function durationMs(text: string): number {
+  if (text === 'setting') return bySetting
+  const parts = text.matchAll(/(\d+)(ms|[smhd])/g)
+  return [...parts].reduce((sum, [, count, unit]) => sum + Number(count) * unitsMs[unit as 'ms'], 0)
+}
+
+describe('the expiry', () => {
+  test.each(stories)('%s', async (_rule, steps) => {
+    let offset: number | null = 0
+    const depot = await openSessions({ offsetMs: () => offset })
+    let last: OpenedSession | null = null
+    const wanted = steps.split(/,\s+/)
+    const found: string[] = []
+    for (const step of wanted) {
+      let result = step
+      const [verb = '', ...words] = step.replace(':', '').split(' ')
+      const [first = '', second = ''] = words
+      if (verb === 'wait') await depot.clock.advance(durationMs(first))
+      else if (verb === 'time') {
+        offset = first === 'known' ? 0 : null
+      } else if (verb === 'restart') {
+        const setting = first === 'with' ? { sessionExpiryMs: durationMs(second) } : {}
+        await depot.restart({ awayMs: first === 'after' ? durationMs(second) : 0, ...setting })
+      } else if (verb === 'disconnect') {
+        depot.sessions.changeExpiry(last!.session, durationMs(first))
+        depot.sessions.closed(last!.session)
+      } else if (verb === 'expired') {
+        result = `expired ${depot.sessions.counters().sessionsExpired}`
+      } else {
+        const clientId = words.length === 3 ? first : 'van'
+        const [expiry = ''] = words.slice(-2)
+        last = await depot.open('resume', durationMs(expiry), clientId)
+        if (verb === 'visit') depot.sessions.closed(last.session)
+        result = `${step.split(':')[0]}: ${last.present ? 'resumed' : 'new'}`
+      }
+      found.push(result)
+      await depot.ended()
+    }
+    expect(found).toEqual(wanted)
   })
 
   test('of a refused CONNECT changes nothing', async () => {
@@ -196,23 +271,6 @@ describe('the expiry', () => {
 })
 
 describe('a DISCONNECT', () => {
-  test.each([
-    ['shorter', 5000, 5000],
-    ['longer', 2 * hourMs, 2 * hourMs],
-    ['longer than session_expiry', 2 * settingMs, settingMs],
-  ])('may make the expiry %s', async (_what, askedMs, grantedMs) => {
-    const depot = await openSessions()
-    const { session } = await depot.open('resume', hourMs)
-    expect(depot.sessions.changeExpiry(session, askedMs)).toBe(grantedMs)
-    depot.sessions.closed(session)
-    await depot.ended()
-    await depot.restart()
-    await depot.clock.advance(grantedMs)
-    expect(await depot.visit('resume', askedMs)).toBe(true)
-    await depot.clock.advance(grantedMs + 1)
-    expect(await depot.visit('resume', askedMs)).toBe(false)
-  })
-
   test('that comes before the end of its connection ends the session for the next CONNECT', async () => {
     const depot = await openSessions()
     const first = await depot.open('resume', hourMs)
@@ -230,94 +288,6 @@ describe('a DISCONNECT', () => {
     depot.sessions.closed(first.session)
     depot.sessions.closed(second.session)
     expect(await depot.visit('resume', hourMs)).toBe(true)
-  })
-})
-
-describe('a restart', () => {
-  test('counts a short expiry from its end: the time on the disk may be older', async () => {
-    const depot = await openSessions()
-    await depot.visit('resume', 10 * minuteMs)
-    await depot.restart({ awayMs: hourMs })
-    await depot.clock.advance(10 * minuteMs)
-    expect(await depot.visit('resume', 10 * minuteMs)).toBe(true)
-    await depot.restart({ awayMs: hourMs })
-    await depot.clock.advance(10 * minuteMs + 1)
-    expect(await depot.visit('resume', 10 * minuteMs)).toBe(false)
-  })
-
-  test('counts a longer expiry from the time on the disk, and what that may lack', async () => {
-    const depot = await openSessions()
-    const kept = await depot.open('resume', hourMs)
-    // The time of use was written at 60 minutes.
-    await depot.clock.advance(hourMs + 2.5 * minuteMs)
-    expect(kept.present).toBe(false)
-    await depot.restart({ awayMs: hourMs - 1 })
-    expect(await depot.visit('resume', hourMs)).toBe(true)
-    await depot.restart({ awayMs: hourMs + hourMs / 20 + minuteMs + 1 })
-    expect(await depot.visit('resume', hourMs)).toBe(false)
-  })
-
-  test('ends no session by the time on the disk while our time is not known', async () => {
-    let offset: number | null = null
-    const depot = await openSessions({ offsetMs: () => offset })
-    await depot.visit('resume', hourMs)
-    await depot.restart({ awayMs: 24 * hourMs })
-    expect(await depot.visit('resume', hourMs)).toBe(true)
-  })
-
-  test('counts from the last CONNECT, also where it changes the expiry of a session that was long unused', async () => {
-    const depot = await openSessions()
-    await depot.visit('resume', 24 * hourMs)
-    await depot.clock.advance(20 * hourMs)
-    await depot.open('resume', hourMs)
-    await depot.restart({ awayMs: minuteMs })
-    expect(await depot.visit('resume', hourMs)).toBe(true)
-  })
-
-  test('ends no session by a time that was written while our time was not known', async () => {
-    const yearsMs = 20_000 * 24 * hourMs
-    // A clock without a battery, before the network sets it.
-    let offset: number | null = null
-    const depot = await openSessions({ offsetMs: () => offset })
-    await depot.visit('resume', hourMs)
-    await depot.restart({ awayMs: yearsMs })
-    offset = 0
-    expect(await depot.visit('resume', hourMs)).toBe(true)
-    await depot.restart({ awayMs: 24 * hourMs })
-    expect(await depot.visit('resume', hourMs)).toBe(false)
-  })
-
-  test('counts from the time of the last use that is written as soon as our time is known', async () => {
-    let offset: number | null = null
-    const depot = await openSessions({ offsetMs: () => offset })
-    await depot.visit('resume', hourMs)
-    const { present } = await depot.open('resume', hourMs, 'bus')
-    expect(present).toBe(false)
-    offset = 0
-    await depot.clock.advance(minuteMs)
-    await depot.ended()
-    await depot.restart({ awayMs: 24 * hourMs })
-    expect(await depot.visit('resume', hourMs)).toBe(false)
-    expect(await depot.visit('resume', hourMs, 'bus')).toBe(false)
-  })
-
-  test('with a shorter session_expiry shortens those that are stored', async () => {
-    const depot = await openSessions()
-    await depot.visit('resume', 24 * hourMs)
-    await depot.visit('resume', bySetting, 'bus')
-    await depot.restart({ sessionExpiryMs: hourMs })
-    await depot.clock.advance(hourMs + minuteMs + 1)
-    expect(depot.sessions.counters()).toMatchObject({ sessions: 0, sessionsExpired: 2 })
-  })
-
-  test('with a longer session_expiry prolongs those of MQTT 3.1.1 only', async () => {
-    const depot = await openSessions({ sessionExpiryMs: hourMs })
-    await depot.visit('resume', hourMs)
-    await depot.visit('resume', bySetting, 'bus')
-    await depot.restart({ sessionExpiryMs: settingMs })
-    await depot.clock.advance(24 * hourMs)
-    expect(await depot.visit('resume', hourMs)).toBe(false)
-    expect(await depot.visit('resume', bySetting, 'bus')).toBe(true)
   })
 })
 

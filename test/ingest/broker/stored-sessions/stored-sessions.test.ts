@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { IngestOptions } from '../../../../src/ingest/ingest.ts'
 import { GatewayError } from '../../../../src/std/gateway-error.ts'
-import { Secret } from '../../../../src/std/secret.ts'
 import type { FakeClock } from '../../../support/fake-clock.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { openIngest, type IngestWorld } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { openIngest, type IngestWorld, accessFor } from '../../../support/ingest-world.ts'
+import { auto, byHand } from '../../../support/memory-intake-spool.ts'
 import type { Device } from '../../../support/mqtt-device.ts'
 import { openSpoolWorld, type SpoolWorld } from '../../../support/open-spool.ts'
 
@@ -50,23 +49,6 @@ async function presence(depot: Depot, clientId: string, clean = false, user?: st
   return device.present
 }
 
-describe('CONNACK says that a session is present', () => {
-  test.each([false, true])('where it is not expired (restart: %s)', async (restarts) => {
-    await using depot = await openDepot({ sessionExpiryMs: 100_000 })
-    await presence(depot, 'van')
-    if (restarts) await depot.restart()
-    await depot.clock.advance(90_000)
-    expect(await presence(depot, 'van')).toBe(true)
-    if (restarts) await depot.restart()
-    await depot.clock.advance(90_000)
-    expect(await presence(depot, 'van')).toBe(true)
-    if (restarts) await depot.restart()
-    await depot.clock.advance(100_001)
-    expect(await presence(depot, 'van')).toBe(false)
-    expect(depot.world.ingest.counters()).toMatchObject({ sessions: 1, sessionsExpired: 1 })
-  })
-})
-
 describe('a stop', () => {
   test('ends the look for expired sessions before the spool is closed', async () => {
     await using depot = await openDepot({ sessionExpiryMs: 10_000 })
@@ -81,7 +63,7 @@ describe('a stop', () => {
 
 describe('a stored session', () => {
   test('is durable before its CONNACK', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     await using world = await openIngest(spool)
     const device = await world.connection('van')
     const connected = device.connect({ clean: false })
@@ -94,7 +76,7 @@ describe('a stored session', () => {
   })
 
   test('that cannot be stored is refused with CONNACK 3, and a clean session is not', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'auto' })
+    const spool = auto()
     await using world = await openIngest(spool)
     spool.lose()
     const device = await world.connection('van')
@@ -143,8 +125,7 @@ describe('a stored session', () => {
 })
 
 describe('a stored session belongs to an identity and a client id together', () => {
-  const users = ['alice', 'bob'].map((name) => ({ name, password: new Secret(name) }))
-  const access = [{ anonymous: true, certificates: false, users, passwordFile: null, tokens: [] }]
+  const { access } = accessFor(['alice', 'bob'], true)
 
   test.each([
     ['bob', true],
@@ -173,18 +154,6 @@ describe('a stored session belongs to an identity and a client id together', () 
     again.publish({ ...parked, messageId: 7, dup: true })
     await again.acked(1)
     expect(depot.stored()).toBe(1)
-  })
-
-  test('and is deleted by a clean session of the same identity only', async () => {
-    await using depot = await openDepot({ access })
-    for (const user of ['alice', 'bob', undefined])
-      expect(await presence(depot, 'van', false, user)).toBe(false)
-    await presence(depot, 'van', true, 'bob')
-    await depot.restart()
-    expect(await presence(depot, 'van', false, 'alice')).toBe(true)
-    expect(await presence(depot, 'van', false, 'bob')).toBe(false)
-    expect(await presence(depot, 'van', false)).toBe(true)
-    expect(depot.world.ingest.counters()).toMatchObject({ sessions: 3 })
   })
 
   test('and so do the packet identifiers by which a message without a device time is known', async () => {
@@ -219,20 +188,6 @@ describe('a stored session belongs to an identity and a client id together', () 
 })
 
 describe('a QoS 2 message of a stored session', () => {
-  test('has one effect until PUBREL, with and without DUP, also over restarts', async () => {
-    await using depot = await openDepot()
-    const first = await depot.connect('van')
-    first.publish({ ...parked, messageId: 7 })
-    await first.acked(1)
-    for (const dup of [true, false]) {
-      await depot.restart()
-      const device = await depot.connect('van')
-      device.publish({ ...parked, messageId: 7, dup })
-      expect(await device.acked(1)).toEqual([{ cmd: 'pubrec', messageId: 7 }])
-      expect(depot.stored()).toBe(1)
-    }
-  })
-
   test('is a new one after PUBREL, although the bytes are equal, also over a restart', async () => {
     await using depot = await openDepot()
     for (const count of [1, 2, 3]) {
@@ -247,7 +202,7 @@ describe('a QoS 2 message of a stored session', () => {
   })
 
   test('gets PUBCOMP after the deletion is durable, and none where it fails', async () => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     await using world = await openIngest(spool)
     const device = await world.connection('van', { releases: false })
     const connected = device.connect({ clean: false })
@@ -282,15 +237,6 @@ describe('QoS 2 messages that are not released', () => {
       device.publish({ ...parked, payload: `untimed ${id}`, messageId: id })
     await device.acked(count)
   }
-
-  test('have a bound for each session: the connection is closed', async () => {
-    await using depot = await openDepot({ unreleasedMax: 3 })
-    const van = await depot.connect('van')
-    await publish(van, 3)
-    van.publish({ ...parked, messageId: 4 })
-    await van.gone()
-    expect(depot.world.ingest.counters().droppedByReason).toEqual(new Map([['too_many_qos2', 1]]))
-  })
 
   test('have a bound for all: the session without a connection and with most is removed', async () => {
     await using depot = await openDepot({ unreleasedMax: 30, unreleasedTotalMax: 40 })

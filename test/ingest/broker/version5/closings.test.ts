@@ -7,14 +7,14 @@ import { closedFault } from '../../../../src/spool/spool-errors.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { createFakeClock } from '../../../support/fake-clock.ts'
 import { openIngest } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool, type MemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
-import { openDevice5, type Device5 } from '../../../support/mqtt5-device.ts'
+import { byHand, type MemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
+import { openVersion, type VersionDevice } from '../../../support/mqtt-versions.ts'
 import { publishPacket } from '../../../support/mqtt5-packets.ts'
 
 type Parts = {
-  device: Device5
+  device: VersionDevice
   /** Of another client, over the same listener. */
-  other: Device5
+  other: VersionDevice
   spool: MemoryIntakeSpool
   clock: ReturnType<typeof createFakeClock>
   /** Resolves when a message waits for a full store. */
@@ -87,9 +87,9 @@ const closings: readonly Closing[] = [
 ]
 
 test.each(closings)(
-  '[MQTT-4.13.2-1] $reason closes with its code of DISCONNECT, at once',
+  '[MQTT5-4.13.2-1] $reason closes with its code of DISCONNECT, at once',
   async ({ reason, code, options, cause }) => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     // Nothing but `cause` moves it, so the end does not wait for the time that a client has to close.
     const clock = createFakeClock()
     await using world = await openIngest(spool, {
@@ -97,9 +97,9 @@ test.each(closings)(
       clock,
     })
     const url = `mqtt://127.0.0.1:${world.port}`
-    await using other = await openDevice5({ url })
+    await using other = await openVersion(5, { url })
     await other.connect({ clientId: 'other' })
-    await using device = await openDevice5({ url })
+    await using device = await openVersion(5, { url })
     await device.connect()
     const counters = () => world.ingest.counters()
     await cause({

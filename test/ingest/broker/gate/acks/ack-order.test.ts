@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { openIngest } from '../../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../../support/memory-intake-spool.ts'
+import { byHand } from '../../../../support/memory-intake-spool.ts'
 import { publishBytes } from '../../../../support/mqtt-device.ts'
 
 const pubrel = (messageId: number) => Buffer.from([0x62, 2, 0, messageId])
@@ -10,7 +10,7 @@ const qos2 = (messageId: number) => publishBytes({ topic: 't', payload: `m${mess
 test.each([true, false])(
   'PUBREL with an unknown identifier gets PUBCOMP in its place (clean session: %s)',
   async (clean) => {
-    const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+    const spool = byHand()
     await using world = await openIngest(spool)
     const device = await world.connection('truck', { releases: false })
     const connected = device.connect({ clean })
@@ -37,7 +37,7 @@ test.each([true, false])(
 )
 
 test('PUBCOMP of a stored message stays behind the acknowledgements before it and its own write', async () => {
-  const spool = createMemoryIntakeSpool({ commits: 'by hand' })
+  const spool = byHand()
   await using world = await openIngest(spool)
   const device = await world.connection('truck', { releases: false })
   const connected = device.connect({ clean: false })
@@ -59,12 +59,4 @@ test('PUBCOMP of a stored message stays behind the acknowledgements before it an
     { cmd: 'pubcomp', messageId: 77 },
     { cmd: 'pubrec', messageId: 7 },
   ])
-})
-
-test('a client that subscribes between PUBRELs gets its answers in this order', async () => {
-  await using world = await openIngest(createMemoryIntakeSpool({ commits: 'auto' }))
-  const device = await world.device('truck')
-  device.sendBytes(Buffer.concat([pubrel(1), Buffer.from([0x82, 6, 0, 2, 0, 1, 0x61, 0]), pubrel(3)]))
-  await device.acked(2)
-  expect(device.received.map(({ cmd }) => cmd)).toEqual(['connack', 'pubcomp', 'suback', 'pubcomp'])
 })

@@ -1,25 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { ListenerOptions } from '../../../../../src/ingest/broker/listeners/listeners.ts'
-import { createFakeClock } from '../../../../support/fake-clock.ts'
-import { openIngest, type IngestWorld } from '../../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../../support/memory-intake-spool.ts'
-import { publishBytes } from '../../../../support/mqtt-device.ts'
-import { openWebSocket } from '../../../../support/websocket-client.ts'
+import { openIngest, droppedBy } from '../../../../support/ingest-world.ts'
+import { byHand } from '../../../../support/memory-intake-spool.ts'
+import { openWebSocket, published, webSocketListener } from '../../../../support/websocket-client.ts'
 
-const byHand = () => createMemoryIntakeSpool({ commits: 'by hand' })
-const plain: ListenerOptions = {
-  host: '127.0.0.1',
-  port: 0,
-  tls: null,
-  webSocket: { path: '/mqtt', origins: [] },
-}
-const listeners = [plain]
-const published = (messageId: number, payload = `m${messageId}`) =>
-  publishBytes({ topic: 't', payload, messageId })
-
-function dropped({ ingest }: IngestWorld): Record<string, number> {
-  return Object.fromEntries(ingest.counters().droppedByReason)
-}
+const listeners = [webSocketListener]
 
 describe('back-pressure over WebSocket', () => {
   test('a client is not read, and everything comes in the end', async () => {
@@ -41,22 +25,6 @@ describe('back-pressure over WebSocket', () => {
       await client.acked(acked + 10)
     }
     expect(spool.payloads).toHaveLength(count)
-    expect(dropped(world)).toEqual({})
-  })
-
-  test('answers no ping behind a message that waits, and counts no time of its own', async () => {
-    const clock = createFakeClock()
-    const spool = byHand()
-    await using world = await openIngest(spool, { listeners, inFlightMax: 1, clock })
-    const client = await openWebSocket(world)
-    await client.connect('truck')
-    client.send(published(1), published(2))
-    await spool.ended(1)
-    await clock.advance(3_600_000)
-    spool.commit()
-    await spool.ended(2)
-    spool.commit()
-    await client.acked(2)
-    expect(dropped(world)).toEqual({})
+    expect(droppedBy(world)).toEqual({})
   })
 })

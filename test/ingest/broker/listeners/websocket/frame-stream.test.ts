@@ -1,29 +1,20 @@
 import { generate } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
-import type { ListenerOptions } from '../../../../../src/ingest/broker/listeners/listeners.ts'
 import { createFakeClock } from '../../../../support/fake-clock.ts'
-import { openIngest, textOf, type IngestWorld } from '../../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../../support/memory-intake-spool.ts'
+import { openIngest, textOf, droppedBy } from '../../../../support/ingest-world.ts'
+import { auto, byHand } from '../../../../support/memory-intake-spool.ts'
 import { connectBytes, publishBytes } from '../../../../support/mqtt-device.ts'
-import { frame, openWebSocket, type WebSocketClient } from '../../../../support/websocket-client.ts'
+import {
+  frame,
+  openWebSocket,
+  published,
+  webSocketListener,
+  type WebSocketClient,
+} from '../../../../support/websocket-client.ts'
 
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
-const byHand = () => createMemoryIntakeSpool({ commits: 'by hand' })
-const plain: ListenerOptions = {
-  host: '127.0.0.1',
-  port: 0,
-  tls: null,
-  webSocket: { path: '/mqtt', origins: [] },
-}
-const listeners = [plain]
+const listeners = [webSocketListener]
 const ping = frame(Buffer.from('are you there'), { opcode: 9 })
-const published = (messageId: number, payload = `m${messageId}`) =>
-  publishBytes({ topic: 't', payload, messageId })
 const publishes = (count: number) => Array.from({ length: count }, (_, index) => published(index + 1))
-
-function dropped({ ingest }: IngestWorld): Record<string, number> {
-  return Object.fromEntries(ingest.counters().droppedByReason)
-}
 
 describe('the frames of a WebSocket', () => {
   const packets = Buffer.concat([
@@ -69,7 +60,7 @@ describe('the frames of a WebSocket', () => {
       other.sendFrame(opening.subarray(at))
       await other.until(() => other.packets[0]?.cmd === 'connack')
     }
-    expect(dropped(world)).toEqual({})
+    expect(droppedBy(world)).toEqual({})
   })
 
   test('[MQTT-6.0.0-1] of the gateway are binary, and acknowledge a commit in one frame', async () => {
@@ -97,7 +88,7 @@ describe('the frames of a WebSocket', () => {
       client.sendBytes(Buffer.concat([frame(published(1), { opcode: 1 }), frame(published(2))]))
       await client.gone()
       expect(client.closeCode()).toBe(1003)
-      expect(dropped(world)).toEqual({ websocket_text: 1 })
+      expect(droppedBy(world)).toEqual({ websocket_text: 1 })
       expect(spool.payloads).toEqual([])
     },
   )
@@ -109,7 +100,7 @@ describe('the frames of a WebSocket', () => {
     client.sendFrame(published(1), { mask: null })
     await client.gone()
     expect(client.closeCode()).toBe(1002)
-    expect(dropped(world)).toEqual({ websocket_protocol: 1 })
+    expect(droppedBy(world)).toEqual({ websocket_protocol: 1 })
     // A close code that does not exist.
     const other = await openWebSocket(world)
     await other.connect('truck')
@@ -129,7 +120,7 @@ describe('the frames of a WebSocket', () => {
     await late.connect('truck')
     late.sendFrame(Buffer.concat([...publishes(100), published(200, 'x'.repeat(3000)).subarray(0, 10)]))
     await late.gone()
-    expect(dropped(world)).toEqual({ connect_too_large: 1, packet_too_large: 1 })
+    expect(droppedBy(world)).toEqual({ connect_too_large: 1, packet_too_large: 1 })
     expect([early.closeCode(), late.closeCode()]).toEqual([1009, 1009])
   })
 })
@@ -159,7 +150,7 @@ describe('control frames', () => {
       await client.gone()
       expect(client.closeCode()).toBe(1008)
     }
-    expect(dropped(world)).toEqual({ too_many_control_packets: flood.length })
+    expect(droppedBy(world)).toEqual({ too_many_control_packets: flood.length })
   })
 
   test('are no packets of MQTT: the keepalive ends a client that only sends pings', async () => {
@@ -175,6 +166,6 @@ describe('control frames', () => {
     }
     await clock.advance(2000)
     await client.gone()
-    expect(dropped(world)).toEqual({ keepalive_timeout: 1 })
+    expect(droppedBy(world)).toEqual({ keepalive_timeout: 1 })
   })
 })

@@ -1,28 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import type { ListenerOptions } from '../../../../../src/ingest/broker/listeners/listeners.ts'
 import { eventually } from '../../../../support/eventually.ts'
 import { createFakeClock } from '../../../../support/fake-clock.ts'
-import { openIngest, textOf, type IngestWorld } from '../../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../../support/memory-intake-spool.ts'
+import { openIngest, textOf, type IngestWorld, droppedBy } from '../../../../support/ingest-world.ts'
+import { auto, byHand } from '../../../../support/memory-intake-spool.ts'
 import { publishBytes } from '../../../../support/mqtt-device.ts'
-import { frame, openWebSocket } from '../../../../support/websocket-client.ts'
+import { frame, openWebSocket, webSocketListener } from '../../../../support/websocket-client.ts'
 
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
-const byHand = () => createMemoryIntakeSpool({ commits: 'by hand' })
-const plain: ListenerOptions = {
-  host: '127.0.0.1',
-  port: 0,
-  tls: null,
-  webSocket: { path: '/mqtt', origins: [] },
-}
-const listeners = [plain]
+const listeners = [webSocketListener]
 const closeFrame = frame(Buffer.from([3, 232]), { opcode: 8 })
 const published = (messageId: number, payload = `m${messageId}`, qos: 0 | 1 = 1) =>
   publishBytes({ topic: 't', payload, messageId, qos })
-
-function dropped({ ingest }: IngestWorld): Record<string, number> {
-  return Object.fromEntries(ingest.counters().droppedByReason)
-}
 
 function endOf({ events }: IngestWorld): string | undefined {
   const event = events.findLast(({ kind }) => kind === 'client_disconnected')
@@ -44,7 +31,7 @@ describe('the end of a WebSocket', () => {
     // The commit of a message of QoS 0 may come after the end of its connection.
     await eventually(() => spool.payloads.length === 500)
     expect(endOf(world)).toBe('closed')
-    expect(dropped(world)).toEqual({})
+    expect(droppedBy(world)).toEqual({})
     expect(client.closeCode()).toBe(how === 'FIN' ? null : 1000)
   })
 
@@ -66,7 +53,7 @@ describe('the end of a WebSocket', () => {
     }
     spool.commit()
     expect(spool.payloads.map(textOf)).toEqual(['in time: true', 'in time: false'])
-    expect(dropped(world)).toEqual({ half_closed: 1 })
+    expect(droppedBy(world)).toEqual({ half_closed: 1 })
   })
 
   test('by a network that breaks, also within a frame', async () => {
@@ -78,7 +65,7 @@ describe('the end of a WebSocket', () => {
     client.socket.resetAndDestroy()
     await eventually(() => world.ingest.counters().connections === 0)
     expect(endOf(world)).toBe('connection_lost')
-    expect(dropped(world)).toEqual({})
+    expect(droppedBy(world)).toEqual({})
     expect(world.ingest.counters()).toMatchObject({ partialBytes: 0, unauthenticated: 0 })
   })
 
@@ -113,7 +100,7 @@ describe('the end of a WebSocket', () => {
   })
 
   test('by another connection of the same client', async () => {
-    await using world = await openIngest(auto(), { listeners: [plain, { ...plain, webSocket: null }] })
+    await using world = await openIngest(auto(), { listeners })
     const client = await openWebSocket(world)
     await client.connect('truck')
     const other = await openWebSocket(world)

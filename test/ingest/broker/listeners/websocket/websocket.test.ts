@@ -1,24 +1,21 @@
 import { connect as connectTcp } from 'node:net'
-import { connectAsync } from 'mqtt'
 import { describe, expect, test } from 'vitest'
-import type { ListenerOptions } from '../../../../../src/ingest/broker/listeners/listeners.ts'
-import { Secret } from '../../../../../src/std/secret.ts'
 import { createAuthority } from '../../../../support/certificates.ts'
 import { eventually } from '../../../../support/eventually.ts'
 import { createFakeClock } from '../../../../support/fake-clock.ts'
-import { openIngest, textOf, type IngestWorld } from '../../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../../support/memory-intake-spool.ts'
+import { listenerTls, openIngest, refusedBy } from '../../../../support/ingest-world.ts'
+import { auto } from '../../../../support/memory-intake-spool.ts'
 import { connectBytes, publishBytes } from '../../../../support/mqtt-device.ts'
 import { proxyHeader } from '../../../../support/proxy-header-bytes.ts'
-import { openWebSocket, upgradeRequest, type RequestOptions } from '../../../../support/websocket-client.ts'
+import {
+  openWebSocket,
+  upgradeRequest,
+  webSocketListener,
+  type RequestOptions,
+} from '../../../../support/websocket-client.ts'
 
-const auto = () => createMemoryIntakeSpool({ commits: 'auto' })
 const webSocket = { path: '/mqtt', origins: ['https://fleet.example.com'] }
-const plain: ListenerOptions = { host: '127.0.0.1', port: 0, tls: null, webSocket }
-
-function refused({ ingest }: IngestWorld): Record<string, number> {
-  return Object.fromEntries(ingest.counters().refusedByReason)
-}
+const plain = { ...webSocketListener, webSocket }
 
 /** Sends bytes to the port, and resolves with the answer when the connection has ended. */
 async function answerTo(port: number, bytes: Buffer): Promise<string> {
@@ -32,30 +29,9 @@ async function answerTo(port: number, bytes: Buffer): Promise<string> {
 }
 
 describe('a listener for WebSocket', () => {
-  test('takes messages of mqtt.js in every QoS', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool, { listeners: [plain] })
-    const [url = ''] = world.ingest.addresses()
-    expect(url).toBe(`ws://127.0.0.1:${world.port}/mqtt`)
-    const client = await connectAsync(url, { protocolVersion: 4, clientId: 'truck', reconnectPeriod: 0 })
-    for (const qos of [0, 1, 2] as const) await client.publishAsync('t', `qos ${qos}`, { qos })
-    await client.publishAsync('t', 'x'.repeat(300_000), { qos: 1 })
-    await client.endAsync()
-    await eventually(() => world.ingest.counters().connections === 0)
-    expect(spool.payloads.map((payload) => textOf(payload).slice(0, 5))).toEqual([
-      'qos 0',
-      'qos 1',
-      'qos 2',
-      'xxxxx',
-    ])
-    expect(world.events).toContainEqual(
-      expect.objectContaining({ kind: 'client_disconnected', clientId: 'truck', reason: 'disconnect' }),
-    )
-    expect(world.ingest.counters().unauthenticated).toBe(0)
-  })
-
   test.each<[string, RequestOptions]>([
     ['mqtt', {}],
+    ['a page of an allowed origin', { headers: { Origin: 'https://fleet.example.com' } }],
     ['a list with mqtt last', { headers: { 'Sec-WebSocket-Protocol': 'mqttv3.1, mqtt' } }],
   ])('[MQTT-6.0.0-4] answers %s with the subprotocol mqtt', async (_name, request) => {
     await using world = await openIngest(auto(), { listeners: [plain] })
@@ -86,7 +62,7 @@ describe('a listener for WebSocket', () => {
     expect(client.answer.status).toBe(status)
     expect(client.answer.body).toMatch(/^.{10,}\n$/)
     expect(client.answer.head).toContain('Connection: close')
-    expect(refused(world)).toEqual({ [reason]: 1 })
+    expect(refusedBy(world)).toEqual({ [reason]: 1 })
     expect(world.events).toContainEqual(
       expect.objectContaining({ kind: 'listener_refused', reason, top: ['127.0.0.1 (1)'] }),
     )
@@ -99,13 +75,7 @@ describe('a listener for WebSocket', () => {
   ])('tells %s from HTTP', async (_name, bytes) => {
     await using world = await openIngest(auto(), { listeners: [plain] })
     await answerTo(world.port, bytes)
-    expect(refused(world)).toEqual({ not_http: 1 })
-  })
-
-  test('lets the page of an allowed origin connect', async () => {
-    await using world = await openIngest(auto(), { listeners: [plain] })
-    const client = await openWebSocket(world, { headers: { Origin: 'https://fleet.example.com' } })
-    expect(await client.connect('page')).toMatchObject({ returnCode: 0 })
+    expect(refusedBy(world)).toEqual({ not_http: 1 })
   })
 
   test('closes a connection without a request after connect_timeout, and forgets one that ends before', async () => {
@@ -118,10 +88,10 @@ describe('a listener for WebSocket', () => {
     check.end()
     await eventually(() => world.ingest.counters().unauthenticated === 1)
     await clock.advance(9999)
-    expect(refused(world)).toEqual({})
+    expect(refusedBy(world)).toEqual({})
     await clock.advance(1)
     await slow.gone()
-    expect(refused(world)).toEqual({ websocket_timeout: 1 })
+    expect(refusedBy(world)).toEqual({ websocket_timeout: 1 })
   })
 
   test('counts a WebSocket without CONNECT as unauthenticated, and closes it after connect_timeout', async () => {
@@ -139,7 +109,7 @@ describe('a listener for WebSocket', () => {
     for (const [index, client] of clients.entries()) await client.connect(`c${index}`)
     const third = await openWebSocket(world)
     await third.gone()
-    expect(refused(world)).toEqual({ max_connections_per_address: 1 })
+    expect(refusedBy(world)).toEqual({ max_connections_per_address: 1 })
     clients[0]!.socket.destroy()
     await eventually(() => world.ingest.counters().connections === 1)
     expect(await (await openWebSocket(world)).connect('c2')).toMatchObject({ returnCode: 0 })
@@ -148,43 +118,19 @@ describe('a listener for WebSocket', () => {
 
 describe('WebSocket over TLS', () => {
   const authority = createAuthority()
-  const { cert, key } = authority.issue()
-  const tls = {
-    cert,
-    key: new Secret(key),
-    clientCa: null,
-    clientCrl: null,
-    certificateName: 'cn' as const,
-  }
-
-  test('takes messages, also of mqtt.js', async () => {
-    const spool = auto()
-    await using world = await openIngest(spool, { listeners: [{ ...plain, tls }] })
-    const [url = ''] = world.ingest.addresses()
-    expect(url).toBe(`wss://127.0.0.1:${world.port}/mqtt`)
-    const options = { protocolVersion: 4, clientId: 'truck', reconnectPeriod: 0, ca: authority.ca } as const
-    const client = await connectAsync(url, { ...options, servername: 'localhost' })
-    for (const qos of [0, 1, 2] as const) await client.publishAsync('t', `qos ${qos}`, { qos })
-    await client.endAsync()
-    expect(spool.payloads.map(textOf)).toEqual(['qos 0', 'qos 1', 'qos 2'])
-    const raw = await openWebSocket({ port: world.port, tls: { ca: authority.ca } })
-    await raw.connect('raw')
-    raw.send(publishBytes({ topic: 't', payload: 'y'.repeat(100_000), messageId: 1 }))
-    await raw.acked(1)
-    expect(spool.payloads).toHaveLength(4)
-  })
+  const tls = listenerTls(authority.issue())
 
   test('reports HTTP without TLS, and a connection that asks for nothing after its handshake', async () => {
     await using world = await openIngest(auto(), { listeners: [{ ...plain, tls }] })
     await answerTo(world.port, upgradeRequest())
-    await eventually(() => refused(world)['http_on_tls_port'] === 1)
+    await eventually(() => refusedBy(world)['http_on_tls_port'] === 1)
     const client = await openWebSocket({ port: world.port, tls: { ca: authority.ca } }, { path: '/other' })
     await client.gone()
-    expect(refused(world)).toMatchObject({ websocket_path: 1 })
+    expect(refusedBy(world)).toMatchObject({ websocket_path: 1 })
     const unused = await openWebSocket({ port: world.port, tls: { ca: authority.ca } })
     unused.socket.destroy()
-    await eventually(() => refused(world)['tls_unused'] === 1)
-    expect(refused(world)).toEqual({ http_on_tls_port: 1, websocket_path: 1, tls_unused: 1 })
+    await eventually(() => refusedBy(world)['tls_unused'] === 1)
+    expect(refusedBy(world)).toEqual({ http_on_tls_port: 1, websocket_path: 1, tls_unused: 1 })
   })
 })
 

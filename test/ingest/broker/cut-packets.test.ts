@@ -1,29 +1,26 @@
-// The packets of MQTT 5 have the same result however the network cuts and joins them: what is taken, what is
-// answered, the will, and the session that stays.
+// The packets of both versions have the same result however the network cuts and joins them, although aedes reads some
+// of them and the gateway the others: what is taken, what is answered, the will, and the session that stays.
 
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { ReceivedMessage } from '../../../../src/ingest/types.ts'
-import { eventually } from '../../../support/eventually.ts'
-import { openIngest, wordMapper, type IngestWorld } from '../../../support/ingest-world.ts'
-import { createMemoryIntakeSpool } from '../../../support/memory-intake-spool.ts'
-import { openDevice5 } from '../../../support/mqtt5-device.ts'
+import type { ReceivedMessage } from '../../../src/ingest/types.ts'
+import { eventually } from '../../support/eventually.ts'
+import { openIngest, wordMapper, type IngestWorld } from '../../support/ingest-world.ts'
+import { auto } from '../../support/memory-intake-spool.ts'
+import { openVersion, packetsOf, type Version } from '../../support/mqtt-versions.ts'
 import {
-  connectPacket,
   disconnectPacket,
   packetOf,
   pingPacket,
   property,
-  publishPacket,
   pubrelPacket,
   subscribePacket,
   text,
   uint16,
   uint32,
-  unsubscribePacket,
   userProperty,
   type Part,
-} from '../../../support/mqtt5-packets.ts'
+} from '../../support/mqtt5-packets.ts'
 
 type Taken = Pick<ReceivedMessage, 'topic' | 'qos' | 'dup' | 'userProperties' | 'properties'> & {
   will: boolean
@@ -68,25 +65,25 @@ const recordingMapper = {
 let world: IngestWorld
 beforeAll(async () => {
   const fast = { connectsPerS: 1e6, connectsPerAddressPerS: 1e6, controlPacketsPerSecondMax: 1e6 }
-  const spool = createMemoryIntakeSpool({ commits: 'auto' })
+  const spool = auto()
   world = await openIngest(spool, { ...fast, mapper: recordingMapper })
 })
 afterAll(() => world[Symbol.asyncDispose]())
 
-const open = () => openDevice5({ url: `mqtt://127.0.0.1:${world.port}` })
+const open = (version: Version) => openVersion(version, { url: `mqtt://127.0.0.1:${world.port}` })
 
 const expiring = [property.sessionExpiry, uint32(3600)] as const
 const willProperties = [property.contentType, text('text/will'), userProperty('why', 'lost')]
 const will = { topic: 'w', payload: 'gone', qos: 1, properties: willProperties }
-const takenWill: Taken = {
+const takenWill = (version: Version): Taken => ({
   topic: 'w',
   qos: 0,
   dup: false,
   will: true,
   bytes: 'gone',
-  userProperties: { why: 'lost' },
-  properties: { contentType: 'text/will' },
-}
+  userProperties: version === 5 ? { why: 'lost' } : null,
+  properties: version === 5 ? { contentType: 'text/will' } : null,
+})
 
 /** Of a fixed length, so that a cut is at the same place in each CONNECT. */
 let clients = 0
@@ -95,16 +92,16 @@ function newClientId(): string {
   return `client-${String(clients).padStart(8, '0')}`
 }
 
-function helloOf(clientId: string): Buffer {
-  return connectPacket({
+function helloOf(version: Version, clientId: string): Buffer {
+  return packetsOf[version].connect({
     clientId,
-    flags: 0x04 | 0x08,
+    flags: 0,
     properties: [...expiring, property.receiveMaximum, uint16(9), userProperty('firmware', '4.2')],
     will,
   })
 }
 
-type Expected = { steps: readonly Step[]; end: End }
+type Expected = { version: Version; steps: readonly Step[]; end: End }
 
 type Result = {
   code: number | null
@@ -115,15 +112,18 @@ type Result = {
 
 /** Sends the packets cut at `cuts`: what came of them, and what must. */
 async function resultOf(
-  { steps, end }: Expected,
+  { version, steps, end }: Expected,
   cuts: readonly number[],
 ): Promise<{ actual: Result; due: Result }> {
   const clientId = newClientId()
-  const packets = [helloOf(clientId), ...steps.map(({ packet }) => packet)]
+  const packets = [helloOf(version, clientId), ...steps.map(({ packet }) => packet)]
   const bytes = Buffer.concat(end.isLate ? packets : [...packets, end.packet])
   const answersDue = steps.flatMap(({ answer }) => answer ?? [])
-  const messagesDue = [...steps.flatMap((step) => step.taken ?? []), ...(end.hasWill ? [takenWill] : [])]
-  await using device = await open()
+  const messagesDue = [
+    ...steps.flatMap((step) => step.taken ?? []),
+    ...(end.hasWill ? [takenWill(version)] : []),
+  ]
+  await using device = await open(version)
   let start = 0
   for (const cut of [...cuts, bytes.length]) {
     device.send(bytes.subarray(start, cut))
@@ -137,7 +137,7 @@ async function resultOf(
   }
   const disconnect = await device.gone()
   await eventually(() => (taken.get(clientId)?.length ?? 0) >= messagesDue.length)
-  await using again = await open()
+  await using again = await open(version)
   const { sessionPresent } = await again.connect({ clientId, flags: 0, properties: expiring })
   const answers = device.received
     .filter(({ type }) => type !== 'connack' && type !== 'disconnect')
@@ -168,13 +168,16 @@ function byType(answers: readonly string[], counted: readonly string[]): string[
 type Published = { qos: 0 | 1 | 2; dup: boolean; size: number; alias: number | null; isTagged: boolean }
 
 /** Makes the steps of a connection; identifiers and payloads are distinct. */
-function createSteps() {
+function createSteps(version: Version) {
+  const packets = packetsOf[version]
   const aliases = new Map<number, string>()
   let id = 0
 
-  function publish({ qos, dup, size, alias, isTagged }: Published): Step {
+  function publish({ qos, dup, size, alias: asked, isTagged }: Published): Step {
     id += 1
+    const alias = version === 5 ? asked : null
     const known = alias === null ? undefined : aliases.get(alias)
+    const hasProperties = isTagged && version === 5
     const topic = known ?? `t/${id}`
     if (alias !== null) aliases.set(alias, topic)
     const payload = `m${id}${'.'.repeat(size)}`
@@ -184,7 +187,7 @@ function createSteps() {
     ]
     const sent = known === undefined ? topic : ''
     return {
-      packet: publishPacket({ topic: sent, payload, qos, dup: dup && qos > 0, messageId: id, properties }),
+      packet: packets.publish({ topic: sent, payload, qos, dup: dup && qos > 0, messageId: id, properties }),
       answer: qos === 0 ? null : `${qos === 1 ? 'puback' : 'pubrec'} ${id} 0`,
       taken: {
         topic,
@@ -192,22 +195,29 @@ function createSteps() {
         dup: dup && qos > 0,
         will: false,
         bytes: payload,
-        userProperties: isTagged ? { n: `${id}` } : null,
-        properties: isTagged ? { contentType: 'text/x' } : null,
+        userProperties: hasProperties ? { n: `${id}` } : null,
+        properties: hasProperties ? { contentType: 'text/x' } : null,
       },
     }
   }
 
   function other(kind: 'pubrel' | 'subscribe' | 'unsubscribe' | 'ping'): Step {
     id += 1
+    const subscribe = (messageId: number, all: typeof filters) =>
+      version === 5
+        ? subscribePacket(messageId, all, [userProperty('s', 'v')])
+        : packets.subscribe(messageId, all)
     const filters = [
       ['a/b', 1],
       ['c/+', 2],
     ] as const
     const [packet, answer] = {
       pubrel: [pubrelPacket(id), `pubcomp ${id} 0`] as const,
-      subscribe: [subscribePacket(id, filters, [userProperty('s', 'v')]), `suback ${id} 0,1,2`] as const,
-      unsubscribe: [unsubscribePacket(id, ['a/b']), `unsuback ${id} 0,0`] as const,
+      subscribe: [subscribe(id, filters), `suback ${id} 0,1,2`] as const,
+      unsubscribe: [
+        packets.unsubscribe(id, ['a/b']),
+        `unsuback ${id} ${version === 5 ? '0,0' : '0'}`,
+      ] as const,
       ping: [pingPacket, 'pingresp 0 0'] as const,
     }[kind]
     return { packet, answer, taken: null }
@@ -216,7 +226,12 @@ function createSteps() {
   return { publish, other }
 }
 
-const ends: readonly End[] = [
+const ends3: readonly End[] = [
+  { packet: packetsOf[3].disconnect, isLate: true, hasWill: false, code: null, isSessionKept: true },
+  { packet: packetOf(0xf0), hasWill: true, code: null, isSessionKept: true },
+]
+
+const ends5: readonly End[] = [
   { packet: disconnectPacket(), isLate: true, hasWill: false, code: null, isSessionKept: true },
   { packet: disconnectPacket(), hasWill: false, code: null, isSessionKept: true },
   {
@@ -235,8 +250,8 @@ const ends: readonly End[] = [
   { packet: packetOf(0xc1), hasWill: true, code: 0x81, isSessionKept: true },
 ]
 
-function eachPacket(): Step[] {
-  const { publish, other } = createSteps()
+function eachPacket(version: Version): Step[] {
+  const { publish, other } = createSteps(version)
   const plain = { dup: false, size: 3, alias: null, isTagged: false }
   return [
     publish({ ...plain, qos: 0 }),
@@ -252,36 +267,30 @@ function eachPacket(): Step[] {
   ]
 }
 
-function lengthOf({ steps, end }: Expected): number {
-  const packets = [helloOf('client-00000000'), ...steps.map(({ packet }) => packet), end.packet]
+function lengthOf({ version, steps, end }: Expected): number {
+  const packets = [helloOf(version, 'client-00000000'), ...steps.map(({ packet }) => packet), end.packet]
   return packets.reduce((sum, packet) => sum + packet.length, 0)
 }
 
-const byName = ends.map(
-  (end) => [`${end.packet.toString('hex')}${end.isLate ? ' after all' : ''}`, end] as const,
-)
+const endsOf: readonly (readonly [Version, string, End])[] = [
+  ...ends3.map((end) => [3, end] as const),
+  ...ends5.map((end) => [5, end] as const),
+].map(([version, end]) => [version, `${end.packet.toString('hex')}${end.isLate ? ' after all' : ''}`, end])
 
-test.each(byName)('cut at each byte, and end with %s', async (_name, end) => {
-  const expected = { steps: eachPacket(), end }
+test.each(endsOf)('MQTT %d cut at each byte, or at all, and end with %s', async (version, _name, end) => {
+  const expected = { version, steps: eachPacket(version), end }
   const length = lengthOf(expected)
+  const each = Array.from({ length: length - 1 }, (_, index) => index + 1)
   // The packets before are the same for all ends.
   const first = end.isLate ? 1 : length - end.packet.length - 4
-  for (let cut = first; cut < length; cut += 1) {
-    const { actual, due } = await resultOf(expected, [cut])
-    expect(actual).toEqual(due)
-  }
-})
-
-test.each(byName)('in one piece and byte by byte, and end with %s', async (_name, end) => {
-  const expected = { steps: eachPacket(), end }
-  const each = Array.from({ length: lengthOf(expected) - 1 }, (_, index) => index + 1)
-  for (const cuts of [[], each]) {
+  const single = each.filter((cut) => cut >= first).map((cut) => [cut])
+  for (const cuts of [[], each, ...single]) {
     const { actual, due } = await resultOf(expected, cuts)
     expect(actual).toEqual(due)
   }
 })
 
-test('in groups of any size', async () => {
+test.each([3, 5] as const)('MQTT %d in groups of any size', async (version) => {
   const published = fc.record({
     qos: fc.constantFrom(0, 1, 2),
     dup: fc.boolean(),
@@ -295,18 +304,23 @@ test('in groups of any size', async () => {
     maxLength: 60,
   })
   await fc.assert(
-    fc.asyncProperty(packets, sizes, fc.constantFrom(...ends), async (some, groups, end) => {
-      const { publish, other } = createSteps()
-      const steps = some.map((one) => (typeof one === 'string' ? other(one) : publish(one)))
-      const expected = { steps, end }
-      const cuts: number[] = []
-      for (const size of groups) cuts.push((cuts.at(-1) ?? 0) + size)
-      const { actual, due } = await resultOf(
-        expected,
-        cuts.filter((cut) => cut < lengthOf(expected)),
-      )
-      expect(actual).toEqual(due)
-    }),
+    fc.asyncProperty(
+      packets,
+      sizes,
+      fc.constantFrom(...(version === 3 ? ends3 : ends5)),
+      async (some, groups, end) => {
+        const { publish, other } = createSteps(version)
+        const steps = some.map((one) => (typeof one === 'string' ? other(one) : publish(one)))
+        const expected = { version, steps, end }
+        const cuts: number[] = []
+        for (const size of groups) cuts.push((cuts.at(-1) ?? 0) + size)
+        const { actual, due } = await resultOf(
+          expected,
+          cuts.filter((cut) => cut < lengthOf(expected)),
+        )
+        expect(actual).toEqual(due)
+      },
+    ),
     { numRuns: 40 },
   )
 })

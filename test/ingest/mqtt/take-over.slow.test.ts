@@ -2,24 +2,11 @@
 // MQTT 3.1.1 and MQTT 5 in turn, as after a network that comes and goes.
 
 import { expect, test } from 'vitest'
-import {
-  connectPacket3,
-  disconnectPacket3,
-  publishPacket3,
-  readServerPacket3,
-} from '../../support/mqtt3-packets.ts'
-import {
-  connectPacket,
-  disconnectPacket,
-  property,
-  publishPacket,
-  pubrelPacket,
-  uint32,
-} from '../../support/mqtt5-packets.ts'
-import { readServerPacket } from '../../support/mqtt5-reader.ts'
+import { disconnectPacket, property, pubrelPacket, uint32 } from '../../support/mqtt5-packets.ts'
 import { eventually } from '../../support/eventually.ts'
+import { packetsOf, type Version } from '../../support/mqtt-versions.ts'
 import { createRandom, type Random } from '../../support/random.ts'
-import { openRawDevice, type RawDevice } from '../../support/raw-device.ts'
+import type { RawDevice } from '../../support/raw-device.ts'
 import {
   positionText,
   statementWorld,
@@ -27,8 +14,6 @@ import {
   type StatementWorld,
   type Transport,
 } from '../../support/statement-world.ts'
-
-type Version = 3 | 5
 
 type Message = { id: number; qos: 1 | 2; state: 'sent' | 'received' | 'done' }
 
@@ -47,7 +32,7 @@ function createOutbox() {
         ? { topic, payload: positionText(id) }
         : { topic: 'u/van', payload: JSON.stringify({ lat: id / 100, lon: 13 }) }
     const message = { ...fields, qos, dup, messageId: id }
-    return version === 5 ? publishPacket(message) : publishPacket3(message)
+    return packetsOf[version].publish(message)
   }
 
   return {
@@ -88,29 +73,28 @@ async function openConnection(
   transport: Transport,
   version: Version,
 ): Promise<Connection> {
-  const read = version === 5 ? readServerPacket : readServerPacket3
-  const device = await world.keep(openRawDevice(world.placeOf(transport), read))
+  const device = await world.open(version, transport)
   return {
     device,
     version,
     async connect() {
-      const fields = { clientId: 'van', flags: 0 }
-      device.send(
-        version === 5 ? connectPacket({ ...fields, properties: expiry(3600) }) : connectPacket3(fields),
-      )
-      const { code, sessionPresent } = await device.next('connack')
+      const { code, sessionPresent } = await device.connect({
+        clientId: 'van',
+        flags: 0,
+        properties: expiry(3600),
+      })
       expect(code).toBe(0)
       return sessionPresent
     },
-    disconnect: () => device.send(version === 5 ? disconnectPacket(0, expiry(0)) : disconnectPacket3),
+    disconnect: () => device.send(version === 5 ? disconnectPacket(0, expiry(0)) : packetsOf[3].disconnect),
   }
 }
 
 const pick = (random: Random) =>
   [random.pick<Transport>(['tcp', 'tls', 'ws', 'wss']), random.pick<Version>([3, 5])] as const
 
-test('[MQTT-3.1.4-3] 200 take-overs lose and double nothing, and leave nothing behind', async () => {
-  const world = await statementWorld(['tcp', 'tls', 'ws', 'wss'])
+test('[MQTT5-3.1.4-3] 200 take-overs lose and double nothing, and leave nothing behind', async () => {
+  const world = await statementWorld(5, ['tcp', 'tls', 'ws', 'wss'])
   const random = createRandom(200)
   const outbox = createOutbox()
   let older: Connection | null = null
