@@ -34,22 +34,19 @@ describe('a topic pattern', () => {
     expect(capturesIn(parseTopic(pattern), topic)).toEqual(captures)
   })
 
-  test.each(
-    [
-      ['telemetry/v1/{device}', 'telemetry/v1'],
-      ['telemetry/v1/{device}', 'telemetry/v1/a/b'],
-      ['telemetry/v1/{device}', '/telemetry/v1/a'],
-      ['telemetry/v1/{device}', 'Telemetry/v1/a'],
-      ['+', '/a'],
-      ['+', ''],
-      ['a/+', 'a'],
-      ['a/#', 'ab'],
-      ['#', '$SYS/up'],
-      ['+/up', '$SYS/up'],
-      ['{x}/up', '$SYS/up'],
-      ['ä', 'a\u0308'],
-    ].filter(([, topic]) => topic !== ''),
-  )('%s does not take %s', (pattern, topic) => {
+  test.each([
+    ['telemetry/v1/{device}', 'telemetry/v1'],
+    ['telemetry/v1/{device}', 'telemetry/v1/a/b'],
+    ['telemetry/v1/{device}', '/telemetry/v1/a'],
+    ['telemetry/v1/{device}', 'Telemetry/v1/a'],
+    ['+', '/a'],
+    ['a/+', 'a'],
+    ['a/#', 'ab'],
+    ['#', '$SYS/up'],
+    ['+/up', '$SYS/up'],
+    ['{x}/up', '$SYS/up'],
+    ['ä', 'a\u0308'],
+  ])('%s does not take %s', (pattern, topic) => {
     expect(match([pattern ?? ''], topic ?? '')).toBe(-1)
   })
 
