@@ -188,3 +188,9 @@ test('MQTT 5 properties of a source that collects name the device and the value'
     { device: 'V', json: expect.stringContaining('"latitude":0,"longitude":1') },
   ])
 })
+
+test('user properties are read from an object without a prototype, as a broker makes it', () => {
+  const userProperties = Object.assign(Object.create(null) as Record<string, string>, { vin: 'V' })
+  const mapper = openMapperOf([truckSource({}, { device: { path: '$properties.vin' } })])
+  expect(payloadsIn(mapper.map(messageOf(reading, { userProperties })))).toMatchObject([{ device: 'V' }])
+})

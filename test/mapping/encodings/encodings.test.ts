@@ -1,5 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeCsv } from '../../../src/mapping/encodings/csv-lines.ts'
@@ -147,26 +145,4 @@ test('no encoding throws, for any bytes', () => {
     }),
     { numRuns: 5000 },
   )
-})
-
-const samples = join(process.env['TELEMETRY_TEST_DATA'] ?? '', 'samples')
-
-describe.skipIf(!existsSync(samples))('the samples (TELEMETRY_TEST_DATA)', () => {
-  test('JSON with bare nan and inf, or with a byte order mark and a NUL, is read', () => {
-    expect(valueIn(decodeJson, readFileSync(join(samples, 'gpsd-tpv', '3.json')))).toMatchObject({
-      mode: 3,
-      speed: null,
-      track: null,
-      eph: null,
-    })
-    expect(valueIn(decodeJson, readFileSync(join(samples, '_edge', '6.json')))).toMatchObject({
-      ts: 1_769_611_000,
-    })
-  })
-
-  test('a SmartREST line is split into its fields', () => {
-    expect(valueIn(decodeCsv, readFileSync(join(samples, 'cumulocity-smartrest', '1.txt')))).toEqual([
-      { fields: ['402', '51.151977', '6.95173', '67'] },
-    ])
-  })
 })
