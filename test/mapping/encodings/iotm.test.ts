@@ -1,6 +1,9 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { rowsBeside } from '../../support/case-rows.ts'
 import { decodeIotm } from '../../../src/mapping/encodings/iotm.ts'
+
+const { elements } = rowsBeside(import.meta.filename) as { elements: Record<string, unknown> }
 
 /** With its sum behind it. */
 function sealed(bytes: Buffer): Buffer {
@@ -63,27 +66,7 @@ describe('a message of an IOTM tracker', () => {
     })
   })
 
-  test.each([
-    ['000000', false],
-    ['010000', true],
-    ['030000', 0],
-    ['040000ff', 255],
-    ['050000ffff', 65_535],
-    ['060000ffffffff', 4_294_967_295],
-    ['070000ffffffffffffffff', '18446744073709551615'],
-    ['0700000100000000000000', 1],
-    ['080000ff', -1],
-    ['0900000080', -32_768],
-    ['0a0000ffffffff', -1],
-    ['0b0000ffffffffffffffff', -1],
-    ['0c00000000c03f', 1.5],
-    ['0c00000000c07f', null],
-    ['0d0000000000000000f83f', 1.5],
-    ['20000003616263', 'abc'],
-    ['21000002beef', 'beef'],
-    ['40000002006869', 'hi'],
-    ['4100000100fe', 'fe'],
-  ])('reads the element %s as %j', (hex, value) => {
+  test.each(Object.entries(elements))('reads the element %s as %j', (hex, value) => {
     const [read] = recordsIn(message(record(Buffer.from(hex, 'hex'))))
     expect(read).toEqual({ ts: 1_767_085_201, io: { '0000': value } })
   })
