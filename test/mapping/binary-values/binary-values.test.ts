@@ -1,4 +1,3 @@
-import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { rowsBeside } from '../../support/case-rows.ts'
 import { decodeCbor } from '../../../src/mapping/binary-values/cbor.ts'
@@ -32,15 +31,6 @@ describe.each([
       reason: 'BAD_FRAME',
       detail: expect.stringContaining('has bytes behind its end, at byte 1.'),
     })
-  })
-
-  test('of any bytes is refused or read', () => {
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 80 }), (bytes) => {
-        expect(['value', 'empty', 'refused']).toContain(decode(Buffer.from(bytes)).kind)
-      }),
-      { numRuns: 20_000 },
-    )
   })
 
   test('keeps a key of every name', () => {

@@ -95,20 +95,3 @@ describe('CSV', () => {
       expect(['value', 'refused']).toContain(decodeCsv(Buffer.from(text)).kind)
   })
 })
-
-test('no encoding throws, for any bytes', () => {
-  const text = fc.string({
-    unit: fc.constantFrom('"', ',', '\n', '\r', ' ', 'a', '\0', '\uFEFF', '{', 'nan', '-', ':'),
-  })
-  const bytes = fc.oneof(
-    fc.uint8Array({ maxLength: 64 }).map((array) => Buffer.from(array)),
-    text.map((one) => Buffer.from(one)),
-  )
-  fc.assert(
-    fc.property(bytes, (message) => {
-      for (const decode of [decodeText, decodeScalar, decodeCsv, decodeJson])
-        expect(['value', 'empty', 'refused']).toContain(decode(message).kind)
-    }),
-    { numRuns: 5000 },
-  )
-})

@@ -1,11 +1,14 @@
-// Each encoding reads 300 hostile messages. What is measured is the best of some times, and more is allowed where
+// No bytes make an encoding throw, and each reads 300 hostile messages. What is measured is the best of some times, and more is allowed where
 // the machine is slow or busy.
 
 import { gzipSync } from 'node:zlib'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { encodingNames, encodingOf, type EncodingName } from '../../../src/mapping/encodings/encodings.ts'
+import type { StatefulDecoded } from '../../../src/mapping/types.ts'
 import { rowsBeside } from '../../support/case-rows.ts'
 import { createRandom, type Random } from '../../support/random.ts'
+import { tcpFrame } from '../../support/teltonika-frame.ts'
 
 const bytes = 64 * 1024
 const inputs = 300
@@ -66,7 +69,7 @@ function fastest(run: () => void, enough = 0): number {
   return best
 }
 
-function decoderOf(name: EncodingName): (message: Buffer) => unknown {
+function decoderOf(name: EncodingName): (message: Buffer) => StatefulDecoded {
   const encoding = encodingOf(name, { compression: 'gzip', charset: undefined, unpackedBytesMax: 256 * 1024 })
   if (encoding.decode !== undefined) return (message) => encoding.decode(message)
   const { forTopic } = encoding.createDecoder({ source: 'one' })
@@ -93,3 +96,36 @@ describe('hostile messages', () => {
     }
   })
 })
+
+describe('any bytes', () => {
+  const noise = fc.uint8Array({ maxLength: 120 }).map((array) => Buffer.from(array))
+  const starts = ['', '08', '8e', '10', '0c', '02', '0201', '1f8b08', '2447', '7b22'].map((hex) =>
+    Buffer.from(hex, 'hex'),
+  )
+  const started = fc.tuple(fc.constantFrom(...starts), noise).map((parts) => Buffer.concat(parts))
+  const text = fc
+    .string({
+      unit: fc.constantFrom(...units, 'GPRMC', 'GPGGA', 'GPVTG', 'A', 'T', 'N', '0', '.', '-', ':', 'nan'),
+    })
+    .map((characters) => Buffer.from(characters, 'latin1'))
+  /** Such as a decoder reads on behind its checks. */
+  const sealed = started.map((bytes) => [
+    tcpFrame(bytes),
+    Buffer.concat([bytes, Buffer.from([sumOf(bytes)])]),
+  ])
+
+  test.each(encodingNames)('get a result of the encoding %s, and no exception', (name) => {
+    const decode = decoderOf(name)
+    fc.assert(
+      fc.property(fc.oneof(noise, started, text), sealed, (bytes, others) => {
+        for (const each of [bytes, ...others])
+          expect(['value', 'empty', 'ignored', 'refused']).toContain(decode(each).kind)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})
+
+function sumOf(bytes: Buffer): number {
+  return bytes.reduce((total, byte) => (total + byte) & 0xff, 0)
+}
