@@ -99,7 +99,7 @@ describe('hostile messages', () => {
 
 describe('any bytes', () => {
   const noise = fc.uint8Array({ maxLength: 120 }).map((array) => Buffer.from(array))
-  const starts = ['', '08', '8e', '10', '0c', '02', '0201', '1f8b08', '2447', '7b22'].map((hex) =>
+  const starts = ['', '00000000', '08', '8e', '10', '0c', '02', '0201', '1f8b08', '2447', '7b22'].map((hex) =>
     Buffer.from(hex, 'hex'),
   )
   const started = fc.tuple(fc.constantFrom(...starts), noise).map((parts) => Buffer.concat(parts))
