@@ -18,7 +18,8 @@ const signals = [
   { type: 'OBD_TOTAL_ENGINE_TIME', path: 'hours', unit: 'h', part: 'ENGINE' },
 ]
 const reading = { ts: 1_750_000_000_000, lat: 48.1, lon: 2.2, speed: 50, odo: 386_814_875, hours: 4371 }
-const source = truckSource({ speed: { path: 'speed' }, signals })
+const fields = { fuel: { path: 'fuel', type: 'number' } }
+const source = truckSource({ speed: { path: 'speed' }, signals, fields })
 const uuid8 = /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
 const idOf = (payload: unknown, rest = {}, world = {}, used: unknown = source) =>
@@ -73,8 +74,28 @@ describe('a payloadId', () => {
     ['the odometer', { odo: 386_814_876 }],
     ['a missing odometer', { odo: null }],
     ['the hours', { hours: 4372 }],
+    ['an extra field', { fuel: 1 }],
   ])('is another one when %s differs', (_, change) => {
     expect(idOf({ ...reading, ...change })).not.toBe(idOf(reading))
+  })
+
+  test('does not depend on motion that was derived with the speed before', () => {
+    const map = { speed: { path: 'speed' }, in_motion: { from: 'speed', above: 5, below: 2 } }
+    const mapper = openMapperOf([truckSource(map)])
+    mapper.map(messageOf({ ...reading, ts: reading.ts - 1, speed: 6 }))
+    const [moving, fresh] = [mapper, openMapperOf([truckSource(map)])].map((one) =>
+      sentIn(one.map(messageOf({ ...reading, speed: 3 }))),
+    )
+    expect([moving?.gps?.['inMotion'], fresh?.gps?.['inMotion']]).toEqual([true, false])
+    expect(moving?.payloadId).toBe(fresh?.payloadId)
+  })
+
+  test('does not depend on properties of MQTT 5, which add nothing to the payload', () => {
+    const mqtt5 = { userProperties: { vin: 'V' }, properties: { contentType: 'a', expiryS: 60 } }
+    const [plain, marked] = [{}, mqtt5].map((rest) =>
+      payloadIn(openMapperOf([source]).map(messageOf(reading, rest))),
+    )
+    expect(marked?.json).toBe(plain?.json)
   })
 
   test('is different for another device', () => {
@@ -181,12 +202,13 @@ describe('without a device time', () => {
     expect(messageKeyOf({ ...message, userProperties: null, properties: null })).toBe(messageKeyOf(message))
   })
 
-  test('an envelope gives back the key of its message', () => {
+  test('an envelope gives back the key of its message, its properties and where it came from', () => {
     const userProperties = Object.assign(Object.create(null) as Record<string, string>, { b: '1', 2: 'x' })
     const properties = { contentType: 'a', isText: true } as const
-    const message = messageOf('10', { topic: 't', userProperties, properties })
+    const message = messageOf('10', { topic: 't', userProperties, properties, from: 'depot' })
     const read = messageFrom(JSON.parse(JSON.stringify(envelopeOf(message, null))) as Envelope)
     expect(messageKeyOf(read)).toBe(messageKeyOf(message))
+    expect(read).toMatchObject({ from: 'depot', userProperties, properties })
   })
 
   test('an arrival time differs from an equal device time', () => {

@@ -32,22 +32,16 @@ const signalBounds: Readonly<Record<string, readonly [least: number, most: numbe
 /** What trackers send in the place of a value, in metres as kilometres and as it is. */
 const sentinels = new Set([4_294_967_295, 4_294_967_294, 4_294_967.295, 4_294_967.294, 526_385_151.875])
 
-/** Of extra fields by name, and of signals by type and unit, that only one source sends. */
-export type OwnBounds = Readonly<Record<string, (value: unknown) => boolean>>
-
 /** A sentence about the first field that is not within its bounds; null for none. */
-export function outOfBounds(payload: Json, own: OwnBounds = {}): string | null {
-  for (const key of Object.keys(payload)) {
-    if (topFields.has(key)) continue
-    if (own[key] === undefined) return `the field ${key} has no bounds`
-    if (!own[key](payload[key])) return `${key} of ${JSON.stringify(payload[key])}`
-  }
+export function outOfBounds(payload: Json): string | null {
+  const other = Object.keys(payload).find((key) => !topFields.has(key))
+  if (other !== undefined) return `the field ${other} has no bounds`
   const { gps, signals, signalTimestamp: time } = payload
   if (typeof time !== 'number' || !(time >= 0 && time <= 8.64e15)) return `a time of ${String(time)}`
   const inGps = isJsonObject(gps) ? gpsFault(gps) : null
   if (inGps !== null) return inGps
   for (const signal of Array.isArray(signals) ? (signals as unknown[]) : []) {
-    const fault = isJsonObject(signal) ? signalFault(signal, own) : 'a signal that is no object'
+    const fault = isJsonObject(signal) ? signalFault(signal) : 'a signal that is no object'
     if (fault !== null) return fault
   }
   return null
@@ -64,9 +58,8 @@ function gpsFault(gps: Json): string | null {
   return null
 }
 
-function signalFault({ type, valueUnit, value, assetPart }: Json, own: OwnBounds): string | null {
+function signalFault({ type, valueUnit, value, assetPart }: Json): string | null {
   const kind = `${String(type)} ${String(valueUnit)}`
-  if (own[kind] !== undefined) return own[kind](value) ? null : `${kind} of ${String(value)}`
   const bounds = signalBounds[kind]
   if (bounds === undefined) return `the signal ${kind} has no bounds`
   if (assetPart !== undefined && assetPart !== 'ENGINE') return `the part ${JSON.stringify(assetPart)}`

@@ -1,11 +1,16 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeCsv } from '../../../src/mapping/encodings/csv-lines.ts'
 import { decodeScalar, decodeText } from '../../../src/mapping/encodings/plain-text.ts'
 import { decodeJson } from '../../../src/mapping/encodings/lenient-json.ts'
+import { rowsBeside } from '../../support/case-rows.ts'
 import type { Decode } from '../../../src/mapping/types.ts'
+
+const rows = rowsBeside(import.meta.filename) as {
+  text: Record<string, string>
+  scalar: Record<string, string | null>
+  csv: Record<string, string[][]>
+}
 
 const valueIn = (decode: Decode, bytes: string | Buffer): unknown => {
   const decoded = decode(Buffer.from(bytes as string))
@@ -13,12 +18,7 @@ const valueIn = (decode: Decode, bytes: string | Buffer): unknown => {
 }
 
 describe('a text', () => {
-  test.each([
-    ['48.8566', '48.8566'],
-    [' a b \n', ' a b \n'],
-    ['\uFEFFItäkeskus\0\0', 'Itäkeskus'],
-    ['{"a":1}', '{"a":1}'],
-  ])('%j is taken as it is', (text, value) => {
+  test.each(Object.entries(rows.text))('%j is taken as it is', (text, value) => {
     expect(valueIn(decodeText, text)).toEqual({ value })
   })
 
@@ -28,14 +28,7 @@ describe('a text', () => {
 })
 
 describe('a scalar', () => {
-  test.each([
-    ['48.8566', '48.8566'],
-    [' yes\r\n\0', 'yes'],
-    ['\uFEFF 12 ', '12'],
-    ['', null],
-    [' \n', null],
-    ['\0\0', null],
-  ])('%j is %j', (text, value) => {
+  test.each(Object.entries(rows.scalar))('%j is %j', (text, value) => {
     expect(valueIn(decodeScalar, text)).toEqual({ value })
   })
 })
@@ -67,36 +60,7 @@ describe('JSON', () => {
 })
 
 describe('CSV', () => {
-  test.each([
-    ['402,51.15,6.95,67', [['402', '51.15', '6.95', '67']]],
-    ['402, 51.15 ,\t6.95', [['402', '51.15', '6.95']]],
-    [
-      'a,b\r\nc,d\r\n',
-      [
-        ['a', 'b'],
-        ['c', 'd'],
-      ],
-    ],
-    ['a\n\n \nb\rc', [['a'], ['b'], ['c']]],
-    ['\uFEFFa,b\0', [['a', 'b']]],
-    [',', [['', '']]],
-    ['a,,', [['a', '', '']]],
-    ['"a,b",c', [['a,b', 'c']]],
-    ['"a\r\nb",c\nd', [['a\r\nb', 'c'], ['d']]],
-    ['"say ""hi""",c', [['say "hi"', 'c']]],
-    ['"",x', [['', 'x']]],
-    [' " a " ,b', [[' a ', 'b']]],
-    ['"a"b,c', [['ab', 'c']]],
-    ['5" pipe,"x"', [['5" pipe', 'x']]],
-    [
-      'a,"b,c\nd,e',
-      [
-        ['a', '"b', 'c'],
-        ['d', 'e'],
-      ],
-    ],
-    ['"abc\n1,"",x', [['"abc'], ['1', '', 'x']]],
-  ] as const)('%j has the fields %j', (text, lines) => {
+  test.each(Object.entries(rows.csv))('%j has the fields %j', (text, lines) => {
     expect(valueIn(decodeCsv, text)).toEqual(lines.map((fields) => ({ fields })))
   })
 
@@ -129,44 +93,5 @@ describe('CSV', () => {
   test('a megabyte of unclosed quotes is read in linear time', () => {
     for (const text of ['"'.repeat(1_000_001), `"${',""'.repeat(250_000)}`, `"${'\n"""",x'.repeat(900)}`])
       expect(['value', 'refused']).toContain(decodeCsv(Buffer.from(text)).kind)
-  })
-})
-
-test('no encoding throws, for any bytes', () => {
-  const text = fc.string({
-    unit: fc.constantFrom('"', ',', '\n', '\r', ' ', 'a', '\0', '\uFEFF', '{', 'nan', '-', ':'),
-  })
-  const bytes = fc.oneof(
-    fc.uint8Array({ maxLength: 64 }).map((array) => Buffer.from(array)),
-    text.map((one) => Buffer.from(one)),
-  )
-  fc.assert(
-    fc.property(bytes, (message) => {
-      for (const decode of [decodeText, decodeScalar, decodeCsv, decodeJson])
-        expect(['value', 'empty', 'refused']).toContain(decode(message).kind)
-    }),
-    { numRuns: 5000 },
-  )
-})
-
-const samples = join(process.env['TELEMETRY_TEST_DATA'] ?? '', 'samples')
-
-describe.skipIf(!existsSync(samples))('the samples (TELEMETRY_TEST_DATA)', () => {
-  test('JSON with bare nan and inf, or with a byte order mark and a NUL, is read', () => {
-    expect(valueIn(decodeJson, readFileSync(join(samples, 'gpsd-tpv', '3.json')))).toMatchObject({
-      mode: 3,
-      speed: null,
-      track: null,
-      eph: null,
-    })
-    expect(valueIn(decodeJson, readFileSync(join(samples, '_edge', '6.json')))).toMatchObject({
-      ts: 1_769_611_000,
-    })
-  })
-
-  test('a SmartREST line is split into its fields', () => {
-    expect(valueIn(decodeCsv, readFileSync(join(samples, 'cumulocity-smartrest', '1.txt')))).toEqual([
-      { fields: ['402', '51.151977', '6.95173', '67'] },
-    ])
   })
 })

@@ -1,10 +1,14 @@
-// Each encoding reads 300 hostile messages. What is measured is the best of some times, and more is allowed where
+// No bytes make an encoding throw, and each reads 300 hostile messages. What is measured is the best of some times, and more is allowed where
 // the machine is slow or busy.
 
 import { gzipSync } from 'node:zlib'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { encodingNames, encodingOf, type EncodingName } from '../../../src/mapping/encodings/encodings.ts'
+import type { StatefulDecoded } from '../../../src/mapping/types.ts'
+import { rowsBeside } from '../../support/case-rows.ts'
 import { createRandom, type Random } from '../../support/random.ts'
+import { tcpFrame } from '../../support/teltonika-frame.ts'
 
 const bytes = 64 * 1024
 const inputs = 300
@@ -21,67 +25,13 @@ const repeated = (unit: Buffer | string, size = bytes) => {
 const around = (head: string, unit: string, tail: string) =>
   Buffer.concat([Buffer.from(head, 'latin1'), repeated(unit), Buffer.from(tail, 'latin1')])
 
-/** What costs a reader of texts or of binary values more than other bytes do. */
-const units = [
-  'NaN,',
-  '-Infinity,',
-  '{"a":nan}',
-  '12345678901234567890,',
-  '{}',
-  '{"a":1}',
-  '[',
-  '{"a":',
-  '\\"',
-  '"',
-  ',',
-  '\n',
-  '"\n',
-  '""',
-  ' ',
-  '\\u0000',
-  '1e9,',
-  '\u00FC',
-  '\u00C3',
-  '$GPRMC,',
-  '$GPGGA,1,2,3,4,5*00\r\n',
-  '*00\r\n',
-  '\u0000',
-  '\u00FF',
-  '\u0080',
-  '\u0081\u00A1a',
-  '\u0090',
-  '\u00DD\u0000\u0001\u0038\u0080',
-  '\u00DF\u0000\u0000\u00FF\u00FF',
-  '\u009F',
-  '\u00BF',
-  '\u009A\u0000\u0001\u0038\u0080',
-  '\u00A0',
-  '\u00C1',
-  '\u00C2\u0058\u00FF',
-  '\u007F',
-  '\u0061a',
-  '\u0008\u0001',
-  '\u0012\u0000',
-  '\u0012\u0002\u0008\u0001',
-  '\u000B',
-  '\u00C2\u00B8\u0002\u0000',
-  '\u001A\u0000',
-  '\u0030\u0001',
-  '\u0000\u0000\u0000\u0000\u0000\u0000\u00FF\u00FF\u008E',
-  '\u0008\u00FF',
-  '\u008E\u00FF\u0000',
-  '\u0010\u0001',
+type Parts = { texts: string[]; hex: string[] }
+const parts = rowsBeside(import.meta.filename) as Record<'units' | 'heads' | 'tails', Parts>
+const latin1 = ({ texts, hex }: Parts) => [
+  ...texts,
+  ...hex.map((text) => Buffer.from(text, 'hex').toString('latin1')),
 ]
-const heads = [
-  '',
-  '{"a":[',
-  '[12345678901234567890,"',
-  '{"',
-  '\u009A\u0000\u0001\u0038\u0080',
-  '\u00DD\u0000\u0001\u0038\u0080',
-  '\u0000\u0000\u0000\u0000',
-]
-const tails = ['', '0]}', '"}', ']', '\u00FF']
+const [units, heads, tails] = [latin1(parts.units), latin1(parts.heads), latin1(parts.tails)]
 
 function hostile(random: Random, index: number): Buffer {
   const unit = units[index % units.length]!
@@ -119,7 +69,7 @@ function fastest(run: () => void, enough = 0): number {
   return best
 }
 
-function decoderOf(name: EncodingName): (message: Buffer) => unknown {
+function decoderOf(name: EncodingName): (message: Buffer) => StatefulDecoded {
   const encoding = encodingOf(name, { compression: 'gzip', charset: undefined, unpackedBytesMax: 256 * 1024 })
   if (encoding.decode !== undefined) return (message) => encoding.decode(message)
   const { forTopic } = encoding.createDecoder({ source: 'one' })
@@ -146,3 +96,36 @@ describe('hostile messages', () => {
     }
   })
 })
+
+describe('any bytes', () => {
+  const noise = fc.uint8Array({ maxLength: 120 }).map((array) => Buffer.from(array))
+  const starts = ['', '00000000', '08', '8e', '10', '0c', '02', '0201', '1f8b08', '2447', '7b22'].map((hex) =>
+    Buffer.from(hex, 'hex'),
+  )
+  const started = fc.tuple(fc.constantFrom(...starts), noise).map((parts) => Buffer.concat(parts))
+  const text = fc
+    .string({
+      unit: fc.constantFrom(...units, 'GPRMC', 'GPGGA', 'GPVTG', 'A', 'T', 'N', '0', '.', '-', ':', 'nan'),
+    })
+    .map((characters) => Buffer.from(characters, 'latin1'))
+  /** Such as a decoder reads on behind its checks. */
+  const sealed = started.map((bytes) => [
+    tcpFrame(bytes),
+    Buffer.concat([bytes, Buffer.from([sumOf(bytes)])]),
+  ])
+
+  test.each(encodingNames)('get a result of the encoding %s, and no exception', (name) => {
+    const decode = decoderOf(name)
+    fc.assert(
+      fc.property(fc.oneof(noise, started, text), sealed, (bytes, others) => {
+        for (const each of [bytes, ...others])
+          expect(['value', 'empty', 'ignored', 'refused']).toContain(decode(each).kind)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})
+
+function sumOf(bytes: Buffer): number {
+  return bytes.reduce((total, byte) => (total + byte) & 0xff, 0)
+}

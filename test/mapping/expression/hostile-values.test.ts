@@ -22,33 +22,8 @@ const examples = [
   ...functionRows.map(({ example }) => example),
 ]
 
-const names = [
-  'lo',
-  'hi',
-  'x',
-  'id',
-  'name',
-  'data',
-  'trip',
-  'start',
-  'fuel',
-  'din',
-  'status',
-  'temperature',
-  'age',
-  'lat',
-  'ns',
-  'vin',
-  'state',
-  'odo',
-  'latlng',
-  'date',
-  'time',
-  'positions',
-  'samples',
-  'a',
-  'b',
-]
+const names = `lo hi x id name data trip start fuel din status temperature age lat ns vin state odo
+  latlng date time positions samples a b`.split(/\s+/)
 
 beforeEach(() => void takeLimitReached())
 

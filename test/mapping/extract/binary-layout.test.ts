@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { rowsBeside } from '../../support/case-rows.ts'
 import { createScale, ratioOf } from '../../../src/mapping/fields/decimal.ts'
 import { createExact } from '../../../src/mapping/fields/exact-number.ts'
 import {
@@ -9,6 +10,12 @@ import {
   type LayoutField,
 } from '../../../src/mapping/extract/binary-layout.ts'
 
+const rows = rowsBeside(import.meta.filename) as {
+  integers: [type: LayoutField['type'], at: number, value: number][]
+  bits: [at: number, bit: number, length: number, value: number][]
+  outside: [type: LayoutField['type'], at: number][]
+  scaled: [scale: number, offset: number, raw: number, value: number][]
+}
 const bytes = Buffer.from('0102030405060708fffefdfcfbfaf9f8', 'hex')
 
 function read(field: Partial<LayoutField>, from: Buffer = bytes): unknown {
@@ -16,25 +23,7 @@ function read(field: Partial<LayoutField>, from: Buffer = bytes): unknown {
 }
 
 describe('a field of a layout', () => {
-  test.each<[LayoutField['type'], number, number]>([
-    ['u8', 8, 0xff],
-    ['i8', 8, -1],
-    ['u16le', 0, 0x0201],
-    ['u16be', 0, 0x0102],
-    ['i16le', 8, -257],
-    ['i16be', 8, -2],
-    ['u24le', 0, 0x030201],
-    ['u24be', 0, 0x010203],
-    ['i24le', 8, -131_329],
-    ['i24be', 8, -259],
-    ['u32le', 0, 0x04030201],
-    ['u32be', 8, 0xfffefdfc],
-    ['i32le', 8, -50_462_977],
-    ['i32be', 8, -66_052],
-    ['u8', -1, 0xf8],
-    ['u32be', -4, 0xfbfaf9f8],
-    ['u8', -16, 1],
-  ])('%s at %d is %d', (type, at, value) => {
+  test.each(rows.integers)('%s at %d is %d', (type, at, value) => {
     expect(read({ type, at })).toBe(value)
   })
 
@@ -61,18 +50,7 @@ describe('a field of a layout', () => {
     }
   })
 
-  test.each([
-    [0, 0, 1, 1],
-    [0, 1, 1, 0],
-    [2, 0, 2, 3],
-    [8, 2, 6, 63],
-    [0, 4, 8, 0x20],
-    [0, 8, 8, 2],
-    [0, 12, 4, 0],
-    [0, 0, 32, 0x04030201],
-    [-2, 8, 8, 0xf8],
-    [-1, 3, 5, 31],
-  ])('bits at %d from %d, %d of them, are %d', (at, bit, length, value) => {
+  test.each(rows.bits)('bits at %d from %d, %d of them, are %d', (at, bit, length, value) => {
     expect(read({ at, type: 'bits', bit, length })).toBe(value)
   })
 
@@ -97,22 +75,11 @@ describe('a field of a layout', () => {
     expect(read({ type: 'u16be', at: 8, scale: 2, absent: [0xfffe * 2] })).toBe(0xfffe * 2)
   })
 
-  test.each([
-    ['u16le', 15],
-    ['u8', 16],
-    ['u16le', -1],
-    ['u8', -17],
-    ['f64le', 9],
-  ] as const)('%s at %d does not fit and is left out', (type, at) => {
+  test.each(rows.outside)('%s at %d does not fit and is left out', (type, at) => {
     expect(read({ type, at })).toBeUndefined()
   })
 
-  test.each([
-    [0.1, 0, 0x01, 0.1],
-    [1e-7, 0, 0x01, 1e-7],
-    [0.05, -40, 0x01, -39.95],
-    [-1, 0, 0x00, 0],
-  ])('x %d + %d of %d is exactly %d', (scale, offset, raw, value) => {
+  test.each(rows.scaled)('x %d + %d of %d is exactly %d', (scale, offset, raw, value) => {
     expect(read({ scale, offset }, Buffer.from([raw]))).toBe(value)
   })
 

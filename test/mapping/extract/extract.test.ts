@@ -1,7 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { rowsBeside } from '../../support/case-rows.ts'
 import { compileExtract, compileExtractor } from '../../../src/mapping/extract/extract.ts'
 import { extractSchema } from '../../../src/mapping/extract/extract-config.ts'
 
@@ -12,6 +11,13 @@ function extractorOf(entries: readonly unknown[], captureNames: readonly string[
 
 function extracted(entries: readonly unknown[], record: unknown): unknown {
   return extractorOf(entries)(record, record, [])
+}
+
+const rows = rowsBeside(import.meta.filename) as {
+  packed: [as: string, data: string][]
+  not_packed: [as: string, data: unknown][]
+  no_json: unknown[]
+  refused: object[]
 }
 
 /** Latitude, longitude, and a byte with two flags and a heading, as a small tracker sends them. */
@@ -26,31 +32,11 @@ const position = Buffer.from('f0ec1e1d301599fe41', 'hex')
 const found = { latitude: 48.8566, longitude: -2.3522, heading: 90, moving: 1 }
 
 describe('packed bytes', () => {
-  test.each([
-    ['base64', position.toString('base64')],
-    ['base64', position.toString('base64url')],
-    ['base64', `${position.toString('base64').slice(0, 6)}\r\n${position.toString('base64').slice(6)}`],
-    ['hex', position.toString('hex')],
-    ['hex', `0x${position.toString('hex').toUpperCase()}`],
-    ['hex', 'f0 ec:1e-1d 301599fe 41'],
-  ])('in %s are unpacked to numbers: %s', (as, data) => {
+  test.each(rows.packed)('in %s are unpacked to numbers: %s', (as, data) => {
     expect(extracted([{ from: 'data', as, into: 'raw', layout }], { data })).toEqual({ data, raw: found })
   })
 
-  test.each([
-    ['base64', '!!!!'],
-    ['base64', 'A'],
-    ['base64', 'AA=A'],
-    ['base64', `${position.toString('base64')}A`],
-    ['base64', `${position.toString('base64')}=AAA`],
-    ['base64', ''],
-    ['hex', 'f0e'],
-    ['hex', 'zz'],
-    ['hex', ''],
-    ['hex', 12],
-    ['hex', null],
-    ['base64', ['AAAA']],
-  ])('in %s that are none add nothing: %j', (as, data) => {
+  test.each(rows.not_packed)('in %s that are none add nothing: %j', (as, data) => {
     const record = { data }
     expect(extracted([{ from: 'data', as, into: 'raw', layout }], record)).toBe(record)
   })
@@ -143,7 +129,7 @@ describe('what is extracted', () => {
     expect(extracted([json], record)).toBe(record)
   })
 
-  test.each(['nothing', '{"a":', '', 5, null, {}])('from %j as JSON is nothing', (payload) => {
+  test.each(rows.no_json)('from %j as JSON is nothing', (payload) => {
     const record = { payload }
     expect(extracted([json], record)).toBe(record)
   })
@@ -151,25 +137,7 @@ describe('what is extracted', () => {
 
 describe('an entry of `extract`', () => {
   const packed = { from: 'data', as: 'hex', into: 'raw' }
-  const frames = { from: 'can', as: 'j1939', into: 'j' }
-  test.each([
-    [{ ...packed, layout: { a: { at: 0, type: 'bits' } } }],
-    [{ ...packed, layout: { a: { at: 0, type: 'u8', bit: 1 } } }],
-    [{ ...packed, layout: { a: { at: 0, type: 'u8', length: 1 } } }],
-    [{ ...packed, layout: { a: { at: 0, type: 'u8', scale: 0 } } }],
-    [{ ...packed, layout: { a: { at: 0.5, type: 'u8' } } }],
-    [{ ...packed, layout: { a: { at: 0, type: 'u64le' } } }],
-    [{ ...packed, layout: {} }],
-    [{ ...packed, signals: {} }],
-    [{ ...packed, as: 'zip' }],
-    [{ ...frames, signals: { a: { pgn: 65_253, at: -1, type: 'u8' } } }],
-    [{ ...frames, signals: { a: { pgn: 65_253, at: 0, type: 'u32be' } } }],
-    [{ ...frames, signals: { a: { pgn: 0xef01, at: 0, type: 'u8' } } }],
-    [{ ...frames, signals: { a: { pgn: 0x40000, at: 0, type: 'u8' } } }],
-    [{ ...frames }],
-    [{ ...packed, from: [] }],
-    [{ ...packed, into: '' }],
-  ])('%j is refused', (entry) => {
+  test.each(rows.refused)('%j is refused', (entry) => {
     expect(extractSchema.safeParse([entry]).success).toBe(false)
   })
 
@@ -201,30 +169,4 @@ test('extraction never throws, for any value', () => {
     }),
     { numRuns: 3000 },
   )
-})
-
-const samples = join(process.env['TELEMETRY_TEST_DATA'] ?? '', 'samples')
-
-describe.skipIf(!existsSync(samples))('the samples (TELEMETRY_TEST_DATA)', () => {
-  const sample = (name: string): unknown => JSON.parse(readFileSync(join(samples, `${name}.json`), 'utf8'))
-
-  test('the frames of each engine give the hours of that engine', () => {
-    const signals = {
-      hours: { pgn: 65_253, at: 0, type: 'u32le', scale: 0.05 },
-      speed: { pgn: 65_265, at: 1, type: 'u16le', scale: 0.00390625 },
-    }
-    const entries = ['can1', 'can2'].map((from) => ({ from, as: 'j1939', into: `${from}.j1939`, signals }))
-    expect(extracted(entries, sample('senquip-j1939/1'))).toMatchObject({
-      'can1.j1939': { hours: 716.25 },
-      'can2.j1939': { hours: 507.75 },
-    })
-  })
-
-  test('a LoRaWAN uplink with the bytes of a tracker gives the position', () => {
-    expect(
-      extracted([{ from: 'data', as: 'base64', into: 'raw', layout }], sample('chirpstack/2')),
-    ).toMatchObject({
-      raw: { latitude: -32, longitude: 116, heading: 0, moving: 0 },
-    })
-  })
 })

@@ -1,96 +1,28 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { rowsBeside } from '../../support/case-rows.ts'
 import { Malformed } from '../../../src/mapping/path/text-cursor.ts'
 import { compilePath, compilePaths, parsePath } from '../../../src/mapping/path/path.ts'
 
-const message: unknown = JSON.parse(`{
-  "gps": { "lat": 1, "deep": { "er": { "still": 2 } } },
-  "position.latitude": 3,
-  "a b": { "[c]": 4 },
-  "ain#1": 5,
-  "records": [ { "n": 6 }, { "n": 7 } ],
-  "quoted": { "it's": 8, "say \\"hi\\"": 9 },
-  "Itäkeskus": 10,
-  "$type": 11,
-  "numbered": { "239": 12 },
-  "__proto__": { "polluted": 13 },
-  "constructor": 14,
-  "latlng": "48.85 , 2.35",
-  "lines": "a;b;;d",
-  "analogues": [ { "id": 1, "val": 15 }, null, 7, { "id": "5", "val": 16 }, { "id": 5, "val": 17 } ],
-  "odd keys": [ { "a]b": "x y", "val": 18 }, { "flag": true, "val": 19 }, { "empty": "", "val": 20 } ],
-  "devices": { "T 1": { "ts": 21 }, "T-2": [], "__proto__": 22 },
-  "$up": 23
-}`)
+const rows = rowsBeside(import.meta.filename) as {
+  message: unknown
+  values: Record<string, unknown>
+  nothing: string[]
+  prototype: string[]
+  refused: Record<string, string>
+  first: [paths: string | string[], record: unknown, value: unknown][]
+}
+const { message } = rows
 
 const findIn = (record: unknown, path: string) => compilePath(parsePath(path))(record, message)
 const find = (path: string) => findIn(message, path)
 
 describe('a path', () => {
-  test.each([
-    ['gps.lat', 1],
-    ['gps.deep.er.still', 2],
-    ['"position.latitude"', 3],
-    [`'position.latitude'`, 3],
-    ["['a b'].'[c]'", 4],
-    ['["a b"]["[c]"]', 4],
-    ['ain#1', 5],
-    ['records[0].n', 6],
-    ['records[1].n', 7],
-    ['records[-1].n', 7],
-    ['records[-2].n', 6],
-    [`quoted."it's"`, 8],
-    [String.raw`quoted."say \"hi\""`, 9],
-    ['Itäkeskus', 10],
-    ['$type', 11],
-    ['numbered.239', 12],
-    ['$first().lat', 1],
-    ['gps.$first()', 1],
-    ['$.gps.lat', 1],
-    ['$["position.latitude"]', 3],
-    ['$."position.latitude"', 3],
-    ['latlng.$split(",")[0]', '48.85'],
-    ['latlng.$split(",")[1]', '2.35'],
-    ['latlng.$split(",")[-1]', '2.35'],
-    ["lines.$split(';')[3]", 'd'],
-    ['lines.$split(";")[2]', ''],
-    ['lines.$split(";;")[1]', 'd'],
-    ['analogues[id=5].val', 16],
-    ['analogues[id="5"].val', 16],
-    ["analogues['id' = 1].val", 15],
-    ['"odd keys"["a]b"="x y"].val', 18],
-    ['["odd keys"][flag=true].val', 19],
-    ['"odd keys"[empty=""].val', 20],
-    ['devices.$entries()[key="T 1"].value.ts', 21],
-    ['devices.$entries()[0].value.ts', 21],
-    ['["$up"]', 23],
-  ])('%s finds its value', (path, value) => {
+  test.each(Object.entries(rows.values))('%s finds its value', (path, value) => {
     expect(find(path)).toBe(value)
   })
 
-  test.each([
-    'no',
-    'gps.no',
-    'gps.lat.no',
-    'records[2]',
-    'records[-3]',
-    'records.length',
-    'gps[0]',
-    'lat.$first()',
-    'latlng.$split(",")[2]',
-    'latlng.$split(",")[-3]',
-    'ain#1.$split(",")',
-    'records.$split(",")',
-    'analogues[id=2]',
-    'analogues[id=5.0]',
-    'analogues[no=5]',
-    'analogues[id=""]',
-    'devices[key=1]',
-    'records.$entries()',
-    'ain#1.$entries()',
-    '$up',
-    '$up.gps',
-  ])('%s finds nothing, and does not fail', (path) => {
+  test.each(rows.nothing)('%s finds nothing, and does not fail', (path) => {
     expect(find(path)).toBeUndefined()
   })
 
@@ -155,14 +87,7 @@ describe('a path', () => {
     expect(find('constructor')).toBe(14)
   })
 
-  test.each([
-    '__proto__',
-    '__proto__.toString',
-    'constructor',
-    'constructor.name',
-    'gps.toString',
-    'hasOwnProperty',
-  ])('never reaches the prototype through %s', (path) => {
+  test.each(rows.prototype)('never reaches the prototype through %s', (path) => {
     expect(findIn(JSON.parse('{"gps":{}}'), path)).toBeUndefined()
   })
 
@@ -172,54 +97,20 @@ describe('a path', () => {
     expect(findIn(value, '[0].x')).toBeUndefined()
   })
 
-  test.each([
-    ['', 'has an empty key at position 1'],
-    ['gps..lat', 'has an empty key at position 5'],
-    ['gps.', 'has an empty key at position 5'],
-    ['.gps', 'has an empty key at position 1'],
-    ['a b', 'belongs in a quoted key'],
-    ['a(b)', 'belongs in a quoted key'],
-    ['"abc', 'a quote that is never closed'],
-    ['a[', 'needs a number'],
-    ['a[x]', 'needs a number'],
-    ['a[1', 'lacks a "]"'],
-    ['a[99999999999]', 'needs a number'],
-    ['a[=5]', 'has an empty key'],
-    ['a[id=]', 'lacks a value after "="'],
-    ['a[id==5]', 'lacks a value after "="'],
-    ['a[id=5', 'lacks a "]"'],
-    ['a[id=x y]', 'lacks a "]"'],
-    ['a[id="5]', 'a quote that is never closed'],
-    ['a.$split()', 'needs a quoted separator'],
-    ['a.$split("")', 'needs a quoted separator'],
-    ['a.$split(",")x', 'belongs in a quoted key'],
-    ['a.$last()', 'an unknown function; known are $first()'],
-    ['$up.$up.$up.$up.$up.a', 'has more than 4 levels of $up at position 17'],
-    ['$up.a.$up', 'has $up after its start'],
-    ['$.$up', 'has $up after its start'],
-    ['a.$up', 'has $up after its start'],
-  ])('that reads %j is refused with its place', (path, message) => {
+  test.each(Object.entries(rows.refused))('that reads %j is refused with its place', (path, message) => {
     expect(() => parsePath(path)).toThrow(message)
   })
 })
 
 describe('a list of paths', () => {
-  const first = (paths: string | string[], record: unknown) => compilePaths(paths)(record, record)
+  const first = (paths: string | readonly string[], record: unknown) => compilePaths(paths)(record, record)
 
-  test.each([
-    [['a', 'b'], { a: 1, b: 2 }, 1],
-    [['a', 'b'], { b: 2 }, 2],
-    [['a', 'b'], { a: null, b: 2 }, 2],
-    [['a', 'b'], { a: '', b: 2 }, 2],
-    [['a', 'b'], { a: 0, b: 2 }, 0],
-    [['a', 'b'], { a: false, b: 2 }, false],
-    [['a', 'b', 'c.d'], { c: { d: 3 } }, 3],
-    [['a', 'b'], { a: '', b: null }, undefined],
-    [['a'], { a: null }, null],
-    ['a', { a: 1 }, 1],
-  ])('%j of %j is the first value that exists: %j', (paths, record, value) => {
-    expect(first(paths, record)).toBe(value)
-  })
+  test.each([...rows.first, [['a', 'b'], { a: '', b: null }, undefined] as const])(
+    '%j of %j is the first value that exists: %j',
+    (paths, record, value) => {
+      expect(first(paths, record)).toBe(value)
+    },
+  )
 
   test('reads each path from its own start', () => {
     const read = compilePaths(['$up.x', '$.x', 'x'])
@@ -260,37 +151,17 @@ test('no path throws, for any value', () => {
 })
 
 test('any text is a valid path or is refused with the position of the fault', () => {
-  const unit = fc.constantFrom(
-    'a',
-    '$',
-    '.',
-    '[',
-    ']',
-    '"',
-    "'",
-    '=',
-    '0',
-    '-',
-    '(',
-    ')',
-    ',',
-    ' ',
-    '$up',
-    '\\',
-  )
+  const unit = fc.constantFrom('$up', ...'a$.[]"\'=0-(), \\'.split(''))
   fc.assert(
     fc.property(fc.string({ unit, maxLength: 12 }), (text) => {
-      expect(isReadOrRefused(() => compilePath(parsePath(text))(message, message))).toBe(true)
+      let refusal: unknown = new Malformed('')
+      try {
+        compilePath(parsePath(text))(message, message)
+      } catch (error) {
+        refusal = error
+      }
+      expect(refusal).toBeInstanceOf(Malformed)
     }),
     { numRuns: 5000 },
   )
 })
-
-function isReadOrRefused(read: () => unknown): boolean {
-  try {
-    read()
-    return true
-  } catch (error) {
-    return error instanceof Malformed
-  }
-}

@@ -1,11 +1,7 @@
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createSparkplugDecoder } from '../../../src/mapping/sparkplug/sparkplug.ts'
 import { sparkplugPayload, types, type MetricOf } from '../../support/sparkplug-payload.ts'
-
-const thirdParty = process.env['TELEMETRY_TEST_DATA']
 
 const topicOf = (what: string) => `spBv1.0/Depot7/${what}`
 
@@ -176,23 +172,5 @@ describe('for any message in any order', () => {
     const { nodes, devices, bytes: size } = decoder.counters()
     expect(next.counters()).toMatchObject({ devices, damaged: 0 })
     expect(nodes === 0 || size > 0).toBe(true)
-  })
-})
-
-describe.skipIf(thirdParty === undefined)('samples (TELEMETRY_TEST_DATA)', () => {
-  const folder = path.join(thirdParty ?? '', 'samples', 'sparkplug-b')
-  const read = (name: string) => readFileSync(path.join(folder, name))
-
-  test('birth, data by alias and death are read', () => {
-    const decoder = createSparkplugDecoder({ source: 'yard' })
-    const decoded = ['1', '2', '3', '5'].map((name) =>
-      decoder.forTopic(String(read(`${name}.topic`)).trim())(read(`${name}.bin`), 0, true),
-    )
-    expect(decoded.map(({ kind }) => kind)).toEqual(['value', 'value', 'value', 'ignored'])
-    expect(decoded[2]).toMatchObject({
-      value: {
-        records: [{ time: 1_769_611_001_000, metrics: { 'GPS/Latitude': 47.7224, 'GPS/Longitude': 1.4921 } }],
-      },
-    })
   })
 })
