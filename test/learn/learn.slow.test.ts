@@ -2,48 +2,19 @@ import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { createMappingReader, loadPresetCases, packagedNames } from '../../src/config/config.ts'
-import type { Message } from '../../src/domain/message.ts'
-import type { MappingConfig } from '../../src/mapping/config.ts'
-import {
-  sourcesYaml,
-  createCollector,
-  missingValuesOf,
-  propose,
-  unreadReason,
-  type Proposed,
-} from '../../src/learn/learn.ts'
+import { loadPresetCases } from '../../src/config/config.ts'
+import { sourcesYaml, missingValuesOf, unreadReason, type Proposed } from '../../src/learn/learn.ts'
+import { heardOf, learned as learnedOf } from './learned.ts'
 
 const deps = { env: {}, readText: (path: string) => readFile(path, 'utf8') }
-const read = createMappingReader(deps)
-/** By source, since every test tries the same presets. */
-const mappings = new Map<string, Promise<MappingConfig | null>>()
-
-function mappingOf(source: Readonly<Record<string, unknown>>): Promise<MappingConfig | null> {
-  const key = JSON.stringify(source)
-  const known = mappings.get(key) ?? read(source).then((one) => (one.kind === 'config' ? one.config : null))
-  mappings.set(key, known)
-  return known
-}
-
 const at = Date.parse('2026-01-28T15:00:00Z')
 
 type Sent = { topic: string; message: string | Buffer; qos?: 0 | 1; retain?: boolean }
 
-function messageOf({ topic, message, qos = 1, retain = false }: Sent, index: number): Message {
-  const sender = { clientId: 'learn', userName: null, certificateName: null, identity: null }
-  const bytes = typeof message === 'string' ? Buffer.from(message) : message
-  return { topic, bytes, qos, retain, dup: false, sender, arrivedAt: at + index * 20 }
-}
-
-async function learned(sent: readonly Sent[]): Promise<Proposed> {
-  const collector = createCollector()
-  for (const [index, one] of sent.entries()) collector.take(messageOf(one, index))
-  return propose(collector.traffic(), {
-    presets: packagedNames(),
-    signal: new AbortController().signal,
-    mappingOf,
-  })
+function learned(sent: readonly Sent[]): Promise<Proposed> {
+  return learnedOf(
+    sent.map(({ message, ...one }, index) => heardOf(message, { ...one, arrivedAt: at + index * 20 })),
+  )
 }
 
 const folder = resolve(import.meta.dirname, '../../config/presets')
@@ -245,7 +216,6 @@ describe('without a fitting preset', () => {
   test.each([
     ['$GPGGA,123519,4807.038,N,01131.000,E,1,08,0.9,545.4,M,46.9,M,,*47', /NMEA 0183 sentences \(\$GPGGA\)/],
     ['{"raw":"$GNGGA,123519,4807.038,N"}', /NMEA 0183 sentences \(\$GNGGA\), but no message has a RMC/],
-    ['{"lat":4807.038,"lon":1131.0,"ts":1767085201}', /degrees and minutes as in NMEA 0183/],
     [Buffer.from([0xff, 0xfe, 0x01]), /binary, 3 bytes/],
     ['hello', /text that is not JSON: "hello"/],
     ['{"on":true}', /No key looks like a position\. Keys: "on"\./],

@@ -47,58 +47,17 @@ describe('topics are grouped by shape', () => {
     expect(shapes[0]?.last?.topic).toBe('owntracks/kim/phone')
   })
 
-  const filters = (sent: readonly (readonly [string, string])[]) =>
-    heard(sent).shapes.map(({ filter }) => filter)
-
-  test('two topics are enough where their messages have the same keys', () => {
-    const message = '{"lat":1,"lon":2,"tst":3}'
-    expect(
-      filters([
-        ['owntracks/anna/phone', message],
-        ['owntracks/bob/phone', message],
-      ]),
-    ).toEqual(['owntracks/+/phone'])
-    expect(
-      filters([
-        ['fleet/k7/data', message],
-        ['fleet/k8/data', message],
-        ['fleet/k9/data', message],
-      ]),
-    ).toEqual(['fleet/+/data'])
-    expect(
-      filters([
-        ['trucks/7/pos', message],
-        ['trucks/12/pos', message],
-      ]),
-    ).toEqual(['trucks/+/pos'])
-  })
-
-  test('two topics stay apart where the level says what the messages are, or their keys differ', () => {
-    const message = '{"lat":1,"lon":2,"tst":3}'
-    expect(
-      filters([
-        ['van/v1/up', message],
-        ['van/v2/up', message],
-      ]),
-    ).toHaveLength(2)
-    expect(
-      filters([
-        ['van/position', message],
-        ['van/status', message],
-      ]),
-    ).toHaveLength(2)
-    expect(
-      filters([
-        ['van/alpha', message],
-        ['van/beta', '{"lat":1,"on":2,"x":3}'],
-      ]),
-    ).toHaveLength(2)
-    expect(
-      filters([
-        ['van/alpha', '{"a":1}'],
-        ['van/beta', '{"a":1}'],
-      ]),
-    ).toHaveLength(2)
+  const lat = '{"lat":1,"lon":2,"tst":3}'
+  test.each<[name: string, sent: Record<string, string>, filters: string[]]>([
+    ['alike', { 'tracks/anna/phone': lat, 'tracks/bob/phone': lat }, ['tracks/+/phone']],
+    ['with numbers', { 'fleet/k7/data': lat, 'fleet/k8/data': lat }, ['fleet/+/data']],
+    ['that are numbers', { 'trucks/7/pos': lat, 'trucks/12/pos': lat }, ['trucks/+/pos']],
+    ['of versions', { 'van/v1/up': lat, 'van/v2/up': lat }, ['van/v1/up', 'van/v2/up']],
+    ['of kinds', { 'van/position': lat, 'van/status': lat }, ['van/position', 'van/status']],
+    ['with other keys', { 'van/a': lat, 'van/b': '{"lat":1,"on":2,"x":3}' }, ['van/a', 'van/b']],
+    ['with one key', { 'van/alpha': '{"a":1}', 'van/beta': '{"a":1}' }, ['van/alpha', 'van/beta']],
+  ])('topics %s are one shape or several', (_name, sent, filters) => {
+    expect(heard(Object.entries(sent)).shapes.map(({ filter }) => filter)).toEqual(filters)
   })
 
   test('topics with single values keep their names', () => {

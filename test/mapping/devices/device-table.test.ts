@@ -1,14 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ProviderName } from '../../../src/domain/ids.ts'
 import { loadDevices, parseDevices } from '../../../src/mapping/devices/device-table.ts'
-import {
-  messageOf,
-  openMapperOf,
-  payloadIn,
-  sentIn,
-  truckSource,
-  verdictOf,
-} from '../../support/mapping-world.ts'
+import { messageOf, openMapperOf, payloadIn, truckSource } from '../../support/mapping-world.ts'
 
 const parse = (text: string | Buffer) => parseDevices(Buffer.from(text))
 const problemsOf = (text: string | Buffer) =>
@@ -148,88 +141,11 @@ describe('a device table', () => {
   })
 })
 
-describe('identifiers', () => {
-  const reading = { ts: 1_750_000_000_000, lat: 48.1, lon: 2.2 }
-  const table = 'device,asset_id,operator,model\ntruck-7,TRK-0007,,FMC650\n'
-  const defaults = { carrier: 'ACME', operator: 'OP1', asset_type: 'TRACTOR' }
-
-  test('of a listed device come from the table, and empty columns from the defaults', () => {
-    const mapper = openMapperOf([truckSource()], { table, defaults })
-    expect(sentIn(mapper.map(messageOf(reading)))).toMatchObject({
-      carrier: 'ACME',
-      assetIdentifier: { id: 'TRK-0007', type: 'TRACTOR', operator: 'OP1' },
-      deviceIdentifier: { id: 'truck-7', model: 'FMC650' },
-    })
-  })
-
-  test('of an unknown device are its own identifier and the defaults', () => {
-    const mapper = openMapperOf([truckSource()], { table, defaults })
-    const topic = 'telemetry/v1/truck-8'
-    expect(sentIn(mapper.map(messageOf(reading, { topic })))).toMatchObject({
-      assetIdentifier: { id: 'truck-8', type: 'TRACTOR', operator: 'OP1' },
-      deviceIdentifier: { id: 'truck-8' },
-    })
-  })
-
-  test('of a source override the general defaults', () => {
-    const source = truckSource({}, { defaults: { carrier: 'NORTH' } })
-    const sent = sentIn(openMapperOf([source], { defaults }).map(messageOf(reading)))
-    expect(sent).toMatchObject({ carrier: 'NORTH', assetIdentifier: { operator: 'OP1' } })
-  })
-
-  test('that are unknown are omitted, never null', () => {
-    const { json } = payloadIn(openMapperOf([truckSource()]).map(messageOf(reading)))
-    expect(json).not.toContain('null')
-    expect(Object.keys(JSON.parse(json) as object)).toEqual([
-      'payloadId',
-      'signalTimestamp',
-      'assetIdentifier',
-      'deviceIdentifier',
-      'gps',
-    ])
-  })
-
-  test.each([
-    ['asset', { assetIdentifier: { id: 'TRK-0007' } }, 'deviceIdentifier'],
-    ['device', { deviceIdentifier: { id: 'truck-7', model: 'FMC650' } }, 'assetIdentifier'],
-  ])('are only those that `identify: %s` selects', (identify, present, absent) => {
-    const sent = sentIn(
-      openMapperOf([truckSource()], { table, devices: { identify } }).map(messageOf(reading)),
-    )
-    expect(sent).toMatchObject(present)
-    expect(sent).not.toHaveProperty(absent)
-  })
-
-  test('are not required if unknown devices are ignored; these are counted', () => {
-    const sources = [
-      truckSource(),
-      truckSource({}, { name: 'by-path', topic: 'other', device: { path: 'id' } }),
-      truckSource({}, { name: 'list', topic: 'list', device: { path: 'id' }, each: 'all' }),
-    ]
-    const mapper = openMapperOf(sources, { table, devices: { unknown: 'ignore' } })
-    const strange = { topic: 'telemetry/v1/truck-8' }
-    expect(verdictOf(mapper.map(messageOf(reading)))).toBe('payloads')
-    expect(mapper.map(messageOf(reading, strange))).toEqual({
-      kind: 'ignored',
-      source: 'trucks',
-      reason: 'unknown device',
-    })
-    expect(verdictOf(mapper.map(messageOf({ ...reading, id: 'truck-8' }, { topic: 'other' })))).toBe(
-      'unknown device',
-    )
-    expect(verdictOf(mapper.map(messageOf({ ...reading, id: 'truck-7' }, { topic: 'other' })))).toBe(
-      'payloads',
-    )
-    const list = { all: [{ ...reading, id: 'truck-8' }] }
-    expect(verdictOf(mapper.map(messageOf(list, { topic: 'list' })))).toBe('unknown device')
-  })
-
-  test('with quotes, control characters and lone surrogates give valid JSON', () => {
-    const mapper = openMapperOf([truckSource({}, { device: { path: 'id' } })])
-    for (const id of ['"', '\\', 'a\u0000b', 'a\nb', '\uD800', 'Ä', '😀', '</script>', 'a\u2028b']) {
-      const payload = payloadIn(mapper.map(messageOf({ ...reading, id })))
-      const sent = JSON.parse(Buffer.from(payload.json).toString()) as { deviceIdentifier: { id: string } }
-      expect(sent.deviceIdentifier.id).toBe(id)
-    }
-  })
+test('identifiers with quotes, control characters and lone surrogates give valid JSON', () => {
+  const mapper = openMapperOf([truckSource({}, { device: { path: 'id' } })])
+  for (const id of ['"', '\\', 'a\u0000b', 'a\nb', '\uD800', 'Ä', '😀', '</script>', 'a\u2028b']) {
+    const payload = payloadIn(mapper.map(messageOf({ ts: 1_750_000_000_000, lat: 48.1, lon: 2.2, id })))
+    const sent = JSON.parse(Buffer.from(payload.json).toString()) as { deviceIdentifier: { id: string } }
+    expect(sent.deviceIdentifier.id).toBe(id)
+  }
 })

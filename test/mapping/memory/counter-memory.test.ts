@@ -1,8 +1,6 @@
 import {
   array,
   assert as check,
-  asyncProperty,
-  boolean,
   double,
   integer,
   oneof,
@@ -14,15 +12,7 @@ import { describe, expect, test } from 'vitest'
 import type { Message } from '../../../src/domain/message.ts'
 import { judge, type CounterReset } from '../../../src/mapping/memory/counter-memory.ts'
 import type { CounterState } from '../../../src/mapping/memory/device-memory.ts'
-import { openKilledMapping } from '../../support/killed-mapping.ts'
-import {
-  messageOf,
-  openMapperOf,
-  payloadIn,
-  truckSource,
-  verdictOf,
-  type World,
-} from '../../support/mapping-world.ts'
+import { messageOf, openMapperOf, payloadIn, truckSource, type World } from '../../support/mapping-world.ts'
 
 const ts = 1_750_000_000_000
 const minute = 60_000
@@ -61,71 +51,6 @@ function odoIn(result: Result): string | undefined {
 }
 
 describe('an odometer', () => {
-  test('that grows by more than 250 km an hour is withheld, and the rest of the payload is sent', () => {
-    const { give, odo, mapper } = open()
-    expect(odo(0, 1000)).toBe('1000')
-    expect(odo(60, 1251)).toBe('1251')
-    const jumped = give(120, 1503, { hours: 10 })
-    expect(signalsIn(jumped)).toEqual({ OBD_TOTAL_ENGINE_TIME: '10' })
-    expect(JSON.parse(payloadIn(jumped).json)).toHaveProperty('gps')
-    expect(mapper.withheldOf('truck-7')).toMatchObject([
-      { field: 'OBD_LIFETIME_ODOMETER', reason: 'jump', count: 1, lastValue: 1503 },
-    ])
-    expect(mapper.counters().omitted.get('trucks|OBD_LIFETIME_ODOMETER|jump')).toBe(1)
-  })
-
-  test('that falls by more than one step of its resolution is withheld', () => {
-    const { odo } = open()
-    odo(0, 1000)
-    expect(odo(1, 999)).toBe('999')
-    expect(odo(2, 997)).toBeUndefined()
-    const fine = open()
-    fine.odo(0, 1000.5)
-    expect(fine.odo(1, 1000.4)).toBe('1000.4')
-    expect(fine.odo(2, 1000.2)).toBeUndefined()
-    const metres = openMapperOf([truckSource({ signals: [{ ...odometer, unit: 'm' }] })])
-    metres.map(message(0, 1_000_000))
-    expect(odoIn(metres.map(message(1, 999_998)))).toBeUndefined()
-  })
-
-  test('is never compared with a newer reading', () => {
-    const { odo } = open()
-    odo(100, 5000)
-    expect(odo(50, 10)).toBe('10')
-    expect(odo(101, 5001)).toBe('5001')
-  })
-
-  test('counts anew when three readings over ten minutes agree with each other', () => {
-    const { odo, resets } = open()
-    odo(0, 500_000)
-    expect([odo(1, 10), odo(6, 11), odo(10, 12)]).toEqual([undefined, undefined, undefined])
-    expect(odo(11, 13)).toBe('13')
-    expect(resets).toEqual([
-      {
-        source: 'trucks',
-        device: 'truck-7',
-        asset: 'truck-7',
-        signal: 'OBD_LIFETIME_ODOMETER',
-        before: 500_000,
-        after: 13,
-        withheld: 3,
-        why: 'agreed',
-      },
-    ])
-    expect(odo(12, 14)).toBe('14')
-    expect(odo(13, 500_000)).toBeUndefined()
-  })
-
-  test('does not count anew by two readings, nor by readings that differ', () => {
-    const { odo, resets } = open()
-    odo(0, 500_000)
-    expect([odo(1, 10), odo(30, 10), odo(31, 90_000), odo(60, 20), odo(70, 450_000)]).toEqual(
-      [1, 2, 3, 4, 5].map(() => undefined),
-    )
-    expect(resets).toEqual([])
-    expect(odo(71, 500_001)).toBe('500001')
-  })
-
   test('is withheld at most twenty times', () => {
     const { odo, resets } = open()
     odo(0, 500_000)
@@ -151,62 +76,6 @@ describe('an odometer', () => {
     expect(steady.resets).toMatchObject([{ why: 'agreed', withheld: 600 }])
   })
 
-  test('is withheld for at most a day', () => {
-    const { odo, resets } = open()
-    odo(0, 500_000)
-    expect(odo(1, 10)).toBeUndefined()
-    expect(odo(24 * 60, 90_000)).toBeUndefined()
-    expect(odo(24 * 60 + 1, 10)).toBe('10')
-    expect(resets).toMatchObject([{ why: 'limit', withheld: 2 }])
-  })
-
-  test('of another asset is another odometer', () => {
-    const table = (asset: string) => `device,asset_id\ntruck-7,${asset}\n`
-    const before = open({}, { table: table('A') })
-    const written = [...(before.give(0, 500_000).writes ?? [])].map(
-      ({ key, value }) => [key, value ?? Buffer.alloc(0)] as const,
-    )
-    for (const [asset, sent] of [
-      ['A', undefined],
-      ['B', '10'],
-    ] as const) {
-      const { mapper, odo } = open({}, { table: table(asset) })
-      mapper.restore(written)
-      expect(odo(1, 10)).toBe(sent)
-    }
-  })
-
-  test('is sent and counted with `flag`, and not compared with `off`', () => {
-    const flagged = open({ plausibility: { odometer: { jumps: 'flag' } } })
-    flagged.odo(0, 1000)
-    expect(flagged.odo(1, 9000)).toBe('9000')
-    expect(flagged.mapper.counters().flagged.get('trucks|OBD_LIFETIME_ODOMETER|jump')).toBe(1)
-    const off = open({ plausibility: { odometer: { jumps: 'off' } } })
-    off.odo(0, 1000)
-    expect(off.odo(1, 9000)).toBe('9000')
-    expect(off.mapper.withheldOf('truck-7')).toEqual([])
-  })
-
-  test('that is withheld has a share in the payloadId', () => {
-    const fresh = open().give(1, 10, { hours: 5 })
-    const { give } = open()
-    give(0, 500_000)
-    const withheld = give(1, 10, { hours: 5 })
-    expect(payloadIn(withheld).payloadId).toBe(payloadIn(fresh).payloadId)
-    const idOf = (result: Result) =>
-      (JSON.parse(payloadIn(result).json) as { signals: { id: string }[] }).signals.at(-1)?.id
-    expect(idOf(withheld)).toBe(idOf(fresh))
-    expect(signalsIn(withheld)).toEqual({ OBD_TOTAL_ENGINE_TIME: '5' })
-  })
-
-  test('that is all a message has, and is withheld, leaves nothing to send', () => {
-    const mapper = openMapperOf([
-      truckSource({ signals: [odometer], latitude: undefined, longitude: undefined }),
-    ])
-    mapper.map(message(0, 500_000))
-    expect(verdictOf(mapper.map(message(1, 10)))).toBe('not plausible')
-  })
-
   test('of a message that is mapped again is judged and changes nothing', () => {
     const { mapper, odo } = open()
     odo(0, 500_000)
@@ -218,43 +87,6 @@ describe('an odometer', () => {
   })
 })
 
-test('that was forgotten for one signal, or altogether, begins anew, also after a kill', async () => {
-  const world = await openKilledMapping([source()])
-  await world.deliver(message(0, 500_000, { hours: 900 }))
-  expect(await world.forget('truck-8', null)).toBe(0)
-  expect(await world.forget('truck-7', 'OBD_LIFETIME_ODOMETER')).toBe(1)
-  await world.kill()
-  expect(signalsIn(await world.deliver(message(1, 10, { hours: 5 })))).toEqual({
-    OBD_LIFETIME_ODOMETER: '10',
-  })
-  expect(await world.forget('truck-7', null)).toBe(2)
-  expect(world.mapper.map(message(2, 900, { hours: 5 })).kind).toBe('payloads')
-  await world.kill()
-  expect(signalsIn(await world.deliver(message(2, 7, { hours: 5 })))).toEqual({
-    OBD_LIFETIME_ODOMETER: '7',
-    OBD_TOTAL_ENGINE_TIME: '5',
-  })
-})
-
-test('engine hours grow by an hour an hour', () => {
-  const { give } = open()
-  const of = (minutes: number, value: number) => signalsIn(give(minutes, undefined, { hours: value }))
-  expect(of(0, 100)).toEqual({ OBD_TOTAL_ENGINE_TIME: '100' })
-  expect(of(60, 102)).toEqual({ OBD_TOTAL_ENGINE_TIME: '102' })
-  expect(of(120, 104.5)).toEqual({})
-})
-
-test('readings that were withheld before a kill agree with those after it', async () => {
-  const world = await openKilledMapping([source()])
-  const odoOf = async (minutes: number, odo: number) => odoIn(await world.deliver(message(minutes, odo)))
-  await odoOf(0, 500_000)
-  expect([await odoOf(1, 10), await odoOf(6, 11)]).toEqual([undefined, undefined])
-  await world.kill()
-  expect(await odoOf(11, 12)).toBe('12')
-  await world.kill()
-  expect(await odoOf(12, 500_000)).toBeUndefined()
-})
-
 /** Sent as it was measured. */
 const arriving = (minutes: number, odo: number, engineHours: number): Message => ({
   ...message(minutes, odo, { hours: engineHours }),
@@ -262,17 +94,6 @@ const arriving = (minutes: number, odo: number, engineHours: number): Message =>
 })
 
 describe('a value that is no reading', () => {
-  test.each([
-    ['0', 0],
-    ['2^24 - 1 metres', 16777.215],
-    ['2^16 - 1 with a decimal', 6553.5],
-    ['2^32 - 1', 4_294_967.295],
-  ])('is not sent as the first one, and does not hide those that follow (%s)', (_what, value) => {
-    const { give, odo } = open()
-    expect(odoIn(give(0, value, { hours: 1 }))).toBeUndefined()
-    expect([odo(5, 48_212), odo(10, 48_213)]).toEqual(['48212', '48213'])
-  })
-
   test('is not sent however often it comes, and the readings after it are', () => {
     const { give, odo, resets } = open()
     expect(odo(0, 48_212)).toBe('48212')
@@ -291,24 +112,6 @@ describe('a value that is no reading', () => {
     for (let at = 0; at < 60; at += 1) mapper.map(arriving(at, 0, 5))
     expect(mapper.counters().omitted.get('trucks|OBD_LIFETIME_ODOMETER|a placeholder')).toBe(60)
     expect([...mapper.suspects(ts + 60 * minute).withheld]).toEqual([])
-  })
-
-  test('is sent where the counter grows into it', () => {
-    const { odo } = open()
-    expect([odo(0, 65_534), odo(1, 65_535), odo(2, 65_536)]).toEqual(['65534', '65535', '65536'])
-  })
-
-  test('is sent where jumps are off or flagged', () => {
-    for (const jumps of ['off', 'flag'] as const) {
-      const { odo } = open({ plausibility: { odometer: { jumps } } })
-      expect(odo(0, 0)).toBe('0')
-    }
-  })
-
-  test('leaves a new vehicle whose odometer begins at 0 its readings', () => {
-    const { give, odo } = open()
-    give(0, 0, { hours: 1 })
-    expect([odo(1, 0.1), odo(2, 0.3)]).toEqual(['0.1', '0.3'])
   })
 })
 
@@ -339,14 +142,6 @@ describe('a counter in another unit from one message to the next', () => {
       expect(odo(minutes + 601, 20_000 + minutes + 601)).toBeDefined()
     },
   )
-
-  test('counts anew once a person has forgotten the counter', () => {
-    const { odo, mapper } = open()
-    odo(0, 42_595)
-    expect(odo(5, 26_490)).toBeUndefined()
-    mapper.forget('truck-7', 'OBD_LIFETIME_ODOMETER')
-    expect(odo(10, 26_491)).toBe('26491')
-  })
 })
 
 test('equal readings do not agree with each other, so that a stuck value is withheld for a day', () => {
@@ -422,24 +217,4 @@ describe('for all readings', () => {
       }),
     )
   })
-
-  test('kills change nothing', async () => {
-    const step = fields({
-      minutes: integer({ min: 0, max: 90 }),
-      odo: integer({ min: 0, max: 3 }).map((index) => [1000, 1010, 400_000, 20][index] ?? 0),
-      kill: boolean(),
-    })
-    await check(
-      asyncProperty(array(step, { maxLength: 14 }), async (steps) => {
-        const plain = openMapperOf([source()])
-        const killed = await openKilledMapping([source()])
-        for (const { minutes, odo, kill } of steps) {
-          const sent = plain.map(message(minutes, odo))
-          expect(payloadIn(await killed.deliver(message(minutes, odo))).json).toBe(payloadIn(sent).json)
-          if (kill) await killed.kill()
-        }
-      }),
-      { numRuns: 10 },
-    )
-  }, 120_000)
 })

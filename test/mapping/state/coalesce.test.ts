@@ -233,68 +233,6 @@ describe('a restart', () => {
     ])
   })
 
-  const anything = fc.oneof(
-    fc.jsonValue({ maxDepth: 3 }),
-    fc.constantFrom(Number.POSITIVE_INFINITY, Number.NaN, -0, 1e300, '\uD800', 'é\u0000"'),
-  )
-  const step = fc.record({
-    // Records of one millisecond have no order among themselves over a restart.
-    after: fc.integer({ min: 1, max: 700 }),
-    name: fc.constantFrom('lat', 'lon', 'speed', '__proto__', 'é/"name', ''),
-    value: anything,
-    time: fc.option(fc.integer({ min: 0, max: 3000 }), { nil: Number.NaN }),
-    owner: fc.constantFrom('van-1', 'van-2', 'vän "3"'),
-    restart: fc.boolean(),
-    tick: fc.boolean(),
-  })
-
-  test('at any moment changes no record', () => {
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 30 }), fc.boolean(), (steps, pairs) => {
-        const some = { pairWithinMs: pairs ? 1000 : Number.POSITIVE_INFINITY, latest: ['speed'] }
-        const [plain, crashing] = [open(some, { recordsMax: 2 }), open(some, { recordsMax: 2 })]
-        const damaged: string[] = []
-        let at = 0
-        for (const { after, restart, tick, ...value } of steps) {
-          at += after
-          if (restart) damaged.push(...crashing.restart())
-          for (const world of [plain, crashing]) {
-            if (tick) world.tick(at)
-            world.came({ at, ...value })
-          }
-        }
-        crashing.restart()
-        for (const world of [plain, crashing]) world.tick(at + 10_000)
-        expect(damaged).toEqual([])
-        expect(crashing.closed).toEqual(plain.closed)
-        expect(crashing.kept.size).toBe(0)
-        expect(crashing.coalescer.counters()).toMatchObject({ records: 0, messages: 0, bytes: 0 })
-      }),
-    )
-  })
-
-  test('every message is in one record', () => {
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
-        const world = open({}, { recordsMax: 2 })
-        let at = 0
-        let taken = 0
-        for (const { after, restart: _restart, tick: _tick, ...value } of steps) {
-          at += after
-          if (world.came({ at, ...value }) === 'taken') taken += 1
-        }
-        const values = () =>
-          world.closed.reduce(
-            (sum, { record }) => sum + Object.keys(record).filter((key) => key !== '$time').length,
-            0,
-          )
-        expect(values() + world.coalescer.counters().messages).toBe(taken)
-        world.tick(at + 10_000)
-        expect(values()).toBe(taken)
-      }),
-    )
-  })
-
   test('with damaged state reports the damage and restores the rest', () => {
     const world = open()
     for (const owner of ['van-1', 'van-2', 'van-3']) world.came({ at: 0, name: 'lat', value: 1, owner })

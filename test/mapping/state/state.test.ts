@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import * as fc from 'fast-check'
-import { parseDevices } from '../../../src/mapping/devices/device-table.ts'
 import { messageOf, payloadsIn, sender, type Sent } from '../../support/mapping-world.ts'
 import { openStates, type StateWorld } from '../../support/state-world.ts'
 
@@ -495,10 +494,6 @@ describe('repeated messages and restarts', () => {
       { numRuns: 150 },
     )
   })
-})
-
-test('the device table of these tests is as expected', () => {
-  expect(parseDevices(Buffer.from(pairs.table)).problems).toEqual([])
 })
 
 describe('open records under invented names', () => {

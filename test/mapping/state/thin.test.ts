@@ -27,90 +27,49 @@ function sampleOf(reading: Reading): ThinSample {
   return { ...sample, windowKey: hash('sha256', JSON.stringify(sample), 'hex').slice(0, 32) }
 }
 
-function fates(options: Partial<ThinOptions>, readings: readonly Reading[]): boolean[] {
-  const { passes } = createThin({ ...nothing, ...options })
-  return readings.map((reading) => passes(sampleOf(reading)))
-}
+const every10s = { everyMs: 10_000 }
+const everyMinute = { everyMs: 60_000 }
+/** Some 22 m. */
+const step = 0.000_2
+const ignition = ['ignition 1', 'ignition 1', 'ignition 0'].map((values, time) => ({ time, values }))
+const moving = [true, true, false, false, true].map((one, time) => ({ time, moving: one }))
+const times = (...all: number[]) => all.map((time) => ({ time }))
 
 describe('thinning', () => {
-  test('passes one payload per interval of device time', () => {
-    const times = [0, 4000, 9999, 10_000, 12_000, 25_000]
-    expect(
-      fates(
-        { everyMs: 10_000 },
-        times.map((time) => ({ time })),
-      ),
-    ).toEqual([true, false, false, true, false, true])
-  })
-
-  test('passes a payload far from the last one that passed, however slow the movement', () => {
-    const step = 0.000_2 // some 22 m
-    expect(
-      fates(
-        { distanceM: 50 },
-        [0, 1, 2, 3, 4, 5, 6].map((n) => ({ time: n, latitude: 48 + n * step })),
-      ),
-    ).toEqual([true, false, false, true, false, false, true])
-  })
-
-  test('passes a change of heading, also across north', () => {
-    expect(
-      fates(
-        { headingDeg: 30 },
-        [350, 10, 20, 355, 200].map((heading, time) => ({ time, heading })),
-      ),
-    ).toEqual([true, false, true, false, true])
-  })
-
-  test('passes when the asset starts or stops moving', () => {
-    expect(
-      fates({ everyMs: 60_000 }, [
-        { time: 0, moving: true },
-        { time: 1, moving: true },
-        { time: 2, moving: false },
-        { time: 3, moving: false },
-        { time: 4, moving: true },
-      ]),
-    ).toEqual([true, false, true, false, true])
-  })
-
-  test('passes a changed signal with `signal: true`', () => {
-    const readings = ['ignition 1', 'ignition 1', 'ignition 0'].map((values, time) => ({ time, values }))
-    expect(fates({ everyMs: 60_000, signal: true }, readings)).toEqual([true, false, true])
-    expect(fates({ everyMs: 60_000 }, readings)).toEqual([true, false, false])
-  })
-
-  test('passes an older payload, which does not affect later ones', () => {
-    expect(fates({ everyMs: 10_000 }, [{ time: 50_000 }, { time: 20_000 }, { time: 55_000 }])).toEqual([
-      true,
-      true,
-      false,
-    ])
-  })
-
-  test('thins positions, odometers and devices independently', () => {
-    expect(
-      fates({ everyMs: 10_000 }, [
-        { time: 0 },
-        { time: 1, shape: 'odometer' },
-        { time: 2, device: 'truck-8' },
-        { time: 3 },
-      ]),
-    ).toEqual([true, true, true, false])
-  })
-
-  test('gives a duplicate the result of its original', () => {
-    const readings = [0, 5000, 10_000, 15_000].map((time) => ({ time }))
-    expect(fates({ everyMs: 10_000 }, [...readings, ...readings])).toEqual([
-      true,
-      false,
-      true,
-      false,
-      true,
-      false,
-      true,
-      false,
-    ])
+  test.each<[rule: string, options: Partial<ThinOptions>, readings: Reading[], passing: number[]]>([
+    ['one per interval of device time', every10s, times(0, 4000, 9999, 10_000, 12_000, 25_000), [0, 3, 5]],
+    [
+      'what is far from the last one that passed, however slow the movement',
+      { distanceM: 50 },
+      [0, 1, 2, 3, 4, 5, 6].map((n) => ({ time: n, latitude: 48 + n * step })),
+      [0, 3, 6],
+    ],
+    [
+      'a change of heading, also across north',
+      { headingDeg: 30 },
+      [350, 10, 20, 355, 200].map((heading, time) => ({ time, heading })),
+      [0, 2, 4],
+    ],
+    ['where the asset starts or stops moving', everyMinute, moving, [0, 2, 4]],
+    ['a changed signal with `signal: true`', { ...everyMinute, signal: true }, ignition, [0, 2]],
+    ['no changed signal without it', everyMinute, ignition, [0]],
+    ['what is older, which does not affect later ones', every10s, times(50_000, 20_000, 55_000), [0, 1]],
+    [
+      'positions, odometers and devices independently',
+      every10s,
+      [{ time: 0 }, { time: 1, shape: 'odometer' }, { time: 2, device: 'truck-8' }, { time: 3 }],
+      [0, 1, 2],
+    ],
+    [
+      'a duplicate like its original',
+      every10s,
+      times(0, 5000, 10_000, 15_000, 0, 5000, 10_000, 15_000),
+      [0, 2, 4, 6],
+    ],
+  ])('passes %s', (_rule, options, readings, passing) => {
+    const { passes } = createThin({ ...nothing, ...options })
+    const passed = readings.map((reading) => passes(sampleOf(reading)))
+    expect(passed).toEqual(readings.map((_, index) => passing.includes(index)))
   })
 
   test('treats equal payloads as two readings unless the device marks a duplicate', () => {
