@@ -12,12 +12,12 @@ export async function runCli(
     env = {},
     stdin = '',
     stop = new AbortController().signal,
-  }: { env?: NodeJS.ProcessEnv; stdin?: string | Buffer; stop?: AbortSignal } = {},
+  }: { env?: NodeJS.ProcessEnv; stdin?: string | Buffer | readonly Buffer[]; stop?: AbortSignal } = {},
 ): Promise<CliResult> {
   const stdout = keptOutput()
   const stderr = keptOutput()
   const io = {
-    stdin: Readable.from([stdin]),
+    stdin: Readable.from([stdin].flat()),
     stdout: stdout.stream,
     stderr: stderr.stream,
     env,
