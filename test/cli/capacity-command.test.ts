@@ -81,17 +81,4 @@ describe('capacity', () => {
     expect(stdout).toMatch(/^in_cpu_us +95 +us +processor time of the engine/m)
     expect(stdout).toMatch(/^user_bytes +1 +bytes .* --set$/m)
   })
-
-  test.each([
-    [['--set', 'in_cpu=3'], /Did you mean in_cpu_us/],
-    [['--set', 'in_cpu_us=fast'], /Give NAME=VALUE with a number/],
-    [['--every', '30'], /Give a duration with its unit/],
-    [['--peak', '0.5'], /Give a number from 1 to 100/],
-    [['--spool', '12'], /Give a size with its unit/],
-    [['--engine', 'kafka'], /Allowed choices are rabbitmq, nats/],
-  ])('refuses %s', async (words, message) => {
-    const { status, stderr } = await capacity(...words)
-    expect(status).toBe(2)
-    expect(stderr).toMatch(message)
-  })
 })

@@ -128,21 +128,4 @@ describe('simulate', () => {
     const { thrown } = await run(['--broker', 'mqtt://localhost:1', '--wait', '10m'])
     expect(thrown).toMatchObject({ why: expect.stringMatching(/ECONNREFUSED/) })
   })
-
-  test.each([
-    [['--devices', '3'], 'no broker'],
-    [['--broker', 'http://127.0.0.1'], 'not MQTT'],
-    [['--broker', 'nonsense'], 'no URL'],
-    [['--broker', 'mqtt://127.0.0.1', '--devices', '0'], 'no device'],
-    [['--broker', 'mqtt://127.0.0.1', '--rate', '-1'], 'a negative rate'],
-    [['--broker', 'mqtt://127.0.0.1', '--rate', '1e3x'], 'a rate that is no number'],
-    [['--broker', 'mqtt://127.0.0.1', '--count', '1.5'], 'a broken count'],
-    [['--broker', 'mqtt://127.0.0.1', '--wait', '30'], 'a wait without a unit'],
-    [['--broker', 'mqtt://127.0.0.1', '--format', 'morse'], 'an unknown format'],
-  ])('refuses %j: %s', async (argv) => {
-    const { thrown, status } = await run(argv)
-    // Of commander, or of a URL, which is not shown.
-    expect((thrown as { code?: string }).code).toMatch(/^(commander\.|USAGE$)/)
-    expect(status).toBeNull()
-  })
 })

@@ -82,8 +82,6 @@ describe('batches list', () => {
     expect(JSON.parse(stdout)).toMatchObject({ batches: [{ batchId: b }], more: false, moreBatches: 0 })
     expect((await world.run('list', '--reason', 'stuck')).stdout).toBe('No sealed batch matches.\n')
     expect((await world.run('list', '--older-than', '1h', '--json')).stdout).toContain(a)
-    const wrong = await world.run('list', '--reason', 'other')
-    expect([wrong.status, wrong.stderr]).toEqual([2, expect.stringContaining('repeated, refused_repeat')])
   })
 })
 
@@ -101,13 +99,6 @@ describe('batches show', () => {
 
 describe('an action on batches', () => {
   const operator = { user: userInfo().username, sudoUser: 'alice' }
-
-  test('needs a selection', async () => {
-    await using world = await daemon()
-    for (const action of ['retry', 'reissue', 'split', 'mark-delivered', 'drop'])
-      expect((await world.run(action)).status, action).toBe(2)
-    expect(world.asked).toEqual([])
-  })
 
   test('names the operator, and changes nothing without --yes, except retry', async () => {
     await using world = await daemon()
@@ -167,17 +158,10 @@ Nothing was changed. Add --yes to do it.
     )
   })
 
-  test('takes batches held for any of several reasons, and each other filter once', async () => {
+  test('takes batches held for any of several reasons', async () => {
     await using world = await daemon()
     await world.run('retry', '--reason', 'repeated', '--reason', 'stuck')
     expect(world.asked).toMatchObject([{ selection: { reasons: ['repeated', 'stuck'] } }])
-    for (const [option, value] of [
-      ['--provider', 'north'],
-      ['--older-than', '1h'],
-    ] as const) {
-      const { status, stderr } = await world.run('retry', option, value, option, value)
-      expect([status, stderr]).toEqual([2, expect.stringContaining('Give the option once.')])
-    }
   })
 
   test('refuses a provider that the daemon does not have, and names those it has', async () => {

@@ -107,28 +107,6 @@ describe('init without a terminal', () => {
     expect(textOf('ingestion.json')).toBe('')
   })
 
-  test.each([
-    [[], '--service is missing'],
-    [['--service', 'ingest.example.com'], '--service: The URL must'],
-    [['--service', 'https://ingest.example.com/v2/telemetry'], '--service: The URL must'],
-    [[...service, '--listen', 'amqp://0.0.0.0'], '--listen: Give a URL'],
-    [[...service, '--listen', 'mqtts://0.0.0.0'], '--tls-cert is missing'],
-    [[...service, '--listen', 'wss://0.0.0.0'], '--tls-cert is missing'],
-    [[...service, '--listen', 'mqtt://0.0.0.0/path'], '--listen: Give a URL'],
-    [[...service, '--tls-cert', 'a.pem'], '--tls-key is missing'],
-    [[...service, '--preset', 'owntrack'], 'Did you mean owntracks?'],
-    [[...service, '--unknown', 'maybe'], '--unknown: Give accept, quarantine or ignore'],
-    [[...service, '--spool-max', '20'], '--spool-max: Give a size'],
-    [[...service, '--device', '#1'], '--device: The key'],
-    [[...service, '--device', 'a', '--device', 'a=B'], '"a" twice'],
-    [[...service, '--keys', 'no-such-file'], 'INPUT_UNREADABLE'],
-  ])('refuses %j and writes nothing', async (argv, words) => {
-    const { status, stderr } = await init(...argv)
-    expect(status).not.toBe(0)
-    expect(stderr).toContain(words)
-    expect(readdirSync(folder)).toEqual([])
-  })
-
   test('leaves nothing of a config that is not valid, and names the file as it would be called', async () => {
     const tls = ['--listen', 'mqtts://0.0.0.0', '--tls-cert', '/no/cert.pem', '--tls-key', '/no/key.pem']
     const { status, stderr } = await init(...service, ...tls)

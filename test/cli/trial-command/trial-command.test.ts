@@ -88,10 +88,4 @@ describe('trial', () => {
     expect(await trial.ended).toBe(0)
     expect(trial.text()).toBe('')
   })
-
-  test('refuses one port for two parts', async () => {
-    const { status, stderr } = await runCli(['trial', '--service-port', '45671', '--mqtt-port', '45671'])
-    expect(status).toBe(2)
-    expect(stderr).toContain('--mqtt-port and --service-port name the same port 45671')
-  })
 })
