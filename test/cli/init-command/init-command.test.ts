@@ -92,66 +92,6 @@ describe('init without a terminal', () => {
     expect(modes).toEqual(['640', '640', '600', '600'])
     expect((statSync(etc).mode & 0o777).toString(8)).toBe('750')
   })
-
-  test('takes keys from standard input and prints none', async () => {
-    const keys = { accessKeyId: 'AKID', secretAccessKey: 'hidden words' }
-    const argv = ['init', '--to', etc, '--no-doctor', ...service, '--keys', '-']
-    const { status, stdout } = await runCli(argv, { stdin: JSON.stringify(keys) })
-    expect([status, JSON.parse(textOf('ingestion.json'))]).toEqual([0, keys])
-    expect(stdout).not.toContain('hidden words')
-    expect(stdout).not.toContain('Write the keys')
-  })
-
-  test('says where the keys belong as long as there are none', async () => {
-    expect((await init(...service)).stdout).toContain(`into ${join(etc, 'ingestion.json')}`)
-    expect(textOf('ingestion.json')).toBe('')
-  })
-
-  test('leaves nothing of a config that is not valid, and names the file as it would be called', async () => {
-    const tls = ['--listen', 'mqtts://0.0.0.0', '--tls-cert', '/no/cert.pem', '--tls-key', '/no/key.pem']
-    const { status, stderr } = await init(...service, ...tls)
-    expect([status, stderr]).toEqual([2, expect.stringContaining('/no/cert.pem')])
-    expect(stderr).toContain(`${etc}/gateway.yaml:`)
-    expect(filesOf()).toEqual([])
-  })
-
-  test('quotes what YAML would read as something else', async () => {
-    const { stderr, status } = await init(
-      ...service,
-      '--carrier',
-      'no',
-      '--operator',
-      'a: #b',
-      '--provider-key',
-      '0123',
-    )
-    expect([status, stderr]).toEqual([0, ''])
-    expect(textOf('gateway.yaml')).toContain('{ carrier: "no", operator: "a: #b" }')
-    expect(textOf('gateway.yaml')).toContain('provider_key: "0123"')
-  })
-
-  test.each(['owntracks', 'sparkplug-b', 'teltonika-json'])(
-    'writes a valid config for the preset %s',
-    async (preset) => {
-      expect(await init(...service, '--preset', preset)).toMatchObject({ status: 0, stderr: '' })
-    },
-  )
-
-  test('prints one document with --json', async () => {
-    const { stdout } = await init(...service, '--device', 'truck-7', '--json')
-    expect(JSON.parse(stdout)).toMatchObject({
-      config: join(etc, 'gateway.yaml'),
-      passwords: [{ user: 'truck-7' }],
-      hasKeys: false,
-    })
-  })
-
-  test('examines the machine at the end', async () => {
-    const argv = ['init', '--to', etc, '--spool', join(folder, 'spool'), '--service', 'http://127.0.0.1:9']
-    const { status, stdout } = await runCli(argv)
-    expect([status, stdout]).toEqual([0, expect.stringMatching(/^failed +connection/m)])
-    expect(stdout).toMatch(/checks: \d failed[^]*Next:[^]*Correct what failed/)
-  })
 })
 
 describe('init where files are already', () => {
@@ -210,11 +150,6 @@ describe('init where files are already', () => {
     expect([status, stderr]).toEqual([2, expect.stringContaining('"truck-7" with other fields')])
     expect(own.map(textOf)).toEqual(before)
   })
-
-  test('refuses a directory whose parent is missing', async () => {
-    const argv = ['init', '--to', join(folder, 'a/b'), ...service, '--no-doctor']
-    expect(await runCli(argv)).toMatchObject({ status: 1, stderr: expect.stringContaining('does not exist') })
-  })
 })
 
 describe('init at a terminal', () => {
@@ -229,11 +164,6 @@ describe('init at a terminal', () => {
     await answer('Type of the vehicles', '')
     await answer('not in the table', '')
   }
-
-  test('sends no carrier, operator or type that nobody has named', async () => {
-    await init(...service)
-    expect(textOf('gateway.yaml')).toMatch(/^defaults: \{\}$/m)
-  })
 
   test('asks for what no option says, and asks again after a wrong answer', async () => {
     const terminal = atTerminal('--spool', join(folder, 'spool'))
@@ -319,25 +249,6 @@ describe('init at a terminal', () => {
   })
 })
 
-describe('what the devices must be set up with', () => {
-  test('is at the end of the output and in the config: topic, name, user name', async () => {
-    const { stdout } = await init(...service, '--device', 'truck-7')
-    expect(stdout).toContain('Publish to the topic telemetry/v1/{device}.')
-    expect(stdout).toContain('{device} must be the user name of the device')
-    expect(textOf('gateway.yaml')).toContain('Each device publishes to this topic')
-  })
-
-  test.each([
-    ['owntracks', 'Publish to the topic owntracks/{user}/{device}/#.', '{user}/{device} of the topic'],
-    ['flespi', 'flespi/message/gw/devices/{number}', 'the value at ident of the message, or else {number}'],
-  ])('is that of the preset %s', async (preset, topic, name) => {
-    const { stdout } = await init(...service, '--preset', preset)
-    expect(stdout).toContain(topic)
-    expect(stdout).toContain(name)
-    expect(textOf('gateway.yaml')).toContain(topic)
-  })
-})
-
 describe('a source or a provider that is added', () => {
   const add = (...more: string[]) => runCli(['init', '--to', etc, '--no-input', ...more])
   const write = (text: string) => writeFileSync(join(etc, 'gateway.yaml'), text)
@@ -373,26 +284,6 @@ describe('a source or a provider that is added', () => {
       expect.stringContaining('provider partner, X-Provider-Key P2'),
     ])
     expect(config.sources).toContain('p on telemetry/p/{device}')
-  })
-
-  test.each([
-    [['--add-source', 'vehicles', '--preset', 'owntracks'], 'The source "vehicles" exists already'],
-    [
-      ['--add-source', 'a', '--preset', 'owntracks', '--provider', 'nobody'],
-      'must be one of delivery.providers',
-    ],
-    [['--add-source', 'a', '--topic', 'x/#/y'], '--preset is missing'],
-    [['--add-source', 'a', '--preset', 'json', '--topic', 'x/#/y'], 'sources[1].topic'],
-    [['--add-provider', 'a b'], 'must be a name of letters'],
-    [['--add-provider', 'a', '--service', 'https://h/v2'], 'write "https://h"'],
-  ])('with %j is refused and changes nothing', async (argv, words) => {
-    await init(...service)
-    const before = textOf('gateway.yaml')
-    const { status, stderr } = await add(...argv)
-    expect(status).not.toBe(0)
-    expect(stderr).toContain(words)
-    expect(textOf('gateway.yaml')).toBe(before)
-    expect(filesOf()).toEqual(own)
   })
 })
 
