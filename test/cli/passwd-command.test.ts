@@ -15,7 +15,7 @@ import { PassThrough } from 'node:stream'
 import { afterAll, describe, expect, test } from 'vitest'
 import { readPassword } from '../../src/cli/terminal/password-input.ts'
 import { parsePasswordFile } from '../../src/std/passwords/password-file.ts'
-import { runCli } from '../support/cli-world.ts'
+import { commandIo, runCli } from '../support/cli-world.ts'
 import { keptOutput } from '../support/ops-world.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'passwd-'))
@@ -93,16 +93,8 @@ describe('a password at a terminal', () => {
       isTTY: true,
       setRawMode: (raw: boolean) => void modes.push(raw),
     })
-    const stop = new AbortController()
-    const io = {
-      stdin,
-      stdout: stderr.stream,
-      stderr: stderr.stream,
-      env: {},
-      onHangUp: () => undefined,
-      endWithReader: () => undefined,
-    }
-    return { stdin, modes, stop, io: { ...io, stop: stop.signal }, text: stderr.text }
+    const io = commandIo({ stdin, stdout: stderr.stream, stderr: stderr.stream })
+    return { stdin, modes, io, text: stderr.text }
   }
 
   test('is asked for twice and is not shown', async () => {

@@ -6,23 +6,15 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { runCommandLine } from '../../src/cli/cli.ts'
 import { sandboxAccount } from '../../src/sandbox/sandbox.ts'
 import { Secret } from '../../src/std/secret.ts'
-import { runCli } from '../support/cli-world.ts'
+import { commandIo, runCli } from '../support/cli-world.ts'
 import { newFolder } from '../support/folders.ts'
 import { batchOf, call, signed, telemetry, type SignOptions } from '../support/sandbox-world.ts'
 
 /** Starts the command on a port of its own, and waits until it says where. */
 async function start(...argv: string[]) {
   const stop = new AbortController()
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
-  const io = {
-    stdin,
-    stdout,
-    stderr,
-    env: {},
-    stop: stop.signal,
-    onHangUp: () => undefined,
-    endWithReader: () => undefined,
-  }
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  const io = commandIo({ stdout, stderr, stop: stop.signal })
   const ended = runCommandLine(['sandbox', '--listen', '127.0.0.1:0', '--json', ...argv], io)
   onTestFinished(async () => {
     stop.abort()

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { runCommandLine } from '../../../src/cli/cli.ts'
 import { configText, newTable, untouched } from '../../../src/cli/init-command/new-config.ts'
-import { runCli } from '../../support/cli-world.ts'
+import { commandIo, runCli } from '../../support/cli-world.ts'
 import { eventually } from '../../support/eventually.ts'
 import { newFolder } from '../../support/folders.ts'
 import { keptOutput } from '../../support/ops-world.ts'
@@ -35,15 +35,7 @@ function atTerminal(...more: string[]) {
   const stdout = keptOutput()
   const stderr = keptOutput()
   const stop = new AbortController()
-  const io = {
-    stdin,
-    stdout: stdout.stream,
-    stderr: stderr.stream,
-    env: {},
-    stop: stop.signal,
-    onHangUp: () => undefined,
-    endWithReader: () => undefined,
-  }
+  const io = commandIo({ stdin, stdout: stdout.stream, stderr: stderr.stream, stop: stop.signal })
   const argv = ['init', '--to', etc, '--no-doctor', ...more]
   return {
     stdin,
