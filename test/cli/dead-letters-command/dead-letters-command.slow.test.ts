@@ -292,18 +292,6 @@ describe('where no daemon runs', () => {
     const nowhere = await runCli(['dead-letters', 'list', '--path', join(path, 'nowhere')])
     expect(nowhere.stderr).toMatch(/^SPOOL_MISSING/)
   })
-
-  test('requeue, edit and purge need the daemon', async () => {
-    const { config } = await resting()
-    for (const argv of [
-      ['requeue', '--all'],
-      ['edit', 'f'.repeat(32)],
-      ['purge', '--all', '--yes'],
-    ])
-      expect((await runCli(['dead-letters', ...argv, '--config', config])).stderr).toMatch(
-        /^DAEMON_UNREACHABLE/,
-      )
-  })
 })
 
 describe('wrong usage', () => {
