@@ -15,7 +15,7 @@ import { newFolder } from './folders.ts'
 const output = z.union([z.string(), z.array(z.string())]).optional()
 
 const common = {
-  /** Words; those with blanks in quotes, and those that begin with ./ are files of the case. */
+  /** Words; those with blanks in quotes, and those that begin with ./ are files of the case, as in `env`. */
   run: z.union([z.string(), z.array(z.string())]).optional(),
   /** The files that the command finds, by path. Those that YAML cannot write are made, see `madeFiles`. */
   files: z.record(z.string(), z.string()).default({}),
@@ -74,7 +74,9 @@ async function check(one: CommandCase): Promise<void> {
     await writeFile(join(folder, name), madeFiles()[text] ?? text, { mode: 0o600 })
   }
   const words = wordsOf(one.run ?? []).map((word) => word.replace(/^\.\//, `${folder}/`))
-  const ran = await runCli(words, { env: one.env, stdin: madeFiles()[one.stdin ?? ''] ?? one.stdin ?? '' })
+  const placed = Object.entries(one.env).map(([name, value]) => [name, value.replace(/^\.\//, `${folder}/`)])
+  const env = Object.fromEntries(placed) as Record<string, string>
+  const ran = await runCli(words, { env, stdin: madeFiles()[one.stdin ?? ''] ?? one.stdin ?? '' })
   const stdout = ran.stdout.replaceAll(`${folder}/`, '')
   const stderr = ran.stderr.replaceAll(`${folder}/`, '')
   expect(ran.status, stderr).toBe(one.status)

@@ -18,15 +18,16 @@ beforeEach(async () => {
   etc = join(folder, 'etc')
 })
 
-const service = ['--service', 'https://ingest.example.com']
-const init = (...more: string[]) =>
-  runCli(['init', '--to', etc, '--spool', join(folder, 'spool'), '--no-doctor', ...more])
+const service = '--service https://ingest.example.com'
+/** With words that have no blanks. */
+const init = (words: string) =>
+  runCli(['init', '--to', etc, '--spool', join(folder, 'spool'), '--no-doctor', ...words.split(' ')])
 const textOf = (name: string) => readFileSync(join(etc, name), 'utf8')
 const filesOf = () => readdirSync(etc).toSorted()
 const own = ['devices.csv', 'gateway.yaml', 'ingestion.json', 'users']
 
 /** `init` at a terminal that shows nothing by itself. */
-function atTerminal(...more: string[]) {
+function atTerminal(words = '') {
   const stdin = Object.assign(new PassThrough(), {
     isTTY: true,
     raw: false,
@@ -36,7 +37,7 @@ function atTerminal(...more: string[]) {
   const stderr = keptOutput()
   const stop = new AbortController()
   const io = commandIo({ stdin, stdout: stdout.stream, stderr: stderr.stream, stop: stop.signal })
-  const argv = ['init', '--to', etc, '--no-doctor', ...more]
+  const argv = ['init', '--to', etc, '--no-doctor', ...words.split(' ').filter(Boolean)]
   return {
     stdin,
     stop,
@@ -54,13 +55,7 @@ function atTerminal(...more: string[]) {
 
 describe('init without a terminal', () => {
   test('writes a config, a table, users and keys that are valid together', async () => {
-    const { status, stdout, stderr } = await init(
-      ...service,
-      '--device',
-      'truck-7',
-      '--device',
-      'truck-8=TRK-8',
-    )
+    const { status, stdout, stderr } = await init(`${service} --device truck-7 --device truck-8=TRK-8`)
     expect([status, stderr]).toEqual([0, ''])
     expect(filesOf()).toEqual(own)
     expect(textOf('devices.csv')).toBe(`${newTable}truck-7,truck-7,,,,,,\ntruck-8,TRK-8,,,,,,\n`)
@@ -69,7 +64,7 @@ describe('init without a terminal', () => {
   })
 
   test('prints the password of each device once, and stores its hash', async () => {
-    const { stdout } = await init(...service, '--device', 'truck-7')
+    const { stdout } = await init(`${service} --device truck-7`)
     const [, password = ''] = /truck-7 +([a-z0-9-]{19})\n/.exec(stdout) ?? []
     const users = join(etc, 'users')
     expect(await runCli(['passwd', users, 'truck-7', '--verify'], { stdin: password })).toMatchObject({
@@ -79,7 +74,7 @@ describe('init without a terminal', () => {
   })
 
   test('lets nobody else read what is secret, and nobody change the config', async () => {
-    await init(...service)
+    await init(service)
     const modes = own.map((name) => (statSync(join(etc, name)).mode & 0o777).toString(8))
     expect(modes).toEqual(['640', '640', '600', '600'])
     expect((statSync(etc).mode & 0o777).toString(8)).toBe('750')
@@ -91,7 +86,7 @@ describe('init where files are already', () => {
     mkdirSync(etc)
     writeFileSync(join(etc, 'gateway.yaml'), configText(untouched))
     writeFileSync(join(etc, 'ingestion.json'), '')
-    expect(await init(...service)).toMatchObject({ status: 0 })
+    expect(await init(service)).toMatchObject({ status: 0 })
     expect(filesOf()).toEqual(own)
   })
 
@@ -99,7 +94,7 @@ describe('init where files are already', () => {
     mkdirSync(etc)
     const present = `# mine\n${configText(untouched)}`
     writeFileSync(join(etc, 'gateway.yaml'), present)
-    const { status, stderr } = await init(...service)
+    const { status, stderr } = await init(service)
     expect([status, stderr]).toEqual([1, expect.stringMatching(/OUTPUT_UNWRITABLE[^]*--force/)])
     expect([filesOf(), textOf('gateway.yaml')]).toEqual([['gateway.yaml'], present])
   })
@@ -107,7 +102,7 @@ describe('init where files are already', () => {
   test('waits for no pipe that has the name of a file', async () => {
     mkdirSync(etc)
     execFileSync('mkfifo', [join(etc, 'gateway.yaml')])
-    const { status, stderr } = await init(...service)
+    const { status, stderr } = await init(service)
     expect([status, stderr]).toEqual([
       1,
       expect.stringMatching(/INPUT_UNREADABLE[^]*no regular file[^]*--to/),
@@ -115,9 +110,9 @@ describe('init where files are already', () => {
   })
 
   test('keeps what --force replaces', async () => {
-    await init(...service)
+    await init(service)
     const present = textOf('gateway.yaml')
-    const { stdout } = await init('--service', 'https://other.example.com', '--force')
+    const { stdout } = await init('--service https://other.example.com --force')
     const [kept = ''] = filesOf().filter((name) => name.includes('.replaced-'))
     expect(textOf(kept)).toBe(present)
     expect(stdout).toContain(kept)
@@ -126,9 +121,9 @@ describe('init where files are already', () => {
 
   test('keeps keys, devices and passwords that are there, and adds new devices', async () => {
     writeFileSync(join(folder, 'keys.json'), '{"accessKeyId": "a", "secretAccessKey": "b"}')
-    await init(...service, '--device', 'truck-7', '--keys', join(folder, 'keys.json'))
+    await init(`${service} --device truck-7 --keys ${folder}/keys.json`)
     const before = { users: textOf('users'), keys: textOf('ingestion.json') }
-    const { stdout } = await init(...service, '--device', 'truck-7', '--device', 'truck-8', '--force')
+    const { stdout } = await init(`${service} --device truck-7 --device truck-8 --force`)
     expect(stdout).not.toMatch(/truck-7 +[a-z0-9-]{19}/)
     expect(textOf('users')).toContain(before.users)
     expect(textOf('ingestion.json')).toBe(before.keys)
@@ -136,9 +131,9 @@ describe('init where files are already', () => {
   })
 
   test('refuses a device that is in the table with another asset', async () => {
-    await init(...service, '--device', 'truck-7')
+    await init(`${service} --device truck-7`)
     const before = own.map(textOf)
-    const { status, stderr } = await init(...service, '--device', 'truck-7=OTHER', '--force')
+    const { status, stderr } = await init(`${service} --device truck-7=OTHER --force`)
     expect([status, stderr]).toEqual([2, expect.stringContaining('"truck-7" with other fields')])
     expect(own.map(textOf)).toEqual(before)
   })
@@ -158,7 +153,7 @@ describe('init at a terminal', () => {
   }
 
   test('asks for what no option says, and asks again after a wrong answer', async () => {
-    const terminal = atTerminal('--spool', join(folder, 'spool'))
+    const terminal = atTerminal(`--spool ${folder}/spool`)
     const { answer } = terminal
     await toTheDevices(terminal)
     await answer('Device, as KEY', 'anna/phone=VAN-3')
@@ -205,14 +200,7 @@ describe('init at a terminal', () => {
   })
 
   test('ends at Ctrl-C also while the secret is typed', async () => {
-    const terminal = atTerminal(
-      '--service',
-      'https://ingest.example.com',
-      '--device',
-      'truck-7',
-      '--preset',
-      'json',
-    )
+    const terminal = atTerminal(`${service} --device truck-7 --preset json`)
     const { answer } = terminal
     for (const question of [
       'X-Provider-Key',
@@ -234,7 +222,7 @@ describe('init at a terminal', () => {
   })
 
   test('refuses to replace a config before it asks', async () => {
-    await init(...service)
+    await init(service)
     const terminal = atTerminal()
     expect(await terminal.ended).toBe(1)
     expect(terminal.shown()).toBe('')
@@ -242,17 +230,17 @@ describe('init at a terminal', () => {
 })
 
 describe('a source or a provider that is added', () => {
-  const add = (...more: string[]) => runCli(['init', '--to', etc, '--no-input', ...more])
+  const add = (words: string) => runCli(['init', '--to', etc, '--no-input', ...words.split(' ')])
   const write = (text: string) => writeFileSync(join(etc, 'gateway.yaml'), text)
 
   test('leaves every line of the config as a person wrote it, and the mode', async () => {
-    await init(...service, '--device', 'truck-7')
+    await init(`${service} --device truck-7`)
     const edited = textOf('gateway.yaml')
       .replace('# Config of', '# Edited by Jane.\n# Config of')
       .replace('log: { level: info }', '# Less.\nlog: { level: warn }')
     write(edited)
     chmodSync(join(etc, 'gateway.yaml'), 0o600)
-    const { status, stdout, stderr } = await add('--add-source', 'phones', '--preset', 'owntracks')
+    const { status, stdout, stderr } = await add('--add-source phones --preset owntracks')
     expect([status, stderr]).toEqual([0, ''])
     expect(stdout).toContain('name: phones')
     expect(stdout).toContain('Publish to the topic owntracks/{user}/{device}/#.')
@@ -265,10 +253,10 @@ describe('a source or a provider that is added', () => {
   })
 
   test('of a second provider leaves the first one in force for the sources that name none', async () => {
-    await init(...service, '--provider-key', 'FIRST')
-    const { status, stderr } = await add('--add-provider', 'partner', '--provider-key', 'P2')
+    await init(`${service} --provider-key FIRST`)
+    const { status, stderr } = await add('--add-provider partner --provider-key P2')
     expect([status, stderr]).toEqual([0, ''])
-    expect((await add('--add-source', 'p', '--preset', 'json', '--provider', 'partner')).status).toBe(0)
+    expect((await add('--add-source p --preset json --provider partner')).status).toBe(0)
     const { stdout } = await runCli(['check', '--json', '--config', join(etc, 'gateway.yaml')])
     const { config } = JSON.parse(stdout) as { config: { delivery: string[]; sources: string[] } }
     expect(config.delivery).toEqual([
@@ -281,7 +269,7 @@ describe('a source or a provider that is added', () => {
 
 describe('the spool of a new config', () => {
   test('is made by init, and a gateway with this config makes none in its place', async () => {
-    expect((await init(...service)).status).toBe(0)
+    expect((await init(service)).status).toBe(0)
     expect(parse(textOf('gateway.yaml'))).toMatchObject({ spool: { create: false } })
     expect(JSON.parse(readFileSync(join(folder, 'spool', 'spool.json'), 'utf8'))).toMatchObject({
       by: 'init',
@@ -297,7 +285,7 @@ describe('the spool of a new config', () => {
       '--spool',
       spool,
       '--no-doctor',
-      ...service,
+      ...service.split(' '),
     ])
     expect(status).toBe(0)
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain(`Run \`spool init --path ${spool}\``)
