@@ -40,28 +40,23 @@ describe('docs', () => {
     expect(await world.read('config/reference.md')).toBe('edited by hand')
   })
 
-  test('fills in metrics and conditions, and leaves unknown markers alone', async () => {
+  test('has metrics, conditions, every event and its fields, and leaves unknown markers alone', async () => {
     const unknown = '<!-- generated: weather -->\nsunny\n<!-- end -->\n'
-    await using world = await project(
-      `<!-- generated: metrics -->\n<!-- end -->\n<!-- generated: conditions -->\n<!-- end -->\n${unknown}`,
-    )
+    const parts = ['metrics', 'conditions', 'events', 'fields']
+    const known = parts.map((part) => `<!-- generated: ${part} -->\n<!-- end -->\n`).join('')
+    await using world = await project(known + unknown)
     await world.docs()
     const readme = await world.read('README.md')
-    expect(readme).toContain('| `gateway_messages_received_total` | counter |')
-    expect(readme).toContain('| `gateway_submission_duration_seconds` | histogram | outcome |')
-    expect(readme).toContain('| `ENDPOINT_UNAUTHORIZED` |')
-    expect(readme).toContain(unknown)
-  })
-
-  test('describes every event with its conditions and fields', async () => {
-    await using world = await project(
-      '<!-- generated: events -->\n<!-- end -->\n<!-- generated: fields -->\n<!-- end -->\n',
-    )
-    await world.docs()
-    const readme = await world.read('README.md')
-    for (const name of Object.keys(eventFields)) expect(readme).toContain(`| \`${name}\` | `)
+    for (const text of [
+      '| `gateway_messages_received_total` | counter |',
+      '| `gateway_submission_duration_seconds` | histogram | outcome |',
+      '| `ENDPOINT_UNAUTHORIZED` |',
+      '| `retryInMs` | time until the next try, in ms |',
+      unknown,
+      ...Object.keys(eventFields).map((name) => `| \`${name}\` | `),
+    ])
+      expect(readme).toContain(text)
     expect(readme).toMatch(/\| `endpoint_unavailable` \| warn \| .* raises `ENDPOINT_UNAVAILABLE`, clears /)
-    expect(readme).toMatch(/\| `retryInMs` \| time until the next try, in ms \|/)
   })
 
   test('does not create a missing README', async () => {

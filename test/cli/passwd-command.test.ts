@@ -15,7 +15,7 @@ import { PassThrough } from 'node:stream'
 import { afterAll, describe, expect, test } from 'vitest'
 import { readPassword } from '../../src/cli/terminal/password-input.ts'
 import { parsePasswordFile } from '../../src/std/passwords/password-file.ts'
-import { runCli } from '../support/cli-world.ts'
+import { commandIo, runCli } from '../support/cli-world.ts'
 import { keptOutput } from '../support/ops-world.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'passwd-'))
@@ -48,21 +48,13 @@ describe('passwd', () => {
     expect(await passwd([file, 'b', '--verify'], 'keep')).toMatchObject({ status: 0 })
   })
 
-  test('refuses a password with a null character', async () => {
-    const file = newFile()
-    const result = await passwd([file, 'a'], 'one\0\n')
-    expect(result.status).toBe(2)
-    expect(result.stderr).toContain('null character')
-  })
-
   test('sets the cost of the hash', async () => {
     const file = newFile()
     await passwd([file, 'a', '--cost', '13'], 'one')
     expect(readFileSync(file, 'utf8')).toMatch(/^a:\$scrypt\$ln=13,r=8,p=1\$/)
-    expect(await passwd([file, 'a', '--cost', '30'], 'one')).toMatchObject({ status: 2 })
   })
 
-  test('changes nothing where the file has errors, another command changes it, or the name is not usable', async () => {
+  test('changes nothing where the file has errors, or another command changes it', async () => {
     const file = newFile()
     writeFileSync(file, 'broken\n')
     const broken = await passwd([file, 'a'], 'one')
@@ -72,8 +64,6 @@ describe('passwd', () => {
     writeFileSync(`${locked}.new`, '')
     const refused = await passwd([locked, 'a'], 'one')
     expect(refused).toMatchObject({ status: 1, stderr: expect.stringContaining('Another command') })
-    expect(await passwd([newFile(), '#a'], 'one')).toMatchObject({ status: 2 })
-    expect(await passwd([newFile(), 'a'], '\n')).toMatchObject({ status: 2 })
   })
 
   test('follows a link to the file, and keeps the link', async () => {
@@ -103,16 +93,8 @@ describe('a password at a terminal', () => {
       isTTY: true,
       setRawMode: (raw: boolean) => void modes.push(raw),
     })
-    const stop = new AbortController()
-    const io = {
-      stdin,
-      stdout: stderr.stream,
-      stderr: stderr.stream,
-      env: {},
-      onHangUp: () => undefined,
-      endWithReader: () => undefined,
-    }
-    return { stdin, modes, stop, io: { ...io, stop: stop.signal }, text: stderr.text }
+    const io = commandIo({ stdin, stdout: stderr.stream, stderr: stderr.stream })
+    return { stdin, modes, io, text: stderr.text }
   }
 
   test('is asked for twice and is not shown', async () => {

@@ -36,22 +36,11 @@ describe('probe', () => {
     expect(stdout).toMatch(/^default +unauthorized +in (8|9|10|11|12)\.?\d*\s?m/m)
     expect(stdout).toContain('`status` shows the reason.')
     expect(pipeline.sandbox.stats().requests).toBe(requests + 1)
-  })
-
-  test('prints the providers as JSON', async () => {
-    const pipeline = await refusedPipeline()
-    const { status, stdout } = await runCli(['probe', '--json', '--url', pipeline.gateway.addresses.control])
-    expect(status).toBe(1)
-    expect(JSON.parse(stdout)).toMatchObject({
-      now: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as string,
-      providers: [
-        {
-          name: 'default',
-          endpoint: 'unauthorized',
-          nextAttemptAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as string,
-          inFlight: 0,
-        },
-      ],
+    const json = await runCli(['probe', '--json', '--url', pipeline.gateway.addresses.control])
+    const aTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as string
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      now: aTime,
+      providers: [{ name: 'default', endpoint: 'unauthorized', nextAttemptAt: aTime, inFlight: 0 }],
     })
   })
 
@@ -59,10 +48,5 @@ describe('probe', () => {
     const pipeline = await startPipeline()
     const { status, stdout } = await runCli(['probe', '--url', pipeline.gateway.addresses.control])
     expect([status, stdout]).toEqual([0, expect.stringMatching(/^default +available/m)])
-  })
-
-  test('reports that no daemon answers', async () => {
-    const { status, stderr } = await runCli(['probe', '--url', 'http://127.0.0.1:1'])
-    expect([status, stderr.split('\n', 1)[0]]).toEqual([1, 'DAEMON_UNREACHABLE'])
   })
 })

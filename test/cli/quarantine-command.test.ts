@@ -133,13 +133,4 @@ describe('quarantine', () => {
     expect(metrics).toContain('gateway_quarantine_dropped_total 2\n')
     addsUp(pipeline)
   })
-
-  test.each([[['release']], [['drop', '--yes']], [['release', '--all', '--id', 'x']]])(
-    '%j without a selection is refused',
-    async (words) => {
-      expect(await runCli(['quarantine', ...words, '--url', 'http://127.0.0.1:1'])).toMatchObject({
-        status: 2,
-      })
-    },
-  )
 })

@@ -13,7 +13,7 @@ import {
   stages,
 } from '../support/ops-world.ts'
 import { runCommandLine } from '../../src/cli/cli.ts'
-import { runCli } from '../support/cli-world.ts'
+import { commandIo, runCli } from '../support/cli-world.ts'
 import { eventually } from '../support/eventually.ts'
 
 async function serve(listener: RequestListener) {
@@ -85,17 +85,7 @@ describe('status', () => {
     await world.ops.ready()
     const shown = keptOutput()
     const terminal = Object.assign(shown.stream, { isTTY: true, columns: 72 })
-    const stop = new AbortController()
-    const io = {
-      stdin: process.stdin,
-      stdout: terminal,
-      stderr: keptOutput().stream,
-      env: {},
-      stop: stop.signal,
-      onHangUp: () => undefined,
-      endWithReader: () => undefined,
-    }
-    await runCommandLine(['status', '--url', world.ops.url() ?? ''], io)
+    await runCommandLine(['status', '--url', world.ops.url() ?? ''], commandIo({ stdout: terminal }))
     const lines = shown.text().split('\n')
     const table = lines.slice(lines.findIndex((line) => line.startsWith('provider ')))
     const rows = table.slice(0, table.indexOf(''))
@@ -129,15 +119,10 @@ describe('status', () => {
         })
       const stop = new AbortController()
       const shown = keptOutput()
-      const io = {
-        stdin: process.stdin,
+      const io = commandIo({
         stdout: Object.assign(shown.stream, { isTTY: true, ...size }),
-        stderr: keptOutput().stream,
-        env: {},
         stop: stop.signal,
-        onHangUp: () => undefined,
-        endWithReader: () => undefined,
-      }
+      })
       const argv = ['status', '--url', world.ops.url() ?? '', '--watch', '500ms']
       const watched = runCommandLine(argv, io)
       await eventually(() => shown.text().includes('\n'))
@@ -200,15 +185,6 @@ describe('status', () => {
     }
   }, 15_000)
 
-  test('reports that no daemon answers, and what to check', async () => {
-    const { status, stderr } = await runCli(['status', '--url', 'http://127.0.0.1:1'])
-    expect(status).toBe(1)
-    expect(stderr).toMatch(
-      /^DAEMON_UNREACHABLE\n {2}The daemon does not answer at http:\/\/127\.0\.0\.1:1\.\n/,
-    )
-    expect(stderr).toContain('systemctl status telemetry-gateway')
-  })
-
   test.each<[string, RequestListener]>([
     ['something else', (_, response) => response.end('{"hello":1}')],
     ['not JSON', (_, response) => response.end('<html>')],
@@ -221,14 +197,5 @@ describe('status', () => {
     const { status, stderr } = await runCli(['status', '--json', '--url', server.url])
     expect(status).toBe(1)
     expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'DAEMON_UNREACHABLE' } })
-  })
-
-  test.each([
-    ['--url', 'ftp://x'],
-    ['--url', 'nonsense'],
-    ['--url', 'http://127.0.0.1:1', '--config', 'x.yaml'],
-  ])('wrong usage is status 2: %s %s', async (...args) => {
-    const { status, stderr } = await runCli(['status', ...args])
-    expect([status, stderr.split('\n', 1)[0]]).toEqual([2, 'USAGE'])
   })
 })

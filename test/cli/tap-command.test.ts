@@ -21,16 +21,27 @@ const message = {
 
 const result: MapResult = { kind: 'ignored', source: 'trucks', reason: 'no fix' }
 
-/** Runs `tap` on a daemon that records `count` messages once the tap is open. */
-async function tap(more: readonly string[], count = 1, rest: Partial<Message> = {}): Promise<CliResult> {
-  await using world = opsWorld()
+/** A daemon with taps, and `tap` on it. */
+async function openTaps() {
+  const world = opsWorld()
   const taps = createTaps({ clock: world.clock })
   world.ops.attach({ taps })
   await world.ops.start()
-  const ran = runCli(['tap', '--url', world.ops.url() ?? '', ...more])
-  await eventually(() => taps.on())
-  for (let at = 0; at < count; at += 1) taps.record({ ...message, ...rest }, result)
-  return await ran
+  const url = world.ops.url() ?? ''
+  const start = async (words: readonly string[], stop = new AbortController().signal) => {
+    const ran = runCli(['tap', ...words], { stop })
+    await eventually(() => taps.on())
+    return { ended: ran }
+  }
+  return { world, taps, url, start, [Symbol.asyncDispose]: () => world[Symbol.asyncDispose]() }
+}
+
+/** Runs `tap` on a daemon that records `count` messages once the tap is open. */
+async function tap(more: readonly string[], count = 1, rest: Partial<Message> = {}): Promise<CliResult> {
+  await using daemon = await openTaps()
+  const { ended } = await daemon.start(['--url', daemon.url, ...more])
+  for (let at = 0; at < count; at += 1) daemon.taps.record({ ...message, ...rest }, result)
+  return await ended
 }
 
 describe('tap', () => {
@@ -62,58 +73,39 @@ describe('tap', () => {
   test('prints how many messages it did not show', async () => {
     const { stdout } = await tap(['--count', '100'], 120)
     expect(stdout).not.toContain('not shown')
-    const stop = new AbortController()
-    await using world = opsWorld()
-    const taps = createTaps({ clock: world.clock })
-    world.ops.attach({ taps })
-    await world.ops.start()
-    const ran = runCli(['tap', '--url', world.ops.url() ?? '', '--count', '101'], { stop: stop.signal })
-    await eventually(() => taps.on())
-    for (let at = 0; at < 120; at += 1) taps.record(message, result)
+    await using daemon = await openTaps()
+    const { ended } = await daemon.start(['--url', daemon.url, '--count', '101'])
+    for (let at = 0; at < 120; at += 1) daemon.taps.record(message, result)
     await new Promise(setImmediate)
-    world.clock.move(1000)
-    taps.record(message, result)
-    const { status, stdout: shown } = await ran
+    daemon.world.clock.move(1000)
+    daemon.taps.record(message, result)
+    const { status, stdout: shown } = await ended
     expect(status).toBe(0)
     expect(shown).toContain('(20 more messages not shown)')
   })
 
   test('ends with status 0 on a signal', async () => {
     const stop = new AbortController()
-    await using world = opsWorld()
-    const taps = createTaps({ clock: world.clock })
-    world.ops.attach({ taps })
-    await world.ops.start()
+    await using daemon = await openTaps()
     const path = join(await newFolder(), 'gateway.yaml')
-    await writeFile(path, `ops: { listen: "${new URL(world.ops.url() ?? '').host}" }\n`)
-    const ran = runCli(['tap', '--config', path], { stop: stop.signal })
-    await eventually(() => taps.on())
+    await writeFile(path, `ops: { listen: "${new URL(daemon.url).host}" }\n`)
+    const { ended } = await daemon.start(['--config', path], stop.signal)
     stop.abort()
-    expect(await ran).toEqual({ status: 0, stdout: '', stderr: '' })
-    await eventually(() => !taps.on())
+    expect(await ended).toEqual({ status: 0, stdout: '', stderr: '' })
+    await eventually(() => !daemon.taps.on())
   })
 
   test('reports an invalid topic filter', async () => {
-    await using world = opsWorld()
-    world.ops.attach({ taps: createTaps({ clock: world.clock }) })
-    await world.ops.start()
-    const { status, stderr } = await runCli(['tap', '--url', world.ops.url() ?? '', '--topic', 'a/#/b'])
-    expect(status).toBe(2)
-    expect(stderr).toContain('may have "#" only as its last level')
+    await using daemon = await openTaps()
+    const { status, stderr } = await runCli(['tap', '--url', daemon.url, '--topic', 'a/#/b'])
+    expect([status, stderr]).toEqual([2, expect.stringContaining('may have "#" only as its last level')])
   })
 
-  test('reports that the daemon does not answer or stopped', async () => {
-    const world = opsWorld()
-    const taps = createTaps({ clock: world.clock })
-    world.ops.attach({ taps })
-    await world.ops.start()
-    const url = world.ops.url() ?? ''
-    const ran = runCli(['tap', '--url', url])
-    await eventually(() => taps.on())
+  test('reports that the daemon stopped', async () => {
+    const { start, url, world } = await openTaps()
+    const { ended } = await start(['--url', url])
     await world.ops.stop()
-    const { status, stderr } = await ran
-    expect(status).toBe(1)
-    expect(stderr).toContain('DAEMON_UNREACHABLE')
-    expect((await runCli(['tap', '--url', url])).stderr).toContain('does not answer')
+    const { status, stderr } = await ended
+    expect([status, stderr]).toEqual([1, expect.stringContaining('DAEMON_UNREACHABLE')])
   })
 })

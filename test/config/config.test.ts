@@ -4,6 +4,9 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { Secret } from '../../src/std/secret.ts'
 import { ConfigError, loadConfig, loadDaemonPlaces } from '../../src/config/config.ts'
+import { deliveryOptions } from '../../src/delivery/config.ts'
+import { findCredentials } from '../../src/delivery/delivery.ts'
+import { systemClock } from '../../src/std/clock.ts'
 
 const example = new URL('../../config/examples/gateway.yaml', import.meta.url).pathname
 
@@ -23,14 +26,6 @@ async function folderWith(files: Record<string, string>) {
     path: (name: string) => join(folder, name),
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
   }
-}
-
-async function linesOf(text: string): Promise<readonly string[]> {
-  await using folder = await folderWith({ 'gateway.yaml': text })
-  const path = folder.path('gateway.yaml')
-  const error: unknown = await loadConfig(path, { env: {} }).catch((thrown: unknown) => thrown)
-  if (!(error instanceof ConfigError)) throw new Error(`not refused: ${String(error)}`)
-  return error.lines.map((line) => line.replace(path, 'gateway.yaml'))
 }
 
 describe('the config', () => {
@@ -90,74 +85,64 @@ spool: { path: /var/lib/x }
     expect(key?.reveal()).toBe('hunter2')
     expect(JSON.stringify(config)).not.toContain('hunter2')
   })
+})
 
-  test('that cannot be read is reported with its path', async () => {
-    await expect(loadConfig('/nowhere/gateway.yaml', { env: {} })).rejects.toMatchObject({
-      code: 'CONFIG_UNREADABLE',
-      what: 'Cannot read the config /nowhere/gateway.yaml.',
-      why: 'There is no such file.',
+describe('providers', () => {
+  test('have credentials beside the config, or where systemd passes them', async () => {
+    const text = minimal.replace(
+      'delivery: {',
+      'delivery: { credentials: { source: file, path: "${env:CREDENTIALS_DIRECTORY}/ingestion.json" }, ' +
+        'providers: [{ name: north, credentials: { source: file, path: north.json } }, { name: default }],',
+    )
+    const keys = { accessKeyId: 'AKIASYSTEMD', secretAccessKey: 's' }
+    await using folder = await folderWith({ 'c.yaml': text, 'ingestion.json': JSON.stringify(keys) })
+    const env = { CREDENTIALS_DIRECTORY: folder.path('') }
+    const { config } = await loadConfig(folder.path('c.yaml'), { env })
+    expect(config.delivery.providers?.[0]?.credentials).toEqual({
+      source: 'file',
+      path: folder.path('north.json'),
+    })
+    const [, own] = deliveryOptions(config.delivery).providers
+    expect(own && (await findCredentials({ clock: systemClock, env }, own))).toEqual({
+      accessKeyId: 'AKIASYSTEMD',
+      expiresAt: null,
     })
   })
 
-  test('with problems in several sections has all of them reported at once, in file order', async () => {
-    const lines = await linesOf(`ingest:
-  broker:
-    listeners: [{ url: "http://x" }]
-    access: { anonymous: maybe }
-sources:
-  - name: trucks
-    topics: telemetry/v1/{device}
-    map: { latitude: { path: lat }, longitude: { path: lon } }
-spool: { max_bytes: 20 }
-delivery:
-  base_url: ingest.example.com
-  max_in_flight: 0
-  timeout: 30
-ops: { listen: 8080 }
-log: { level: verbose }
-metrics: true
-`)
-    expect(lines.map((line) => line.replace(/ {2,}/, '  '))).toEqual(
-      [
-        ['3:19', 'ingest.broker.listeners[0].url must be mqtt://HOST:PORT'],
-        ['4:15', 'ingest.broker.access.anonymous must be true or false, found "maybe".'],
-        ['6:5', 'sources[0].topic is required.'],
-        ['7:5', 'unknown option "topics" in sources[0]. Did you mean "topic"?'],
-        ['9:10', 'spool.max_bytes must be a size such as 64MiB or 20GiB, found 20.'],
-        ['11:3', 'delivery.base_url must be a URL'],
-        ['12:3', 'delivery.max_in_flight must be 1 to 64, found 0.'],
-        ['13:3', 'delivery.timeout must be a duration such as 30s or 5m, found 30.'],
-        ['14:8', 'ops.listen must be HOST:PORT'],
-        ['15:8', 'log.level must be one of trace, debug, info, warn, error, found "verbose".'],
-        ['16:1', 'unknown option "metrics".'],
-      ].map(([place, message]) => expect.stringContaining(`gateway.yaml:${place}  ${message}`)) as string[],
+  test('of which there is one are that of a source that names none', async () => {
+    const text = minimal.replace('delivery: {', 'delivery: { providers: [{ name: north }],')
+    await using folder = await folderWith({ 'c.yaml': text, 'none.yaml': minimal })
+    const providerIn = async (name: string) =>
+      (await loadConfig(folder.path(name), { env: {} })).config.sources[0]?.provider
+    expect(await providerIn('c.yaml')).toBe('north')
+    expect(await providerIn('none.yaml')).toBeUndefined()
+  })
+})
+
+describe('a text that is not read as it is', () => {
+  async function problemsOf(text: string): Promise<readonly string[]> {
+    await using folder = await folderWith({ 'c.yaml': text })
+    const error: unknown = await loadConfig(folder.path('c.yaml'), { env: {} }).catch(
+      (thrown: unknown) => thrown,
     )
+    return error instanceof ConfigError ? error.lines : []
+  }
+
+  test('gives at most 20 problems for a hundred broken lines', async () => {
+    const text = Array.from({ length: 100 }, (_, index) => `k${index}: ]`).join('\n')
+    const { length } = await problemsOf(text)
+    expect([length > 0, length <= 20]).toEqual([true, true])
   })
 
-  test('is refused when no device could ever connect', async () => {
-    const lines = await linesOf(minimal.replace('{ anonymous: true }', '{ anonymous: false }'))
-    expect(lines).toEqual([
-      expect.stringMatching(/^gateway\.yaml:2:21 {2}ingest\.broker\.access must have anonymous: true/),
-    ])
-  })
-
-  test('is refused for a bad topic or path, which only the mapping can check', async () => {
-    const lines = await linesOf(minimal.replace('telemetry/v1/{device}', 'telemetry/#/{device}'))
-    expect(lines).toHaveLength(1)
-    expect(lines[0]).toMatch(/^gateway\.yaml:5:5 {2}sources\[0\]\.topic /)
-  })
-
-  test('has no secret in any problem', async () => {
-    const lines = await linesOf(
-      minimal
-        .replace(
-          'delivery: {',
-          'delivery: { credentials: { source: keys, secret_access_key: hunter2-plain },',
-        )
-        .replace('http://127.0.0.1:8081', 'https://user:hunter2-url@host/'),
+  test('is refused where its aliases would expand to gigabytes, and they are not expanded', async () => {
+    const levels = Array.from({ length: 20 }, (_, level) =>
+      level === 0
+        ? 'l0: &l0 [x, x, x, x, x, x, x, x, x, x]'
+        : `l${level}: &l${level} [${Array(10)
+            .fill(`*l${level - 1}`)
+            .join(', ')}]`,
     )
-    expect(lines.join('\n')).not.toContain('hunter2')
-    expect(lines.join('\n')).toContain('secret_access_key must come from')
+    expect(await problemsOf(levels.join('\n'))).toEqual([expect.stringContaining('expand to more than')])
   })
 })
 

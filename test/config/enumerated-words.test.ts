@@ -67,35 +67,3 @@ test.each(places.map((place) => [place.path, place.words.join(' '), place] as co
     }
   },
 )
-
-const unitOf = (place: 'signals' | 'fields', unit: string) => {
-  const field = { path: 't', unit }
-  const map =
-    place === 'fields'
-      ? { fields: { t: { ...field, type: 'number' } } }
-      : { signals: [{ ...field, type: 'T' }] }
-  return problemsWith({ sources: [{ name: 'a', topic: 'a/{device}', map }] })
-}
-
-test.each<['signals' | 'fields', string, RegExp]>([
-  [
-    'signals',
-    'C',
-    /found "C"\. A value in CELSIUS is sent as it is: write `value_unit: CELSIUS` in place of `unit`/,
-  ],
-  ['signals', '°F', /write `value_unit: FAHRENHEIT`/],
-  ['signals', '%', /write `value_unit: PERCENT`/],
-  ['signals', 'V', /write `value_unit: VOLTS`/],
-  ['signals', 'L', /write `value_unit: LITERS`/],
-  ['signals', 'miles', /Did you mean "mi"\?/],
-  ['fields', 'C', /found "C"\. A value in CELSIUS is sent as it is: write no `unit`/],
-  ['fields', 'celsius', /A value in CELSIUS is sent as it is: write no `unit`/],
-  ['fields', 'F', /Write `expr: \(t - 32\) \/ 1\.8` for degrees Celsius, .*`quantity: none`/],
-  ['fields', 'K', /Write `expr: t - 273\.15`/],
-  ['fields', 'km', /A value in KILOMETERS is sent as it is: write no `unit`/],
-  ['fields', 'kmh', /Did you mean "km\/h"\?/],
-])('%s: the unit %s has no other word, so the problem says what to write', async (place, unit, words) => {
-  const problems = await unitOf(place, unit)
-  expect(problems).toMatch(words)
-  expect(problems.includes('Did you mean "m')).toBe(words.source.includes('"mi"'))
-})

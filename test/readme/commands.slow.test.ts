@@ -3,13 +3,14 @@
 import { execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { cp, readdir, readFile, rm, symlink } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
 import { eventually } from '../support/eventually.ts'
 
 const run = promisify(execFile)
@@ -22,52 +23,12 @@ const shell = (command: string, cwd: string) =>
 const environment = { ...process.env, npm_config_update_notifier: 'false' }
 
 /** Commands that another test or .ci/run runs, with the reason. */
-const elsewhere: Record<string, string> = {
-  'npm ci && npm test': '.ci/run has it as it is written',
-  'npm run check': '.ci/run has it',
-  'npm run test:crash -- --kills 1000': 'an hour; test/crash runs the same program with fewer kills',
-  'npm run gateway -- learn --broker mqtt://broker.example.com --for 60s':
-    'needs the broker of a provider; test/cli/learn-command/learn-command.slow.test.ts runs it against one',
-  'npm run gateway -- tap --config config/examples/gateway.yaml --device truck-7':
-    'never ends; test/cli/tap-command.test.ts runs it',
-  "mosquitto_sub -h broker.example -t '#' -F '%j' | npm run -s gateway -- map --config config/examples/gateway.yaml --ndjson":
-    'needs the broker of a provider; test/cli/map-command/map-preset.test.ts has such lines',
-  'npm run -s gateway -- map --config config/examples/gateway.yaml --from-dead-letters':
-    'needs dead letters; test/cli/map-command/map-from-daemon.test.ts has some',
-  'npm run -s gateway -- map --config config/examples/gateway.yaml --ndjson recording.ndjson --explain --watch':
-    'never ends; test/cli/map-command/map-watch.slow.test.ts runs it',
-  'npm run -s gateway -- map --preset teltonika-json --model FMC650 --from-tap --count 20':
-    'needs messages; test/cli/map-command/map-from-daemon.test.ts sends some',
-  'npm run gateway -- quarantine list --device truck-7': 'test/cli/quarantine-command.test.ts runs it',
-  'npm run gateway -- quarantine release --device truck-7 --restamp':
-    'needs a device with a wrong clock; test/cli/quarantine-command.test.ts has one',
-  'npm run gateway -- quarantine drop --device foreign-truck --yes': 'the same',
-  'npm run gateway -- dead-letters show 0000019a9f2c1d300000004b6d1c9a51':
-    'needs a dead letter; test/cli/dead-letters-command/dead-letters-command.slow.test.ts has some',
-  'npm run gateway -- dead-letters edit 0000019a9f2c1d300000004b6d1c9a51': 'the same',
-  'npm run gateway -- spool repair --path /var/lib/telemetry-gateway/spool':
-    'needs a damaged spool; test/cli/spool-command/repair-command.test.ts has some',
-  'npm run gateway -- spool repair --path /var/lib/telemetry-gateway/spool --yes': 'the same',
-  'npm run gateway -- spool salvage --path /var/lib/telemetry-gateway/spool --to /mnt/rescue':
-    'needs a spool that nobody uses; test/cli/spool-command/spool-command.slow.test.ts has damaged ones',
-  'npm run gateway -- spool snapshot --to /mnt/backup/spool-1':
-    'the tests of the command run it with other paths',
-  'npm run gateway -- spool restore --from /mnt/backup/spool-1 --path /var/lib/telemetry-gateway/spool':
-    'the same',
-  'npm run gateway -- spool assign-lane --lane 7 --provider acme': 'needs a lane without a provider',
-  'npm run gateway -- dead-letters requeue --file /mnt/rescue/payloads.ndjson': 'the same',
-  'npm run gateway -- probe': 'needs a daemon that is refused; test/cli/probe-command.test.ts has one',
-  'npm run gateway -- passwd /etc/telemetry-gateway/users truck-7':
-    'asks for a password; test/cli/passwd-command.test.ts gives some',
-  'npm run gateway -- passwd /etc/telemetry-gateway/users truck-7 --verify': 'the same',
-  'npm run gateway -- passwd /etc/telemetry-gateway/users truck-7 --delete': 'the same',
-  'npm run gateway -- devices add truck-7 --asset TRK-7 --password --config /etc/telemetry-gateway/gateway.yaml':
-    'changes an installed gateway; test/cli/devices-command runs it with other paths',
-  'npm run gateway -- devices accept truck-8 --asset TRK-8 --config /etc/telemetry-gateway/gateway.yaml':
-    'the same',
-  'npm run gateway -- devices import fleet.csv --config /etc/telemetry-gateway/gateway.yaml': 'the same',
-  'npm run bench': 'minutes on a quiet machine; test/bench runs its parts',
-}
+const elsewhere = (
+  parse(readFileSync(join(import.meta.dirname, 'commands-elsewhere.yaml'), 'utf8')) as {
+    command: string
+    why: string
+  }[]
+).map(({ command }) => command)
 
 const started = ['npm ci && npm start', 'npm run gateway -- sandbox --listen 127.0.0.1:8081']
 
@@ -138,7 +99,7 @@ const daemonCommand = commands.find((command) => command.includes('gateway -- ru
 const rest = commands
   .filter(
     (command) =>
-      !(command in elsewhere) &&
+      !elsewhere.includes(command) &&
       !started.includes(command) &&
       !exports.includes(command) &&
       command !== daemonCommand,

@@ -82,8 +82,6 @@ describe('batches list', () => {
     expect(JSON.parse(stdout)).toMatchObject({ batches: [{ batchId: b }], more: false, moreBatches: 0 })
     expect((await world.run('list', '--reason', 'stuck')).stdout).toBe('No sealed batch matches.\n')
     expect((await world.run('list', '--older-than', '1h', '--json')).stdout).toContain(a)
-    const wrong = await world.run('list', '--reason', 'other')
-    expect([wrong.status, wrong.stderr]).toEqual([2, expect.stringContaining('repeated, refused_repeat')])
   })
 })
 
@@ -101,13 +99,6 @@ describe('batches show', () => {
 
 describe('an action on batches', () => {
   const operator = { user: userInfo().username, sudoUser: 'alice' }
-
-  test('needs a selection', async () => {
-    await using world = await daemon()
-    for (const action of ['retry', 'reissue', 'split', 'mark-delivered', 'drop'])
-      expect((await world.run(action)).status, action).toBe(2)
-    expect(world.asked).toEqual([])
-  })
 
   test('names the operator, and changes nothing without --yes, except retry', async () => {
     await using world = await daemon()
@@ -153,31 +144,10 @@ Nothing was changed. Add --yes to do it.
     )
   })
 
-  test('says of how many of several batches the service may have processed payloads', async () => {
-    await using world = await daemon({
-      batches: 3,
-      payloads: 30,
-      mayBeProcessed: { batches: 2, payloads: 20 },
-    })
-    expect((await world.run('reissue', '--all')).stdout).toContain(
-      'The service may have processed 2 of the 3 batches. If it did, it processes 20 payloads twice',
-    )
-    expect((await world.run('mark-delivered', '--all')).stdout).toContain(
-      'The service refused every submission of 1 of the 3 batches: 10 payloads are lost.',
-    )
-  })
-
-  test('takes batches held for any of several reasons, and each other filter once', async () => {
+  test('takes batches held for any of several reasons', async () => {
     await using world = await daemon()
     await world.run('retry', '--reason', 'repeated', '--reason', 'stuck')
     expect(world.asked).toMatchObject([{ selection: { reasons: ['repeated', 'stuck'] } }])
-    for (const [option, value] of [
-      ['--provider', 'north'],
-      ['--older-than', '1h'],
-    ] as const) {
-      const { status, stderr } = await world.run('retry', option, value, option, value)
-      expect([status, stderr]).toEqual([2, expect.stringContaining('Give the option once.')])
-    }
   })
 
   test('refuses a provider that the daemon does not have, and names those it has', async () => {
@@ -189,31 +159,58 @@ Nothing was changed. Add --yes to do it.
     expect(world.asked).toEqual([])
   })
 
-  test('says of a retry that it waits for the endpoint, and how long', async () => {
-    const waiting = [{ provider: 'north', endpoint: 'unauthorized', nextAttemptInMs: 540_000 }] as const
-    await using world = await daemon({ waiting })
-    const { status, stdout } = await world.run('retry', a)
-    expect([status, stdout]).toEqual([
+  test.each<[string, Partial<BatchActionReport>, string[], number, string]>([
+    [
+      'of how many of several batches the service may have processed payloads',
+      { batches: 3, payloads: 30, mayBeProcessed: { batches: 2, payloads: 20 } },
+      ['reissue', '--all'],
+      0,
+      'The service may have processed 2 of the 3 batches. If it did, it processes 20 payloads twice',
+    ],
+    [
+      'of how many of several batches the payloads are lost',
+      { batches: 3, payloads: 30, mayBeProcessed: { batches: 2, payloads: 20 } },
+      ['mark-delivered', '--all'],
+      0,
+      'The service refused every submission of 1 of the 3 batches: 10 payloads are lost.',
+    ],
+    [
+      'that the service processed none of the batches, where it refused every submission',
+      { mayBeProcessed: { batches: 0, payloads: 0 } },
+      ['split', a],
+      0,
+      'has processed nothing of it',
+    ],
+    [
+      'that the payloads of such a batch are lost',
+      { mayBeProcessed: { batches: 0, payloads: 0 } },
+      ['mark-delivered', a],
+      0,
+      'The service refused every submission of the batch: 10 payloads are lost.',
+    ],
+    [
+      'which batch is in a submission, or gone',
+      {
+        batches: 0,
+        payloads: 0,
+        skipped: [{ batchId: a, code: 'BATCH_BUSY', why: 'It is in a submission.' }],
+      },
+      ['drop', a, '--yes'],
+      1,
+      `  skipped: ${a}: BATCH_BUSY: It is in a submission.\n`,
+    ],
+    [
+      'of a retry that it waits for the endpoint, and how long',
+      { waiting: [{ provider: 'north', endpoint: 'unauthorized', nextAttemptInMs: 540_000 }] },
+      ['retry', a],
       0,
       `1 batch with 10 payloads is queued for a retry under the same batchId.
   The endpoint of provider north is unauthorized. Its batches wait until a try succeeds. The next try is in 9 min; \`probe\` starts it now.
 `,
-    ])
-  })
-
-  test('says that the service processed none of the batches, where it refused every submission', async () => {
-    await using world = await daemon({ mayBeProcessed: { batches: 0, payloads: 0 } })
-    expect((await world.run('split', a)).stdout).toContain('has processed nothing of it')
-    expect((await world.run('mark-delivered', a)).stdout).toContain(
-      'The service refused every submission of the batch: 10 payloads are lost.',
-    )
-  })
-
-  test('ends with exit status 1 where a batch is in a submission, or gone', async () => {
-    const skipped = [{ batchId: a, code: 'BATCH_BUSY', why: 'It is in a submission.' }] as const
-    await using world = await daemon({ batches: 0, payloads: 0, newBatches: 0, skipped })
-    const { status, stdout } = await world.run('drop', a, '--yes')
-    expect(status).toBe(1)
-    expect(stdout).toContain(`  skipped: ${a}: BATCH_BUSY: It is in a submission.\n`)
+    ],
+  ])('says %s', async (_what, changes, words, ended, text) => {
+    await using world = await daemon(changes)
+    const { status, stdout } = await world.run(...words)
+    expect([status, stdout]).toEqual([ended, expect.stringContaining(text)])
   })
 })

@@ -8,7 +8,7 @@ import { messageOf, startPipeline, topicOf, type Pipeline } from '../../support/
 /** One batch of three payloads that the service has processed, held because of 409. */
 async function oneHeld(): Promise<Pipeline & { url: string; batchId: string }> {
   const pipeline = await startPipeline({
-    sections: { delivery: 'batch: { max_payloads: 3, linger: 20ms }, timeout: 1s' },
+    sections: { delivery: 'batch: { max_payloads: 3, linger: 5s }, timeout: 1s' },
     sandbox: {
       repeat: 'conflict',
       faults: { count: 1, after_commit: { cut: 1 } },

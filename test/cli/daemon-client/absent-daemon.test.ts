@@ -1,11 +1,13 @@
 // What a command says where no daemon answers. systemctl and journalctl are here programs that print what those of
-// systemd print in that state; test/system/package.test.ts has the real ones.
+// systemd print in that state (absent-daemon.states.yaml); test/system/package.test.ts has the real ones.
 
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { configText, untouched } from '../../../src/cli/init-command/new-config.ts'
 import { requestDaemon } from '../../../src/cli/daemon-client/daemon-client.ts'
 import { findDaemon, type PlaceOptions } from '../../../src/cli/daemon-client/find-daemon.ts'
@@ -65,122 +67,30 @@ function leaveSocket(path: string): void {
   spawnSync(process.execPath, ['-e', script])
 }
 
-const loaded = {
-  LoadState: 'loaded',
-  UnitFileState: 'enabled',
-  ExecStart:
-    '{ path=/usr/bin/telemetry-gateway ; argv[]=/usr/bin/telemetry-gateway run --config FOLDER/gateway.yaml ; }',
-}
-const stopped = { ...loaded, ActiveState: 'inactive', SubState: 'dead', Result: 'success' }
-const failed = {
-  ...loaded,
-  ActiveState: 'failed',
-  SubState: 'failed',
-  Result: 'exit-code',
-  InvocationID: 'abc',
+type Row = Omit<World, 'config' | 'options'> & {
+  name: string
+  /** Also `untouched`: as the package installs it. */
+  config?: string | null
+  /** Values that begin with ./ are beside the config. */
+  options?: Record<string, string>
+  text: string
 }
 
+const rows = parse(readFileSync(join(import.meta.dirname, 'absent-daemon.states.yaml'), 'utf8'), {
+  merge: true,
+}) as { states: Row[] }
+
 describe('a command that finds no daemon says why', () => {
-  test.each([
-    [
-      'nobody has written a config',
-      { unit: stopped, config: configText(untouched) },
-      /not configured yet.*\nRun `sudo telemetry-gateway init`/,
-    ],
-    [
-      'nothing is installed, as in a checkout',
-      { unit: null, config: null },
-      /no unit telemetry-gateway[^]*--config[^]*`npm start` in a checkout/,
-    ],
-    [
-      'the start without a config was refused',
-      { unit: { ...failed, ExecMainStatus: '2' }, config: configText(untouched) },
-      /not configured yet/,
-    ],
-    [
-      'a person stopped the service',
-      { unit: { ...stopped, InactiveEnterTimestamp: 'Sat 2026-11-28 21:00:00 UTC' } },
-      /The service was stopped at Sat 2026-11-28 21:00:00 UTC\.\nStart it: `sudo systemctl start/,
-    ],
-    [
-      'the service is disabled',
-      { unit: { ...stopped, UnitFileState: 'disabled', InactiveEnterTimestamp: '' } },
-      /not started since the boot, and it is disabled[^]*systemctl enable/,
-    ],
-    ['the unit is masked', { unit: { ...stopped, LoadState: 'masked' } }, /masked[^]*unmask/],
-    [
-      'the config was refused, in the words of the daemon',
-      {
-        unit: { ...failed, ExecMainStatus: '2' },
-        errors: 'CONFIG_INVALID\n  gateway.yaml:3:1  unknown option "delivry".',
-      },
-      /exit status 2\)\.\nCONFIG_INVALID\n {2}gateway.yaml:3:1 {2}unknown option "delivry"\.\n.*check --config/,
-    ],
-    [
-      'the daemon crashed and starts again',
-      {
-        unit: {
-          ...failed,
-          ActiveState: 'activating',
-          SubState: 'auto-restart',
-          Result: 'signal',
-          NRestarts: '3',
-        },
-        errors: '{"level":"error","msg":"The disk is full."}',
-      },
-      /ended with signal, and systemd starts it again \(restart 3\)\.\nThe disk is full\.\n.*journalctl/,
-    ],
-    [
-      'the daemon is starting',
-      {
-        unit: {
-          ...loaded,
-          ActiveState: 'activating',
-          SubState: 'start',
-          StatusText: 'Checking tables, 3 of 9',
-        },
-      },
-      /The service is starting: Checking tables, 3 of 9\.\n/,
-    ],
-    [
-      'the service stops',
-      { unit: { ...loaded, ActiveState: 'deactivating', SubState: 'stop-sigterm' } },
-      /is stopping/,
-    ],
-    [
-      'the service runs with another config',
-      {
-        unit: {
-          ...loaded,
-          ActiveState: 'active',
-          MainPID: '77',
-          ExecStart: '{ argv[]=/usr/bin/telemetry-gateway run --config /srv/other.yaml ; }',
-        },
-      },
-      /runs \(pid 77\) with the config \/srv\/other\.yaml, and does not listen[^]*--config \/srv\/other\.yaml/,
-    ],
-    [
-      'the service is stopped and the config is not its own: then only what concerns that config',
-      {
-        unit: { ...stopped, ExecStart: 'argv[]=run --config /srv/other.yaml ;' },
-        options: (folder: string) => ({ config: `${folder}/gateway.yaml` }),
-      },
-      /No daemon runs with this config[^]*telemetry-gateway run --config .*gateway\.yaml/,
-    ],
-    [
-      'a daemon ended without removing its socket',
-      { leftSocket: true },
-      /No process listens on the socket .*spool\/control\.sock: the daemon ended without stopping in order/,
-    ],
-    [
-      'the config has no daemon, by --socket',
-      { options: (folder: string) => ({ socket: `${folder}/none.sock` }) },
-      /There is no such socket\. No daemon runs/,
-    ],
-  ] as [string, World, RegExp][])('%s', async (_name, world, text) => {
-    const said = await errorIn(world)
+  test.each(rows.states)('$name', async ({ name: _name, text, config, options = {}, ...world }) => {
+    const placed = (folder: string) =>
+      Object.fromEntries(
+        Object.entries(options).map(([name, value]) => [name, value.replace('./', `${folder}/`)]),
+      )
+    const given =
+      config === undefined ? {} : { config: config === 'untouched' ? configText(untouched) : config }
+    const said = await errorIn({ ...world, ...given, options: placed })
     expect(said).toMatch(/^DAEMON_UNREACHABLE\nThe daemon does not answer at /)
-    expect(said).toMatch(text)
+    expect(said).toMatch(new RegExp(text))
   })
 
   test('of a socket that the user may not open', async () => {

@@ -5,8 +5,6 @@ import { newFolder } from '../../support/folders.ts'
 import { messageOf, startPipeline, topicOf } from '../../support/pipeline-world.ts'
 import { runCli } from '../../support/cli-world.ts'
 
-const unreachable = 'http://127.0.0.1:1'
-
 async function pipeline() {
   const folder = await newFolder()
   const pipeline = await startPipeline({ folder })
@@ -63,13 +61,4 @@ describe('commands on the running daemon', () => {
     expect(status).toBe(0)
     expect(stdout).toMatch(/^truck-1 +not listed +sending +just now +.* behind, or late +connected$/m)
   })
-
-  test.each([['reload'], ['dead-letters'], ['dead-letters', 'remap'], ['devices']])(
-    '%s %s reports that no daemon answers',
-    async (...command) => {
-      const { status, stderr } = await runCli([...command, '--url', unreachable])
-      expect(status).toBe(1)
-      expect(stderr).toMatch(/^DAEMON_UNREACHABLE\n/)
-    },
-  )
 })

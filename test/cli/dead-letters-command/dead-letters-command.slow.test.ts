@@ -292,35 +292,9 @@ describe('where no daemon runs', () => {
     const nowhere = await runCli(['dead-letters', 'list', '--path', join(path, 'nowhere')])
     expect(nowhere.stderr).toMatch(/^SPOOL_MISSING/)
   })
-
-  test('requeue, edit and purge need the daemon', async () => {
-    const { config } = await resting()
-    for (const argv of [
-      ['requeue', '--all'],
-      ['edit', 'f'.repeat(32)],
-      ['purge', '--all', '--yes'],
-    ])
-      expect((await runCli(['dead-letters', ...argv, '--config', config])).stderr).toMatch(
-        /^DAEMON_UNREACHABLE/,
-      )
-  })
 })
 
 describe('wrong usage', () => {
-  test.each([
-    ['a requeue without a selection', ['requeue']],
-    ['a purge without a selection', ['purge', '--yes']],
-    ['a requeue of one id and of all', ['requeue', 'f'.repeat(32), '--all']],
-    ['a purge of one id and of all', ['purge', 'f'.repeat(32), '--all', '--yes']],
-    ['an unknown stage', ['list', '--stage', 'other']],
-    ['an invalid time', ['list', '--since', 'yesterday']],
-    ['a file together with ids', ['requeue', 'f'.repeat(32), '--file', '-']],
-    ['a path together with a URL', ['list', '--path', '/tmp', '--url', 'http://127.0.0.1:1']],
-  ])('%s is refused with status 2', async (_, argv) => {
-    const { status, stderr } = await runCli(['dead-letters', ...argv])
-    expect([status, stderr.startsWith('USAGE')]).toEqual([2, true])
-  })
-
   test('an invalid file is refused with the numbers of its lines', async () => {
     const pipeline = await startPipeline()
     const url = pipeline.gateway.addresses.control

@@ -12,7 +12,6 @@ import { createAuthority } from '../../support/certificates.ts'
 import { runCli } from '../../support/cli-world.ts'
 import { newFolder } from '../../support/folders.ts'
 import { startPipeline, startSandbox } from '../../support/pipeline-world.ts'
-import { openScriptedBroker } from '../../support/scripted-broker.ts'
 import { startSpawnedDaemon, writeDaemonConfig } from '../../support/spawned-daemon.ts'
 import { startTlsService } from '../../support/tls-service.ts'
 
@@ -148,22 +147,6 @@ describe('doctor', () => {
     expect(of('kernel clock')).toHaveLength(1)
     expect(of('systemd')).toHaveLength(1)
     expect((await runCli(['doctor', '--config', path])).stdout).toMatch(/^failed +config .*timout/m)
-  })
-
-  test('tries each bridge, and says what cannot be used or loses messages', async () => {
-    await using broker = await openScriptedBroker({ granted: () => [0] })
-    const { url } = await startSandbox()
-    const bridge = (name: string, port: number) =>
-      `{ name: ${name}, url: "mqtt://127.0.0.1:${port}", topics: ["a/+"], client_id: ${name} }`
-    const { path } = await writeConfig(url)
-    const bridges = `bridges: [${bridge('low', broker.port)}, ${bridge('gone', 1)}]`
-    await writeFile(path, (await readFile(path, 'utf8')).replace('ingest: {', `ingest: { ${bridges},`))
-    const { of, status } = await doctor(path)
-    expect(of('bridge').map(({ state, what }) => `${state} ${what}`)).toEqual([
-      expect.stringMatching(/^warning low: .*only QoS 0 for a\/\+/),
-      expect.stringMatching(/^failed gone: /),
-    ])
-    expect(status).toBe(1)
   })
 
   test('the chain of the certificate is shown', async () => {

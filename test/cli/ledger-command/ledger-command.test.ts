@@ -10,7 +10,7 @@ import { newFolder } from '../../support/folders.ts'
 import { receiptNumbered, receiptOf, startAt, uuidNamed } from '../../support/ledger-world.ts'
 
 /** A config whose daemon does not run, and a ledger in its spool. */
-async function stoppedGateway(receipts: readonly { n: number; value: Buffer }[] | null): Promise<string> {
+async function stoppedGateway(receipts: readonly { n: number; value: Buffer }[]): Promise<string> {
   const folder = await newFolder()
   const config = join(folder, 'gateway.yaml')
   await writeFile(
@@ -21,7 +21,6 @@ delivery: { base_url: http://127.0.0.1:1 }
 ops: { listen: 127.0.0.1:1 }
 `,
   )
-  if (receipts === null) return config
   await mkdir(join(folder, 'spool'))
   const store = await openLevelStore(join(folder, 'spool/records'))
   const records = await openRecords(store, { blockReceiptBytesMax: 1024 ** 2 })
@@ -77,19 +76,5 @@ describe('ledger', () => {
     const { status, stdout } = await runCli(['ledger', '--config', config, '--device', 'van-1'])
     expect(status).toBe(0)
     expect(stdout).toMatch(/^The ledger has no such entry\. Its oldest entry is of 2025-11-2/)
-  })
-
-  test('reports a missing ledger, a missing daemon and an invalid query', async () => {
-    const config = await stoppedGateway(null)
-    const codeOf = async (...argv: string[]) => {
-      const { status, stdout, stderr } = await runCli(['ledger', ...argv, '--json'])
-      expect(stdout).toBe('')
-      return [status, (JSON.parse(stderr) as { error: { code: string } }).error.code]
-    }
-    expect(await codeOf('--config', config)).toEqual([1, 'LEDGER_MISSING'])
-    expect(await codeOf('--url', 'http://127.0.0.1:1')).toEqual([1, 'DAEMON_UNREACHABLE'])
-    expect(await codeOf('--config', config, '--at', 'noon')).toEqual([2, 'USAGE'])
-    expect(await codeOf('--config', config, '--csv')).toEqual([2, 'USAGE'])
-    expect(await codeOf('--config', config, '--limit', 'all')).toEqual([2, 'USAGE'])
   })
 })

@@ -73,18 +73,6 @@ describe('map --preset without a topic', () => {
       Object.assign(source, { map: { time: { format: 'arrival' }, ...position('"m.lat"', '"m.speed"') } })
     expect(await topicsOf('simulator', { fix: {}, ...source })).toEqual(topics)
   })
-
-  test('says which topic is used and which others there are', async () => {
-    const { stderr } = await runCli(['map', '--preset', 'roataway'], { stdin: '{}' })
-    expect(stderr).toBe(
-      'The messages are mapped with the topic telemetry/transport/tracker of the preset. It also reads ' +
-        'telemetry/route/route. Give --topic for the topic of your device.\n',
-    )
-    const collected = await runCli(['map', '--preset', 'vss'], { stdin: '47.1' })
-    expect(collected.stderr).toContain('more. It collects values of several topics: give --ndjson')
-    const own = await runCli(['map', '--preset', 'roataway', '--topic', 'telemetry/route/3'], { stdin: '{}' })
-    expect(own.stderr).toBe('')
-  })
 })
 
 function position(latitude: string, longitude: string) {

@@ -69,15 +69,3 @@ describe.skipIf(!hasMosquitto)('with --mqtt 5', () => {
     expect(new Set(messages.slice(1).map(({ topic }) => topic)).size).toBe(3)
   })
 })
-
-describe('the options of publish', () => {
-  test.each([
-    [['--mqtt', '4'], 'Give 3.1.1 or 5.'],
-    [['--mqtt', '5', '--property', 'vin'], 'Give NAME=VALUE.'],
-    [['--property', 'vin=V1'], 'Add --mqtt 5.'],
-    [['--content-type', 'json'], 'Add --mqtt 5.'],
-  ])('%j is refused', async (options, said) => {
-    const { status, stderr } = await runCli(['publish', '--topic', 't', '--message', 'x', ...options])
-    expect([status, stderr.includes(said)]).toEqual([2, true])
-  })
-})

@@ -125,10 +125,4 @@ describe('spool repair', () => {
     const merged = await openSpoolWorld({ path })
     expect(merged.spool.lanes().map(({ pending }) => pending)).toEqual([1, 3])
   })
-
-  test('reports a missing spool', async () => {
-    const { status, stderr } = await runCli(['spool', 'repair', '--path', await newFolder()])
-    expect(status).toBe(1)
-    expect(stderr).toContain('SPOOL_MISSING')
-  })
 })

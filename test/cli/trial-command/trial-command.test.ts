@@ -2,13 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
-import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { runCommandLine } from '../../../src/cli/cli.ts'
-import { runCli } from '../../support/cli-world.ts'
+import { commandIo, runCli } from '../../support/cli-world.ts'
 import { eventually } from '../../support/eventually.ts'
 import { createDevice } from '../../support/mqtt-device.ts'
-import { keptOutput } from '../../support/ops-world.ts'
 import { terminalOutput } from '../../support/terminal-screen.ts'
 
 const anyPorts = ['--mqtt-port', '0', '--service-port', '0', '--status-port', '0']
@@ -17,15 +15,12 @@ const anyPorts = ['--mqtt-port', '0', '--service-port', '0', '--status-port', '0
 function startTrial(more: readonly string[] = []) {
   const terminal = terminalOutput()
   const stop = new AbortController()
-  const ended = runCommandLine(['trial', ...anyPorts, ...more], {
-    stdin: Readable.from([]),
+  const io = commandIo({
     stdout: terminal.stream,
-    stderr: keptOutput().stream,
     env: { PATH: process.env['PATH'] },
     stop: stop.signal,
-    onHangUp: () => undefined,
-    endWithReader: () => undefined,
   })
+  const ended = runCommandLine(['trial', ...anyPorts, ...more], io)
   return { ...terminal, ended, stop: () => stop.abort() }
 }
 
@@ -87,11 +82,5 @@ describe('trial', () => {
     trial.stop()
     expect(await trial.ended).toBe(0)
     expect(trial.text()).toBe('')
-  })
-
-  test('refuses one port for two parts', async () => {
-    const { status, stderr } = await runCli(['trial', '--service-port', '45671', '--mqtt-port', '45671'])
-    expect(status).toBe(2)
-    expect(stderr).toContain('--mqtt-port and --service-port name the same port 45671')
   })
 })
