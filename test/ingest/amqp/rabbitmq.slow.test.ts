@@ -1,7 +1,8 @@
 // Bridges to a real RabbitMQ 3.10 of this machine, and 4.0 where test/engines/install-engines.sh has put it.
 
+import { Socket } from 'node:net'
 import { connectAsync } from 'mqtt'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { GatewayError } from '../../../src/std/gateway-error.ts'
 import type { Engine } from '../../engines/message-engine.ts'
 import { hasRabbit, hasRabbitCluster, startRabbit, storedTimes } from '../../engines/rabbit-engine.ts'
@@ -104,6 +105,15 @@ describe.each(versions)('RabbitMQ $version', ({ isNewer, isThere }) => {
         bridge.spool.commit()
         return bridge.texts().includes('afterwards')
       })
+    })
+
+    test('sends small frames at once: amqplib would leave the algorithm of Nagle on', async () => {
+      const settings = vi.spyOn(Socket.prototype, 'setNoDelay')
+      onTestFinished(() => settings.mockRestore())
+      await using bridge = await openRabbitBridge(fleet('nagle'))
+      await bridge.connected()
+      expect(settings.mock.calls.length).toBeGreaterThan(2)
+      expect(settings.mock.calls.filter(([isOn]) => isOn !== true)).toEqual([])
     })
 
     test('keeps names of devices with dots, empty levels and UTF-8, and user properties of MQTT 5', async () => {
