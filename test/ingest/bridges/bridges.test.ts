@@ -115,36 +115,6 @@ describe('acknowledgements of a bridge', () => {
     expect(next.ackWrites).toEqual([[9]])
     expect(spool.payloads.length).toBe(2)
   })
-
-  test('with retained: once they are taken when the session is new', async () => {
-    const script: BrokerScript = { connack: (_, index) => ({ sessionPresent: index > 0 }) }
-    await using opened = await openBridge(
-      { retained: 'once', protocol: '3.1.1' },
-      { commits: 'auto', script },
-    )
-    const link = await opened.broker.connection(0)
-    link.send(publish(1, 'kept', { retain: true }))
-    await eventually(() => link.ackWrites.length === 1)
-    link.destroy()
-    const next = await opened.broker.connection(1)
-    next.send(publish(2, 'kept again', { retain: true }))
-    await eventually(() => next.ackWrites.length === 1)
-    expect(opened.spool.payloads.length).toBe(1)
-  })
-
-  test('with retained: once they are ignored when they come with the CONNACK of a kept session', async () => {
-    const script: BrokerScript = {
-      connack: () => ({ sessionPresent: true }),
-      withConnack: () => [publish(1, 'kept', { retain: true }), publish(2, 'new')],
-    }
-    await using opened = await openBridge(
-      { retained: 'once', protocol: '3.1.1' },
-      { commits: 'auto', script },
-    )
-    const link = await opened.broker.connection(0)
-    await eventually(() => link.ackWrites.flat().length === 2)
-    expect(opened.spool.payloads.length).toBe(1)
-  })
 })
 
 describe('retained messages of a kept session, with retained: once', () => {
@@ -172,6 +142,20 @@ describe('retained messages of a kept session, with retained: once', () => {
       expect(await storedOf(protocol, retained(1, 'one', true))).toEqual(['one', 'live'])
     },
   )
+
+  test('are ignored when they come with the CONNACK of a kept session', async () => {
+    const script: BrokerScript = {
+      connack: () => ({ sessionPresent: true }),
+      withConnack: () => [publish(1, 'kept', { retain: true }), publish(2, 'new')],
+    }
+    await using opened = await openBridge(
+      { retained: 'once', protocol: '3.1.1' },
+      { commits: 'auto', script },
+    )
+    const link = await opened.broker.connection(0)
+    await eventually(() => link.ackWrites.flat().length === 2)
+    expect(opened.spool.payloads.length).toBe(1)
+  })
 
   test('by MQTT 5 one that waited at the broker is taken', async () => {
     expect(await storedOf(5, retained(2, 'two', false))).toEqual(['two', 'live'])
@@ -553,19 +537,78 @@ describe('connections of a bridge', () => {
     expect(world.ingest.counters().received).toBe(2)
     expect(opened.eventsOf('message_source_released')).toMatchObject([{ session: 'kept' }])
   })
+})
 
-  test('with leave_group_on_stop it leaves the group first, and takes what was on the way', async () => {
-    await using opened = await openBridge(
-      { share_group: 'g', leave_group_on_stop: true },
-      { commits: 'auto' },
-    )
+describe('a member of a share group with leave_group_on_stop', () => {
+  async function openMember(more: More = {}, topics = ['t/#']) {
+    const opened = await openBridge({ topics, share_group: 'g', leave_group_on_stop: true }, more)
     const link = await opened.broker.connection(0)
-    const stopped = opened.world.ingest.stopAccepting()
-    await eventually(() => link.received.some(({ cmd }) => cmd === 'unsubscribe'))
-    link.send(publish(1, 'on the way'))
-    await stopped
-    await opened.world.ingest.close()
-    expect(link.ackWrites.flat()).toEqual([1])
-    expect(opened.eventsOf('message_source_released')).toMatchObject([{ session: 'left_group' }])
+    const { ingest } = opened.world
+    const state = () => ingest.messageSources()[1]!.links[0]!.state
+    await eventually(() => state() === 'connected')
+    const isLeaving = () => eventually(() => link.received.some(({ cmd }) => cmd === 'unsubscribe'))
+    /** Resolves with what it says of its session. */
+    async function stop(): Promise<unknown> {
+      await ingest.stopAccepting()
+      await ingest.close()
+      return opened.eventsOf('message_source_released').map(({ session }) => session)
+    }
+    return Object.assign(opened, { link, state, isLeaving, stop })
+  }
+
+  test('leaves it first, and takes what was on the way', async () => {
+    await using member = await openMember({ commits: 'auto' })
+    const stopped = member.stop()
+    await member.isLeaving()
+    member.link.send(publish(1, 'on the way'))
+    expect(await stopped).toEqual(['left_group'])
+    expect(member.link.ackWrites.flat()).toEqual([1])
+  })
+
+  test('waits longer where messages have no acknowledgement: the broker may have more behind its window', async () => {
+    await using member = await openMember()
+    const { link, spool } = member
+    link.send(publish(1, 'one'))
+    await spool.ended(1)
+    const stopped = member.stop()
+    await member.isLeaving()
+    // A commit that takes longer than the quiet time (300 ms); then the broker sends the next one.
+    const committedAtMs = performance.now() + 400
+    await eventually(() => performance.now() > committedAtMs)
+    spool.commit()
+    await eventually(() => link.ackWrites.flat().length === 1)
+    link.send(publish(2, 'two'))
+    await spool.ended(2)
+    spool.commit()
+    expect(await stopped).toEqual(['left_group'])
+    expect(link.ackWrites.flat()).toEqual([1, 2])
+  })
+
+  test.each([0, 11])('is still a member where the broker does not let go of filter %d of 12', async (n) => {
+    const unsubscribed = (filter: string) => (filter === `$share/g/t/${n}/#` ? 0x87 : 0)
+    const topics = Array.from({ length: 12 }, (_, index) => `t/${index}/#`)
+    await using member = await openMember({ script: { unsubscribed } }, topics)
+    expect(await member.stop()).toEqual(['kept'])
+  })
+
+  test('leaves the rest to its session where the spool is full', async () => {
+    await using member = await openMember()
+    member.spool.setHold('spool_full')
+    expect(await member.stop()).toEqual(['left_with_rest'])
+  })
+
+  test('leaves it to the session where the connection ends meanwhile', async () => {
+    await using member = await openMember()
+    const stopped = member.stop()
+    await member.isLeaving()
+    member.link.destroy()
+    expect([['kept'], ['left_with_rest']]).toContainEqual(await stopped)
+  })
+
+  test('has not left without a connection: its session is kept', async () => {
+    await using member = await openMember({ times: { reconnectFirstMs: 60_000, reconnectMaxMs: 60_000 } })
+    member.link.destroy()
+    await eventually(() => member.state() === 'waiting')
+    expect(await member.stop()).toEqual(['kept'])
   })
 })
