@@ -12,7 +12,7 @@ import { mappings, openNats } from '../../support/nats-world.ts'
 import { messageOf, startPipeline } from '../../support/pipeline-world.ts'
 import { openClient } from '../../support/rabbit-bridges.ts'
 
-const natsBridge = 'topics: ["t/{device}"], durables: { prefix: fleet, partitions: 4 }'
+const natsBridge = 'topics: ["t/{device}"], durables: { prefix: gw, partitions: 4 }'
 // For messages of devices: what a gateway has parked is larger than the message in it.
 const rabbitBridge =
   'queue: { prefix: fleet, partitions: 2 }, bind: { keys: ["t.#"] }, max_message_bytes: 1KiB'
@@ -25,7 +25,7 @@ const kinds = [
     bridge: natsBridge,
     async storedIn(engine: Engine, queue: string) {
       await using nats = await openNats(engine)
-      return (await nats.jsm.streams.info(queue.replace('.', '-'))).state.messages
+      return (await nats.jsm.streams.info(`gw-${queue}`)).state.messages
     },
   },
   ...[false, true].map((isNewer) => ({
@@ -35,7 +35,7 @@ const kinds = [
     bridge: rabbitBridge,
     async storedIn(engine: Engine, queue: string) {
       await using client = await openClient(engine)
-      return (await client.channel.checkQueue(queue)).messageCount
+      return (await client.channel.checkQueue(`fleet.${queue}`)).messageCount
     },
   })),
 ]
@@ -83,11 +83,11 @@ describe.each(kinds)('custody delivered with $name', { timeout: 300_000 }, (kind
       await publish('truck-1', 'not json')
       await gateway.until(() => source().acked === 24)
       expect(custody()).toMatchObject({ parked: 3, copied: 1, outstanding: 0 })
-      expect(await kind.storedIn(engine, 'fleet.parked')).toBe(3)
+      expect(await kind.storedIn(engine, 'parked')).toBe(3)
       gateway.sandbox.setFaults([])
       await gateway.until(() => gateway.sandbox.stats().payloadsAccepted === 23)
-      await eventually(async () => (await kind.storedIn(engine, 'fleet.parked')) === 0)
-      expect(await kind.storedIn(engine, 'fleet.dead')).toBe(1)
+      await eventually(async () => (await kind.storedIn(engine, 'parked')) === 0)
+      expect(await kind.storedIn(engine, 'dead')).toBe(1)
       expect(custody()).toMatchObject({ takenBack: 3, parkedDuplicates: 0 })
       expect(gateway.sandbox.stats()).toMatchObject({ distinctPayloadIds: 23, duplicatesAcrossBatches: 0 })
     },
